@@ -1,0 +1,22 @@
+# make demo: set up and run the main job.  make test: set up if missing, then all tests.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+SOURCES := $(shell find include src bindings cmake python -type f -not -name '*.pyc') CMakeLists.txt pyproject.toml
+
+.PHONY: demo test test-long clean
+
+demo: $(VENV)/installed
+	$(VENV)/bin/tilewave run -n 2 examples/01_sweep.py
+
+test: $(VENV)/installed
+	PYTHON=$(VENV)/bin/python tools/test.sh
+
+test-long: $(VENV)/installed
+	PYTHON=$(VENV)/bin/python tools/test.sh --long
+
+$(VENV)/installed: $(SOURCES) tools/setup.sh
+	PYTHON=$(PYTHON) tools/setup.sh $(VENV)
+	touch $@
+
+clean:
+	rm -rf build demo $(VENV)

@@ -1,0 +1,40 @@
+// The Python module tilewave._core: plain bindings of include/tilewave, nothing of its own.
+#include <nanobind/nanobind.h>
+
+#include "tilewave/error.hpp"
+
+namespace nb = nanobind;
+
+void bind_space(nb::module_& m);
+void bind_schedule(nb::module_& m);
+void bind_run(nb::module_& m);
+
+namespace {
+
+void set_error(const char* type, const char* text) {
+    nb::object error = nb::module_::import_("tilewave.errors").attr(type);
+    PyErr_SetString(error.ptr(), text);
+}
+
+}  // namespace
+
+NB_MODULE(_core, m) {
+    // The default context lives to the end of the process, so at exit something always "leaks".
+    nb::set_leak_warnings(false);
+    nb::register_exception_translator([](const std::exception_ptr& p, void*) {
+        try {
+            std::rethrow_exception(p);
+        } catch (const tilewave::ConfigError& e) {
+            set_error("ConfigError", e.what());
+        } catch (const tilewave::MpiError& e) {
+            set_error("MpiError", e.what());
+        } catch (const tilewave::KernelError& e) {
+            set_error("KernelError", e.what());
+        } catch (const tilewave::InternalError& e) {
+            set_error("InternalError", e.what());
+        }
+    });
+    bind_space(m);
+    bind_schedule(m);
+    bind_run(m);
+}

@@ -1,0 +1,46 @@
+#include "mpi_library.hpp"
+
+#include <dlfcn.h>
+
+#include "transport/mpi_entry.hpp"
+
+namespace tilewave {
+
+namespace {
+
+std::string path_loaded;
+const MpiEntry* entry = nullptr;
+
+const MpiEntry& need() {
+    if (!entry) throw MpiError("no MPI has been loaded in this process");
+    return *entry;
+}
+
+}  // namespace
+
+namespace python {
+
+void load_mpi(const std::string& path) {
+    if (path == path_loaded) return;
+    if (entry) throw MpiError("the MPI of " + path_loaded + " is in use in this process; " + path + " cannot be loaded beside it");
+    void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!library) throw MpiError(std::string("the MPI library cannot be loaded: ") + dlerror());
+    using Get = const MpiEntry* (*)();
+    const auto get = reinterpret_cast<Get>(dlsym(library, "tilewave_mpi_entry"));
+    if (!get) throw MpiError(path + " is no MPI transport of Tilewave");
+    entry = get();
+    path_loaded = path;
+}
+
+const std::string& loaded_mpi() { return path_loaded; }
+
+}  // namespace python
+
+std::unique_ptr<Transport> make_mpi_transport(int comm) { return need().make(comm); }
+MpiInfo mpi_info() { return need().info(); }
+bool mpi_started() { return entry && entry->started(); }
+void abandon_mpi() {
+    if (entry) entry->abandon();
+}
+
+}  // namespace tilewave

@@ -1,0 +1,13 @@
+// Loads the MPI transport of one ABI; once in a process.
+#pragma once
+#include <string>
+
+namespace tilewave::python {
+
+/// Load `path` (a library with tilewave_mpi_entry); later calls with another path are refused.
+/// @throws MpiError when it cannot be loaded
+void load_mpi(const std::string& path);
+/// The loaded path, or "".
+const std::string& loaded_mpi();
+
+}  // namespace tilewave::python

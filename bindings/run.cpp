@@ -1,0 +1,192 @@
+// Contexts, fields, runs.
+#include <nanobind/stl/shared_ptr.h>
+
+#include <cstring>
+#include <thread>
+
+#include "casters.hpp"
+#include "mpi_library.hpp"
+#include "tilewave/run.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using namespace tilewave;
+
+namespace {
+
+using Release = nb::call_guard<nb::gil_scoped_release>;
+
+std::shared_ptr<Context> make_context(std::unique_ptr<Transport> t, int threads) {
+    return std::make_shared<Context>(std::move(t), threads);
+}
+
+Statement::Kind kind_of(const std::string& kind) {
+    if (kind == "fine") return Statement::Kind::fine;
+    if (kind == "config") return Statement::Kind::config;
+    if (kind == "mpi") return Statement::Kind::mpi;
+    if (kind == "kernel") return Statement::Kind::kernel;
+    return Statement::Kind::internal;
+}
+
+void bind_context(nb::module_& m) {
+    nb::class_<LocalFabric>(m, "LocalFabric", "Ranks as threads of one process.").def(nb::init<int>(), "ranks"_a);
+    nb::class_<Context>(m, "Context", "One rank's place in a group of ranks.")
+        .def_static("local", [](LocalFabric& f, int rank, int threads) { return make_context(f.endpoint(rank), threads); },
+                    "fabric"_a, "rank"_a, "threads"_a, Release())
+        .def_static("dry", [](int rank, int size, int threads) { return make_context(make_dry_transport(rank, size), threads); },
+                    "rank"_a, "size"_a, "threads"_a)
+        .def_static("mpi", [](int comm, int threads) { return make_context(make_mpi_transport(comm), threads); }, "comm"_a,
+                    "threads"_a, Release())
+        .def_prop_ro("rank", &Context::rank)
+        .def_prop_ro("size", &Context::size)
+        .def_prop_ro("threads", &Context::threads)
+        .def_prop_ro("oversubscribed", &Context::oversubscribed)
+        .def_prop_ro("cpus", &Context::cpus)
+        .def("machine", &Context::machine, Release())
+        .def_prop_rw("poll_period_s", [](Context& c) { return c.options().poll_period_s; },
+                     [](Context& c, double s) { c.options().poll_period_s = s; })
+        .def_prop_rw("stall_s", [](Context& c) { return c.options().stall_s; }, [](Context& c, double s) { c.options().stall_s = s; })
+        .def_prop_rw("record", [](Context& c) { return c.options().record; }, [](Context& c, bool b) { c.options().record = b; })
+        .def("on_heartbeat",
+             [](Context& c, nb::object callback) {
+                 if (callback.is_none()) {
+                     c.options().heartbeat = nullptr;
+                     return;
+                 }
+                 // Called by lane 0, the thread that called run(), which has given up the GIL.
+                 c.options().heartbeat = [callback](double fraction) {
+                     nb::gil_scoped_acquire gil;
+                     try {
+                         return nb::cast<bool>(callback(fraction));
+                     } catch (nb::python_error& e) {
+                         // A signal's exception that came before the callback's own `try`: an interrupt.
+                         e.restore();
+                         PyErr_Clear();
+                         return true;
+                     }
+                 };
+             },
+             "callback"_a.none())
+        .def("agree",
+             [](Context& c, const std::string& kind, const std::string& error, const std::string& description) {
+                 nb::gil_scoped_release release;
+                 agree(c.transport(), {kind_of(kind), error, description});
+             },
+             "kind"_a, "error"_a, "description"_a)
+        .def("allreduce_min",
+             [](Context& c, std::vector<std::int64_t> values) {
+                 nb::gil_scoped_release release;
+                 allreduce_min(c.transport(), values);
+                 return values;
+             },
+             "values"_a)
+        .def("barrier", [](Context& c) { barrier(c.transport()); }, Release());
+    m.def("load_mpi", &python::load_mpi, "path"_a);
+    m.def("loaded_mpi", &python::loaded_mpi);
+    m.def("mpi_started", &mpi_started);
+    m.def("abandon_mpi", &abandon_mpi);
+    m.def("allowed_cpus", &allowed_cpus);
+    m.def("mpi_info", [] {
+        const MpiInfo i = mpi_info();
+        nb::dict d;
+        d["library"] = i.library;
+        d["path"] = i.path;
+        d["standard"] = i.standard;
+        d["thread_level"] = i.thread_level;
+        d["rank"] = i.rank;
+        d["size"] = i.size;
+        return d;
+    });
+}
+
+void bind_field(nb::module_& m) {
+    nb::class_<FieldStorage>(m, "FieldStorage", "One rank's part of a distributed array, untyped.")
+        .def(nb::init<Context&, Index, std::int64_t>(), "context"_a, "shape"_a, "item_bytes"_a, nb::keep_alive<1, 2>())
+        .def_prop_ro("owned", &FieldStorage::owned)
+        .def_prop_ro("storage", &FieldStorage::storage)
+        .def_prop_ro("layout", &FieldStorage::layout)
+        .def_prop_ro("version", &FieldStorage::version)
+        .def_prop_ro("address", [](FieldStorage& f) { return reinterpret_cast<std::uintptr_t>(f.data()); })
+        // A view that keeps its memory: uint8, one dimension, the whole storage of this rank.
+        .def("bytes",
+             [](FieldStorage& f) {
+                 auto* hold = new std::shared_ptr<std::byte[]>(f.share());
+                 nb::capsule owner(hold, [](void* p) noexcept { delete static_cast<std::shared_ptr<std::byte[]>*>(p); });
+                 const auto n = static_cast<std::size_t>(f.storage().points() * f.item_bytes());
+                 return nb::make_tuple(reinterpret_cast<std::uintptr_t>(f.data()), n, owner);
+             })
+        .def("relayout", &FieldStorage::relayout, "layout"_a, Release())
+        .def("gather", [](FieldStorage& f, std::uintptr_t out) { f.gather(reinterpret_cast<std::byte*>(out)); }, "out"_a, Release())
+        .def("scatter", [](FieldStorage& f, std::uintptr_t in) { f.scatter(reinterpret_cast<std::byte*>(in)); }, "whole"_a, Release());
+}
+
+nb::bytes raw(const void* data, std::size_t size) { return nb::bytes(static_cast<const char*>(data), size); }
+
+void bind_timeline(nb::module_& m) {
+    nb::class_<LaneSplit>(m, "LaneSplit", "Seconds one lane spent on each kind of step.")
+        .def_ro("rank", &LaneSplit::rank)
+        .def_ro("lane", &LaneSplit::lane)
+        .def_ro("compute_s", &LaneSplit::compute_s)
+        .def_ro("pack_s", &LaneSplit::pack_s)
+        .def_ro("wait_s", &LaneSplit::wait_s)
+        .def_ro("post_s", &LaneSplit::post_s)
+        .def_ro("total_s", &LaneSplit::total_s);
+    nb::class_<Timeline>(m, "Timeline", "What every lane did when.")
+        .def_ro("ranks", &Timeline::ranks)
+        .def_ro("dims", &Timeline::dims)
+        .def_prop_ro("event_bytes", [](const Timeline& t) { return raw(t.events.data(), t.events.size() * sizeof(Event)); })
+        .def_prop_ro("request_bytes", [](const Timeline& t) { return raw(t.requests.data(), t.requests.size() * sizeof(Request)); })
+        .def("split", &Timeline::split)
+        .def("overlap_ratio", &Timeline::overlap_ratio, "latency_s"_a, "byte_s"_a)
+        .def("chrome_json", &Timeline::chrome_json);
+}
+
+struct PlainArray {
+    FieldStorage* field = nullptr;
+    std::uintptr_t address = 0;
+    Index strides;
+};
+
+void bind_sweep(nb::module_& m) {
+    nb::class_<Report>(m, "Report", "What a run was and how it went.")
+        .def_ro("plan", &Report::plan)
+        .def_ro("ranks", &Report::ranks)
+        .def_ro("threads", &Report::threads)
+        .def_ro("points", &Report::points)
+        .def_ro("steps", &Report::steps)
+        .def_ro("buffer_bytes", &Report::buffer_bytes)
+        .def_ro("time_s", &Report::time_s)
+        .def_ro("overlap_ratio", &Report::overlap_ratio)
+        .def_ro("interrupted", &Report::interrupted)
+        .def_prop_ro("points_per_s", &Report::points_per_s)
+        .def_ro("timeline", &Report::timeline);
+    nb::class_<PlainArray>(m, "RunArray", "One array of a run: a field, or memory that is whole on this rank.")
+        .def("__init__", [](PlainArray* a, FieldStorage& f) { new (a) PlainArray{&f, 0, {}}; }, "field"_a, nb::keep_alive<1, 2>())
+        .def("__init__", [](PlainArray* a, std::uintptr_t address, Index strides) { new (a) PlainArray{nullptr, address, strides}; },
+             "address"_a, "strides"_a);
+    nb::class_<PreparedSweep>(m, "PreparedSweep", "A sweep ready to run, any number of times.")
+        .def(nb::init<Context&, SweepProblem, Plan>(), "context"_a, "problem"_a, "plan"_a, nb::keep_alive<1, 2>())
+        .def_prop_ro("plan", &PreparedSweep::plan)
+        .def_prop_ro("schedule", &PreparedSweep::schedule)
+        .def("run",
+             [](PreparedSweep& s, const std::vector<PlainArray*>& arrays, std::uintptr_t row, std::uintptr_t env, nb::object explain) {
+                 std::vector<RunArray> all;
+                 for (const PlainArray* a : arrays) all.push_back({a->field, {reinterpret_cast<std::byte*>(a->address), a->strides}});
+                 const Kernel kernel{reinterpret_cast<RowFunction>(row), reinterpret_cast<const void*>(env)};
+                 nb::gil_scoped_release release;
+                 return s.run(all, kernel, [&explain](const Failure& f) {
+                     nb::gil_scoped_acquire gil;
+                     return nb::cast<std::string>(explain(f.site, f.point));
+                 });
+             },
+             "arrays"_a, "row"_a, "env"_a, "explain"_a.none());
+}
+
+}  // namespace
+
+void bind_run(nb::module_& m) {
+    bind_context(m);
+    bind_field(m);
+    bind_timeline(m);
+    bind_sweep(m);
+}

@@ -1,0 +1,178 @@
+// Schedules as plain data, the sweep generator, the checker.
+#include <nanobind/stl/shared_ptr.h>
+
+#include "casters.hpp"
+#include "tilewave/check.hpp"
+#include "tilewave/copy.hpp"
+#include "tilewave/plan.hpp"
+#include "tilewave/sweep.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using namespace tilewave;
+
+namespace {
+
+constexpr const char* op_names[] = {"compute", "post_recv", "post_send", "wait", "pack", "unpack", "signal", "await"};
+
+Op op_of(const std::string& name) {
+    for (int i = 0; i < 8; ++i)
+        if (name == op_names[i]) return static_cast<Op>(i);
+    throw ConfigError("op '" + name + "' was given; allowed: compute, post_recv, post_send, wait, pack, unpack, signal, await");
+}
+
+GroupingKind grouping_of(const std::string& name) {
+    if (name == "hyperplane") return GroupingKind::hyperplane;
+    if (name == "vertical") return GroupingKind::vertical;
+    throw ConfigError("grouping '" + name + "' was given; allowed: 'hyperplane', 'vertical'");
+}
+
+ScheduleKind schedule_of(const std::string& name) {
+    if (name == "blocking") return ScheduleKind::blocking;
+    if (name == "overlapping") return ScheduleKind::overlapping;
+    throw ConfigError("schedule '" + name + "' was given; allowed: 'blocking', 'overlapping'");
+}
+
+void bind_data(nb::module_& m) {
+    nb::class_<Step>(m, "Step", "One step of a lane: an op, the item it acts on, a count.")
+        .def("__init__", [](Step* s, const std::string& op, int item, int count) { new (s) Step{op_of(op), item, count}; },
+             "op"_a, "item"_a = 0, "count"_a = 0)
+        .def_prop_rw("op", [](const Step& s) { return to_string(s.op); }, [](Step& s, const std::string& n) { s.op = op_of(n); })
+        .def_rw("item", &Step::item)
+        .def_rw("count", &Step::count)
+        .def("__eq__", [](const Step& a, const Step& b) { return a == b; })
+        .def("__repr__", [](const Step& s) {
+            return std::string("Step('") + to_string(s.op) + "', " + std::to_string(s.item) + ", " + std::to_string(s.count) + ")";
+        });
+    nb::class_<Tile>(m, "Tile", "One box of points that a compute step computes.")
+        .def_rw("coord", &Tile::coord)
+        .def_rw("time", &Tile::time)
+        .def_rw("slice", &Tile::slice)
+        .def_rw("box", &Tile::box);
+    nb::class_<Message>(m, "Message", "One message as one rank sees it.")
+        .def_rw("peer", &Message::peer)
+        .def_rw("tag", &Message::tag)
+        .def_rw("send", &Message::send)
+        .def_rw("synchronous", &Message::synchronous)
+        .def_rw("array", &Message::array)
+        .def_rw("buffer", &Message::buffer)
+        .def_rw("region", &Message::region)
+        .def_rw("bytes", &Message::bytes)
+        .def_rw("tile", &Message::tile);
+    nb::class_<Array>(m, "Array", "One array as one rank holds it.")
+        .def_rw("item_bytes", &Array::item_bytes)
+        .def_rw("storage", &Array::storage)
+        .def_rw("owned", &Array::owned);
+    nb::class_<Schedule>(m, "Schedule", "One rank's part of a distributed computation, as plain data.")
+        .def("__init__", [](Schedule* s, const Schedule& o) { new (s) Schedule(o); }, "other"_a)
+        .def_rw("rank", &Schedule::rank)
+        .def_rw("ranks", &Schedule::ranks)
+        .def_rw("space", &Schedule::space)
+        .def_rw("arrays", &Schedule::arrays)
+        .def_rw("tiles", &Schedule::tiles)
+        .def_rw("messages", &Schedule::messages)
+        .def_rw("buffers", &Schedule::buffers)
+        .def_rw("lanes", &Schedule::lanes)
+        .def_prop_ro("steps", &Schedule::steps)
+        .def_prop_ro("buffer_bytes", &Schedule::buffer_bytes);
+    nb::class_<Violation>(m, "Violation", "The first thing wrong with a set of schedules.")
+        .def_ro("rank", &Violation::rank)
+        .def_ro("lane", &Violation::lane)
+        .def_ro("step", &Violation::step)
+        .def_ro("why", &Violation::why)
+        .def("__str__", [](const Violation& v) { return to_string(v); });
+}
+
+void bind_layout(nb::module_& m) {
+    nb::class_<Layout>(m, "Layout", "A block distribution of an array over a process grid.")
+        .def(nb::init<Index, Index, Index, Index>(), "shape"_a, "grid"_a, "halo_lo"_a, "halo_hi"_a)
+        .def(nb::init<Index, Index>(), "shape"_a, "grid"_a)
+        .def_ro("shape", &Layout::shape)
+        .def_ro("grid", &Layout::grid)
+        .def("owned", &Layout::owned, "rank"_a)
+        .def("storage", &Layout::storage, "rank"_a);
+    m.def("default_grid", &default_grid, "shape"_a, "ranks"_a, "fixed"_a = -1,
+          "The process grid of least surface over the dimensions other than `fixed`.");
+    m.def("redistribute", &redistribute, "from_layout"_a, "to_layout"_a, "item_bytes"_a, "rank"_a, "chunk_bytes"_a = 1 << 20,
+          "Schedule that moves an array from one layout to another.");
+    m.def("gather_schedule", &gather_schedule, "layout"_a, "item_bytes"_a, "rank"_a, "chunk_bytes"_a = 1 << 20,
+          "Schedule that brings an array together on rank 0.");
+    m.def("scatter_schedule", &scatter_schedule, "layout"_a, "item_bytes"_a, "rank"_a, "chunk_bytes"_a = 1 << 20,
+          "Schedule that spreads rank 0's whole array.");
+}
+
+void bind_plan(nb::module_& m) {
+    nb::class_<Machine>(m, "Machine", "The costs a plan is made from, in seconds.")
+        .def(nb::init<>())
+        .def_rw("latency_s", &Machine::latency_s)
+        .def_rw("byte_s", &Machine::byte_s)
+        .def_rw("hand_over_s", &Machine::hand_over_s)
+        .def_rw("point_s", &Machine::point_s);
+    nb::class_<SweepProblem>(m, "SweepProblem", "What a sweep computes: shape, space, arrays, reads.")
+        .def("__init__",
+             [](SweepProblem* p, Index shape, Box space, const std::vector<std::pair<std::int64_t, bool>>& arrays,
+                const std::vector<std::pair<int, Index>>& reads) {
+                 new (p) SweepProblem{shape, space, {}, {}};
+                 for (const auto& [bytes, replicated] : arrays) p->arrays.push_back({bytes, replicated});
+                 for (const auto& [array, offset] : reads) p->reads.push_back({array, offset});
+             },
+             "shape"_a, "space"_a, "arrays"_a, "reads"_a)
+        .def("validate", &SweepProblem::validate)
+        .def("layout", &SweepProblem::layout, "array"_a, "grid"_a)
+        .def_ro("shape", &SweepProblem::shape)
+        .def_ro("space", &SweepProblem::space)
+        .def_prop_ro("dependences", &SweepProblem::dependences);
+    nb::class_<Plan>(m, "Plan", "Every choice that turns a nest into schedules.")
+        .def(nb::init<>())
+        .def_rw("grid", &Plan::grid)
+        .def_rw("mapping_dim", &Plan::mapping_dim)
+        .def_rw("tile", &Plan::tile)
+        .def_rw("factors", &Plan::factors)
+        .def_rw("lookahead", &Plan::lookahead)
+        .def_rw("slices", &Plan::slices)
+        .def_rw("chunk_bytes", &Plan::chunk_bytes)
+        .def_prop_rw("grouping", [](const Plan& p) { return p.grouping == GroupingKind::hyperplane ? "hyperplane" : "vertical"; },
+                     [](Plan& p, const std::string& s) { p.grouping = grouping_of(s); })
+        .def_prop_rw("schedule", [](const Plan& p) { return p.schedule == ScheduleKind::blocking ? "blocking" : "overlapping"; },
+                     [](Plan& p, const std::string& s) { p.schedule = schedule_of(s); })
+        .def_prop_ro("lanes", &Plan::lanes)
+        .def("validate", &Plan::validate, "problem"_a, "ranks"_a)
+        .def("__str__", &Plan::to_string);
+    m.def("make_plan",
+          [](const SweepProblem& problem, int ranks, int threads, const Machine& machine, std::optional<Index> grid,
+             std::optional<Index> tile, std::optional<Index> factors, std::optional<int> mapping_dim,
+             std::optional<std::string> grouping, std::optional<std::string> schedule, std::optional<int> lookahead,
+             std::optional<int> slices, std::optional<std::int64_t> chunk_bytes) {
+              PlanRequest r;
+              r.threads = threads;
+              r.grid = grid;
+              r.tile = tile;
+              r.factors = factors;
+              r.mapping_dim = mapping_dim;
+              if (grouping) r.grouping = grouping_of(*grouping);
+              if (schedule) r.schedule = schedule_of(*schedule);
+              r.lookahead = lookahead;
+              r.slices = slices;
+              r.chunk_bytes = chunk_bytes;
+              return make_plan(problem, ranks, r, machine);
+          },
+          "problem"_a, "ranks"_a, "threads"_a, "machine"_a, "grid"_a = nb::none(), "tile"_a = nb::none(),
+          "factors"_a = nb::none(), "mapping_dim"_a = nb::none(), "grouping"_a = nb::none(), "schedule"_a = nb::none(),
+          "lookahead"_a = nb::none(), "slices"_a = nb::none(), "chunk_bytes"_a = nb::none(),
+          "The plan for a problem; what is given is obeyed, the rest is picked.");
+    m.def("sweep", &sweep, "problem"_a, "plan"_a, "rank"_a, nb::call_guard<nb::gil_scoped_release>(),
+          "The part of one rank in a sweep.");
+    m.def("sweep_steps", &sweep_steps, "problem"_a, "plan"_a, "Time steps of the whole sweep.");
+}
+
+}  // namespace
+
+void bind_schedule(nb::module_& m) {
+    bind_data(m);
+    bind_layout(m);
+    bind_plan(m);
+    m.def("check",
+          [](const std::vector<Schedule>& schedules) { return check(schedules); },
+          "schedules"_a, nb::call_guard<nb::gil_scoped_release>(),
+          "The first violation in the schedules of all ranks, or None: see check.hpp.");
+}

@@ -1,0 +1,65 @@
+// Where a run happens: a transport, pinned lanes, and how ranks agree on errors.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "tilewave/executor.hpp"
+#include "tilewave/lanes.hpp"
+#include "tilewave/plan.hpp"
+#include "tilewave/transport.hpp"
+
+namespace tilewave {
+
+/// One rank's place in a group of ranks, with `threads` lanes each. No global state: any number
+/// may live side by side.
+class Context {
+public:
+    /// Collective over the transport's ranks; costs a gather of host names.
+    /// @pre threads >= 1 (ConfigError)
+    Context(std::unique_ptr<Transport> transport, int threads);
+
+    int rank() const { return transport_->rank(); }
+    int size() const { return transport_->size(); }
+    int threads() const { return threads_; }
+    Transport& transport() { return *transport_; }
+    Lanes& lanes() { return *lanes_; }
+    /// Lanes on this host exceed its CPUs: nothing is pinned and waits yield at once.
+    bool oversubscribed() const { return oversubscribed_; }
+    /// CPUs that this rank's lanes are pinned to; empty when nothing is pinned.
+    const std::vector<int>& cpus() const { return lanes_->cpus(); }
+
+    /// Latency and bandwidth to the farthest rank and the hand-over between two lanes, measured
+    /// at first use in some milliseconds, equal on all ranks. Collective at first use.
+    const Machine& machine();
+    /// Add to this rank's clock to get rank 0's.
+    double clock_offset_s();
+
+    ExecuteOptions& options() { return options_; }
+
+private:
+    void measure();
+
+    std::unique_ptr<Transport> transport_;
+    int threads_;
+    bool oversubscribed_ = false;
+    std::unique_ptr<Lanes> lanes_;
+    ExecuteOptions options_;
+    std::optional<Machine> machine_;
+    double clock_offset_s_ = 0;
+};
+
+/// What one rank has to say before a collective operation goes on.
+struct Statement {
+    enum class Kind : char { fine = ' ', config = 'c', mpi = 'm', kernel = 'k', internal = 'i' };
+    Kind kind = Kind::fine;
+    std::string error;        ///< with a kind other than fine
+    std::string description;  ///< of the arguments; must be equal on all ranks
+};
+
+/// All ranks pass, or all throw one error: that of the lowest rank that has one, or a ConfigError
+/// naming the first two descriptions that differ. Collective; one small allreduce when all is well.
+/// @throws ConfigError, MpiError, KernelError, InternalError
+void agree(Transport& transport, const Statement& mine);
+
+}  // namespace tilewave

@@ -1,0 +1,35 @@
+// The exceptions that cross the library's boundary.
+#pragma once
+#include <stdexcept>
+#include <string>
+
+namespace tilewave {
+
+/// What the caller gave cannot be done; the message names it and what is allowed.
+/// Becomes `ConfigError` (a `ValueError`) in Python.
+struct ConfigError : std::invalid_argument {
+    using std::invalid_argument::invalid_argument;
+};
+
+/// The MPI library returned an error; the message is MPI's own with our call before it.
+struct MpiError : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+/// The kernel raised at a point; the message says which rank, point and why. After it the
+/// written array holds what was computed before the failure and is otherwise unspecified.
+struct KernelError : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+/// A broken invariant of Tilewave itself: a bug to report.
+struct InternalError : std::logic_error {
+    using std::logic_error::logic_error;
+};
+
+/// @throws InternalError with `what` unless `ok`.
+inline void ensure(bool ok, const char* what) {
+    if (!ok) throw InternalError(std::string("internal error: ") + what);
+}
+
+}  // namespace tilewave

@@ -1,0 +1,69 @@
+// Runs a Schedule: pinned lanes, counters between them, polls inside compute.
+#pragma once
+#include <functional>
+#include <optional>
+
+#include "tilewave/lanes.hpp"
+#include "tilewave/schedule.hpp"
+#include "tilewave/timeline.hpp"
+#include "tilewave/transport.hpp"
+
+namespace tilewave {
+
+/// Computes one row: n points at unit stride along the last dimension, in increasing order.
+/// ptr[0] is the written array at the row's first point, ptr[1 + r] the r-th read of the
+/// schedule there; index is the first point. Returns 0, or q * 4096 + site (site >= 1) when the
+/// body raised at point q, the points before it being stored. Must not throw.
+using RowFunction = std::int64_t (*)(char* const* ptr, std::int64_t n, const std::int64_t* index, const void* env);
+
+struct Kernel {
+    RowFunction row = nullptr;
+    const void* env = nullptr;
+};
+
+/// Where a rank's part of an array lies: the address of storage.lo and bytes between neighbours.
+/// The last dimension has unit stride; an array with messages is row-major without gaps.
+struct Binding {
+    std::byte* data = nullptr;
+    Index stride_bytes;
+};
+
+struct ExecuteOptions {
+    double poll_period_s = 50e-6;   ///< between polls inside compute; 0: never inside compute
+    double stall_s = 30;            ///< a wait this long is reported once to `stalled`
+    bool yield_at_once = false;     ///< more threads than CPUs
+    bool record = true;             ///< keep the timeline
+    double clock_offset_s = 0;      ///< added to this rank's clock to give rank 0's
+    /// Called by lane 0 about every 50 ms with the part of its steps done; true interrupts the run.
+    std::function<bool(double)> heartbeat;
+    std::function<void(const std::string&)> stalled;        ///< default: a line on stderr
+};
+
+/// The first point at which the kernel raised on this rank.
+struct Failure {
+    std::int64_t site = 0;
+    Index point;
+};
+
+struct Outcome {
+    double time_s = 0;
+    bool interrupted = false;
+    std::optional<Failure> failure;
+    Timeline timeline;
+};
+
+/// Seconds on this process's steady clock.
+double now_s();
+
+/// Runs this rank's schedule with all others running theirs. After a failure or an interrupt on
+/// this rank tiles are no longer computed but messages keep going, so other ranks end normally;
+/// the caller then agrees on the outcome. Collective in effect (other ranks' messages).
+/// @pre bindings.size() == schedule.arrays.size() (ConfigError)
+/// @pre transport.rank() == schedule.rank and transport.size() == schedule.ranks (ConfigError)
+/// @pre kernel.row unless the schedule computes nothing (ConfigError)
+/// @pre at most 64 reads (ConfigError)
+/// @throws MpiError
+Outcome execute(const Schedule& schedule, std::span<const Binding> bindings, const Kernel& kernel,
+                Transport& transport, Lanes& lanes, const ExecuteOptions& options = {});
+
+}  // namespace tilewave

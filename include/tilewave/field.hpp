@@ -1,0 +1,92 @@
+// A distributed array: each rank holds its block with ghosts.
+#pragma once
+#include <memory>
+#include <span>
+
+#include "tilewave/context.hpp"
+#include "tilewave/layout.hpp"
+
+namespace tilewave {
+
+/// The untyped part of a field: one rank's storage, row-major, in some layout.
+class FieldStorage {
+public:
+    /// Uninitialised storage in the default layout (even blocks over default_grid).
+    /// @pre 1 to 4 dimensions, extents >= 0, item_bytes >= 1 (ConfigError)
+    FieldStorage(Context& context, Index shape, std::int64_t item_bytes);
+
+    const Layout& layout() const { return layout_; }
+    std::int64_t item_bytes() const { return item_bytes_; }
+    Box owned() const { return layout_.owned(context_->rank()); }
+    Box storage() const { return layout_.storage(context_->rank()); }
+    std::byte* data() { return data_.get(); }
+    Binding binding() { return {data(), row_major_strides(storage(), item_bytes_)}; }
+    Context& context() { return *context_; }
+    /// Raised by every change of the storage: views made before it are of the old memory.
+    int version() const { return version_; }
+
+    /// Moves the owned values to `layout`; ghosts are undefined after it. Free where the storage
+    /// already fits; local where the blocks stay; else collective, each point moving once.
+    /// @pre layout.shape is the field's and layout.ranks() the context's (ConfigError)
+    void relayout(const Layout& layout);
+    /// Whether relayout(layout) would do nothing.
+    bool fits(const Layout& layout) const;
+    /// Rank 0 gets the whole array, row-major, in `out`; `out` is unused elsewhere. Collective.
+    void gather(std::byte* out);
+    /// Every rank gets its block of rank 0's `whole`, row-major; unused elsewhere. Collective.
+    void scatter(std::byte* whole);
+    /// The memory itself, kept alive by the result.
+    std::shared_ptr<std::byte[]> share() const { return data_; }
+
+private:
+    void allocate(const Layout& layout);
+
+    Context* context_;
+    Layout layout_;
+    std::int64_t item_bytes_;
+    std::shared_ptr<std::byte[]> data_;
+    int version_ = 0;
+};
+
+/// A distributed array of T.
+template <class T>
+class Field {
+public:
+    /// Every rank sets its own points to init(global index). Collective (the layout is common).
+    template <class Init>
+    Field(Context& context, Index shape, Init init) : storage_(context, shape, sizeof(T)) {
+        for_each_owned([&](const Index& at, T& value) { value = static_cast<T>(init(at)); });
+    }
+    /// f(global index, T& value) for each point this rank owns.
+    template <class F>
+    void for_each_owned(F f) {
+        const Box mine = storage_.owned();
+        if (mine.empty()) return;
+        const Binding b = storage_.binding();
+        Index at = mine.lo;
+        while (true) {
+            std::int64_t offset = 0;
+            for (int k = 0; k < at.n; ++k) offset += (at[k] - storage_.storage().lo[k]) * b.stride_bytes[k];
+            f(at, *reinterpret_cast<T*>(b.data + offset));
+            int k = at.n - 1;
+            while (k >= 0 && ++at[k] == mine.hi[k]) {
+                at[k] = mine.lo[k];
+                --k;
+            }
+            if (k < 0) return;
+        }
+    }
+    /// The whole array, row-major, on rank 0; empty elsewhere. Collective.
+    std::vector<T> gather() {
+        std::vector<T> whole(storage_.context().rank() == 0 ? static_cast<std::size_t>(storage_.layout().whole().points()) : 0);
+        storage_.gather(reinterpret_cast<std::byte*>(whole.data()));
+        return whole;
+    }
+    const Index& shape() const { return storage_.layout().shape; }
+    FieldStorage& storage() { return storage_; }
+
+private:
+    FieldStorage storage_;
+};
+
+}  // namespace tilewave

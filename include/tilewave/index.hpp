@@ -1,0 +1,87 @@
+// Index points and boxes of global index space, as plain values without allocation.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tilewave/error.hpp"
+
+namespace tilewave {
+
+/// The most dimensions a nest that is run may have.
+inline constexpr int max_dims = 4;
+
+/// A point, an offset or an extent: `n` int64 components, n <= max_dims.
+/// @pre at most max_dims components (ConfigError)
+struct Index {
+    std::array<std::int64_t, max_dims> v{};
+    int n = 0;
+
+    Index() = default;
+    Index(std::initializer_list<std::int64_t> list) : Index(std::span(list.begin(), list.size())) {}
+    explicit Index(std::span<const std::int64_t> values) : n(static_cast<int>(values.size())) {
+        if (values.size() > max_dims)
+            throw ConfigError("an index of " + std::to_string(values.size()) +
+                              " components was given; 1 to 4 are allowed");
+        for (int k = 0; k < n; ++k) v[k] = values[k];
+    }
+    /// n components of equal value.
+    static Index filled(int n, std::int64_t value) {
+        Index r;
+        r.n = n;
+        for (int k = 0; k < n; ++k) r.v[k] = value;
+        return r;
+    }
+    std::int64_t& operator[](int k) { return v[k]; }
+    std::int64_t operator[](int k) const { return v[k]; }
+    const std::int64_t* begin() const { return v.data(); }
+    const std::int64_t* end() const { return v.data() + n; }
+    std::span<const std::int64_t> span() const { return {v.data(), static_cast<std::size_t>(n)}; }
+    friend bool operator==(const Index&, const Index&) = default;
+};
+
+inline Index operator+(Index a, const Index& b) {
+    for (int k = 0; k < a.n; ++k) a.v[k] += b.v[k];
+    return a;
+}
+inline Index operator-(Index a, const Index& b) {
+    for (int k = 0; k < a.n; ++k) a.v[k] -= b.v[k];
+    return a;
+}
+/// "(1, 2, 3)".
+std::string to_string(const Index& index);
+
+/// The points lo <= j < hi, componentwise.
+struct Box {
+    Index lo, hi;
+
+    int dims() const { return lo.n; }
+    std::int64_t extent(int k) const { return hi[k] > lo[k] ? hi[k] - lo[k] : 0; }
+    std::int64_t points() const;
+    bool empty() const { return points() == 0; }
+    bool contains(const Index& j) const;
+    bool contains(const Box& other) const;
+    Box shifted(const Index& by) const { return {lo + by, hi + by}; }
+    friend bool operator==(const Box&, const Box&) = default;
+};
+
+/// The common points; empty boxes may have hi < lo.
+Box intersect(const Box& a, const Box& b);
+/// The least box that holds both; an empty operand does not count.
+Box hull(const Box& a, const Box& b);
+/// a without b, as disjoint boxes (at most 2n), none of them empty.
+std::vector<Box> subtract(const Box& a, const Box& b);
+/// "[0:4, 2:8]".
+std::string to_string(const Box& box);
+
+/// floor(a / b) for b > 0.
+constexpr std::int64_t floor_div(std::int64_t a, std::int64_t b) {
+    return a >= 0 ? a / b : -((b - 1 - a) / b);
+}
+/// ceil(a / b) for b > 0.
+constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return -floor_div(-a, b); }
+
+}  // namespace tilewave

@@ -1,0 +1,49 @@
+// How an array is spread over the ranks: a process grid, each dimension cut into even blocks.
+#pragma once
+#include <vector>
+
+#include "tilewave/index.hpp"
+
+namespace tilewave {
+
+/// Start of block `part` of `parts` even blocks of `extent` points; the first extent % parts
+/// blocks have one point more, and blocks are empty where parts > extent.
+std::int64_t block_start(std::int64_t extent, std::int64_t parts, std::int64_t part);
+
+/// A block distribution: array extents, ranks along each dimension (row-major rank order) and
+/// the ghost widths that each block's storage has below and above what it owns.
+struct Layout {
+    Index shape, grid, halo_lo, halo_hi;
+
+    /// @pre shape, grid and halos have equal dims, 1 to 4 (ConfigError)
+    /// @pre every extent >= 0, every grid entry >= 1, every halo >= 0 (ConfigError)
+    Layout(Index shape, Index grid, Index halo_lo, Index halo_hi);
+    /// Without ghosts.
+    Layout(Index shape, Index grid)
+        : Layout(shape, grid, Index::filled(shape.n, 0), Index::filled(shape.n, 0)) {}
+
+    int dims() const { return shape.n; }
+    int ranks() const;
+    Index coords(int rank) const;
+    Box whole() const { return {Index::filled(shape.n, 0), shape}; }
+    /// What `rank` owns; blocks of all ranks cover the array once.
+    Box owned(int rank) const;
+    /// Owned points plus ghosts, clipped to the array; empty where nothing is owned.
+    Box storage(int rank) const;
+    /// Equal shape and grid: the same points are owned by the same ranks.
+    bool same_blocks(const Layout& other) const {
+        return shape == other.shape && grid == other.grid;
+    }
+};
+
+/// The process grid of `ranks` ranks over the dimensions other than `fixed` (-1: over all) that
+/// gives blocks of `shape` the least surface; ties go to the earlier dimensions.
+/// A 1-D shape is cut along its only dimension.
+Index default_grid(const Index& shape, int ranks, int fixed);
+
+/// Bytes between neighbours along each dimension of a row-major box.
+Index row_major_strides(const Box& storage, std::int64_t item_bytes);
+/// Whether `region` is one run of memory in the row-major `storage`.
+bool contiguous(const Box& region, const Box& storage);
+
+}  // namespace tilewave

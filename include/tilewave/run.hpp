@@ -1,0 +1,62 @@
+// Running a sweep: schedule, execute, agree on the end, report.
+#pragma once
+#include <functional>
+#include <span>
+
+#include "tilewave/context.hpp"
+#include "tilewave/field.hpp"
+#include "tilewave/plan.hpp"
+#include "tilewave/sweep.hpp"
+
+namespace tilewave {
+
+/// What a run was and how it went. Equal on all ranks but for the timeline, which rank 0 has.
+struct Report {
+    Plan plan;
+    int ranks = 1, threads = 1;
+    std::int64_t points = 0;         ///< computed over all ranks
+    std::int64_t steps = 0;          ///< time steps of the linear schedule
+    std::int64_t buffer_bytes = 0;   ///< staging memory of this rank
+    double time_s = 0;               ///< slowest rank, the run alone
+    double overlap_ratio = 0;        ///< NaN without messages
+    bool interrupted = false;
+    Timeline timeline;
+
+    double points_per_s() const { return time_s > 0 ? static_cast<double>(points) / time_s : 0; }
+    std::string to_string() const;
+};
+
+/// One array of a run: a field, or memory that is whole on this rank (replicated, or in place on
+/// one rank).
+struct RunArray {
+    FieldStorage* field = nullptr;
+    Binding whole;
+};
+
+/// A sweep ready to run, any number of times: the schedule is made once.
+class PreparedSweep {
+public:
+    /// Local and pure but for `context`'s rank.
+    /// @throws ConfigError as SweepProblem::validate and Plan::validate
+    PreparedSweep(Context& context, SweepProblem problem, Plan plan);
+
+    /// Brings the fields into the plan's layout, runs, agrees on the end. Collective; beyond the
+    /// work it costs two small allreduces and, where recorded, a gather of the timeline.
+    /// `explain` makes the text of this rank's kernel failure.
+    /// @pre one RunArray for each array of the problem (ConfigError)
+    /// @throws KernelError on every rank when the kernel failed on any
+    Report run(std::span<const RunArray> arrays, const Kernel& kernel,
+               const std::function<std::string(const Failure&)>& explain);
+
+    const Schedule& schedule() const { return schedule_; }
+    const Plan& plan() const { return plan_; }
+
+private:
+    Context& context_;
+    SweepProblem problem_;
+    Plan plan_;
+    Schedule schedule_;
+    std::int64_t steps_;
+};
+
+}  // namespace tilewave

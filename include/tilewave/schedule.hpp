@@ -1,0 +1,82 @@
+// The one idea of Tilewave: a distributed computation as plain data. Generators (sweep, copy)
+// make a Schedule, the checker proves it, the executor runs it.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tilewave/index.hpp"
+
+namespace tilewave {
+
+/// What one step of a lane does. `item` and `count` of the Step mean:
+enum class Op : std::uint8_t {
+    compute,    ///< tile `item`
+    post_recv,  ///< message `item`: from now to its wait the target belongs to the transport
+    post_send,  ///< message `item`: from now to its wait the source must not change
+    wait,       ///< until message `item` is complete
+    pack,       ///< message `item`: array region -> its buffer
+    unpack,     ///< message `item`: its buffer -> array region
+    signal,     ///< this lane's counter becomes `count`
+    await,      ///< until the counter of lane `item` of this rank is at least `count`
+};
+const char* to_string(Op op);
+
+struct Step {
+    Op op;
+    std::int32_t item = 0;
+    std::int32_t count = 0;
+    friend bool operator==(const Step&, const Step&) = default;
+};
+
+/// A box of points that one compute step computes: a tile, or one slice of it.
+struct Tile {
+    Index coord;             ///< in the global tile space
+    std::int64_t time = 0;   ///< time step of the linear schedule
+    std::int32_t slice = 0;  ///< number of the slice within the tile
+    Box box;                 ///< global points
+};
+
+/// One message as one rank sees it. `buffer` -1: straight from or to the array.
+struct Message {
+    std::int32_t peer = 0, tag = 0;
+    bool send = false;
+    bool synchronous = false;  ///< complete only when the receiver has matched it
+    std::int32_t array = 0, buffer = -1;
+    Box region;                ///< global points of `array`
+    std::int64_t bytes = 0;
+    std::int32_t tile = -1;    ///< the tile that makes it (send) or first needs it (receive)
+};
+
+/// One array as one rank holds it: row-major `storage`, of which it owns `owned`.
+struct Array {
+    std::int64_t item_bytes = 0;
+    Box storage, owned;
+};
+
+/// A read of `array` at index point + offset, made by the kernel at every point.
+struct Access {
+    std::int32_t array = 0;
+    Index offset;
+};
+
+/// One rank's part of a distributed computation.
+struct Schedule {
+    int rank = 0, ranks = 1;
+    Box space;                         ///< all points to compute, over all ranks
+    std::vector<Array> arrays;         ///< arrays[0] is the one compute steps write
+    std::vector<Access> reads;
+    std::vector<Tile> tiles;
+    std::vector<Message> messages;
+    std::vector<std::int64_t> buffers; ///< bytes of each staging buffer
+    std::vector<std::vector<Step>> lanes;
+
+    std::int64_t steps() const;
+    /// Bytes of all staging buffers.
+    std::int64_t buffer_bytes() const;
+};
+
+/// "rank 1, lane 0, step 12: wait message 5 (receive of 2048 bytes from rank 0, tag 7)".
+std::string describe(const Schedule& schedule, int lane, std::size_t step);
+
+}  // namespace tilewave

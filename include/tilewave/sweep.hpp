@@ -1,0 +1,19 @@
+// The sweep generator: tiles of a dependent nest over ranks and lanes, in the four schemes of
+// athanasaki2002 ({vertical, hyperplane} x {blocking, overlapping}).
+#pragma once
+#include "tilewave/plan.hpp"
+#include "tilewave/schedule.hpp"
+
+namespace tilewave {
+
+/// The part of `rank` in the sweep `problem` under `plan`. Pure; costs O(tiles of the rank and
+/// its neighbours). A blocking schedule waits for each tile's messages beside the tile; an
+/// overlapping one posts receives `lookahead` tiles ahead and waits for sends as much later.
+/// @pre problem.validate() and plan.validate(problem, ranks) pass (ConfigError)
+/// @pre 0 <= rank < product of plan.grid (ConfigError)
+Schedule sweep(const SweepProblem& problem, const Plan& plan, int rank);
+
+/// Time steps of the whole sweep under the plan's linear schedule.
+std::int64_t sweep_steps(const SweepProblem& problem, const Plan& plan);
+
+}  // namespace tilewave

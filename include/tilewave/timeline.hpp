@@ -1,0 +1,58 @@
+// What every lane did when: one event a step. The executor makes it, the predictor will too.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "tilewave/schedule.hpp"
+
+namespace tilewave {
+
+class Transport;
+
+/// One step of one lane. Times in seconds since the run began on rank 0.
+struct Event {
+    std::int32_t rank, lane, step;
+    std::int32_t op;           ///< an Op
+    std::int32_t peer, tag;    ///< of the message, -1 without one
+    std::int32_t send;         ///< 1 for a step of a send, 0 of a receive
+    std::int32_t slice;
+    std::int32_t tile[max_dims];  ///< coordinates, -1 without one
+    std::int64_t time_step;    ///< of the linear schedule, -1 without one
+    std::int64_t bytes;
+    double begin_s, end_s;
+};
+
+/// One message as one rank saw it: from its post to the poll that found it complete.
+struct Request {
+    std::int32_t rank, lane, peer, tag;
+    std::int32_t send, pad;
+    std::int64_t bytes;
+    double posted_s, completed_s;
+};
+
+/// Seconds one lane spent on each kind of step.
+struct LaneSplit {
+    std::int32_t rank, lane;
+    double compute_s, pack_s, wait_s, post_s, total_s;
+};
+
+struct Timeline {
+    int ranks = 1, dims = 1;
+    std::vector<Event> events;      ///< by rank, lane, step
+    std::vector<Request> requests;
+
+    std::vector<LaneSplit> split() const;
+    /// Hidden communication time / hideable communication time over all ranks, 0 to 1; NaN
+    /// without messages. A message's transfer takes latency_s + bytes * byte_s. Exposed is what
+    /// a lane waits for it after both sides have posted it; hideable is the transfer time of a
+    /// rank's receives, and of its sends, each at most its compute time.
+    double overlap_ratio(double latency_s, double byte_s) const;
+    /// Chrome trace format: Perfetto and chrome://tracing open it. Messages are flow arrows,
+    /// pending requests async events.
+    std::string chrome_json() const;
+};
+
+/// Rank 0 gets the events of all ranks, the others an empty timeline. Collective.
+Timeline gather(Transport& transport, const Timeline& mine);
+
+}  // namespace tilewave

@@ -1,0 +1,89 @@
+// How bytes move between ranks: one narrow interface, three implementations (MPI, local, dry).
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tilewave/error.hpp"
+
+namespace tilewave {
+
+/// Point-to-point transfers by id. Calls must not overlap in time (the executor holds a lock);
+/// whether they may come from any thread is said by any_thread().
+class Transport {
+public:
+    virtual ~Transport() = default;
+    virtual int rank() const = 0;
+    virtual int size() const = 0;
+    /// False: only the thread that made the transport may call it.
+    virtual bool any_thread() const { return true; }
+    /// Start a transfer; `id` is reported by poll() when the memory may be used again.
+    /// @throws MpiError
+    virtual void post_send(int id, const std::byte* data, std::int64_t bytes, int peer, int tag, bool synchronous) = 0;
+    virtual void post_recv(int id, std::byte* data, std::int64_t bytes, int peer, int tag) = 0;
+    /// Make progress; append the ids that have completed since the last call.
+    /// @throws MpiError
+    virtual void poll(std::vector<int>& done) = 0;
+};
+
+/// Completes every transfer at once and moves nothing: for timing a schedule's own overhead.
+std::unique_ptr<Transport> make_dry_transport(int rank, int size);
+
+/// Ranks as threads of one process. Sends complete when they are received.
+class LocalFabric {
+public:
+    /// @pre ranks >= 1 (ConfigError)
+    explicit LocalFabric(int ranks);
+    ~LocalFabric();
+    std::unique_ptr<Transport> endpoint(int rank);
+
+    struct Shared;
+
+private:
+    std::shared_ptr<Shared> shared_;
+};
+
+/// A duplicate of the communicator with Fortran handle `comm` (-1: the world), with errors
+/// returned, not fatal. Starts MPI where nobody has (thread level SERIALIZED, or what the
+/// environment variable TILEWAVE_THREAD_LEVEL names). Collective over the communicator.
+/// @throws MpiError
+std::unique_ptr<Transport> make_mpi_transport(int comm_fortran_handle = -1);
+
+/// What MPI says of itself.
+struct MpiInfo {
+    std::string library, path, standard, thread_level;
+    int rank = 0, size = 1;
+};
+/// @throws MpiError
+MpiInfo mpi_info();
+/// Whether MPI has been started in this process, by anyone.
+bool mpi_started();
+/// Leave MPI at exit without waiting for other ranks (this one failed alone).
+void abandon_mpi();
+
+// Small collectives over any transport, built on its messages and waiting with backoff, so that
+// oversubscribed ranks do not starve each other. Collective; cost O(log ranks) latencies.
+void allreduce_min(Transport& transport, std::vector<std::int64_t>& values);
+/// Every rank gets root's bytes.
+void broadcast(Transport& transport, std::string& bytes, int root);
+/// Rank 0 gets everyone's bytes in rank order; the others get nothing. O(ranks) at rank 0.
+std::vector<std::string> gather(Transport& transport, const std::string& bytes);
+void barrier(Transport& transport);
+
+/// Waits politely: spins, then yields, then sleeps.
+class Backoff {
+public:
+    /// yield_at_once: more threads than CPUs, so spinning only delays the one waited for.
+    explicit Backoff(bool yield_at_once = false) : rounds_(yield_at_once ? spins : 0) {}
+    void pause();
+    /// Rounds long enough that looking at the clock costs nothing.
+    bool slow() const { return rounds_ > spins + yields; }
+
+private:
+    static constexpr int spins = 400, yields = 2000;
+    int rounds_;
+};
+
+}  // namespace tilewave

@@ -1,0 +1,212 @@
+#include "tilewave/context.hpp"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <limits>
+#include <sstream>
+
+namespace tilewave {
+
+namespace {
+
+// Host name and allowed CPUs of one rank, as text: what decides who pins where.
+std::string placement() {
+    char host[256] = "";
+    gethostname(host, sizeof host - 1);
+    std::string text = host;
+    for (int c : allowed_cpus()) text += " " + std::to_string(c);
+    return text;
+}
+
+struct Pinning {
+    std::vector<int> cpus;
+    bool oversubscribed = false;
+};
+
+// Ranks that share a host and a CPU set split the set in rank order; ranks that a launcher has
+// already bound to sets of their own use their own set from its start.
+Pinning pin_plan(Transport& t, int threads) {
+    std::string all;
+    for (const std::string& p : gather(t, placement())) all += p + "\n";
+    broadcast(t, all, 0);
+    std::istringstream lines(all);
+    std::string line, mine = placement();
+    int before = 0, sharing = 0;
+    for (int r = 0; std::getline(lines, line); ++r) {
+        if (line != mine) continue;
+        ++sharing;
+        if (r < t.rank()) ++before;
+    }
+    const std::vector<int> allowed = allowed_cpus();
+    Pinning p;
+    p.oversubscribed = static_cast<std::size_t>(sharing) * static_cast<std::size_t>(threads) > allowed.size();
+    if (!p.oversubscribed)
+        for (int l = 0; l < threads; ++l) p.cpus.push_back(allowed[static_cast<std::size_t>(before * threads + l)]);
+    return p;
+}
+
+std::unique_ptr<Transport> checked(std::unique_ptr<Transport> t, int threads) {
+    Statement s;
+    if (threads < 1) {
+        s.kind = Statement::Kind::config;
+        s.error = "threads " + std::to_string(threads) + " was given; at least 1 is allowed";
+    }
+    agree(*t, s);
+    return t;
+}
+
+void transfer(Transport& t, bool send, std::vector<std::byte>& data, int peer) {
+    constexpr int tag = 32001;
+    if (send)
+        t.post_send(0, data.data(), static_cast<std::int64_t>(data.size()), peer, tag, false);
+    else
+        t.post_recv(0, data.data(), static_cast<std::int64_t>(data.size()), peer, tag);
+    std::vector<int> done;
+    Backoff backoff;
+    while (done.empty()) {
+        t.poll(done);
+        if (done.empty()) backoff.pause();
+    }
+}
+
+// Half of the shortest round trip of `bytes` between this rank and `peer`, over `n` trials; and,
+// on the answering side, the peer's clock minus ours at that trial.
+double ping(Transport& t, bool first, int peer, std::size_t bytes, int n, double* offset = nullptr) {
+    std::vector<std::byte> data(std::max(bytes, sizeof(double)));
+    double best = std::numeric_limits<double>::infinity();
+    for (int i = 0; i < n; ++i) {
+        const double begin = now_s();
+        transfer(t, first, data, peer);
+        if (!first && offset) *reinterpret_cast<double*>(data.data()) = now_s();
+        transfer(t, !first, data, peer);
+        const double end = now_s(), half = (end - begin) / 2;
+        if (half < best) {
+            best = half;
+            if (first && offset) *offset = (begin + end) / 2 - *reinterpret_cast<double*>(data.data());
+        }
+    }
+    return best;
+}
+
+double hand_over(Lanes& lanes) {
+    std::atomic<int> turn{0};
+    constexpr int rounds = 200;
+    double time = 0;
+    lanes.run(2, [&](int lane) {
+        const double begin = now_s();
+        for (int i = lane; i < rounds; i += 2) {
+            Backoff backoff;
+            while (turn.load(std::memory_order_acquire) != i) backoff.pause();
+            turn.store(i + 1, std::memory_order_release);
+        }
+        if (lane == 0) time = (now_s() - begin) / rounds;
+    });
+    return time;
+}
+
+}  // namespace
+
+Context::Context(std::unique_ptr<Transport> transport, int threads)
+    : transport_(checked(std::move(transport), threads)), threads_(threads) {
+    Pinning p = pin_plan(*transport_, threads);
+    oversubscribed_ = p.oversubscribed;
+    lanes_ = std::make_unique<Lanes>(std::move(p.cpus));
+    options_.yield_at_once = oversubscribed_;
+}
+
+const Machine& Context::machine() {
+    if (!machine_) measure();
+    return *machine_;
+}
+
+double Context::clock_offset_s() {
+    if (!machine_) measure();
+    return clock_offset_s_;
+}
+
+void Context::measure() {
+    Transport& t = *transport_;
+    Machine m;
+    if (threads_ > 1) m.hand_over_s = std::max(hand_over(*lanes_), 1e-8);
+    const int last = t.size() - 1;
+    // Clocks first: each rank in turn plays with rank 0.
+    for (int r = 1; r <= last; ++r)
+        if (rank() == 0) {
+            double offset = 0;
+            ping(t, true, r, sizeof(double), 8, &offset);
+            std::vector<std::byte> data(sizeof offset);
+            *reinterpret_cast<double*>(data.data()) = offset;
+            transfer(t, true, data, r);
+        } else if (rank() == r) {
+            double unused = 0;
+            ping(t, false, 0, sizeof(double), 8, &unused);
+            std::vector<std::byte> data(sizeof(double));
+            transfer(t, false, data, 0);
+            clock_offset_s_ = *reinterpret_cast<double*>(data.data());
+        }
+    if (last > 0 && (rank() == 0 || rank() == last)) {
+        const bool first = rank() == 0;
+        const int peer = first ? last : 0;
+        constexpr std::size_t small = 128 << 10, large = 1 << 20;
+        m.latency_s = ping(t, first, peer, 8, 20);
+        const double a = ping(t, first, peer, small, 3), b = ping(t, first, peer, large, 3);
+        m.byte_s = std::max((b - a) / static_cast<double>(large - small), 1e-12);
+    }
+    // Rank 0's numbers are everyone's: equal plans need equal numbers.
+    std::string bytes(reinterpret_cast<const char*>(&m), sizeof m);
+    broadcast(t, bytes, 0);
+    std::copy(bytes.begin(), bytes.end(), reinterpret_cast<char*>(&m));
+    machine_ = m;
+}
+
+namespace {
+
+std::int64_t hash_of(const std::string& text) {  // FNV-1a: the same on every rank and run
+    std::uint64_t h = 14695981039346656037u;
+    for (unsigned char c : text) h = (h ^ c) * 1099511628211u;
+    return static_cast<std::int64_t>(h >> 2);
+}
+
+[[noreturn]] void raise(Statement::Kind kind, const std::string& text) {
+    switch (kind) {
+        case Statement::Kind::mpi: throw MpiError(text);
+        case Statement::Kind::kernel: throw KernelError(text);
+        case Statement::Kind::internal: throw InternalError(text);
+        default: throw ConfigError(text);
+    }
+}
+
+[[noreturn]] void raise_difference(Transport& t, const std::string& mine) {
+    const auto all = gather(t, mine);
+    std::string text;
+    for (int r = 1; t.rank() == 0 && r < t.size() && text.empty(); ++r)
+        if (all[r] != all[0])
+            text = "the ranks were given different arguments. Rank 0: " + all[0] + ". Rank " + std::to_string(r) + ": " +
+                   all[r] + ". They must be the same on every rank";
+    broadcast(t, text, 0);
+    throw ConfigError(text);
+}
+
+}  // namespace
+
+void agree(Transport& t, const Statement& mine) {
+    constexpr std::int64_t none = std::numeric_limits<std::int64_t>::max();
+    const bool fine = mine.kind == Statement::Kind::fine;
+    const std::int64_t hash = hash_of(mine.description);
+    std::vector<std::int64_t> values{fine ? none : t.rank(), fine ? hash : none, fine ? -hash : none};
+    if (t.size() > 1) allreduce_min(t, values);
+    if (values[0] != none) {
+        const int from = static_cast<int>(values[0]);
+        std::string text;
+        if (t.rank() == from) text = static_cast<char>(mine.kind) + mine.error;
+        if (t.size() > 1) broadcast(t, text, from);
+        raise(static_cast<Statement::Kind>(text[0]), text.substr(1));
+    }
+    if (values[1] != -values[2]) raise_difference(t, mine.description);
+}
+
+}  // namespace tilewave

@@ -1,0 +1,37 @@
+// Writes the steps of one lane of a Schedule; chooses between direct and staged messages and
+// reuses staging buffers as soon as the lane has waited for them.
+#pragma once
+#include <map>
+
+#include "tilewave/schedule.hpp"
+
+namespace tilewave {
+
+class LaneBuilder {
+public:
+    LaneBuilder(Schedule& schedule, int lane) : s_(schedule), lane_(lane) {}
+
+    void add(Op op, std::int32_t item = 0, std::int32_t count = 0) { s_.lanes[lane_].push_back({op, item, count}); }
+
+    /// Posts the receive of `region`; straight into the array where that is one run of memory.
+    int post_receive(int peer, int tag, int array, const Box& region, int tile);
+    /// wait, then unpack where staged; the buffer is free after it.
+    void finish_receive(int message);
+    /// Packs where the region is strided, then posts.
+    int post_send(int peer, int tag, int array, const Box& region, bool synchronous, int tile);
+    /// wait; the buffer is free after it.
+    void finish_send(int message);
+    /// From one array to another of the same rank, through a buffer.
+    void copy_local(int from_array, int to_array, const Box& region);
+
+private:
+    int add_message(bool send, int peer, int tag, int array, const Box& region, int tile);
+    int take_buffer(std::int64_t bytes);
+    void give_back(int buffer);
+
+    Schedule& s_;
+    int lane_;
+    std::multimap<std::int64_t, int> free_;  // by size
+};
+
+}  // namespace tilewave

@@ -1,0 +1,120 @@
+#include "tilewave/layout.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace tilewave {
+
+std::int64_t block_start(std::int64_t extent, std::int64_t parts, std::int64_t part) {
+    return part * (extent / parts) + std::min(part, extent % parts);
+}
+
+Layout::Layout(Index shape_, Index grid_, Index lo, Index hi)
+    : shape(shape_), grid(grid_), halo_lo(lo), halo_hi(hi) {
+    if (shape.n < 1 || grid.n != shape.n || lo.n != shape.n || hi.n != shape.n)
+        throw ConfigError("layout: shape " + to_string(shape) + ", grid " + to_string(grid) +
+                          " and ghost widths must have equal dimensions, 1 to 4");
+    for (int k = 0; k < shape.n; ++k)
+        if (shape[k] < 0 || grid[k] < 1 || lo[k] < 0 || hi[k] < 0)
+            throw ConfigError("layout: shape " + to_string(shape) + " and ghost widths must be >= 0 and grid " +
+                              to_string(grid) + " >= 1");
+}
+
+int Layout::ranks() const {
+    std::int64_t product = 1;
+    for (auto g : grid) product *= g;
+    return static_cast<int>(product);
+}
+
+Index Layout::coords(int rank) const {
+    Index c = grid;
+    for (int k = grid.n - 1; k >= 0; --k) {
+        c[k] = rank % grid[k];
+        rank = static_cast<int>(rank / grid[k]);
+    }
+    return c;
+}
+
+Box Layout::owned(int rank) const {
+    const Index c = coords(rank);
+    Box b{shape, shape};
+    for (int k = 0; k < shape.n; ++k) {
+        b.lo[k] = block_start(shape[k], grid[k], c[k]);
+        b.hi[k] = block_start(shape[k], grid[k], c[k] + 1);
+    }
+    return b;
+}
+
+Box Layout::storage(int rank) const {
+    Box b = owned(rank);
+    if (b.empty()) return b;
+    for (int k = 0; k < shape.n; ++k) {
+        b.lo[k] = std::max<std::int64_t>(b.lo[k] - halo_lo[k], 0);
+        b.hi[k] = std::min(b.hi[k] + halo_hi[k], shape[k]);
+    }
+    return b;
+}
+
+namespace {
+
+// Points on the faces of a largest block, a face once for each cut dimension.
+double surface(const Index& shape, const Index& grid) {
+    double total = 0;
+    for (int k = 0; k < shape.n; ++k) {
+        if (grid[k] == 1) continue;
+        double face = 1;
+        for (int l = 0; l < shape.n; ++l)
+            if (l != k) face *= static_cast<double>(ceil_div(shape[l], grid[l]));
+        total += face;
+        // A dimension with fewer points than ranks leaves ranks idle: worse than any face.
+        if (grid[k] > std::max<std::int64_t>(shape[k], 1)) total += 1e18;
+    }
+    return total;
+}
+
+void factor(const Index& shape, int fixed, int k, std::int64_t left, Index& grid, Index& best, double& least) {
+    if (k == shape.n) {
+        if (left != 1) return;
+        const double s = surface(shape, grid);
+        if (s < least) {
+            least = s;
+            best = grid;
+        }
+        return;
+    }
+    for (std::int64_t g = left; g >= 1; --g) {
+        if (left % g || (k == fixed && g != 1)) continue;
+        grid[k] = g;
+        factor(shape, fixed, k + 1, left / g, grid, best, least);
+    }
+}
+
+}  // namespace
+
+Index default_grid(const Index& shape, int ranks, int fixed) {
+    if (shape.n == 1) return Index{ranks};
+    Index grid = Index::filled(shape.n, 1), best = grid;
+    double least = std::numeric_limits<double>::infinity();
+    factor(shape, fixed, 0, ranks, grid, best, least);
+    return best;
+}
+
+Index row_major_strides(const Box& storage, std::int64_t item_bytes) {
+    Index s = storage.lo;
+    std::int64_t stride = item_bytes;
+    for (int k = storage.dims() - 1; k >= 0; --k) {
+        s[k] = stride;
+        stride *= storage.extent(k);
+    }
+    return s;
+}
+
+bool contiguous(const Box& region, const Box& storage) {
+    int k = region.dims() - 1;
+    while (k >= 0 && region.extent(k) == storage.extent(k)) --k;
+    for (--k; k >= 0; --k)
+        if (region.extent(k) > 1) return false;
+    return true;
+}
+
+}  // namespace tilewave

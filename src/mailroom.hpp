@@ -1,0 +1,93 @@
+// The lanes of one rank share one transport here: who may call it, what is pending, what is done.
+#pragma once
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "tilewave/schedule.hpp"
+#include "tilewave/transport.hpp"
+
+namespace tilewave {
+
+double now_s();
+
+/// A short lock: holders only make transport calls.
+class SpinLock {
+public:
+    bool try_lock() { return !held_.load(std::memory_order_relaxed) && !held_.exchange(true, std::memory_order_acquire); }
+    void lock() {
+        Backoff backoff;
+        while (!try_lock()) backoff.pause();
+    }
+    void unlock() { held_.store(false, std::memory_order_release); }
+
+private:
+    std::atomic<bool> held_{false};
+};
+
+class Mailroom {
+public:
+    Mailroom(const Schedule& s, Transport& transport)
+        : s_(s), transport_(transport), any_thread_(transport.any_thread()), state_(s.messages.size()) {}
+
+    /// Starts message `id`; where only lane 0 may call the transport, others leave it for lane 0.
+    void post(int id, std::byte* data, bool lane0) {
+        std::scoped_lock guard(lock_);
+        pending_.fetch_add(1, std::memory_order_relaxed);
+        state_[id].posted = now_s();
+        if (any_thread_ || lane0) {
+            start(id, data);
+        } else {
+            queue_.push_back({id, data});
+        }
+    }
+
+    /// Makes progress for all lanes of the rank unless another lane is at it.
+    void poll(bool lane0) {
+        if (pending_.load(std::memory_order_relaxed) == 0 || (!any_thread_ && !lane0)) return;
+        if (!lock_.try_lock()) return;
+        std::scoped_lock guard(std::adopt_lock, lock_);
+        for (const auto& [id, data] : queue_) start(id, data);
+        queue_.clear();
+        found_.clear();
+        transport_.poll(found_);
+        if (found_.empty()) return;
+        const double now = now_s();
+        for (int id : found_) {
+            state_[id].completed = now;
+            state_[id].done.store(true, std::memory_order_release);
+        }
+        pending_.fetch_sub(static_cast<int>(found_.size()), std::memory_order_relaxed);
+    }
+
+    bool done(int id) const { return state_[id].done.load(std::memory_order_acquire); }
+    bool was_posted(int id) const { return state_[id].posted > 0; }
+    double posted_s(int id) const { return state_[id].posted; }
+    double completed_s(int id) const { return state_[id].completed; }
+
+private:
+    struct State {
+        std::atomic<bool> done{false};
+        double posted = 0, completed = 0;
+    };
+
+    void start(int id, std::byte* data) {
+        const Message& m = s_.messages[id];
+        if (m.send)
+            transport_.post_send(id, data, m.bytes, m.peer, m.tag, m.synchronous);
+        else
+            transport_.post_recv(id, data, m.bytes, m.peer, m.tag);
+    }
+
+    const Schedule& s_;
+    Transport& transport_;
+    bool any_thread_;
+    SpinLock lock_;
+    std::atomic<int> pending_{0};
+    std::vector<State> state_;
+    std::vector<std::pair<int, std::byte*>> queue_;
+    std::vector<int> found_;
+};
+
+}  // namespace tilewave

@@ -1,0 +1,43 @@
+#include "tilewave/schedule.hpp"
+
+namespace tilewave {
+
+const char* to_string(Op op) {
+    static constexpr const char* names[] = {"compute", "post_recv", "post_send", "wait",
+                                            "pack",    "unpack",    "signal",    "await"};
+    return names[static_cast<int>(op)];
+}
+
+std::int64_t Schedule::steps() const {
+    std::int64_t n = 0;
+    for (const auto& lane : lanes) n += static_cast<std::int64_t>(lane.size());
+    return n;
+}
+
+std::int64_t Schedule::buffer_bytes() const {
+    std::int64_t n = 0;
+    for (auto b : buffers) n += b;
+    return n;
+}
+
+std::string describe(const Schedule& s, int lane, std::size_t index) {
+    std::string text = "rank " + std::to_string(s.rank) + ", lane " + std::to_string(lane) + ", step " +
+                       std::to_string(index);
+    if (index >= s.lanes[lane].size()) return text + " (end of the lane)";
+    const Step& step = s.lanes[lane][index];
+    text += std::string(": ") + to_string(step.op);
+    switch (step.op) {
+        case Op::compute:
+            return text + " tile " + to_string(s.tiles[step.item].coord) + " " + to_string(s.tiles[step.item].box);
+        case Op::signal: return text + " " + std::to_string(step.count);
+        case Op::await:
+            return text + " counter " + std::to_string(step.count) + " of lane " + std::to_string(step.item);
+        default: break;
+    }
+    const Message& m = s.messages[step.item];
+    return text + " message " + std::to_string(step.item) + (m.send ? " (send of " : " (receive of ") +
+           std::to_string(m.bytes) + (m.send ? " bytes to rank " : " bytes from rank ") + std::to_string(m.peer) +
+           ", tag " + std::to_string(m.tag) + ")";
+}
+
+}  // namespace tilewave

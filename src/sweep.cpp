@@ -1,0 +1,300 @@
+#include "tilewave/sweep.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "lane_builder.hpp"
+#include "sweep_geometry.hpp"
+
+// The order that makes a sweep right, as relations (E precedes F: E happens before F):
+//   compute(t - d) precedes compute(t)            for every dependence d,
+//       by the lane's own order, by signal -> await between lanes, by send -> wait between ranks;
+//   wait(receive m) precedes unpack(m) precedes compute(t) for every tile t that reads m;
+//   compute(t) precedes pack(m) precedes post_send(m)      for every face m of t;
+//   wait(m) precedes the next use of m's buffer.
+// Blocking and overlapping differ only in how long after its post a wait stands.
+
+namespace tilewave {
+
+namespace {
+
+constexpr int rim_tag = 16384;  // above the tags of faces
+
+struct Incoming {
+    int peer = 0;
+    Face face;
+    bool shared = false;  // read by tiles of more than the owning lane
+    int message = -1;
+};
+
+// One rank's sweep while it is being written.
+class SweepWriter {
+public:
+    SweepWriter(const SweepProblem& problem, const Plan& plan, int rank)
+        : problem_(problem), plan_(plan), rank_(rank), geometry_(problem, plan), tiles_(geometry_.tiles(rank)) {}
+
+    Schedule write();
+
+private:
+    void index_tiles();
+    void list_incoming();
+    void list_outgoing();
+    void count_signals();
+    void write_prologue();
+    void write_lane(int lane);
+    void write_compute(LaneBuilder& out, int tile, std::vector<int>& seen);
+    void await(LaneBuilder& out, int own, int lane, int count, std::vector<int>& seen);
+
+    int tile_at(const Index& local) const { return order_[static_cast<std::size_t>(linear(local))]; }
+    std::int64_t linear(const Index& local) const {
+        std::int64_t q = 0;
+        for (int k = 0; k < local.n; ++k) q = q * count_[k] + local[k];
+        return q;
+    }
+    template <class F>
+    void for_each_tile(const Box& locals, F f) const {
+        Index p = locals.lo;
+        if (locals.empty()) return;
+        while (true) {
+            f(tile_at(p));
+            int k = p.n - 1;
+            while (k >= 0 && ++p[k] == locals.hi[k]) {
+                p[k] = locals.lo[k];
+                --k;
+            }
+            if (k < 0) return;
+        }
+    }
+    Box locals_reading(const Box& region) const;
+
+    const SweepProblem& problem_;
+    const Plan& plan_;
+    int rank_;
+    SweepGeometry geometry_;
+    std::vector<PlacedTile> tiles_;
+    Index count_;              // tiles of this rank a dimension
+    std::vector<int> order_;   // local position -> order
+    Schedule s_;
+    bool prologue_ = false;
+    std::vector<std::vector<Box>> slices_;              // by tile
+    std::vector<int> first_slice_;                      // by tile: index into s_.tiles
+    std::vector<std::vector<Incoming>> incoming_;       // by tile that owns the receive
+    std::vector<std::vector<std::pair<int, int>>> uses_; // by tile: (owner tile) of shared receives
+    std::vector<std::vector<std::pair<int, Face>>> outgoing_;  // by tile: (peer, face)
+    std::vector<int> after_receive_, after_first_slice_;       // by tile: counter values
+};
+
+void SweepWriter::index_tiles() {
+    count_ = Index::filled(problem_.shape.n, 0);
+    for (const auto& t : tiles_)
+        for (int k = 0; k < count_.n; ++k) count_[k] = std::max(count_[k], t.local[k] + 1);
+    order_.resize(tiles_.size());
+    for (std::size_t q = 0; q < tiles_.size(); ++q) {
+        order_[static_cast<std::size_t>(linear(tiles_[q].local))] = static_cast<int>(q);
+        slices_.push_back(geometry_.slices(tiles_[q].box));
+        first_slice_.push_back(static_cast<int>(s_.tiles.size()));
+        for (std::size_t i = 0; i < slices_[q].size(); ++i)
+            s_.tiles.push_back({tiles_[q].coord, tiles_[q].time, static_cast<std::int32_t>(i), slices_[q][i]});
+    }
+    incoming_.resize(tiles_.size());
+    outgoing_.resize(tiles_.size());
+    uses_.resize(tiles_.size());
+    after_receive_.assign(tiles_.size(), 0);
+    after_first_slice_.assign(tiles_.size(), 0);
+}
+
+// Local positions of the tiles that read a point of `region`; a superset where dependences are
+// many, which costs an early wait and no more.
+Box SweepWriter::locals_reading(const Box& region) const {
+    Box all;
+    for (const Index& d : geometry_.dependences()) {
+        const Box r = geometry_.tiles_meeting(rank_, region.shifted(d));
+        if (!r.empty()) all = hull(all, r);
+    }
+    return all;
+}
+
+void SweepWriter::list_incoming() {
+    for (int peer = 0; peer < s_.ranks; ++peer) {
+        if (peer == rank_ || tiles_.empty()) continue;
+        for (const Face& face : geometry_.faces(peer, geometry_.tiles(peer), rank_)) {
+            // Rim that a widened face brings along counts: it must not arrive while it is read.
+            const Box readers = locals_reading(face.region);
+            int owner = std::numeric_limits<int>::max();
+            for_each_tile(readers, [&](int t) { owner = std::min(owner, t); });
+            if (owner == std::numeric_limits<int>::max()) owner = 0;
+            Incoming in{peer, face, false, -1};
+            for_each_tile(readers, [&](int t) {
+                if (tiles_[t].lane == tiles_[owner].lane) return;
+                in.shared = true;
+                uses_[t].push_back({tiles_[owner].lane, owner});
+            });
+            incoming_[owner].push_back(in);
+        }
+    }
+}
+
+void SweepWriter::list_outgoing() {
+    for (int peer = 0; peer < s_.ranks; ++peer) {
+        if (peer == rank_) continue;
+        for (const Face& face : geometry_.faces(rank_, tiles_, peer)) outgoing_[face.tile].push_back({peer, face});
+    }
+}
+
+// Counter values of each lane, before any step is written: awaits look ahead of the lane they name.
+void SweepWriter::count_signals() {
+    std::vector<int> counter(static_cast<std::size_t>(plan_.lanes()), 0);
+    if (prologue_) counter[0] = 1;
+    for (std::size_t t = 0; t < tiles_.size(); ++t) {
+        int& c = counter[tiles_[t].lane];
+        const bool shared = std::any_of(incoming_[t].begin(), incoming_[t].end(), [](auto& in) { return in.shared; });
+        if (shared) after_receive_[t] = ++c;
+        after_first_slice_[t] = c + 1;
+        c += static_cast<int>(slices_[t].size());
+    }
+}
+
+// Values from before the sweep that lie on other ranks: the written array's rim and the ghosts
+// of the arrays that are only read. Lane 0 exchanges them, then the sweep starts.
+void SweepWriter::write_prologue() {
+    LaneBuilder out(s_, 0);
+    std::vector<int> received, sent;
+    for (int a = 0; a < static_cast<int>(problem_.arrays.size()); ++a)
+        for (int peer = 0; peer < s_.ranks; ++peer) {
+            if (peer == rank_) continue;
+            // A tag for each array and box: equal on both sides, which list the same boxes.
+            int tag = rim_tag + a * 64;
+            for (const Box& box : geometry_.rim(a, peer, rank_)) received.push_back(out.post_receive(peer, tag++, a, box, -1));
+        }
+    for (int a = 0; a < static_cast<int>(problem_.arrays.size()); ++a)
+        for (int peer = 0; peer < s_.ranks; ++peer) {
+            if (peer == rank_) continue;
+            int tag = rim_tag + a * 64;
+            for (const Box& box : geometry_.rim(a, rank_, peer)) sent.push_back(out.post_send(peer, tag++, a, box, false, -1));
+        }
+    for (int m : received) out.finish_receive(m);
+    for (int m : sent) out.finish_send(m);
+    prologue_ = !received.empty() && plan_.lanes() > 1;
+    if (prologue_) out.add(Op::signal, 0, 1);
+}
+
+void SweepWriter::await(LaneBuilder& out, int own, int lane, int count, std::vector<int>& seen) {
+    if (lane == own || count <= seen[lane]) return;
+    seen[lane] = count;
+    out.add(Op::await, lane, count);
+}
+
+void SweepWriter::write_compute(LaneBuilder& out, int t, std::vector<int>& seen) {
+    const int lane = tiles_[t].lane;
+    for (std::size_t i = 0; i < slices_[t].size(); ++i) {
+        std::vector<int> need(static_cast<std::size_t>(plan_.lanes()), 0);
+        for (const Index& d : geometry_.dependences()) {
+            const Box read = slices_[t][i].shifted(Index::filled(d.n, 0) - d);
+            for_each_tile(geometry_.tiles_meeting(rank_, read), [&](int from) {
+                // The last slice of `from` that the read reaches.
+                std::size_t last = slices_[from].size();
+                while (last > 1 && intersect(slices_[from][last - 1], read).empty()) --last;
+                const int count = after_first_slice_[from] + static_cast<int>(last) - 1;
+                if (tiles_[from].lane != lane) need[tiles_[from].lane] = std::max(need[tiles_[from].lane], count);
+            });
+        }
+        for (int l = 0; l < plan_.lanes(); ++l) await(out, lane, l, need[l], seen);
+        out.add(Op::compute, first_slice_[t] + static_cast<int>(i));
+        if (plan_.lanes() > 1) out.add(Op::signal, 0, after_first_slice_[t] + static_cast<int>(i));
+    }
+}
+
+void SweepWriter::write_lane(int lane) {
+    LaneBuilder out(s_, lane);
+    const bool blocking = plan_.schedule == ScheduleKind::blocking;
+    const std::size_t ahead = blocking ? 0 : static_cast<std::size_t>(plan_.lookahead);
+    std::vector<int> mine;
+    for (std::size_t t = 0; t < tiles_.size(); ++t)
+        if (tiles_[t].lane == lane) mine.push_back(static_cast<int>(t));
+    std::vector<int> seen(static_cast<std::size_t>(plan_.lanes()), 0);
+    if (prologue_) await(out, lane, 0, 1, seen);
+    struct Sent {
+        int message;
+        std::int64_t read_at;
+    };
+    std::vector<std::vector<Sent>> sent(mine.size());
+    std::size_t settled = 0;  // tiles before this one have no send under way
+    auto post = [&](std::size_t k) {
+        if (k >= mine.size()) return;
+        for (Incoming& in : incoming_[mine[k]])
+            in.message = out.post_receive(in.peer, in.face.tag, 0, in.face.region, first_slice_[mine[k]]);
+    };
+    // Waits for the sends of the lane's first n tiles that are read up to `time`.
+    auto finish_sends = [&](std::size_t n, std::int64_t time) {
+        for (; settled < n && sent[settled].empty(); ++settled) {}
+        for (std::size_t i = settled; i < n; ++i) {
+            for (const Sent& m : sent[i])
+                if (m.read_at <= time) out.finish_send(m.message);
+            std::erase_if(sent[i], [&](const Sent& m) { return m.read_at <= time; });
+        }
+    };
+    constexpr auto always = std::numeric_limits<std::int64_t>::max();
+    for (std::size_t k = 0; k < ahead; ++k) post(k);
+    for (std::size_t k = 0; k < mine.size(); ++k) {
+        const int t = mine[k];
+        post(k + ahead);
+        for (const Incoming& in : incoming_[t]) out.finish_receive(in.message);
+        if (after_receive_[t]) out.add(Op::signal, 0, after_receive_[t]);
+        for (const auto& [owner_lane, owner] : uses_[t]) await(out, lane, owner_lane, after_receive_[owner], seen);
+        write_compute(out, t, seen);
+        for (const auto& [peer, face] : outgoing_[t])
+            sent[k].push_back({out.post_send(peer, face.tag, 0, face.region, blocking,
+                                             first_slice_[t] + static_cast<int>(slices_[t].size()) - 1),
+                               face.read_at});
+        // A send ends `ahead` tiles later (blocking: before the lane's next tile), unless its reader
+        // comes after that tile: the reader may need it, and the send would then wait for itself.
+        const bool last = k + 1 == mine.size();
+        finish_sends(last ? k + 1 : k + 1 - std::min(ahead, k + 1), last ? always : tiles_[mine[k + 1]].time);
+    }
+}
+
+Schedule SweepWriter::write() {
+    s_.rank = rank_;
+    s_.ranks = geometry_.layout(0).ranks();
+    s_.space = problem_.space;
+    s_.reads = problem_.reads;
+    for (int a = 0; a < static_cast<int>(problem_.arrays.size()); ++a) {
+        // Every rank holds a replicated array whole.
+        const Layout& l = geometry_.layout(a);
+        const int at = problem_.arrays[a].replicated ? 0 : rank_;
+        s_.arrays.push_back({problem_.arrays[a].item_bytes, l.storage(at), l.owned(at)});
+    }
+    s_.lanes.resize(static_cast<std::size_t>(plan_.lanes()));
+    index_tiles();
+    write_prologue();
+    list_incoming();
+    list_outgoing();
+    count_signals();
+    for (int lane = 0; lane < plan_.lanes(); ++lane) write_lane(lane);
+    return std::move(s_);
+}
+
+}  // namespace
+
+Schedule sweep(const SweepProblem& problem, const Plan& plan, int rank) {
+    problem.validate();
+    std::int64_t ranks = 1;
+    for (auto g : plan.grid) ranks *= g;
+    plan.validate(problem, static_cast<int>(ranks));
+    if (rank < 0 || rank >= ranks)
+        throw ConfigError("rank " + std::to_string(rank) + " is outside the grid " + to_string(plan.grid));
+    return SweepWriter(problem, plan, rank).write();
+}
+
+std::int64_t sweep_steps(const SweepProblem& problem, const Plan& plan) {
+    const SweepGeometry geometry(problem, plan);
+    std::int64_t first = std::numeric_limits<std::int64_t>::max(), last = std::numeric_limits<std::int64_t>::min();
+    for (int rank = 0; rank < geometry.layout(0).ranks(); ++rank)
+        for (const PlacedTile& t : geometry.tiles(rank)) {
+            first = std::min(first, t.time);
+            last = std::max(last, t.time);
+        }
+    return last < first ? 0 : last - first + 1;
+}
+
+}  // namespace tilewave

@@ -1,0 +1,116 @@
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+#include "tilewave/transport.hpp"
+
+namespace tilewave {
+
+namespace {
+
+// Above every tag of a schedule, below 32767, the least upper bound MPI guarantees.
+constexpr int collective_tag = 32000;
+
+void wait_all(Transport& t, int n) {
+    std::vector<int> done;
+    Backoff backoff;
+    while (static_cast<int>(done.size()) < n) {
+        const auto before = done.size();
+        t.poll(done);
+        if (done.size() == before) backoff.pause();
+    }
+}
+
+void send(Transport& t, const void* data, std::size_t bytes, int peer) {
+    t.post_send(0, static_cast<const std::byte*>(data), static_cast<std::int64_t>(bytes), peer, collective_tag, false);
+    wait_all(t, 1);
+}
+
+void receive(Transport& t, void* data, std::size_t bytes, int peer) {
+    t.post_recv(0, static_cast<std::byte*>(data), static_cast<std::int64_t>(bytes), peer, collective_tag);
+    wait_all(t, 1);
+}
+
+// Binomial tree over ranks counted from `root`: the parent of v clears v's lowest set bit.
+template <class F>
+void for_children(int v, int size, F f) {
+    for (int bit = 1; bit < size; bit <<= 1) {
+        if (v & bit) break;
+        if (v + bit < size) f(v + bit);
+    }
+}
+int parent(int v) { return v & (v - 1); }
+
+void broadcast_fixed(Transport& t, void* data, std::size_t bytes, int root) {
+    const int p = t.size(), v = (t.rank() - root + p) % p;
+    if (v) receive(t, data, bytes, (parent(v) + root) % p);
+    std::vector<int> children;
+    for_children(v, p, [&](int c) { children.push_back(c); });
+    for (auto c = children.rbegin(); c != children.rend(); ++c) send(t, data, bytes, (*c + root) % p);
+}
+
+void relax() {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
+}
+
+}  // namespace
+
+void Backoff::pause() {
+    ++rounds_;
+    if (rounds_ <= spins) {
+        for (int i = 0; i < 8; ++i) relax();
+    } else if (rounds_ <= spins + yields) {
+        sched_yield();
+    } else {
+        std::this_thread::sleep_for(std::chrono::microseconds(20));
+    }
+}
+
+void allreduce_min(Transport& t, std::vector<std::int64_t>& values) {
+    std::vector<std::int64_t> other(values.size());
+    const std::size_t bytes = values.size() * sizeof(std::int64_t);
+    for_children(t.rank(), t.size(), [&](int child) {
+        receive(t, other.data(), bytes, child);
+        for (std::size_t i = 0; i < values.size(); ++i) values[i] = std::min(values[i], other[i]);
+    });
+    if (t.rank()) send(t, values.data(), bytes, parent(t.rank()));
+    broadcast_fixed(t, values.data(), bytes, 0);
+}
+
+void broadcast(Transport& t, std::string& bytes, int root) {
+    std::int64_t size = static_cast<std::int64_t>(bytes.size());
+    broadcast_fixed(t, &size, sizeof size, root);
+    bytes.resize(static_cast<std::size_t>(size));
+    if (size) broadcast_fixed(t, bytes.data(), bytes.size(), root);
+}
+
+std::vector<std::string> gather(Transport& t, const std::string& bytes) {
+    std::int64_t size = static_cast<std::int64_t>(bytes.size());
+    if (t.rank()) {
+        send(t, &size, sizeof size, 0);
+        if (size) send(t, bytes.data(), bytes.size(), 0);
+        return {};
+    }
+    std::vector<std::string> all(static_cast<std::size_t>(t.size()));
+    all[0] = bytes;
+    for (int r = 1; r < t.size(); ++r) {
+        receive(t, &size, sizeof size, r);
+        all[r].resize(static_cast<std::size_t>(size));
+        if (size) receive(t, all[r].data(), all[r].size(), r);
+    }
+    return all;
+}
+
+void barrier(Transport& t) {
+    std::vector<std::int64_t> nothing{0};
+    allreduce_min(t, nothing);
+}
+
+}  // namespace tilewave

@@ -1,0 +1,140 @@
+// Ranks as threads of one process: matching under the receiver's lock, one copy by whoever is second.
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <mutex>
+
+#include "tilewave/transport.hpp"
+
+namespace tilewave {
+
+namespace {
+
+struct Pending {
+    int id, from, tag;
+    std::byte* data;  // a send's data is only read
+    std::int64_t bytes;
+};
+
+struct Mailbox {
+    std::mutex lock;
+    std::vector<Pending> sends, receives;  // not yet matched, in posting order
+    std::mutex done_lock;
+    std::vector<int> done;
+    std::atomic<bool> any_done{false};
+
+    void complete(int id) {
+        std::scoped_lock guard(done_lock);
+        done.push_back(id);
+        any_done.store(true, std::memory_order_release);
+    }
+};
+
+bool take(std::vector<Pending>& list, int from, int tag, Pending& out) {
+    const auto it = std::find_if(list.begin(), list.end(),
+                                 [&](const Pending& p) { return p.from == from && p.tag == tag; });
+    if (it == list.end()) return false;
+    out = *it;
+    list.erase(it);
+    return true;
+}
+
+}  // namespace
+
+struct LocalFabric::Shared {
+    explicit Shared(int n) : boxes(static_cast<std::size_t>(n)) {}
+    std::vector<Mailbox> boxes;
+};
+
+namespace {
+
+class LocalTransport final : public Transport {
+public:
+    LocalTransport(std::shared_ptr<LocalFabric::Shared> shared, int rank) : shared_(std::move(shared)), rank_(rank) {}
+    int rank() const override { return rank_; }
+    int size() const override { return static_cast<int>(shared_->boxes.size()); }
+
+    void post_send(int id, const std::byte* data, std::int64_t bytes, int peer, int tag, bool) override {
+        Mailbox& box = shared_->boxes[peer];
+        Pending match;
+        {
+            std::scoped_lock guard(box.lock);
+            if (!take(box.receives, rank_, tag, match)) {
+                box.sends.push_back({id, rank_, tag, const_cast<std::byte*>(data), bytes});
+                return;
+            }
+        }
+        move(match, data, bytes, tag);
+        box.complete(match.id);
+        shared_->boxes[rank_].complete(id);
+    }
+
+    void post_recv(int id, std::byte* data, std::int64_t bytes, int peer, int tag) override {
+        Mailbox& box = shared_->boxes[rank_];
+        const Pending mine{id, peer, tag, data, bytes};
+        Pending match;
+        {
+            std::scoped_lock guard(box.lock);
+            if (!take(box.sends, peer, tag, match)) {
+                box.receives.push_back(mine);
+                return;
+            }
+        }
+        move(mine, match.data, match.bytes, tag);
+        shared_->boxes[peer].complete(match.id);
+        box.complete(id);
+    }
+
+    void poll(std::vector<int>& done) override {
+        Mailbox& box = shared_->boxes[rank_];
+        if (!box.any_done.load(std::memory_order_acquire)) return;
+        std::scoped_lock guard(box.done_lock);
+        done.insert(done.end(), box.done.begin(), box.done.end());
+        box.done.clear();
+        box.any_done.store(false, std::memory_order_relaxed);
+    }
+
+private:
+    static void move(const Pending& to, const std::byte* from, std::int64_t bytes, int tag) {
+        if (bytes > to.bytes)
+            throw MpiError("a message of " + std::to_string(bytes) + " bytes, tag " + std::to_string(tag) +
+                           ", meets a receive of " + std::to_string(to.bytes));
+        if (bytes) std::memcpy(to.data, from, static_cast<std::size_t>(bytes));
+    }
+
+    std::shared_ptr<LocalFabric::Shared> shared_;
+    int rank_;
+};
+
+class DryTransport final : public Transport {
+public:
+    DryTransport(int rank, int size) : rank_(rank), size_(size) {}
+    int rank() const override { return rank_; }
+    int size() const override { return size_; }
+    void post_send(int id, const std::byte*, std::int64_t, int, int, bool) override { done_.push_back(id); }
+    void post_recv(int id, std::byte*, std::int64_t, int, int) override { done_.push_back(id); }
+    void poll(std::vector<int>& done) override {
+        done.insert(done.end(), done_.begin(), done_.end());
+        done_.clear();
+    }
+
+private:
+    int rank_, size_;
+    std::vector<int> done_;
+};
+
+}  // namespace
+
+LocalFabric::LocalFabric(int ranks) {
+    if (ranks < 1) throw ConfigError("a fabric of " + std::to_string(ranks) + " ranks was asked for; at least 1 is allowed");
+    shared_ = std::make_shared<Shared>(ranks);
+}
+LocalFabric::~LocalFabric() = default;
+
+std::unique_ptr<Transport> LocalFabric::endpoint(int rank) {
+    return std::make_unique<LocalTransport>(shared_, rank);
+}
+
+std::unique_ptr<Transport> make_dry_transport(int rank, int size) { return std::make_unique<DryTransport>(rank, size); }
+
+}  // namespace tilewave

@@ -1,0 +1,16 @@
+// The MPI transport as a loadable library: a process may only hold one MPI, and which one is known
+// when it runs (the environment's own, or the one that mpi4py has loaded), not when it is built.
+#pragma once
+#include "tilewave/transport.hpp"
+
+namespace tilewave {
+
+/// The functions of src/transport/mpi.cpp, by pointer.
+struct MpiEntry {
+    std::unique_ptr<Transport> (*make)(int comm_handle);
+    MpiInfo (*info)();
+    bool (*started)();
+    void (*abandon)();
+};
+
+}  // namespace tilewave

@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# Makes a virtual environment and builds and installs Tilewave with its test dependencies into it.
+# Needs Python 3.10 or newer with venv, g++ and make; everything else comes from the package index.
+set -euo pipefail
+venv=$1
+python=${PYTHON:-python3}
+cd "$(dirname "$0")/.."
+
+"$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' || {
+    echo "tilewave needs Python 3.10 or newer; $python is $("$python" --version)" >&2
+    exit 1
+}
+[ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
+pip=("$venv/bin/python" -m pip --disable-pip-version-check --quiet)
+
+# Debian's python3.11-venv comes without Python.h. Fetch and unpack the headers' package beside
+# the environment: that needs no root and leaves the system as it is.
+headers=$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("include"))')
+defines=()
+if [ ! -e "$headers/Python.h" ]; then
+    version=$("$venv/bin/python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+    root=$PWD/$venv/headers
+    if [ ! -e "$root/usr/include/python$version/Python.h" ]; then
+        echo "no Python.h for Python $version: fetching the package libpython$version-dev"
+        mkdir -p "$root"
+        (cd "$root" && { apt-get download -qq "libpython$version-dev" 2>/dev/null ||
+            { apt-get update -qq && apt-get download -qq "libpython$version-dev"; }; } &&
+            dpkg-deb -x libpython*.deb . && rm -f libpython*.deb) || {
+            echo "Python.h is missing and could not be fetched; install it: apt install python$version-dev" >&2
+            exit 1
+        }
+    fi
+    export CPLUS_INCLUDE_PATH=$root/usr/include C_INCLUDE_PATH=$root/usr/include
+    defines=(-C "cmake.define.Python_INCLUDE_DIR=$root/usr/include/python$version")
+fi
+
+# The build's own requirements first, so that the build folder can be used again (no isolation).
+"${pip[@]}" install "scikit-build-core>=0.12" "nanobind>=2.12" "mpich>=5.0,<6" "cmake>=3.24" "ninja"
+PATH="$PWD/$venv/bin:$PATH" "${pip[@]}" install --no-build-isolation "${defines[@]}" \
+    ${TILEWAVE_MPI:+-C "cmake.define.TILEWAVE_MPI=$TILEWAVE_MPI"} ".[test]"

@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# All tests: include layers, C++ (GoogleTest), Python, MPI, cluster. --long adds the long runs.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+python=${PYTHON:-.venv/bin/python}
+case "$python" in /*) ;; *) python=$PWD/$python ;; esac
+bin=$(dirname "$python")
+export PATH="$bin:$PATH"
+long=${1:-}
+
+"$python" tools/layers.py
+
+# GoogleTest is a system package: install it where that is possible, else say so and go on.
+have_gtest() { [ -e /usr/include/gtest/gtest.h ] && ls /usr/lib/*/libgtest.a >/dev/null 2>&1; }
+if ! have_gtest && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    { apt-get install -y -qq libgtest-dev || { apt-get update -qq && apt-get install -y -qq libgtest-dev; }; } >/dev/null 2>&1 || true
+fi
+cpp_tests() { # folder, extra compiler flags
+    cmake -S . -B "$1" -G Ninja -DPython_EXECUTABLE="$python" -DTILEWAVE_TESTS=ON -DTILEWAVE_EXAMPLES=ON \
+        -DCMAKE_CXX_FLAGS="$2" -DCMAKE_BUILD_TYPE=RelWithDebInfo >"$1.log" 2>&1 || { cat "$1.log"; return 1; }
+    cmake --build "$1" >>"$1.log" 2>&1 || { tail -50 "$1.log"; return 1; }
+    ctest --test-dir "$1" --output-on-failure --timeout 300
+}
+mkdir -p build
+if have_gtest; then
+    cpp_tests build/cpp ""
+    if [ "$long" = --long ]; then
+        cpp_tests build/asan "-fsanitize=address,undefined -fno-sanitize-recover=undefined"
+        cpp_tests build/tsan "-fsanitize=thread"
+    fi
+else
+    echo "C++ tests skipped: GoogleTest is missing; get it with: apt install libgtest-dev"
+fi
+
+"$python" -m pytest ${long:+--long}
