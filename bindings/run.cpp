@@ -35,7 +35,7 @@ void bind_context(nb::module_& m) {
                     "fabric"_a, "rank"_a, "threads"_a, Release())
         .def_static("dry", [](int rank, int size, int threads) { return make_context(make_dry_transport(rank, size), threads); },
                     "rank"_a, "size"_a, "threads"_a)
-        .def_static("mpi", [](int comm, int threads) { return make_context(make_mpi_transport(comm), threads); }, "comm"_a,
+        .def_static("mpi", [](std::optional<int> comm, int threads) { return make_context(make_mpi_transport(comm), threads); }, "comm"_a.none(),
                     "threads"_a, Release())
         .def_prop_ro("rank", &Context::rank)
         .def_prop_ro("size", &Context::size)

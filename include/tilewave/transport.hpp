@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,11 +46,11 @@ private:
     std::shared_ptr<Shared> shared_;
 };
 
-/// A duplicate of the communicator with Fortran handle `comm` (-1: the world), with errors
+/// A duplicate of the communicator with the integer handle `comm` (none: the world), with errors
 /// returned, not fatal. Starts MPI where nobody has (thread level SERIALIZED, or what the
 /// environment variable TILEWAVE_THREAD_LEVEL names). Collective over the communicator.
 /// @throws MpiError
-std::unique_ptr<Transport> make_mpi_transport(int comm_fortran_handle = -1);
+std::unique_ptr<Transport> make_mpi_transport(std::optional<int> comm = std::nullopt);
 
 /// What MPI says of itself.
 struct MpiInfo {

@@ -147,12 +147,12 @@ bool mpi_started() {
 
 void abandon_mpi() { abandoned = true; }
 
-std::unique_ptr<Transport> make_mpi_transport(int handle) {
+std::unique_ptr<Transport> make_mpi_transport(std::optional<int> comm) {
     start();
     int finished = 0;
     MPI_Finalized(&finished);
     if (finished) throw MpiError("MPI has been finalized in this process: no context can be made any more");
-    return std::make_unique<MpiTransport>(handle < 0 ? MPI_COMM_WORLD : comm_of(handle));
+    return std::make_unique<MpiTransport>(comm ? comm_of(*comm) : MPI_COMM_WORLD);
 }
 
 MpiInfo mpi_info() {

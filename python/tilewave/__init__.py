@@ -1,0 +1,23 @@
+"""Tilewave: loop nests with dependences on clusters, the communication hidden."""
+from importlib.metadata import PackageNotFoundError, version
+
+from tilewave.errors import ConfigError, InternalError, KernelError, MpiError
+from tilewave._core import Grouping, LinearSchedule, Space, Tiling
+from tilewave.context import Context
+from tilewave.field import Field, field
+from tilewave.nest import Nest, nest
+from tilewave.plan import Plan, plan
+from tilewave.report import Report
+from tilewave.run import run
+from tilewave.timeline import Timeline
+
+try:
+    __version__ = version("tilewave")
+except PackageNotFoundError:  # run from a source tree
+    __version__ = "0+unknown"
+
+__all__ = [
+    "ConfigError", "Context", "Field", "Grouping", "InternalError", "KernelError",
+    "LinearSchedule", "MpiError", "Nest", "Plan", "Report", "Space", "Tiling", "Timeline",
+    "field", "nest", "plan", "run",
+]

@@ -1,0 +1,240 @@
+"""Translates the statements and expressions of a body for one point of a row."""
+
+import ast
+from dataclasses import dataclass, replace
+
+from . import _arithmetic as arithmetic
+from ._casts import assign
+from ._functions import call
+from ._names import Scope
+from ._typing import ARRAY0, BOOL, FLOAT, INT, Unsupported, scalar, type_of
+from ._values import Typed, Value, constant
+
+SYMBOLS = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%",
+    ast.Pow: "**", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==",
+    ast.NotEq: "!=", ast.USub: "-", ast.UAdd: "+", ast.Not: "not",
+}
+
+
+@dataclass(frozen=True)
+class State:
+    """What a path through the body knows: its locals and the element that it writes.
+
+    ``stored`` tells whether some statement on the way assigned the element, so that it has to be
+    written back.
+    """
+
+    locals: dict
+    cell: Typed
+    stored: bool = False
+
+
+class Body:
+    """One pass over a body.
+
+    Parameters
+    ----------
+    emitter : Emitter
+    nest : Nest
+    constants : dict
+        Captured numbers by their text.
+    names : dict
+        Values of the indices and scalars.
+    reads : dict
+        Values of the accesses, but for the written element itself.
+    cell : Typed
+        The written element's old value.
+    """
+
+    def __init__(self, emitter, nest, constants, names, reads, cell):
+        self.e = emitter
+        self.source = nest.source
+        self.written = nest.written
+        self.zero = (0,) * nest.rank
+        self.constants = constants
+        self.names = names
+        self.reads = reads
+        self.scope = Scope(nest.function)
+        self.state = State({}, cell)
+        self._offsets = nest.offsets_of
+
+    def translate(self):
+        """Emit the body; ``state`` is then the path that falls off its end, None if none does."""
+        self._block(self.source.tree.body)
+
+    # Statements.
+
+    def _block(self, statements):
+        for statement in statements:
+            if self.state is None:
+                return
+            self.e.line = self.source.line(statement)
+            self._statement(statement)
+
+    def _statement(self, node):
+        if isinstance(node, ast.Assign):
+            self._store(node.targets[0], self.expression(node.value))
+        elif isinstance(node, ast.AugAssign):
+            self._augmented(node)
+        elif isinstance(node, ast.If):
+            self._if(node)
+        elif isinstance(node, ast.Assert):
+            self._assert(node)
+        elif isinstance(node, ast.Raise):
+            self._raise(node)
+
+    def _augmented(self, node):
+        if isinstance(node.target, ast.Name):
+            old = self.state.locals[node.target.id]
+            if any(option.type.kind == ARRAY0 for option in old.options):
+                raise self.source.error(
+                    node, "an augmented assignment to the result of np.where, which Python "
+                    "changes in place, is not supported", "x = x + ...",
+                )
+        else:
+            old = self._read(node.target)
+        symbol, value = SYMBOLS[type(node.op)], self.expression(node.value)
+        self._store(node.target, self._guarded(
+            node, lambda: arithmetic.binary(self.e, symbol, old, value)
+        ))
+
+    def _store(self, target, value):
+        if isinstance(target, ast.Name):
+            known = {**self.state.locals, target.id: value}
+            self.state = replace(self.state, locals=known)
+            return
+        kind = self.state.cell.type
+        stored = self._guarded(target, lambda: self.e.dispatch(
+            lambda typed: Value([Typed(kind, assign(self.e, typed, kind.dtype))]), value
+        ))
+        self.state = replace(self.state, cell=stored.only, stored=True)
+
+    def _if(self, node):
+        build = self.e.builder
+        condition = arithmetic.is_true(self.e, self.expression(node.test))
+        blocks = [build.append_basic_block(name) for name in ("if", "else")]
+        build.cbranch(condition, *blocks)
+        before, ends = self.state, []
+        for block, statements in zip(blocks, (node.body, node.orelse), strict=True):
+            build.position_at_end(block)
+            self.state = before
+            self._block(statements)
+            if self.state is not None:
+                ends.append((build.block, self.state))
+        if not ends:
+            self.state = None
+            return
+        end = build.append_basic_block("endif")
+        for block, _ in ends:
+            build.position_at_end(block)
+            build.branch(end)
+        build.position_at_end(end)
+        self.state = self._joined(ends)
+
+    def _joined(self, ends):
+        """The state after several paths meet: locals that all of them have."""
+        first = ends[0][1].locals
+        shared = [name for name in first if all(name in state.locals for _, state in ends)]
+        known = {
+            name: self.e.merge([(block, state.locals[name]) for block, state in ends])
+            for name in shared
+        }
+        cell = self.e.merge([(block, Value([state.cell])) for block, state in ends])
+        return State(known, cell.only, any(state.stored for _, state in ends))
+
+    def _assert(self, node):
+        if not __debug__:
+            return
+        wrong = self.e.builder.not_(arithmetic.is_true(self.e, self.expression(node.test)))
+        self.e.fail_if(wrong, "AssertionError", node.msg.value if node.msg else "")
+
+    def _raise(self, node):
+        called = isinstance(node.exc, ast.Call)
+        name = self.scope.exception(node.exc.func if called else node.exc)
+        message = node.exc.args[0].value if called and node.exc.args else ""
+        self.e.leave(self.e.site(name, message))
+        self.state = None
+
+    # Expressions.
+
+    def expression(self, node):
+        """The value of an expression; what has no exact translation is refused with its place."""
+        return self._guarded(node, lambda: self._expression(node))
+
+    def _guarded(self, node, compute):
+        try:
+            return compute()
+        except Unsupported as reason:
+            raise self.source.error(node, f"not supported: {reason}") from None
+
+    def _expression(self, node):
+        if isinstance(node, ast.Constant):
+            return _number(node.value)
+        if isinstance(node, ast.Name | ast.Attribute):
+            return self._name(node)
+        if isinstance(node, ast.Subscript):
+            return self._read(node)
+        if isinstance(node, ast.BinOp):
+            left, right = self.expression(node.left), self.expression(node.right)
+            return arithmetic.binary(self.e, SYMBOLS[type(node.op)], left, right)
+        if isinstance(node, ast.UnaryOp):
+            operand = self.expression(node.operand)
+            return arithmetic.unary(self.e, SYMBOLS[type(node.op)], operand)
+        if isinstance(node, ast.Compare):
+            return self._compare(self.expression(node.left), node.ops, node.comparators)
+        if isinstance(node, ast.BoolOp):
+            return self._and_or(isinstance(node.op, ast.And), node.values)
+        if isinstance(node, ast.IfExp):
+            condition = arithmetic.is_true(self.e, self.expression(node.test))
+            return self.e.branch(
+                condition, lambda: self.expression(node.body), lambda: self.expression(node.orelse)
+            )
+        values = [self.expression(argument) for argument in node.args]
+        return call(self.e, self.scope.function(node.func)[0], values)
+
+    def _name(self, node):
+        text = ast.unparse(node)
+        if text in self.state.locals:
+            return self.state.locals[text]
+        return self.names[text] if text in self.names else _number(self.constants[text])
+
+    def _read(self, node):
+        access = node.value.id, self._offsets(node)
+        if access == (self.written, self.zero):
+            return Value([self.state.cell])
+        return self.reads[access]
+
+    def _compare(self, left, operators, operands):
+        """A chain of comparisons: stops at the first that is false."""
+        right = self.expression(operands[0])
+        first = arithmetic.binary(self.e, SYMBOLS[type(operators[0])], left, right)
+        if len(operators) == 1:
+            return first
+        return self.e.branch(
+            arithmetic.is_true(self.e, first),
+            lambda: self._compare(right, operators[1:], operands[1:]),
+            lambda: first,
+        )
+
+    def _and_or(self, conjunction, nodes):
+        """``and`` and ``or`` give one of their operands, and compute the rest only if needed."""
+        first = self.expression(nodes[0])
+        if len(nodes) == 1:
+            return first
+
+        def rest():
+            return self._and_or(conjunction, nodes[1:])
+
+        ways = (rest, lambda: first) if conjunction else (lambda: first, rest)
+        return self.e.branch(arithmetic.is_true(self.e, first), *ways)
+
+
+def _number(value):
+    """A constant of the body."""
+    kind = type_of(value)
+    if kind in (BOOL, INT, FLOAT):
+        return Value([Typed(kind, const=value)])
+    return Value([Typed(scalar(kind.dtype), constant(kind.dtype, value))])
+
+

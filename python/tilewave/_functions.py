@@ -1,0 +1,202 @@
+"""Translations of the functions that a body may call, by the keys of ``_names.FUNCTIONS``."""
+
+import numpy as np
+from llvmlite import ir
+
+from . import _names
+from ._arithmetic import absolute, binary, int_power, is_true, numpy_binary
+from ._casts import boolean, cast, construct, promote, to_float, to_int
+from ._loops import zero_tie
+from ._python_math import finite, infinite, math_call, math_pow
+from ._typing import BOOL, FLOAT, INT, Unsupported, infer, scalar
+from ._values import I1, Typed, Value, constant, ir_type
+
+#: NumPy functions that are one instruction or exactly rounded, so LLVM's own are the same.
+EXACT = {"sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "rint": "rint",
+         "fabs": "fabs", "absolute": "fabs", "copysign": "copysign"}
+
+#: Names of C functions and LLVM intrinsics for NumPy functions, for ``fastmath``.
+FAST_NAMES = {"arcsin": "asin", "arccos": "acos", "arctan": "atan", "arcsinh": "asinh",
+              "arccosh": "acosh", "arctanh": "atanh", "arctan2": "atan2"}
+FAST_INTRINSICS = ("exp", "exp2", "log", "log2", "log10", "sin", "cos", "pow")
+
+#: Functions of the math module that raise OverflowError for an infinite result.
+OVERFLOWING = ("exp", "expm1", "sinh", "cosh")
+
+
+def call(e, key, values):
+    """A call of a supported function on values of possibly several types."""
+    if key in ("min", "max"):
+        return _min_max(e, key, values)
+    if key == "np.where":
+        return _where(e, *values)
+    module, _, name = key.rpartition(".")
+    translate = {"np": _numpy, "math": _math, "": _builtin}[module]
+    return e.dispatch(lambda *typed: Value([translate(e, name, *typed)]), *values)
+
+
+def _builtin(e, name, typed):
+    return {"abs": absolute, "int": to_int, "float": to_float}[name](e, typed)
+
+
+def _min_max(e, name, values):
+    """Python's min and max: a later value wins only when the comparison holds."""
+    symbol = "<" if name == "min" else ">"
+    best = values[0]
+    for value in values[1:]:
+        best = e.select(is_true(e, binary(e, symbol, value, best)), value, best)
+    return best
+
+
+def _where(e, condition, first, second):
+    """np.where: all operands are computed, the result is a 0-d array."""
+    chosen = is_true(e, condition)
+
+    def choose(left, right):
+        result = infer(np.where, BOOL, left.type, right.type)
+        operands = [_where_operand(e, each, result.dtype) for each in (left, right)]
+        return Value([Typed(result, e.builder.select(chosen, *operands))])
+
+    return e.dispatch(choose, first, second)
+
+
+def _where_operand(e, typed, dtype):
+    """np.where casts Python ints as C does, where arithmetic checks or goes by a double."""
+    if typed.type == INT:
+        return cast(e, typed.ir, INT.dtype, dtype)
+    return promote(e, typed, dtype)
+
+
+# The math module: doubles in, Python numbers out.
+
+
+def _math(e, name, *operands):
+    values = [to_float(e, each).ir for each in operands]
+    if name in ("isnan", "isinf", "isfinite"):
+        return boolean(_float_test(e, name, values[0])).only
+    if name == "pow":
+        return math_pow(e, *values)
+    if name in ("floor", "ceil"):
+        if not operands[0].type.is_float:
+            return to_int(e, operands[0])
+        rounded = Typed(FLOAT, e.intrinsic(name, values[0]))
+        return to_int(e, rounded, f"math.{name}(x)")
+    return math_call(e, name, name in OVERFLOWING, *values)
+
+
+def _float_test(e, name, value):
+    if name == "isnan":
+        return e.builder.fcmp_unordered("uno", value, value)
+    return infinite(e, value) if name == "isinf" else finite(e, value)
+
+
+# NumPy.
+
+
+def _numpy(e, name, *operands):
+    if name in _names.NUMPY_TYPES:
+        dtype = np.dtype(name)
+        return Typed(scalar(dtype), construct(e, operands[0], dtype))
+    function = getattr(np, name)
+    result = infer(function, *(each.type for each in operands))
+    if name in ("isnan", "isinf", "isfinite"):
+        return Typed(result, _numpy_test(e, name, operands[0]))
+    if result.is_bool:
+        raise Unsupported(f"np.{name} of bools")
+    if name == "power" and result.is_int:
+        return Typed(result, int_power(e, result.dtype, *operands))
+    values = [promote(e, each, result.dtype) for each in operands]
+    translate = _integer_function if result.is_int else _float_function
+    return Typed(result, translate(e, name, result.dtype, *values))
+
+
+def _numpy_test(e, name, typed):
+    if typed.type.is_float:
+        return _float_test(e, name, typed.ir)
+    return ir.Constant(I1, int(name == "isfinite"))
+
+
+def _float_function(e, name, dtype, *values):
+    """A NumPy function on LLVM floats of one dtype."""
+    build = e.builder
+    if name in EXACT:
+        return e.intrinsic(EXACT[name], *values)
+    if name == "square":
+        return build.fmul(values[0], values[0], flags=e.flags)
+    if name == "sign":
+        return _float_sign(e, dtype, values[0])
+    if name in ("minimum", "maximum", "fmin", "fmax"):
+        return _float_extremum(e, name, dtype, *values)
+    if name == "remainder":
+        return numpy_binary(e, "%", dtype, *values)
+    if name == "fmod":
+        return e.call_c("fmod", dtype, *values)
+    if e.fastmath:
+        return _fast_function(e, name, dtype, *values)
+    return e.call_loop(name, dtype, *values)
+
+
+def _fast_function(e, name, dtype, *values):
+    name = "pow" if name == "power" else FAST_NAMES.get(name, name)
+    if name in FAST_INTRINSICS:
+        return e.intrinsic(name, *values)
+    return e.call_c(name, dtype, *values)
+
+
+def _float_sign(e, dtype, value):
+    """1, 0 or -1; NaN stays, the sign of a zero does not."""
+    build = e.builder
+    zero, one, minus = (constant(dtype, number) for number in (0, 1, -1))
+    equal = build.fcmp_ordered("==", value, zero)
+    sign = build.select(build.fcmp_ordered(">", value, zero), one,
+                        build.select(build.fcmp_ordered("<", value, zero), minus, value))
+    return build.select(equal, zero, sign)
+
+
+def _float_extremum(e, name, dtype, left, right):
+    """minimum and maximum keep NaNs, fmin and fmax drop them; a tie of zeros as NumPy has it."""
+    build = e.builder
+    tie = zero_tie(name, dtype)
+    if tie is None:
+        return e.call_loop(name, dtype, left, right)
+    symbol = ("<" if name in ("minimum", "fmin") else ">") + ("=" if tie == 0 else "")
+    keeper = left if name in ("minimum", "maximum") else right
+    first = build.or_(build.fcmp_ordered(symbol, left, right),
+                      build.fcmp_unordered("uno", keeper, keeper))
+    return build.select(first, left, right)
+
+
+def _integer_function(e, name, dtype, *values):
+    """A NumPy function on LLVM ints of one dtype."""
+    build = e.builder
+    if name in ("floor", "ceil", "trunc"):
+        return values[0]
+    if name == "square":
+        return build.mul(values[0], values[0])
+    if name == "remainder":
+        return numpy_binary(e, "%", dtype, *values)
+    if name == "fmod":
+        return _integer_fmod(e, dtype, *values)
+    zero = constant(dtype, 0)
+    if name == "absolute":
+        below = build.icmp_signed("<", values[0], zero)
+        return build.select(below, build.neg(values[0]), values[0])
+    if name == "sign":
+        kind = ir_type(dtype)
+        above = build.zext(build.icmp_signed(">", values[0], zero), kind)
+        return build.sub(above, build.zext(build.icmp_signed("<", values[0], zero), kind))
+    if name in ("minimum", "maximum", "fmin", "fmax"):
+        symbol = "<" if name in ("minimum", "fmin") else ">"
+        return build.select(build.icmp_signed(symbol, *values), *values)
+    raise Unsupported(f"np.{name} of {dtype.name}")
+
+
+def _integer_fmod(e, dtype, left, right):
+    """Remainder with the sign of the dividend; 0 for a zero divisor."""
+    build = e.builder
+    by_zero = build.icmp_signed("==", right, constant(dtype, 0))
+    by_minus = build.icmp_signed("==", right, constant(dtype, -1))
+    divisor = build.select(build.or_(by_zero, by_minus), constant(dtype, 1), right)
+    return build.srem(left, divisor)
+
+

@@ -1,0 +1,18 @@
+"""What `tilewave doctor` runs on two ranks: rank 0 prints one line of JSON."""
+import json
+
+from tilewave import _core
+from tilewave.context import Context
+
+
+def main():
+    context = Context()
+    facts = dict(_core.mpi_info() if context.size > 1 else {"size": 1})
+    facts["latency_s"] = context._core.machine().latency_s
+    facts["pinning"] = context.cpus
+    if context.rank == 0:
+        print("ping " + json.dumps(facts), flush=True)
+
+
+if __name__ == "__main__":
+    main()

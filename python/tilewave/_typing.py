@@ -1,0 +1,102 @@
+"""Types of the values in a body, by NumPy's own promotion rules.
+
+A value is a Python number ("weak": it does not widen a NumPy operand), a NumPy scalar, or a
+zero-dimensional array (what ``np.where`` returns). The type of a result is found by asking NumPy
+for the result of the same operation on sample values, so the rules are NumPy's by construction.
+"""
+
+import functools
+import operator
+from dataclasses import dataclass
+
+import numpy as np
+
+PYTHON, SCALAR, ARRAY0 = "Python", "NumPy", "0-d array"
+
+SUPPORTED = tuple(np.dtype(name) for name in ("bool", "int32", "int64", "float32", "float64"))
+
+OPERATORS = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
+    "//": operator.floordiv, "%": operator.mod, "**": operator.pow,
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+    "==": operator.eq, "!=": operator.ne,
+}
+
+
+class Unsupported(Exception):
+    """An operation that has no exact translation; becomes a ConfigError with its place."""
+
+
+@dataclass(frozen=True)
+class Type:
+    """Type of one value: where it comes from, and its dtype."""
+
+    kind: str
+    dtype: np.dtype
+
+    @property
+    def is_python(self):
+        return self.kind == PYTHON
+
+    @property
+    def is_float(self):
+        return self.dtype.kind == "f"
+
+    @property
+    def is_bool(self):
+        return self.dtype.kind == "b"
+
+    @property
+    def is_int(self):
+        return self.dtype.kind == "i"
+
+    @property
+    def bits(self):
+        return 1 if self.is_bool else 8 * self.dtype.itemsize
+
+    def __str__(self):
+        if self.is_python:
+            return f"Python {({'b': 'bool', 'i': 'int', 'f': 'float'})[self.dtype.kind]}"
+        return f"{self.kind} {self.dtype.name}"
+
+    def sample(self):
+        """A value of this type: one."""
+        if self.is_python:
+            return self.dtype.type(1).item()
+        if self.kind == ARRAY0:
+            return np.array(1, self.dtype)
+        return self.dtype.type(1)
+
+
+INT = Type(PYTHON, np.dtype("int64"))
+FLOAT = Type(PYTHON, np.dtype("float64"))
+BOOL = Type(PYTHON, np.dtype("bool"))
+
+_PYTHON = {bool: BOOL, int: INT, float: FLOAT}
+
+
+def scalar(dtype):
+    """The type of an element of an array."""
+    return Type(SCALAR, np.dtype(dtype))
+
+
+def type_of(value):
+    """Type of a Python number, NumPy scalar or zero-dimensional array."""
+    if type(value) in _PYTHON:
+        return _PYTHON[type(value)]
+    if isinstance(value, np.generic | np.ndarray):
+        if value.dtype not in SUPPORTED:
+            raise Unsupported(f"a result of dtype {value.dtype.name}")
+        return Type(ARRAY0 if isinstance(value, np.ndarray) else SCALAR, value.dtype)
+    raise Unsupported(f"a {type(value).__name__} result")
+
+
+@functools.lru_cache(maxsize=None)
+def infer(function, *types):
+    """Type of ``function`` applied to values of these types, as NumPy has it."""
+    try:
+        with np.errstate(all="ignore"):
+            return type_of(function(*(each.sample() for each in types)))
+    except TypeError:
+        shown = " and ".join(map(str, types))
+        raise Unsupported(f"NumPy and Python do not define it for {shown}") from None

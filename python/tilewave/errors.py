@@ -1,0 +1,29 @@
+"""The exceptions that Tilewave raises at its boundary.
+
+Each carries ``agreed``: true when every rank of the run raises the same error,
+so that a caller may go on without asking the other ranks.
+"""
+
+
+class ConfigError(ValueError):
+    """What the caller asked for is not possible; says what was given and what is allowed."""
+
+    agreed = False
+
+
+class KernelError(RuntimeError):
+    """A nest's body raised while it ran; says which exception, at which point."""
+
+    agreed = False
+
+
+class MpiError(RuntimeError):
+    """An MPI call failed."""
+
+    agreed = False
+
+
+class InternalError(RuntimeError):
+    """Tilewave broke one of its own invariants: please report it."""
+
+    agreed = False

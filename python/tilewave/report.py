@@ -1,0 +1,91 @@
+"""What a run was and how it went."""
+import dataclasses
+import math
+
+from tilewave.plan import Plan
+from tilewave.timeline import Timeline
+
+
+@dataclasses.dataclass(frozen=True)
+class Measured:
+    """Measured seconds of the slowest rank, the run alone."""
+
+    time_s: float
+
+
+@dataclasses.dataclass(frozen=True)
+class LaneTimes:
+    """Seconds of one lane by kind of step."""
+
+    rank: int
+    lane: int
+    compute_s: float
+    pack_s: float
+    wait_s: float
+    post_s: float
+    total_s: float
+
+
+class Report:
+    """The result of `run`; prints as a short table.
+
+    Attributes
+    ----------
+    plan : Plan
+    measured : Measured
+        ``measured.time_s``: seconds, slowest rank.
+    points : int
+        Points computed over all ranks.
+    points_per_s : float
+    overlap_ratio : float
+        Hidden communication time over hideable communication time, 0 to 1; NaN without messages.
+    steps : int
+        Time steps of the linear schedule (athanasaki2002).
+    ranks, threads : int
+    buffer_bytes : int
+        Staging memory of this rank.
+    lanes : list of LaneTimes
+        On rank 0: the time split of every lane of every rank.
+    timeline : Timeline
+        On rank 0: all ranks' events; empty elsewhere.
+    """
+
+    def __init__(self, core):
+        self.plan = Plan._from_core(core.plan)
+        self.measured = Measured(core.time_s)
+        self.points = core.points
+        self.points_per_s = core.points_per_s
+        self.overlap_ratio = core.overlap_ratio
+        self.steps = core.steps
+        self.ranks, self.threads = core.ranks, core.threads
+        self.buffer_bytes = core.buffer_bytes
+        self.timeline = Timeline(core.timeline)
+
+    @property
+    def lanes(self):
+        """Time split of each lane (rank 0)."""
+        fields = [f.name for f in dataclasses.fields(LaneTimes)]
+        return [LaneTimes(*(getattr(s, name) for name in fields)) for s in self.timeline.split()]
+
+    def _rows(self):
+        p = self.plan
+        yield "plan", (f"grid {p.grid}, tile {p.tile}, mapping dimension {p.mapping_dim}, "
+                       f"{p.grouping}, {p.schedule}, look-ahead {p.lookahead}, slices {p.slices}")
+        yield "ranks x threads", f"{self.ranks} x {self.threads}"
+        yield "measured time", f"{self.measured.time_s:.6g} s in {self.steps} steps"
+        yield "points", f"{self.points} ({self.points_per_s:.4g} /s)"
+        yield "overlap ratio", ("no messages" if math.isnan(self.overlap_ratio)
+                                else f"{self.overlap_ratio:.3f}")
+        for lane in self.lanes:
+            total = max(lane.total_s, 1e-12)
+            parts = ", ".join(f"{name} {100 * getattr(lane, name + '_s') / total:.1f} %"
+                              for name in ("compute", "pack", "wait", "post"))
+            yield f"rank {lane.rank} lane {lane.lane}", parts
+
+    def __str__(self):
+        return "\n".join(f"{name:16} {text}" for name, text in self._rows())
+
+    def _repr_html_(self):
+        rows = "".join(f"<tr><th style='text-align:left'>{name}</th><td>{text}</td></tr>"
+                       for name, text in self._rows())
+        return f"<table>{rows}</table>"

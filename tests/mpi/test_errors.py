@@ -1,0 +1,157 @@
+"""Bad input: one clear error on every rank, no hang, and the next run is fine."""
+import numpy as np
+import pytest
+
+import tilewave as tw
+
+pytestmark = [pytest.mark.mpi(ranks=[1, 2, 3]),
+              pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
+
+
+@tw.nest
+def good(A, i, j, *, c=1.0):
+    A[i, j] = c * A[i-1, j] + A[i, j-1]
+
+
+@tw.nest
+def backward(A, i, j):
+    A[i, j] = A[i-1, j+1] + A[i, j-1]
+
+
+@tw.nest
+def ahead(A, i, j):
+    A[i, j] = A[i+1, j]
+
+
+@tw.nest
+def other(A, B, i, j):
+    A[i, j] = A[i-1, j] + B[i, j]
+
+
+@tw.nest
+def stops(A, i, j, *, where):
+    if i == where:
+        raise ValueError("reached the row")
+    A[i, j] = A[i-1, j] + 1.0
+
+
+@tw.nest
+def captures(A, i, j):
+    A[i, j] = A[i-1, j] + undefined_constant  # noqa: F821
+
+
+@pytest.fixture(scope="module")
+def context():
+    return tw.Context(threads=2)
+
+
+def field(context, shape=(12, 10), dtype="f8"):
+    return tw.field(shape, dtype, init=lambda i, j: 1.0 + 0 * i, context=context)
+
+
+def works(context):
+    A = field(context)
+    tw.run(good, A=A, context=context)
+    whole = A.gather()
+    plain = np.ones((12, 10))
+    good.reference(good.iteration_box((12, 10)), {"A": plain})
+    assert whole is None or np.array_equal(whole, plain)
+
+
+def refused(context, words, nest=good, error=tw.ConfigError, **arguments):
+    with pytest.raises(error, match=words) as caught:
+        tw.run(nest, context=context, **arguments)
+    assert caught.value.agreed
+    works(context)
+    return str(caught.value)
+
+
+def test_dependences_no_box_sweep_can_honour(context):
+    text = refused(context, r"\(1, -1\)", backward, A=field(context))
+    assert "test_errors.py:" in text and "allowed" in text
+    refused(context, r"\(-1, 0\)", ahead, A=field(context))
+
+
+def test_subscripts(context):
+    for body in ("A[i, j] = A[2*i, j]", "A[i, j] = A[j, i]", "A[i, j] = A[i-j, j]", "A[i, j] = A[i-c, j]"):
+        import linecache
+        name = f"<body {body}>"
+        source = f"def body(A, i, j, *, c=1):\n    {body}\n"
+        linecache.cache[name] = (len(source), None, source.splitlines(True), name)
+        space = {}
+        exec(compile(source, name, "exec"), space)
+        with pytest.raises(tw.ConfigError, match="allowed") as caught:
+            tw.nest(space["body"])
+        assert ":2:" in str(caught.value)
+
+
+def test_shapes(context):
+    refused(context, "different shapes", other, A=field(context), B=np.ones((12, 11)))
+    refused(context, "arrays of rank 2", A=tw.field((4, 4, 4), context=context))
+
+
+def test_grid_and_tile(context):
+    p = context.size
+    refused(context, f"multiplies to {p + 1}", A=field(context), grid=(p + 1, 1))
+    refused(context, "dimensions", A=field(context), grid=(p, 1, 1))
+    refused(context, "largest block", A=field(context), tile=(13, 1))
+    refused(context, "outside 1 to", A=field(context), tile=(0, 4))
+    refused(context, "outside 1 to", A=field(context), tile=(4, -1))
+    refused(context, "mapping_dim", A=field(context), mapping_dim=2)
+    refused(context, "lookahead", A=field(context), lookahead=0)
+    refused(context, "'hyperplane', 'vertical'", A=field(context), grouping="diagonal")
+    refused(context, "allowed: a tuple of integers", A=field(context), tile="big")
+
+
+def test_arguments(context):
+    refused(context, "needs its array 'A'")
+    refused(context, "no argument 'D'", A=field(context), D=1)
+    refused(context, "not supported", A=field(context), steps=3)
+    refused(context, "given list", A=[[1.0]])
+    refused(context, "scalar 'c'", A=field(context), c="x")
+    refused(context, "complex128", other, A=field(context), B=np.ones((12, 10), complex))
+    A = field(context)
+    refused(context, "share memory", other, A=A, B=A)
+    refused(context, "allowed range|allowed", A=field(context), over={"i": (0, 5)})
+    refused(context, "no index 'z'", A=field(context), over={"z": (0, 5)})
+    refused(context, "given function", lambda A: A, A=field(context))
+    if context.size > 1:
+        refused(context, "NumPy array", A=np.ones((12, 10)))
+
+
+def test_a_body_that_does_not_compile(context):
+    refused(context, "undefined_constant", captures, A=field(context))
+
+
+def test_different_arguments_on_different_ranks(context):
+    if context.size == 1:
+        return
+    text = refused(context, "different arguments", A=field(context), c=float(context.rank))
+    assert "c=0.0" in text and "c=1.0" in text
+    refused(context, "different arguments", good if context.rank else stops, A=field(context),
+            **({} if context.rank else {"where": -1}))
+    refused(context, "different arguments", A=field(context), lookahead=1 + (context.rank == 1))
+
+
+def test_a_bad_argument_on_one_rank_only(context):
+    for r in range(context.size):
+        refused(context, "no argument 'bad'", A=field(context), **({"bad": 1} if context.rank == r else {}))
+
+
+def test_a_kernel_that_raises_on_one_rank(context):
+    rows = np.array_split(np.arange(1, 12), context.size)
+    for row in [part[len(part) // 2] for part in rows]:
+        text = refused(context, rf"ValueError\('reached the row'\).*at i={row}, j=", stops,
+                       error=tw.KernelError, A=field(context), where=int(row), grid=(context.size, 1))
+        assert "on rank" in text
+
+
+def test_nan_inputs_propagate(context):
+    start = np.ones((12, 10))
+    start[3, 4] = np.nan
+    A = tw.field(start.shape, init=start, context=context)
+    B = start.copy()
+    tw.run(other, A=A, B=B, context=context)
+    other.reference(other.iteration_box(start.shape), {"A": start, "B": B})
+    whole = A.gather()
+    assert whole is None or np.array_equal(whole, start, equal_nan=True)

@@ -1,0 +1,140 @@
+"""Random bodies as source text: every operator, function and statement that a nest may have."""
+
+import importlib.util
+import random
+import sys
+
+from tilewave import _names
+
+ARRAYS = ("A", "B", "C")
+OFFSETS_OF_WRITTEN = ("[i-1, j]", "[i, j-1]", "[i-1, j-1]", "[i-2, j]", "[i, j-2]", "[i, j]")
+OFFSETS = (*OFFSETS_OF_WRITTEN, "[i+1, j]", "[i, j+1]", "[i+1, 1+j]", "[-1+i, j]")
+LITERALS = ("0", "1", "2", "-1", "3", "7", "0.5", "0.3", "-0.0", "1.5", "1e-3", "2.0", "True",
+            "np.pi", "WEIGHT", "COUNT", "SINGLE")
+
+
+class Generator:
+    """Writes one body from a seed."""
+
+    def __init__(self, seed):
+        self.random = random.Random(seed)
+        self.known = []
+
+    def pick(self, choices):
+        return self.random.choice(list(choices))
+
+    def expression(self, depth):
+        if depth <= 0 or self.random.random() < 0.08:
+            return self.leaf()
+        kind = self.random.random()
+        if kind < 0.45:
+            symbol = self.pick("+ - * + - * / // %".split())
+            return f"({self.expression(depth - 1)} {symbol} {self.expression(depth - 1)})"
+        if kind < 0.50:
+            return f"({self.expression(depth - 1)} ** {self.pick(('2', '3', '0.5', '2.0'))})"
+        if kind < 0.58:
+            return f"({self.pick(('-', '+', 'not '))}{self.expression(depth - 1)})"
+        if kind < 0.66:
+            test = self.condition(depth - 1)
+            return f"({self.expression(depth - 1)} if {test} else {self.expression(depth - 1)})"
+        if kind < 0.70:
+            return f"({self.condition(depth - 1)})"
+        return self.call(depth)
+
+    def call(self, depth):
+        def some(count):
+            return ", ".join(self.expression(depth - 1) for _ in range(count))
+        kind = self.random.random()
+        if kind < 0.25:
+            return f"{self.pick(('min', 'max'))}({some(self.pick((2, 2, 3)))})"
+        if kind < 0.35:
+            return f"{self.pick(('abs', 'abs', 'float'))}({some(1)})"
+        if kind < 0.60:
+            return f"np.{self.pick(_names.NUMPY_UNARY)}({some(1)})"
+        if kind < 0.75:
+            name = self.pick(set(_names.NUMPY_BINARY) - {"power"})
+            return f"np.{name}({some(2)})"
+        if kind < 0.83:
+            return f"np.where({self.condition(depth - 1)}, {some(2)})"
+        if kind < 0.92:
+            return f"np.{self.pick(('float32', 'float64'))}({some(1)})"
+        return f"math.{self.pick(('sqrt', 'exp', 'atan', 'fabs', 'isnan', 'tanh'))}({some(1)})"
+
+    def condition(self, depth):
+        kind = self.random.random()
+        if kind < 0.2 and depth > 0:
+            return f"{self.condition(depth - 1)} {self.pick(('and', 'or'))} " \
+                f"{self.condition(depth - 1)}"
+        symbols = "< <= > >= == !=".split()
+        left, right = self.expression(depth - 1), self.expression(depth - 1)
+        chain = f" {self.pick(symbols)} {self.leaf()}" if kind < 0.35 else ""
+        return f"{left} {self.pick(symbols)} {right}{chain}"
+
+    def leaf(self):
+        kind = self.random.random()
+        if kind < 0.30:
+            return "A" + self.pick(OFFSETS_OF_WRITTEN)
+        if kind < 0.60:
+            return self.pick("BC") + self.pick(OFFSETS)
+        if kind < 0.70 and self.known:
+            return self.pick(self.known)
+        return self.pick((*LITERALS, "i", "j", "c", "d"))
+
+    def statement(self, level, depth):
+        kind = self.random.random()
+        pad = "    " * level
+        if kind < 0.35:
+            name = f"x{len(self.known)}"
+            text = f"{pad}{name} = {self.expression(depth)}\n"
+            self.known.append(name)
+            return text
+        if kind < 0.55 and level < 3:
+            return self.conditional(level, depth)
+        if kind < 0.65:
+            return f"{pad}A[i, j] {self.pick('+-*')}= {self.expression(depth)}\n"
+        return f"{pad}A[i, j] = {self.expression(depth)}\n"
+
+    def conditional(self, level, depth):
+        pad = "    " * level
+        text, before = f"{pad}if {self.condition(depth - 1)}:\n", list(self.known)
+        text += self.statement(level + 1, depth - 1)
+        self.known = list(before)
+        if self.random.random() < 0.6:
+            text += f"{pad}else:\n" + self.statement(level + 1, depth - 1)
+            self.known = list(before)
+        return text
+
+    def body(self, name):
+        statements = "".join(self.statement(1, 3) for _ in range(self.random.randrange(1, 4)))
+        last = f"    A[i, j] = {self.expression(3)}\n"
+        uses = "    unused = B[i, j] + C[i, j] + A[i-1, j-1]\n"
+        return f"@nest\ndef {name}(A, B, C, i, j, *, c, d=0.25):\n{uses}{statements}{last}"
+
+
+HEADER = """\
+import math
+import numpy as np
+from tilewave.nest import nest
+
+WEIGHT = 0.125
+COUNT = 5
+SINGLE = np.float32(0.7)
+
+"""
+
+
+def load(folder, name, text):
+    """Write source text to a file and import it, so that its functions have source."""
+    path = folder / f"{name}.py"
+    path.write_text(text)
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def random_nest(folder, seed):
+    """(nest, its text) of a seed."""
+    text = Generator(seed).body("body")
+    return load(folder, f"random_body_{seed}", HEADER + text).body, text

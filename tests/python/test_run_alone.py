@@ -1,0 +1,77 @@
+"""One process without a launch: NumPy arrays in place, threads, the timeline's files."""
+import json
+
+import numpy as np
+import pytest
+
+import tilewave as tw
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
+
+
+@tw.nest
+def add(A, B, i, j):
+    A[i, j] = A[i-1, j] + A[i, j-1] + B[i, j]
+
+
+@pytest.fixture(scope="module")
+def context():
+    return tw.Context(threads=2)
+
+
+@pytest.mark.parametrize("order", ["C", "F", "slice", "reversed"])
+def test_numpy_in_place(context, order):
+    rng = np.random.default_rng(1)
+    values = rng.random((11, 14))
+    A = {"C": values.copy(), "F": np.asfortranarray(values), "slice": np.zeros((22, 30))[::2, 1:15],
+         "reversed": values[::-1, ::-1].copy()[::-1, ::-1]}[order]
+    A[...] = values
+    B = np.asfortranarray(rng.random((11, 14)))
+    plain = values.copy()
+    add.reference(add.iteration_box(plain.shape), {"A": plain, "B": B})
+    report = tw.run(add, A=A, B=B, context=context)
+    assert np.array_equal(A, plain) and report.threads == 2
+
+
+def test_read_only_and_shared_memory_are_refused(context):
+    A = np.ones((5, 5))
+    with pytest.raises(tw.ConfigError, match="share memory"):
+        tw.run(add, A=A, B=A[:, :], context=context)
+    frozen = np.ones((5, 5))
+    frozen.flags.writeable = False
+    with pytest.raises(tw.ConfigError, match="read-only"):
+        tw.run(add, A=frozen, B=A, context=context)
+
+
+def test_a_field_that_is_gone_leaves_its_views_alive(context):
+    A = tw.field((4, 4), init=lambda i, j: i + j, context=context)
+    view = A.local
+    del A
+    assert view.sum() == 48
+
+
+def test_timeline_files(context, tmp_path):
+    A = np.ones((40, 40))
+    report = tw.run(add, A=A, B=A.copy(), context=context, tile=(5, 10))
+    for ending in ("json", "png", "html"):
+        report.timeline.save(tmp_path / f"deep/er/t.{ending}")
+    trace = json.loads((tmp_path / "deep/er/t.json").read_text())["traceEvents"]
+    computes = [e for e in trace if e["ph"] == "X" and e["name"].startswith("compute")]
+    # 39 x 39 points in tiles of 5 x 10.
+    assert len(computes) == 8 * 4 and all(e["dur"] >= 0 for e in computes)
+    assert (tmp_path / "deep/er/t.png").read_bytes()[:4] == b"\x89PNG"
+    with pytest.raises(tw.ConfigError, match="allowed endings"):
+        report.timeline.save(tmp_path / "t.gif")
+
+
+def test_more_threads_than_cpus_is_a_warning():
+    with pytest.warns(RuntimeWarning, match="more than the"):
+        context = tw.Context(threads=64)
+    A = np.ones((30, 30))
+    assert tw.run(add, A=A, B=A.copy(), context=context, factors=(64, 1)).threads == 64
+
+
+@pytest.mark.parametrize("threads", [0, -1, 1.5, "many"])
+def test_bad_thread_counts(threads):
+    with pytest.raises(tw.ConfigError, match="threads"):
+        tw.Context(threads=threads)

@@ -1,0 +1,107 @@
+"""Sweeps on ranks as threads equal plain loops, for random problems and plans."""
+import ctypes
+
+import numba
+import numpy as np
+import pytest
+from local_ranks import on_ranks
+from numba import types
+from sweeps import describe, random_case
+
+import tilewave as tw
+from tilewave import _core
+
+INTS = types.CPointer(types.int64)
+
+
+@numba.cfunc(types.int64(types.CPointer(INTS), types.int64, INTS, INTS))
+def mix(ptr, n, index, env):
+    """out = 1 + sum of (r + 2) * read r + a term of the index, in wrapping int64; env[0] reads."""
+    for q in range(n):
+        value = numba.int64(1)
+        for r in range(env[0]):
+            value += (r + 2) * ptr[1 + r][q]
+        for k in range(env[1]):
+            value += (index[k] + (q if k == env[1] - 1 else 0)) * (k + 3)
+        ptr[0][q] = value
+    return 0
+
+
+def plain_loops(problem, reads, arrays):
+    """The same body as nested loops in C order."""
+    low, high = problem.space
+    return _plain(np.array(low), np.array(high), np.array([a for a, _ in reads]),
+                  np.array([o for _, o in reads]).reshape(len(reads), len(low)),
+                  [a.reshape(-1) for a in arrays], np.array(problem.shape))
+
+
+def _plain(low, high, which, offsets, flat, shape):
+    stacked = np.stack(flat)
+    _loops(low, high, which, offsets, stacked, shape)
+    return stacked[0].reshape(shape)
+
+
+@numba.njit
+def _loops(low, high, which, offsets, flat, shape):
+    dims = len(low)
+    at = low.copy()
+    if (high <= low).any():
+        return
+    while True:
+        value = numba.int64(1)
+        for r in range(len(which)):
+            where = 0
+            for k in range(dims):
+                where = where * shape[k] + at[k] + offsets[r, k]
+            value += (r + 2) * flat[which[r], where]
+        own = 0
+        for k in range(dims):
+            own = own * shape[k] + at[k]
+            value += at[k] * (k + 3)
+        flat[0, own] = value
+        k = dims - 1
+        while k >= 0:
+            at[k] += 1
+            if at[k] < high[k]:
+                break
+            at[k] = low[k]
+            k -= 1
+        if k < 0:
+            return
+
+
+def run_case(seed, ranks=None):
+    problem, plan, ranks, reads, replicated = random_case(seed, ranks, item_bytes=(8,), parts=True)
+    rng = np.random.default_rng(seed)
+    arrays = [rng.integers(-1000, 1000, problem.shape) for _ in replicated]
+    expected = plain_loops(problem, reads, arrays)
+    env = np.array([len(reads), len(problem.shape)])
+
+    def body(context):
+        fields = [a if whole else tw.field(problem.shape, "i8", init=a, context=context)
+                  for a, whole in zip(arrays, replicated)]
+        operands = [_core.RunArray(f.ctypes.data, f.strides) if whole else _core.RunArray(f._storage)
+                    for f, whole in zip(fields, replicated)]
+        sweep = _core.PreparedSweep(context._core, problem, plan)
+        report = sweep.run(operands, ctypes.cast(mix.ctypes, ctypes.c_void_p).value, env.ctypes.data, None)
+        return fields[0].gather(), report
+
+    (results, errors) = on_ranks(ranks, plan.lanes, body)
+    assert not any(errors), f"seed {seed}: {errors}; {describe(problem, plan, ranks)}"
+    whole, report = results[0]
+    assert np.array_equal(whole, expected), f"seed {seed}: {describe(problem, plan, ranks)}"
+    return report
+
+
+@pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
+@pytest.mark.parametrize("first", range(0, 600, 50))
+def test_random_sweeps_equal_plain_loops(first):
+    for seed in range(first, first + 50):
+        run_case(seed)
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
+def test_many_random_sweeps_equal_plain_loops():
+    for seed in range(100_000, 110_000):
+        run_case(seed)
