@@ -37,6 +37,14 @@ void bind_context(nb::module_& m) {
                     "rank"_a, "size"_a, "threads"_a)
         .def_static("mpi", [](std::optional<int> comm, int threads) { return make_context(make_mpi_transport(comm), threads); }, "comm"_a.none(),
                     "threads"_a, Release())
+        // (context, function giving the seconds spent in MPI so far)
+        .def_static("timed_mpi",
+                    [](int threads) {
+                        auto seconds = std::make_shared<double>(0);
+                        auto context = make_context(make_timed_transport(make_mpi_transport(), seconds), threads);
+                        return std::pair{context, std::function<double()>([seconds] { return *seconds; })};
+                    },
+                    "threads"_a)
         .def_prop_ro("rank", &Context::rank)
         .def_prop_ro("size", &Context::size)
         .def_prop_ro("threads", &Context::threads)
@@ -141,6 +149,13 @@ void bind_timeline(nb::module_& m) {
         .def("chrome_json", &Timeline::chrome_json);
 }
 
+// A row that lasts a set time, whatever the machine's speed at the moment: env is double ns a point.
+std::int64_t spin_row(char* const*, std::int64_t n, const std::int64_t*, const void* env) {
+    const double end = now_s() + static_cast<double>(n) * *static_cast<const double*>(env) * 1e-9;
+    while (now_s() < end) {}
+    return 0;
+}
+
 struct PlainArray {
     FieldStorage* field = nullptr;
     std::uintptr_t address = 0;
@@ -148,6 +163,8 @@ struct PlainArray {
 };
 
 void bind_sweep(nb::module_& m) {
+    m.def("spin_row", [] { return reinterpret_cast<std::uintptr_t>(&spin_row); },
+          "Address of a row function that only lasts a set time, for benchmarks.");
     nb::class_<Report>(m, "Report", "What a run was and how it went.")
         .def_ro("plan", &Report::plan)
         .def_ro("ranks", &Report::ranks)

@@ -115,7 +115,7 @@ Context::Context(std::unique_ptr<Transport> transport, int threads)
     Pinning p = pin_plan(*transport_, threads);
     oversubscribed_ = p.oversubscribed;
     lanes_ = std::make_unique<Lanes>(std::move(p.cpus));
-    options_.yield_at_once = oversubscribed_;
+    options_.crowded = oversubscribed_;
 }
 
 const Machine& Context::machine() {
@@ -132,7 +132,7 @@ void Context::measure() {
     Transport& t = *transport_;
     Machine m;
     if (threads_ > 1) m.hand_over_s = std::max(hand_over(*lanes_), 1e-8);
-    const int last = t.size() - 1;
+    const int last = t.connected() ? t.size() - 1 : 0;
     // Clocks first: each rank in turn plays with rank 0.
     for (int r = 1; r <= last; ++r)
         if (rank() == 0) {
@@ -198,12 +198,12 @@ void agree(Transport& t, const Statement& mine) {
     const bool fine = mine.kind == Statement::Kind::fine;
     const std::int64_t hash = hash_of(mine.description);
     std::vector<std::int64_t> values{fine ? none : t.rank(), fine ? hash : none, fine ? -hash : none};
-    if (t.size() > 1) allreduce_min(t, values);
+    allreduce_min(t, values);
     if (values[0] != none) {
         const int from = static_cast<int>(values[0]);
         std::string text;
         if (t.rank() == from) text = static_cast<char>(mine.kind) + mine.error;
-        if (t.size() > 1) broadcast(t, text, from);
+        broadcast(t, text, from);
         raise(static_cast<Statement::Kind>(text[0]), text.substr(1));
     }
     if (values[1] != -values[2]) raise_difference(t, mine.description);

@@ -137,7 +137,7 @@ void Run::run_steps(int l) {
 
 template <class Ready>
 void Run::wait_for(int l, std::size_t step, Ready ready) {
-    Backoff backoff(options_.yield_at_once);
+    Backoff backoff(options_.crowded ? Backoff::Kind::shared : Backoff::Kind::dedicated);
     double since = 0;
     bool told = false;
     while (true) {
@@ -163,7 +163,7 @@ void Run::wait_for(int l, std::size_t step, Ready ready) {
 
 // Other lanes may still need lane 0 for their messages, and the interpreter for its signals.
 void Run::serve_until_all_ended() {
-    Backoff backoff(options_.yield_at_once);
+    Backoff backoff(options_.crowded ? Backoff::Kind::shared : Backoff::Kind::dedicated);
     const int others = static_cast<int>(s_.lanes.size()) - 1;
     while (ended_.load(std::memory_order_acquire) < others && !broken_.load(std::memory_order_acquire)) {
         mailroom_.poll(true);
@@ -220,7 +220,7 @@ void Run::compute(int l, const Tile& tile) {
             left -= points;
             if (left > 0 || !polls) continue;
             if (stopped_.load(std::memory_order_relaxed)) return;
-            mailroom_.poll(l == 0);
+            mailroom_.poll(l == 0, true);
             look_around(l);
             const double now = now_s();
             const double scale = std::clamp(options_.poll_period_s / std::max(now - last, 1e-9), 0.25, 4.0);

@@ -90,7 +90,7 @@ void Lanes::run(int n, const std::function<void(int)>& body) {
     p.active = n;
     if (n > 1) p.next_round();
     body(0);
-    Backoff backoff;
+    Backoff backoff(Backoff::Kind::shared);
     while (p.left.load(std::memory_order_acquire) > 0) backoff.pause();
     if (pin) (void)pthread_setaffinity_np(pthread_self(), sizeof before, &before);
 }

@@ -43,9 +43,11 @@ public:
         }
     }
 
-    /// Makes progress for all lanes of the rank unless another lane is at it.
-    void poll(bool lane0) {
-        if (pending_.load(std::memory_order_relaxed) == 0 || (!any_thread_ && !lane0)) return;
+    /// Makes progress for all lanes of the rank unless another lane is at it. With `idle` also when
+    /// nothing of this rank is pending: its peers may wait for the library's own answers.
+    void poll(bool lane0, bool idle = false) {
+        if (!any_thread_ && !lane0) return;
+        if (pending_.load(std::memory_order_relaxed) == 0 && !(idle && transport_.size() > 1)) return;
         if (!lock_.try_lock()) return;
         std::scoped_lock guard(std::adopt_lock, lock_);
         for (const auto& [id, data] : queue_) start(id, data);

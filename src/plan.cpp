@@ -3,7 +3,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tilewave/cost.hpp"
+
 namespace tilewave {
+
+// Points of a row below which the call of the kernel shows beside the points.
+static constexpr std::int64_t shortest_row = 64;
 
 std::vector<Index> SweepProblem::dependences() const {
     std::vector<Index> result;
@@ -168,6 +173,17 @@ Index default_tile(const SweepProblem& problem, int ranks, const Plan& plan, con
     return tile;
 }
 
+// sqrt(alpha / t_sync_in), alpha the time of a tile (athanasaki2002); but where slices cut the
+// rows of the kernel, rows stay long enough that the call for each costs little beside them.
+int default_slices(const Plan& plan, const Machine& machine) {
+    double alpha = machine.point_s;
+    for (auto t : plan.tile) alpha *= static_cast<double>(std::max<std::int64_t>(t, 1));
+    const std::int64_t height = plan.tile[plan.mapping_dim];
+    const std::int64_t shortest = plan.mapping_dim == plan.tile.n - 1 ? shortest_row : 1;
+    return static_cast<int>(std::clamp<std::int64_t>(std::llround(best_slices(alpha, machine.hand_over_s)), 1,
+                                                     std::max<std::int64_t>(height / shortest, 1)));
+}
+
 }  // namespace
 
 Plan make_plan(const SweepProblem& problem, int ranks, const PlanRequest& request, const Machine& machine) {
@@ -200,13 +216,8 @@ Plan make_plan(const SweepProblem& problem, int ranks, const PlanRequest& reques
     plan.tile = request.tile ? *request.tile : default_tile(problem, ranks, plan, machine);
     check_dims(plan.tile, n, "tile");
     plan.chunk_bytes = request.chunk_bytes.value_or(plan.chunk_bytes);
-    if (plan.grouping == GroupingKind::vertical && plan.lanes() > 1) {
-        double alpha = machine.point_s;
-        for (auto t : plan.tile) alpha *= static_cast<double>(std::max<std::int64_t>(t, 1));
-        const double best = std::sqrt(alpha / machine.hand_over_s);
-        plan.slices = static_cast<int>(
-            std::clamp<double>(std::round(best), 1, static_cast<double>(std::max<std::int64_t>(plan.tile[plan.mapping_dim], 1))));
-    }
+    if (plan.grouping == GroupingKind::vertical && plan.lanes() > 1)
+        plan.slices = default_slices(plan, machine);
     plan.slices = request.slices.value_or(plan.slices);
     plan.validate(problem, ranks);
     return plan;

@@ -36,7 +36,7 @@ Ending agree_on_end(Transport& t, const Outcome& o) {
     constexpr std::int64_t none = std::numeric_limits<std::int64_t>::max();
     std::vector<std::int64_t> v{o.failure ? t.rank() : none, o.interrupted ? 0 : 1,
                                 -static_cast<std::int64_t>(o.time_s * 1e9)};
-    if (t.size() > 1) allreduce_min(t, v);
+    allreduce_min(t, v);
     return {v[0] == none ? -1 : static_cast<int>(v[0]), v[1] == 0, static_cast<double>(-v[2]) * 1e-9};
 }
 
@@ -73,7 +73,7 @@ Report PreparedSweep::run(std::span<const RunArray> arrays, const Kernel& kernel
     if (end.failed_rank >= 0) {
         std::string text;
         if (t.rank() == end.failed_rank) text = explain(*outcome.failure);
-        if (t.size() > 1) broadcast(t, text, end.failed_rank);
+        broadcast(t, text, end.failed_rank);
         throw KernelError(text);
     }
     Report report;

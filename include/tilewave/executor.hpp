@@ -31,7 +31,7 @@ struct Binding {
 struct ExecuteOptions {
     double poll_period_s = 50e-6;   ///< between polls inside compute; 0: never inside compute
     double stall_s = 30;            ///< a wait this long is reported once to `stalled`
-    bool yield_at_once = false;     ///< more threads than CPUs
+    bool crowded = false;     ///< more threads than CPUs
     bool record = true;             ///< keep the timeline
     double clock_offset_s = 0;      ///< added to this rank's clock to give rank 0's
     /// Called by lane 0 about every 50 ms with the part of its steps done; true interrupts the run.

@@ -20,6 +20,8 @@ public:
     virtual int size() const = 0;
     /// False: only the thread that made the transport may call it.
     virtual bool any_thread() const { return true; }
+    /// False: nothing arrives anywhere, and collectives see this rank alone.
+    virtual bool connected() const { return true; }
     /// Start a transfer; `id` is reported by poll() when the memory may be used again.
     /// @throws MpiError
     virtual void post_send(int id, const std::byte* data, std::int64_t bytes, int peer, int tag, bool synchronous) = 0;
@@ -31,6 +33,9 @@ public:
 
 /// Completes every transfer at once and moves nothing: for timing a schedule's own overhead.
 std::unique_ptr<Transport> make_dry_transport(int rank, int size);
+
+/// Adds the seconds spent in `inner`'s calls to *seconds; for benchmarks of what surrounds them.
+std::unique_ptr<Transport> make_timed_transport(std::unique_ptr<Transport> inner, std::shared_ptr<double> seconds);
 
 /// Ranks as threads of one process. Sends complete when they are received.
 class LocalFabric {
@@ -73,18 +78,23 @@ void broadcast(Transport& transport, std::string& bytes, int root);
 std::vector<std::string> gather(Transport& transport, const std::string& bytes);
 void barrier(Transport& transport);
 
-/// Waits politely: spins, then yields, then sleeps.
+/// Waits politely: spins, then yields, then, where others may need the CPU, sleeps. A sleeping
+/// rank moves no bytes, so lanes with a CPU of their own only yield.
 class Backoff {
 public:
-    /// yield_at_once: more threads than CPUs, so spinning only delays the one waited for.
-    explicit Backoff(bool yield_at_once = false) : rounds_(yield_at_once ? spins : 0) {}
+    enum class Kind { dedicated, shared, idle };
+    /// dedicated: a CPU for this thread. shared: more threads than CPUs, so spinning only delays
+    /// the one waited for. idle: nothing large under way, as between runs.
+    explicit Backoff(Kind kind = Kind::idle) : kind_(kind), rounds_(kind == Kind::shared ? spins : 0) {}
     void pause();
     /// Rounds long enough that looking at the clock costs nothing.
     bool slow() const { return rounds_ > spins + yields; }
 
 private:
     static constexpr int spins = 400, yields = 2000;
+    Kind kind_;
     int rounds_;
+    int slept_us_ = 0;
 };
 
 }  // namespace tilewave

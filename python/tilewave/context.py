@@ -46,7 +46,7 @@ class Context:
         if comm is None and not _launched():
             self._set_up(_core.Context.local(_core.LocalFabric(1), 0, threads))
             return
-        _core.load_mpi(str(_mpi_library()))
+        load_mpi()
         handle = None
         if comm is not None:
             if not hasattr(comm, "py2f"):
@@ -120,7 +120,8 @@ class Context:
             self._core.agree(kind, text, description)
         except ERRORS as agreed:
             agreed.agreed = True
-            raise agreed from error
+            # Our own errors say it all; another's keeps its traceback on the rank that had it.
+            raise agreed from None if isinstance(error, ERRORS) else error
 
     def __repr__(self):
         return f"<tilewave.Context rank {self.rank} of {self.size}, {self.threads} thread(s)>"
@@ -243,6 +244,11 @@ def _mpi_library():
         return found[wanted]
     # A later `import mpi4py.MPI` must find its own library in use, not a second MPI.
     return found["mpich" if importlib.util.find_spec("mpi4py") else "abi"]
+
+
+def load_mpi():
+    """Load the MPI that this process holds or will hold; more than once is fine."""
+    _core.load_mpi(str(_mpi_library()))
 
 
 def _check_launch_size(comm):

@@ -111,6 +111,7 @@ public:
     DryTransport(int rank, int size) : rank_(rank), size_(size) {}
     int rank() const override { return rank_; }
     int size() const override { return size_; }
+    bool connected() const override { return false; }
     void post_send(int id, const std::byte*, std::int64_t, int, int, bool) override { done_.push_back(id); }
     void post_recv(int id, std::byte*, std::int64_t, int, int) override { done_.push_back(id); }
     void poll(std::vector<int>& done) override {

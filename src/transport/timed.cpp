@@ -1,0 +1,44 @@
+// Counts the seconds spent inside another transport: what is left is the executor's own.
+#include <chrono>
+
+#include "tilewave/transport.hpp"
+
+namespace tilewave {
+
+namespace {
+
+class TimedTransport final : public Transport {
+public:
+    TimedTransport(std::unique_ptr<Transport> inner, std::shared_ptr<double> seconds)
+        : inner_(std::move(inner)), seconds_(std::move(seconds)) {}
+    int rank() const override { return inner_->rank(); }
+    int size() const override { return inner_->size(); }
+    bool any_thread() const override { return inner_->any_thread(); }
+    void post_send(int id, const std::byte* data, std::int64_t bytes, int peer, int tag, bool synchronous) override {
+        timed([&] { inner_->post_send(id, data, bytes, peer, tag, synchronous); });
+    }
+    void post_recv(int id, std::byte* data, std::int64_t bytes, int peer, int tag) override {
+        timed([&] { inner_->post_recv(id, data, bytes, peer, tag); });
+    }
+    void poll(std::vector<int>& done) override {
+        timed([&] { inner_->poll(done); });
+    }
+
+private:
+    template <class F>
+    void timed(F f) {
+        const auto begin = std::chrono::steady_clock::now();
+        f();
+        *seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    }
+    std::unique_ptr<Transport> inner_;
+    std::shared_ptr<double> seconds_;
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> make_timed_transport(std::unique_ptr<Transport> inner, std::shared_ptr<double> seconds) {
+    return std::make_unique<TimedTransport>(std::move(inner), std::move(seconds));
+}
+
+}  // namespace tilewave

@@ -1,0 +1,143 @@
+"""pytest set-up: the mpi marker, --long, the cluster marker, and a check for leftovers."""
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib.util
+import os
+import sys
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+
+
+def _load(name, path):
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, path)
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        spec.loader.exec_module(module)
+    return sys.modules[name]
+
+
+mpi_plugin = _load("tilewave_mpi_plugin", HERE / "mpi_plugin.py")
+cluster = _load("tilewave_cluster", HERE.parent / "tools" / "cluster.py")
+launch = mpi_plugin.launch
+
+# Processes that tests start inherit it, so that those left at the end are found, and only those.
+SESSION = uuid.uuid4().hex
+CLUSTER_NAME = f"twtest{os.getpid()}"
+LEFTOVERS = pytest.StashKey[list]()
+SHARED_FILES = pytest.StashKey[set]()
+
+
+def pytest_addoption(parser):
+    parser.addoption("--long", action="store_true", help="run the tests marked long, too")
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "cluster: needs root and network namespaces")
+    config.addinivalue_line("markers", "long: only with --long")
+    config.pluginmanager.register(mpi_plugin, "tilewave-mpi")
+    if not mpi_plugin.CHILD:
+        before = os.environ.get(launch.TAG)
+        os.environ[launch.TAG] = f"{before}/{SESSION}" if before else SESSION
+        config.stash[SHARED_FILES] = launch.shared_files()
+        config.pluginmanager.register(Others(), "tilewave-others")
+
+
+def pytest_collection_modifyitems(config, items):
+    if not config.getoption("--long"):
+        for item in items:
+            if item.get_closest_marker("long"):
+                item.add_marker(pytest.mark.skip(reason="long; run it with --long"))
+
+
+class Others:
+    """Whether anyone else ran MPI on this machine meanwhile: shared-memory files may be theirs."""
+
+    seen, looked = False, 0.0
+
+    def look(self):
+        if self.seen or time.monotonic() < self.looked + 1:
+            return
+        self.looked = time.monotonic()
+        proxies = set()
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            with contextlib.suppress(OSError):
+                if Path(f"/proc/{pid}/comm").read_text() == "hydra_pmi_proxy\n":
+                    proxies.add(int(pid))
+        self.seen = bool(proxies - set(launch.processes(SESSION)) if proxies else ())
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_logfinish(self):
+        self.look()
+
+
+@functools.lru_cache(None)
+def _no_cluster():
+    return cluster.missing(f"{CLUSTER_NAME}-probe")
+
+
+def pytest_runtest_setup(item):
+    if item.get_closest_marker("cluster") and (reason := _no_cluster()):
+        pytest.skip(f"no cluster in a box here: {reason}")
+
+
+@pytest.fixture(scope="session")
+def cluster_tool():
+    """The module tools/cluster.py."""
+    return cluster
+
+
+@pytest.fixture(scope="session")
+def cluster_name():
+    """Prefix for the namespaces of this test session: what is left of it is found and removed."""
+    return CLUSTER_NAME
+
+
+@pytest.fixture(scope="session")
+def launch_tool():
+    """The module tilewave.launch, loaded by its path."""
+    return launch
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session):
+    """Nothing may be left running or lying around; clean up and fail if something is."""
+    if mpi_plugin.CHILD:
+        return
+    left = []
+    for pid in launch.processes(SESSION):
+        with contextlib.suppress(OSError):
+            command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+            left.append(f"process {pid}: {command.strip()[:200]}")
+    launch.kill(SESSION)
+    try:
+        found = [n for n in os.listdir("/run/netns") if n.startswith(CLUSTER_NAME)]
+    except OSError:
+        found = []
+    for namespace in found:
+        left.append(f"network namespace {namespace}")
+        if name := namespace.rpartition("-")[0]:
+            cluster.Cluster(name=name).down()
+    others = session.config.pluginmanager.get_plugin("tilewave-others")
+    others.look()
+    if not others.seen:
+        for path in launch.orphaned_shared_files(session.config.stash[SHARED_FILES]):
+            left.append(f"shared-memory file {path}")
+            os.remove(path)
+    session.config.stash[LEFTOVERS] = left
+    if left and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    if left := config.stash.get(LEFTOVERS, []):
+        terminalreporter.section("left over by tests (removed now)", red=True)
+        for line in left:
+            terminalreporter.line(line, red=True)

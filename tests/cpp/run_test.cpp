@@ -1,0 +1,231 @@
+// Sweeps through the C++ interface on ranks as threads, against plain loops.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <mutex>
+#include <thread>
+
+#include "tilewave/tilewave.hpp"
+
+using namespace tilewave;
+
+namespace {
+
+// Only the thread that made it may call it, as MPI at level FUNNELED or SINGLE.
+class Funneled final : public Transport {
+public:
+    explicit Funneled(std::unique_ptr<Transport> inner) : inner_(std::move(inner)), owner_(std::this_thread::get_id()) {}
+    int rank() const override { return inner_->rank(); }
+    int size() const override { return inner_->size(); }
+    bool any_thread() const override { return false; }
+    void post_send(int id, const std::byte* d, std::int64_t n, int peer, int tag, bool s) override {
+        check();
+        inner_->post_send(id, d, n, peer, tag, s);
+    }
+    void post_recv(int id, std::byte* d, std::int64_t n, int peer, int tag) override {
+        check();
+        inner_->post_recv(id, d, n, peer, tag);
+    }
+    void poll(std::vector<int>& done) override {
+        check();
+        inner_->poll(done);
+    }
+
+private:
+    void check() const { ensure(std::this_thread::get_id() == owner_, "a lane other than 0 called a funneled transport"); }
+    std::unique_ptr<Transport> inner_;
+    std::thread::id owner_;
+};
+
+template <class Body>
+void on_ranks(int ranks, int threads, bool funneled, Body body) {
+    LocalFabric fabric(ranks);
+    std::vector<std::thread> all;
+    std::mutex lock;
+    std::vector<std::string> errors;
+    for (int r = 0; r < ranks; ++r)
+        all.emplace_back([&, r] {
+            try {
+                auto t = fabric.endpoint(r);
+                if (funneled) t = std::make_unique<Funneled>(std::move(t));
+                Context context(std::move(t), threads);
+                body(context);
+            } catch (const std::exception& e) {
+                std::scoped_lock guard(lock);
+                errors.push_back(e.what());
+            }
+        });
+    for (auto& t : all) t.join();
+    EXPECT_TRUE(errors.empty()) << errors.front();
+}
+
+constexpr auto three = reads({-1, 0, 0}, {0, -1, 0}, {0, 0, -1});
+const Index shape{9, 11, 13};
+
+std::vector<float> plain() {
+    std::vector<float> a(9 * 11 * 13);
+    auto at = [&](int i, int j, int k) -> float& { return a[static_cast<std::size_t>((i * 11 + j) * 13 + k)]; };
+    for (int i = 0; i < 9; ++i)
+        for (int j = 0; j < 11; ++j)
+            for (int k = 0; k < 13; ++k)
+                at(i, j, k) = i && j && k ? std::sqrt(at(i - 1, j, k)) + std::sqrt(at(i, j - 1, k)) + std::sqrt(at(i, j, k - 1))
+                                          : static_cast<float>(1 + i + 2 * j + 3 * k);
+    return a;
+}
+
+struct Case {
+    int ranks, threads;
+    bool funneled;
+};
+void PrintTo(const Case& c, std::ostream* out) {
+    *out << c.ranks << "x" << c.threads << (c.funneled ? " funneled" : "");
+}
+class Sweeps : public ::testing::TestWithParam<Case> {};
+
+}  // namespace
+
+TEST_P(Sweeps, EqualPlainLoopsInEveryScheme) {
+    const Case c = GetParam();
+    const std::vector<float> expected = plain();
+    on_ranks(c.ranks, c.threads, c.funneled, [&](Context& context) {
+        for (auto grouping : {GroupingKind::hyperplane, GroupingKind::vertical})
+            for (auto schedule : {ScheduleKind::blocking, ScheduleKind::overlapping}) {
+                Field<float> a(context, shape, [](const Index& p) { return 1 + p[0] + 2 * p[1] + 3 * p[2]; });
+                PlanRequest request;
+                request.grouping = grouping;
+                request.schedule = schedule;
+                request.slices = 2;
+                request.chunk_bytes = 48;
+                run(context, request,
+                    [](auto x) { return std::sqrt(x(-1, 0, 0)) + std::sqrt(x(0, -1, 0)) + std::sqrt(x(0, 0, -1)); },
+                    writes<three>(a));
+                const auto whole = a.gather();
+                EXPECT_TRUE(context.rank() != 0 || whole == expected);
+            }
+    });
+}
+
+INSTANTIATE_TEST_SUITE_P(RanksAndThreads, Sweeps,
+                         ::testing::Values(Case{1, 1, false}, Case{1, 3, false}, Case{2, 1, false}, Case{2, 2, false},
+                                           Case{3, 2, false}, Case{4, 1, false}, Case{6, 2, false}, Case{2, 2, true},
+                                           Case{3, 3, true}));
+
+TEST(Nest, TwoArraysOfDifferentTypes) {
+    static constexpr auto west = reads({0, -1});
+    static constexpr auto around = reads({1, 0}, {0, 0});
+    on_ranks(2, 1, false, [&](Context& context) {
+        Field<double> a(context, {6, 8}, [](const Index&) { return 1.0; });
+        Field<int> b(context, {6, 8}, [](const Index& p) { return static_cast<int>(10 * p[0] + p[1]); });
+        run(context, {}, [](auto x, auto y) { return x(0, -1) + y(1, 0) - y(0, 0); }, writes<west>(a), only_reads<around>(b));
+        const auto whole = a.gather();
+        if (context.rank()) return;
+        for (int i = 0; i < 6; ++i)
+            for (int j = 0; j < 8; ++j) EXPECT_EQ(whole[static_cast<std::size_t>(i * 8 + j)], i < 5 ? 1.0 + 10 * j : 1.0);
+    });
+}
+
+TEST(Nest, AnOffsetThatIsNotDeclaredIsAnErrorOnEveryRank) {
+    static constexpr auto west = reads({0, -1});
+    std::atomic<int> caught{0};
+    on_ranks(3, 1, false, [&](Context& context) {
+        Field<double> a(context, {7, 8}, [](const Index&) { return 1.0; });
+        try {
+            run(context, {}, [](auto x) { return x(0, -1) + x(-1, 0); }, writes<west>(a));
+        } catch (const KernelError& e) {
+            EXPECT_NE(std::string(e.what()).find("does not declare"), std::string::npos);
+            ++caught;
+        }
+    });
+    EXPECT_EQ(caught, 3);
+}
+
+TEST(Nest, ABodyThatThrowsOnOneRankEndsOnAll) {
+    static constexpr auto north = reads({-1, 0});
+    for (int row : {1, 4, 8}) {
+        std::atomic<int> caught{0};
+        on_ranks(3, 2, false, [&](Context& context) {
+            Field<double> a(context, {9, 4}, [](const Index& p) { return p[0]; });
+            PlanRequest grid;
+            grid.grid = Index{3, 1};
+            try {
+                run(context, grid,
+                    [row](auto x) { return x(-1, 0) + 1 == row ? throw std::runtime_error("the row") : x(-1, 0) + 1; },
+                    writes<north>(a));
+                ADD_FAILURE() << "no error on rank " << context.rank();
+            } catch (const KernelError& e) {
+                EXPECT_NE(std::string(e.what()).find("(" + std::to_string(row) + ", "), std::string::npos) << e.what();
+                ++caught;
+            }
+        });
+        EXPECT_EQ(caught, 3);
+    }
+}
+
+TEST(Nest, ShapesThatDifferAreRefused) {
+    static constexpr auto west = reads({0, -1});
+    std::atomic<int> caught{0};
+    on_ranks(2, 1, false, [&](Context& context) {
+        Field<double> a(context, {6, 8}, [](const Index&) { return 1.0; });
+        Field<double> b(context, {6, 9}, [](const Index&) { return 1.0; });
+        try {
+            run(context, {}, [](auto x, auto y) { return x(0, -1) + y(0, -1); }, writes<west>(a), only_reads<west>(b));
+        } catch (const ConfigError&) {
+            ++caught;
+        }
+    });
+    EXPECT_EQ(caught, 2);
+}
+
+TEST(Agree, TheLowestFailingRankSpeaksForAll) {
+    for (int bad = 0; bad < 3; ++bad) {
+        std::atomic<int> caught{0};
+        on_ranks(3, 1, false, [&](Context& context) {
+            Statement mine;
+            if (context.rank() >= bad) mine = {Statement::Kind::kernel, "rank " + std::to_string(context.rank()), ""};
+            try {
+                agree(context.transport(), mine);
+            } catch (const KernelError& e) {
+                EXPECT_EQ(std::string(e.what()), "rank " + std::to_string(bad));
+                ++caught;
+            }
+        });
+        EXPECT_EQ(caught, 3);
+    }
+}
+
+TEST(Executor, AStallIsReportedWithRankLaneAndMessage) {
+    // Rank 1 answers only after rank 0 has been told that it waits.
+    std::atomic<bool> told{false};
+    std::mutex lock;
+    std::string report;
+    on_ranks(2, 1, false, [&](Context& context) {
+        const Layout whole({4}, {1});
+        Schedule s;
+        s.rank = context.rank();
+        s.ranks = 2;
+        s.space = {Index{0}, Index{0}};
+        s.arrays = {{8, whole.whole(), whole.whole()}};
+        Message m;
+        m.peer = 1 - context.rank();
+        m.tag = 5;
+        m.send = context.rank() == 1;
+        m.region = whole.whole();
+        m.bytes = 32;
+        s.messages = {m};
+        s.lanes = {{{m.send ? Op::post_send : Op::post_recv, 0, 0}, {Op::wait, 0, 0}}};
+        double data[4] = {1, 2, 3, 4};
+        const Binding b[] = {{reinterpret_cast<std::byte*>(data), Index{8}}};
+        ExecuteOptions options;
+        options.stall_s = 0.05;
+        options.stalled = [&](const std::string& text) {
+            std::scoped_lock guard(lock);
+            report = text;
+            told = true;
+        };
+        if (context.rank() == 1)
+            while (!told) std::this_thread::yield();
+        execute(s, b, {}, context.transport(), context.lanes(), options);
+    });
+    EXPECT_NE(report.find("rank 0, lane 0, step 1: wait message 0 (receive of 32 bytes from rank 1, tag 5)"), std::string::npos)
+        << report;
+}

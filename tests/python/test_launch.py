@@ -1,0 +1,213 @@
+"""`tilewave run`: exit codes, arguments, tracebacks, and that no rank survives."""
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).resolve().parents[2] / "python" / "tilewave"
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Start the CLI on a script; its package holds only launch and cli, not the compiled core."""
+    package = tmp_path / "package" / "tilewave"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    for module in ("launch.py", "cli.py"):
+        (package / module).write_text((SOURCE / module).read_text())
+
+    def start(script, *arguments, options=(), env=None):
+        (tmp_path / "script.py").write_text("import os, sys, time\nrank = int(os.environ.get("
+                                            "'PMI_RANK', 0))\n" + textwrap.dedent(script))
+        return subprocess.Popen(
+            [sys.executable, "-m", "tilewave.cli", "run", *options, "script.py", *arguments],
+            cwd=tmp_path, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": str(package.parent), **(env or {})})
+
+    return start
+
+
+@pytest.fixture
+def run(start):
+    def run(*arguments, timeout=60, **more):
+        process = start(*arguments, **more)
+        try:
+            out, err = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            process.terminate()  # it ends its ranks
+            out, err = process.communicate(timeout=30)
+            pytest.fail(f"no end within {timeout} s: {out} {err}")
+        return process.returncode, out, err
+    return run
+
+
+both = pytest.mark.parametrize("ranks", ["1", "2"])
+
+
+@both
+def test_arguments_pass_untouched(run, ranks):
+    given = ["--help", "-n", "3", "--", "a b", "--version", ""]
+    code, out, err = run("print(sys.argv[1:], __name__, os.environ.get('TILEWAVE_THREADS'))\n"
+                         "assert sys.path[0] == os.path.dirname(__file__)",
+                         *given, options=("-n", ranks, "--threads", "2"))
+    assert code == 0, err
+    assert out.splitlines() == [f"{given} __main__ 2"] * int(ranks)
+
+
+@both
+@pytest.mark.parametrize("ending, expected", [("sys.exit(5)", 5), ("pass", 0), ("sys.exit()", 0)])
+def test_exit_codes(run, ranks, ending, expected):
+    assert run(ending, options=("-n", ranks))[0] == expected
+
+
+@both
+@pytest.mark.parametrize("with_mpi", [False, True])
+def test_agreed_errors_speak_once(run, ranks, with_mpi):
+    if with_mpi:
+        pytest.importorskip("mpi4py")
+    code, _, err = run(f"""
+        if {with_mpi}:
+            from mpi4py import MPI
+        error = ValueError("all know this")
+        error.agreed = True
+        raise error
+    """, options=("-n", ranks))
+    assert code == 1
+    assert err.count("ValueError: all know this") == 1
+    assert "runpy" not in err and "script.py" in err
+
+
+def test_an_error_on_one_rank_ends_all(run):
+    pytest.importorskip("mpi4py")
+    started = time.monotonic()
+    code, _, err = run("""
+        from mpi4py import MPI
+        if rank == 1:
+            [][0]
+        MPI.COMM_WORLD.Barrier()
+    """, options=("-n", "3"))
+    assert code == 1
+    assert "rank 1:\nTraceback" in err and "IndexError" in err and "rank 0:" not in err
+    assert time.monotonic() - started < 30
+
+
+def test_an_error_without_mpiexec(run):
+    code, _, err = run("1 / 0")
+    assert code == 1 and err.startswith("Traceback") and "rank" not in err
+    assert "ZeroDivisionError" in err and "runpy" not in err
+
+
+@pytest.mark.parametrize("options, words", [
+    (("-n", "0"), "0 ranks; allowed: 1 or more"),
+    (("-n", "-3"), "-3 ranks; allowed: 1 or more"),
+    (("--threads", "0"), "0 threads; allowed: 1 or more"),
+    (("--hosts", "a:b"), "host 'a:b'; allowed"),
+])
+def test_bad_options(run, options, words):
+    code, _, err = run("pass", options=options)
+    assert code == 2 and words in err
+
+
+def test_missing_script_and_mpiexec(run):
+    code, _, err = run("pass", options=("missing.py",))
+    assert code == 2 and "no script 'missing.py'" in err
+    code, _, err = run("pass", options=("-n", "2"), env={"TILEWAVE_MPIEXEC": "/no/mpiexec"})
+    assert code == 2 and "'/no/mpiexec'" in err
+
+
+SLEEPING = "time.sleep(100)"
+SPINNING = """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    while True:
+        pass
+"""
+
+
+@both
+@pytest.mark.parametrize("signum, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143),
+                                          (signal.SIGKILL, -9)])
+@pytest.mark.parametrize("body", [SLEEPING, SPINNING], ids=["sleeping", "stubborn"])
+def test_signals_end_all_ranks(start, launch_tool, tmp_path, ranks, signum, code, body):
+    mark = uuid.uuid4().hex  # found in the environment of every process that descends from it
+    process = start("import signal\nopen(f'up-{rank}', 'w').close()\n" + textwrap.dedent(body),
+                    options=("-n", ranks), env={"TILEWAVE_TEST_MARK": mark})
+    try:
+        wait_until(lambda: len(list(tmp_path.glob("up-*"))) == int(ranks))
+        assert len(launch_tool.processes(mark)) > int(ranks)
+        process.send_signal(signum)
+        process.communicate(timeout=20)
+        assert process.returncode == code
+        wait_until(lambda: launch_tool.processes(mark) == [])
+    finally:
+        launch_tool.kill(mark)
+        process.communicate(timeout=10)
+
+
+def test_slurm_and_hosts(launch_tool, monkeypatch):
+    monkeypatch.setattr(launch_tool, "is_open_mpi", lambda _: False)
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    monkeypatch.setenv("SLURM_NTASKS", "8")
+    command = launch_tool.mpiexec_command(4, ["prog"])
+    assert command[1:] == ["-n", "4", "-bootstrap", "slurm", "prog"]
+    command = launch_tool.mpiexec_command(5, ["prog"], ["a", "b"])
+    assert command[1:] == ["-n", "5", "-hosts", "a:2,b:3", "prog"]
+    assert launch_tool.default_ranks() == 8
+    assert launch_tool.default_ranks("a:2,b") == 3
+    monkeypatch.delenv("SLURM_JOB_ID")
+    assert launch_tool.default_ranks() == 1
+
+
+FACTS = {"library": "Some MPI 1.2\nmore", "path": "/lib/libsome.so", "standard": "5.0",
+         "thread_level": "multiple", "rank": 0, "latency_s": 1.5e-6, "pinning": [0, 1]}
+
+
+@pytest.mark.parametrize("facts, code, words", [
+    (None, 1, ["Compiled core", "pip install"]),
+    ({**FACTS, "size": 2}, 0, ["Some MPI 1.2 (MPI 5.0)", "libsome", "1.50 µs", "usable here"]),
+    ({**FACTS, "size": 1}, 1, ["do not belong"]),
+    ({}, 1, ["no network", "exit code"]),
+], ids=["no core", "fine", "wrong mpiexec", "broken"])
+def test_doctor(start, tmp_path, facts, code, words):
+    start("pass").communicate(timeout=60)
+    package = tmp_path / "package"
+    if facts is not None:  # in place of the core and of the module that pings with it
+        (package / "tilewave" / "_core.py").write_text("")
+        (package / "tilewave" / "_ping.py").write_text(
+            f"import json, os\nfacts = {facts!r}\nif not facts:\n    raise OSError('no network')\n"
+            "if os.environ['PMI_RANK'] == '0':\n    print('ping ' + json.dumps(facts))\n")
+    done = subprocess.run([sys.executable, "-m", "tilewave.cli", "doctor"], text=True, timeout=100,
+                          capture_output=True, env={**os.environ, "PYTHONPATH": str(package),
+                                                    "COLUMNS": "200", "PYTHONUTF8": "1"})
+    assert done.returncode == code, done.stdout + done.stderr
+    for word in words:
+        assert word in done.stdout
+
+
+def test_bench_looks_into_the_registry(start, tmp_path):
+    start("pass").communicate(timeout=60)
+    package = tmp_path / "package"
+    (package / "tilewave" / "bench.py").write_text(
+        "def one(json_path, quick):\n    print('one', json_path, quick)\nNAMES = {'one': one}\n")
+
+    def bench(*arguments):
+        return subprocess.run([sys.executable, "-m", "tilewave.cli", "bench", *arguments],
+                              text=True, timeout=60, capture_output=True,
+                              env={**os.environ, "PYTHONPATH": str(package)})
+
+    assert bench("one", "--json", "x.json", "--quick").stdout == "one x.json True\n"
+    unknown = bench("two")
+    assert unknown.returncode == 2 and "no benchmark 'two'; there are: one" in unknown.stderr
+
+
+def wait_until(condition, seconds=20):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.05)
