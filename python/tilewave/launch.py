@@ -130,6 +130,7 @@ def launch(script, args=(), ranks=1, threads=None, hosts=None):
     env = dict(os.environ)
     if threads is not None:
         env["TILEWAVE_THREADS"] = str(threads)
+    env.setdefault("TILEWAVE_PROGRESS", "1")  # rank 0 says how far a run is; 0: silent
     program = [sys.executable, "-m", "tilewave.launch", script, *args]
     if ranks > 1 or hosts:
         program = mpiexec_command(ranks, program, hosts, env)
