@@ -31,10 +31,10 @@ if [ ! -e "$headers/Python.h" ]; then
         }
     fi
     export CPLUS_INCLUDE_PATH=$root/usr/include C_INCLUDE_PATH=$root/usr/include
-    defines=(-C "cmake.define.Python_INCLUDE_DIR=$root/usr/include/python$version")
+    defines=("--config-settings=cmake.define.Python_INCLUDE_DIR=$root/usr/include/python$version")
 fi
 
 # The build's own requirements first, so that the build folder can be used again (no isolation).
 "${pip[@]}" install "scikit-build-core>=0.12" "nanobind>=2.12" "mpich>=5.0,<6" "cmake>=3.24" "ninja"
 PATH="$PWD/$venv/bin:$PATH" "${pip[@]}" install --no-build-isolation "${defines[@]}" \
-    ${TILEWAVE_MPI:+-C "cmake.define.TILEWAVE_MPI=$TILEWAVE_MPI"} ".[test]"
+    ${TILEWAVE_MPI:+"--config-settings=cmake.define.TILEWAVE_MPI=$TILEWAVE_MPI"} ".[test]"

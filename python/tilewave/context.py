@@ -42,9 +42,14 @@ class Context:
     """
 
     def __init__(self, comm=None, threads=None):
-        threads = _threads(threads)
+        # On one rank alone it must not leave the others waiting in what is collective.
+        problem = None
+        try:
+            threads = _threads(threads)
+        except ConfigError as error:
+            problem, threads = error, 1
         if comm is None and not _launched():
-            self._set_up(_core.Context.local(_core.LocalFabric(1), 0, threads))
+            self._set_up(_core.Context.local(_core.LocalFabric(1), 0, threads), problem)
             return
         load_mpi()
         handle = None
@@ -54,7 +59,7 @@ class Context:
                     f"comm: given {type(comm).__name__}; allowed: an mpi4py communicator or None"
                 )
             handle = comm.py2f()
-        self._set_up(_core.Context.mpi(handle, threads))
+        self._set_up(_core.Context.mpi(handle, threads), problem)
         _check_launch_size(comm)
 
     @classmethod
@@ -64,8 +69,9 @@ class Context:
         self._set_up(core)
         return self
 
-    def _set_up(self, core):
+    def _set_up(self, core, problem=None):
         self._core = core
+        self.agree(problem)
         self._prepared = {}
         self._heart = Heartbeat(core)
         if core.oversubscribed and core.rank == 0:
@@ -238,7 +244,7 @@ def _mpi_library():
     if other := [name for name in loaded if name.startswith("libmpi.so")]:
         raise ConfigError(
             f"this process has loaded {other[0]}, an MPI of another ABI; Tilewave's own build uses "
-            "MPICH's or the MPI-5 standard ABI: build it with -C cmake.define.TILEWAVE_MPI=system"
+            "MPICH's or the MPI-5 standard ABI: build it with --config-settings=cmake.define.TILEWAVE_MPI=system"
         )
     if wanted is not None:
         return found[wanted]
@@ -261,7 +267,7 @@ def _check_launch_size(comm):
             raise ConfigError(
                 f"this process was launched as one of {told} ({name}), but the MPI library "
                 f"{_core.mpi_info()['path']} sees a world of 1: its mpiexec is another; use "
-                "`tilewave run`, or build with -C cmake.define.TILEWAVE_MPI=system"
+                "`tilewave run`, or build with --config-settings=cmake.define.TILEWAVE_MPI=system"
             )
 
 

@@ -3,6 +3,8 @@
 import importlib.util
 import random
 import sys
+import tempfile
+from pathlib import Path
 
 from tilewave import _names
 
@@ -125,7 +127,8 @@ SINGLE = np.float32(0.7)
 
 def load(folder, name, text):
     """Write source text to a file and import it, so that its functions have source."""
-    path = folder / f"{name}.py"
+    # A folder of its own: bytecode and line caches go by name, size and time.
+    path = Path(tempfile.mkdtemp(dir=folder)) / f"{name}.py"
     path.write_text(text)
     spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)

@@ -12,6 +12,7 @@ import polyhedral_oracle as oracle
 import pytest
 
 from tilewave import _core as core
+from tilewave.errors import ConfigError
 
 
 def seeds(count):
@@ -518,7 +519,7 @@ SPACE = core.Space.box([0, 0], [1, 1])
     ],
 )
 def test_refusals_say_what_was_given(call, message):
-    with pytest.raises(core.ConfigError, match=message) as error:
+    with pytest.raises(ConfigError, match=message) as error:
         call()
     assert isinstance(error.value, ValueError)
     assert "allowed" in str(error.value) or "64 bits" in str(error.value)

@@ -1,0 +1,17 @@
+"""The benchmarks run in their quick form and write the JSON that docs/benchmarks.md is made from."""
+import json
+
+import pytest
+
+from tilewave.bench import NAMES
+
+KEYS = {"case", "contender", "value", "unit", "spread", "ratio_to_contender", "fraction_of_limit"}
+
+
+@pytest.mark.parametrize("name", ["executor", "sweep"])
+def test_quick(name, tmp_path, capsys):
+    NAMES[name](json_path=tmp_path / "rows.json", quick=True)
+    data = json.loads((tmp_path / "rows.json").read_text())
+    assert data["bench"] == name and data["machine"]["cpus"] >= 1
+    assert data["rows"] and all(set(r) == KEYS and r["value"] > 0 for r in data["rows"])
+    assert "median" in capsys.readouterr().out

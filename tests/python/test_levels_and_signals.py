@@ -1,0 +1,102 @@
+"""Whole programs: every MPI thread level, the C++ example, Ctrl-C in the middle of a run."""
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SWEEP = """
+import numpy as np, tilewave as tw, warnings
+warnings.simplefilter("ignore")
+@tw.nest
+def add(A, i, j):
+    A[i, j] = A[i-1, j] * 0.5 + A[i, j-1] * 0.25 + i
+context = tw.Context(threads=3)
+plain = np.random.default_rng(4).random((40, 50))
+A = tw.field(plain.shape, init=plain, context=context)
+tw.run(add, A=A, context=context, tile=(3, 7))
+add.reference(add.iteration_box(plain.shape), {"A": plain})
+whole = A.gather()
+if context.rank == 0:
+    from tilewave import _core
+    print("level", _core.mpi_info()["thread_level"], "equal", np.array_equal(whole, plain))
+"""
+LONG = """
+import numpy as np, tilewave as tw
+@tw.nest
+def slow(A, i, j):
+    A[i, j] = np.exp(-A[i-1, j]) + np.exp(-A[i, j-1])
+A = tw.field((30000, 30000), "f4")
+print("go", flush=True)
+try:
+    tw.run(slow, A=A)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+    raise
+"""
+
+
+def write(folder, text):
+    path = folder / "program.py"
+    path.write_text(text)
+    return path
+
+
+def launched(launch_tool, script, ranks):
+    return launch_tool.mpiexec_command(ranks, [sys.executable, str(script)])
+
+
+@pytest.mark.parametrize("abi", ["abi", "mpich"])
+@pytest.mark.parametrize("level", ["single", "funneled", "serialized", "multiple"])
+def test_thread_levels(tmp_path, launch_tool, level, abi):
+    env = {**os.environ, "TILEWAVE_THREAD_LEVEL": level, "TILEWAVE_MPI_ABI": abi}
+    done = subprocess.run(launched(launch_tool, write(tmp_path, SWEEP), 2), env=env, timeout=120,
+                          capture_output=True, text=True)
+    assert f"level {level} equal True" in done.stdout, done.stdout + done.stderr
+
+
+def test_an_unknown_thread_level_is_named(tmp_path, launch_tool):
+    env = {**os.environ, "TILEWAVE_THREAD_LEVEL": "many"}
+    done = subprocess.run(launched(launch_tool, write(tmp_path, SWEEP), 2), env=env, timeout=60,
+                          capture_output=True, text=True)
+    assert done.returncode and "allowed: single, funneled" in done.stderr
+
+
+def interrupt(command, wait_s):
+    program = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        assert program.stdout.readline().strip() == "go"
+        time.sleep(1.0)
+        begin = time.monotonic()
+        program.send_signal(signal.SIGINT)
+        output, _ = program.communicate(timeout=wait_s)
+        return program.returncode, time.monotonic() - begin, output
+    finally:
+        program.kill()
+        program.wait()
+
+
+def test_ctrl_c_in_one_process(tmp_path):
+    code, _, output = interrupt([sys.executable, str(write(tmp_path, LONG))], 30)
+    assert code and "interrupted" in output
+
+
+def test_ctrl_c_ends_all_ranks(tmp_path):
+    command = [sys.executable, "-c", "from tilewave.cli import main; main()", "run", "-n", "2",
+               str(write(tmp_path, LONG))]
+    code, _, output = interrupt(command, 40)
+    assert code == 130, output
+
+
+def test_cpp_example(tmp_path, launch_tool):
+    program = ROOT / "build" / "cpp" / "examples" / "01_sweep"
+    if not program.exists():
+        pytest.skip("build/cpp/examples/01_sweep is not built: tools/test.sh builds it where GoogleTest is")
+    done = subprocess.run(launch_tool.mpiexec_command(3, [str(program), "1"]), timeout=120, cwd=tmp_path,
+                          capture_output=True, text=True)
+    assert "last value     8.999999" in done.stdout, done.stdout + done.stderr
+    assert (tmp_path / "01_sweep_cpp.json").stat().st_size > 1000
