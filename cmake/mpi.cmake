@@ -30,10 +30,23 @@ print(os.path.dirname(files['mpi_abi.h']), files['libmpi_abi.so.1'], files['libm
   add_library(tilewave_mpi ALIAS tilewave_mpi_abi)
 elseif(TILEWAVE_MPI STREQUAL "system")
   enable_language(C)
+  # The wheel's compiler wrappers, where it is installed too, are not the site's.
+  find_package(Python 3.10 QUIET COMPONENTS Interpreter)
+  if(Python_EXECUTABLE)
+    execute_process(
+      COMMAND ${Python_EXECUTABLE} -c "
+import importlib.metadata as m, os
+print(*{os.path.dirname(os.path.abspath(f.locate())) for f in m.files('mpich') if f.name == 'mpicc'}, sep=';', end='')"
+      OUTPUT_VARIABLE mpich_bin ERROR_QUIET)
+    list(APPEND CMAKE_IGNORE_PATH ${mpich_bin})
+  endif()
   find_package(MPI REQUIRED COMPONENTS C)
+  message(STATUS "MPI: ${MPI_C_LIBRARIES} (the site's)")
   set(TILEWAVE_MPI_ABIS system)
   add_library(tilewave_mpi_system INTERFACE)
   target_link_libraries(tilewave_mpi_system INTERFACE MPI::MPI_C)
+  # Open MPI 4's and MPICH's C++ bindings, gone from the standard, would want libraries of their own.
+  target_compile_definitions(tilewave_mpi_system INTERFACE OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX)
   add_library(tilewave_mpi ALIAS tilewave_mpi_system)
 else()
   message(FATAL_ERROR "TILEWAVE_MPI is '${TILEWAVE_MPI}'; allowed: wheel, system")

@@ -122,9 +122,9 @@ def _findings():
     yield from _core_and_mpi()
     yield from _cpus()
     try:
-        yield "Numba", "ok", importlib.metadata.version("numba")
+        yield "llvmlite", "ok", importlib.metadata.version("llvmlite")
     except importlib.metadata.PackageNotFoundError:
-        yield "Numba", "missing", "needed for nests; get it with: pip install numba"
+        yield "llvmlite", "missing", "compiles nests; get it with: pip install llvmlite"
     compiler = shutil.which("g++")
     yield ("C++ compiler", "ok", _first_line([compiler, "--version"])) if compiler else (
         "C++ compiler", "note", "no g++: only needed for the C++ interface and to build "
