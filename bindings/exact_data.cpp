@@ -87,13 +87,13 @@ Matrix to_matrix(nb::handle rows, const std::string& what) {
 GroupingKind to_grouping_kind(const std::string& name) {
     if (name == "hyperplane") return GroupingKind::hyperplane;
     if (name == "vertical") return GroupingKind::vertical;
-    throw ConfigError("grouping '" + name + "' was given; 'hyperplane' or 'vertical' is allowed");
+    throw ConfigError("grouping '" + name + "' was given; allowed: 'hyperplane', 'vertical'");
 }
 
 ScheduleKind to_schedule_kind(const std::string& name) {
     if (name == "blocking") return ScheduleKind::blocking;
     if (name == "overlapping") return ScheduleKind::overlapping;
-    throw ConfigError("schedule '" + name + "' was given; 'blocking' or 'overlapping' is allowed");
+    throw ConfigError("schedule '" + name + "' was given; allowed: 'blocking', 'overlapping'");
 }
 
 const char* to_name(GroupingKind kind) {

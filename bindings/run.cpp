@@ -62,10 +62,15 @@ void bind_context(nb::module_& m) {
                      return;
                  }
                  // Called by lane 0, the thread that called run(), which has given up the GIL.
-                 c.options().heartbeat = [callback](double fraction) {
+                 // Runs copy their options without the GIL, so the reference count is not Python's.
+                 std::shared_ptr<nb::object> hold(new nb::object(callback), [](nb::object* p) {
+                     nb::gil_scoped_acquire gil;
+                     delete p;
+                 });
+                 c.options().heartbeat = [hold](double fraction) {
                      nb::gil_scoped_acquire gil;
                      try {
-                         return nb::cast<bool>(callback(fraction));
+                         return nb::cast<bool>((*hold)(fraction));
                      } catch (nb::python_error& e) {
                          // A signal's exception that came before the callback's own `try`: an interrupt.
                          e.restore();

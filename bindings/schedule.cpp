@@ -2,6 +2,7 @@
 #include <nanobind/stl/shared_ptr.h>
 
 #include "casters.hpp"
+#include "exact_data.hpp"
 #include "tilewave/check.hpp"
 #include "tilewave/copy.hpp"
 #include "tilewave/plan.hpp"
@@ -19,18 +20,6 @@ Op op_of(const std::string& name) {
     for (int i = 0; i < 8; ++i)
         if (name == op_names[i]) return static_cast<Op>(i);
     throw ConfigError("op '" + name + "' was given; allowed: compute, post_recv, post_send, wait, pack, unpack, signal, await");
-}
-
-GroupingKind grouping_of(const std::string& name) {
-    if (name == "hyperplane") return GroupingKind::hyperplane;
-    if (name == "vertical") return GroupingKind::vertical;
-    throw ConfigError("grouping '" + name + "' was given; allowed: 'hyperplane', 'vertical'");
-}
-
-ScheduleKind schedule_of(const std::string& name) {
-    if (name == "blocking") return ScheduleKind::blocking;
-    if (name == "overlapping") return ScheduleKind::overlapping;
-    throw ConfigError("schedule '" + name + "' was given; allowed: 'blocking', 'overlapping'");
 }
 
 void bind_data(nb::module_& m) {
@@ -131,10 +120,10 @@ void bind_plan(nb::module_& m) {
         .def_rw("lookahead", &Plan::lookahead)
         .def_rw("slices", &Plan::slices)
         .def_rw("chunk_bytes", &Plan::chunk_bytes)
-        .def_prop_rw("grouping", [](const Plan& p) { return p.grouping == GroupingKind::hyperplane ? "hyperplane" : "vertical"; },
-                     [](Plan& p, const std::string& s) { p.grouping = grouping_of(s); })
+        .def_prop_rw("grouping", [](const Plan& p) { return python::to_name(p.grouping); },
+                     [](Plan& p, const std::string& s) { p.grouping = python::to_grouping_kind(s); })
         .def_prop_rw("schedule", [](const Plan& p) { return p.schedule == ScheduleKind::blocking ? "blocking" : "overlapping"; },
-                     [](Plan& p, const std::string& s) { p.schedule = schedule_of(s); })
+                     [](Plan& p, const std::string& s) { p.schedule = python::to_schedule_kind(s); })
         .def_prop_ro("lanes", &Plan::lanes)
         .def("validate", &Plan::validate, "problem"_a, "ranks"_a)
         .def("__str__", &Plan::to_string);
@@ -149,8 +138,8 @@ void bind_plan(nb::module_& m) {
               r.tile = tile;
               r.factors = factors;
               r.mapping_dim = mapping_dim;
-              if (grouping) r.grouping = grouping_of(*grouping);
-              if (schedule) r.schedule = schedule_of(*schedule);
+              if (grouping) r.grouping = python::to_grouping_kind(*grouping);
+              if (schedule) r.schedule = python::to_schedule_kind(*schedule);
               r.lookahead = lookahead;
               r.slices = slices;
               r.chunk_bytes = chunk_bytes;

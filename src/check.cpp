@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "check_memory.hpp"
+#include "tilewave/layout.hpp"
 
 // How the proof goes. Lanes are played one step at a time in a fixed order. No step's effect
 // depends on timing (there are no wildcards), so one order that ends proves that all do, and one
@@ -35,8 +36,8 @@ struct MessageState {
     Stage stage = Stage::fresh;
     Clock posted;               // clock of the post
     int partner = -1;           // message id on the peer, once matched
-    std::vector<char> content;  // of a send: versions of the region's cells when posted
-    std::vector<char> packed;   // of a staged send: versions when packed
+    Versions content;  // of a send: versions of the region's cells when posted
+    Versions packed;   // of a staged send: versions when packed
 };
 
 struct Player {
@@ -60,6 +61,7 @@ private:
     using Why = std::optional<std::string>;
 
     std::optional<Violation> check_shapes() const;
+    static Why check_message(const Schedule& s, int id);
     void set_up();
     bool ready(const Player& p, const Step& step) const;
     Why play(Player& p, int lane, const Step& step);
@@ -68,8 +70,8 @@ private:
     Why wait(Player& p, int lane, int id);
     Why pack(Player& p, int lane, int id);
     Why unpack(Player& p, int lane, int id);
-    Why read_cells(Player& p, int lane, int array, const Box& box, std::vector<char>* versions);
-    Why write_cells(Player& p, int lane, int array, const Box& box, const std::vector<char>& versions);
+    Why read_cells(Player& p, int lane, int array, const Box& box, Versions* versions);
+    Why write_cells(Player& p, int lane, int array, const Box& box, const Versions& versions);
     std::optional<Violation> stuck() const;
     std::optional<Violation> leftovers() const;
     Who who(const Player& p, int lane) const { return {p.first_lane + lane, p.clock[lane][p.first_lane + lane]}; }
@@ -79,8 +81,11 @@ private:
     Cells space_;                   // compressed coordinates of all boxes
     std::vector<Player> players_;
     std::vector<char> computed_;    // by cell of the whole space
-    // Posted and not yet matched, in order: (sender, receiver, tag).
-    std::map<std::tuple<int, int, int>, std::deque<int>> sends_, receives_;
+    struct Posted {
+        std::deque<int> waiting;  // not yet matched, in order
+        int last = -1;            // latest, matched or not
+    };
+    std::map<std::tuple<int, int, int>, Posted> sends_, receives_;  // by (sender, receiver, tag)
 };
 
 std::optional<Violation> Checker::check_shapes() const {
@@ -90,8 +95,17 @@ std::optional<Violation> Checker::check_shapes() const {
             return Violation{static_cast<int>(r), 0, 0, "the schedule says rank " + std::to_string(s.rank) + " of " +
                                                             std::to_string(s.ranks) + ", it is " + std::to_string(r) +
                                                             " of " + std::to_string(schedules_.size())};
-        if (s.arrays.size() != schedules_[0].arrays.size() || !(s.space == schedules_[0].space))
-            return Violation{s.rank, 0, 0, "its arrays or its space differ from rank 0's"};
+        const Schedule& first = schedules_[0];
+        auto same_item = [](const Array& a, const Array& b) { return a.item_bytes == b.item_bytes; };
+        auto same_read = [](const Access& a, const Access& b) { return a.array == b.array && a.offset == b.offset; };
+        if (!std::equal(s.arrays.begin(), s.arrays.end(), first.arrays.begin(), first.arrays.end(), same_item) ||
+            !(s.space == first.space) ||
+            !std::equal(s.reads.begin(), s.reads.end(), first.reads.begin(), first.reads.end(), same_read))
+            return Violation{s.rank, 0, 0, "its arrays, its reads or its space differ from rank 0's"};
+        for (const Access& read : s.reads)
+            if (read.array < 0 || static_cast<std::size_t>(read.array) >= s.arrays.size())
+                return Violation{s.rank, 0, 0, "a read names array " + std::to_string(read.array) + " of " + std::to_string(s.arrays.size())};
+        std::vector<char> told(s.messages.size(), 0);  // messages looked at
         for (std::size_t l = 0; l < s.lanes.size(); ++l)
             for (std::size_t i = 0; i < s.lanes[l].size(); ++i) {
                 const Step& step = s.lanes[l][i];
@@ -103,8 +117,35 @@ std::optional<Violation> Checker::check_shapes() const {
                     return Violation{s.rank, static_cast<int>(l), i, std::string(to_string(step.op)) + " names item " +
                                                                          std::to_string(step.item) + " of " +
                                                                          std::to_string(limit)};
+                const bool of_message = step.op != Op::compute && step.op != Op::await;
+                if (of_message && !told[static_cast<std::size_t>(step.item)])
+                    if (auto why = check_message(s, step.item)) return Violation{s.rank, static_cast<int>(l), i, *why};
+                if (of_message) told[static_cast<std::size_t>(step.item)] = 1;
             }
     }
+    return std::nullopt;
+}
+
+// What the executor takes on trust: numbers that name something, and sizes of memory.
+Checker::Why Checker::check_message(const Schedule& s, int id) {
+    const Message& m = s.messages[id];
+    const std::string name = "message " + std::to_string(id);
+    auto outside = [&](const char* what, int i, std::size_t n) {
+        return name + " names " + what + " " + std::to_string(i) + " of " + std::to_string(n);
+    };
+    auto below = [](int i, std::size_t n) { return i >= 0 && static_cast<std::size_t>(i) < n; };
+    if (!below(m.array, s.arrays.size())) return outside("array", m.array, s.arrays.size());
+    if (m.buffer >= 0 && !below(m.buffer, s.buffers.size())) return outside("buffer", m.buffer, s.buffers.size());
+    if (m.tile >= 0 && !below(m.tile, s.tiles.size())) return outside("tile", m.tile, s.tiles.size());
+    const Array& array = s.arrays[m.array];
+    const std::int64_t bytes = m.region.points() * array.item_bytes;
+    if (m.bytes != bytes)
+        return name + " has " + std::to_string(m.bytes) + " bytes, its region " + to_string(m.region) + " " + std::to_string(bytes);
+    if (m.buffer >= 0 && s.buffers[m.buffer] < bytes)
+        return "buffer " + std::to_string(m.buffer) + " of " + std::to_string(s.buffers[m.buffer]) + " bytes is smaller than " +
+               name + " of " + std::to_string(bytes);
+    if (m.buffer < 0 && !contiguous(m.region, array.storage))
+        return name + " goes straight from or to " + to_string(m.region) + ", no single run of memory in " + to_string(array.storage);
     return std::nullopt;
 }
 
@@ -133,7 +174,8 @@ void Checker::set_up() {
         p.signals.resize(s.lanes.size());
         p.messages.resize(s.messages.size());
         p.buffers.resize(s.buffers.size());
-        for (const Array& a : s.arrays) p.cells.emplace_back(space_, a.storage, a.owned);
+        for (std::size_t a = 0; a < s.arrays.size(); ++a)
+            p.cells.emplace_back(space_, s.arrays[a].storage, s.arrays[a].owned, given(static_cast<int>(a)));
         players_.push_back(std::move(p));
     }
 }
@@ -161,7 +203,8 @@ std::optional<Violation> Checker::run() {
 bool Checker::ready(const Player& p, const Step& step) const {
     if (step.op == Op::await) {
         const auto& signals = p.signals[step.item];
-        return !signals.empty() && signals.back().first >= step.count;
+        // Counters begin at 0: to await that or less is not to wait.
+        return step.count <= 0 || (!signals.empty() && signals.back().first >= step.count);
     }
     if (step.op == Op::wait) {
         // A request never posted is ready too: play() says what is wrong with it.
@@ -181,15 +224,16 @@ Checker::Why Checker::play(Player& p, int lane, const Step& step) {
         case Op::unpack: return unpack(p, lane, step.item);
         case Op::signal: {
             auto& signals = p.signals[lane];
-            if (!signals.empty() && step.count <= signals.back().first)
-                return "signal " + std::to_string(step.count) + " after signal " + std::to_string(signals.back().first) +
-                       ": a lane's counter only grows";
+            const std::int32_t before = signals.empty() ? 0 : signals.back().first;
+            if (step.count <= before)
+                return "signal " + std::to_string(step.count) + " where the lane's counter is " + std::to_string(before) +
+                       ": it only grows";
             signals.push_back({step.count, p.clock[lane]});
             return std::nullopt;
         }
         case Op::await:
             for (const auto& [count, clock] : p.signals[step.item])
-                if (count >= step.count) {
+                if (step.count > 0 && count >= step.count) {
                     join(p.clock[lane], clock);
                     break;
                 }
@@ -198,14 +242,14 @@ Checker::Why Checker::play(Player& p, int lane, const Step& step) {
     return "unknown op";
 }
 
-Checker::Why Checker::read_cells(Player& p, int lane, int array, const Box& box, std::vector<char>* versions) {
+Checker::Why Checker::read_cells(Player& p, int lane, int array, const Box& box, Versions* versions) {
     if (!p.s->arrays[array].storage.contains(box))
         return "it reads " + tilewave::to_string(box) + " of array " + std::to_string(array) + ", outside its storage " +
                tilewave::to_string(p.s->arrays[array].storage);
     return p.cells[array].read(space_, box, who(p, lane), p.clock[lane], versions);
 }
 
-Checker::Why Checker::write_cells(Player& p, int lane, int array, const Box& box, const std::vector<char>& versions) {
+Checker::Why Checker::write_cells(Player& p, int lane, int array, const Box& box, const Versions& versions) {
     if (!p.s->arrays[array].storage.contains(box))
         return "it writes " + tilewave::to_string(box) + " of array " + std::to_string(array) + ", outside its storage " +
                tilewave::to_string(p.s->arrays[array].storage);
@@ -224,7 +268,7 @@ Checker::Why Checker::compute(Player& p, int lane, const Tile& tile) {
         return "tile " + to_string(tile.box) + " is not inside the rank's own points of the space";
     for (const Access& r : s.reads) {
         const Box from = tile.box.shifted(r.offset);
-        std::vector<char> versions;
+        Versions versions;
         for (const Box& part : r.array == 0 ? subtract(from, tile.box) : std::vector<Box>{from}) {
             if (auto why = read_cells(p, lane, r.array, part, &versions)) return why;
             // The written array must hold what plain loops would find: new values before the point
@@ -232,8 +276,8 @@ Checker::Why Checker::compute(Player& p, int lane, const Tile& tile) {
             std::size_t i = 0;
             Why wrong;
             space_.for_each(part, [&](const Index& cell) {
-                const char found = versions[i++];
-                const char want = r.array == 0 && earlier(r.offset) && space_.inside(cell, s.space) ? computed : given;
+                const Version found = versions[i++];
+                const Version want = r.array == 0 && earlier(r.offset) && space_.inside(cell, s.space) ? computed : given(r.array);
                 if (!wrong && found != want)
                     wrong = "tile " + to_string(tile.box) + " reads " + to_string(part) + " of array " +
                             std::to_string(r.array) + " before " +
@@ -249,7 +293,7 @@ Checker::Why Checker::compute(Player& p, int lane, const Tile& tile) {
         seen = 1;
     });
     if (twice) return twice;
-    return write_cells(p, lane, 0, tile.box, std::vector<char>(space_.count(tile.box), computed));
+    return write_cells(p, lane, 0, tile.box, Versions(space_.count(tile.box), computed));
 }
 
 Checker::Why Checker::post(Player& p, int lane, int id) {
@@ -274,31 +318,33 @@ Checker::Why Checker::post(Player& p, int lane, int id) {
         }
     } else if (m.send) {
         if (auto why = read_cells(p, lane, m.array, m.region, &state.content)) return why;
-        for (char v : state.content)
+        for (Version v : state.content)
             if (v == missing) return "it sends " + to_string(m.region) + " before anything is there";
         p.cells[m.array].lend(space_, m.region, +1);
     } else {
-        if (auto why = write_cells(p, lane, m.array, m.region, std::vector<char>(space_.count(m.region), missing))) return why;
+        if (auto why = write_cells(p, lane, m.array, m.region, Versions(space_.count(m.region), missing))) return why;
         p.cells[m.array].promise(space_, m.region, id);
     }
     // Match with the other side, oldest first.
     const auto key = m.send ? std::tuple{p.s->rank, m.peer, m.tag} : std::tuple{m.peer, p.s->rank, m.tag};
     auto& mine = m.send ? sends_[key] : receives_[key];
     auto& theirs = m.send ? receives_[key] : sends_[key];
-    if (!mine.empty()) {
-        // Two of one tag in flight are matched in posting order, so that order must be certain.
-        const MessageState& last = p.messages[mine.back()];
+    if (mine.last >= 0) {
+        // Two of one tag are matched in posting order, so that order must be certain, even where
+        // this play has matched the earlier one already.
+        const MessageState& last = p.messages[mine.last];
         for (std::size_t l = 0; l < last.posted.size(); ++l)
             if (last.posted[l] > p.clock[lane][l])
-                return "message " + std::to_string(id) + " and message " + std::to_string(mine.back()) +
+                return "message " + std::to_string(id) + " and message " + std::to_string(mine.last) +
                        " have one tag and no certain order";
     }
-    if (theirs.empty()) {
-        mine.push_back(id);
+    mine.last = id;
+    if (theirs.waiting.empty()) {
+        mine.waiting.push_back(id);
         return std::nullopt;
     }
-    const int other = theirs.front();
-    theirs.pop_front();
+    const int other = theirs.waiting.front();
+    theirs.waiting.pop_front();
     const Message& o = players_[m.peer].s->messages[other];
     if (o.bytes != m.bytes)
         return "message " + std::to_string(id) + " of " + std::to_string(m.bytes) + " bytes meets one of " +
@@ -336,9 +382,8 @@ Checker::Why Checker::wait(Player& p, int lane, int id) {
 Checker::Why Checker::pack(Player& p, int lane, int id) {
     const Message& m = p.s->messages[id];
     if (m.buffer < 0) return "pack of message " + std::to_string(id) + ", which has no buffer";
-    if (p.s->buffers[m.buffer] < m.bytes) return "buffer " + std::to_string(m.buffer) + " is smaller than message " + std::to_string(id);
     if (auto why = read_cells(p, lane, m.array, m.region, &p.messages[id].packed)) return why;
-    for (char v : p.messages[id].packed)
+    for (Version v : p.messages[id].packed)
         if (v == missing) return "it packs " + to_string(m.region) + " before anything is there";
     return p.buffers[m.buffer].write(who(p, lane), p.clock[lane], id, &p.messages[id].packed);
 }
@@ -347,7 +392,13 @@ Checker::Why Checker::unpack(Player& p, int lane, int id) {
     const Message& m = p.s->messages[id];
     if (m.buffer < 0) return "unpack of message " + std::to_string(id) + ", which has no buffer";
     if (auto why = p.buffers[m.buffer].read(who(p, lane), p.clock[lane], id)) return why;
-    if (m.peer == p.s->rank) return write_cells(p, lane, m.array, m.region, p.buffers[m.buffer].content);
+    if (m.peer == p.s->rank) {
+        const int from = p.buffers[m.buffer].holds;
+        if (from < 0 || !(p.s->messages[from].region == m.region))
+            return "message " + std::to_string(id) + " of region " + to_string(m.region) + " is unpacked from a buffer that holds " +
+                   (from < 0 ? "nothing" : to_string(p.s->messages[from].region));
+        return write_cells(p, lane, m.array, m.region, p.buffers[m.buffer].content);
+    }
     const MessageState& state = p.messages[id];
     if (state.stage != Stage::finished || p.buffers[m.buffer].holds != id)
         return "message " + std::to_string(id) + " is unpacked before it has arrived";

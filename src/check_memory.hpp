@@ -9,8 +9,11 @@
 
 namespace tilewave {
 
-/// What a cell holds.
-enum Version : char { missing = 0, given = 1, computed = 2 };
+/// What a cell holds: nothing, a computed value, or the value given in array a before the run.
+using Version = std::int16_t;
+constexpr Version missing = -2, computed = -1;
+constexpr Version given(int array) { return static_cast<Version>(array); }
+using Versions = std::vector<Version>;
 
 /// One moment of one lane.
 struct Who {
@@ -96,7 +99,7 @@ struct BufferState {
     int in_flight = -1;  ///< message the transport works on
     Who writer;
     std::vector<Who> readers;
-    std::vector<char> content;
+    Versions content;
 
     using Why = std::optional<std::string>;
     Why read(const Who& who, const std::vector<std::int32_t>& clock, int id) {
@@ -105,7 +108,7 @@ struct BufferState {
         readers.push_back(who);
         return std::nullopt;
     }
-    Why write(const Who& who, const std::vector<std::int32_t>& clock, int id, const std::vector<char>* versions = nullptr) {
+    Why write(const Who& who, const std::vector<std::int32_t>& clock, int id, const Versions* versions = nullptr) {
         if (in_flight >= 0) return "its buffer is reused while message " + std::to_string(in_flight) + " is in flight";
         if (!before(writer, clock)) return "its buffer was filled with no order before this step";
         for (const Who& r : readers)
@@ -127,12 +130,12 @@ struct BufferState {
 class CellStore {
 public:
     using Why = std::optional<std::string>;
-    CellStore(const Cells& space, const Box& storage, const Box& owned) : storage_(storage) {
+    CellStore(const Cells& space, const Box& storage, const Box& owned, Version start) : storage_(storage) {
         cells_.resize(space.count(storage));
-        space.for_each(intersect(owned, storage), [&](const Index& c) { at(space, c).version = given; });
+        space.for_each(intersect(owned, storage), [&](const Index& c) { at(space, c).version = start; });
     }
     Why read(const Cells& space, const Box& box, const Who& who, const std::vector<std::int32_t>& clock,
-             std::vector<char>* versions) {
+             Versions* versions) {
         if (versions) versions->clear();
         Why why;
         space.for_each(box, [&](const Index& c) {
@@ -148,7 +151,7 @@ public:
         return why;
     }
     Why write(const Cells& space, const Box& box, const Who& who, const std::vector<std::int32_t>& clock,
-              const std::vector<char>& versions) {
+              const Versions& versions) {
         Why why;
         std::size_t i = 0;
         space.for_each(box, [&](const Index& c) {
@@ -165,7 +168,7 @@ public:
             }
             cell.readers.clear();
             cell.writer = who;
-            cell.version = i < versions.size() ? versions[i] : static_cast<char>(missing);
+            cell.version = i < versions.size() ? versions[i] : missing;
             ++i;
         });
         return why;
@@ -181,7 +184,7 @@ public:
 
 private:
     struct Cell {
-        char version = missing;
+        Version version = missing;
         int lent = 0, promised = -1;
         Who writer;
         std::vector<Who> readers;  // the last read of each lane

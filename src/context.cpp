@@ -51,9 +51,9 @@ Pinning pin_plan(Transport& t, int threads) {
 
 std::unique_ptr<Transport> checked(std::unique_ptr<Transport> t, int threads) {
     Statement s;
-    if (threads < 1) {
+    if (threads < 1 || threads > max_lanes) {
         s.kind = Statement::Kind::config;
-        s.error = "threads " + std::to_string(threads) + " was given; at least 1 is allowed";
+        s.error = "threads " + std::to_string(threads) + " was given; 1 to " + std::to_string(max_lanes) + " are allowed";
     }
     agree(*t, s);
     return t;

@@ -21,16 +21,21 @@ struct alignas(64) Counter {
     std::atomic<int> value{0};
 };
 
+// When a lane polls next while it computes: kept from tile to tile, so that small tiles poll too.
+struct alignas(64) Pace {
+    std::int64_t quota = 2048, left = quota;  // points between polls, adapted to the poll period; to the next
+    double spent_s = 0;                       // computing since the last poll, in tiles before this one
+};
+
 // Rows longer than this are cut, so that a poll is never far away.
 constexpr std::int64_t longest_row = 8192;
-constexpr std::size_t most_reads = 64;
 
 class Run {
 public:
     Run(const Schedule& s, std::span<const Binding> bindings, const Kernel& kernel, Transport& transport,
         const ExecuteOptions& options)
         : s_(s), bindings_(bindings), kernel_(kernel), options_(options), mailroom_(s, transport),
-          counters_(s.lanes.size()), ends_(s.lanes.size()), begin_(now_s()) {
+          counters_(s.lanes.size()), paces_(s.lanes.size()), ends_(s.lanes.size()), begin_(now_s()) {
         for (const Access& r : s.reads) {
             std::int64_t bytes = 0;
             for (int k = 0; k < r.offset.n; ++k) bytes += r.offset[k] * bindings_[r.array].stride_bytes[k];
@@ -91,6 +96,7 @@ private:
     std::vector<std::unique_ptr<std::byte[]>> buffers_;
     std::vector<std::int64_t> read_bytes_;
     std::vector<Counter> counters_;
+    std::vector<Pace> paces_;
     std::vector<std::vector<double>> ends_;  // by lane, step
     double begin_;
     std::atomic<int> ended_{0};
@@ -194,10 +200,10 @@ void Run::fail(const Index& point, std::int64_t site) {
 void Run::compute(int l, const Tile& tile) {
     const int n = tile.box.dims();
     const std::size_t reads = s_.reads.size();
-    char* ptr[1 + most_reads];
+    char* ptr[1 + max_reads];
     const bool polls = options_.poll_period_s > 0;
-    std::int64_t quota = 2048, left = quota;  // points to the next poll, adapted to the poll period
-    double last = polls ? now_s() : 0;
+    Pace& pace = paces_[l];
+    double begin = polls ? now_s() : 0;
     Index row = tile.box.lo;
     std::vector<char*> bases(s_.arrays.size());
     while (true) {
@@ -217,16 +223,18 @@ void Run::compute(int l, const Tile& tile) {
                 return;
             }
             at += points;
-            left -= points;
-            if (left > 0 || !polls) continue;
+            pace.left -= points;
+            if (pace.left > 0 || !polls) continue;
             if (stopped_.load(std::memory_order_relaxed)) return;
             mailroom_.poll(l == 0, true);
             look_around(l);
             const double now = now_s();
-            const double scale = std::clamp(options_.poll_period_s / std::max(now - last, 1e-9), 0.25, 4.0);
-            quota = std::clamp<std::int64_t>(static_cast<std::int64_t>(static_cast<double>(quota) * scale), 64, 1 << 24);
-            left = quota;
-            last = now;
+            const double passed = pace.spent_s + now - begin;
+            const double scale = std::clamp(options_.poll_period_s / std::max(passed, 1e-9), 0.25, 4.0);
+            pace.quota = std::clamp<std::int64_t>(static_cast<std::int64_t>(static_cast<double>(pace.quota) * scale), 64, 1 << 24);
+            pace.left = pace.quota;
+            pace.spent_s = 0;
+            begin = now;
         }
         row[n - 1] = tile.box.lo[n - 1];
         int k = n - 2;
@@ -234,8 +242,9 @@ void Run::compute(int l, const Tile& tile) {
             row[k] = tile.box.lo[k];
             --k;
         }
-        if (k < 0) return;
+        if (k < 0) break;
     }
+    if (polls) pace.spent_s += now_s() - begin;
 }
 
 void Run::copy(const Message& m, bool pack) {
@@ -311,9 +320,9 @@ Outcome execute(const Schedule& schedule, std::span<const Binding> bindings, con
                           std::to_string(schedule.ranks) + ", the transport is rank " + std::to_string(transport.rank()) +
                           " of " + std::to_string(transport.size()));
     if (!kernel.row && !schedule.tiles.empty()) throw ConfigError("execute: the schedule computes but no kernel was given");
-    if (schedule.reads.size() > most_reads)
+    if (schedule.reads.size() > max_reads)
         throw ConfigError("execute: a kernel reads " + std::to_string(schedule.reads.size()) + " places; at most " +
-                          std::to_string(most_reads) + " are allowed");
+                          std::to_string(max_reads) + " are allowed");
     Run run(schedule, bindings, kernel, transport, options);
     lanes.run(std::max<int>(1, static_cast<int>(schedule.lanes.size())), [&](int l) {
         if (l < static_cast<int>(schedule.lanes.size())) run.lane(l);

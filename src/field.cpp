@@ -1,10 +1,14 @@
 #include "tilewave/field.hpp"
 
+#include <algorithm>
+
 #include "tilewave/copy.hpp"
 
 namespace tilewave {
 
 namespace {
+
+constexpr std::int64_t most_bytes = std::int64_t{1} << 60;
 
 Layout first_layout(Context& context, const Index& shape, std::int64_t item_bytes) {
     if (shape.n < 1 || item_bytes < 1)
@@ -12,6 +16,15 @@ Layout first_layout(Context& context, const Index& shape, std::int64_t item_byte
                           " bytes an item was asked for; 1 to 4 dimensions and at least 1 byte are allowed");
     for (auto n : shape)
         if (n < 0) throw ConfigError("a field of shape " + to_string(shape) + " was asked for; extents must be >= 0");
+    // Sizes and strides are int64 everywhere after this.
+    std::int64_t bytes = item_bytes;
+    for (auto n : shape) {
+        if (std::max<std::int64_t>(n, 1) <= most_bytes / bytes)
+            bytes *= std::max<std::int64_t>(n, 1);
+        else
+            throw ConfigError("a field of shape " + to_string(shape) + " was asked for; its " + std::to_string(item_bytes) +
+                              "-byte items would fill more than 2**60 bytes");
+    }
     return Layout(shape, default_grid(shape, context.size(), -1));
 }
 

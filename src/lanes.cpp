@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <thread>
@@ -42,6 +43,7 @@ struct Lanes::Pool {
     const std::function<void(int)>* body = nullptr;
     int active = 0;
     bool stop = false;
+    pid_t process = getpid();
 
     void work(int lane, int seen) {
         if (lane < static_cast<int>(cpus.size())) pin_to(cpus[lane]);
@@ -69,6 +71,10 @@ struct Lanes::Pool {
 Lanes::Lanes(std::vector<int> cpus) : pool_(std::make_unique<Pool>()) { pool_->cpus = std::move(cpus); }
 
 Lanes::~Lanes() {
+    if (pool_->process != getpid()) {
+        (void)pool_.release();  // a forked child: the threads are the parent's
+        return;
+    }
     pool_->stop = true;
     pool_->next_round();
     for (auto& t : pool_->threads) t.join();
@@ -77,6 +83,12 @@ Lanes::~Lanes() {
 const std::vector<int>& Lanes::cpus() const { return pool_->cpus; }
 
 void Lanes::run(int n, const std::function<void(int)>& body) {
+    if (pool_->process != getpid()) {
+        std::vector<int> cpus = pool_->cpus;
+        (void)pool_.release();
+        pool_ = std::make_unique<Pool>();
+        pool_->cpus = std::move(cpus);
+    }
     Pool& p = *pool_;
     cpu_set_t before;
     const bool pin = !p.cpus.empty() && pthread_getaffinity_np(pthread_self(), sizeof before, &before) == 0;

@@ -42,6 +42,9 @@ void SweepProblem::validate() const {
                           tilewave::to_string(shape));
     if (arrays.empty() || arrays[0].replicated)
         throw ConfigError("a nest needs a written array, spread over the ranks");
+    if (reads.size() > max_reads)
+        throw ConfigError("the nest reads " + std::to_string(reads.size()) + " places; at most " +
+                          std::to_string(max_reads) + " are allowed");
     for (const Access& r : reads) {
         if (r.array < 0 || r.array >= static_cast<int>(arrays.size()) || r.offset.n != shape.n)
             throw ConfigError("a read names array " + std::to_string(r.array) + " at offset " +
@@ -82,25 +85,44 @@ void check_dims(const Index& given, int n, const char* what) {
                           " entries; the nest has " + std::to_string(n) + " dimensions");
 }
 
+void check_mapping_dim(int mapping_dim, int n) {
+    if (mapping_dim < 0 || mapping_dim >= n)
+        throw ConfigError("mapping_dim " + std::to_string(mapping_dim) + " was given; allowed are 0 to " +
+                          std::to_string(n - 1));
+}
+
+void check_grid(const Index& grid, int n, int ranks) {
+    check_dims(grid, n, "grid");
+    std::int64_t product = 1;
+    for (auto g : grid) product *= g;
+    if (std::any_of(grid.begin(), grid.end(), [](auto g) { return g < 1; }) || product != ranks)
+        throw ConfigError("grid " + to_string(grid) + " multiplies to " + std::to_string(product) +
+                          ", but there are " + std::to_string(ranks) + " ranks; its entries must be >= 1 and multiply to " +
+                          std::to_string(ranks));
+}
+
+void check_factors(const Index& factors, int n, int mapping_dim) {
+    check_dims(factors, n, "factors");
+    std::int64_t lanes = 1;
+    for (auto m : factors) {
+        if (m < 1 || factors[mapping_dim] != 1)
+            throw ConfigError("factors " + to_string(factors) + " must be >= 1, and 1 at the mapping dimension " +
+                              std::to_string(mapping_dim));
+        // Before the product, which could overflow.
+        if (m > max_lanes || (lanes *= m) > max_lanes)
+            throw ConfigError("factors " + to_string(factors) + " ask for more lanes a rank than the " +
+                              std::to_string(max_lanes) + " that are allowed");
+    }
+}
+
 }  // namespace
 
 void Plan::validate(const SweepProblem& problem, int ranks) const {
     const int n = problem.shape.n;
-    check_dims(grid, n, "grid");
+    check_mapping_dim(mapping_dim, n);
+    check_grid(grid, n, ranks);
     check_dims(tile, n, "tile");
-    check_dims(factors, n, "factors");
-    if (mapping_dim < 0 || mapping_dim >= n)
-        throw ConfigError("mapping_dim " + std::to_string(mapping_dim) + " was given; allowed are 0 to " +
-                          std::to_string(n - 1));
-    std::int64_t product = 1;
-    for (auto g : grid) product *= g;
-    if (std::any_of(grid.begin(), grid.end(), [](auto g) { return g < 1; }) || product != ranks)
-        throw ConfigError("grid " + tilewave::to_string(grid) + " multiplies to " + std::to_string(product) +
-                          ", but there are " + std::to_string(ranks) + " ranks; its entries must be >= 1 and multiply to " +
-                          std::to_string(ranks));
-    if (std::any_of(factors.begin(), factors.end(), [](auto m) { return m < 1; }) || factors[mapping_dim] != 1)
-        throw ConfigError("factors " + tilewave::to_string(factors) + " must be >= 1, and 1 at the mapping dimension " +
-                          std::to_string(mapping_dim));
+    check_factors(factors, n, mapping_dim);
     for (int k = 0; k < n; ++k) {
         const std::int64_t most = std::max<std::int64_t>(largest_block(problem, grid, k), 1);
         if (tile[k] < 1 || tile[k] > most)
@@ -201,15 +223,12 @@ Plan make_plan(const SweepProblem& problem, int ranks, const PlanRequest& reques
         if (best >= 0) plan.mapping_dim = best;
     }
     plan.mapping_dim = request.mapping_dim.value_or(plan.mapping_dim);
-    if (plan.mapping_dim < 0 || plan.mapping_dim >= n)
-        throw ConfigError("mapping_dim " + std::to_string(plan.mapping_dim) + " was given; allowed are 0 to " +
-                          std::to_string(n - 1));
+    check_mapping_dim(plan.mapping_dim, n);
+    // Checked as they come: what follows divides by them and loops over them.
     plan.grid = request.grid.value_or(default_grid(problem.space.hi - problem.space.lo, ranks, plan.mapping_dim));
-    check_dims(plan.grid, n, "grid");
-    for (auto g : plan.grid)
-        if (g < 1) throw ConfigError("grid " + to_string(plan.grid) + " must have entries >= 1");
+    check_grid(plan.grid, n, ranks);
     plan.factors = request.factors.value_or(spread_lanes(problem, plan.grid, plan.mapping_dim, request.threads));
-    check_dims(plan.factors, n, "factors");
+    check_factors(plan.factors, n, plan.mapping_dim);
     plan.grouping = request.grouping.value_or(GroupingKind::hyperplane);
     plan.schedule = request.schedule.value_or(ScheduleKind::overlapping);
     plan.lookahead = request.lookahead.value_or(1);

@@ -67,6 +67,7 @@ Report PreparedSweep::run(std::span<const RunArray> arrays, const Kernel& kernel
         bindings.push_back(arrays[a].field ? arrays[a].field->binding() : arrays[a].whole);
     }
     ExecuteOptions options = context_.options();
+    options.crowded = options.crowded || plan_.lanes() > context_.threads();
     if (t.size() > 1 && options.record) options.clock_offset_s = context_.clock_offset_s();
     Outcome outcome = execute(schedule_, bindings, kernel, t, context_.lanes(), options);
     const Ending end = agree_on_end(t, outcome);

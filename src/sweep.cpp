@@ -207,10 +207,10 @@ void SweepWriter::write_compute(LaneBuilder& out, int t, std::vector<int>& seen)
 void SweepWriter::write_lane(int lane) {
     LaneBuilder out(s_, lane);
     const bool blocking = plan_.schedule == ScheduleKind::blocking;
-    const std::size_t ahead = blocking ? 0 : static_cast<std::size_t>(plan_.lookahead);
     std::vector<int> mine;
     for (std::size_t t = 0; t < tiles_.size(); ++t)
         if (tiles_[t].lane == lane) mine.push_back(static_cast<int>(t));
+    const std::size_t ahead = blocking ? 0 : std::min(static_cast<std::size_t>(plan_.lookahead), mine.size());
     std::vector<int> seen(static_cast<std::size_t>(plan_.lanes()), 0);
     if (prologue_) await(out, lane, 0, 1, seen);
     struct Sent {

@@ -32,4 +32,17 @@ else
     echo "C++ tests skipped: GoogleTest is missing; get it with: apt install libgtest-dev"
 fi
 
+# The transport on a second MPI, where there is one: Open MPI through the system build.
+if [ "$long" = --long ] && command -v mpirun.openmpi >/dev/null; then
+    cmake -S . -B build/openmpi -G Ninja -DTILEWAVE_MPI=system -DTILEWAVE_EXAMPLES=ON -DPython_EXECUTABLE="$python" >build/openmpi.log 2>&1
+    cmake --build build/openmpi >>build/openmpi.log 2>&1 || { tail -50 build/openmpi.log; exit 1; }
+    for ranks in 1 2 3; do
+        (cd build/openmpi && OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 timeout 120 \
+            mpirun.openmpi -n "$ranks" --oversubscribe examples/01_sweep 2) | tee build/openmpi.out
+        grep -q 'last value     8.999999' build/openmpi.out
+    done
+elif [ "$long" = --long ]; then
+    echo "Open MPI tests skipped: get it with: apt install openmpi-bin libopenmpi-dev"
+fi
+
 "$python" -m pytest ${long:+--long}

@@ -16,7 +16,7 @@ namespace tilewave {
 class Context {
 public:
     /// Collective over the transport's ranks; costs a gather of host names.
-    /// @pre threads >= 1 (ConfigError)
+    /// @pre 1 <= threads <= max_lanes (ConfigError)
     Context(std::unique_ptr<Transport> transport, int threads);
 
     int rank() const { return transport_->rank(); }

@@ -61,7 +61,7 @@ double now_s();
 /// @pre bindings.size() == schedule.arrays.size() (ConfigError)
 /// @pre transport.rank() == schedule.rank and transport.size() == schedule.ranks (ConfigError)
 /// @pre kernel.row unless the schedule computes nothing (ConfigError)
-/// @pre at most 64 reads (ConfigError)
+/// @pre at most max_reads reads (ConfigError)
 /// @throws MpiError
 Outcome execute(const Schedule& schedule, std::span<const Binding> bindings, const Kernel& kernel,
                 Transport& transport, Lanes& lanes, const ExecuteOptions& options = {});

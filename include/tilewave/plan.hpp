@@ -37,6 +37,7 @@ struct SweepProblem {
     /// The distribution of array `a` over `grid`, with the ghosts its reads need.
     Layout layout(int a, const Index& grid) const;
     /// @pre shape 1-D to 4-D and space inside the arrays (ConfigError)
+    /// @pre at most max_reads reads (ConfigError)
     /// @pre arrays[0] is not replicated; every read names an array, stays inside it (ConfigError)
     /// @pre no flow dependence has a negative component (ConfigError)
     void validate() const;
@@ -56,6 +57,7 @@ struct Plan {
 
     int lanes() const;
     /// @pre grid multiplies to `ranks`; factors >= 1, 1 at mapping_dim (ConfigError)
+    /// @pre factors multiply to at most max_lanes (ConfigError)
     /// @pre 1 <= tile <= largest block, componentwise (ConfigError)
     /// @pre lookahead, slices, chunk_bytes >= 1 (ConfigError)
     void validate(const SweepProblem& problem, int ranks) const;

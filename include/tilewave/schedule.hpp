@@ -9,6 +9,11 @@
 
 namespace tilewave {
 
+/// The most lanes of a rank: far above any host, to refuse a slip before it starts threads.
+inline constexpr int max_lanes = 1024;
+/// The most places a kernel may read at a point.
+inline constexpr int max_reads = 64;
+
 /// What one step of a lane does. `item` and `count` of the Step mean:
 enum class Op : std::uint8_t {
     compute,    ///< tile `item`

@@ -6,9 +6,9 @@ from tilewave._core import Grouping, LinearSchedule, Space, Tiling
 from tilewave.context import Context
 from tilewave.field import Field, field
 from tilewave.nest import Nest, nest
-from tilewave.plan import Plan, plan
+from tilewave.plan import Plan
 from tilewave.report import Report
-from tilewave.run import run
+from tilewave.run import plan, run
 from tilewave.timeline import Timeline
 
 try:

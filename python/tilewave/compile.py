@@ -28,9 +28,9 @@ import ctypes
 import llvmlite.binding as llvm
 import numpy as np
 
-from ._kernel_code import build_row
-from ._scalars import Slot, pack
-from ._typing import SUPPORTED
+from .body.kernel_code import build_row
+from .body.scalars import Slot, pack
+from .body.typing import SUPPORTED
 from .errors import ConfigError
 
 DTYPES = tuple(dtype for dtype in SUPPORTED if dtype.kind != "b")

@@ -125,9 +125,15 @@ class Context:
         try:
             self._core.agree(kind, text, description)
         except ERRORS as agreed:
-            agreed.agreed = True
             # Our own errors say it all; another's keeps its traceback on the rank that had it.
-            raise agreed from None if isinstance(error, ERRORS) else error
+            raise self._shared(agreed) from None if isinstance(error, ERRORS) else error
+
+    def _shared(self, error):
+        """Mark an error that every rank of this context raises, and return it."""
+        error.agreed = True
+        error.quiet = self.rank != 0
+        error.partial = self.size < _launch_size()
+        return error
 
     def __repr__(self):
         return f"<tilewave.Context rank {self.rank} of {self.size}, {self.threads} thread(s)>"
@@ -271,11 +277,20 @@ def _check_launch_size(comm):
             )
 
 
+def _launch_size():
+    return max(int(told) for name in ("", *SIZE_VARIABLES)
+               if (told := os.environ.get(name, "1")).isdigit())
+
+
 def _leave_without_waiting(kind, value, trace):
-    """A rank that ends by an error of its own must not wait for the others at exit."""
-    if not getattr(value, "agreed", False) and _default is not None and _default.size > 1:
+    """A rank that ends by an error of its own must not wait for the others at exit; an error of
+    all is said once."""
+    agreed = getattr(value, "agreed", False)
+    alone = not agreed or getattr(value, "partial", False)
+    if alone and _core.mpi_started() and _core.mpi_info()["size"] > 1:
         _core.abandon_mpi()
-    _next_hook(kind, value, trace)
+    if not (agreed and getattr(value, "quiet", False)):
+        _next_hook(kind, value, trace)
 
 
 _next_hook, sys.excepthook = sys.excepthook, _leave_without_waiting

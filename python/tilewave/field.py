@@ -1,5 +1,6 @@
 """Distributed arrays."""
 import itertools
+import math
 
 import numpy as np
 
@@ -110,7 +111,7 @@ def field(shape, dtype="f8", init=None, *, context=None):
             if init.shape != shape:
                 raise ConfigError(f"field: init has shape {init.shape}, the field {shape}; "
                                   "they must be equal")
-        made = Field(context, shape, dtype)
+        made = _make(context, shape, dtype)
         if kind == FUNCTION:
             _fill(made, init)
     except Exception as problem:
@@ -118,6 +119,17 @@ def field(shape, dtype="f8", init=None, *, context=None):
     context.agree(error, f"a field of shape {shape}, dtype {dtype}")
     _spread(made, init, kind)
     return made
+
+
+def _make(context, shape, dtype):
+    size = math.prod(max(n, 1) for n in shape) * dtype.itemsize
+    if size > 2**60:
+        raise ConfigError(f"field: shape {shape} was given, {size} bytes; allowed: at most 2**60")
+    try:
+        return Field(context, shape, dtype)
+    except MemoryError:
+        raise ConfigError(f"field: no memory for this rank's part of shape {shape}, {size} bytes "
+                          f"over {context.size} rank(s)") from None
 
 
 def _named(what, problem):
@@ -128,10 +140,12 @@ def _named(what, problem):
 
 def _shape(shape):
     try:
+        if isinstance(shape, str):
+            raise ValueError
         result = tuple(int(n) for n in shape)
         if any(float(n) != int(n) for n in shape):
             raise ValueError
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ConfigError(f"field: shape {shape!r} was given; allowed: one to four integers") from None
     if not 1 <= len(result) <= 4 or any(n < 0 for n in result):
         raise ConfigError(f"field: shape {result} was given; allowed: one to four extents >= 0")
@@ -143,7 +157,7 @@ def _dtype(dtype):
         result = np.dtype(dtype)
     except TypeError:
         result = None
-    if result not in DTYPES:
+    if result is None or result not in DTYPES:  # NumPy finds None equal to float64
         raise ConfigError(f"field: dtype {dtype!r} was given; allowed: "
                           f"{', '.join(d.name for d in DTYPES)}")
     return result
@@ -181,4 +195,7 @@ def _fill(made, init):
     except Exception:
         # Not a function of arrays (an `if`, math.sin): point by point. What still raises is its own.
         for point in itertools.product(*(range(s.start, s.stop) for s in made.owned)):
-            local[tuple(p - s.start for p, s in zip(point, made.owned, strict=True))] = init(*point)
+            value = init(*point)
+            if value is None:  # NumPy would store NaN
+                raise TypeError(f"init returned None at {point}; allowed: a number") from None
+            local[tuple(p - s.start for p, s in zip(point, made.owned, strict=True))] = value

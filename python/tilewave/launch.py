@@ -25,6 +25,7 @@ import uuid
 CODE_FILE = "TILEWAVE_LAUNCH_CODE"  # environment variable: where a rank that gives up writes why
 TAG = "TILEWAVE_LAUNCH"  # environment variable with the ids of the launches a process belongs to
 RANK_VARIABLES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
+GRACE_S = {"gone": 2.0, "exit": 10.0}  # how long a job may go on after a rank has failed
 PATIENCE_S = 5.0  # how long ranks may take to end themselves after Ctrl-C
 SHM = "/dev/shm"
 
@@ -139,10 +140,35 @@ def launch(script, args=(), ranks=1, threads=None, hosts=None):
             env.setdefault("TTY_COMPATIBLE", "1")
     with tempfile.NamedTemporaryFile("r", prefix="tilewave-") as codes:
         env[CODE_FILE] = codes.name
-        code = supervise(program, env)
+        endings = _Endings(codes.name)
+        code = supervise(program, env, watch=endings.overdue)
         # When a rank gives up Hydra kills the others, and may return their 9 instead of its 1.
-        given_up = codes.read().split()
-    return int(given_up[0]) if given_up and 0 < code < 128 else code
+        given_up = endings.read()
+        if endings.late and given_up[0][2] == "exit":
+            print(f"tilewave: rank {given_up[0][1]} ended with exit code {given_up[0][0]}; the job did "
+                  f"not end within {GRACE_S['exit']:.0f} s and was stopped", file=sys.stderr)
+    return int(given_up[0][0]) if given_up and (0 < code < 128 or endings.late) else code
+
+
+class _Endings:
+    """Ranks that have failed, in order; says when the others, who may wait for them, are overdue.
+
+    Hydra ends a job when a rank leaves without MPI_Finalize, but not one whose rank never called
+    MPI_Init, nor one whose rank waits in MPI_Finalize while the others wait for it.
+    """
+
+    def __init__(self, path):
+        self._path, self._since, self.late = path, {}, False
+
+    def read(self):
+        with open(self._path) as file:
+            return [line.split() for line in file.read().splitlines()]
+
+    def overdue(self):
+        now = time.monotonic()
+        self.late = any(now - self._since.setdefault(how, now) > GRACE_S[how]
+                        for _, _, how in self.read())
+        return self.late
 
 
 def supervise(command, env=None, watch=None, **popen):
@@ -311,16 +337,23 @@ def main():
             stream.reconfigure(line_buffering=True)
     try:
         runpy.run_path(script, run_name="__main__")
-    except SystemExit:
+    except SystemExit as error:
+        if code := error.code if isinstance(error.code, int) else int(error.code is not None):
+            _note(code, "exit")
         raise
     except KeyboardInterrupt:
         _leave(130)
     except BaseException as error:
         text = _traceback(error, script)
         if getattr(error, "agreed", False):  # every rank raises it: one voice, an orderly end
-            if not my_rank:
+            quiet = getattr(error, "quiet", bool(my_rank))
+            if not quiet:
                 _say(text)
-            raise SystemExit(1) from None
+            if not getattr(error, "partial", False):
+                raise SystemExit(1) from None
+            if quiet:  # leaving ends the job: let the one who speaks go first
+                time.sleep(1)
+            _leave(1)
         if my_rank is None:
             _say(text)
             raise SystemExit(1) from None
@@ -348,10 +381,16 @@ def _leave(code):
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):
             stream.flush()
+    _note(code, "gone")
+    os._exit(code)
+
+
+def _note(code, how):
+    """Tell the launching side that this rank has failed."""
     with contextlib.suppress(OSError):  # on another host there is no such file
         file = os.open(os.environ.get(CODE_FILE, ""), os.O_WRONLY | os.O_APPEND)
-        os.write(file, f"{code}\n".encode())
-    os._exit(code)
+        os.write(file, f"{code & 255} {rank() or 0} {how}\n".encode())
+        os.close(file)
 
 
 if __name__ == "__main__":

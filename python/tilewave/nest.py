@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ._names import Scope, is_constant
-from ._source import Source
-from ._subscript import read_offsets, read_parameters
-from ._syntax import BodyChecker
+from .body.names import Scope, is_constant
+from .body.source import Source
+from .body.subscript import read_offsets, read_parameters
+from .body.syntax import BodyChecker
 from .errors import ConfigError
 
 #: Default of a scalar that has none.
@@ -261,6 +261,9 @@ class Nest:
         box = {}
         for name, extent, (low, ahead) in zip(self.indices, shape, self._reach, strict=True):
             box[name] = (low, max(low, int(extent) - ahead))
+        if over is not None and not isinstance(over, dict):
+            raise ConfigError(f"over: given {type(over).__name__}; allowed: a dict from index names "
+                              "to pairs of ints, {\"i\": (1, n)}")
         for name, bounds in (over or {}).items():
             if name not in box:
                 raise ConfigError(

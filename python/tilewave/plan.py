@@ -109,34 +109,3 @@ def make_plan(problem, context, choices):
         raise ConfigError(f"threads: given {threads!r}; allowed: an integer >= 1")
     fixed = {name: value for name, value in choices.items() if name in CHOICES}
     return _core.make_plan(problem, context.size, threads, context._core.machine(), **fixed)
-
-
-def plan(nest, *, context=None, over=None, **arguments):
-    """The plan that `run` would use, without running.
-
-    Parameters
-    ----------
-    nest : Nest
-    over : dict, optional
-        As in `run`.
-    **arguments
-        The nest's arrays and scalars, and any choice to fix: ``grid``, ``tile``, ``factors``,
-        ``mapping_dim``, ``grouping``, ``schedule``, ``lookahead``, ``slices``, ``chunk_bytes``,
-        ``threads``.
-
-    Returns
-    -------
-    Plan
-
-    Raises
-    ------
-    ConfigError
-        On every rank: as `run`.
-
-    Notes
-    -----
-    Collective; the first call measures latency, bandwidth and lane hand-over (milliseconds).
-    """
-    from tilewave.run import prepare
-
-    return Plan._from_core(prepare(nest, context, over, None, False, arguments).sweep.plan)

@@ -1,12 +1,12 @@
-"""Running nests."""
+"""Running nests, and planning without running."""
 import dataclasses
 
 import numpy as np
 
 from tilewave import _core
 from tilewave.compile import compile_kernel
-from tilewave.context import ERRORS, resolve
-from tilewave.errors import ConfigError
+from tilewave.context import resolve
+from tilewave.errors import ConfigError, KernelError
 from tilewave.field import DTYPES, Field
 from tilewave.nest import Nest
 from tilewave.plan import CHOICES, Plan, make_plan
@@ -60,16 +60,44 @@ def run(nest, *, context=None, over=None, plan=None, fastmath=False, **arguments
     try:
         core = ready.sweep.run(ready.operands, ready.kernel.address, slots.ctypes.data,
                                lambda site, point: _explain(nest, context, ready.kernel, site, point))
-    except ERRORS as error:
-        error.agreed = True
-        raise
+    except (ConfigError, KernelError) as error:  # others may have happened on this rank alone
+        raise context._shared(error)
     finally:
         context._heart.done()
         for whole, part in ready.copies:
             whole[...] = part
     if core.interrupted:
-        raise KeyboardInterrupt("another rank was interrupted")
+        raise KeyboardInterrupt("another rank was interrupted" if context.size > 1 else "")
     return Report(core)
+
+
+def plan(nest, *, context=None, over=None, **arguments):
+    """The plan that `run` would use, without running.
+
+    Parameters
+    ----------
+    nest : Nest
+    over : dict, optional
+        As in `run`.
+    **arguments
+        The nest's arrays and scalars, and any choice to fix: ``grid``, ``tile``, ``factors``,
+        ``mapping_dim``, ``grouping``, ``schedule``, ``lookahead``, ``slices``, ``chunk_bytes``,
+        ``threads``.
+
+    Returns
+    -------
+    Plan
+
+    Raises
+    ------
+    ConfigError
+        On every rank: as `run`.
+
+    Notes
+    -----
+    Collective; the first call measures latency, bandwidth and lane hand-over (milliseconds).
+    """
+    return Plan._from_core(prepare(nest, context, over, None, False, arguments).sweep.plan)
 
 
 @dataclasses.dataclass

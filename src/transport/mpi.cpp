@@ -1,6 +1,7 @@
 // The only file that names MPI.
 #include <dlfcn.h>
 #include <mpi.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -16,7 +17,7 @@ namespace tilewave {
 namespace {
 
 std::atomic<bool> abandoned{false};
-std::atomic<bool> started_here{false};
+pid_t started_by = 0;  // a forked child inherits exit handlers, but is no rank
 
 void must(int code, const char* call) {
     if (code == MPI_SUCCESS) return;
@@ -49,14 +50,14 @@ void finish() {
     int done = 0;
     MPI_Finalized(&done);
     // A rank that failed alone must not wait for the others in Finalize: they wait for it.
-    if (!done && !abandoned) MPI_Finalize();
+    if (!done && !abandoned && started_by == getpid()) MPI_Finalize();
 }
 
 void start() {
     if (mpi_started()) return;
     int provided = 0;
     must(MPI_Init_thread(nullptr, nullptr, wanted_level(), &provided), "MPI_Init_thread");
-    started_here = true;
+    started_by = getpid();
     std::atexit(finish);
 }
 

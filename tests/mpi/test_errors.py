@@ -155,3 +155,20 @@ def test_nan_inputs_propagate(context):
     other.reference(other.iteration_box(start.shape), {"A": start, "B": B})
     whole = A.gather()
     assert whole is None or np.array_equal(whole, start, equal_nan=True)
+
+
+def test_threads_that_are_wrong_on_one_rank_only(context):
+    with pytest.raises(tw.ConfigError, match="threads: given 0") as caught:
+        tw.Context(threads=0 if context.rank == context.size - 1 else 1)
+    assert caught.value.agreed and caught.value.quiet == (context.rank != 0)
+    works(context)
+
+
+def test_an_error_of_some_of_the_ranks_says_so(context):
+    MPI = pytest.importorskip("mpi4py.MPI")
+    world = MPI.COMM_WORLD
+    part = tw.Context(comm=world.Split(world.rank % 2, world.rank))
+    with pytest.raises(tw.ConfigError) as caught:
+        tw.run(good, A=field(part), grid=(7, 7), context=part)
+    assert caught.value.partial == (part.size < world.size) and caught.value.quiet == (part.rank != 0)
+    works(context)

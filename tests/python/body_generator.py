@@ -6,7 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tilewave import _names
+from tilewave.body import names as _names
 
 ARRAYS = ("A", "B", "C")
 OFFSETS_OF_WRITTEN = ("[i-1, j]", "[i, j-1]", "[i-1, j-1]", "[i-2, j]", "[i, j-2]", "[i, j]")

@@ -124,8 +124,88 @@ def test_swapped_tags():
 def test_wrong_size():
     made = sweep()
     m = made[0].lanes[0][find(made[0], "post_send", nth=1)].item
-    change_message(made[0], m, bytes=made[0].messages[m].bytes - 4)
+    (low, high), size = made[0].messages[m].region, made[0].messages[m].bytes
+    change_message(made[0], m, bytes=size - 4, region=(low, (high[0], high[1] - 1)))
     violation(made, "bytes meets one of")
+
+
+def matching(made, nth=1, sender=0):
+    """The message of a send and the one that receives it, as (sender's, receiver's) numbers."""
+    out = made[sender].lanes[0][find(made[sender], "post_send", nth=nth)].item
+    m = made[sender].messages[out]
+    return out, next(k for k, r in enumerate(made[m.peer].messages)
+                     if not r.send and (r.peer, r.tag) == (sender, m.tag))
+
+
+def test_sizes_that_agree_with_each_other_but_not_with_the_region():
+    made = sweep()
+    out, into = matching(made)
+    for side, m in enumerate((out, into)):
+        change_message(made[side], m, bytes=made[side].messages[m].bytes - 4)
+    found = violation(made, "12 bytes, its region", "16")
+    assert (found.rank, found.lane) == (0, 0) and made[0].lanes[0][found.step].item == out
+
+
+def test_a_strided_face_sent_without_a_buffer():
+    made = sweep(**STRIDED)
+    out, _ = matching(made)
+    change_message(made[0], out, buffer=-1)
+    violation(made, "no single run of memory")
+
+
+def test_a_receive_buffer_that_is_too_small():
+    made = sweep(**STRIDED)
+    _, into = matching(made)
+    buffers = made[1].buffers
+    buffers[made[1].messages[into].buffer] -= 4
+    made[1].buffers = buffers
+    violation(made, "smaller than message")
+
+
+@pytest.mark.parametrize("what", ["array", "buffer", "tile"])
+def test_numbers_that_name_nothing(what):
+    made = sweep(**STRIDED)
+    out, _ = matching(made)
+    change_message(made[0], out, **{what: 999})
+    violation(made, f"names {what} 999")
+
+
+def test_reads_that_differ_between_ranks():
+    problem = _core.SweepProblem((6, 4), ((1, 0), (6, 4)), [(4, False)], [(0, (-1, 0))])
+    other = _core.SweepProblem((6, 4), ((1, 0), (6, 4)), [(4, False)], [(0, (-1, 0)), (0, (0, 0))])
+    plan = _core.Plan()
+    plan.grid, plan.tile, plan.factors, plan.mapping_dim = (2, 1), (3, 4), (1, 1), 1
+    violation([_core.sweep(problem, plan, 0), _core.sweep(other, plan, 1)], "its reads")
+
+
+def test_one_tag_on_lanes_without_an_order():
+    # Columns do not depend on each other, so the lanes of a rank run at their own pace.
+    problem = _core.SweepProblem((4, 8), ((1, 0), (4, 8)), [(4, False)], [(0, (-1, 0))])
+    plan = _core.Plan()
+    plan.grid, plan.tile, plan.factors, plan.mapping_dim = (2, 1), (2, 4), (1, 2), 0
+    made = schedules(problem, plan, 2)
+    assert _core.check(made) is None
+    for s in made:
+        s.messages = [_same_tag(m) for m in s.messages]
+    violation(made, "one tag and no certain order")
+
+
+def _same_tag(message):
+    message.tag = 0
+    return message
+
+
+def test_values_of_the_wrong_array():
+    problem = _core.SweepProblem((8, 4), ((1, 0), (7, 4)), [(4, False), (4, False), (4, False)],
+                                 [(0, (-1, 0)), (1, (1, 0)), (2, (1, 0))])
+    plan = _core.Plan()
+    plan.grid, plan.tile, plan.factors, plan.mapping_dim = (2, 1), (3, 4), (1, 1), 1
+    made = schedules(problem, plan, 2)
+    assert _core.check(made) is None
+    for k, m in enumerate(made[1].messages):
+        if m.send and m.array == 1:
+            change_message(made[1], k, array=2)
+    violation(made, "of array 1 before it holds the right values")
 
 
 def test_early_reuse_of_a_send_buffer():
@@ -265,3 +345,18 @@ def test_bad_step_is_named():
     put(made[1], 0, 3, _core.Step("wait", 9999))
     found = violation(made, "names item 9999")
     assert (found.rank, found.lane, found.step) == (1, 0, 3)
+
+
+def test_await_of_what_every_counter_has_at_the_start():
+    made = sweep(threads=(2, 1))
+    assert any(s.op == "await" for s in made[0].lanes[1])
+    lanes = made[0].lanes
+    step = next(s for s in lanes[1] if s.op == "await")
+    step.count = 0
+    made[0].lanes = lanes
+    violation(made, "with no order after")
+    made = sweep(threads=(2, 1))
+    lanes = made[0].lanes
+    next(s for s in lanes[1] if s.op == "signal").count = 0
+    made[0].lanes = lanes
+    violation(made, "it only grows")

@@ -13,8 +13,8 @@ import pytest
 
 from body_generator import HEADER, load, random_nest
 from kernel_helpers import Raised, bits, compare, random_array, run_box
-from tilewave import _names
-from tilewave._typing import Unsupported, infer, scalar, type_of
+from tilewave.body import names as _names
+from tilewave.body.typing import Unsupported, infer, scalar, type_of
 from tilewave.compile import ROW, compile_kernel, kernel_key
 from tilewave.errors import ConfigError
 from tilewave.nest import nest

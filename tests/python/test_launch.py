@@ -211,3 +211,21 @@ def wait_until(condition, seconds=20):
     while not condition():
         assert time.monotonic() < end, "waited in vain"
         time.sleep(0.05)
+
+
+@pytest.mark.parametrize("ending, words", [("raise KeyError('mine')", "KeyError: 'mine'"), ("sys.exit(3)", "rank 1 ended with exit code 3")])
+def test_a_rank_that_fails_before_or_after_mpi_while_the_others_wait(run, ending, words):
+    pytest.importorskip("mpi4py")
+    started = time.monotonic()
+    before = "raise" in ending
+    code, _, err = run(f"""
+        if {before} and rank == 1:
+            {ending}
+        from mpi4py import MPI
+        if rank == 1:
+            {ending}
+        MPI.COMM_WORLD.Barrier()
+    """, options=("-n", "3"))
+    assert code == (1 if before else 3)
+    assert err.count(words) == 1
+    assert time.monotonic() - started < 30

@@ -1,5 +1,7 @@
 """One process without a launch: NumPy arrays in place, threads, the timeline's files."""
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -75,3 +77,48 @@ def test_more_threads_than_cpus_is_a_warning():
 def test_bad_thread_counts(threads):
     with pytest.raises(tw.ConfigError, match="threads"):
         tw.Context(threads=threads)
+
+
+def test_choices_that_would_divide_by_zero_or_never_end():
+    @tw.nest
+    def add(A, i, j):
+        A[i, j] = A[i-1, j] + 1.0
+
+    A = np.ones((8, 8))
+    for name, value in (("factors", (0, 1)), ("factors", (-1, 1)), ("factors", (2**40, 1)), ("grid", (2**40, 1)),
+                        ("grid", (0, 1)), ("threads", 10**6), ("over", [(0, 1)])):
+        with pytest.raises(tw.ConfigError, match=name if name != "threads" else "1024"):
+            tw.run(add, A=A, **{name: value})
+    assert (A == 1).all()
+    tw.run(add, A=A, lookahead=2**30)
+    assert A[7, 7] == 8
+
+
+@pytest.mark.parametrize("shape", ["34", (float("inf"), 3), (2**33, 2**31), (2**63,), (2**62,)])
+def test_shapes_that_are_none_or_overflow(shape):
+    with pytest.raises(tw.ConfigError, match="shape"):
+        tw.field(shape)
+
+
+def test_a_dtype_that_is_none_of_numpys():
+    with pytest.raises(tw.ConfigError, match="'rubbish' was given; allowed: float32"):
+        tw.field((3,), "rubbish")
+
+
+def test_an_init_without_return():
+    with pytest.raises(tw.ConfigError, match="returned None at"):
+        tw.field((3,), init=lambda i: None)
+
+
+def test_a_forked_child_makes_threads_of_its_own(tmp_path):
+    (tmp_path / "forks.py").write_text(
+        "import os, numpy as np, tilewave as tw\n"
+        "@tw.nest\ndef add(A, i, j):\n    A[i, j] = A[i-1, j] + 1.0\n"
+        "context = tw.Context(threads=2)\n"
+        "A = np.ones((9, 9))\ntw.run(add, A=A, context=context)\n"
+        "child = os.fork()\n"
+        "A[:] = 1\ntw.run(add, A=A, context=context)\n"
+        "assert (A[8] == 9).all()\n"
+        "assert not child or os.waitpid(child, 0)[1] == 0\n")
+    done = subprocess.run([sys.executable, "-W", "ignore", tmp_path / "forks.py"], timeout=60, check=False)
+    assert done.returncode == 0

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from llvmlite import ir
 
-from ._body import Body
-from ._emitter import SITES, Emitter
-from ._typing import INT, scalar
-from ._values import I1, I64, POINTER, Typed, Value, constant, ir_type
+from .statements import Body
+from .emitter import SITES, Emitter
+from .typing import INT, scalar
+from .values import I1, I64, POINTER, Typed, Value, constant, ir_type
 
 #: Bound of a loop index that a body uses as a number; it keeps index arithmetic within 64 bits.
 INDEX_LIMIT = 2**30

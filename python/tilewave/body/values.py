@@ -8,7 +8,7 @@ a tag that says which one it is in a given point; most have one option and no ta
 import numpy as np
 from llvmlite import ir
 
-from ._typing import Unsupported
+from .typing import Unsupported
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 

@@ -11,7 +11,7 @@ import functools
 import llvmlite.binding as llvm
 import numpy as np
 
-from ._typing import Unsupported
+from .typing import Unsupported
 
 
 class _Ufunc(ctypes.Structure):

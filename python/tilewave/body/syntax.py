@@ -2,8 +2,8 @@
 
 import ast
 
-from ._names import ALLOWED_FUNCTIONS, MISSING, is_constant
-from ._subscript import read_offsets
+from .names import ALLOWED_FUNCTIONS, MISSING, is_constant
+from .subscript import read_offsets
 
 BINARY = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow)
 COMPARISONS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)

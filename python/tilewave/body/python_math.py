@@ -6,10 +6,10 @@ that a result fits, the kernel checks and raises OverflowError rather than wrap.
 
 from llvmlite import ir
 
-from ._casts import cast, fold
-from ._division import float_divmod, floor_divmod
-from ._typing import BOOL, FLOAT, INT, Unsupported
-from ._values import I64, INT64_MAX, INT64_MIN, Typed, constant
+from .casts import cast, fold
+from .division import float_divmod, floor_divmod
+from .typing import BOOL, FLOAT, INT, Unsupported
+from .values import I64, INT64_MAX, INT64_MIN, Typed, constant
 
 BEYOND = "an intermediate Python int beyond 64 bits"
 

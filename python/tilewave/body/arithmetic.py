@@ -2,11 +2,11 @@
 
 from llvmlite import ir
 
-from ._casts import boolean, cast, exact_double, fold, promote, to_float, truth
-from ._division import float_divmod, int_divmod
-from ._python_math import python_divmod_float, python_int, python_int_pow, python_pow
-from ._typing import ARRAY0, BOOL, FLOAT, INT, OPERATORS, Unsupported, infer, scalar
-from ._values import I1, INT64_MAX, Typed, Value, constant, ir_type
+from .casts import boolean, cast, exact_double, fold, promote, to_float, truth
+from .division import float_divmod, int_divmod
+from .python_math import python_divmod_float, python_int, python_int_pow, python_pow
+from .typing import ARRAY0, BOOL, FLOAT, INT, OPERATORS, Unsupported, infer, scalar
+from .values import I1, INT64_MAX, Typed, Value, constant, ir_type
 
 COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
 

@@ -2,7 +2,7 @@
 
 from llvmlite import ir
 
-from ._values import constant
+from .values import constant
 
 
 def int_divmod(e, dtype, left, right):

@@ -2,9 +2,9 @@
 
 from llvmlite import ir
 
-from ._loops import c_function, numpy_loop
-from ._typing import Unsupported
-from ._values import I1, I8, I64, POINTER, Typed, Value, ir_type
+from .loops import c_function, numpy_loop
+from .typing import Unsupported
+from .values import I1, I8, I64, POINTER, Typed, Value, ir_type
 
 #: An error code is point * SITES + site, site from 1.
 SITES = 4096

@@ -3,12 +3,12 @@
 import ast
 from dataclasses import dataclass, replace
 
-from . import _arithmetic as arithmetic
-from ._casts import assign
-from ._functions import call
-from ._names import Scope
-from ._typing import ARRAY0, BOOL, FLOAT, INT, Unsupported, scalar, type_of
-from ._values import Typed, Value, constant
+from . import arithmetic
+from .casts import assign
+from .functions import call
+from .names import Scope
+from .typing import ARRAY0, BOOL, FLOAT, INT, Unsupported, scalar, type_of
+from .values import Typed, Value, constant
 
 SYMBOLS = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%",

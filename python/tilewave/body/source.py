@@ -4,7 +4,7 @@ import ast
 import inspect
 import types
 
-from .errors import ConfigError
+from ..errors import ConfigError
 
 NO_SOURCE = (
     "its source text is not available (python -c, standard input and the plain interactive "

@@ -1,15 +1,15 @@
-"""Translations of the functions that a body may call, by the keys of ``_names.FUNCTIONS``."""
+"""Translations of the functions that a body may call, by the keys of ``names.FUNCTIONS``."""
 
 import numpy as np
 from llvmlite import ir
 
-from . import _names
-from ._arithmetic import absolute, binary, int_power, is_true, numpy_binary
-from ._casts import boolean, cast, construct, promote, to_float, to_int
-from ._loops import zero_tie
-from ._python_math import finite, infinite, math_call, math_pow
-from ._typing import BOOL, FLOAT, INT, Unsupported, infer, scalar
-from ._values import I1, Typed, Value, constant, ir_type
+from . import names
+from .arithmetic import absolute, binary, int_power, is_true, numpy_binary
+from .casts import boolean, cast, construct, promote, to_float, to_int
+from .loops import zero_tie
+from .python_math import finite, infinite, math_call, math_pow
+from .typing import BOOL, FLOAT, INT, Unsupported, infer, scalar
+from .values import I1, Typed, Value, constant, ir_type
 
 #: NumPy functions that are one instruction or exactly rounded, so LLVM's own are the same.
 EXACT = {"sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "rint": "rint",
@@ -94,7 +94,7 @@ def _float_test(e, name, value):
 
 
 def _numpy(e, name, *operands):
-    if name in _names.NUMPY_TYPES:
+    if name in names.NUMPY_TYPES:
         dtype = np.dtype(name)
         return Typed(scalar(dtype), construct(e, operands[0], dtype))
     function = getattr(np, name)

@@ -9,8 +9,8 @@ import platform
 
 from llvmlite import ir
 
-from ._typing import ARRAY0, BOOL, FLOAT, INT, Unsupported
-from ._values import I1, I64, Typed, Value, constant, ir_type
+from .typing import ARRAY0, BOOL, FLOAT, INT, Unsupported
+from .values import I1, I64, Typed, Value, constant, ir_type
 
 #: Ints up to this bound are doubles exactly.
 EXACT_IN_DOUBLE = 2**53

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ._typing import INT, Type, type_of
-from ._values import I1, I64, INT64_MAX, INT64_MIN, Typed, constant, ir_type
-from .errors import ConfigError
+from .typing import INT, Type, type_of
+from .values import I1, I64, INT64_MAX, INT64_MIN, Typed, constant, ir_type
+from ..errors import ConfigError
 
 
 @dataclass(frozen=True)
