@@ -60,7 +60,7 @@ std::unique_ptr<Transport> checked(std::unique_ptr<Transport> t, int threads) {
 }
 
 void transfer(Transport& t, bool send, std::vector<std::byte>& data, int peer) {
-    constexpr int tag = 32001;
+    constexpr int tag = 2;
     if (send)
         t.post_send(0, data.data(), static_cast<std::int64_t>(data.size()), peer, tag, false);
     else

@@ -53,7 +53,7 @@ void write_moves(Schedule& s, const Move& move) {
         const auto out = move.pieces(s.rank, target), in = move.pieces(source, s.rank);
         std::vector<int> sent, received;
         for (std::size_t c = 0; c < std::max(out.size(), in.size()) + 1; ++c) {
-            const int tag = static_cast<int>(c % 16384);
+            const int tag = static_cast<int>(8 + c % 16384);
             if (c < in.size()) received.push_back(lane.post_receive(source, tag, 1, in[c], -1));
             if (c < out.size()) sent.push_back(lane.post_send(target, tag, 0, out[c], false, -1));
             if (c >= 1 && c - 1 < in.size()) lane.finish_receive(received[c - 1]);

@@ -34,7 +34,7 @@ class Run {
 public:
     Run(const Schedule& s, std::span<const Binding> bindings, const Kernel& kernel, Transport& transport,
         const ExecuteOptions& options)
-        : s_(s), bindings_(bindings), kernel_(kernel), options_(options), mailroom_(s, transport),
+        : s_(s), bindings_(bindings), kernel_(kernel), options_(options), transport_(transport), mailroom_(s, transport),
           counters_(s.lanes.size()), paces_(s.lanes.size()), ends_(s.lanes.size()), begin_(now_s()) {
         for (const Access& r : s.reads) {
             std::int64_t bytes = 0;
@@ -59,7 +59,12 @@ public:
     }
 
     Outcome outcome() {
-        if (error_) std::rethrow_exception(error_);
+        if (error_) {
+            // What is pending may still be written to: the buffers stay, the transport is given up.
+            transport_.mark_failed();
+            (void)new auto(std::move(buffers_));
+            std::rethrow_exception(error_);
+        }
         Outcome o;
         o.time_s = now_s() - begin_;
         o.interrupted = interrupted_;
@@ -92,6 +97,7 @@ private:
     std::span<const Binding> bindings_;
     const Kernel& kernel_;
     const ExecuteOptions& options_;
+    Transport& transport_;
     Mailroom mailroom_;
     std::vector<std::unique_ptr<std::byte[]>> buffers_;
     std::vector<std::int64_t> read_bytes_;
@@ -323,6 +329,7 @@ Outcome execute(const Schedule& schedule, std::span<const Binding> bindings, con
     if (schedule.reads.size() > max_reads)
         throw ConfigError("execute: a kernel reads " + std::to_string(schedule.reads.size()) + " places; at most " +
                           std::to_string(max_reads) + " are allowed");
+    transport.must_work();
     Run run(schedule, bindings, kernel, transport, options);
     lanes.run(std::max<int>(1, static_cast<int>(schedule.lanes.size())), [&](int l) {
         if (l < static_cast<int>(schedule.lanes.size())) run.lane(l);

@@ -20,7 +20,12 @@ PreparedSweep::PreparedSweep(Context& context, SweepProblem problem, Plan plan)
       problem_(std::move(problem)),
       plan_(std::move(plan)),
       schedule_(sweep(problem_, plan_, context.rank())),
-      steps_(sweep_steps(problem_, plan_)) {}
+      steps_(sweep_steps(problem_, plan_)) {
+    for (const Message& m : schedule_.messages)
+        if (m.tag > context.transport().max_tag())
+            throw ConfigError("the plan makes " + std::to_string(m.tag) + " and more messages between two ranks, this MPI has "
+                              "tags up to " + std::to_string(context.transport().max_tag()) + "; take larger tiles or chunks");
+}
 
 namespace {
 

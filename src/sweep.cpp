@@ -18,7 +18,7 @@ namespace tilewave {
 
 namespace {
 
-constexpr int rim_tag = 16384;  // above the tags of faces
+constexpr int rim_tag = 64;  // between the tags of collectives and of faces; posted in one order
 
 struct Incoming {
     int peer = 0;
@@ -162,15 +162,15 @@ void SweepWriter::write_prologue() {
     for (int a = 0; a < static_cast<int>(problem_.arrays.size()); ++a)
         for (int peer = 0; peer < s_.ranks; ++peer) {
             if (peer == rank_) continue;
-            // A tag for each array and box: equal on both sides, which list the same boxes.
-            int tag = rim_tag + a * 64;
-            for (const Box& box : geometry_.rim(a, peer, rank_)) received.push_back(out.post_receive(peer, tag++, a, box, -1));
+            // Both sides list the same boxes in the same order.
+            int tag = 0;
+            for (const Box& box : geometry_.rim(a, peer, rank_)) received.push_back(out.post_receive(peer, rim_tag + tag++ % 4096, a, box, -1));
         }
     for (int a = 0; a < static_cast<int>(problem_.arrays.size()); ++a)
         for (int peer = 0; peer < s_.ranks; ++peer) {
             if (peer == rank_) continue;
-            int tag = rim_tag + a * 64;
-            for (const Box& box : geometry_.rim(a, rank_, peer)) sent.push_back(out.post_send(peer, tag++, a, box, false, -1));
+            int tag = 0;
+            for (const Box& box : geometry_.rim(a, rank_, peer)) sent.push_back(out.post_send(peer, rim_tag + tag++ % 4096, a, box, false, -1));
         }
     for (int m : received) out.finish_receive(m);
     for (int m : sent) out.finish_send(m);

@@ -7,10 +7,19 @@ namespace tilewave {
 
 namespace {
 
-// Tags repeat after this many messages between two ranks; equal tags are matched in order.
-constexpr int tag_period = 16384;
+// Every face between two ranks has a tag of its own: lanes post in no certain order.
+constexpr std::size_t first_face_tag = 8192;
 
 std::vector<std::int64_t> to_vector(const Index& i) { return {i.begin(), i.end()}; }
+
+// Most bytes of a message from before the sweep.
+constexpr std::int64_t rim_chunk_bytes = std::int64_t{1} << 26;
+
+int face_tag(std::size_t number) {
+    if (number > static_cast<std::size_t>(std::numeric_limits<int>::max()) - first_face_tag)
+        throw ConfigError("the plan makes more than 2^31 messages between two ranks; take larger tiles");
+    return static_cast<int>(first_face_tag + number);
+}
 
 Index shape_in_tiles(const Box& block, const Index& tile) {
     Index n = block.lo;
@@ -135,7 +144,7 @@ std::vector<Face> SweepGeometry::faces(int source, const std::vector<PlacedTile>
         // Above 1 GiB even a direct message is cut: MPI counts are 32-bit in older libraries.
         for (const Box& part : chunks(region, item, direct ? std::int64_t{1} << 30 : plan_.chunk_bytes))
             result.push_back({static_cast<int>(t), part,
-                              static_cast<int>(result.size() % tag_period), first_read(target, part)});
+                              face_tag(result.size()), first_read(target, part)});
     }
     return result;
 }
@@ -159,7 +168,7 @@ std::vector<Box> SweepGeometry::rim(int a, int source, int target) const {
         const std::vector<Box> known = boxes;
         for (const Box& b : known) drop(b);
         for (const Box& f : fresh)
-            if (!f.empty()) boxes.push_back(f);
+            for (const Box& part : chunks(f, problem_.arrays[a].item_bytes, rim_chunk_bytes)) boxes.push_back(part);
     }
     return boxes;
 }

@@ -37,7 +37,8 @@ struct RunArray {
 class PreparedSweep {
 public:
     /// Local and pure but for `context`'s rank.
-    /// @throws ConfigError as SweepProblem::validate and Plan::validate
+    /// @throws ConfigError as SweepProblem::validate and Plan::validate; for more messages between
+    ///   two ranks than the transport has tags
     PreparedSweep(Context& context, SweepProblem problem, Plan plan);
 
     /// Brings the fields into the plan's layout, runs, agrees on the end. Collective; beyond the

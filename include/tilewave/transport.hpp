@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,6 +23,14 @@ public:
     virtual bool any_thread() const { return true; }
     /// False: nothing arrives anywhere, and collectives see this rank alone.
     virtual bool connected() const { return true; }
+    /// The largest tag a message may have.
+    virtual int max_tag() const { return std::numeric_limits<int>::max(); }
+    /// A call has thrown: what is pending is lost, and nothing more may be started.
+    void mark_failed() { failed_ = true; }
+    /// @throws MpiError after mark_failed()
+    void must_work() const {
+        if (failed_) throw MpiError("this context's transport has failed before; make a new context");
+    }
     /// Start a transfer; `id` is reported by poll() when the memory may be used again.
     /// @throws MpiError
     virtual void post_send(int id, const std::byte* data, std::int64_t bytes, int peer, int tag, bool synchronous) = 0;
@@ -29,6 +38,9 @@ public:
     /// Make progress; append the ids that have completed since the last call.
     /// @throws MpiError
     virtual void poll(std::vector<int>& done) = 0;
+
+private:
+    bool failed_ = false;
 };
 
 /// Completes every transfer at once and moves nothing: for timing a schedule's own overhead.

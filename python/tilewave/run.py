@@ -1,10 +1,11 @@
 """Running nests, and planning without running."""
 import dataclasses
+import warnings
 
 import numpy as np
 
 from tilewave import _core
-from tilewave.compile import compile_kernel
+from tilewave.compile import compile_kernel, kernel_key
 from tilewave.context import resolve
 from tilewave.errors import ConfigError, KernelError
 from tilewave.field import DTYPES, Field
@@ -65,7 +66,8 @@ def run(nest, *, context=None, over=None, plan=None, fastmath=False, **arguments
     finally:
         context._heart.done()
         for whole, part in ready.copies:
-            whole[...] = part
+            if whole is not None:
+                whole[...] = part
     if core.interrupted:
         raise KeyboardInterrupt("another rank was interrupted" if context.size > 1 else "")
     return Report(core)
@@ -109,7 +111,7 @@ class Ready:
     sweep: object
     operands: list
     scalars: dict
-    copies: list  # (array, contiguous copy): written back after the run
+    copies: list  # (written array or None, contiguous copy): written back after the run
 
 
 def prepare(nest, context, over, plan, fastmath, arguments):
@@ -144,9 +146,9 @@ def _prepare(nest, context, over, plan, fastmath, arguments):
     if plan is not None and choices:
         raise ConfigError(f"plan= and {', '.join(choices)}= were both given; allowed: one of them")
     dtypes = {name: arrays[name].dtype for name in nest.arrays}
-    key = (nest.signature(), shape, box, fastmath, str(plan), repr(sorted(choices.items())),
-           tuple((name, dtypes[name], isinstance(arrays[name], Field)) for name in nest.arrays),
-           tuple((name, type(value)) for name, value in scalars.items()))
+    signature = nest.signature()
+    key = (kernel_key(nest, dtypes, scalars, fastmath), nest.name, nest.line, shape, box, str(plan),
+           repr(sorted(choices.items())), tuple(isinstance(arrays[name], Field) for name in nest.arrays))
     found = context._prepared.get(key)
     if found is None:
         found = _make(nest, context, shape, box, dtypes, arrays, scalars, plan, choices, fastmath)
@@ -154,7 +156,7 @@ def _prepare(nest, context, over, plan, fastmath, arguments):
     kernel, sweep = found
     operands, copies = _operands(nest, arrays)
     values = ", ".join(f"{name}={value!r}" for name, value in scalars.items())
-    description = (f"nest {nest.name!r} {key[0][:12]}, shape {shape}, box {box}, "
+    description = (f"nest {nest.name!r} {signature[:12]}, shape {shape}, box {box}, "
                    f"{', '.join(f'{n}: {dtypes[n]}' for n in nest.arrays)}, scalars {values or 'none'}, "
                    f"fastmath {fastmath}, plan {sweep.plan}")
     return Ready(context, kernel, sweep, operands, scalars, copies), description
@@ -185,7 +187,7 @@ def _sort(nest, arguments):
 def _check_arrays(nest, arrays, context):
     shapes = {}
     for name, value in arrays.items():
-        if not isinstance(value, (Field, np.ndarray)):
+        if not isinstance(value, (Field, np.ndarray)) or isinstance(value, np.ma.MaskedArray):
             raise ConfigError(f"array {name!r}: given {type(value).__name__}; allowed: a field or a "
                               "NumPy array")
         if value.dtype not in DTYPES:
@@ -228,8 +230,9 @@ def _make(nest, context, shape, box, dtypes, arrays, scalars, plan, choices, fas
         [(order.index(name), offset) for name, offset in nest.accesses])
     chosen = make_plan(problem, context, choices) if plan is None else plan._to_core()
     sweep = _core.PreparedSweep(context._core, problem, chosen)
-    if sweep.plan.lanes > context.threads and plan is None and "threads" not in choices and "factors" not in choices:
-        raise ConfigError(f"the plan wants {sweep.plan.lanes} lanes, the context has {context.threads}")
+    if sweep.plan.lanes > max(context.threads, len(_core.allowed_cpus())) and context.rank == 0:
+        warnings.warn(f"{sweep.plan.lanes} threads are more than the {len(_core.allowed_cpus())} CPUs allowed here: "
+                      "the run is slower", RuntimeWarning, stacklevel=2)
     try:
         kernel = compile_kernel(nest, dtypes, scalars, fastmath)
     except ConfigError:
@@ -251,12 +254,9 @@ def _operands(nest, arrays):
         if isinstance(value, Field):
             operands.append(_core.RunArray(value._storage))
             continue
-        if value.size and value.strides[-1] != value.itemsize:  # rows need unit stride
-            copy = np.ascontiguousarray(value)
-            if name == nest.written:
-                copies.append((value, copy))
-            else:
-                copies.append((copy, copy))
+        if value.size and (value.strides[-1] != value.itemsize or not value.flags.aligned):
+            copy = np.array(value, order="C")  # rows need unit stride
+            copies.append((value if name == nest.written else None, copy))
             value = copy
         operands.append(_core.RunArray(value.ctypes.data, value.strides))
     return operands, copies

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <thread>
 
@@ -11,27 +12,44 @@ namespace tilewave {
 
 namespace {
 
-// Above every tag of a schedule, below 32767, the least upper bound MPI guarantees.
-constexpr int collective_tag = 32000;
+constexpr int collective_tag = 1;  // below every tag of a schedule
+constexpr double stall_s = 30;
 
-void wait_all(Transport& t, int n) {
+// A rank that does not take part shows here: say so once, and go on waiting.
+void tell_stall(const Transport& t, int peer) {
+    std::fprintf(stderr,
+                 "tilewave: rank %d has waited %.0f s for rank %d in a collective call; did every rank call it?\n",
+                 t.rank(), stall_s, peer);
+}
+
+void wait_all(Transport& t, int n, int peer) {
+    t.must_work();
     std::vector<int> done;
     Backoff backoff;
+    double since = 0;
     while (static_cast<int>(done.size()) < n) {
         const auto before = done.size();
         t.poll(done);
-        if (done.size() == before) backoff.pause();
+        if (done.size() != before) continue;
+        backoff.pause();
+        if (!backoff.slow() || since < 0) continue;
+        const double now = std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+        if (since == 0) since = now;
+        if (now - since > stall_s) {
+            tell_stall(t, peer);
+            since = -1;
+        }
     }
 }
 
 void send(Transport& t, const void* data, std::size_t bytes, int peer) {
     t.post_send(0, static_cast<const std::byte*>(data), static_cast<std::int64_t>(bytes), peer, collective_tag, false);
-    wait_all(t, 1);
+    wait_all(t, 1, peer);
 }
 
 void receive(Transport& t, void* data, std::size_t bytes, int peer) {
     t.post_recv(0, static_cast<std::byte*>(data), static_cast<std::int64_t>(bytes), peer, collective_tag);
-    wait_all(t, 1);
+    wait_all(t, 1, peer);
 }
 
 // Binomial tree over ranks counted from `root`: the parent of v clears v's lowest set bit.

@@ -77,6 +77,10 @@ public:
         must(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
         must(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank");
         must(MPI_Comm_size(comm_, &size_), "MPI_Comm_size");
+        int* bound = nullptr;
+        int known = 0;
+        must(MPI_Comm_get_attr(comm_, MPI_TAG_UB, &bound, &known), "MPI_Comm_get_attr");
+        if (known) max_tag_ = *bound;
         int level = MPI_THREAD_SINGLE;
         must(MPI_Query_thread(&level), "MPI_Query_thread");
         any_thread_ = level == MPI_THREAD_SERIALIZED || level == MPI_THREAD_MULTIPLE;
@@ -89,6 +93,7 @@ public:
     int rank() const override { return rank_; }
     int size() const override { return size_; }
     bool any_thread() const override { return any_thread_; }
+    int max_tag() const override { return max_tag_; }
 
     void post_send(int id, const std::byte* data, std::int64_t bytes, int peer, int tag, bool synchronous) override {
         MPI_Request request;
@@ -139,6 +144,7 @@ private:
     std::thread::id owner_;
     int rank_ = 0, size_ = 1;
     bool any_thread_ = false;
+    int max_tag_ = 32767;  // what the standard guarantees
     std::vector<MPI_Request> requests_;
     std::vector<int> ids_, which_;
 };

@@ -14,6 +14,7 @@ public:
     int rank() const override { return inner_->rank(); }
     int size() const override { return inner_->size(); }
     bool any_thread() const override { return inner_->any_thread(); }
+    int max_tag() const override { return inner_->max_tag(); }
     void post_send(int id, const std::byte* data, std::int64_t bytes, int peer, int tag, bool synchronous) override {
         timed([&] { inner_->post_send(id, data, bytes, peer, tag, synchronous); });
     }

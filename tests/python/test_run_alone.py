@@ -122,3 +122,37 @@ def test_a_forked_child_makes_threads_of_its_own(tmp_path):
         "assert not child or os.waitpid(child, 0)[1] == 0\n")
     done = subprocess.run([sys.executable, "-W", "ignore", tmp_path / "forks.py"], timeout=60, check=False)
     assert done.returncode == 0
+
+
+def test_a_scalar_of_another_kind_is_another_kernel(context):
+    @tw.nest
+    def scale(A, i, *, c):
+        A[i] = A[i-1] * c
+
+    for c in (3, 0.5, np.float32(0.1), True, -2):
+        A = np.arange(1, 9, dtype="f4")
+        plain = A.copy()
+        scale.reference(scale.iteration_box((8,)), {"A": plain}, {"c": c})
+        tw.run(scale, A=A, c=c, context=context)
+        assert np.array_equal(A.view("u4"), plain.view("u4")), c
+    B = np.ones(8, "i4")
+    tw.run(scale, A=B, c=3, context=context)
+    with pytest.raises((tw.ConfigError, tw.KernelError), match="2199023255552|int32"):
+        tw.run(scale, A=np.ones(8, "i4"), c=2**41, context=context)
+
+
+def test_threads_beyond_the_cpus_warn(context):
+    A = np.ones((40, 40))
+    with pytest.warns(RuntimeWarning, match="97 threads"):
+        tw.run(add, A=A, B=A.copy(), context=context, factors=(97, 1), tile=(1, 5))
+
+
+def test_masked_and_unaligned_arrays(context):
+    with pytest.raises(tw.ConfigError, match="MaskedArray"):
+        tw.run(add, A=np.ma.ones((5, 5)), B=np.ones((5, 5)), context=context)
+    raw = np.zeros(8 * 25 + 1, "u1")[1:].view("f8").reshape(5, 5)
+    raw[...] = 1
+    plain = np.ones((5, 5))
+    add.reference(add.iteration_box((5, 5)), {"A": plain, "B": np.ones((5, 5))})
+    tw.run(add, A=raw, B=np.ones((5, 5)), context=context)
+    assert np.array_equal(raw, plain)
