@@ -367,7 +367,13 @@ def _traceback(error, script):
     step = error.__traceback__
     while step is not None and step.tb_frame.f_code.co_filename != script:
         step = step.tb_next
-    return "".join(traceback.format_exception(type(error), error, step))
+    if not hasattr(error, "agreed") or error.__cause__ is not None:
+        return "".join(traceback.format_exception(type(error), error, step))
+    # Tilewave's own errors say it all: show where the script called, not what we called inside.
+    inside = os.path.dirname(os.path.abspath(__file__))
+    frames = [f for f in traceback.extract_tb(step) if not f.filename.startswith(inside)]
+    return "".join(["Traceback (most recent call last):\n", *traceback.format_list(frames),
+                    *traceback.format_exception_only(type(error), error)])
 
 
 def _say(text):
