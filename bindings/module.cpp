@@ -8,6 +8,8 @@ namespace nb = nanobind;
 void bind_space(nb::module_& m);
 void bind_schedule(nb::module_& m);
 void bind_run(nb::module_& m);
+void bind_patterns(nb::module_& m);
+void bind_bench(nb::module_& m);
 
 namespace {
 
@@ -30,6 +32,8 @@ NB_MODULE(_core, m) {
             set_error("MpiError", e.what());
         } catch (const tilewave::KernelError& e) {
             set_error("KernelError", e.what());
+        } catch (const tilewave::Interrupted&) {
+            PyErr_SetNone(PyExc_KeyboardInterrupt);
         } catch (const tilewave::InternalError& e) {
             set_error("InternalError", e.what());
         }
@@ -37,4 +41,6 @@ NB_MODULE(_core, m) {
     bind_space(m);
     bind_schedule(m);
     bind_run(m);
+    bind_patterns(m);
+    bind_bench(m);
 }

@@ -1,6 +1,9 @@
 // Schedules as plain data, the sweep generator, the checker.
 #include <nanobind/stl/shared_ptr.h>
 
+#include <iterator>
+#include <utility>
+
 #include "casters.hpp"
 #include "exact_data.hpp"
 #include "tilewave/check.hpp"
@@ -14,12 +17,15 @@ using namespace tilewave;
 
 namespace {
 
-constexpr const char* op_names[] = {"compute", "post_recv", "post_send", "wait", "pack", "unpack", "signal", "await"};
+constexpr const char* op_names[] = {"compute", "post_recv", "post_send", "wait", "pack", "unpack", "signal", "await", "combine"};
 
 Op op_of(const std::string& name) {
-    for (int i = 0; i < 8; ++i)
+    std::string allowed;
+    for (std::size_t i = 0; i < std::size(op_names); ++i) {
         if (name == op_names[i]) return static_cast<Op>(i);
-    throw ConfigError("op '" + name + "' was given; allowed: compute, post_recv, post_send, wait, pack, unpack, signal, await");
+        allowed += (i ? ", " : "") + std::string(op_names[i]);
+    }
+    throw ConfigError("op '" + name + "' was given; allowed: " + allowed);
 }
 
 void bind_data(nb::module_& m) {
@@ -33,12 +39,16 @@ void bind_data(nb::module_& m) {
         .def("__repr__", [](const Step& s) {
             return std::string("Step('") + to_string(s.op) + "', " + std::to_string(s.item) + ", " + std::to_string(s.count) + ")";
         });
+    m.attr("combine_array_right") = combine_array_right;
+    m.attr("combine_array_left") = combine_array_left;
     nb::class_<Tile>(m, "Tile", "One box of points that a compute step computes.")
+        .def(nb::init<>())
         .def_rw("coord", &Tile::coord)
         .def_rw("time", &Tile::time)
         .def_rw("slice", &Tile::slice)
         .def_rw("box", &Tile::box);
     nb::class_<Message>(m, "Message", "One message as one rank sees it.")
+        .def(nb::init<>())
         .def_rw("peer", &Message::peer)
         .def_rw("tag", &Message::tag)
         .def_rw("send", &Message::send)
@@ -49,10 +59,24 @@ void bind_data(nb::module_& m) {
         .def_rw("bytes", &Message::bytes)
         .def_rw("tile", &Message::tile);
     nb::class_<Array>(m, "Array", "One array as one rank holds it.")
+        .def(nb::init<>())
         .def_rw("item_bytes", &Array::item_bytes)
         .def_rw("storage", &Array::storage)
-        .def_rw("owned", &Array::owned);
+        .def_rw("owned", &Array::owned)
+        .def_rw("stride", &Array::stride)
+        .def_rw("separate", &Array::separate);
+    nb::class_<Result>(m, "Result", "What must be in a part of an array at the end.")
+        .def("__init__",
+             [](Result* r, int array, const Box& region, int source, std::vector<std::int32_t> ranks) {
+                 new (r) Result{array, region, source, std::move(ranks)};
+             },
+             "array"_a, "region"_a, "source"_a, "ranks"_a)
+        .def_rw("array", &Result::array)
+        .def_rw("region", &Result::region)
+        .def_rw("source", &Result::source)
+        .def_rw("ranks", &Result::ranks);
     nb::class_<Schedule>(m, "Schedule", "One rank's part of a distributed computation, as plain data.")
+        .def(nb::init<>())
         .def("__init__", [](Schedule* s, const Schedule& o) { new (s) Schedule(o); }, "other"_a)
         .def_rw("rank", &Schedule::rank)
         .def_rw("ranks", &Schedule::ranks)
@@ -62,6 +86,7 @@ void bind_data(nb::module_& m) {
         .def_rw("messages", &Schedule::messages)
         .def_rw("buffers", &Schedule::buffers)
         .def_rw("lanes", &Schedule::lanes)
+        .def_rw("results", &Schedule::results)
         .def_prop_ro("steps", &Schedule::steps)
         .def_prop_ro("buffer_bytes", &Schedule::buffer_bytes);
     nb::class_<Violation>(m, "Violation", "The first thing wrong with a set of schedules.")

@@ -7,7 +7,7 @@
 #include <tuple>
 
 #include "check_memory.hpp"
-#include "tilewave/layout.hpp"
+#include "check_shapes.hpp"
 
 // How the proof goes. Lanes are played one step at a time in a fixed order. No step's effect
 // depends on timing (there are no wildcards), so one order that ends proves that all do, and one
@@ -36,8 +36,7 @@ struct MessageState {
     Stage stage = Stage::fresh;
     Clock posted;               // clock of the post
     int partner = -1;           // message id on the peer, once matched
-    Versions content;  // of a send: versions of the region's cells when posted
-    Versions packed;   // of a staged send: versions when packed
+    Versions content;           // of a send, till it is received: versions of the region's cells when posted
 };
 
 struct Player {
@@ -54,14 +53,13 @@ struct Player {
 
 class Checker {
 public:
-    explicit Checker(std::span<const Schedule> schedules) : schedules_(schedules) {}
+    explicit Checker(std::span<const Schedule> schedules)
+        : schedules_(schedules), table_(static_cast<int>(schedules[0].arrays.size()), static_cast<int>(schedules.size())) {}
     std::optional<Violation> run();
 
 private:
     using Why = std::optional<std::string>;
 
-    std::optional<Violation> check_shapes() const;
-    static Why check_message(const Schedule& s, int id);
     void set_up();
     bool ready(const Player& p, const Step& step) const;
     Why play(Player& p, int lane, const Step& step);
@@ -70,13 +68,23 @@ private:
     Why wait(Player& p, int lane, int id);
     Why pack(Player& p, int lane, int id);
     Why unpack(Player& p, int lane, int id);
+    Why combine(Player& p, int lane, int id, int operand);
     Why read_cells(Player& p, int lane, int array, const Box& box, Versions* versions);
     Why write_cells(Player& p, int lane, int array, const Box& box, const Versions& versions);
     std::optional<Violation> stuck() const;
     std::optional<Violation> leftovers() const;
+    std::optional<Violation> results();
+    Version start(int rank, int array) const {
+        return schedules_[0].arrays[array].separate ? table_.leaf(rank, array) : given(array);
+    }
+    bool alike(const Player& p, int a, int b) const {  // the bytes of one are those of the other
+        const Message &x = p.s->messages[a], &y = p.s->messages[b];
+        return x.region == y.region && p.s->arrays[x.array].item_bytes == p.s->arrays[y.array].item_bytes;
+    }
     Who who(const Player& p, int lane) const { return {p.first_lane + lane, p.clock[lane][p.first_lane + lane]}; }
 
     std::span<const Schedule> schedules_;
+    VersionTable table_;
     int lanes_ = 0;
     Cells space_;                   // compressed coordinates of all boxes
     std::vector<Player> players_;
@@ -88,67 +96,6 @@ private:
     std::map<std::tuple<int, int, int>, Posted> sends_, receives_;  // by (sender, receiver, tag)
 };
 
-std::optional<Violation> Checker::check_shapes() const {
-    for (std::size_t r = 0; r < schedules_.size(); ++r) {
-        const Schedule& s = schedules_[r];
-        if (s.rank != static_cast<int>(r) || s.ranks != static_cast<int>(schedules_.size()))
-            return Violation{static_cast<int>(r), 0, 0, "the schedule says rank " + std::to_string(s.rank) + " of " +
-                                                            std::to_string(s.ranks) + ", it is " + std::to_string(r) +
-                                                            " of " + std::to_string(schedules_.size())};
-        const Schedule& first = schedules_[0];
-        auto same_item = [](const Array& a, const Array& b) { return a.item_bytes == b.item_bytes; };
-        auto same_read = [](const Access& a, const Access& b) { return a.array == b.array && a.offset == b.offset; };
-        if (!std::equal(s.arrays.begin(), s.arrays.end(), first.arrays.begin(), first.arrays.end(), same_item) ||
-            !(s.space == first.space) ||
-            !std::equal(s.reads.begin(), s.reads.end(), first.reads.begin(), first.reads.end(), same_read))
-            return Violation{s.rank, 0, 0, "its arrays, its reads or its space differ from rank 0's"};
-        for (const Access& read : s.reads)
-            if (read.array < 0 || static_cast<std::size_t>(read.array) >= s.arrays.size())
-                return Violation{s.rank, 0, 0, "a read names array " + std::to_string(read.array) + " of " + std::to_string(s.arrays.size())};
-        std::vector<char> told(s.messages.size(), 0);  // messages looked at
-        for (std::size_t l = 0; l < s.lanes.size(); ++l)
-            for (std::size_t i = 0; i < s.lanes[l].size(); ++i) {
-                const Step& step = s.lanes[l][i];
-                std::size_t limit = s.messages.size();
-                if (step.op == Op::compute) limit = s.tiles.size();
-                if (step.op == Op::await) limit = s.lanes.size();
-                if (step.op == Op::signal) continue;
-                if (step.item < 0 || static_cast<std::size_t>(step.item) >= limit)
-                    return Violation{s.rank, static_cast<int>(l), i, std::string(to_string(step.op)) + " names item " +
-                                                                         std::to_string(step.item) + " of " +
-                                                                         std::to_string(limit)};
-                const bool of_message = step.op != Op::compute && step.op != Op::await;
-                if (of_message && !told[static_cast<std::size_t>(step.item)])
-                    if (auto why = check_message(s, step.item)) return Violation{s.rank, static_cast<int>(l), i, *why};
-                if (of_message) told[static_cast<std::size_t>(step.item)] = 1;
-            }
-    }
-    return std::nullopt;
-}
-
-// What the executor takes on trust: numbers that name something, and sizes of memory.
-Checker::Why Checker::check_message(const Schedule& s, int id) {
-    const Message& m = s.messages[id];
-    const std::string name = "message " + std::to_string(id);
-    auto outside = [&](const char* what, int i, std::size_t n) {
-        return name + " names " + what + " " + std::to_string(i) + " of " + std::to_string(n);
-    };
-    auto below = [](int i, std::size_t n) { return i >= 0 && static_cast<std::size_t>(i) < n; };
-    if (!below(m.array, s.arrays.size())) return outside("array", m.array, s.arrays.size());
-    if (m.buffer >= 0 && !below(m.buffer, s.buffers.size())) return outside("buffer", m.buffer, s.buffers.size());
-    if (m.tile >= 0 && !below(m.tile, s.tiles.size())) return outside("tile", m.tile, s.tiles.size());
-    const Array& array = s.arrays[m.array];
-    const std::int64_t bytes = m.region.points() * array.item_bytes;
-    if (m.bytes != bytes)
-        return name + " has " + std::to_string(m.bytes) + " bytes, its region " + to_string(m.region) + " " + std::to_string(bytes);
-    if (m.buffer >= 0 && s.buffers[m.buffer] < bytes)
-        return "buffer " + std::to_string(m.buffer) + " of " + std::to_string(s.buffers[m.buffer]) + " bytes is smaller than " +
-               name + " of " + std::to_string(bytes);
-    if (m.buffer < 0 && !contiguous(m.region, array.storage))
-        return name + " goes straight from or to " + to_string(m.region) + ", no single run of memory in " + to_string(array.storage);
-    return std::nullopt;
-}
-
 void Checker::set_up() {
     for (const Schedule& s : schedules_) {
         lanes_ += static_cast<int>(s.lanes.size());
@@ -158,6 +105,7 @@ void Checker::set_up() {
             space_.add(a.owned);
         }
         for (const Message& m : s.messages) space_.add(m.region);
+        for (const Result& r : s.results) space_.add(r.region);
         for (const Tile& t : s.tiles) {
             space_.add(t.box);
             for (const Access& r : s.reads) space_.add(t.box.shifted(r.offset));
@@ -175,13 +123,12 @@ void Checker::set_up() {
         p.messages.resize(s.messages.size());
         p.buffers.resize(s.buffers.size());
         for (std::size_t a = 0; a < s.arrays.size(); ++a)
-            p.cells.emplace_back(space_, s.arrays[a].storage, s.arrays[a].owned, given(static_cast<int>(a)));
+            p.cells.emplace_back(space_, s.arrays[a].storage, s.arrays[a].owned, start(s.rank, static_cast<int>(a)));
         players_.push_back(std::move(p));
     }
 }
 
 std::optional<Violation> Checker::run() {
-    if (auto v = check_shapes()) return v;
     set_up();
     for (bool moved = true; moved;) {
         moved = false;
@@ -197,7 +144,8 @@ std::optional<Violation> Checker::run() {
                 }
     }
     if (auto v = stuck()) return v;
-    return leftovers();
+    if (auto v = leftovers()) return v;
+    return results();
 }
 
 bool Checker::ready(const Player& p, const Step& step) const {
@@ -222,6 +170,7 @@ Checker::Why Checker::play(Player& p, int lane, const Step& step) {
         case Op::wait: return wait(p, lane, step.item);
         case Op::pack: return pack(p, lane, step.item);
         case Op::unpack: return unpack(p, lane, step.item);
+        case Op::combine: return combine(p, lane, step.item, step.count);
         case Op::signal: {
             auto& signals = p.signals[lane];
             const std::int32_t before = signals.empty() ? 0 : signals.back().first;
@@ -256,6 +205,12 @@ Checker::Why Checker::write_cells(Player& p, int lane, int array, const Box& box
     return p.cells[array].write(space_, box, who(p, lane), p.clock[lane], versions);
 }
 
+std::string held(const Player& p, const BufferState& buffer) {
+    if (buffer.holds < 0) return "nothing";
+    const Message& m = p.s->messages[buffer.holds];
+    return "message " + std::to_string(buffer.holds) + " of region " + to_string(m.region) + " and " + std::to_string(m.bytes) + " bytes";
+}
+
 bool earlier(const Index& offset) {  // lexicographically negative: plain loops have computed it
     for (auto x : offset)
         if (x) return x < 0;
@@ -277,7 +232,7 @@ Checker::Why Checker::compute(Player& p, int lane, const Tile& tile) {
             Why wrong;
             space_.for_each(part, [&](const Index& cell) {
                 const Version found = versions[i++];
-                const Version want = r.array == 0 && earlier(r.offset) && space_.inside(cell, s.space) ? computed : given(r.array);
+                const Version want = r.array == 0 && earlier(r.offset) && space_.inside(cell, s.space) ? computed : start(s.rank, r.array);
                 if (!wrong && found != want)
                     wrong = "tile " + to_string(tile.box) + " reads " + to_string(part) + " of array " +
                             std::to_string(r.array) + " before " +
@@ -306,15 +261,15 @@ Checker::Why Checker::post(Player& p, int lane, int id) {
     state.stage = Stage::posted;
     state.posted = p.clock[lane];
     if (m.buffer >= 0) {
-        if (m.send) {
-            if (auto why = p.buffers[m.buffer].read(who(p, lane), p.clock[lane], id)) return why;
-            if (p.buffers[m.buffer].holds != id) return "message " + std::to_string(id) + " is sent before it is packed";
-            state.content = state.packed;
-            p.buffers[m.buffer].in_flight = id;
-        } else if (auto why = p.buffers[m.buffer].write(who(p, lane), p.clock[lane], id)) {
+        BufferState& buffer = p.buffers[m.buffer];
+        if (auto why = m.send ? buffer.begin_send(who(p, lane), p.clock[lane], id) : buffer.begin_receive(who(p, lane), p.clock[lane], id))
             return why;
-        } else {
-            p.buffers[m.buffer].in_flight = id;
+        if (m.send) {
+            // What another message left in the buffer may go on as it is: forwarding.
+            if (buffer.holds < 0 || !alike(p, id, buffer.holds))
+                return "message " + std::to_string(id) + " of region " + to_string(m.region) + " and " + std::to_string(m.bytes) +
+                       " bytes is sent before it is packed: its buffer holds " + held(p, buffer);
+            state.content = buffer.content;
         }
     } else if (m.send) {
         if (auto why = read_cells(p, lane, m.array, m.region, &state.content)) return why;
@@ -365,11 +320,12 @@ Checker::Why Checker::wait(Player& p, int lane, int id) {
     state.stage = Stage::finished;
     // What the poster did before posting is before what follows the wait, whoever waits.
     join(p.clock[lane], state.posted);
-    const MessageState& other = players_[m.peer].messages[state.partner];
+    MessageState& other = players_[m.peer].messages[state.partner];
     if (!m.send || m.synchronous) join(p.clock[lane], other.posted);
     if (m.buffer >= 0) {
-        p.buffers[m.buffer].in_flight = -1;
-        return m.send ? p.buffers[m.buffer].read(who(p, lane), p.clock[lane], id) : p.buffers[m.buffer].arrive(who(p, lane), id);
+        if (m.send) return p.buffers[m.buffer].end_send(who(p, lane), p.clock[lane], id);
+        p.buffers[m.buffer].arrive(who(p, lane), std::move(other.content));
+        return std::nullopt;
     }
     if (m.send) {
         p.cells[m.array].lend(space_, m.region, -1);
@@ -382,27 +338,48 @@ Checker::Why Checker::wait(Player& p, int lane, int id) {
 Checker::Why Checker::pack(Player& p, int lane, int id) {
     const Message& m = p.s->messages[id];
     if (m.buffer < 0) return "pack of message " + std::to_string(id) + ", which has no buffer";
-    if (auto why = read_cells(p, lane, m.array, m.region, &p.messages[id].packed)) return why;
-    for (Version v : p.messages[id].packed)
+    Versions packed;
+    if (auto why = read_cells(p, lane, m.array, m.region, &packed)) return why;
+    for (Version v : packed)
         if (v == missing) return "it packs " + to_string(m.region) + " before anything is there";
-    return p.buffers[m.buffer].write(who(p, lane), p.clock[lane], id, &p.messages[id].packed);
+    return p.buffers[m.buffer].write(who(p, lane), p.clock[lane], id, std::move(packed));
 }
 
 Checker::Why Checker::unpack(Player& p, int lane, int id) {
     const Message& m = p.s->messages[id];
     if (m.buffer < 0) return "unpack of message " + std::to_string(id) + ", which has no buffer";
-    if (auto why = p.buffers[m.buffer].read(who(p, lane), p.clock[lane], id)) return why;
-    if (m.peer == p.s->rank) {
-        const int from = p.buffers[m.buffer].holds;
-        if (from < 0 || !(p.s->messages[from].region == m.region))
-            return "message " + std::to_string(id) + " of region " + to_string(m.region) + " is unpacked from a buffer that holds " +
-                   (from < 0 ? "nothing" : to_string(p.s->messages[from].region));
-        return write_cells(p, lane, m.array, m.region, p.buffers[m.buffer].content);
+    BufferState& buffer = p.buffers[m.buffer];
+    const bool local = m.peer == p.s->rank;
+    if (!local && p.messages[id].stage != Stage::finished) return "message " + std::to_string(id) + " is unpacked before it has arrived";
+    if (auto why = buffer.read(who(p, lane), p.clock[lane])) return why;
+    // Within a rank any message's values may be taken; those from elsewhere are the message's own.
+    if (local ? buffer.holds < 0 || !alike(p, id, buffer.holds) : buffer.holds != id)
+        return "message " + std::to_string(id) + " of region " + to_string(m.region) + " and " + std::to_string(m.bytes) +
+               " bytes is unpacked from a buffer that holds " + held(p, buffer);
+    return write_cells(p, lane, m.array, m.region, buffer.content);
+}
+
+Checker::Why Checker::combine(Player& p, int lane, int id, int operand) {
+    const Message& m = p.s->messages[id];
+    const std::string name = "message " + std::to_string(id);
+    BufferState& into = p.buffers[m.buffer];
+    if (p.messages[id].stage != Stage::finished) return name + " is combined before it has arrived";
+    if (into.holds != id) return name + " is combined in a buffer that holds " + held(p, into);
+    Versions other;
+    if (operand >= 0) {
+        BufferState& from = p.buffers[p.s->messages[operand].buffer];
+        if (auto why = from.read(who(p, lane), p.clock[lane])) return "left operand: " + *why;
+        if (from.holds != operand)
+            return name + " is combined with message " + std::to_string(operand) + ", whose buffer holds " + held(p, from);
+        other = from.content;
+    } else {
+        if (auto why = read_cells(p, lane, m.array, m.region, &other)) return why;
+        for (Version v : other)
+            if (v == missing) return "it combines with " + to_string(m.region) + " of array " + std::to_string(m.array) + " before anything is there";
     }
-    const MessageState& state = p.messages[id];
-    if (state.stage != Stage::finished || p.buffers[m.buffer].holds != id)
-        return "message " + std::to_string(id) + " is unpacked before it has arrived";
-    return write_cells(p, lane, m.array, m.region, players_[m.peer].messages[state.partner].content);
+    for (std::size_t i = 0; i < other.size(); ++i)
+        other[i] = operand == combine_array_right ? table_.combine(into.content[i], other[i]) : table_.combine(other[i], into.content[i]);
+    return into.write(who(p, lane), p.clock[lane], id, std::move(other));
 }
 
 std::optional<Violation> Checker::stuck() const {
@@ -458,6 +435,7 @@ std::optional<Violation> Checker::leftovers() const {
                     }
     const Schedule& first = schedules_[0];
     std::optional<Violation> hole;
+    if (first.space.dims() == 0) return hole;  // nothing to compute
     space_.for_each(first.space, [&](const Index& cell) {
         if (hole || computed_[space_.linear(space_.all(), cell)]) return;
         for (const Schedule& s : schedules_)
@@ -468,10 +446,31 @@ std::optional<Violation> Checker::leftovers() const {
     return hole;
 }
 
+// Every request has been waited for by now, so no cell is still promised or lent.
+std::optional<Violation> Checker::results() {
+    for (const Player& p : players_)
+        for (const Result& r : p.s->results) {
+            Versions want;
+            for (int rank : r.ranks) want.push_back(start(rank, r.source));
+            std::optional<Violation> wrong;
+            space_.for_each(r.region, [&](const Index& cell) {
+                const Version found = p.cells[r.array].version(space_, cell);
+                if (wrong || table_.joins(found, want)) return;
+                wrong = Violation{p.s->rank, 0, p.s->lanes.empty() ? 0 : p.s->lanes[0].size(),
+                                  "at the end " + to_string(r.region) + " of array " + std::to_string(r.array) + " should hold " +
+                                      table_.text(want, static_cast<std::int64_t>(want.size())) + "; from " +
+                                      to_string(space_.low_corner(cell)) + " on it holds " + table_.text(found)};
+            });
+            if (wrong) return wrong;
+        }
+    return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<Violation> check(std::span<const Schedule> schedules) {
     if (schedules.empty()) return std::nullopt;
+    if (auto v = check_shapes(schedules)) return v;
     return Checker(schedules).run();
 }
 

@@ -1,19 +1,15 @@
-// What the checker knows of memory: compressed coordinates, versions, and who touched what last.
+// What the checker knows of memory: compressed coordinates, and who touched what last.
 #pragma once
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "check_versions.hpp"
 #include "tilewave/index.hpp"
 
 namespace tilewave {
-
-/// What a cell holds: nothing, a computed value, or the value given in array a before the run.
-using Version = std::int16_t;
-constexpr Version missing = -2, computed = -1;
-constexpr Version given(int array) { return static_cast<Version>(array); }
-using Versions = std::vector<Version>;
 
 /// One moment of one lane.
 struct Who {
@@ -23,6 +19,26 @@ struct Who {
 inline bool before(const Who& a, const std::vector<std::int32_t>& clock) {
     return a.lane < 0 || clock[a.lane] >= a.tick;
 }
+
+/// The last read of each lane: a lane's earlier ones are before it.
+class Readers {
+public:
+    void note(const Who& who) {
+        for (Who& r : last_)
+            if (r.lane == who.lane) {
+                r.tick = who.tick;
+                return;
+            }
+        last_.push_back(who);
+    }
+    bool all_before(const std::vector<std::int32_t>& clock) const {
+        return std::all_of(last_.begin(), last_.end(), [&](const Who& r) { return before(r, clock); });
+    }
+    void clear() { last_.clear(); }
+
+private:
+    std::vector<Who> last_;
+};
 
 /// Index space cut at every coordinate where some box begins or ends; a cell is never split.
 class Cells {
@@ -93,36 +109,53 @@ private:
     Box all_;
 };
 
-/// One staging buffer: one message at a time.
+/// One staging buffer: the values of one message's region at a time. Any number of sends and reads
+/// may share them; to change them all must be over.
 struct BufferState {
-    int holds = -1;      ///< message whose bytes are in it
-    int in_flight = -1;  ///< message the transport works on
+    int holds = -1;            ///< message whose values are in it, there for reading
+    int receiving = -1;        ///< receive in flight into it
+    std::vector<int> sending;  ///< sends in flight from it
     Who writer;
-    std::vector<Who> readers;
+    Readers readers;
     Versions content;
 
     using Why = std::optional<std::string>;
-    Why read(const Who& who, const std::vector<std::int32_t>& clock, int id) {
-        if (in_flight >= 0 && in_flight != id) return "its buffer is still in use by message " + std::to_string(in_flight);
+    Why read(const Who& who, const std::vector<std::int32_t>& clock) {
+        if (receiving >= 0) return "its buffer is still in use by message " + std::to_string(receiving);
         if (!before(writer, clock)) return "its buffer was filled with no order before this step";
-        readers.push_back(who);
+        readers.note(who);
         return std::nullopt;
     }
-    Why write(const Who& who, const std::vector<std::int32_t>& clock, int id, const Versions* versions = nullptr) {
-        if (in_flight >= 0) return "its buffer is reused while message " + std::to_string(in_flight) + " is in flight";
+    Why write(const Who& who, const std::vector<std::int32_t>& clock, int id, Versions versions) {
+        if (receiving >= 0 || !sending.empty())
+            return "its buffer is reused while message " + std::to_string(receiving >= 0 ? receiving : sending[0]) +
+                   " is in flight";
         if (!before(writer, clock)) return "its buffer was filled with no order before this step";
-        for (const Who& r : readers)
-            if (!before(r, clock)) return "its buffer may still be read by another lane";
+        if (!readers.all_before(clock)) return "its buffer may still be read by another lane";
         readers.clear();
         writer = who;
         holds = id;
-        if (versions) content = *versions;
+        content = std::move(versions);
         return std::nullopt;
     }
-    Why arrive(const Who& who, int id) {
-        holds = id;
-        writer = who;
+    Why begin_receive(const Who& who, const std::vector<std::int32_t>& clock, int id) {
+        if (auto why = write(who, clock, -1, {})) return why;
+        receiving = id;
         return std::nullopt;
+    }
+    void arrive(const Who& who, Versions versions) {
+        holds = std::exchange(receiving, -1);
+        writer = who;
+        content = std::move(versions);
+    }
+    Why begin_send(const Who& who, const std::vector<std::int32_t>& clock, int id) {
+        if (auto why = read(who, clock)) return why;
+        sending.push_back(id);
+        return std::nullopt;
+    }
+    Why end_send(const Who& who, const std::vector<std::int32_t>& clock, int id) {
+        sending.erase(std::find(sending.begin(), sending.end(), id));
+        return read(who, clock);
     }
 };
 
@@ -146,7 +179,7 @@ public:
                 why = "it reads " + to_string(box) + " while message " + std::to_string(cell.promised) + " is being received there";
             else if (!before(cell.writer, clock))
                 why = "it reads " + to_string(box) + " with no order after the step that writes it";
-            note_reader(cell, who);
+            cell.readers.note(who);
         });
         return why;
     }
@@ -163,8 +196,8 @@ public:
                     why = "it writes " + to_string(box) + " while it is being sent";
                 else if (!before(cell.writer, clock))
                     why = "it writes " + to_string(box) + " with no order after another write";
-                for (const Who& r : cell.readers)
-                    if (!why && !before(r, clock)) why = "it writes " + to_string(box) + " with no order after a step that reads it";
+                if (!why && !cell.readers.all_before(clock))
+                    why = "it writes " + to_string(box) + " with no order after a step that reads it";
             }
             cell.readers.clear();
             cell.writer = who;
@@ -173,6 +206,7 @@ public:
         });
         return why;
     }
+    Version version(const Cells& space, const Index& cell) const { return cells_[space.linear(storage_, cell)].version; }
     /// A send straight from the cells begins (+1) or ends (-1).
     void lend(const Cells& space, const Box& box, int change) {
         space.for_each(box, [&](const Index& c) { at(space, c).lent += change; });
@@ -187,17 +221,9 @@ private:
         Version version = missing;
         int lent = 0, promised = -1;
         Who writer;
-        std::vector<Who> readers;  // the last read of each lane
+        Readers readers;
     };
     Cell& at(const Cells& space, const Index& cell) { return cells_[space.linear(storage_, cell)]; }
-    static void note_reader(Cell& cell, const Who& who) {
-        for (Who& r : cell.readers)
-            if (r.lane == who.lane) {
-                r.tick = who.tick;
-                return;
-            }
-        cell.readers.push_back(who);
-    }
     Box storage_;
     std::vector<Cell> cells_;
 };

@@ -6,18 +6,26 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <fstream>
 #include <limits>
 #include <sstream>
+
+#include "exchange.hpp"
 
 namespace tilewave {
 
 namespace {
 
-// Host name and allowed CPUs of one rank, as text: what decides who pins where.
+// The machine and allowed CPUs of one rank, as text: what decides who pins where. The kernel's
+// boot id, not the host name: containers on one machine share its CPUs under names of their own.
 std::string placement() {
-    char host[256] = "";
-    gethostname(host, sizeof host - 1);
-    std::string text = host;
+    std::string text;
+    std::ifstream("/proc/sys/kernel/random/boot_id") >> text;
+    if (text.empty()) {
+        char host[256] = "";
+        gethostname(host, sizeof host - 1);
+        text = host;
+    }
     for (int c : allowed_cpus()) text += " " + std::to_string(c);
     return text;
 }
@@ -111,12 +119,18 @@ double hand_over(Lanes& lanes) {
 }  // namespace
 
 Context::Context(std::unique_ptr<Transport> transport, int threads)
-    : transport_(checked(std::move(transport), threads)), threads_(threads) {
-    Pinning p = pin_plan(*transport_, threads);
+    : exchange_(Exchange::make(checked(std::move(transport), threads))), threads_(threads) {
+    rank_ = this->transport().rank();
+    size_ = this->transport().size();
+    Pinning p = pin_plan(this->transport(), threads);
     oversubscribed_ = p.oversubscribed;
     lanes_ = std::make_unique<Lanes>(std::move(p.cpus));
     options_.crowded = oversubscribed_;
+    // Now, while all ranks are here: a pattern that needs the numbers must not stop to measure.
+    if (size_ > 1 && this->transport().connected()) measure();
 }
+
+Transport& Context::transport() { return exchange_->main(); }
 
 const Machine& Context::machine() {
     if (!machine_) measure();
@@ -129,7 +143,7 @@ double Context::clock_offset_s() {
 }
 
 void Context::measure() {
-    Transport& t = *transport_;
+    Transport& t = transport();
     Machine m;
     if (threads_ > 1) m.hand_over_s = std::max(hand_over(*lanes_), 1e-8);
     const int last = t.connected() ? t.size() - 1 : 0;
@@ -171,15 +185,6 @@ std::int64_t hash_of(const std::string& text) {  // FNV-1a: the same on every ra
     return static_cast<std::int64_t>(h >> 2);
 }
 
-[[noreturn]] void raise(Statement::Kind kind, const std::string& text) {
-    switch (kind) {
-        case Statement::Kind::mpi: throw MpiError(text);
-        case Statement::Kind::kernel: throw KernelError(text);
-        case Statement::Kind::internal: throw InternalError(text);
-        default: throw ConfigError(text);
-    }
-}
-
 [[noreturn]] void raise_difference(Transport& t, const std::string& mine) {
     const auto all = gather(t, mine);
     std::string text;
@@ -193,6 +198,15 @@ std::int64_t hash_of(const std::string& text) {  // FNV-1a: the same on every ra
 
 }  // namespace
 
+void throw_as(Statement::Kind kind, const std::string& text) {
+    switch (kind) {
+        case Statement::Kind::mpi: throw MpiError(text);
+        case Statement::Kind::kernel: throw KernelError(text);
+        case Statement::Kind::internal: throw InternalError(text);
+        default: throw ConfigError(text);
+    }
+}
+
 void agree(Transport& t, const Statement& mine) {
     constexpr std::int64_t none = std::numeric_limits<std::int64_t>::max();
     const bool fine = mine.kind == Statement::Kind::fine;
@@ -204,7 +218,7 @@ void agree(Transport& t, const Statement& mine) {
         std::string text;
         if (t.rank() == from) text = static_cast<char>(mine.kind) + mine.error;
         broadcast(t, text, from);
-        raise(static_cast<Statement::Kind>(text[0]), text.substr(1));
+        throw_as(static_cast<Statement::Kind>(text[0]), text.substr(1));
     }
     if (values[1] != -values[2]) raise_difference(t, mine.description);
 }

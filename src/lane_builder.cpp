@@ -1,7 +1,5 @@
 #include "lane_builder.hpp"
 
-#include "tilewave/layout.hpp"
-
 namespace tilewave {
 
 int LaneBuilder::take_buffer(std::int64_t bytes) {
@@ -27,7 +25,7 @@ int LaneBuilder::add_message(bool send, int peer, int tag, int array, const Box&
     m.region = region;
     m.bytes = region.points() * s_.arrays[array].item_bytes;
     m.tile = tile;
-    if (peer == s_.rank || !contiguous(region, s_.arrays[array].storage)) m.buffer = take_buffer(m.bytes);
+    if (peer == s_.rank || !one_run(region, s_.arrays[array])) m.buffer = take_buffer(m.bytes);
     s_.messages.push_back(m);
     return static_cast<int>(s_.messages.size()) - 1;
 }

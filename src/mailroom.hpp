@@ -63,6 +63,14 @@ public:
         pending_.fetch_sub(static_cast<int>(found_.size()), std::memory_order_relaxed);
     }
 
+    /// As new, when every message is done.
+    void restart() {
+        for (State& s : state_) {
+            s.done.store(false, std::memory_order_relaxed);
+            s.posted = s.completed = 0;
+        }
+    }
+
     bool done(int id) const { return state_[id].done.load(std::memory_order_acquire); }
     bool was_posted(int id) const { return state_[id].posted > 0; }
     double posted_s(int id) const { return state_[id].posted; }

@@ -1,11 +1,24 @@
 #include "tilewave/schedule.hpp"
 
+#include "tilewave/layout.hpp"
+
 namespace tilewave {
 
 const char* to_string(Op op) {
     static constexpr const char* names[] = {"compute", "post_recv", "post_send", "wait",
-                                            "pack",    "unpack",    "signal",    "await"};
+                                            "pack",    "unpack",    "signal",    "await",
+                                            "combine"};
     return names[static_cast<int>(op)];
+}
+
+bool one_run(const Box& region, const Array& array) {
+    if (array.stride.n == 0) return contiguous(region, array.storage);
+    std::int64_t run = 1;  // items that lie next to each other so far
+    for (int k = region.dims() - 1; k >= 0; --k) {
+        if (region.extent(k) > 1 && array.stride[k] != run) return false;
+        run *= region.extent(k);
+    }
+    return true;
 }
 
 std::int64_t Schedule::steps() const {

@@ -20,7 +20,8 @@ std::string to_string(const Violation& violation);
 /// each send meets one receive of equal tag, size and region; no cyclic wait (every send counted
 /// as synchronous); nothing read before what it needs is there, nothing changed while it is read
 /// or in flight, no buffer reused too early (by happens-before); every request waited for once;
-/// every point of the space computed once, by its owner, with the values plain loops would read.
+/// every point of the space computed once, by its owner, with the values plain loops would read;
+/// every Result in its place at the end: values of the ranks it names, combined in that order.
 /// Empty when all holds. Costs O(steps x cells), cells being the boxes' compressed coordinates.
 /// @pre schedules[r].rank == r and all have equal ranks and arrays (else that is the violation)
 std::optional<Violation> check(std::span<const Schedule> schedules);

@@ -22,6 +22,12 @@ struct KernelError : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
+/// The caller's heartbeat asked a wait to end; what is in flight stays in flight.
+/// Becomes KeyboardInterrupt in Python.
+struct Interrupted : std::runtime_error {
+    Interrupted() : std::runtime_error("interrupted") {}
+};
+
 /// A broken invariant of Tilewave itself: a bug to report.
 struct InternalError : std::logic_error {
     using std::logic_error::logic_error;

@@ -24,7 +24,13 @@ enum class Op : std::uint8_t {
     unpack,     ///< message `item`: its buffer -> array region
     signal,     ///< this lane's counter becomes `count`
     await,      ///< until the counter of lane `item` of this rank is at least `count`
+    combine,    ///< the buffer of received message `item` becomes left op right; `count` says what they are
 };
+/// `count` of a combine step: the buffer is the left operand, the message's array region the right.
+inline constexpr std::int32_t combine_array_right = -1;
+/// The array region is the left operand, the buffer the right. A count >= 0 names another message,
+/// whose buffer is the left operand.
+inline constexpr std::int32_t combine_array_left = -2;
 const char* to_string(Op op);
 
 struct Step {
@@ -53,16 +59,31 @@ struct Message {
     std::int32_t tile = -1;    ///< the tile that makes it (send) or first needs it (receive)
 };
 
-/// One array as one rank holds it: row-major `storage`, of which it owns `owned`.
+/// One array as one rank holds it: `storage`, of which it owns `owned`, `stride` items between
+/// neighbours along each dimension (empty: row-major without gaps).
 struct Array {
     std::int64_t item_bytes = 0;
     Box storage, owned;
+    Index stride = {};
+    bool separate = false;  ///< each rank's values are its own, not parts of one array
 };
+
+/// Whether `region` is one run of memory in `array`.
+bool one_run(const Box& region, const Array& array);
 
 /// A read of `array` at index point + offset, made by the kernel at every point.
 struct Access {
     std::int32_t array = 0;
     Index offset;
+};
+
+/// What must be in a part of an array at the end: the values given in array `source` of these
+/// ranks, combined from left to right; of one rank, copied.
+struct Result {
+    std::int32_t array = 0;
+    Box region;
+    std::int32_t source = 0;
+    std::vector<std::int32_t> ranks;
 };
 
 /// One rank's part of a distributed computation.
@@ -75,6 +96,7 @@ struct Schedule {
     std::vector<Message> messages;
     std::vector<std::int64_t> buffers; ///< bytes of each staging buffer
     std::vector<std::vector<Step>> lanes;
+    std::vector<Result> results;       ///< what the checker demands beside the computed points
 
     std::int64_t steps() const;
     /// Bytes of all staging buffers.

@@ -9,8 +9,23 @@
 #include <vector>
 
 #include "tilewave/error.hpp"
+#include "tilewave/matrix.hpp"
 
 namespace tilewave {
+
+/// One call of the message library's own collectives, for comparison and for small messages.
+struct NativeCall {
+    PatternKind kind = PatternKind::broadcast;
+    /// broadcast: `in` alone, of any row stride. reduce: both contiguous, `out` used on the root.
+    /// spread: `out` is the whole matrix, of any row stride and equal columns a rank, or, with
+    /// `parts`, contiguous with the ranks' parts one after another. multi_reduce: `in` by parts.
+    MatrixView in, out;
+    int root = 0;
+    Reduction op = Reduction::sum;
+    std::vector<std::int64_t> columns;  ///< of each rank: spread, multi_reduce
+    bool parts = false;
+    bool blocking = false;              ///< return when it is done
+};
 
 /// Point-to-point transfers by id. Calls must not overlap in time (the executor holds a lock);
 /// whether they may come from any thread is said by any_thread().
@@ -38,10 +53,26 @@ public:
     /// Make progress; append the ids that have completed since the last call.
     /// @throws MpiError
     virtual void poll(std::vector<int>& done) = 0;
+    /// Whether post_native() works here.
+    virtual bool native() const { return false; }
+    /// Start a collective of the library itself; collective in the library's sense.
+    /// @throws MpiError
+    virtual void post_native(int id, const NativeCall& call);
+    /// Start a send or a receive of a matrix by the library's own types, for comparison.
+    /// @throws MpiError
+    virtual void post_native_message(int id, const MatrixView& matrix, bool send, int peer);
 
 private:
     bool failed_ = false;
 };
+
+inline void Transport::post_native(int, const NativeCall&) {
+    throw MpiError("this transport has no collectives of its own");
+}
+
+inline void Transport::post_native_message(int, const MatrixView&, bool, int) {
+    throw MpiError("this transport has no types of its own");
+}
 
 /// Completes every transfer at once and moves nothing: for timing a schedule's own overhead.
 std::unique_ptr<Transport> make_dry_transport(int rank, int size);

@@ -2,6 +2,7 @@
 from importlib.metadata import PackageNotFoundError, version
 
 from tilewave.errors import ConfigError, InternalError, KernelError, MpiError
+from tilewave import patterns
 from tilewave._core import Grouping, LinearSchedule, Space, Tiling
 from tilewave.context import Context
 from tilewave.field import Field, field
@@ -19,5 +20,5 @@ except PackageNotFoundError:  # run from a source tree
 __all__ = [
     "ConfigError", "Context", "Field", "Grouping", "InternalError", "KernelError",
     "LinearSchedule", "MpiError", "Nest", "Plan", "Report", "Space", "Tiling", "Timeline",
-    "field", "nest", "plan", "run",
+    "field", "nest", "patterns", "plan", "run",
 ]

@@ -1,4 +1,5 @@
 """Where a run happens: ranks, threads, and how ranks agree on errors."""
+import atexit
 import importlib.util
 import os
 import re
@@ -6,6 +7,7 @@ import signal
 import sys
 import threading
 import warnings
+import weakref
 from pathlib import Path
 
 from tilewave import _core
@@ -74,6 +76,7 @@ class Context:
         self.agree(problem)
         self._prepared = {}
         self._heart = Heartbeat(core)
+        _open.add(self)
         if core.oversubscribed and core.rank == 0:
             warnings.warn(
                 f"{core.threads} thread(s) on each of {core.size} rank(s) are more than the "
@@ -100,6 +103,26 @@ class Context:
     def cpus(self):
         """CPUs that this rank's lanes are pinned to; empty when oversubscribed."""
         return list(self._core.cpus)
+
+    def close(self):
+        """Wait until nothing is in flight: patterns, buffered sends and receives of this rank.
+
+        Notes
+        -----
+        Not collective, but what is in flight needs its other ranks. ``with Context() as c:`` does
+        it at the end; the end of the program does it for every context.
+        """
+        try:
+            _core.complete(self._core)
+        finally:
+            self._heart.done()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, trace):
+        if kind is None:
+            self.close()
 
     def agree(self, error=None, description=""):
         """Go on together, or raise one error on every rank.
@@ -181,6 +204,15 @@ class Heartbeat:
 
 
 _default = None
+_open = weakref.WeakSet()  # what is in flight at the end of the program is waited for
+
+
+@atexit.register
+def _close_all():
+    if not _left_alone:
+        for context in list(_open):
+            context.close()
+
 
 
 def default_context():
@@ -287,10 +319,12 @@ def _leave_without_waiting(kind, value, trace):
     all is said once."""
     agreed = getattr(value, "agreed", False)
     alone = not agreed or getattr(value, "partial", False)
+    _left_alone.append(kind)
     if alone and _core.mpi_started() and _core.mpi_info()["size"] > 1:
         _core.abandon_mpi()
     if not (agreed and getattr(value, "quiet", False)):
         _next_hook(kind, value, trace)
 
 
+_left_alone = []  # what the program ended with, if not well
 _next_hook, sys.excepthook = sys.excepthook, _leave_without_waiting

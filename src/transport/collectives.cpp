@@ -6,6 +6,7 @@
 #include <cstring>
 #include <thread>
 
+#include "binomial.hpp"
 #include "tilewave/transport.hpp"
 
 namespace tilewave {
@@ -52,21 +53,11 @@ void receive(Transport& t, void* data, std::size_t bytes, int peer) {
     wait_all(t, 1, peer);
 }
 
-// Binomial tree over ranks counted from `root`: the parent of v clears v's lowest set bit.
-template <class F>
-void for_children(int v, int size, F f) {
-    for (int bit = 1; bit < size; bit <<= 1) {
-        if (v & bit) break;
-        if (v + bit < size) f(v + bit);
-    }
-}
-int parent(int v) { return v & (v - 1); }
-
 void broadcast_fixed(Transport& t, void* data, std::size_t bytes, int root) {
     const int p = t.size(), v = (t.rank() - root + p) % p;
-    if (v) receive(t, data, bytes, (parent(v) + root) % p);
+    if (v) receive(t, data, bytes, (binomial::parent(v) + root) % p);
     std::vector<int> children;
-    for_children(v, p, [&](int c) { children.push_back(c); });
+    binomial::for_children(v, p, [&](int c) { children.push_back(c); });
     for (auto c = children.rbegin(); c != children.rend(); ++c) send(t, data, bytes, (*c + root) % p);
 }
 
@@ -99,11 +90,11 @@ void allreduce_min(Transport& t, std::vector<std::int64_t>& values) {
     if (t.size() == 1 || !t.connected()) return;
     std::vector<std::int64_t> other(values.size());
     const std::size_t bytes = values.size() * sizeof(std::int64_t);
-    for_children(t.rank(), t.size(), [&](int child) {
+    binomial::for_children(t.rank(), t.size(), [&](int child) {
         receive(t, other.data(), bytes, child);
         for (std::size_t i = 0; i < values.size(); ++i) values[i] = std::min(values[i], other[i]);
     });
-    if (t.rank()) send(t, values.data(), bytes, parent(t.rank()));
+    if (t.rank()) send(t, values.data(), bytes, binomial::parent(t.rank()));
     broadcast_fixed(t, values.data(), bytes, 0);
 }
 

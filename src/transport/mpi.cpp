@@ -7,6 +7,8 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
+#include <map>
 #include <string>
 #include <thread>
 
@@ -70,6 +72,118 @@ MPI_Comm comm_of(int handle) {
 #endif
 }
 
+MPI_Datatype mpi_type(Dtype type) {
+    switch (type) {
+        case Dtype::f4: return MPI_FLOAT;
+        case Dtype::f8: return MPI_DOUBLE;
+        case Dtype::c8: return MPI_C_FLOAT_COMPLEX;
+        case Dtype::c16: return MPI_C_DOUBLE_COMPLEX;
+        case Dtype::i4: return MPI_INT32_T;
+        case Dtype::i8: return MPI_INT64_T;
+        case Dtype::u1: return MPI_UINT8_T;
+    }
+    throw InternalError("unknown dtype");
+}
+
+MPI_Op mpi_op(Reduction op) {
+    switch (op) {
+        case Reduction::sum: return MPI_SUM;
+        case Reduction::prod: return MPI_PROD;
+        case Reduction::min: return MPI_MIN;
+        case Reduction::max: return MPI_MAX;
+        case Reduction::user: break;
+    }
+    throw MpiError("a user's function is no MPI_Op here");
+}
+
+int as_int(std::int64_t n) {
+    if (n > std::numeric_limits<int>::max())
+        throw ConfigError("MPI's own call takes counts below 2^31, " + std::to_string(n) + " was needed; choose another algorithm");
+    return static_cast<int>(n);
+}
+
+// `cols` columns of a matrix as one MPI type, its extent `cols` items, so that parts lie side by side.
+class MatrixType {
+public:
+    MatrixType(const MatrixView& m, std::int64_t cols) {
+        const MPI_Datatype item = mpi_type(m.type);
+        MPI_Datatype vector;
+        must(MPI_Type_create_hvector(as_int(m.rows), as_int(cols), m.row_stride_bytes, item, &vector), "MPI_Type_create_hvector");
+        int bytes = 0;
+        must(MPI_Type_size(item, &bytes), "MPI_Type_size");
+        must(MPI_Type_create_resized(vector, 0, cols * bytes, &type_), "MPI_Type_create_resized");
+        must(MPI_Type_commit(&type_), "MPI_Type_commit");
+        MPI_Type_free(&vector);
+    }
+    ~MatrixType() { MPI_Type_free(&type_); }  // what is pending keeps it
+    MatrixType(const MatrixType&) = delete;
+    MatrixType& operator=(const MatrixType&) = delete;
+    MPI_Datatype get() const { return type_; }
+
+private:
+    MPI_Datatype type_;
+};
+
+void native_broadcast(const NativeCall& c, MPI_Comm comm, MPI_Request& request) {
+    const MatrixView& m = c.in;
+    if (m.contiguous()) {
+        const int n = as_int(m.rows * m.cols);
+        must(c.blocking ? MPI_Bcast(m.data, n, mpi_type(m.type), c.root, comm)
+                        : MPI_Ibcast(m.data, n, mpi_type(m.type), c.root, comm, &request), "MPI_Bcast");
+        return;
+    }
+    const MatrixType type(m, m.cols);
+    must(c.blocking ? MPI_Bcast(m.data, 1, type.get(), c.root, comm) : MPI_Ibcast(m.data, 1, type.get(), c.root, comm, &request),
+         "MPI_Bcast");
+}
+
+void native_reduce(const NativeCall& c, MPI_Comm comm, MPI_Request& request) {
+    const int n = as_int(c.in.rows * c.in.cols);
+    const MPI_Datatype type = mpi_type(c.in.type);
+    int rank = 0;
+    must(MPI_Comm_rank(comm, &rank), "MPI_Comm_rank");
+    const void* from = rank == c.root && c.in.data == c.out.data ? MPI_IN_PLACE : c.in.data;
+    must(c.blocking ? MPI_Reduce(from, c.out.data, n, type, mpi_op(c.op), c.root, comm)
+                    : MPI_Ireduce(from, c.out.data, n, type, mpi_op(c.op), c.root, comm, &request), "MPI_Reduce");
+}
+
+// Counts and displacements stay with the transport until the call is over.
+struct Counts {
+    std::vector<int> counts, offsets;
+};
+
+std::shared_ptr<Counts> part_counts(const NativeCall& c) {
+    auto all = std::make_shared<Counts>();
+    std::int64_t offset = 0;
+    for (std::int64_t columns : c.columns) {
+        all->counts.push_back(as_int(c.in.rows * columns));
+        all->offsets.push_back(as_int(offset));
+        offset += c.in.rows * columns;
+    }
+    return all;
+}
+
+void native_spread(const NativeCall& c, const Counts& parts, MPI_Comm comm, MPI_Request& request) {
+    const MPI_Datatype item = mpi_type(c.in.type);
+    const MatrixType mine(c.in, c.in.cols);
+    if (c.parts) {
+        must(c.blocking ? MPI_Allgatherv(c.in.data, 1, mine.get(), c.out.data, parts.counts.data(), parts.offsets.data(), item, comm)
+                        : MPI_Iallgatherv(c.in.data, 1, mine.get(), c.out.data, parts.counts.data(), parts.offsets.data(), item,
+                                          comm, &request), "MPI_Allgatherv");
+        return;
+    }
+    const MatrixType part(c.out, c.columns[0]);
+    must(c.blocking ? MPI_Allgather(c.in.data, 1, mine.get(), c.out.data, 1, part.get(), comm)
+                    : MPI_Iallgather(c.in.data, 1, mine.get(), c.out.data, 1, part.get(), comm, &request), "MPI_Allgather");
+}
+
+void native_multi_reduce(const NativeCall& c, const Counts& parts, MPI_Comm comm, MPI_Request& request) {
+    const MPI_Datatype type = mpi_type(c.in.type);
+    must(c.blocking ? MPI_Reduce_scatter(c.in.data, c.out.data, parts.counts.data(), type, mpi_op(c.op), comm)
+                    : MPI_Ireduce_scatter(c.in.data, c.out.data, parts.counts.data(), type, mpi_op(c.op), comm, &request),
+         "MPI_Reduce_scatter");
+}
+
 class MpiTransport final : public Transport {
 public:
     explicit MpiTransport(MPI_Comm from) : owner_(std::this_thread::get_id()) {
@@ -110,7 +224,35 @@ public:
         add(id, request);
     }
 
+    bool native() const override { return true; }
+    void post_native(int id, const NativeCall& call) override {
+        MPI_Request request = MPI_REQUEST_NULL;
+        std::shared_ptr<Counts> parts;
+        switch (call.kind) {
+            case PatternKind::broadcast: native_broadcast(call, comm_, request); break;
+            case PatternKind::reduce: native_reduce(call, comm_, request); break;
+            case PatternKind::spread: native_spread(call, *(parts = part_counts(call)), comm_, request); break;
+            case PatternKind::multi_reduce: native_multi_reduce(call, *(parts = part_counts(call)), comm_, request); break;
+        }
+        if (parts && !call.blocking) counts_.emplace(id, parts);
+        if (call.blocking)
+            finished_.push_back(id);
+        else
+            add(id, request);
+    }
+
+    void post_native_message(int id, const MatrixView& matrix, bool send, int peer) override {
+        constexpr int tag = 3;
+        MPI_Request request = MPI_REQUEST_NULL;
+        const MatrixType type(matrix, matrix.cols);
+        must(send ? MPI_Isend(matrix.data, 1, type.get(), peer, tag, comm_, &request)
+                  : MPI_Irecv(matrix.data, 1, type.get(), peer, tag, comm_, &request), send ? "MPI_Isend" : "MPI_Irecv");
+        add(id, request);
+    }
+
     void poll(std::vector<int>& done) override {
+        done.insert(done.end(), finished_.begin(), finished_.end());
+        finished_.clear();
         if (requests_.empty()) {
             // Any call lets the library work: a peer's synchronous send may wait for its answer.
             int flag = 0;
@@ -127,6 +269,7 @@ public:
         for (int c = 0; c < count; ++c) {
             const auto i = static_cast<std::size_t>(which_[c]);
             done.push_back(ids_[i]);
+            if (!counts_.empty()) counts_.erase(ids_[i]);
             requests_[i] = requests_.back();
             ids_[i] = ids_.back();
             requests_.pop_back();
@@ -146,7 +289,8 @@ private:
     bool any_thread_ = false;
     int max_tag_ = 32767;  // what the standard guarantees
     std::vector<MPI_Request> requests_;
-    std::vector<int> ids_, which_;
+    std::vector<int> ids_, which_, finished_;
+    std::map<int, std::shared_ptr<Counts>> counts_;  // of library calls under way
 };
 
 }  // namespace

@@ -21,6 +21,10 @@ public:
     void post_recv(int id, std::byte* data, std::int64_t bytes, int peer, int tag) override {
         timed([&] { inner_->post_recv(id, data, bytes, peer, tag); });
     }
+    bool native() const override { return inner_->native(); }
+    void post_native(int id, const NativeCall& call) override {
+        timed([&] { inner_->post_native(id, call); });
+    }
     void poll(std::vector<int>& done) override {
         timed([&] { inner_->poll(done); });
     }

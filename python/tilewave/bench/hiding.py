@@ -1,18 +1,15 @@
 """How much of the communication is hidden: two hosts at 1 Gb/s, large contiguous faces."""
-import importlib.util
 import statistics
-import sys
-from pathlib import Path
 
 import numpy as np
 
 import tilewave as tw
 from tilewave import _core
+from tilewave.bench.cluster import LINE_BYTES_S, cluster_tool, on_hosts
 from tilewave.bench.results import on_ranks, publish, row
 from tilewave.report import Report
 from tilewave.run import prepare
 
-LINE_BYTES_S = 119.7e6  # payload of 1 Gb/s Ethernet under TCP
 MODES = {  # schedule, seconds between polls inside compute (0: none)
     "blocking (synchronous)": ("blocking", 50e-6),
     "overlapping, no polls": ("overlapping", 0.0),
@@ -65,28 +62,9 @@ def _layers(context, height, width, tile_s):
     return context._core.allreduce_min([wanted])[0]
 
 
-def _cluster_tool():
-    path = Path("tools/cluster.py")
-    if not path.exists():
-        raise SystemExit("bench hiding makes two hosts with tools/cluster.py: run it in a checkout")
-    spec = importlib.util.spec_from_file_location("tilewave_cluster", path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["tilewave_cluster"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-def _on_hosts(cluster, netmod):
-    def start(argv, ranks):
-        done = cluster.run(argv, ranks=ranks, netmod=netmod, timeout=600)
-        print(done.stdout + done.stderr, end="", file=sys.stderr)
-        return done.returncode
-    return start
-
-
 def hiding(json_path=None, quick=False, args=()):
     """Overlap ratio on both of MPICH's network modules, blocking beside it."""
-    tool = _cluster_tool()
+    tool = cluster_tool("hiding")
     # spin: a body of fixed duration. exp: a real one, which shares its core with the network stack.
     cases = [("spin", "2 MB, 20 ms", 2 << 20, 20e-3), ("spin", "200 KB, 2 ms", 200 << 10, 2e-3),
              ("exp", "2 MB, 20 ms", 2 << 20, 20e-3)]
@@ -97,7 +75,7 @@ def hiding(json_path=None, quick=False, args=()):
             for body, case, face, tile in cases:
                 found = on_ranks("tilewave.bench.hiding", 2,
                                  {"body": body, "face_bytes": face, "tile_s": tile, "steps": steps, "repeats": repeats},
-                                 runner=_on_hosts(cluster, netmod))
+                                 runner=on_hosts(cluster, netmod))
                 rows += _rows(f"{netmod}, {body}, {case}, {steps} steps", found["rows"], steps, face)
     publish("hiding", rows, json_path)
 

@@ -1,0 +1,181 @@
+// Communication patterns: problems, plans and schedules as values; calls, handles, buffered sends.
+#include "tilewave/patterns.hpp"
+
+#include <cstring>
+
+#include "casters.hpp"
+#include "tilewave/run.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using namespace tilewave;
+
+namespace {
+
+using Release = nb::call_guard<nb::gil_scoped_release>;
+
+template <class Enum>
+Enum by_name(const std::string& name, std::initializer_list<Enum> all, const char* what) {
+    std::string allowed;
+    for (Enum e : all) {
+        if (name == to_string(e)) return e;
+        allowed += (allowed.empty() ? "" : ", ") + std::string(to_string(e));
+    }
+    throw ConfigError(std::string(what) + ": '" + name + "' was given; allowed: " + allowed);
+}
+
+Dtype dtype_of(const std::string& name) {
+    return by_name(name, {Dtype::f4, Dtype::f8, Dtype::c8, Dtype::c16, Dtype::i4, Dtype::i8, Dtype::u1}, "dtype");
+}
+PatternKind kind_of(const std::string& name) {
+    return by_name(name, {PatternKind::broadcast, PatternKind::reduce, PatternKind::spread, PatternKind::multi_reduce}, "pattern");
+}
+Algorithm algorithm_of(const std::string& name) {
+    return by_name(name, {Algorithm::automatic, Algorithm::tree, Algorithm::ring, Algorithm::rounds, Algorithm::native}, "algorithm");
+}
+Reduction reduction_of(const std::string& name) {
+    return by_name(name, {Reduction::sum, Reduction::prod, Reduction::min, Reduction::max, Reduction::user}, "op");
+}
+
+// Lets go of a Python object from any thread.
+std::shared_ptr<nb::object> hold(nb::object object) {
+    return {new nb::object(std::move(object)), [](nb::object* p) {
+                nb::gil_scoped_acquire gil;
+                delete p;
+            }};
+}
+
+// join(into, left, right, n) -> bool and failure() -> str of a Python object.
+UserReduction user_reduction(nb::object op) {
+    auto object = hold(std::move(op));
+    UserReduction user;
+    user.join = [object](std::byte* into, const std::byte* left, const std::byte* right, std::int64_t n) {
+        nb::gil_scoped_acquire gil;
+        try {
+            auto address = [](const std::byte* p) { return reinterpret_cast<std::uintptr_t>(p); };
+            return nb::cast<bool>(object->attr("join")(address(into), address(left), address(right), n));
+        } catch (nb::python_error& e) {
+            e.restore();
+            PyErr_Clear();
+            return false;
+        }
+    };
+    user.failure = [object] {
+        nb::gil_scoped_acquire gil;
+        return nb::cast<std::string>(object->attr("failure"));
+    };
+    return user;
+}
+
+void bind_values(nb::module_& m) {
+    nb::class_<MatrixView>(m, "MatrixView", "Rows of items at unit column stride.")
+        .def("__init__",
+             [](MatrixView* v, std::uintptr_t address, std::int64_t rows, std::int64_t cols, std::int64_t row_stride_bytes, const std::string& dtype) {
+                 new (v) MatrixView{reinterpret_cast<std::byte*>(address), rows, cols, row_stride_bytes, dtype_of(dtype)};
+             },
+             "address"_a, "rows"_a, "cols"_a, "row_stride_bytes"_a, "dtype"_a);
+    nb::class_<PatternProblem>(m, "PatternProblem", "What a pattern moves: the same on all ranks.")
+        .def("__init__",
+             [](PatternProblem* p, const std::string& kind, int ranks, std::int64_t rows, std::vector<std::int64_t> columns, std::int64_t item_bytes,
+                int root, std::int64_t block) {
+                 new (p) PatternProblem{kind_of(kind), ranks, root, rows, item_bytes, std::move(columns), block};
+             },
+             "kind"_a, "ranks"_a, "rows"_a, "columns"_a, "item_bytes"_a = 8, "root"_a = 0, "block"_a = 0)
+        .def("validate", &PatternProblem::validate)
+        .def_prop_ro("bytes", &PatternProblem::bytes);
+    nb::class_<PatternPlan>(m, "PatternPlan", "How a pattern moves it.")
+        .def("__init__",
+             [](PatternPlan* p, const std::string& algorithm, std::int64_t chunk_bytes, int buffers) {
+                 new (p) PatternPlan{algorithm_of(algorithm), chunk_bytes, buffers, ""};
+             },
+             "algorithm"_a, "chunk_bytes"_a = 32 << 10, "buffers"_a = 4)
+        .def_prop_ro("algorithm", [](const PatternPlan& p) { return to_string(p.algorithm); })
+        .def_ro("chunk_bytes", &PatternPlan::chunk_bytes)
+        .def_ro("buffers", &PatternPlan::buffers)
+        .def_ro("why", &PatternPlan::why)
+        .def("__str__", &PatternPlan::to_string);
+    m.def("make_pattern_plan",
+          [](const PatternProblem& problem, const Machine& machine, const std::string& algorithm, std::int64_t chunk_bytes, int buffers,
+             bool contiguous, bool native, bool ordered) {
+              return make_pattern_plan(problem, {algorithm_of(algorithm), chunk_bytes, buffers}, {contiguous, native, ordered}, machine);
+          },
+          "problem"_a, "machine"_a, "algorithm"_a = "auto", "chunk_bytes"_a = 0, "buffers"_a = 0, "contiguous"_a = true,
+          "native"_a = false, "ordered"_a = false, "The plan for a pattern; what is given is obeyed, the rest is picked.");
+    m.def("pattern_time", &pattern_time, "problem"_a, "plan"_a, "machine"_a, "Seconds by the closed forms.");
+    m.def("pattern_schedule",
+          [](const PatternProblem& problem, const PatternPlan& plan, int rank, std::int64_t in_stride, std::int64_t out_stride) {
+              return pattern_schedule(problem, plan, rank, {in_stride, out_stride});
+          },
+          "problem"_a, "plan"_a, "rank"_a, "in_stride_bytes"_a, "out_stride_bytes"_a, "The part of one rank in a pattern.");
+    m.def("dealt_columns", &dealt_columns, "columns"_a, "block"_a, "ranks"_a, "rank"_a,
+          "Columns of a rank when columns are dealt in blocks over ranks.");
+}
+
+void bind_calls(nb::module_& m) {
+    nb::class_<PatternHandle>(m, "PatternHandle", "A pattern in flight.")
+        .def("test", &PatternHandle::test, Release())
+        .def("wait", &PatternHandle::wait, Release())
+        .def("start", &PatternHandle::start, Release())
+        .def("run", &PatternHandle::run, Release())
+        .def_prop_ro("plan", &PatternHandle::plan)
+        .def_prop_ro("buffer_bytes", &PatternHandle::buffer_bytes)
+        .def_prop_ro("time_s", &PatternHandle::time_s);
+    m.def("start_pattern",
+          [](Context& context, const std::string& kind, std::optional<MatrixView> in, std::optional<MatrixView> out, int root, const std::string& op,
+             nb::object user, std::int64_t block, std::int64_t part_inside, const std::string& algorithm, std::int64_t chunk_bytes, int buffers,
+             bool keep, const std::string& error, nb::object allocate, nb::object memory) {
+              PatternCall c;
+              c.kind = kind_of(kind);
+              if (in) c.in = *in;
+              if (out) c.out = *out;
+              c.root = root;
+              c.block = block;
+              c.part_inside = part_inside;
+              c.request.chunk_bytes = chunk_bytes;
+              c.request.buffers = buffers;
+              c.keep = keep;
+              c.error = error;
+              try {  // what is wrong here must be said to all ranks
+                  c.op = reduction_of(op);
+                  c.request.algorithm = algorithm_of(algorithm);
+              } catch (const ConfigError& e) {
+                  if (c.error.empty()) c.error = std::string(kind) + ": " + e.what();
+              }
+              if (!user.is_none()) c.user = user_reduction(user);
+              if (!allocate.is_none())
+                  c.allocate = [call = hold(allocate)](std::int64_t columns) {
+                      nb::gil_scoped_acquire gil;
+                      return nb::cast<MatrixView>((*call)(columns));
+                  };
+              c.memory = hold(memory);
+              nb::gil_scoped_release release;
+              return start_pattern(context, std::move(c));
+          },
+          "context"_a, "kind"_a, "matrix"_a.none(), "out"_a.none(), "root"_a, "op"_a, "user"_a.none(), "block"_a, "part_inside"_a, "algorithm"_a,
+          "chunk_bytes"_a, "buffers"_a, "keep"_a, "error"_a, "allocate"_a.none(), "memory"_a);
+    nb::class_<ReceiveHandle>(m, "ReceiveHandle", "A receive in flight.")
+        .def("test", &ReceiveHandle::test, Release())
+        .def("wait", &ReceiveHandle::wait, Release());
+    m.def("send_buffered",
+          [](Context& context, const MatrixView& matrix, int to, int tag, std::int64_t limit_bytes, bool wait, nb::object memory) {
+              auto held = hold(memory);
+              nb::gil_scoped_release release;
+              send_buffered(context, matrix, to, tag, {limit_bytes, wait}, held);
+          },
+          "context"_a, "matrix"_a, "to"_a, "tag"_a, "limit_bytes"_a, "wait"_a, "memory"_a);
+    m.def("start_receive",
+          [](Context& context, const MatrixView& matrix, int from, int tag, nb::object memory) {
+              auto held = hold(memory);
+              nb::gil_scoped_release release;
+              return start_receive(context, matrix, from, tag, held);
+          },
+          "context"_a, "matrix"_a, "from_rank"_a, "tag"_a, "memory"_a, nb::keep_alive<0, 1>());
+    m.def("complete", &complete, "context"_a, Release());
+}
+
+}  // namespace
+
+void bind_patterns(nb::module_& m) {
+    bind_values(m);
+    bind_calls(m);
+}

@@ -1,0 +1,99 @@
+// Communication patterns on matrices as schedules: pure functions of a problem, a plan and a rank.
+// The patterns and their rules are those of papers/dawson2000.md.
+#pragma once
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tilewave/matrix.hpp"
+#include "tilewave/plan.hpp"
+#include "tilewave/schedule.hpp"
+
+namespace tilewave {
+
+/// native: the message library's own call, which is no schedule.
+enum class Algorithm : std::uint8_t { automatic, tree, ring, rounds, native };
+/// "auto", "tree", "ring", "rounds", "mpi".
+const char* to_string(Algorithm algorithm);
+
+/// What moves: the same on all ranks. Every matrix has `rows` rows. broadcast and reduce: matrices
+/// of columns[0] columns. spread and multi_reduce: rank r's part has columns[r], the whole matrix
+/// their sum; block 0 puts the parts side by side, block b > 0 deals blocks of b columns in turn.
+struct PatternProblem {
+    PatternKind kind = PatternKind::broadcast;
+    int ranks = 1, root = 0;
+    std::int64_t rows = 0, item_bytes = 8;
+    std::vector<std::int64_t> columns;
+    std::int64_t block = 0;
+
+    std::int64_t total_columns() const;
+    /// Of the whole matrix.
+    std::int64_t bytes() const { return rows * total_columns() * item_bytes; }
+    /// @pre ranks >= 1, 0 <= root < ranks, rows >= 0, item_bytes >= 1 (ConfigError)
+    /// @pre columns: one entry, or one a rank for spread and multi_reduce, each >= 0 (ConfigError)
+    /// @pre block >= 0; block > 0 only with the columns that dealing gives each rank (ConfigError)
+    void validate() const;
+};
+
+/// Columns of rank `rank` when `columns` are dealt in blocks of `block`; block 0: even parts.
+std::int64_t dealt_columns(std::int64_t columns, std::int64_t block, int ranks, int rank);
+
+/// How it moves: chunks of about chunk_bytes (whole rows where they fit), `buffers` of them staged
+/// each way at a time.
+struct PatternPlan {
+    Algorithm algorithm = Algorithm::ring;
+    std::int64_t chunk_bytes = 32 << 10;
+    int buffers = 4;
+    std::string why;  ///< with times predicted where they decided
+
+    std::string to_string() const;
+};
+
+/// What the caller fixes; 0 and automatic: picked.
+struct PatternRequest {
+    Algorithm algorithm = Algorithm::automatic;
+    std::int64_t chunk_bytes = 0;
+    int buffers = 0;
+};
+
+/// What else decides, the same on all ranks.
+struct PatternConditions {
+    bool contiguous = true;   ///< every rank's matrix
+    bool native = false;      ///< the library's own call is there
+    bool ordered = false;     ///< the result must be that of the documented order: never the library's
+};
+
+/// Picks what is left open: the least time by the closed forms below.
+/// @pre the algorithm exists for the pattern, native only where it is there and right (ConfigError)
+/// @pre 0 <= chunk_bytes <= 2^30, buffers 0 or 2..64 (ConfigError)
+PatternPlan make_pattern_plan(const PatternProblem& problem, const PatternRequest& request,
+                              const PatternConditions& conditions, const Machine& machine);
+
+/// Seconds by the closed forms: n chunks of c bytes, L latency, 1/B seconds a byte.
+/// tree: ceil(log2 p) (L + bytes/B); ring: (n + p - 2)(L' + c/B); rounds: (n - 1 + ceil(log2 p))(L' + c/B);
+/// spread and multi_reduce: (p - 1) n (L' + c/B) with n chunks a part. L' is the part of the
+/// latency that chunks in flight do not hide.
+double pattern_time(const PatternProblem& problem, const PatternPlan& plan, const Machine& machine);
+
+/// Bytes between the starts of the rows of this rank's matrices: of what it gives, of what it gets.
+struct PatternStrides {
+    std::int64_t in = 0, out = 0;
+};
+
+/// The part of `rank`. Arrays: 0 what the rank gives, 1 what it gets (broadcast: 0 is both); with
+/// dealt columns that do not fill the last round of blocks, 2 and 3 are their rest.
+/// Messages use tag `tag` alone: their order on each link is the same at both ends.
+/// Reductions combine from left to right: tree and ranks from the root on (root, root+1, ...);
+/// ring: root+1, ..., root; multi_reduce: for the part of rank r from r+1 on, r last.
+/// @pre problem.validate(); plan.algorithm neither automatic nor native (ConfigError)
+/// @pre the plan makes at most 2^22 chunks (ConfigError)
+Schedule pattern_schedule(const PatternProblem& problem, const PatternPlan& plan, int rank,
+                          const PatternStrides& strides, int tag = 8);
+
+/// Where the arrays of pattern_schedule() lie in memory.
+struct PatternMemory {
+    std::byte *in = nullptr, *out = nullptr;
+};
+std::vector<std::byte*> pattern_addresses(const PatternProblem& problem, int rank, const PatternMemory& memory);
+
+}  // namespace tilewave

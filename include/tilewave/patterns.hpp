@@ -1,0 +1,115 @@
+// Running communication patterns on a context: blocking, in flight side by side, and buffered sends.
+#pragma once
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "tilewave/context.hpp"
+#include "tilewave/pattern.hpp"
+
+namespace tilewave {
+
+/// A caller's own reduction: n points, into[i] = left[i] op right[i]; false when it failed, and
+/// failure() then says why. Called from whichever call of the context moves the pattern on.
+struct UserReduction {
+    std::function<bool(std::byte* into, const std::byte* left, const std::byte* right, std::int64_t n)> join;
+    std::function<std::string()> failure;
+};
+
+/// One call of a pattern as one rank makes it.
+struct PatternCall {
+    PatternKind kind = PatternKind::broadcast;
+    MatrixView in;              ///< broadcast: read on the root, written elsewhere
+    MatrixView out;             ///< not for broadcast; reduce: on the root alone
+    int root = 0;
+    Reduction op = Reduction::sum;
+    UserReduction user;         ///< with op user
+    std::int64_t block = 0;     ///< spread and multi_reduce: see PatternProblem
+    /// Where this rank's part lies inside its whole matrix: the part's first column; -1: apart.
+    std::int64_t part_inside = -1;
+    PatternRequest request;
+    bool keep = false;          ///< agree and plan only: start() runs it, any number of times
+    /// A spread with no `out`: called with the columns of all ranks once they are known.
+    std::function<MatrixView(std::int64_t)> allocate;
+    std::string error;          ///< what the caller has found wrong on this rank
+    std::shared_ptr<void> memory;  ///< let go when the handle is gone and nothing is in flight
+};
+
+class PatternOperation;
+
+/// A pattern in flight. It goes on in every call on its context and in test() and wait() of any
+/// handle of this thread, on whatever context; between calls nothing moves but what the message
+/// library moves alone. Dropping the handle does not stop it.
+class PatternHandle {
+public:
+    explicit PatternHandle(std::shared_ptr<PatternOperation> operation) : operation_(std::move(operation)) {}
+    /// Moves things on; whether it is over.
+    /// @throws what wait() throws
+    bool test();
+    /// @throws ConfigError, KernelError, MpiError: on every rank the same, once it is over
+    void wait();
+    /// Once more on the same memory; the arguments are not compared again. For kept calls.
+    /// @pre the call was made with keep and is not in flight (ConfigError)
+    void start();
+    /// start() and wait() in one.
+    void run();
+
+    /// After the ranks have agreed (for a kept call: at once).
+    const PatternPlan& plan() const;
+    /// Bytes of its staging buffers.
+    std::int64_t buffer_bytes() const;
+    /// Seconds of the last run on this rank, after the agreement.
+    double time_s() const;
+
+private:
+    std::shared_ptr<PatternOperation> operation_;
+};
+
+/// Starts a pattern; collective in effect: the ranks of a context start theirs in one order. Costs
+/// an agreement, two small messages a rank along a binomial tree, before the data move; its
+/// errors are raised by wait() and test(). A kept call is agreed on before it returns.
+/// Errors so raised on every rank: arguments that differ, matrices that do not fit together, a
+/// root, block, algorithm, chunk or number of buffers that is not allowed, what `call.error` says.
+PatternHandle start_pattern(Context& context, PatternCall call);
+
+/// How buffered sends of a context behave.
+struct SendLimits {
+    std::int64_t bytes = 256 << 20;  ///< the most that is kept for messages not yet received
+    bool wait = true;                ///< at the limit: wait for receivers (else refuse)
+};
+
+/// Copies the matrix and returns; the copy is sent when the receiver is there. One copy packs and
+/// buffers. Messages to one rank with one tag arrive in order. Not collective. `memory` is let go
+/// when it is over.
+/// @pre 0 <= to < size, 0 <= tag <= 2047 (ConfigError)
+/// @pre the copy fits in limits.bytes (ConfigError); without limits.wait, beside what is kept now
+void send_buffered(Context& context, const MatrixView& matrix, int to, int tag, const SendLimits& limits = {},
+                   std::shared_ptr<void> memory = nullptr);
+
+/// A receive in flight: as PatternHandle.
+class ReceiveOperation;
+class ReceiveHandle {
+public:
+    explicit ReceiveHandle(Context& context, std::shared_ptr<ReceiveOperation> operation)
+        : context_(&context), operation_(std::move(operation)) {}
+    bool test();
+    /// @throws ConfigError, MpiError
+    void wait();
+
+private:
+    Context* context_;
+    std::shared_ptr<ReceiveOperation> operation_;
+};
+
+/// Receives what send_buffered() sent from `from` with `tag` into `matrix`. Not collective.
+/// A message of another shape or dtype is taken off the wire, then refused by wait() and test().
+/// `memory` is let go when it is over.
+/// @pre 0 <= from < size, 0 <= tag <= 2047 (ConfigError)
+/// @pre rows, columns and dtype are the message's (ConfigError)
+ReceiveHandle start_receive(Context& context, const MatrixView& matrix, int from, int tag, std::shared_ptr<void> memory = nullptr);
+
+/// Waits until nothing is in flight on this context.
+void complete(Context& context);
+
+}  // namespace tilewave

@@ -1,0 +1,524 @@
+"""Communication patterns on matrices with any row stride."""
+import numpy as np
+
+from tilewave import _core
+from tilewave.context import resolve
+from tilewave.errors import ConfigError, KernelError
+
+DTYPES = tuple(np.dtype(name) for name in ("f4", "f8", "c8", "c16", "i4", "i8", "u1"))
+OPS = ("sum", "prod", "min", "max")
+SEND_LIMIT_BYTES = 256 << 20
+
+
+class Handle:
+    """A pattern in flight, or made with ``start=False`` and ready to go.
+
+    It moves on in every call on its context and in `test` and `wait` of any handle, on whatever
+    context; in between nothing moves. Until it is over its matrices belong to it.
+
+    Attributes
+    ----------
+    algorithm : str
+        "tree", "ring", "rounds" or "mpi"; with `chunk_bytes`, `buffers` and `why` (the reason) known
+        once the ranks have agreed.
+    buffer_bytes : int
+        Staging memory on this rank.
+    time_s : float
+        Seconds that the last run took on this rank, without the agreement.
+    """
+
+    def __init__(self, call, core):
+        self._call, self._context, self._core, self._explain = call, call.context, core, call.explain
+
+    algorithm = property(lambda self: self._core.plan.algorithm)
+    chunk_bytes = property(lambda self: self._core.plan.chunk_bytes)
+    buffers = property(lambda self: self._core.plan.buffers)
+    why = property(lambda self: self._core.plan.why)
+    buffer_bytes = property(lambda self: self._core.buffer_bytes)
+    time_s = property(lambda self: self._core.time_s)
+
+    def test(self):
+        """Move things on; True when it is over.
+
+        Raises
+        ------
+        ConfigError, KernelError, MpiError
+            As `wait`.
+        """
+        return self._guard(self._core.test)
+
+    def wait(self):
+        """Wait until it is over; what the blocking call returns.
+
+        Raises
+        ------
+        ConfigError, KernelError, MpiError
+            The same on every rank.
+        """
+        self._guard(self._core.wait)
+        if self._explain and self._context.rank == 0:
+            print(self.explain())
+            self._explain = False
+        return self._call.result
+
+    def start(self):
+        """Go once more on the same memory; made with ``start=False``.
+
+        Notes
+        -----
+        Collective. The arguments are not compared again: it costs the transfer alone.
+        """
+        self._guard(self._core.start)
+        return self
+
+    def run(self):
+        """`start` and `wait` in one; what the blocking call returns."""
+        self._guard(self._core.run)
+        return self._call.result
+
+    def explain(self):
+        """The choice and its reason, as text."""
+        return f"{self._core.plan}\n  because: {self.why}"
+
+    def _guard(self, call):
+        try:
+            return call()
+        except (ConfigError, KernelError) as error:  # others may have happened on this rank alone
+            raise self._context._shared(error) from None
+        finally:
+            self._context._heart.done()
+
+
+def broadcast(M, root=0, *, algorithm="auto", chunk_bytes=None, buffers=None, wait=True, start=True,
+              explain=False, context=None):
+    """Give every rank the root's matrix; collective.
+
+    Parameters
+    ----------
+    M : numpy.ndarray
+        rows x cols, the same shape and dtype on every rank, unit column stride, any row stride;
+        read on the root, written elsewhere. float32/64, complex64/128, int32/64 or uint8.
+    root : int
+    algorithm : {"auto", "tree", "ring", "rounds", "mpi"}
+        Binomial tree; pipelined ring; least rounds (n - 1 + ceil(log2 p) for n chunks); MPI's own
+        call, which needs a copy of a strided matrix. "auto" takes the least time predicted.
+    chunk_bytes, buffers : int, optional
+        Size of the chunks and number of them staged. Default: picked.
+    wait : bool
+        False: return a `Handle` at once.
+    start : bool
+        False: compare and plan only, and return a `Handle` to run any number of times.
+    explain : bool
+        Print on rank 0 what was chosen, and why.
+    context : Context, optional
+
+    Returns
+    -------
+    numpy.ndarray or Handle
+        M.
+
+    Raises
+    ------
+    ConfigError
+        On every rank: for what is wrong on any, or differs between ranks.
+
+    Notes
+    -----
+    Collective; not a barrier. Costs two small messages a rank along a binomial tree to compare
+    the arguments, then the transfer; chunks in flight are `buffers` at most, and a contiguous
+    matrix is not copied. [dawson2000]
+    """
+    call = _Call("broadcast", context, algorithm, chunk_bytes, buffers, wait, start, explain)
+    with call:
+        call.root = _whole("root", root)
+        call.matrix = _view("M", M, written=call.context.rank != call.root)
+    return call.go(M, [M])
+
+
+def reduce(M, root=0, op="sum", out=None, *, algorithm="auto", chunk_bytes=None, buffers=None, wait=True,
+           start=True, explain=False, context=None):
+    """Combine the matrices of all ranks on the root; collective.
+
+    Parameters
+    ----------
+    M : numpy.ndarray
+        As in `broadcast`; read.
+    root : int
+    op : {"sum", "prod", "min", "max"} or callable
+        min and max as NumPy's minimum and maximum. A function f(a, b) gets two read-only 1-D
+        arrays of equal length and returns their combination element by element; it must be
+        associative.
+    out : numpy.ndarray, optional
+        Used on the root: like M; may be M. Default: a new array.
+    algorithm : {"auto", "tree", "ring", "mpi"}
+        The order is fixed by it, the root and the number of ranks, whatever the chunks, the
+        strides and the timing: "tree" from left to right root, root + 1, ... (binomial);
+        "ring" root + 1, root + 2, ..., root; "mpi" the library's (never picked by "auto").
+    chunk_bytes, buffers, wait, start, explain, context
+        As in `broadcast`.
+
+    Returns
+    -------
+    numpy.ndarray, None or Handle
+        `out` on the root, None elsewhere.
+
+    Raises
+    ------
+    ConfigError
+        As `broadcast`.
+    KernelError
+        On every rank: when the function failed on any.
+
+    Notes
+    -----
+    Collective. [dawson2000]
+    """
+    call = _Call("reduce", context, algorithm, chunk_bytes, buffers, wait, start, explain)
+    with call:
+        call.root = _whole("root", root)
+        call.matrix = _view("M", M)
+        call.reduction(op, M.dtype)
+        if call.context.rank == call.root:
+            out = np.empty(M.shape, M.dtype) if out is None else out
+            call.out = _view("out", out, written=True)
+            _same_or_apart(M, out)
+    result = out if call.context.rank == call.root else None
+    return call.go(result, [M, result])
+
+
+def spread(M, out=None, *, block=None, algorithm="auto", chunk_bytes=None, buffers=None, wait=True, start=True,
+           explain=False, context=None):
+    """Give every rank the columns of all: the column-replicated matrix; collective.
+
+    Parameters
+    ----------
+    M : numpy.ndarray
+        This rank's part: rows x its columns (any number, also 0); as in `broadcast` otherwise.
+    out : numpy.ndarray, optional
+        rows x the columns of all ranks. M may be its own place in it. Default: a new array.
+    block : int, optional
+        Columns are dealt to the ranks in blocks of this many, in turn (block-cyclic). Default: the
+        parts side by side, in rank order.
+    algorithm : {"auto", "ring", "mpi"}
+    chunk_bytes, buffers, wait, start, explain, context
+        As in `broadcast`.
+
+    Returns
+    -------
+    numpy.ndarray or Handle
+        out.
+
+    Raises
+    ------
+    ConfigError
+        As `broadcast`.
+
+    Notes
+    -----
+    Collective: each rank sends and receives (p - 1)/p of the whole. [dawson2000]
+    """
+    call = _Call("spread", context, algorithm, chunk_bytes, buffers, wait, start, explain)
+    with call:
+        call.matrix = _view("M", M)
+        call.block = _block(block)
+        if out is None:
+            call.rows, call.dtype = M.shape[0], M.dtype
+        else:
+            call.out = _view("out", out, written=True)
+            call.part_inside = _inside(M, out)
+    return call.go(out, [M, out])
+
+
+def multi_reduce(M, out=None, op="sum", *, block=None, algorithm="auto", chunk_bytes=None, buffers=None,
+                 wait=True, start=True, explain=False, context=None):
+    """Combine the matrices of all ranks, each rank getting its columns; collective.
+
+    Parameters
+    ----------
+    M : numpy.ndarray
+        The whole matrix, rows x all columns, the same shape on every rank; read.
+    out : numpy.ndarray, optional
+        rows x this rank's columns; the columns of all ranks add up to M's. May be its own place in
+        M. Default: a new array for an even part (the first ranks one column more), or what `block`
+        deals.
+    op : {"sum", "prod", "min", "max"} or callable
+        As in `reduce`. The order for the part of rank r: r + 1, r + 2, ..., r.
+    block : int, optional
+        As in `spread`.
+    algorithm : {"auto", "ring", "mpi"}
+    chunk_bytes, buffers, wait, start, explain, context
+        As in `broadcast`.
+
+    Returns
+    -------
+    numpy.ndarray or Handle
+        out.
+
+    Raises
+    ------
+    ConfigError, KernelError
+        As `reduce`.
+
+    Notes
+    -----
+    Collective: each rank sends and receives (p - 1)/p of the whole. [dawson2000]
+    """
+    call = _Call("multi_reduce", context, algorithm, chunk_bytes, buffers, wait, start, explain)
+    with call:
+        call.matrix = _view("M", M)
+        call.reduction(op, M.dtype)
+        call.block = _block(block)
+        if out is None:
+            columns = _core.dealt_columns(M.shape[1], call.block, call.context.size, call.context.rank)
+            out = np.empty((M.shape[0], columns), M.dtype)
+        call.out = _view("out", out, written=True)
+        call.part_inside = _inside(out, M)
+    return call.go(out, [M, out])
+
+
+def send(M, dest, tag=0, *, limit_bytes=SEND_LIMIT_BYTES, on_full="wait", context=None):
+    """Send a matrix and return at once, whatever the receiver does: it is copied.
+
+    Parameters
+    ----------
+    M : numpy.ndarray
+        As in `broadcast`; may be changed as soon as the call returns.
+    dest, tag : int
+        Rank (also this one) and a number from 0 to 2047. Matrices to one rank with one tag
+        arrive in order.
+    limit_bytes : int
+        The most that this context keeps of matrices not yet received.
+    on_full : {"wait", "raise"}
+        At that limit: wait for receivers, or raise ConfigError.
+    context : Context, optional
+
+    Raises
+    ------
+    ConfigError
+        For a wrong argument; for a matrix larger than the limit.
+
+    Notes
+    -----
+    Not collective. One copy packs and buffers; `Context.close` waits until all is received. [dawson2000]
+    """
+    context = resolve(context)
+    view = _view("send: M", M)
+    if on_full not in ("wait", "raise"):
+        raise ConfigError(f"send: on_full {on_full!r} was given; allowed: 'wait', 'raise'")
+    try:
+        _core.send_buffered(context._core, view, _whole("send: dest", dest), _whole("send: tag", tag),
+                            _whole("send: limit_bytes", limit_bytes), on_full == "wait", context)
+    finally:
+        context._heart.done()
+
+
+def receive(M, source, tag=0, *, wait=True, context=None):
+    """Receive what `send` sent into a matrix of the same shape and dtype, with any row stride.
+
+    Parameters
+    ----------
+    M : numpy.ndarray
+        Written.
+    source, tag : int
+        As the sender's ``dest`` (its rank) and ``tag``.
+    wait : bool
+        False: return a handle with ``test()`` and ``wait()`` at once.
+    context : Context, optional
+
+    Returns
+    -------
+    numpy.ndarray or Handle
+        M.
+
+    Raises
+    ------
+    ConfigError
+        For a wrong argument; for a message of another shape or dtype, which is then lost.
+
+    Notes
+    -----
+    Not collective.
+    """
+    context = resolve(context)
+    view = _view("receive: M", M, written=True)
+    core = _core.start_receive(context._core, view, _whole("receive: source", source), _whole("receive: tag", tag), [M, context])
+    handle = ReceiveHandle(context, core, M)
+    return handle.wait() if wait else handle
+
+
+class ReceiveHandle:
+    """A receive in flight: `test` and `wait` as a pattern's `Handle` has them."""
+
+    def __init__(self, context, core, result):
+        self._context, self._core, self._result = context, core, result
+
+    def test(self):
+        """Move things on; True when the matrix is there."""
+        return self._guard(self._core.test)
+
+    def wait(self):
+        """Wait for the matrix and return it."""
+        self._guard(self._core.wait)
+        return self._result
+
+    def _guard(self, call):
+        try:
+            return call()
+        finally:
+            self._context._heart.done()
+
+
+class _Call:
+    """Collects one call's arguments; what is wrong with them is said to all ranks by `go`."""
+
+    def __init__(self, kind, context, algorithm, chunk_bytes, buffers, wait, start, explain):
+        self.kind, self.context = kind, resolve(context)
+        self.error = self.matrix = self.out = self.user = self.result = None
+        self.op, self.root, self.block, self.part_inside = "sum", 0, 0, -1
+        self.algorithm, self.chunk_bytes, self.buffers = "auto", 0, 0
+        self.wait, self.start, self.explain = wait, start, explain
+        with self:
+            if not isinstance(algorithm, str):
+                raise ConfigError(f"algorithm {algorithm!r} was given; allowed: a name")
+            self.algorithm = algorithm
+            self.chunk_bytes = _choice("chunk_bytes", chunk_bytes)
+            self.buffers = _choice("buffers", buffers)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, trace):
+        if error is None or not isinstance(error, Exception):
+            return False
+        if self.error is None:
+            self.error = str(error) if isinstance(error, ConfigError) else f"{kind.__name__}: {error}"
+        return True
+
+    def reduction(self, op, dtype):
+        if callable(op):
+            self.op, self.user = "user", _UserOp(op, dtype, self.context.rank)
+        elif op in OPS:
+            self.op = op
+        else:
+            raise ConfigError(f"op {op!r} was given; allowed: {', '.join(OPS)}, or a function of two arrays")
+
+    def allocate(self, columns):
+        """The result of a spread that was given none, once its columns are known."""
+        self.result = np.empty((self.rows, columns), self.dtype)
+        return _view("out", self.result)
+
+    def go(self, result, memory):
+        error = _encodable(f"{self.kind}: {self.error}") if self.error else ""
+        self.result = result
+        own = self.allocate if self.kind == "spread" and result is None else None
+        try:
+            core = _core.start_pattern(
+                self.context._core, self.kind, self.matrix, self.out, self.root, self.op, self.user, self.block,
+                self.part_inside, self.algorithm, self.chunk_bytes, self.buffers, not self.start, error, own,
+                [memory, self])
+        except (ConfigError, KernelError) as problem:  # others may have happened on this rank alone
+            raise self.context._shared(problem) from None
+        finally:
+            self.context._heart.done()
+        handle = Handle(self, core)
+        if self.start:
+            return handle.wait() if self.wait else handle
+        if self.explain and self.context.rank == 0:
+            print(handle.explain())
+        return handle
+
+
+class _UserOp:
+    """A user's function over memory that the core names by address."""
+
+    def __init__(self, function, dtype, rank):
+        self.function, self.dtype, self.rank, self.failure = function, dtype, rank, ""
+
+    def join(self, into, left, right, n):
+        try:
+            a, b = (_at(address, n, self.dtype, read_only=True) for address in (left, right))
+            result = np.asarray(self.function(a, b))
+            if result.shape != (n,):
+                raise ConfigError(f"it returned shape {result.shape} for two arrays of shape {(n,)}")
+            np.copyto(_at(into, n, self.dtype, read_only=False), result, casting="same_kind")
+            return True
+        except BaseException as error:  # a signal's too: the ranks must end together
+            name = getattr(self.function, "__name__", repr(self.function))
+            self.failure = _encodable(f"the reduction {name} failed on rank {self.rank}: {type(error).__name__}: {error}")
+            return False
+
+
+class _Memory:
+    def __init__(self, address, n, dtype, read_only):
+        self.__array_interface__ = {"data": (address, read_only), "shape": (n,), "typestr": dtype.str, "version": 3}
+
+
+def _at(address, n, dtype, read_only):
+    return np.asarray(_Memory(address, n, dtype, read_only))
+
+
+def _encodable(text):
+    return text.encode(errors="backslashreplace").decode()
+
+
+def _whole(name, value):
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise ConfigError(f"{name} {value!r} was given; allowed: an integer")
+    bits = 63 if name.endswith("_bytes") else 31
+    if not -2**bits <= value < 2**bits:
+        raise ConfigError(f"{name} {value} was given; allowed: less than 2**{bits}")
+    return int(value)
+
+
+def _choice(name, value):
+    if value is None:
+        return 0
+    if _whole(name, value) < 1:
+        raise ConfigError(f"{name} {value} was given; at least 1 is allowed")
+    return int(value)
+
+
+def _block(value):
+    return _choice("block", value)
+
+
+def _view(name, M, written=False):
+    """The core's view of a matrix, or what is wrong with it."""
+    if not isinstance(M, np.ndarray) or isinstance(M, np.ma.MaskedArray):
+        raise ConfigError(f"{name} is {type(M).__name__}; allowed: a NumPy array (a field's .local is one)")
+    if M.ndim != 2:
+        raise ConfigError(f"{name} has {M.ndim} dimensions; allowed: 2")
+    if M.dtype not in DTYPES:
+        raise ConfigError(f"{name} has dtype {M.dtype}; allowed: {', '.join(d.name for d in DTYPES)}, in native byte order")
+    rows, cols = M.shape
+    if M.size and cols > 1 and M.strides[1] != M.itemsize:
+        raise ConfigError(f"{name} has a column stride of {M.strides[1]} bytes; allowed: {M.itemsize}, items side by side in a row")
+    if M.size and rows > 1 and (M.strides[0] < cols * M.itemsize or M.strides[0] % M.itemsize):
+        raise ConfigError(f"{name} has a row stride of {M.strides[0]} bytes; allowed: a multiple of {M.itemsize} that is at least "
+                          f"the row's {cols * M.itemsize}")
+    if not M.flags.aligned:
+        raise ConfigError(f"{name} is not aligned to its items of {M.itemsize} bytes")
+    if written and not M.flags.writeable:
+        raise ConfigError(f"{name} is written, but its memory is read-only")
+    row = M.strides[0] if M.size and rows > 1 else cols * M.itemsize
+    return _core.MatrixView(M.ctypes.data, rows, cols, row, M.dtype.name)
+
+
+def _overlap(a, b):
+    return a.size > 0 and b.size > 0 and np.shares_memory(a, b)
+
+
+def _same_or_apart(M, out):
+    if _overlap(M, out) and not (M.ctypes.data == out.ctypes.data and M.shape == out.shape and (M.shape[0] == 1 or M.strides == out.strides)):
+        raise ConfigError("M and out overlap; allowed: the same matrix, or memory apart")
+
+
+def _inside(part, whole):
+    """The column of `whole` at which `part` lies; -1 where they are apart."""
+    if not _overlap(part, whole):
+        return -1
+    column, odd = divmod(part.ctypes.data - whole.ctypes.data, whole.itemsize)
+    if odd or column < 0 or column + part.shape[1] > whole.shape[1] or part.shape[0] != whole.shape[0] or (
+            part.shape[0] > 1 and part.strides[0] != whole.strides[0]):
+        raise ConfigError("M and out overlap; allowed: memory apart, or the part in its own place in the whole matrix")
+    return column

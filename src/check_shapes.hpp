@@ -1,0 +1,14 @@
+// What the checker asks of schedules before it plays them.
+#pragma once
+#include <optional>
+#include <span>
+
+#include "tilewave/check.hpp"
+
+namespace tilewave {
+
+/// What the executor takes on trust: equal arrays and space on all ranks, numbers that name
+/// something, strides and sizes of memory.
+std::optional<Violation> check_shapes(std::span<const Schedule> schedules);
+
+}  // namespace tilewave

@@ -1,0 +1,176 @@
+#include "exchange.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace tilewave {
+
+class Exchange::Port final : public Transport {
+public:
+    Port(std::shared_ptr<Exchange> hold, Exchange* exchange, bool moves)
+        : hold_(std::move(hold)), exchange_(exchange), moves_(moves) {}
+    ~Port() override {
+        std::scoped_lock guard(exchange_->lock_);
+        for (Slot& s : exchange_->slots_)
+            if (s.port == this) s.port = nullptr;
+    }
+    int rank() const override { return exchange_->inner_->rank(); }
+    int size() const override { return exchange_->inner_->size(); }
+    bool any_thread() const override { return exchange_->inner_->any_thread(); }
+    bool connected() const override { return exchange_->inner_->connected(); }
+    int max_tag() const override { return exchange_->inner_->max_tag() - (moves_ ? exchange_->operation_tags() : 0); }
+
+    void post_send(int id, const std::byte* data, std::int64_t bytes, int peer, int tag, bool synchronous) override {
+        exchange_->post(this, id, [&](int slot) { exchange_->inner_->post_send(slot, data, bytes, peer, tag, synchronous); });
+    }
+    void post_recv(int id, std::byte* data, std::int64_t bytes, int peer, int tag) override {
+        exchange_->post(this, id, [&](int slot) { exchange_->inner_->post_recv(slot, data, bytes, peer, tag); });
+    }
+    void post_native(int id, const NativeCall& call) override {
+        exchange_->post(this, id, [&](int slot) { exchange_->inner_->post_native(slot, call); });
+    }
+    void post_native_message(int id, const MatrixView& matrix, bool send, int peer) override {
+        exchange_->post(this, id, [&](int slot) { exchange_->inner_->post_native_message(slot, matrix, send, peer); });
+    }
+    bool native() const override { return exchange_->inner_->native(); }
+    void poll(std::vector<int>& done) override {
+        if (moves_) exchange_->progress();
+        if (!any_.load(std::memory_order_acquire)) return;
+        std::scoped_lock guard(exchange_->lock_);
+        done.insert(done.end(), done_.begin(), done_.end());
+        done_.clear();
+        any_.store(false, std::memory_order_relaxed);
+    }
+
+    void arrived(int id) {  // under the exchange's lock
+        done_.push_back(id);
+        any_.store(true, std::memory_order_release);
+    }
+
+private:
+    std::shared_ptr<Exchange> hold_;  // empty for the exchange's own
+    Exchange* exchange_;
+    bool moves_;
+    std::vector<int> done_;
+    std::atomic<bool> any_{false};
+};
+
+namespace {
+
+// The exchanges this thread has put operations into, while they have any.
+std::vector<std::weak_ptr<Exchange>>& mine() {
+    thread_local std::vector<std::weak_ptr<Exchange>> list;
+    return list;
+}
+
+}  // namespace
+
+std::shared_ptr<Exchange> Exchange::make(std::unique_ptr<Transport> inner) {
+    std::shared_ptr<Exchange> e(new Exchange);
+    e->inner_ = std::move(inner);
+    e->main_ = std::make_unique<Port>(nullptr, e.get(), true);
+    return e;
+}
+
+Exchange::~Exchange() = default;
+
+Transport& Exchange::main() { return *main_; }
+
+std::unique_ptr<Transport> Exchange::port() { return std::make_unique<Port>(shared_from_this(), this, false); }
+
+template <class Start>
+void Exchange::post(Port* port, int id, Start start) {
+    std::scoped_lock guard(lock_);
+    int slot;
+    if (free_.empty()) {
+        slot = static_cast<int>(slots_.size());
+        slots_.push_back({port, id});
+    } else {
+        slot = free_.back();
+        free_.pop_back();
+        slots_[static_cast<std::size_t>(slot)] = {port, id};
+    }
+    start(slot);
+}
+
+void Exchange::move() {
+    if (!lock_.try_lock()) return;  // another lane is at it
+    std::scoped_lock guard(std::adopt_lock, lock_);
+    found_.clear();
+    inner_->poll(found_);
+    for (int slot : found_) {
+        const Slot s = slots_[static_cast<std::size_t>(slot)];
+        if (s.port) s.port->arrived(s.id);
+        free_.push_back(slot);
+    }
+}
+
+void Exchange::advance_all() {
+    if (!busy() || !advancing_.try_lock()) return;
+    std::scoped_lock guard(std::adopt_lock, advancing_);
+    {
+        std::scoped_lock added(new_lock_);
+        operations_.insert(operations_.end(), new_operations_.begin(), new_operations_.end());
+        new_operations_.clear();
+    }
+    const auto over = std::stable_partition(operations_.begin(), operations_.end(),
+                                            [](const auto& operation) { return !operation->advance(); });
+    if (over == operations_.end()) return;
+    std::scoped_lock changed(new_lock_);
+    for (auto it = over; it != operations_.end(); ++it)
+        if ((*it)->number >= 0) open_.erase(open_.find((*it)->number));
+    count_.fetch_sub(static_cast<int>(operations_.end() - over), std::memory_order_relaxed);
+    operations_.erase(over, operations_.end());
+}
+
+std::int64_t Exchange::oldest() {
+    std::scoped_lock guard(new_lock_);
+    return open_.empty() ? std::numeric_limits<std::int64_t>::max() : *open_.begin();
+}
+
+std::int64_t Exchange::enter_line() {
+    std::scoped_lock guard(new_lock_);
+    line_.insert(places_);
+    return places_++;
+}
+
+bool Exchange::first_in_line(std::int64_t place) {
+    std::scoped_lock guard(new_lock_);
+    return *line_.begin() == place;
+}
+
+void Exchange::leave_line(std::int64_t place) {
+    std::scoped_lock guard(new_lock_);
+    line_.erase(place);
+}
+
+void Exchange::add(std::shared_ptr<Operation> operation) {
+    {
+        std::scoped_lock added(new_lock_);
+        if (operation->number >= 0) open_.insert(operation->number);
+        new_operations_.push_back(std::move(operation));
+    }
+    count_.fetch_add(1, std::memory_order_relaxed);
+    auto& list = mine();
+    const bool known = std::any_of(list.begin(), list.end(), [&](const auto& e) { return e.lock().get() == this; });
+    if (!known) list.push_back(weak_from_this());
+    advance_all();
+}
+
+void Exchange::progress() {
+    move();
+    advance_all();
+    auto& list = mine();
+    if (list.empty() || (list.size() == 1 && list.front().lock().get() == this)) return;
+    std::erase_if(list, [&](const auto& weak) {
+        const auto other = weak.lock();
+        if (!other || !other->busy()) return true;
+        if (other.get() != this) {
+            other->move();
+            other->advance_all();
+        }
+        return false;
+    });
+}
+
+}  // namespace tilewave

@@ -1,0 +1,277 @@
+#include "execution.hpp"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "tilewave/layout.hpp"
+
+namespace tilewave {
+
+namespace {
+
+// Rows longer than this are cut, so that a poll is never far away.
+constexpr std::int64_t longest_row = 8192;
+
+// f(first point) for each row of a box along its last dimension, in row-major order.
+template <class F>
+void for_each_row(const Box& box, F f) {
+    Index at = box.lo;
+    while (true) {
+        f(at);
+        int k = box.dims() - 2;
+        while (k >= 0 && ++at[k] == box.hi[k]) {
+            at[k] = box.lo[k];
+            --k;
+        }
+        if (k < 0) return;
+    }
+}
+
+}  // namespace
+
+// Whether a step can be taken without waiting.
+bool Execution::ready(const Step& step) const {
+    if (step.op == Op::wait) return mailroom_.done(step.item);
+    if (step.op == Op::await) return counters_[step.item].value.load(std::memory_order_acquire) >= step.count;
+    return true;
+}
+
+void Execution::perform(int l, const Step& step) {
+    switch (step.op) {
+        case Op::compute:
+            if (!stopped_.load(std::memory_order_relaxed)) compute(l, s_.tiles[step.item]);
+            break;
+        case Op::post_recv:
+        case Op::post_send: mailroom_.post(step.item, message_data(s_.messages[step.item]), l == 0); break;
+        case Op::pack:
+        case Op::unpack: copy(s_.messages[step.item], step.op == Op::pack); break;
+        case Op::combine: combine(s_.messages[step.item], step.count); break;
+        case Op::signal: counters_[l].value.store(step.count, std::memory_order_release); break;
+        case Op::wait:
+        case Op::await: break;
+    }
+}
+
+void Execution::run_steps(int l) {
+    const bool record = options_.record;
+    auto& ends = ends_[l];
+    if (record) ends.push_back(now_s());  // start of the lane, then the end of each step
+    const auto& steps = s_.lanes[l];
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+        if (l == 0) position_ = i;
+        if (!ready(steps[i])) wait_for(l, i);
+        perform(l, steps[i]);
+        if (record) ends.push_back(now_s());
+    }
+}
+
+bool Execution::advance() {
+    const auto& steps = s_.lanes[0];
+    const bool record = options_.record;
+    if (record && ends_[0].empty()) ends_[0].push_back(now_s());
+    for (; position_ < steps.size(); ++position_) {
+        const Step& step = steps[position_];
+        if (!ready(step)) {
+            mailroom_.poll(true);
+            if (!ready(step)) return false;
+        }
+        perform(0, step);
+        if (record) ends_[0].push_back(now_s());
+    }
+    return true;
+}
+
+void Execution::restart() {
+    mailroom_.restart();
+    for (auto& ends : ends_) ends.clear();
+    position_ = 0;
+    stopped_ = failed_ = interrupted_ = false;
+    begin_ = now_s();
+}
+
+void Execution::wait_for(int l, std::size_t step) {
+    Backoff backoff(options_.crowded ? Backoff::Kind::shared : Backoff::Kind::dedicated);
+    double since = 0;
+    bool told = false;
+    while (true) {
+        mailroom_.poll(l == 0);
+        if (ready(s_.lanes[l][step])) return;
+        if (broken_.load(std::memory_order_acquire)) throw MpiError("another lane of this rank left the run");
+        backoff.pause();
+        if (!backoff.slow()) continue;
+        const double now = now_s();
+        if (since == 0) since = now;
+        if (l == 0) look_around(l);
+        if (!told && now - since > options_.stall_s) {
+            told = true;
+            const std::string text = "tilewave: stalled for " + std::to_string(static_cast<int>(now - since)) +
+                                     " s: " + describe(s_, l, step);
+            if (options_.stalled)
+                options_.stalled(text);
+            else
+                std::fprintf(stderr, "%s\n", text.c_str());
+        }
+    }
+}
+
+// Other lanes may still need lane 0 for their messages, and the interpreter for its signals.
+void Execution::serve_until_all_ended() {
+    Backoff backoff(options_.crowded ? Backoff::Kind::shared : Backoff::Kind::dedicated);
+    const int others = static_cast<int>(s_.lanes.size()) - 1;
+    while (ended_.load(std::memory_order_acquire) < others && !broken_.load(std::memory_order_acquire)) {
+        mailroom_.poll(true);
+        backoff.pause();
+        if (backoff.slow()) look_around(0);
+    }
+}
+
+void Execution::look_around(int l) {
+    if (l != 0 || !options_.heartbeat) return;
+    const double now = now_s();
+    if (now - last_look_ < 0.05) return;
+    last_look_ = now;
+    const double steps = std::max<double>(1, static_cast<double>(s_.lanes[0].size()));
+    if (options_.heartbeat(static_cast<double>(position_) / steps) && !interrupted_) {
+        interrupted_ = true;
+        stopped_.store(true, std::memory_order_relaxed);
+    }
+}
+
+void Execution::fail(const Index& point, std::int64_t site) {
+    std::scoped_lock guard(error_lock_);
+    if (!failed_) failure_ = {site, point};
+    failed_ = true;
+    stopped_.store(true, std::memory_order_relaxed);
+}
+
+void Execution::compute(int l, const Tile& tile) {
+    const int n = tile.box.dims();
+    const std::size_t reads = s_.reads.size();
+    char* ptr[1 + max_reads];
+    const bool polls = options_.poll_period_s > 0;
+    Pace& pace = paces_[l];
+    double begin = polls ? now_s() : 0;
+    Index row = tile.box.lo;
+    std::vector<char*> bases(s_.arrays.size());
+    while (true) {
+        for (std::size_t a = 0; a < bases.size(); ++a) bases[a] = reinterpret_cast<char*>(address(static_cast<int>(a), row));
+        for (std::int64_t at = tile.box.lo[n - 1]; at < tile.box.hi[n - 1];) {
+            std::int64_t points = std::min(longest_row, tile.box.hi[n - 1] - at);
+            row[n - 1] = at;
+            const std::int64_t skip = at - tile.box.lo[n - 1];
+            ptr[0] = bases[0] + skip * s_.arrays[0].item_bytes;
+            for (std::size_t r = 0; r < reads; ++r) {
+                const int a = s_.reads[r].array;
+                ptr[1 + r] = bases[a] + read_bytes_[r] + skip * s_.arrays[a].item_bytes;
+            }
+            if (const std::int64_t code = kernel_.row(ptr, points, row.begin(), kernel_.env); code != 0) {
+                row[n - 1] += code / 4096;
+                fail(row, code % 4096);
+                return;
+            }
+            at += points;
+            pace.left -= points;
+            if (pace.left > 0 || !polls) continue;
+            if (stopped_.load(std::memory_order_relaxed)) return;
+            mailroom_.poll(l == 0, true);
+            look_around(l);
+            const double now = now_s();
+            const double passed = pace.spent_s + now - begin;
+            const double scale = std::clamp(options_.poll_period_s / std::max(passed, 1e-9), 0.25, 4.0);
+            pace.quota = std::clamp<std::int64_t>(static_cast<std::int64_t>(static_cast<double>(pace.quota) * scale), 64, 1 << 24);
+            pace.left = pace.quota;
+            pace.spent_s = 0;
+            begin = now;
+        }
+        row[n - 1] = tile.box.lo[n - 1];
+        int k = n - 2;
+        while (k >= 0 && ++row[k] == tile.box.hi[k]) {
+            row[k] = tile.box.lo[k];
+            --k;
+        }
+        if (k < 0) break;
+    }
+    if (polls) pace.spent_s += now_s() - begin;
+}
+
+void Execution::copy(const Message& m, bool pack) {
+    if (m.region.empty()) return;
+    Index extents = m.region.hi - m.region.lo;
+    const std::int64_t item = s_.arrays[m.array].item_bytes;
+    const Index packed = row_major_strides(m.region, item), &strided = bindings_[m.array].stride_bytes;
+    std::byte *buffer = buffers_[m.buffer].get(), *array = address(m.array, m.region.lo);
+    if (pack)
+        copy_box(buffer, packed, array, strided, extents, item);
+    else
+        copy_box(array, strided, buffer, packed, extents, item);
+}
+
+// Run by run of what is next to each other in the array; the buffer has no gaps.
+void Execution::combine(const Message& m, std::int32_t with) {
+    if (m.region.empty() || stopped_.load(std::memory_order_relaxed)) return;
+    const std::int64_t item = s_.arrays[m.array].item_bytes, points = m.region.points();
+    std::byte* buffer = buffers_[m.buffer].get();
+    bool fine = true;
+    auto join = [&](std::byte* into, const std::byte* other, std::int64_t n, bool other_left) {
+        fine = combine_.row(into, other_left ? other : into, other_left ? into : other, n, combine_.env) && fine;
+    };
+    if (with >= 0) {
+        join(buffer, buffers_[s_.messages[with].buffer].get(), points, true);
+    } else if (const bool left = with == combine_array_left; one_run(m.region, s_.arrays[m.array])) {
+        join(buffer, address(m.array, m.region.lo), points, left);
+    } else if (combine_.whole) {
+        gathered_.resize(static_cast<std::size_t>(points * item));
+        copy_box(gathered_.data(), row_major_strides(m.region, item), address(m.array, m.region.lo),
+                 bindings_[m.array].stride_bytes, m.region.hi - m.region.lo, item);
+        join(buffer, gathered_.data(), points, left);
+    } else {
+        const int last = m.region.dims() - 1;
+        const std::int64_t run = m.region.extent(last);
+        for_each_row(m.region, [&](const Index& row) {
+            join(buffer, address(m.array, row), run, left);
+            buffer += run * item;
+        });
+    }
+    if (!fine) fail(m.region.lo, 0);
+}
+
+Timeline Execution::timeline() const {
+    Timeline t;
+    t.ranks = s_.ranks;
+    t.dims = std::max(s_.space.dims(), 1);
+    const double shift = options_.clock_offset_s;
+    std::vector<int> lane_of(s_.messages.size(), 0);
+    for (std::size_t l = 0; l < ends_.size(); ++l)
+        for (std::size_t i = 0; i + 1 < ends_[l].size(); ++i) {
+            const Step& step = s_.lanes[l][i];
+            Event e{s_.rank, static_cast<std::int32_t>(l), static_cast<std::int32_t>(i), static_cast<std::int32_t>(step.op),
+                    -1, -1, 0, 0, {-1, -1, -1, -1}, -1, 0, ends_[l][i] + shift, ends_[l][i + 1] + shift};
+            int tile = -1;
+            if (step.op == Op::compute) tile = step.item;
+            if (step.op != Op::compute && step.op != Op::signal && step.op != Op::await) {
+                const Message& m = s_.messages[step.item];
+                lane_of[step.item] = static_cast<int>(l);
+                e.peer = m.peer;
+                e.tag = m.tag;
+                e.send = m.send;
+                e.bytes = m.bytes;
+                tile = m.tile;
+            }
+            if (tile >= 0) {
+                const Tile& where = s_.tiles[tile];
+                for (int k = 0; k < where.coord.n; ++k) e.tile[k] = static_cast<std::int32_t>(where.coord[k]);
+                e.slice = where.slice;
+                e.time_step = where.time;
+            }
+            t.events.push_back(e);
+        }
+    for (std::size_t m = 0; m < s_.messages.size(); ++m) {
+        const Message& message = s_.messages[m];
+        if (!mailroom_.was_posted(static_cast<int>(m))) continue;
+        t.requests.push_back({s_.rank, lane_of[m], message.peer, message.tag, message.send, 0, message.bytes,
+                              mailroom_.posted_s(static_cast<int>(m)) + shift, mailroom_.completed_s(static_cast<int>(m)) + shift});
+    }
+    return t;
+}
+
+}  // namespace tilewave

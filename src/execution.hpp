@@ -1,0 +1,133 @@
+// One schedule under way on one rank: what the executor's lanes and a pattern in flight share.
+#pragma once
+#include <atomic>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "mailroom.hpp"
+#include "rows.hpp"
+#include "tilewave/executor.hpp"
+
+namespace tilewave {
+
+struct alignas(64) Counter {
+    std::atomic<int> value{0};
+};
+
+// When a lane polls next while it computes: kept from tile to tile, so that small tiles poll too.
+struct alignas(64) Pace {
+    std::int64_t quota = 2048, left = quota;  // points between polls, adapted to the poll period; to the next
+    double spent_s = 0;                       // computing since the last poll, in tiles before this one
+};
+
+/// What combine steps do to n points of a buffer and of what is joined to it.
+struct Combine {
+    CombineRow row = nullptr;
+    void* env = nullptr;
+    bool whole = false;  ///< one call a step: short rows are gathered first
+};
+
+class Execution {
+public:
+    Execution(const Schedule& s, std::span<const Binding> bindings, const Kernel& kernel, const Combine& combine,
+              Transport& transport, const ExecuteOptions& options)
+        : s_(s), bindings_(bindings), kernel_(kernel), combine_(combine), options_(options), transport_(transport),
+          mailroom_(s, transport), counters_(s.lanes.size()), paces_(s.lanes.size()), ends_(s.lanes.size()), begin_(now_s()) {
+        for (const Access& r : s.reads) {
+            std::int64_t bytes = 0;
+            for (int k = 0; k < r.offset.n; ++k) bytes += r.offset[k] * bindings_[r.array].stride_bytes[k];
+            read_bytes_.push_back(bytes);
+        }
+        for (std::int64_t bytes : s.buffers) buffers_.push_back(std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(bytes)));
+        if (options.record)
+            for (std::size_t l = 0; l < s.lanes.size(); ++l) ends_[l].reserve(s.lanes[l].size() + 1);
+    }
+
+    /// All steps of lane l, waiting where they say so.
+    void lane(int l) {
+        try {
+            run_steps(l);
+            if (l == 0) serve_until_all_ended();
+        } catch (...) {
+            std::scoped_lock guard(error_lock_);
+            if (!error_) error_ = std::current_exception();
+            broken_.store(true, std::memory_order_release);
+        }
+        ended_.fetch_add(1, std::memory_order_acq_rel);
+    }
+
+    /// For schedules of one lane, instead of lane(): the steps up to the first that must wait;
+    /// true when all are done. Throws what the transport throws; it must then not be called again.
+    bool advance();
+    /// Ready to run once more, after advance() has returned true.
+    void restart();
+    /// What is pending may still be written to: the buffers stay, the transport is given up.
+    void give_up() {
+        transport_.mark_failed();
+        (void)new auto(std::move(buffers_));
+    }
+
+    Outcome outcome() {
+        if (error_) {
+            give_up();
+            std::rethrow_exception(error_);
+        }
+        Outcome o;
+        o.time_s = now_s() - begin_;
+        o.interrupted = interrupted_;
+        if (failed_) o.failure = failure_;
+        if (options_.record) o.timeline = timeline();
+        return o;
+    }
+
+private:
+    void run_steps(int l);
+    bool ready(const Step& step) const;
+    void perform(int l, const Step& step);
+    void compute(int l, const Tile& tile);
+    void copy(const Message& m, bool pack);
+    void combine(const Message& m, std::int32_t with);
+    void wait_for(int l, std::size_t step);
+    void serve_until_all_ended();
+    void look_around(int l);
+    void fail(const Index& point, std::int64_t site);
+    std::byte* address(int array, const Index& point) const {
+        const Binding& b = bindings_[array];
+        std::int64_t at = 0;
+        for (int k = 0; k < point.n; ++k) at += (point[k] - s_.arrays[array].storage.lo[k]) * b.stride_bytes[k];
+        return b.data + at;
+    }
+    std::byte* message_data(const Message& m) const {
+        return m.buffer >= 0 ? buffers_[m.buffer].get() : address(m.array, m.region.lo);
+    }
+    Timeline timeline() const;
+
+    const Schedule& s_;
+    std::span<const Binding> bindings_;
+    const Kernel& kernel_;
+    const Combine& combine_;
+    const ExecuteOptions& options_;
+    Transport& transport_;
+    Mailroom mailroom_;
+    std::vector<std::unique_ptr<std::byte[]>> buffers_;
+    std::vector<std::byte> gathered_;  // of a combine step that wants one run
+    std::vector<std::int64_t> read_bytes_;
+    std::vector<Counter> counters_;
+    std::vector<Pace> paces_;
+    std::vector<std::vector<double>> ends_;  // by lane, step
+    double begin_;
+    std::atomic<int> ended_{0};
+    std::atomic<bool> stopped_{false};  // compute nothing more: failed or interrupted
+    std::atomic<bool> broken_{false};   // the transport threw: leave at once
+    bool failed_ = false, interrupted_ = false;
+    Failure failure_;
+    double last_look_ = 0;       // lane 0's alone, as is position_
+    std::size_t position_ = 0;
+    std::mutex error_lock_;
+    std::exception_ptr error_;
+};
+
+}  // namespace tilewave

@@ -1,0 +1,432 @@
+#include "tilewave/patterns.hpp"
+
+#include <algorithm>
+
+#include "agreement.hpp"
+#include "exchange.hpp"
+#include "execution.hpp"
+#include "waiting.hpp"
+
+namespace tilewave {
+
+namespace {
+
+// Operations in flight take turns with this many tags, so the one that had a tag before must be over.
+constexpr std::int64_t turns = 2048;
+// Numbers of tags: agreements, data, buffered sends, then those of kept calls.
+constexpr int first_data = turns, first_kept = 2 * turns + 2048;
+
+bool has_parts(PatternKind kind) { return kind == PatternKind::spread || kind == PatternKind::multi_reduce; }
+
+std::string shape(const MatrixView& m) {
+    return std::to_string(m.rows) + "x" + std::to_string(m.cols) + " " + to_string(m.type);
+}
+
+void check_view(const MatrixView& m, const std::string& what) {
+    if (m.rows < 0 || m.cols < 0) throw ConfigError(what + " has shape " + shape(m) + "; extents >= 0 are allowed");
+    if (m.rows > 1 && m.cols > 0 && (m.row_stride_bytes < m.row_bytes() || m.row_stride_bytes % m.item_bytes()))
+        throw ConfigError(what + " has a row stride of " + std::to_string(m.row_stride_bytes) + " bytes; allowed: a multiple of " +
+                          std::to_string(m.item_bytes()) + " that is at least the row's " + std::to_string(m.row_bytes()));
+}
+
+// What can be wrong on this rank alone.
+std::string check_call(const PatternCall& c, const Context& context) {
+    try {
+        const std::string name = to_string(c.kind);
+        if (!c.error.empty()) return c.error;
+        if (c.root < 0 || c.root >= context.size())
+            throw ConfigError(name + ": root " + std::to_string(c.root) + " was given; allowed: 0 to " + std::to_string(context.size() - 1));
+        check_view(c.in, name + ": the matrix");
+        const bool gets = !c.allocate && c.kind != PatternKind::broadcast && (c.kind != PatternKind::reduce || context.rank() == c.root);
+        if (gets) check_view(c.out, name + ": out");
+        if (gets && c.in.type != c.out.type)
+            throw ConfigError(name + ": the matrix is " + to_string(c.in.type) + ", out is " + to_string(c.out.type) + "; they must be equal");
+        if (gets && (c.in.rows != c.out.rows || (c.kind == PatternKind::reduce && c.in.cols != c.out.cols)))
+            throw ConfigError(name + ": the matrix is " + shape(c.in) + ", out is " + shape(c.out) + (has_parts(c.kind) ? "; they need equally many rows" : "; they must be equal"));
+        const bool reduces = c.kind == PatternKind::reduce || c.kind == PatternKind::multi_reduce;
+        if (reduces && c.op != Reduction::user && !combine_row(c.op, c.in.type))
+            throw ConfigError(name + ": op '" + to_string(c.op) + "' of " + to_string(c.in.type) + " was asked for; complex numbers have no order");
+        return "";
+    } catch (const ConfigError& e) {
+        return e.what();
+    }
+}
+
+std::string describe(const PatternCall& c) {
+    std::string text = to_string(c.kind);
+    // Parts of a spread differ in columns; the whole must not.
+    text += c.kind == PatternKind::spread ? " of " + std::to_string(c.in.rows) + " rows of " + to_string(c.in.type) : " of " + shape(c.in);
+    if (!has_parts(c.kind)) text += ", root " + std::to_string(c.root);
+    if (has_parts(c.kind)) text += ", block " + std::to_string(c.block);
+    if (c.kind == PatternKind::reduce || c.kind == PatternKind::multi_reduce) text += std::string(", op ") + to_string(c.op);
+    text += std::string(", algorithm ") + to_string(c.request.algorithm) + ", chunk_bytes " + std::to_string(c.request.chunk_bytes) +
+            ", buffers " + std::to_string(c.request.buffers);
+    return text + (c.keep ? ", kept" : "");
+}
+
+bool join_user(std::byte* into, const std::byte* left, const std::byte* right, std::int64_t n, void* env) {
+    const InsideReduction here;
+    return static_cast<const UserReduction*>(env)->join(into, left, right, n);
+}
+
+}  // namespace
+
+class PatternOperation final : public Operation {
+public:
+    PatternOperation(Context& context, PatternCall call);
+    bool advance() override;
+
+    bool over() const { return stage_ == Stage::over; }
+    void raise() const {
+        if (error_) std::rethrow_exception(error_);
+    }
+    void start();
+    bool kept() const { return call_.keep; }
+    bool planned() const { return problem_.has_value(); }
+    const PatternPlan& plan() const { return plan_; }
+    std::int64_t buffer_bytes() const { return schedule_.buffer_bytes() + static_cast<std::int64_t>(given_.size() + got_.size()); }
+    double time_s() const { return time_s_; }
+    Context& context() { return context_; }
+    const std::shared_ptr<Exchange>& exchange() { return exchange_; }
+    std::string name() const { return describe(call_); }
+
+private:
+    enum class Stage { agreeing, running, ending, over };
+    bool step();
+    void prepare();
+    void begin();
+    void enter_line() { place_ = exchange_->enter_line(); }
+    void leave_line() {
+        if (place_ >= 0) exchange_->leave_line(place_);
+        place_ = -1;
+    }
+    bool run_native();
+    void post_native();
+    void take_native();
+
+    Context& context_;
+    std::shared_ptr<Exchange> exchange_;
+    PatternCall call_;
+    std::unique_ptr<Transport> port_;
+    std::optional<Agreement> agreement_;
+    std::optional<PatternProblem> problem_;
+    PatternPlan plan_;
+    int tag_ = 0;
+    Schedule schedule_;
+    std::vector<Binding> bindings_;
+    Kernel kernel_;
+    Combine combine_;
+    ExecuteOptions options_;
+    std::unique_ptr<Execution> execution_;
+    NativeCall native_;
+    std::vector<std::byte> given_, got_;  // its matrices without gaps, where the caller's have some
+    bool native_posted_ = false;
+    std::int64_t place_ = -1;             // in line for the library's calls
+    std::vector<int> done_;
+    Stage stage_ = Stage::agreeing;
+    double begin_ = 0, time_s_ = 0;
+    std::exception_ptr error_;
+};
+
+PatternOperation::PatternOperation(Context& context, PatternCall call)
+    : context_(context), exchange_(context.exchange()), call_(std::move(call)), port_(exchange_->port()),
+      options_(context.options()) {
+    number = exchange_->started++;
+    options_.record = false;
+    options_.heartbeat = nullptr;
+    Statement mine;
+    mine.error = check_call(call_, context);
+    if (!mine.error.empty()) mine.kind = Statement::Kind::config;
+    mine.description = describe(call_);
+    const auto p = static_cast<std::size_t>(context.size());
+    std::vector<std::int64_t> values(4 + 2 * p, Agreement::none);
+    const bool gets = call_.kind != PatternKind::broadcast && (call_.kind != PatternKind::reduce || context.rank() == call_.root);
+    values[0] = call_.in.contiguous() && (!gets || call_.allocate || call_.out.contiguous());
+    values[1] = -exchange_->kept;
+    if (call_.keep) ++exchange_->kept;
+    values[2 + static_cast<std::size_t>(context.rank())] = call_.kind == PatternKind::spread ? call_.in.cols : call_.out.cols;
+    if (call_.kind == PatternKind::spread && !call_.allocate) {
+        values[2 + 2 * p] = call_.out.cols;
+        values[3 + 2 * p] = -call_.out.cols;
+    }
+    const bool perhaps_native = call_.request.algorithm == Algorithm::automatic || call_.request.algorithm == Algorithm::native;
+    if (perhaps_native && port_->native() && !call_.keep) enter_line();
+    if (call_.part_inside >= 0) values[2 + p + static_cast<std::size_t>(context.rank())] = call_.part_inside;
+    agreement_.emplace(*port_, exchange_->tag(static_cast<int>(number % turns)), mine, values);
+}
+
+bool PatternOperation::advance() {
+    try {
+        while (stage_ != Stage::over)
+            if (!step()) return false;
+    } catch (const MpiError&) {
+        // What is pending may still be written to: its buffers stay, the transport is given up.
+        exchange_->main().mark_failed();
+        if (execution_) execution_->give_up();
+        error_ = std::current_exception();
+        stage_ = Stage::over;
+    } catch (...) {
+        error_ = std::current_exception();
+        stage_ = Stage::over;
+    }
+    leave_line();
+    if (begin_ > 0) time_s_ = now_s() - begin_;
+    return true;
+}
+
+// One stage; false where it must wait.
+bool PatternOperation::step() {
+    switch (stage_) {
+        case Stage::agreeing:
+            if (!agreement_->advance()) return false;
+            agreement_->raise();
+            prepare();
+            if (call_.keep)
+                stage_ = Stage::over;
+            else
+                begin();
+            if (plan_.algorithm != Algorithm::native) leave_line();
+            return true;
+        case Stage::running: {
+            const bool native = plan_.algorithm == Algorithm::native;
+            if (native ? !run_native() : !execution_->advance()) return false;
+            stage_ = Stage::over;
+            if (call_.op != Reduction::user || native) return true;
+            Statement mine;
+            if (execution_->outcome().failure) mine = {Statement::Kind::kernel, call_.user.failure(), ""};
+            agreement_.emplace(*port_, exchange_->tag(tag_), mine, std::vector<std::int64_t>{});
+            stage_ = Stage::ending;
+            return true;
+        }
+        case Stage::ending:
+            if (!agreement_->advance()) return false;
+            stage_ = Stage::over;
+            agreement_->raise();
+            return true;
+        case Stage::over: break;
+    }
+    return true;
+}
+
+void PatternOperation::prepare() {
+    PatternProblem q;
+    q.kind = call_.kind;
+    q.ranks = context_.size();
+    q.root = has_parts(q.kind) ? 0 : call_.root;
+    q.rows = call_.in.rows;
+    q.item_bytes = call_.in.item_bytes();
+    q.block = call_.block;
+    if (has_parts(q.kind))
+        for (int r = 0; r < q.ranks; ++r) q.columns.push_back(agreement_->value(2 + static_cast<std::size_t>(r)));
+    else
+        q.columns = {call_.in.cols};
+    // Of the whole matrix: the least and the most that any rank has given.
+    std::int64_t least = call_.in.cols, most = least;
+    if (q.kind == PatternKind::spread) {
+        const bool given = agreement_->value(static_cast<std::size_t>(2 + 2 * q.ranks)) != Agreement::none;
+        least = given ? agreement_->value(static_cast<std::size_t>(2 + 2 * q.ranks)) : q.total_columns();
+        most = given ? -agreement_->value(static_cast<std::size_t>(3 + 2 * q.ranks)) : q.total_columns();
+    }
+    if (least != q.total_columns() || most != q.total_columns())
+        throw ConfigError(std::string(to_string(q.kind)) + ": the ranks' parts have " + std::to_string(q.total_columns()) +
+                          " columns together, the whole matrix " + std::to_string(least == q.total_columns() ? most : least) + "; they must be equal");
+    if (call_.allocate) call_.out = call_.allocate(q.total_columns());
+    // A part in its own place inside the whole matrix is moved by not moving it; anywhere else it
+    // would be overwritten while it is read.
+    for (std::int64_t r = 0, first = 0; r < q.ranks && has_parts(q.kind); first += q.columns[static_cast<std::size_t>(r++)]) {
+        const std::int64_t inside = agreement_->value(static_cast<std::size_t>(2 + q.ranks + r));
+        if (inside != Agreement::none && (q.block > 0 || (inside != first && q.columns[static_cast<std::size_t>(r)] > 0)))
+            throw ConfigError(std::string(to_string(q.kind)) + ": on rank " + std::to_string(r) + " the part lies in the whole matrix at column " +
+                              std::to_string(inside) + "; allowed: apart from it" + (q.block ? "" : ", or at its own column " + std::to_string(first)));
+    }
+    PatternConditions conditions;
+    conditions.contiguous = agreement_->value(0) == 1;
+    conditions.native = port_->native();
+    // The documented order of a reduction is ours, and so is what becomes of NaNs.
+    conditions.ordered = q.kind == PatternKind::reduce || q.kind == PatternKind::multi_reduce;
+    if (call_.op == Reduction::user && call_.request.algorithm == Algorithm::native)
+        throw ConfigError(std::string(to_string(q.kind)) + ": algorithm 'mpi' was given with a function; allowed: the other algorithms");
+    plan_ = make_pattern_plan(q, call_.request, conditions, context_.machine());
+    tag_ = first_data + static_cast<int>(number % turns);
+    if (call_.keep) {
+        const std::int64_t kept = -agreement_->value(1);
+        exchange_->kept = std::max(exchange_->kept, kept + 1);
+        if (kept >= exchange_->operation_tags() - first_kept)
+            throw ConfigError("this context has had " + std::to_string(kept) + " patterns with start=False, the most there can be; make a new context");
+        tag_ = first_kept + static_cast<int>(kept);
+    }
+    problem_ = q;
+    if (plan_.algorithm == Algorithm::native) return;
+    schedule_ = pattern_schedule(q, plan_, context_.rank(), {call_.in.row_stride_bytes, call_.out.row_stride_bytes}, exchange_->tag(tag_));
+    const auto addresses = pattern_addresses(q, context_.rank(), {call_.in.data, call_.out.data});
+    for (std::size_t a = 0; a < schedule_.arrays.size(); ++a) {
+        Index stride = schedule_.arrays[a].stride;
+        for (int k = 0; k < stride.n; ++k) stride[k] *= q.item_bytes;
+        bindings_.push_back({addresses[a], stride});
+    }
+    combine_ = call_.op == Reduction::user ? Combine{join_user, &call_.user, true} : Combine{combine_row(call_.op, call_.in.type), nullptr, false};
+    execution_ = std::make_unique<Execution>(schedule_, bindings_, kernel_, combine_, *port_, options_);
+}
+
+void PatternOperation::begin() {
+    begin_ = now_s();
+    native_posted_ = false;
+    stage_ = Stage::running;
+}
+
+void PatternOperation::start() {
+    InsideReduction::refuse();
+    if (!call_.keep) throw ConfigError("this pattern was not made with start=False: it runs once");
+    if (!over()) throw ConfigError("this pattern is in flight; wait for it before it is started again");
+    if (!planned()) raise();
+    error_ = nullptr;
+    number = -1;  // its tag is its own
+    exchange_->main().must_work();
+    if (execution_) execution_->restart();
+    if (plan_.algorithm == Algorithm::native) enter_line();
+    begin();
+}
+
+namespace {
+
+void copy_matrix(const MatrixView& to, const MatrixView& from) {
+    const std::int64_t item = from.item_bytes();
+    copy_box(to.data, {to.row_stride_bytes, item}, from.data, {from.row_stride_bytes, item}, {from.rows, from.cols}, item);
+}
+
+MatrixView columns_of(MatrixView m, std::int64_t first, std::int64_t count) {
+    m.data += first * m.item_bytes();
+    m.cols = count;
+    return m;
+}
+
+// The same matrix without gaps between rows, in memory that starts at `data`.
+MatrixView dense(MatrixView m, std::byte* data) {
+    m.data = data;
+    m.row_stride_bytes = m.row_bytes();
+    return m;
+}
+
+// copy(part of the whole, the same part in memory where the parts follow each other)
+template <class Copy>
+void for_parts(const MatrixView& whole, const std::vector<std::int64_t>& columns, std::byte* data, Copy copy) {
+    std::int64_t first = 0;
+    for (std::int64_t n : columns) {
+        const MatrixView part = columns_of(whole, first, n);
+        copy(part, dense(part, data));
+        data += part.bytes();
+        first += n;
+    }
+}
+
+}  // namespace
+
+// The library's own call wants matrices without gaps, and parts one after another.
+void PatternOperation::post_native() {
+    const PatternKind kind = call_.kind;
+    const bool root = context_.rank() == call_.root;
+    const bool gets = kind != PatternKind::broadcast && (kind != PatternKind::reduce || root);
+    native_.kind = kind;
+    native_.in = call_.in;
+    native_.out = call_.out;
+    native_.root = call_.root;
+    native_.op = call_.op;
+    native_.columns = problem_->columns;
+    native_.parts = true;
+    if (kind == PatternKind::multi_reduce) {
+        given_.resize(static_cast<std::size_t>(call_.in.bytes()));
+        for_parts(call_.in, native_.columns, given_.data(), [](const MatrixView& part, const MatrixView& to) { copy_matrix(to, part); });
+        native_.in.data = given_.data();
+    } else if (!call_.in.contiguous()) {
+        given_.resize(static_cast<std::size_t>(call_.in.bytes()));
+        native_.in = dense(call_.in, given_.data());
+        if (kind != PatternKind::broadcast || root) copy_matrix(native_.in, call_.in);
+    }
+    if (gets && (kind == PatternKind::spread || !call_.out.contiguous())) {
+        got_.resize(static_cast<std::size_t>(call_.out.bytes()));
+        native_.out = dense(call_.out, got_.data());
+    }
+    port_->post_native(0, native_);
+}
+
+void PatternOperation::take_native() {
+    const bool root = context_.rank() == call_.root;
+    switch (call_.kind) {
+        case PatternKind::broadcast:
+            if (!root && native_.in.data != call_.in.data) copy_matrix(call_.in, native_.in);
+            break;
+        case PatternKind::reduce:
+            if (root && native_.out.data != call_.out.data) copy_matrix(call_.out, native_.out);
+            break;
+        case PatternKind::spread:
+            for_parts(call_.out, native_.columns, got_.data(), [](const MatrixView& part, const MatrixView& from) { copy_matrix(part, from); });
+            break;
+        case PatternKind::multi_reduce:
+            if (native_.out.data != call_.out.data) copy_matrix(call_.out, native_.out);
+            break;
+    }
+}
+
+bool PatternOperation::run_native() {
+    if (!native_posted_) {
+        if (!exchange_->first_in_line(place_)) return false;
+        native_posted_ = true;
+        post_native();
+        leave_line();
+    }
+    done_.clear();
+    port_->poll(done_);
+    if (done_.empty()) return false;
+    take_native();
+    return true;
+}
+
+PatternHandle start_pattern(Context& context, PatternCall call) {
+    InsideReduction::refuse();
+    context.transport().must_work();
+    const bool keep = call.keep;
+    auto& exchange = *context.exchange();
+    // The operation that had this one's tags must be over.
+    wait_until(context, [&] { return exchange.oldest() > exchange.started - turns; }, [] { return "an earlier pattern"; });
+    auto operation = std::make_shared<PatternOperation>(context, std::move(call));
+    exchange.add(operation);
+    PatternHandle handle(operation);
+    if (keep) handle.wait();
+    return handle;
+}
+
+bool PatternHandle::test() {
+    if (!operation_->over()) operation_->exchange()->progress();
+    if (!operation_->over()) return false;
+    operation_->raise();
+    return true;
+}
+
+void PatternHandle::wait() {
+    wait_until(operation_->context(), [&] { return operation_->over(); }, [&] { return operation_->name(); });
+    operation_->raise();
+}
+
+void PatternHandle::start() {
+    operation_->start();
+    operation_->exchange()->add(operation_);
+}
+
+void PatternHandle::run() {
+    operation_->start();
+    if (!operation_->advance()) {
+        operation_->exchange()->add(operation_);
+        wait();
+    }
+    operation_->raise();
+}
+
+const PatternPlan& PatternHandle::plan() const { return operation_->plan(); }
+std::int64_t PatternHandle::buffer_bytes() const { return operation_->buffer_bytes(); }
+double PatternHandle::time_s() const { return operation_->time_s(); }
+
+void complete(Context& context) {
+    wait_until(context, [&] { return !context.exchange()->busy(); }, [] { return "what is in flight, at the end of its context"; });
+}
+
+}  // namespace tilewave

@@ -1,0 +1,26 @@
+// Moving and combining boxes of items in strided memory: what pack, unpack and combine steps do.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "tilewave/index.hpp"
+#include "tilewave/matrix.hpp"
+
+namespace tilewave {
+
+/// Copies a box of `extents` items between two places that do not overlap; items are next to
+/// each other along the last dimension on both sides. Strides are not negative; those of extents of
+/// 1 do not matter. No dimensions are one item. Nothing need be aligned.
+void copy_box(std::byte* to, const Index& to_stride_bytes, const std::byte* from, const Index& from_stride_bytes,
+              const Index& extents, std::int64_t item_bytes);
+
+/// n items: into[i] = left[i] op right[i]. `into` may be `left` or `right`, but not overlap them
+/// otherwise. Nothing need be aligned. False: it failed.
+using CombineRow = bool (*)(std::byte* into, const std::byte* left, const std::byte* right, std::int64_t n, void* env);
+
+/// The row function of a built-in reduction (env unused); null for min and max of complex types
+/// and for user. The bits are NumPy's, except of NaNs that arithmetic makes and of complex products
+/// where NumPy fuses multiply and add.
+CombineRow combine_row(Reduction op, Dtype type);
+
+}  // namespace tilewave

@@ -1,0 +1,270 @@
+// Buffered sends and their receives. On the wire: a head with the first bytes of the matrix in one
+// message, the rest in pieces; all with one tag, so a link's order says which is which.
+#include <algorithm>
+#include <cstring>
+
+#include "exchange.hpp"
+#include "rows.hpp"
+#include "tilewave/patterns.hpp"
+#include "waiting.hpp"
+
+namespace tilewave {
+
+namespace {
+
+constexpr int send_tags = 2048, first_send_tag = 4096;
+constexpr std::int64_t first_bytes = 4096;  // of the first message, head included
+constexpr std::int64_t small_piece = 64 << 10, large_piece = 256 << 10;
+constexpr std::size_t staged_pieces = 4;
+
+struct Head {
+    std::int64_t rows, cols, type, piece_bytes;
+};
+constexpr auto head_bytes = static_cast<std::int64_t>(sizeof(Head));
+
+std::string shape(std::int64_t rows, std::int64_t cols, Dtype type) {
+    return std::to_string(rows) + "x" + std::to_string(cols) + " " + to_string(type);
+}
+
+void check(const char* what, const MatrixView& m, const char* role, int rank, int tag, const Context& context) {
+    if (rank < 0 || rank >= context.size())
+        throw ConfigError(std::string(what) + ": " + role + " " + std::to_string(rank) + " was given; allowed: 0 to " + std::to_string(context.size() - 1));
+    if (tag < 0 || tag >= send_tags)
+        throw ConfigError(std::string(what) + ": tag " + std::to_string(tag) + " was given; allowed: 0 to " + std::to_string(send_tags - 1));
+    if (m.rows < 0 || m.cols < 0 || (m.rows > 1 && m.row_stride_bytes < m.row_bytes()))
+        throw ConfigError(std::string(what) + ": the matrix is " + shape(m.rows, m.cols, m.type) + " with a row stride of " +
+                          std::to_string(m.row_stride_bytes) + " bytes; allowed: at least the row's " + std::to_string(m.row_bytes()));
+}
+
+void pack(std::byte* to, const MatrixView& m) {
+    const std::int64_t item = m.item_bytes();
+    copy_box(to, {m.row_bytes(), item}, m.data, {m.row_stride_bytes, item}, {m.rows, m.cols}, item);
+}
+
+// Bytes [at, at + n) of the packed matrix.
+void unpack(const MatrixView& m, std::int64_t at, const std::byte* data, std::int64_t n) {
+    const std::int64_t row = m.row_bytes();
+    if (m.contiguous()) {
+        std::memcpy(m.data + at, data, static_cast<std::size_t>(n));
+        return;
+    }
+    auto part = [&](std::int64_t bytes) {
+        std::memcpy(m.data + at / row * m.row_stride_bytes + at % row, data, static_cast<std::size_t>(bytes));
+        at += bytes;
+        data += bytes;
+        n -= bytes;
+    };
+    if (at % row && n) part(std::min(n, row - at % row));
+    if (const std::int64_t rows = n / row; rows > 0) {
+        const std::int64_t item = m.item_bytes();
+        copy_box(m.data + at / row * m.row_stride_bytes, {m.row_stride_bytes, item}, data, {row, item}, {rows, m.cols}, item);
+        at += rows * row;
+        data += rows * row;
+        n -= rows * row;
+    }
+    if (n) part(n);
+}
+
+class SendOperation final : public Operation {
+public:
+    SendOperation(std::shared_ptr<Exchange> exchange, const MatrixView& m, int to, int tag, std::shared_ptr<void> memory)
+        : exchange_(std::move(exchange)), port_(exchange_->port()), memory_(std::move(memory)), size_(head_bytes + m.bytes()),
+          copy_(std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(size_))) {
+        const std::int64_t piece = m.bytes() <= 8 << 20 ? small_piece : large_piece;
+        const Head head{m.rows, m.cols, static_cast<std::int64_t>(m.type), piece};
+        std::memcpy(copy_.get(), &head, sizeof head);
+        if (m.bytes()) pack(copy_.get() + head_bytes, m);
+        exchange_->kept_bytes += size_;
+        const int wire = exchange_->tag(first_send_tag + tag);
+        std::int64_t n = std::min(size_, first_bytes);
+        for (std::int64_t at = 0; at < size_; at += n, n = std::min(piece, size_ - at), ++pending_)
+            port_->post_send(pending_, copy_.get() + at, n, to, wire, false);
+    }
+    ~SendOperation() override {
+        if (pending_) (void)copy_.release();  // the library may still read it
+    }
+    bool advance() override {
+        done_.clear();
+        port_->poll(done_);
+        pending_ -= static_cast<int>(done_.size());
+        if (pending_) return false;
+        exchange_->kept_bytes -= size_;
+        return true;
+    }
+
+private:
+    std::shared_ptr<Exchange> exchange_;
+    std::unique_ptr<Transport> port_;
+    std::shared_ptr<void> memory_;
+    std::int64_t size_;
+    std::unique_ptr<std::byte[]> copy_;
+    int pending_ = 0;
+    std::vector<int> done_;
+};
+
+}  // namespace
+
+class ReceiveOperation final : public Operation {
+public:
+    ReceiveOperation(std::shared_ptr<Exchange> exchange, const MatrixView& m, int from, int tag, std::shared_ptr<void> memory)
+        : exchange_(std::move(exchange)), port_(exchange_->port()), matrix_(m), from_(from), tag_(tag), memory_(std::move(memory)) {
+        queue().push_back(this);
+    }
+    bool advance() override {
+        try {
+            return step();
+        } catch (...) {
+            error_ = std::current_exception();
+            for (auto& b : staging_) (void)b.release();
+            exchange_->main().mark_failed();
+            return finish();
+        }
+    }
+    bool over() const { return over_; }
+    void raise() const {
+        if (error_) std::rethrow_exception(error_);
+    }
+    std::string name() const {
+        return "receive of " + shape(matrix_.rows, matrix_.cols, matrix_.type) + " from rank " + std::to_string(from_) + ", tag " + std::to_string(tag_);
+    }
+
+private:
+    std::deque<Operation*>& queue() { return exchange_->receivers[{from_, tag_}]; }
+    int wire() const { return exchange_->tag(first_send_tag + tag_); }
+
+    bool step() {
+        if (stage_ == 0) {
+            if (queue().front() != this) return false;  // an earlier one reads this tag's messages
+            port_->post_recv(0, first_, first_bytes, from_, wire());
+            stage_ = 1;
+        }
+        done_.clear();
+        port_->poll(done_);
+        if (stage_ == 1) {
+            if (done_.empty()) return false;
+            done_.clear();
+            read_head();
+        }
+        for (int id : done_) take(id);
+        while (posted_ < pieces() && posted_ - taken_ < staged_pieces) post();
+        if (posted_ == pieces() && !released_) release();
+        return taken_ == pieces() ? finish() : false;
+    }
+    void read_head() {
+        Head h;
+        std::memcpy(&h, first_, sizeof h);
+        const auto type = static_cast<Dtype>(h.type);
+        bytes_ = h.rows * h.cols * item_bytes(type);
+        piece_ = h.piece_bytes;
+        if (h.rows != matrix_.rows || h.cols != matrix_.cols || type != matrix_.type) {
+            wrong_ = true;
+            error_ = std::make_exception_ptr(ConfigError("receive: rank " + std::to_string(from_) + " sent " + shape(h.rows, h.cols, type) + " with tag " +
+                                                         std::to_string(tag_) + ", the matrix given is " + shape(matrix_.rows, matrix_.cols, matrix_.type) +
+                                                         "; they must be equal"));
+        }
+        const std::int64_t here = std::min(bytes_, first_bytes - head_bytes);
+        if (!wrong_ && here) unpack(matrix_, 0, first_ + head_bytes, here);
+        rest_ = here;
+        stage_ = 2;
+    }
+    std::size_t pieces() const { return static_cast<std::size_t>((bytes_ - rest_ + piece_ - 1) / piece_); }
+    bool direct() const { return !wrong_ && matrix_.contiguous(); }
+    std::int64_t start(std::size_t k) const { return rest_ + static_cast<std::int64_t>(k) * piece_; }
+    std::int64_t length(std::size_t k) const { return std::min(piece_, bytes_ - start(k)); }
+    // Pieces complete in any order, so they are counted and each buffer goes with its own piece.
+    void post() {
+        std::byte* to = nullptr;
+        if (direct()) {
+            to = matrix_.data + start(posted_);
+        } else {
+            if (free_.empty()) {
+                staging_.push_back(std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(piece_)));
+                free_.push_back(staging_.size() - 1);
+            }
+            used_[posted_] = free_.back();
+            to = staging_[free_.back()].get();
+            free_.pop_back();
+        }
+        port_->post_recv(static_cast<int>(posted_), to, length(posted_), from_, wire());
+        ++posted_;
+    }
+    void take(int id) {
+        const auto k = static_cast<std::size_t>(id);
+        ++taken_;
+        if (direct()) return;
+        const std::size_t b = used_[k];
+        if (!wrong_) unpack(matrix_, start(k), staging_[b].get(), length(k));
+        used_.erase(k);
+        free_.push_back(b);
+    }
+    void release() {
+        auto& q = queue();
+        q.erase(std::find(q.begin(), q.end(), this));
+        if (q.empty()) exchange_->receivers.erase({from_, tag_});
+        released_ = true;
+    }
+    bool finish() {
+        if (!released_) release();
+        staging_.clear();
+        memory_.reset();
+        over_ = true;
+        return true;
+    }
+
+    std::shared_ptr<Exchange> exchange_;
+    std::unique_ptr<Transport> port_;
+    MatrixView matrix_;
+    int from_, tag_, stage_ = 0;
+    std::shared_ptr<void> memory_;
+    alignas(64) std::byte first_[first_bytes];
+    std::int64_t bytes_ = 0, rest_ = 0, piece_ = 1;
+    std::size_t posted_ = 0, taken_ = 0;
+    std::vector<std::unique_ptr<std::byte[]>> staging_;
+    std::vector<std::size_t> free_;
+    std::map<std::size_t, std::size_t> used_;  // piece -> its staging buffer
+    bool wrong_ = false, over_ = false, released_ = false;
+    std::vector<int> done_;
+    std::exception_ptr error_;
+};
+
+void send_buffered(Context& context, const MatrixView& matrix, int to, int tag, const SendLimits& limits, std::shared_ptr<void> memory) {
+    InsideReduction::refuse();
+    check("send", matrix, "rank", to, tag, context);
+    context.transport().must_work();
+    const auto& exchange = context.exchange();
+    const std::int64_t need = head_bytes + matrix.bytes();
+    const std::string text = "send: a message of " + std::to_string(matrix.bytes()) + " bytes";
+    if (need > limits.bytes)
+        throw ConfigError(text + " was given; the limit of what is buffered is " + std::to_string(limits.bytes) + " bytes, " + std::to_string(head_bytes) +
+                          " of them for its head; give a larger limit_bytes");
+    auto fits = [&] { return exchange->kept_bytes + need <= limits.bytes; };
+    if (!fits()) exchange->progress();
+    if (!fits() && !limits.wait)
+        throw ConfigError(text + " finds " + std::to_string(exchange->kept_bytes.load()) + " bytes buffered that nobody has received yet; the limit is " +
+                          std::to_string(limits.bytes) + ": receive first, give a larger limit_bytes, or let it wait");
+    wait_until(context, fits, [&] { return "receivers: " + text + " has no room beside " + std::to_string(exchange->kept_bytes.load()) + " bytes not yet received"; });
+    exchange->add(std::make_shared<SendOperation>(exchange, matrix, to, tag, std::move(memory)));
+}
+
+ReceiveHandle start_receive(Context& context, const MatrixView& matrix, int from, int tag, std::shared_ptr<void> memory) {
+    InsideReduction::refuse();
+    check("receive", matrix, "rank", from, tag, context);
+    context.transport().must_work();
+    auto operation = std::make_shared<ReceiveOperation>(context.exchange(), matrix, from, tag, std::move(memory));
+    context.exchange()->add(operation);
+    return ReceiveHandle(context, operation);
+}
+
+bool ReceiveHandle::test() {
+    if (!operation_->over()) context_->exchange()->progress();
+    if (!operation_->over()) return false;
+    operation_->raise();
+    return true;
+}
+
+void ReceiveHandle::wait() {
+    wait_until(*context_, [&] { return operation_->over(); }, [&] { return operation_->name(); });
+    operation_->raise();
+}
+
+}  // namespace tilewave
