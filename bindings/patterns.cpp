@@ -31,7 +31,7 @@ PatternKind kind_of(const std::string& name) {
     return by_name(name, {PatternKind::broadcast, PatternKind::reduce, PatternKind::spread, PatternKind::multi_reduce}, "pattern");
 }
 Algorithm algorithm_of(const std::string& name) {
-    return by_name(name, {Algorithm::automatic, Algorithm::tree, Algorithm::ring, Algorithm::rounds, Algorithm::native}, "algorithm");
+    return by_name(name, {Algorithm::automatic, Algorithm::tree, Algorithm::ring, Algorithm::rounds, Algorithm::direct, Algorithm::native}, "algorithm");
 }
 Reduction reduction_of(const std::string& name) {
     return by_name(name, {Reduction::sum, Reduction::prod, Reduction::min, Reduction::max, Reduction::user}, "op");
@@ -96,11 +96,11 @@ void bind_values(nb::module_& m) {
         .def("__str__", &PatternPlan::to_string);
     m.def("make_pattern_plan",
           [](const PatternProblem& problem, const Machine& machine, const std::string& algorithm, std::int64_t chunk_bytes, int buffers,
-             bool contiguous, bool native, bool ordered) {
-              return make_pattern_plan(problem, {algorithm_of(algorithm), chunk_bytes, buffers}, {contiguous, native, ordered}, machine);
+             bool contiguous, bool native) {
+              return make_pattern_plan(problem, {algorithm_of(algorithm), chunk_bytes, buffers}, {contiguous, native}, machine);
           },
           "problem"_a, "machine"_a, "algorithm"_a = "auto", "chunk_bytes"_a = 0, "buffers"_a = 0, "contiguous"_a = true,
-          "native"_a = false, "ordered"_a = false, "The plan for a pattern; what is given is obeyed, the rest is picked.");
+          "native"_a = false, "The plan for a pattern; what is given is obeyed, the rest is picked.");
     m.def("pattern_time", &pattern_time, "problem"_a, "plan"_a, "machine"_a, "Seconds by the closed forms.");
     m.def("pattern_schedule",
           [](const PatternProblem& problem, const PatternPlan& plan, int rank, std::int64_t in_stride, std::int64_t out_stride) {

@@ -100,6 +100,33 @@ double ping(Transport& t, bool first, int peer, std::size_t bytes, int n, double
     return best;
 }
 
+// Shortest time of `count` messages of `bytes` one after another, all posted at once, and an answer.
+double stream(Transport& t, bool first, int peer, std::size_t bytes, int count, int trials) {
+    constexpr int tag = 2;
+    std::vector<std::byte> data(bytes * static_cast<std::size_t>(count)), answer(8);
+    double best = std::numeric_limits<double>::infinity();
+    for (int i = 0; i < trials; ++i) {
+        const double begin = now_s();
+        for (int c = 0; c < count; ++c) {
+            std::byte* at = data.data() + bytes * static_cast<std::size_t>(c);
+            if (first)
+                t.post_send(c, at, static_cast<std::int64_t>(bytes), peer, tag, false);
+            else
+                t.post_recv(c, at, static_cast<std::int64_t>(bytes), peer, tag);
+        }
+        std::vector<int> done;
+        Backoff backoff;
+        while (static_cast<int>(done.size()) < count) {
+            const auto before = done.size();
+            t.poll(done);
+            if (done.size() == before) backoff.pause();
+        }
+        transfer(t, !first, answer, peer);
+        best = std::min(best, now_s() - begin);
+    }
+    return best;
+}
+
 double hand_over(Lanes& lanes) {
     std::atomic<int> turn{0};
     constexpr int rounds = 200;
@@ -169,6 +196,10 @@ void Context::measure() {
         m.latency_s = ping(t, first, peer, 8, 20);
         const double a = ping(t, first, peer, small, 3), b = ping(t, first, peer, large, 3);
         m.byte_s = std::max((b - a) / static_cast<double>(large - small), 1e-12);
+        constexpr int count = 16;
+        constexpr std::size_t chunk = 16 << 10;
+        const double many = stream(t, first, peer, chunk, count, 3), one = stream(t, first, peer, count * chunk, 1, 3);
+        m.chunk_s = std::clamp((many - one) / (count - 1), 1e-6, 50e-6);
     }
     // Rank 0's numbers are everyone's: equal plans need equal numbers.
     std::string bytes(reinterpret_cast<const char*>(&m), sizeof m);

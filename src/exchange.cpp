@@ -93,8 +93,8 @@ void Exchange::post(Port* port, int id, Start start) {
     start(slot);
 }
 
-void Exchange::move() {
-    if (!lock_.try_lock()) return;  // another lane is at it
+bool Exchange::move() {
+    if (!lock_.try_lock()) return false;  // another lane is at it
     std::scoped_lock guard(std::adopt_lock, lock_);
     found_.clear();
     inner_->poll(found_);
@@ -103,6 +103,7 @@ void Exchange::move() {
         if (s.port) s.port->arrived(s.id);
         free_.push_back(slot);
     }
+    return !found_.empty();
 }
 
 void Exchange::advance_all() {
@@ -113,14 +114,21 @@ void Exchange::advance_all() {
         operations_.insert(operations_.end(), new_operations_.begin(), new_operations_.end());
         new_operations_.clear();
     }
-    const auto over = std::stable_partition(operations_.begin(), operations_.end(),
-                                            [](const auto& operation) { return !operation->advance(); });
-    if (over == operations_.end()) return;
-    std::scoped_lock changed(new_lock_);
-    for (auto it = over; it != operations_.end(); ++it)
-        if ((*it)->number >= 0) open_.erase(open_.find((*it)->number));
-    count_.fetch_sub(static_cast<int>(operations_.end() - over), std::memory_order_relaxed);
-    operations_.erase(over, operations_.end());
+    bool any = false;
+    for (auto& operation : operations_) {
+        if (!operation->advance()) continue;
+        over_.push_back(std::move(operation));
+        any = true;
+    }
+    if (!any) return;
+    std::erase(operations_, nullptr);
+    {
+        std::scoped_lock changed(new_lock_);
+        for (const auto& operation : over_)
+            if (operation->number >= 0) open_.erase(open_.find(operation->number));
+    }
+    count_.fetch_sub(static_cast<int>(over_.size()), std::memory_order_relaxed);
+    over_.clear();
 }
 
 std::int64_t Exchange::oldest() {
@@ -157,20 +165,21 @@ void Exchange::add(std::shared_ptr<Operation> operation) {
     advance_all();
 }
 
-void Exchange::progress() {
-    move();
+bool Exchange::progress() {
+    bool moved = move();
     advance_all();
     auto& list = mine();
-    if (list.empty() || (list.size() == 1 && list.front().lock().get() == this)) return;
+    if (list.empty() || (list.size() == 1 && list.front().lock().get() == this)) return moved;
     std::erase_if(list, [&](const auto& weak) {
         const auto other = weak.lock();
         if (!other || !other->busy()) return true;
         if (other.get() != this) {
-            other->move();
+            moved = other->move() || moved;
             other->advance_all();
         }
         return false;
     });
+    return moved;
 }
 
 }  // namespace tilewave

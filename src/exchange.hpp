@@ -40,6 +40,12 @@ public:
     void leave_line(std::int64_t place);
     /// Bytes that buffered sends keep now.
     std::atomic<std::int64_t> kept_bytes{0};
+    /// Memory of buffered sends that are over, for the next ones, by size.
+    struct {
+        std::mutex lock;
+        std::multimap<std::int64_t, std::unique_ptr<std::byte[]>> blocks;
+        std::int64_t bytes = 0;
+    } spare;
     /// Receives of buffered sends by (rank, tag), in order: the first alone may post.
     std::map<std::pair<int, int>, std::deque<Operation*>> receivers;
 
@@ -56,9 +62,10 @@ public:
     void add(std::shared_ptr<Operation> operation);
     /// Moves messages and advances what is in flight, here and in the other exchanges that this
     /// thread has put operations into: ranks may wait for them in different orders.
-    void progress();
+    /// True when a message has arrived or left.
+    bool progress();
     /// Moves messages alone.
-    void move();
+    bool move();
     /// The least number in flight; the largest there is where none is.
     std::int64_t oldest();
     bool busy() const { return in_flight() > 0; }
@@ -82,7 +89,7 @@ private:
     std::vector<Slot> slots_;
     std::vector<int> free_, found_;
     SpinLock advancing_;  // held while operations advance; of operations_
-    std::vector<std::shared_ptr<Operation>> operations_;
+    std::vector<std::shared_ptr<Operation>> operations_, over_;
     std::mutex new_lock_;  // of the next four
     std::vector<std::shared_ptr<Operation>> new_operations_;
     std::multiset<std::int64_t> open_;

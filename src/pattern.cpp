@@ -81,7 +81,7 @@ void add_results(Schedule& s, const PatternProblem& problem, const PatternPlan& 
 }  // namespace
 
 const char* to_string(Algorithm algorithm) {
-    static constexpr const char* names[] = {"auto", "tree", "ring", "rounds", "mpi"};
+    static constexpr const char* names[] = {"auto", "tree", "ring", "rounds", "direct", "mpi"};
     return names[static_cast<int>(algorithm)];
 }
 
@@ -133,7 +133,9 @@ Schedule pattern_schedule(const PatternProblem& problem, const PatternPlan& plan
         std::vector<std::vector<Chunk>> parts;
         for (int r = 0; r < problem.ranks; ++r) parts.push_back(shape.chunks(r, plan.chunk_bytes));
         PatternLane lane(s, tag);
-        shift(lane, parts, rank, problem.kind == PatternKind::multi_reduce, plan.buffers, std::max(plan.chunk_bytes, problem.item_bytes));
+        const bool reduce = problem.kind == PatternKind::multi_reduce;
+        const auto write = plan.algorithm == Algorithm::direct ? exchange_all : shift;
+        write(lane, parts, rank, reduce, plan.buffers, std::max(plan.chunk_bytes, problem.item_bytes));
     } else {
         write_tree(s, problem, plan, shape, tag);
     }

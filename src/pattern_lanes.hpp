@@ -25,4 +25,8 @@ void exchange_rounds(PatternLane& lane, const std::vector<Chunk>& chunks, int ra
 void shift(PatternLane& lane, const std::vector<std::vector<Chunk>>& parts, int rank, bool reduce, int buffers,
            std::int64_t buffer_bytes);
 
+/// The same result with every rank sending to every other: one latency, p - 1 messages at once.
+void exchange_all(PatternLane& lane, const std::vector<std::vector<Chunk>>& parts, int rank, bool reduce, int buffers,
+                  std::int64_t buffer_bytes);
+
 }  // namespace tilewave

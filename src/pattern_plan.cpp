@@ -10,24 +10,35 @@ namespace tilewave {
 
 namespace {
 
-// Of the latency, what a stream of chunks still shows a chunk: the rest hides behind the others.
-constexpr double shown_latency = 0.25;
-// Messages of the library's own calls up to here win by having no staging and no schedule.
-constexpr std::int64_t native_bytes = 4 << 10;
+// Up to here nothing is gained by a pipeline, and "direct" needs few buffers.
+constexpr std::int64_t small_bytes = 64 << 10;
+constexpr std::int64_t least_chunk = 8 << 10;
 constexpr std::int64_t most_chunk_bytes = std::int64_t{1} << 30;  // MPI counts bytes in an int
-constexpr std::int64_t least_chunk = 8 << 10, largest_chunk = 256 << 10;
+// Staged chunks stay in a core's cache; what goes straight from the matrix need not.
+constexpr std::int64_t largest_staged = 128 << 10, largest_direct = 16 << 20;
+// Over a network larger messages are asked for first, which costs a round trip each; measured with
+// UCX over TCP on 8 hosts, 32 KB were best of 16 to 256. Then more, so that schedules stay short.
+constexpr std::int64_t network_chunk = 32 << 10, network_chunks = 2048, largest_network = 256 << 10;
+constexpr double network_byte_s = 1e-9;
+
+std::int64_t largest_chunk(const PatternProblem& problem, const PatternConditions& conditions, const Machine& machine) {
+    if (machine.byte_s > network_byte_s)
+        return std::clamp(static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(problem.bytes() / network_chunks + 1))),
+                          network_chunk, largest_network);
+    return conditions.contiguous && problem.kind == PatternKind::broadcast ? largest_direct : largest_staged;
+}
 
 bool exists(PatternKind kind, Algorithm a) {
     switch (kind) {
-        case PatternKind::broadcast: return true;
-        case PatternKind::reduce: return a != Algorithm::rounds;
-        default: return a == Algorithm::ring || a == Algorithm::native;
+        case PatternKind::broadcast: return a != Algorithm::direct;
+        case PatternKind::reduce: return a != Algorithm::rounds && a != Algorithm::direct;
+        default: return a == Algorithm::ring || a == Algorithm::direct || a == Algorithm::native;
     }
 }
 
 std::string allowed(PatternKind kind, bool native = true) {
     std::string text = "auto";
-    for (Algorithm a : {Algorithm::tree, Algorithm::ring, Algorithm::rounds, Algorithm::native})
+    for (Algorithm a : {Algorithm::tree, Algorithm::ring, Algorithm::rounds, Algorithm::direct, Algorithm::native})
         if (exists(kind, a) && (native || a != Algorithm::native)) text += std::string(", ") + to_string(a);
     return text;
 }
@@ -39,7 +50,7 @@ void check(const PatternProblem& problem, const PatternRequest& r, const Pattern
     if (r.algorithm == Algorithm::native && !c.native && problem.ranks > 1)
         throw ConfigError(name + ": algorithm 'mpi' was given, but this context runs without MPI; allowed: " + allowed(problem.kind, false));
     if (r.algorithm == Algorithm::native && problem.block > 0)
-        throw ConfigError(name + ": algorithm 'mpi' was given with columns dealt in blocks; allowed: ring");
+        throw ConfigError(name + ": algorithm 'mpi' was given with columns dealt in blocks; allowed: ring, direct");
     if (r.chunk_bytes < 0 || r.chunk_bytes > most_chunk_bytes)
         throw ConfigError(name + ": chunk_bytes " + std::to_string(r.chunk_bytes) + " was given; 1 to " + std::to_string(most_chunk_bytes) + " are allowed");
     if (r.buffers != 0 && (r.buffers < 2 || r.buffers > 64))
@@ -52,18 +63,21 @@ std::string milliseconds(double s) {
     return text;
 }
 
-PatternPlan best_chunk(const PatternProblem& problem, PatternPlan plan, const PatternRequest& request, const Machine& machine) {
+PatternPlan best_chunk(const PatternProblem& problem, PatternPlan plan, const PatternRequest& request,
+                       const PatternConditions& conditions, const Machine& machine) {
     plan.buffers = request.buffers ? request.buffers : 4;
     if (request.chunk_bytes) {
         plan.chunk_bytes = request.chunk_bytes;
         return plan;
     }
     double best = 0;
-    for (std::int64_t c = least_chunk; c <= largest_chunk; c *= 2) {
+    const std::int64_t largest = largest_chunk(problem, conditions, machine);
+    // Over a network a stream of smaller chunks costs processor time that no two ranks' test shows.
+    for (std::int64_t c = machine.byte_s > network_byte_s ? largest : least_chunk; c <= largest; c *= 2) {
         PatternPlan trial = plan;
         trial.chunk_bytes = c;
         const double t = pattern_time(problem, trial, machine);
-        if (c == least_chunk || t < best) {
+        if (best == 0 || t < best) {
             best = t;
             plan.chunk_bytes = c;
         }
@@ -79,20 +93,22 @@ double pattern_time(const PatternProblem& problem, const PatternPlan& plan, cons
     const double levels = std::ceil(std::log2(p)), bytes = static_cast<double>(problem.bytes());
     const double chunk = std::min(static_cast<double>(plan.chunk_bytes), std::max(bytes, 1.0));
     const double n = std::max(std::ceil(bytes / chunk), 1.0);
-    const double step = shown_latency * machine.latency_s + chunk * machine.byte_s;
+    const double step = machine.chunk_s + chunk * machine.byte_s;
     switch (plan.algorithm) {
-        case Algorithm::tree: return levels * (machine.latency_s + bytes * machine.byte_s);
-        case Algorithm::rounds: return machine.latency_s + (n - 1 + levels) * step;
+        case Algorithm::tree: return levels * (machine.latency_s + n * machine.chunk_s + bytes * machine.byte_s);
+        // Each round waits for the one before, so it shows the whole latency.
+        case Algorithm::rounds: return (n - 1 + levels) * (std::max(machine.latency_s, machine.chunk_s) + chunk * machine.byte_s);
         default: break;
     }
     if (problem.kind == PatternKind::spread || problem.kind == PatternKind::multi_reduce) {
         const double part = bytes / p, c = std::min(chunk, std::max(part, 1.0));
         const double parts = std::max(std::ceil(part / c), 1.0);
-        // A chunk that must come before it can go on shows its whole latency.
-        const double lone = parts > 1 ? shown_latency : 1.0;
-        return (p - 1) * parts * (lone * machine.latency_s + c * machine.byte_s);
+        if (plan.algorithm == Algorithm::direct) return machine.latency_s + (p - 1) * parts * (machine.chunk_s + c * machine.byte_s);
+        // A chunk that must come before the next goes shows its whole latency.
+        const double shown = parts > 1 ? machine.chunk_s : std::max(machine.chunk_s, machine.latency_s);
+        return (p - 1) * parts * (shown + c * machine.byte_s);
     }
-    return (p - 1) * machine.latency_s * (1 - shown_latency) + (n + p - 2) * step;
+    return (p - 1) * std::max(machine.latency_s - machine.chunk_s, 0.0) + (n + p - 2) * step;
 }
 
 PatternPlan make_pattern_plan(const PatternProblem& problem, const PatternRequest& request, const PatternConditions& conditions,
@@ -103,25 +119,20 @@ PatternPlan make_pattern_plan(const PatternProblem& problem, const PatternReques
     if (request.algorithm != Algorithm::automatic) {
         // Alone there is nobody to call.
         plan.algorithm = conditions.native || request.algorithm != Algorithm::native ? request.algorithm : Algorithm::ring;
-        plan = best_chunk(problem, plan, request, machine);
+        plan = best_chunk(problem, plan, request, conditions, machine);
         plan.why = "asked for";
-        return plan;
-    }
-    const bool fixed = request.chunk_bytes || request.buffers;
-    if (problem.ranks > 1 && conditions.native && !conditions.ordered && problem.block == 0 && !fixed && problem.bytes() <= native_bytes) {
-        plan.algorithm = Algorithm::native;
-        plan.why = std::to_string(problem.bytes()) + " bytes: up to " + std::to_string(native_bytes) + " MPI's own call costs least";
         return plan;
     }
     double best = -1;
     std::string why = std::to_string(problem.bytes()) + " bytes, " + std::to_string(problem.ranks) + " ranks, " +
                       (conditions.contiguous ? "contiguous" : "strided") + ", latency " + milliseconds(machine.latency_s) + ", " +
                       std::to_string(static_cast<long long>(1e-6 / machine.byte_s)) + " MB/s:";
-    for (Algorithm a : {Algorithm::tree, Algorithm::ring, Algorithm::rounds}) {
-        if (!exists(problem.kind, a)) continue;
+    const bool small = problem.bytes() <= small_bytes;
+    for (Algorithm a : {Algorithm::tree, Algorithm::ring, Algorithm::rounds, Algorithm::direct}) {
+        if (!exists(problem.kind, a) || (small ? a == Algorithm::ring || a == Algorithm::rounds : a == Algorithm::direct)) continue;
         PatternPlan trial;
         trial.algorithm = a;
-        trial = best_chunk(problem, trial, request, machine);
+        trial = best_chunk(problem, trial, request, conditions, machine);
         const double t = pattern_time(problem, trial, machine);
         why += std::string(why.back() == ':' ? " " : ", ") + to_string(a) + " " + milliseconds(t);
         if (best < 0 || t < best) {

@@ -108,4 +108,67 @@ void shift(PatternLane& lane, const std::vector<std::vector<Chunk>>& parts, int 
     for (const Chunk& chunk : parts[0]) lane.copy(chunk, buffer);
 }
 
+void exchange_all(PatternLane& lane, const std::vector<std::vector<Chunk>>& parts, int rank, bool reduce, int buffers,
+                  std::int64_t buffer_bytes) {
+    const int p = static_cast<int>(parts.size()), w = buffers;
+    const int in = lane.buffers(w * p, buffer_bytes), out = lane.buffers(w * p, buffer_bytes);
+    std::size_t most = 0;
+    for (const auto& part : parts) most = std::max(most, part.size());
+    auto chunk = [&](int part, std::size_t k) { return k < parts[part].size() ? &parts[part][k] : nullptr; };
+    struct Turn {
+        std::vector<int> received, sent;
+        int own = -1;  // a send of this rank's own part, packed: the copy of it comes from there
+    };
+    std::vector<Turn> turns(most);
+    // Peers in the order in which a reduction joins them: rank + 1, rank + 2, ...
+    auto post = [&](std::size_t k) {
+        const int buffer = static_cast<int>(k % static_cast<std::size_t>(w)) * p;
+        for (int d = 1; d < p; ++d) {
+            const int from = (rank + d) % p;
+            const Chunk* c = chunk(reduce ? rank : from, k);
+            if (!c) continue;
+            turns[k].received.push_back(lane.message(false, from, reduce ? c->give : c->get, c->box, in + buffer + d, reduce));
+            lane.step(Op::post_recv, turns[k].received.back());
+        }
+        for (int d = 1; d < p; ++d) {
+            const int to = (rank - d + p) % p;
+            const Chunk* c = chunk(reduce ? to : rank, k);
+            if (!c) continue;
+            if (!reduce && turns[k].own >= 0) {
+                turns[k].sent.push_back(lane.forward(turns[k].own, to));
+                lane.step(Op::post_send, turns[k].sent.back());
+                continue;
+            }
+            turns[k].sent.push_back(lane.message(true, to, c->give, c->box, out + buffer + d));
+            lane.pack_and_post(turns[k].sent.back());
+            if (!reduce) turns[k].own = turns[k].sent.back();
+        }
+    };
+    auto finish = [&](std::size_t k) {
+        Turn& turn = turns[k];
+        const int spare = out + static_cast<int>(k % static_cast<std::size_t>(w)) * p;  // d = 0: no send uses it
+        if (const Chunk* c = chunk(rank, k); c && (!reduce || p == 1)) {
+            if (turn.own >= 0 && lane.staged(turn.own))
+                lane.unpack_to(turn.own, c->get);
+            else
+                lane.copy(*c, spare);
+        }
+        for (std::size_t i = 0; i < turn.received.size(); ++i) {
+            const int m = turn.received[i];
+            lane.step(Op::wait, m);
+            if (reduce && i > 0) lane.step(Op::combine, m, turn.received[i - 1]);
+            if (!reduce && lane.staged(m)) lane.step(Op::unpack, m);
+        }
+        if (reduce && !turn.received.empty()) {
+            lane.step(Op::combine, turn.received.back(), combine_array_right);
+            lane.unpack_to(turn.received.back(), chunk(rank, k)->get);
+        }
+        for (int m : turn.sent) lane.step(Op::wait, m);
+    };
+    for (std::size_t k = 0; k < most + static_cast<std::size_t>(w) - 1; ++k) {
+        if (k < most) post(k);
+        if (k + 1 >= static_cast<std::size_t>(w)) finish(k + 1 - static_cast<std::size_t>(w));
+    }
+}
+
 }  // namespace tilewave

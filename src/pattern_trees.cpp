@@ -2,8 +2,9 @@
 #include "pattern_lanes.hpp"
 
 // Order of the steps, as in papers/dawson2000.md. R(k): receive of chunk k, S(k): its sends, in
-// buffer k mod w. R(k) is posted w - 1 chunks ahead; S(k) follows the wait for R(k) at once, and is
-// waited for where its buffer is needed again, a chunk later.
+// buffer k mod w. S(k) follows the wait for R(k) at once and is waited for `late` chunks later, half
+// of the buffers, where R(k + w) needs its buffer; so R stands w - late chunks ahead. One of each
+// in flight is not enough: a send over TCP is done when the other side has taken it.
 
 namespace tilewave {
 
@@ -55,14 +56,15 @@ void relay(PatternLane& lane, const std::vector<Chunk>& chunks, int parent, cons
         if (!children.empty()) send_own(lane, chunks, children, buffers, buffer_bytes);
         return;
     }
-    const std::size_t n = chunks.size(), w = static_cast<std::size_t>(buffers);
+    const std::size_t n = chunks.size(), w = static_cast<std::size_t>(buffers), late = children.empty() ? 0 : w / 2;
     const int first = lane.buffers(buffers, buffer_bytes);
     std::vector<int> received(n);
     auto post = [&](std::size_t k) {
+        if (k >= n) return;
         received[k] = lane.message(false, parent, chunks[k].get, chunks[k].box, first + static_cast<int>(k % w));
         lane.step(Op::post_recv, received[k]);
     };
-    for (std::size_t k = 0; k < std::min(n, w - 1); ++k) post(k);
+    for (std::size_t k = 0; k < w; ++k) post(k);
     Window window(lane, n);
     for (std::size_t k = 0; k < n; ++k) {
         lane.step(Op::wait, received[k]);
@@ -72,15 +74,16 @@ void relay(PatternLane& lane, const std::vector<Chunk>& chunks, int parent, cons
             window.posted(k, m);
         }
         if (lane.staged(received[k])) lane.step(Op::unpack, received[k]);
-        if (k > 0) window.finish(k - 1);
-        if (k + w - 1 < n) post(k + w - 1);
+        if (k < late) continue;
+        window.finish(k - late);
+        post(k - late + w);
     }
     window.finish_all();
 }
 
 void collect(PatternLane& lane, const std::vector<Chunk>& chunks, int parent, const std::vector<int>& children,
              bool own_first, int buffers, std::int64_t buffer_bytes) {
-    const std::size_t n = chunks.size(), w = static_cast<std::size_t>(buffers);
+    const std::size_t n = chunks.size(), w = static_cast<std::size_t>(buffers), late = parent < 0 ? 0 : w / 2;
     if (children.empty()) {
         if (parent >= 0) return send_own(lane, chunks, {parent}, buffers, buffer_bytes);
         const int buffer = lane.buffers(1, buffer_bytes);
@@ -90,13 +93,13 @@ void collect(PatternLane& lane, const std::vector<Chunk>& chunks, int parent, co
     const int each = static_cast<int>(children.size()), first = lane.buffers(buffers * each, buffer_bytes);
     std::vector<std::vector<int>> received(n);
     auto post = [&](std::size_t k) {
-        for (int c = 0; c < each; ++c) {
+        for (int c = 0; c < each && k < n; ++c) {
             const int buffer = first + static_cast<int>(k % w) * each + c;
             received[k].push_back(lane.message(false, children[c], chunks[k].give, chunks[k].box, buffer, true));
             lane.step(Op::post_recv, received[k].back());
         }
     };
-    for (std::size_t k = 0; k < std::min(n, w - 1); ++k) post(k);
+    for (std::size_t k = 0; k < w; ++k) post(k);
     Window window(lane, n);
     for (std::size_t k = 0; k < n; ++k) {
         for (int c = 0; c < each; ++c) {
@@ -111,8 +114,9 @@ void collect(PatternLane& lane, const std::vector<Chunk>& chunks, int parent, co
         } else {
             lane.unpack_to(received[k].back(), chunks[k].get);
         }
-        if (k > 0) window.finish(k - 1);
-        if (k + w - 1 < n) post(k + w - 1);
+        if (k < late) continue;
+        window.finish(k - late);
+        post(k - late + w);
     }
     window.finish_all();
 }

@@ -57,11 +57,12 @@ std::string describe(const PatternCall& c) {
     // Parts of a spread differ in columns; the whole must not.
     text += c.kind == PatternKind::spread ? " of " + std::to_string(c.in.rows) + " rows of " + to_string(c.in.type) : " of " + shape(c.in);
     if (!has_parts(c.kind)) text += ", root " + std::to_string(c.root);
-    if (has_parts(c.kind)) text += ", block " + std::to_string(c.block);
+    if (has_parts(c.kind)) text += ", block " + (c.block ? std::to_string(c.block) : "none");
     if (c.kind == PatternKind::reduce || c.kind == PatternKind::multi_reduce) text += std::string(", op ") + to_string(c.op);
-    text += std::string(", algorithm ") + to_string(c.request.algorithm) + ", chunk_bytes " + std::to_string(c.request.chunk_bytes) +
-            ", buffers " + std::to_string(c.request.buffers);
-    return text + (c.keep ? ", kept" : "");
+    const auto choice = [](std::int64_t n) { return n ? std::to_string(n) : "auto"; };
+    text += std::string(", algorithm ") + to_string(c.request.algorithm) + ", chunk_bytes " + choice(c.request.chunk_bytes) +
+            ", buffers " + choice(c.request.buffers);
+    return text + (c.keep ? ", start=False" : "");
 }
 
 bool join_user(std::byte* into, const std::byte* left, const std::byte* right, std::int64_t n, void* env) {
@@ -149,8 +150,7 @@ PatternOperation::PatternOperation(Context& context, PatternCall call)
         values[2 + 2 * p] = call_.out.cols;
         values[3 + 2 * p] = -call_.out.cols;
     }
-    const bool perhaps_native = call_.request.algorithm == Algorithm::automatic || call_.request.algorithm == Algorithm::native;
-    if (perhaps_native && port_->native() && !call_.keep) enter_line();
+    if (call_.request.algorithm == Algorithm::native && port_->native() && !call_.keep) enter_line();
     if (call_.part_inside >= 0) values[2 + p + static_cast<std::size_t>(context.rank())] = call_.part_inside;
     agreement_.emplace(*port_, exchange_->tag(static_cast<int>(number % turns)), mine, values);
 }
@@ -242,8 +242,6 @@ void PatternOperation::prepare() {
     PatternConditions conditions;
     conditions.contiguous = agreement_->value(0) == 1;
     conditions.native = port_->native();
-    // The documented order of a reduction is ours, and so is what becomes of NaNs.
-    conditions.ordered = q.kind == PatternKind::reduce || q.kind == PatternKind::multi_reduce;
     if (call_.op == Reduction::user && call_.request.algorithm == Algorithm::native)
         throw ConfigError(std::string(to_string(q.kind)) + ": algorithm 'mpi' was given with a function; allowed: the other algorithms");
     plan_ = make_pattern_plan(q, call_.request, conditions, context_.machine());

@@ -14,7 +14,8 @@ namespace {
 
 constexpr int send_tags = 2048, first_send_tag = 4096;
 constexpr std::int64_t first_bytes = 4096;  // of the first message, head included
-constexpr std::int64_t small_piece = 64 << 10, large_piece = 256 << 10;
+constexpr std::int64_t small_piece = 64 << 10, large_piece = 1 << 20;
+constexpr std::int64_t most_spare = 64 << 20;  // bytes of copies kept for the next sends: fresh memory costs more than the copy
 constexpr std::size_t staged_pieces = 4;
 
 struct Head {
@@ -36,49 +37,43 @@ void check(const char* what, const MatrixView& m, const char* role, int rank, in
                           std::to_string(m.row_stride_bytes) + " bytes; allowed: at least the row's " + std::to_string(m.row_bytes()));
 }
 
-void pack(std::byte* to, const MatrixView& m) {
-    const std::int64_t item = m.item_bytes();
-    copy_box(to, {m.row_bytes(), item}, m.data, {m.row_stride_bytes, item}, {m.rows, m.cols}, item);
-}
-
-// Bytes [at, at + n) of the packed matrix.
-void unpack(const MatrixView& m, std::int64_t at, const std::byte* data, std::int64_t n) {
+// Bytes [at, at + n) of the packed matrix, to (pack) or from `data`.
+void copy_range(const MatrixView& m, std::int64_t at, std::byte* data, std::int64_t n, bool pack) {
     const std::int64_t row = m.row_bytes();
-    if (m.contiguous()) {
-        std::memcpy(m.data + at, data, static_cast<std::size_t>(n));
-        return;
-    }
-    auto part = [&](std::int64_t bytes) {
-        std::memcpy(m.data + at / row * m.row_stride_bytes + at % row, data, static_cast<std::size_t>(bytes));
-        at += bytes;
-        data += bytes;
-        n -= bytes;
+    auto whole_rows = [&](std::int64_t rows, std::int64_t row_bytes) {  // of row_bytes each, from `at` on
+        std::byte* matrix = m.contiguous() ? m.data + at : m.data + at / row * m.row_stride_bytes + at % row;
+        const Index strided{m.row_stride_bytes, 1}, packed{row_bytes, 1}, extents{rows, row_bytes};
+        if (pack)
+            copy_box(data, packed, matrix, strided, extents, 1);
+        else
+            copy_box(matrix, strided, data, packed, extents, 1);
+        at += rows * row_bytes;
+        data += rows * row_bytes;
+        n -= rows * row_bytes;
     };
-    if (at % row && n) part(std::min(n, row - at % row));
-    if (const std::int64_t rows = n / row; rows > 0) {
-        const std::int64_t item = m.item_bytes();
-        copy_box(m.data + at / row * m.row_stride_bytes, {m.row_stride_bytes, item}, data, {row, item}, {rows, m.cols}, item);
-        at += rows * row;
-        data += rows * row;
-        n -= rows * row;
-    }
-    if (n) part(n);
+    if (m.contiguous()) return whole_rows(1, n);
+    if (at % row && n) whole_rows(1, std::min(n, row - at % row));
+    if (n >= row) whole_rows(n / row, row);
+    if (n) whole_rows(1, n);
 }
 
 class SendOperation final : public Operation {
 public:
     SendOperation(std::shared_ptr<Exchange> exchange, const MatrixView& m, int to, int tag, std::shared_ptr<void> memory)
         : exchange_(std::move(exchange)), port_(exchange_->port()), memory_(std::move(memory)), size_(head_bytes + m.bytes()),
-          copy_(std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(size_))) {
-        const std::int64_t piece = m.bytes() <= 8 << 20 ? small_piece : large_piece;
+          copy_(take_spare()) {
+        const std::int64_t piece = m.bytes() <= large_piece ? small_piece : large_piece;
         const Head head{m.rows, m.cols, static_cast<std::int64_t>(m.type), piece};
         std::memcpy(copy_.get(), &head, sizeof head);
-        if (m.bytes()) pack(copy_.get() + head_bytes, m);
         exchange_->kept_bytes += size_;
         const int wire = exchange_->tag(first_send_tag + tag);
+        // Each piece leaves as soon as it is copied.
         std::int64_t n = std::min(size_, first_bytes);
-        for (std::int64_t at = 0; at < size_; at += n, n = std::min(piece, size_ - at), ++pending_)
+        for (std::int64_t at = 0; at < size_; at += n, n = std::min(piece, size_ - at), ++pending_) {
+            const std::int64_t skip = at ? 0 : head_bytes;
+            if (n > skip) copy_range(m, at + skip - head_bytes, copy_.get() + at + skip, n - skip, true);
             port_->post_send(pending_, copy_.get() + at, n, to, wire, false);
+        }
     }
     ~SendOperation() override {
         if (pending_) (void)copy_.release();  // the library may still read it
@@ -89,10 +84,32 @@ public:
         pending_ -= static_cast<int>(done_.size());
         if (pending_) return false;
         exchange_->kept_bytes -= size_;
+        auto& spare = exchange_->spare;
+        std::scoped_lock guard(spare.lock);
+        if (size_ > most_spare) return true;
+        while (spare.bytes + size_ > most_spare) {
+            spare.bytes -= spare.blocks.begin()->first;
+            spare.blocks.erase(spare.blocks.begin());
+        }
+        spare.bytes += size_;
+        spare.blocks.emplace(size_, std::move(copy_));
         return true;
     }
 
 private:
+    /// Memory for the copy: a former one of at most twice the size, or new.
+    std::unique_ptr<std::byte[]> take_spare() {
+        auto& spare = exchange_->spare;
+        std::scoped_lock guard(spare.lock);
+        if (auto it = spare.blocks.lower_bound(size_); it != spare.blocks.end() && it->first <= 2 * size_) {
+            auto block = std::move(it->second);
+            spare.bytes -= it->first;
+            spare.blocks.erase(it);
+            return block;
+        }
+        return std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(size_));
+    }
+
     std::shared_ptr<Exchange> exchange_;
     std::unique_ptr<Transport> port_;
     std::shared_ptr<void> memory_;
@@ -163,7 +180,7 @@ private:
                                                          "; they must be equal"));
         }
         const std::int64_t here = std::min(bytes_, first_bytes - head_bytes);
-        if (!wrong_ && here) unpack(matrix_, 0, first_ + head_bytes, here);
+        if (!wrong_ && here) copy_range(matrix_, 0, first_ + head_bytes, here, false);
         rest_ = here;
         stage_ = 2;
     }
@@ -193,7 +210,7 @@ private:
         ++taken_;
         if (direct()) return;
         const std::size_t b = used_[k];
-        if (!wrong_) unpack(matrix_, start(k), staging_[b].get(), length(k));
+        if (!wrong_) copy_range(matrix_, start(k), staging_[b].get(), length(k), false);
         used_.erase(k);
         free_.push_back(b);
     }

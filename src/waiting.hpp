@@ -37,8 +37,13 @@ void wait_until(Context& context, Ready ready, What what) {
     double since = 0, looked = 0;
     bool told = false;
     while (!ready()) {
-        context.exchange()->progress();
+        const bool moved = context.exchange()->progress();
         if (ready()) return;
+        if (moved) {  // more is likely to follow
+            backoff.restart();
+            since = 0;
+            continue;
+        }
         backoff.pause();
         if (!backoff.slow()) continue;
         const double now = now_s();

@@ -12,8 +12,8 @@
 namespace tilewave {
 
 /// native: the message library's own call, which is no schedule.
-enum class Algorithm : std::uint8_t { automatic, tree, ring, rounds, native };
-/// "auto", "tree", "ring", "rounds", "mpi".
+enum class Algorithm : std::uint8_t { automatic, tree, ring, rounds, direct, native };
+/// "auto", "tree", "ring", "rounds", "direct", "mpi".
 const char* to_string(Algorithm algorithm);
 
 /// What moves: the same on all ranks. Every matrix has `rows` rows. broadcast and reduce: matrices
@@ -59,8 +59,7 @@ struct PatternRequest {
 /// What else decides, the same on all ranks.
 struct PatternConditions {
     bool contiguous = true;   ///< every rank's matrix
-    bool native = false;      ///< the library's own call is there
-    bool ordered = false;     ///< the result must be that of the documented order: never the library's
+    bool native = false;      ///< the library's own call is there; it is never picked, only obeyed
 };
 
 /// Picks what is left open: the least time by the closed forms below.
@@ -69,10 +68,11 @@ struct PatternConditions {
 PatternPlan make_pattern_plan(const PatternProblem& problem, const PatternRequest& request,
                               const PatternConditions& conditions, const Machine& machine);
 
-/// Seconds by the closed forms: n chunks of c bytes, L latency, 1/B seconds a byte.
-/// tree: ceil(log2 p) (L + bytes/B); ring: (n + p - 2)(L' + c/B); rounds: (n - 1 + ceil(log2 p))(L' + c/B);
-/// spread and multi_reduce: (p - 1) n (L' + c/B) with n chunks a part. L' is the part of the
-/// latency that chunks in flight do not hide.
+/// Seconds by the closed forms, for p ranks, n chunks of c bytes, latency L, k seconds that a chunk
+/// in a stream costs beyond its bytes, b seconds a byte. tree: ceil(log2 p) (L + n k + bytes b);
+/// ring: (p - 1)(L - k) + (n + p - 2)(k + c b); rounds: (n - 1 + ceil(log2 p))(L + c b);
+/// spread and multi_reduce: ring (p - 1) n (k + c b) with n chunks a part, n = 1: (p - 1)(L + c b);
+/// direct L + (p - 1) n (k + c b). Packing is not counted.
 double pattern_time(const PatternProblem& problem, const PatternPlan& plan, const Machine& machine);
 
 /// Bytes between the starts of the rows of this rank's matrices: of what it gives, of what it gets.
@@ -84,7 +84,8 @@ struct PatternStrides {
 /// dealt columns that do not fill the last round of blocks, 2 and 3 are their rest.
 /// Messages use tag `tag` alone: their order on each link is the same at both ends.
 /// Reductions combine from left to right: tree and ranks from the root on (root, root+1, ...);
-/// ring: root+1, ..., root; multi_reduce: for the part of rank r from r+1 on, r last.
+/// ring: root+1, ..., root; multi_reduce: for the part of rank r from r+1 on, r last, by ring and
+/// direct alike.
 /// @pre problem.validate(); plan.algorithm neither automatic nor native (ConfigError)
 /// @pre the plan makes at most 2^22 chunks (ConfigError)
 Schedule pattern_schedule(const PatternProblem& problem, const PatternPlan& plan, int rank,

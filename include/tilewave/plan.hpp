@@ -15,6 +15,7 @@ namespace tilewave {
 struct Machine {
     double latency_s = 5e-6;          ///< one small message, one way
     double byte_s = 1e-10;            ///< one more byte of a large message
+    double chunk_s = 5e-6;      ///< what a message in a stream costs beyond its bytes
     double hand_over_s = 1e-6;        ///< from one lane's signal to the end of another's await
     double point_s = 2e-9;            ///< one point of the kernel
 };

@@ -130,6 +130,8 @@ public:
     /// the one waited for. idle: nothing large under way, as between runs.
     explicit Backoff(Kind kind = Kind::idle) : kind_(kind), rounds_(kind == Kind::shared ? spins : 0) {}
     void pause();
+    /// From the beginning: something has happened.
+    void restart() { *this = Backoff(kind_); }
     /// Rounds long enough that looking at the clock costs nothing.
     bool slow() const { return rounds_ > spins + yields; }
 

@@ -6,6 +6,7 @@ from tilewave.context import resolve
 from tilewave.errors import ConfigError, KernelError
 
 DTYPES = tuple(np.dtype(name) for name in ("f4", "f8", "c8", "c16", "i4", "i8", "u1"))
+NAMES = {dtype: dtype.name for dtype in DTYPES}
 OPS = ("sum", "prod", "min", "max")
 SEND_LIMIT_BYTES = 256 << 20
 
@@ -19,7 +20,7 @@ class Handle:
     Attributes
     ----------
     algorithm : str
-        "tree", "ring", "rounds" or "mpi"; with `chunk_bytes`, `buffers` and `why` (the reason) known
+        "tree", "ring", "rounds", "direct" or "mpi"; with `chunk_bytes`, `buffers` and `why` (the reason) known
         once the ranks have agreed.
     buffer_bytes : int
         Staging memory on this rank.
@@ -101,7 +102,7 @@ def broadcast(M, root=0, *, algorithm="auto", chunk_bytes=None, buffers=None, wa
     root : int
     algorithm : {"auto", "tree", "ring", "rounds", "mpi"}
         Binomial tree; pipelined ring; least rounds (n - 1 + ceil(log2 p) for n chunks); MPI's own
-        call, which needs a copy of a strided matrix. "auto" takes the least time predicted.
+        call, which needs a copy of a strided matrix. "auto" takes the least time predicted, which MPI's call never has.
     chunk_bytes, buffers : int, optional
         Size of the chunks and number of them staged. Default: picked.
     wait : bool
@@ -199,7 +200,8 @@ def spread(M, out=None, *, block=None, algorithm="auto", chunk_bytes=None, buffe
     block : int, optional
         Columns are dealt to the ranks in blocks of this many, in turn (block-cyclic). Default: the
         parts side by side, in rank order.
-    algorithm : {"auto", "ring", "mpi"}
+    algorithm : {"auto", "ring", "direct", "mpi"}
+        "direct": every rank sends to every other at once, for small parts.
     chunk_bytes, buffers, wait, start, explain, context
         As in `broadcast`.
 
@@ -245,7 +247,7 @@ def multi_reduce(M, out=None, op="sum", *, block=None, algorithm="auto", chunk_b
         As in `reduce`. The order for the part of rank r: r + 1, r + 2, ..., r.
     block : int, optional
         As in `spread`.
-    algorithm : {"auto", "ring", "mpi"}
+    algorithm : {"auto", "ring", "direct", "mpi"}
     chunk_bytes, buffers, wait, start, explain, context
         As in `broadcast`.
 
@@ -488,7 +490,8 @@ def _view(name, M, written=False):
         raise ConfigError(f"{name} is {type(M).__name__}; allowed: a NumPy array (a field's .local is one)")
     if M.ndim != 2:
         raise ConfigError(f"{name} has {M.ndim} dimensions; allowed: 2")
-    if M.dtype not in DTYPES:
+    dtype = NAMES.get(M.dtype)
+    if dtype is None:
         raise ConfigError(f"{name} has dtype {M.dtype}; allowed: {', '.join(d.name for d in DTYPES)}, in native byte order")
     rows, cols = M.shape
     if M.size and cols > 1 and M.strides[1] != M.itemsize:
@@ -501,7 +504,11 @@ def _view(name, M, written=False):
     if written and not M.flags.writeable:
         raise ConfigError(f"{name} is written, but its memory is read-only")
     row = M.strides[0] if M.size and rows > 1 else cols * M.itemsize
-    return _core.MatrixView(M.ctypes.data, rows, cols, row, M.dtype.name)
+    return _core.MatrixView(_address(M), rows, cols, row, dtype)
+
+
+def _address(M):
+    return M.__array_interface__["data"][0]
 
 
 def _overlap(a, b):
@@ -509,7 +516,7 @@ def _overlap(a, b):
 
 
 def _same_or_apart(M, out):
-    if _overlap(M, out) and not (M.ctypes.data == out.ctypes.data and M.shape == out.shape and (M.shape[0] == 1 or M.strides == out.strides)):
+    if _overlap(M, out) and not (_address(M) == _address(out) and M.shape == out.shape and (M.shape[0] == 1 or M.strides == out.strides)):
         raise ConfigError("M and out overlap; allowed: the same matrix, or memory apart")
 
 
@@ -517,7 +524,7 @@ def _inside(part, whole):
     """The column of `whole` at which `part` lies; -1 where they are apart."""
     if not _overlap(part, whole):
         return -1
-    column, odd = divmod(part.ctypes.data - whole.ctypes.data, whole.itemsize)
+    column, odd = divmod(_address(part) - _address(whole), whole.itemsize)
     if odd or column < 0 or column + part.shape[1] > whole.shape[1] or part.shape[0] != whole.shape[0] or (
             part.shape[0] > 1 and part.strides[0] != whole.strides[0]):
         raise ConfigError("M and out overlap; allowed: memory apart, or the part in its own place in the whole matrix")
