@@ -20,9 +20,9 @@ PatternShape::PatternShape(const PatternProblem& problem, int rank, const Patter
     const Box none = {Index::filled(b > 0 ? 3 : 2, 0), Index::filled(b > 0 ? 3 : 2, 0)};
     auto add = [&](const Box& storage, bool given, std::int64_t row_bytes, std::int64_t round) {
         Array a{item, storage, given ? storage : none, {}, true};
-        // Of a single row no stride matters; this one overlaps nothing.
+        // Of a single row no stride matters, this one overlaps nothing; of an empty array none does.
         const std::int64_t row = storage.extent(0) > 1 ? row_bytes / item : storage.points();
-        a.stride = b > 0 ? Index{row, round, 1} : Index{row, 1};
+        if (!storage.empty()) a.stride = b > 0 ? Index{row, round, 1} : Index{row, 1};
         arrays_.push_back(a);
     };
     for (int rest = 0; rest <= (rest_ ? 1 : 0); ++rest) {

@@ -53,3 +53,9 @@ def test_terrain(monkeypatch, folder):
     run(monkeypatch, "02_terrain.py", "--out", folder / "terrain.png")
     if is_rank_zero():
         assert (folder / "terrain.png").stat().st_size > 20000
+
+
+def test_patterns(monkeypatch, folder):
+    run(monkeypatch, "03_patterns.py", "--modes", 3, "--out", folder / "modes.png")
+    if is_rank_zero():
+        assert (folder / "modes.png").stat().st_size > 20000

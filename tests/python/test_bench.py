@@ -8,7 +8,7 @@ from tilewave.bench import NAMES
 KEYS = {"case", "contender", "value", "unit", "spread", "ratio_to_contender", "fraction_of_limit"}
 
 
-@pytest.mark.parametrize("name", ["executor", "sweep"])
+@pytest.mark.parametrize("name", ["executor", "patterns", "sweep"])
 def test_quick(name, tmp_path, capsys):
     NAMES[name](json_path=tmp_path / "rows.json", quick=True)
     data = json.loads((tmp_path / "rows.json").read_text())

@@ -1,0 +1,331 @@
+"""Patterns given what they cannot do: one clear error on every rank, no hang, and the next call is fine."""
+import numpy as np
+import pytest
+
+import tilewave as tw
+
+pytestmark = [pytest.mark.mpi(ranks=[1, 2, 3]),
+              pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
+patterns = tw.patterns
+
+
+@pytest.fixture(scope="module")
+def context():
+    return tw.Context()
+
+
+def works(context):
+    M = np.full((2, 3), 7.0 if context.rank == 0 else 0.0)
+    assert (patterns.broadcast(M, 0, context=context) == 7).all()
+    assert (patterns.multi_reduce(M, op=lambda a, b: a + b, context=context) == 7 * context.size).all()
+
+
+def agreed(context, words, error, call):
+    with pytest.raises(error, match=words) as caught:
+        call()
+    assert caught.value.agreed and caught.value.quiet == (context.rank != 0)
+    context.agree(None, str(caught.value))  # the same text on every rank
+    return str(caught.value)
+
+
+def refused(context, words, pattern, *arguments, error=tw.ConfigError, **keywords):
+    """Blocking, as a handle (where only `wait` may raise), and as a handle to run later."""
+    call = getattr(patterns, pattern)
+    text = agreed(context, words, error, lambda: call(*arguments, context=context, **keywords))
+    handle = call(*arguments, wait=False, context=context, **keywords)
+    assert agreed(context, words, error, handle.wait) == text
+    with pytest.raises(error):
+        handle.wait()  # again, and no more than that
+    if error is tw.ConfigError:
+        kept = agreed(context, words, error, lambda: call(*arguments, start=False, context=context, **keywords))
+        assert kept.replace(", start=False", "") == text
+    works(context)
+    return text
+
+
+def on_each_rank(context, words, pattern, good, bad, *arguments, ranks=None, **keywords):
+    """`bad` in place of the matrix `good` on one rank alone, on each in turn."""
+    for r in range(context.size) if ranks is None else ranks:
+        refused(context, words, pattern, bad if context.rank == r else good, *arguments, **keywords)
+
+
+A = np.zeros((4, 6))
+READ_ONLY = np.zeros((4, 6))
+READ_ONLY.flags.writeable = False
+MISALIGNED = np.frombuffer(bytearray(4 * 6 * 8 + 1), np.uint8)[1:].view("f8").reshape(4, 6)
+PAIRS = np.zeros((4, 6), [("x", "f8")])
+
+
+@pytest.mark.parametrize("matrix, words", [
+    (A.tolist(), "M is list; allowed: a NumPy array"), (None, "M is NoneType"), (np.ma.masked_array(A), "M is MaskedArray"),
+    (A[0], "1 dimensions; allowed: 2"), (A[None], "3 dimensions; allowed: 2"),
+    (A[:, ::2], "column stride of 16 bytes; allowed: 8"), (A[:, ::-1], "column stride of -8"), (A.T, "column stride of 48"),
+    (A[::-1], "row stride of -48 bytes; allowed: a multiple of 8 that is at least the row's 48"),
+    (np.broadcast_to(A[0], (4, 6)), "row stride of 0 bytes"),
+    (np.lib.stride_tricks.as_strided(A, (3, 6), (40, 8)), "row stride of 40 bytes"),
+    (np.lib.stride_tricks.as_strided(A, (2, 2), (20, 8)), "row stride of 20 bytes"),
+    (MISALIGNED, "not aligned"), (A.astype("f2"), "dtype float16; allowed: float32"), (A.astype(object), "dtype object"),
+    (A.astype(">f8"), "dtype >f8; .* native byte order"), (A.astype(bool), "dtype bool"), (A.astype("i2"), "dtype int16"), (PAIRS, "dtype .*x"),
+])
+def test_matrices(context, matrix, words):
+    on_each_rank(context, f"broadcast: .*{words}", "broadcast", A.copy(), matrix)
+    for pattern in ("reduce", "spread", "multi_reduce"):
+        refused(context, f"{pattern}: .*{words}", pattern, matrix)
+
+
+def test_what_is_fine(context):
+    """Strides that nothing depends on, and a matrix that is only read."""
+    wide = np.zeros((1, 8))[:, ::2][:, :1]
+    for matrix in (wide, np.zeros((1, 6))[::-1], np.zeros((0, 5))[:, ::2], np.zeros((5, 0)), np.matrix(np.zeros((2, 2))), A.astype("q")):
+        patterns.broadcast(matrix, 0, context=context)
+    patterns.broadcast(READ_ONLY if context.rank == 0 else A.copy(), 0, context=context)
+    patterns.reduce(READ_ONLY, 0, context=context)
+    patterns.reduce(A, np.int64(context.size - 1), "sum", None if context.rank == context.size - 1 else "not used here", context=context)
+
+
+def test_memory_that_may_not_be_written(context):
+    p = context.size
+    for r in range(1, p):
+        refused(context, "broadcast: M is written, but its memory is read-only", "broadcast", READ_ONLY if context.rank == r else A.copy())
+    for root in range(p):
+        refused(context, "out is written, but", "reduce", A, root, "sum", READ_ONLY)
+    wide = np.zeros((4, 6 * p))
+    locked = wide.copy()
+    locked.flags.writeable = False
+    for r in range(p):
+        refused(context, "spread: out is written", "spread", A, locked if context.rank == r else wide)
+        refused(context, "multi_reduce: out is written", "multi_reduce", wide, READ_ONLY if context.rank == r else A.copy())
+
+
+def test_roots(context):
+    p = context.size
+    for pattern in ("broadcast", "reduce"):
+        for root in (-1, p, 1 << 30):
+            refused(context, f"{pattern}: root {root} was given; allowed: 0 to {p - 1}", pattern, A, root)
+        for root in ("a", 1.0, None, True, np.float64(0)):
+            refused(context, "root .* was given; allowed: an integer", pattern, A, root)
+        refused(context, "less than", pattern, A, 1 << 40 if context.rank == p - 1 else 0)
+        if p > 1:
+            text = refused(context, "different arguments", pattern, A, 1 if context.rank else 0)
+            assert "root 0" in text and "root 1" in text
+
+
+def test_choices(context):
+    last = context.rank == context.size - 1
+    for pattern in ("broadcast", "reduce", "spread", "multi_reduce"):
+        for chunk_bytes, words in ((0, "chunk_bytes 0 was given; at least 1"), (-1, "chunk_bytes -1"), ("a", "chunk_bytes 'a' was given; allowed: an integer"),
+                                   (1.5, "chunk_bytes 1.5"), (1 << 40, "chunk_bytes 1099511627776 .* 1 to"), (1 << 70, "chunk_bytes 1180591620717411303424")):
+            refused(context, f"{pattern}: {words}", pattern, A, chunk_bytes=chunk_bytes)
+        for buffers, words in ((0, "buffers 0"), (1, "buffers 1 was given; 2 to 64 are allowed"), (65, "buffers 65"), (-3, "buffers -3"), ([2], "buffers")):
+            refused(context, f"{pattern}: {words}", pattern, A, buffers=buffers)
+        for algorithm in ("star", "", "native", None, 5):
+            refused(context, f"{pattern}: .*algorithm.*{algorithm}.* was given; allowed: ", pattern, A, algorithm=algorithm)
+        refused(context, "chunk_bytes -1", pattern, A, chunk_bytes=-1 if last else None)
+        refused(context, "2\\*\\*63", pattern, A, chunk_bytes=1 << 70 if last else None)
+        if context.size > 1:
+            refused(context, "different arguments.*chunk_bytes auto.*chunk_bytes 8", pattern, A, chunk_bytes=8 if last else None)
+            refused(context, "different arguments.*buffers 2.*buffers 3", pattern, A, buffers=3 if last else 2)
+            refused(context, "different arguments.*algorithm auto.*algorithm ring", pattern, A, algorithm="ring" if last else "auto")
+
+
+def test_algorithms_of_other_patterns(context):
+    refused(context, "reduce: algorithm 'rounds' was given; allowed: auto, tree, ring, mpi", "reduce", A, algorithm="rounds")
+    for pattern in ("spread", "multi_reduce"):
+        for algorithm in ("tree", "rounds"):
+            refused(context, f"{pattern}: algorithm '{algorithm}' was given; allowed: auto, ring, direct, mpi", pattern, A, algorithm=algorithm)
+        refused(context, f"{pattern}: algorithm 'mpi' was given with columns dealt in blocks; allowed: ring", pattern,
+                np.zeros((4, 3 if context.rank == 0 else 0)) if pattern == "spread" else A, algorithm="mpi", block=3)
+    for pattern in ("reduce", "multi_reduce"):
+        refused(context, f"{pattern}: algorithm 'mpi' was given with a function", pattern, A, op=np.add, algorithm="mpi")
+
+
+def test_blocks(context):
+    for pattern in ("spread", "multi_reduce"):
+        for block in (0, -1, "a", 2.5):
+            refused(context, f"{pattern}: block {block!r} was given", pattern, A, block=block)
+        if context.size > 1:
+            refused(context, "different arguments.*block 2.*block 3", pattern, A, block=2 + (context.rank > 0))
+    p, cols = context.size, 7 if context.rank == 0 else 1
+    if p > 1:
+        refused(context, "spread: rank 0 has 7 columns; .* columns dealt in blocks of 2 .* give it", "spread", np.zeros((4, cols)), block=2)
+        whole = np.zeros((4, 6 + p))
+        part = whole[:, :3 if context.rank == 0 else 0]
+        refused(context, "rank 0 the part lies in the whole matrix .*apart", "spread", part, whole[:, :3].copy() if context.rank else whole[:, :3], block=3)
+
+
+def test_operations(context):
+    C = A.astype("c16")
+    for pattern in ("reduce", "multi_reduce"):
+        for op in ("xor", None, 5, "user", A):
+            refused(context, f"{pattern}: ", pattern, A, op=op)
+        refused(context, "op 'xor' was given; allowed: sum, prod, min, max, or a function", pattern, A, op="xor" if context.rank == 0 else "sum")
+        for op in ("min", "max"):
+            refused(context, f"{pattern}: op '{op}' of complex128 was asked for; complex numbers have no order", pattern, C, op=op)
+        if context.size > 1:
+            refused(context, "different arguments.*op sum.*op user", pattern, A, op=np.add if context.rank else "sum")
+
+
+def test_matrices_that_differ_between_ranks(context):
+    if context.size == 1:
+        return
+    last = context.rank == context.size - 1
+    for pattern in ("broadcast", "reduce", "multi_reduce"):
+        text = refused(context, "different arguments. Rank 0:", pattern, np.zeros((4, 7 if last else 6)))
+        assert "4x6 float64" in text and "4x7 float64" in text
+    refused(context, "different arguments.*spread of 4 rows.*spread of 5 rows", "spread", np.zeros((5 if last else 4, 6)))
+    for pattern in ("broadcast", "reduce", "spread", "multi_reduce"):
+        refused(context, "different arguments.*float64.*float32", pattern, A.astype("f4") if last else A)
+
+
+def test_results_of_a_wrong_shape(context):
+    p = context.size
+    for r in range(p):
+        refused(context, "reduce: the matrix is 4x6 float64, out is 4x5 float64; they must be equal", "reduce", A, r, "sum", np.zeros((4, 5)))
+        refused(context, "out is float32; they must be equal", "reduce", A, r, "sum", np.zeros((4, 6), "f4"))
+        mine = context.rank == r
+        refused(context, "spread: the ranks' parts have", "spread", A, np.zeros((4, 6 * p + mine)))
+        refused(context, "spread: .* they need equally many rows", "spread", A, np.zeros((4 + mine, 6 * p)))
+        refused(context, "multi_reduce: the ranks' parts have", "multi_reduce", np.zeros((4, 6 * p)), np.zeros((4, 6 + mine)))
+        refused(context, "multi_reduce: .* they need equally many rows", "multi_reduce", np.zeros((4, 6 * p)), np.zeros((4 - mine, 6)))
+        refused(context, "out is float32", "multi_reduce", np.zeros((4, 6 * p)), np.zeros((4, 6), "f4") if mine else A.copy())
+        refused(context, "out is list", "multi_reduce", np.zeros((4, 6 * p)), [1] if mine else A.copy())
+
+
+def test_matrices_that_overlap(context):
+    p, r = context.size, context.rank
+    whole = np.zeros((4, 6 * p + 6))
+    for root in range(p):
+        refused(context, "reduce: M and out overlap; allowed: the same matrix", "reduce", whole[:, :6], root, "sum", whole[:, 2:8])
+        refused(context, "reduce: M and out overlap", "reduce", whole[:2, :6], root, "sum", whole[1:3, :6])
+    for q in range(p):
+        own, total = whole[:, 6 * r:6 * r + 6], whole[:, :6 * p]
+        moved = whole[:, 6 * r + 1:6 * r + 7] if r == q else own
+        inside = r == q and r == p - 1  # it sticks out at the right
+        words = "overlap; allowed" if q == p - 1 else f"on rank {q} the part lies in the whole matrix at column {6 * q + 1}; .* own column {6 * q}"
+        assert not inside or moved.base is not None
+        refused(context, words, "spread", moved, total)
+        refused(context, words, "multi_reduce", total, moved)
+    lower = np.zeros((5, 6 * p))
+    refused(context, "overlap", "spread", lower[1:, 6 * r:6 * r + 6], lower[:-1])
+
+
+def test_different_patterns_on_different_ranks(context):
+    if context.size == 1:
+        return
+    for mine, other in (("broadcast", "reduce"), ("spread", "multi_reduce"), ("multi_reduce", "broadcast")):
+        refused(context, f"different arguments. Rank 0: {mine} .*Rank 1: {other} ", other if context.rank else mine, A)
+
+    def kept_on_one_rank():
+        patterns.broadcast(A.copy(), start=context.rank != 0, context=context)
+
+    agreed(context, "different arguments.*start=False", tw.ConfigError, kept_on_one_rank)
+    works(context)
+
+
+def boom(a, b):
+    raise ValueError("no sum today")
+
+
+def interrupted(a, b):
+    raise KeyboardInterrupt("ctrl-c")
+
+
+def too_short(a, b):
+    return (a + b)[1:]
+
+
+def a_number(a, b):
+    return 3.0
+
+
+def complex_(a, b):
+    return a + 1j * b
+
+
+def writes(a, b):
+    a += b
+    return a
+
+
+def speaks_greek(a, b):
+    raise ValueError("α" * 2000)
+
+
+def no_text(a, b):
+    raise OSError("bad name \udc80")
+
+
+@pytest.mark.parametrize("op, words", [
+    (boom, "reduction boom failed on rank {r}: ValueError: no sum today"), (interrupted, "KeyboardInterrupt: ctrl-c"),
+    (too_short, r"it returned shape \(\d+,\) for two arrays of shape \(\d+,\)"), (a_number, r"it returned shape \(\)"),
+    (complex_, "UFuncTypeError|TypeError: Cannot cast"), (writes, "ValueError: .*read-only"), (speaks_greek, "ValueError: α*$"), (no_text, "bad name .udc80"),
+])
+def test_a_function_that_fails_on_one_rank(context, op, words):
+    if context.size == 1:
+        assert (patterns.reduce(A, op=op, context=context) == A).all()  # nothing to combine
+        return
+    for r in range(context.size):
+        mine = op if context.rank == r else np.add
+        for algorithm in ("tree", "ring"):
+            refused(context, words.format(r=r), "reduce", A, r, mine, algorithm=algorithm, chunk_bytes=48, error=tw.KernelError)
+        refused(context, words.format(r=r), "multi_reduce", A, op=mine, error=tw.KernelError)
+
+
+def test_a_function_that_calls_patterns(context):
+    calls = [lambda: patterns.broadcast(A.copy(), context=context), lambda: patterns.reduce(A, start=False, context=context),
+             lambda: patterns.send(A, 0, context=context), lambda: patterns.receive(A, 0, context=context), context.close]
+    for call in calls if context.size > 1 else ():
+        refused(context, "ConfigError: patterns, sends and receives cannot be called from a reduction's function", "reduce", A, 0,
+                lambda a, b: call(), error=tw.KernelError)
+
+
+def test_a_function_that_fails_on_all_ranks_and_then_does_not(context):
+    fails = [True]
+
+    def sometimes(a, b):
+        return boom(a, b) if fails[0] else a + b
+
+    if context.size == 1:
+        return
+    handle = patterns.multi_reduce(A + 1, op=sometimes, start=False, context=context)
+    for _ in range(2):
+        agreed(context, "failed on rank 0: ValueError", tw.KernelError, handle.run)
+        agreed(context, "failed on rank 0: ValueError", tw.KernelError, lambda: handle.start().wait())
+    fails[0] = False
+    assert (handle.run() == context.size).all()
+
+
+def test_errors_among_patterns_in_flight(context):
+    last = context.rank == context.size - 1
+    M = np.full((30, 40), float(context.rank == 0))
+    first = patterns.broadcast(M, 0, chunk_bytes=100, wait=False, context=context)
+    bad = patterns.spread(A[:, ::2] if last else A, wait=False, context=context)
+    worse = patterns.reduce(A, 0, "xor" if last else "sum", wait=False, context=context)
+    total = patterns.reduce(np.ones((30, 40)), 0, chunk_bytes=64, wait=False, context=context)
+    agreed(context, "op 'xor'", tw.ConfigError, worse.wait)
+    result = total.wait()
+    assert result is None or (result == context.size).all()
+    agreed(context, "column stride", tw.ConfigError, bad.wait)
+    assert (first.wait() == 1).all()
+    works(context)
+
+
+def test_handles_used_wrongly(context):
+    once = patterns.broadcast(A.copy(), wait=False, context=context)
+    once.wait()
+    with pytest.raises(tw.ConfigError, match="not made with start=False"):
+        once.start()
+    kept = patterns.broadcast(np.zeros((50, 40)), algorithm="tree", start=False, context=context)
+    assert kept.test() and kept.wait().shape == (50, 40)  # not started: there is nothing to wait for
+    if context.size > 1 and context.rank:  # cannot be over before rank 0 starts it
+        kept.start()
+        with pytest.raises(tw.ConfigError, match="in flight; wait for it"):
+            kept.start()
+        context.agree()
+    else:
+        context.agree()
+        kept.start()
+    kept.wait()
+    with pytest.raises(tw.ConfigError, match="allowed: tilewave.Context"):
+        patterns.broadcast(A.copy(), context="world")
+    works(context)

@@ -1,0 +1,134 @@
+"""Programs that end, are interrupted or fail while patterns and sends are under way: none may hang."""
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+
+START = """
+import functools, os, signal, sys, time, warnings
+warnings.simplefilter("ignore")
+import numpy as np
+import tilewave as tw
+context = tw.Context()
+rank, size = context.rank, context.size
+big = np.ones((700, 500))
+broadcast, reduce, spread, send, receive = (
+    functools.partial(getattr(tw.patterns, name), context=context) for name in ("broadcast", "reduce", "spread", "send", "receive"))
+close = context.close
+"""
+
+
+@pytest.fixture
+def start(tmp_path):
+    def start(script, ranks=2):
+        path = tmp_path / "program.py"
+        path.write_text(START + textwrap.dedent(script))
+        return subprocess.Popen([sys.executable, "-m", "tilewave.cli", "run", "-n", str(ranks), str(path)],
+                                text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    return start
+
+
+@pytest.fixture
+def run(start):
+    def run(script, ranks=2, timeout=20):
+        process = start(script, ranks)
+        try:
+            out, err = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            process.terminate()  # it ends its ranks
+            out, err = process.communicate(timeout=30)
+            pytest.fail(f"no end within {timeout} s: {out} {err}")
+        return process.returncode, out, err
+    return run
+
+
+def test_the_end_of_the_program_waits_for_sends_and_patterns(run):
+    code, out, err = run("""
+        for k in range(3):
+            if rank == 0:
+                send(k * big, 1, k)
+        M = np.full((600, 700), float(rank == 0))
+        handle = broadcast(M, 0, chunk_bytes=1000, wait=False)
+        if rank == 1:
+            time.sleep(0.3)
+            for k in (2, 0, 1):
+                assert (receive(np.zeros_like(big), 0, k) == k).all()
+            assert (handle.wait() == 1).all()
+            print("all there")
+    """)
+    assert (code, out, err) == (0, "all there\n", "")
+
+
+def test_a_send_outlives_its_context(run):
+    code, out, err = run("""
+        def give():
+            send(big, 1, context=other)
+        other = tw.Context()
+        if rank == 0:
+            give()
+        else:
+            time.sleep(0.2)
+            print(receive(np.zeros_like(big), 0, context=other).sum())
+        del other
+    """)
+    assert (code, out, err) == (0, "350000.0\n", "")
+
+
+def test_an_error_of_all_ranks_that_nobody_catches(run):
+    code, out, err = run("""
+        handle = broadcast(big, 0, wait=False)
+        reduce(big, 0, "xor" if rank == 1 else "sum")
+    """, ranks=3)
+    assert code == 1 and out == "" and err.count("reduce: op 'xor' was given; allowed: sum") == 1
+
+
+def test_a_rank_that_fails_alone_while_others_wait(run):
+    begin = time.monotonic()
+    code, out, err = run("""
+        if rank == 1:
+            send(big, 0, 5)  # nobody receives it
+            raise OSError("the disk is full")
+        reduce(big, 0)
+    """, ranks=3)
+    assert code == 1 and "OSError: the disk is full" in err and time.monotonic() - begin < 10
+
+
+def test_a_rank_that_dies(run):
+    begin = time.monotonic()
+    code, out, err = run("""
+        handle = spread(big, wait=False)
+        if rank == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        handle.wait()
+        broadcast(big, 1)
+    """, ranks=3)
+    assert code not in (0, None) and time.monotonic() - begin < 15
+
+
+@pytest.mark.parametrize("waits", ["broadcast(big, 1)", "receive(big, 1); close()", "send(big, 1); send(big, 1, limit_bytes=big.nbytes + 32)"])
+def test_ctrl_c_while_rank_0_waits(start, waits):
+    process = start(f"""
+        if rank == 0:
+            print(os.getpid(), flush=True)
+            try:
+                {waits}
+            except KeyboardInterrupt:
+                print("caught", flush=True)
+                raise
+        while True:
+            time.sleep(0.1)
+    """)
+    try:
+        rank_0 = int(process.stdout.readline())
+        time.sleep(0.3)
+        os.kill(rank_0, signal.SIGINT)  # it alone: the others must not keep it
+        assert process.stdout.readline() == "caught\n"
+        out, err = process.communicate(timeout=20)
+        assert process.returncode != 0, (out, err)
+    finally:
+        process.terminate()
+        process.communicate(timeout=20)

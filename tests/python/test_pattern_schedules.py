@@ -1,0 +1,269 @@
+"""The patterns as values: their schedules pass the checker, their memory is bounded, plans obey."""
+import math
+import random
+
+import pytest
+
+from tilewave import _core
+
+KINDS = {"broadcast": ("tree", "ring", "rounds"), "reduce": ("tree", "ring"), "spread": ("ring", "direct"), "multi_reduce": ("ring", "direct")}
+MACHINE = dict(latency_s=4e-6, byte_s=1e-9, chunk_s=1e-6)
+
+
+def machine():
+    m = _core.Machine()
+    m.latency_s, m.byte_s, m.chunk_s = MACHINE["latency_s"], MACHINE["byte_s"], MACHINE["chunk_s"]
+    return m
+
+
+class Case:
+    """Every choice that makes a pattern's schedules, at random."""
+
+    def __init__(self, seed):
+        pick = random.Random(seed)
+        self.seed = seed
+        self.kind = pick.choice(tuple(KINDS))
+        self.ranks = pick.randint(1, 9)
+        self.root = pick.randrange(self.ranks) if self.kind in ("broadcast", "reduce") else 0
+        self.rows = pick.choice((0, 1, pick.randint(2, 12)))
+        self.item = pick.choice((1, 4, 8, 16))
+        self.block = 0
+        if self.kind in ("broadcast", "reduce"):
+            self.columns = [pick.choice((0, 1, pick.randint(2, 14)))]
+        elif pick.random() < 0.5:
+            self.columns = [pick.choice((0, 1, pick.randint(2, 6))) for _ in range(self.ranks)]
+        else:
+            self.block = pick.randint(1, 4)
+            total = pick.randint(0, 4 * self.ranks * self.block)
+            self.columns = [_core.dealt_columns(total, self.block, self.ranks, r) for r in range(self.ranks)]
+        self.algorithm = pick.choice(KINDS[self.kind])
+        self.chunk_bytes = pick.choice((1, pick.randint(2, 4 * self.item), pick.randint(1, 60 * self.item), 1 << 20))
+        self.buffers = pick.randint(2, 6)
+        self.gaps = [(pick.choice((0, 1, 3)), pick.choice((0, 2))) for _ in range(self.ranks)]
+
+    def __str__(self):
+        return str(vars(self))
+
+    def problem(self):
+        return _core.PatternProblem(self.kind, self.ranks, self.rows, self.columns, self.item, self.root, self.block)
+
+    def plan(self):
+        return _core.PatternPlan(self.algorithm, self.chunk_bytes, self.buffers)
+
+    def widths(self, rank):
+        """Columns of what a rank gives and of what it gets."""
+        part, whole = self.columns[rank % len(self.columns)], sum(self.columns)
+        return {"spread": (part, whole), "multi_reduce": (whole, part)}.get(self.kind, (whole, whole))
+
+    def schedule(self, rank):
+        strides = [(w + gap) * self.item for w, gap in zip(self.widths(rank), self.gaps[rank])]
+        return _core.pattern_schedule(self.problem(), self.plan(), rank, *strides)
+
+    def schedules(self):
+        return [self.schedule(r) for r in range(self.ranks)]
+
+
+@pytest.mark.parametrize("first", range(0, 1200, 200))
+def test_random_patterns_check(first):
+    for seed in range(first, first + 200):
+        case = Case(seed)
+        violation = _core.check(case.schedules())
+        assert violation is None, f"{violation}; {case}"
+
+
+@pytest.mark.long
+def test_many_random_patterns_check():
+    for seed in range(10_000, 60_000):
+        case = Case(seed)
+        violation = _core.check(case.schedules())
+        assert violation is None, f"{violation}; {case}"
+
+
+def most_buffers(case):
+    """The staging each rank may have, in chunks: whatever the matrix."""
+    w, levels = case.buffers, max(math.ceil(math.log2(case.ranks)), 1)
+    if case.algorithm == "direct":
+        return 2 * w * case.ranks
+    if case.kind in ("spread", "multi_reduce"):
+        return w + max(w // 2, 1)
+    return {"tree": w * (levels if case.kind == "reduce" else 1), "ring": w, "rounds": 2 * w}[case.algorithm]
+
+
+def test_memory_is_bounded_whatever_the_number_of_rows():
+    for seed in range(300):
+        case = Case(seed)
+        case.chunk_bytes = min(case.chunk_bytes, 40 * case.item)
+        for case.rows in (2, 40, 400):
+            bound = most_buffers(case) * max(case.chunk_bytes, case.item)
+            for rank in {0, case.root, case.ranks - 1, case.ranks // 2}:
+                assert case.schedule(rank).buffer_bytes <= bound, f"rank {rank}: {case}"
+
+
+def fixed(kind, algorithm, **choices):
+    """A strided problem of three ranks in which every rank stages."""
+    case = Case(0)
+    case.kind, case.algorithm, case.ranks, case.root, case.rows, case.item, case.block = kind, algorithm, 3, 1, 6, 8, 0
+    case.columns = [4] if kind in ("broadcast", "reduce") else [4, 0, 3]
+    case.chunk_bytes, case.buffers, case.gaps = 64, 2, [(1, 1)] * 3
+    vars(case).update(choices)
+    made = case.schedules()
+    assert _core.check(made) is None
+    return made
+
+
+ALL = [(kind, algorithm) for kind, algorithms in KINDS.items() for algorithm in algorithms]
+
+
+def drop(made, rank, wanted):
+    """Without the first step of one kind; whether there was one."""
+    lane = made[rank].lanes[0]
+    hits = [i for i, step in enumerate(lane) if step.op == wanted]
+    if hits:
+        made[rank].lanes = [lane[:hits[0]] + lane[hits[0] + 1:]]
+    return bool(hits)
+
+
+@pytest.mark.parametrize("kind, algorithm", ALL)
+@pytest.mark.parametrize("op", ["wait", "pack", "unpack", "combine", "post_send", "post_recv"])
+def test_a_step_left_out_is_refused(kind, algorithm, op):
+    wanted = op
+    found = 0
+    for rank in range(3):
+        made = fixed(kind, algorithm)
+        if drop(made, rank, wanted):
+            found += 1
+            assert _core.check(made) is not None, f"rank {rank} without {op}"
+    assert found or op == "combine" and kind in ("broadcast", "spread")
+
+
+@pytest.mark.parametrize("kind, algorithm", ALL)
+def test_other_results_are_refused(kind, algorithm):
+    """The demands are not idle: another rank, another order, more than there is."""
+    made = fixed(kind, algorithm)
+    with_results = [s for s in made if s.results]
+    assert with_results and (kind == "reduce") == (len(with_results) == 1)
+    for rank, schedule in enumerate(made):
+        for i, result in enumerate(schedule.results):
+            ranks = list(result.ranks)
+            others = [[(q + 1) % 3 for q in ranks], ranks + [0]] + ([ranks[::-1], ranks[1:]] if len(ranks) > 1 else [])
+            for other in others:
+                made = fixed(kind, algorithm)
+                results = list(made[rank].results)
+                results[i] = _core.Result(result.array, result.region, result.source, other)
+                made[rank].results = results
+                assert _core.check(made) is not None, f"rank {rank}, result {i} as of {other}"
+
+
+def test_a_reduction_from_the_wrong_side_is_refused():
+    for kind, algorithm in (("reduce", "tree"), ("reduce", "ring"), ("multi_reduce", "ring")):
+        made = fixed(kind, algorithm)
+        rank, i, step = next((r, i, step) for r, s in enumerate(made) for i, step in enumerate(s.lanes[0]) if step.op == "combine" and step.count < 0)
+        lane = list(made[rank].lanes[0])
+        lane[i] = _core.Step(step.op, step.item, -3 - step.count)  # the other side
+        made[rank].lanes = [lane]
+        assert _core.check(made) is not None
+
+
+def test_dealt_columns():
+    for ranks in range(1, 6):
+        for block in range(1, 5):
+            for columns in range(0, 30):
+                counts = [sum(c // block % ranks == r for c in range(columns)) for r in range(ranks)]
+                assert [_core.dealt_columns(columns, block, ranks, r) for r in range(ranks)] == counts
+        for columns in range(0, 30):
+            even = [_core.dealt_columns(columns, 0, ranks, r) for r in range(ranks)]
+            assert sum(even) == columns and max(even) - min(even) <= 1 and even == sorted(even, reverse=True)
+
+
+def problem(kind="broadcast", ranks=4, rows=1000, columns=None, **more):
+    return _core.PatternProblem(kind, ranks, rows, columns or ([100] if kind in ("broadcast", "reduce") else [25] * ranks), **more)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_asked_for_is_obeyed(kind):
+    for algorithm in KINDS[kind]:
+        plan = _core.make_pattern_plan(problem(kind), machine(), algorithm, 12345, 7)
+        assert (plan.algorithm, plan.chunk_bytes, plan.buffers, plan.why) == (algorithm, 12345, 7, "asked for")
+    plan = _core.make_pattern_plan(problem(kind), machine(), chunk_bytes=999)
+    assert plan.chunk_bytes == 999 and plan.algorithm in KINDS[kind]
+    plan = _core.make_pattern_plan(problem(kind), machine(), buffers=3)
+    assert plan.buffers == 3 and 8 << 10 <= plan.chunk_bytes <= 256 << 10
+    assert _core.make_pattern_plan(problem(kind), machine(), "mpi", native=True).algorithm == "mpi"
+
+
+@pytest.mark.parametrize("given, words", [
+    (dict(problem=problem("reduce"), algorithm="rounds"), "reduce: algorithm 'rounds' was given; allowed: auto, tree, ring, mpi"),
+    (dict(problem=problem("spread"), algorithm="tree"), "spread: algorithm 'tree' was given; allowed: auto, ring, direct, mpi"),
+    (dict(algorithm="mpi"), "runs without MPI; allowed: auto, tree, ring, rounds"),
+    (dict(problem=problem("spread", columns=[50, 50, 0, 0], block=50), algorithm="mpi", native=True), "'mpi' was given with columns dealt in blocks"),
+    (dict(algorithm="best"), "algorithm: 'best' was given"),
+    (dict(chunk_bytes=-1), "chunk_bytes -1 was given"), (dict(chunk_bytes=(1 << 30) + 1), "chunk_bytes 1073741825 was given; 1 to 1073741824"),
+    (dict(buffers=1), "buffers 1 was given; 2 to 64"), (dict(buffers=65), "buffers 65"), (dict(buffers=-2), "buffers -2"),
+    (dict(problem=problem(ranks=0)), "0 ranks"), (dict(problem=problem(root=4)), "root 4 was given; allowed: 0 to 3"),
+    (dict(problem=problem(rows=-1)), "-1 rows"), (dict(problem=problem(columns=[3, 3])), "needs 1 numbers of columns"),
+    (dict(problem=problem("spread", columns=[3])), "needs 4 numbers of columns"), (dict(problem=problem("spread", columns=[3, 3, 3, -1])), "columns >= 0"),
+    (dict(problem=problem(block=2)), "block 2 was given"), (dict(problem=problem("spread", columns=[4, 4, 4, 4], block=3)), "dealt in blocks of 3"),
+])
+def test_what_cannot_be_is_refused_with_a_reason(given, words):
+    with pytest.raises(ValueError, match=words):
+        _core.make_pattern_plan(**{"problem": problem(), "machine": machine(), **given})
+
+
+def test_schedules_that_cannot_be():
+    with pytest.raises(ValueError, match="algorithm auto makes no schedule"):
+        _core.pattern_schedule(problem(), _core.PatternPlan("auto"), 0, 800, 800)
+    with pytest.raises(ValueError, match="into more than 4194304 chunks; take larger chunks"):
+        _core.pattern_schedule(problem(rows=1 << 20), _core.PatternPlan("ring", 8), 0, 800, 800)
+
+
+def test_times_worked_by_hand():
+    """L = 4 us, 1 ns a byte, 1 us a chunk."""
+    m = machine()
+
+    def microseconds(kind, algorithm, chunk_bytes, ranks=5):
+        columns = [10] if kind in ("broadcast", "reduce") else [2] * ranks
+        return 1e6 * _core.pattern_time(problem(kind, ranks, 1000, columns), _core.PatternPlan(algorithm, chunk_bytes), m)
+
+    # 80 000 bytes, 10 chunks of 8 us
+    assert microseconds("broadcast", "tree", 8000) == pytest.approx(3 * (4 + 10 + 80))
+    assert microseconds("broadcast", "ring", 8000) == pytest.approx(4 * 3 + (10 + 3) * 9)
+    assert microseconds("broadcast", "rounds", 8000) == pytest.approx((9 + 3) * 12)
+    assert microseconds("reduce", "ring", 8000) == microseconds("broadcast", "ring", 8000)
+    assert microseconds("broadcast", "ring", 30000) == pytest.approx(12 + (3 + 3) * 31)  # 3 chunks, the last not full
+    for kind in ("spread", "multi_reduce"):  # a part has 16 000 bytes
+        assert microseconds(kind, "ring", 8000) == pytest.approx(4 * 2 * 9)
+        assert microseconds(kind, "ring", 1 << 20) == pytest.approx(4 * (4 + 16))  # alone, a chunk shows all latency
+        assert microseconds(kind, "direct", 8000) == pytest.approx(4 + 4 * 2 * 9)
+    for kind in KINDS:
+        assert microseconds(kind, "ring", 8000, ranks=1) == 0
+
+
+def test_the_least_time_is_picked():
+    """Among what is tried: small matrices by tree or direct, others not direct, rounds with a margin."""
+    m = machine()
+    for kind in KINDS:
+        for rows in (1, 10, 1000, 100_000):
+            q = problem(kind, 6, rows)
+            plan = _core.make_pattern_plan(q, m)
+            small = q.bytes <= 64 << 10
+            tried = [a for a in KINDS[kind] if (a in ("tree", "direct") if small else a != "direct")]
+            assert plan.algorithm in tried, (kind, rows)
+            picked = _core.pattern_time(q, plan, m)
+            for algorithm in tried:
+                margin = 1.3 if algorithm == "rounds" else 1.0
+                for k in range(5):
+                    assert picked <= margin * _core.pattern_time(q, _core.PatternPlan(algorithm, 8192 << k), m) * (1 + 1e-12)
+            assert f"{q.bytes} bytes, 6 ranks" in plan.why and all(name in plan.why for name in tried)
+
+
+def test_least_rounds_where_ranks_are_many_and_chunks_few():
+    m = machine()
+    assert _core.make_pattern_plan(problem(ranks=256, rows=1000), m).algorithm == "rounds"
+    assert _core.make_pattern_plan(problem(ranks=4, rows=100_000), m).algorithm == "ring"
+
+
+def test_mpi_itself_is_never_picked():
+    for kind in KINDS:
+        for rows in (1, 5, 1000):
+            assert _core.make_pattern_plan(problem(kind, rows=rows), machine(), native=True).algorithm != "mpi"
+    assert _core.make_pattern_plan(problem(ranks=1), machine(), "mpi").algorithm == "ring"
