@@ -34,7 +34,7 @@ void wait_until(Context& context, Ready ready, What what) {
     InsideReduction::refuse();
     const ExecuteOptions& options = context.options();
     Backoff backoff(options.crowded ? Backoff::Kind::shared : Backoff::Kind::dedicated);
-    double since = 0, looked = 0;
+    double since = 0, looked = now_s();
     bool told = false;
     while (!ready()) {
         const bool moved = context.exchange()->progress();
@@ -42,16 +42,17 @@ void wait_until(Context& context, Ready ready, What what) {
         if (moved) {  // more is likely to follow
             backoff.restart();
             since = 0;
-            continue;
+        } else {
+            backoff.pause();
+            if (!backoff.slow()) continue;
         }
-        backoff.pause();
-        if (!backoff.slow()) continue;
         const double now = now_s();
-        if (since == 0) since = now;
         if (options.heartbeat && now - looked >= 0.05) {
             looked = now;
             if (options.heartbeat(0)) throw Interrupted();
         }
+        if (moved) continue;
+        if (since == 0) since = now;
         if (told || now - since < options.stall_s) continue;
         told = true;
         const std::string text = "tilewave: rank " + std::to_string(context.rank()) + " has waited " +

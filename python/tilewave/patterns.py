@@ -4,9 +4,8 @@ import numpy as np
 from tilewave import _core
 from tilewave.context import resolve
 from tilewave.errors import ConfigError, KernelError
+from tilewave.matrix import inside, same_or_apart, view
 
-DTYPES = tuple(np.dtype(name) for name in ("f4", "f8", "c8", "c16", "i4", "i8", "u1"))
-NAMES = {dtype: dtype.name for dtype in DTYPES}
 OPS = ("sum", "prod", "min", "max")
 SEND_LIMIT_BYTES = 256 << 20
 
@@ -132,7 +131,7 @@ def broadcast(M, root=0, *, algorithm="auto", chunk_bytes=None, buffers=None, wa
     call = _Call("broadcast", context, algorithm, chunk_bytes, buffers, wait, start, explain)
     with call:
         call.root = _whole("root", root)
-        call.matrix = _view("M", M, written=call.context.rank != call.root)
+        call.matrix = view("M", M, written=call.context.rank != call.root)
     return call.go(M, [M])
 
 
@@ -177,12 +176,12 @@ def reduce(M, root=0, op="sum", out=None, *, algorithm="auto", chunk_bytes=None,
     call = _Call("reduce", context, algorithm, chunk_bytes, buffers, wait, start, explain)
     with call:
         call.root = _whole("root", root)
-        call.matrix = _view("M", M)
+        call.matrix = view("M", M)
         call.reduction(op, M.dtype)
         if call.context.rank == call.root:
             out = np.empty(M.shape, M.dtype) if out is None else out
-            call.out = _view("out", out, written=True)
-            _same_or_apart(M, out)
+            call.out = view("out", out, written=True)
+            same_or_apart(M, out)
     result = out if call.context.rank == call.root else None
     return call.go(result, [M, result])
 
@@ -221,13 +220,13 @@ def spread(M, out=None, *, block=None, algorithm="auto", chunk_bytes=None, buffe
     """
     call = _Call("spread", context, algorithm, chunk_bytes, buffers, wait, start, explain)
     with call:
-        call.matrix = _view("M", M)
+        call.matrix = view("M", M)
         call.block = _block(block)
         if out is None:
             call.rows, call.dtype = M.shape[0], M.dtype
         else:
-            call.out = _view("out", out, written=True)
-            call.part_inside = _inside(M, out)
+            call.out = view("out", out, written=True)
+            call.part_inside = inside(M, out)
     return call.go(out, [M, out])
 
 
@@ -267,14 +266,14 @@ def multi_reduce(M, out=None, op="sum", *, block=None, algorithm="auto", chunk_b
     """
     call = _Call("multi_reduce", context, algorithm, chunk_bytes, buffers, wait, start, explain)
     with call:
-        call.matrix = _view("M", M)
+        call.matrix = view("M", M)
         call.reduction(op, M.dtype)
         call.block = _block(block)
         if out is None:
             columns = _core.dealt_columns(M.shape[1], call.block, call.context.size, call.context.rank)
             out = np.empty((M.shape[0], columns), M.dtype)
-        call.out = _view("out", out, written=True)
-        call.part_inside = _inside(out, M)
+        call.out = view("out", out, written=True)
+        call.part_inside = inside(out, M)
     return call.go(out, [M, out])
 
 
@@ -304,11 +303,11 @@ def send(M, dest, tag=0, *, limit_bytes=SEND_LIMIT_BYTES, on_full="wait", contex
     Not collective. One copy packs and buffers; `Context.close` waits until all is received. [dawson2000]
     """
     context = resolve(context)
-    view = _view("send: M", M)
+    matrix = view("send: M", M)
     if on_full not in ("wait", "raise"):
         raise ConfigError(f"send: on_full {on_full!r} was given; allowed: 'wait', 'raise'")
     try:
-        _core.send_buffered(context._core, view, _whole("send: dest", dest), _whole("send: tag", tag),
+        _core.send_buffered(context._core, matrix, _whole("send: dest", dest), _whole("send: tag", tag),
                             _whole("send: limit_bytes", limit_bytes), on_full == "wait", context)
     finally:
         context._heart.done()
@@ -342,8 +341,8 @@ def receive(M, source, tag=0, *, wait=True, context=None):
     Not collective.
     """
     context = resolve(context)
-    view = _view("receive: M", M, written=True)
-    core = _core.start_receive(context._core, view, _whole("receive: source", source), _whole("receive: tag", tag), [M, context])
+    matrix = view("receive: M", M, written=True)
+    core = _core.start_receive(context._core, matrix, _whole("receive: source", source), _whole("receive: tag", tag), [M, context])
     handle = ReceiveHandle(context, core, M)
     return handle.wait() if wait else handle
 
@@ -407,7 +406,7 @@ class _Call:
     def allocate(self, columns):
         """The result of a spread that was given none, once its columns are known."""
         self.result = np.empty((self.rows, columns), self.dtype)
-        return _view("out", self.result)
+        return view("out", self.result)
 
     def go(self, result, memory):
         error = _encodable(f"{self.kind}: {self.error}") if self.error else ""
@@ -482,50 +481,3 @@ def _choice(name, value):
 
 def _block(value):
     return _choice("block", value)
-
-
-def _view(name, M, written=False):
-    """The core's view of a matrix, or what is wrong with it."""
-    if not isinstance(M, np.ndarray) or isinstance(M, np.ma.MaskedArray):
-        raise ConfigError(f"{name} is {type(M).__name__}; allowed: a NumPy array (a field's .local is one)")
-    if M.ndim != 2:
-        raise ConfigError(f"{name} has {M.ndim} dimensions; allowed: 2")
-    dtype = NAMES.get(M.dtype)
-    if dtype is None:
-        raise ConfigError(f"{name} has dtype {M.dtype}; allowed: {', '.join(d.name for d in DTYPES)}, in native byte order")
-    rows, cols = M.shape
-    if M.size and cols > 1 and M.strides[1] != M.itemsize:
-        raise ConfigError(f"{name} has a column stride of {M.strides[1]} bytes; allowed: {M.itemsize}, items side by side in a row")
-    if M.size and rows > 1 and (M.strides[0] < cols * M.itemsize or M.strides[0] % M.itemsize):
-        raise ConfigError(f"{name} has a row stride of {M.strides[0]} bytes; allowed: a multiple of {M.itemsize} that is at least "
-                          f"the row's {cols * M.itemsize}")
-    if not M.flags.aligned:
-        raise ConfigError(f"{name} is not aligned to its items of {M.itemsize} bytes")
-    if written and not M.flags.writeable:
-        raise ConfigError(f"{name} is written, but its memory is read-only")
-    row = M.strides[0] if M.size and rows > 1 else cols * M.itemsize
-    return _core.MatrixView(_address(M), rows, cols, row, dtype)
-
-
-def _address(M):
-    return M.__array_interface__["data"][0]
-
-
-def _overlap(a, b):
-    return a.size > 0 and b.size > 0 and np.shares_memory(a, b)
-
-
-def _same_or_apart(M, out):
-    if _overlap(M, out) and not (_address(M) == _address(out) and M.shape == out.shape and (M.shape[0] == 1 or M.strides == out.strides)):
-        raise ConfigError("M and out overlap; allowed: the same matrix, or memory apart")
-
-
-def _inside(part, whole):
-    """The column of `whole` at which `part` lies; -1 where they are apart."""
-    if not _overlap(part, whole):
-        return -1
-    column, odd = divmod(_address(part) - _address(whole), whole.itemsize)
-    if odd or column < 0 or column + part.shape[1] > whole.shape[1] or part.shape[0] != whole.shape[0] or (
-            part.shape[0] > 1 and part.strides[0] != whole.strides[0]):
-        raise ConfigError("M and out overlap; allowed: memory apart, or the part in its own place in the whole matrix")
-    return column

@@ -130,10 +130,12 @@ def test_choices(context):
 
 def test_algorithms_of_other_patterns(context):
     refused(context, "reduce: algorithm 'rounds' was given; allowed: auto, tree, ring, mpi", "reduce", A, algorithm="rounds")
+    refused(context, "reduce: algorithm 'direct'", "reduce", A, algorithm="direct")
+    refused(context, "broadcast: algorithm 'direct' was given; allowed: auto, tree, ring, rounds, mpi", "broadcast", A, algorithm="direct")
     for pattern in ("spread", "multi_reduce"):
         for algorithm in ("tree", "rounds"):
             refused(context, f"{pattern}: algorithm '{algorithm}' was given; allowed: auto, ring, direct, mpi", pattern, A, algorithm=algorithm)
-        refused(context, f"{pattern}: algorithm 'mpi' was given with columns dealt in blocks; allowed: ring", pattern,
+        refused(context, f"{pattern}: algorithm 'mpi' was given with columns dealt in blocks; allowed: ring, direct", pattern,
                 np.zeros((4, 3 if context.rank == 0 else 0)) if pattern == "spread" else A, algorithm="mpi", block=3)
     for pattern in ("reduce", "multi_reduce"):
         refused(context, f"{pattern}: algorithm 'mpi' was given with a function", pattern, A, op=np.add, algorithm="mpi")

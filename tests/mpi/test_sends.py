@@ -12,7 +12,7 @@ ranks = pytest.mark.mpi(ranks=[1, 2, 3])
 quiet = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
 patterns = tw.patterns
 HEAD = 32  # bytes of the first message that are not the matrix
-FIRST, PIECE, LARGE = 4096 - HEAD, 64 << 10, 8 << 20  # where the first message, a piece, and small pieces end
+FIRST, PIECE, LARGE = 4096 - HEAD, 64 << 10, 1 << 20  # where the first message, a piece, and small pieces end
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def bytes_of(rank, tag, n):
 @quiet
 def test_sizes_around_the_pieces(context):
     to, source = ring(context)
-    sizes = [0, 1, *(edge + d for edge in (FIRST, FIRST + PIECE, FIRST + 2 * PIECE, FIRST + 9 * PIECE, LARGE) for d in (-1, 0, 1))]
+    sizes = [0, 1, *(edge + d for edge in (FIRST, FIRST + PIECE, FIRST + 2 * PIECE, FIRST + 9 * PIECE, LARGE, FIRST + 2 * LARGE) for d in (-1, 0, 1))]
     for tag, n in enumerate(sizes):
         patterns.send(bytes_of(context.rank, tag, n), to, tag, context=context)
     for tag, n in reversed(list(enumerate(sizes))):

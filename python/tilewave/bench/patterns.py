@@ -13,7 +13,7 @@ import tilewave as tw
 from tilewave import _core
 from tilewave.bench.cluster import LINE_BYTES_S, cluster_tool, on_hosts
 from tilewave.bench.results import on_ranks, publish, row
-from tilewave.patterns import _view
+from tilewave.matrix import view
 
 PATTERNS = ("broadcast", "reduce", "spread", "multi_reduce", "send")
 SIZES = {"1KB": 1 << 10, "8KB": 8 << 10, "64KB": 64 << 10, "1MB": 10**6, "8MB": 8 * 10**6, "64MB": 64 * 10**6}
@@ -101,7 +101,7 @@ def _contenders(context, algorithms, pattern, rows, cols, strided):
         runs[name] = (prepare, handle._core.run, check)
     runs[CHECKED] = (prepare, lambda: function(gives, **arguments), check)
     columns = [cols // p] * p
-    views = _view("M", gives), None if gets is None else _view("out", gets)
+    views = view("M", gives), None if gets is None else view("out", gets)
     ways = {PACKED: True} if pattern in ("reduce", "multi_reduce") else {DATATYPE: False, PACKED: True}
     if not strided and pattern == "broadcast":
         ways = {"MPI": False}
@@ -134,7 +134,7 @@ def _send_contenders(context, rows, cols, strided):
 
     runs = {OURS: (prepare, run, check)}
     for name, packed in {DATATYPE: False, PACKED: True}.items():
-        native = _core.NativeSend(context._core, _view("M", M), 0, last, packed)
+        native = _core.NativeSend(context._core, view("M", M), 0, last, packed)
         runs[name] = (prepare, native.run, check)
     return runs
 

@@ -1,0 +1,334 @@
+// Communication patterns and buffered sends on ranks as threads: small enough for the sanitizers.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <functional>
+#include <mutex>
+#include <numeric>
+#include <random>
+#include <thread>
+
+#include "tilewave/patterns.hpp"
+#include "tilewave/tilewave.hpp"
+
+using namespace tilewave;
+
+namespace {
+
+using Random = std::mt19937;
+using Wrap = std::function<std::unique_ptr<Transport>(std::unique_ptr<Transport>)>;
+
+template <class Body>
+void on_ranks(int ranks, Body body, int threads = 1, const Wrap& wrap = {}) {
+    LocalFabric fabric(ranks);
+    std::vector<std::thread> all;
+    std::mutex lock;
+    std::vector<std::string> errors;
+    for (int r = 0; r < ranks; ++r)
+        all.emplace_back([&, r] {
+            try {
+                auto endpoint = fabric.endpoint(r);
+                Context context(wrap ? wrap(std::move(endpoint)) : std::move(endpoint), threads);
+                body(context);
+            } catch (const std::exception& e) {
+                std::scoped_lock guard(lock);
+                errors.push_back("rank " + std::to_string(r) + ": " + e.what());
+            }
+        });
+    for (auto& t : all) t.join();
+    EXPECT_TRUE(errors.empty()) << errors.front();
+}
+
+int below(Random& random, int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); }
+
+constexpr std::int64_t guard = -7777;
+
+// Rows of int64 with gaps between them, which nobody may touch.
+struct Guarded {
+    std::vector<std::int64_t> memory;
+    std::int64_t rows = 0, cols = 0, row = 0;
+
+    Guarded(std::int64_t m, std::int64_t n, std::int64_t gap) : memory(static_cast<std::size_t>(m * (n + gap) + gap), guard), rows(m), cols(n), row(n + gap) {}
+    std::int64_t& at(std::int64_t i, std::int64_t j) { return memory[static_cast<std::size_t>(i * row + j)]; }
+    MatrixView view(std::int64_t first, std::int64_t count) {
+        return {reinterpret_cast<std::byte*>(memory.data() + first), rows, count, row * 8, Dtype::i8};
+    }
+    MatrixView view() { return view(0, cols); }
+    template <class F>
+    void fill(F f) {
+        for (std::int64_t i = 0; i < rows; ++i)
+            for (std::int64_t j = 0; j < cols; ++j) at(i, j) = f(i, j);
+    }
+    template <class F>
+    void expect(F f, const std::string& what) {
+        for (std::int64_t i = 0; i < rows; ++i)
+            for (std::int64_t j = 0; j < row; ++j)
+                ASSERT_EQ(at(i, j), j < cols ? f(i, j) : guard) << what << ": row " << i << ", column " << j;
+    }
+};
+
+// What rank r gives at (i, j): of a third of the points nothing (0).
+std::int64_t value(int seed, int r, std::int64_t i, std::int64_t j) {
+    const std::int64_t x = (seed * 31 + r * 17 + i * 7 + j * 3) % 101;
+    return x % 3 ? 1000 * r + x : 0;
+}
+
+// Associative, not commutative: the leftmost that is not 0. Shows the order of a reduction.
+UserReduction leftmost() {
+    return {[](std::byte* into, const std::byte* left, const std::byte* right, std::int64_t n) {
+                for (std::int64_t i = 0; i < 8 * n; i += 8) {
+                    std::int64_t a, b;
+                    std::memcpy(&a, left + i, 8);
+                    std::memcpy(&b, right + i, 8);
+                    const std::int64_t c = a ? a : b;
+                    std::memcpy(into + i, &c, 8);
+                }
+                return true;
+            },
+            [] { return std::string(); }};
+}
+
+// One random pattern: the same on all ranks but for the gaps between rows.
+class Trial {
+public:
+    Trial(int seed, Context& context, int threads_seed = 0) : seed_(seed), p_(context.size()), rank_(context.rank()) {
+        Random random(static_cast<unsigned>(seed)), own(static_cast<unsigned>(1000 * seed + rank_ + threads_seed));
+        call_.kind = static_cast<PatternKind>(below(random, 4));
+        const std::int64_t rows = below(random, 3) ? below(random, 9) : 1, cols = below(random, 3) ? below(random, 12) : 1;
+        root_ = call_.root = parted() ? 0 : below(random, p_);
+        call_.block = parted() ? below(random, 3) : 0;
+        user_ = below(random, 2);
+        if (reduces() && user_) call_.op = Reduction::user, call_.user = leftmost();
+        call_.request.algorithm = parted() ? (below(random, 2) ? Algorithm::ring : Algorithm::direct)
+                                           : (below(random, 2) ? Algorithm::ring : Algorithm::tree);
+        if (call_.kind == PatternKind::broadcast && below(random, 3) == 0) call_.request.algorithm = Algorithm::rounds;
+        call_.request.chunk_bytes = below(random, 3) ? 1 + below(random, 90) : 1 << 16;
+        call_.request.buffers = 2 + below(random, 4);
+        const bool inside = below(random, 2) && parted() && call_.block == 0;
+        const std::int64_t total = parted() ? cols * p_ / 2 : cols;
+        for (int r = 0, first = 0; r < p_ && parted(); first += static_cast<int>(dealt_columns(total, call_.block, p_, r++)))
+            if (r == rank_) first_ = first;
+        const std::int64_t mine = dealt_columns(total, call_.block, p_, rank_);
+        whole_.emplace(rows, total, below(own, 3));
+        part_.emplace(rows, parted() ? mine : total, below(own, 3));
+        if (call_.kind == PatternKind::spread) {
+            part_->fill([&](auto i, auto j) { return value(seed_, 0, i, column(j)); });
+            whole_->fill([&](auto i, auto j) { return inside && j >= first_ && j < first_ + mine ? value(seed_, 0, i, j) : 0; });
+            call_.in = inside ? whole_->view(first_, mine) : part_->view();
+            call_.out = whole_->view();
+        } else {
+            const bool holds = call_.kind != PatternKind::broadcast || rank_ == root_;
+            whole_->fill([&](auto i, auto j) { return holds ? value(seed_, rank_, i, j) : 0; });
+            part_->fill([](auto, auto) { return 0; });
+            call_.in = whole_->view();
+            call_.out = inside ? whole_->view(first_, mine) : part_->view();
+        }
+        inside_ = inside && whole_->rows > 0 && mine > 0;
+        if (inside_) call_.part_inside = first_;
+    }
+
+    const PatternCall& call() const { return call_; }
+
+    void check() {
+        const std::string what = "seed " + std::to_string(seed_) + ", " + to_string(call_.kind) + " " + to_string(call_.request.algorithm) +
+                                 " on rank " + std::to_string(rank_) + " of " + std::to_string(p_);
+        auto given = [&](auto i, auto j) { return value(seed_, rank_, i, j); };
+        switch (call_.kind) {
+            case PatternKind::broadcast: return whole_->expect([&](auto i, auto j) { return value(seed_, root_, i, j); }, what);
+            case PatternKind::spread: return whole_->expect([&](auto i, auto j) { return value(seed_, 0, i, j); }, what);
+            case PatternKind::reduce:
+                whole_->expect(given, what);
+                if (rank_ == root_) part_->expect([&](auto i, auto j) { return joined(i, j, call_.request.algorithm == Algorithm::tree ? root_ : root_ + 1); }, what);
+                return;
+            case PatternKind::multi_reduce:
+                if (!inside_) part_->expect([&](auto i, auto j) { return joined(i, column(j), rank_ + 1); }, what);
+                whole_->expect([&](auto i, auto j) { return inside_ && j >= first_ && j < first_ + call_.out.cols ? joined(i, j, rank_ + 1) : given(i, j); }, what);
+        }
+    }
+
+private:
+    bool parted() const { return call_.kind == PatternKind::spread || call_.kind == PatternKind::multi_reduce; }
+    bool reduces() const { return call_.kind == PatternKind::reduce || call_.kind == PatternKind::multi_reduce; }
+    // Of the whole matrix, the j-th that is this rank's.
+    std::int64_t column(std::int64_t j) const { return call_.block ? (j / call_.block * p_ + rank_) * call_.block + j % call_.block : first_ + j; }
+    std::int64_t joined(std::int64_t i, std::int64_t j, int first) const {
+        std::int64_t total = 0;
+        for (int k = 0; k < p_; ++k) {
+            const std::int64_t next = value(seed_, (first + k) % p_, i, j);
+            total = user_ ? (total ? total : next) : total + next;
+        }
+        return total;
+    }
+
+    int seed_, p_, rank_, root_ = 0;
+    bool user_ = false, inside_ = false;
+    std::int64_t first_ = 0;
+    std::optional<Guarded> whole_, part_;
+    PatternCall call_;
+};
+
+// A wait that fails asserts here only, so that the rank goes on to the next.
+void run_in_flight(Context& context, int first_seed, int count) {
+    std::vector<std::unique_ptr<Trial>> trials;
+    std::vector<std::pair<int, PatternHandle>> handles;
+    for (int k = 0; k < count; ++k) {
+        trials.push_back(std::make_unique<Trial>(first_seed + k, context));
+        handles.emplace_back(k, start_pattern(context, trials.back()->call()));
+    }
+    Random own(static_cast<unsigned>(first_seed + 97 * context.rank()));
+    std::shuffle(handles.begin(), handles.end(), own);
+    for (auto& [k, handle] : handles) {
+        for (int i = below(own, 5); i > 0; --i) handle.test();
+        handle.wait();
+        trials[static_cast<std::size_t>(k)]->check();
+    }
+}
+
+class Patterns : public ::testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Ranks, Patterns, ::testing::Values(1, 2, 3, 5));
+
+}  // namespace
+
+TEST_P(Patterns, RandomOnesSeveralInFlight) {
+    on_ranks(GetParam(), [](Context& context) {
+        for (int seed = 0; seed < 120; seed += 8) run_in_flight(context, seed, 1 + seed % 8 + 4);
+    });
+}
+
+TEST_P(Patterns, KeptOnesStartAgainBesideOthers) {
+    on_ranks(GetParam(), [](Context& context) {
+        for (int seed = 500; seed < 516; ++seed) {
+            Trial trial(seed, context);
+            PatternCall call = trial.call();
+            call.keep = true;
+            if (call.kind == PatternKind::multi_reduce && call.part_inside >= 0) continue;  // it overwrites what it reads
+            PatternHandle kept = start_pattern(context, call);
+            for (int turn = 0; turn < 3; ++turn) {
+                kept.start();
+                run_in_flight(context, 600 + seed, 2);
+                kept.wait();
+                trial.check();
+                kept.run();
+                trial.check();
+            }
+        }
+    });
+}
+
+TEST_P(Patterns, GoOnWhileLanesComputeAndGather) {
+    static constexpr auto west = reads({0, -1}, {-1, 0});
+    on_ranks(GetParam(), [](Context& context) {
+        for (int round = 0; round < 3; ++round) {
+            Field<double> a(context, {12, 12}, [](const Index& p) { return 1.0 + static_cast<double>(p[0]); });
+            std::vector<std::unique_ptr<Trial>> trials;
+            std::vector<PatternHandle> handles;
+            for (int k = 0; k < 5; ++k) {
+                trials.push_back(std::make_unique<Trial>(900 + 10 * round + k, context));
+                handles.push_back(start_pattern(context, trials.back()->call()));
+            }
+            run(context, {}, [](auto x) { return x(0, -1) + x(-1, 0); }, writes<west>(a));
+            const auto whole = a.gather();
+            EXPECT_TRUE(context.rank() || whole[13] == 3.0);  // 2 from the west, 1 from the north
+            for (auto& handle : handles) handle.wait();
+            for (auto& trial : trials) trial->check();
+        }
+    }, 2);
+}
+
+TEST_P(Patterns, TwoContextsInDifferentOrders) {
+    LocalFabric second(GetParam());
+    on_ranks(GetParam(), [&](Context& one) {
+        Context two(second.endpoint(one.rank()), 1);
+        Trial a(70, one), b(71, two);
+        const bool swapped = one.rank() % 2;
+        auto first = swapped ? start_pattern(two, b.call()) : start_pattern(one, a.call());
+        auto then = swapped ? start_pattern(one, a.call()) : start_pattern(two, b.call());
+        first.wait();
+        then.wait();
+        a.check();
+        b.check();
+    });
+}
+
+TEST_P(Patterns, AFunctionThatFailsOnOneRankFailsOnAll) {
+    const int ranks = GetParam();
+    for (int bad = 0; bad < ranks && ranks > 1; ++bad) {
+        std::atomic<int> caught{0};
+        on_ranks(ranks, [&](Context& context) {
+            Guarded m(3, 4, 1), out(3, 4, 0);
+            m.fill([](auto, auto) { return 1; });
+            PatternCall call;
+            call.kind = PatternKind::reduce;
+            call.root = bad;
+            call.in = m.view();
+            call.out = out.view();
+            call.op = Reduction::user;
+            call.user = leftmost();
+            if (context.rank() == bad) call.user = {[](auto, auto, auto, auto) { return false; }, [] { return std::string("it failed"); }};
+            try {
+                start_pattern(context, call).wait();
+            } catch (const KernelError& e) {
+                EXPECT_STREQ(e.what(), "it failed");
+                ++caught;
+            }
+            run_in_flight(context, 40, 2);
+        });
+        EXPECT_EQ(caught, ranks);
+    }
+}
+
+TEST_P(Patterns, BufferedSends) {
+    on_ranks(GetParam(), [](Context& context) {
+        const int p = context.size(), r = context.rank();
+        Random random(5), own(static_cast<unsigned>(r));
+        std::vector<std::tuple<std::unique_ptr<Guarded>, int, ReceiveHandle>> receives;
+        for (int k = 0; k < 40; ++k) {
+            const int from = below(random, p), to = below(random, p), tag = below(random, 2), big = below(random, 8) == 0;
+            const std::int64_t rows = below(random, 12), cols = below(random, big ? 9000 : 60);
+            if (from == r) {
+                Guarded m(rows, cols, below(own, 3));
+                m.fill([&](auto i, auto j) { return value(k, from, i, j); });
+                send_buffered(context, m.view(), to, tag);
+                m.fill([](auto, auto) { return -1; });
+            }
+            if (to == r) {
+                auto m = std::make_unique<Guarded>(rows, cols, below(own, 3));
+                auto handle = start_receive(context, m->view(), from, tag);
+                receives.emplace_back(std::move(m), 100 * k + from, handle);
+            }
+        }
+        std::shuffle(receives.begin(), receives.end(), own);
+        for (auto& [m, what, handle] : receives) {
+            handle.wait();
+            m->expect([&, what = what](auto i, auto j) { return value(what / 100, what % 100, i, j); }, "message " + std::to_string(what / 100));
+        }
+        complete(context);
+    });
+}
+
+TEST(Sends, LimitsAndAReceiverWithAnotherShape) {
+    on_ranks(2, [](Context& context) {
+        Guarded m(30, 40, 0), wrong(40, 30, 2);
+        m.fill([](auto i, auto j) { return 100 * i + j; });
+        if (context.rank() == 0) {
+            EXPECT_THROW(send_buffered(context, m.view(), 1, 0, {9600, true}), ConfigError);  // 32 more are needed
+            for (int k = 0; k < 2; ++k) send_buffered(context, m.view(), 1, 0, {2 * 9632, false});
+            EXPECT_THROW(send_buffered(context, m.view(), 1, 0, {2 * 9632, false}), ConfigError);
+
+            barrier(context.transport());
+            for (int k = 0; k < 6; ++k) send_buffered(context, m.view(), 1, 0, {9632, true});
+        } else {
+            barrier(context.transport());
+            EXPECT_THROW(start_receive(context, wrong.view(), 0, 0).wait(), ConfigError);
+            wrong.expect([](auto, auto) { return guard; }, "refused");
+            for (int k = 0; k < 7; ++k) {
+                Guarded got(30, 40, k % 2);
+                start_receive(context, got.view(), 0, 0).wait();
+                got.expect([](auto i, auto j) { return 100 * i + j; }, "received");
+            }
+        }
+        complete(context);
+    });
+}
