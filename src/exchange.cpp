@@ -72,7 +72,7 @@ std::shared_ptr<Exchange> Exchange::make(std::unique_ptr<Transport> inner) {
     return e;
 }
 
-Exchange::~Exchange() = default;
+Exchange::~Exchange() { main_.reset(); }  // it looks at the slots once more
 
 Transport& Exchange::main() { return *main_; }
 

@@ -263,21 +263,27 @@ def _chart(rows, path, options):
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    speed = [r for r in rows if r.unit == "MB/s"]
-    panels = list(dict.fromkeys((r.case.split()[0], r.case.split()[2]) for r in speed))
-    figure, axes = plt.subplots(len(panels), 1, figsize=(9, 2.9 * len(panels)), squeeze=False, layout="constrained")
-    for axis, (pattern, layout) in zip(axes[:, 0], panels, strict=True):
-        mine = [r for r in speed if r.case.split()[0] == pattern and r.case.split()[2] == layout]
-        sizes = list(dict.fromkeys(r.case.split()[1] for r in mine))
-        for name in dict.fromkeys(r.contender for r in mine):
-            points = [(sizes.index(r.case.split()[1]), r.value) for r in mine if r.contender == name]
-            axis.plot(*zip(*points, strict=True), marker="o", markersize=4, linewidth=2.2 if name == OURS else 1.2, label=name)
-        axis.set(title=f"{pattern}, {layout}", ylabel="MB/s", yscale="log")
-        axis.set_xticks(range(len(sizes)), sizes)
-        if options.cluster and options.cluster != "none":
-            axis.axhline(LINE_BYTES_S * _gigabits(options.cluster) / 1e6, color="grey", linestyle=":", label="line rate")
-        axis.grid(alpha=0.3)
-        axis.legend(fontsize=7)
+    speed = [(*r.case.split()[:3], r) for r in rows if r.unit == "MB/s"]
+    patterns_shown, layouts, contenders = (list(dict.fromkeys(x)) for x in (
+        [s[0] for s in speed], [s[2] for s in speed], [s[3].contender for s in speed]))
+    figure, axes = plt.subplots(len(patterns_shown), len(layouts), figsize=(6.5 * len(layouts), 3 * len(patterns_shown)),
+                                squeeze=False, sharey="row", layout="constrained")
+    for i, pattern in enumerate(patterns_shown):
+        for k, layout in enumerate(layouts):
+            axis, mine = axes[i][k], [s for s in speed if s[0] == pattern and s[2] == layout]
+            sizes = list(dict.fromkeys(s[1] for s in mine))
+            for c, name in enumerate(contenders):
+                points = [(sizes.index(s[1]), s[3].value) for s in mine if s[3].contender == name]
+                if points:
+                    axis.plot(*zip(*points, strict=True), marker="o", markersize=4, color=f"C{c}", label=name,
+                              linewidth=2.2 if name == OURS else 1.2)
+            axis.set(title=f"{pattern}, {layout}", yscale="log")
+            axis.set_xticks(range(len(sizes)), sizes)
+            if options.cluster and options.cluster != "none":
+                axis.axhline(LINE_BYTES_S * _gigabits(options.cluster) / 1e6, color="grey", linestyle=":", label="line rate")
+            axis.grid(alpha=0.3)
+            axis.legend(fontsize=7)
+        axes[i][0].set_ylabel("MB/s")
     where = f"{options.ranks} hosts at {options.cluster}" if options.cluster else f"{options.ranks} ranks, shared memory"
     figure.suptitle(f"Bytes each link must carry / time, {where}")
     figure.savefig(path, dpi=110)
