@@ -15,13 +15,17 @@
 namespace tilewave {
 
 /// Something under way beside what the caller waits for.
-class Operation {
+class Operation : public std::enable_shared_from_this<Operation> {
 public:
     virtual ~Operation() = default;
     /// Goes as far as it can without waiting; true when it is over. Must not throw.
     virtual bool advance() = 0;
     /// Which of the started ones it is, where another must not start before it is over.
     std::int64_t number = -1;
+
+protected:
+    /// After the transport has failed: what is pending may still be written to, so all stays.
+    void stay_for_ever() { (void)new std::shared_ptr<Operation>(shared_from_this()); }
 };
 
 class Exchange : public std::enable_shared_from_this<Exchange> {

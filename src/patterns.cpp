@@ -160,9 +160,8 @@ bool PatternOperation::advance() {
         while (stage_ != Stage::over)
             if (!step()) return false;
     } catch (const MpiError&) {
-        // What is pending may still be written to: its buffers stay, the transport is given up.
         exchange_->main().mark_failed();
-        if (execution_) execution_->give_up();
+        stay_for_ever();
         error_ = std::current_exception();
         stage_ = Stage::over;
     } catch (...) {
@@ -256,6 +255,11 @@ void PatternOperation::prepare() {
     problem_ = q;
     if (plan_.algorithm == Algorithm::native) return;
     schedule_ = pattern_schedule(q, plan_, context_.rank(), {call_.in.row_stride_bytes, call_.out.row_stride_bytes}, exchange_->tag(tag_));
+    // In its place it must not be written while it is sent, not even with what it holds.
+    if (q.kind == PatternKind::spread && call_.part_inside >= 0)
+        std::erase_if(schedule_.lanes[0], [&](const Step& step) {
+            return (step.op == Op::pack || step.op == Op::unpack) && schedule_.messages[static_cast<std::size_t>(step.item)].peer == schedule_.rank;
+        });
     const auto addresses = pattern_addresses(q, context_.rank(), {call_.in.data, call_.out.data});
     for (std::size_t a = 0; a < schedule_.arrays.size(); ++a) {
         Index stride = schedule_.arrays[a].stride;

@@ -132,9 +132,10 @@ public:
             return step();
         } catch (...) {
             error_ = std::current_exception();
-            for (auto& b : staging_) (void)b.release();
             exchange_->main().mark_failed();
-            return finish();
+            stay_for_ever();
+            if (!released_) release();
+            return over_ = true;
         }
     }
     bool over() const { return over_; }
