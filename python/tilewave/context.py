@@ -109,7 +109,8 @@ class Context:
 
         Notes
         -----
-        Not collective, but what is in flight needs its other ranks. ``with Context() as c:`` does
+        Not collective, but what is in flight needs its other ranks: the receiver of a large matrix
+        may have to call its context once more, or end, before the sender's close returns. ``with Context() as c:`` does
         it at the end; the end of the program does it for every context.
         """
         try:
