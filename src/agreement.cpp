@@ -39,7 +39,6 @@ Agreement::Agreement(Transport& port, int tag, const Statement& mine, const std:
     }
     binomial::for_children(port.rank(), port.size(), [&](int child) { children_.push_back(child); });
     theirs_.assign(children_.size(), note_);
-    for (std::size_t c = 0; c < children_.size(); ++c) this->post(false, theirs_[c], children_[c]);
 }
 
 void Agreement::post(bool send, Note& note, int peer) {
@@ -81,6 +80,10 @@ bool Agreement::advance() {
     while (idle()) {
         const int up = binomial::parent(port_.rank());
         switch (stage_) {
+            case Stage::start:
+                stage_ = Stage::children;
+                for (std::size_t c = 0; c < children_.size(); ++c) post(false, theirs_[c], children_[c]);
+                break;
             case Stage::children:
                 for (const Note& note : theirs_) join(note);
                 stage_ = port_.rank() ? Stage::parent : Stage::verdict;

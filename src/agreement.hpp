@@ -14,7 +14,7 @@ class Agreement {
 public:
     static constexpr std::int64_t none = std::numeric_limits<std::int64_t>::max();
 
-    /// `port` must live on; ranks whose agreements meet must give equally many values.
+    /// Sends nothing before advance(). `port` must live on; ranks whose agreements meet must give equally many values.
     Agreement(Transport& port, int tag, const Statement& mine, const std::vector<std::int64_t>& values);
     /// True when it is over.
     bool advance();
@@ -41,7 +41,7 @@ private:
 
     Transport& port_;
     int tag_;
-    enum class Stage { children, parent, verdict, over } stage_ = Stage::children;
+    enum class Stage { start, children, parent, verdict, over } stage_ = Stage::start;
     std::size_t value_count_;
     Note note_;
     std::vector<int> children_;

@@ -66,8 +66,16 @@ public:
         const Head head{m.rows, m.cols, static_cast<std::int64_t>(m.type), piece};
         std::memcpy(copy_.get(), &head, sizeof head);
         exchange_->kept_bytes += size_;
-        const int wire = exchange_->tag(first_send_tag + tag);
-        // Each piece leaves as soon as it is copied.
+        try {
+            post(m, piece, to, exchange_->tag(first_send_tag + tag));
+        } catch (...) {
+            (void)copy_.release();
+            exchange_->main().mark_failed();
+            throw;
+        }
+    }
+    // Each piece leaves as soon as it is copied.
+    void post(const MatrixView& m, std::int64_t piece, int to, int wire) {
         std::int64_t n = std::min(size_, first_bytes);
         for (std::int64_t at = 0; at < size_; at += n, n = std::min(piece, size_ - at), ++pending_) {
             const std::int64_t skip = at ? 0 : head_bytes;
