@@ -2,12 +2,16 @@
 
 The C signature of a row function, which is all that the engine knows of a kernel::
 
-    int64 row(char* const* pointers, int64 count, const int64* index, const void* scalars)
+    int64 row(char* const* pointers, const int64* step, int64 count,
+              const int64* index, const int64* direction, const void* env)
 
-``pointers[0]`` is the written array at the row's first point and ``pointers[1 + a]`` the read
-access ``kernel.accesses[a]`` there; all advance by one element a point. ``index`` is the first
-point; ``scalars`` has one 8-byte slot for each scalar. The points are computed in increasing
-order. The result is 0, or ``point * 4096 + site`` where the body raised: the points before are
+``pointers[p]`` is place ``p`` of ``nest.places`` at the row's first point; after the places comes
+the element [0, 0, ...] of each table. ``step[p]`` is the number of bytes from point to point where
+none was compiled in. Point ``q`` has the indices ``index + q * direction``. ``env`` has 8-byte slots:
+the scalars, then extents and byte strides of each table (`Kernel.pack`). A point loads all that it
+reads before it stores; it stores each written place once, with the old value where no statement
+assigned it. Points are computed in increasing order unless the caller vouched that they are
+independent. The result is 0, or ``point * 4096 + site`` where the body raised: the points before are
 stored, and ``kernel.sites[site - 1]`` says what was raised.
 
 The result is that of nested Python loops over NumPy arrays, bit for bit (the sign and payload of
@@ -18,7 +22,7 @@ names. NumPy's exponentials and their kin are called one element at a time from 
 Four limits beside what is refused at compile time; each raises in the point where it is met, as
 the body's own exceptions do. A Python int (an index, a scalar, ``int(x)``) has 64 bits; with a
 Python float in a comparison, or in a quotient of two ints, 53. A loop index that is used as a
-number is at most 2**30. A Python float to a fractional power that Python would make complex.
+number is below 2**30 in size. A Python float to a fractional power that Python would make complex.
 
 A body that assigns its element on some paths only writes the old value back on the others.
 """
@@ -28,8 +32,9 @@ import ctypes
 import llvmlite.binding as llvm
 import numpy as np
 
-from .body.kernel_code import build_row
-from .body.scalars import Slot, pack
+from .body import environment
+from .body.kernel_code import Choices, build_row
+from .body.scalars import Slot
 from .body.typing import SUPPORTED
 from .errors import ConfigError
 
@@ -37,7 +42,8 @@ DTYPES = tuple(dtype for dtype in SUPPORTED if dtype.kind != "b")
 
 #: The C type of a row function, for ctypes.
 ROW = ctypes.CFUNCTYPE(
-    ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p
+    ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p,
+    ctypes.c_void_p, ctypes.c_void_p
 )
 
 
@@ -48,48 +54,57 @@ class Kernel:
     ----------
     address : int
         The row function, a C function pointer; valid as long as the kernel lives.
-    accesses : tuple
-        ``(array, offsets)`` of each pointer after the first; equals ``nest.accesses``.
+    places : tuple of Place
+        What the pointers stand for; equals ``nest.places``.
+    steps : tuple of int or None
+        Elements from point to point that are compiled in, one a place.
+    independent : bool
+        Whether the caller vouched that no point of a row depends on another.
     sites : tuple of (str, str, int)
         Exception name, message and source line of each place where the body may raise.
     slots : tuple of Slot
         Name and type of each scalar.
     """
 
-    def __init__(self, nest, row, slots, fastmath):
+    def __init__(self, nest, row, dtypes, slots, choices):
         self.nest = nest
-        self.accesses = nest.accesses
+        self.places = nest.places
         self.sites = tuple(row.sites)
         self.slots = slots
-        self.fastmath = fastmath
+        self.fastmath, self.steps, self.independent = (
+            choices.fastmath, choices.steps, choices.independent)
+        self._dtypes = dtypes
         self.address, self._engine, self._module = _machine_code(row.module, row.name)
 
-    def pack_scalars(self, values=None):
-        """The scalars as the row function wants them: pass the address, keep the array alive.
+    def pack(self, scalars=None, tables=None):
+        """What the row function is given as ``env``: pass the address, keep the array alive.
 
         Parameters
         ----------
-        values : dict, optional
+        scalars : dict, optional
             Defaults of the nest stand for what is missing.
+        tables : dict, optional
+            The NumPy array of each table of the nest.
 
         Returns
         -------
         numpy.ndarray
-            Of int64, one element for each scalar and at least one.
+            Of int64: an element for each scalar, then the extents and byte strides of each table;
+            at least one.
 
         Raises
         ------
         ConfigError
-            For a value of another type than the kernel was compiled for.
+            For a value of another type than the kernel was compiled for, or a wrong rank.
         """
-        return pack(self.nest, self.slots, values or {})
+        return environment.pack(self.nest, self.slots, self._dtypes, scalars or {}, tables or {})
 
     def assembly(self):
         """The machine code as text, to look at."""
         return _target_machine().emit_assembly(self._module)
 
 
-def compile_kernel(nest, dtype_of, scalars=None, fastmath=False):
+def compile_kernel(nest, dtype_of, scalars=None, fastmath=False, steps=None, independent=False):
     """Compile a nest's body for the given types.
 
     Parameters
@@ -103,6 +118,11 @@ def compile_kernel(nest, dtype_of, scalars=None, fastmath=False):
     fastmath : bool
         Allow reordering, fused operations and the C library's functions in place of NumPy's;
         results are then no longer those of plain loops to the last bit.
+    steps : sequence of (int or None), optional
+        For each of ``nest.places`` the elements from one point of a row to the next, to compile in;
+        None to be told at run time, in bytes. Default: all None.
+    independent : bool
+        The caller vouches that in no row a point touches memory that another point of it writes.
 
     Returns
     -------
@@ -115,15 +135,29 @@ def compile_kernel(nest, dtype_of, scalars=None, fastmath=False):
     """
     dtypes = _checked_dtypes(nest, dtype_of)
     slots = _slots(nest, scalars)
-    row = build_row(nest, dtypes, slots, nest.constants(), bool(fastmath))
-    return Kernel(nest, row, slots, bool(fastmath))
+    choices = _choices(nest, fastmath, steps, independent)
+    row = build_row(nest, dtypes, slots, nest.constants(), choices)
+    return Kernel(nest, row, dtypes, slots, choices)
 
 
-def kernel_key(nest, dtype_of, scalars=None, fastmath=False):
+def kernel_key(nest, dtype_of, scalars=None, fastmath=False, steps=None, independent=False):
     """A hashable value that is equal exactly where a compiled kernel can be used again."""
     dtypes = _checked_dtypes(nest, dtype_of)
     names = tuple(dtypes[name].name for name in nest.arrays)
-    return nest.signature(), names, _slots(nest, scalars), bool(fastmath)
+    choices = _choices(nest, fastmath, steps, independent)
+    return nest.signature(), names, _slots(nest, scalars), choices
+
+
+def _choices(nest, fastmath, steps, independent):
+    count = len(nest.places)
+    steps = (None,) * count if steps is None else tuple(steps)
+    whole = all(step is None or isinstance(step, int | np.integer) and not isinstance(step, bool)
+                for step in steps)
+    if len(steps) != count or not whole:
+        raise ConfigError(f"steps of nest {nest.name!r}: given {steps}; allowed: {count} entries, one a "
+                          "place of nest.places, each an int (elements) or None")
+    steps = tuple(None if step is None else int(step) for step in steps)
+    return Choices(bool(fastmath), steps, bool(independent))
 
 
 def _slots(nest, scalars):

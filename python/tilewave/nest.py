@@ -9,9 +9,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .body.box import iteration_box
+from .body.dependences import dependences_of, places_of, time_index
 from .body.names import Scope, is_constant
 from .body.source import Source
-from .body.subscript import read_offsets, read_parameters
+from .body.subscript import read_access, read_parameters
 from .body.syntax import BodyChecker
 from .errors import ConfigError
 
@@ -23,7 +25,9 @@ def nest(function):
     """Declare a loop body: the plain Python loops around it are the meaning.
 
     Names that are subscripted are arrays, names used in subscripts are loop indices, nested in
-    the order of the parameter list; keyword-only parameters are scalars. Numbers defined outside
+    the order of the parameter list; keyword-only parameters are scalars. Subscripts are ``index +
+    integer constant``; an array of lower rank has some of the indices. An array that is only read
+    may be a table instead, looked up by integers that are computed (``S[a[i], b[j-1]]``). Numbers defined outside
     the body (at module level or in an enclosing function) are constants: the values that they
     have when the nest is compiled.
 
@@ -59,15 +63,25 @@ class Nest:
     function : function
         The body as written; call it for one point: ``nest.function(A, i, j, c=0.5)``.
     arrays : tuple of str
-        In the order of the parameter list.
-    written : str
-        The array that the body assigns.
+        In the order of the parameter list, tables among them.
+    written : tuple of str
+        The arrays that the body assigns.
+    tables : tuple of str
+        The arrays that are looked up by computed integers.
+    axes : dict
+        From each array that is no table to the loop indices of its subscripts.
     indices : tuple of str
         Outermost first.
     scalars : dict
         From name to default; ``REQUIRED`` where there is none.
-    accesses : tuple
-        Each read of the body as ``(array, offsets)``, without repeats, in source order.
+    places : tuple of Place
+        The elements that a point touches: written ones first, then those only read, each group in
+        source order.
+    dependences : tuple of Dependence
+        Between points that touch one element; print them to see kind, accesses and line.
+    time : str or None
+        The first loop index, if the body uses it as time steps are used: every array that is
+        written or has it is subscripted first with it, at +0 or +1, and written at +1 only.
     """
 
     def __init__(self, function):
@@ -82,18 +96,18 @@ class Nest:
         body = self._check(strict=False)
         self._outer_nodes = list(body.outside.values())
         self._known = None
-        self._reads = body.accesses
+        self._nodes = {**body.reads, **body.stores}
         self.arrays = self._parameters.arrays
         self.indices = self._parameters.indices
-        self.written = body.stores[0].value.id
-        order = sorted(body.accesses.items(), key=lambda item: (item[1].lineno, item[1].col_offset))
-        self.accesses = tuple(access for access, _ in order)
+        self.tables = self._parameters.tables
+        self.axes = self._parameters.axes
+        self.places = places_of(body)
+        self.written = tuple(name for name in self.arrays if any(
+            place.array == name for place in self.places if place.written))
+        self.dependences = dependences_of(self._source, body, self.places, self._parameters)
+        self.time = time_index(self.places, self._parameters)
         defaults = inspect.signature(function).parameters
         self.scalars = {name: defaults[name].default for name in self._parameters.scalars}
-        self._carried = [access for access in self.accesses
-                         if access[0] == self.written and any(access[1])]
-        columns = list(zip(*(offsets for _, offsets in self.accesses), (0,) * self.rank))
-        self._reach = [(-min(steps), max(steps)) for steps in columns]
 
     def _check(self, strict):
         return BodyChecker(self._source, self._scope, self._parameters, strict).check()
@@ -113,22 +127,26 @@ class Nest:
         """Line of the ``def`` in its file."""
         return self._source.line(self._source.tree)
 
-    def line_of(self, access):
-        """Line of the first read of an access ``(array, offsets)`` in its file."""
-        return self._source.line(self._reads[access])
+    def line_of(self, place):
+        """Line of the first assignment of a place, or of its first read, in its file."""
+        return self._source.line(self._nodes[place.key])
 
-    def where(self, access):
-        """``file:line:column`` of the first read of an access."""
-        node = self._reads[access]
+    def where(self, place):
+        """``file:line:column`` of the first assignment or read of a place."""
+        node = self._nodes[place.key]
         return f"{self._source.file}:{self._source.line(node)}:{self._source.column(node)}"
 
-    def text_of(self, access):
-        """The source text of the first read of an access."""
-        return self._source.text_of(self._reads[access])
+    def text_of(self, place):
+        """The source text of the first assignment or read of a place."""
+        return self._source.text_of(self._nodes[place.key])
 
-    def offsets_of(self, node):
-        """Offsets of a subscript in the body's syntax tree."""
-        return read_offsets(self._source, node, self.indices)
+    def place_of(self, node):
+        """``(array, offsets)`` of a subscript in the body's syntax tree."""
+        return node.value.id, read_access(self._source, node)[1]
+
+    def table_rank(self, table):
+        """Number of subscripts of a table."""
+        return self._parameters.ranks[table]
 
     def constants(self):
         """Snapshot of the outside numbers that the body uses, by their text.
@@ -197,81 +215,36 @@ class Nest:
             bound[name] = value
         return bound
 
-    @property
-    def flow_dependences(self):
-        """Distance vectors of the reads of the written array, without repeats and zeros."""
-        vectors = (tuple(-step for step in offsets) for _, offsets in self._carried)
-        return tuple(dict.fromkeys(vectors))
-
-    def check_box_sweep(self):
-        """Check that a sweep over boxes can honour every dependence.
-
-        Raises
-        ------
-        ConfigError
-            For a dependence that has a negative component.
-        """
-        for access in self._carried:
-            vector = tuple(-step for step in access[1])
-            if min(vector) >= 0:
-                continue
-            later = next(part for part in vector if part) < 0
-            why = "it reads a point that comes later in the loops" if later else \
-                "it has a negative component"
-            raise self._source.error(
-                self._reads[access],
-                f"dependence {vector} of array {self.written!r} cannot be honoured by a sweep "
-                f"over boxes: {why}",
-                f"reads of {self.written!r} at offsets <= 0 in every index "
-                f"({self._example()})",
-            )
-
-    def _example(self):
-        texts = (
-            ", ".join(f"{name}-1" if name == moved else name for name in self.indices)
-            for moved in self.indices
-        )
-        return ", ".join(f"{self.written}[{text}]" for text in texts)
-
-    def iteration_box(self, shape, over=None):
-        """The largest box of points for which every access is inside the arrays.
+    def iteration_box(self, shapes, over=None, *, time=None, steps=None):
+        """The largest box of points for which every access is inside its array.
 
         Parameters
         ----------
-        shape : sequence of int
-            Shape of the arrays, the same for all.
+        shapes : dict
+            Shape of each array by name; those of tables are not looked at.
         over : dict, optional
             Half-open bounds by index name, ``{"i": (1, n)}``, that narrow the box.
+        time : str, optional
+            ``nest.time``, to run the first index as time: the arrays whose subscripts begin with it
+            have no such axis in their shapes.
+        steps : int, optional
+            Number of time steps, given with ``time``.
 
         Returns
         -------
         tuple of (int, int)
-            Half-open bounds, one pair an index.
+            Half-open bounds, one pair an index; those of time are (0, steps).
 
         Raises
         ------
         ConfigError
-            For a wrong rank, an unknown index, or bounds outside the allowed range.
+            For a wrong rank, an index that no array bounds, an unknown index, or bounds outside the
+            allowed range.
         """
-        if len(shape) != self.rank:
-            raise ConfigError(
-                f"nest {self.name!r} has {self.rank} loop indices ({', '.join(self.indices)}), "
-                f"given arrays of shape {tuple(shape)}; allowed: arrays of rank {self.rank}"
-            )
-        box = {}
-        for name, extent, (low, ahead) in zip(self.indices, shape, self._reach, strict=True):
-            box[name] = (low, max(low, int(extent) - ahead))
-        if over is not None and not isinstance(over, dict):
-            raise ConfigError(f"over: given {type(over).__name__}; allowed: a dict from index names "
-                              "to pairs of ints, {\"i\": (1, n)}")
-        for name, bounds in (over or {}).items():
-            if name not in box:
-                raise ConfigError(
-                    f"over: nest {self.name!r} has no index {name!r}; "
-                    f"allowed: {', '.join(self.indices)}"
-                )
-            box[name] = _narrowed(name, box[name], bounds)
-        return tuple(box.values())
+        if time is not None and time != self.time:
+            raise ConfigError(f"nest {self.name!r} given time={time!r}; "
+                              f"allowed: {self.time!r} (nest.time)")
+        return iteration_box(self, shapes, over, time, steps)
 
     def reference(self, box, arrays, scalars=None):
         """Run the body as plain nested Python loops, in place: slow, and the definition.
@@ -305,12 +278,18 @@ class Nest:
         )
 
     def __repr__(self):
-        reads = ", ".join(self.text_of(access) for access in self.accesses) or "nothing"
+        def texts(places):
+            return ", ".join(map(self.text_of, places)) or "nothing"
+
         scalars = f", scalars {', '.join(self.scalars)}" if self.scalars else ""
+        vectors = dict.fromkeys(str(each).split(":")[0] for each in self.dependences)
+        tables = f"; tables {', '.join(self.tables)}" if self.tables else ""
         return (
             f"<nest {self.name} ({self._source.file}:{self.line}): "
-            f"loops {', '.join(self.indices)}; writes {self.written}; reads {reads}; "
-            f"dependences {', '.join(map(str, self.flow_dependences)) or 'none'}{scalars}>"
+            f"loops {', '.join(self.indices)}; "
+            f"writes {texts(place for place in self.places if place.written)}; "
+            f"reads {texts(place for place in self.places if not place.written)}{tables}; "
+            f"dependences {', '.join(vectors) or 'none'}{scalars}>"
         )
 
 
@@ -326,21 +305,3 @@ class _Outside:
 def _describe(value):
     """Type and exact value of a constant."""
     return f"{type(value).__name__}:{value.hex() if isinstance(value, float) else value!r}"
-
-
-def _narrowed(name, allowed, bounds):
-    low, high = allowed
-    whole = isinstance(bounds, tuple | list) and len(bounds) == 2 and \
-        all(isinstance(bound, int | np.integer) for bound in bounds)
-    if not whole:
-        raise ConfigError(
-            f"over: bounds {bounds!r} of index {name!r} are not supported; "
-            "allowed: a pair of ints (first, end), half-open"
-        )
-    first, end = (int(bound) for bound in bounds)
-    if not low <= first <= end <= high:
-        raise ConfigError(
-            f"over: bounds ({first}, {end}) of index {name!r} reach outside the points where "
-            f"every access is inside its array; allowed: within ({low}, {high})"
-        )
-    return first, end

@@ -21,34 +21,106 @@ class Raised(Exception):
         self.name, self.message, self.point = name, message, point
 
 
+def shapes_of(nest, extents):
+    """Shapes of the arrays that are no tables, from one extent a loop index."""
+    extent = dict(zip(nest.indices, extents, strict=True))
+    return {name: tuple(extent[index] for index in axes) for name, axes in nest.axes.items()}
+
+
+def byte_steps(nest, arrays, direction):
+    """Bytes from point to point of a row, for each place."""
+    change = dict(zip(nest.indices, direction, strict=True))
+    return [sum(change[index] * stride for index, stride
+                in zip(nest.axes[place.array], arrays[place.array].strides, strict=True))
+            for place in nest.places]
+
+
+def constant_steps(nest, arrays, direction):
+    """The same in elements, to compile in."""
+    sizes = [arrays[place.array].itemsize for place in nest.places]
+    steps = byte_steps(nest, arrays, direction)
+    return tuple(step // size if step % size == 0 else None for step, size in zip(steps, sizes))
+
+
+class Runner:
+    """Calls a kernel for rows of points of some arrays."""
+
+    def __init__(self, kernel, arrays, scalars=None):
+        self.kernel, self.nest, self.arrays = kernel, kernel.nest, arrays
+        self.row = ROW(kernel.address)
+        self.env = kernel.pack(scalars, {name: arrays[name] for name in self.nest.tables})
+
+    def __call__(self, point, direction, count):
+        nest, places = self.nest, self.nest.places
+        pointers = (ctypes.c_void_p * (len(places) + len(nest.tables)))()
+        steps = byte_steps(nest, self.arrays, direction)
+        at = dict(zip(nest.indices, point, strict=True))
+        for k, place in enumerate(places):
+            array, axes = self.arrays[place.array], nest.axes[place.array]
+            subscripts = [at[index] + offset for index, offset in zip(axes, place.offsets)]
+            if count > 0:
+                assert all(0 <= n < extent for n, extent in zip(subscripts, array.shape))
+            pointers[k] = array.ctypes.data + sum(n * s for n, s in zip(subscripts, array.strides))
+            known = self.kernel.steps[k]
+            assert known is None or known * array.itemsize == steps[k]
+        for k, table in enumerate(nest.tables):
+            pointers[len(places) + k] = self.arrays[table].ctypes.data
+        numbers = [(ctypes.c_int64 * len(values))(*values) for values in (steps, point, direction)]
+        code = self.row(ctypes.addressof(pointers), ctypes.addressof(numbers[0]), count,
+                        ctypes.addressof(numbers[1]), ctypes.addressof(numbers[2]),
+                        self.env.ctypes.data)
+        if code:
+            name, message, _ = self.kernel.sites[code % 4096 - 1]
+            raise Raised(name, message, tuple(p + code // 4096 * d for p, d in zip(point, direction)))
+
+
+def rows_in_order(box, cut=None):
+    """(first point, direction, count) of rows along the last index, in the order of the loops."""
+    low, high = box[-1]
+    direction = (0,) * (len(box) - 1) + (1,)
+    for outer in itertools.product(*(range(first, end) for first, end in box[:-1])):
+        for start in range(low, high, cut or max(1, high - low)):
+            yield (*outer, start), direction, min(high - start, cut or high - low)
+
+
+def rows_reversed(box):
+    """Rows along the last index, each from its end to its beginning."""
+    for point, direction, count in rows_in_order(box):
+        yield (*point[:-1], point[-1] + count - 1), tuple(-part for part in direction), count
+
+
+def rows_of_hyperplanes(box, sign=1):
+    """Rows of points with equal sum of the last two indices, in increasing order of the sum."""
+    (first, end), (low, high) = box[-2:]
+    direction = (0,) * (len(box) - 2) + (sign, -sign)
+    for outer in itertools.product(*(range(a, b) for a, b in box[:-2])):
+        for total in range(first + low, end + high - 1):
+            start, stop = max(first, total - high + 1), min(end, total - low + 1)
+            if start < stop:
+                i = start if sign > 0 else stop - 1
+                yield (*outer, i, total - i), direction, stop - start
+
+
+def last_is_independent(nest):
+    """Whether no dependence stays within a row along the last index."""
+    return not any(all(entry in (0, None) for entry in each.vector[:-1]) for each in nest.dependences)
+
+
+def hyperplanes_are_legal(nest):
+    """Whether every dependence within a plane of the last two indices grows their sum."""
+    inside = [each.vector[-2:] for each in nest.dependences
+              if all(entry in (0, None) for entry in each.vector[:-2])]
+    return nest.rank > 1 and all(None not in pair and sum(pair) > 0 for pair in inside)
+
+
 def run_box(kernel, box, arrays, scalars=None, cut=None):
     """Run a kernel over a box row by row, first index outermost.
 
     ``cut`` splits rows into pieces of at most that many points.
     """
-    nest = kernel.nest
-    row = ROW(kernel.address)
-    packed = kernel.pack_scalars(scalars)
-    low, high = box[-1]
-    written = arrays[nest.written]
-    targets = [(written, (0,) * nest.rank)]
-    targets += [(arrays[name], offsets) for name, offsets in kernel.accesses]
-    pointers = (ctypes.c_void_p * len(targets))()
-    index = (ctypes.c_int64 * nest.rank)()
-    for outer in itertools.product(*(range(first, end) for first, end in box[:-1])):
-        for start in range(low, high, cut or max(1, high - low)):
-            count = min(high - start, cut or high - low)
-            point = (*outer, start)
-            for k, (array, offsets) in enumerate(targets):
-                assert array.strides[-1] == array.itemsize
-                place = sum((p + o) * s for p, o, s in zip(point, offsets, array.strides))
-                pointers[k] = array.ctypes.data + place
-            index[:] = point
-            code = row(ctypes.addressof(pointers), count, ctypes.addressof(index),
-                       packed.ctypes.data)
-            if code:
-                name, message, _ = kernel.sites[code % 4096 - 1]
-                raise Raised(name, message, (*outer, start + code // 4096))
+    run = Runner(kernel, arrays, scalars)
+    for row in rows_in_order(box, cut):
+        run(*row)
 
 
 def bits(array):
@@ -75,43 +147,116 @@ def random_array(rng, shape, dtype, special=0.08):
         return np.where(rng.random(shape) < special, odd, values).astype(dtype)
 
 
+def relaid(array, rng):
+    """The same elements in another layout: reversed, transposed or strided."""
+    kind = rng.integers(0, 5)
+    if kind == 1:
+        return array.copy("F")
+    if kind == 2:
+        return array[..., ::-1].copy()[..., ::-1]
+    if kind == 3:
+        wide = np.zeros((*array.shape[:-1], array.shape[-1] * 2), array.dtype)
+        wide[..., ::2] = array
+        return wide[..., ::2]
+    return array.copy()
+
+
+def ways(nest):
+    """The ways of running a nest that its dependences allow: name -> (rows, independent)."""
+    found = {"in order": (rows_in_order, False)}
+    if last_is_independent(nest):
+        found["independent"] = (rows_in_order, True)
+        found["reversed"] = (rows_reversed, True)
+    if hyperplanes_are_legal(nest):
+        found["hyperplanes"] = (rows_of_hyperplanes, True)
+        found["hyperplanes back"] = (lambda box: rows_of_hyperplanes(box, -1), True)
+        found["hyperplanes in order"] = (rows_of_hyperplanes, False)
+    return found
+
+
 def compare(nest, dtypes, shape, scalars=None, seed=0, special=0.08, arrays=None, cut=None):
-    """Run a nest both ways on random arrays: same bits, same exception, same points before it."""
+    """Run a nest both ways on random arrays: same bits, same exception, same points before it.
+
+    ``shape`` has an extent for each loop index; tables are given in ``arrays``.
+    """
     rng = np.random.default_rng(seed)
-    if arrays is None:
-        arrays = {name: random_array(rng, shape, dtypes[name], special) for name in nest.arrays}
+    shapes = shapes_of(nest, shape)
+    drawn = {name: random_array(rng, shapes[name], dtypes[name], special)
+             for name in nest.arrays if name in shapes and name not in (arrays or {})}
+    arrays = {**drawn, **(arrays or {})}
+    steps = constant_steps(nest, arrays, (0,) * (nest.rank - 1) + (1,)) if seed % 2 else None
+    kernel = compile_kernel(nest, dtypes, scalars, steps=steps)
+    check(kernel, shapes, arrays, scalars, lambda box: rows_in_order(box, cut),
+          f"nest {nest.name}, dtypes {dtypes}, scalars {scalars}, seed {seed}")
+    return kernel
+
+
+def compare_all_ways(nest, dtypes, shape, scalars=None, seed=0, special=0.08, arrays=None):
+    """`compare` in every order that the dependences allow, with random layouts and steps."""
+    rng = np.random.default_rng(seed)
+    shapes = shapes_of(nest, shape)
+    drawn = {name: random_array(rng, shapes[name], dtypes[name], special) for name in shapes}
+    arrays = {**drawn, **(arrays or {})}
+    for way, (rows, independent) in ways(nest).items():
+        laid = {name: relaid(array, rng) for name, array in arrays.items()}
+        box = nest.iteration_box(shapes)
+        first = next(iter(rows(box)), None)
+        known = constant_steps(nest, laid, first[1]) if first else (None,) * len(nest.places)
+        steps = [step if rng.random() < 0.7 else None for step in known]
+        kernel = compile_kernel(nest, dtypes, scalars, steps=steps, independent=independent)
+        check(kernel, shapes, laid, scalars, rows,
+              f"nest {nest.name}, dtypes {dtypes}, scalars {scalars}, seed {seed}, {way}, steps {steps}",
+              in_order=way == "in order")
+
+
+def check(kernel, shapes, arrays, scalars, rows, context, in_order=True):
+    """Run a kernel by rows and its nest as plain loops, and compare."""
+    nest = kernel.nest
+    box = nest.iteration_box(shapes)
     expected = {name: array.copy() for name, array in arrays.items()}
-    got = {name: array.copy() for name, array in arrays.items()}
-    box = nest.iteration_box(shape)
-    context = f"nest {nest.name}, dtypes {dtypes}, scalars {scalars}, seed {seed}"
-    kernel = compile_kernel(nest, dtypes, scalars)
+    got = {name: _copied(array) for name, array in arrays.items()}
     expected_error = got_error = None
     try:
         nest.reference(box, expected, scalars)
     except Exception as error:  # the body's own
         expected_error = error
     try:
-        run_box(kernel, box, got, scalars, cut)
+        run = Runner(kernel, got, scalars)
+        for row in rows(box):
+            run(*row)
     except Raised as error:
         got_error = error
         if any(limit in error.message for limit in LIMITS):
-            return kernel
+            return
     if expected_error is None or got_error is None:
         assert expected_error is None and got_error is None, \
             f"{context}: loops {expected_error!r}, kernel {got_error}"
+    elif not in_order:
+        return
     else:
         assert type(expected_error).__name__ == got_error.name, \
             f"{context}: loops {expected_error!r}, kernel {got_error}"
     for name in nest.arrays:
-        left, right = bits(expected[name]), bits(got[name])
+        left, right = bits(expected[name]), bits(np.ascontiguousarray(got[name]))
         if not np.array_equal(left, right):
-            where = np.argwhere(left != right)[0]
-            at = tuple(where)
+            at = tuple(np.argwhere(left != right)[0])
             raise AssertionError(
                 f"{context}: {name}{list(map(int, at))}: loops {expected[name][at]!r}, "
                 f"kernel {got[name][at]!r}; {len(np.argwhere(left != right))} differ"
             )
-    return kernel
+
+
+def _copied(array):
+    """A copy with the same strides."""
+    reach = [(extent - 1) * stride for extent, stride in zip(array.shape, array.strides)]
+    low = -sum(part for part in reach if part < 0)
+    high = sum(part for part in reach if part > 0)
+    if array.size == 0:
+        return array.copy()
+    memory = np.zeros(low + high + array.itemsize, np.uint8)
+    copy = np.ndarray(array.shape, array.dtype, memory, low, array.strides)
+    copy[...] = array
+    return copy
 
 
 def seeds(count, base):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from body_generator import HEADER, load
+from tilewave.body.dependences import Place
 from tilewave.errors import ConfigError
 from tilewave.nest import REQUIRED, Nest, nest
 
@@ -27,35 +28,115 @@ def mixed(B, A, i, j, *, c, d=2.0):
 
 def test_reads_the_roles_of_the_parameters():
     assert relax.name == relax.__name__ == "relax" and relax.__doc__ == "Sum of roots."
-    assert (relax.arrays, relax.written, relax.indices) == (("A",), "A", ("i", "j", "k"))
-    assert (mixed.arrays, mixed.written, mixed.indices) == (("B", "A"), "A", ("i", "j"))
+    assert (relax.arrays, relax.written, relax.indices) == (("A",), ("A",), ("i", "j", "k"))
+    assert (mixed.arrays, mixed.written, mixed.indices) == (("B", "A"), ("A",), ("i", "j"))
+    assert mixed.axes == {"B": ("i", "j"), "A": ("i", "j")} and mixed.tables == ()
     assert mixed.scalars == {"c": REQUIRED, "d": 2.0} and relax.scalars == {}
     assert isinstance(relax, Nest) and relax.rank == 3
 
 
-def test_accesses_come_once_each_in_source_order():
-    assert mixed.accesses == (
-        ("B", (0, 1)), ("B", (-2, 1)), ("A", (-1, -2)), ("A", (0, 0)),
+def test_places_come_once_each_written_ones_first():
+    assert mixed.places == (
+        Place("A", (0, 0), written=True, read=True, always=True),
+        Place("B", (0, 1), written=False, read=True, always=False),
+        Place("B", (-2, 1), written=False, read=True, always=False),
+        Place("A", (-1, -2), written=False, read=True, always=False),
     )
     line = mixed.function.__code__.co_firstlineno
-    assert mixed.line_of(("B", (-2, 1))) == line + 2
-    assert mixed.line_of(("A", (0, 0))) == line + 3
-    assert mixed.text_of(("B", (-2, 1))) == "B[-2+i, 1+j]"
-    assert mixed.where(("B", (-2, 1))).endswith(f"test_nest.py:{line + 2}:28")
+    assert [mixed.line_of(place) - line for place in mixed.places] == [3, 2, 2, 3]
+    assert mixed.text_of(mixed.places[2]) == "B[-2+i, 1+j]"
+    assert mixed.where(mixed.places[2]).endswith(f"test_nest.py:{line + 2}:28")
 
 
-def test_flow_dependences():
-    assert relax.flow_dependences == ((1, 0, 0), (0, 1, 0), (0, 0, 1))
-    assert mixed.flow_dependences == ((1, 2),)
-    relax.check_box_sweep()
-    mixed.check_box_sweep()
+@pytest.mark.parametrize(("text", "flags"), [
+    ("A[i, j] = 1", {"A": (True, False, True)}),
+    ("A[i, j] += 1", {"A": (True, True, True)}),
+    ("A[i, j] = 1; A[i, j] += A[i, j]", {"A": (True, False, True)}),
+    ("if c: A[i, j] = 1", {"A": (True, True, False)}),
+    ("if c: A[i, j] = 1\n    else: A[i, j] = 2", {"A": (True, False, True)}),
+    ("if c: A[i, j] = 1\n    else: raise ValueError", {"A": (True, False, True)}),
+    ("if c: A[i, j] = 1\n    A[i, j] = A[i, j] + 2", {"A": (True, True, True)}),
+    ("if c: A[i, j] = 1\n    B[i, j] = A[i, j]", {"A": (True, True, False), "B": (True, False, True)}),
+    ("A[i, j] = B[i, j] if c else A[i, j]", {"A": (True, True, True), "B": (False, True, False)}),
+    ("A[i, j] = 1; B[i, j] = A[i, j]; A[i, j] = B[i, j]",
+     {"A": (True, False, True), "B": (True, False, True)}),
+])
+def test_which_places_are_written_read_and_always_assigned(tmp_path, text, flags):
+    head = "A, B, i, j, *, c=1" if "B" in flags else "A, i, j, *, c=1"
+    found = load(tmp_path, "flags", f"{HEADER}@nest\ndef body({head}):\n    {text}\n").body
+    assert {p.array: (p.written, p.read, p.always) for p in found.places} == flags
 
 
 def test_iteration_box():
-    assert relax.iteration_box((4, 5, 6)) == ((1, 4), (1, 5), (1, 6))
-    assert mixed.iteration_box((9, 9)) == ((2, 9), (2, 8))
-    assert mixed.iteration_box((9, 9), over={"j": (3, np.int64(7))}) == ((2, 9), (3, 7))
-    assert mixed.iteration_box((1, 2)) == ((2, 2), (2, 2))
+    same = {"A": (9, 9), "B": (9, 9)}
+    assert relax.iteration_box({"A": (4, 5, 6)}) == ((1, 4), (1, 5), (1, 6))
+    assert mixed.iteration_box(same) == ((2, 9), (2, 8))
+    assert mixed.iteration_box({"A": (9, 9), "B": (7, 12)}) == ((2, 7), (2, 9))
+    assert mixed.iteration_box(same, over={"j": (3, np.int64(7))}) == ((2, 9), (3, 7))
+    assert mixed.iteration_box({"A": (1, 2), "B": (1, 2)}) == ((2, 2), (2, 2))
+
+
+@nest
+def alignment(H, S, a, b, i, j, *, gap):
+    H[i, j] = max(H[i-1, j-1] + S[a[i-1], b[j-1]], H[i-1, j] - gap, H[i, j-1] - gap)
+
+
+@nest
+def product(C, A, B, i, j, k):
+    C[i, j] += A[i, k] * B[k, j]
+
+
+@nest
+def two_levels(U, F, w, t, i, j):
+    U[t+1, i, j] = U[t+1, i-1, j] + U[t, i+1, j] * w[j] + F[i, j]
+
+
+def test_arrays_of_lower_rank_and_tables():
+    assert alignment.tables == ("S",) and alignment.table_rank("S") == 2
+    assert alignment.axes == {"H": ("i", "j"), "a": ("i",), "b": ("j",)}
+    assert alignment.arrays == ("H", "S", "a", "b") and alignment.written == ("H",)
+    box = alignment.iteration_box({"H": (8, 9), "a": (7,), "b": (8,), "S": (4, 4)})
+    assert box == ((1, 8), (1, 9))
+    assert product.axes == {"C": ("i", "j"), "A": ("i", "k"), "B": ("k", "j")}
+    assert product.iteration_box({"C": (3, 4), "A": (3, 5), "B": (5, 4)}) == ((0, 3), (0, 4), (0, 5))
+
+
+def test_time():
+    assert two_levels.time == "t" and relax.time is None and product.time is None
+    shapes = {"U": (6, 7), "F": (6, 7), "w": (7,)}
+    assert two_levels.iteration_box(shapes, {"i": (2, 5)}, time="t", steps=4) == (
+        (0, 4), (2, 5), (0, 7))
+    whole = {**shapes, "U": (3, 6, 7)}
+    assert two_levels.iteration_box(whole) == ((0, 2), (1, 5), (0, 7))
+    with pytest.raises(ConfigError, match=r"'U'.*\(t, i, j\).*\(3, 6, 7\).*rank 2.*lacks.*'t'"):
+        two_levels.iteration_box(whole, time="t", steps=4)
+    with pytest.raises(ConfigError, match="time='i'; allowed: 't'"):
+        two_levels.iteration_box(shapes, time="i", steps=4)
+    for steps in (None, -1, 1.5, True):
+        with pytest.raises(ConfigError, match="steps.*allowed: an int >= 0"):
+            two_levels.iteration_box(shapes, time="t", steps=steps)
+    with pytest.raises(ConfigError, match="'t' is the time index.*allowed: i, j"):
+        two_levels.iteration_box(shapes, {"t": (0, 1)}, time="t", steps=2)
+
+
+@pytest.mark.parametrize(("text", "time"), [
+    ("A[i+1, j] = A[i, j]", "i"), ("A[i, j] = A[i-1, j]", None), ("A[i+1, j] = A[i-1, j]", None),
+    ("A[i+1, j] = A[i, j] + B[i+2, j]", None), ("A[i+1, j] = B[j, i]", None),
+    ("A[i+1, j] = B[j]", "i"), ("A[i+1, j] = B[i+1]", "i"), ("A[i+1, j] = 1; B[j] = 2", None),
+    ("A[i+1, j] = 1; A[i, j] = 2", None), ("A[i+1, j] = 1; B[i+1] = 2", "i"),
+])
+def test_which_bodies_have_time_steps(tmp_path, text, time):
+    head = "A, B, i, j" if "B" in text else "A, i, j"
+    assert load(tmp_path, "steps_body", f"{HEADER}@nest\ndef body({head}):\n    {text}\n").body.time == time
+
+
+def test_box_needs_every_shape_and_an_array_for_every_index(tmp_path):
+    with pytest.raises(ConfigError, match="needs the shape of its array 'B'"):
+        mixed.iteration_box({"A": (3, 3)})
+    found = load(tmp_path, "free", HEADER + (
+        "@nest\ndef body(A, S, i, k):\n    n = k + 1\n    A[i] = S[k, n]\n")).body
+    with pytest.raises(ConfigError, match="no array bounds loop index 'k'"):
+        found.iteration_box({"A": (3,), "S": (3, 3)})
 
 
 @pytest.mark.parametrize(("over", "words"), [
@@ -68,13 +149,13 @@ def test_iteration_box():
 ])
 def test_bounds_that_are_refused(over, words):
     with pytest.raises(ConfigError) as error:
-        mixed.iteration_box((9, 9), over)
+        mixed.iteration_box({"A": (9, 9), "B": (9, 9)}, over)
     assert all(word in str(error.value) for word in words), error.value
 
 
 def test_box_of_another_rank_is_refused():
-    with pytest.raises(ConfigError, match=r"2 loop indices.*\(3, 4, 5\).*rank 2"):
-        mixed.iteration_box((3, 4, 5))
+    with pytest.raises(ConfigError, match=r"'B'.*subscripts \(i, j\).*\(3, 4, 5\).*rank 2"):
+        mixed.iteration_box({"B": (3, 4, 5), "A": (3, 4)})
 
 
 def test_scalars_are_bound_by_name():
@@ -93,14 +174,14 @@ def test_calling_and_printing_help():
     with pytest.raises(TypeError, match=r"tilewave.run\(relax, ...\)"):
         relax(1, 2)
     text = repr(mixed)
-    for word in ("mixed", "loops i, j", "writes A", "B[-2+i, 1+j]", "(1, 2)", "scalars c, d"):
+    for word in ("mixed", "loops i, j", "writes A[i, j]", "B[-2+i, 1+j]", "(1, 2) flow", "scalars c, d"):
         assert word in text
 
 
 def test_reference_runs_plain_loops():
     array = np.ones((3, 4, 5), "f4")
     expected = array.copy()
-    relax.reference(relax.iteration_box(array.shape), {"A": array})
+    relax.reference(relax.iteration_box({"A": array.shape}), {"A": array})
     for i in range(1, 3):
         for j in range(1, 4):
             for k in range(1, 5):
@@ -114,7 +195,7 @@ def test_parameters_in_any_order(tmp_path):
         "@nest\ndef body(j, A, i, B, *, c=1):\n    A[j, i] = B[j-1, i] * c + j\n")).body
     assert body.indices == ("j", "i") and body.arrays == ("A", "B")
     arrays = {"A": np.zeros((3, 2)), "B": np.arange(6.0).reshape(3, 2)}
-    body.reference(body.iteration_box((3, 2)), arrays, {"c": 10})
+    body.reference(body.iteration_box({"A": (3, 2), "B": (3, 2)}), arrays, {"c": 10})
     assert np.array_equal(arrays["A"], [[0, 0], [1, 11], [22, 32]])
 
 
@@ -164,7 +245,9 @@ def test_enclosing_scope_and_indented_source():
 # What is refused. Each case: a body, the text that the error points at, words of the message.
 
 REFUSED = {
-    "transposed": ("A[i, j] = A[j, i]", "A[j, i]", ["'j'", "'i'", "transposed", "index + integer"]),
+    "transposed": ("A[i, j] = A[j, i]", "A[j, i]", ["'A'", "by j, i here and by i, j", "transposed"]),
+    "other axes": ("A[i, j] = B[j, i] + B[i, j]", "B[i, j]\n", ["'B'", "given twice"]),
+    "order of writing": ("A[j, i] = 1 + B[i, j]", "A[j, i]", ["order j, i", "order i, j"]),
     "scaled": ("A[i, j] = A[2*i, j]", "A[2*i, j]", ["scales", "'i' by 2", "index + integer"]),
     "negated": ("A[i, j] = B[-i, j] + A[i-1, j]", "B[-i, j]", ["scales", "by -1"]),
     "sum of indices": ("A[i, j] = B[i+j, j]", "B[i+j, j]", ["several loop indices"]),
@@ -173,9 +256,12 @@ REFUSED = {
     "float offset": ("A[i, j] = B[i+1.0, j]", "B[i+1.0, j]", ["`i+1.0`", "index + integer"]),
     "quotient": ("A[i, j] = B[i//2, j]", "B[i//2, j]", ["`i//2`", "index + integer"]),
     "slice": ("A[i, j] = B[i, j:]", "B[i, j:]", ["slice", "index + integer"]),
-    "lower rank": ("A[i, j] = B[i]", "B[i]", ["'B' has 1 subscript", "2 loop", "lower rank"]),
-    "higher rank": ("A[i, j] = B[i, j, 0]", "B[i, j, 0]", ["3 subscripts", "i, j"]),
-    "array in subscript": ("A[i, j] = B[A[i, j], j]", "B[A[i, j], j]", ["'A' used inside"]),
+    "ranks": ("A[i, j] = B[i, j] + B[i]", "B[i]", ["1 subscript(s) here and 2 before"]),
+    "constant last": ("A[i, j] = B[i, j, 0]", "B[i, j, 0]", ["`0`", "no loop index"]),
+    "array in subscript": ("A[i, j] = T[A, j]", "A, j", ["'A'", "without a subscript"]),
+    "table beside offsets": ("A[i, j] = B[A[i, j], j] + B[i, j]", "B[i, j]\n", ["'B'", "as a table"]),
+    "written table": ("x = 1; A[i, j] = 2; T[x, j] = 2", "T[x, j]", ["'T'", "computed"]),
+    "slice of a table": ("A[i, j] = T[A[i, j], :]", ":]", ["slice"]),
     "outside name in subscript": ("A[i, j] = B[i+COUNT, j]", "B[i+COUNT, j]", ["'COUNT'", "loop"]),
     "scalar in subscript": ("A[i, j] = B[i+c, j]", "B[i+c, j]", ["'c'", "loop index"]),
     "chained subscript": ("A[i, j] = B[i, j][0]", "B[i, j][0]", ["only a name can be subscripted"]),
@@ -183,8 +269,6 @@ REFUSED = {
     "subscripted scalar": ("A[i, j] = c[i, j]", "c[i, j]", ["'c'", "scalar (keyword-only)"]),
     "whole array": ("A[i, j] = B[i, j] + B", "B\n", ["'B'", "without a subscript", "B[i, j]"]),
     "attribute of array": ("A[i, j] = B[i, j] + B.size", "B.size", ["attribute 'size' of `B`"]),
-    "two written": ("A[i, j] = 1; B[i, j] = 2", "B[i, j]", ["'B' beside 'A'", "one written"]),
-    "shifted write": ("A[i-1, j] = 1", "A[i-1, j]", ["offset (-1, 0)", "A[i, j] as the target"]),
     "nothing written": ("x = A[i, j]", "def body", ["assigns to no array"]),
     "for": ("for x in (1, 2): A[i, j] = x", "for x", ["a loop inside a body", "if/elif"]),
     "while": ("while A[i, j]: A[i, j] = 1", "while", ["a loop inside a body"]),
@@ -238,10 +322,11 @@ def test_refusals_name_place_and_what_is_allowed(tmp_path, name):
         f"def body(A, B, i, j, *, c=1.0):\n{uses}    {body}\n"
     if "B" not in text.split("def body", 1)[1][20:]:
         text = text.replace("(A, B, i", "(A, i")
+    if "T[" in body:
+        text = text.replace("(A, B, i", "(A, B, T, i")
     start = text.index("def body")
     inside = text.index(body, start) if pointed != "def body" else start
-    place = text.rindex(pointed) if pointed.endswith("\n") or name in ("two written",) \
-        else text.index(pointed, inside)
+    place = text.rindex(pointed) if pointed.endswith("\n") else text.index(pointed, inside)
     line = text.count("\n", 0, place) + 1
     column = place - text.rindex("\n", 0, place)
     with pytest.raises(ConfigError) as error:
@@ -265,21 +350,6 @@ def test_parameter_lists_that_are_refused(tmp_path, head, pointed, words):
     with pytest.raises(ConfigError) as error:
         load(tmp_path, "parameters", text)
     assert f"parameters.py:{line}:{column}: " in str(error.value)
-    assert all(word in str(error.value) for word in words), error.value
-
-
-@pytest.mark.parametrize(("body", "words"), [
-    ("A[i, j] = A[i, j+1]", ["(0, -1)", "`A[i, j+1]`", "later in the loops", "offsets <= 0"]),
-    ("A[i, j] = A[i-1, j] + A[i-1, j+1]", ["(1, -1)", "`A[i-1, j+1]`", "negative component"]),
-    ("A[i, j] = A[i+1, j]", ["(-1, 0)", "`A[i+1, j]`", "A[i-1, j], A[i, j-1]"]),
-])
-def test_dependences_that_no_box_sweep_honours(tmp_path, body, words):
-    found = load(tmp_path, "sweep", HEADER + f"@nest\ndef body(A, i, j):\n    {body}\n").body
-    with pytest.raises(ConfigError) as error:
-        found.check_box_sweep()
-    column = 5 + body.rindex("A[")
-    line = found.function.__code__.co_firstlineno + 2
-    assert f"sweep.py:{line}:{column}: " in str(error.value)
     assert all(word in str(error.value) for word in words), error.value
 
 

@@ -25,6 +25,8 @@ class Emitter:
         Line of the statement under translation.
     leave : callable
         Emits what a raising point does: given the site's number, stores and returns.
+    calls, exits : int
+        Calls of outside functions and places that leave the kernel, emitted so far.
     """
 
     def __init__(self, builder, fastmath):
@@ -35,6 +37,7 @@ class Emitter:
         self.line = 0
         self.leave = None
         self.calls = 0
+        self.exits = 0
         self._scratch = None
 
     # Errors.

@@ -5,10 +5,12 @@ from dataclasses import dataclass
 
 from llvmlite import ir
 
-from .statements import Body
 from .emitter import SITES, Emitter
+from .statements import Body
+from .tables import Tables
 from .typing import INT, scalar
-from .values import I1, I64, POINTER, Typed, Value, constant, ir_type
+from .values import I1, I8, I64, POINTER, Typed, Value, constant, ir_type
+from .vectors import ParallelAccesses, wish_for_vectors
 
 #: Bound of a loop index that a body uses as a number; it keeps index arithmetic within 64 bits.
 INDEX_LIMIT = 2**30
@@ -17,32 +19,46 @@ INDEX_LIMIT = 2**30
 LLVM_POINTER_CHECKS = 8
 
 
+@dataclass(frozen=True)
+class Choices:
+    """What a row function is made for, beside the body and its types.
+
+    ``steps`` has for each place the elements from point to point, None where that is known at run
+    time only.
+    """
+
+    fastmath: bool
+    steps: tuple
+    independent: bool
+
+
 @dataclass
 class Row:
-    """A row function under construction or done."""
+    """A row function, done."""
 
     module: ir.Module
     name: str
     sites: list
 
 
-def build_row(nest, dtypes, slots, constants, fastmath):
+def build_row(nest, dtypes, slots, constants, choices):
     """The LLVM module of a nest's row function."""
-    return _Frame(nest, dtypes, slots, constants, fastmath).build()
+    return _Frame(nest, dtypes, slots, constants, choices).build()
 
 
 class _Frame:
-    def __init__(self, nest, dtypes, slots, constants, fastmath):
-        self.nest = nest
-        self.dtypes = dtypes
-        self.slots = slots
-        self.constants = constants
+    def __init__(self, nest, dtypes, slots, constants, choices):
+        self.nest, self.dtypes, self.slots, self.constants = nest, dtypes, slots, constants
+        self.independent = choices.independent
         self.module = ir.Module("tilewave")
-        kind = ir.FunctionType(I64, [POINTER, I64, POINTER, POINTER])
+        kind = ir.FunctionType(I64, [POINTER, POINTER, I64, POINTER, POINTER, POINTER])
         self.row = ir.Function(self.module, kind, "tilewave_row")
-        self.pointers, self.count, self.index, self.scalars = self.row.args
+        self.pointers, self.step, self.count, self.index, self.direction, self.env = self.row.args
         self.build_at = ir.IRBuilder(self.row.append_basic_block("entry"))
-        self.e = Emitter(self.build_at, fastmath)
+        self.e = Emitter(self.build_at, choices.fastmath)
+        self.parallel = ParallelAccesses(self.module) if choices.independent else None
+        self.tables = Tables(self.e, nest, dtypes, self._marked)
+        self.steps = dict(zip((place.key for place in nest.places), choices.steps, strict=True))
         self.point = constant("int64", 0)
         self.body = None
 
@@ -50,148 +66,190 @@ class _Frame:
         build = self.build_at
         self.e.leave = self._leave
         self.e.line = self.nest.line
-        places = self._places()
-        first = self._first_point()
-        numbers = {slot.name: Value([slot.load(build, self.scalars, k)])
-                   for k, slot in enumerate(self.slots)}
-        self.entry_sites = len(self.e.sites)
-        start, loop, done = map(self.row.append_basic_block, ("start", "loop", "done"))
-        some = build.icmp_signed(">", self.count, constant("int64", 0))
-        build.cbranch(some, start, done)
-        build.position_at_end(done)
+        start, self.done = map(self.row.append_basic_block, ("start", "done"))
+        build.cbranch(build.icmp_signed(">", self.count, constant("int64", 0)), start, self.done)
+        build.position_at_end(self.done)
         build.ret(constant("int64", 0))
-
         build.position_at_end(start)
-        carried = self._carried_access()
-        before = self._load(places, carried, constant("int64", 0)) if carried else None
-        build.branch(loop)
-
-        build.position_at_end(loop)
-        self.point = build.phi(I64)
-        self.point.add_incoming(constant("int64", 0), start)
-        reads = {}
-        if carried:
-            previous = build.phi(before.type)
-            previous.add_incoming(before, start)
-            reads[carried] = self._element(carried, previous)
-        self._translate(places, reads, {**numbers, **self._index_values(first)})
-        if self.body.state is not None:
-            latch = self._close_loop(loop, done)
-            if carried:
-                previous.add_incoming(self.body.state.cell.ir, latch)
+        self._open_places()
+        self.tables.open(self.pointers, len(self.nest.places), self.env, len(self.slots))
+        self.names = {slot.name: Value([slot.load(build, self.env, k)])
+                      for k, slot in enumerate(self.slots)}
+        self.first = self._first_point()
+        carried = self._carried_places()
+        certain = {key: writer for key, writer in carried.items() if self.steps[key] == 0}
+        if len(certain) < len(carried):
+            follows = self._follows(carried)
+            near, far = map(self.row.append_basic_block, ("near", "far"))
+            build.cbranch(follows, near, far)
+            build.position_at_end(near)
+            self._loop(carried)
+            build.position_at_end(far)
+        self._loop(certain)
         return Row(self.module, self.row.name, self.e.sites)
 
-    def _places(self):
-        """Pointers of the written array and of each access at the first point."""
-        build = self.build_at
-        count = 1 + len(self.nest.accesses)
-        loaded = [
-            build.load(build.gep(self.pointers, [constant("int64", k)], source_etype=POINTER),
-                       typ=POINTER)
-            for k in range(count)
-        ]
-        return dict(zip([self._own(), *self.nest.accesses], loaded, strict=True))
+    # Before the loop.
 
-    def _own(self):
-        """The written element as a key that equals no access."""
-        return self.nest.written, "the written element"
+    def _slot(self, array, position, kind=I64):
+        place = self.build_at.gep(array, [constant("int64", position)], source_etype=kind)
+        return self.build_at.load(place, typ=kind)
 
-    def _carried_access(self):
-        """The read of the written array one point back in the row: it stays in a register."""
-        back = (self.nest.written, (0,) * (self.nest.rank - 1) + (-1,))
-        return back if back in self.nest.accesses else None
+    def _open_places(self):
+        """Pointers of the places at the first point, and the byte steps known at run time only."""
+        self.places, self.byte_steps = {}, {}
+        for k, place in enumerate(self.nest.places):
+            self.places[place.key] = self._slot(self.pointers, k, POINTER)
+            if self.steps[place.key] is None:
+                self.byte_steps[place.key] = self._slot(self.step, k)
 
     def _first_point(self):
-        """First point of the row for the indices that the body uses as numbers."""
-        build, first = self.build_at, {}
+        """First value and change of the indices that the body uses as numbers."""
+        build, first, used = self.build_at, {}, self._index_names()
+        limit = constant("int64", INDEX_LIMIT)
         for axis, name in enumerate(self.nest.indices):
-            if name not in self._index_names():
+            if name not in used:
                 continue
-            place = build.gep(self.index, [constant("int64", axis)], source_etype=I64)
-            first[name] = build.load(place, typ=I64)
-            last = build.add(first[name], self.count)
-            outside = build.or_(
-                build.icmp_signed("<", first[name], constant("int64", 0)),
-                build.icmp_signed(">", last, constant("int64", INDEX_LIMIT)),
-            )
-            self.e.fail_if(outside, "OverflowError",
+            start, change = self._slot(self.index, axis), self._slot(self.direction, axis)
+            steps = build.sub(self.count, constant("int64", 1))
+            last = build.add(start, build.mul(steps, change))
+            far = [build.icmp_unsigned(">=", build.add(end, limit), constant("int64", 2 * INDEX_LIMIT))
+                   for end in (start, last)]
+            self.e.fail_if(build.or_(*far), "OverflowError",
                            f"index {name} used as a number beyond {INDEX_LIMIT}")
+            first[name] = start, change
         return first
 
     def _index_names(self):
-        """Indices that appear outside subscripts."""
+        """Names that appear outside the subscripts of arrays."""
         used, waiting = set(), [*self.nest.source.tree.body]
         while waiting:
             node = waiting.pop()
             if isinstance(node, ast.Name):
                 used.add(node.id)
-            if not isinstance(node, ast.Subscript):
+            if not isinstance(node, ast.Subscript) or node.value.id in self.nest.tables:
                 waiting.extend(ast.iter_child_nodes(node))
         return used
 
-    def _index_values(self, first):
-        values = {}
-        for name, value in first.items():
-            if name == self.nest.indices[-1]:
-                value = self.build_at.add(value, self.point)
-            values[name] = Value([Typed(INT, value, low=0, high=INDEX_LIMIT)])
-        return values
+    def _carried_places(self):
+        """The places whose value the point before has just written: {place: its writer there}.
 
-    def _load(self, places, access, point):
-        kind = ir_type(self.dtypes[access[0]])
-        place = self.build_at.gep(places[access], [point], source_etype=kind)
-        return self.build_at.load(place, typ=kind)
+        Their values stay in registers. With a step of 0 that is sure; with one of an element it
+        holds where the row goes along the last subscript, which its pointers tell.
+        """
+        carried = {}
+        for place in () if self.independent else self.nest.places:
+            step = self.steps[place.key]
+            if step not in (-1, 0, 1) or step and self.nest.axes[place.array][-1] != self.nest.indices[-1]:
+                continue
+            before = place.array, (*place.offsets[:-1], place.offsets[-1] + step)
+            if self.steps.get(before) == step and before in self._written():
+                carried[place.key] = before
+        return carried
 
-    def _element(self, access, value):
-        return Value([Typed(scalar(self.dtypes[access[0]]), value)])
+    def _written(self):
+        return [place.key for place in self.nest.places if place.written]
 
-    def _translate(self, places, reads, names):
+    def _follows(self, carried):
+        """Whether each carried place is one step behind its writer in memory."""
+        build, follows = self.build_at, ir.Constant(I1, 1)
+        for key, writer in carried.items():
+            kind = ir_type(self.dtypes[key[0]])
+            behind = build.gep(self.places[key], [constant("int64", self.steps[key])], source_etype=kind)
+            here = build.icmp_unsigned("==", behind, self.places[writer])
+            follows = build.and_(follows, here)
+        return follows
+
+    # The loop.
+
+    def _loop(self, carried):
+        """Emit the loop from here to ``done``; ``carried`` places stay in registers."""
+        build = self.build_at
+        self.point, self.body = constant("int64", 0), None
+        ahead = {place.key: self._load(place.key) for place in self.nest.places
+                 if place.key in carried or self._is_invariant(place)}
+        before, loop = build.block, self.row.append_basic_block("loop")
+        calls, exits = self.e.calls, self.e.exits
+        build.branch(loop)
+        build.position_at_end(loop)
+        self.point = build.phi(I64)
+        self.point.add_incoming(constant("int64", 0), before)
+        previous = {key: build.phi(ahead[key].type) for key in carried}
+        for key, phi in previous.items():
+            phi.add_incoming(ahead[key], before)
+        self._translate({**ahead, **previous})
+        if self.body.state is None:
+            return
+        plain = (self.e.calls, self.e.exits) == (calls, exits) and not carried
+        latch = self._close_loop(loop, plain)
+        for key, phi in previous.items():
+            phi.add_incoming(self.body.state.cells[carried[key]].ir, latch)
+
+    def _is_invariant(self, place):
+        """Whether all points of a row read one element that none of them writes."""
+        return self.independent and not place.written and self.steps[place.key] == 0
+
+    def _translate(self, known):
         """Load every element that the body may read, then compute the point.
 
-        All accesses of a point are inside their arrays and none but the written element changes
-        while it is computed, so loads stand before the branches: that lets the loop vectorise.
+        All places of a point are inside their arrays and distinct elements, so loads stand before
+        the branches: that lets the loop vectorise. Tables are read where their subscripts are known.
         """
-        for access in self.nest.accesses:
-            if access not in reads:
-                reads[access] = self._element(access, self._load(places, access, self.point))
-        self.places = places
-        cell = self._element(self._own(), self._load(places, self._own(), self.point)).only
-        self.body = Body(self.e, self.nest, self.constants, names, reads, cell)
+        values = {}
+        for place in self.nest.places:
+            value = known[place.key] if place.key in known else self._marked(self._load(place.key))
+            values[place.key] = Typed(scalar(self.dtypes[place.array]), value)
+        cells = {key: values[key] for key in self._written()}
+        reads = {key: Value([value]) for key, value in values.items() if key not in cells}
+        names = {**self.names, **self._index_values()}
+        self.body = Body(self.e, self.nest, self.constants, names, reads, cells, self.tables.lookup)
         self.body.translate()
 
-    def _write_back(self):
-        kind = ir_type(self.dtypes[self.nest.written])
-        place = self.build_at.gep(self.places[self._own()], [self.point], source_etype=kind)
-        self.build_at.store(self.body.state.cell.ir, place)
+    def _index_values(self):
+        values = {}
+        for name, (start, change) in self.first.items():
+            value = self.build_at.add(start, self.build_at.mul(self.point, change))
+            values[name] = Value([Typed(INT, value, low=-INDEX_LIMIT, high=INDEX_LIMIT)])
+        return values
+
+    def _address(self, key):
+        """Where a place is in the point of the loop."""
+        build, base, step = self.build_at, self.places[key], self.steps[key]
+        if step == 0:
+            return base
+        if step is None:
+            return build.gep(base, [build.mul(self.point, self.byte_steps[key])], source_etype=I8)
+        distance = self.point if step == 1 else build.mul(self.point, constant("int64", step))
+        return build.gep(base, [distance], source_etype=ir_type(self.dtypes[key[0]]))
+
+    def _load(self, key):
+        return self.build_at.load(self._address(key), typ=ir_type(self.dtypes[key[0]]))
+
+    def _marked(self, access):
+        """A load or store of the loop, with the caller's word that it touches no other point's."""
+        return self.parallel.mark(access) if self.parallel else access
+
+    def _write_back(self, keys):
+        for key in keys:
+            store = self.build_at.store(self.body.state.cells[key].ir, self._address(key))
+            self._marked(store)
 
     def _leave(self, site):
         """What a raising point does: keep what it stored, return where and why."""
-        if self.body is not None and self.body.state.stored:
-            self._write_back()
+        self.e.exits += 1
+        if self.body is not None:
+            self._write_back(key for key in self._written() if key in self.body.state.stored)
         code = self.build_at.mul(self.point, constant("int64", SITES))
         self.build_at.ret(self.build_at.add(code, constant("int64", site)))
 
-    def _close_loop(self, loop, done):
+    def _close_loop(self, loop, plain):
         build = self.build_at
-        self._write_back()
+        self._write_back(self._written())
         after = build.add(self.point, constant("int64", 1))
         latch = build.block
         self.point.add_incoming(after, latch)
-        more = build.icmp_signed("<", after, self.count)
-        branch = build.cbranch(more, loop, done)
-        if len(self.nest.accesses) >= LLVM_POINTER_CHECKS and self._vectorises():
-            branch.set_metadata("llvm.loop", self._vectorise())
+        branch = build.cbranch(build.icmp_signed("<", after, self.count), loop, self.done)
+        if self.parallel:
+            self.parallel.close(branch)
+        elif plain and len(self.nest.places) > LLVM_POINTER_CHECKS:
+            wish_for_vectors(self.module, branch)
         return latch
-
-    def _vectorises(self):
-        """Whether nothing stands against computing several points at once."""
-        inside = len(self.e.sites) - self.entry_sites
-        return not (inside or self.e.calls or self._carried_access())
-
-    def _vectorise(self):
-        """Ask LLVM for vectors even where that takes many checks for overlap."""
-        yes = ir.Constant(I1, 1)
-        wish = self.module.add_metadata(["llvm.loop.vectorize.enable", yes])
-        loop = self.module.add_metadata([wish, wish])
-        loop.operands = (loop, wish)  # LLVM wants a node that names itself first
-        return loop

@@ -7,6 +7,7 @@ from . import arithmetic
 from .casts import assign
 from .functions import call
 from .names import Scope
+from .subscript import subscripts_of
 from .typing import ARRAY0, BOOL, FLOAT, INT, Unsupported, scalar, type_of
 from .values import Typed, Value, constant
 
@@ -19,15 +20,15 @@ SYMBOLS = {
 
 @dataclass(frozen=True)
 class State:
-    """What a path through the body knows: its locals and the element that it writes.
+    """What a path through the body knows: its locals, and the elements that the body writes.
 
-    ``stored`` tells whether some statement on the way assigned the element, so that it has to be
-    written back.
+    ``cells`` has their values by place; ``stored`` the places that some statement on the way
+    assigned, so that they have to be written back.
     """
 
     locals: dict
-    cell: Typed
-    stored: bool = False
+    cells: dict
+    stored: frozenset = frozenset()
 
 
 class Body:
@@ -42,22 +43,24 @@ class Body:
     names : dict
         Values of the indices and scalars.
     reads : dict
-        Values of the accesses, but for the written element itself.
-    cell : Typed
-        The written element's old value.
+        Values of the places that are only read.
+    cells : dict
+        The old values of the places that are written.
+    lookup : callable
+        Given a table's name and its subscripts as LLVM integers, emits the load of an element.
     """
 
-    def __init__(self, emitter, nest, constants, names, reads, cell):
+    def __init__(self, emitter, nest, constants, names, reads, cells, lookup):
         self.e = emitter
         self.source = nest.source
-        self.written = nest.written
-        self.zero = (0,) * nest.rank
+        self.tables = nest.tables
         self.constants = constants
         self.names = names
         self.reads = reads
+        self.lookup = lookup
         self.scope = Scope(nest.function)
-        self.state = State({}, cell)
-        self._offsets = nest.offsets_of
+        self.state = State({}, cells)
+        self._place_of = nest.place_of
 
     def translate(self):
         """Emit the body; ``state`` is then the path that falls off its end, None if none does."""
@@ -104,11 +107,13 @@ class Body:
             known = {**self.state.locals, target.id: value}
             self.state = replace(self.state, locals=known)
             return
-        kind = self.state.cell.type
+        place = self._place_of(target)
+        kind = self.state.cells[place].type
         stored = self._guarded(target, lambda: self.e.dispatch(
             lambda typed: Value([Typed(kind, assign(self.e, typed, kind.dtype))]), value
         ))
-        self.state = replace(self.state, cell=stored.only, stored=True)
+        self.state = replace(self.state, cells={**self.state.cells, place: stored.only},
+                             stored=self.state.stored | {place})
 
     def _if(self, node):
         build = self.e.builder
@@ -140,8 +145,11 @@ class Body:
             name: self.e.merge([(block, state.locals[name]) for block, state in ends])
             for name in shared
         }
-        cell = self.e.merge([(block, Value([state.cell])) for block, state in ends])
-        return State(known, cell.only, any(state.stored for _, state in ends))
+        cells = {
+            place: self.e.merge([(block, Value([state.cells[place]])) for block, state in ends]).only
+            for place in ends[0][1].cells
+        }
+        return State(known, cells, frozenset().union(*(state.stored for _, state in ends)))
 
     def _assert(self, node):
         if not __debug__:
@@ -200,10 +208,11 @@ class Body:
         return self.names[text] if text in self.names else _number(self.constants[text])
 
     def _read(self, node):
-        access = node.value.id, self._offsets(node)
-        if access == (self.written, self.zero):
-            return Value([self.state.cell])
-        return self.reads[access]
+        if node.value.id in self.tables:
+            subscripts = [self.expression(part) for part in subscripts_of(node)]
+            return self.lookup(node.value.id, subscripts)
+        place = self._place_of(node)
+        return Value([self.state.cells[place]]) if place in self.state.cells else self.reads[place]
 
     def _compare(self, left, operators, operands):
         """A chain of comparisons: stops at the first that is false."""

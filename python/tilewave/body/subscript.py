@@ -1,25 +1,37 @@
-"""Subscripts: which parameters are arrays and indices, and the offset of each access."""
+"""Subscripts: which parameters are arrays, tables and indices, and the offsets of each access."""
 
 import ast
 from dataclasses import dataclass
 
 ALLOWED = (
-    "index + integer constant (i, i+1, i-2, 1+i), "
-    "the first subscript with the first loop index, the second with the second, and so on"
+    "index + integer constant (i, i+1, i-2, 1+i), each index at most once; or a table, looked up "
+    "by array elements, scalars and locals (S[a[i], b[j-1]])"
 )
 
 
 @dataclass(frozen=True)
 class Parameters:
-    """The parameters of a nest by their roles, each in the order of the parameter list."""
+    """The parameters of a nest by their roles, each in the order of the parameter list.
+
+    ``axes`` has the loop indices in the subscripts of each array that is no table; ``ranks`` the
+    number of subscripts of every array.
+    """
 
     arrays: tuple
     indices: tuple
     scalars: tuple
+    tables: tuple
+    axes: dict
+    ranks: dict
+
+    def example(self, array):
+        """How an array is subscripted, for messages."""
+        inner = ", ".join(self.axes[array]) if array in self.axes else "..."
+        return f"{array}[{inner}]"
 
 
 def read_parameters(source):
-    """Sort the parameters of a nest into arrays, indices and scalars."""
+    """Sort the parameters of a nest into arrays, tables, indices and scalars."""
     given = source.tree.args
     for unsupported, what in (
         (given.vararg, "*arguments"),
@@ -36,52 +48,107 @@ def read_parameters(source):
             )
     plain = {argument.arg: argument for argument in given.args}
     scalars = tuple(argument.arg for argument in given.kwonlyargs)
-    arrays, indices = _roles(source, plain, scalars)
+    roles = _Roles(source, plain, scalars)
     for name, node in plain.items():
-        if name not in arrays and name not in indices:
+        if name not in roles.ranks and name not in roles.indices:
             raise source.error(
                 node,
                 f"parameter {name!r} is neither subscripted (an array) "
                 "nor used in a subscript (a loop index)",
                 "scalars as keyword-only parameters, after a *",
             )
+    arrays = tuple(name for name in plain if name in roles.ranks)
     return Parameters(
-        tuple(name for name in plain if name in arrays),
-        tuple(name for name in plain if name in indices),
-        scalars,
+        arrays, tuple(name for name in plain if name in roles.indices), scalars,
+        tuple(name for name in arrays if name in roles.tables),
+        {name: roles.axes[name] for name in arrays if name in roles.axes}, roles.ranks,
     )
 
 
-def _roles(source, plain, scalars):
-    """The names that are subscripted and the names used in subscripts."""
-    arrays, indices = set(), {}
-    subscripts = [node for node in _walk(source.tree.body) if isinstance(node, ast.Subscript)]
-    for node in subscripts:
+class _Roles:
+    """What the subscripts of a body make of its parameters."""
+
+    def __init__(self, source, plain, scalars):
+        self.source, self.plain, self.scalars = source, plain, scalars
+        self.locals = local_names(source)
+        subscripts = [node for node in _walk(source.tree.body) if isinstance(node, ast.Subscript)]
+        subscripts.sort(key=lambda node: (node.lineno, node.col_offset))
+        self.ranks, self.indices, self.axes, self.tables = {}, set(), {}, {}
+        for node in subscripts:
+            self._array(node)
+        for node in subscripts:
+            self._names(node)
+        for node in subscripts:
+            self._kind(node)
+
+    def _array(self, node):
         if not isinstance(node.value, ast.Name):
-            raise source.error(
+            raise self.source.error(
                 node, "only a name can be subscripted; a subscript of an expression is "
                 "not supported", "A[i, j] with an array parameter A"
             )
-        if node.value.id not in plain:
-            what = "is a scalar (keyword-only)" if node.value.id in scalars else "is no parameter"
-            raise source.error(
-                node, f"{node.value.id!r} is subscripted, but {what}",
+        name, rank = node.value.id, len(subscripts_of(node))
+        if name not in self.plain:
+            what = "is a scalar (keyword-only)" if name in self.scalars else "is no parameter"
+            raise self.source.error(
+                node, f"{name!r} is subscripted, but {what}",
                 "arrays as plain parameters of the nest",
             )
-        arrays.add(node.value.id)
-    for node in subscripts:
-        for name in (part for part in ast.walk(node.slice) if isinstance(part, ast.Name)):
-            if name.id in arrays:
-                raise source.error(
-                    node, f"array {name.id!r} used inside a subscript is not supported", ALLOWED
-                )
-            if name.id not in plain:
-                raise source.error(
-                    node, f"{name.id!r} in a subscript is not a loop index of the nest "
+        if self.ranks.setdefault(name, rank) != rank:
+            raise self.source.error(
+                node, f"array {name!r} has {rank} subscript(s) here and {self.ranks[name]} before",
+                "the same number of subscripts in every access of an array",
+            )
+
+    def _names(self, node):
+        """Collect the loop indices; refuse names that make a subscript neither kind."""
+        for name in _names_in(node.slice):
+            if name in self.plain and name not in self.ranks:
+                self.indices.add(name)
+        if self._is_lookup(node):
+            return
+        for name in _names_in(node.slice):
+            if name not in self.indices:
+                raise self.source.error(
+                    node, f"{name!r} in a subscript is not a loop index of the nest "
                     f"(a plain parameter)", ALLOWED,
                 )
-            indices.setdefault(name.id, node)
-    return arrays, indices
+
+    def _is_lookup(self, node):
+        """Whether an element, a local, or a scalar by itself is among the subscripts."""
+        for part in subscripts_of(node):
+            names = set(_names_in(part))
+            if names & (self.ranks.keys() | self.locals) or names & set(self.scalars) and \
+                    not names & self.plain.keys():
+                return True
+        return False
+
+    def _kind(self, node):
+        name = node.value.id
+        if self._is_lookup(node):
+            self.tables.setdefault(name, node)
+        else:
+            axes, _ = read_access(self.source, node)
+            known = self.axes.setdefault(name, axes)
+            if known != axes:
+                raise self.source.error(
+                    node, f"array {name!r} is subscripted by {', '.join(axes)} here and by "
+                    f"{', '.join(known)} before: transposed access is not supported",
+                    f"the same indices in the same order in every access of {name!r} (an array that "
+                    "is only read can be given twice, under two names)",
+                )
+        if name in self.tables and name in self.axes:
+            raise self.source.error(
+                node, f"array {name!r} is looked up as a table in one place and subscripted by loop "
+                "indices in another", "one of the two (an array that is only read can be given "
+                "twice, under two names)",
+            )
+
+
+def local_names(source):
+    """The names that a body assigns."""
+    return {node.id for node in _walk(source.tree.body)
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
 
 
 def _walk(statements):
@@ -89,33 +156,27 @@ def _walk(statements):
         yield from ast.walk(statement)
 
 
-def read_offsets(source, node, indices):
-    """Offsets of an access, one an index: A[i-1, j] has (-1, 0)."""
-    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-    array = node.value.id
-    if len(parts) < len(indices):
-        raise source.error(
-            node, f"array {array!r} has {len(parts)} subscript(s) in a nest of {len(indices)} "
-            "loop indices: arrays of lower rank are not supported",
-            f"arrays of rank {len(indices)}",
-        )
-    if len(parts) > len(indices):
-        raise source.error(
-            node, f"array {array!r} has {len(parts)} subscripts, but only {len(indices)} loop "
-            f"indices ({', '.join(indices)}) are used in subscripts: a constant subscript or a "
-            "repeated index is not supported", ALLOWED,
-        )
-    used = [_index_and_offset(source, node, part) for part in parts]
-    names = [name for name, _ in used]
-    for position, (name, index) in enumerate(zip(names, indices, strict=True)):
+def _names_in(node):
+    """Names in a subscript in source order, but for those of functions."""
+    functions = {id(part) for call in ast.walk(node) if isinstance(call, ast.Call)
+                 for part in ast.walk(call.func)}
+    return [part.id for part in ast.walk(node)
+            if isinstance(part, ast.Name) and id(part) not in functions]
+
+
+def subscripts_of(node):
+    """The subscripts of an access."""
+    return node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+
+
+def read_access(source, node):
+    """(index names, offsets) of an access: A[i-1, j] has (i, j) and (-1, 0)."""
+    used = [_index_and_offset(source, node, part) for part in subscripts_of(node)]
+    names = tuple(name for name, _ in used)
+    for name in names:
         if names.count(name) > 1:
             raise source.error(node, f"index {name!r} is repeated: not supported", ALLOWED)
-        if name != index:
-            raise source.error(
-                node, f"subscript {position + 1} of {array!r} uses index {name!r} where "
-                f"{index!r} stands in the loop order: transposed access is not supported", ALLOWED,
-            )
-    return tuple(offset for _, offset in used)
+    return names, tuple(offset for _, offset in used)
 
 
 def _index_and_offset(source, node, part):

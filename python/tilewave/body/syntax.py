@@ -3,14 +3,14 @@
 import ast
 
 from .names import ALLOWED_FUNCTIONS, MISSING, is_constant
-from .subscript import read_offsets
+from .subscript import local_names, read_access, subscripts_of
 
 BINARY = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow)
 COMPARISONS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
 UNARY = (ast.USub, ast.UAdd, ast.Not)
 
 ALLOWED_STATEMENTS = (
-    "assignments to the written array and to local scalars, augmented assignments, "
+    "assignments to array elements and to local scalars, augmented assignments, "
     "if/elif/else, assert, raise inside an if, pass"
 )
 ALLOWED_EXPRESSIONS = (
@@ -58,12 +58,19 @@ NAMES = {
 class BodyChecker:
     """Walks a body once; refuses by name what is not supported.
 
+    A place is ``(array, offsets)``: one element of an array in each point.
+
     Attributes
     ----------
-    accesses : dict
-        From (array, offsets) to the first node that reads it, in source order.
-    stores : list
-        Nodes of the written array's subscripts that are assigned.
+    reads : dict
+        From each place that is read to the first node that reads it.
+    stores : dict
+        From each place that is assigned to the first node that assigns it.
+    needed : dict
+        From each place whose value from before the point may be needed to the first node that
+        reads it while some path has not assigned it.
+    always : set
+        The places that every path which does not raise assigns.
     constants : dict
         From the text of each captured constant to its value.
     outside : dict
@@ -75,14 +82,10 @@ class BodyChecker:
         self.scope = scope
         self.parameters = parameters
         self.strict = strict
-        self.accesses = {}
-        self.stores = []
+        self.reads, self.stores, self.needed, self.always = {}, {}, {}, set()
         self.constants = {}
         self.outside = {}
-        self._locals = {
-            node.id for statement in source.tree.body for node in ast.walk(statement)
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-        }
+        self._locals = local_names(source)
 
     def check(self):
         """Check the whole body and return self."""
@@ -91,23 +94,24 @@ class BodyChecker:
         if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) \
                 and isinstance(first.value.value, str):
             body = body[1:]
-        self._block(body, set(), conditional=False)
+        assigned = self._block(body, frozenset(), conditional=False)
         if not self.stores:
             raise self.source.error(
-                self.source.tree, "the body assigns to no array",
-                "one written array, A[i, j] = ...",
+                self.source.tree, "the body assigns to no array", "A[i, j] = ..., once or more",
             )
+        self.always = {place for place in self.stores if assigned is None or place in assigned}
         return self
 
     def refuse(self, node, what, allowed):
         return self.source.error(node, f"{what} is not supported", allowed)
 
-    # Statements: each returns the set of locals that are certainly assigned, None where a raise
-    # ends the path.
+    # Statements: each returns the set of locals and places that are certainly assigned, None where
+    # a raise ends the path.
 
     def _block(self, statements, assigned, conditional):
         for statement in statements:
-            after = self._statement(statement, set() if assigned is None else assigned, conditional)
+            after = self._statement(
+                statement, frozenset() if assigned is None else assigned, conditional)
             assigned = None if assigned is None else after
         return assigned
 
@@ -147,8 +151,7 @@ class BodyChecker:
 
     def _target(self, node, assigned):
         if isinstance(node, ast.Subscript):
-            self._store(node)
-            return assigned
+            return assigned | {self._store(node)}
         if not isinstance(node, ast.Name):
             raise self.refuse(node, "this assignment target", ALLOWED_STATEMENTS)
         for names, what in (
@@ -163,25 +166,38 @@ class BodyChecker:
         return assigned | {node.id}
 
     def _store(self, node):
-        array = node.value.id
-        offsets = read_offsets(self.source, node, self.parameters.indices)
-        others = [store.value.id for store in self.stores if store.value.id != array]
-        if others:
+        """The place that a target stands for."""
+        array, indices = node.value.id, self.parameters.indices
+        if array in self.parameters.tables:
             raise self.source.error(
-                node, f"writing {array!r} beside {others[0]!r}: several written arrays are not "
-                "supported", "one written array in a nest",
+                node, f"writing {array!r} at subscripts that are computed is not supported",
+                "index + integer constant in the subscripts of an array that is written",
             )
-        if any(offsets):
+        axes, offsets = read_access(self.source, node)
+        if [name for name in indices if name in axes] != list(axes):
             raise self.source.error(
-                node, f"writing {array!r} at offset {offsets} is not supported",
-                f"{array}[{', '.join(self.parameters.indices)}] as the target",
+                node, f"writing {array!r} with its subscripts in the order {', '.join(axes)} is not "
+                f"supported: the loops are nested in the order {', '.join(indices)}",
+                "an array that is written has its subscripts in the order of the loops",
             )
-        self.stores.append(node)
+        self.stores.setdefault((array, offsets), node)
+        return array, offsets
+
+    def _load(self, node, assigned):
+        """An element that is read, of an array or a table."""
+        if node.value.id in self.parameters.tables:
+            for part in subscripts_of(node):
+                self._expression(part, assigned)
+            return
+        place = node.value.id, read_access(self.source, node)[1]
+        self.reads.setdefault(place, node)
+        if place not in assigned:
+            self.needed.setdefault(place, node)
 
     def _if(self, node, assigned):
         self._expression(node.test, assigned)
-        then = self._block(node.body, set(assigned), conditional=True)
-        other = self._block(node.orelse, set(assigned), conditional=True)
+        then = self._block(node.body, assigned, conditional=True)
+        other = self._block(node.orelse, assigned, conditional=True)
         if then is None or other is None:
             return other if then is None else then
         return then & other
@@ -219,8 +235,7 @@ class BodyChecker:
         elif isinstance(node, ast.Name):
             self._name(node, assigned)
         elif isinstance(node, ast.Subscript):
-            offsets = read_offsets(self.source, node, self.parameters.indices)
-            self.accesses.setdefault((node.value.id, offsets), node)
+            self._load(node, assigned)
         elif isinstance(node, ast.Attribute):
             self._attribute(node)
         elif isinstance(node, ast.Call):
@@ -254,7 +269,7 @@ class BodyChecker:
         if node.id in self.parameters.arrays:
             raise self.source.error(
                 node, f"array {node.id!r} is used without a subscript: not supported",
-                f"{node.id}[{', '.join(self.parameters.indices)}] and its neighbours",
+                self.parameters.example(node.id),
             )
         if node.id in self.parameters.indices or node.id in self.parameters.scalars:
             return

@@ -1,0 +1,71 @@
+"""Tables: read-only arrays that a body looks up by integers that it computes."""
+
+from .casts import to_int
+from .typing import Unsupported, scalar
+from .values import I8, I64, POINTER, Typed, Value, constant, ir_type
+
+
+class Tables:
+    """The tables of a kernel under construction.
+
+    Parameters
+    ----------
+    emitter : Emitter
+    nest : Nest
+    dtypes : dict
+    loaded : callable
+        Given an LLVM load, marks it as one of the loop's and returns it.
+    """
+
+    def __init__(self, emitter, nest, dtypes, loaded):
+        self.e = emitter
+        self.nest = nest
+        self.dtypes = dtypes
+        self.loaded = loaded
+        self.known = {}
+
+    def open(self, pointers, first_pointer, env, first_slot):
+        """Load address, extents and byte strides of each table, before the loop."""
+        build, slot = self.e.builder, first_slot
+        for k, table in enumerate(self.nest.tables):
+            place = build.gep(pointers, [constant("int64", first_pointer + k)], source_etype=POINTER)
+            numbers = []
+            for _ in range(2 * self.nest.table_rank(table)):
+                here = build.gep(env, [constant("int64", slot)], source_etype=I64)
+                numbers.append(build.load(here, typ=I64))
+                slot += 1
+            rank = len(numbers) // 2
+            self.known[table] = build.load(place, typ=POINTER), numbers[:rank], numbers[rank:]
+
+    def lookup(self, table, subscripts):
+        """The element that NumPy gives for these values: negative ones count from the end."""
+        build = self.e.builder
+        base, extents, strides = self.known[table]
+        indices = [self._integer(table, value) for value in subscripts]
+        distance = constant("int64", 0)
+        for axis, index in enumerate(indices):
+            inside = self._wrapped(table, axis, index, extents[axis])
+            distance = build.add(distance, build.mul(inside, strides[axis]))
+        dtype = self.dtypes[table]
+        place = build.gep(base, [distance], source_etype=I8)
+        value = self.loaded(build.load(place, typ=ir_type(dtype)))
+        return Value([Typed(scalar(dtype), value)])
+
+    def _integer(self, table, value):
+        def convert(typed):
+            if typed.type.is_float or typed.type.is_bool:
+                raise Unsupported(f"a {typed.type} as a subscript of table {table!r} "
+                                  "(allowed: integers)")
+            return Value([to_int(self.e, typed)])
+
+        return self.e.dispatch(convert, value).only
+
+    def _wrapped(self, table, axis, index, extent):
+        build = self.e.builder
+        value = index.ir
+        if index.low < 0:
+            negative = build.icmp_signed("<", value, constant("int64", 0))
+            value = build.select(negative, build.add(value, extent), value)
+        outside = build.icmp_unsigned(">=", value, extent)
+        self.e.fail_if(outside, "IndexError", f"index out of bounds for axis {axis} of {table}")
+        return value

@@ -1,0 +1,51 @@
+"""Metadata by which LLVM computes several points of a row at once."""
+
+from llvmlite import ir
+
+from .values import I1
+
+
+class _Distinct(ir.values.MDValue):
+    """A metadata node without operands that equals no other: an access group."""
+
+    def descr(self, buf):
+        buf += ("distinct !{}", "\n")
+
+    def __eq__(self, other):
+        return self is other
+
+    def __hash__(self):
+        return id(self)
+
+
+class ParallelAccesses:
+    """The caller's word that no point of a loop touches what another one writes."""
+
+    def __init__(self, module):
+        self.module = module
+        self.group = _Distinct(module, (), name=str(len(module.metadata)))
+
+    def mark(self, access):
+        """Put a load or store into the group; returns it."""
+        access.set_metadata("llvm.access.group", self.group)
+        return access
+
+    def close(self, branch):
+        """Tell the loop that ends with a branch that its accesses are parallel."""
+        parallel = self.module.add_metadata(["llvm.loop.parallel_accesses", self.group])
+        _loop_property(self.module, branch, parallel)
+
+
+def wish_for_vectors(module, branch):
+    """Ask LLVM for vectors even where that takes many checks for overlap.
+
+    Not for a loop that carries a value from point to point: LLVM then sums in another order.
+    """
+    _loop_property(module, branch, module.add_metadata(
+        ["llvm.loop.vectorize.enable", ir.Constant(I1, 1)]))
+
+
+def _loop_property(module, branch, wish):
+    loop = module.add_metadata([wish, wish])
+    loop.operands = (loop, wish)  # LLVM wants a node that names itself first
+    branch.set_metadata("llvm.loop", loop)
