@@ -93,8 +93,11 @@ class Generator:
         if kind < 0.55 and level < 3:
             return self.conditional(level, depth)
         if kind < 0.65:
-            return f"{pad}A[i, j] {self.pick('+-*')}= {self.expression(depth)}\n"
-        return f"{pad}A[i, j] = {self.expression(depth)}\n"
+            return f"{pad}{self.target()} {self.pick('+-*')}= {self.expression(depth)}\n"
+        return f"{pad}{self.target()} = {self.expression(depth)}\n"
+
+    def target(self):
+        return "A[i, j]"
 
     def conditional(self, level, depth):
         pad = "    " * level
@@ -111,6 +114,66 @@ class Generator:
         last = f"    A[i, j] = {self.expression(3)}\n"
         uses = "    unused = B[i, j] + C[i, j] + A[i-1, j-1]\n"
         return f"@nest\ndef {name}(A, B, C, i, j, *, c, d=0.25):\n{uses}{statements}{last}"
+
+
+class NestGenerator(Generator):
+    """Writes a nest of any shape: 1 to 3 loops, 1 to 3 written arrays at offsets -2 to 2 each, some
+    of lower rank, inputs of any axes, a table.
+
+    The written arrays are A, B, C, the others D and E; T is looked up by P, which has integers.
+    """
+
+    def __init__(self, seed):
+        super().__init__(seed)
+        self.indices = "ijk"[: self.pick((1, 2, 2, 2, 3))]
+        self.axes = {"A": self.indices, "P": self.some_axes()}
+        for name in "BC"[: self.pick((0, 0, 1, 1, 2))]:
+            self.axes[name] = self.indices if self.random.random() < 0.7 else \
+                "".join(sorted(self.some_axes()))
+        self.targets = [self.access(name) for name in "ABC" if name in self.axes
+                        for _ in range(self.pick((1, 1, 2)))]
+        for name in "DE"[: self.pick((0, 1, 2))]:
+            self.axes[name] = self.some_axes()
+        self.table_rank = self.pick((0, 0, 1, 2))
+
+    def some_axes(self):
+        count = self.random.randrange(1, len(self.indices) + 1)
+        return "".join(self.random.sample(self.indices, count))
+
+    def access(self, name):
+        offsets = [self.pick((0, 0, 0, 1, -1, -1, 2, -2)) for _ in self.axes[name]]
+        parts = (f"{index}{offset:+d}" if offset else index
+                 for index, offset in zip(self.axes[name], offsets, strict=True))
+        return f"{name}[{', '.join(parts)}]"
+
+    def target(self):
+        return self.pick(self.targets)
+
+    def lookup(self):
+        choices = [self.access("P"), self.access("P"), "m", "-1", f"{self.access('P')} % 3"]
+        first = [self.access("P")]  # one that makes it a lookup
+        return f"T[{', '.join(first + [self.pick(choices) for _ in range(self.table_rank - 1)])}]"
+
+    def leaf(self):
+        kind = self.random.random()
+        if kind < 0.15:
+            return self.target()
+        if kind < 0.60:
+            return self.access(self.pick([name for name in self.axes if name != "P"]))
+        if kind < 0.68 and self.table_rank:
+            return self.lookup()
+        if kind < 0.76 and self.known:
+            return self.pick(self.known)
+        return self.pick((*LITERALS, *self.indices, "c", "m"))
+
+    def body(self, name):
+        depth = self.pick((1, 2, 2, 3))
+        text = "".join(self.statement(1, depth) for _ in range(self.random.randrange(1, 4)))
+        for target in self.targets if self.random.random() < 0.7 else self.targets[:1]:
+            text += f"    {target} = {self.expression(depth)}\n"
+        text += f"    {self.access('A')} = {self.target()} * 0.5\n" * (self.random.random() < 0.2)
+        arrays = [each for each in (*self.axes, "T") if f"{each}[" in text]
+        return f"@nest\ndef {name}({', '.join([*arrays, *self.indices])}, *, c=0.5, m=1):\n{text}"
 
 
 HEADER = """\
@@ -137,7 +200,7 @@ def load(folder, name, text):
     return module
 
 
-def random_nest(folder, seed):
+def random_nest(folder, seed, generator=Generator):
     """(nest, its text) of a seed."""
-    text = Generator(seed).body("body")
+    text = generator(seed).body("body")
     return load(folder, f"random_body_{seed}", HEADER + text).body, text

@@ -11,8 +11,10 @@ import warnings
 import numpy as np
 import pytest
 
-from body_generator import HEADER, load, random_nest
-from kernel_helpers import Raised, bits, compare, random_array, run_box
+from body_generator import HEADER, NestGenerator, load, random_nest
+from kernel_helpers import (
+    Raised, bits, compare, compare_all_ways, random_array, run_box, shapes_of,
+)
 from tilewave.body import names as _names
 from tilewave.body.typing import Unsupported, infer, scalar, type_of
 from tilewave.compile import ROW, compile_kernel, kernel_key
@@ -287,6 +289,30 @@ def test_random_body(tmp_path, seed):
         value = choose.choice([0.3, 2, True, -1.5, np.float32(0.3), np.float64(0.7), np.int64(9)])
         print(text, dtypes, "c =", repr(value))
         compare(found, dtypes, (6, 14), {"c": value}, seed, special=choose.choice([0, 0.1]))
+    except ConfigError as refusal:
+        pytest.skip(f"refused: {refusal}")
+
+
+@pytest.mark.parametrize("seed", [FIRST_SEED + k for k in range(RANDOM_BODIES)])
+def test_random_nest(tmp_path, seed):
+    """Any nest, in every order of rows that its dependences allow, over any strides."""
+    try:
+        found, text = random_nest(tmp_path, seed, NestGenerator)
+        choose, rng = random.Random(seed), np.random.default_rng(seed)
+        dtypes = {name: choose.choice(("f4", "f8", "f4", "f8", "i4", "i8")) for name in found.arrays}
+        extents = (9, 8, 7)[:found.rank]
+        arrays = {}
+        if "P" in found.arrays:
+            dtypes["P"] = choose.choice(("i4", "i8"))
+            wrong = choose.random() < 0.1
+            arrays["P"] = rng.integers(-4, 5 if wrong else 4, shapes_of(found, extents)["P"]) \
+                .astype(dtypes["P"])
+        for table in found.tables:
+            shape = (4, 4)[:found.table_rank(table)]
+            arrays[table] = random_array(rng, shape, dtypes[table])
+        scalars = {"c": choose.choice([0.3, 2, -1.5, np.float32(0.3)]), "m": choose.choice([-4, 0, 3])}
+        print(text, dtypes, scalars)
+        compare_all_ways(found, dtypes, extents, scalars, seed, choose.choice([0, 0.1]), arrays)
     except ConfigError as refusal:
         pytest.skip(f"refused: {refusal}")
 
