@@ -120,15 +120,18 @@ void bind_field(nb::module_& m) {
         .def_prop_ro("layout", &FieldStorage::layout)
         .def_prop_ro("version", &FieldStorage::version)
         .def_prop_ro("address", [](FieldStorage& f) { return reinterpret_cast<std::uintptr_t>(f.data()); })
-        // A view that keeps its memory: uint8, one dimension, the whole storage of this rank.
-        .def("bytes",
+        // Where this rank's own points are: address, bytes between neighbours, an owner that keeps the memory.
+        .def("view",
              [](FieldStorage& f) {
                  auto* hold = new std::shared_ptr<std::byte[]>(f.share());
                  nb::capsule owner(hold, [](void* p) noexcept { delete static_cast<std::shared_ptr<std::byte[]>*>(p); });
-                 const auto n = static_cast<std::size_t>(f.storage().points() * f.item_bytes());
-                 return nb::make_tuple(reinterpret_cast<std::uintptr_t>(f.data()), n, owner);
+                 const Binding b = f.binding();
+                 const Box mine = f.owned(), all = f.storage();
+                 std::intptr_t at = reinterpret_cast<std::intptr_t>(b.data);
+                 for (int k = 0; k < mine.dims() && !mine.empty(); ++k) at += (mine.lo[k] - all.lo[k]) * b.stride_bytes[k];
+                 return nb::make_tuple(at, b.stride_bytes, owner);
              })
-        .def("relayout", &FieldStorage::relayout, "layout"_a, Release())
+        .def("relayout", [](FieldStorage& f, const Layout& layout) { f.relayout(layout); }, "layout"_a, Release())
         .def("gather", [](FieldStorage& f, std::uintptr_t out) { f.gather(reinterpret_cast<std::byte*>(out)); }, "out"_a, Release())
         .def("scatter", [](FieldStorage& f, std::uintptr_t in) { f.scatter(reinterpret_cast<std::byte*>(in)); }, "whole"_a, Release());
 }
@@ -155,7 +158,7 @@ void bind_timeline(nb::module_& m) {
 }
 
 // A row that lasts a set time, whatever the machine's speed at the moment: env is double ns a point.
-std::int64_t spin_row(char* const*, std::int64_t n, const std::int64_t*, const void* env) {
+std::int64_t spin_row(char* const*, const std::int64_t*, std::int64_t n, const std::int64_t*, const std::int64_t*, const void* env) {
     const double end = now_s() + static_cast<double>(n) * *static_cast<const double*>(env) * 1e-9;
     while (now_s() < end) {}
     return 0;
@@ -166,6 +169,12 @@ struct PlainArray {
     std::uintptr_t address = 0;
     Index strides;
 };
+
+std::vector<RunArray> run_arrays(const std::vector<PlainArray*>& arrays) {
+    std::vector<RunArray> all;
+    for (const PlainArray* a : arrays) all.push_back({a->field, {reinterpret_cast<std::byte*>(a->address), a->strides}});
+    return all;
+}
 
 void bind_sweep(nb::module_& m) {
     m.def("spin_row", [] { return reinterpret_cast<std::uintptr_t>(&spin_row); },
@@ -190,18 +199,23 @@ void bind_sweep(nb::module_& m) {
         .def(nb::init<Context&, SweepProblem, Plan>(), "context"_a, "problem"_a, "plan"_a, nb::keep_alive<1, 2>())
         .def_prop_ro("plan", &PreparedSweep::plan)
         .def_prop_ro("schedule", &PreparedSweep::schedule)
+        .def_prop_ro("problem", &PreparedSweep::problem)
+        .def_prop_ro("independent_rows", &PreparedSweep::independent_rows)
+        .def("row_steps", [](const PreparedSweep& s, const std::vector<PlainArray*>& arrays) { return s.row_steps(run_arrays(arrays)); },
+             "arrays"_a)
         .def("run",
-             [](PreparedSweep& s, const std::vector<PlainArray*>& arrays, std::uintptr_t row, std::uintptr_t env, nb::object explain) {
-                 std::vector<RunArray> all;
-                 for (const PlainArray* a : arrays) all.push_back({a->field, {reinterpret_cast<std::byte*>(a->address), a->strides}});
-                 const Kernel kernel{reinterpret_cast<RowFunction>(row), reinterpret_cast<const void*>(env)};
+             [](PreparedSweep& s, const std::vector<PlainArray*>& arrays, std::uintptr_t row, std::uintptr_t env, nb::object explain,
+                const std::vector<std::uintptr_t>& tables) {
+                 const std::vector<RunArray> all = run_arrays(arrays);
+                 Kernel kernel{reinterpret_cast<RowFunction>(row), reinterpret_cast<const void*>(env), {}};
+                 for (auto t : tables) kernel.tables.push_back(reinterpret_cast<char*>(t));
                  nb::gil_scoped_release release;
                  return s.run(all, kernel, [&explain](const Failure& f) {
                      nb::gil_scoped_acquire gil;
                      return nb::cast<std::string>(explain(f.site, f.point));
                  });
              },
-             "arrays"_a, "row"_a, "env"_a, "explain"_a.none());
+             "arrays"_a, "row"_a, "env"_a, "explain"_a.none(), "tables"_a = std::vector<std::uintptr_t>());
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Schedules as plain data, the sweep generator, the checker.
 #include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/tuple.h>
 
 #include <iterator>
 #include <utility>
@@ -26,6 +27,14 @@ Op op_of(const std::string& name) {
         allowed += (i ? ", " : "") + std::string(op_names[i]);
     }
     throw ConfigError("op '" + name + "' was given; allowed: " + allowed);
+}
+
+constexpr const char* storage_names[] = {"plain", "skewed"};
+
+StorageKind storage_of(const std::string& name) {
+    for (std::size_t i = 0; i < std::size(storage_names); ++i)
+        if (name == storage_names[i]) return static_cast<StorageKind>(i);
+    throw ConfigError("storage '" + name + "' was given; allowed: 'plain', 'skewed'");
 }
 
 void bind_data(nb::module_& m) {
@@ -64,7 +73,8 @@ void bind_data(nb::module_& m) {
         .def_rw("storage", &Array::storage)
         .def_rw("owned", &Array::owned)
         .def_rw("stride", &Array::stride)
-        .def_rw("separate", &Array::separate);
+        .def_rw("separate", &Array::separate)
+        .def_rw("levels", &Array::levels);
     nb::class_<Result>(m, "Result", "What must be in a part of an array at the end.")
         .def("__init__",
              [](Result* r, int array, const Box& region, int source, std::vector<std::int32_t> ranks) {
@@ -105,13 +115,13 @@ void bind_layout(nb::module_& m) {
         .def_ro("grid", &Layout::grid)
         .def("owned", &Layout::owned, "rank"_a)
         .def("storage", &Layout::storage, "rank"_a);
-    m.def("default_grid", &default_grid, "shape"_a, "ranks"_a, "fixed"_a = -1,
+    m.def("default_grid", nb::overload_cast<const Index&, int, int>(&default_grid), "shape"_a, "ranks"_a, "fixed"_a = -1,
           "The process grid of least surface over the dimensions other than `fixed`.");
-    m.def("redistribute", &redistribute, "from_layout"_a, "to_layout"_a, "item_bytes"_a, "rank"_a, "chunk_bytes"_a = 1 << 20,
+    m.def("redistribute", &redistribute, "from_layout"_a, "to_layout"_a, "item_bytes"_a, "rank"_a, "chunk_bytes"_a = 1 << 20, "from_stride"_a = Index(), "to_stride"_a = Index(),
           "Schedule that moves an array from one layout to another.");
-    m.def("gather_schedule", &gather_schedule, "layout"_a, "item_bytes"_a, "rank"_a, "chunk_bytes"_a = 1 << 20,
+    m.def("gather_schedule", &gather_schedule, "layout"_a, "item_bytes"_a, "rank"_a, "chunk_bytes"_a = 1 << 20, "stride"_a = Index(),
           "Schedule that brings an array together on rank 0.");
-    m.def("scatter_schedule", &scatter_schedule, "layout"_a, "item_bytes"_a, "rank"_a, "chunk_bytes"_a = 1 << 20,
+    m.def("scatter_schedule", &scatter_schedule, "layout"_a, "item_bytes"_a, "rank"_a, "chunk_bytes"_a = 1 << 20, "stride"_a = Index(),
           "Schedule that spreads rank 0's whole array.");
 }
 
@@ -123,25 +133,51 @@ void bind_plan(nb::module_& m) {
         .def_rw("chunk_s", &Machine::chunk_s)
         .def_rw("hand_over_s", &Machine::hand_over_s)
         .def_rw("point_s", &Machine::point_s);
-    nb::class_<SweepProblem>(m, "SweepProblem", "What a sweep computes: shape, space, arrays, reads.")
+    nb::class_<SweepProblem>(m, "SweepProblem", "What a sweep computes: shape, space, arrays, accesses.")
+        // One written array, at the point itself.
         .def("__init__",
              [](SweepProblem* p, Index shape, Box space, const std::vector<std::pair<std::int64_t, bool>>& arrays,
                 const std::vector<std::pair<int, Index>>& reads) {
-                 new (p) SweepProblem{shape, space, {}, {}};
+                 new (p) SweepProblem{shape, space, {}, {{0, Index::filled(shape.n, 0), true}}};
                  for (const auto& [bytes, replicated] : arrays) p->arrays.push_back({bytes, replicated});
-                 for (const auto& [array, offset] : reads) p->reads.push_back({array, offset});
+                 for (const auto& [array, offset] : reads) p->accesses.push_back({array, offset});
+                 p->complete();
              },
              "shape"_a, "space"_a, "arrays"_a, "reads"_a)
+        // arrays: (item bytes, replicated, shape, axes, time levels); accesses: (array, offset, writes, keeps);
+        // bounds: (coefficients, constant) of loop indices; downwards: for each loop index.
+        .def("__init__",
+             [](SweepProblem* p, Index shape, Box space, const std::vector<std::tuple<std::int64_t, bool, Index, Index, int>>& arrays,
+                const std::vector<std::tuple<int, Index, bool, bool>>& accesses, const std::vector<std::pair<Index, std::int64_t>>& bounds,
+                const std::vector<bool>& downwards, bool in_order) {
+                 new (p) SweepProblem{shape, space, {}, {}};
+                 for (const auto& [bytes, replicated, own, axes, levels] : arrays) p->arrays.push_back({bytes, replicated, own, axes, levels});
+                 for (const auto& [array, offset, writes, keeps] : accesses) p->accesses.push_back({array, offset, writes, keeps});
+                 for (const auto& [coefficients, constant] : bounds) p->bounds.push_back({coefficients, constant});
+                 p->in_order = in_order;
+                 p->complete();
+                 for (int k = 0; k < p->dims(); ++k)
+                     if (downwards[static_cast<std::size_t>(k)]) p->loops.row[k][k] = -1;
+                 p->validate();
+                 p->loops = legal_skew(*p);
+             },
+             "shape"_a, "space"_a, "arrays"_a, "accesses"_a, "bounds"_a, "downwards"_a, "in_order"_a)
         .def("validate", &SweepProblem::validate)
         .def("layout", &SweepProblem::layout, "array"_a, "grid"_a)
+        .def("may_cut", &SweepProblem::may_cut, "dimension"_a)
         .def_ro("shape", &SweepProblem::shape)
         .def_ro("space", &SweepProblem::space)
+        .def_ro("in_order", &SweepProblem::in_order)
+        .def_prop_ro("loops", [](const SweepProblem& p) { return std::vector<Index>(p.loops.row.begin(), p.loops.row.begin() + p.loops.n); })
         .def_prop_ro("dependences", &SweepProblem::dependences);
     nb::class_<Plan>(m, "Plan", "Every choice that turns a nest into schedules.")
         .def(nb::init<>())
         .def_rw("grid", &Plan::grid)
         .def_rw("mapping_dim", &Plan::mapping_dim)
         .def_rw("tile", &Plan::tile)
+        .def_prop_rw("row", [](const Plan& p) { return p.row; }, [](Plan& p, Index row) { p.row = row; })
+        .def_prop_rw("storage", [](const Plan& p) { return storage_names[static_cast<int>(p.storage)]; },
+                     [](Plan& p, const std::string& s) { p.storage = storage_of(s); })
         .def_rw("factors", &Plan::factors)
         .def_rw("lookahead", &Plan::lookahead)
         .def_rw("slices", &Plan::slices)
@@ -157,7 +193,8 @@ void bind_plan(nb::module_& m) {
           [](const SweepProblem& problem, int ranks, int threads, const Machine& machine, std::optional<Index> grid,
              std::optional<Index> tile, std::optional<Index> factors, std::optional<int> mapping_dim,
              std::optional<std::string> grouping, std::optional<std::string> schedule, std::optional<int> lookahead,
-             std::optional<int> slices, std::optional<std::int64_t> chunk_bytes) {
+             std::optional<int> slices, std::optional<std::int64_t> chunk_bytes, std::optional<Index> row,
+             std::optional<std::string> storage) {
               PlanRequest r;
               r.threads = threads;
               r.grid = grid;
@@ -169,11 +206,14 @@ void bind_plan(nb::module_& m) {
               r.lookahead = lookahead;
               r.slices = slices;
               r.chunk_bytes = chunk_bytes;
+              r.row = row;
+              if (storage) r.storage = storage_of(*storage);
               return make_plan(problem, ranks, r, machine);
           },
           "problem"_a, "ranks"_a, "threads"_a, "machine"_a, "grid"_a = nb::none(), "tile"_a = nb::none(),
           "factors"_a = nb::none(), "mapping_dim"_a = nb::none(), "grouping"_a = nb::none(), "schedule"_a = nb::none(),
-          "lookahead"_a = nb::none(), "slices"_a = nb::none(), "chunk_bytes"_a = nb::none(),
+          "lookahead"_a = nb::none(), "slices"_a = nb::none(), "chunk_bytes"_a = nb::none(), "row"_a = nb::none(),
+          "storage"_a = nb::none(),
           "The plan for a problem; what is given is obeyed, the rest is picked.");
     m.def("sweep", &sweep, "problem"_a, "plan"_a, "rank"_a, nb::call_guard<nb::gil_scoped_release>(),
           "The part of one rank in a sweep.");

@@ -74,6 +74,7 @@ private:
     std::optional<Violation> stuck() const;
     std::optional<Violation> leftovers() const;
     std::optional<Violation> results();
+    Version computed_at(const Array& array, const Index& cell) const;
     Version start(int rank, int array) const {
         return schedules_[0].arrays[array].separate ? table_.leaf(rank, array) : given(array);
     }
@@ -86,6 +87,9 @@ private:
     std::span<const Schedule> schedules_;
     VersionTable table_;
     int lanes_ = 0;
+    // Each element once, where the point is; or elements several times or elsewhere.
+    enum class Written { never, once, often };
+    std::vector<Written> written_;  // by array
     Cells space_;                   // compressed coordinates of all boxes
     std::vector<Player> players_;
     std::vector<char> computed_;    // by cell of the whole space
@@ -97,10 +101,26 @@ private:
 };
 
 void Checker::set_up() {
+    const Schedule& all = schedules_[0];
+    written_.assign(all.arrays.size(), Written::never);
+    for (const Access& p : all.places) {
+        if (!p.writes) break;
+        Written& w = written_[static_cast<std::size_t>(p.array)];
+        const bool once = w == Written::never && p.offset == Index::filled(p.offset.n, 0) && all.arrays[p.array].lacks == 0;
+        w = once ? Written::once : Written::often;
+    }
     for (const Schedule& s : schedules_) {
         lanes_ += static_cast<int>(s.lanes.size());
         space_.add(s.space);
         for (const Array& a : s.arrays) {
+            if (a.whole) continue;
+            if (a.levels > 0)  // each time is a cell of its own
+                for (std::int64_t t = a.storage.lo[0]; t < a.storage.hi[0]; ++t) {
+                    Box one = a.storage;
+                    one.lo[0] = t;
+                    one.hi[0] = t + 1;
+                    space_.add(one);
+                }
             space_.add(a.storage);
             space_.add(a.owned);
         }
@@ -108,7 +128,7 @@ void Checker::set_up() {
         for (const Result& r : s.results) space_.add(r.region);
         for (const Tile& t : s.tiles) {
             space_.add(t.box);
-            for (const Access& r : s.reads) space_.add(t.box.shifted(r.offset));
+            for (const Access& p : s.places) space_.add(s.arrays[p.array].part(t.box.shifted(p.offset)));
         }
     }
     space_.finish();
@@ -123,7 +143,7 @@ void Checker::set_up() {
         p.messages.resize(s.messages.size());
         p.buffers.resize(s.buffers.size());
         for (std::size_t a = 0; a < s.arrays.size(); ++a)
-            p.cells.emplace_back(space_, s.arrays[a].storage, s.arrays[a].owned, start(s.rank, static_cast<int>(a)));
+            p.cells.emplace_back(space_, s.arrays[a], start(s.rank, static_cast<int>(a)));
         players_.push_back(std::move(p));
     }
 }
@@ -211,28 +231,27 @@ std::string held(const Player& p, const BufferState& buffer) {
     return "message " + std::to_string(buffer.holds) + " of region " + to_string(m.region) + " and " + std::to_string(m.bytes) + " bytes";
 }
 
-bool earlier(const Index& offset) {  // lexicographically negative: plain loops have computed it
-    for (auto x : offset)
-        if (x) return x < 0;
-    return false;
-}
-
 Checker::Why Checker::compute(Player& p, int lane, const Tile& tile) {
     const Schedule& s = *p.s;
-    if (!s.arrays[0].owned.contains(tile.box) || !s.space.contains(tile.box))
-        return "tile " + to_string(tile.box) + " is not inside the rank's own points of the space";
-    for (const Access& r : s.reads) {
+    if (!s.space.contains(tile.box)) return "tile " + to_string(tile.box) + " is not inside the space";
+    for (const Access& r : s.places) {
+        const Array& array = s.arrays[r.array];
+        if (array.whole) continue;
         const Box from = tile.box.shifted(r.offset);
         Versions versions;
-        for (const Box& part : r.array == 0 ? subtract(from, tile.box) : std::vector<Box>{from}) {
+        // What the tile writes itself is there when a later point of it reads it.
+        const bool by_itself = written_[r.array] == Written::once;
+        for (const Box& part : by_itself ? subtract(from, tile.box) : std::vector<Box>{array.part(from)}) {
             if (auto why = read_cells(p, lane, r.array, part, &versions)) return why;
-            // The written array must hold what plain loops would find: new values before the point
-            // in loop order, old ones after it.
+            if (written_[r.array] == Written::often) continue;  // the order of steps is all that is checked
+            // The array must hold what plain loops would find: new values before the point in loop
+            // order, old ones after it.
             std::size_t i = 0;
             Why wrong;
             space_.for_each(part, [&](const Index& cell) {
                 const Version found = versions[i++];
-                const Version want = r.array == 0 && earlier(r.offset) && space_.inside(cell, s.space) ? computed : start(s.rank, r.array);
+                const bool fresh = by_itself && lexicographically_positive(Index::filled(r.offset.n, 0) - r.offset);
+                const Version want = fresh && space_.inside(cell, s.space) ? computed_at(array, cell) : start(s.rank, r.array);
                 if (!wrong && found != want)
                     wrong = "tile " + to_string(tile.box) + " reads " + to_string(part) + " of array " +
                             std::to_string(r.array) + " before " +
@@ -248,7 +267,19 @@ Checker::Why Checker::compute(Player& p, int lane, const Tile& tile) {
         seen = 1;
     });
     if (twice) return twice;
-    return write_cells(p, lane, 0, tile.box, Versions(space_.count(tile.box), computed));
+    for (const Access& w : s.places) {
+        if (!w.writes) break;
+        const Box to = s.arrays[w.array].part(tile.box.shifted(w.offset));
+        Versions versions;
+        space_.for_each(to, [&](const Index& cell) { versions.push_back(computed_at(s.arrays[w.array], cell)); });
+        if (auto why = write_cells(p, lane, w.array, to, versions)) return why;
+    }
+    return std::nullopt;
+}
+
+// A value of an array with time levels is that of its time: another level's is not it.
+Version Checker::computed_at(const Array& array, const Index& cell) const {
+    return array.levels > 0 ? missing - 1 - static_cast<Version>(space_.low_corner(cell)[0] - array.storage.lo[0]) : computed;
 }
 
 Checker::Why Checker::post(Player& p, int lane, int id) {
@@ -448,6 +479,20 @@ std::optional<Violation> Checker::leftovers() const {
 
 // Every request has been waited for by now, so no cell is still promised or lent.
 std::optional<Violation> Checker::results() {
+    for (const Player& p : players_)
+        for (std::size_t a = 0; a < p.s->arrays.size(); ++a) {
+            const Array& array = p.s->arrays[a];
+            if (written_[a] != Written::once || array.levels > 0) continue;
+            std::optional<Violation> wrong;
+            const Box mine = intersect(array.owned, p.s->space);
+            space_.for_each(mine, [&](const Index& cell) {
+                if (!wrong && p.cells[a].version(space_, cell) != computed)
+                    wrong = Violation{p.s->rank, 0, p.s->lanes.empty() ? 0 : p.s->lanes[0].size(),
+                                      "at the end array " + std::to_string(a) + " from " + to_string(space_.low_corner(cell)) +
+                                          " on does not hold what was computed there"};
+            });
+            if (wrong) return wrong;
+        }
     for (const Player& p : players_)
         for (const Result& r : p.s->results) {
             Versions want;

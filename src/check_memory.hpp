@@ -163,9 +163,14 @@ struct BufferState {
 class CellStore {
 public:
     using Why = std::optional<std::string>;
-    CellStore(const Cells& space, const Box& storage, const Box& owned, Version start) : storage_(storage) {
-        cells_.resize(space.count(storage));
-        space.for_each(intersect(owned, storage), [&](const Index& c) { at(space, c).version = start; });
+    CellStore(const Cells& space, const Array& array, Version start) : storage_(array.whole ? Box{} : array.storage) {
+        if (array.whole) return;
+        if (array.levels > 0) {
+            levels_ = array.levels;
+            storage_.hi[0] = std::min(storage_.hi[0], storage_.lo[0] + levels_);
+        }
+        cells_.resize(space.count(storage_));
+        space.for_each(intersect(array.owned, storage_), [&](const Index& c) { at(space, c).version = start; });
     }
     Why read(const Cells& space, const Box& box, const Who& who, const std::vector<std::int32_t>& clock,
              Versions* versions) {
@@ -206,7 +211,7 @@ public:
         });
         return why;
     }
-    Version version(const Cells& space, const Index& cell) const { return cells_[space.linear(storage_, cell)].version; }
+    Version version(const Cells& space, const Index& cell) const { return cells_[place(space, cell)].version; }
     /// A send straight from the cells begins (+1) or ends (-1).
     void lend(const Cells& space, const Box& box, int change) {
         space.for_each(box, [&](const Index& c) { at(space, c).lent += change; });
@@ -223,8 +228,17 @@ private:
         Who writer;
         Readers readers;
     };
-    Cell& at(const Cells& space, const Index& cell) { return cells_[space.linear(storage_, cell)]; }
+    Cell& at(const Cells& space, const Index& cell) { return cells_[place(space, cell)]; }
+    // Times that share memory share a cell; cells along time are single times.
+    std::size_t place(const Cells& space, Index cell) const {
+        if (levels_ > 0) {
+            const std::int64_t first = space.cells(storage_).lo[0];
+            cell[0] = first + (cell[0] - first) % levels_;
+        }
+        return space.linear(storage_, cell);
+    }
     Box storage_;
+    int levels_ = 0;
     std::vector<Cell> cells_;
 };
 

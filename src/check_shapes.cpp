@@ -1,6 +1,7 @@
 #include "check_shapes.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace tilewave {
 namespace {
@@ -14,11 +15,7 @@ std::string outside(const std::string& name, const char* what, int i, std::size_
 }
 
 // Rows go along the last dimension, item next to item; each dimension steps over all within it.
-Why check_array(const Schedule& s, int id) {
-    const Array& a = s.arrays[id];
-    const std::string name = "array " + std::to_string(id) + " of storage " + to_string(a.storage) + " has stride " + to_string(a.stride);
-    if (a.stride.n == 0) return std::nullopt;
-    if (a.stride.n != a.storage.dims()) return name + ": one entry for each dimension is allowed";
+Why check_rows(const Array& a, const std::string& name) {
     std::int64_t span = 1;  // items from the first to the last of the dimensions within
     for (int k = a.stride.n - 1; k >= 0; --k) {
         if (a.stride[k] < 0) return name + ": it may not be negative";
@@ -27,6 +24,42 @@ Why check_array(const Schedule& s, int id) {
         if (k == a.stride.n - 1 && a.stride[k] != 1) return name + ": along the last dimension it must be 1";
         span += (a.storage.extent(k) - 1) * a.stride[k];
     }
+    return std::nullopt;
+}
+
+// Whether two elements of an array share memory: a difference of places that the strides do not see.
+bool overlaps(const Array& a) {
+    const int n = a.stride.n;
+    Index most = a.stride;
+    int longest = 0;
+    for (int k = 0; k < n; ++k) {
+        most[k] = (k == 0 && a.levels > 0 ? std::min<std::int64_t>(a.levels, a.storage.extent(k)) : a.storage.extent(k)) - 1;
+        if (most[k] > most[longest]) longest = k;
+    }
+    Index d = Index::filled(n, 0);
+    for (int k = 0; k < n; ++k) d[k] = k == longest ? 0 : -most[k];
+    while (true) {
+        std::int64_t apart = 0;
+        for (int k = 0; k < n; ++k) apart += d[k] * a.stride[k];
+        const std::int64_t s = a.stride[longest];
+        const bool same = std::all_of(d.begin(), d.end(), [](auto x) { return x == 0; });
+        if (s == 0 ? most[longest] > 0 || (!same && apart == 0) : !same && apart % s == 0 && std::abs(apart / s) <= most[longest]) return true;
+        int k = n - 1;
+        while (k >= 0 && (k == longest || ++d[k] > most[k])) {
+            if (k != longest) d[k] = -most[k];
+            --k;
+        }
+        if (k < 0) return false;
+    }
+}
+
+Why check_array(const Schedule& s, int id) {
+    const Array& a = s.arrays[id];
+    const std::string name = "array " + std::to_string(id) + " of storage " + to_string(a.storage) + " has stride " + to_string(a.stride);
+    if (a.stride.n == 0 || a.whole || a.storage.empty()) return std::nullopt;
+    if (a.stride.n != a.storage.dims()) return name + ": one entry for each dimension is allowed";
+    if (s.places.empty()) return check_rows(a, name);  // nothing is computed: combine steps go by rows
+    if (overlaps(a)) return name + ": its elements overlap";
     return std::nullopt;
 }
 
@@ -103,9 +136,9 @@ Why check_step(const Schedule& s, const Step& step, std::vector<char>& told) {
 
 bool same_kind(const Schedule& a, const Schedule& b) {
     auto same_array = [](const Array& x, const Array& y) { return x.item_bytes == y.item_bytes && x.separate == y.separate; };
-    auto same_read = [](const Access& x, const Access& y) { return x.array == y.array && x.offset == y.offset; };
+    auto same_read = [](const Access& x, const Access& y) { return x.array == y.array && x.offset == y.offset && x.writes == y.writes; };
     return std::equal(a.arrays.begin(), a.arrays.end(), b.arrays.begin(), b.arrays.end(), same_array) && a.space == b.space &&
-           std::equal(a.reads.begin(), a.reads.end(), b.reads.begin(), b.reads.end(), same_read);
+           std::equal(a.places.begin(), a.places.end(), b.places.begin(), b.places.end(), same_read);
 }
 
 }  // namespace
@@ -118,11 +151,11 @@ std::optional<Violation> check_shapes(std::span<const Schedule> schedules) {
                                                             std::to_string(s.ranks) + ", it is " + std::to_string(r) +
                                                             " of " + std::to_string(schedules.size())};
         if (!same_kind(s, schedules[0]))
-            return Violation{s.rank, 0, 0, "its arrays, its reads or its space differ from rank 0's"};
+            return Violation{s.rank, 0, 0, "its arrays, its places or its space differ from rank 0's"};
         for (std::size_t a = 0; a < s.arrays.size(); ++a)
             if (auto why = check_array(s, static_cast<int>(a))) return Violation{s.rank, 0, 0, *why};
-        for (const Access& read : s.reads)
-            if (!below(read.array, s.arrays.size())) return Violation{s.rank, 0, 0, outside("a read", "array", read.array, s.arrays.size())};
+        for (const Access& place : s.places)
+            if (!below(place.array, s.arrays.size())) return Violation{s.rank, 0, 0, outside("a place", "array", place.array, s.arrays.size())};
         std::vector<char> told(s.messages.size(), 0);  // messages looked at
         for (std::size_t l = 0; l < s.lanes.size(); ++l)
             for (std::size_t i = 0; i < s.lanes[l].size(); ++i)

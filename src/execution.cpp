@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "tile_rows.hpp"
 #include "tilewave/layout.hpp"
 
 namespace tilewave {
@@ -144,29 +145,66 @@ void Execution::fail(const Index& point, std::int64_t site) {
     stopped_.store(true, std::memory_order_relaxed);
 }
 
+// What points of the tile leave out keeps the value of the time before, which is in other memory.
+void Execution::carry_levels(const Tile& tile) {
+    for (const Access& w : s_.places) {
+        const Array& a = s_.arrays[w.array];
+        if (!w.writes || !w.keeps || a.levels < 2) continue;
+        const Box now = tile.box.shifted(w.offset);
+        Index before = now.lo;
+        before[0] -= 1;
+        copy_box(address(w.array, now.lo), bindings_[w.array].stride_bytes, address(w.array, before), bindings_[w.array].stride_bytes,
+                 now.hi - now.lo, a.item_bytes);
+    }
+}
+
 void Execution::compute(int l, const Tile& tile) {
-    const int n = tile.box.dims();
-    const std::size_t reads = s_.reads.size();
-    char* ptr[1 + max_reads];
+    carry_levels(tile);
+    TileRows rows(s_, tile.box);
+    const std::size_t places = s_.places.size();
+    char* ptr[max_places];
+    std::int64_t step[max_places];
+    std::copy(kernel_.tables.begin(), kernel_.tables.end(), ptr + places);
+    std::fill(step + places, step + places + kernel_.tables.size(), 0);
+    // Addresses at the walker's point, all but the level of time, as numbers: the point may be outside.
+    std::intptr_t base[max_places];
+    std::int64_t next[max_places];
+    bool levels = false;
+    for (std::size_t p = 0; p < places; ++p) {
+        const int a = s_.places[p].array;
+        const Binding& b = bindings_[a];
+        step[p] = next[p] = 0;
+        for (int k = s_.arrays[a].levels > 0 ? 1 : 0; k < rows.dims(); ++k) {
+            step[p] += rows.along()[k] * b.stride_bytes[k];
+            next[p] += rows.across()[k] * b.stride_bytes[k];
+        }
+        levels = levels || s_.arrays[a].levels > 0;
+    }
     const bool polls = options_.poll_period_s > 0;
     Pace& pace = paces_[l];
     double begin = polls ? now_s() : 0;
-    Index row = tile.box.lo;
-    std::vector<char*> bases(s_.arrays.size());
-    while (true) {
-        for (std::size_t a = 0; a < bases.size(); ++a) bases[a] = reinterpret_cast<char*>(address(static_cast<int>(a), row));
-        for (std::int64_t at = tile.box.lo[n - 1]; at < tile.box.hi[n - 1];) {
-            std::int64_t points = std::min(longest_row, tile.box.hi[n - 1] - at);
-            row[n - 1] = at;
-            const std::int64_t skip = at - tile.box.lo[n - 1];
-            ptr[0] = bases[0] + skip * s_.arrays[0].item_bytes;
-            for (std::size_t r = 0; r < reads; ++r) {
-                const int a = s_.reads[r].array;
-                ptr[1 + r] = bases[a] + read_bytes_[r] + skip * s_.arrays[a].item_bytes;
+    for (bool more = rows.first(); more; more = rows.next()) {
+        if (rows.fresh()) {
+            for (std::size_t p = 0; p < places; ++p) {
+                const int a = s_.places[p].array;
+                const Binding& b = bindings_[a];
+                base[p] = reinterpret_cast<std::intptr_t>(b.data);
+                for (int k = s_.arrays[a].levels > 0 ? 1 : 0; k < rows.dims(); ++k)
+                    base[p] += (rows.point()[k] + s_.places[p].offset[k] - s_.arrays[a].storage.lo[k]) * b.stride_bytes[k];
             }
-            if (const std::int64_t code = kernel_.row(ptr, points, row.begin(), kernel_.env); code != 0) {
-                row[n - 1] += code / 4096;
-                fail(row, code % 4096);
+        } else {
+            for (std::size_t p = 0; p < places; ++p) base[p] += next[p];
+        }
+        for (std::int64_t at = rows.begin(); at < rows.end();) {
+            const std::int64_t points = std::min(longest_row, rows.end() - at);
+            for (std::size_t p = 0; p < places; ++p) ptr[p] = reinterpret_cast<char*>(base[p] + at * step[p]);
+            if (levels)
+                for (std::size_t p = 0; p < places; ++p)
+                    if (const int a = s_.places[p].array; s_.arrays[a].levels > 0)
+                        ptr[p] += level(a, rows.point()[0] + s_.places[p].offset[0]) * bindings_[a].stride_bytes[0];
+            const Index x = rows.index(at);
+            if (const std::int64_t code = kernel_.row(ptr, step, points, x.begin(), rows.direction().begin(), kernel_.env); code != 0) {
+                fail(rows.index(at + code / 4096), code % 4096);
                 return;
             }
             at += points;
@@ -183,13 +221,6 @@ void Execution::compute(int l, const Tile& tile) {
             pace.spent_s = 0;
             begin = now;
         }
-        row[n - 1] = tile.box.lo[n - 1];
-        int k = n - 2;
-        while (k >= 0 && ++row[k] == tile.box.hi[k]) {
-            row[k] = tile.box.lo[k];
-            --k;
-        }
-        if (k < 0) break;
     }
     if (polls) pace.spent_s += now_s() - begin;
 }
@@ -199,11 +230,30 @@ void Execution::copy(const Message& m, bool pack) {
     Index extents = m.region.hi - m.region.lo;
     const std::int64_t item = s_.arrays[m.array].item_bytes;
     const Index packed = row_major_strides(m.region, item), &strided = bindings_[m.array].stride_bytes;
+    if (const int levels = s_.arrays[m.array].levels; levels > 0 && extents[0] > 1)
+        return copy_levels(m, pack);
     std::byte *buffer = buffers_[m.buffer].get(), *array = address(m.array, m.region.lo);
     if (pack)
         copy_box(buffer, packed, array, strided, extents, item);
     else
         copy_box(array, strided, buffer, packed, extents, item);
+}
+
+// Level by level: they follow each other in memory up to the last, then from the first on.
+void Execution::copy_levels(const Message& m, bool pack) {
+    Box one = m.region;
+    const std::int64_t item = s_.arrays[m.array].item_bytes;
+    const Index packed = row_major_strides(m.region, item), &strided = bindings_[m.array].stride_bytes;
+    for (std::int64_t t = m.region.lo[0]; t < m.region.hi[0]; ++t) {
+        one.lo[0] = t;
+        one.hi[0] = t + 1;
+        Index extents = one.hi - one.lo;
+        std::byte *buffer = buffers_[m.buffer].get() + (t - m.region.lo[0]) * packed[0], *array = address(m.array, one.lo);
+        if (pack)
+            copy_box(buffer, packed, array, strided, extents, item);
+        else
+            copy_box(array, strided, buffer, packed, extents, item);
+    }
 }
 
 // Run by run of what is next to each other in the array; the buffer has no gaps.

@@ -36,11 +36,6 @@ public:
               Transport& transport, const ExecuteOptions& options)
         : s_(s), bindings_(bindings), kernel_(kernel), combine_(combine), options_(options), transport_(transport),
           mailroom_(s, transport), counters_(s.lanes.size()), paces_(s.lanes.size()), ends_(s.lanes.size()), begin_(now_s()) {
-        for (const Access& r : s.reads) {
-            std::int64_t bytes = 0;
-            for (int k = 0; k < r.offset.n; ++k) bytes += r.offset[k] * bindings_[r.array].stride_bytes[k];
-            read_bytes_.push_back(bytes);
-        }
         for (std::int64_t bytes : s.buffers) buffers_.push_back(std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(bytes)));
         if (options.record)
             for (std::size_t l = 0; l < s.lanes.size(); ++l) ends_[l].reserve(s.lanes[l].size() + 1);
@@ -88,7 +83,9 @@ private:
     bool ready(const Step& step) const;
     void perform(int l, const Step& step);
     void compute(int l, const Tile& tile);
+    void carry_levels(const Tile& tile);
     void copy(const Message& m, bool pack);
+    void copy_levels(const Message& m, bool pack);
     void combine(const Message& m, std::int32_t with);
     void wait_for(int l, std::size_t step);
     void serve_until_all_ended();
@@ -96,9 +93,15 @@ private:
     void fail(const Index& point, std::int64_t site);
     std::byte* address(int array, const Index& point) const {
         const Binding& b = bindings_[array];
-        std::int64_t at = 0;
-        for (int k = 0; k < point.n; ++k) at += (point[k] - s_.arrays[array].storage.lo[k]) * b.stride_bytes[k];
+        const Array& a = s_.arrays[array];
+        std::int64_t at = a.levels > 0 ? level(array, point[0]) * b.stride_bytes[0] : (point[0] - a.storage.lo[0]) * b.stride_bytes[0];
+        for (int k = 1; k < point.n; ++k) at += (point[k] - a.storage.lo[k]) * b.stride_bytes[k];
         return b.data + at;
+    }
+    // Where in memory an array keeps time `t`.
+    std::int64_t level(int array, std::int64_t t) const {
+        const Array& a = s_.arrays[array];
+        return floor_mod(t - a.storage.lo[0] + bindings_[array].first_level, a.levels);
     }
     std::byte* message_data(const Message& m) const {
         return m.buffer >= 0 ? buffers_[m.buffer].get() : address(m.array, m.region.lo);
@@ -114,7 +117,6 @@ private:
     Mailroom mailroom_;
     std::vector<std::unique_ptr<std::byte[]>> buffers_;
     std::vector<std::byte> gathered_;  // of a combine step that wants one run
-    std::vector<std::int64_t> read_bytes_;
     std::vector<Counter> counters_;
     std::vector<Pace> paces_;
     std::vector<std::vector<double>> ends_;  // by lane, step

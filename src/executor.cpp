@@ -20,9 +20,9 @@ Outcome execute(const Schedule& schedule, std::span<const Binding> bindings, con
                           std::to_string(schedule.ranks) + ", the transport is rank " + std::to_string(transport.rank()) +
                           " of " + std::to_string(transport.size()));
     if (!kernel.row && !schedule.tiles.empty()) throw ConfigError("execute: the schedule computes but no kernel was given");
-    if (schedule.reads.size() > max_reads)
-        throw ConfigError("execute: a kernel reads " + std::to_string(schedule.reads.size()) + " places; at most " +
-                          std::to_string(max_reads) + " are allowed");
+    if (schedule.places.size() + kernel.tables.size() > max_places)
+        throw ConfigError("execute: a kernel has " + std::to_string(schedule.places.size() + kernel.tables.size()) +
+                          " places and tables; at most " + std::to_string(max_places) + " are allowed");
     transport.must_work();
     const Combine none;
     Execution run(schedule, bindings, kernel, none, transport, options);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "rows.hpp"
 #include "tilewave/copy.hpp"
 
 namespace tilewave {
@@ -49,42 +50,65 @@ void move(Context& context, const Schedule& s, const Binding& from, const Bindin
 
 FieldStorage::FieldStorage(Context& context, Index shape, std::int64_t item_bytes)
     : context_(&context), layout_(first_layout(context, shape, item_bytes)), item_bytes_(item_bytes) {
-    allocate(layout_);
+    allocate(layout_, MemoryOrder::row_major(storage()), 1);
 }
 
-void FieldStorage::allocate(const Layout& layout) {
+void FieldStorage::allocate(const Layout& layout, const MemoryOrder& order, int levels) {
     layout_ = layout;
-    data_ = aligned_bytes(layout.storage(context_->rank()).points() * item_bytes_);
+    order_ = order;
+    levels_ = levels;
+    level_ = 0;
+    data_ = aligned_bytes(order.items * item_bytes_ * levels);
     ++version_;
 }
 
-bool FieldStorage::fits(const Layout& layout) const {
-    // Ghosts only where they are used: a face is one run of memory more often without them.
-    return layout_.same_blocks(layout) && layout_.halo_lo == layout.halo_lo && layout_.halo_hi == layout.halo_hi;
+Binding FieldStorage::binding() const {
+    Index stride = order_.stride;
+    for (auto& s : stride.v) s *= item_bytes_;
+    return {data_.get() + level_ * level_bytes() + order_.first * item_bytes_, stride};
 }
 
-void FieldStorage::relayout(const Layout& layout) {
+void FieldStorage::relayout(const Layout& layout, const MemoryOrder& order, int levels) {
     if (layout.shape != layout_.shape || layout.ranks() != context_->size())
         throw ConfigError("relayout: a field of shape " + to_string(layout_.shape) + " on " +
                           std::to_string(context_->size()) + " ranks cannot take a layout of shape " +
                           to_string(layout.shape) + " on " + std::to_string(layout.ranks()));
-    if (fits(layout)) return;
+    // Ghosts only where they are used: a face is one run of memory more often without them.
+    const bool same_blocks = layout_.same_blocks(layout);
+    const bool same_layout = same_blocks && layout_.halo_lo == layout.halo_lo && layout_.halo_hi == layout.halo_hi;
+    // Every rank alike: ranks whose order stays take part where others move only in what is collective.
+    if (same_layout && order_ == order && levels_ >= levels) return;
     const auto old_data = data_;
     const Layout old = layout_;
+    const MemoryOrder old_order = order_;
     const int rank = context_->rank();
-    const Binding from{old_data.get(), row_major_strides(old.storage(rank), item_bytes_)};
-    allocate(layout);
-    move(*context_, redistribute(old, layout, item_bytes_, rank), from, binding());
+    const Binding from = binding();
+    allocate(layout, order, levels);
+    if (same_blocks) {
+        const Box mine = owned();
+        const Box before = old.storage(rank), now = storage();
+        if (mine.empty()) return;
+        const Binding to = binding();
+        const std::byte* source = from.data;
+        std::byte* target = to.data;
+        for (int k = 0; k < mine.dims(); ++k) {
+            source += (mine.lo[k] - before.lo[k]) * from.stride_bytes[k];
+            target += (mine.lo[k] - now.lo[k]) * to.stride_bytes[k];
+        }
+        copy_box(target, to.stride_bytes, source, from.stride_bytes, mine.hi - mine.lo, item_bytes_);
+        return;
+    }
+    move(*context_, redistribute(old, layout, item_bytes_, rank, 1 << 20, old_order.stride, order_.stride), from, binding());
 }
 
 void FieldStorage::gather(std::byte* out) {
     const Binding to{out, row_major_strides(layout_.whole(), item_bytes_)};
-    move(*context_, gather_schedule(layout_, item_bytes_, context_->rank()), binding(), to);
+    move(*context_, gather_schedule(layout_, item_bytes_, context_->rank(), 1 << 20, order_.stride), binding(), to);
 }
 
 void FieldStorage::scatter(std::byte* whole) {
     const Binding from{whole, row_major_strides(layout_.whole(), item_bytes_)};
-    move(*context_, scatter_schedule(layout_, item_bytes_, context_->rank()), from, binding());
+    move(*context_, scatter_schedule(layout_, item_bytes_, context_->rank(), 1 << 20, order_.stride), from, binding());
 }
 
 }  // namespace tilewave

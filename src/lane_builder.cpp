@@ -16,7 +16,7 @@ void LaneBuilder::give_back(int buffer) {
     if (buffer >= 0) free_.emplace(s_.buffers[buffer], buffer);
 }
 
-int LaneBuilder::add_message(bool send, int peer, int tag, int array, const Box& region, int tile) {
+int LaneBuilder::add_message(bool send, int peer, int tag, int array, const Box& region, int tile, bool staged) {
     Message m;
     m.send = send;
     m.peer = peer;
@@ -25,13 +25,13 @@ int LaneBuilder::add_message(bool send, int peer, int tag, int array, const Box&
     m.region = region;
     m.bytes = region.points() * s_.arrays[array].item_bytes;
     m.tile = tile;
-    if (peer == s_.rank || !one_run(region, s_.arrays[array])) m.buffer = take_buffer(m.bytes);
+    if (staged || peer == s_.rank || !one_run(region, s_.arrays[array])) m.buffer = take_buffer(m.bytes);
     s_.messages.push_back(m);
     return static_cast<int>(s_.messages.size()) - 1;
 }
 
-int LaneBuilder::post_receive(int peer, int tag, int array, const Box& region, int tile) {
-    const int id = add_message(false, peer, tag, array, region, tile);
+int LaneBuilder::post_receive(int peer, int tag, int array, const Box& region, int tile, bool staged) {
+    const int id = add_message(false, peer, tag, array, region, tile, staged);
     add(Op::post_recv, id);
     return id;
 }
@@ -42,8 +42,8 @@ void LaneBuilder::finish_receive(int id) {
     give_back(s_.messages[id].buffer);
 }
 
-int LaneBuilder::post_send(int peer, int tag, int array, const Box& region, bool synchronous, int tile) {
-    const int id = add_message(true, peer, tag, array, region, tile);
+int LaneBuilder::post_send(int peer, int tag, int array, const Box& region, bool synchronous, int tile, bool staged) {
+    const int id = add_message(true, peer, tag, array, region, tile, staged);
     s_.messages[id].synchronous = synchronous;
     if (s_.messages[id].buffer >= 0) add(Op::pack, id);
     add(Op::post_send, id);
@@ -56,7 +56,7 @@ void LaneBuilder::finish_send(int id) {
 }
 
 void LaneBuilder::copy_local(int from_array, int to_array, const Box& region) {
-    const int out = add_message(true, s_.rank, 0, from_array, region, -1);
+    const int out = add_message(true, s_.rank, 0, from_array, region, -1, true);
     add(Op::pack, out);
     s_.messages.push_back(s_.messages[out]);
     const int in = static_cast<int>(s_.messages.size()) - 1;

@@ -13,19 +13,19 @@ public:
 
     void add(Op op, std::int32_t item = 0, std::int32_t count = 0) { s_.lanes[lane_].push_back({op, item, count}); }
 
-    /// Posts the receive of `region`; straight into the array where that is one run of memory.
-    int post_receive(int peer, int tag, int array, const Box& region, int tile);
+    /// Posts the receive of `region`; straight into the array where that is one run of memory and not `staged`.
+    int post_receive(int peer, int tag, int array, const Box& region, int tile, bool staged = false);
     /// wait, then unpack where staged; the buffer is free after it.
     void finish_receive(int message);
-    /// Packs where the region is strided, then posts.
-    int post_send(int peer, int tag, int array, const Box& region, bool synchronous, int tile);
+    /// Packs where the region is strided or `staged`, then posts.
+    int post_send(int peer, int tag, int array, const Box& region, bool synchronous, int tile, bool staged = false);
     /// wait; the buffer is free after it.
     void finish_send(int message);
     /// From one array to another of the same rank, through a buffer.
     void copy_local(int from_array, int to_array, const Box& region);
 
 private:
-    int add_message(bool send, int peer, int tag, int array, const Box& region, int tile);
+    int add_message(bool send, int peer, int tag, int array, const Box& region, int tile, bool staged);
     int take_buffer(std::int64_t bytes);
     void give_back(int buffer);
 

@@ -72,7 +72,7 @@ double surface(const Index& shape, const Index& grid) {
     return total;
 }
 
-void factor(const Index& shape, int fixed, int k, std::int64_t left, Index& grid, Index& best, double& least) {
+void factor(const Index& shape, const std::vector<bool>& whole, int k, std::int64_t left, Index& grid, Index& best, double& least) {
     if (k == shape.n) {
         if (left != 1) return;
         const double s = surface(shape, grid);
@@ -83,19 +83,26 @@ void factor(const Index& shape, int fixed, int k, std::int64_t left, Index& grid
         return;
     }
     for (std::int64_t g = left; g >= 1; --g) {
-        if (left % g || (k == fixed && g != 1)) continue;
+        if (left % g || (whole[static_cast<std::size_t>(k)] && g != 1)) continue;
         grid[k] = g;
-        factor(shape, fixed, k + 1, left / g, grid, best, least);
+        factor(shape, whole, k + 1, left / g, grid, best, least);
     }
 }
 
 }  // namespace
 
 Index default_grid(const Index& shape, int ranks, int fixed) {
-    if (shape.n == 1) return Index{ranks};
+    std::vector<bool> whole(static_cast<std::size_t>(shape.n), false);
+    if (shape.n > 1 && fixed >= 0) whole[static_cast<std::size_t>(fixed)] = true;
+    return default_grid(shape, ranks, whole);
+}
+
+Index default_grid(const Index& shape, int ranks, const std::vector<bool>& whole) {
     Index grid = Index::filled(shape.n, 1), best = grid;
+    if (ranks > 1 && std::find(whole.begin(), whole.end(), false) == whole.end())
+        throw ConfigError("no loop index of this nest can be cut over " + std::to_string(ranks) + " ranks; allowed is 1 rank");
     double least = std::numeric_limits<double>::infinity();
-    factor(shape, fixed, 0, ranks, grid, best, least);
+    factor(shape, whole, 0, ranks, grid, best, least);
     return best;
 }
 
@@ -108,6 +115,8 @@ Index row_major_strides(const Box& storage, std::int64_t item_bytes) {
     }
     return s;
 }
+
+MemoryOrder MemoryOrder::row_major(const Box& storage) { return {row_major_strides(storage, 1), 0, storage.points()}; }
 
 bool contiguous(const Box& region, const Box& storage) {
     int k = region.dims() - 1;

@@ -9,57 +9,8 @@ namespace tilewave {
 
 // Points of a row below which the call of the kernel shows beside the points.
 static constexpr std::int64_t shortest_row = 64;
-
-std::vector<Index> SweepProblem::dependences() const {
-    std::vector<Index> result;
-    const Index zero = Index::filled(shape.n, 0);
-    for (const Access& r : reads) {
-        const Index d = zero - r.offset;
-        if (r.array == 0 && d != zero && std::find(result.begin(), result.end(), d) == result.end())
-            result.push_back(d);
-    }
-    return result;
-}
-
-Layout SweepProblem::layout(int a, const Index& grid) const {
-    if (arrays[a].replicated) return Layout(shape, Index::filled(shape.n, 1));
-    Index lo = Index::filled(shape.n, 0), hi = lo;
-    for (const Access& r : reads) {
-        if (r.array != a) continue;
-        for (int k = 0; k < shape.n; ++k) {
-            lo[k] = std::max(lo[k], -r.offset[k]);
-            hi[k] = std::max(hi[k], r.offset[k]);
-        }
-    }
-    return Layout(shape, grid, lo, hi);
-}
-
-void SweepProblem::validate() const {
-    if (shape.n < 1) throw ConfigError("a nest needs 1 to 4 dimensions, not 0");
-    const Box whole{Index::filled(shape.n, 0), shape};
-    if (space.dims() != shape.n || !whole.contains(space))
-        throw ConfigError("the space " + tilewave::to_string(space) + " must lie inside the arrays of shape " +
-                          tilewave::to_string(shape));
-    if (arrays.empty() || arrays[0].replicated)
-        throw ConfigError("a nest needs a written array, spread over the ranks");
-    if (reads.size() > max_reads)
-        throw ConfigError("the nest reads " + std::to_string(reads.size()) + " places; at most " +
-                          std::to_string(max_reads) + " are allowed");
-    for (const Access& r : reads) {
-        if (r.array < 0 || r.array >= static_cast<int>(arrays.size()) || r.offset.n != shape.n)
-            throw ConfigError("a read names array " + std::to_string(r.array) + " at offset " +
-                              tilewave::to_string(r.offset) + "; there are " + std::to_string(arrays.size()) +
-                              " arrays of " + std::to_string(shape.n) + " dimensions");
-        if (!whole.contains(space.shifted(r.offset)))
-            throw ConfigError("the read at offset " + tilewave::to_string(r.offset) + " leaves the array of shape " +
-                              tilewave::to_string(shape) + " for points of " + tilewave::to_string(space));
-    }
-    for (const Index& d : dependences())
-        if (std::any_of(d.begin(), d.end(), [](auto x) { return x < 0; }))
-            throw ConfigError("the dependence " + tilewave::to_string(d) +
-                              " has a negative component: no sweep of boxes can honour it; allowed are reads of the "
-                              "written array at offsets whose components are all <= 0");
-}
+// Where sweeps follow each other, a rank starts the next while its neighbour is at the last: each is cut.
+static constexpr std::int64_t least_tiles_of_a_sweep = 8;
 
 int Plan::lanes() const {
     std::int64_t product = 1;
@@ -67,13 +18,47 @@ int Plan::lanes() const {
     return static_cast<int>(product);
 }
 
+IndexMatrix Plan::order(int n) const {
+    IndexMatrix t = IndexMatrix::identity(n);
+    if (row.n == 0) return t;
+    int up = -1, down = -1, others = 0;
+    for (int k = 0; k < row.n; ++k) {
+        others += row[k] != 0 && ((row[k] != 1 && row[k] != -1) || (row[k] == 1 ? up : down) >= 0);
+        if (row[k] == 1) up = k;
+        if (row[k] == -1) down = k;
+    }
+    if (row.n != n || up < 0 || others)
+        throw ConfigError("row " + tilewave::to_string(row) + " was given; allowed are " + std::to_string(n) +
+                          " entries, one of them 1, perhaps another -1, the rest 0");
+    int next = 0;
+    for (int k = 0; k < n; ++k)
+        if (k != up && k != down) t.row[next++] = IndexMatrix::identity(n).row[k];
+    if (down >= 0) {
+        t.row[next] = IndexMatrix::identity(n).row[up];
+        t.row[next++][down] = 1;
+    }
+    t.row[next] = IndexMatrix::identity(n).row[up];
+    return t;
+}
+
+bool Plan::independent_rows(const SweepProblem& problem) const {
+    const int n = problem.dims();
+    if (problem.in_order) return false;
+    const IndexMatrix t = order(n);
+    for (const Index& d : problem.dependences()) {
+        const Index y = t * d;
+        if (std::all_of(y.begin(), y.end() - 1, [](auto x) { return x == 0; })) return false;
+    }
+    return true;
+}
+
 namespace {
 
 std::int64_t largest_block(const SweepProblem& problem, const Index& grid, int k) {
+    if (grid[k] == 1) return image(problem.loops, problem.space).extent(k);
     std::int64_t most = 0;
     for (std::int64_t c = 0; c < grid[k]; ++c) {
-        const auto lo = std::max(block_start(problem.shape[k], grid[k], c), problem.space.lo[k]);
-        const auto hi = std::min(block_start(problem.shape[k], grid[k], c + 1), problem.space.hi[k]);
+        const auto [lo, hi] = problem.part(k, grid[k], c);
         most = std::max(most, hi - lo);
     }
     return most;
@@ -101,6 +86,39 @@ void check_grid(const Index& grid, int n, int ranks) {
                           std::to_string(ranks));
 }
 
+std::string why_whole(const SweepProblem& problem, int k) {
+    if (problem.in_order) return "the nest runs in loop order";
+    if (!problem.loops.keeps(k)) return "it is a sum of loop indices, so that tiles honour every dependence";
+    for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a)
+        if (!problem.arrays[a].replicated && problem.lacks(a, k))
+            return problem.arrays[a].levels > 0 && k == 0 ? "it is time" : "array " + std::to_string(a) + " lacks it";
+    return "an array is written at several offsets along it";
+}
+
+void check_cuts(const SweepProblem& problem, const Index& grid) {
+    for (int k = 0; k < grid.n; ++k) {
+        if (grid[k] == 1) continue;
+        if (!problem.may_cut(k))
+            throw ConfigError("grid " + to_string(grid) + " cuts dimension " + std::to_string(k) + ", which stays whole on a rank: " +
+                              why_whole(problem, k));
+        for (const NestArray& a : problem.arrays)
+            for (int m = 0; !a.replicated && m < a.axes.n; ++m)
+                if (a.axes[m] == k && a.shape[m] != problem.shape[k])
+                    throw ConfigError("grid " + to_string(grid) + " cuts dimension " + std::to_string(k) +
+                                      ", along which the arrays have different extents, " + std::to_string(a.shape[m]) + " and " +
+                                      std::to_string(problem.shape[k]) + "; they must be equal to be spread over ranks");
+    }
+}
+
+void check_row(const SweepProblem& problem, const Plan& plan) {
+    const IndexMatrix t = plan.order(problem.dims());
+    if (problem.in_order && !t.is_identity())
+        throw ConfigError("row " + to_string(plan.row) + " was given for a nest that runs in loop order; allowed are rows along the last dimension");
+    for (const Index& d : problem.dependences())
+        if (!lexicographically_positive(t * d))
+            throw ConfigError("row " + to_string(plan.row) + " gives an order of points against the dependence " + to_string(d));
+}
+
 void check_factors(const Index& factors, int n, int mapping_dim) {
     check_dims(factors, n, "factors");
     std::int64_t lanes = 1;
@@ -121,14 +139,23 @@ void Plan::validate(const SweepProblem& problem, int ranks) const {
     const int n = problem.shape.n;
     check_mapping_dim(mapping_dim, n);
     check_grid(grid, n, ranks);
+    check_cuts(problem, grid);
     check_dims(tile, n, "tile");
     check_factors(factors, n, mapping_dim);
+    check_row(problem, *this);
+    const std::vector<bool> unit = problem.unit_dims();
     for (int k = 0; k < n; ++k) {
         const std::int64_t most = std::max<std::int64_t>(largest_block(problem, grid, k), 1);
         if (tile[k] < 1 || tile[k] > most)
             throw ConfigError("tile " + tilewave::to_string(tile) + ": entry " + std::to_string(tile[k]) +
                               " of dimension " + std::to_string(k) + " is outside 1 to " + std::to_string(most) +
                               ", the largest block of a rank");
+        if (unit[static_cast<std::size_t>(k)] && tile[k] != 1)
+            throw ConfigError("tile " + tilewave::to_string(tile) + ": entry " + std::to_string(k) +
+                              " must be 1: a dependence along it goes back along another dimension");
+        if (problem.in_order && (tile[k] != most || lanes() > 1))
+            throw ConfigError("tile " + tilewave::to_string(tile) + " on " + std::to_string(lanes()) +
+                              " lane(s): a nest that runs in loop order is one tile on one lane");
     }
     if (lookahead < 1 || slices < 1 || chunk_bytes < 1)
         throw ConfigError("lookahead " + std::to_string(lookahead) + ", slices " + std::to_string(slices) +
@@ -141,7 +168,8 @@ std::string Plan::to_string() const {
            (grouping == GroupingKind::hyperplane ? "hyperplane" : "vertical") + ", " +
            (schedule == ScheduleKind::overlapping ? "overlapping" : "blocking") + ", look-ahead " +
            std::to_string(lookahead) + ", slices " + std::to_string(slices) + ", chunk " +
-           std::to_string(chunk_bytes) + " bytes";
+           std::to_string(chunk_bytes) + " bytes" + (row.n ? ", rows along " + tilewave::to_string(row) : "") +
+           (storage == StorageKind::skewed ? ", skewed storage" : "");
 }
 
 namespace {
@@ -149,7 +177,8 @@ namespace {
 // Lanes go where a rank has most points: prime factors of `threads`, largest first.
 Index spread_lanes(const SweepProblem& problem, const Index& grid, int mapping_dim, int threads) {
     Index factors = Index::filled(problem.shape.n, 1);
-    if (problem.shape.n == 1) return factors;  // a chain: one lane is all it can use
+    if (problem.shape.n == 1 || problem.in_order) return factors;  // a chain: one lane is all it can use
+    const std::vector<bool> unit = problem.unit_dims();
     for (int left = threads, p = threads; left > 1; p = left) {
         for (int q = left; q >= 2; --q)
             if (left % q == 0) p = q;  // smallest prime factor of what is left
@@ -157,12 +186,13 @@ Index spread_lanes(const SweepProblem& problem, const Index& grid, int mapping_d
         double most = 0;
         for (int k = 0; k < problem.shape.n; ++k) {
             const double width = static_cast<double>(largest_block(problem, grid, k)) / static_cast<double>(factors[k]);
-            if (k != mapping_dim && width > most) {
+            if (k != mapping_dim && !unit[static_cast<std::size_t>(k)] && width > most) {
                 most = width;
                 best = k;
             }
         }
-        factors[best < 0 ? (mapping_dim == 0 ? 1 : 0) : best] *= p;
+        if (best < 0) break;  // nothing to give them
+        factors[best] *= p;
         left /= p;
     }
     return factors;
@@ -176,21 +206,26 @@ std::int64_t best_height(double n, double fill, double step_s, double layer_s) {
 
 Index default_tile(const SweepProblem& problem, int ranks, const Plan& plan, const Machine& machine) {
     Index tile = Index::filled(problem.shape.n, 1);
-    double layer = 1, fill = 0;
+    double layer = 1, fill = 0, sweeps = 1;
+    const std::vector<bool> unit = problem.unit_dims();
     for (int k = 0; k < problem.shape.n; ++k) {
-        if (k == plan.mapping_dim) continue;
         const std::int64_t block = std::max<std::int64_t>(largest_block(problem, plan.grid, k), 1);
+        if (problem.in_order) tile[k] = block;
+        if (unit[static_cast<std::size_t>(k)]) sweeps *= static_cast<double>(block);
+        if (k == plan.mapping_dim || unit[static_cast<std::size_t>(k)] || problem.in_order) continue;
         tile[k] = ceil_div(block, plan.factors[k]);
         layer *= static_cast<double>(tile[k]);
         // Steps to reach the last tile along k: lanes are 1 apart, ranks 1 more.
         fill += static_cast<double>(plan.grid[k] * plan.factors[k] - 1 + plan.grid[k] - 1);
     }
     const int i = plan.mapping_dim;
+    if (problem.in_order || unit[static_cast<std::size_t>(i)]) return tile;
     const auto n = std::max<std::int64_t>(largest_block(problem, plan.grid, i), 1);
     const double bytes = layer * static_cast<double>(problem.arrays[0].item_bytes);
     const double step = ranks > 1 ? 2 * machine.latency_s : 2 * machine.hand_over_s;
     // Alone there is nothing to pipeline; a tile of about 1 MB still keeps the polls and reuse local.
-    tile[i] = fill > 0 ? best_height(static_cast<double>(n), fill, step, layer * machine.point_s)
+    tile[i] = fill > 0 ? std::min(best_height(static_cast<double>(n) * sweeps, fill, step, layer * machine.point_s),
+                                  sweeps > 1 ? ceil_div(n, least_tiles_of_a_sweep) : n)
                        : std::clamp<std::int64_t>(static_cast<std::int64_t>((1 << 20) / bytes), 1, n);
     return tile;
 }
@@ -208,25 +243,44 @@ int default_slices(const Plan& plan, const Machine& machine) {
 
 }  // namespace
 
+namespace {
+
+// Tiles along it stay on one CPU: the longest dimension, the last of equals, that is not carried by
+// tiles of one point and leaves another one to cut.
+int longest_dim(const SweepProblem& problem, int ranks, const PlanRequest& request) {
+    const int n = problem.dims();
+    const Box box = image(problem.loops, problem.space);
+    const std::vector<bool> unit = problem.unit_dims();
+    const bool fixed = request.grid && request.grid->n == n;
+    int best = -1;
+    for (const bool strict : {true, false}) {
+        for (int k = 0; k < n; ++k) {
+            bool other = ranks == 1 || n == 1;
+            for (int l = 0; l < n; ++l) other = other || (l != k && problem.may_cut(l));
+            // A fixed grid says which dimensions are cut: map along the longest uncut one.
+            if (!other || (fixed && (*request.grid)[k] != 1) || (strict && unit[static_cast<std::size_t>(k)])) continue;
+            if (best < 0 || box.extent(k) >= box.extent(best)) best = k;
+        }
+        if (best >= 0) return best;
+    }
+    return n - 1;
+}
+
+}  // namespace
+
 Plan make_plan(const SweepProblem& problem, int ranks, const PlanRequest& request, const Machine& machine) {
     problem.validate();
     const int n = problem.shape.n;
     Plan plan;
-    // Longest dimension, the last of equals: tiles along it stay on one CPU.
-    for (int k = 0; k < n; ++k)
-        if (problem.space.extent(k) >= problem.space.extent(plan.mapping_dim)) plan.mapping_dim = k;
-    if (!request.mapping_dim && request.grid && request.grid->n == n) {
-        // A fixed grid says which dimensions are cut: map along the longest uncut one.
-        int best = -1;
-        for (int k = 0; k < n; ++k)
-            if ((*request.grid)[k] == 1 && (best < 0 || problem.space.extent(k) >= problem.space.extent(best))) best = k;
-        if (best >= 0) plan.mapping_dim = best;
-    }
+    plan.mapping_dim = longest_dim(problem, ranks, request);
     plan.mapping_dim = request.mapping_dim.value_or(plan.mapping_dim);
     check_mapping_dim(plan.mapping_dim, n);
     // Checked as they come: what follows divides by them and loops over them.
-    plan.grid = request.grid.value_or(default_grid(problem.space.hi - problem.space.lo, ranks, plan.mapping_dim));
+    std::vector<bool> whole;
+    for (int k = 0; k < n; ++k) whole.push_back(!problem.may_cut(k) || (k == plan.mapping_dim && n > 1));
+    plan.grid = request.grid ? *request.grid : default_grid(problem.space.hi - problem.space.lo, ranks, whole);
     check_grid(plan.grid, n, ranks);
+    check_cuts(problem, plan.grid);
     plan.factors = request.factors.value_or(spread_lanes(problem, plan.grid, plan.mapping_dim, request.threads));
     check_factors(plan.factors, n, plan.mapping_dim);
     plan.grouping = request.grouping.value_or(GroupingKind::hyperplane);
@@ -235,6 +289,8 @@ Plan make_plan(const SweepProblem& problem, int ranks, const PlanRequest& reques
     plan.tile = request.tile ? *request.tile : default_tile(problem, ranks, plan, machine);
     check_dims(plan.tile, n, "tile");
     plan.chunk_bytes = request.chunk_bytes.value_or(plan.chunk_bytes);
+    plan.row = request.row.value_or(plan.row);
+    plan.storage = request.storage.value_or(plan.storage);
     if (plan.grouping == GroupingKind::vertical && plan.lanes() > 1)
         plan.slices = default_slices(plan, machine);
     plan.slices = request.slices.value_or(plan.slices);

@@ -3,7 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <limits>
+#include <memory>
+
+#include "rows.hpp"
 
 namespace tilewave {
 
@@ -15,9 +19,24 @@ std::string Report::to_string() const {
     return line;
 }
 
+namespace {
+
+Index last_unit(int n) {
+    Index e = Index::filled(n, 0);
+    e[n - 1] = 1;
+    return e;
+}
+
+SweepProblem completed(SweepProblem problem) {
+    problem.complete();
+    return problem;
+}
+
+}  // namespace
+
 PreparedSweep::PreparedSweep(Context& context, SweepProblem problem, Plan plan)
     : context_(context),
-      problem_(std::move(problem)),
+      problem_(completed(std::move(problem))),
       plan_(std::move(plan)),
       schedule_(sweep(problem_, plan_, context.rank())),
       steps_(sweep_steps(problem_, plan_)) {
@@ -60,6 +79,78 @@ void rebase(Timeline& t) {
 
 }  // namespace
 
+struct PreparedSweep::Loose {
+    Loose(int array, const Binding& whole, const NestArray& n, const Box& box, const MemoryOrder& order, int levels)
+        : array(array), item_bytes(n.item_bytes), extents(box.hi), whole(whole), order(order) {
+        memory = std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(order.items * item_bytes * levels));
+        binding.data = memory.get() + order.first * item_bytes;
+        binding.stride_bytes = order.stride;
+        for (auto& s : binding.stride_bytes.v) s *= item_bytes;
+        copy_box(binding.data, binding.stride_bytes, whole.data, whole.stride_bytes, extents, item_bytes);
+    }
+    void put_back(const SweepProblem& problem) const {
+        const NestArray& n = problem.arrays[static_cast<std::size_t>(array)];
+        if (!problem.written(array)) return;
+        const std::int64_t level = n.levels == 2 ? problem.space.extent(0) % 2 : 0;
+        copy_box(whole.data, whole.stride_bytes, binding.data + level * order.items * item_bytes, binding.stride_bytes, extents, item_bytes);
+    }
+    int array;
+    std::int64_t item_bytes;
+    Index extents;
+    Binding whole, binding;
+    MemoryOrder order;
+    std::unique_ptr<std::byte[]> memory;
+};
+
+// Memory that is whole on the one rank is used where it lies, unless the plan wants rows of it that
+// are not there, or a second level of time.
+bool PreparedSweep::copied(int a, const RunArray& array) const {
+    const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
+    if (array.field || n.replicated) return false;
+    bool skewed = plan_.storage == StorageKind::skewed;
+    for (int k = 0; k < problem_.dims(); ++k) skewed = skewed || !problem_.loops.keeps(k);
+    return skewed || n.levels == 2;
+}
+
+// From an array's own dimensions to z coordinates: the address of the schedule's storage.lo.
+Binding PreparedSweep::to_loops(int a, const Binding& own, const Index& first) const {
+    const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
+    const Box& storage = schedule_.arrays[static_cast<std::size_t>(a)].storage;
+    const Index shift = problem_.shift(a);
+    Index x_stride = Index::filled(problem_.dims(), 0);
+    std::int64_t at = 0;
+    for (int d = 0; d < n.axes.n; ++d) {
+        const int k = static_cast<int>(n.axes[d]);
+        x_stride[k] += own.stride_bytes[d];
+        at += own.stride_bytes[d] * (shift[k] - first[d]);
+    }
+    Binding b;
+    b.stride_bytes = x_stride * inverse(problem_.loops);
+    for (int k = 0; k < problem_.dims(); ++k) at += b.stride_bytes[k] * storage.lo[k];
+    b.data = reinterpret_cast<std::byte*>(reinterpret_cast<std::intptr_t>(own.data) + at);
+    return b;
+}
+
+std::vector<std::int64_t> PreparedSweep::row_steps(std::span<const RunArray> arrays) const {
+    const Index along = inverse(schedule_.order) * last_unit(problem_.dims());
+    std::vector<std::int64_t> steps;
+    for (const Access& p : schedule_.places) {
+        const RunArray& array = arrays[static_cast<std::size_t>(p.array)];
+        const NestArray& n = problem_.arrays[static_cast<std::size_t>(p.array)];
+        Binding own = array.whole;
+        Index first = Index::filled(n.axes.n, 0);
+        if (array.field || copied(p.array, array)) {
+            own.stride_bytes = memory_order(problem_, plan_, p.array, context_.rank()).stride;
+            for (auto& s : own.stride_bytes.v) s *= n.item_bytes;
+        }
+        const Binding b = to_loops(p.array, own, first);
+        std::int64_t step = 0;
+        for (int k = n.levels > 0 ? 1 : 0; k < along.n; ++k) step += along[k] * b.stride_bytes[k];
+        steps.push_back(step);
+    }
+    return steps;
+}
+
 Report PreparedSweep::run(std::span<const RunArray> arrays, const Kernel& kernel,
                           const std::function<std::string(const Failure&)>& explain) {
     if (arrays.size() != problem_.arrays.size())
@@ -67,14 +158,46 @@ Report PreparedSweep::run(std::span<const RunArray> arrays, const Kernel& kernel
                           std::to_string(problem_.arrays.size()));
     Transport& t = context_.transport();
     std::vector<Binding> bindings;
-    for (std::size_t a = 0; a < arrays.size(); ++a) {
-        if (arrays[a].field) arrays[a].field->relayout(problem_.layout(static_cast<int>(a), plan_.grid));
-        bindings.push_back(arrays[a].field ? arrays[a].field->binding() : arrays[a].whole);
+    std::vector<Loose> loose;
+    for (int a = 0; a < static_cast<int>(arrays.size()); ++a) {
+        const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
+        const Layout layout = problem_.layout(a, plan_.grid);
+        const MemoryOrder order = memory_order(problem_, plan_, a, context_.rank());
+        const int levels = std::max(n.levels, 1);
+        FieldStorage* field = arrays[static_cast<std::size_t>(a)].field;
+        const Binding& whole = arrays[static_cast<std::size_t>(a)].whole;
+        std::byte* memory = nullptr;
+        int first_level = 0;
+        Binding own = whole;
+        if (field) {
+            field->relayout(layout, order, levels);
+            own = field->binding();
+            memory = field->data();
+            first_level = field->level();
+        } else if (copied(a, arrays[static_cast<std::size_t>(a)])) {
+            loose.emplace_back(a, whole, n, layout.whole(), order, levels);
+            own = loose.back().binding;
+            memory = loose.back().memory.get();
+        }
+        const std::int64_t level_bytes = order.items * n.item_bytes;
+        if (levels == 2) {  // what is outside the space keeps its value through time
+            own.data -= first_level * level_bytes;
+            std::memcpy(memory + (1 - first_level) * level_bytes, memory + first_level * level_bytes, static_cast<std::size_t>(level_bytes));
+        }
+        bindings.push_back(to_loops(a, own, layout.storage(context_.rank()).lo));
+        if (n.levels > 0) {
+            bindings.back().stride_bytes[0] = level_bytes;
+            bindings.back().first_level = first_level;
+        }
     }
     ExecuteOptions options = context_.options();
     options.crowded = options.crowded || plan_.lanes() > context_.threads();
     if (t.size() > 1 && options.record) options.clock_offset_s = context_.clock_offset_s();
     Outcome outcome = execute(schedule_, bindings, kernel, t, context_.lanes(), options);
+    for (int a = 0; a < static_cast<int>(arrays.size()); ++a)
+        if (FieldStorage* field = arrays[static_cast<std::size_t>(a)].field; field && problem_.arrays[static_cast<std::size_t>(a)].levels == 2)
+            field->set_level(static_cast<int>((field->level() + problem_.space.extent(0)) % 2));
+    for (const Loose& l : loose) l.put_back(problem_);
     const Ending end = agree_on_end(t, outcome);
     if (end.failed_rank >= 0) {
         std::string text;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "lane_builder.hpp"
 #include "sweep_geometry.hpp"
@@ -10,6 +11,7 @@
 //   compute(t - d) precedes compute(t)            for every dependence d,
 //       by the lane's own order, by signal -> await between lanes, by send -> wait between ranks;
 //   wait(receive m) precedes unpack(m) precedes compute(t) for every tile t that reads m;
+//   compute(t) precedes unpack(m) for every tile t that reads what m's memory held before;
 //   compute(t) precedes pack(m) precedes post_send(m)      for every face m of t;
 //   wait(m) precedes the next use of m's buffer.
 // Blocking and overlapping differ only in how long after its post a wait stands.
@@ -18,7 +20,8 @@ namespace tilewave {
 
 namespace {
 
-constexpr int rim_tag = 64;  // between the tags of collectives and of faces; posted in one order
+constexpr int rim_tag = 64;     // between the tags of collectives and of faces; posted in one order
+constexpr int home_tag = 4352;  // after the rim's
 
 struct Incoming {
     int peer = 0;
@@ -30,8 +33,8 @@ struct Incoming {
 // One rank's sweep while it is being written.
 class SweepWriter {
 public:
-    SweepWriter(const SweepProblem& problem, const Plan& plan, int rank)
-        : problem_(problem), plan_(plan), rank_(rank), geometry_(problem, plan), tiles_(geometry_.tiles(rank)) {}
+    SweepWriter(const SweepProblem& problem, const Plan& plan, int rank, int ranks)
+        : problem_(problem), plan_(plan), rank_(rank), ranks_(ranks), geometry_(problem, plan), tiles_(geometry_.tiles(rank)) {}
 
     Schedule write();
 
@@ -41,6 +44,7 @@ private:
     void list_outgoing();
     void count_signals();
     void write_prologue();
+    void write_epilogue();
     void write_lane(int lane);
     void write_compute(LaneBuilder& out, int tile, std::vector<int>& seen);
     void await(LaneBuilder& out, int own, int lane, int count, std::vector<int>& seen);
@@ -65,11 +69,12 @@ private:
             if (k < 0) return;
         }
     }
-    Box locals_reading(const Box& region) const;
+    Box locals_reading(int array, const Box& region) const;
+    void await_former_readers(LaneBuilder& out, int lane, const Face& face, std::vector<int>& seen);
 
     const SweepProblem& problem_;
     const Plan& plan_;
-    int rank_;
+    int rank_, ranks_;
     SweepGeometry geometry_;
     std::vector<PlacedTile> tiles_;
     Index count_;              // tiles of this rank a dimension
@@ -82,10 +87,11 @@ private:
     std::vector<std::vector<std::pair<int, int>>> uses_; // by tile: (owner tile) of shared receives
     std::vector<std::vector<std::pair<int, Face>>> outgoing_;  // by tile: (peer, face)
     std::vector<int> after_receive_, after_first_slice_;       // by tile: counter values
+    std::vector<int> last_count_;                              // by lane
 };
 
 void SweepWriter::index_tiles() {
-    count_ = Index::filled(problem_.shape.n, 0);
+    count_ = Index::filled(problem_.dims(), 0);
     for (const auto& t : tiles_)
         for (int k = 0; k < count_.n; ++k) count_[k] = std::max(count_[k], t.local[k] + 1);
     order_.resize(tiles_.size());
@@ -105,10 +111,10 @@ void SweepWriter::index_tiles() {
 
 // Local positions of the tiles that read a point of `region`; a superset where dependences are
 // many, which costs an early wait and no more.
-Box SweepWriter::locals_reading(const Box& region) const {
+Box SweepWriter::locals_reading(int array, const Box& region) const {
     Box all;
-    for (const Index& d : geometry_.dependences()) {
-        const Box r = geometry_.tiles_meeting(rank_, region.shifted(d));
+    for (const Box& reading : geometry_.readers(array, region)) {
+        const Box r = geometry_.tiles_meeting(rank_, reading);
         if (!r.empty()) all = hull(all, r);
     }
     return all;
@@ -119,7 +125,7 @@ void SweepWriter::list_incoming() {
         if (peer == rank_ || tiles_.empty()) continue;
         for (const Face& face : geometry_.faces(peer, geometry_.tiles(peer), rank_)) {
             // Rim that a widened face brings along counts: it must not arrive while it is read.
-            const Box readers = locals_reading(face.region);
+            const Box readers = locals_reading(face.array, face.region);
             int owner = std::numeric_limits<int>::max();
             for_each_tile(readers, [&](int t) { owner = std::min(owner, t); });
             if (owner == std::numeric_limits<int>::max()) owner = 0;
@@ -152,6 +158,7 @@ void SweepWriter::count_signals() {
         after_first_slice_[t] = c + 1;
         c += static_cast<int>(slices_[t].size());
     }
+    last_count_ = counter;
 }
 
 // Values from before the sweep that lie on other ranks: the written array's rim and the ghosts
@@ -178,10 +185,51 @@ void SweepWriter::write_prologue() {
     if (prologue_) out.add(Op::signal, 0, 1);
 }
 
+// Values that this rank has computed and another owns, and the other way round: an array that is
+// written at an offset from the point. When all lanes are done, lane 0 exchanges them.
+void SweepWriter::write_epilogue() {
+    LaneBuilder out(s_, 0);
+    bool first = true;
+    std::vector<int> received, sent;
+    auto begin = [&] {
+        if (!std::exchange(first, false)) return;
+        for (int l = 1; l < plan_.lanes(); ++l)
+            if (last_count_[static_cast<std::size_t>(l)] > 0) out.add(Op::await, l, last_count_[static_cast<std::size_t>(l)]);
+    };
+    for (const bool send : {false, true})
+        for (int a = 0; a < static_cast<int>(problem_.arrays.size()); ++a)
+            for (int peer = 0; peer < s_.ranks; ++peer) {
+                if (peer == rank_) continue;
+                int tag = 0;
+                for (const Box& box : send ? geometry_.homeward(a, rank_, peer) : geometry_.homeward(a, peer, rank_)) {
+                    begin();
+                    const int t = home_tag + tag++ % 2048;
+                    if (send)
+                        sent.push_back(out.post_send(peer, t, a, box, false, -1));
+                    else
+                        received.push_back(out.post_receive(peer, t, a, box, -1));
+                }
+            }
+    for (int m : received) out.finish_receive(m);
+    for (int m : sent) out.finish_send(m);
+}
+
 void SweepWriter::await(LaneBuilder& out, int own, int lane, int count, std::vector<int>& seen) {
     if (lane == own || count <= seen[lane]) return;
     seen[lane] = count;
     out.add(Op::await, lane, count);
+}
+
+// Tiles of other lanes that read what the memory of a face held before it arrives; the lane's own
+// are earlier in its order.
+void SweepWriter::await_former_readers(LaneBuilder& out, int lane, const Face& face, std::vector<int>& seen) {
+    std::vector<int> need(static_cast<std::size_t>(plan_.lanes()), 0);
+    for (const Box& reading : geometry_.former_readers(face.array, face.region))
+        for_each_tile(geometry_.tiles_meeting(rank_, reading), [&](int t) {
+            int& n = need[static_cast<std::size_t>(tiles_[t].lane)];
+            n = std::max(n, after_first_slice_[t] + static_cast<int>(slices_[t].size()) - 1);
+        });
+    for (int l = 0; l < plan_.lanes(); ++l) await(out, lane, l, need[static_cast<std::size_t>(l)], seen);
 }
 
 void SweepWriter::write_compute(LaneBuilder& out, int t, std::vector<int>& seen) {
@@ -222,7 +270,8 @@ void SweepWriter::write_lane(int lane) {
     auto post = [&](std::size_t k) {
         if (k >= mine.size()) return;
         for (Incoming& in : incoming_[mine[k]])
-            in.message = out.post_receive(in.peer, in.face.tag, 0, in.face.region, first_slice_[mine[k]]);
+            in.message = out.post_receive(in.peer, in.face.tag, in.face.array, in.face.region, first_slice_[mine[k]],
+                                          geometry_.staged(in.face.array));
     };
     // Waits for the sends of the lane's first n tiles that are read up to `time`.
     auto finish_sends = [&](std::size_t n, std::int64_t time) {
@@ -238,13 +287,16 @@ void SweepWriter::write_lane(int lane) {
     for (std::size_t k = 0; k < mine.size(); ++k) {
         const int t = mine[k];
         post(k + ahead);
-        for (const Incoming& in : incoming_[t]) out.finish_receive(in.message);
+        for (const Incoming& in : incoming_[t]) {
+            await_former_readers(out, lane, in.face, seen);
+            out.finish_receive(in.message);
+        }
         if (after_receive_[t]) out.add(Op::signal, 0, after_receive_[t]);
         for (const auto& [owner_lane, owner] : uses_[t]) await(out, lane, owner_lane, after_receive_[owner], seen);
         write_compute(out, t, seen);
         for (const auto& [peer, face] : outgoing_[t])
-            sent[k].push_back({out.post_send(peer, face.tag, 0, face.region, blocking,
-                                             first_slice_[t] + static_cast<int>(slices_[t].size()) - 1),
+            sent[k].push_back({out.post_send(peer, face.tag, face.array, face.region, blocking,
+                                             first_slice_[t] + static_cast<int>(slices_[t].size()) - 1, geometry_.staged(face.array)),
                                face.read_at});
         // A send ends `ahead` tiles later (blocking: before the lane's next tile), unless its reader
         // comes after that tile: the reader may need it, and the send would then wait for itself.
@@ -255,15 +307,14 @@ void SweepWriter::write_lane(int lane) {
 
 Schedule SweepWriter::write() {
     s_.rank = rank_;
-    s_.ranks = geometry_.layout(0).ranks();
-    s_.space = problem_.space;
-    s_.reads = problem_.reads;
-    for (int a = 0; a < static_cast<int>(problem_.arrays.size()); ++a) {
-        // Every rank holds a replicated array whole.
-        const Layout& l = geometry_.layout(a);
-        const int at = problem_.arrays[a].replicated ? 0 : rank_;
-        s_.arrays.push_back({problem_.arrays[a].item_bytes, l.storage(at), l.owned(at)});
-    }
+    s_.ranks = ranks_;
+    s_.space = geometry_.space();
+    s_.bounds = problem_.conditions();
+    s_.order = plan_.order(problem_.dims());
+    s_.loops = inverse(problem_.loops);
+    s_.places = problem_.accesses;
+    for (Access& p : s_.places) p.offset = problem_.offset(p);
+    for (int a = 0; a < static_cast<int>(problem_.arrays.size()); ++a) s_.arrays.push_back(geometry_.array(a, rank_));
     s_.lanes.resize(static_cast<std::size_t>(plan_.lanes()));
     index_tiles();
     write_prologue();
@@ -271,6 +322,7 @@ Schedule SweepWriter::write() {
     list_outgoing();
     count_signals();
     for (int lane = 0; lane < plan_.lanes(); ++lane) write_lane(lane);
+    write_epilogue();
     return std::move(s_);
 }
 
@@ -283,13 +335,15 @@ Schedule sweep(const SweepProblem& problem, const Plan& plan, int rank) {
     plan.validate(problem, static_cast<int>(ranks));
     if (rank < 0 || rank >= ranks)
         throw ConfigError("rank " + std::to_string(rank) + " is outside the grid " + to_string(plan.grid));
-    return SweepWriter(problem, plan, rank).write();
+    return SweepWriter(problem, plan, rank, static_cast<int>(ranks)).write();
 }
 
 std::int64_t sweep_steps(const SweepProblem& problem, const Plan& plan) {
     const SweepGeometry geometry(problem, plan);
     std::int64_t first = std::numeric_limits<std::int64_t>::max(), last = std::numeric_limits<std::int64_t>::min();
-    for (int rank = 0; rank < geometry.layout(0).ranks(); ++rank)
+    std::int64_t ranks = 1;
+    for (auto g : plan.grid) ranks *= g;
+    for (int rank = 0; rank < ranks; ++rank)
         for (const PlacedTile& t : geometry.tiles(rank)) {
             first = std::min(first, t.time);
             last = std::max(last, t.time);

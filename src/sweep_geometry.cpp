@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <tuple>
 
 namespace tilewave {
 
@@ -32,31 +33,113 @@ Index shape_in_tiles(const Box& block, const Index& tile) {
 SweepGeometry::SweepGeometry(const SweepProblem& problem, const Plan& plan)
     : problem_(problem),
       plan_(plan),
+      blocks_(problem.shape, plan.grid),
+      space_(image(problem.loops, problem.space)),
       dependences_(problem.dependences()),
       grouping_(plan.grouping, plan.mapping_dim, to_vector(plan.factors)),
       times_(LinearSchedule::for_groups(plan.schedule, grouping_)),
-      slots_(Index::filled(problem.shape.n, 1)) {
+      slots_(Index::filled(problem.dims(), 1)),
+      fewest_(slots_),
+      weights_(Index::filled(problem.dims(), 0)) {
     for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a) layouts_.push_back(problem.layout(a, plan.grid));
+    for (int rank = 0; rank < blocks_.ranks(); ++rank) {
+        const Index at = blocks_.coords(rank);
+        Box x = problem.space;
+        for (int k = 0; k < at.n; ++k) std::tie(x.lo[k], x.hi[k]) = problem.part(k, plan.grid[k], at[k]);
+        block_of_.push_back(image(problem.loops, x));
+    }
+    for (const Access& p : problem.accesses) {
+        offsets_.push_back(problem.offset(p));
+        new_.push_back(!p.writes && problem.reads_new(p));
+    }
     // Ranks with fewer tiles than others leave slots empty: the group transform needs equal strides.
     for (int k = 0; k < slots_.n; ++k) {
+        std::int64_t fewest = std::numeric_limits<std::int64_t>::max();
         for (std::int64_t c = 0; c < plan.grid[k]; ++c) {
-            const auto lo = std::max(block_start(problem.shape[k], plan.grid[k], c), problem.space.lo[k]);
-            const auto hi = std::min(block_start(problem.shape[k], plan.grid[k], c + 1), problem.space.hi[k]);
-            if (hi > lo) slots_[k] = std::max(slots_[k], ceil_div(hi - lo, plan.tile[k]));
+            std::int64_t n = space_.extent(k);
+            if (plan.grid[k] > 1) {
+                const auto [lo, hi] = problem.part(k, plan.grid[k], c);
+                n = hi - lo;
+            }
+            if (n <= 0) continue;
+            slots_[k] = std::max(slots_[k], ceil_div(n, plan.tile[k]));
+            fewest = std::min(fewest, ceil_div(n, plan.tile[k]));
         }
+        fewest_[k] = std::min(fewest, slots_[k]);
         slots_[k] = ceil_div(slots_[k], plan.factors[k]) * plan.factors[k];
+    }
+    // A dependence that goes back along some dimension is carried by the first it goes forward along:
+    // there a tile is one point, and one step of it outweighs the way back. Innermost first, as the
+    // way back may be along another such dimension.
+    const std::vector<bool> unit = problem.unit_dims();
+    for (int u = slots_.n - 1; u >= 0; --u) {
+        if (!unit[static_cast<std::size_t>(u)]) continue;
+        weights_[u] = 1;
+        for (const Index& d : dependences_) {
+            if (std::any_of(d.begin(), d.begin() + u, [](auto x) { return x != 0; }) || d[u] <= 0) continue;
+            std::int64_t back = 0;
+            for (int k = u + 1; k < d.n; ++k)
+                if (d[k] < 0) back += weight(k) * (unit[static_cast<std::size_t>(k)] ? -d[k] : -d[k] + slots_[k] - fewest_[k]);
+            weights_[u] = std::max(weights_[u], back + 1);
+        }
     }
 }
 
-Box SweepGeometry::block(int rank) const { return intersect(layouts_[0].owned(rank), problem_.space); }
+// At most so much does the time of a tile change with one step along k.
+std::int64_t SweepGeometry::weight(int k) const {
+    constexpr std::int64_t most_of_a_group = 3;  // a group's time weighs a coordinate with 1 or 2; rounding may add one
+    return weights_[k] > 0 ? weights_[k] : most_of_a_group;
+}
+
+// The place of a rank in the grid, along z: loops that run downwards begin at the last rank.
+Index SweepGeometry::place(int rank) const {
+    Index at = blocks_.coords(rank);
+    for (int k = 0; k < at.n; ++k)
+        if (problem_.loops.row[k][k] < 0) at[k] = plan_.grid[k] - 1 - at[k];
+    return at;
+}
+
+const Box& SweepGeometry::block(int rank) const { return block_of_[static_cast<std::size_t>(rank)]; }
+
+Array SweepGeometry::array(int a, int rank) const {
+    const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
+    Array result;
+    result.item_bytes = n.item_bytes;
+    result.levels = n.levels;
+    // Every rank holds a replicated array whole.
+    result.whole = n.replicated;
+    if (n.replicated) {
+        result.storage = result.owned = space_;
+        return result;
+    }
+    result.storage = problem_.box_of(a, layout(a).storage(rank));
+    result.owned = problem_.box_of(a, layout(a).owned(rank));
+    for (int k = 0; k < problem_.dims(); ++k)
+        if (problem_.lacks(a, k) && !(n.levels > 0 && k == 0)) result.lacks |= 1u << k;
+    if (n.levels > 0)
+        for (Box* b : {&result.storage, &result.owned}) b->hi[0] = std::max(b->hi[0], space_.hi[0]);
+    const MemoryOrder memory = memory_order(problem_, plan_, a, rank);
+    Index x = Index::filled(problem_.dims(), 0);
+    for (int m = 0; m < n.axes.n; ++m) x[static_cast<int>(n.axes[m])] = memory.stride[m];
+    result.stride = x * inverse(problem_.loops);
+    if (n.levels > 0) result.stride[0] = memory.items;
+    return result;
+}
 
 std::int64_t SweepGeometry::time_of(const Index& coord) const {
-    return times_.time(grouping_.group_of(coord.span()));
+    Index rest = coord;
+    std::int64_t time = 0;
+    for (int k = 0; k < rest.n; ++k) {
+        if (weights_[k] == 0) continue;
+        time += weights_[k] * rest[k];
+        rest[k] = 0;
+    }
+    return time + times_.time(grouping_.group_of(rest.span()));
 }
 
 std::vector<PlacedTile> SweepGeometry::tiles(int rank) const {
     const Box mine = block(rank);
-    const Index count = shape_in_tiles(mine, plan_.tile), at = layouts_[0].coords(rank);
+    const Index count = shape_in_tiles(mine, plan_.tile), at = place(rank);
     std::vector<PlacedTile> result;
     const Box all{Index::filled(count.n, 0), count};
     result.reserve(static_cast<std::size_t>(all.points()));
@@ -95,14 +178,43 @@ Box SweepGeometry::tiles_meeting(int rank, const Box& region) const {
     return r;
 }
 
-// Times grow with every coordinate, so the first reader of a dependence is the lowest one.
-std::int64_t SweepGeometry::first_read(int target, const Box& region) const {
+std::vector<Box> SweepGeometry::readers(int a, const Box& region) const {
+    std::vector<Box> boxes;
+    for (std::size_t i = 0; i < offsets_.size(); ++i)
+        if (problem_.accesses[i].array == a && new_[i]) boxes.push_back(region.shifted(Index::filled(offsets_[i].n, 0) - offsets_[i]));
+    return boxes;
+}
+
+bool SweepGeometry::staged(int a) const {
+    if (problem_.arrays[static_cast<std::size_t>(a)].levels > 0) return true;
+    for (std::size_t i = 0; i < offsets_.size(); ++i)
+        if (problem_.accesses[i].array == a && !new_[i] && lexicographically_positive(offsets_[i])) return problem_.written(a);
+    return false;
+}
+
+std::vector<Box> SweepGeometry::former_readers(int a, const Box& region) const {
+    std::vector<Box> boxes;
+    if (!staged(a)) return boxes;
+    const int levels = problem_.arrays[static_cast<std::size_t>(a)].levels;
+    Box former = region;
+    if (levels > 0) {
+        former.lo[0] -= levels;
+        former.hi[0] -= levels;
+    }
+    for (std::size_t i = 0; i < offsets_.size(); ++i)
+        if (problem_.accesses[i].array == a && (levels > 0 || !new_[i]))
+            boxes.push_back(former.shifted(Index::filled(offsets_[i].n, 0) - offsets_[i]));
+    return boxes;
+}
+
+// Times do not fall with any coordinate, so the first reader at an offset is the lowest one.
+std::int64_t SweepGeometry::first_read(int a, int target, const Box& region) const {
     std::int64_t first = std::numeric_limits<std::int64_t>::max();
-    const Index at = layouts_[0].coords(target);
-    for (const Index& d : dependences_) {
-        const Box readers = tiles_meeting(target, region.shifted(d));
-        if (readers.empty()) continue;
-        Index coord = readers.lo;
+    const Index at = place(target);
+    for (const Box& box : readers(a, region)) {
+        const Box reading = tiles_meeting(target, box);
+        if (reading.empty()) continue;
+        Index coord = reading.lo;
         for (int k = 0; k < coord.n; ++k) coord[k] += at[k] * slots_[k];
         first = std::min(first, time_of(coord));
     }
@@ -111,66 +223,91 @@ std::int64_t SweepGeometry::first_read(int target, const Box& region) const {
 
 // Whole rows of memory where that makes one run of it on both sides: the surplus is rim that
 // nobody writes, so sending it again is harmless, and saves packing.
-Box SweepGeometry::widened(const Box& needed, int source, int target) const {
+Box SweepGeometry::widened(int a, const Box& needed, const Array& here, const Array& there) const {
+    if (staged(a) || here.lacks) return needed;
     Box wide = needed;
     for (int k = 0; k < wide.dims(); ++k) {
-        if (plan_.grid[k] != 1 || needed.lo[k] != problem_.space.lo[k] || needed.hi[k] != problem_.space.hi[k]) continue;
-        wide.lo[k] = 0;
-        wide.hi[k] = problem_.shape[k];
+        if (plan_.grid[k] != 1 || needed.lo[k] != space_.lo[k] || needed.hi[k] != space_.hi[k]) continue;
+        wide.lo[k] = here.storage.lo[k];
+        wide.hi[k] = here.storage.hi[k];
     }
-    const Layout& written = layouts_[0];
-    if (contiguous(wide, written.storage(source)) && contiguous(wide, written.storage(target))) return wide;
+    if (one_run(wide, here) && one_run(wide, there)) return wide;
     return needed;
 }
 
 std::vector<Face> SweepGeometry::faces(int source, const std::vector<PlacedTile>& source_tiles, int target) const {
     std::vector<Face> result;
-    const Box theirs = block(target);
-    if (theirs.empty()) return result;
-    const std::int64_t item = problem_.arrays[0].item_bytes;
-    std::vector<Box> read;  // what the target reads of the source's block, one box a dependence
-    for (const Index& d : dependences_) {
-        const Box r = intersect(theirs.shifted(Index::filled(d.n, 0) - d), block(source));
-        if (!r.empty()) read.push_back(r);
+    const Box theirs = block(target), mine = block(source);
+    if (theirs.empty() || mine.empty()) return result;
+    const int arrays = static_cast<int>(problem_.arrays.size());
+    std::vector<Array> here, there;
+    for (int a = 0; a < arrays; ++a) {
+        here.push_back(array(a, source));
+        there.push_back(array(a, target));
     }
-    if (read.empty()) return result;
-    const Layout& written = layouts_[0];
-    for (std::size_t t = 0; t < source_tiles.size(); ++t) {
-        Box needed;
-        for (const Box& r : read) needed = hull(needed, intersect(source_tiles[t].box, r));
-        if (needed.dims() == 0 || needed.empty()) continue;
-        const Box region = widened(needed, source, target);
-        const bool direct = contiguous(region, written.storage(source)) && contiguous(region, written.storage(target));
-        // Above 1 GiB even a direct message is cut: MPI counts are 32-bit in older libraries.
-        for (const Box& part : chunks(region, item, direct ? std::int64_t{1} << 30 : plan_.chunk_bytes))
-            result.push_back({static_cast<int>(t), part,
-                              face_tag(result.size()), first_read(target, part)});
+    std::vector<std::vector<Box>> read(static_cast<std::size_t>(arrays));  // by array: what the target reads of the source's block
+    for (std::size_t i = 0; i < offsets_.size(); ++i) {
+        if (!new_[i]) continue;
+        const Box r = intersect(theirs.shifted(offsets_[i]), mine);
+        if (!r.empty()) read[static_cast<std::size_t>(problem_.accesses[i].array)].push_back(r);
     }
+    for (std::size_t t = 0; t < source_tiles.size(); ++t)
+        for (int a = 0; a < arrays; ++a) {
+            Box needed;
+            for (const Box& r : read[static_cast<std::size_t>(a)]) needed = hull(needed, intersect(source_tiles[t].box, r));
+            if (needed.dims() == 0 || needed.empty()) continue;
+            const auto at = static_cast<std::size_t>(a);
+            const Box region = widened(a, needed, here[at], there[at]);
+            const bool direct = !staged(a) && one_run(region, here[at]) && one_run(region, there[at]);
+            // Above 1 GiB even a direct message is cut: MPI counts are 32-bit in older libraries.
+            for (const Box& part : chunks(region, here[at].item_bytes, direct ? std::int64_t{1} << 30 : plan_.chunk_bytes))
+                result.push_back({a, static_cast<int>(t), part, face_tag(result.size()), first_read(a, target, part)});
+        }
     return result;
 }
 
+namespace {
+
+// `fresh` without what is known already, as disjoint boxes.
+std::vector<Box> without(std::vector<Box> fresh, const std::vector<Box>& known) {
+    for (const Box& k : known) {
+        std::vector<Box> left;
+        for (const Box& f : fresh)
+            for (const Box& part : subtract(f, k)) left.push_back(part);
+        fresh = std::move(left);
+    }
+    return fresh;
+}
+
+}  // namespace
+
 std::vector<Box> SweepGeometry::rim(int a, int source, int target) const {
     std::vector<Box> boxes;
-    if (problem_.arrays[a].replicated) return boxes;
-    const Box theirs = block(target), mine = layouts_[a].owned(source);
-    if (theirs.empty()) return boxes;
-    for (const Access& r : problem_.reads) {
-        if (r.array != a) continue;
-        std::vector<Box> fresh{intersect(theirs.shifted(r.offset), mine)};
-        auto drop = [&fresh](const Box& known) {
-            std::vector<Box> left;
-            for (const Box& f : fresh)
-                for (const Box& part : subtract(f, known)) left.push_back(part);
-            fresh = std::move(left);
-        };
+    const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
+    const Box theirs = block(target);
+    if (n.replicated || theirs.empty()) return boxes;
+    Box mine = problem_.box_of(a, layout(a).owned(source));
+    for (std::size_t i = 0; i < offsets_.size(); ++i) {
+        const Access& p = problem_.accesses[i];
+        if (p.array != a) continue;
+        Box wanted = array(a, target).part(theirs.shifted(offsets_[i]));
+        if (n.levels > 0) {  // what is outside the space keeps its value through time
+            wanted.lo[0] = mine.lo[0];
+            wanted.hi[0] = mine.hi[0];
+        }
+        std::vector<Box> known = boxes;
         // What tiles write reaches the target as faces, after it is computed.
-        if (a == 0) drop(problem_.space);
-        const std::vector<Box> known = boxes;
-        for (const Box& b : known) drop(b);
-        for (const Box& f : fresh)
-            for (const Box& part : chunks(f, problem_.arrays[a].item_bytes, rim_chunk_bytes)) boxes.push_back(part);
+        if (new_[i] && n.levels == 0) known.push_back(space_);
+        for (const Box& f : without({intersect(wanted, mine)}, known))
+            for (const Box& part : chunks(f, n.item_bytes, rim_chunk_bytes)) boxes.push_back(part);
     }
     return boxes;
+}
+
+std::vector<Box> SweepGeometry::homeward(int a, int source, int target) const {
+    const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
+    if (n.replicated || n.levels > 0 || !problem_.written(a)) return {};
+    return chunks(intersect(array(a, source).part(block(source)), problem_.box_of(a, layout(a).owned(target))), n.item_bytes, rim_chunk_bytes);
 }
 
 std::vector<Box> SweepGeometry::slices(const Box& tile) const {

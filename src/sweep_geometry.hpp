@@ -20,44 +20,66 @@ struct PlacedTile {
 
 /// A message that carries one tile's face, or a chunk of it, to another rank.
 struct Face {
+    int array = 0;
     int tile = 0;  // position in the sender's order
     Box region;    // what the receiver reads of it, perhaps widened to whole rows of memory
     int tag = 0;
     std::int64_t read_at = 0;  // time of the first tile of the receiver that reads it
 };
 
+/// All boxes are of z coordinates (SweepProblem::loops).
 class SweepGeometry {
 public:
     SweepGeometry(const SweepProblem& problem, const Plan& plan);
 
-    const Layout& layout(int array) const { return layouts_[array]; }
-    /// The points that `rank` computes.
-    Box block(int rank) const;
+    /// Array `a` as `rank` holds it.
+    Array array(int a, int rank) const;
+    /// The points that `rank` computes, and perhaps more.
+    const Box& block(int rank) const;
     /// The tiles of `rank` in order.
     std::vector<PlacedTile> tiles(int rank) const;
-    /// Range of local tile positions that meet `region` (global points) in the block of `rank`.
+    /// Range of local tile positions that meet `region` in the block of `rank`.
     Box tiles_meeting(int rank, const Box& region) const;
     /// The faces `source` sends to `target`, in the sender's tile order.
     std::vector<Face> faces(int source, const std::vector<PlacedTile>& source_tiles, int target) const;
     /// Boxes of array `a` that `source` owns and `target` reads as they were before the sweep.
     std::vector<Box> rim(int a, int source, int target) const;
+    /// Boxes of array `a` that `source` has computed and `target` owns.
+    std::vector<Box> homeward(int a, int source, int target) const;
     /// Parts of a tile that lanes pipeline, along the mapping dimension.
     std::vector<Box> slices(const Box& tile) const;
+    /// Boxes whose points read what `region` of array `a` holds now, in the run: each a region shifted.
+    std::vector<Box> readers(int a, const Box& region) const;
+    /// The same for what the memory of `region` held before it got there, for arrays whose memory
+    /// holds several values in a run; else empty.
+    std::vector<Box> former_readers(int a, const Box& region) const;
+    /// Messages of this array go by way of buffers: its memory holds several values in a run.
+    bool staged(int a) const;
     const std::vector<Index>& dependences() const { return dependences_; }
+    const Box& space() const { return space_; }
+    const Layout& layout(int a) const { return layouts_[static_cast<std::size_t>(a)]; }
     std::int64_t time_of(const Index& coord) const;
     Index slots() const { return slots_; }
 
 private:
-    std::int64_t first_read(int target, const Box& region) const;
-    Box widened(const Box& needed, int source, int target) const;
+    std::int64_t first_read(int a, int target, const Box& region) const;
+    Box widened(int a, const Box& needed, const Array& here, const Array& there) const;
+    Index place(int rank) const;
+    std::int64_t weight(int k) const;
 
     const SweepProblem& problem_;
     const Plan& plan_;
     std::vector<Layout> layouts_;
+    Layout blocks_;
+    std::vector<Box> block_of_;  // by rank
+    Box space_;
     std::vector<Index> dependences_;
+    std::vector<Index> offsets_;  // of the accesses, in z coordinates
+    std::vector<bool> new_;       // by access: it reads what the run computes
     Grouping grouping_;
     LinearSchedule times_;
-    Index slots_;
+    Index slots_, fewest_;        // tiles a dimension: room for the most of any rank, the fewest of a rank with points
+    Index weights_;               // of the dimensions with tiles of one point, in the time of a tile; else 0
 };
 
 }  // namespace tilewave

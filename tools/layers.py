@@ -7,11 +7,11 @@ ROOT = Path(__file__).resolve().parent.parent
 # A file may include itself, its own layer where told, and anything to its left.
 LAYERS = [
     {"error"}, {"index", "rational", "matrix"}, {"space", "fourier_motzkin", "residues"}, {"tiling"},
-    {"grouping"}, {"linear_schedule", "cost"}, {"layout"}, {"schedule"},
-    {"copy", "rows", "broadcast_rounds", "binomial", "lane_builder", "plan", "check", "check_memory", "check_shapes",
+    {"grouping"}, {"linear_schedule", "cost"}, {"layout"}, {"schedule"}, {"problem"},
+    {"copy", "rows", "broadcast_rounds", "binomial", "lane_builder", "plan", "memory_order", "check", "check_memory", "check_shapes",
      "check_versions", "transport", "lanes"},
     {"sweep", "sweep_geometry", "timeline", "mailroom", "pattern", "pattern_shape", "pattern_lanes", "pattern_plan",
-     "pattern_trees", "pattern_shift"}, {"exchange"}, {"executor", "execution"}, {"context"},
+     "pattern_trees", "pattern_shift"}, {"exchange"}, {"executor", "execution", "tile_rows"}, {"context"},
     {"agreement", "waiting", "field"}, {"patterns", "sends", "run"}, {"nest"}, {"tilewave"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

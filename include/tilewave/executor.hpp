@@ -10,22 +10,27 @@
 
 namespace tilewave {
 
-/// Computes one row: n points at unit stride along the last dimension, in increasing order.
-/// ptr[0] is the written array at the row's first point, ptr[1 + r] the r-th read of the
-/// schedule there; index is the first point. Returns 0, or q * 4096 + site (site >= 1) when the
-/// body raised at point q, the points before it being stored. Must not throw.
-using RowFunction = std::int64_t (*)(char* const* ptr, std::int64_t n, const std::int64_t* index, const void* env);
+/// Computes one row of n points. ptr[p] is place p of the schedule at the first point, step[p] the
+/// bytes from there to the next point's; index is the loop index of the first point and direction
+/// what it changes by from point to point. In order, unless the rows are known to be independent.
+/// Returns 0, or q * 4096 + site (site >= 1) when the body raised at point q, the points before it
+/// being stored. Must not throw.
+using RowFunction = std::int64_t (*)(char* const* ptr, const std::int64_t* step, std::int64_t n, const std::int64_t* index,
+                                     const std::int64_t* direction, const void* env);
 
 struct Kernel {
     RowFunction row = nullptr;
     const void* env = nullptr;
+    std::vector<char*> tables;  ///< follow the places in ptr, the same for every row
 };
 
-/// Where a rank's part of an array lies: the address of storage.lo and bytes between neighbours.
-/// The last dimension has unit stride; an array with messages is row-major without gaps.
+/// Where a rank's part of an array lies: the address of storage.lo and bytes between neighbours
+/// along each dimension, as Array::stride says where the array has messages. Of an array with time
+/// levels, stride_bytes[0] lies between levels and storage.lo is in level `first_level` of memory.
 struct Binding {
     std::byte* data = nullptr;
     Index stride_bytes;
+    int first_level = 0;
 };
 
 struct ExecuteOptions {
@@ -61,7 +66,7 @@ double now_s();
 /// @pre bindings.size() == schedule.arrays.size() (ConfigError)
 /// @pre transport.rank() == schedule.rank and transport.size() == schedule.ranks (ConfigError)
 /// @pre kernel.row unless the schedule computes nothing (ConfigError)
-/// @pre at most max_reads reads (ConfigError)
+/// @pre at most max_places places and tables (ConfigError)
 /// @throws MpiError
 Outcome execute(const Schedule& schedule, std::span<const Binding> bindings, const Kernel& kernel,
                 Transport& transport, Lanes& lanes, const ExecuteOptions& options = {});

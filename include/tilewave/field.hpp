@@ -8,10 +8,10 @@
 
 namespace tilewave {
 
-/// The untyped part of a field: one rank's storage, row-major, in some layout.
+/// The untyped part of a field: one rank's storage in some layout and memory order.
 class FieldStorage {
 public:
-    /// Uninitialised storage in the default layout (even blocks over default_grid).
+    /// Uninitialised row-major storage in the default layout (even blocks over default_grid).
     /// @pre 1 to 4 dimensions, extents >= 0, item_bytes >= 1 (ConfigError)
     FieldStorage(Context& context, Index shape, std::int64_t item_bytes);
 
@@ -19,18 +19,26 @@ public:
     std::int64_t item_bytes() const { return item_bytes_; }
     Box owned() const { return layout_.owned(context_->rank()); }
     Box storage() const { return layout_.storage(context_->rank()); }
-    std::byte* data() { return data_.get(); }
-    Binding binding() { return {data(), row_major_strides(storage(), item_bytes_)}; }
+    /// The first point of storage() and bytes between neighbours; of the current time level.
+    Binding binding() const;
     Context& context() { return *context_; }
     /// Raised by every change of the storage: views made before it are of the old memory.
     int version() const { return version_; }
 
-    /// Moves the owned values to `layout`; ghosts are undefined after it. Free where the storage
-    /// already fits; local where the blocks stay; else collective, each point moving once.
+    /// Moves the owned values to `layout` and `order`, with memory for `levels` time levels; ghosts
+    /// are undefined after it. Free where the storage already fits; local where the blocks stay; else
+    /// collective, each point moving once.
     /// @pre layout.shape is the field's and layout.ranks() the context's (ConfigError)
-    void relayout(const Layout& layout);
-    /// Whether relayout(layout) would do nothing.
-    bool fits(const Layout& layout) const;
+    void relayout(const Layout& layout, const MemoryOrder& order, int levels = 1);
+    /// Row-major.
+    void relayout(const Layout& layout) { relayout(layout, MemoryOrder::row_major(layout.storage(context_->rank()))); }
+    /// The memory order of this rank's storage.
+    const MemoryOrder& order() const { return order_; }
+    /// Which time level of memory holds the field's values, and bytes from level to level.
+    int level() const { return level_; }
+    void set_level(int level) { level_ = level; }
+    std::int64_t level_bytes() const { return order_.items * item_bytes_; }
+    std::byte* data() { return data_.get(); }
     /// Rank 0 gets the whole array, row-major, in `out`; `out` is unused elsewhere. Collective.
     void gather(std::byte* out);
     /// Every rank gets its block of rank 0's `whole`, row-major; unused elsewhere. Collective.
@@ -39,13 +47,14 @@ public:
     std::shared_ptr<std::byte[]> share() const { return data_; }
 
 private:
-    void allocate(const Layout& layout);
+    void allocate(const Layout& layout, const MemoryOrder& order, int levels);
 
     Context* context_;
     Layout layout_;
+    MemoryOrder order_;
     std::int64_t item_bytes_;
     std::shared_ptr<std::byte[]> data_;
-    int version_ = 0;
+    int levels_ = 1, level_ = 0, version_ = 0;
 };
 
 /// A distributed array of T.

@@ -77,11 +77,40 @@ std::vector<Box> subtract(const Box& a, const Box& b);
 /// "[0:4, 2:8]".
 std::string to_string(const Box& box);
 
+/// A square matrix of integers, row by row: a change of loop coordinates, z = M x.
+struct IndexMatrix {
+    std::array<Index, max_dims> row{};
+    int n = 0;
+
+    IndexMatrix() = default;
+    /// @pre as many rows as columns, 1 to 4 (ConfigError)
+    explicit IndexMatrix(const std::vector<Index>& rows);
+    static IndexMatrix identity(int n);
+
+    bool is_identity() const { return *this == identity(n); }
+    /// Row k is a unit vector or minus one: coordinate k is one loop index, perhaps downwards.
+    bool keeps(int k) const;
+    friend bool operator==(const IndexMatrix&, const IndexMatrix&) = default;
+};
+Index operator*(const IndexMatrix& m, const Index& x);
+IndexMatrix operator*(const IndexMatrix& a, const IndexMatrix& b);
+/// x M: what coefficients of z become on x for z = M x.
+Index operator*(const Index& coefficients, const IndexMatrix& m);
+/// @pre the determinant is 1 or -1 (ConfigError)
+IndexMatrix inverse(const IndexMatrix& m);
+/// The least box that holds M x for every x of a box.
+Box image(const IndexMatrix& m, const Box& box);
+
+/// Whether the first component that is not zero is positive.
+bool lexicographically_positive(const Index& d);
+
 /// floor(a / b) for b > 0.
 constexpr std::int64_t floor_div(std::int64_t a, std::int64_t b) {
     return a >= 0 ? a / b : -((b - 1 - a) / b);
 }
 /// ceil(a / b) for b > 0.
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return -floor_div(-a, b); }
+/// a - b floor(a / b) for b > 0.
+constexpr std::int64_t floor_mod(std::int64_t a, std::int64_t b) { return a - b * floor_div(a, b); }
 
 }  // namespace tilewave

@@ -40,6 +40,19 @@ struct Layout {
 /// gives blocks of `shape` the least surface; ties go to the earlier dimensions.
 /// A 1-D shape is cut along its only dimension.
 Index default_grid(const Index& shape, int ranks, int fixed);
+/// The same with any number of dimensions that stay whole.
+/// @pre some dimension is not whole, or there is one rank (ConfigError)
+Index default_grid(const Index& shape, int ranks, const std::vector<bool>& whole);
+
+/// How a box of an array lies in memory: items between neighbours along each dimension, from the
+/// first item of memory to the box's first point, and of memory in all.
+struct MemoryOrder {
+    Index stride;
+    std::int64_t first = 0, items = 0;
+
+    static MemoryOrder row_major(const Box& storage);
+    friend bool operator==(const MemoryOrder&, const MemoryOrder&) = default;
+};
 
 /// Bytes between neighbours along each dimension of a row-major box.
 Index row_major_strides(const Box& storage, std::int64_t item_bytes);

@@ -45,9 +45,10 @@ NestOperand<Table, T> only_reads(Field<T>& field) {
 /// Offsets that are not in the table throw; with constant arguments the look-up is free.
 template <auto Table, class T>
 struct PointView {
-    char* const* ptr;  // of the row, by read
-    const char* own;   // offset 0 of the written array, or null
-    std::int64_t q;
+    char* const* ptr;          // of the row, by read
+    const std::int64_t* step;  // bytes from point to point, by read
+    const char* own;           // offset 0 of the written array, or null
+    std::int64_t q, own_step;
 
     template <class... I>
     T operator()(I... offset) const {
@@ -55,8 +56,8 @@ struct PointView {
         static_assert(sizeof...(I) == dims, "an offset has one component for each dimension");
         const std::array<int, dims> want{static_cast<int>(offset)...};
         for (std::size_t r = 0; r < Table.size(); ++r)
-            if (Table[r] == want) return reinterpret_cast<const T*>(ptr[r])[q];
-        if (own && want == std::array<int, dims>{}) return reinterpret_cast<const T*>(own)[q];
+            if (Table[r] == want) return *reinterpret_cast<const T*>(ptr[r] + q * step[r]);
+        if (own && want == std::array<int, dims>{}) return *reinterpret_cast<const T*>(own + q * own_step);
         throw ConfigError("the body reads an offset that its table does not declare");
     }
 };
@@ -70,7 +71,7 @@ template <class Body, auto... Tables, class... T>
 class LambdaKernel<Body, NestOperand<Tables, T>...> {
 public:
     explicit LambdaKernel(Body body) : body_(std::move(body)) {}
-    Kernel kernel() const { return {&row, this}; }
+    Kernel kernel() const { return {&row, this, {}}; }
     std::string error() const {
         std::scoped_lock guard(lock_);
         return error_;
@@ -79,19 +80,32 @@ public:
 private:
     using Out = std::tuple_element_t<0, std::tuple<T...>>;
 
-    static std::int64_t row(char* const* ptr, std::int64_t n, const std::int64_t*, const void* env) {
-        return static_cast<const LambdaKernel*>(env)->run(ptr, n, std::index_sequence_for<T...>{});
+    static std::int64_t row(char* const* ptr, const std::int64_t* step, std::int64_t n, const std::int64_t*, const std::int64_t*, const void* env) {
+        const auto* self = static_cast<const LambdaKernel*>(env);
+        // Unit steps are known when compiling, so that the loop can become vectors.
+        constexpr std::array<std::int64_t, sizeof...(T)> size{sizeof(T)...};
+        constexpr std::array<std::size_t, sizeof...(T)> counts{Tables.size()...};
+        bool unit = step[0] == size[0];
+        std::size_t p = 1;
+        for (std::size_t a = 0; a < size.size(); ++a)
+            for (std::size_t r = 0; r < counts[a]; ++r) unit = unit && step[p++] == size[a];
+        if (!unit) return self->run(ptr, step, n, std::index_sequence_for<T...>{});
+        std::array<std::int64_t, 1 + (Tables.size() + ... + 0)> known{size[0]};
+        p = 1;
+        for (std::size_t a = 0; a < size.size(); ++a)
+            for (std::size_t r = 0; r < counts[a]; ++r) known[p++] = size[a];
+        return self->run(ptr, known.data(), n, std::index_sequence_for<T...>{});
     }
     template <std::size_t... A>
-    std::int64_t run(char* const* ptr, std::int64_t n, std::index_sequence<A...>) const {
+    [[gnu::always_inline]] inline std::int64_t run(char* const* ptr, const std::int64_t* step, std::int64_t n, std::index_sequence<A...>) const {
         constexpr std::array<std::size_t, sizeof...(T)> counts{Tables.size()...};
         std::array<std::size_t, sizeof...(T)> first{};
         for (std::size_t a = 1; a < first.size(); ++a) first[a] = first[a - 1] + counts[a - 1];
-        Out* out = reinterpret_cast<Out*>(ptr[0]);
         std::int64_t q = 0;
         try {
             for (; q < n; ++q)
-                out[q] = static_cast<Out>(body_(PointView<Tables, T>{ptr + 1 + first[A], A == 0 ? ptr[0] : nullptr, q}...));
+                *reinterpret_cast<Out*>(ptr[0] + q * step[0]) = static_cast<Out>(
+                    body_(PointView<Tables, T>{ptr + 1 + first[A], step + 1 + first[A], A == 0 ? ptr[0] : nullptr, q, step[0]}...));
         } catch (const std::exception& e) {
             return note(e.what(), q);
         } catch (...) {
@@ -112,18 +126,18 @@ private:
 
 template <auto Table, class T>
 void add_operand(SweepProblem& problem, const NestOperand<Table, T>&, int array) {
-    problem.arrays.push_back({sizeof(T), false});
+    problem.arrays.push_back({sizeof(T)});
     for (const auto& row : Table) {
         Index o = Index::filled(static_cast<int>(row.size()), 0);
         for (int k = 0; k < o.n; ++k) o[k] = row[static_cast<std::size_t>(k)];
-        problem.reads.push_back({array, o});
+        problem.accesses.push_back({array, o});
     }
 }
 
 // The largest box of points for which every access stays inside the arrays.
 inline Box largest_space(const SweepProblem& p) {
     Box space{Index::filled(p.shape.n, 0), p.shape};
-    for (const Access& r : p.reads)
+    for (const Access& r : p.accesses)
         for (int k = 0; k < p.shape.n; ++k) {
             space.lo[k] = std::max(space.lo[k], -r.offset[k]);
             space.hi[k] = std::min(space.hi[k], p.shape[k] - r.offset[k]);
@@ -153,6 +167,7 @@ Report run(Context& context, PlanRequest request, Body body, const Operands&... 
     if (request.threads == 1) request.threads = context.threads();
     const Machine machine = context.machine();
     try {
+        problem.accesses.push_back({0, Index::filled(problem.shape.n, 0), true});
         int array = 0;
         ((operands.field->shape() == problem.shape
               ? detail::add_operand(problem, operands, array++)
@@ -160,6 +175,8 @@ Report run(Context& context, PlanRequest request, Body body, const Operands&... 
                                   to_string(operands.field->shape()) + "; they must be equal")),
          ...);
         problem.space = detail::largest_space(problem);
+        problem.complete();
+        problem.loops = legal_skew(problem);
         const Plan plan = make_plan(problem, context.size(), request, machine);
         prepared.emplace(context, problem, plan);
         mine.description = "shape " + to_string(problem.shape) + ", " + plan.to_string();

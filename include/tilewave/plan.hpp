@@ -5,9 +5,8 @@
 #include <vector>
 
 #include "tilewave/grouping.hpp"
-#include "tilewave/layout.hpp"
 #include "tilewave/linear_schedule.hpp"
-#include "tilewave/schedule.hpp"
+#include "tilewave/problem.hpp"
 
 namespace tilewave {
 
@@ -20,35 +19,17 @@ struct Machine {
     double point_s = 2e-9;            ///< one point of the kernel
 };
 
-/// One array of a nest. A replicated array is read only and whole on every rank.
-struct NestArray {
-    std::int64_t item_bytes = 4;
-    bool replicated = false;
-};
-
-/// What a sweep computes: every point of `space` once, reading `reads`, writing arrays[0].
-struct SweepProblem {
-    Index shape;                    ///< extents of all arrays
-    Box space;                      ///< points to compute, inside the arrays
-    std::vector<NestArray> arrays;  ///< arrays[0] is written
-    std::vector<Access> reads;
-
-    /// Flow dependences: -offset for each read of arrays[0] at a non-zero offset.
-    std::vector<Index> dependences() const;
-    /// The distribution of array `a` over `grid`, with the ghosts its reads need.
-    Layout layout(int a, const Index& grid) const;
-    /// @pre shape 1-D to 4-D and space inside the arrays (ConfigError)
-    /// @pre at most max_reads reads (ConfigError)
-    /// @pre arrays[0] is not replicated; every read names an array, stays inside it (ConfigError)
-    /// @pre no flow dependence has a negative component (ConfigError)
-    void validate() const;
-};
+/// How an array lies in a rank's memory. plain: row-major as the array's own indices. skewed: points
+/// of a row of the kernel are neighbours.
+enum class StorageKind { plain, skewed };
 
 /// How a sweep is cut and ordered. Plain data; every field can be set by the user.
 struct Plan {
     Index grid;             ///< ranks along each dimension
     int mapping_dim = 0;    ///< tiles along it stay on one CPU
     Index tile;             ///< extents of a tile
+    Index row = {};         ///< from one point of a kernel's row to the next; empty: along the last dimension
+    StorageKind storage = StorageKind::plain;
     Index factors;          ///< lanes of a rank along each dimension (m of athanasaki2002)
     GroupingKind grouping = GroupingKind::hyperplane;
     ScheduleKind schedule = ScheduleKind::overlapping;
@@ -57,17 +38,31 @@ struct Plan {
     std::int64_t chunk_bytes = 256 << 10;  ///< most bytes of a packed message
 
     int lanes() const;
+    /// The order of a tile's points: (z_k of the dimensions the row keeps, in order; the sum of the two
+    /// that it varies; the first of these), the last varying along a row.
+    /// @pre row is empty, a unit vector e_a, or e_a - e_b (ConfigError)
+    IndexMatrix order(int dims) const;
+    /// Whether no point of a row depends on another.
+    bool independent_rows(const SweepProblem& problem) const;
     /// @pre grid multiplies to `ranks`; factors >= 1, 1 at mapping_dim (ConfigError)
     /// @pre factors multiply to at most max_lanes (ConfigError)
-    /// @pre 1 <= tile <= largest block, componentwise (ConfigError)
+    /// @pre grid is 1 along every dimension that problem.may_cut() refuses (ConfigError)
+    /// @pre arrays that are spread have equal extents along a dimension that is cut (ConfigError)
+    /// @pre 1 <= tile <= largest block, componentwise; 1 along unit_dims (ConfigError)
+    /// @pre the order of a row's points honours every dependence (ConfigError)
+    /// @pre for a problem in loop order: one lane, one tile, rows along the last dimension (ConfigError)
     /// @pre lookahead, slices, chunk_bytes >= 1 (ConfigError)
     void validate(const SweepProblem& problem, int ranks) const;
     std::string to_string() const;
 };
 
+/// How array `a` lies in the memory of `rank` under `plan`, in the array's own dimensions; one time level.
+MemoryOrder memory_order(const SweepProblem& problem, const Plan& plan, int a, int rank);
+
 /// The choices a user fixes; the others are picked.
 struct PlanRequest {
-    std::optional<Index> grid, tile, factors;
+    std::optional<Index> grid, tile, factors, row;
+    std::optional<StorageKind> storage;
     std::optional<int> mapping_dim, lookahead, slices;
     std::optional<GroupingKind> grouping;
     std::optional<ScheduleKind> schedule;

@@ -27,7 +27,7 @@ struct Report {
 };
 
 /// One array of a run: a field, or memory that is whole on this rank (replicated, or in place on
-/// one rank).
+/// one rank), with bytes between neighbours along its own dimensions.
 struct RunArray {
     FieldStorage* field = nullptr;
     Binding whole;
@@ -49,10 +49,20 @@ public:
     Report run(std::span<const RunArray> arrays, const Kernel& kernel,
                const std::function<std::string(const Failure&)>& explain);
 
+    /// Bytes from a row's point to the next for each place of the kernel, with these arrays.
+    std::vector<std::int64_t> row_steps(std::span<const RunArray> arrays) const;
+    /// No point of a row depends on another: the kernel may compute them in any order.
+    bool independent_rows() const { return plan_.independent_rows(problem_); }
     const Schedule& schedule() const { return schedule_; }
+    const SweepProblem& problem() const { return problem_; }
     const Plan& plan() const { return plan_; }
 
 private:
+    struct Loose;  // memory of the run's own, for an array that is not in the order the plan wants
+
+    bool copied(int a, const RunArray& array) const;
+    Binding to_loops(int a, const Binding& own, const Index& first) const;
+
     Context& context_;
     SweepProblem problem_;
     Plan plan_;

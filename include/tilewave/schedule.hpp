@@ -11,8 +11,8 @@ namespace tilewave {
 
 /// The most lanes of a rank: far above any host, to refuse a slip before it starts threads.
 inline constexpr int max_lanes = 1024;
-/// The most places a kernel may read at a point.
-inline constexpr int max_reads = 64;
+/// The most places a kernel may read and write at a point.
+inline constexpr int max_places = 64;
 
 /// What one step of a lane does. `item` and `count` of the Step mean:
 enum class Op : std::uint8_t {
@@ -66,15 +66,36 @@ struct Array {
     Box storage, owned;
     Index stride = {};
     bool separate = false;  ///< each rank's values are its own, not parts of one array
+    bool whole = false;     ///< read only and complete on every rank, so that boxes say nothing of it
+    int levels = 0;         ///< above 0: along dimension 0, time, the memory of one level serves every levels-th
+    std::uint32_t lacks = 0;  ///< bit k: the array has no dimension k, and its boxes are [0, 1) along it
+
+    /// Where a box of points finds its elements: the same box, but [0, 1) along what the array lacks.
+    Box part(Box points) const {
+        for (int k = 0; k < points.dims(); ++k)
+            if (lacks >> k & 1) {
+                points.lo[k] = 0;
+                points.hi[k] = 1;
+            }
+        return points;
+    }
 };
 
 /// Whether `region` is one run of memory in `array`.
 bool one_run(const Box& region, const Array& array);
 
-/// A read of `array` at index point + offset, made by the kernel at every point.
+/// The kernel's read of `array` at point + offset, or its write (perhaps after a read).
 struct Access {
     std::int32_t array = 0;
     Index offset;
+    bool writes = false;
+    bool keeps = false;  ///< a write that some points leave out: the element keeps its value
+};
+
+/// coefficients · point + constant >= 0.
+struct Bound {
+    Index coefficients;
+    std::int64_t constant = 0;
 };
 
 /// What must be in a part of an array at the end: the values given in array `source` of these
@@ -89,9 +110,14 @@ struct Result {
 /// One rank's part of a distributed computation.
 struct Schedule {
     int rank = 0, ranks = 1;
-    Box space;                         ///< all points to compute, over all ranks
-    std::vector<Array> arrays;         ///< arrays[0] is the one compute steps write
-    std::vector<Access> reads;
+    Box space;                         ///< holds all points to compute, over all ranks
+    std::vector<Bound> bounds;         ///< which points of it to compute
+    /// The order of the points of a tile: by order·point, first component first. A row of the kernel
+    /// varies the last one. Empty: the order of the coordinates.
+    IndexMatrix order = {};
+    IndexMatrix loops = {};            ///< the kernel's index is loops · point. Empty: the point itself
+    std::vector<Array> arrays;
+    std::vector<Access> places;        ///< of the kernel at every point, those it writes first
     std::vector<Tile> tiles;
     std::vector<Message> messages;
     std::vector<std::int64_t> buffers; ///< bytes of each staging buffer

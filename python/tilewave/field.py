@@ -37,13 +37,10 @@ class Field:
     @property
     def local(self):
         """This rank's points as a NumPy array: a view, until a run moves the blocks."""
-        low, high = self._storage.storage
         # The bytes belong to the storage; the view keeps them alive after it is gone.
-        address, size, owner = self._storage.bytes()
-        memory = np.asarray(_Memory(address, size, owner)).view(self.dtype)
-        whole = memory.reshape([max(b - a, 0) for a, b in zip(low, high, strict=True)])
-        return whole[tuple(slice(s.start - a, s.stop - a) if s.stop > s.start else slice(0, 0)
-                           for s, a in zip(self.owned, low, strict=True))]
+        address, strides, owner = self._storage.view()
+        shape = tuple(s.stop - s.start for s in self.owned)
+        return np.asarray(_Memory(address, shape, strides, self.dtype, owner))
 
     def gather(self):
         """The whole array on rank 0, None elsewhere.
@@ -65,11 +62,11 @@ class Field:
 
 
 class _Memory:
-    """Someone else's bytes, for NumPy to view."""
+    """Someone else's elements, for NumPy to view."""
 
-    def __init__(self, address, size, owner):
-        self.__array_interface__ = {"data": (address, False), "shape": (size,), "typestr": "|u1",
-                                    "version": 3}
+    def __init__(self, address, shape, strides, dtype, owner):
+        self.__array_interface__ = {"data": (address, False), "shape": shape, "strides": strides,
+                                    "typestr": dtype.str, "version": 3}
         self._owner = owner
 
 

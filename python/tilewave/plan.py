@@ -7,7 +7,7 @@ from tilewave import _core
 from tilewave.errors import ConfigError
 
 CHOICES = ("grid", "tile", "factors", "mapping_dim", "grouping", "schedule", "lookahead",
-           "slices", "chunk_bytes")
+           "slices", "chunk_bytes", "row", "storage")
 
 
 @dataclasses.dataclass
@@ -34,6 +34,11 @@ class Plan:
         Parts of a tile that lanes pipeline (vertical).
     chunk_bytes : int
         Most bytes of a packed message.
+    row : tuple of int
+        From one point of a kernel's row to the next: a unit vector, or one with a 1 and a -1; empty
+        for the last dimension. Rows whose points do not depend on each other become vectors.
+    storage : str
+        "plain" (row-major), or "skewed": the points of a row are neighbours in memory.
     """
 
     grid: tuple
@@ -45,6 +50,8 @@ class Plan:
     lookahead: int = 1
     slices: int = 1
     chunk_bytes: int = 262144
+    row: tuple = ()
+    storage: str = "plain"
 
     @property
     def threads(self):
@@ -88,7 +95,8 @@ class Plan:
 ALLOWED = {"grid": "a tuple of integers", "tile": "a tuple of integers", "factors": "a tuple of integers",
            "mapping_dim": "an integer", "lookahead": "an integer", "slices": "an integer",
            "chunk_bytes": "an integer", "grouping": "'hyperplane', 'vertical'",
-           "schedule": "'blocking', 'overlapping'"}
+           "schedule": "'blocking', 'overlapping'", "row": "a tuple of integers",
+           "storage": "'plain', 'skewed'"}
 
 
 def _assign(core, name, value):

@@ -48,9 +48,12 @@ class Report:
         On rank 0: the time split of every lane of every rank.
     timeline : Timeline
         On rank 0: all ranks' events; empty elsewhere.
+    sequential : str
+        What kept the points in the order of the loops, on one lane of one rank; empty if nothing did.
     """
 
-    def __init__(self, core):
+    def __init__(self, core, sequential=""):
+        self.sequential = sequential
         self.plan = Plan._from_core(core.plan)
         self.measured = Measured(core.time_s)
         self.points = core.points
@@ -71,6 +74,10 @@ class Report:
         p = self.plan
         yield "plan", (f"grid {p.grid}, tile {p.tile}, mapping dimension {p.mapping_dim}, "
                        f"{p.grouping}, {p.schedule}, look-ahead {p.lookahead}, slices {p.slices}")
+        if p.row or p.storage != "plain":
+            yield "rows", f"along {p.row or 'the last dimension'}, {p.storage} storage"
+        if self.sequential:
+            yield "in loop order", f"one lane of one rank, because of {self.sequential}"
         yield "ranks x threads", f"{self.ranks} x {self.threads}"
         yield "measured time", f"{self.measured.time_s:.6g} s in {self.steps} steps"
         yield "points", f"{self.points} ({self.points_per_s:.4g} /s)"

@@ -5,19 +5,21 @@ import warnings
 import numpy as np
 
 from tilewave import _core
+from tilewave.bounds import bounds_key
 from tilewave.compile import compile_kernel, kernel_key
 from tilewave.context import resolve
 from tilewave.errors import ConfigError, KernelError
-from tilewave.field import DTYPES, Field
+from tilewave.field import Field
 from tilewave.nest import Nest
 from tilewave.plan import CHOICES, Plan, make_plan
+from tilewave.problem import check_arrays, make_problem
 from tilewave.report import Report
 
 # Keywords of later families of nests, refused by name until they run.
-UNSUPPORTED = ("steps", "periodic", "reverse")
+UNSUPPORTED = ("periodic",)
 
 
-def run(nest, *, context=None, over=None, plan=None, fastmath=False, **arguments):
+def run(nest, *, context=None, over=None, reverse=(), steps=None, plan=None, fastmath=False, **arguments):
     """Run a nest: what its plain loops would compute, over ranks and threads; collective.
 
     Parameters
@@ -27,7 +29,14 @@ def run(nest, *, context=None, over=None, plan=None, fastmath=False, **arguments
     context : Context, optional
         Default: all ranks of the launch.
     over : dict, optional
-        Half-open bounds by index name, ``{"i": (1, n)}``, that narrow the loops.
+        Half-open bounds by index name, ``{"i": (1, n)}``, that narrow the loops. A bound may be an
+        affine expression of outer indices, ``{"j": ("i", "2*i+3")}`` or ``lambda i: i``, or a list of
+        bounds, which all hold.
+    reverse : tuple of str
+        Loop indices that run downwards; the loops stay nested in the order of the indices.
+    steps : int, optional
+        Time steps, for a nest whose arrays are subscripted first with time at +0 or +1 and have no
+        such dimension: level t+1 begins as a copy of level t; the arrays end as the last level.
     plan : Plan, optional
         From `tilewave.plan`, perhaps edited. Default: picked.
     fastmath : bool
@@ -55,36 +64,37 @@ def run(nest, *, context=None, over=None, plan=None, fastmath=False, **arguments
     -----
     Collective. A repeated run of equal nest, shapes and choices reuses kernel and schedule.
     """
-    ready = prepare(nest, context, over, plan, fastmath, arguments)
+    loops = Loops(over, reverse, steps)
+    ready = prepare(nest, context, loops, plan, fastmath, arguments)
     context = ready.context
-    slots = ready.kernel.pack_scalars(ready.scalars)
+    environment = ready.kernel.pack(ready.scalars, ready.tables)
     try:
-        core = ready.sweep.run(ready.operands, ready.kernel.address, slots.ctypes.data,
-                               lambda site, point: _explain(nest, context, ready.kernel, site, point))
+        core = ready.sweep.run(ready.operands, ready.kernel.address, environment.ctypes.data,
+                               lambda site, point: _explain(nest, context, ready.kernel, site, point),
+                               [table.ctypes.data for table in ready.tables.values()])
     except (ConfigError, KernelError) as error:  # others may have happened on this rank alone
         raise context._shared(error)
     finally:
         context._heart.done()
         for whole, part in ready.copies:
-            if whole is not None:
-                whole[...] = part
+            whole[...] = part
     if core.interrupted:
         raise KeyboardInterrupt("another rank was interrupted" if context.size > 1 else "")
-    return Report(core)
+    return Report(core, ready.sequential)
 
 
-def plan(nest, *, context=None, over=None, **arguments):
+def plan(nest, *, context=None, over=None, reverse=(), steps=None, **arguments):
     """The plan that `run` would use, without running.
 
     Parameters
     ----------
     nest : Nest
-    over : dict, optional
+    over, reverse, steps
         As in `run`.
     **arguments
         The nest's arrays and scalars, and any choice to fix: ``grid``, ``tile``, ``factors``,
         ``mapping_dim``, ``grouping``, ``schedule``, ``lookahead``, ``slices``, ``chunk_bytes``,
-        ``threads``.
+        ``row``, ``storage``, ``threads``.
 
     Returns
     -------
@@ -99,7 +109,7 @@ def plan(nest, *, context=None, over=None, **arguments):
     -----
     Collective; the first call measures latency, bandwidth and lane hand-over (milliseconds).
     """
-    return Plan._from_core(prepare(nest, context, over, None, False, arguments).sweep.plan)
+    return Plan._from_core(prepare(nest, context, Loops(over, reverse, steps), None, False, arguments).sweep.plan)
 
 
 @dataclasses.dataclass
@@ -111,10 +121,28 @@ class Ready:
     sweep: object
     operands: list
     scalars: dict
-    copies: list  # (written array or None, contiguous copy): written back after the run
+    tables: dict
+    copies: list  # (written array, aligned copy): written back after the run
+    sequential: str
 
 
-def prepare(nest, context, over, plan, fastmath, arguments):
+@dataclasses.dataclass(frozen=True)
+class Loops:
+    """What a run says of the loops beside the nest."""
+
+    over: dict
+    reverse: tuple
+    steps: int
+
+    def key(self, nest):
+        """Equal where the loops are; a function counts by what it says, not by its identity."""
+        over = self.over
+        if isinstance(over, dict) and over:
+            over = sorted((str(name), bounds_key(nest.indices, name, pair)) for name, pair in over.items())
+        return repr(over), repr(self.reverse), repr(self.steps)
+
+
+def prepare(nest, context, loops, plan, fastmath, arguments):
     """Check, plan, compile; agree. Collective.
 
     Raises
@@ -126,40 +154,41 @@ def prepare(nest, context, over, plan, fastmath, arguments):
     context._core.machine()  # collective at first use, so outside what may fail on one rank
     ready, error, description = None, None, ""
     try:
-        ready, description = _prepare(nest, context, over, plan, fastmath, arguments)
+        ready, description = _prepare(nest, context, loops, plan, fastmath, arguments)
     except Exception as problem:
         error = problem
     context.agree(error, description)
     return ready
 
 
-def _prepare(nest, context, over, plan, fastmath, arguments):
+def _prepare(nest, context, loops, plan, fastmath, arguments):
     if not isinstance(nest, Nest):
         raise ConfigError(f"run: given {type(nest).__name__}; allowed: a function under @tilewave.nest")
     arrays, scalars, choices = _sort(nest, arguments)
-    shape = _check_arrays(nest, arrays, context)
+    check_arrays(nest, arrays, context)
     scalars = nest.bind_scalars(scalars)
-    nest.check_box_sweep()
-    box = nest.iteration_box(shape, over)
     if plan is not None and not isinstance(plan, Plan):
         raise ConfigError(f"plan: given {type(plan).__name__}; allowed: a tilewave.Plan")
     if plan is not None and choices:
         raise ConfigError(f"plan= and {', '.join(choices)}= were both given; allowed: one of them")
     dtypes = {name: arrays[name].dtype for name in nest.arrays}
+    tables = {name: arrays[name] for name in nest.tables}
+    operands, copies = _operands(nest, arrays)
     signature = nest.signature()
-    key = (kernel_key(nest, dtypes, scalars, fastmath), nest.name, nest.line, shape, box, str(plan),
-           repr(sorted(choices.items())), tuple(isinstance(arrays[name], Field) for name in nest.arrays))
+    key = (kernel_key(nest, dtypes, scalars, fastmath), nest.name, nest.line, loops.key(nest), str(plan),
+           repr(sorted(choices.items())),
+           tuple((isinstance(a, Field), a.shape, None if isinstance(a, Field) else a.strides) for a in arrays.values()))
     found = context._prepared.get(key)
     if found is None:
-        found = _make(nest, context, shape, box, dtypes, arrays, scalars, plan, choices, fastmath)
+        found = _make(nest, context, loops, dtypes, arrays, operands, scalars, plan, choices, fastmath)
         context._prepared[key] = found
-    kernel, sweep = found
-    operands, copies = _operands(nest, arrays)
+    kernel, sweep, problem = found
     values = ", ".join(f"{name}={value!r}" for name, value in scalars.items())
-    description = (f"nest {nest.name!r} {signature[:12]}, shape {shape}, box {box}, "
-                   f"{', '.join(f'{n}: {dtypes[n]}' for n in nest.arrays)}, scalars {values or 'none'}, "
+    description = (f"nest {nest.name!r} {signature[:12]}, loops {problem.bounds.box} {problem.bounds.constraints} "
+                   f"downwards {problem.downwards} steps {loops.steps}, "
+                   f"{', '.join(f'{n}: {dtypes[n]} {arrays[n].shape}' for n in nest.arrays)}, scalars {values or 'none'}, "
                    f"fastmath {fastmath}, plan {sweep.plan}")
-    return Ready(context, kernel, sweep, operands, scalars, copies), description
+    return Ready(context, kernel, sweep, operands, scalars, tables, copies, problem.sequential), description
 
 
 def _sort(nest, arguments):
@@ -184,82 +213,50 @@ def _sort(nest, arguments):
     return arrays, scalars, choices
 
 
-def _check_arrays(nest, arrays, context):
-    shapes = {}
-    for name, value in arrays.items():
-        if not isinstance(value, (Field, np.ndarray)) or isinstance(value, np.ma.MaskedArray):
-            raise ConfigError(f"array {name!r}: given {type(value).__name__}; allowed: a field or a "
-                              "NumPy array")
-        if value.dtype not in DTYPES:
-            raise ConfigError(f"array {name!r} has dtype {value.dtype}; allowed: "
-                              f"{', '.join(d.name for d in DTYPES)}, in native byte order")
-        if isinstance(value, Field) and value.context is not context:
-            raise ConfigError(f"array {name!r} is a field of another context")
-        shapes[name] = tuple(value.shape)
-    if len(set(shapes.values())) > 1:
-        raise ConfigError(
-            f"the arrays of nest {nest.name!r} have different shapes: "
-            f"{', '.join(f'{n} {s}' for n, s in shapes.items())}; they must be equal")
-    written = arrays[nest.written]
-    if isinstance(written, np.ndarray):
-        if context.size > 1:
-            raise ConfigError(f"array {nest.written!r} is written and a NumPy array, on {context.size} "
-                              "ranks; allowed: a field, or a NumPy array on one rank")
-        if not written.flags.writeable:
-            raise ConfigError(f"array {nest.written!r} is written, but its memory is read-only")
-    for name, value in arrays.items():
-        if name != nest.written and _share(value, written):
-            raise ConfigError(f"arrays {name!r} and {nest.written!r} share memory; an array that is "
-                              "written must be given once")
-    return shapes[nest.written]
-
-
-def _share(a, b):
-    if isinstance(a, Field) or isinstance(b, Field):
-        return a is b or (isinstance(a, np.ndarray) and isinstance(b, Field) and np.may_share_memory(a, b.local)) or (
-            isinstance(b, np.ndarray) and isinstance(a, Field) and np.may_share_memory(a.local, b))
-    return np.shares_memory(a, b) if a.size and b.size else False
-
-
-def _make(nest, context, shape, box, dtypes, arrays, scalars, plan, choices, fastmath):
-    order = _order(nest)
-    problem = _core.SweepProblem(
-        shape, (tuple(b[0] for b in box), tuple(b[1] for b in box)),
-        [(dtypes[name].itemsize, isinstance(arrays[name], np.ndarray) and name != nest.written)
-         for name in order],
-        [(order.index(name), offset) for name, offset in nest.accesses])
-    chosen = make_plan(problem, context, choices) if plan is None else plan._to_core()
-    sweep = _core.PreparedSweep(context._core, problem, chosen)
+def _make(nest, context, loops, dtypes, arrays, operands, scalars, plan, choices, fastmath):
+    problem = make_problem(nest, arrays, context.size, loops.over, loops.reverse, loops.steps)
+    chosen = make_plan(problem.core, context, choices) if plan is None else plan._to_core()
+    sweep = _core.PreparedSweep(context._core, problem.core, chosen)
     if sweep.plan.lanes > max(context.threads, len(_core.allowed_cpus())) and context.rank == 0:
         warnings.warn(f"{sweep.plan.lanes} threads are more than the {len(_core.allowed_cpus())} CPUs allowed here: "
                       "the run is slower", RuntimeWarning, stacklevel=2)
+    steps = [_elements(step, dtypes[place.array].itemsize)
+             for step, place in zip(sweep.row_steps(operands), nest.places, strict=True)]
     try:
-        kernel = compile_kernel(nest, dtypes, scalars, fastmath)
+        kernel = compile_kernel(nest, dtypes, scalars, fastmath, steps, sweep.independent_rows)
     except ConfigError:
         raise
     except Exception as error:
         raise ConfigError(f"nest {nest.name!r} does not compile: {type(error).__name__}: {error}") from error
-    return kernel, sweep
+    return kernel, sweep, problem
 
 
-def _order(nest):
-    """Arrays as the core counts them: the written one first."""
-    return [nest.written, *(name for name in nest.arrays if name != nest.written)]
+def _elements(step, item_bytes):
+    """Steps that are worth a kernel of their own: to the neighbour, or none."""
+    return step // item_bytes if abs(step) in (0, item_bytes) else None
 
 
 def _operands(nest, arrays):
+    """The core's arrays, in the order of the nest's that are no tables."""
     operands, copies = [], []
-    for name in _order(nest):
+    for name in nest.arrays:
         value = arrays[name]
+        if name in nest.tables:
+            continue
         if isinstance(value, Field):
             operands.append(_core.RunArray(value._storage))
             continue
-        if value.size and (value.strides[-1] != value.itemsize or not value.flags.aligned):
-            copy = np.array(value, order="C")  # rows need unit stride
-            copies.append((value if name == nest.written else None, copy))
+        if not value.flags.aligned or (name in nest.written and _overlaps_itself(value)):
+            copy = np.array(value, order="C")
+            if name in nest.written:
+                copies.append((value, copy))
             value = copy
         operands.append(_core.RunArray(value.ctypes.data, value.strides))
     return operands, copies
+
+
+def _overlaps_itself(array):
+    return array.size > 0 and any(s == 0 and n > 1 for s, n in zip(array.strides, array.shape, strict=True))
 
 
 def _explain(nest, context, kernel, site, point):

@@ -14,16 +14,16 @@ from tilewave import _core
 INTS = types.CPointer(types.int64)
 
 
-@numba.cfunc(types.int64(types.CPointer(INTS), types.int64, INTS, INTS))
-def mix(ptr, n, index, env):
+@numba.cfunc(types.int64(types.CPointer(INTS), INTS, types.int64, INTS, INTS, INTS))
+def mix(ptr, step, n, index, direction, env):
     """out = 1 + sum of (r + 2) * read r + a term of the index, in wrapping int64; env[0] reads."""
     for q in range(n):
         value = numba.int64(1)
         for r in range(env[0]):
-            value += (r + 2) * ptr[1 + r][q]
+            value += (r + 2) * ptr[1 + r][q * step[1 + r] // 8]
         for k in range(env[1]):
-            value += (index[k] + (q if k == env[1] - 1 else 0)) * (k + 3)
-        ptr[0][q] = value
+            value += (index[k] + q * direction[k]) * (k + 3)
+        ptr[0][q * step[0] // 8] = value
     return 0
 
 

@@ -1,0 +1,80 @@
+// What a nest computes, before it is cut: its loops, its arrays, and which point reads and writes what.
+#pragma once
+#include <utility>
+#include <vector>
+
+#include "tilewave/layout.hpp"
+#include "tilewave/schedule.hpp"
+
+namespace tilewave {
+
+/// One array of a nest.
+struct NestArray {
+    std::int64_t item_bytes = 4;
+    bool replicated = false;  ///< read only, and whole on every rank
+    Index shape = {};         ///< its own extents; empty: the problem's
+    Index axes = {};          ///< the loop index of each of its dimensions; empty: all, in order
+    /// Above 0: loop index 0 is time, no dimension of the array, which keeps this many time levels.
+    int levels = 0;
+};
+
+/// Every point of `space` that is within `bounds` once, in the order of the loops, or in any other
+/// that gives the same results. Loop indices x are those of the nest as written; `loops` turns them
+/// into the coordinates z = loops x in which tiles are boxes: a unit row where a loop runs as written,
+/// minus one where it runs downwards, and a skew where dependences ask for one.
+struct SweepProblem {
+    Index shape;                    ///< extents of the arrays that are spread over ranks, one a loop index
+    Box space;                      ///< loop indices
+    std::vector<NestArray> arrays;
+    std::vector<Access> accesses;   ///< those that write first
+    std::vector<Bound> bounds = {}; ///< of the loop indices
+    IndexMatrix loops = {};
+    bool in_order = false;          ///< dependences are not vectors: one tile, points in loop order
+
+    /// Fills in what was left empty.
+    void complete();
+    int dims() const { return shape.n; }
+    bool written(int a) const;
+    bool lacks(int a, int k) const;
+    /// Offset of the array's first write: array coordinates minus it are the writer's loop indices.
+    Index shift(int a) const;
+    /// The first written array's shift along the loop indices it has: ranks cut the loops where they
+    /// cut that array.
+    Index origin() const;
+    /// Loop indices k of part c when `parts` ranks share them; the whole range for one.
+    std::pair<std::int64_t, std::int64_t> part(int k, std::int64_t parts, std::int64_t c) const;
+    /// Offset of an access from the point, in z coordinates, where the array's first write is at 0.
+    Index offset(const Access& access) const;
+    /// Whether plain loops have computed what this access reads (if it is in the space at all).
+    bool reads_new(const Access& access) const;
+    /// Vectors in z coordinates from a point to one that must come later, each lexicographically
+    /// positive: values (flow), reads before a write (anti), writes before a write (output), and
+    /// levels of time that share memory.
+    std::vector<Index> dependences() const;
+    /// Whether ranks may have parts of the loops along k: every array that is not replicated has that
+    /// dimension, z_k is one loop index, and an array with several written places has one offset there.
+    bool may_cut(int k) const;
+    /// Whether a tile has one point along k: it carries a dependence that goes back along another index.
+    std::vector<bool> unit_dims() const;
+    /// The distribution of array `a` over `grid`, in its own dimensions, with the ghosts its accesses need.
+    Layout layout(int a, const Index& grid) const;
+    /// The box of z coordinates of a box of array `a`; along time its levels from before the sweep.
+    Box box_of(int a, const Box& own) const;
+    /// What a point must satisfy to be computed, beside being in the box of z coordinates.
+    std::vector<Bound> conditions() const;
+    /// @pre shape and space of 1 to 4 dimensions (ConfigError)
+    /// @pre at most max_places accesses, one that writes, those that write first (ConfigError)
+    /// @pre no written array is replicated; every access names an array, stays inside it (ConfigError)
+    /// @pre an array that lacks a loop index and is written is accessed at one place (ConfigError)
+    /// @pre an array with time levels is written once, at the next level and no other offset, and
+    ///   reads what the levels it keeps still hold (ConfigError)
+    void validate() const;
+};
+
+/// The least skew that makes every dependence of `problem` non-negative where its loops run as
+/// `problem.loops` says: z_k += s z_l for l < k. Time is never skewed, nor an index that some array
+/// which is spread over ranks lacks; dependences that are then still negative are carried by tiles of
+/// one point (unit_dims).
+IndexMatrix legal_skew(const SweepProblem& problem);
+
+}  // namespace tilewave

@@ -1,0 +1,126 @@
+"""Affine forms of loop indices, read from strings and functions."""
+import ast
+import inspect
+import numbers
+
+
+class NotAffine(Exception):
+    """Says what about an expression is not affine."""
+
+
+class Affine:
+    """An affine form of loop indices, as a value to compute with: what is not affine raises."""
+
+    # Else NumPy numbers would make arrays of objects of it.
+    __array_ufunc__ = None
+    __hash__ = None
+
+    def __init__(self, terms, constant):
+        self.terms, self.constant = terms, constant
+
+    @staticmethod
+    def of(value):
+        if isinstance(value, Affine):
+            return value
+        if isinstance(value, numbers.Integral) and not isinstance(value, bool):
+            return Affine({}, int(value))
+        raise NotAffine(f"{value!r} is no int")
+
+    def __add__(self, other):
+        other, terms = Affine.of(other), dict(self.terms)
+        for name, factor in other.terms.items():
+            terms[name] = terms.get(name, 0) + factor
+        return Affine(terms, self.constant + other.constant)
+
+    def __mul__(self, other):
+        left, right = self, Affine.of(other)
+        if any(right.terms.values()):
+            left, right = right, left
+        if any(right.terms.values()):
+            raise NotAffine("a product of loop indices")
+        factor = right.constant
+        return Affine({name: value * factor for name, value in left.terms.items()}, left.constant * factor)
+
+    def __neg__(self):
+        return self * -1
+
+    def __pos__(self):
+        return self
+
+    def __sub__(self, other):
+        return self + Affine.of(other) * -1
+
+    def __rsub__(self, other):
+        return Affine.of(other) - self
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def _refuse(self, *_):
+        raise NotAffine("more than + - * of a loop index")
+
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __bool__ = __index__ = __int__ = __float__ = _refuse
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __truediv__ = __rtruediv__ = __pow__ = __rpow__ = _refuse
+    __abs__ = __round__ = __floor__ = __ceil__ = __trunc__ = __divmod__ = __rdivmod__ = _refuse
+
+
+def read_affine(bound, outer):
+    """An int, a string or a function as an affine form of the indices `outer`.
+
+    Parameters
+    ----------
+    bound : int, str or function
+        A function names the indices as its parameters; other parameters keep their defaults.
+    outer : sequence of str
+
+    Returns
+    -------
+    Affine
+
+    Raises
+    ------
+    NotAffine
+        Saying why.
+    """
+    try:
+        if isinstance(bound, str):
+            return Affine.of(_evaluate(ast.parse(bound.strip(), mode="eval").body, outer))
+        return _called(bound, outer) if callable(bound) else Affine.of(bound)
+    except NotAffine:
+        raise
+    except Exception as problem:  # a function raises what it likes
+        raise NotAffine(f"{type(problem).__name__}: {problem}") from None
+
+
+def _evaluate(node, outer):
+    if isinstance(node, ast.Constant):
+        return Affine.of(node.value)
+    if isinstance(node, ast.Name):
+        if node.id not in outer:
+            raise NotAffine(f"{node.id!r} is no outer loop index")
+        return Affine({node.id: 1}, 0)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
+        operand = _evaluate(node.operand, outer)
+        return -operand if isinstance(node.op, ast.USub) else operand
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub | ast.Mult):
+        left, right = _evaluate(node.left, outer), _evaluate(node.right, outer)
+        return left + right if isinstance(node.op, ast.Add) else \
+            left - right if isinstance(node.op, ast.Sub) else left * right
+    raise NotAffine(f"`{ast.unparse(node)}` is more than + - * of indices and integers")
+
+
+def _called(function, outer):
+    """A function of outer indices, by what it computes of symbols: exact, where points would be a guess."""
+    arguments = {}
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.name in outer and parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
+            arguments[parameter.name] = Affine({parameter.name: 1}, 0)
+        elif parameter.default is parameter.empty:
+            raise NotAffine(f"its parameter {parameter.name!r} is no outer loop index")
+    form = Affine.of(function(**arguments))
+    # A function may look at the kind of its arguments; then its numbers tell.
+    for shift in (-3, 0, 1, 2, 1000):
+        point = {name: shift * (k + 1) + k for k, name in enumerate(arguments)}
+        expected = form.constant + sum(factor * point[name] for name, factor in form.terms.items())
+        if Affine.of(function(**point)).constant != expected:
+            raise NotAffine("it computes something else for ints than for symbols")
+    return form

@@ -1,0 +1,50 @@
+#include <algorithm>
+
+#include "tilewave/plan.hpp"
+
+namespace tilewave {
+
+namespace {
+
+// Rows of a power of two bytes would share few sets of the cache: one line more.
+std::int64_t padded(std::int64_t items, std::int64_t item_bytes) {
+    const std::int64_t line = std::max<std::int64_t>(64 / item_bytes, 1);
+    const std::int64_t lines = ceil_div(items, line);
+    return items * item_bytes < 1024 ? items : (lines % 2 ? lines : lines + 1) * line;
+}
+
+}  // namespace
+
+MemoryOrder memory_order(const SweepProblem& problem, const Plan& plan, int a, int rank) {
+    const NestArray& n = problem.arrays[static_cast<std::size_t>(a)];
+    const Layout layout = problem.layout(a, plan.grid);
+    const Box own = layout.storage(rank);
+    bool whole_loops = true;  // z coordinates are loop indices
+    for (int k = 0; k < problem.dims(); ++k) whole_loops = whole_loops && problem.loops.keeps(k);
+    bool has_row = true;      // the row varies only what the array has
+    for (int k = 0; k < plan.row.n; ++k) has_row = has_row && (plan.row[k] == 0 || !problem.lacks(a, k));
+    if (own.empty() || n.replicated || (whole_loops && (plan.storage == StorageKind::plain || !has_row))) return MemoryOrder::row_major(own);
+    MemoryOrder m;
+    // Row-major in the coordinates of the row order, over the box of them that holds the array's z box.
+    Box z = problem.box_of(a, own);
+    if (n.levels > 0) z.hi[0] = z.lo[0] + 1;
+    const IndexMatrix order = plan.storage == StorageKind::skewed && has_row ? plan.order(problem.dims()) : IndexMatrix::identity(problem.dims());
+    Box y = image(order, z);
+    y.hi[y.dims() - 1] = y.lo[y.dims() - 1] + padded(y.extent(y.dims() - 1), n.item_bytes);
+    const Index y_stride = row_major_strides(y, 1), z_stride = y_stride * order, x_stride = z_stride * problem.loops;
+    Index first = Index::filled(problem.dims(), 0);  // loop indices of the first element
+    const Index shift = problem.shift(a);
+    m.stride = own.lo;
+    for (int d = 0; d < own.dims(); ++d) {
+        const int k = static_cast<int>(n.axes[d]);
+        m.stride[d] = x_stride[k];
+        first[k] = own.lo[d] - shift[k];
+    }
+    if (n.levels > 0) first[0] = z.lo[0];
+    const Index at = order * (problem.loops * first) - y.lo;
+    for (int k = 0; k < at.n; ++k) m.first += y_stride[k] * at[k];
+    m.items = y.points();
+    return m;
+}
+
+}  // namespace tilewave

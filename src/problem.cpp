@@ -1,0 +1,256 @@
+#include "tilewave/problem.hpp"
+
+#include <algorithm>
+
+namespace tilewave {
+
+void SweepProblem::complete() {
+    if (loops.n == 0) loops = IndexMatrix::identity(shape.n);
+    for (NestArray& a : arrays) {
+        if (a.axes.n == 0)
+            for (int k = a.levels > 0 ? 1 : 0; k < shape.n; ++k) a.axes.v[a.axes.n++] = k;
+        if (a.shape.n == 0)
+            for (auto k : a.axes) a.shape.v[a.shape.n++] = shape[static_cast<int>(k)];
+    }
+}
+
+bool SweepProblem::written(int a) const {
+    return std::any_of(accesses.begin(), accesses.end(), [&](const Access& p) { return p.writes && p.array == a; });
+}
+
+bool SweepProblem::lacks(int a, int k) const {
+    const Index& axes = arrays[a].axes;
+    return std::find(axes.begin(), axes.end(), k) == axes.end();
+}
+
+Index SweepProblem::shift(int a) const {
+    for (const Access& p : accesses)
+        if (p.writes && p.array == a) return p.offset;
+    return Index::filled(dims(), 0);
+}
+
+Index SweepProblem::origin() const {
+    Index o = Index::filled(dims(), 0);
+    if (accesses.empty()) return o;
+    const int a = accesses[0].array;
+    for (int k = 0; k < dims(); ++k)
+        if (!lacks(a, k)) o[k] = accesses[0].offset[k];
+    return o;
+}
+
+std::pair<std::int64_t, std::int64_t> SweepProblem::part(int k, std::int64_t parts, std::int64_t c) const {
+    if (parts == 1) return {space.lo[k], space.hi[k]};
+    const std::int64_t o = origin()[k];
+    const std::int64_t lo = std::max(block_start(shape[k], parts, c) - o, space.lo[k]);
+    return {lo, std::max(lo, std::min(block_start(shape[k], parts, c + 1) - o, space.hi[k]))};
+}
+
+Index SweepProblem::offset(const Access& access) const { return loops * (access.offset - shift(access.array)); }
+
+bool SweepProblem::reads_new(const Access& access) const {
+    return written(access.array) && lexicographically_positive(Index::filled(dims(), 0) - offset(access));
+}
+
+std::vector<Index> SweepProblem::dependences() const {
+    std::vector<Index> result;
+    if (in_order) return result;
+    const Index zero = Index::filled(dims(), 0);
+    auto add = [&](const Index& x) {
+        Index d = loops * x;
+        if (d == zero) return;
+        if (!lexicographically_positive(d)) d = zero - d;
+        if (std::find(result.begin(), result.end(), d) == result.end()) result.push_back(d);
+    };
+    for (const Access& w : accesses) {
+        if (!w.writes) continue;
+        const int levels = arrays[w.array].levels;
+        for (int k = levels > 0 ? 1 : 0; k < dims(); ++k) {
+            if (!lacks(w.array, k)) continue;
+            Index same = zero;  // the same element again
+            same[k] = 1;
+            add(same);
+        }
+        for (const Access& q : accesses) {
+            if (q.array != w.array) continue;
+            add(w.offset - q.offset);
+            if (levels == 0) continue;
+            Index reuse = q.offset - w.offset;
+            reuse[0] += levels;
+            add(reuse);
+        }
+    }
+    return result;
+}
+
+bool SweepProblem::may_cut(int k) const {
+    if (in_order || !loops.keeps(k)) return false;
+    for (int a = 0; a < static_cast<int>(arrays.size()); ++a) {
+        if (arrays[a].replicated) continue;
+        if (lacks(a, k)) return false;
+        Index first;  // several places of one array are written: none may be another rank's
+        bool several = false;
+        for (const Access& p : accesses) {
+            if (!p.writes || p.array != a) continue;
+            several = several || (first.n && p.offset != first);
+            if (first.n == 0) first = p.offset;
+        }
+        if (several && std::any_of(accesses.begin(), accesses.end(), [&](const Access& p) { return p.array == a && p.offset[k] != first[k]; }))
+            return false;
+    }
+    return true;
+}
+
+std::vector<bool> SweepProblem::unit_dims() const {
+    std::vector<bool> unit(static_cast<std::size_t>(dims()), false);
+    for (const Index& d : dependences())
+        if (std::any_of(d.begin(), d.end(), [](auto x) { return x < 0; }))
+            unit[static_cast<std::size_t>(std::find_if(d.begin(), d.end(), [](auto x) { return x != 0; }) - d.begin())] = true;
+    // A level keeps what the one before has where it is not written: level by level.
+    for (const Access& p : accesses)
+        if (p.keeps && arrays[p.array].levels > 1) unit[0] = true;
+    return unit;
+}
+
+Layout SweepProblem::layout(int a, const Index& grid) const {
+    const NestArray& array = arrays[a];
+    Index own = Index::filled(array.shape.n, 1), lo = Index::filled(own.n, 0), hi = lo;
+    if (array.replicated) return Layout(array.shape, own);
+    const Index o = origin();
+    for (int m = 0; m < own.n; ++m) {
+        const int k = static_cast<int>(array.axes[m]);
+        own[m] = grid[k];
+        for (const Access& p : accesses) {
+            if (p.array != a) continue;
+            lo[m] = std::max(lo[m], o[k] - p.offset[k]);
+            hi[m] = std::max(hi[m], p.offset[k] - o[k]);
+        }
+    }
+    return Layout(array.shape, own, lo, hi);
+}
+
+Box SweepProblem::box_of(int a, const Box& own) const {
+    Box box{Index::filled(dims(), 0), Index::filled(dims(), 1)};
+    const Index first = shift(a);
+    for (int m = 0; m < own.dims(); ++m) {
+        const int k = static_cast<int>(arrays[a].axes[m]);
+        box.lo[k] = own.lo[m] - first[k];
+        box.hi[k] = std::max(own.hi[m] - first[k], box.lo[k]);
+    }
+    if (arrays[a].levels > 0) {
+        box.lo[0] = space.lo[0] - 1;
+        box.hi[0] = space.lo[0] - 1 + arrays[a].levels;
+    }
+    return image(loops, box);
+}
+
+std::vector<Bound> SweepProblem::conditions() const {
+    std::vector<Bound> result;
+    const IndexMatrix back = inverse(loops);
+    for (int k = 0; k < dims(); ++k) {
+        if (back.keeps(k)) continue;  // the box of z coordinates bounds it
+        const Index zero = Index::filled(dims(), 0);
+        result.push_back({back.row[k], -space.lo[k]});
+        result.push_back({zero - back.row[k], space.hi[k] - 1});
+    }
+    for (const Bound& b : bounds) result.push_back({b.coefficients * back, b.constant});
+    return result;
+}
+
+namespace {
+
+void check_time(const SweepProblem& problem, const Access& p) {
+    const int levels = problem.arrays[p.array].levels;
+    Index next = Index::filled(problem.dims(), 0);
+    next[0] = 1;
+    if (p.writes && p.offset != next)
+        throw ConfigError("an array with time levels is written at offset " + to_string(p.offset) + "; allowed is " + to_string(next));
+    const Index d = next - p.offset;  // from the writer of what is read to the reader
+    if (p.offset[0] < 0 || p.offset[0] > 1 || (d != Index::filled(d.n, 0) && !lexicographically_positive(problem.loops * d)))
+        throw ConfigError("an array with time levels is read at offset " + to_string(p.offset) +
+                          ", a value that the loops have not computed yet; allowed are the level before, and points of this one "
+                          "that come earlier in the loops");
+    Index reuse = p.offset - next;
+    reuse[0] += levels;
+    const Index zero = Index::filled(d.n, 0);
+    if (!p.writes && problem.loops * reuse != zero && !lexicographically_positive(problem.loops * reuse))
+        throw ConfigError("the read at offset " + to_string(p.offset) + " of an array that keeps " + std::to_string(levels) +
+                          " time level(s) comes after its value is overwritten; more levels are needed");
+}
+
+void check_access(const SweepProblem& problem, const Access& p) {
+    const int n = problem.dims();
+    if (p.array < 0 || p.array >= static_cast<int>(problem.arrays.size()) || p.offset.n != n)
+        throw ConfigError("an access names array " + std::to_string(p.array) + " at offset " + to_string(p.offset) +
+                          "; there are " + std::to_string(problem.arrays.size()) + " arrays and " + std::to_string(n) + " loops");
+    const NestArray& array = problem.arrays[p.array];
+    if (array.replicated) {
+        if (p.writes) throw ConfigError("array " + std::to_string(p.array) + " is written and replicated; a written array is spread over the ranks");
+        return;
+    }
+    if (array.levels > 0) check_time(problem, p);
+    for (int k = 0; k < n; ++k)
+        if (problem.lacks(p.array, k) && p.offset[k] != 0 && (array.levels == 0 || k > 0))
+            throw ConfigError("an access names offset " + to_string(p.offset) + " along loop " + std::to_string(k) + ", which its array lacks");
+    for (int m = 0; m < array.axes.n && !problem.space.empty(); ++m) {
+        const int k = static_cast<int>(array.axes[m]);
+        if (problem.space.lo[k] + p.offset[k] < 0 || problem.space.hi[k] + p.offset[k] > array.shape[m])
+            throw ConfigError("the access at offset " + to_string(p.offset) + " leaves the array of shape " + to_string(array.shape) +
+                              " for points of " + to_string(problem.space));
+    }
+}
+
+}  // namespace
+
+void SweepProblem::validate() const {
+    if (shape.n < 1) throw ConfigError("a nest needs 1 to 4 dimensions, not 0");
+    if (space.dims() != shape.n) throw ConfigError("the space " + to_string(space) + " must have the dimensions of the shape " + to_string(shape));
+    if (arrays.empty() || accesses.empty() || !accesses[0].writes)
+        throw ConfigError("a nest needs a written array, spread over the ranks");
+    if (accesses.size() > max_places)
+        throw ConfigError("the nest reads and writes " + std::to_string(accesses.size()) + " places; at most " +
+                          std::to_string(max_places) + " are allowed");
+    for (std::size_t i = 0; i < accesses.size(); ++i) {
+        if (i && accesses[i].writes && !accesses[i - 1].writes) throw ConfigError("a nest lists the places it writes before those it only reads");
+        check_access(*this, accesses[i]);
+    }
+    if (in_order) return;
+    for (int a = 0; a < static_cast<int>(arrays.size()); ++a) {
+        if (!written(a)) continue;
+        int missing = 0;
+        for (int k = arrays[a].levels > 0 ? 1 : 0; k < dims(); ++k) missing += lacks(a, k);
+        if (missing == 0) continue;
+        for (const Access& p : accesses)
+            if (p.array == a && (missing > 1 || p.offset != shift(a)))
+                throw ConfigError("array " + std::to_string(a) + " lacks " + std::to_string(missing) +
+                                  " loop indices and is accessed at offsets " + to_string(shift(a)) + " and " + to_string(p.offset) +
+                                  "; such a nest has no dependence vectors and runs in loop order only");
+    }
+}
+
+IndexMatrix legal_skew(const SweepProblem& problem) {
+    const int n = problem.dims();
+    IndexMatrix m = problem.loops;
+    std::vector<Index> deps = problem.dependences();
+    std::vector<bool> free(static_cast<std::size_t>(n), true);
+    for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a)
+        for (int k = 0; k < n; ++k)
+            if (!problem.arrays[a].replicated && problem.lacks(a, k)) free[static_cast<std::size_t>(k)] = false;
+    for (int k = 1; k < n; ++k) {
+        if (!free[static_cast<std::size_t>(k)]) continue;
+        Index s = Index::filled(n, 0);
+        for (const Index& d : deps) {
+            const int first = static_cast<int>(std::find_if(d.begin(), d.end(), [](auto x) { return x != 0; }) - d.begin());
+            if (d[k] >= 0 || !free[static_cast<std::size_t>(first)]) continue;
+            std::int64_t reached = d[k];
+            for (int l = 0; l < k; ++l) reached += s[l] * d[l];
+            if (reached < 0) s[first] += ceil_div(-reached, d[first]);
+        }
+        for (int l = 0; l < k; ++l)
+            for (int c = 0; c < n; ++c) m.row[k][c] += s[l] * m.row[l][c];
+        for (Index& d : deps)
+            for (int l = 0; l < k; ++l) d[k] += s[l] * d[l];
+    }
+    return m;
+}
+
+}  // namespace tilewave

@@ -1,0 +1,103 @@
+#include "tile_rows.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace tilewave {
+
+TileRows::TileRows(const Schedule& schedule, const Box& tile)
+    : s_(schedule),
+      tile_(tile),
+      plain_(schedule.order.n == 0 || schedule.order.is_identity()),
+      same_loops_(schedule.loops.n == 0 || schedule.loops.is_identity()) {
+    const int n = tile.dims();
+    back_ = plain_ ? IndexMatrix::identity(n) : inverse(s_.order);
+    y_ = plain_ ? tile : image(s_.order, tile);
+    at_ = along_ = across_ = Index::filled(n, 0);
+    for (int k = 0; k < n; ++k) {
+        along_[k] = back_.row[k][n - 1];
+        across_[k] = n > 1 ? back_.row[k][n - 2] : 0;
+    }
+    direction_ = same_loops_ ? along_ : s_.loops * along_;
+    for (const Bound& b : s_.bounds) {
+        std::int64_t slope = 0;
+        for (int k = 0; k < n; ++k) slope += b.coefficients[k] * along_[k];
+        slope_.push_back(slope);
+    }
+}
+
+bool TileRows::first() {
+    if (tile_.empty()) return false;
+    at_ = y_.lo;
+    at_[dims() - 1] = 0;
+    start();
+    return find() || seek(true);
+}
+
+bool TileRows::next() { return seek(false); }
+
+void TileRows::start() {
+    point_ = plain_ ? at_ : back_ * at_;
+    fresh_ = true;
+}
+
+// To the next row that has points.
+bool TileRows::seek(bool fresh) {
+    const int last = dims() - 2;
+    while (true) {
+        int k = last;
+        while (k >= 0 && ++at_[k] == y_.hi[k]) {
+            at_[k] = y_.lo[k];
+            --k;
+        }
+        if (k < 0) return false;
+        if (k == last) {
+            point_ = point_ + across_;
+            fresh_ = fresh;
+        } else {
+            start();
+        }
+        if (find()) return true;
+        fresh = true;
+    }
+}
+
+// The points of the row that are in the tile and within the bounds.
+bool TileRows::find() {
+    const int n = dims();
+    if (plain_) {
+        begin_ = tile_.lo[n - 1];
+        end_ = tile_.hi[n - 1];
+    } else {
+        begin_ = std::numeric_limits<std::int64_t>::min();
+        end_ = std::numeric_limits<std::int64_t>::max();
+        for (int k = 0; k < n; ++k) {
+            if (along_[k] == 0) {
+                if (point_[k] < tile_.lo[k] || point_[k] >= tile_.hi[k]) return false;
+            } else if (along_[k] > 0) {
+                begin_ = std::max(begin_, tile_.lo[k] - point_[k]);
+                end_ = std::min(end_, tile_.hi[k] - point_[k]);
+            } else {
+                begin_ = std::max(begin_, point_[k] - tile_.hi[k] + 1);
+                end_ = std::min(end_, point_[k] - tile_.lo[k] + 1);
+            }
+        }
+    }
+    for (std::size_t i = 0; i < slope_.size(); ++i) {
+        const Bound& b = s_.bounds[i];
+        std::int64_t value = b.constant;
+        for (int k = 0; k < n; ++k) value += b.coefficients[k] * point_[k];
+        if (slope_[i] == 0 && value < 0) return false;
+        if (slope_[i] > 0) begin_ = std::max(begin_, ceil_div(-value, slope_[i]));
+        if (slope_[i] < 0) end_ = std::min(end_, floor_div(value, -slope_[i]) + 1);
+    }
+    return begin_ < end_;
+}
+
+Index TileRows::index(std::int64_t q) const {
+    Index z = point_;
+    for (int k = 0; k < z.n; ++k) z[k] += q * along_[k];
+    return same_loops_ ? z : s_.loops * z;
+}
+
+}  // namespace tilewave

@@ -1,0 +1,50 @@
+// The rows of a tile in the order that a schedule says: which points follow each other in one call
+// of the kernel, and where the next row is.
+#pragma once
+#include <vector>
+
+#include "tilewave/schedule.hpp"
+
+namespace tilewave {
+
+/// Walks y = order·z, the last component within a row. A row is begin() <= q < end() of the points
+/// point() + q along(); point() itself may be outside the tile.
+class TileRows {
+public:
+    TileRows(const Schedule& schedule, const Box& tile);
+
+    /// To the first row that has points; false if there is none.
+    bool first();
+    bool next();
+
+    int dims() const { return tile_.dims(); }
+    const Index& point() const { return point_; }
+    const Index& along() const { return along_; }
+    /// The point moved by this from the row before, unless fresh().
+    const Index& across() const { return across_; }
+    bool fresh() const { return fresh_; }
+    std::int64_t begin() const { return begin_; }
+    std::int64_t end() const { return end_; }
+    /// Loop index of point q of the row.
+    Index index(std::int64_t q) const;
+    /// Change of the loop index from point to point.
+    const Index& direction() const { return direction_; }
+
+private:
+    bool seek(bool fresh);
+    bool find();
+    void start();
+
+    const Schedule& s_;
+    const Box& tile_;
+    bool plain_, same_loops_;  // order and loops are the identity
+    IndexMatrix back_;         // z = back·y
+    Box y_;                    // holds order·z of the tile
+    Index at_;                 // y, the last component 0
+    Index point_, along_, across_, direction_;
+    std::vector<std::int64_t> slope_;  // of each bound along a row
+    bool fresh_ = true;
+    std::int64_t begin_ = 0, end_ = 0;
+};
+
+}  // namespace tilewave

@@ -1,0 +1,154 @@
+"""Random nests over MPI equal plain Python loops, bit for bit.
+
+A failure prints its seed; this runs that case alone, on every rank count:
+
+    TILEWAVE_SEED=123 python -m pytest tests/mpi/test_random_nests.py
+
+A range, `TILEWAVE_SEED=1000:1200`, runs all of its cases on every rank count.
+"""
+import collections
+import os
+import random
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
+
+import tilewave as tw  # noqa: E402
+from body_generator import load  # noqa: E402
+from nest_problems import HEADER, PROBLEMS_OF_A_BODY, make_problem, random_plan  # noqa: E402
+
+pytestmark = [pytest.mark.mpi(ranks=[1, 2, 3, 4]),
+              pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
+
+# Parts of messages of refusals that the documentation names; every other refusal is a failure.
+REFUSALS = ()
+SHOWN = 3  # failures that are printed in full
+
+
+def chosen():
+    """The seeds that the environment asks for, or None."""
+    text = os.environ.get("TILEWAVE_SEED", "")
+    first, _, end = text.partition(":")
+    return range(int(first), int(end) if end else int(first) + 1) if text else None
+
+
+ASKED = chosen()
+USUAL = [ASKED] if ASKED else [range(k, k + 100) for k in range(0, 500, 100)]
+LONG = [] if ASKED else [range(k, k + 500) for k in range(1000, 21000, 500)]
+
+
+def title(seeds):
+    return f"{seeds.start}-{seeds.stop - 1}"
+
+
+@pytest.mark.parametrize("seeds", USUAL, ids=title)
+def test_random_nests(seeds, mpi_ranks, tmp_path):
+    run_all(seeds, mpi_ranks, tmp_path)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seeds", LONG, ids=title)
+def test_many_random_nests(seeds, mpi_ranks, tmp_path):
+    run_all(seeds, mpi_ranks, tmp_path)
+
+
+def run_all(seeds, ranks, folder):
+    """Run the cases of this rank count, a quarter of the seeds, and fail with all that went wrong."""
+    context = tw.Context()
+    assert context.size == ranks
+    mine = [seed for seed in seeds if ASKED or seed // PROBLEMS_OF_A_BODY % 4 == ranks - 1]
+    problems = [make_problem(seed) for seed in mine]
+    bodies = {problem.body.name: problem.body.text for problem in problems}
+    text = HEADER + "".join(f"\n\n@declared\n{body}" for body in bodies.values())
+    module = load(folder, f"random_nests_{title(seeds).replace('-', '_')}", text)
+    failures, kinds = [], collections.Counter()
+    for problem in problems:
+        kinds.update(problem.kinds | {"all"})
+        nest = getattr(module, problem.body.name)
+        # Shown when a rank crashes or hangs: pytest's own capture is lost then.
+        print(f"random nest, seed {problem.seed}", file=sys.__stderr__, flush=True)
+        if what := failure(problem, nest, context, kinds):
+            failures.append((problem.seed, what))
+    for kind, count in sorted(kinds.items()):
+        print(f"{count:6} {kind}")
+    seeds_of = ", ".join(str(seed) for seed, _ in failures)
+    assert not failures, "\n\n".join([f"{len(failures)} of {len(mine)} cases failed, seeds {seeds_of}",
+                                      *(what for _, what in failures[:SHOWN])])
+
+
+def failure(problem, nest, context, kinds):
+    """What is wrong with the run of one problem, None if it equals the plain loops."""
+    plan = random_plan(problem.seed, context.size, len(problem.body.indices), problem.steps is not None)
+    report = None
+
+    def described(what):
+        return "\n".join([
+            f"seed {problem.seed}: {what}", f"on {context.size} rank(s), run with {plan}", str(problem),
+            *([f"plan {report.plan}"] if report is not None else []),
+            f"replay: TILEWAVE_SEED={problem.seed} python -m pytest tests/mpi/test_random_nests.py"])
+
+    try:
+        if isinstance(nest, Exception):
+            raise nest
+        expected = problem.plain(nest.function)
+        given = operands(problem, context, kinds)
+        for _ in range(problem.runs):
+            report = tw.run(nest, context=context, **given, **problem.scalars, **problem.keywords, **plan)
+    except tw.ConfigError as error:
+        if not (error.agreed or isinstance(nest, Exception)):
+            raise AssertionError(described(f"refused, and not by all ranks alike: {error}")) from error
+        if any(text in str(error) for text in REFUSALS):
+            kinds["refused"] += 1
+            return None
+        return described(f"refused: {error}")
+    except Exception as error:
+        if not getattr(error, "agreed", False):
+            raise AssertionError(described(f"{type(error).__name__}: {error}")) from error
+        return described(f"{type(error).__name__}: {error}")
+    return changed_input(problem, given, described) or differences(problem, given, expected, described)
+
+
+def operands(problem, context, kinds):
+    """The nest's arrays as a user gives them: fields, or NumPy arrays where that is allowed."""
+    in_place = context.size == 1 and random.Random(problem.seed).random() < 0.3
+    kinds["written NumPy array"] += in_place
+    given = {}
+    for name, array in problem.arrays.items():
+        if name in problem.as_numpy or in_place and name in problem.written:
+            given[name] = array.copy()
+        else:
+            given[name] = tw.field(array.shape, array.dtype, init=array, context=context)
+    return given
+
+
+def changed_input(problem, given, described):
+    for name in problem.as_numpy:
+        if given[name].tobytes() != problem.arrays[name].tobytes():
+            return described(f"the run changed {name}, which the nest only reads")
+    return None
+
+
+def differences(problem, given, expected, described):
+    """The first point of each written array that differs, on rank 0; collective."""
+    found = []
+    for name, plain in expected.items():
+        got = given[name] if isinstance(given[name], np.ndarray) else given[name].gather()
+        if got is None:
+            continue
+        assert got.dtype == plain.dtype and got.shape == plain.shape
+        different = bits(got) != bits(plain)
+        if plain.dtype.kind == "f":
+            different &= ~(np.isnan(got) & np.isnan(plain))
+        if different.any():
+            at = tuple(int(x) for x in np.argwhere(different)[0])
+            found.append(f"{name} differs at {different.sum()} of {different.size} points, first at {at}: "
+                         f"{got[at]!r} instead of {plain[at]!r} (at the start {problem.arrays[name][at]!r})")
+    return described("; ".join(found)) if found else None
+
+
+def bits(array):
+    return np.ascontiguousarray(array).view(f"u{array.itemsize}").reshape(array.shape)

@@ -1,0 +1,193 @@
+"""What is read from random nests, and their kernels, against plain Python that records what it touches."""
+import inspect
+import itertools
+import types
+
+import numpy as np
+import pytest
+
+from body_generator import load
+from kernel_helpers import Runner, bits
+from nest_problems import HEADER, allowed_box, make_problem, stand_in
+from tilewave.compile import compile_kernel
+from tilewave.reference import _run
+
+USUAL = [range(k, k + 50) for k in range(0, 200, 50)]
+LONG = [range(k, k + 500) for k in range(1000, 11000, 500)]
+MOST_POINTS = 400  # pairs of points are compared
+
+
+def each_seed(test):
+    """The test for some seeds, and for many with --long."""
+    many = [pytest.param(seeds, marks=pytest.mark.long) for seeds in LONG]
+    return pytest.mark.parametrize("seeds", [*USUAL, *many], ids=lambda s: f"{s.start}-{s.stop - 1}")(test)
+
+
+def problems_and_nests(seeds, folder):
+    """(problem, its nest) of each seed; all nests are in one file."""
+    problems = [make_problem(seed) for seed in seeds]
+    bodies = {problem.body.name: problem.body.text for problem in problems}
+    text = HEADER + "".join(f"\n\n@declared\n{body}" for body in bodies.values())
+    module = load(folder, f"analysed_{seeds.start}", text)
+    for problem in problems:
+        nest = getattr(module, problem.body.name)
+        assert not isinstance(nest, Exception), f"seed {problem.seed}: {nest}\n{problem}"
+        yield problem, nest
+
+
+@each_seed
+def test_what_is_read_from_a_body(seeds, tmp_path):
+    for problem, nest in problems_and_nests(seeds, tmp_path):
+        body, known = problem.body, stand_in(problem.body)
+        looped = {name: array for name, array in body.arrays.items() if array.role != "table"}
+        assert nest.axes == known.axes and nest.indices == known.indices, problem
+        assert set(nest.tables) == set(body.arrays) - set(looped), problem
+        assert set(nest.written) == set(problem.written), problem
+        assert {(p.array, p.offsets) for p in nest.places} == {(p.array, p.offsets) for p in known.places}, problem
+        if body.timed:
+            assert nest.time == "t", problem
+        if problem.steps is not None or not body.timed:
+            shapes = {name: problem.arrays[name].shape for name in looped}
+            time = nest.time if problem.steps is not None else None
+            assert nest.iteration_box(shapes, time=time, steps=problem.steps) == \
+                allowed_box(known, shapes, problem.steps), problem
+
+
+# Dependences.
+
+
+class Recorder:
+    """An array that notes which point reads and writes which element."""
+
+    def __init__(self, name, array, log):
+        self.name, self.array, self.log = name, array, log
+
+    def __getitem__(self, key):
+        self.log.read(self.name, key)
+        return self.array[key]
+
+    def __setitem__(self, key, value):
+        self.log.write(self.name, key)
+        self.array[key] = value
+
+
+class Log:
+    """For each element the points that read its value from before them, and that write it, in order."""
+
+    def __init__(self):
+        self.point, self.inside, self.touched = None, set(), {}
+
+    def begin(self, point):
+        self.point, self.inside = point, set()
+
+    def read(self, name, key):
+        if (name, key) not in self.inside:
+            self.touched.setdefault((name, key), []).append((self.point, "read"))
+
+    def write(self, name, key):
+        self.inside.add((name, key))
+        self.touched.setdefault((name, key), []).append((self.point, "write"))
+
+    def dependences(self):
+        """The distinct (array, kind, vector) of all pairs of points."""
+        kinds = {("write", "read"): "flow", ("read", "write"): "anti", ("write", "write"): "output"}
+        found = set()
+        for (name, _), accesses in self.touched.items():
+            for (first, what), (later, then) in itertools.combinations(dict.fromkeys(accesses), 2):
+                if first != later and (what, then) in kinds:
+                    found.add((name, kinds[what, then], tuple(b - a for a, b in zip(first, later))))
+        return found
+
+
+def record(problem, nest):
+    """Run a problem's loops upwards with arrays that have all their axes."""
+    log, arrays = Log(), dict(problem.arrays)
+    for name, axes in nest.axes.items():
+        array = problem.arrays[name].copy()
+        if array.ndim < len(axes):
+            array = np.stack([array] * (problem.steps + 1))
+        arrays[name] = Recorder(name, array, log) if name in nest.written else array
+
+    def function(*arguments, **scalars):
+        log.begin(tuple(arguments[position] for position in positions))
+        nest.function(*arguments, **scalars)
+
+    function.__signature__ = inspect.signature(nest.function)
+    order = [name for name in function.__signature__.parameters if name not in nest.scalars]
+    positions = [order.index(name) for name in nest.indices]
+    stand = types.SimpleNamespace(function=function, indices=nest.indices, scalars=nest.scalars)
+    with np.errstate(all="ignore"):
+        _run(stand, itertools.islice(problem.bounds.points(), MOST_POINTS), arrays, problem.scalars)
+    return log.dependences()
+
+
+def covers(dependence, vector):
+    """Whether a reported vector stands for a real one; of a unit vector also its multiples."""
+    known = dependence.vector
+    if all(a is None or a == b for a, b in zip(known, vector)):
+        return True
+    unit = sorted(known, key=lambda entry: (entry is None, entry)) == [0] * (len(known) - 1) + [1]
+    return unit and any(vector) and all((b > 0) if a else (b == 0) for a, b in zip(known, vector))
+
+
+@each_seed
+def test_every_real_dependence_is_reported(seeds, tmp_path):
+    for problem, nest in problems_and_nests(seeds, tmp_path):
+        reported = [(d.array, d.kind, d) for d in nest.dependences]
+        for array, kind, vector in record(problem, nest):
+            assert any(array == a and kind == k and covers(d, vector) for a, k, d in reported), \
+                f"{kind} {vector} of {array} is not among {[str(d) for d in nest.dependences]}\n{problem}"
+
+
+# Kernels.
+
+
+def rows_of(points, direction):
+    """(first point, direction, count) of the runs of points along the last index."""
+    steps = (0,) * (len(direction) - 1) + (direction[-1],)
+    for _, row in itertools.groupby(points, key=lambda point: point[:-1]):
+        row = list(row)
+        yield row[0], steps, len(row)
+
+
+def run_by_rows(problem, nest):
+    """The written arrays after the compiled kernel ran every row in the order of the loops."""
+    arrays = {name: array.copy() for name, array in problem.arrays.items()}
+    kernel = compile_kernel(nest, {name: array.dtype for name, array in arrays.items()}, problem.scalars)
+    for _ in range(problem.runs):
+        arrays.update(run_once(problem, kernel, arrays))
+    return {name: arrays[name] for name in problem.written}
+
+
+def run_once(problem, kernel, start):
+    nest, arrays = kernel.nest, dict(start)
+    in_time = [name for name, axes in nest.axes.items() if arrays[name].ndim < len(axes)]
+    for name in in_time:
+        arrays[name] = np.stack([arrays[name]] * (problem.steps + 1))
+    run = Runner(kernel, arrays, problem.scalars)
+    direction = [-1 if name in problem.reverse else 1 for name in nest.indices]
+    step = 0
+    for first, steps, count in rows_of(problem.bounds.points(problem.reverse), direction):
+        while in_time and step <= first[0]:
+            step = copy_level(arrays, in_time, step)
+        run(first, steps, count)
+    while in_time and step < problem.steps:
+        step = copy_level(arrays, in_time, step)
+    return {name: arrays[name][-1] if name in in_time else arrays[name] for name in problem.written}
+
+
+def copy_level(arrays, in_time, step):
+    for name in in_time:
+        arrays[name][step + 1] = arrays[name][step]
+    return step + 1
+
+
+@each_seed
+def test_kernels_equal_plain_loops(seeds, tmp_path):
+    for problem, nest in problems_and_nests(seeds, tmp_path):
+        expected = problem.plain(nest.function)
+        for name, got in run_by_rows(problem, nest).items():
+            different = bits(got) != bits(expected[name])
+            assert not different.any(), \
+                f"{name} differs at {np.argwhere(different)[0]}: {got[different][0]!r} instead of " \
+                f"{expected[name][different][0]!r}\n{problem}"
