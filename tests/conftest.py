@@ -6,6 +6,7 @@ import functools
 import importlib.util
 import os
 import sys
+import tempfile
 import time
 import uuid
 from pathlib import Path
@@ -47,6 +48,10 @@ def pytest_configure(config):
         before = os.environ.get(launch.TAG)
         os.environ[launch.TAG] = f"{before}/{SESSION}" if before else SESSION
         config.stash[SHARED_FILES] = launch.shared_files()
+        # Compiled kernels: never the user's own; ranks and other processes of the tests inherit it.
+        kernels = tempfile.TemporaryDirectory(prefix="tilewave-kernels-")
+        os.environ["TILEWAVE_CACHE_DIR"] = kernels.name
+        config.add_cleanup(kernels.cleanup)
         config.pluginmanager.register(Others(), "tilewave-others")
 
 

@@ -25,13 +25,23 @@ Python float in a comparison, or in a quotient of two ints, 53. A loop index tha
 number is below 2**30 in size. A Python float to a fractional power that Python would make complex.
 
 A body that assigns its element on some paths only writes the old value back on the others.
+
+The object code of a kernel is kept on disk (`kernel_cache`), by its LLVM module's text: making that
+takes milliseconds, and nothing else of a body or its types reaches the code.
 """
 
 import ctypes
+import functools
+import hashlib
+from pathlib import Path
 
+import llvmlite
 import llvmlite.binding as llvm
 import numpy as np
 
+import tilewave
+
+from . import kernel_cache
 from .body import environment
 from .body.kernel_code import Choices, build_row
 from .body.scalars import Slot
@@ -74,7 +84,7 @@ class Kernel:
         self.fastmath, self.steps, self.independent = (
             choices.fastmath, choices.steps, choices.independent)
         self._dtypes = dtypes
-        self.address, self._engine, self._module = _machine_code(row.module, row.name)
+        self.address, self._engine, self._text = _machine_code(row.module, row.name)
 
     def pack(self, scalars=None, tables=None):
         """What the row function is given as ``env``: pass the address, keep the array alive.
@@ -101,7 +111,8 @@ class Kernel:
 
     def assembly(self):
         """The machine code as text, to look at."""
-        return _target_machine().emit_assembly(self._module)
+        machine = _target_machine()
+        return machine.emit_assembly(_optimised(self._text, machine))
 
 
 def compile_kernel(nest, dtype_of, scalars=None, fastmath=False, steps=None, independent=False):
@@ -111,10 +122,10 @@ def compile_kernel(nest, dtype_of, scalars=None, fastmath=False, steps=None, ind
     ----------
     nest : Nest
     dtype_of : dict
-        From array name to dtype: float32, float64, int32 or int64.
+        From array name to dtype: int8, int16, int32, int64, uint8, float32 or float64.
     scalars : dict, optional
-        Values of the scalars. Only their types are compiled in, and for a Python int whether it
-        fits in 32 bits.
+        Values of the scalars. Only their types are compiled in, and for a Python int the range
+        that it is in (`body.scalars.RANGES`).
     fastmath : bool
         Allow reordering, fused operations and the C library's functions in place of NumPy's;
         results are then no longer those of plain loops to the last bit.
@@ -190,16 +201,38 @@ def _target_machine():
     )
 
 
-def _machine_code(module, name):
-    """(address, engine, optimised module) of a function of an LLVM module."""
-    machine = _target_machine()
-    parsed = llvm.parse_assembly(str(module))
+def _optimised(text, machine):
+    """An LLVM module from its text, optimised for a target machine."""
+    parsed = llvm.parse_assembly(text)
     parsed.verify()
     tuning = llvm.create_pipeline_tuning_options(speed_level=3)
     tuning.loop_vectorization = True
     tuning.slp_vectorization = True
     passes = llvm.create_pass_builder(machine, tuning)
     passes.getModulePassManager().run(parsed, passes)
-    engine = llvm.create_mcjit_compiler(parsed, machine)
+    return parsed
+
+
+@functools.lru_cache(maxsize=None)
+def _toolchain():
+    """All but the module's text that object code depends on, as text."""
+    here = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()  # the choice of passes
+    return (f"tilewave {tilewave.__version__} {here}\n"
+            f"llvmlite {llvmlite.__version__}, LLVM {llvm.llvm_version_info}, NumPy {np.__version__}\n"
+            f"{llvm.get_process_triple()} {llvm.get_host_cpu_name()} "
+            f"{llvm.get_host_cpu_features().flatten()}\n")
+
+
+def _machine_code(module, name):
+    """(address, engine, the module's text) of a function of an LLVM module.
+
+    The functions that it calls were registered with LLVM when the module was made, also where the
+    object code is an old one.
+    """
+    text, machine = str(module), _target_machine()
+    code = kernel_cache.object_code(
+        _toolchain() + text, lambda: machine.emit_object(_optimised(text, machine)))
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
-    return engine.get_function_address(name), engine, parsed
+    return engine.get_function_address(name), engine, text

@@ -8,7 +8,7 @@ from tilewave import _core
 from tilewave.context import resolve
 from tilewave.errors import ConfigError
 
-DTYPES = tuple(np.dtype(name) for name in ("f4", "f8", "i4", "i8"))
+DTYPES = tuple(np.dtype(name) for name in ("f4", "f8", "i1", "i2", "i4", "i8", "u1"))
 NOTHING, FUNCTION, ARRAY = 0, 1, 2
 
 

@@ -13,13 +13,19 @@ OFFSETS_OF_WRITTEN = ("[i-1, j]", "[i, j-1]", "[i-1, j-1]", "[i-2, j]", "[i, j-2
 OFFSETS = (*OFFSETS_OF_WRITTEN, "[i+1, j]", "[i, j+1]", "[i+1, 1+j]", "[-1+i, j]")
 LITERALS = ("0", "1", "2", "-1", "3", "7", "0.5", "0.3", "-0.0", "1.5", "1e-3", "2.0", "True",
             "np.pi", "WEIGHT", "COUNT", "SINGLE")
+# Without copysign: the sign of a NaN is not the loops' own.
+BINARY = [name for name in _names.NUMPY_BINARY if name not in ("power", "copysign")]
+INTEGER_UNARY = "absolute floor ceil trunc sign square isnan isfinite".split()
+INTEGER_BINARY = "minimum maximum fmin fmax remainder fmod".split()
+INTEGER_LITERALS = ("0", "1", "2", "3", "7", "-1", "True", "100", "COUNT", "BYTE", "SHORT", "200")
 
 
 class Generator:
-    """Writes one body from a seed."""
+    """Writes one body from a seed; with ``ints`` of functions that small ints have, too."""
 
-    def __init__(self, seed):
+    def __init__(self, seed, ints=False):
         self.random = random.Random(seed)
+        self.ints = ints
         self.known = []
 
     def pick(self, choices):
@@ -30,10 +36,10 @@ class Generator:
             return self.leaf()
         kind = self.random.random()
         if kind < 0.45:
-            symbol = self.pick("+ - * + - * / // %".split())
+            symbol = self.pick(("+ - * // %" if self.ints else "+ - * + - * / // %").split())
             return f"({self.expression(depth - 1)} {symbol} {self.expression(depth - 1)})"
         if kind < 0.50:
-            return f"({self.expression(depth - 1)} ** {self.pick(('2', '3', '0.5', '2.0'))})"
+            return f"({self.expression(depth - 1)} ** {self.pick(('2', '3') if self.ints else ('2', '3', '0.5', '2.0'))})"
         if kind < 0.58:
             return f"({self.pick(('-', '+', 'not '))}{self.expression(depth - 1)})"
         if kind < 0.66:
@@ -52,14 +58,16 @@ class Generator:
         if kind < 0.35:
             return f"{self.pick(('abs', 'abs', 'float'))}({some(1)})"
         if kind < 0.60:
-            return f"np.{self.pick(_names.NUMPY_UNARY)}({some(1)})"
+            return f"np.{self.pick(INTEGER_UNARY if self.ints else _names.NUMPY_UNARY)}({some(1)})"
         if kind < 0.75:
-            name = self.pick(set(_names.NUMPY_BINARY) - {"power"})
+            name = self.pick(INTEGER_BINARY if self.ints else BINARY)
             return f"np.{name}({some(2)})"
         if kind < 0.83:
             return f"np.where({self.condition(depth - 1)}, {some(2)})"
         if kind < 0.92:
-            return f"np.{self.pick(('float32', 'float64'))}({some(1)})"
+            return f"np.{self.pick(_names.NUMPY_TYPES)}({some(1)})"
+        if self.ints:
+            return f"int({some(1)})"
         return f"math.{self.pick(('sqrt', 'exp', 'atan', 'fabs', 'isnan', 'tanh'))}({some(1)})"
 
     def condition(self, depth):
@@ -80,7 +88,7 @@ class Generator:
             return self.pick("BC") + self.pick(OFFSETS)
         if kind < 0.70 and self.known:
             return self.pick(self.known)
-        return self.pick((*LITERALS, "i", "j", "c", "d"))
+        return self.pick((*(INTEGER_LITERALS if self.ints else LITERALS), "i", "j", "c", "d"))
 
     def statement(self, level, depth):
         kind = self.random.random()
@@ -123,8 +131,8 @@ class NestGenerator(Generator):
     The written arrays are A, B, C, the others D and E; T is looked up by P, which has integers.
     """
 
-    def __init__(self, seed):
-        super().__init__(seed)
+    def __init__(self, seed, ints=False):
+        super().__init__(seed, ints)
         self.indices = "ijk"[: self.pick((1, 2, 2, 2, 3))]
         self.axes = {"A": self.indices, "P": self.some_axes()}
         for name in "BC"[: self.pick((0, 0, 1, 1, 2))]:
@@ -164,14 +172,15 @@ class NestGenerator(Generator):
             return self.lookup()
         if kind < 0.76 and self.known:
             return self.pick(self.known)
-        return self.pick((*LITERALS, *self.indices, "c", "m"))
+        literals = INTEGER_LITERALS if self.ints else LITERALS
+        return self.pick((*literals, *self.indices, "c", "m"))
 
     def body(self, name):
         depth = self.pick((1, 2, 2, 3))
         text = "".join(self.statement(1, depth) for _ in range(self.random.randrange(1, 4)))
         for target in self.targets if self.random.random() < 0.7 else self.targets[:1]:
             text += f"    {target} = {self.expression(depth)}\n"
-        text += f"    {self.access('A')} = {self.target()} * 0.5\n" * (self.random.random() < 0.2)
+        text += f"    {self.access('A')} = {self.target()} * 2\n" * (self.random.random() < 0.2)
         arrays = [each for each in (*self.axes, "T") if f"{each}[" in text]
         return f"@nest\ndef {name}({', '.join([*arrays, *self.indices])}, *, c=0.5, m=1):\n{text}"
 
@@ -184,6 +193,8 @@ from tilewave.nest import nest
 WEIGHT = 0.125
 COUNT = 5
 SINGLE = np.float32(0.7)
+BYTE = np.uint8(201)
+SHORT = np.int16(-77)
 
 """
 
@@ -200,7 +211,7 @@ def load(folder, name, text):
     return module
 
 
-def random_nest(folder, seed, generator=Generator):
+def random_nest(folder, seed, generator=Generator, ints=False):
     """(nest, its text) of a seed."""
-    text = generator(seed).body("body")
+    text = generator(seed, ints).body("body")
     return load(folder, f"random_body_{seed}", HEADER + text).body, text

@@ -135,8 +135,8 @@ def bits(array):
 def random_array(rng, shape, dtype, special=0.08):
     """Random numbers of mixed sizes; floats with some NaNs, infinities and zeros of both signs."""
     dtype = np.dtype(dtype)
-    if dtype.kind == "i":
-        small = rng.integers(-9, 10, shape)
+    if dtype.kind in "iu":
+        small = rng.integers(-9 if dtype.kind == "i" else 0, 10, shape)
         info = np.iinfo(dtype)
         large = rng.integers(info.min, info.max, shape, endpoint=True)
         return np.where(rng.random(shape) < 0.3, large, small).astype(dtype)
@@ -148,7 +148,7 @@ def random_array(rng, shape, dtype, special=0.08):
 
 
 def relaid(array, rng):
-    """The same elements in another layout: reversed, transposed or strided."""
+    """The same elements in another layout: reversed, transposed, strided or skewed."""
     kind = rng.integers(0, 5)
     if kind == 1:
         return array.copy("F")
@@ -158,7 +158,19 @@ def relaid(array, rng):
         wide = np.zeros((*array.shape[:-1], array.shape[-1] * 2), array.dtype)
         wide[..., ::2] = array
         return wide[..., ::2]
+    if kind == 4 and array.ndim > 1:
+        return skewed(array, array.shape[-2] + rng.integers(0, 3))
     return array.copy()
+
+
+def skewed(array, width):
+    """The same elements with those of equal sum of the last two indices side by side."""
+    *outer, rows, columns = array.shape
+    memory = np.zeros((*outer, rows + columns, width), array.dtype)
+    step = memory.strides
+    laid = np.ndarray(array.shape, array.dtype, memory, 0, (*step[:-2], step[-2] + step[-1], step[-2]))
+    laid[...] = array
+    return laid
 
 
 def ways(nest):
@@ -174,19 +186,22 @@ def ways(nest):
     return found
 
 
-def compare(nest, dtypes, shape, scalars=None, seed=0, special=0.08, arrays=None, cut=None):
+def compare(nest, dtypes, shape, scalars=None, seed=0, special=0.08, arrays=None, cut=None,
+            kernel=None, box=None):
     """Run a nest both ways on random arrays: same bits, same exception, same points before it.
 
-    ``shape`` has an extent for each loop index; tables are given in ``arrays``.
+    ``shape`` has an extent for each loop index; tables are given in ``arrays``. ``arrays``,
+    ``kernel`` and ``box`` stand for random arrays, a compiled kernel and the whole box.
     """
     rng = np.random.default_rng(seed)
-    shapes = shapes_of(nest, shape)
+    shapes = shapes_of(nest, shape) if shape else {}
     drawn = {name: random_array(rng, shapes[name], dtypes[name], special)
              for name in nest.arrays if name in shapes and name not in (arrays or {})}
     arrays = {**drawn, **(arrays or {})}
     steps = constant_steps(nest, arrays, (0,) * (nest.rank - 1) + (1,)) if seed % 2 else None
-    kernel = compile_kernel(nest, dtypes, scalars, steps=steps)
-    check(kernel, shapes, arrays, scalars, lambda box: rows_in_order(box, cut),
+    kernel = kernel or compile_kernel(nest, dtypes, scalars, steps=steps)
+    check(kernel, box or nest.iteration_box(shapes), arrays, scalars,
+          lambda box: rows_in_order(box, cut),
           f"nest {nest.name}, dtypes {dtypes}, scalars {scalars}, seed {seed}")
     return kernel
 
@@ -204,15 +219,14 @@ def compare_all_ways(nest, dtypes, shape, scalars=None, seed=0, special=0.08, ar
         known = constant_steps(nest, laid, first[1]) if first else (None,) * len(nest.places)
         steps = [step if rng.random() < 0.7 else None for step in known]
         kernel = compile_kernel(nest, dtypes, scalars, steps=steps, independent=independent)
-        check(kernel, shapes, laid, scalars, rows,
+        check(kernel, box, laid, scalars, rows,
               f"nest {nest.name}, dtypes {dtypes}, scalars {scalars}, seed {seed}, {way}, steps {steps}",
               in_order=way == "in order")
 
 
-def check(kernel, shapes, arrays, scalars, rows, context, in_order=True):
+def check(kernel, box, arrays, scalars, rows, context, in_order=True):
     """Run a kernel by rows and its nest as plain loops, and compare."""
     nest = kernel.nest
-    box = nest.iteration_box(shapes)
     expected = {name: array.copy() for name, array in arrays.items()}
     got = {name: _copied(array) for name, array in arrays.items()}
     expected_error = got_error = None

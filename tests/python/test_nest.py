@@ -261,6 +261,7 @@ REFUSED = {
     "array in subscript": ("A[i, j] = T[A, j]", "A, j", ["'A'", "without a subscript"]),
     "table beside offsets": ("A[i, j] = B[A[i, j], j] + B[i, j]", "B[i, j]\n", ["'B'", "as a table"]),
     "written table": ("x = 1; A[i, j] = 2; T[x, j] = 2", "T[x, j]", ["'T'", "computed"]),
+    "no subscript": ("A[i, j] = T[()]", "T[()]", ["'T' has no subscript"]),
     "slice of a table": ("A[i, j] = T[A[i, j], :]", ":]", ["slice"]),
     "outside name in subscript": ("A[i, j] = B[i+COUNT, j]", "B[i+COUNT, j]", ["'COUNT'", "loop"]),
     "scalar in subscript": ("A[i, j] = B[i+c, j]", "B[i+c, j]", ["'c'", "loop index"]),

@@ -35,6 +35,21 @@ def test_numpy_in_place(context, order):
     assert np.array_equal(A, plain) and report.threads == 2
 
 
+@pytest.mark.parametrize("dtype", ["i1", "i2", "u1"])
+def test_fields_of_small_ints(context, dtype):
+    @tw.nest
+    def wrapping(A, B, i, j, *, c=3):
+        A[i, j] = A[i-1, j] * c - A[i, j-1] + np.maximum(A[i-1, j-1], B[i, j])
+
+    rng = np.random.default_rng(2)
+    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+    a, b = (rng.integers(low, high, (33, 47), dtype, endpoint=True) for _ in range(2))
+    A, B = (tw.field(a.shape, dtype, init=values, context=context) for values in (a, b))
+    tw.run(wrapping, A=A, B=B, context=context, tile=(7, 11))
+    wrapping.reference(wrapping.iteration_box(a.shape), {"A": a, "B": b})
+    assert A.dtype == dtype and np.array_equal(A.gather(), a)
+
+
 def test_read_only_and_shared_memory_are_refused(context):
     A = np.ones((5, 5))
     with pytest.raises(tw.ConfigError, match="share memory"):

@@ -2,7 +2,7 @@
 
 from llvmlite import ir
 
-from .casts import boolean, cast, exact_double, fold, promote, to_float, truth
+from .casts import boolean, cast, check_range, exact_double, fits, fold, promote, to_float, truth
 from .division import float_divmod, int_divmod
 from .python_math import python_divmod_float, python_int, python_int_pow, python_pow
 from .typing import ARRAY0, BOOL, FLOAT, INT, OPERATORS, Unsupported, infer, scalar
@@ -72,7 +72,7 @@ def _power(e, left, right, dtype):
     """NumPy's ``**``."""
     if ARRAY0 in (left.type.kind, right.type.kind):
         raise Unsupported("** of the result of np.where (use np.power)")
-    if dtype.kind == "i":
+    if dtype.kind in "iu":
         return int_power(e, dtype, left, right)
     operands = promote(e, left, dtype), promote(e, right, dtype)
     # A NumPy scalar that has the dtype of the result computes by itself, with the C library;
@@ -96,6 +96,7 @@ def int_power(e, dtype, left, right):
         raise Unsupported("an integer power whose exponent is not an int constant")
     if exponent < 0:
         raise Unsupported("an integer to a negative power (NumPy refuses it too)")
+    check_range(e, right, dtype)
     square, result = promote(e, left, dtype), constant(dtype, 1)
     while exponent:
         if exponent & 1:
@@ -119,7 +120,9 @@ def _compare(e, symbol, left, right):
         dtype = INT.dtype
     else:
         dtype = infer(OPERATORS["+"], left.type, right.type).dtype
-        if dtype.kind == "b" or INT in (left.type, right.type) and dtype.kind == "i":
+        beyond = any(each.type == INT and not fits(each, dtype)
+                     for each in (left, right)) if dtype.kind in "iu" else dtype.kind == "b"
+        if beyond:
             dtype = INT.dtype  # NumPy compares with any Python int, also out of bounds
     return _compare_ir(e, symbol, dtype, promote(e, left, dtype), promote(e, right, dtype))
 
@@ -128,7 +131,13 @@ def _compare_ir(e, symbol, dtype, left, right):
     if dtype.kind == "f":
         compare = e.builder.fcmp_unordered if symbol == "!=" else e.builder.fcmp_ordered
         return compare(symbol, left, right)
-    return e.builder.icmp_signed(symbol, left, right)
+    return int_compare(e, symbol, dtype, left, right)
+
+
+def int_compare(e, symbol, dtype, left, right):
+    """A comparison of two LLVM ints of one dtype."""
+    compare = e.builder.icmp_unsigned if dtype.kind == "u" else e.builder.icmp_signed
+    return compare(symbol, left, right)
 
 
 def is_true(e, value):
@@ -186,7 +195,7 @@ def absolute(e, typed):
         return Typed(result, e.intrinsic("fabs", typed.ir))
     value = cast(e, typed.ir, typed.type.dtype, result.dtype)
     if result != INT:
-        below = e.builder.icmp_signed("<", value, constant(result.dtype, 0))
+        below = int_compare(e, "<", result.dtype, value, constant(result.dtype, 0))
         return Typed(result, e.builder.select(below, e.builder.neg(value), value))
     operand = Typed(INT, value, low=typed.low, high=typed.high)
     minus = negative(e, operand)

@@ -2,15 +2,16 @@
 
 NumPy has several rules. In arithmetic a Python number takes the dtype of the other operand. A
 constructor casts a NumPy scalar as C does but converts a Python number with checks. Assignment to
-an element of an integer array checks, to a float array it rounds.
+an element of a signed array checks; to an unsigned array it casts NumPy scalars as C does and
+checks Python numbers; to a float array it rounds.
 """
 
 import platform
 
 from llvmlite import ir
 
-from .typing import ARRAY0, BOOL, FLOAT, INT, Unsupported
-from .values import I1, I64, Typed, Value, constant, ir_type
+from .typing import ARRAY0, BOOL, FLOAT, INT, Unsupported, int_range
+from .values import I1, I32, I64, Typed, Value, constant, ir_type
 
 #: Ints up to this bound are doubles exactly.
 EXACT_IN_DOUBLE = 2**53
@@ -31,41 +32,51 @@ def cast(e, value, source, target):
     if source.kind == "b":
         return build.uitofp(value, kind) if target.kind == "f" else build.zext(value, kind)
     if target.kind == "f":
-        if source.kind == "i":
-            return build.sitofp(value, kind)
-        if target.itemsize > source.itemsize:
-            return build.fpext(value, kind)
-        return build.fptrunc(value, kind)
+        if source.kind in "iu":
+            return (build.uitofp if source.kind == "u" else build.sitofp)(value, kind)
+        wider = target.itemsize > source.itemsize
+        return e.itself((build.fpext if wider else build.fptrunc)(value, kind))
     if source.kind == "f":
         return _float_to_int(e, value, source, target)
     if target.itemsize > source.itemsize:
-        return build.sext(value, kind)
-    return build.trunc(value, kind)
+        return (build.zext if source.kind == "u" else build.sext)(value, kind)
+    return value if target.itemsize == source.itemsize else build.trunc(value, kind)
 
 
 def _float_to_int(e, value, source, target):
-    """Truncate; out of range as this processor's own instruction has it."""
+    """Truncate; out of range as this processor's own instruction has it.
+
+    Processors have no conversion to 8 and 16 bits: NumPy keeps the low bits of one to 32.
+    """
     build = e.builder
-    kind = ir_type(target)
+    if target.itemsize < 4:
+        word = _float_to_word(e, value, source, I32, signed=target.kind == "i")
+        return build.trunc(word, ir_type(target))
+    return _float_to_word(e, value, source, ir_type(target), signed=True)
+
+
+def _float_to_word(e, value, source, kind, signed):
+    """A float as an int of 32 or 64 bits."""
+    build = e.builder
     if not X86:  # saturates, NaN to 0
-        name = f"llvm.fptosi.sat.{kind.intrinsic_name}.{ir_type(source).intrinsic_name}"
+        name = f"llvm.fpto{'s' if signed else 'u'}i.sat.{kind.intrinsic_name}.{ir_type(source).intrinsic_name}"
         known = build.module.globals.get(name)
         function = known or ir.Function(
             build.module, ir.FunctionType(kind, [ir_type(source)]), name
         )
         return build.call(function, [value])
-    least = -(2 ** (8 * target.itemsize - 1))
+    least = -(2 ** (kind.width - 1))
     inside = build.and_(
         build.fcmp_ordered(">=", value, constant(source, least)),
         build.fcmp_ordered("<", value, constant(source, -least)),
     )
-    return build.select(inside, build.fptosi(value, kind), constant(target, least))
+    return build.select(inside, build.fptosi(value, kind), ir.Constant(kind, least))
 
 
 def fits(typed, dtype):
     """Whether a Python int is within an integer dtype in every point."""
-    bound = 2 ** (8 * dtype.itemsize - 1)
-    return -bound <= typed.low and typed.high < bound
+    low, high = int_range(dtype)
+    return low <= typed.low and typed.high <= high
 
 
 def check_range(e, typed, dtype):
@@ -73,13 +84,15 @@ def check_range(e, typed, dtype):
     if typed.const is not None and not fits(typed, dtype):
         e.fail("OverflowError", f"Python integer {typed.const} out of bounds for {dtype.name}")
         return constant(dtype, 0)
+    if typed.const is not None:
+        return constant(dtype, typed.const)
     if dtype.itemsize == 8:
         return typed.ir
     if not fits(typed, dtype):
-        bound = 2 ** (8 * dtype.itemsize - 1)
+        low, high = int_range(dtype)
         outside = e.builder.or_(
-            e.builder.icmp_signed("<", typed.ir, ir.Constant(I64, -bound)),
-            e.builder.icmp_signed(">=", typed.ir, ir.Constant(I64, bound)),
+            e.builder.icmp_signed("<", typed.ir, ir.Constant(I64, low)),
+            e.builder.icmp_signed(">", typed.ir, ir.Constant(I64, high)),
         )
         e.fail_if(outside, "OverflowError", f"Python integer out of bounds for {dtype.name}")
     return e.builder.trunc(typed.ir, ir_type(dtype))
@@ -88,7 +101,7 @@ def check_range(e, typed, dtype):
 def promote(e, typed, dtype):
     """An operand of NumPy arithmetic in the dtype of the operation."""
     kind = typed.type
-    if kind == INT and dtype.kind == "i":
+    if kind == INT and dtype.kind in "iu":
         return check_range(e, typed, dtype)
     if kind == INT and dtype.kind == "f":  # by way of a double, as NumPy does
         if typed.const is not None:
@@ -130,8 +143,7 @@ def to_int(e, typed, what="int(x)"):
         return Typed(INT, e.builder.fptosi(value, I64))
     if typed.type == INT:
         return typed
-    low, high = (0, 1) if typed.type.is_bool else (
-        -(2 ** (typed.type.bits - 1)), 2 ** (typed.type.bits - 1) - 1)
+    low, high = (0, 1) if typed.type.is_bool else int_range(typed.type.dtype)
     return Typed(INT, cast(e, typed.ir, typed.type.dtype, INT.dtype), low=low, high=high)
 
 
@@ -159,7 +171,7 @@ def exact_double(e, typed):
 
 def construct(e, typed, dtype):
     """``np.float32(x)`` and its kin, as an LLVM value."""
-    if typed.type.is_python and dtype.kind == "i":
+    if typed.type.is_python and dtype.kind in "iu":
         return check_range(e, to_int(e, typed, f"np.{dtype.name}(x)"), dtype)
     return promote(e, typed, dtype)
 
@@ -168,6 +180,8 @@ def assign(e, typed, dtype):
     """What ``A[i, j] = x`` stores in an array of a dtype, as an LLVM value."""
     if dtype.kind == "f" or typed.type.kind == ARRAY0:
         return promote(e, typed, dtype)
+    if dtype.kind == "u" and not typed.type.is_python:
+        return cast(e, typed.ir, typed.type.dtype, dtype)
     if typed.type.dtype == dtype and not typed.type.is_python:
         return typed.ir
     return check_range(e, to_int(e, typed, "assignment to an integer array"), dtype)

@@ -2,15 +2,20 @@
 
 from llvmlite import ir
 
+from .typing import int_range
 from .values import constant
 
 
 def int_divmod(e, dtype, left, right):
     """Floor quotient and remainder; 0 for a zero divisor; the least int by -1 wraps."""
     build = e.builder
-    zero, one, minus = (constant(dtype, number) for number in (0, 1, -1))
+    zero, one = constant(dtype, 0), constant(dtype, 1)
     by_zero = build.icmp_signed("==", right, zero)
-    least = constant(dtype, -(2 ** (8 * dtype.itemsize - 1)))
+    if dtype.kind == "u":
+        divisor = build.select(by_zero, one, right)
+        quotient = build.select(by_zero, zero, build.udiv(left, divisor))
+        return quotient, build.urem(left, divisor)
+    minus, least = constant(dtype, -1), constant(dtype, int_range(dtype)[0])
     overflow = build.and_(build.icmp_signed("==", left, least),
                           build.icmp_signed("==", right, minus))
     divisor = build.select(build.or_(by_zero, overflow), one, right)

@@ -4,7 +4,7 @@ from llvmlite import ir
 
 from .loops import c_function, numpy_loop
 from .typing import Unsupported
-from .values import I1, I8, I64, POINTER, Typed, Value, ir_type
+from .values import F64, I1, I8, I64, POINTER, Typed, Value, ir_type
 
 #: An error code is point * SITES + site, site from 1.
 SITES = 4096
@@ -39,6 +39,7 @@ class Emitter:
         self.calls = 0
         self.exits = 0
         self._scratch = None
+        self._minus_zero = {}
 
     # Errors.
 
@@ -192,6 +193,26 @@ class Emitter:
             f"llvm.{name}", [kind], ir.FunctionType(kind, [kind] * len(operands))
         )
         return self.builder.call(function, operands, fastmath=self.flags)
+
+    def itself(self, value):
+        """A converted float, as a number of which LLVM does not know that it was converted.
+
+        LLVM 22 takes ``0.0 if x < 0 else float64(x)`` for a maximum and loses the sign of a zero,
+        as it does wherever a choice has the converted side of its own comparison. The sum with a
+        negative zero is exact; inline assembly hides from LLVM that it is one.
+        """
+        if self.fastmath:
+            return value
+        build, kind = self.builder, value.type
+        if kind not in self._minus_zero:
+            bits = ir.IntType(64 if kind == F64 else 32)
+            entry = build.function.entry_basic_block
+            with build.goto_block(entry):
+                build.position_at_start(entry)
+                hidden = build.asm(ir.FunctionType(bits, [bits]), "", "=r,0",
+                                   [ir.Constant(bits, -(2 ** (bits.width - 1)))], side_effect=False)
+                self._minus_zero[kind] = build.bitcast(hidden, kind)
+        return build.fadd(value, self._minus_zero[kind])
 
     def call_loop(self, name, dtype, *operands):
         """Call NumPy's own inner loop for one element, with strides 0 as NumPy does itself."""

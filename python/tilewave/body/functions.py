@@ -4,7 +4,7 @@ import numpy as np
 from llvmlite import ir
 
 from . import names
-from .arithmetic import absolute, binary, int_power, is_true, numpy_binary
+from .arithmetic import absolute, binary, int_compare, int_power, is_true, numpy_binary
 from .casts import boolean, cast, construct, promote, to_float, to_int
 from .loops import zero_tie
 from .python_math import finite, infinite, math_call, math_pow
@@ -179,15 +179,15 @@ def _integer_function(e, name, dtype, *values):
         return _integer_fmod(e, dtype, *values)
     zero = constant(dtype, 0)
     if name == "absolute":
-        below = build.icmp_signed("<", values[0], zero)
+        below = int_compare(e, "<", dtype, values[0], zero)
         return build.select(below, build.neg(values[0]), values[0])
     if name == "sign":
         kind = ir_type(dtype)
-        above = build.zext(build.icmp_signed(">", values[0], zero), kind)
-        return build.sub(above, build.zext(build.icmp_signed("<", values[0], zero), kind))
+        above, below = (int_compare(e, symbol, dtype, values[0], zero) for symbol in "><")
+        return build.sub(build.zext(above, kind), build.zext(below, kind))
     if name in ("minimum", "maximum", "fmin", "fmax"):
         symbol = "<" if name in ("minimum", "fmin") else ">"
-        return build.select(build.icmp_signed(symbol, *values), *values)
+        return build.select(int_compare(e, symbol, dtype, *values), *values)
     raise Unsupported(f"np.{name} of {dtype.name}")
 
 
@@ -195,6 +195,8 @@ def _integer_fmod(e, dtype, left, right):
     """Remainder with the sign of the dividend; 0 for a zero divisor."""
     build = e.builder
     by_zero = build.icmp_signed("==", right, constant(dtype, 0))
+    if dtype.kind == "u":
+        return build.urem(left, build.select(by_zero, constant(dtype, 1), right))
     by_minus = build.icmp_signed("==", right, constant(dtype, -1))
     divisor = build.select(build.or_(by_zero, by_minus), constant(dtype, 1), right)
     return build.srem(left, divisor)

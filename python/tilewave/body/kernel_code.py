@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from llvmlite import ir
 
 from .emitter import SITES, Emitter
+from .row_check import lookups_are_inside, lookups_to_check
 from .statements import Body
 from .tables import Tables
 from .typing import INT, scalar
@@ -57,7 +58,7 @@ class _Frame:
         self.build_at = ir.IRBuilder(self.row.append_basic_block("entry"))
         self.e = Emitter(self.build_at, choices.fastmath)
         self.parallel = ParallelAccesses(self.module) if choices.independent else None
-        self.tables = Tables(self.e, nest, dtypes, self._marked)
+        self.tables = Tables(self.e, nest, dtypes, self.marked)
         self.steps = dict(zip((place.key for place in nest.places), choices.steps, strict=True))
         self.point = constant("int64", 0)
         self.body = None
@@ -76,17 +77,28 @@ class _Frame:
         self.names = {slot.name: Value([slot.load(build, self.env, k)])
                       for k, slot in enumerate(self.slots)}
         self.first = self._first_point()
+        lookups = lookups_to_check(self.nest, self.dtypes, self.slots) if self.independent else None
+        if lookups:
+            self._split(lookups_are_inside(self, lookups), self._unchecked_loop)
         carried = self._carried_places()
         certain = {key: writer for key, writer in carried.items() if self.steps[key] == 0}
         if len(certain) < len(carried):
-            follows = self._follows(carried)
-            near, far = map(self.row.append_basic_block, ("near", "far"))
-            build.cbranch(follows, near, far)
-            build.position_at_end(near)
-            self._loop(carried)
-            build.position_at_end(far)
+            self._split(self._follows(carried), lambda: self._loop(carried))
         self._loop(certain)
         return Row(self.module, self.row.name, self.e.sites)
+
+    def _split(self, condition, emit):
+        """A loop of its own where a condition holds; what is emitted next is for where it fails."""
+        special, usual = map(self.row.append_basic_block, ("special", "usual"))
+        self.build_at.cbranch(condition, special, usual)
+        self.build_at.position_at_end(special)
+        emit()
+        self.build_at.position_at_end(usual)
+
+    def _unchecked_loop(self):
+        self.tables.checked = False
+        self._loop({})
+        self.tables.checked = True
 
     # Before the loop.
 
@@ -165,7 +177,7 @@ class _Frame:
         """Emit the loop from here to ``done``; ``carried`` places stay in registers."""
         build = self.build_at
         self.point, self.body = constant("int64", 0), None
-        ahead = {place.key: self._load(place.key) for place in self.nest.places
+        ahead = {place.key: self.load(place.key) for place in self.nest.places
                  if place.key in carried or self._is_invariant(place)}
         before, loop = build.block, self.row.append_basic_block("loop")
         calls, exits = self.e.calls, self.e.exits
@@ -196,7 +208,7 @@ class _Frame:
         """
         values = {}
         for place in self.nest.places:
-            value = known[place.key] if place.key in known else self._marked(self._load(place.key))
+            value = known[place.key] if place.key in known else self.marked(self.load(place.key))
             values[place.key] = Typed(scalar(self.dtypes[place.array]), value)
         cells = {key: values[key] for key in self._written()}
         reads = {key: Value([value]) for key, value in values.items() if key not in cells}
@@ -221,17 +233,17 @@ class _Frame:
         distance = self.point if step == 1 else build.mul(self.point, constant("int64", step))
         return build.gep(base, [distance], source_etype=ir_type(self.dtypes[key[0]]))
 
-    def _load(self, key):
+    def load(self, key):
         return self.build_at.load(self._address(key), typ=ir_type(self.dtypes[key[0]]))
 
-    def _marked(self, access):
+    def marked(self, access):
         """A load or store of the loop, with the caller's word that it touches no other point's."""
         return self.parallel.mark(access) if self.parallel else access
 
     def _write_back(self, keys):
         for key in keys:
             store = self.build_at.store(self.body.state.cells[key].ir, self._address(key))
-            self._marked(store)
+            self.marked(store)
 
     def _leave(self, site):
         """What a raising point does: keep what it stored, return where and why."""

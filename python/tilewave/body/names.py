@@ -7,6 +7,8 @@ import types
 
 import numpy as np
 
+from .typing import SUPPORTED
+
 #: NumPy functions of one argument that a body may call.
 NUMPY_UNARY = (
     "sqrt exp exp2 expm1 log log2 log10 log1p cbrt sin cos tan arcsin arccos arctan "
@@ -20,7 +22,7 @@ NUMPY_BINARY = (
 ).split()
 
 #: Type constructors.
-NUMPY_TYPES = "float32 float64 int32 int64".split()
+NUMPY_TYPES = "float32 float64 int8 int16 int32 int64 uint8".split()
 
 #: Functions of the math module with one argument.
 MATH_UNARY = (
@@ -69,7 +71,7 @@ MISSING = object()
 def is_constant(value):
     """Whether a body may use this object as a constant number."""
     if isinstance(value, np.generic):
-        return value.dtype.name in ("bool", "int32", "int64", "float32", "float64")
+        return value.dtype in SUPPORTED
     return type(value) in (bool, int, float)
 
 

@@ -9,21 +9,32 @@ from .values import I1, I64, INT64_MAX, INT64_MIN, Typed, constant, ir_type
 from ..errors import ConfigError
 
 
+#: Ranges of Python ints that kernels are compiled for: within one, no point has to check again
+#: whether the scalar fits an array's dtype. From narrow to wide.
+RANGES = ((0, 127), (-128, 127), (0, 255), (-(2**15), 2**15 - 1), (-(2**31), 2**31 - 1),
+          (INT64_MIN, INT64_MAX))
+
+
 @dataclass(frozen=True)
 class Slot:
-    """One scalar: its name, type, and whether as a Python int it is known to fit in 32 bits."""
+    """One scalar: its name, type, and as a Python int the range that it is in."""
 
     name: str
     type: Type
-    narrow: bool
+    low: int = INT64_MIN
+    high: int = INT64_MAX
 
     @classmethod
     def of(cls, name, value):
+        """The slot of the narrowest kind for a value."""
         kind = type_of(value)
-        if kind == INT and not INT64_MIN <= value <= INT64_MAX:
-            raise ConfigError(f"scalar {name!r}: {value} is beyond 64 bits; "
-                              "allowed: ints of at most 64 bits")
-        return cls(name, kind, kind == INT and -(2**31) <= value < 2**31)
+        if kind != INT:
+            return cls(name, kind)
+        for low, high in RANGES:
+            if low <= value <= high:
+                return cls(name, kind, low, high)
+        raise ConfigError(f"scalar {name!r}: {value} is beyond 64 bits; "
+                          "allowed: ints of at most 64 bits")
 
     def load(self, build, scalars, position):
         """The scalar's value in a kernel, from its slot."""
@@ -36,11 +47,10 @@ class Slot:
         elif wanted is not kind and wanted != kind:
             value = build.fptrunc(value, wanted) if self.type.is_float else \
                 build.trunc(value, wanted)
-        bound = 2**31 if self.narrow else 2**63
-        return Typed(self.type, value, low=-bound, high=bound - 1)
+        return Typed(self.type, value, low=self.low, high=self.high)
 
     def __str__(self):
-        return f"{self.type}{' of 32 bits' if self.narrow else ''}"
+        return f"{self.type}{f' in {self.low}..{self.high}' if self.type == INT else ''}"
 
 
 def pack(nest, slots, values):
@@ -49,7 +59,8 @@ def pack(nest, slots, values):
     packed = np.zeros(max(1, len(slots)), np.int64)
     for position, slot in enumerate(slots):
         given = Slot.of(slot.name, bound[slot.name])
-        if given != slot and (given.type != slot.type or slot.narrow):
+        if given.type != slot.type or given.type == INT and not \
+                slot.low <= bound[slot.name] <= slot.high:
             raise ConfigError(
                 f"scalar {slot.name!r} of nest {nest.name!r}: the kernel was compiled for a "
                 f"{slot}, given a {given} ({bound[slot.name]!r}); compile again for this type"

@@ -94,6 +94,8 @@ class _Roles:
                 node, f"{name!r} is subscripted, but {what}",
                 "arrays as plain parameters of the nest",
             )
+        if rank == 0:
+            raise self.source.error(node, f"array {name!r} has no subscript: not supported", ALLOWED)
         if self.ranks.setdefault(name, rank) != rank:
             raise self.source.error(
                 node, f"array {name!r} has {rank} subscript(s) here and {self.ranks[name]} before",
@@ -115,13 +117,14 @@ class _Roles:
                 )
 
     def _is_lookup(self, node):
-        """Whether an element, a local, or a scalar by itself is among the subscripts."""
+        """Whether an element, a local, or a scalar by itself is among the subscripts, or no index."""
+        indices = self.plain.keys() - self.ranks.keys()
         for part in subscripts_of(node):
             names = set(_names_in(part))
             if names & (self.ranks.keys() | self.locals) or names & set(self.scalars) and \
-                    not names & self.plain.keys():
+                    not names & indices:
                 return True
-        return False
+        return not indices & set(_names_in(node.slice))
 
     def _kind(self, node):
         name = node.value.id
@@ -183,7 +186,7 @@ def _index_and_offset(source, node, part):
     """(index name, constant) of one subscript."""
     if isinstance(part, ast.Slice):
         raise source.error(node, "a slice as a subscript is not supported", ALLOWED)
-    form = _linear(part)
+    form = linear_form(part)
     if form is None:
         raise source.error(
             node, f"subscript `{source.text_of(part)}` is not index + integer constant", ALLOWED
@@ -208,19 +211,19 @@ def _index_and_offset(source, node, part):
     return names[0], constant
 
 
-def _linear(part):
+def linear_form(part):
     """({name: factor}, constant) of a linear expression, None for anything else."""
     if isinstance(part, ast.Name):
         return {part.id: 1}, 0
     if isinstance(part, ast.Constant) and type(part.value) is int:
         return {}, part.value
     if isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.USub | ast.UAdd):
-        return _scaled(_linear(part.operand), -1 if isinstance(part.op, ast.USub) else 1)
+        return _scaled(linear_form(part.operand), -1 if isinstance(part.op, ast.USub) else 1)
     if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Add | ast.Sub):
         sign = -1 if isinstance(part.op, ast.Sub) else 1
-        return _sum(_linear(part.left), _scaled(_linear(part.right), sign))
+        return _sum(linear_form(part.left), _scaled(linear_form(part.right), sign))
     if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mult):
-        left, right = _linear(part.left), _linear(part.right)
+        left, right = linear_form(part.left), linear_form(part.right)
         if left and right and not left[0]:
             return _scaled(right, left[1])
         if left and right and not right[0]:

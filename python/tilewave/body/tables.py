@@ -1,8 +1,10 @@
 """Tables: read-only arrays that a body looks up by integers that it computes."""
 
+import functools
+
 from .casts import to_int
 from .typing import Unsupported, scalar
-from .values import I8, I64, POINTER, Typed, Value, constant, ir_type
+from .values import I8, I32, I64, POINTER, Typed, Value, constant, ir_type
 
 
 class Tables:
@@ -15,6 +17,14 @@ class Tables:
     dtypes : dict
     loaded : callable
         Given an LLVM load, marks it as one of the loop's and returns it.
+
+    Attributes
+    ----------
+    known : dict
+        Address, extents and byte strides of each table, as LLVM values.
+    checked : bool
+        Whether lookups check their subscripts; if not, they are known to be within the extents,
+        and the tables to be smaller than 2**31 bytes.
     """
 
     def __init__(self, emitter, nest, dtypes, loaded):
@@ -23,6 +33,7 @@ class Tables:
         self.dtypes = dtypes
         self.loaded = loaded
         self.known = {}
+        self.checked = True
 
     def open(self, pointers, first_pointer, env, first_slot):
         """Load address, extents and byte strides of each table, before the loop."""
@@ -42,10 +53,16 @@ class Tables:
         build = self.e.builder
         base, extents, strides = self.known[table]
         indices = [self._integer(table, value) for value in subscripts]
-        distance = constant("int64", 0)
-        for axis, index in enumerate(indices):
-            inside = self._wrapped(table, axis, index, extents[axis])
-            distance = build.add(distance, build.mul(inside, strides[axis]))
+        if self.checked:
+            inside = [self._wrapped(table, axis, index, extents[axis])
+                      for axis, index in enumerate(indices)]
+        else:
+            inside = [build.trunc(index.ir, I32) for index in indices]
+            strides = [build.trunc(stride, I32) for stride in strides]
+        products = [build.mul(*pair) for pair in zip(inside, strides, strict=True)]
+        distance = functools.reduce(build.add, products)
+        if not self.checked:
+            distance = build.sext(distance, I64)
         dtype = self.dtypes[table]
         place = build.gep(base, [distance], source_etype=I8)
         value = self.loaded(build.load(place, typ=ir_type(dtype)))

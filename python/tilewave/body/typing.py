@@ -13,7 +13,8 @@ import numpy as np
 
 PYTHON, SCALAR, ARRAY0 = "Python", "NumPy", "0-d array"
 
-SUPPORTED = tuple(np.dtype(name) for name in ("bool", "int32", "int64", "float32", "float64"))
+SUPPORTED = tuple(np.dtype(name) for name in (
+    "bool", "int8", "int16", "int32", "int64", "uint8", "float32", "float64"))
 
 OPERATORS = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
@@ -48,7 +49,7 @@ class Type:
 
     @property
     def is_int(self):
-        return self.dtype.kind == "i"
+        return self.dtype.kind in "iu"
 
     @property
     def bits(self):
@@ -75,6 +76,12 @@ BOOL = Type(PYTHON, np.dtype("bool"))
 _PYTHON = {bool: BOOL, int: INT, float: FLOAT}
 
 
+def int_range(dtype):
+    """The least and the greatest number of an integer dtype."""
+    info = np.iinfo(dtype)
+    return int(info.min), int(info.max)
+
+
 def scalar(dtype):
     """The type of an element of an array."""
     return Type(SCALAR, np.dtype(dtype))
@@ -94,9 +101,11 @@ def type_of(value):
 @functools.lru_cache(maxsize=None)
 def infer(function, *types):
     """Type of ``function`` applied to values of these types, as NumPy has it."""
+    shown = " and ".join(map(str, types))
     try:
         with np.errstate(all="ignore"):
             return type_of(function(*(each.sample() for each in types)))
     except TypeError:
-        shown = " and ".join(map(str, types))
         raise Unsupported(f"NumPy and Python do not define it for {shown}") from None
+    except Unsupported as reason:
+        raise Unsupported(f"{reason}, which NumPy gives for {shown}") from None

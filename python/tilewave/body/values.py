@@ -12,11 +12,12 @@ from .typing import Unsupported
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
-I1, I8, I32, I64 = (ir.IntType(bits) for bits in (1, 8, 32, 64))
+I1, I8, I16, I32, I64 = (ir.IntType(bits) for bits in (1, 8, 16, 32, 64))
 F32, F64 = ir.FloatType(), ir.DoubleType()
 POINTER = ir.PointerType()
 
-_IR = {"bool": I1, "int32": I32, "int64": I64, "float32": F32, "float64": F64}
+_IR = {"bool": I1, "int8": I8, "int16": I16, "int32": I32, "int64": I64, "uint8": I8,
+       "float32": F32, "float64": F64}
 
 
 def ir_type(dtype):
@@ -29,7 +30,10 @@ def constant(dtype, value):
     dtype = np.dtype(dtype)
     if dtype.kind == "f":
         return ir.Constant(ir_type(dtype), float(dtype.type(value)))
-    return ir.Constant(ir_type(dtype), int(value))
+    bits = int(value)
+    if dtype.kind == "u" and bits > np.iinfo(dtype).max // 2:
+        bits -= 2 ** (8 * dtype.itemsize)  # LLVM's integers have no sign; literals are two's complement
+    return ir.Constant(ir_type(dtype), bits)
 
 
 class Typed:

@@ -1,0 +1,143 @@
+"""Compiled kernels kept on disk, so that a program that runs again need not compile again.
+
+A kernel is found by the whole text that it was compiled from: its LLVM module, the processor, and
+the versions of all that takes part. The text is stored beside the object code and compared, and a
+checksum covers both, so a file gives either exactly this kernel or none. No cache is ever needed:
+where a folder or file cannot be used, the kernel is compiled.
+
+The folder is ``$TILEWAVE_CACHE_DIR``, else ``$XDG_CACHE_HOME/tilewave``, else
+``~/.cache/tilewave``. An empty ``TILEWAVE_CACHE_DIR`` turns the cache off. As code from it is run,
+it belongs to the user, and so do the files in it; others cannot write them.
+"""
+
+import contextlib
+import hashlib
+import os
+import stat
+import struct
+import tempfile
+import time
+from pathlib import Path
+
+#: Files that are kept; beyond, those go that were not used for the longest time.
+FILES = 512
+
+#: Seconds after which a file that a writer left unfinished is removed.
+ABANDONED = 3600
+
+SUFFIX = ".kernel"
+_UNFINISHED = ".part"
+_MAGIC = b"tilewave kernel 1\n"
+_SIZES = struct.Struct("<QQ")  # of the key and of the object code
+_HEAD = len(_MAGIC) + _SIZES.size + hashlib.sha256().digest_size
+
+
+def folder():
+    """Where kernels are kept, as a Path; None if nowhere."""
+    given = os.environ.get("TILEWAVE_CACHE_DIR")
+    if given is not None:
+        return Path(given).absolute() if given else None
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    if not os.path.isabs(base):  # the XDG specification: ignore it
+        base = os.path.join(os.path.expanduser("~"), ".cache")
+    return Path(base, "tilewave") if os.path.isabs(base) else None
+
+
+def object_code(key, build):
+    """The object code of a kernel, from the cache or else from ``build``.
+
+    Parameters
+    ----------
+    key : str
+        All that the object code depends on.
+    build : callable
+        Without arguments; returns the object code as bytes, which is then kept.
+
+    Returns
+    -------
+    bytes
+    """
+    key = key.encode()
+    where = folder()
+    if where is None:
+        return build()
+    path = where / (hashlib.sha256(key).hexdigest() + SUFFIX)
+    found = _read(path, key)
+    if found is not None:
+        return found
+    code = build()
+    with contextlib.suppress(OSError):  # without a cache the kernel is as good
+        _write(path, key, code)
+        _remove_oldest(where)
+    return code
+
+
+def _read(path, key):
+    """The object code in a file; None unless it is whole, the user's own, and of this very key."""
+    try:
+        with open(path, "rb") as file:
+            if not _own(os.fstat(file.fileno())) or not _own(os.stat(path.parent)):
+                return None
+            data = file.read()
+    except OSError:
+        return None
+    code = _unpacked(data, key)
+    if code is not None:
+        with contextlib.suppress(OSError):
+            os.utime(path)  # used now: the oldest go first
+    return code
+
+
+def _own(status):
+    """Whether nobody but the user can have written it."""
+    return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+def _packed(key, code):
+    sizes = _SIZES.pack(len(key), len(code))
+    return _MAGIC + sizes + hashlib.sha256(sizes + key + code).digest() + key + code
+
+
+def _unpacked(data, key):
+    if len(data) < _HEAD or not data.startswith(_MAGIC):
+        return None
+    sizes = data[len(_MAGIC):len(_MAGIC) + _SIZES.size]
+    of_key, of_code = _SIZES.unpack(sizes)
+    content = data[_HEAD:]
+    if len(content) != of_key + of_code or content[:of_key] != key:
+        return None
+    if hashlib.sha256(sizes + content).digest() != data[len(_MAGIC) + _SIZES.size:_HEAD]:
+        return None
+    return content[of_key:]
+
+
+def _write(path, key, code):
+    """Write a file at once: others see the old one, the new one or none."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not _own(os.stat(path.parent)):
+        return
+    handle, part = tempfile.mkstemp(suffix=_UNFINISHED, dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(_packed(key, code))
+        os.replace(part, path)
+    except BaseException:  # an interrupt, too, leaves nothing behind
+        with contextlib.suppress(OSError):
+            os.unlink(part)
+        raise
+
+
+def _remove_oldest(where):
+    """Keep the newest files; remove what writers left unfinished."""
+    ages = []
+    with os.scandir(where) as entries:
+        for entry in entries:
+            with contextlib.suppress(OSError):  # another process has removed it
+                if entry.name.endswith(SUFFIX):
+                    ages.append((entry.stat().st_mtime, entry.path))
+                elif entry.name.endswith(_UNFINISHED) and \
+                        entry.stat().st_mtime < time.time() - ABANDONED:
+                    os.unlink(entry.path)
+    for _, path in sorted(ages)[:max(0, len(ages) - FILES)]:
+        with contextlib.suppress(OSError):
+            os.unlink(path)

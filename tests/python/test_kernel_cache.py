@@ -1,0 +1,281 @@
+"""Kernels on disk: the right one or none, whatever is in the folder."""
+
+import errno
+import os
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tilewave import compile as compiler
+from tilewave import kernel_cache
+from tilewave.compile import compile_kernel
+from tilewave.nest import nest
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    """An empty cache of its own."""
+    where = tmp_path / "cache"
+    monkeypatch.setenv("TILEWAVE_CACHE_DIR", str(where))
+    return where
+
+
+class Builder:
+    """Makes one code and counts how often."""
+
+    def __init__(self, code=b"object code"):
+        self.code, self.calls = code, 0
+
+    def __call__(self):
+        self.calls += 1
+        return self.code
+
+
+def files(where):
+    return sorted(where.iterdir()) if where.exists() else []
+
+
+def test_what_was_built_is_found(cache):
+    first, other = Builder(b"first"), Builder(b"other")
+    for _ in range(3):
+        assert kernel_cache.object_code("key", first) == b"first"
+        assert kernel_cache.object_code("key ", other) == b"other"
+    assert (first.calls, other.calls) == (1, 1)
+    assert [path.suffix for path in files(cache)] == [".kernel"] * 2
+    assert {path.stat().st_mode & 0o777 for path in files(cache)} == {0o600}
+    assert cache.stat().st_mode & 0o777 == 0o700
+
+
+def damaged(data):
+    """(what was done, the file after it): cut at every length, changed in every byte."""
+    for length in range(len(data)):
+        yield f"cut to {length}", data[:length]
+    for k in range(len(data)):
+        for change in (1, 0x80, 0xff):
+            yield f"byte {k} ^ {change}", data[:k] + bytes([data[k] ^ change]) + data[k + 1:]
+    yield "longer", data + b"\0"
+    yield "another's", kernel_cache._packed(b"another key", b"another code")
+    yield "swapped", kernel_cache._packed(b"object code", b"the key")
+
+
+def test_a_damaged_file_is_built_and_written_again(cache):
+    kernel_cache.object_code("the key", Builder())
+    path, = files(cache)
+    whole = path.read_bytes()
+    for what, data in damaged(whole):
+        path.write_bytes(data)
+        builder = Builder()
+        assert kernel_cache.object_code("the key", builder) == builder.code, what
+        assert builder.calls == 1 and path.read_bytes() == whole, what
+    assert files(cache) == [path]
+
+
+@pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
+def test_a_file_that_others_can_write_is_not_run(cache, mode):
+    kernel_cache.object_code("key", Builder())
+    path, = files(cache)
+    path.chmod(mode)
+    builder = Builder()
+    kernel_cache.object_code("key", builder)
+    assert builder.calls == 1 and path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_folder_that_others_can_write_is_not_used(cache):
+    kernel_cache.object_code("key", Builder())
+    cache.chmod(0o777)
+    builder = Builder()
+    for key in ("key", "new"):
+        assert kernel_cache.object_code(key, builder) == builder.code
+    assert builder.calls == 2 and len(files(cache)) == 1
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives a file away")
+def test_a_file_of_another_user_is_not_run(cache):
+    kernel_cache.object_code("key", Builder())
+    path, = files(cache)
+    os.chown(path, 65534, -1)
+    builder = Builder()
+    kernel_cache.object_code("key", builder)
+    assert builder.calls == 1 and path.stat().st_uid == 0
+
+
+def test_a_folder_that_cannot_be_made_means_no_cache(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("not a folder")
+    for where in (tmp_path / "file", tmp_path / "file" / "below", Path("/proc/none/of/it")):
+        monkeypatch.setenv("TILEWAVE_CACHE_DIR", str(where))
+        builder = Builder()
+        for _ in range(2):
+            assert kernel_cache.object_code("key", builder) == builder.code
+        assert builder.calls == 2
+    assert (tmp_path / "file").read_text() == "not a folder"
+
+
+@pytest.mark.parametrize("call", ["fdopen", "replace", "stat"])
+def test_a_full_disk_means_no_cache(cache, monkeypatch, call):
+    kernel_cache.object_code("another", Builder())
+
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, "no space left on device")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(kernel_cache.os, call, full)
+        builder = Builder()
+        assert kernel_cache.object_code("key", builder) == builder.code
+    assert builder.calls == 1 and len(files(cache)) == 1
+
+
+def test_where_the_cache_is(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    monkeypatch.setenv("TILEWAVE_CACHE_DIR", str(tmp_path / "own"))
+    assert kernel_cache.folder() == tmp_path / "own"
+    monkeypatch.setenv("TILEWAVE_CACHE_DIR", "")
+    assert kernel_cache.folder() is None
+    builder = Builder()
+    assert kernel_cache.object_code("key", builder) == kernel_cache.object_code("key", builder)
+    assert builder.calls == 2 and not files(tmp_path)
+    monkeypatch.delenv("TILEWAVE_CACHE_DIR")
+    assert kernel_cache.folder() == tmp_path / "xdg" / "tilewave"
+    for other in ("", "relative"):
+        monkeypatch.setenv("XDG_CACHE_HOME", other)
+        assert kernel_cache.folder() == tmp_path / ".cache" / "tilewave"
+    monkeypatch.setattr(kernel_cache.os.path, "expanduser", lambda path: path)  # no home at all
+    assert kernel_cache.folder() is None
+
+
+def test_the_oldest_files_go(cache, monkeypatch):
+    monkeypatch.setattr(kernel_cache, "FILES", 3)
+    for k in range(3):
+        kernel_cache.object_code(f"key {k}", Builder())
+        for path in files(cache):
+            os.utime(path, (path.stat().st_mtime - 10,) * 2)
+    kernel_cache.object_code("key 0", Builder())  # used, so no longer the oldest
+    stranger, part, new = (cache / name for name in ("notes.txt", "old.part", "new.part"))
+    for path in (stranger, part, new):
+        path.write_text("")
+    for path in (stranger, part):
+        os.utime(path, (time.time() - 2 * kernel_cache.ABANDONED,) * 2)
+    kernel_cache.object_code("key 3", Builder())
+    assert stranger.exists() and new.exists() and not part.exists()
+    built = [Builder() for _ in range(4)]
+    for k in (0, 2, 3, 1):
+        kernel_cache.object_code(f"key {k}", built[k])
+    assert [builder.calls for builder in built] == [0, 1, 0, 0]
+
+
+def test_many_processes_at_once(cache):
+    """Readers, writers and removers of the same files: each gets what belongs to its key."""
+    script = textwrap.dedent("""
+        import random, sys
+        from tilewave import kernel_cache
+        kernel_cache.FILES = 3
+        choose = random.Random(int(sys.argv[1]))
+        for turn in range(300):
+            number = choose.randrange(6)
+            code = bytes([number]) * (20_000 + number)
+            assert kernel_cache.object_code(f"key {number}", lambda: code) == code
+    """)
+    running = [subprocess.Popen([sys.executable, "-c", script, str(seed)]) for seed in range(4)]
+    assert [process.wait(timeout=120) for process in running] == [0] * 4
+    assert len(files(cache)) <= 3 + len(running)
+    assert all(path.suffix == ".kernel" for path in files(cache))
+
+
+# With the compiler.
+
+
+@nest
+def scaled(A, B, i, j, *, c=2.0):
+    A[i, j] = A[i-1, j] + np.exp(B[i, j]) * c
+
+
+@pytest.fixture
+def compilations(monkeypatch):
+    """The modules that were compiled, and not found."""
+    compiled, optimised = [], compiler._optimised
+
+    def counted(text, machine):
+        compiled.append(text)
+        return optimised(text, machine)
+
+    monkeypatch.setattr(compiler, "_optimised", counted)
+    return compiled
+
+
+def test_a_kernel_is_compiled_once(cache, compilations):
+    types = {"A": "f8", "B": "f8"}
+    for _ in range(2):
+        compile_kernel(scaled, types)
+    compile_kernel(scaled, types, {"c": 3.5})
+    assert len(compilations) == len(files(cache)) == 1
+    others = [({"A": "f8", "B": "f4"}, None, False), (types, {"c": 2}, False), (types, None, True)]
+    for _ in range(2):
+        for other in others:
+            compile_kernel(scaled, *other)
+    assert len(compilations) == len(files(cache)) == 4
+
+
+def test_another_processor_or_version_has_kernels_of_its_own(cache, compilations, monkeypatch):
+    types = {"A": "f8", "B": "f8"}
+    changes = [(compiler.llvm, "get_host_cpu_name", lambda: "generic"), (compiler.np, "__version__", "9.9"),
+               (compiler.llvmlite, "__version__", "9.9"),
+               (compiler.tilewave, "__version__", "9.9")]
+    compile_kernel(scaled, types)
+    for k, (owner, name, other) in enumerate(changes):
+        with monkeypatch.context() as changed:
+            changed.setattr(owner, name, other)
+            compiler._toolchain.cache_clear()
+            compile_kernel(scaled, types)
+        assert len(compilations) == len(files(cache)) == k + 2
+    compiler._toolchain.cache_clear()
+    compile_kernel(scaled, types)
+    assert len(compilations) == len(changes) + 1
+
+
+PROGRAM = '''
+import math, sys
+import numpy as np
+from tilewave import compile as compiler
+from tilewave.nest import nest
+from kernel_helpers import compare
+
+@nest
+def called(A, B, i, j, *, c=2):
+    """Calls of NumPy's loops, with data of their own and without, and of the C library."""
+    if B[i, j] < -900:
+        raise ValueError("too small")
+    A[i, j] = np.exp(B[i, j]) + np.arcsinh(A[i-1, j]) + math.atan2(B[i, j], c) + B[i, j] % 0.7
+
+optimised, compiled = compiler._optimised, []
+compiler._optimised = lambda *given: compiled.append(1) or optimised(*given)
+for dtype in ("f4", "f8"):
+    kernel = compare(called, {"A": dtype, "B": dtype}, (6, 30), seed=3, special=0)
+    assert ("ValueError", "too small", called.line + 3) in kernel.sites, kernel.sites
+print(len(compiled))
+'''
+
+
+def test_a_new_process_finds_kernels_and_what_they_call(cache, tmp_path):
+    program = tmp_path / "program.py"
+    paths = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+
+    def run():
+        done = subprocess.run([sys.executable, str(program)], env=environment, text=True,
+                              capture_output=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    program.write_text(PROGRAM)
+    assert (run(), run()) == ("2", "0")
+    program.write_text("\n\n" + PROGRAM)  # lines of the messages are no part of the code
+    assert run() == "0"
+    for path in files(cache):
+        data = path.read_bytes()
+        path.write_bytes(data[:len(data) // 2] + b"?" + data[len(data) // 2 + 1:])
+    assert (run(), run()) == ("2", "0")
