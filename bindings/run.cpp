@@ -93,6 +93,17 @@ void bind_context(nb::module_& m) {
                  return values;
              },
              "values"_a)
+        // Rank 0's bytes, on every rank.
+        .def("broadcast",
+             [](Context& c, const nb::bytes& given) {
+                 std::string bytes(given.c_str(), given.size());
+                 {
+                     nb::gil_scoped_release release;
+                     broadcast(c.transport(), bytes, 0);
+                 }
+                 return nb::bytes(bytes.data(), bytes.size());
+             },
+             "bytes"_a)
         .def("barrier", [](Context& c) { barrier(c.transport()); }, Release());
     m.def("load_mpi", &python::load_mpi, "path"_a);
     m.def("loaded_mpi", &python::loaded_mpi);
@@ -148,6 +159,7 @@ void bind_timeline(nb::module_& m) {
         .def_ro("post_s", &LaneSplit::post_s)
         .def_ro("total_s", &LaneSplit::total_s);
     nb::class_<Timeline>(m, "Timeline", "What every lane did when.")
+        .def(nb::init<>())
         .def_ro("ranks", &Timeline::ranks)
         .def_ro("dims", &Timeline::dims)
         .def_prop_ro("event_bytes", [](const Timeline& t) { return raw(t.events.data(), t.events.size() * sizeof(Event)); })

@@ -8,6 +8,7 @@
 
 #include "check_memory.hpp"
 #include "check_shapes.hpp"
+#include "tile_rows.hpp"
 
 // How the proof goes. Lanes are played one step at a time in a fixed order. No step's effect
 // depends on timing (there are no wildcards), so one order that ends proves that all do, and one
@@ -92,7 +93,8 @@ private:
     std::vector<Written> written_;  // by array
     Cells space_;                   // compressed coordinates of all boxes
     std::vector<Player> players_;
-    std::vector<char> computed_;    // by cell of the whole space
+    std::vector<char> computed_;    // by cell of the whole space: a tile has computed it
+    std::vector<char> planned_;     // the same: some tile will
     struct Posted {
         std::deque<int> waiting;  // not yet matched, in order
         int last = -1;            // latest, matched or not
@@ -133,6 +135,9 @@ void Checker::set_up() {
     }
     space_.finish();
     computed_.assign(space_.count(space_.all()), 0);
+    planned_ = computed_;
+    for (const Schedule& s : schedules_)
+        for (const Tile& t : s.tiles) space_.for_each(t.box, [&](const Index& cell) { planned_[space_.linear(space_.all(), cell)] = 1; });
     int first = 0;
     for (const Schedule& s : schedules_) {
         Player p(s, first);
@@ -251,7 +256,7 @@ Checker::Why Checker::compute(Player& p, int lane, const Tile& tile) {
             space_.for_each(part, [&](const Index& cell) {
                 const Version found = versions[i++];
                 const bool fresh = by_itself && lexicographically_positive(Index::filled(r.offset.n, 0) - r.offset);
-                const Version want = fresh && space_.inside(cell, s.space) ? computed_at(array, cell) : start(s.rank, r.array);
+                const Version want = fresh && planned_[space_.linear(space_.all(), cell)] ? computed_at(array, cell) : start(s.rank, r.array);
                 if (!wrong && found != want)
                     wrong = "tile " + to_string(tile.box) + " reads " + to_string(part) + " of array " +
                             std::to_string(r.array) + " before " +
@@ -469,6 +474,8 @@ std::optional<Violation> Checker::leftovers() const {
     if (first.space.dims() == 0) return hole;  // nothing to compute
     space_.for_each(first.space, [&](const Index& cell) {
         if (hole || computed_[space_.linear(space_.all(), cell)]) return;
+        const Box points = space_.box_of(cell);
+        if (!TileRows(first, points).first()) return;  // none of them within the bounds
         for (const Schedule& s : schedules_)
             if (space_.inside(cell, s.arrays[0].owned)) hole = Violation{s.rank, 0, s.lanes.empty() ? 0 : s.lanes[0].size(), ""};
         if (!hole) hole = Violation{0, 0, 0, ""};
@@ -486,7 +493,7 @@ std::optional<Violation> Checker::results() {
             std::optional<Violation> wrong;
             const Box mine = intersect(array.owned, p.s->space);
             space_.for_each(mine, [&](const Index& cell) {
-                if (!wrong && p.cells[a].version(space_, cell) != computed)
+                if (planned_[space_.linear(space_.all(), cell)] && !wrong && p.cells[a].version(space_, cell) != computed)
                     wrong = Violation{p.s->rank, 0, p.s->lanes.empty() ? 0 : p.s->lanes[0].size(),
                                       "at the end array " + std::to_string(a) + " from " + to_string(space_.low_corner(cell)) +
                                           " on does not hold what was computed there"};

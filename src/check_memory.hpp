@@ -95,6 +95,11 @@ public:
         for (int k = 0; k < cell.n; ++k) q = q * c.extent(k) + cell[k] - c.lo[k];
         return static_cast<std::size_t>(q);
     }
+    Box box_of(const Index& cell) const {
+        Box b{low_corner(cell), cell};
+        for (int k = 0; k < cell.n; ++k) b.hi[k] = cuts_[k][static_cast<std::size_t>(cell[k]) + 1];
+        return b;
+    }
     Index low_corner(const Index& cell) const {
         Index p = cell;
         for (int k = 0; k < cell.n; ++k) p[k] = cuts_[k][static_cast<std::size_t>(cell[k])];

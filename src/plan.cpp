@@ -92,6 +92,10 @@ std::string why_whole(const SweepProblem& problem, int k) {
     for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a)
         if (!problem.arrays[a].replicated && problem.lacks(a, k))
             return problem.arrays[a].levels > 0 && k == 0 ? "it is time" : "array " + std::to_string(a) + " lacks it";
+    for (const NestArray& a : problem.arrays)
+        for (int m = 0; !a.replicated && m < a.axes.n; ++m)
+            if (a.axes[m] == k && a.shape[m] != problem.shape[k])
+                return "the arrays have different extents along it, " + std::to_string(a.shape[m]) + " and " + std::to_string(problem.shape[k]);
     return "an array is written at several offsets along it";
 }
 
@@ -101,12 +105,6 @@ void check_cuts(const SweepProblem& problem, const Index& grid) {
         if (!problem.may_cut(k))
             throw ConfigError("grid " + to_string(grid) + " cuts dimension " + std::to_string(k) + ", which stays whole on a rank: " +
                               why_whole(problem, k));
-        for (const NestArray& a : problem.arrays)
-            for (int m = 0; !a.replicated && m < a.axes.n; ++m)
-                if (a.axes[m] == k && a.shape[m] != problem.shape[k])
-                    throw ConfigError("grid " + to_string(grid) + " cuts dimension " + std::to_string(k) +
-                                      ", along which the arrays have different extents, " + std::to_string(a.shape[m]) + " and " +
-                                      std::to_string(problem.shape[k]) + "; they must be equal to be spread over ranks");
     }
 }
 

@@ -87,6 +87,8 @@ bool SweepProblem::may_cut(int k) const {
     for (int a = 0; a < static_cast<int>(arrays.size()); ++a) {
         if (arrays[a].replicated) continue;
         if (lacks(a, k)) return false;
+        for (int m = 0; m < arrays[a].axes.n; ++m)
+            if (arrays[a].axes[m] == k && arrays[a].shape[m] != shape[k]) return false;
         Index first;  // several places of one array are written: none may be another rank's
         bool several = false;
         for (const Access& p : accesses) {

@@ -181,7 +181,8 @@ void SweepWriter::write_prologue() {
         }
     for (int m : received) out.finish_receive(m);
     for (int m : sent) out.finish_send(m);
-    prologue_ = !received.empty() && plan_.lanes() > 1;
+    // What was sent may be overwritten only now.
+    prologue_ = !(received.empty() && sent.empty()) && plan_.lanes() > 1;
     if (prologue_) out.add(Op::signal, 0, 1);
 }
 
@@ -264,6 +265,7 @@ void SweepWriter::write_lane(int lane) {
     struct Sent {
         int message;
         std::int64_t read_at;
+        bool forward;  // to a rank further on in the loops
     };
     std::vector<std::vector<Sent>> sent(mine.size());
     std::size_t settled = 0;  // tiles before this one have no send under way
@@ -273,13 +275,15 @@ void SweepWriter::write_lane(int lane) {
             in.message = out.post_receive(in.peer, in.face.tag, in.face.array, in.face.region, first_slice_[mine[k]],
                                           geometry_.staged(in.face.array));
     };
-    // Waits for the sends of the lane's first n tiles that are read up to `time`.
+    // Waits for the sends of the lane's first n tiles that are read up to `time`. Two ranks that send
+    // to each other do not both wait where the reader is the other's next tile.
     auto finish_sends = [&](std::size_t n, std::int64_t time) {
         for (; settled < n && sent[settled].empty(); ++settled) {}
         for (std::size_t i = settled; i < n; ++i) {
+            auto due = [&](const Sent& m) { return m.read_at < time || (m.read_at == time && m.forward); };
             for (const Sent& m : sent[i])
-                if (m.read_at <= time) out.finish_send(m.message);
-            std::erase_if(sent[i], [&](const Sent& m) { return m.read_at <= time; });
+                if (due(m)) out.finish_send(m.message);
+            std::erase_if(sent[i], due);
         }
     };
     constexpr auto always = std::numeric_limits<std::int64_t>::max();
@@ -297,7 +301,7 @@ void SweepWriter::write_lane(int lane) {
         for (const auto& [peer, face] : outgoing_[t])
             sent[k].push_back({out.post_send(peer, face.tag, face.array, face.region, blocking,
                                              first_slice_[t] + static_cast<int>(slices_[t].size()) - 1, geometry_.staged(face.array)),
-                               face.read_at});
+                               face.read_at, geometry_.forward(rank_, peer)});
         // A send ends `ahead` tiles later (blocking: before the lane's next tile), unless its reader
         // comes after that tile: the reader may need it, and the send would then wait for itself.
         const bool last = k + 1 == mine.size();

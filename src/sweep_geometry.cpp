@@ -297,7 +297,7 @@ std::vector<Box> SweepGeometry::rim(int a, int source, int target) const {
         }
         std::vector<Box> known = boxes;
         // What tiles write reaches the target as faces, after it is computed.
-        if (new_[i] && n.levels == 0) known.push_back(space_);
+        if (new_[i] && n.levels == 0) known.insert(known.end(), block_of_.begin(), block_of_.end());
         for (const Box& f : without({intersect(wanted, mine)}, known))
             for (const Box& part : chunks(f, n.item_bytes, rim_chunk_bytes)) boxes.push_back(part);
     }

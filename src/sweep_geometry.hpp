@@ -59,6 +59,8 @@ public:
     const Box& space() const { return space_; }
     const Layout& layout(int a) const { return layouts_[static_cast<std::size_t>(a)]; }
     std::int64_t time_of(const Index& coord) const;
+    /// Whether `peer` comes after `rank` in the order of the loops.
+    bool forward(int rank, int peer) const { return lexicographically_positive(place(peer) - place(rank)); }
     Index slots() const { return slots_; }
 
 private:

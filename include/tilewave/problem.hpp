@@ -52,7 +52,8 @@ struct SweepProblem {
     /// levels of time that share memory.
     std::vector<Index> dependences() const;
     /// Whether ranks may have parts of the loops along k: every array that is not replicated has that
-    /// dimension, z_k is one loop index, and an array with several written places has one offset there.
+    /// dimension, of one extent, z_k is one loop index, and an array with several written places has one
+    /// offset there.
     bool may_cut(int k) const;
     /// Whether a tile has one point along k: it carries a dependence that goes back along another index.
     std::vector<bool> unit_dims() const;

@@ -75,6 +75,7 @@ class Context:
         self._core = core
         self.agree(problem)
         self._prepared = {}
+        self._solo = None
         self._heart = Heartbeat(core)
         _open.add(self)
         if core.oversubscribed and core.rank == 0:
@@ -117,6 +118,12 @@ class Context:
             _core.complete(self._core)
         finally:
             self._heart.done()
+
+    def solo(self):
+        """A context of this rank alone, with as many threads; made at first use."""
+        if self._solo is None:
+            self._solo = Context._of(_core.Context.local(_core.LocalFabric(1), 0, self.threads))
+        return self._solo
 
     def __enter__(self):
         return self

@@ -20,12 +20,14 @@ class Field:
     shape : tuple of int
         Of the whole array.
     dtype : numpy.dtype
+    ndim : int
     """
 
     def __init__(self, context, shape, dtype):
         self.context = context
         self.shape = shape
         self.dtype = dtype
+        self.ndim = len(shape)
         self._storage = _core.FieldStorage(context._core, shape, dtype.itemsize)
 
     @property

@@ -40,7 +40,7 @@ class Problem:
     core: object
 
 
-def make_problem(nest, arrays, context_size, over, reverse, steps):
+def make_problem(nest, arrays, over, reverse, steps):
     """Read the loops and accesses of a run; pure.
 
     Raises
@@ -53,11 +53,10 @@ def make_problem(nest, arrays, context_size, over, reverse, steps):
     names = tuple(name for name in nest.arrays if name not in nest.tables)
     in_time = _in_time(nest, names, arrays, steps)
     shapes = {name: arrays[name].shape for name in names}
-    if in_time:  # the others that have time have it as a dimension
+    if in_time:
         full = {name: (steps + 1, *shape) if name in in_time else shape for name, shape in shapes.items()}
-        box = nest.iteration_box(full)
-        if box[0] != (0, steps):
-            raise ConfigError(f"steps={steps}: an array whose first dimension is time has room for steps {box[0]} only")
+        box = ((0, steps), *nest.iteration_box(full)[1:])
+        _check_room(nest, shapes, in_time, steps)
     else:
         box = nest.iteration_box(shapes)
     bounds = loop_bounds(nest.indices, box, over)
@@ -89,6 +88,18 @@ def _in_time(nest, names, arrays, steps):
             raise ConfigError(f"steps={steps}: array {name!r} of shape {arrays[name].shape} has as many dimensions as "
                               f"subscripts; allowed: {len(nest.axes[name]) - 1}, without one for time index {nest.time!r}")
     return frozenset(lacking)
+
+
+def _check_room(nest, shapes, in_time, steps):
+    """Arrays that have time as a dimension must have all of it."""
+    for place in nest.places:
+        axes = nest.axes[place.array]
+        if place.array in in_time or nest.time not in axes:
+            continue
+        at = axes.index(nest.time)
+        if steps and place.offsets[at] + steps > shapes[place.array][at]:
+            raise ConfigError(f"steps={steps}: {nest.text_of(place)} leaves array {place.array!r} of shape {shapes[place.array]}; "
+                              f"allowed: up to {max(0, shapes[place.array][at] - place.offsets[at])}")
 
 
 def _why_sequential(nest, in_time):

@@ -1,5 +1,8 @@
 """Running nests, and planning without running."""
 import dataclasses
+import json
+import math
+import types
 import warnings
 
 import numpy as np
@@ -67,20 +70,56 @@ def run(nest, *, context=None, over=None, reverse=(), steps=None, plan=None, fas
     loops = Loops(over, reverse, steps)
     ready = prepare(nest, context, loops, plan, fastmath, arguments)
     context = ready.context
-    environment = ready.kernel.pack(ready.scalars, ready.tables)
-    try:
-        core = ready.sweep.run(ready.operands, ready.kernel.address, environment.ctypes.data,
-                               lambda site, point: _explain(nest, context, ready.kernel, site, point),
-                               [table.ctypes.data for table in ready.tables.values()])
-    except (ConfigError, KernelError) as error:  # others may have happened on this rank alone
-        raise context._shared(error)
-    finally:
-        context._heart.done()
-        for whole, part in ready.copies:
-            whole[...] = part
+    if ready.alone:
+        core = run_on_one_rank(nest, ready)
+    else:
+        if ready.small:
+            whole = {name: _whole_everywhere(ready.arrays[name], context) for name in ready.small}
+            ready.operands, ready.copies = _operands(nest, {**ready.arrays, **whole})
+        try:
+            core = execute(nest, context, ready, ready.operands)
+        except (ConfigError, KernelError) as error:  # others may have happened on this rank alone
+            raise context._shared(error)
+        finally:
+            for whole, part in ready.copies:
+                whole[...] = part
     if core.interrupted:
         raise KeyboardInterrupt("another rank was interrupted" if context.size > 1 else "")
     return Report(core, ready.sequential)
+
+
+def execute(nest, context, ready, operands):
+    """The run itself, in `context`; collective over it."""
+    environment = ready.kernel.pack(ready.scalars, ready.tables)
+    try:
+        return ready.sweep.run(operands, ready.kernel.address, environment.ctypes.data,
+                               lambda site, point: _explain(nest, context, ready.kernel, site, point),
+                               [table.ctypes.data for table in ready.tables.values()])
+    finally:
+        context._heart.done()
+
+
+def run_on_one_rank(nest, ready):
+    """Run a nest that cannot be shared: rank 0 gathers the fields, computes, gives them back; collective."""
+    context, error, core = ready.context, None, None
+    wholes = {name: value if isinstance(value, np.ndarray) else value.gather() for name, value in ready.arrays.items()}
+    if context.rank == 0:
+        try:
+            core = execute(nest, context.solo(), ready, _operands(nest, wholes)[0])
+        except (Exception, KeyboardInterrupt) as problem:
+            error = problem
+    interrupted = isinstance(error, KeyboardInterrupt)
+    context.agree(None if interrupted else error)
+    for name in nest.written:
+        ready.arrays[name]._storage.scatter(wholes[name].ctypes.data if context.rank == 0 else 0)
+    numbers = {"interrupted": interrupted or core is not None and core.interrupted}
+    if core is not None:
+        numbers.update((name, getattr(core, name)) for name in ("time_s", "points", "points_per_s", "steps", "buffer_bytes"))
+    numbers = json.loads(context._core.broadcast(json.dumps(numbers).encode()))
+    if context.rank == 0 and core is not None:
+        return core
+    return types.SimpleNamespace(plan=ready.sweep.plan, ranks=1, threads=ready.sweep.plan.lanes, timeline=_core.Timeline(),
+                                 overlap_ratio=math.nan, **numbers)
 
 
 def plan(nest, *, context=None, over=None, reverse=(), steps=None, **arguments):
@@ -124,6 +163,9 @@ class Ready:
     tables: dict
     copies: list  # (written array, aligned copy): written back after the run
     sequential: str
+    arrays: dict
+    small: list   # fields that every rank gets whole
+    alone: bool   # one rank computes for all
 
 
 @dataclasses.dataclass(frozen=True)
@@ -161,6 +203,21 @@ def prepare(nest, context, loops, plan, fastmath, arguments):
     return ready
 
 
+def _small_fields(nest, arrays, context):
+    """The fields that are only read and have fewer dimensions than the loops: every rank gets them whole."""
+    if context.size == 1:
+        return []
+    return [name for name, axes in nest.axes.items()
+            if isinstance(arrays[name], Field) and name not in nest.written and len(axes) < nest.rank]
+
+
+def _whole_everywhere(field, context):
+    """A field as a NumPy array on every rank; collective."""
+    whole = field.gather()
+    data = context._core.broadcast(whole.tobytes() if context.rank == 0 else b"")
+    return np.frombuffer(data, field.dtype).reshape(field.shape)
+
+
 def _prepare(nest, context, loops, plan, fastmath, arguments):
     if not isinstance(nest, Nest):
         raise ConfigError(f"run: given {type(nest).__name__}; allowed: a function under @tilewave.nest")
@@ -173,6 +230,9 @@ def _prepare(nest, context, loops, plan, fastmath, arguments):
         raise ConfigError(f"plan= and {', '.join(choices)}= were both given; allowed: one of them")
     dtypes = {name: arrays[name].dtype for name in nest.arrays}
     tables = {name: arrays[name] for name in nest.tables}
+    given = arrays
+    small = _small_fields(nest, arrays, context)
+    arrays = {name: np.empty(value.shape, value.dtype) if name in small else value for name, value in arrays.items()}
     operands, copies = _operands(nest, arrays)
     signature = nest.signature()
     key = (kernel_key(nest, dtypes, scalars, fastmath), nest.name, nest.line, loops.key(nest), str(plan),
@@ -182,13 +242,13 @@ def _prepare(nest, context, loops, plan, fastmath, arguments):
     if found is None:
         found = _make(nest, context, loops, dtypes, arrays, operands, scalars, plan, choices, fastmath)
         context._prepared[key] = found
-    kernel, sweep, problem = found
+    kernel, sweep, problem, alone = found
     values = ", ".join(f"{name}={value!r}" for name, value in scalars.items())
     description = (f"nest {nest.name!r} {signature[:12]}, loops {problem.bounds.box} {problem.bounds.constraints} "
                    f"downwards {problem.downwards} steps {loops.steps}, "
                    f"{', '.join(f'{n}: {dtypes[n]} {arrays[n].shape}' for n in nest.arrays)}, scalars {values or 'none'}, "
                    f"fastmath {fastmath}, plan {sweep.plan}")
-    return Ready(context, kernel, sweep, operands, scalars, tables, copies, problem.sequential), description
+    return Ready(context, kernel, sweep, operands, scalars, tables, copies, problem.sequential, given, [] if alone else small, alone), description
 
 
 def _sort(nest, arguments):
@@ -214,7 +274,13 @@ def _sort(nest, arguments):
 
 
 def _make(nest, context, loops, dtypes, arrays, operands, scalars, plan, choices, fastmath):
-    problem = make_problem(nest, arrays, context.size, loops.over, loops.reverse, loops.steps)
+    problem = make_problem(nest, arrays, loops.over, loops.reverse, loops.steps)
+    cuts = any(problem.core.may_cut(k) for k in range(nest.rank))
+    if alone := context.size > 1 and not cuts:
+        context = context.solo()
+        whole = {name: value if isinstance(value, np.ndarray) else np.empty(value.shape, value.dtype)
+                 for name, value in arrays.items()}
+        operands, _ = _operands(nest, whole)
     chosen = make_plan(problem.core, context, choices) if plan is None else plan._to_core()
     sweep = _core.PreparedSweep(context._core, problem.core, chosen)
     if sweep.plan.lanes > max(context.threads, len(_core.allowed_cpus())) and context.rank == 0:
@@ -228,7 +294,7 @@ def _make(nest, context, loops, dtypes, arrays, operands, scalars, plan, choices
         raise
     except Exception as error:
         raise ConfigError(f"nest {nest.name!r} does not compile: {type(error).__name__}: {error}") from error
-    return kernel, sweep, problem
+    return kernel, sweep, problem, alone
 
 
 def _elements(step, item_bytes):
