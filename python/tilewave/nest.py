@@ -220,8 +220,8 @@ class Nest:
 
         Parameters
         ----------
-        shapes : dict
-            Shape of each array by name; those of tables are not looked at.
+        shapes : dict or tuple of int
+            Shape of each array by name; those of tables are not looked at. A tuple: of all arrays.
         over : dict, optional
             Half-open bounds by index name, ``{"i": (1, n)}``, that narrow the box.
         time : str, optional
@@ -241,6 +241,8 @@ class Nest:
             For a wrong rank, an index that no array bounds, an unknown index, or bounds outside the
             allowed range.
         """
+        if not isinstance(shapes, dict):
+            shapes = dict.fromkeys(self.axes, shapes)
         if time is not None and time != self.time:
             raise ConfigError(f"nest {self.name!r} given time={time!r}; "
                               f"allowed: {self.time!r} (nest.time)")

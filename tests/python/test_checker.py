@@ -175,7 +175,7 @@ def test_reads_that_differ_between_ranks():
     other = _core.SweepProblem((6, 4), ((1, 0), (6, 4)), [(4, False)], [(0, (-1, 0)), (0, (0, 0))])
     plan = _core.Plan()
     plan.grid, plan.tile, plan.factors, plan.mapping_dim = (2, 1), (3, 4), (1, 1), 1
-    violation([_core.sweep(problem, plan, 0), _core.sweep(other, plan, 1)], "its reads")
+    violation([_core.sweep(problem, plan, 0), _core.sweep(other, plan, 1)], "its places")
 
 
 def test_one_tag_on_lanes_without_an_order():

@@ -26,7 +26,7 @@ def _prepared(context, steps):
 
 def enumerate_reads():
     """The reads of `keep` as the core counts them."""
-    return [(0, offset) for _, offset in keep.accesses]
+    return [(0, place.offsets) for place in keep.places if not place.written]
 
 
 def _time(context, steps, kernel, repeats, seconds_inside=lambda: 0.0):
