@@ -217,9 +217,9 @@ void bind_sweep(nb::module_& m) {
              "arrays"_a)
         .def("run",
              [](PreparedSweep& s, const std::vector<PlainArray*>& arrays, std::uintptr_t row, std::uintptr_t env, nb::object explain,
-                const std::vector<std::uintptr_t>& tables) {
+                const std::vector<std::uintptr_t>& tables, bool uses_index) {
                  const std::vector<RunArray> all = run_arrays(arrays);
-                 Kernel kernel{reinterpret_cast<RowFunction>(row), reinterpret_cast<const void*>(env), {}};
+                 Kernel kernel{reinterpret_cast<RowFunction>(row), reinterpret_cast<const void*>(env), uses_index, {}};
                  for (auto t : tables) kernel.tables.push_back(reinterpret_cast<char*>(t));
                  nb::gil_scoped_release release;
                  return s.run(all, kernel, [&explain](const Failure& f) {
@@ -227,7 +227,7 @@ void bind_sweep(nb::module_& m) {
                      return nb::cast<std::string>(explain(f.site, f.point));
                  });
              },
-             "arrays"_a, "row"_a, "env"_a, "explain"_a.none(), "tables"_a = std::vector<std::uintptr_t>());
+             "arrays"_a, "row"_a, "env"_a, "explain"_a.none(), "tables"_a = std::vector<std::uintptr_t>(), "uses_index"_a = true);
 }
 
 }  // namespace

@@ -183,6 +183,7 @@ void Execution::compute(int l, const Tile& tile) {
     const bool polls = options_.poll_period_s > 0;
     Pace& pace = paces_[l];
     double begin = polls ? now_s() : 0;
+    Index x = tile.box.lo;
     for (bool more = rows.first(); more; more = rows.next()) {
         if (rows.fresh()) {
             for (std::size_t p = 0; p < places; ++p) {
@@ -202,7 +203,7 @@ void Execution::compute(int l, const Tile& tile) {
                 for (std::size_t p = 0; p < places; ++p)
                     if (const int a = s_.places[p].array; s_.arrays[a].levels > 0)
                         ptr[p] += level(a, rows.point()[0] + s_.places[p].offset[0]) * bindings_[a].stride_bytes[0];
-            const Index x = rows.index(at);
+            if (kernel_.uses_index) x = rows.index(at);
             if (const std::int64_t code = kernel_.row(ptr, step, points, x.begin(), rows.direction().begin(), kernel_.env); code != 0) {
                 fail(rows.index(at + code / 4096), code % 4096);
                 return;

@@ -8,9 +8,10 @@
 
 namespace tilewave {
 
-/// Copies a box of `extents` items between two places that do not overlap; items are next to
-/// each other along the last dimension on both sides. Strides are not negative; those of extents of
-/// 1 do not matter. No dimensions are one item. Nothing need be aligned.
+/// Copies a box of `extents` items between two places that do not overlap. Strides may be of any
+/// order and sign; those of extents of 1 do not matter. No dimensions are one item. Nothing need be
+/// aligned. Fast where items are next to each other along one dimension or one direction on each side:
+/// rows, transposed and skewed storage.
 void copy_box(std::byte* to, const Index& to_stride_bytes, const std::byte* from, const Index& from_stride_bytes,
               const Index& extents, std::int64_t item_bytes);
 

@@ -24,6 +24,12 @@ TileRows::TileRows(const Schedule& schedule, const Box& tile)
         for (int k = 0; k < n; ++k) slope += b.coefficients[k] * along_[k];
         slope_.push_back(slope);
     }
+    for (int k = 0; k < n; ++k) {
+        if (along_[k] == 1) up_ = k;
+        if (along_[k] == -1) down_ = k;
+        pair_ = pair_ || along_[k] == -1;
+    }
+    pair_ = pair_ && s_.bounds.empty();
 }
 
 bool TileRows::first() {
@@ -33,8 +39,6 @@ bool TileRows::first() {
     start();
     return find() || seek(true);
 }
-
-bool TileRows::next() { return seek(false); }
 
 void TileRows::start() {
     point_ = plain_ ? at_ : back_ * at_;

@@ -1,6 +1,7 @@
 // The rows of a tile in the order that a schedule says: which points follow each other in one call
 // of the kernel, and where the next row is.
 #pragma once
+#include <algorithm>
 #include <vector>
 
 #include "tilewave/schedule.hpp"
@@ -15,7 +16,15 @@ public:
 
     /// To the first row that has points; false if there is none.
     bool first();
-    bool next();
+    bool next() {
+        const int last = dims() - 2;
+        if (!pair_ || at_[last] + 1 >= y_.hi[last]) return seek(false);
+        ++at_[last];
+        ++point_[down_];
+        fresh_ = false;
+        meet();
+        return true;
+    }
 
     int dims() const { return tile_.dims(); }
     const Index& point() const { return point_; }
@@ -32,6 +41,11 @@ public:
 
 private:
     bool seek(bool fresh);
+    // Points of a row along e_up - e_down where only the tile bounds it: there are some for every sum.
+    void meet() {
+        begin_ = std::max(tile_.lo[up_], point_[down_] - tile_.hi[down_] + 1);
+        end_ = std::min(tile_.hi[up_], point_[down_] - tile_.lo[down_] + 1);
+    }
     bool find();
     void start();
 
@@ -43,7 +57,8 @@ private:
     Index at_;                 // y, the last component 0
     Index point_, along_, across_, direction_;
     std::vector<std::int64_t> slope_;  // of each bound along a row
-    bool fresh_ = true;
+    bool fresh_ = true, pair_ = false;
+    int up_ = 0, down_ = 0;
     std::int64_t begin_ = 0, end_ = 0;
 };
 

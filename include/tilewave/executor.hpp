@@ -21,6 +21,7 @@ using RowFunction = std::int64_t (*)(char* const* ptr, const std::int64_t* step,
 struct Kernel {
     RowFunction row = nullptr;
     const void* env = nullptr;
+    bool uses_index = true;     ///< else what it is given as index may be any
     std::vector<char*> tables;  ///< follow the places in ptr, the same for every row
 };
 

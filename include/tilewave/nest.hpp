@@ -71,7 +71,7 @@ template <class Body, auto... Tables, class... T>
 class LambdaKernel<Body, NestOperand<Tables, T>...> {
 public:
     explicit LambdaKernel(Body body) : body_(std::move(body)) {}
-    Kernel kernel() const { return {&row, this, {}}; }
+    Kernel kernel() const { return {&row, this, false, {}}; }
     std::string error() const {
         std::scoped_lock guard(lock_);
         return error_;

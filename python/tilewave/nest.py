@@ -13,7 +13,7 @@ from .body.box import iteration_box
 from .body.dependences import dependences_of, places_of, time_index
 from .body.names import Scope, is_constant
 from .body.source import Source
-from .body.subscript import read_access, read_parameters
+from .body.subscript import names_outside, read_access, read_parameters
 from .body.syntax import BodyChecker
 from .errors import ConfigError
 
@@ -79,6 +79,8 @@ class Nest:
         source order.
     dependences : tuple of Dependence
         Between points that touch one element; print them to see kind, accesses and line.
+    numbers : set of str
+        The loop indices that the body computes with.
     time : str or None
         The first loop index, if the body uses it as time steps are used: every array that is
         written or has it is subscripted first with it, at +0 or +1, and written at +1 only.
@@ -106,6 +108,7 @@ class Nest:
             place.array == name for place in self.places if place.written))
         self.dependences = dependences_of(self._source, body, self.places, self._parameters)
         self.time = time_index(self.places, self._parameters)
+        self.numbers = names_outside(self._source.tree.body, self.tables) & {*self.indices}
         defaults = inspect.signature(function).parameters
         self.scalars = {name: defaults[name].default for name in self._parameters.scalars}
 

@@ -94,7 +94,7 @@ def execute(nest, context, ready, operands):
     try:
         return ready.sweep.run(operands, ready.kernel.address, environment.ctypes.data,
                                lambda site, point: _explain(nest, context, ready.kernel, site, point),
-                               [table.ctypes.data for table in ready.tables.values()])
+                               [table.ctypes.data for table in ready.tables.values()], bool(nest.numbers))
     finally:
         context._heart.done()
 

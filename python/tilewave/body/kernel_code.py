@@ -116,7 +116,7 @@ class _Frame:
 
     def _first_point(self):
         """First value and change of the indices that the body uses as numbers."""
-        build, first, used = self.build_at, {}, self._index_names()
+        build, first, used = self.build_at, {}, self.nest.numbers
         limit = constant("int64", INDEX_LIMIT)
         for axis, name in enumerate(self.nest.indices):
             if name not in used:
@@ -130,17 +130,6 @@ class _Frame:
                            f"index {name} used as a number beyond {INDEX_LIMIT}")
             first[name] = start, change
         return first
-
-    def _index_names(self):
-        """Names that appear outside the subscripts of arrays."""
-        used, waiting = set(), [*self.nest.source.tree.body]
-        while waiting:
-            node = waiting.pop()
-            if isinstance(node, ast.Name):
-                used.add(node.id)
-            if not isinstance(node, ast.Subscript) or node.value.id in self.nest.tables:
-                waiting.extend(ast.iter_child_nodes(node))
-        return used
 
     def _carried_places(self):
         """The places whose value the point before has just written: {place: its writer there}.

@@ -244,3 +244,15 @@ def _sum(left, right):
     for name, value in right[0].items():
         factors[name] = factors.get(name, 0) + value
     return factors, left[1] + right[1]
+
+
+def names_outside(statements, tables):
+    """Names that appear outside the subscripts of arrays; those of tables are computed with."""
+    used, waiting = set(), [*statements]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Name):
+            used.add(node.id)
+        if not isinstance(node, ast.Subscript) or node.value.id in tables:
+            waiting.extend(ast.iter_child_nodes(node))
+    return used

@@ -2,7 +2,7 @@
 
 from llvmlite import ir
 
-from .values import I1
+from .values import I1, I32
 
 
 class _Distinct(ir.values.MDValue):
@@ -33,7 +33,9 @@ class ParallelAccesses:
     def close(self, branch):
         """Tell the loop that ends with a branch that its accesses are parallel."""
         parallel = self.module.add_metadata(["llvm.loop.parallel_accesses", self.group])
-        _loop_property(self.module, branch, parallel)
+        # Rows are short as often as not: one vector at a time leaves fewer points over.
+        single = self.module.add_metadata(["llvm.loop.interleave.count", ir.Constant(I32, 1)])
+        _loop_property(self.module, branch, parallel, single)
 
 
 def wish_for_vectors(module, branch):
@@ -45,7 +47,7 @@ def wish_for_vectors(module, branch):
         ["llvm.loop.vectorize.enable", ir.Constant(I1, 1)]))
 
 
-def _loop_property(module, branch, wish):
-    loop = module.add_metadata([wish, wish])
-    loop.operands = (loop, wish)  # LLVM wants a node that names itself first
+def _loop_property(module, branch, *wishes):
+    loop = module.add_metadata([wishes[0], *wishes])
+    loop.operands = (loop, *wishes)  # LLVM wants a node that names itself first
     branch.set_metadata("llvm.loop", loop)

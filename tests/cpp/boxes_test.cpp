@@ -1,0 +1,154 @@
+// Copies of boxes in transposed, skewed and reversed storage, against an item at a time.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <random>
+#include <vector>
+
+#include "rows.hpp"
+
+namespace tilewave {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+using Int = std::int64_t;
+
+struct Dice {
+    std::mt19937_64 engine;
+    explicit Dice(std::uint64_t seed) : engine(seed) {}
+    Int operator()(Int least, Int most) { return std::uniform_int_distribution<Int>(least, most)(engine); }
+    Bytes bytes(Int n) {
+        Bytes all(n + 7);
+        for (Int at = 0; at < n; at += 8) {
+            const std::uint64_t word = engine();
+            std::memcpy(all.data() + at, &word, 8);
+        }
+        all.resize(n);
+        return all;
+    }
+};
+
+// Where the items of a box lie: `first` is the item (0, ...), `bytes` what the box and its guards need.
+struct Storage {
+    Index stride;
+    Int first = 0, bytes = 0;
+};
+
+// Dimension `row` is stored at the columns row * shear further (shear 0: not skewed).
+struct Skew {
+    int row = 0, column = 0;
+    Int shear = 0;
+};
+
+Storage nested(const Index& extents, Int item, const std::vector<int>& inner_first, const Skew& skew, bool padded, Dice& dice) {
+    Storage s{extents};
+    Index wide = extents;
+    wide[skew.column] += std::abs(skew.shear) * (extents[skew.row] - 1);
+    Int step = item;
+    for (int k : inner_first) {
+        s.stride[k] = step;
+        step *= wide[k] + (padded ? dice(0, 3) : 0);
+        if (padded && dice(0, 2) == 0) step += dice(1, 40);
+    }
+    s.stride[skew.row] += skew.shear * s.stride[skew.column];
+    for (int k = 0; k < extents.n; ++k) {
+        if (dice(0, 3) == 0) s.stride[k] = -s.stride[k];
+        s.first -= std::min<Int>(s.stride[k] * (extents[k] - 1), 0);
+    }
+    const Int guard = dice(64, 127);
+    s.bytes = step + 2 * guard;
+    s.first += guard;
+    return s;
+}
+
+Storage random_storage(const Index& extents, Int item, Dice& dice) {
+    std::vector<int> inner_first(extents.n);
+    std::iota(inner_first.rbegin(), inner_first.rend(), 0);
+    if (dice(0, 2) == 0) std::ranges::shuffle(inner_first, dice.engine);
+    Skew skew;
+    if (extents.n > 1 && dice(0, 2)) {  // items of a diagonal next to each other, or another pair of dimensions
+        if (dice(0, 3)) std::swap(inner_first[0], inner_first[1]);
+        const int at = dice(0, 3) ? 0 : int(dice(0, extents.n - 2));
+        skew = {inner_first[at], inner_first[at + 1], dice(0, 3) ? 1 : dice(-3, 3)};
+    }
+    return nested(extents, item, inner_first, skew, dice(0, 1), dice);
+}
+
+Int address(const Storage& s, const Index& at) {
+    Int a = s.first;
+    for (int k = 0; k < at.n; ++k) a += at[k] * s.stride[k];
+    return a;
+}
+
+// Every byte of the target's memory is compared, so that one beside the box is seen as well.
+void expect_copied(const Storage& to, const Storage& from, const Index& extents, Int item, Dice& dice) {
+    Bytes source = dice.bytes(from.bytes), got = dice.bytes(to.bytes);
+    Bytes expected = got;
+    Index at = Index::filled(extents.n, 0);
+    for (int k = extents.n - 1; k >= 0;) {
+        std::memcpy(expected.data() + address(to, at), source.data() + address(from, at), item);
+        for (k = extents.n - 1; k >= 0 && ++at[k] == extents[k]; --k) at[k] = 0;
+    }
+    copy_box(got.data() + to.first, to.stride, source.data() + from.first, from.stride, extents, item);
+    EXPECT_EQ(std::ranges::mismatch(got, expected).in1 - got.begin(), to.bytes)
+        << to_string(extents) << " items of " << item << " bytes from strides " << to_string(from.stride) << " to "
+        << to_string(to.stride);
+}
+
+constexpr Int item_sizes[] = {1, 2, 4, 8, 16, 3};
+
+TEST(CopyBox, random_storage_on_both_sides) {
+    for (std::uint64_t seed = 0; seed < 2000 && !testing::Test::HasFailure(); ++seed) {
+        SCOPED_TRACE("seed " + std::to_string(seed));
+        Dice dice(seed);
+        Index extents = Index::filled(int(dice(1, max_dims)), 1);
+        Int points = 1;
+        for (int k = 0; k < extents.n; ++k) {
+            extents[k] = dice(0, 7) == 0 ? 1 : dice(2, std::clamp<Int>(20000 / points, 2, dice(0, 1) ? 150 : 20));
+            points *= extents[k];
+        }
+        std::shuffle(extents.v.begin(), extents.v.begin() + extents.n, dice.engine);
+        const Int item = item_sizes[dice(0, 5)];
+        const Storage to = random_storage(extents, item, dice), from = random_storage(extents, item, dice);
+        expect_copied(to, from, extents, item, dice);
+    }
+}
+
+// Rows and columns around the sizes of blocks, strips, groups and windows, to skewed storage and back.
+TEST(CopyBox, every_edge_of_a_skewed_plane) {
+    Dice dice(1);
+    for (Int item : item_sizes)
+        for (Int rows : {1, 2, 4, 5, 8, 9, 16, 17, 31, 33, 64, 65, 100})
+            for (Int columns : {1, 3, 9, 18, 33, 79, 110, 256, 300})
+                for (Int shear : {-1, 0, 1}) {
+                    SCOPED_TRACE("shear " + std::to_string(shear));
+                    const Index extents{rows, columns};
+                    const Storage plain = nested(extents, item, {1, 0}, {}, dice(0, 1), dice);
+                    const Storage skewed = nested(extents, item, {0, 1}, {0, 1, shear}, dice(0, 1), dice);
+                    expect_copied(skewed, plain, extents, item, dice);
+                    expect_copied(plain, skewed, extents, item, dice);
+                    if (testing::Test::HasFailure()) return;
+                }
+}
+
+// An item that lies still on the source's side is repeated.
+TEST(CopyBox, stride_of_zero_repeats) {
+    Dice dice(2);
+    for (Int item : item_sizes)
+        for (int still : {0, 1}) {
+            const Index extents{70, 90};
+            Storage from = nested(extents, item, {1, 0}, {}, false, dice);
+            from.first = 8000;
+            from.bytes = 1 << 17;
+            from.stride[0] = std::abs(from.stride[0]);
+            from.stride[1] = std::abs(from.stride[1]);
+            from.stride[still] = 0;
+            expect_copied(nested(extents, item, {0, 1}, {}, true, dice), from, extents, item, dice);
+            expect_copied(nested(extents, item, {1, 0}, {}, true, dice), from, extents, item, dice);
+        }
+}
+
+}  // namespace
+}  // namespace tilewave
