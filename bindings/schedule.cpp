@@ -215,6 +215,8 @@ void bind_plan(nb::module_& m) {
           "lookahead"_a = nb::none(), "slices"_a = nb::none(), "chunk_bytes"_a = nb::none(), "row"_a = nb::none(),
           "storage"_a = nb::none(),
           "The plan for a problem; what is given is obeyed, the rest is picked.");
+    m.def("skewed_row", [](const SweepProblem& p) { return skewed_row(p); }, "problem"_a,
+          "A row of independent points for which storage is skewed, or empty.");
     m.def("sweep", &sweep, "problem"_a, "plan"_a, "rank"_a, nb::call_guard<nb::gil_scoped_release>(),
           "The part of one rank in a sweep.");
     m.def("sweep_steps", &sweep_steps, "problem"_a, "plan"_a, "Time steps of the whole sweep.");

@@ -9,6 +9,8 @@ namespace tilewave {
 
 // Points of a row below which the call of the kernel shows beside the points.
 static constexpr std::int64_t shortest_row = 64;
+// Points of a row on average from which vectors pay for storage in their order.
+static constexpr double shortest_skewed_row = 12;
 // Where sweeps follow each other, a rank starts the next while its neighbour is at the last: each is cut.
 static constexpr std::int64_t least_tiles_of_a_sweep = 8;
 
@@ -265,6 +267,51 @@ int longest_dim(const SweepProblem& problem, int ranks, const PlanRequest& reque
 }
 
 }  // namespace
+
+namespace {
+
+// Whether points along `row` can be neighbours in every array: fields are stored that way, what is
+// replicated lies as it lies.
+bool storable(const SweepProblem& problem, const Index& row) {
+    for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a) {
+        const NestArray& n = problem.arrays[static_cast<std::size_t>(a)];
+        int varied = 0, has = 0;
+        for (int k = 0; k < row.n; ++k) {
+            varied += row[k] != 0;
+            has += row[k] != 0 && !problem.lacks(a, k);
+        }
+        const bool last = n.axes.n > 0 && row[static_cast<int>(n.axes[n.axes.n - 1])] != 0;
+        if (n.replicated ? has > 1 || (has == 1 && !last) : has != varied) return false;
+    }
+    return true;
+}
+
+}  // namespace
+
+Index skewed_row(const SweepProblem& problem) {
+    const int n = problem.dims();
+    Plan probe;
+    if (n < 2 || problem.in_order || probe.independent_rows(problem)) return {};
+    const std::vector<Index> deps = problem.dependences();
+    const Box box = image(problem.loops, problem.space);
+    double longest = shortest_skewed_row;
+    Index best;
+    for (int up = 0; up < n; ++up)
+        for (int down = 0; down < n; ++down) {
+            probe.row = Index::filled(n, 0);
+            probe.row[down] = -1;  // up == down: along one dimension
+            probe.row[up] = 1;
+            const auto a = static_cast<double>(box.extent(up)), b = static_cast<double>(box.extent(down));
+            const double length = up == down ? a : a * b / std::max(a + b - 1, 1.0);
+            if (length < longest || (up != down && a > b) || !storable(problem, probe.row)) continue;
+            const IndexMatrix t = probe.order(n);
+            const bool legal = std::all_of(deps.begin(), deps.end(), [&](const Index& d) { return lexicographically_positive(t * d); });
+            if (!legal || !probe.independent_rows(problem)) continue;
+            longest = length;
+            best = probe.row;
+        }
+    return best;
+}
 
 Plan make_plan(const SweepProblem& problem, int ranks, const PlanRequest& request, const Machine& machine) {
     problem.validate();

@@ -9,7 +9,8 @@
 namespace tilewave {
 
 /// Walks y = order·z, the last component within a row. A row is begin() <= q < end() of the points
-/// point() + q along(); point() itself may be outside the tile.
+/// point() + q along(); point() itself may be outside the tile. For orders as Plan::order makes them:
+/// along() has no entries but -1, 0 and 1.
 class TileRows {
 public:
     TileRows(const Schedule& schedule, const Box& tile);

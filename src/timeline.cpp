@@ -173,13 +173,22 @@ std::string Timeline::chrome_json() const {
     return out.finish();
 }
 
+namespace {
+
+// A rank without points has no events: no memory at all.
+void copy_bytes(void* to, const void* from, std::size_t n) {
+    if (n > 0) std::memcpy(to, from, n);
+}
+
+}  // namespace
+
 Timeline gather(Transport& transport, const Timeline& mine) {
     if (transport.size() == 1) return mine;
     std::string bytes(sizeof(std::int64_t) + mine.events.size() * sizeof(Event) + mine.requests.size() * sizeof(Request), '\0');
     const std::int64_t n = static_cast<std::int64_t>(mine.events.size());
     std::memcpy(bytes.data(), &n, sizeof n);
-    std::memcpy(bytes.data() + sizeof n, mine.events.data(), mine.events.size() * sizeof(Event));
-    std::memcpy(bytes.data() + sizeof n + mine.events.size() * sizeof(Event), mine.requests.data(),
+    copy_bytes(bytes.data() + sizeof n, mine.events.data(), mine.events.size() * sizeof(Event));
+    copy_bytes(bytes.data() + sizeof n + mine.events.size() * sizeof(Event), mine.requests.data(),
                 mine.requests.size() * sizeof(Request));
     Timeline all;
     all.ranks = transport.size();
@@ -189,11 +198,11 @@ Timeline gather(Transport& transport, const Timeline& mine) {
         std::memcpy(&count, part.data(), sizeof count);
         const std::size_t old = all.events.size(), events = static_cast<std::size_t>(count);
         all.events.resize(old + events);
-        std::memcpy(all.events.data() + old, part.data() + sizeof count, events * sizeof(Event));
+        copy_bytes(all.events.data() + old, part.data() + sizeof count, events * sizeof(Event));
         const std::size_t rest = part.size() - sizeof count - events * sizeof(Event), requests = rest / sizeof(Request);
         const std::size_t before = all.requests.size();
         all.requests.resize(before + requests);
-        std::memcpy(all.requests.data() + before, part.data() + part.size() - rest, rest);
+        copy_bytes(all.requests.data() + before, part.data() + part.size() - rest, rest);
     }
     return all;
 }

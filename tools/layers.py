@@ -8,7 +8,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LAYERS = [
     {"error"}, {"index", "rational", "matrix"}, {"space", "fourier_motzkin", "residues"}, {"tiling"},
     {"grouping"}, {"linear_schedule", "cost"}, {"layout"}, {"schedule"}, {"problem"},
-    {"copy", "rows", "broadcast_rounds", "binomial", "lane_builder", "plan", "memory_order", "tile_rows", "check", "check_memory", "check_shapes",
+    {"copy", "rows", "boxes", "shear", "broadcast_rounds", "binomial", "lane_builder", "plan", "memory_order", "tile_rows", "check", "check_memory", "check_shapes",
      "check_versions", "transport", "lanes"},
     {"sweep", "sweep_geometry", "timeline", "mailroom", "pattern", "pattern_shape", "pattern_lanes", "pattern_plan",
      "pattern_trees", "pattern_shift"}, {"exchange"}, {"executor", "execution"}, {"context"},

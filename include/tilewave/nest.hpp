@@ -1,6 +1,8 @@
 // Nests in C++: a generic lambda over relative offsets becomes a row kernel.
 #pragma once
+#include <algorithm>
 #include <array>
+#include <iterator>
 #include <mutex>
 #include <string>
 #include <tuple>
@@ -149,14 +151,15 @@ inline Box largest_space(const SweepProblem& p) {
 }  // namespace detail
 
 /// Runs `body` over the largest box of points for which every read stays inside the arrays, as
-/// plain nested loops with the first index outermost would. The first operand is written:
+/// plain nested loops with the first index outermost would. The first operand is written; offsets may
+/// have any sign, a read ahead in the loops gives the value from before the run:
 ///
 ///     constexpr auto west_north = tilewave::reads({-1, 0}, {0, -1});
 ///     tilewave::run(context, {}, [](auto a) { return a(-1, 0) + 0.5f * a(0, -1); },
 ///                   tilewave::writes<west_north>(A));
 ///
 /// Collective. Costs making the schedule, then the work.
-/// @pre all fields have one shape (ConfigError)
+/// @pre all fields have one shape, and each is given once (ConfigError)
 /// @throws ConfigError, KernelError (the body threw on some rank), MpiError; each on all ranks
 template <class Body, class... Operands>
 Report run(Context& context, PlanRequest request, Body body, const Operands&... operands) {
@@ -174,6 +177,10 @@ Report run(Context& context, PlanRequest request, Body body, const Operands&... 
               : throw ConfigError("the arrays of a nest have different shapes: " + to_string(problem.shape) + " and " +
                                   to_string(operands.field->shape()) + "; they must be equal")),
          ...);
+        const FieldStorage* fields[] = {&operands.field->storage()...};
+        std::sort(std::begin(fields), std::end(fields));
+        if (std::adjacent_find(std::begin(fields), std::end(fields)) != std::end(fields))
+            throw ConfigError("a field is given for two arrays of a nest; list all its reads at one of them");
         problem.space = detail::largest_space(problem);
         problem.complete();
         problem.loops = legal_skew(problem);

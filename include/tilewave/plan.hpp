@@ -59,6 +59,11 @@ struct Plan {
 /// How array `a` lies in the memory of `rank` under `plan`, in the array's own dimensions; one time level.
 MemoryOrder memory_order(const SweepProblem& problem, const Plan& plan, int a, int rank);
 
+/// A row whose points are independent where those along the last dimension are not: the one with the
+/// longest rows, of those that every array can be stored for (Plan::storage). Empty where there is
+/// none, where the last dimension will do, or where rows would be shorter than a few vectors.
+Index skewed_row(const SweepProblem& problem);
+
 /// The choices a user fixes; the others are picked.
 struct PlanRequest {
     std::optional<Index> grid, tile, factors, row;

@@ -74,12 +74,16 @@ class Kernel:
         Exception name, message and source line of each place where the body may raise.
     slots : tuple of Slot
         Name and type of each scalar.
+    vectors : bool
+        Whether several points can be computed at once where they are independent: the body calls
+        no function for one point and has no place that may raise.
     """
 
     def __init__(self, nest, row, dtypes, slots, choices):
         self.nest = nest
         self.places = nest.places
         self.sites = tuple(row.sites)
+        self.vectors = row.vectors
         self.slots = slots
         self.fastmath, self.steps, self.independent = (
             choices.fastmath, choices.steps, choices.independent)

@@ -80,7 +80,7 @@ def field(shape, dtype="f8", init=None, *, context=None):
     shape : sequence of int
         One to four extents.
     dtype : dtype
-        float32, float64, int32 or int64.
+        float32, float64, int8, int16, int32, int64 or uint8.
     init : function, array or None
         A function of the global indices, called with index arrays where it takes them, else point
         by point; or the whole array, on every rank, or on rank 0 with None on the others. None

@@ -184,6 +184,7 @@ def check_arrays(nest, arrays, context):
         if arrays[name].ndim != nest.table_rank(name):
             raise ConfigError(f"table {name!r} has shape {arrays[name].shape}, the nest gives it "
                               f"{nest.table_rank(name)} subscript(s)")
+    _check_fields_once(arrays)
     for name in nest.written:
         written = arrays[name]
         if isinstance(written, np.ndarray):
@@ -196,6 +197,15 @@ def check_arrays(nest, arrays, context):
             if other != name and _share(value, written):
                 raise ConfigError(f"arrays {other!r} and {name!r} share memory; an array that is "
                                   "written must be given once")
+
+
+def _check_fields_once(arrays):
+    """A field has one place in memory, with the ghosts of the one array that it is."""
+    names = {}
+    for name, value in arrays.items():
+        if isinstance(value, Field) and (other := names.setdefault(id(value), name)) != name:
+            raise ConfigError(f"arrays {other!r} and {name!r} share memory: they are one field; "
+                              "allowed: a field for one array of the nest, under one name in its body")
 
 
 def _share(a, b):

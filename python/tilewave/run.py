@@ -281,6 +281,8 @@ def _make(nest, context, loops, dtypes, arrays, operands, scalars, plan, choices
         whole = {name: value if isinstance(value, np.ndarray) else np.empty(value.shape, value.dtype)
                  for name, value in arrays.items()}
         operands, _ = _operands(nest, whole)
+    if plan is None and not {"row", "storage"} & choices.keys():
+        choices = {**choices, **_fast_rows(nest, problem, dtypes, scalars, fastmath)}
     chosen = make_plan(problem.core, context, choices) if plan is None else plan._to_core()
     sweep = _core.PreparedSweep(context._core, problem.core, chosen)
     if sweep.plan.lanes > max(context.threads, len(_core.allowed_cpus())) and context.rank == 0:
@@ -295,6 +297,15 @@ def _make(nest, context, loops, dtypes, arrays, operands, scalars, plan, choices
     except Exception as error:
         raise ConfigError(f"nest {nest.name!r} does not compile: {type(error).__name__}: {error}") from error
     return kernel, sweep, problem, alone
+
+
+def _fast_rows(nest, problem, dtypes, scalars, fastmath):
+    """Skewed rows and storage, where they make vectors of a body that would else run point by point."""
+    row = _core.skewed_row(problem.core)
+    if not row:
+        return {}
+    kernel = compile_kernel(nest, dtypes, scalars, fastmath, [1] * len(nest.places), True)
+    return {"row": row, "storage": "skewed"} if kernel.vectors else {}
 
 
 def _elements(step, item_bytes):

@@ -124,6 +124,90 @@ TEST(Nest, TwoArraysOfDifferentTypes) {
     });
 }
 
+namespace {
+
+// Every read of A that a body may make: from before it (flow), from points that come later (anti),
+// and back along the inner loop while forward along the outer one.
+constexpr auto around_a = reads({-1, 1}, {0, -1}, {-1, -1}, {0, 1}, {1, -1}, {1, 0});
+constexpr auto around_b = reads({1, -2}, {0, 0});
+
+template <class T>
+T mixed(T flow, T ahead, T other) { return flow / 2 + ahead / 4 + other; }
+
+// The loops as they stand: both components of every offset keep inside both arrays.
+template <class T>
+std::vector<T> plain_mixed(int m, int n, std::vector<T> a, const std::vector<T>& b) {
+    auto at = [&](int i, int j) { return static_cast<std::size_t>(i * n + j); };
+    for (int i = 1; i < m - 1; ++i)
+        for (int j = 2; j < n - 1; ++j)
+            a[at(i, j)] = mixed<T>(a[at(i - 1, j + 1)] + a[at(i, j - 1)] - a[at(i - 1, j - 1)],
+                                   a[at(i, j + 1)] + a[at(i + 1, j - 1)] + a[at(i + 1, j)], b[at(i + 1, j - 2)] - b[at(i, j)] + a[at(i, j)]);
+    return a;
+}
+
+int some_value(const Index& p) { return static_cast<int>((p[0] * 37 + p[1] * 11) % 29) - 9; }
+
+template <class T>
+void expect_mixed(Context& context, int m, int n, const PlanRequest& request) {
+    std::vector<T> before, other;
+    for (int i = 0; i < m; ++i)
+        for (int j = 0; j < n; ++j) {
+            before.push_back(static_cast<T>(some_value({i, j})));
+            other.push_back(static_cast<T>(some_value({j, i})));
+        }
+    Field<T> a(context, {m, n}, some_value);
+    Field<T> b(context, {m, n}, [](const Index& p) { return some_value({p[1], p[0]}); });
+    const Report report = run(
+        context, request,
+        [](auto x, auto y) {
+            return mixed<T>(x(-1, 1) + x(0, -1) - x(-1, -1), x(0, 1) + x(1, -1) + x(1, 0), y(1, -2) - y(0, 0) + x(0, 0));
+        },
+        writes<around_a>(a), only_reads<around_b>(b));
+    const std::vector<T> whole = a.gather();
+    EXPECT_TRUE(context.rank() != 0 || whole == plain_mixed(m, n, before, other)) << report.to_string();
+    EXPECT_EQ(report.points, std::max(m - 2, 0) * std::max(n - 3, 0));
+}
+
+}  // namespace
+
+// Reads of what a later point replaces, and a dependence that goes back along the inner loop: tiles
+// are boxes of skewed coordinates, and messages arrive where former values are still read.
+TEST(Nest, AntiDependencesAndABackwardsOneEqualPlainLoops) {
+    for (int ranks : {1, 2, 3})
+        for (int threads : {1, 3})
+            on_ranks(ranks, threads, false, [&](Context& context) {
+                for (auto grouping : {GroupingKind::hyperplane, GroupingKind::vertical})
+                    for (auto schedule : {ScheduleKind::blocking, ScheduleKind::overlapping})
+                        for (const Index& tile : {Index{}, Index{1, 3}, Index{2, 5}}) {
+                            PlanRequest request;
+                            request.grouping = grouping;
+                            request.schedule = schedule;
+                            request.slices = 2;
+                            request.chunk_bytes = 24;
+                            if (tile.n) request.tile = tile;
+                            expect_mixed<float>(context, 11, 14, request);
+                        }
+                expect_mixed<double>(context, 13, 9, {});
+                expect_mixed<int>(context, 4, 30, {});
+                expect_mixed<int>(context, 5, 4, {});
+                expect_mixed<int>(context, 2, 9, {});
+            });
+}
+
+// The row's places are found by their own steps, whatever the row and the storage.
+TEST(Nest, RowsOfEveryDirectionEqualPlainLoops) {
+    for (int ranks : {1, 2})
+        on_ranks(ranks, 2, false, [&](Context& context) {
+            for (const Index& row : {Index{0, 1}, Index{1, 0}, Index{1, -1}, Index{-1, 1}})
+                for (auto storage : {StorageKind::plain, StorageKind::skewed}) {
+                    PlanRequest request;
+                    request.row = row;
+                    request.storage = storage;
+                    expect_mixed<float>(context, 12, 17, request);
+                }
+        });
+}
+
 TEST(Nest, AnOffsetThatIsNotDeclaredIsAnErrorOnEveryRank) {
     static constexpr auto west = reads({0, -1});
     std::atomic<int> caught{0};
@@ -170,6 +254,22 @@ TEST(Nest, ShapesThatDifferAreRefused) {
         try {
             run(context, {}, [](auto x, auto y) { return x(0, -1) + y(0, -1); }, writes<west>(a), only_reads<west>(b));
         } catch (const ConfigError&) {
+            ++caught;
+        }
+    });
+    EXPECT_EQ(caught, 2);
+}
+
+TEST(Nest, AFieldGivenTwiceIsRefused) {
+    static constexpr auto west = reads({0, -1});
+    static constexpr auto east = reads({0, 1});
+    std::atomic<int> caught{0};
+    on_ranks(2, 1, false, [&](Context& context) {
+        Field<double> a(context, {6, 8}, [](const Index&) { return 1.0; });
+        try {
+            run(context, {}, [](auto x, auto y) { return x(0, -1) + y(0, 1); }, writes<west>(a), only_reads<east>(a));
+        } catch (const ConfigError& e) {
+            EXPECT_NE(std::string(e.what()).find("given for two arrays"), std::string::npos) << e.what();
             ++caught;
         }
     });

@@ -24,6 +24,11 @@ def other(A, B, i, j):
 
 
 @tw.nest
+def third(A, B, C, i, j):
+    A[i, j] = A[i-1, j] + B[i-1, j] + C[i+2, j]
+
+
+@tw.nest
 def stops(A, i, j, *, where):
     if i == where:
         raise ValueError("reached the row")
@@ -107,6 +112,8 @@ def test_arguments(context):
     refused(context, "complex128", other, A=field(context), B=np.ones((12, 10), complex))
     A = field(context)
     refused(context, "share memory", other, A=A, B=A)
+    B = field(context)  # its ghosts would be those of one of the two
+    refused(context, "they are one field", third, A=A, B=B, C=B)
     refused(context, "allowed range|allowed", A=field(context), over={"i": (0, 5)})
     refused(context, "no index 'z'", A=field(context), over={"z": (0, 5)})
     refused(context, "given function", lambda A: A, A=field(context))

@@ -40,6 +40,7 @@ class Row:
     module: ir.Module
     name: str
     sites: list
+    vectors: bool  # nothing in a point stands against computing several at once
 
 
 def build_row(nest, dtypes, slots, constants, choices):
@@ -78,14 +79,17 @@ class _Frame:
                       for k, slot in enumerate(self.slots)}
         self.first = self._first_point()
         lookups = lookups_to_check(self.nest, self.dtypes, self.slots) if self.independent else None
+        before = inside = len(self.e.sites)
         if lookups:
             self._split(lookups_are_inside(self, lookups), self._unchecked_loop)
+            inside = len(self.e.sites)
         carried = self._carried_places()
         certain = {key: writer for key, writer in carried.items() if self.steps[key] == 0}
         if len(certain) < len(carried):
             self._split(self._follows(carried), lambda: self._loop(carried))
         self._loop(certain)
-        return Row(self.module, self.row.name, self.e.sites)
+        inside = inside if lookups else len(self.e.sites)
+        return Row(self.module, self.row.name, self.e.sites, inside == before and not self.e.calls)
 
     def _split(self, condition, emit):
         """A loop of its own where a condition holds; what is emitted next is for where it fails."""
