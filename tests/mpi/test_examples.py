@@ -59,3 +59,9 @@ def test_patterns(monkeypatch, folder):
     run(monkeypatch, "03_patterns.py", "--modes", 3, "--out", folder / "modes.png")
     if is_rank_zero():
         assert (folder / "modes.png").stat().st_size > 20000
+
+
+def test_over_relaxation(monkeypatch, folder):
+    run(monkeypatch, "04_sor.py", "--small", "--output", folder / "sor.png")
+    if is_rank_zero():
+        assert (folder / "sor.png").stat().st_size > 20000
