@@ -75,6 +75,7 @@ private:
     std::optional<Violation> stuck() const;
     std::optional<Violation> leftovers() const;
     std::optional<Violation> results();
+    bool reads(const Tile& tile, const Index& offset, const Index& cell) const;
     Version computed_at(const Array& array, const Index& cell) const;
     Version start(int rank, int array) const {
         return schedules_[0].arrays[array].separate ? table_.leaf(rank, array) : given(array);
@@ -257,7 +258,7 @@ Checker::Why Checker::compute(Player& p, int lane, const Tile& tile) {
                 const Version found = versions[i++];
                 const bool fresh = by_itself && lexicographically_positive(Index::filled(r.offset.n, 0) - r.offset);
                 const Version want = fresh && planned_[space_.linear(space_.all(), cell)] ? computed_at(array, cell) : start(s.rank, r.array);
-                if (!wrong && found != want)
+                if (!wrong && found != want && reads(tile, r.offset, cell))
                     wrong = "tile " + to_string(tile.box) + " reads " + to_string(part) + " of array " +
                             std::to_string(r.array) + " before " +
                             (found == missing ? "anything is there" : "it holds the right values");
@@ -280,6 +281,12 @@ Checker::Why Checker::compute(Player& p, int lane, const Tile& tile) {
         if (auto why = write_cells(p, lane, w.array, to, versions)) return why;
     }
     return std::nullopt;
+}
+
+// Whether some point of the tile that is within the bounds reads the cell at `offset`.
+bool Checker::reads(const Tile& tile, const Index& offset, const Index& cell) const {
+    const Box points = space_.box_of(cell).shifted(Index::filled(offset.n, 0) - offset);
+    return TileRows(schedules_[0], intersect(points, tile.box)).first();
 }
 
 // A value of an array with time levels is that of its time: another level's is not it.

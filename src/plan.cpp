@@ -114,6 +114,10 @@ void check_row(const SweepProblem& problem, const Plan& plan) {
     const IndexMatrix t = plan.order(problem.dims());
     if (problem.in_order && !t.is_identity())
         throw ConfigError("row " + to_string(plan.row) + " was given for a nest that runs in loop order; allowed are rows along the last dimension");
+    // A row has one step a place, levels of time are reused in turn.
+    const bool levels = std::any_of(problem.arrays.begin(), problem.arrays.end(), [](const NestArray& a) { return a.levels > 1; });
+    if (levels && problem.dims() > 1 && plan.row.n && plan.row[0] != 0)
+        throw ConfigError("row " + to_string(plan.row) + " was given for a nest with several levels of time; allowed are rows within one time step");
     for (const Index& d : problem.dependences())
         if (!lexicographically_positive(t * d))
             throw ConfigError("row " + to_string(plan.row) + " gives an order of points against the dependence " + to_string(d));

@@ -221,6 +221,9 @@ void SweepProblem::validate() const {
         int missing = 0;
         for (int k = arrays[a].levels > 0 ? 1 : 0; k < dims(); ++k) missing += lacks(a, k);
         if (missing == 0) continue;
+        if (arrays[a].levels > 0)
+            throw ConfigError("array " + std::to_string(a) + " has time levels and lacks " + std::to_string(missing) +
+                              " other loop indices; such a nest has no dependence vectors and runs in loop order only");
         for (const Access& p : accesses)
             if (p.array == a && (missing > 1 || p.offset != shift(a)))
                 throw ConfigError("array " + std::to_string(a) + " lacks " + std::to_string(missing) +

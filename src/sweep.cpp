@@ -13,6 +13,7 @@
 //   wait(receive m) precedes unpack(m) precedes compute(t) for every tile t that reads m;
 //   compute(t) precedes unpack(m) for every tile t that reads what m's memory held before;
 //   compute(t) precedes pack(m) precedes post_send(m)      for every face m of t;
+//   pack(m) precedes compute(t) for every tile t that overwrites m's level of time;
 //   wait(m) precedes the next use of m's buffer.
 // Blocking and overlapping differ only in how long after its post a wait stands.
 
@@ -47,6 +48,8 @@ private:
     void write_epilogue();
     void write_lane(int lane);
     void write_compute(LaneBuilder& out, int tile, std::vector<int>& seen);
+    bool signals_late(int tile) const;
+    int last_signal(int tile) const { return after_first_slice_[tile] + static_cast<int>(slices_[tile].size()) - 1; }
     void await(LaneBuilder& out, int own, int lane, int count, std::vector<int>& seen);
 
     int tile_at(const Index& local) const { return order_[static_cast<std::size_t>(linear(local))]; }
@@ -228,7 +231,7 @@ void SweepWriter::await_former_readers(LaneBuilder& out, int lane, const Face& f
     for (const Box& reading : geometry_.former_readers(face.array, face.region))
         for_each_tile(geometry_.tiles_meeting(rank_, reading), [&](int t) {
             int& n = need[static_cast<std::size_t>(tiles_[t].lane)];
-            n = std::max(n, after_first_slice_[t] + static_cast<int>(slices_[t].size()) - 1);
+            n = std::max(n, last_signal(t));
         });
     for (int l = 0; l < plan_.lanes(); ++l) await(out, lane, l, need[static_cast<std::size_t>(l)], seen);
 }
@@ -249,8 +252,16 @@ void SweepWriter::write_compute(LaneBuilder& out, int t, std::vector<int>& seen)
         }
         for (int l = 0; l < plan_.lanes(); ++l) await(out, lane, l, need[l], seen);
         out.add(Op::compute, first_slice_[t] + static_cast<int>(i));
-        if (plan_.lanes() > 1) out.add(Op::signal, 0, after_first_slice_[t] + static_cast<int>(i));
+        if (plan_.lanes() > 1 && !signals_late(t)) out.add(Op::signal, 0, after_first_slice_[t] + static_cast<int>(i));
     }
+}
+
+// Where lanes share out time, another lane may compute the next values into the memory of the tile's
+// faces as soon as it is told of the tile: they are packed before.
+bool SweepWriter::signals_late(int t) const {
+    return plan_.factors[0] > 1 && std::any_of(outgoing_[t].begin(), outgoing_[t].end(), [&](const auto& out) {
+               return problem_.arrays[static_cast<std::size_t>(out.second.array)].levels > 0;
+           });
 }
 
 void SweepWriter::write_lane(int lane) {
@@ -302,6 +313,7 @@ void SweepWriter::write_lane(int lane) {
             sent[k].push_back({out.post_send(peer, face.tag, face.array, face.region, blocking,
                                              first_slice_[t] + static_cast<int>(slices_[t].size()) - 1, geometry_.staged(face.array)),
                                face.read_at, geometry_.forward(rank_, peer)});
+        if (signals_late(t)) out.add(Op::signal, 0, last_signal(t));
         // A send ends `ahead` tiles later (blocking: before the lane's next tile), unless its reader
         // comes after that tile: the reader may need it, and the send would then wait for itself.
         const bool last = k + 1 == mine.size();

@@ -22,12 +22,6 @@ int face_tag(std::size_t number) {
     return static_cast<int>(first_face_tag + number);
 }
 
-Index shape_in_tiles(const Box& block, const Index& tile) {
-    Index n = block.lo;
-    for (int k = 0; k < n.n; ++k) n[k] = block.empty() ? 0 : ceil_div(block.extent(k), tile[k]);
-    return n;
-}
-
 }  // namespace
 
 SweepGeometry::SweepGeometry(const SweepProblem& problem, const Plan& plan)
@@ -139,7 +133,9 @@ std::int64_t SweepGeometry::time_of(const Index& coord) const {
 
 std::vector<PlacedTile> SweepGeometry::tiles(int rank) const {
     const Box mine = block(rank);
-    const Index count = shape_in_tiles(mine, plan_.tile), at = place(rank);
+    const Index at = place(rank), begin = tiles_begin(rank), first = first_tile(rank);
+    Index count = Index::filled(begin.n, 0);
+    for (int k = 0; k < count.n && !mine.empty(); ++k) count[k] = ceil_div(mine.hi[k] - begin[k], plan_.tile[k]) - first[k];
     std::vector<PlacedTile> result;
     const Box all{Index::filled(count.n, 0), count};
     result.reserve(static_cast<std::size_t>(all.points()));
@@ -150,12 +146,13 @@ std::vector<PlacedTile> SweepGeometry::tiles(int rank) const {
         for (int k = count.n - 1; k >= 0; --k) {
             t.local[k] = rest % count[k];
             rest /= count[k];
-            t.coord[k] = at[k] * slots_[k] + t.local[k];
+            t.coord[k] = at[k] * slots_[k] + first[k] + t.local[k];
         }
         t.box = mine;
         for (int k = 0; k < count.n; ++k) {
-            t.box.lo[k] = mine.lo[k] + t.local[k] * plan_.tile[k];
-            t.box.hi[k] = std::min(t.box.lo[k] + plan_.tile[k], mine.hi[k]);
+            const std::int64_t lo = begin[k] + (first[k] + t.local[k]) * plan_.tile[k];
+            t.box.lo[k] = std::max(lo, mine.lo[k]);
+            t.box.hi[k] = std::min(lo + plan_.tile[k], mine.hi[k]);
         }
         t.time = time_of(t.coord);
         t.lane = static_cast<int>(grouping_.cpu_of(t.coord.span()));
@@ -167,13 +164,29 @@ std::vector<PlacedTile> SweepGeometry::tiles(int rank) const {
     return result;
 }
 
+// Where tiles are counted from: a dimension that is not cut has the same tiles on all ranks, though
+// the block of a rank, where the loop is skewed, is but some of them.
+Index SweepGeometry::tiles_begin(int rank) const {
+    Index begin = space_.lo;
+    for (int k = 0; k < begin.n; ++k)
+        if (plan_.grid[k] > 1) begin[k] = block(rank).lo[k];
+    return begin;
+}
+
+Index SweepGeometry::first_tile(int rank) const {
+    Index first = block(rank).lo - tiles_begin(rank);
+    for (int k = 0; k < first.n; ++k) first[k] = floor_div(first[k], plan_.tile[k]);
+    return first;
+}
+
 Box SweepGeometry::tiles_meeting(int rank, const Box& region) const {
     const Box mine = block(rank), common = intersect(region, mine);
     Box r = common;
     if (common.empty()) return {Index::filled(r.dims(), 0), Index::filled(r.dims(), 0)};
+    const Index begin = tiles_begin(rank), first = first_tile(rank);
     for (int k = 0; k < r.dims(); ++k) {
-        r.lo[k] = floor_div(common.lo[k] - mine.lo[k], plan_.tile[k]);
-        r.hi[k] = floor_div(common.hi[k] - 1 - mine.lo[k], plan_.tile[k]) + 1;
+        r.lo[k] = floor_div(common.lo[k] - begin[k], plan_.tile[k]) - first[k];
+        r.hi[k] = floor_div(common.hi[k] - 1 - begin[k], plan_.tile[k]) - first[k] + 1;
     }
     return r;
 }
@@ -210,12 +223,12 @@ std::vector<Box> SweepGeometry::former_readers(int a, const Box& region) const {
 // Times do not fall with any coordinate, so the first reader at an offset is the lowest one.
 std::int64_t SweepGeometry::first_read(int a, int target, const Box& region) const {
     std::int64_t first = std::numeric_limits<std::int64_t>::max();
-    const Index at = place(target);
+    const Index at = place(target), tile = first_tile(target);
     for (const Box& box : readers(a, region)) {
         const Box reading = tiles_meeting(target, box);
         if (reading.empty()) continue;
         Index coord = reading.lo;
-        for (int k = 0; k < coord.n; ++k) coord[k] += at[k] * slots_[k];
+        for (int k = 0; k < coord.n; ++k) coord[k] += at[k] * slots_[k] + tile[k];
         first = std::min(first, time_of(coord));
     }
     return first;
@@ -231,7 +244,8 @@ Box SweepGeometry::widened(int a, const Box& needed, const Array& here, const Ar
         wide.lo[k] = here.storage.lo[k];
         wide.hi[k] = here.storage.hi[k];
     }
-    if (one_run(wide, here) && one_run(wide, there)) return wide;
+    // What another rank owns is there only where it is needed.
+    if (here.owned.contains(wide) && one_run(wide, here) && one_run(wide, there)) return wide;
     return needed;
 }
 
@@ -306,7 +320,7 @@ std::vector<Box> SweepGeometry::rim(int a, int source, int target) const {
 
 std::vector<Box> SweepGeometry::homeward(int a, int source, int target) const {
     const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
-    if (n.replicated || n.levels > 0 || !problem_.written(a)) return {};
+    if (n.replicated || n.levels > 0 || !problem_.written(a) || block(source).empty()) return {};
     return chunks(intersect(array(a, source).part(block(source)), problem_.box_of(a, layout(a).owned(target))), n.item_bytes, rim_chunk_bytes);
 }
 

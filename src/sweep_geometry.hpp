@@ -68,6 +68,8 @@ private:
     Box widened(int a, const Box& needed, const Array& here, const Array& there) const;
     Index place(int rank) const;
     std::int64_t weight(int k) const;
+    Index tiles_begin(int rank) const;
+    Index first_tile(int rank) const;
 
     const SweepProblem& problem_;
     const Plan& plan_;

@@ -1,0 +1,309 @@
+"""Random sweep problems of any uniform nest, plans for them, and the plain loops that define them."""
+import dataclasses
+import math
+import random
+
+import numba
+import numpy as np
+from sweeps import SCHEMES, factorisations
+
+from tilewave import _core
+from tilewave.errors import ConfigError
+
+MOST_EXTENT = {1: 24, 2: 11, 3: 6, 4: 4}
+
+
+@dataclasses.dataclass
+class GeneralCase:
+    """What a problem and a plan are made from, and both."""
+
+    seed: int
+    shape: tuple
+    space: tuple
+    arrays: list
+    accesses: list
+    bounds: list
+    downwards: list
+    in_order: bool
+    ranks: int = 1
+    refused: int = 0
+    problem: object = None
+    plan: object = None
+
+    def __str__(self):
+        return (f"seed {self.seed}: SweepProblem({self.shape}, {self.space}, {self.arrays}, {self.accesses}, {self.bounds}, "
+                f"{self.downwards}, {self.in_order}); {self.ranks} ranks, plan {self.plan}")
+
+    def schedules(self):
+        return [_core.sweep(self.problem, self.plan, r) for r in range(self.ranks)]
+
+
+def general_case(seed, item_bytes=(1, 2, 4, 8), most_points=None):
+    """The first case of a seed that is not refused; `refused` says how many were before it."""
+    rng = random.Random(seed)
+    for refused in range(1000):
+        case = random_problem(rng, seed, item_bytes)
+        case.refused = refused
+        try:
+            case.problem = _core.SweepProblem(case.shape, case.space, case.arrays, case.accesses, case.bounds,
+                                              case.downwards, case.in_order)
+            case.ranks, case.plan = random_plan(rng, case)
+            case.plan.validate(case.problem, case.ranks)
+        except ConfigError:
+            continue
+        return case
+    raise AssertionError(f"seed {seed}: a thousand problems and plans were refused")
+
+
+def random_problem(rng, seed, item_bytes):
+    dims = rng.choice((1, 2, 2, 2, 3, 3, 4))
+    time = dims > 1 and rng.random() < 0.35
+    in_order = rng.random() < 0.08
+    extents = [rng.randint(1, MOST_EXTENT[dims]) for _ in range(dims)]
+    downwards = [rng.random() < 0.25 for _ in range(dims)]
+    bounds = random_bounds(rng, dims, extents)
+    if time:
+        downwards[0] = False
+    low_rank = rng.random() < 0.25 or in_order
+    written = rng.choice((1, 1, 1, 2, 3))
+    reads_only = rng.choice((0, 0, 1, 2))
+    levels = rng.choice((1, 2)) if time else 0
+    axes, arrays, places = [], [], []
+    for a in range(written + reads_only):
+        writes = a < written
+        own = random_axes(rng, dims, time, writes, low_rank)
+        count = levels if writes and 0 not in own and time else 0
+        axes.append(own)
+        whole = not writes and rng.random() < 0.3
+        arrays.append([rng.choice(item_bytes), whole, None, own, count])
+        places += random_places(rng, a, dims, own, writes, count, in_order, bounds)
+    space, shape = fit(rng, extents, arrays, places)
+    places.sort(key=lambda p: not p[2])
+    return GeneralCase(seed, shape, space, [tuple(a) for a in arrays], places, bounds, downwards, in_order)
+
+
+def random_axes(rng, dims, time, written, low_rank):
+    """The loop indices of an array, in order."""
+    axes = list(range(dims))
+    if time and (written or rng.random() < 0.5):
+        axes.remove(0)
+    if low_rank and len(axes) > 1 and rng.random() < 0.6:
+        axes.remove(rng.choice(axes))
+    return tuple(axes)
+
+
+def random_places(rng, a, dims, axes, written, levels, in_order, bounds):
+    """The places at which array `a` is accessed: written ones first, all different."""
+    reach = rng.choice((1, 1, 1, 2, 3))
+    timed = levels > 0
+    lacking = dims - len(axes) - timed
+
+    def anywhere(behind):
+        o = [0] * dims
+        for k in axes:
+            if rng.random() < 0.55:
+                o[k] = -rng.randint(0, reach) if rng.random() < behind else rng.randint(-reach, reach)
+        return o
+
+    found = []
+    keeps = bool(bounds) or rng.random() < 0.2
+    first = [0] * dims if timed or rng.random() < 0.7 else anywhere(0.3)
+    if written:
+        first[0] += timed
+        found.append((a, tuple(first), True, keeps))
+        if not timed and not (lacking and not in_order) and rng.random() < 0.15:
+            found.append((a, tuple(anywhere(0.3)), True, keeps))
+    wanted = rng.randint(0 if written else 1, 3)
+    behind = rng.choice((1, 0.7, 0.3))
+    for _ in range(wanted):
+        o = anywhere(behind)
+        if written and not timed:
+            o = [x + y for x, y in zip(o, first)]
+        if written and lacking and not in_order:
+            o = list(first)
+        if timed:
+            o[0] = rng.choice((0, 0, 1))
+        found.append((a, tuple(o), False, False))
+    unique = {}
+    for place in found:
+        unique.setdefault(place[1], place)
+    return list(unique.values())
+
+
+def random_bounds(rng, dims, extents):
+    bounds = []
+    while rng.random() < 0.25 and len(bounds) < 3:
+        coefficients = tuple(rng.choice((0, 0, 1, -1, 1, -1, 2)) for _ in range(dims))
+        middle = sum(c * n for c, n in zip(coefficients, extents)) // 2
+        bounds.append((coefficients, rng.randint(0, 3) - middle + rng.choice((0, 0, 1)) * abs(middle)))
+    return bounds
+
+
+def fit(rng, extents, arrays, places):
+    """The space and the arrays' shapes: no access leaves its array."""
+    dims = len(extents)
+    low = [max([0] + [-o[k] for a, o, _, _ in places if k in arrays[a][3]]) for k in range(dims)]
+    high = [low[k] + extents[k] for k in range(dims)]
+    if rng.random() < 0.2:
+        low = [x + rng.randint(0, 2) for x in low]
+        high = [max(x, y) for x, y in zip(low, high)]
+    ahead = [max([0] + [o[k] for a, o, _, _ in places if k in arrays[a][3]]) for k in range(dims)]
+    shape = [x + y + rng.choice((0, 0, 1)) for x, y in zip(high, ahead)]
+    for array in arrays:
+        array[2] = tuple(shape[k] + (rng.randint(0, 2) if rng.random() < 0.05 else 0) for k in array[3])
+    if rng.random() < 0.03:
+        high[rng.randrange(dims)] = low[0] if dims == 1 else low[-1]
+        high = [max(x, y) for x, y in zip(low, high)]
+    return (tuple(low), tuple(high)), tuple(shape)
+
+
+def unit_dims(case):
+    """Along which a tile is one point: as the plan demands it."""
+    unit = [False] * len(case.shape)
+    for d in case.problem.dependences:
+        if min(d) < 0:
+            unit[next(k for k, x in enumerate(d) if x)] = True
+    for a, _, _, keeps in case.accesses:
+        unit[0] = unit[0] or (keeps and case.arrays[a][4] > 1)
+    return unit
+
+
+def largest_blocks(case, grid):
+    """Extents in tile coordinates of the largest block of a rank."""
+    (low, high), shape = case.space, case.shape
+    origin = case.accesses[0][1]
+    missing = [k not in case.arrays[case.accesses[0][0]][3] for k in range(len(shape))]
+    blocks = []
+    for k, row in enumerate(case.problem.loops):
+        if grid[k] == 1:
+            empty = any(a >= b for a, b in zip(low, high))
+            blocks.append(0 if empty else 1 + sum(abs(c) * (b - a - 1) for c, a, b in zip(row, low, high)))
+            continue
+        o = 0 if missing[k] else origin[k]
+        n, parts = shape[k], grid[k]
+        cuts = [c * (n // parts) + min(c, n % parts) - o for c in range(parts + 1)]
+        blocks.append(max(min(b, high[k]) - max(a, low[k]) for a, b in zip(cuts, cuts[1:])))
+    return blocks
+
+
+def random_plan(rng, case):
+    """(ranks, plan) for a problem: any grid, tiles, factors, scheme, look-ahead, rows, storage."""
+    dims = len(case.shape)
+    plan = _core.Plan()
+    ranks = rng.choice((1, 2, 2, 3, 4, 6))
+    grid = [1] * dims
+    cut = [k for k in range(dims) if case.problem.may_cut(k)]
+    if cut:
+        for k, g in zip(cut, factorisations(ranks, len(cut), rng)):
+            grid[k] = g
+    plan.grid = tuple(grid)
+    plan.mapping_dim = rng.randrange(dims)
+    factors = list(factorisations(1 if case.in_order else rng.choice((1, 2, 3, 4)), dims, rng))
+    factors[plan.mapping_dim] = 1
+    plan.factors = tuple(factors)
+    plan.grouping, plan.schedule = rng.choice(SCHEMES)
+    plan.lookahead = rng.choice((1, 2, 4))
+    plan.slices = rng.choice((1, 2, 5))
+    plan.chunk_bytes = rng.choice((1, 16, 100, 1 << 18))
+    plan.storage = rng.choice(("plain", "plain", "skewed"))
+    plan.row = random_row(rng, dims)
+    unit = unit_dims(case)
+    tile = []
+    for k, most in enumerate(largest_blocks(case, grid)):
+        most = max(1, most)
+        tile.append(1 if unit[k] else most if case.in_order else rng.randint(1, most))
+    plan.tile = tuple(tile)
+    return math.prod(grid), plan
+
+
+def random_row(rng, dims):
+    if rng.random() < 0.4:
+        return ()
+    row = [0] * dims
+    up = rng.randrange(dims)
+    row[up] = 1
+    if dims > 1 and rng.random() < 0.5:
+        row[rng.choice([k for k in range(dims) if k != up])] = -1
+    return tuple(row)
+
+
+def summed_places(case):
+    """By place: whether its value from before the point is one that plain loops have."""
+    return [not writes or keeps or case.arrays[a][4] < 2 for a, _, writes, keeps in case.accesses]
+
+
+def environment(case):
+    """What the kernels are told: places, written ones, loops; by place: summed, perhaps left out."""
+    written = [p for p in case.accesses if p[2]]
+    return np.array([len(case.accesses), len(written), len(case.shape), *summed_places(case),
+                     *[keeps for *_, keeps in case.accesses]], dtype=np.int64)
+
+
+def plain_loops(case, arrays):
+    """The arrays after the nest has run on copies, point by point in the order of the loops."""
+    low, high = (np.array(x, dtype=np.int64) for x in case.space)
+    dims = len(low)
+    steps = max(0, high[0] - low[0])
+    flat, first, strides, each = [], [], [], []
+    for values, (_, _, _, axes, levels) in zip(arrays, case.arrays):
+        stride = np.zeros(dims, dtype=np.int64)
+        for m, k in enumerate(axes):
+            stride[k] = math.prod(values.shape[m + 1:])
+        stride[0] = values.size if levels else stride[0]
+        memory = np.zeros(values.size * (steps + 1 if levels else 1), dtype=np.int64)
+        memory[:values.size] = values.ravel()
+        first.append(sum(len(f) for f in flat))
+        flat.append(memory)
+        strides.append(stride)
+        each.append(values.size if levels else 0)
+    memory = np.concatenate(flat)
+    where = np.array([first[a] - (low[0] * each[a]) + sum(o[k] * strides[a][k] for k in range(dims))
+                      for a, o, _, _ in case.accesses], dtype=np.int64)
+    by_place = np.array([strides[a] for a, *_ in case.accesses]).reshape(-1, dims)
+    bounds = np.array([[*c, b] for c, b in case.bounds], dtype=np.int64).reshape(-1, dims + 1)
+    if (high > low).all():
+        _loops(low, high, np.array(case.downwards), bounds, environment(case), where, by_place, memory,
+               np.array(first), np.array(each))
+    else:
+        steps = 0
+    return [memory[f + steps * e:][:values.size].reshape(values.shape)
+            for f, e, values in zip(first, each, arrays)]
+
+
+@numba.njit
+def _loops(low, high, down, bounds, env, where, strides, memory, first, each):
+    dims, places, writes = len(low), env[0], env[1]
+    count = np.zeros(dims, np.int64)
+    x = np.zeros(dims, np.int64)
+    fresh = True
+    while True:
+        for k in range(dims):
+            x[k] = high[k] - 1 - count[k] if down[k] else low[k] + count[k]
+        if fresh:  # a level of time begins as a copy of the one before
+            for a in range(len(first)):
+                now = first[a] + count[0] * each[a]
+                memory[now + each[a]:now + 2 * each[a]] = memory[now:now + each[a]]
+            fresh = False
+        inside = True
+        for b in range(len(bounds)):
+            inside = inside and (bounds[b, :dims] * x).sum() + bounds[b, dims] >= 0
+        if inside:
+            value = numba.int64(1)
+            for p in range(places):
+                if env[3 + p]:
+                    value += (p + 2) * memory[where[p] + (strides[p] * x).sum()]
+            for k in range(dims):
+                value += x[k] * (k + 3)
+            for p in range(writes):
+                if not env[3 + places + p] or (value >> p) % 4 != 0:
+                    memory[where[p] + (strides[p] * x).sum()] = value * (2 * p + 1)
+        k = dims - 1
+        while k >= 0:
+            count[k] += 1
+            fresh = fresh or k == 0
+            if count[k] < high[k] - low[k]:
+                break
+            count[k] = 0
+            k -= 1
+        if k < 0:
+            return
