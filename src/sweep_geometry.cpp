@@ -325,7 +325,8 @@ std::vector<Box> SweepGeometry::homeward(int a, int source, int target) const {
 }
 
 std::vector<Box> SweepGeometry::slices(const Box& tile) const {
-    if (plan_.grouping != GroupingKind::vertical || plan_.slices == 1) return {tile};
+    // The one tile of a nest in loop order has no other order.
+    if (plan_.grouping != GroupingKind::vertical || plan_.slices == 1 || problem_.in_order) return {tile};
     const int i = plan_.mapping_dim;
     const std::int64_t n = std::min<std::int64_t>(plan_.slices, tile.extent(i));
     std::vector<Box> parts;
