@@ -4,6 +4,8 @@ import ctypes
 import numba
 import numpy as np
 import pytest
+from general_runs import run_case as run_general_case
+from general_sweeps import general_case
 from local_ranks import on_ranks
 from numba import types
 from sweeps import describe, random_case
@@ -105,3 +107,21 @@ def test_random_sweeps_equal_plain_loops(first):
 def test_many_random_sweeps_equal_plain_loops():
     for seed in range(100_000, 110_000):
         run_case(seed)
+
+
+@pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
+@pytest.mark.parametrize("first", range(0, 300, 50))
+def test_random_general_sweeps_equal_plain_loops(first):
+    for seed in range(first, first + 50):
+        general = general_case(seed, item_bytes=(8,))
+        wrong = run_general_case(general)
+        assert not wrong, f"{wrong}; {general}"
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
+def test_many_random_general_sweeps_equal_plain_loops():
+    for seed in range(10_000, 15_000):
+        general = general_case(seed, item_bytes=(8,))
+        wrong = run_general_case(general)
+        assert not wrong, f"{wrong}; {general}"

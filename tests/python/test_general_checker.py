@@ -1,0 +1,155 @@
+"""The checker accepts random general sweeps, and names every mutant of theirs that changes results."""
+import random
+
+import pytest
+from general_runs import run_case
+from general_sweeps import general_case
+
+from tilewave import _core
+
+LEAST_ACCEPTED = 0.6
+
+
+def check_all(seeds):
+    refused = 0
+    for seed in seeds:
+        case = general_case(seed)
+        refused += case.refused
+        violation = _core.check(case.schedules())
+        assert violation is None, f"{violation}; {case}"
+    assert len(seeds) >= LEAST_ACCEPTED * (len(seeds) + refused), f"{refused} refused for {len(seeds)} that were not"
+
+
+@pytest.mark.parametrize("first", range(0, 2000, 500))
+def test_random_general_sweeps_check(first):
+    check_all(range(first, first + 500))
+
+
+@pytest.mark.long
+def test_many_random_general_sweeps_check():
+    check_all(range(10_000, 60_000))
+
+
+def places(schedules, op, *, send=None):
+    """(rank, lane, index) of all steps of an op."""
+    return [(r, l, i) for r, s in enumerate(schedules) for l, lane in enumerate(s.lanes)
+            for i, step in enumerate(lane) if step.op == op and (send is None or s.messages[step.item].send == send)]
+
+
+def without(schedule, drop):
+    schedule.lanes = [[s for s in lane if not drop(s)] for lane in schedule.lanes]
+
+
+def edit(schedule, lane, change):
+    lanes = schedule.lanes
+    change(lanes[lane])
+    schedule.lanes = lanes
+
+
+def drop_message(rng, made):
+    """Both ends of a message, with all their steps."""
+    r, l, i = rng.choice(places(made, "post_send"))
+    out = made[r].lanes[l][i].item
+    m = made[r].messages[out]
+    into = {k for k, x in enumerate(made[m.peer].messages)
+            if not x.send and (x.peer, x.tag, x.array, x.region) == (r, m.tag, m.array, m.region)}
+    about = ("post_send", "post_recv", "wait", "pack", "unpack")
+    without(made[r], lambda s: s.op in about and s.item == out)
+    without(made[m.peer], lambda s: s.op in about and s.item in into)
+    return True
+
+
+def drop_step(op):
+    def drop(rng, made):
+        r, l, i = rng.choice(places(made, op))
+        edit(made[r], l, lambda lane: lane.pop(i))
+        return True
+    return drop
+
+
+def swap_steps(rng, made):
+    r, l = rng.choice([(r, l) for r, s in enumerate(made) for l, lane in enumerate(s.lanes) if len(lane) > 1])
+
+    def swap(lane):
+        i = rng.randrange(len(lane) - 1)
+        lane[i], lane[i + 1] = lane[i + 1], lane[i]
+    edit(made[r], l, swap)
+    return True
+
+
+def post_early(rng, made):
+    """A receive from after a compute step to before it."""
+    later = [(r, l, i) for r, l, i in places(made, "post_recv")
+             if any(s.op == "compute" for s in made[r].lanes[l][:i])]
+    r, l, i = rng.choice(later)
+
+    def move(lane):
+        before = max(k for k in range(i) if lane[k].op == "compute")
+        lane.insert(before, lane.pop(i))
+    edit(made[r], l, move)
+    return True
+
+
+def shift_region(rng, made):
+    """The region of a message, on both sides, one further along some dimension."""
+    r, l, i = rng.choice(places(made, "post_send"))
+    out = made[r].lanes[l][i].item
+    m = made[r].messages[out]
+    (low, high), k, by = m.region, rng.randrange(len(m.region[0])), rng.choice((-1, 1))
+    moved = tuple(tuple(x + by * (d == k) for d, x in enumerate(end)) for end in (low, high))
+    for rank, ids in ((r, {out}), (m.peer, {q for q, x in enumerate(made[m.peer].messages) if not x.send
+                                            and (x.peer, x.tag, x.array, x.region) == (r, m.tag, m.array, m.region)})):
+        messages = made[rank].messages
+        for q in ids:
+            messages[q].region = moved
+        made[rank].messages = messages
+    return False
+
+
+MUTATIONS = {"message": drop_message, "await": drop_step("await"), "unpack": drop_step("unpack"), "pack": drop_step("pack"),
+             "wait": drop_step("wait"), "signal": drop_step("signal"), "compute": drop_step("compute"), "swap": swap_steps,
+             "early": post_early, "region": shift_region}
+
+
+def mutants(kind, seeds):
+    """(case, schedules, whether lanes are all that changed, violation) of the cases that have such steps."""
+    for seed in seeds:
+        case = general_case(seed, item_bytes=(8,))
+        made = case.schedules()
+        try:
+            runs = MUTATIONS[kind](random.Random(seed), made)
+        except IndexError:  # no such step
+            continue
+        yield case, made, runs, _core.check(made)
+
+
+@pytest.mark.parametrize("kind", MUTATIONS)
+@pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
+def test_a_mutant_that_passes_gives_the_same_results(kind):
+    accept_mutants(kind, range(300), 12)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", MUTATIONS)
+@pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
+def test_many_mutants_that_pass_give_the_same_results(kind):
+    accept_mutants(kind, range(10_000, 20_000), 1000)
+
+
+def accept_mutants(kind, seeds, most_runs):
+    found = named = ran = 0
+    for case, made, runs, violation in mutants(kind, seeds):
+        found += 1
+        named += violation is not None
+        if violation is None and runs and ran < most_runs:
+            ran += 1
+            wrong = run_case(case, lanes=[s.lanes for s in made])
+            assert not wrong, f"the checker passed a mutant ({kind}) that is wrong: {wrong}; {case}"
+    print(f"{kind}: {found} mutants, {named} named, {ran} of the others run")
+    assert found >= 20 and named >= LEAST_NAMED[kind] * found, f"{named} of {found} mutants ({kind}) are named"
+
+
+# The rest are harmless: steps that may be swapped, awaits of what another await implies, rim of
+# points that the bounds leave out.
+LEAST_NAMED = {"message": 0.7, "await": 0.5, "unpack": 0.7, "pack": 1, "wait": 1, "signal": 0.3, "compute": 0.9, "swap": 0.3,
+               "early": 0, "region": 0.7}
