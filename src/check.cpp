@@ -75,7 +75,7 @@ private:
     std::optional<Violation> stuck() const;
     std::optional<Violation> leftovers() const;
     std::optional<Violation> results();
-    bool reads(const Tile& tile, const Index& offset, const Index& cell) const;
+    bool reads(const Tile& tile, const Access& place, const Index& cell) const;
     Version computed_at(const Array& array, const Index& cell) const;
     Version start(int rank, int array) const {
         return schedules_[0].arrays[array].separate ? table_.leaf(rank, array) : given(array);
@@ -247,7 +247,9 @@ Checker::Why Checker::compute(Player& p, int lane, const Tile& tile) {
         Versions versions;
         // What the tile writes itself is there when a later point of it reads it.
         const bool by_itself = written_[r.array] == Written::once;
-        for (const Box& part : by_itself ? subtract(from, tile.box) : std::vector<Box>{array.part(from)}) {
+        std::vector<Box> parts = by_itself ? subtract(from, tile.box) : std::vector<Box>{array.part(from)};
+        if (by_itself && r.keeps && array.levels == 0) parts.push_back(from);  // what is there may stay
+        for (const Box& part : parts) {
             if (auto why = read_cells(p, lane, r.array, part, &versions)) return why;
             if (written_[r.array] == Written::often) continue;  // the order of steps is all that is checked
             // The array must hold what plain loops would find: new values before the point in loop
@@ -258,7 +260,7 @@ Checker::Why Checker::compute(Player& p, int lane, const Tile& tile) {
                 const Version found = versions[i++];
                 const bool fresh = by_itself && lexicographically_positive(Index::filled(r.offset.n, 0) - r.offset);
                 const Version want = fresh && planned_[space_.linear(space_.all(), cell)] ? computed_at(array, cell) : start(s.rank, r.array);
-                if (!wrong && found != want && reads(tile, r.offset, cell))
+                if (!wrong && found != want && reads(tile, r, cell))
                     wrong = "tile " + to_string(tile.box) + " reads " + to_string(part) + " of array " +
                             std::to_string(r.array) + " before " +
                             (found == missing ? "anything is there" : "it holds the right values");
@@ -283,9 +285,14 @@ Checker::Why Checker::compute(Player& p, int lane, const Tile& tile) {
     return std::nullopt;
 }
 
-// Whether some point of the tile that is within the bounds reads the cell at `offset`.
-bool Checker::reads(const Tile& tile, const Index& offset, const Index& cell) const {
-    const Box points = space_.box_of(cell).shifted(Index::filled(offset.n, 0) - offset);
+// Whether some point of the tile that is within the bounds reads the cell at `place`.
+bool Checker::reads(const Tile& tile, const Access& place, const Index& cell) const {
+    Box points = space_.box_of(cell).shifted(Index::filled(place.offset.n, 0) - place.offset);
+    for (int k = 0; k < points.dims(); ++k)
+        if (schedules_[0].arrays[place.array].lacks >> k & 1) {
+            points.lo[k] = tile.box.lo[k];
+            points.hi[k] = tile.box.hi[k];
+        }
     return TileRows(schedules_[0], intersect(points, tile.box)).first();
 }
 

@@ -131,7 +131,6 @@ void SweepWriter::list_incoming() {
             const Box readers = locals_reading(face.array, face.region);
             int owner = std::numeric_limits<int>::max();
             for_each_tile(readers, [&](int t) { owner = std::min(owner, t); });
-            if (owner == std::numeric_limits<int>::max()) owner = 0;
             Incoming in{peer, face, false, -1};
             for_each_tile(readers, [&](int t) {
                 if (tiles_[t].lane == tiles_[owner].lane) return;

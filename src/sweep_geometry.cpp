@@ -275,7 +275,9 @@ std::vector<Face> SweepGeometry::faces(int source, const std::vector<PlacedTile>
             const bool direct = !staged(a) && one_run(region, here[at]) && one_run(region, there[at]);
             // Above 1 GiB even a direct message is cut: MPI counts are 32-bit in older libraries.
             for (const Box& part : chunks(region, here[at].item_bytes, direct ? std::int64_t{1} << 30 : plan_.chunk_bytes))
-                result.push_back({a, static_cast<int>(t), part, face_tag(result.size()), first_read(a, target, part)});
+                // The hull of what is read has corners that nobody reads: no tile would be the one to receive them.
+                if (const std::int64_t read_at = first_read(a, target, part); read_at < std::numeric_limits<std::int64_t>::max())
+                    result.push_back({a, static_cast<int>(t), part, face_tag(result.size()), read_at});
         }
     return result;
 }
