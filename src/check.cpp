@@ -240,7 +240,13 @@ std::string held(const Player& p, const BufferState& buffer) {
 Checker::Why Checker::compute(Player& p, int lane, const Tile& tile) {
     const Schedule& s = *p.s;
     if (!s.space.contains(tile.box)) return "tile " + to_string(tile.box) + " is not inside the space";
-    for (const Access& r : s.places) {
+    std::vector<Access> reads_at = s.places;
+    for (const Access& w : s.places) {
+        if (!w.writes || !w.keeps || s.arrays[w.array].levels < 2) continue;
+        reads_at.push_back({w.array, w.offset});  // what may stay is copied from the level before
+        reads_at.back().offset[0] -= 1;
+    }
+    for (const Access& r : reads_at) {
         const Array& array = s.arrays[r.array];
         if (array.whole) continue;
         const Box from = tile.box.shifted(r.offset);
@@ -357,6 +363,10 @@ Checker::Why Checker::post(Player& p, int lane, int id) {
     if (!(o.region == m.region))
         return "message " + std::to_string(id) + " of region " + to_string(m.region) + " meets region " +
                to_string(o.region) + " on rank " + std::to_string(m.peer) + " (tag " + std::to_string(m.tag) + ")";
+    // Computed values do not say of which array they are.
+    if (!p.s->places.empty() && o.array != m.array)
+        return "message " + std::to_string(id) + " of array " + std::to_string(m.array) + " meets array " + std::to_string(o.array) +
+               " on rank " + std::to_string(m.peer) + " (tag " + std::to_string(m.tag) + ")";
     state.partner = other;
     players_[m.peer].messages[other].partner = id;
     return std::nullopt;

@@ -94,6 +94,8 @@ std::string why_whole(const SweepProblem& problem, int k) {
     for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a)
         if (!problem.arrays[a].replicated && problem.lacks(a, k))
             return problem.arrays[a].levels > 0 && k == 0 ? "it is time" : "array " + std::to_string(a) + " lacks it";
+    for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a)
+        if (!problem.arrays[a].replicated && problem.swaps(a, k)) return "array " + std::to_string(a) + " has it before an outer index";
     for (const NestArray& a : problem.arrays)
         for (int m = 0; !a.replicated && m < a.axes.n; ++m)
             if (a.axes[m] == k && a.shape[m] != problem.shape[k])

@@ -70,6 +70,11 @@ std::vector<Index> SweepProblem::dependences() const {
             same[k] = 1;
             add(same);
         }
+        if (w.keeps && levels > 1) {
+            Index carried = zero;  // from the level before, which is in other memory
+            carried[0] = 1;
+            add(carried);
+        }
         for (const Access& q : accesses) {
             if (q.array != w.array) continue;
             add(w.offset - q.offset);
@@ -82,11 +87,17 @@ std::vector<Index> SweepProblem::dependences() const {
     return result;
 }
 
+bool SweepProblem::swaps(int a, int k) const {
+    const Index& axes = arrays[a].axes;
+    const auto own = std::find(axes.begin(), axes.end(), k);
+    return std::any_of(own, axes.end(), [&](auto l) { return l < k; });
+}
+
 bool SweepProblem::may_cut(int k) const {
     if (in_order || !loops.keeps(k)) return false;
     for (int a = 0; a < static_cast<int>(arrays.size()); ++a) {
         if (arrays[a].replicated) continue;
-        if (lacks(a, k)) return false;
+        if (lacks(a, k) || swaps(a, k)) return false;
         for (int m = 0; m < arrays[a].axes.n; ++m)
             if (arrays[a].axes[m] == k && arrays[a].shape[m] != shape[k]) return false;
         Index first;  // several places of one array are written: none may be another rank's
@@ -215,15 +226,17 @@ void SweepProblem::validate() const {
         if (i && accesses[i].writes && !accesses[i - 1].writes) throw ConfigError("a nest lists the places it writes before those it only reads");
         check_access(*this, accesses[i]);
     }
+    for (int a = 0; a < static_cast<int>(arrays.size()); ++a)
+        for (int k = 1; k < dims() && arrays[a].levels > 0; ++k)
+            if (lacks(a, k))
+                throw ConfigError("array " + std::to_string(a) + " has time levels and lacks loop index " + std::to_string(k) +
+                                  "; allowed are all loop indices but time");
     if (in_order) return;
     for (int a = 0; a < static_cast<int>(arrays.size()); ++a) {
         if (!written(a)) continue;
         int missing = 0;
         for (int k = arrays[a].levels > 0 ? 1 : 0; k < dims(); ++k) missing += lacks(a, k);
         if (missing == 0) continue;
-        if (arrays[a].levels > 0)
-            throw ConfigError("array " + std::to_string(a) + " has time levels and lacks " + std::to_string(missing) +
-                              " other loop indices; such a nest has no dependence vectors and runs in loop order only");
         for (const Access& p : accesses)
             if (p.array == a && (missing > 1 || p.offset != shift(a)))
                 throw ConfigError("array " + std::to_string(a) + " lacks " + std::to_string(missing) +

@@ -323,7 +323,17 @@ std::vector<Box> SweepGeometry::rim(int a, int source, int target) const {
 std::vector<Box> SweepGeometry::homeward(int a, int source, int target) const {
     const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
     if (n.replicated || n.levels > 0 || !problem_.written(a) || block(source).empty()) return {};
-    return chunks(intersect(array(a, source).part(block(source)), problem_.box_of(a, layout(a).owned(target))), n.item_bytes, rim_chunk_bytes);
+    const Array here = array(a, source);
+    const Box theirs = problem_.box_of(a, layout(a).owned(target));
+    std::vector<Box> known, boxes;
+    for (std::size_t i = 0; i < offsets_.size(); ++i) {
+        if (problem_.accesses[i].array != a || !problem_.accesses[i].writes) continue;
+        for (const Box& f : without({intersect(here.part(block(source).shifted(offsets_[i])), theirs)}, known)) {
+            known.push_back(f);
+            for (const Box& part : chunks(f, n.item_bytes, rim_chunk_bytes)) boxes.push_back(part);
+        }
+    }
+    return boxes;
 }
 
 std::vector<Box> SweepGeometry::slices(const Box& tile) const {

@@ -36,6 +36,9 @@ struct SweepProblem {
     int dims() const { return shape.n; }
     bool written(int a) const;
     bool lacks(int a, int k) const;
+    /// Whether the array has loop index k before an outer one: A[j, i] in loops over i, then j. Ranks are
+    /// numbered along the array's own dimensions, so they cut one of the two at most.
+    bool swaps(int a, int k) const;
     /// Offset of the array's first write: array coordinates minus it are the writer's loop indices.
     Index shift(int a) const;
     /// The first written array's shift along the loop indices it has: ranks cut the loops where they
@@ -52,7 +55,7 @@ struct SweepProblem {
     /// levels of time that share memory.
     std::vector<Index> dependences() const;
     /// Whether ranks may have parts of the loops along k: every array that is not replicated has that
-    /// dimension, of one extent, z_k is one loop index, and an array with several written places has one
+    /// dimension, of one extent and after those of outer indices, z_k is one loop index, and an array with several written places has one
     /// offset there.
     bool may_cut(int k) const;
     /// Whether a tile has one point along k: it carries a dependence that goes back along another index.
@@ -67,6 +70,7 @@ struct SweepProblem {
     /// @pre at most max_places accesses, one that writes, those that write first (ConfigError)
     /// @pre no written array is replicated; every access names an array, stays inside it (ConfigError)
     /// @pre an array that lacks a loop index and is written is accessed at one place (ConfigError)
+    /// @pre an array with time levels has every loop index but time (ConfigError)
     /// @pre an array with time levels is written once, at the next level and no other offset, and
     ///   reads what the levels it keeps still hold (ConfigError)
     void validate() const;

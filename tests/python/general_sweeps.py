@@ -83,12 +83,14 @@ def random_problem(rng, seed, item_bytes):
 
 
 def random_axes(rng, dims, time, written, low_rank):
-    """The loop indices of an array, in order."""
+    """The loop indices of an array, in order or not."""
     axes = list(range(dims))
     if time and (written or rng.random() < 0.5):
         axes.remove(0)
     if low_rank and len(axes) > 1 and rng.random() < 0.6:
         axes.remove(rng.choice(axes))
+    if rng.random() < 0.1:
+        rng.shuffle(axes)
     return tuple(axes)
 
 

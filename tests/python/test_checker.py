@@ -205,7 +205,7 @@ def test_values_of_the_wrong_array():
     for k, m in enumerate(made[1].messages):
         if m.send and m.array == 1:
             change_message(made[1], k, array=2)
-    violation(made, "of array 1 before it holds the right values")
+    violation(made, "of array 2 meets array 1")
 
 
 def test_early_reuse_of_a_send_buffer():
