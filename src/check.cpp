@@ -1,13 +1,9 @@
 #include "tilewave/check.hpp"
 
 #include <algorithm>
-#include <deque>
-#include <map>
-#include <set>
-#include <tuple>
 
-#include "check_memory.hpp"
 #include "check_shapes.hpp"
+#include "checker.hpp"
 #include "tile_rows.hpp"
 
 // How the proof goes. Lanes are played one step at a time in a fixed order. No step's effect
@@ -22,86 +18,6 @@ std::string to_string(const Violation& v) {
     return "rank " + std::to_string(v.rank) + ", lane " + std::to_string(v.lane) + ", step " + std::to_string(v.step) +
            ": " + v.why;
 }
-
-namespace {
-
-using Clock = std::vector<std::int32_t>;
-
-void join(Clock& a, const Clock& b) {
-    for (std::size_t i = 0; i < a.size(); ++i) a[i] = std::max(a[i], b[i]);
-}
-
-enum class Stage : std::uint8_t { fresh, posted, finished };
-
-struct MessageState {
-    Stage stage = Stage::fresh;
-    Clock posted;               // clock of the post
-    int partner = -1;           // message id on the peer, once matched
-    Versions content;           // of a send, till it is received: versions of the region's cells when posted
-};
-
-struct Player {
-    Player(const Schedule& schedule, int first_lane) : s(&schedule), first_lane(first_lane) {}
-    const Schedule* s;
-    int first_lane;  // number of its lane 0 among all lanes
-    std::vector<std::size_t> next;
-    std::vector<Clock> clock;
-    std::vector<std::vector<std::pair<int, Clock>>> signals;  // by lane: (count, clock)
-    std::vector<MessageState> messages;
-    std::vector<BufferState> buffers;
-    std::vector<CellStore> cells;  // by array
-};
-
-class Checker {
-public:
-    explicit Checker(std::span<const Schedule> schedules)
-        : schedules_(schedules), table_(static_cast<int>(schedules[0].arrays.size()), static_cast<int>(schedules.size())) {}
-    std::optional<Violation> run();
-
-private:
-    using Why = std::optional<std::string>;
-
-    void set_up();
-    bool ready(const Player& p, const Step& step) const;
-    Why play(Player& p, int lane, const Step& step);
-    Why compute(Player& p, int lane, const Tile& tile);
-    Why post(Player& p, int lane, int id);
-    Why wait(Player& p, int lane, int id);
-    Why pack(Player& p, int lane, int id);
-    Why unpack(Player& p, int lane, int id);
-    Why combine(Player& p, int lane, int id, int operand);
-    Why read_cells(Player& p, int lane, int array, const Box& box, Versions* versions);
-    Why write_cells(Player& p, int lane, int array, const Box& box, const Versions& versions);
-    std::optional<Violation> stuck() const;
-    std::optional<Violation> leftovers() const;
-    std::optional<Violation> results();
-    bool reads(const Tile& tile, const Access& place, const Index& cell) const;
-    Version computed_at(const Array& array, const Index& cell) const;
-    Version start(int rank, int array) const {
-        return schedules_[0].arrays[array].separate ? table_.leaf(rank, array) : given(array);
-    }
-    bool alike(const Player& p, int a, int b) const {  // the bytes of one are those of the other
-        const Message &x = p.s->messages[a], &y = p.s->messages[b];
-        return x.region == y.region && p.s->arrays[x.array].item_bytes == p.s->arrays[y.array].item_bytes;
-    }
-    Who who(const Player& p, int lane) const { return {p.first_lane + lane, p.clock[lane][p.first_lane + lane]}; }
-
-    std::span<const Schedule> schedules_;
-    VersionTable table_;
-    int lanes_ = 0;
-    // Each element once, where the point is; or elements several times or elsewhere.
-    enum class Written { never, once, often };
-    std::vector<Written> written_;  // by array
-    Cells space_;                   // compressed coordinates of all boxes
-    std::vector<Player> players_;
-    std::vector<char> computed_;    // by cell of the whole space: a tile has computed it
-    std::vector<char> planned_;     // the same: some tile will
-    struct Posted {
-        std::deque<int> waiting;  // not yet matched, in order
-        int last = -1;            // latest, matched or not
-    };
-    std::map<std::tuple<int, int, int>, Posted> sends_, receives_;  // by (sender, receiver, tag)
-};
 
 void Checker::set_up() {
     const Schedule& all = schedules_[0];
@@ -231,7 +147,7 @@ Checker::Why Checker::write_cells(Player& p, int lane, int array, const Box& box
     return p.cells[array].write(space_, box, who(p, lane), p.clock[lane], versions);
 }
 
-std::string held(const Player& p, const BufferState& buffer) {
+static std::string held(const Player& p, const BufferState& buffer) {
     if (buffer.holds < 0) return "nothing";
     const Message& m = p.s->messages[buffer.holds];
     return "message " + std::to_string(buffer.holds) + " of region " + to_string(m.region) + " and " + std::to_string(m.bytes) + " bytes";
@@ -441,108 +357,6 @@ Checker::Why Checker::combine(Player& p, int lane, int id, int operand) {
         other[i] = operand == combine_array_right ? table_.combine(into.content[i], other[i]) : table_.combine(other[i], into.content[i]);
     return into.write(who(p, lane), p.clock[lane], id, std::move(other));
 }
-
-std::optional<Violation> Checker::stuck() const {
-    for (const Player& p : players_)
-        for (std::size_t l = 0; l < p.next.size(); ++l) {
-            if (p.next[l] == p.s->lanes[l].size()) continue;
-            const Step& step = p.s->lanes[l][p.next[l]];
-            std::string why = describe(*p.s, static_cast<int>(l), p.next[l]) + " never ends: ";
-            if (step.op == Op::await) {
-                const auto& lane = p.s->lanes[step.item];
-                const bool ever = std::any_of(lane.begin(), lane.end(), [&](const Step& x) {
-                    return x.op == Op::signal && x.count >= step.count;
-                });
-                // A lane that waits in a cycle is reported where the cycle is; go on looking for its cause.
-                if (ever) continue;
-                why += "no signal of that lane reaches it";
-            } else {
-                const Message& m = p.s->messages[step.item];
-                const Schedule& peer = schedules_[m.peer];
-                const bool ever = std::any_of(peer.messages.begin(), peer.messages.end(), [&](const Message& x) {
-                    if (x.peer != p.s->rank || x.tag != m.tag || x.send == m.send) return false;
-                    const int id = static_cast<int>(&x - peer.messages.data());
-                    if (players_[m.peer].messages[id].stage != Stage::fresh) return false;
-                    for (const auto& lane : peer.lanes)
-                        for (const Step& y : lane)
-                            if ((y.op == Op::post_send || y.op == Op::post_recv) && y.item == id) return true;
-                    return false;
-                });
-                if (ever) continue;
-                why += std::string("rank ") + std::to_string(m.peer) + " posts no " + (m.send ? "receive" : "send") + " that meets it";
-            }
-            return Violation{p.s->rank, static_cast<int>(l), p.next[l], why};
-        }
-    for (const Player& p : players_)
-        for (std::size_t l = 0; l < p.next.size(); ++l)
-            if (p.next[l] != p.s->lanes[l].size())
-                return Violation{p.s->rank, static_cast<int>(l), p.next[l],
-                                 "cyclic wait: " + describe(*p.s, static_cast<int>(l), p.next[l]) +
-                                     " waits, over other lanes, for itself"};
-    return std::nullopt;
-}
-
-std::optional<Violation> Checker::leftovers() const {
-    for (const Player& p : players_)
-        for (std::size_t m = 0; m < p.messages.size(); ++m)
-            if (p.messages[m].stage == Stage::posted)
-                for (std::size_t l = 0; l < p.s->lanes.size(); ++l)
-                    for (std::size_t i = 0; i < p.s->lanes[l].size(); ++i) {
-                        const Step& step = p.s->lanes[l][i];
-                        if ((step.op == Op::post_recv || step.op == Op::post_send) && step.item == static_cast<int>(m))
-                            return Violation{p.s->rank, static_cast<int>(l), i,
-                                             "message " + std::to_string(m) + " is posted and never waited for"};
-                    }
-    const Schedule& first = schedules_[0];
-    std::optional<Violation> hole;
-    if (first.space.dims() == 0) return hole;  // nothing to compute
-    space_.for_each(first.space, [&](const Index& cell) {
-        if (hole || computed_[space_.linear(space_.all(), cell)]) return;
-        const Box points = space_.box_of(cell);
-        if (!TileRows(first, points).first()) return;  // none of them within the bounds
-        for (const Schedule& s : schedules_)
-            if (space_.inside(cell, s.arrays[0].owned)) hole = Violation{s.rank, 0, s.lanes.empty() ? 0 : s.lanes[0].size(), ""};
-        if (!hole) hole = Violation{0, 0, 0, ""};
-        hole->why = "points from " + to_string(space_.low_corner(cell)) + " on are never computed";
-    });
-    return hole;
-}
-
-// Every request has been waited for by now, so no cell is still promised or lent.
-std::optional<Violation> Checker::results() {
-    for (const Player& p : players_)
-        for (std::size_t a = 0; a < p.s->arrays.size(); ++a) {
-            const Array& array = p.s->arrays[a];
-            if (written_[a] != Written::once || array.levels > 0) continue;
-            std::optional<Violation> wrong;
-            const Box mine = intersect(array.owned, p.s->space);
-            space_.for_each(mine, [&](const Index& cell) {
-                if (planned_[space_.linear(space_.all(), cell)] && !wrong && p.cells[a].version(space_, cell) != computed)
-                    wrong = Violation{p.s->rank, 0, p.s->lanes.empty() ? 0 : p.s->lanes[0].size(),
-                                      "at the end array " + std::to_string(a) + " from " + to_string(space_.low_corner(cell)) +
-                                          " on does not hold what was computed there"};
-            });
-            if (wrong) return wrong;
-        }
-    for (const Player& p : players_)
-        for (const Result& r : p.s->results) {
-            Versions want;
-            for (int rank : r.ranks) want.push_back(start(rank, r.source));
-            std::optional<Violation> wrong;
-            space_.for_each(r.region, [&](const Index& cell) {
-                const Version found = p.cells[r.array].version(space_, cell);
-                if (wrong || table_.joins(found, want)) return;
-                wrong = Violation{p.s->rank, 0, p.s->lanes.empty() ? 0 : p.s->lanes[0].size(),
-                                  "at the end " + to_string(r.region) + " of array " + std::to_string(r.array) + " should hold " +
-                                      table_.text(want, static_cast<std::int64_t>(want.size())) + "; from " +
-                                      to_string(space_.low_corner(cell)) + " on it holds " + table_.text(found)};
-            });
-            if (wrong) return wrong;
-        }
-    return std::nullopt;
-}
-
-}  // namespace
 
 std::optional<Violation> check(std::span<const Schedule> schedules) {
     if (schedules.empty()) return std::nullopt;
