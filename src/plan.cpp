@@ -11,6 +11,8 @@ namespace tilewave {
 static constexpr std::int64_t shortest_row = 64;
 // Points of a row on average from which vectors pay for storage in their order.
 static constexpr double shortest_skewed_row = 12;
+// Points of a tile along an index that rows vary, to be called long beside the cost of a row.
+static constexpr std::int64_t long_row = 128;
 // Where sweeps follow each other, a rank starts the next while its neighbour is at the last: each is cut.
 static constexpr std::int64_t least_tiles_of_a_sweep = 8;
 
@@ -233,6 +235,13 @@ Index default_tile(const SweepProblem& problem, int ranks, const Plan& plan, con
     tile[i] = fill > 0 ? std::min(best_height(static_cast<double>(n) * sweeps, fill, step, layer * machine.point_s),
                                   sweeps > 1 ? ceil_div(n, least_tiles_of_a_sweep) : n)
                        : std::clamp<std::int64_t>(static_cast<std::int64_t>((1 << 20) / bytes), 1, n);
+    // Rows across both are as short as the shorter side of the tile.
+    if (plan.row.n == problem.dims() && plan.row[i] != 0)
+        for (int k = 0; k < plan.row.n; ++k) {
+            if (k == i || plan.row[k] == 0) continue;
+            const std::int64_t enough = fill > 0 ? std::min(long_row, ceil_div(n, least_tiles_of_a_sweep)) : 4 * tile[k];
+            tile[i] = std::clamp<std::int64_t>(std::max(tile[i], enough), 1, n);
+        }
     return tile;
 }
 
@@ -337,11 +346,11 @@ Plan make_plan(const SweepProblem& problem, int ranks, const PlanRequest& reques
     plan.grouping = request.grouping.value_or(GroupingKind::hyperplane);
     plan.schedule = request.schedule.value_or(ScheduleKind::overlapping);
     plan.lookahead = request.lookahead.value_or(1);
+    plan.row = request.row.value_or(plan.row);
+    plan.storage = request.storage.value_or(plan.storage);
     plan.tile = request.tile ? *request.tile : default_tile(problem, ranks, plan, machine);
     check_dims(plan.tile, n, "tile");
     plan.chunk_bytes = request.chunk_bytes.value_or(plan.chunk_bytes);
-    plan.row = request.row.value_or(plan.row);
-    plan.storage = request.storage.value_or(plan.storage);
     if (plan.grouping == GroupingKind::vertical && plan.lanes() > 1)
         plan.slices = default_slices(plan, machine);
     plan.slices = request.slices.value_or(plan.slices);

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "rows.hpp"
+#include "tile_rows.hpp"
 
 namespace tilewave {
 
@@ -27,6 +28,15 @@ Index last_unit(int n) {
     return e;
 }
 
+// Points to compute over all ranks: of the box, those within the bounds.
+std::int64_t points_of(const Schedule& s) {
+    if (s.bounds.empty()) return s.space.points();
+    std::int64_t points = 0;
+    TileRows rows(s, s.space);
+    for (bool more = rows.first(); more; more = rows.next()) points += rows.end() - rows.begin();
+    return points;
+}
+
 SweepProblem completed(SweepProblem problem) {
     problem.complete();
     return problem;
@@ -39,7 +49,8 @@ PreparedSweep::PreparedSweep(Context& context, SweepProblem problem, Plan plan)
       problem_(completed(std::move(problem))),
       plan_(std::move(plan)),
       schedule_(sweep(problem_, plan_, context.rank())),
-      steps_(sweep_steps(problem_, plan_)) {
+      steps_(sweep_steps(problem_, plan_)),
+      points_(points_of(schedule_)) {
     for (const Message& m : schedule_.messages)
         if (m.tag > context.transport().max_tag())
             throw ConfigError("the plan makes " + std::to_string(m.tag) + " and more messages between two ranks, this MPI has "
@@ -209,7 +220,7 @@ Report PreparedSweep::run(std::span<const RunArray> arrays, const Kernel& kernel
     report.plan = plan_;
     report.ranks = t.size();
     report.threads = plan_.lanes();
-    report.points = problem_.space.points();
+    report.points = points_;
     report.steps = steps_;
     report.buffer_bytes = schedule_.buffer_bytes();
     report.time_s = end.time_s;

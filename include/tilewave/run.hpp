@@ -67,7 +67,7 @@ private:
     SweepProblem problem_;
     Plan plan_;
     Schedule schedule_;
-    std::int64_t steps_;
+    std::int64_t steps_, points_;
 };
 
 }  // namespace tilewave

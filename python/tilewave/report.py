@@ -49,11 +49,13 @@ class Report:
     timeline : Timeline
         On rank 0: all ranks' events; empty elsewhere.
     sequential : str
-        What kept the points in the order of the loops, on one lane of one rank; empty if nothing did.
+        The dependence that kept the points in the order of the loops, on one lane; empty if none did.
+    alone : bool
+        Whether rank 0 computed for all, as no loop index of the nest can be cut over ranks.
     """
 
-    def __init__(self, core, sequential=""):
-        self.sequential = sequential
+    def __init__(self, core, sequential="", alone=False):
+        self.sequential, self.alone = sequential, alone
         self.plan = Plan._from_core(core.plan)
         self.measured = Measured(core.time_s)
         self.points = core.points
@@ -77,7 +79,9 @@ class Report:
         if p.row or p.storage != "plain":
             yield "rows", f"along {p.row or 'the last dimension'}, {p.storage} storage"
         if self.sequential:
-            yield "in loop order", f"one lane of one rank, because of {self.sequential}"
+            yield "in loop order", f"on one lane, because of {self.sequential}"
+        if self.alone:
+            yield "on one rank", "no loop index can be cut over ranks"
         yield "ranks x threads", f"{self.ranks} x {self.threads}"
         yield "measured time", f"{self.measured.time_s:.6g} s in {self.steps} steps"
         yield "points", f"{self.points} ({self.points_per_s:.4g} /s)"

@@ -85,7 +85,7 @@ def run(nest, *, context=None, over=None, reverse=(), steps=None, plan=None, fas
                 whole[...] = part
     if core.interrupted:
         raise KeyboardInterrupt("another rank was interrupted" if context.size > 1 else "")
-    return Report(core, ready.sequential)
+    return Report(core, ready.sequential, ready.alone)
 
 
 def execute(nest, context, ready, operands):

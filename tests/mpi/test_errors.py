@@ -85,7 +85,7 @@ def test_subscripts(context):
 
 
 def test_shapes(context):
-    refused(context, "arrays of rank 2", A=tw.field((4, 4, 4), context=context))
+    refused(context, "shapes of rank 2", A=tw.field((4, 4, 4), context=context))
 
 
 def test_grid_and_tile(context):
