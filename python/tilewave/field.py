@@ -38,7 +38,8 @@ class Field:
 
     @property
     def local(self):
-        """This rank's points as a NumPy array: a view, until a run moves the blocks."""
+        """This rank's points as a NumPy array: a view, with the strides of the storage that the last run
+        wanted, until a run moves the blocks."""
         # The bytes belong to the storage; the view keeps them alive after it is gone.
         address, strides, owner = self._storage.view()
         shape = tuple(s.stop - s.start for s in self.owned)
