@@ -142,7 +142,7 @@ def test_signals_end_all_ranks(start, launch_tool, tmp_path, ranks, signum, code
         wait_until(lambda: len(list(tmp_path.glob("up-*"))) == int(ranks))
         assert len(launch_tool.processes(mark)) > int(ranks)
         process.send_signal(signum)
-        process.communicate(timeout=20)
+        process.communicate(timeout=60)
         assert process.returncode == code
         wait_until(lambda: launch_tool.processes(mark) == [])
     finally:
