@@ -1,7 +1,10 @@
 // Contexts, fields, runs.
 #include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/tuple.h>
 
 #include <cstring>
+#include <map>
+#include <tuple>
 #include <thread>
 
 #include "casters.hpp"
@@ -123,6 +126,17 @@ void bind_context(nb::module_& m) {
     });
 }
 
+// Operation, dtype, place, and the element's subscripts: loop indices, and what is added to each.
+using ReductionTuple = std::tuple<std::string, std::string, int, Index, Index>;
+
+PointReduction to_reduction(const ReductionTuple& t) {
+    static const std::map<std::string, Reduction> ops = {{"max", Reduction::max}, {"min", Reduction::min}, {"sum", Reduction::sum}};
+    static const std::map<std::string, Dtype> types = {{"int8", Dtype::i1},  {"int16", Dtype::i2},   {"int32", Dtype::i4},  {"int64", Dtype::i8},
+                                                       {"uint8", Dtype::u1}, {"float32", Dtype::f4}, {"float64", Dtype::f8}};
+    const auto& [op, type, place, axes, shift] = t;
+    return {ops.at(op), types.at(type), place, axes, shift};
+}
+
 void bind_field(nb::module_& m) {
     nb::class_<FieldStorage>(m, "FieldStorage", "One rank's part of a distributed array, untyped.")
         .def(nb::init<Context&, Index, std::int64_t>(), "context"_a, "shape"_a, "item_bytes"_a, nb::keep_alive<1, 2>())
@@ -144,6 +158,8 @@ void bind_field(nb::module_& m) {
              })
         .def("relayout", [](FieldStorage& f, const Layout& layout) { f.relayout(layout); }, "layout"_a, Release())
         .def("gather", [](FieldStorage& f, std::uintptr_t out) { f.gather(reinterpret_cast<std::byte*>(out)); }, "out"_a, Release())
+        .def("reduce", [](FieldStorage& f, const std::string& op, const std::string& type) { return f.reduce(to_reduction({op, type, 0, {}, {}})); },
+             "op"_a, "type"_a, Release())
         .def("scatter", [](FieldStorage& f, std::uintptr_t in) { f.scatter(reinterpret_cast<std::byte*>(in)); }, "whole"_a, Release());
 }
 
@@ -180,11 +196,13 @@ struct PlainArray {
     FieldStorage* field = nullptr;
     std::uintptr_t address = 0;
     Index strides;
+    std::uintptr_t unset = 0;  // of an array kept in planes
+    bool same = true;
 };
 
 std::vector<RunArray> run_arrays(const std::vector<PlainArray*>& arrays) {
     std::vector<RunArray> all;
-    for (const PlainArray* a : arrays) all.push_back({a->field, {reinterpret_cast<std::byte*>(a->address), a->strides}});
+    for (const PlainArray* a : arrays) all.push_back({a->field, {reinterpret_cast<std::byte*>(a->address), a->strides}, reinterpret_cast<const std::byte*>(a->unset), a->same});
     return all;
 }
 
@@ -201,33 +219,49 @@ void bind_sweep(nb::module_& m) {
         .def_ro("time_s", &Report::time_s)
         .def_ro("overlap_ratio", &Report::overlap_ratio)
         .def_ro("interrupted", &Report::interrupted)
+        .def_ro("reduced", &Report::reduced)
         .def_prop_ro("points_per_s", &Report::points_per_s)
         .def_ro("timeline", &Report::timeline);
     nb::class_<PlainArray>(m, "RunArray", "One array of a run: a field, or memory that is whole on this rank.")
         .def("__init__", [](PlainArray* a, FieldStorage& f) { new (a) PlainArray{&f, 0, {}}; }, "field"_a, nb::keep_alive<1, 2>())
         .def("__init__", [](PlainArray* a, std::uintptr_t address, Index strides) { new (a) PlainArray{nullptr, address, strides}; },
-             "address"_a, "strides"_a);
+             "address"_a, "strides"_a)
+        // Kept in planes: the address of what elements hold that nobody computes, one value for all or one each.
+        .def_static("planes", [](std::uintptr_t unset, bool same) { return PlainArray{nullptr, 0, {}, unset, same}; }, "unset"_a, "same"_a);
+    nb::class_<Reduced>(m, "Reduced", "One number out of all values that points computed.")
+        .def_prop_ro("any", &Reduced::any)
+        .def_prop_ro("at", &Reduced::at)
+        .def_prop_ro("bytes", [](const Reduced& r) { return nb::bytes(r.bytes().data(), r.bytes().size()); });
     nb::class_<PreparedSweep>(m, "PreparedSweep", "A sweep ready to run, any number of times.")
         .def(nb::init<Context&, SweepProblem, Plan>(), "context"_a, "problem"_a, "plan"_a, nb::keep_alive<1, 2>())
         .def_prop_ro("plan", &PreparedSweep::plan)
         .def_prop_ro("schedule", &PreparedSweep::schedule)
         .def_prop_ro("problem", &PreparedSweep::problem)
         .def_prop_ro("independent_rows", &PreparedSweep::independent_rows)
+        .def("rolls", &PreparedSweep::rolls, "array"_a)
+        // int64, as bytes: the subscripts of one element after the other.
+        .def("unset", [](const PreparedSweep& s, int array) {
+                 const std::vector<std::int64_t> all = s.unset(array);
+                 return nb::bytes(all.data(), all.size() * sizeof all[0]);
+             }, "array"_a)
         .def("row_steps", [](const PreparedSweep& s, const std::vector<PlainArray*>& arrays) { return s.row_steps(run_arrays(arrays)); },
              "arrays"_a)
         .def("run",
              [](PreparedSweep& s, const std::vector<PlainArray*>& arrays, std::uintptr_t row, std::uintptr_t env, nb::object explain,
-                const std::vector<std::uintptr_t>& tables, bool uses_index) {
+                const std::vector<std::uintptr_t>& tables, bool uses_index, const std::vector<ReductionTuple>& reductions) {
                  const std::vector<RunArray> all = run_arrays(arrays);
                  Kernel kernel{reinterpret_cast<RowFunction>(row), reinterpret_cast<const void*>(env), uses_index, {}};
                  for (auto t : tables) kernel.tables.push_back(reinterpret_cast<char*>(t));
+                 for (const auto& r : reductions) kernel.reductions.push_back(to_reduction(r));
                  nb::gil_scoped_release release;
                  return s.run(all, kernel, [&explain](const Failure& f) {
                      nb::gil_scoped_acquire gil;
                      return nb::cast<std::string>(explain(f.site, f.point));
                  });
              },
-             "arrays"_a, "row"_a, "env"_a, "explain"_a.none(), "tables"_a = std::vector<std::uintptr_t>(), "uses_index"_a = true);
+             "arrays"_a, "row"_a, "env"_a, "explain"_a.none(), "tables"_a = std::vector<std::uintptr_t>(), "uses_index"_a = true,
+             "reductions"_a = std::vector<ReductionTuple>());
+
 }
 
 }  // namespace

@@ -144,14 +144,15 @@ void bind_plan(nb::module_& m) {
                  p->complete();
              },
              "shape"_a, "space"_a, "arrays"_a, "reads"_a)
-        // arrays: (item bytes, replicated, shape, axes, time levels); accesses: (array, offset, writes, keeps);
+        // arrays: (item bytes, replicated, shape, axes, time levels, frontier); accesses: (array, offset, writes, keeps);
         // bounds: (coefficients, constant) of loop indices; downwards: for each loop index.
         .def("__init__",
-             [](SweepProblem* p, Index shape, Box space, const std::vector<std::tuple<std::int64_t, bool, Index, Index, int>>& arrays,
+             [](SweepProblem* p, Index shape, Box space, const std::vector<std::tuple<std::int64_t, bool, Index, Index, int, bool>>& arrays,
                 const std::vector<std::tuple<int, Index, bool, bool>>& accesses, const std::vector<std::pair<Index, std::int64_t>>& bounds,
                 const std::vector<bool>& downwards, bool in_order) {
                  new (p) SweepProblem{shape, space, {}, {}};
-                 for (const auto& [bytes, replicated, own, axes, levels] : arrays) p->arrays.push_back({bytes, replicated, own, axes, levels});
+                 for (const auto& [bytes, replicated, own, axes, levels, frontier] : arrays)
+                     p->arrays.push_back({bytes, replicated, own, axes, levels, frontier});
                  for (const auto& [array, offset, writes, keeps] : accesses) p->accesses.push_back({array, offset, writes, keeps});
                  for (const auto& [coefficients, constant] : bounds) p->bounds.push_back({coefficients, constant});
                  p->in_order = in_order;
@@ -160,11 +161,14 @@ void bind_plan(nb::module_& m) {
                      if (downwards[static_cast<std::size_t>(k)]) p->loops.row[k][k] = -1;
                  p->validate();
                  p->loops = legal_skew(*p);
+                 choose_planes(*p);
              },
              "shape"_a, "space"_a, "arrays"_a, "accesses"_a, "bounds"_a, "downwards"_a, "in_order"_a)
         .def("validate", &SweepProblem::validate)
         .def("layout", &SweepProblem::layout, "array"_a, "grid"_a)
         .def("may_cut", &SweepProblem::may_cut, "dimension"_a)
+        .def("rolls", &SweepProblem::rolls, "array"_a)
+        .def_prop_ro("planes", [](const SweepProblem& p) { return std::pair(p.planes.along, p.planes.across); })
         .def_ro("shape", &SweepProblem::shape)
         .def_ro("space", &SweepProblem::space)
         .def_ro("in_order", &SweepProblem::in_order)

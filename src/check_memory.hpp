@@ -175,7 +175,7 @@ public:
             storage_.hi[0] = std::min(storage_.hi[0], storage_.lo[0] + levels_);
         }
         cells_.resize(space.count(storage_));
-        space.for_each(intersect(array.owned, storage_), [&](const Index& c) { at(space, c).version = start; });
+        space.for_each(array.planes > 0 ? storage_ : intersect(array.owned, storage_), [&](const Index& c) { at(space, c).version = start; });
     }
     Why read(const Cells& space, const Box& box, const Who& who, const std::vector<std::int32_t>& clock,
              Versions* versions) {

@@ -40,7 +40,11 @@ bool Execution::ready(const Step& step) const {
 void Execution::perform(int l, const Step& step) {
     switch (step.op) {
         case Op::compute:
-            if (!stopped_.load(std::memory_order_relaxed)) compute(l, s_.tiles[step.item]);
+            if (stopped_.load(std::memory_order_relaxed)) break;
+            if (frontier_)
+                compute_planes(l, s_.tiles[step.item]);
+            else
+                compute(l, s_.tiles[step.item]);
             break;
         case Op::post_recv:
         case Op::post_send: mailroom_.post(step.item, message_data(s_.messages[step.item]), l == 0); break;
@@ -180,9 +184,7 @@ void Execution::compute(int l, const Tile& tile) {
         }
         levels = levels || s_.arrays[a].levels > 0;
     }
-    const bool polls = options_.poll_period_s > 0;
-    Pace& pace = paces_[l];
-    double begin = polls ? now_s() : 0;
+    double begin = options_.poll_period_s > 0 ? now_s() : 0;
     Index x = tile.box.lo;
     for (bool more = rows.first(); more; more = rows.next()) {
         if (rows.fresh()) {
@@ -208,22 +210,44 @@ void Execution::compute(int l, const Tile& tile) {
                 fail(rows.index(at + code / 4096), code % 4096);
                 return;
             }
+            if (!reduced_.empty()) reduce(l, ptr, step, points, rows.index(at), rows.direction());
             at += points;
-            pace.left -= points;
-            if (pace.left > 0 || !polls) continue;
-            if (stopped_.load(std::memory_order_relaxed)) return;
-            mailroom_.poll(l == 0, true);
-            look_around(l);
-            const double now = now_s();
-            const double passed = pace.spent_s + now - begin;
-            const double scale = std::clamp(options_.poll_period_s / std::max(passed, 1e-9), 0.25, 4.0);
-            pace.quota = std::clamp<std::int64_t>(static_cast<std::int64_t>(static_cast<double>(pace.quota) * scale), 64, 1 << 24);
-            pace.left = pace.quota;
-            pace.spent_s = 0;
-            begin = now;
+            if (!pace(l, points, begin)) return;
         }
     }
-    if (polls) pace.spent_s += now_s() - begin;
+    if (options_.poll_period_s > 0) paces_[l].spent_s += now_s() - begin;
+}
+
+// After points were computed: polls when it is time to. False where computing is to end.
+bool Execution::pace(int l, std::int64_t points, double& begin) {
+    Pace& pace = paces_[l];
+    pace.left -= points;
+    if (pace.left > 0 || options_.poll_period_s <= 0) return true;
+    if (stopped_.load(std::memory_order_relaxed)) return false;
+    mailroom_.poll(l == 0, true);
+    look_around(l);
+    const double now = now_s();
+    const double passed = pace.spent_s + now - begin;
+    const double scale = std::clamp(options_.poll_period_s / std::max(passed, 1e-9), 0.25, 4.0);
+    pace.quota = std::clamp<std::int64_t>(static_cast<std::int64_t>(static_cast<double>(pace.quota) * scale), 64, 1 << 24);
+    pace.left = pace.quota;
+    pace.spent_s = 0;
+    begin = now;
+    return true;
+}
+
+// The values that a row has just written, while they are in the nearest cache.
+void Execution::reduce(int l, char* const* ptr, const std::int64_t* step, std::int64_t n, const Index& index, const Index& direction) {
+    for (auto& lanes : reduced_) {
+        Reduced& r = lanes[static_cast<std::size_t>(l)].value;
+        const PointReduction& what = r.what();
+        Index at = what.shift, by = what.shift;
+        for (int d = 0; d < at.n; ++d) {
+            at[d] += index[static_cast<int>(what.axes[d])];
+            by[d] = direction[static_cast<int>(what.axes[d])];
+        }
+        r.add(reinterpret_cast<const std::byte*>(ptr[what.place]), step[what.place], n, at, by);
+    }
 }
 
 void Execution::copy(const Message& m, bool pack) {

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "frontier.hpp"
 #include "mailroom.hpp"
 #include "rows.hpp"
 #include "tilewave/executor.hpp"
@@ -35,8 +36,9 @@ public:
     Execution(const Schedule& s, std::span<const Binding> bindings, const Kernel& kernel, const Combine& combine,
               Transport& transport, const ExecuteOptions& options)
         : s_(s), bindings_(bindings), kernel_(kernel), combine_(combine), options_(options), transport_(transport),
-          mailroom_(s, transport), counters_(s.lanes.size()), paces_(s.lanes.size()), ends_(s.lanes.size()), begin_(now_s()) {
+          frontier_(options.frontier), mailroom_(s, transport), counters_(s.lanes.size()), paces_(s.lanes.size()), ends_(s.lanes.size()), begin_(now_s()) {
         for (std::int64_t bytes : s.buffers) buffers_.push_back(std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(bytes)));
+        for (const PointReduction& r : kernel.reductions) reduced_.emplace_back(s.lanes.size(), LaneReduced{Reduced(r)});
         if (options.record)
             for (std::size_t l = 0; l < s.lanes.size(); ++l) ends_[l].reserve(s.lanes[l].size() + 1);
     }
@@ -75,6 +77,10 @@ public:
         o.interrupted = interrupted_;
         if (failed_) o.failure = failure_;
         if (options_.record) o.timeline = timeline();
+        for (const auto& lanes : reduced_) {
+            o.reduced.push_back(lanes.empty() ? Reduced() : lanes[0].value);
+            for (std::size_t l = 1; l < lanes.size(); ++l) o.reduced.back().join(lanes[l].value);
+        }
         return o;
     }
 
@@ -83,6 +89,9 @@ private:
     bool ready(const Step& step) const;
     void perform(int l, const Step& step);
     void compute(int l, const Tile& tile);
+    void compute_planes(int l, const Tile& tile);
+    bool pace(int l, std::int64_t points, double& begin);
+    void reduce(int l, char* const* ptr, const std::int64_t* step, std::int64_t n, const Index& index, const Index& direction);
     void carry_levels(const Tile& tile);
     void copy(const Message& m, bool pack);
     void copy_levels(const Message& m, bool pack);
@@ -94,6 +103,7 @@ private:
     std::byte* address(int array, const Index& point) const {
         const Binding& b = bindings_[array];
         const Array& a = s_.arrays[array];
+        if (a.planes > 0) return frontier_->message(array, point);
         std::int64_t at = a.levels > 0 ? level(array, point[0]) * b.stride_bytes[0] : (point[0] - a.storage.lo[0]) * b.stride_bytes[0];
         for (int k = 1; k < point.n; ++k) at += (point[k] - a.storage.lo[k]) * b.stride_bytes[k];
         return b.data + at;
@@ -114,12 +124,17 @@ private:
     const Combine& combine_;
     const ExecuteOptions& options_;
     Transport& transport_;
+    FrontierMemory* frontier_;
     Mailroom mailroom_;
     std::vector<std::unique_ptr<std::byte[]>> buffers_;
     std::vector<std::byte> gathered_;  // of a combine step that wants one run
     std::vector<Counter> counters_;
     std::vector<Pace> paces_;
     std::vector<std::vector<double>> ends_;  // by lane, step
+    struct alignas(64) LaneReduced {
+        Reduced value;
+    };
+    std::vector<std::vector<LaneReduced>> reduced_;  // by reduction, lane
     double begin_;
     std::atomic<int> ended_{0};
     std::atomic<bool> stopped_{false};  // compute nothing more: failed or interrupted

@@ -16,6 +16,9 @@ static constexpr std::int64_t long_row = 128;
 // Where sweeps follow each other, a rank starts the next while its neighbour is at the last: each is cut.
 static constexpr std::int64_t least_tiles_of_a_sweep = 8;
 
+// Planes of a tile: enough that beginning a strip of rows costs little beside them.
+static constexpr std::int64_t planes_of_a_tile = 2048, least_planes_of_a_tile = 64;
+
 int Plan::lanes() const {
     std::int64_t product = 1;
     for (auto m : factors) product *= m;
@@ -193,6 +196,7 @@ Index spread_lanes(const SweepProblem& problem, const Index& grid, int mapping_d
         int best = -1;
         double most = 0;
         for (int k = 0; k < problem.shape.n; ++k) {
+            if (problem.planes.along >= 0 && k != problem.planes.along) continue;
             const double width = static_cast<double>(largest_block(problem, grid, k)) / static_cast<double>(factors[k]);
             if (k != mapping_dim && !unit[static_cast<std::size_t>(k)] && width > most) {
                 most = width;
@@ -212,7 +216,23 @@ std::int64_t best_height(double n, double fill, double step_s, double layer_s) {
     return static_cast<std::int64_t>(std::clamp(z, 1.0, std::max(n, 1.0)));
 }
 
+// Where planes are all that is kept: a lane's rows whole, over as many planes as make a step of the pipeline.
+Index planes_tile(const SweepProblem& problem, int ranks, const Plan& plan, const Machine& machine) {
+    Index tile = Index::filled(problem.dims(), 1);
+    for (int k = 0; k < tile.n; ++k) tile[k] = std::max<std::int64_t>(ceil_div(largest_block(problem, plan.grid, k), plan.factors[k]), 1);
+    const int f = plan.mapping_dim;
+    const auto columns = static_cast<double>(plan.grid[problem.planes.along] * plan.factors[problem.planes.along]);
+    double layer = machine.point_s;
+    for (int k = 0; k < tile.n; ++k)
+        if (k != f) layer *= static_cast<double>(tile[k]);
+    const double step = ranks > 1 ? 2 * machine.latency_s : 2 * machine.hand_over_s;
+    const std::int64_t height = columns > 1 ? best_height(static_cast<double>(tile[f]), 2 * (columns - 1), step, layer) : planes_of_a_tile;
+    tile[f] = std::clamp<std::int64_t>(height, std::min<std::int64_t>(tile[f], least_planes_of_a_tile), tile[f]);
+    return tile;
+}
+
 Index default_tile(const SweepProblem& problem, int ranks, const Plan& plan, const Machine& machine) {
+    if (problem.planes.along >= 0) return planes_tile(problem, ranks, plan, machine);
     Index tile = Index::filled(problem.shape.n, 1);
     double layer = 1, fill = 0, sweeps = 1;
     const std::vector<bool> unit = problem.unit_dims();
@@ -328,16 +348,37 @@ Index skewed_row(const SweepProblem& problem) {
     return best;
 }
 
+bool keeps_planes(const SweepProblem& problem, const Plan& plan) {
+    const auto [along, across] = problem.planes;
+    if (along < 0 || plan.mapping_dim != across) return false;
+    const int n = problem.dims();
+    Index row = Index::filled(n, 0);
+    row[along] = 1;
+    if (plan.row.n == 0 ? along != n - 1 : plan.row != row) return false;
+    for (int k = 0; k < n; ++k) {
+        if (k == along) continue;
+        if (plan.grid[k] != 1 || plan.factors[k] != 1) return false;
+        if (k != across && plan.tile[k] < image(problem.loops, problem.space).extent(k)) return false;
+    }
+    return true;
+}
+
 Plan make_plan(const SweepProblem& problem, int ranks, const PlanRequest& request, const Machine& machine) {
     problem.validate();
     const int n = problem.shape.n;
+    const int along = problem.planes.along;
     Plan plan;
-    plan.mapping_dim = longest_dim(problem, ranks, request);
+    plan.mapping_dim = along >= 0 ? problem.planes.across : longest_dim(problem, ranks, request);
     plan.mapping_dim = request.mapping_dim.value_or(plan.mapping_dim);
     check_mapping_dim(plan.mapping_dim, n);
+    if (along >= 0) {
+        plan.row = Index::filled(n, 0);
+        plan.row[along] = 1;
+    }
     // Checked as they come: what follows divides by them and loops over them.
     std::vector<bool> whole;
-    for (int k = 0; k < n; ++k) whole.push_back(!problem.may_cut(k) || (k == plan.mapping_dim && n > 1));
+    for (int k = 0; k < n; ++k)
+        whole.push_back(!problem.may_cut(k) || (k == plan.mapping_dim && n > 1) || (along >= 0 && k != along && problem.may_cut(along)));
     plan.grid = request.grid ? *request.grid : default_grid(problem.space.hi - problem.space.lo, ranks, whole);
     check_grid(plan.grid, n, ranks);
     check_cuts(problem, plan.grid);

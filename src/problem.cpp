@@ -113,6 +113,21 @@ bool SweepProblem::may_cut(int k) const {
     return true;
 }
 
+bool SweepProblem::rolls(int a) const {
+    const NestArray& n = arrays[static_cast<std::size_t>(a)];
+    if (!n.frontier || n.replicated || n.levels > 0 || in_order) return false;
+    int writes = 0;
+    for (const Access& p : accesses) {
+        if (p.array != a) continue;
+        writes += p.writes;
+        // A value from before the run is asked for at points that are computed, or ahead of them.
+        if (p.writes ? p.keeps : !reads_new(p)) return false;
+    }
+    for (int k = 0; k < dims(); ++k)
+        if (lacks(a, k)) return false;
+    return writes == 1;
+}
+
 std::vector<bool> SweepProblem::unit_dims() const {
     std::vector<bool> unit(static_cast<std::size_t>(dims()), false);
     for (const Index& d : dependences())
@@ -269,6 +284,56 @@ IndexMatrix legal_skew(const SweepProblem& problem) {
             for (int l = 0; l < k; ++l) d[k] += s[l] * d[l];
     }
     return m;
+}
+
+namespace {
+
+bool in_row(const Index& d, int along) {
+    for (int k = 0; k < d.n; ++k)
+        if (k != along && d[k] != 0) return false;
+    return true;
+}
+
+}  // namespace
+
+void choose_planes(SweepProblem& problem) {
+    const int n = problem.dims();
+    problem.planes = {};
+    bool any = false, free = n > 1;
+    for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a) {
+        any = any || problem.rolls(a);
+        free = free && problem.arrays[static_cast<std::size_t>(a)].levels == 0;
+    }
+    const std::vector<Index> deps = problem.dependences();
+    for (const Index& d : deps) free = free && std::all_of(d.begin(), d.end(), [](auto x) { return x >= 0; });
+    if (!any || !free || problem.in_order) return;
+    auto independent = [&](int along) { return std::none_of(deps.begin(), deps.end(), [&](const Index& d) { return in_row(d, along); }); };
+    auto lacked = [&](int k) {  // what lacks a loop index cannot be stored skewed along it
+        for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a)
+            if (!problem.arrays[static_cast<std::size_t>(a)].replicated && problem.lacks(a, k)) return true;
+        return false;
+    };
+    const Box box = image(problem.loops, problem.space);
+    for (const bool cut : {true, false}) {
+        for (int along = n - 1; along >= 0; --along) {
+            if ((cut && !problem.may_cut(along)) || !independent(along)) continue;
+            int across = along == 0 ? 1 : 0;
+            for (int k = 0; k < n; ++k)
+                if (k != along && box.extent(k) > box.extent(across)) across = k;
+            problem.planes = {along, across};
+            return;
+        }
+        Planes best;
+        for (int a = 0; a < n; ++a)
+            for (int b = a + 1; b < n; ++b) {
+                if ((cut && !problem.may_cut(a)) || lacked(a) || lacked(b)) continue;
+                if (best.along < 0 || box.extent(b) > box.extent(best.across)) best = {a, b};
+            }
+        if (best.along < 0) continue;
+        for (int c = 0; c < n; ++c) problem.loops.row[best.across][c] += problem.loops.row[best.along][c];
+        problem.planes = best;
+        return;
+    }
 }
 
 }  // namespace tilewave

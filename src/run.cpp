@@ -7,6 +7,7 @@
 #include <limits>
 #include <memory>
 
+#include "frontier.hpp"
 #include "rows.hpp"
 #include "tile_rows.hpp"
 
@@ -55,6 +56,24 @@ PreparedSweep::PreparedSweep(Context& context, SweepProblem problem, Plan plan)
         if (m.tag > context.transport().max_tag())
             throw ConfigError("the plan makes " + std::to_string(m.tag) + " and more messages between two ranks, this MPI has "
                               "tags up to " + std::to_string(context.transport().max_tag()) + "; take larger tiles or chunks");
+    if (schedule_.along >= 0) frontier_ = std::make_unique<Frontier>(schedule_);
+}
+
+PreparedSweep::~PreparedSweep() = default;
+
+std::vector<std::int64_t> PreparedSweep::unset(int a) const {
+    std::vector<std::int64_t> result;
+    if (!frontier_) return result;
+    const std::vector<std::int64_t> z = frontier_->elements(a);
+    const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
+    const Index shift = problem_.shift(a);
+    const IndexMatrix back = inverse(problem_.loops);
+    const auto dims = static_cast<std::size_t>(problem_.dims());
+    for (std::size_t i = 0; i < z.size(); i += dims) {
+        const Index x = back * Index(std::span(z).subspan(i, dims));
+        for (auto k : n.axes) result.push_back(x[static_cast<int>(k)] + shift[static_cast<int>(k)]);
+    }
+    return result;
 }
 
 namespace {
@@ -147,6 +166,10 @@ std::vector<std::int64_t> PreparedSweep::row_steps(std::span<const RunArray> arr
     std::vector<std::int64_t> steps;
     for (const Access& p : schedule_.places) {
         const RunArray& array = arrays[static_cast<std::size_t>(p.array)];
+        if (rolls(p.array)) {
+            steps.push_back(problem_.arrays[static_cast<std::size_t>(p.array)].item_bytes);
+            continue;
+        }
         const NestArray& n = problem_.arrays[static_cast<std::size_t>(p.array)];
         Binding own = array.whole;
         Index first = Index::filled(n.axes.n, 0);
@@ -170,8 +193,16 @@ Report PreparedSweep::run(std::span<const RunArray> arrays, const Kernel& kernel
     Transport& t = context_.transport();
     std::vector<Binding> bindings;
     std::vector<Loose> loose;
+    std::vector<FrontierValues> unset;
     for (int a = 0; a < static_cast<int>(arrays.size()); ++a) {
         const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
+        if (rolls(a)) {
+            const Array& array = schedule_.arrays[static_cast<std::size_t>(a)];
+            bindings.push_back({nullptr, array.stride});
+            for (auto& s : bindings.back().stride_bytes.v) s *= array.item_bytes;
+            unset.push_back({arrays[static_cast<std::size_t>(a)].unset, arrays[static_cast<std::size_t>(a)].same});
+            continue;
+        }
         const Layout layout = problem_.layout(a, plan_.grid);
         const MemoryOrder order = memory_order(problem_, plan_, a, context_.rank());
         const int levels = std::max(n.levels, 1);
@@ -202,6 +233,9 @@ Report PreparedSweep::run(std::span<const RunArray> arrays, const Kernel& kernel
         }
     }
     ExecuteOptions options = context_.options();
+    std::unique_ptr<FrontierMemory> frontier;
+    if (frontier_) frontier = std::make_unique<FrontierMemory>(*frontier_, std::move(unset));
+    options.frontier = frontier.get();
     options.crowded = options.crowded || plan_.lanes() > context_.threads();
     if (t.size() > 1 && options.record) options.clock_offset_s = context_.clock_offset_s();
     Outcome outcome = execute(schedule_, bindings, kernel, t, context_.lanes(), options);
@@ -222,7 +256,8 @@ Report PreparedSweep::run(std::span<const RunArray> arrays, const Kernel& kernel
     report.threads = plan_.lanes();
     report.points = points_;
     report.steps = steps_;
-    report.buffer_bytes = schedule_.buffer_bytes();
+    report.buffer_bytes = schedule_.buffer_bytes() + (frontier_ ? frontier_->bytes() : 0);
+    report.reduced = join_ranks(t, std::move(outcome.reduced));
     report.time_s = end.time_s;
     report.interrupted = end.interrupted;
     report.overlap_ratio = std::numeric_limits<double>::quiet_NaN();

@@ -326,6 +326,10 @@ Schedule SweepWriter::write() {
     s_.space = geometry_.space();
     s_.bounds = problem_.conditions();
     s_.order = plan_.order(problem_.dims());
+    if (keeps_planes(problem_, plan_)) {
+        s_.along = problem_.planes.along;
+        s_.across = problem_.planes.across;
+    }
     s_.loops = inverse(problem_.loops);
     s_.places = problem_.accesses;
     for (Access& p : s_.places) p.offset = problem_.offset(p);

@@ -30,6 +30,7 @@ SweepGeometry::SweepGeometry(const SweepProblem& problem, const Plan& plan)
       blocks_(problem.shape, plan.grid),
       space_(image(problem.loops, problem.space)),
       dependences_(problem.dependences()),
+      planes_(keeps_planes(problem, plan)),
       grouping_(plan.grouping, plan.mapping_dim, to_vector(plan.factors)),
       times_(LinearSchedule::for_groups(plan.schedule, grouping_)),
       slots_(Index::filled(problem.dims(), 1)),
@@ -45,6 +46,18 @@ SweepGeometry::SweepGeometry(const SweepProblem& problem, const Plan& plan)
     for (const Access& p : problem.accesses) {
         offsets_.push_back(problem.offset(p));
         new_.push_back(!p.writes && problem.reads_new(p));
+        if (new_.back()) reads_.push_back({p.array, offsets_.back()});
+    }
+    // A strip of rows is given what the one before it has computed next to it plane by plane.
+    for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a) {
+        if (!rolls(a)) continue;
+        const int along = problem.planes.along;
+        Index back = Index::filled(problem.dims(), 0);
+        for (back[along] = -1; back[along] >= -reach(a)[along]; --back[along]) {
+            reads_.push_back({a, back});
+            const Index d = Index::filled(problem.dims(), 0) - back;
+            if (std::find(dependences_.begin(), dependences_.end(), d) == dependences_.end()) dependences_.push_back(d);
+        }
     }
     // Ranks with fewer tiles than others leave slots empty: the group transform needs equal strides.
     for (int k = 0; k < slots_.n; ++k) {
@@ -112,12 +125,39 @@ Array SweepGeometry::array(int a, int rank) const {
         if (problem_.lacks(a, k) && !(n.levels > 0 && k == 0)) result.lacks |= 1u << k;
     if (n.levels > 0)
         for (Box* b : {&result.storage, &result.owned}) b->hi[0] = std::max(b->hi[0], space_.hi[0]);
+    if (rolls(a)) {
+        describe_planes(a, result);
+        return result;
+    }
     const MemoryOrder memory = memory_order(problem_, plan_, a, rank);
     Index x = Index::filled(problem_.dims(), 0);
     for (int m = 0; m < n.axes.n; ++m) x[static_cast<int>(n.axes[m])] = memory.stride[m];
     result.stride = x * inverse(problem_.loops);
     if (n.levels > 0) result.stride[0] = memory.items;
     return result;
+}
+
+Index SweepGeometry::reach(int a) const {
+    Index reach = Index::filled(problem_.dims(), 0);
+    for (std::size_t i = 0; i < offsets_.size(); ++i)
+        for (int k = 0; k < reach.n && problem_.accesses[i].array == a; ++k) reach[k] = std::max(reach[k], -offsets_[i][k]);
+    return reach;
+}
+
+// Messages carry what is beside a column of tiles: plane by plane, the elements of a row together.
+void SweepGeometry::describe_planes(int a, Array& array) const {
+    const auto [along, across] = problem_.planes;
+    array.reach = reach(a);
+    array.planes = static_cast<int>(array.reach[across]) + 1;
+    array.stride = Index::filled(problem_.dims(), 0);
+    array.stride[along] = 1;
+    std::int64_t run = std::max<std::int64_t>(array.reach[along], 1);
+    for (int k = problem_.dims() - 1; k >= 0; --k) {
+        if (k == along || k == across) continue;
+        array.stride[k] = run;
+        run *= space_.extent(k);
+    }
+    array.stride[across] = run;
 }
 
 std::int64_t SweepGeometry::time_of(const Index& coord) const {
@@ -193,8 +233,8 @@ Box SweepGeometry::tiles_meeting(int rank, const Box& region) const {
 
 std::vector<Box> SweepGeometry::readers(int a, const Box& region) const {
     std::vector<Box> boxes;
-    for (std::size_t i = 0; i < offsets_.size(); ++i)
-        if (problem_.accesses[i].array == a && new_[i]) boxes.push_back(region.shifted(Index::filled(offsets_[i].n, 0) - offsets_[i]));
+    for (const Read& r : reads_)
+        if (r.array == a) boxes.push_back(region.shifted(Index::filled(r.offset.n, 0) - r.offset));
     return boxes;
 }
 
@@ -237,7 +277,7 @@ std::int64_t SweepGeometry::first_read(int a, int target, const Box& region) con
 // Whole rows of memory where that makes one run of it on both sides: the surplus is rim that
 // nobody writes, so sending it again is harmless, and saves packing.
 Box SweepGeometry::widened(int a, const Box& needed, const Array& here, const Array& there) const {
-    if (staged(a) || here.lacks) return needed;
+    if (staged(a) || here.lacks || here.planes) return needed;
     Box wide = needed;
     for (int k = 0; k < wide.dims(); ++k) {
         if (plan_.grid[k] != 1 || needed.lo[k] != space_.lo[k] || needed.hi[k] != space_.hi[k]) continue;
@@ -260,10 +300,9 @@ std::vector<Face> SweepGeometry::faces(int source, const std::vector<PlacedTile>
         there.push_back(array(a, target));
     }
     std::vector<std::vector<Box>> read(static_cast<std::size_t>(arrays));  // by array: what the target reads of the source's block
-    for (std::size_t i = 0; i < offsets_.size(); ++i) {
-        if (!new_[i]) continue;
-        const Box r = intersect(theirs.shifted(offsets_[i]), mine);
-        if (!r.empty()) read[static_cast<std::size_t>(problem_.accesses[i].array)].push_back(r);
+    for (const Read& wanted : reads_) {
+        const Box r = intersect(theirs.shifted(wanted.offset), mine);
+        if (!r.empty()) read[static_cast<std::size_t>(wanted.array)].push_back(r);
     }
     for (std::size_t t = 0; t < source_tiles.size(); ++t)
         for (int a = 0; a < arrays; ++a) {
@@ -301,7 +340,7 @@ std::vector<Box> SweepGeometry::rim(int a, int source, int target) const {
     std::vector<Box> boxes;
     const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
     const Box theirs = block(target);
-    if (n.replicated || theirs.empty()) return boxes;
+    if (n.replicated || theirs.empty() || rolls(a)) return boxes;
     Box mine = problem_.box_of(a, layout(a).owned(source));
     for (std::size_t i = 0; i < offsets_.size(); ++i) {
         const Access& p = problem_.accesses[i];
@@ -322,7 +361,7 @@ std::vector<Box> SweepGeometry::rim(int a, int source, int target) const {
 
 std::vector<Box> SweepGeometry::homeward(int a, int source, int target) const {
     const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
-    if (n.replicated || n.levels > 0 || !problem_.written(a) || block(source).empty()) return {};
+    if (n.replicated || n.levels > 0 || rolls(a) || !problem_.written(a) || block(source).empty()) return {};
     const Array here = array(a, source);
     const Box theirs = problem_.box_of(a, layout(a).owned(target));
     std::vector<Box> known, boxes;

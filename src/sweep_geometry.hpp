@@ -55,6 +55,10 @@ public:
     std::vector<Box> former_readers(int a, const Box& region) const;
     /// Messages of this array go by way of buffers: its memory holds several values in a run.
     bool staged(int a) const;
+    /// Only planes of this array are kept.
+    bool rolls(int a) const { return planes_ && problem_.rolls(a); }
+    /// How far back points read array `a`, along each dimension.
+    Index reach(int a) const;
     const std::vector<Index>& dependences() const { return dependences_; }
     const Box& space() const { return space_; }
     const Layout& layout(int a) const { return layouts_[static_cast<std::size_t>(a)]; }
@@ -66,6 +70,7 @@ public:
 private:
     std::int64_t first_read(int a, int target, const Box& region) const;
     Box widened(int a, const Box& needed, const Array& here, const Array& there) const;
+    void describe_planes(int a, Array& array) const;
     Index place(int rank) const;
     std::int64_t weight(int k) const;
     Index tiles_begin(int rank) const;
@@ -80,6 +85,12 @@ private:
     std::vector<Index> dependences_;
     std::vector<Index> offsets_;  // of the accesses, in z coordinates
     std::vector<bool> new_;       // by access: it reads what the run computes
+    bool planes_;                 // of the arrays that problem_.rolls() says, planes are all that is kept
+    struct Read {
+        int array;
+        Index offset;
+    };
+    std::vector<Read> reads_;     // of what the run computes: by points; and of planes by the next column of tiles
     Grouping grouping_;
     LinearSchedule times_;
     Index slots_, fewest_;        // tiles a dimension: room for the most of any rank, the fewest of a rank with points

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "tilewave/lanes.hpp"
+#include "tilewave/reduction.hpp"
 #include "tilewave/schedule.hpp"
 #include "tilewave/timeline.hpp"
 #include "tilewave/transport.hpp"
@@ -23,7 +24,10 @@ struct Kernel {
     const void* env = nullptr;
     bool uses_index = true;     ///< else what it is given as index may be any
     std::vector<char*> tables;  ///< follow the places in ptr, the same for every row
+    std::vector<PointReduction> reductions;  ///< of the values at places that it writes
 };
+
+class FrontierMemory;
 
 /// Where a rank's part of an array lies: the address of storage.lo and bytes between neighbours
 /// along each dimension, as Array::stride says where the array has messages. Of an array with time
@@ -43,6 +47,7 @@ struct ExecuteOptions {
     /// Called by lane 0 about every 50 ms with the part of its steps done; true interrupts the run.
     std::function<bool(double)> heartbeat;
     std::function<void(const std::string&)> stalled;        ///< default: a line on stderr
+    FrontierMemory* frontier = nullptr;  ///< of the arrays that have planes (src/frontier.hpp)
 };
 
 /// The first point at which the kernel raised on this rank.
@@ -56,6 +61,7 @@ struct Outcome {
     bool interrupted = false;
     std::optional<Failure> failure;
     Timeline timeline;
+    std::vector<Reduced> reduced;  ///< by reduction of the kernel, of this rank's points
 };
 
 /// Seconds on this process's steady clock.

@@ -41,6 +41,9 @@ public:
     std::byte* data() { return data_.get(); }
     /// Rank 0 gets the whole array, row-major, in `out`; `out` is unused elsewhere. Collective.
     void gather(std::byte* out);
+    /// One number out of all elements, the same on every rank. Collective.
+    /// @pre what.type has the field's item size (ConfigError)
+    Reduced reduce(const PointReduction& what);
     /// Every rank gets its block of rank 0's `whole`, row-major; unused elsewhere. Collective.
     void scatter(std::byte* whole);
     /// The memory itself, kept alive by the result.

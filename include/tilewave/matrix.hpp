@@ -6,9 +6,10 @@
 
 namespace tilewave {
 
-enum class Dtype : std::uint8_t { f4, f8, c8, c16, i4, i8, u1 };
+/// Patterns move the first seven.
+enum class Dtype : std::uint8_t { f4, f8, c8, c16, i4, i8, u1, i1, i2 };
 constexpr std::int64_t item_bytes(Dtype type) {
-    constexpr std::int64_t bytes[] = {4, 8, 8, 16, 4, 8, 1};
+    constexpr std::int64_t bytes[] = {4, 8, 8, 16, 4, 8, 1, 1, 2};
     return bytes[static_cast<int>(type)];
 }
 /// "float32", "complex128", ...: NumPy's names.

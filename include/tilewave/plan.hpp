@@ -59,6 +59,10 @@ struct Plan {
 /// How array `a` lies in the memory of `rank` under `plan`, in the array's own dimensions; one time level.
 MemoryOrder memory_order(const SweepProblem& problem, const Plan& plan, int a, int rank);
 
+/// Whether `plan` keeps planes only of the arrays that problem.rolls() says: its rows and its mapping dimension
+/// are those of problem.planes, and no other dimension is cut.
+bool keeps_planes(const SweepProblem& problem, const Plan& plan);
+
 /// A row whose points are independent where those along the last dimension are not: the one with the
 /// longest rows, of those that every array can be stored for (Plan::storage). Empty where there is
 /// none, where the last dimension will do, or where rows would be shorter than a few vectors.

@@ -16,6 +16,14 @@ struct NestArray {
     Index axes = {};          ///< the loop index of each of its dimensions; empty: all, in order
     /// Above 0: loop index 0 is time, no dimension of the array, which keeps this many time levels.
     int levels = 0;
+    /// Nobody reads it after the run, so that planes of it may be all that is kept (Planes).
+    bool frontier = false;
+};
+
+/// How arrays of which a run keeps only the frontier lie in memory: rows go along dimension `along`,
+/// planes follow each other along `across`, and only the planes that points still read are there.
+struct Planes {
+    int along = -1, across = -1;  ///< of z coordinates; -1: such arrays are kept whole
 };
 
 /// Every point of `space` that is within `bounds` once, in the order of the loops, or in any other
@@ -30,6 +38,7 @@ struct SweepProblem {
     std::vector<Bound> bounds = {}; ///< of the loop indices
     IndexMatrix loops = {};
     bool in_order = false;          ///< dependences are not vectors: one tile, points in loop order
+    Planes planes = {};             ///< of the arrays that rolls() says
 
     /// Fills in what was left empty.
     void complete();
@@ -58,6 +67,9 @@ struct SweepProblem {
     /// dimension, of one extent and after those of outer indices, z_k is one loop index, and an array with several written places has one
     /// offset there.
     bool may_cut(int k) const;
+    /// Whether planes suffice for array `a`: it is marked frontier, written at one place at every point, and what
+    /// points read of it is computed before them, or never.
+    bool rolls(int a) const;
     /// Whether a tile has one point along k: it carries a dependence that goes back along another index.
     std::vector<bool> unit_dims() const;
     /// The distribution of array `a` over `grid`, in its own dimensions, with the ghosts its accesses need.
@@ -81,5 +93,10 @@ struct SweepProblem {
 /// which is spread over ranks lacks; dependences that are then still negative are carried by tiles of
 /// one point (unit_dims).
 IndexMatrix legal_skew(const SweepProblem& problem);
+
+/// Sets `planes` where arrays are marked frontier, after legal_skew: rows of points that do not depend on each
+/// other, along a dimension that ranks can cut, and planes along the longest other one. Where no
+/// dimension has such rows, z_b becomes z_a + z_b, the number of a hyperplane, for two dimensions a < b.
+void choose_planes(SweepProblem& problem);
 
 }  // namespace tilewave

@@ -1,12 +1,17 @@
 // Running a sweep: schedule, execute, agree on the end, report.
 #pragma once
 #include <functional>
+#include <memory>
 #include <span>
 
 #include "tilewave/context.hpp"
 #include "tilewave/field.hpp"
 #include "tilewave/plan.hpp"
 #include "tilewave/sweep.hpp"
+
+namespace tilewave {
+class Frontier;
+}
 
 namespace tilewave {
 
@@ -16,10 +21,11 @@ struct Report {
     int ranks = 1, threads = 1;
     std::int64_t points = 0;         ///< computed over all ranks
     std::int64_t steps = 0;          ///< time steps of the linear schedule
-    std::int64_t buffer_bytes = 0;   ///< staging memory of this rank
+    std::int64_t buffer_bytes = 0;   ///< staging memory of this rank, and what it keeps of arrays kept in planes
     double time_s = 0;               ///< slowest rank, the run alone
     double overlap_ratio = 0;        ///< NaN without messages
     bool interrupted = false;
+    std::vector<Reduced> reduced;    ///< by reduction of the kernel, of all ranks' points
     Timeline timeline;
 
     double points_per_s() const { return time_s > 0 ? static_cast<double>(points) / time_s : 0; }
@@ -27,10 +33,14 @@ struct Report {
 };
 
 /// One array of a run: a field, or memory that is whole on this rank (replicated, or in place on
-/// one rank), with bytes between neighbours along its own dimensions.
+/// one rank), with bytes between neighbours along its own dimensions; or an array kept in planes.
 struct RunArray {
     FieldStorage* field = nullptr;
     Binding whole;
+    /// Of an array kept in planes: what elements hold that points read and none computes, one value
+    /// for all, or one for each of PreparedSweep::unset().
+    const std::byte* unset = nullptr;
+    bool same = true;
 };
 
 /// A sweep ready to run, any number of times: the schedule is made once.
@@ -40,6 +50,7 @@ public:
     /// @throws ConfigError as SweepProblem::validate and Plan::validate; for more messages between
     ///   two ranks than the transport has tags
     PreparedSweep(Context& context, SweepProblem problem, Plan plan);
+    ~PreparedSweep();
 
     /// Brings the fields into the plan's layout, runs, agrees on the end. Collective; beyond the
     /// work it costs two small allreduces and, where recorded, a gather of the timeline.
@@ -51,6 +62,11 @@ public:
 
     /// Bytes from a row's point to the next for each place of the kernel, with these arrays.
     std::vector<std::int64_t> row_steps(std::span<const RunArray> arrays) const;
+    /// Whether only planes of array `a` are kept: it needs no memory of its own.
+    bool rolls(int a) const { return schedule_.arrays[static_cast<std::size_t>(a)].planes > 0; }
+    /// The subscripts of the elements of such an array that this rank's points read and none computes, one
+    /// element after the other.
+    std::vector<std::int64_t> unset(int a) const;
     /// No point of a row depends on another: the kernel may compute them in any order.
     bool independent_rows() const { return plan_.independent_rows(problem_); }
     const Schedule& schedule() const { return schedule_; }
@@ -68,6 +84,7 @@ private:
     Plan plan_;
     Schedule schedule_;
     std::int64_t steps_, points_;
+    std::unique_ptr<Frontier> frontier_;  // where arrays are kept in planes
 };
 
 }  // namespace tilewave

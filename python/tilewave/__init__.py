@@ -5,9 +5,10 @@ from tilewave.errors import ConfigError, InternalError, KernelError, MpiError
 from tilewave import patterns
 from tilewave._core import Grouping, LinearSchedule, Space, Tiling
 from tilewave.context import Context
-from tilewave.field import Field, field
+from tilewave.field import Field, field, scratch
 from tilewave.nest import Nest, nest
 from tilewave.plan import Plan
+from tilewave.reduction import argmax, argmin, max, min, sum  # noqa: A004
 from tilewave.report import Report
 from tilewave.run import plan, run
 from tilewave.timeline import Timeline
@@ -20,5 +21,5 @@ except PackageNotFoundError:  # run from a source tree
 __all__ = [
     "ConfigError", "Context", "Field", "Grouping", "InternalError", "KernelError",
     "LinearSchedule", "MpiError", "Nest", "Plan", "Report", "Space", "Tiling", "Timeline",
-    "field", "nest", "patterns", "plan", "run",
-]
+    "argmax", "argmin", "field", "nest", "patterns", "plan", "run", "scratch",
+]  # max, min and sum would hide Python's own

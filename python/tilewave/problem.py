@@ -125,7 +125,7 @@ def _core_problem(nest, names, arrays, shapes, in_time, bounds, downwards, in_or
         elif place.array in in_time:
             offset, needs = _offset_in_time(nest, place, offset, signs)
             levels = max(levels, needs)
-        keeps = place.written and (place.read or any(c[0] for c, _ in bounds.constraints))
+        keeps = place.written and (place.read or (place.array in in_time and any(c[0] for c, _ in bounds.constraints)))
         accesses.append((names.index(place.array), tuple(offset), place.written, keeps))
     described, shape = [], [high for _, high in bounds.box]
     for name in reversed(nest.written):
@@ -136,7 +136,8 @@ def _core_problem(nest, names, arrays, shapes, in_time, bounds, downwards, in_or
         axes = tuple(position[a] for a in nest.axes[name])[name in in_time:]
         replicated = name not in nest.written and isinstance(arrays[name], np.ndarray)
         described.append((arrays[name].dtype.itemsize, replicated, shapes[name], axes,
-                          levels if name in in_time and name in nest.written else 0))
+                          levels if name in in_time and name in nest.written else 0,
+                          isinstance(arrays[name], Field) and arrays[name].keep == "frontier"))
     box = tuple(low for low, _ in bounds.box), tuple(high for _, high in bounds.box)
     return _core.SweepProblem(tuple(shape), box, described, accesses, list(bounds.constraints), list(downwards), in_order)
 
@@ -178,6 +179,9 @@ def check_arrays(nest, arrays, context):
                               f"{', '.join(d.name for d in DTYPES)}, in native byte order")
         if isinstance(value, Field) and value.context is not context:
             raise ConfigError(f"array {name!r} is a field of another context")
+        if isinstance(value, Field) and value.keep == "frontier" and name not in nest.written:
+            raise ConfigError(f"array {name!r} is a field that keeps its frontier only, and nest {nest.name!r} only reads it; "
+                              "allowed: a field with keep='all'")
     for name in nest.tables:
         if not isinstance(arrays[name], np.ndarray):
             raise ConfigError(f"table {name!r}: given a field; allowed: a NumPy array, the same on every rank")
@@ -209,6 +213,8 @@ def _check_fields_once(arrays):
 
 
 def _share(a, b):
+    if any(isinstance(x, Field) and x.keep == "frontier" for x in (a, b)):
+        return a is b
     if isinstance(a, Field) or isinstance(b, Field):
         return a is b or (isinstance(a, np.ndarray) and isinstance(b, Field) and np.may_share_memory(a, b.local)) or (
             isinstance(b, np.ndarray) and isinstance(a, Field) and np.may_share_memory(a.local, b))

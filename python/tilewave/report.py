@@ -50,12 +50,17 @@ class Report:
         On rank 0: all ranks' events; empty elsewhere.
     sequential : str
         The dependence that kept the points in the order of the loops, on one lane; empty if none did.
+    results : dict
+        Of ``reduce=``: a NumPy scalar, or the subscripts of an element, by name; None where no point was computed.
+    stored : tuple of str
+        Fields that keep their frontier only, which this run nevertheless had to store whole.
     alone : bool
         Whether rank 0 computed for all, as no loop index of the nest can be cut over ranks.
     """
 
-    def __init__(self, core, sequential="", alone=False):
-        self.sequential, self.alone = sequential, alone
+    def __init__(self, core, sequential="", alone=False, stored=(), results=None):
+        self.sequential, self.alone, self.stored = sequential, alone, stored
+        self.results = results or {}
         self.plan = Plan._from_core(core.plan)
         self.measured = Measured(core.time_s)
         self.points = core.points
@@ -82,9 +87,13 @@ class Report:
             yield "in loop order", f"on one lane, because of {self.sequential}"
         if self.alone:
             yield "on one rank", "no loop index can be cut over ranks"
+        if self.stored:
+            yield "stored whole", f"{', '.join(self.stored)}: their frontier would not do for this nest, plan and arrays"
         yield "ranks x threads", f"{self.ranks} x {self.threads}"
         yield "measured time", f"{self.measured.time_s:.6g} s in {self.steps} steps"
         yield "points", f"{self.points} ({self.points_per_s:.4g} /s)"
+        for name, value in self.results.items():
+            yield name, str(value)
         yield "overlap ratio", ("no messages" if math.isnan(self.overlap_ratio)
                                 else f"{self.overlap_ratio:.3f}")
         for lane in self.lanes:

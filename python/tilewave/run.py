@@ -12,9 +12,10 @@ from tilewave.bounds import bounds_key
 from tilewave.compile import compile_kernel, kernel_key
 from tilewave.context import resolve
 from tilewave.errors import ConfigError, KernelError
-from tilewave.field import Field
+from tilewave.field import Field, Scratch, field, values_at
 from tilewave.nest import Nest
 from tilewave.plan import CHOICES, Plan, make_plan
+from tilewave import reduction
 from tilewave.problem import check_arrays, make_problem
 from tilewave.report import Report
 
@@ -22,7 +23,7 @@ from tilewave.report import Report
 UNSUPPORTED = ("periodic",)
 
 
-def run(nest, *, context=None, over=None, reverse=(), steps=None, plan=None, fastmath=False, **arguments):
+def run(nest, *, context=None, over=None, reverse=(), steps=None, plan=None, fastmath=False, reduce=None, **arguments):
     """Run a nest: what its plain loops would compute, over ranks and threads; collective.
 
     Parameters
@@ -44,9 +45,13 @@ def run(nest, *, context=None, over=None, reverse=(), steps=None, plan=None, fas
         From `tilewave.plan`, perhaps edited. Default: picked.
     fastmath : bool
         Allow results that differ from the plain loops in rounding.
+    reduce : dict, optional
+        From names to what is wanted of all values that points write, ``{"best": tilewave.max("H"), "where":
+        tilewave.argmax("H")}``: found while they are computed, in the report's ``results``.
     **arguments
         The nest's arrays (fields; NumPy arrays where only read, the same on each rank, or on one
-        rank, then written in place), its scalars, and any choice of `tilewave.plan` to fix.
+        rank, then written in place; `scratch` for what the nest needs for itself), its scalars, and any
+        choice of `tilewave.plan` to fix.
 
     Returns
     -------
@@ -68,14 +73,15 @@ def run(nest, *, context=None, over=None, reverse=(), steps=None, plan=None, fas
     Collective. A repeated run of equal nest, shapes and choices reuses kernel and schedule.
     """
     loops = Loops(over, reverse, steps)
-    ready = prepare(nest, context, loops, plan, fastmath, arguments)
+    ready = prepare(nest, context, loops, plan, fastmath, arguments, reduce)
     context = ready.context
     if ready.alone:
         core = run_on_one_rank(nest, ready)
     else:
-        if ready.small:
+        if ready.small or ready.stored:
             whole = {name: _whole_everywhere(ready.arrays[name], context) for name in ready.small}
-            ready.operands, ready.copies = _operands(nest, {**ready.arrays, **whole})
+            whole.update((name, _stored(ready.arrays[name], context)) for name in ready.stored)
+            ready.operands, ready.copies = _operands(nest, {**ready.arrays, **whole}, ready.unset)
         try:
             core = execute(nest, context, ready, ready.operands)
         except (ConfigError, KernelError) as error:  # others may have happened on this rank alone
@@ -85,7 +91,8 @@ def run(nest, *, context=None, over=None, reverse=(), steps=None, plan=None, fas
                 whole[...] = part
     if core.interrupted:
         raise KeyboardInterrupt("another rank was interrupted" if context.size > 1 else "")
-    return Report(core, ready.sequential, ready.alone)
+    found = [(r.any, r.at, r.bytes) for r in core.reduced]
+    return Report(core, ready.sequential, ready.alone, tuple(ready.stored), reduction.results(nest, reduce, ready.dtypes, ready.reductions, found))
 
 
 def execute(nest, context, ready, operands):
@@ -94,7 +101,7 @@ def execute(nest, context, ready, operands):
     try:
         return ready.sweep.run(operands, ready.kernel.address, environment.ctypes.data,
                                lambda site, point: _explain(nest, context, ready.kernel, site, point),
-                               [table.ctypes.data for table in ready.tables.values()], bool(nest.numbers))
+                               [table.ctypes.data for table in ready.tables.values()], bool(nest.numbers), ready.reductions)
     finally:
         context._heart.done()
 
@@ -102,22 +109,28 @@ def execute(nest, context, ready, operands):
 def run_on_one_rank(nest, ready):
     """Run a nest that cannot be shared: rank 0 gathers the fields, computes, gives them back; collective."""
     context, error, core = ready.context, None, None
-    wholes = {name: value if isinstance(value, np.ndarray) else value.gather() for name, value in ready.arrays.items()}
+    wholes = {name: value if isinstance(value, np.ndarray) or value.keep == "frontier" else value.gather()
+              for name, value in ready.arrays.items()}
     if context.rank == 0:
         try:
-            core = execute(nest, context.solo(), ready, _operands(nest, wholes)[0])
+            solo = context.solo()
+            stored = {name: _stored(wholes[name], solo) for name in ready.stored}
+            core = execute(nest, solo, ready, _operands(nest, {**wholes, **stored}, ready.unset)[0])
         except (Exception, KeyboardInterrupt) as problem:
             error = problem
     interrupted = isinstance(error, KeyboardInterrupt)
     context.agree(None if interrupted else error)
     for name in nest.written:
-        ready.arrays[name]._storage.scatter(wholes[name].ctypes.data if context.rank == 0 else 0)
+        if ready.arrays[name].keep == "all":
+            ready.arrays[name]._storage.scatter(wholes[name].ctypes.data if context.rank == 0 else 0)
     numbers = {"interrupted": interrupted or core is not None and core.interrupted}
     if core is not None:
+        numbers["reduced"] = [(r.any, r.at, r.bytes.hex()) for r in core.reduced]
         numbers.update((name, getattr(core, name)) for name in ("time_s", "points", "points_per_s", "steps", "buffer_bytes"))
     numbers = json.loads(context._core.broadcast(json.dumps(numbers).encode()))
     if context.rank == 0 and core is not None:
         return core
+    numbers["reduced"] = [types.SimpleNamespace(any=has, at=at, bytes=bytes.fromhex(data)) for has, at, data in numbers.get("reduced", ())]
     return types.SimpleNamespace(plan=ready.sweep.plan, ranks=1, threads=ready.sweep.plan.lanes, timeline=_core.Timeline(),
                                  overlap_ratio=math.nan, **numbers)
 
@@ -148,7 +161,7 @@ def plan(nest, *, context=None, over=None, reverse=(), steps=None, **arguments):
     -----
     Collective; the first call measures latency, bandwidth and lane hand-over (milliseconds).
     """
-    return Plan._from_core(prepare(nest, context, Loops(over, reverse, steps), None, False, arguments).sweep.plan)
+    return Plan._from_core(prepare(nest, context, Loops(over, reverse, steps), None, False, arguments, None).sweep.plan)
 
 
 @dataclasses.dataclass
@@ -166,6 +179,10 @@ class Ready:
     arrays: dict
     small: list   # fields that every rank gets whole
     alone: bool   # one rank computes for all
+    stored: list  # arrays that could keep their frontier only, but not in this run
+    unset: dict   # of the others: what elements hold that nobody computes
+    reductions: list
+    dtypes: dict
 
 
 @dataclasses.dataclass(frozen=True)
@@ -184,7 +201,7 @@ class Loops:
         return repr(over), repr(self.reverse), repr(self.steps)
 
 
-def prepare(nest, context, loops, plan, fastmath, arguments):
+def prepare(nest, context, loops, plan, fastmath, arguments, reduce):
     """Check, plan, compile; agree. Collective.
 
     Raises
@@ -196,7 +213,7 @@ def prepare(nest, context, loops, plan, fastmath, arguments):
     context._core.machine()  # collective at first use, so outside what may fail on one rank
     ready, error, description = None, None, ""
     try:
-        ready, description = _prepare(nest, context, loops, plan, fastmath, arguments)
+        ready, description = _prepare(nest, context, loops, plan, fastmath, arguments, reduce)
     except Exception as problem:
         error = problem
     context.agree(error, description)
@@ -218,10 +235,43 @@ def _whole_everywhere(field, context):
     return np.frombuffer(data, field.dtype).reshape(field.shape)
 
 
-def _prepare(nest, context, loops, plan, fastmath, arguments):
+def _stored(frontier, context):
+    """A field that keeps its frontier only, as one that keeps all; collective over `context`."""
+    init = frontier._init
+    if init is not None and not callable(init):
+        whole = init
+        init = whole.flat[0] if not any(whole.strides) and whole.size else whole
+    return field(frontier.shape, frontier.dtype, init, context=context)
+
+
+def _fields_for_scratch(nest, arrays, context):
+    """The fields of arrays that were given as scratch: along each index as long as the longest other array."""
+    longest = {}
+    for name, value in arrays.items():
+        if isinstance(value, Scratch) or name not in nest.axes:
+            continue
+        for index, extent in zip(reversed(nest.axes[name]), reversed(getattr(value, "shape", ()))):
+            longest[index] = max(longest.get(index, 0), extent)
+    made = {}
+    for name, value in arrays.items():
+        if isinstance(value, Scratch):
+            if name in nest.tables or name not in nest.written:
+                raise ConfigError(f"array {name!r}: given scratch; allowed: where nest {nest.name!r} writes it")
+            if missing := [index for index in nest.axes[name] if index not in longest]:
+                raise ConfigError(f"array {name!r}: given scratch, and no other array has index {missing[0]!r}, "
+                                  "from which its length would follow; allowed: a field with keep='frontier'")
+            init = value.init if callable(value.init) else np.broadcast_to(np.asarray(value.init, value.dtype),
+                                                                          tuple(longest[i] for i in nest.axes[name]))
+            value = Field(context, tuple(longest[i] for i in nest.axes[name]), value.dtype, "frontier", init)
+        made[name] = value
+    return made
+
+
+def _prepare(nest, context, loops, plan, fastmath, arguments, reduce):
     if not isinstance(nest, Nest):
         raise ConfigError(f"run: given {type(nest).__name__}; allowed: a function under @tilewave.nest")
     arrays, scalars, choices = _sort(nest, arguments)
+    arrays = _fields_for_scratch(nest, arrays, context)
     check_arrays(nest, arrays, context)
     scalars = nest.bind_scalars(scalars)
     if plan is not None and not isinstance(plan, Plan):
@@ -233,22 +283,27 @@ def _prepare(nest, context, loops, plan, fastmath, arguments):
     given = arrays
     small = _small_fields(nest, arrays, context)
     arrays = {name: np.empty(value.shape, value.dtype) if name in small else value for name, value in arrays.items()}
-    operands, copies = _operands(nest, arrays)
+    reductions = reduction.check(nest, reduce, dtypes)
     signature = nest.signature()
     key = (kernel_key(nest, dtypes, scalars, fastmath), nest.name, nest.line, loops.key(nest), str(plan),
            repr(sorted(choices.items())),
-           tuple((isinstance(a, Field), a.shape, None if isinstance(a, Field) else a.strides) for a in arrays.values()))
+           tuple((isinstance(a, Field), a.shape, a.keep if isinstance(a, Field) else a.strides) for a in arrays.values()))
     found = context._prepared.get(key)
     if found is None:
-        found = _make(nest, context, loops, dtypes, arrays, operands, scalars, plan, choices, fastmath)
+        found = _make(nest, context, loops, dtypes, arrays, scalars, plan, choices, fastmath)
         context._prepared[key] = found
-    kernel, sweep, problem, alone = found
+    kernel, sweep, problem, alone, subscripts = found
+    unset = {name: values_at(given[name], points) for name, points in subscripts.items()}
+    stored = [name for name in nest.written if given[name].__class__ is Field and given[name].keep == "frontier" and name not in subscripts]
+    operands, copies = ([], []) if stored or alone else _operands(nest, arrays, unset)
     values = ", ".join(f"{name}={value!r}" for name, value in scalars.items())
     description = (f"nest {nest.name!r} {signature[:12]}, loops {problem.bounds.box} {problem.bounds.constraints} "
                    f"downwards {problem.downwards} steps {loops.steps}, "
                    f"{', '.join(f'{n}: {dtypes[n]} {arrays[n].shape}' for n in nest.arrays)}, scalars {values or 'none'}, "
-                   f"fastmath {fastmath}, plan {sweep.plan}")
-    return Ready(context, kernel, sweep, operands, scalars, tables, copies, problem.sequential, given, [] if alone else small, alone), description
+                   f"fastmath {fastmath}, plan {sweep.plan}, reductions {reduce!r}")
+    ready = Ready(context, kernel, sweep, operands, scalars, tables, copies, problem.sequential, given, [] if alone else small, alone,
+                  stored, unset, reductions, dtypes)
+    return ready, description
 
 
 def _sort(nest, arguments):
@@ -273,21 +328,27 @@ def _sort(nest, arguments):
     return arrays, scalars, choices
 
 
-def _make(nest, context, loops, dtypes, arrays, operands, scalars, plan, choices, fastmath):
+def _make(nest, context, loops, dtypes, arrays, scalars, plan, choices, fastmath):
     problem = make_problem(nest, arrays, loops.over, loops.reverse, loops.steps)
     cuts = any(problem.core.may_cut(k) for k in range(nest.rank))
     if alone := context.size > 1 and not cuts:
         context = context.solo()
-        whole = {name: value if isinstance(value, np.ndarray) else np.empty(value.shape, value.dtype)
-                 for name, value in arrays.items()}
-        operands, _ = _operands(nest, whole)
-    if plan is None and not {"row", "storage"} & choices.keys():
+        arrays = {name: value if isinstance(value, np.ndarray) or value.keep == "frontier" else np.empty(value.shape, value.dtype)
+                  for name, value in arrays.items()}
+    if plan is None and not {"row", "storage"} & choices.keys() and problem.core.planes[0] < 0:
         choices = {**choices, **_fast_rows(nest, problem, dtypes, scalars, fastmath)}
     chosen = make_plan(problem.core, context, choices) if plan is None else plan._to_core()
     sweep = _core.PreparedSweep(context._core, problem.core, chosen)
     if sweep.plan.lanes > max(context.threads, len(_core.allowed_cpus())) and context.rank == 0:
         warnings.warn(f"{sweep.plan.lanes} threads are more than the {len(_core.allowed_cpus())} CPUs allowed here: "
                       "the run is slower", RuntimeWarning, stacklevel=2)
+    names = [name for name in nest.arrays if name not in nest.tables]
+    subscripts = {name: np.frombuffer(sweep.unset(a), np.int64).reshape(-1, arrays[name].ndim)
+                  for a, name in enumerate(names) if sweep.rolls(a)}
+    # Only where memory would lie counts here.
+    memory = {name: Field(context, value.shape, value.dtype) if isinstance(value, Field) and value.keep == "frontier" and name not in subscripts
+              else value for name, value in arrays.items()}
+    operands, _ = _operands(nest, memory, {name: np.empty(1, dtypes[name]) for name in subscripts})
     steps = [_elements(step, dtypes[place.array].itemsize)
              for step, place in zip(sweep.row_steps(operands), nest.places, strict=True)]
     try:
@@ -296,7 +357,7 @@ def _make(nest, context, loops, dtypes, arrays, operands, scalars, plan, choices
         raise
     except Exception as error:
         raise ConfigError(f"nest {nest.name!r} does not compile: {type(error).__name__}: {error}") from error
-    return kernel, sweep, problem, alone
+    return kernel, sweep, problem, alone, subscripts
 
 
 def _fast_rows(nest, problem, dtypes, scalars, fastmath):
@@ -313,12 +374,15 @@ def _elements(step, item_bytes):
     return step // item_bytes if abs(step) in (0, item_bytes) else None
 
 
-def _operands(nest, arrays):
-    """The core's arrays, in the order of the nest's that are no tables."""
+def _operands(nest, arrays, unset):
+    """The core's arrays, in the order of the nest's that are no tables; `unset`: of those kept in planes."""
     operands, copies = [], []
     for name in nest.arrays:
         value = arrays[name]
         if name in nest.tables:
+            continue
+        if name in unset:
+            operands.append(_core.RunArray.planes(unset[name].ctypes.data, len(unset[name]) == 1))
             continue
         if isinstance(value, Field):
             operands.append(_core.RunArray(value._storage))

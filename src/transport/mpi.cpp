@@ -81,6 +81,8 @@ MPI_Datatype mpi_type(Dtype type) {
         case Dtype::i4: return MPI_INT32_T;
         case Dtype::i8: return MPI_INT64_T;
         case Dtype::u1: return MPI_UINT8_T;
+        case Dtype::i1: return MPI_INT8_T;
+        case Dtype::i2: return MPI_INT16_T;
     }
     throw InternalError("unknown dtype");
 }

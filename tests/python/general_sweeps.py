@@ -45,7 +45,7 @@ def general_case(seed, item_bytes=(1, 2, 4, 8), most_points=None):
         case = random_problem(rng, seed, item_bytes)
         case.refused = refused
         try:
-            case.problem = _core.SweepProblem(case.shape, case.space, case.arrays, case.accesses, case.bounds,
+            case.problem = _core.SweepProblem(case.shape, case.space, [(*a, False) for a in case.arrays], case.accesses, case.bounds,
                                               case.downwards, case.in_order)
             case.ranks, case.plan = random_plan(rng, case)
             case.plan.validate(case.problem, case.ranks)

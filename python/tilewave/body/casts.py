@@ -40,7 +40,27 @@ def cast(e, value, source, target):
         return _float_to_int(e, value, source, target)
     if target.itemsize > source.itemsize:
         return (build.zext if source.kind == "u" else build.sext)(value, kind)
-    return value if target.itemsize == source.itemsize else build.trunc(value, kind)
+    return value if target.itemsize == source.itemsize else _trunc(build, value, kind)
+
+
+def _trunc(build, value, kind):
+    """The low bits of an int; of a choice of two by choosing theirs, for vectors of the narrow type."""
+    if isinstance(value, ir.SelectInstr):
+        condition, first, second = value.operands
+        return build.select(condition, _trunc(build, first, kind), _trunc(build, second, kind))
+    if getattr(value, "narrow", None) is None:
+        return build.trunc(value, kind)
+    if kind not in value.narrow:  # a value merged of two paths: each path's
+        here, incoming = build.block, []
+        for each, block in value.incomings:
+            build.position_before(block.terminator)
+            incoming.append((_trunc(build, each, kind), block))
+        build.position_before(value)
+        value.narrow[kind] = build.phi(kind)
+        for each, block in incoming:
+            value.narrow[kind].add_incoming(each, block)
+        build.position_at_end(here)
+    return value.narrow[kind]
 
 
 def _float_to_int(e, value, source, target):
@@ -95,7 +115,7 @@ def check_range(e, typed, dtype):
             e.builder.icmp_signed(">", typed.ir, ir.Constant(I64, high)),
         )
         e.fail_if(outside, "OverflowError", f"Python integer out of bounds for {dtype.name}")
-    return e.builder.trunc(typed.ir, ir_type(dtype))
+    return _trunc(e.builder, typed.ir, ir_type(dtype))
 
 
 def promote(e, typed, dtype):

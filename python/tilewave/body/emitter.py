@@ -92,6 +92,7 @@ class Emitter:
         if first.const is not None and all(_same_constant(first, each) for each in present):
             return first
         phi = self.builder.phi(ir_type(kind.dtype))
+        phi.narrow = {}  # what casts have made of it
         for (block, _), each in zip(incoming, found, strict=True):
             undefined = ir.Constant(ir_type(kind.dtype), ir.Undefined)
             phi.add_incoming(undefined if each is None else each.ir, block)

@@ -1,11 +1,12 @@
 """The scalars of a nest as the kernel receives them: one 8-byte slot each."""
 
+import sys
 from dataclasses import dataclass
 
 import numpy as np
 
 from .typing import INT, Type, type_of
-from .values import I1, I64, INT64_MAX, INT64_MIN, Typed, constant, ir_type
+from .values import I1, I8, I16, I32, I64, INT64_MAX, INT64_MIN, Typed, constant, ir_type
 from ..errors import ConfigError
 
 
@@ -47,6 +48,9 @@ class Slot:
         elif wanted is not kind and wanted != kind:
             value = build.fptrunc(value, wanted) if self.type.is_float else \
                 build.trunc(value, wanted)
+        elif self.type == INT and sys.byteorder == "little":
+            # The low bits where they lie: choices between scalars then are vectors of the narrow type.
+            value.narrow = {narrow: build.load(place, typ=narrow) for narrow in (I8, I16, I32)}
         return Typed(self.type, value, low=self.low, high=self.high)
 
     def __str__(self):

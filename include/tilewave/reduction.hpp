@@ -1,0 +1,77 @@
+// One number out of all values that points compute: while they are computed, in any order.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tilewave/index.hpp"
+#include "tilewave/matrix.hpp"
+
+namespace tilewave {
+
+/// What is asked of the values that a nest writes at one of its places.
+struct PointReduction {
+    Reduction op = Reduction::max;  ///< max, min or sum
+    Dtype type = Dtype::f8;         ///< real
+    int place = 0;  ///< of the kernel, one it writes
+    Index axes = {}, shift = {};  ///< subscripts of the element: loop index axes[d] plus shift[d]
+};
+
+/// The exact sum of doubles: rounded once, at the end, so the order they come in does not matter (a
+/// superaccumulator: 64-bit words 32 bits apart, as in Neal, "Fast exact summation", 2015).
+class ExactSum {
+public:
+    void add(double x);
+    void add(const ExactSum& other);
+    /// The double nearest to the sum, of two the even one; NaN, or an infinity, where such were added.
+    double value() const;
+
+private:
+    void carry();
+
+    std::array<std::int64_t, 70> words_{};
+    std::int64_t adds_ = 0;  // since carries were last passed on
+    bool nan_ = false, plus_ = false, minus_ = false;
+};
+
+/// What has been reduced so far: a part of the points, joined with other parts in any order.
+class Reduced {
+public:
+    Reduced() = default;
+    explicit Reduced(const PointReduction& what) : what_(what) {}
+
+    /// n values `step` bytes apart. The first is element `at` of the array, the next `direction` further on.
+    void add(const std::byte* first, std::int64_t step, std::int64_t n, const Index& at, const Index& direction);
+    void join(const Reduced& other);
+    const PointReduction& what() const { return what_; }
+    /// Whether there was any value.
+    bool any() const { return at_.n > 0; }
+    /// Of max and min: the element that has the value, the lexicographically first of equals. NaN is
+    /// more than any number in a max and less in a min, as in NumPy.
+    const Index& at() const { return at_; }
+    /// The value's bytes, as the array has it; a sum's as int64 (modulo 2^64) or float64 (exact, rounded once).
+    std::string bytes() const;
+    /// To be sent to another rank.
+    std::string packed() const { return {reinterpret_cast<const char*>(this), sizeof *this}; }
+    static Reduced unpacked(const std::string& bytes);
+
+private:
+    template <class T>
+    void add_extreme(const std::byte* first, std::int64_t step, std::int64_t n, const Index& at, const Index& direction);
+    template <class T>
+    bool beats(T value, const Index& at) const;
+
+    PointReduction what_;
+    Index at_;                           // any element, for a sum
+    std::array<std::byte, 8> best_{};
+    std::uint64_t integers_ = 0;
+    ExactSum exact_;
+};
+
+class Transport;
+
+/// What all ranks have, joined in the order of ranks; on every rank. Collective: a gather of 600 bytes a number.
+std::vector<Reduced> join_ranks(Transport& transport, std::vector<Reduced> mine);
+
+}  // namespace tilewave

@@ -1,0 +1,249 @@
+#include "frontier.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace tilewave {
+
+namespace {
+
+// Of the nearest cache: the planes of a strip, with room for what else a row reads.
+constexpr std::int64_t strip_bytes = 24 << 10;
+// Rows shorter than this show the cost of a row; longer ones than a strip of few planes gains nothing.
+constexpr std::int64_t shortest_strip = 256, longest_strip = 4096;
+constexpr std::int64_t line_bytes = 64;
+
+std::int64_t rounded_up(std::int64_t n, std::int64_t unit) { return ceil_div(n, unit) * unit; }
+
+}  // namespace
+
+Frontier::Frontier(const Schedule& s)
+    : along_(s.along), across_(s.across), space_(s.space), bounds_(s.bounds), part_of_(s.arrays.size(), -1) {
+    block_ = {Index::filled(dims(), 0), Index::filled(dims(), 0)};
+    reach_ = block_.lo;
+    const int a = along(), f = across();
+    for (const Tile& t : s.tiles) {
+        block_ = block_.empty() ? t.box : hull(block_, t.box);
+        columns_.push_back(t.box.lo[a]);
+        tallest_ = std::max(tallest_, t.box.extent(f));
+    }
+    std::sort(columns_.begin(), columns_.end());
+    columns_.erase(std::unique(columns_.begin(), columns_.end()), columns_.end());
+    columns_.push_back(block_.hi[a]);
+    for (int k = 0; k < dims(); ++k) {
+        if (k == a || k == f) continue;
+        others_.push_back(k);
+        others_count_ *= space_.extent(k);
+    }
+    std::int64_t column_bytes = 0, least_item = 8;
+    for (std::size_t i = 0; i < s.arrays.size(); ++i) {
+        const Array& array = s.arrays[i];
+        if (array.planes == 0) continue;
+        Part part;
+        part.array = static_cast<int>(i);
+        part.planes = array.planes;
+        part.item_bytes = array.item_bytes;
+        part.reach = array.reach;
+        part.reads = array.reach[a];
+        std::int64_t elements = array.planes * array.item_bytes;
+        for (int k : others_) elements *= extent(part, k);
+        column_bytes += elements;
+        least_item = std::min(least_item, array.item_bytes);
+        for (int k = 0; k < reach_.n; ++k) reach_[k] = std::max(reach_[k], part.reach[k]);
+        part_of_[i] = static_cast<int>(parts_.size());
+        parts_.push_back(std::move(part));
+    }
+    const std::int64_t unit = line_bytes / least_item;
+    const std::int64_t width = rounded_up(std::clamp(strip_bytes / std::max<std::int64_t>(column_bytes, 1), shortest_strip, longest_strip), unit);
+    std::int64_t widest = 1;
+    for (std::size_t c = 0; c + 1 < columns_.size(); ++c) {
+        first_strip_.push_back(strips_.size());
+        for (std::int64_t lo = columns_[c]; lo < columns_[c + 1]; lo += width) {
+            const std::int64_t hi = std::min(lo + width, columns_[c + 1]);
+            strips_.push_back({lo, hi, static_cast<int>(strips_.size()), lo == columns_[c], hi == columns_[c + 1]});
+            widest = std::max(widest, hi - lo);
+        }
+    }
+    first_strip_.push_back(strips_.size());
+    for (Part& part : parts_) {
+        // A strip's first element begins a cache line; rows are an odd number of lines apart, so that those of
+        // several planes do not meet in the same sets of the cache.
+        const std::int64_t line = line_bytes / part.item_bytes;
+        part.lead = rounded_up(part.reads, line);
+        part.row = rounded_up(part.lead + widest, line);
+        if (part.row / line % 2 == 0) part.row += line;
+        part.plane = part.row;
+        for (int k : others_) part.plane *= extent(part, k);
+        part.strip = part.plane * part.planes;
+        find_segments(part, s.places);
+    }
+}
+
+int Frontier::column_of(std::int64_t lo) const {
+    return static_cast<int>(std::upper_bound(columns_.begin(), columns_.end() - 1, lo) - columns_.begin()) - 1;
+}
+
+std::span<const Frontier::Strip> Frontier::strips(std::int64_t lo) const {
+    const auto c = static_cast<std::size_t>(column_of(lo));
+    return std::span(strips_).subspan(first_strip_[c], first_strip_[c + 1] - first_strip_[c]);
+}
+
+std::pair<std::int64_t, std::int64_t> Frontier::computed(const Index& z) const {
+    const int a = along();
+    std::int64_t lo = space_.lo[a], hi = space_.hi[a];
+    for (int k = 0; k < z.n; ++k)
+        if (k != a && (z[k] < space_.lo[k] || z[k] >= space_.hi[k])) return {lo, lo};
+    for (const Bound& b : bounds_) {
+        std::int64_t value = b.constant;
+        for (int k = 0; k < z.n; ++k)
+            if (k != a) value += b.coefficients[k] * z[k];
+        const std::int64_t slope = b.coefficients[a];
+        if (slope == 0 && value < 0) return {lo, lo};
+        if (slope == 1) lo = std::max(lo, -value);
+        else if (slope == -1) hi = std::min(hi, value + 1);
+        else if (slope > 0) lo = std::max(lo, ceil_div(-value, slope));
+        else if (slope < 0) hi = std::min(hi, floor_div(value, -slope) + 1);
+    }
+    return {lo, std::max(lo, hi)};
+}
+
+// f(z) for each row that the array has, those before the block too, in the order of their numbers.
+template <class F>
+void Frontier::for_each_row(const Part& part, F f) const {
+    Index z = block_.lo - part.reach;
+    z[along()] = 0;
+    const Index lo = z;
+    if (block_.empty()) return;
+    while (true) {
+        f(z);
+        int k = static_cast<int>(others_.size()) - 1;
+        while (k >= 0) {
+            const int d = others_[static_cast<std::size_t>(k)];
+            if (++z[d] < block_.hi[d]) break;
+            z[d] = lo[d];
+            --k;
+        }
+        if (k < 0 && ++z[across()] == block_.hi[across()]) return;
+    }
+}
+
+bool Frontier::has_row(const Part& part, const Index& z) const {
+    for (int k = 0; k < z.n; ++k)
+        if (k != along() && z[k] < block_.lo[k] - part.reach[k]) return false;
+    return true;
+}
+
+void Frontier::find_segments(Part& part, std::span<const Access> places) {
+    const int a = along();
+    std::int64_t values = 0;
+    std::vector<std::pair<std::int64_t, std::int64_t>> wanted;
+    for_each_row(part, [&](const Index& z) {
+        part.first.push_back(static_cast<std::int64_t>(part.segments.size()));
+        const auto [begin, end] = computed(z);
+        wanted.clear();
+        for (const Access& p : places) {
+            if (p.array != part.array || p.writes) continue;
+            const Index reader = z - p.offset;
+            bool inside = true;
+            for (int k = 0; k < z.n; ++k) inside = inside && (k == a || (reader[k] >= block_.lo[k] && reader[k] < block_.hi[k]));
+            if (!inside) continue;
+            auto [lo, hi] = computed(reader);
+            lo = std::max(lo, block_.lo[a]) + p.offset[a];
+            hi = std::min(hi, block_.hi[a]) + p.offset[a];
+            if (lo >= hi) continue;
+            if (begin == end) {
+                wanted.push_back({lo, hi});
+                continue;
+            }
+            if (lo < begin) wanted.push_back({lo, std::min(hi, begin)});
+            if (hi > end) wanted.push_back({std::max(lo, end), hi});
+        }
+        std::sort(wanted.begin(), wanted.end());
+        for (const auto& [lo, hi] : wanted) {
+            const bool joins = part.first.back() < static_cast<std::int64_t>(part.segments.size()) &&
+                               part.segments.back().begin + part.segments.back().count >= lo;
+            if (!joins) part.segments.push_back({lo, values, 0});
+            Segment& s = part.segments.back();
+            const std::int64_t more = std::max<std::int64_t>(hi - s.begin - s.count, 0);
+            s.count += static_cast<std::int32_t>(more);
+            values += more;
+        }
+    });
+    part.first.push_back(static_cast<std::int64_t>(part.segments.size()));
+}
+
+std::vector<std::int64_t> Frontier::elements(int array) const {
+    std::vector<std::int64_t> all;
+    const Part* p = part(array);
+    if (!p) return all;
+    std::size_t number = 0;
+    for_each_row(*p, [&](Index z) {
+        for (std::int64_t i = p->first[number]; i < p->first[number + 1]; ++i) {
+            const Segment& s = p->segments[static_cast<std::size_t>(i)];
+            for (std::int32_t q = 0; q < s.count; ++q) {
+                z[along()] = s.begin + q;
+                all.insert(all.end(), z.begin(), z.end());
+            }
+        }
+        ++number;
+    });
+    return all;
+}
+
+std::int64_t Frontier::face_bytes(const Part& part) const {
+    return (block_.extent(across()) + part.reach[across()]) * others_count_ * part.reads * part.item_bytes;
+}
+
+std::int64_t Frontier::bytes() const {
+    std::int64_t n = 0;
+    for (const Part& p : parts_)
+        n += planes_bytes(p) + (columns() + 1) * face_bytes(p) + 2 * columns() * tallest_ * others_count_ * p.reads * p.item_bytes;
+    return n;
+}
+
+FrontierMemory::FrontierMemory(const Frontier& where, std::vector<FrontierValues> values) : where_(where), values_(std::move(values)) {
+    auto bytes = [](std::int64_t n) { return std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(n)); };
+    for (const Frontier::Part& part : where.parts()) {
+        Memory m;
+        m.planes = bytes(where.planes_bytes(part) + line_bytes);
+        const auto at = reinterpret_cast<std::uintptr_t>(m.planes.get());
+        m.aligned = m.planes.get() + (line_bytes - at % line_bytes) % line_bytes;
+        m.faces = bytes((where.columns() + 1) * where.face_bytes(part));
+        m.strips = bytes(2 * where.columns() * where.tallest_tile() * where.across_others() * part.reads * part.item_bytes);
+        memory_.push_back(std::move(m));
+    }
+}
+
+std::byte* FrontierMemory::face(std::size_t p, int column, const Index& z) const {
+    const Frontier::Part& part = where_.parts()[p];
+    const std::int64_t plane = z[where_.across()] - where_.block().lo[where_.across()] + part.reach[where_.across()];
+    return memory_[p].faces.get() + column * where_.face_bytes(part) + plane * face_plane(p) + face_row(p, z);
+}
+
+std::byte* FrontierMemory::between(std::size_t p, int column, int strip, std::int64_t plane) const {
+    return memory_[p].strips.get() + ((2 * column + strip % 2) * where_.tallest_tile() + plane) * face_plane(p);
+}
+
+std::byte* FrontierMemory::message(int array, const Index& z) const {
+    const Frontier::Part* part = where_.part(array);
+    const auto p = static_cast<std::size_t>(part - where_.parts().data());
+    const std::int64_t lo = where_.block().lo[where_.along()], hi = where_.block().hi[where_.along()], at = z[where_.along()];
+    const bool arrives = at < lo;
+    const std::int64_t first = (arrives ? lo : hi) - part->reads;
+    return face(p, arrives ? 0 : where_.columns(), z) + (at - first) * part->item_bytes;
+}
+
+void FrontierMemory::fill(std::size_t p, const Frontier::Strip& strip, const Index& z, char* to) const {
+    const Frontier::Part& part = where_.parts()[p];
+    const auto number = static_cast<std::size_t>(where_.row_number(part, z));
+    for (std::int64_t i = part.first[number]; i < part.first[number + 1]; ++i) {
+        const Segment& s = part.segments[static_cast<std::size_t>(i)];
+        const std::int64_t lo = std::max(s.begin, strip.lo - part.reads), hi = std::min(s.begin + s.count, strip.hi);
+        for (std::int64_t q = lo; q < hi; ++q) {
+            const std::byte* value = values_[p].data + (values_[p].same ? 0 : (s.value + q - s.begin) * part.item_bytes);
+            std::memcpy(to + (q - strip.lo) * part.item_bytes, value, static_cast<std::size_t>(part.item_bytes));
+        }
+    }
+}
+
+}  // namespace tilewave
