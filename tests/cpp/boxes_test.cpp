@@ -133,6 +133,29 @@ TEST(CopyBox, every_edge_of_a_skewed_plane) {
                 }
 }
 
+// Matrices whose rows are runs, or lie without gaps on one side or both: near and far, of any sign.
+TEST(CopyBox, rows_of_matrices) {
+    for (std::uint64_t seed = 0; seed < 3000 && !testing::Test::HasFailure(); ++seed) {
+        SCOPED_TRACE("seed " + std::to_string(seed));
+        Dice dice(seed);
+        const Int item = item_sizes[dice(0, 5)], columns = dice(0, 3) ? dice(1, 20) : dice(1, 200);
+        const Int rows = dice(0, 3) ? dice(1, 40) : dice(1, 20000 / columns);
+        const bool matrix = dice(0, 4) != 0;
+        const auto storage = [&] {
+            Storage s{matrix ? Index{rows, columns} : Index{columns}};
+            const Int row = columns * item + (dice(0, 1) ? 0 : dice(1, dice(0, 3) ? 200 : 3000)), sign = dice(0, 3) ? 1 : -1;
+            s.stride[matrix ? 1 : 0] = item;
+            if (matrix) s.stride[0] = sign * row;
+            if (!matrix && dice(0, 1)) s.stride[0] = sign * item * dice(1, 3);
+            s.first = 70 + (sign < 0 ? (matrix ? rows * row : 3 * columns * item) : 0);
+            s.bytes = 2 * s.first + rows * row + 3 * columns * item;
+            return s;
+        };
+        const Storage to = storage(), from = storage();
+        expect_copied(to, from, matrix ? Index{rows, columns} : Index{columns}, item, dice);
+    }
+}
+
 // An item that lies still on the source's side is repeated.
 TEST(CopyBox, stride_of_zero_repeats) {
     Dice dice(2);
