@@ -21,6 +21,7 @@ public:
     /// After that: throws what all agreed on, if anything. Texts are cut to about 900 characters.
     void raise() const;
     std::int64_t value(std::size_t i) const { return values(note_)[i]; }
+    std::vector<std::int64_t> values() const { return {values(note_), values(note_) + value_count_}; }
 
 private:
     struct Head {

@@ -72,11 +72,16 @@ std::shared_ptr<Exchange> Exchange::make(std::unique_ptr<Transport> inner) {
     return e;
 }
 
-Exchange::~Exchange() { main_.reset(); }  // it looks at the slots once more
+Exchange::~Exchange() {  // their ports look at the slots once more
+    transfers.idle.clear();
+    main_.reset();
+}
 
 Transport& Exchange::main() { return *main_; }
 
 std::unique_ptr<Transport> Exchange::port() { return std::make_unique<Port>(shared_from_this(), this, false); }
+
+std::unique_ptr<Transport> Exchange::kept_port() { return std::make_unique<Port>(nullptr, this, false); }
 
 template <class Start>
 void Exchange::post(Port* port, int id, Start start) {

@@ -28,6 +28,8 @@ protected:
     void stay_for_ever() { (void)new std::shared_ptr<Operation>(shared_from_this()); }
 };
 
+class PatternTransfer;
+
 class Exchange : public std::enable_shared_from_this<Exchange> {
 public:
     /// Tags above main().max_tag() belong to operations: `tag(0)` to `tag(operation_tags() - 1)`.
@@ -50,6 +52,11 @@ public:
         std::multimap<std::int64_t, std::unique_ptr<std::byte[]>> blocks;
         std::int64_t bytes = 0;
     } spare;
+    /// Transfers of patterns that no call uses now, the last used last.
+    struct {
+        std::mutex lock;
+        std::vector<std::shared_ptr<PatternTransfer>> idle;
+    } transfers;
     /// Receives of buffered sends by (rank, tag), in order: the first alone may post.
     std::map<std::pair<int, int>, std::deque<Operation*>> receivers;
 
@@ -60,6 +67,8 @@ public:
     Transport& main();
     /// For one operation: its polls only collect what a progress() has found.
     std::unique_ptr<Transport> port();
+    /// As port(), for what this exchange itself may keep: its user must see to it that the exchange lives.
+    std::unique_ptr<Transport> kept_port();
     Transport& inner() { return *inner_; }
 
     /// Advances `operation`, now and in every progress(), until it is over.

@@ -4,7 +4,7 @@
 
 #include "agreement.hpp"
 #include "exchange.hpp"
-#include "execution.hpp"
+#include "pattern_transfer.hpp"
 #include "waiting.hpp"
 
 namespace tilewave {
@@ -65,11 +65,6 @@ std::string describe(const PatternCall& c) {
     return text + (c.keep ? ", start=False" : "");
 }
 
-bool join_user(std::byte* into, const std::byte* left, const std::byte* right, std::int64_t n, void* env) {
-    const InsideReduction here;
-    return static_cast<const UserReduction*>(env)->join(into, left, right, n);
-}
-
 }  // namespace
 
 class PatternOperation final : public Operation {
@@ -83,9 +78,9 @@ public:
     }
     void start();
     bool kept() const { return call_.keep; }
-    bool planned() const { return problem_.has_value(); }
+    bool planned() const { return planned_; }
     const PatternPlan& plan() const { return plan_; }
-    std::int64_t buffer_bytes() const { return schedule_.buffer_bytes() + static_cast<std::int64_t>(given_.size() + got_.size()); }
+    std::int64_t buffer_bytes() const { return staged_ + static_cast<std::int64_t>(given_.size() + got_.size()); }
     double time_s() const { return time_s_; }
     Context& context() { return context_; }
     const std::shared_ptr<Exchange>& exchange() { return exchange_; }
@@ -94,7 +89,11 @@ public:
 private:
     enum class Stage { agreeing, running, ending, over };
     bool step();
+    void speak();
     void prepare();
+    void check_places(const PatternProblem& q) const;
+    PatternProblem problem() const;
+    void take_tag();
     void begin();
     void enter_line() { place_ = exchange_->enter_line(); }
     void leave_line() {
@@ -110,18 +109,16 @@ private:
     PatternCall call_;
     std::unique_ptr<Transport> port_;
     std::optional<Agreement> agreement_;
-    std::optional<PatternProblem> problem_;
+    PatternTransfer::Words words_;
+    std::shared_ptr<PatternTransfer> transfer_;
     PatternPlan plan_;
+    bool planned_ = false;
     int tag_ = 0;
-    Schedule schedule_;
-    std::vector<Binding> bindings_;
-    Kernel kernel_;
-    Combine combine_;
-    ExecuteOptions options_;
-    std::unique_ptr<Execution> execution_;
+    std::int64_t staged_ = 0;  // bytes
     NativeCall native_;
     std::vector<std::byte> given_, got_;  // its matrices without gaps, where the caller's have some
     bool native_posted_ = false;
+    bool ran_ = false;                    // the transfer's messages are over
     std::int64_t place_ = -1;             // in line for the library's calls
     std::vector<int> done_;
     Stage stage_ = Stage::agreeing;
@@ -130,29 +127,39 @@ private:
 };
 
 PatternOperation::PatternOperation(Context& context, PatternCall call)
-    : context_(context), exchange_(context.exchange()), call_(std::move(call)), port_(exchange_->port()),
-      options_(context.options()) {
+    : context_(context), exchange_(context.exchange()), call_(std::move(call)), port_(exchange_->port()) {
     number = exchange_->started++;
-    options_.record = false;
-    options_.heartbeat = nullptr;
     Statement mine;
-    mine.error = check_call(call_, context);
-    if (!mine.error.empty()) mine.kind = Statement::Kind::config;
-    mine.description = describe(call_);
-    const auto p = static_cast<std::size_t>(context.size());
-    std::vector<std::int64_t> values(4 + 2 * p, Agreement::none);
-    const bool gets = call_.kind != PatternKind::broadcast && (call_.kind != PatternKind::reduce || context.rank() == call_.root);
-    values[0] = call_.in.contiguous() && (!gets || call_.allocate || call_.out.contiguous());
-    values[1] = -exchange_->kept;
+    if (call_.error.empty() && !call_.keep) transfer_ = PatternTransfer::take(*exchange_, PatternTransfer::key(call_));
+    if (transfer_) {  // such a call was found right before
+        words_ = transfer_->words();
+    } else {
+        mine.error = check_call(call_, context);
+        if (!mine.error.empty()) mine.kind = Statement::Kind::config;
+        speak();
+    }
+    mine.description = words_.description;
+    words_.given[1] = -exchange_->kept;
     if (call_.keep) ++exchange_->kept;
-    values[2 + static_cast<std::size_t>(context.rank())] = call_.kind == PatternKind::spread ? call_.in.cols : call_.out.cols;
+    if (call_.request.algorithm == Algorithm::native && port_->native() && !call_.keep) enter_line();
+    agreement_.emplace(*port_, exchange_->tag(static_cast<int>(number % turns)), mine, words_.given);
+}
+
+// What this rank says of its call: the same as text, what may differ between ranks as numbers.
+void PatternOperation::speak() {
+    words_.key = PatternTransfer::key(call_);
+    words_.description = describe(call_);
+    const auto p = static_cast<std::size_t>(context_.size()), mine = static_cast<std::size_t>(context_.rank());
+    auto& values = words_.given;
+    values.assign(4 + 2 * p, Agreement::none);
+    const bool gets = call_.kind != PatternKind::broadcast && (call_.kind != PatternKind::reduce || context_.rank() == call_.root);
+    values[0] = call_.in.contiguous() && (!gets || call_.allocate || call_.out.contiguous());
+    values[2 + mine] = call_.kind == PatternKind::spread ? call_.in.cols : call_.out.cols;
+    if (call_.part_inside >= 0) values[2 + p + mine] = call_.part_inside;
     if (call_.kind == PatternKind::spread && !call_.allocate) {
         values[2 + 2 * p] = call_.out.cols;
         values[3 + 2 * p] = -call_.out.cols;
     }
-    if (call_.request.algorithm == Algorithm::native && port_->native() && !call_.keep) enter_line();
-    if (call_.part_inside >= 0) values[2 + p + static_cast<std::size_t>(context.rank())] = call_.part_inside;
-    agreement_.emplace(*port_, exchange_->tag(static_cast<int>(number % turns)), mine, values);
 }
 
 bool PatternOperation::advance() {
@@ -170,6 +177,7 @@ bool PatternOperation::advance() {
     }
     leave_line();
     if (begin_ > 0) time_s_ = now_s() - begin_;
+    if (ran_ && !call_.keep) PatternTransfer::give_back(*exchange_, std::move(transfer_));
     return true;
 }
 
@@ -188,11 +196,12 @@ bool PatternOperation::step() {
             return true;
         case Stage::running: {
             const bool native = plan_.algorithm == Algorithm::native;
-            if (native ? !run_native() : !execution_->advance()) return false;
+            if (native ? !run_native() : !transfer_->execution().advance()) return false;
+            ran_ = !native;
             stage_ = Stage::over;
             if (call_.op != Reduction::user || native) return true;
             Statement mine;
-            if (execution_->outcome().failure) mine = {Statement::Kind::kernel, call_.user.failure(), ""};
+            if (transfer_->execution().outcome().failure) mine = {Statement::Kind::kernel, call_.user.failure(), ""};
             agreement_.emplace(*port_, exchange_->tag(tag_), mine, std::vector<std::int64_t>{});
             stage_ = Stage::ending;
             return true;
@@ -207,7 +216,8 @@ bool PatternOperation::step() {
     return true;
 }
 
-void PatternOperation::prepare() {
+// What all ranks have said, together.
+PatternProblem PatternOperation::problem() const {
     PatternProblem q;
     q.kind = call_.kind;
     q.ranks = context_.size();
@@ -229,45 +239,56 @@ void PatternOperation::prepare() {
     if (least != q.total_columns() || most != q.total_columns())
         throw ConfigError(std::string(to_string(q.kind)) + ": the ranks' parts have " + std::to_string(q.total_columns()) +
                           " columns together, the whole matrix " + std::to_string(least == q.total_columns() ? most : least) + "; they must be equal");
-    if (call_.allocate) call_.out = call_.allocate(q.total_columns());
-    // A part in its own place inside the whole matrix is moved by not moving it; anywhere else it
-    // would be overwritten while it is read.
+    return q;
+}
+
+// A part in its own place inside the whole matrix is moved by not moving it; anywhere else it
+// would be overwritten while it is read.
+void PatternOperation::check_places(const PatternProblem& q) const {
     for (std::int64_t r = 0, first = 0; r < q.ranks && has_parts(q.kind); first += q.columns[static_cast<std::size_t>(r++)]) {
         const std::int64_t inside = agreement_->value(static_cast<std::size_t>(2 + q.ranks + r));
         if (inside != Agreement::none && (q.block > 0 || (inside != first && q.columns[static_cast<std::size_t>(r)] > 0)))
             throw ConfigError(std::string(to_string(q.kind)) + ": on rank " + std::to_string(r) + " the part lies in the whole matrix at column " +
                               std::to_string(inside) + "; allowed: apart from it" + (q.block ? "" : ", or at its own column " + std::to_string(first)));
     }
-    PatternConditions conditions;
-    conditions.contiguous = agreement_->value(0) == 1;
-    conditions.native = port_->native();
     if (call_.op == Reduction::user && call_.request.algorithm == Algorithm::native)
         throw ConfigError(std::string(to_string(q.kind)) + ": algorithm 'mpi' was given with a function; allowed: the other algorithms");
-    plan_ = make_pattern_plan(q, call_.request, conditions, context_.machine());
+}
+
+void PatternOperation::take_tag() {
     tag_ = first_data + static_cast<int>(number % turns);
-    if (call_.keep) {
-        const std::int64_t kept = -agreement_->value(1);
-        exchange_->kept = std::max(exchange_->kept, kept + 1);
-        if (kept >= exchange_->operation_tags() - first_kept)
-            throw ConfigError("this context has had " + std::to_string(kept) + " patterns with start=False, the most there can be; make a new context");
-        tag_ = first_kept + static_cast<int>(kept);
+    if (!call_.keep) return;
+    const std::int64_t kept = -agreement_->value(1);
+    exchange_->kept = std::max(exchange_->kept, kept + 1);
+    if (kept >= exchange_->operation_tags() - first_kept)
+        throw ConfigError("this context has had " + std::to_string(kept) + " patterns with start=False, the most there can be; make a new context");
+    tag_ = first_kept + static_cast<int>(kept);
+}
+
+// All ranks come to the same here: what was agreed, rank 0's numbers and nothing else decide.
+void PatternOperation::prepare() {
+    words_.agreed = agreement_->values();
+    words_.agreed[1] = 0;  // the number of kept calls makes no difference to the transfer
+    const bool again = transfer_ && transfer_->words().agreed == words_.agreed;
+    const PatternProblem q = again ? transfer_->problem() : problem();
+    if (call_.allocate) call_.out = call_.allocate(q.total_columns());
+    if (!again) {
+        check_places(q);
+        PatternConditions conditions;
+        conditions.contiguous = agreement_->value(0) == 1;
+        conditions.native = port_->native();
+        plan_ = make_pattern_plan(q, call_.request, conditions, context_.machine());
+    } else {
+        plan_ = transfer_->plan();
     }
-    problem_ = q;
+    take_tag();
+    native_.columns = q.columns;
+    planned_ = true;
     if (plan_.algorithm == Algorithm::native) return;
-    schedule_ = pattern_schedule(q, plan_, context_.rank(), {call_.in.row_stride_bytes, call_.out.row_stride_bytes}, exchange_->tag(tag_));
-    // In its place it must not be written while it is sent, not even with what it holds.
-    if (q.kind == PatternKind::spread && call_.part_inside >= 0)
-        std::erase_if(schedule_.lanes[0], [&](const Step& step) {
-            return (step.op == Op::pack || step.op == Op::unpack) && schedule_.messages[static_cast<std::size_t>(step.item)].peer == schedule_.rank;
-        });
-    const auto addresses = pattern_addresses(q, context_.rank(), {call_.in.data, call_.out.data});
-    for (std::size_t a = 0; a < schedule_.arrays.size(); ++a) {
-        Index stride = schedule_.arrays[a].stride;
-        for (int k = 0; k < stride.n; ++k) stride[k] *= q.item_bytes;
-        bindings_.push_back({addresses[a], stride});
-    }
-    combine_ = call_.op == Reduction::user ? Combine{join_user, &call_.user, true} : Combine{combine_row(call_.op, call_.in.type), nullptr, false};
-    execution_ = std::make_unique<Execution>(schedule_, bindings_, kernel_, combine_, *port_, options_);
+    if (!transfer_ || !transfer_->fits(words_.agreed, call_))
+        transfer_ = std::make_shared<PatternTransfer>(context_, words_, q, plan_, call_);
+    transfer_->aim(call_, exchange_->tag(tag_));
+    staged_ = transfer_->buffer_bytes();
 }
 
 void PatternOperation::begin() {
@@ -284,7 +305,7 @@ void PatternOperation::start() {
     error_ = nullptr;
     number = -1;  // its tag is its own
     exchange_->main().must_work();
-    if (execution_) execution_->restart();
+    if (transfer_) transfer_->execution().restart();
     if (plan_.algorithm == Algorithm::native) enter_line();
     begin();
 }
@@ -333,7 +354,6 @@ void PatternOperation::post_native() {
     native_.out = call_.out;
     native_.root = call_.root;
     native_.op = call_.op;
-    native_.columns = problem_->columns;
     native_.parts = true;
     if (kind == PatternKind::multi_reduce) {
         given_.resize(static_cast<std::size_t>(call_.in.bytes()));

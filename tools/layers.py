@@ -12,7 +12,7 @@ LAYERS = [
      "check_versions", "checker", "transport", "lanes", "reduction"},
     {"sweep", "sweep_geometry", "timeline", "mailroom", "pattern", "pattern_shape", "pattern_lanes", "pattern_plan",
      "pattern_trees", "pattern_shift"}, {"exchange"}, {"executor", "execution", "execution_planes", "frontier"}, {"context"},
-    {"agreement", "waiting", "field"}, {"patterns", "sends", "run"}, {"nest"}, {"tilewave"},
+    {"agreement", "waiting", "field"}, {"patterns", "pattern_transfer", "sends", "run"}, {"nest"}, {"tilewave"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 
