@@ -2,6 +2,7 @@
 #include "tilewave/patterns.hpp"
 
 #include <cstring>
+#include <string_view>
 
 #include "casters.hpp"
 #include "tilewave/run.hpp"
@@ -35,6 +36,37 @@ Algorithm algorithm_of(const std::string& name) {
 }
 Reduction reduction_of(const std::string& name) {
     return by_name(name, {Reduction::sum, Reduction::prod, Reduction::min, Reduction::max, Reduction::user}, "op");
+}
+
+// The dtype of items that a buffer's format names; false: none of ours.
+bool item_type(const Py_buffer& b, Dtype& type) {
+    static constexpr std::pair<std::string_view, Dtype> names[] = {{"d", Dtype::f8}, {"f", Dtype::f4}, {"Zd", Dtype::c16}, {"Zf", Dtype::c8},
+                                                                   {"i", Dtype::i4}, {"l", Dtype::i8}, {"B", Dtype::u1}};
+    for (const auto& [name, t] : names)
+        if (name == b.format) {
+            type = t;
+            return b.itemsize == item_bytes(t);
+        }
+    return false;
+}
+
+// A matrix that is as it must be, without asking it attribute by attribute; none: the caller has to look closer.
+std::optional<MatrixView> plain_view(nb::handle M, bool written) {
+    Py_buffer b;
+    if (PyObject_GetBuffer(M.ptr(), &b, PyBUF_STRIDES | PyBUF_FORMAT | (written ? PyBUF_WRITABLE : 0)) != 0) {
+        PyErr_Clear();
+        return std::nullopt;
+    }
+    std::optional<MatrixView> view;
+    Dtype type;
+    const auto address = reinterpret_cast<std::uintptr_t>(b.buf);
+    if (b.ndim == 2 && b.shape[0] > 0 && b.shape[1] > 0 && item_type(b, type) && address % static_cast<std::uintptr_t>(b.itemsize) == 0) {
+        const std::int64_t row_bytes = b.shape[1] * b.itemsize, row = b.shape[0] > 1 ? b.strides[0] : row_bytes;
+        if ((b.shape[1] == 1 || b.strides[1] == b.itemsize) && row >= row_bytes && row % b.itemsize == 0)
+            view = MatrixView{static_cast<std::byte*>(b.buf), b.shape[0], b.shape[1], row, type};
+    }
+    PyBuffer_Release(&b);
+    return view;
 }
 
 // Lets go of a Python object from any thread.
@@ -112,6 +144,7 @@ void bind_values(nb::module_& m) {
 }
 
 void bind_calls(nb::module_& m) {
+    m.def("plain_view", &plain_view, "matrix"_a, "written"_a);
     nb::class_<PatternHandle>(m, "PatternHandle", "A pattern in flight.")
         .def("test", &PatternHandle::test, Release())
         .def("wait", &PatternHandle::wait, Release())

@@ -16,6 +16,10 @@ def view(name, M, written=False):
     ConfigError
         Naming ``name``: what is wrong with it.
     """
+    if type(M) is np.ndarray:
+        plain = _core.plain_view(M, written)
+        if plain is not None:
+            return plain
     if not isinstance(M, np.ndarray) or isinstance(M, np.ma.MaskedArray):
         raise ConfigError(f"{name} is {type(M).__name__}; allowed: a NumPy array (a field's .local is one)")
     if M.ndim != 2:
@@ -42,7 +46,7 @@ def address(M):
 
 
 def overlap(a, b):
-    return a.size > 0 and b.size > 0 and np.shares_memory(a, b)
+    return a.size > 0 and b.size > 0 and np.may_share_memory(a, b) and np.shares_memory(a, b)
 
 
 def same_or_apart(M, out):
