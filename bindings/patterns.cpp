@@ -77,6 +77,39 @@ std::shared_ptr<nb::object> hold(nb::object object) {
             }};
 }
 
+bool apart(const MatrixView& a, const MatrixView& b) {
+    const auto end = [](const MatrixView& m) { return m.data + (m.rows - 1) * m.row_stride_bytes + m.row_bytes(); };
+    return end(a) <= b.data || end(b) <= a.data;
+}
+
+// A blocking call whose arguments are all of the plain kind: no asking and no holding of each by itself.
+// False: nothing was done, one of them must be looked at closer.
+bool run_plain(Context& context, const std::string& kind, nb::handle in, nb::handle out, int root, const std::string& op,
+               const std::string& algorithm) {
+    PatternCall c;
+    try {
+        c.kind = kind_of(kind);
+        c.op = reduction_of(op);
+        c.request.algorithm = algorithm_of(algorithm);
+    } catch (const ConfigError&) {
+        return false;
+    }
+    if (c.op == Reduction::user) return false;
+    c.root = root;
+    const auto given = plain_view(in, c.kind == PatternKind::broadcast && context.rank() != root);
+    if (!given) return false;
+    c.in = *given;
+    if (c.kind != PatternKind::broadcast && (c.kind != PatternKind::reduce || context.rank() == root)) {
+        const auto got = out.is_none() ? std::nullopt : plain_view(out, true);
+        if (!got || !apart(*given, *got)) return false;
+        c.out = *got;
+    }
+    c.memory = hold(nb::make_tuple(in, out));
+    nb::gil_scoped_release release;
+    start_pattern(context, std::move(c)).wait();
+    return true;
+}
+
 // join(into, left, right, n) -> bool and failure() -> str of a Python object.
 UserReduction user_reduction(nb::object op) {
     auto object = hold(std::move(op));
@@ -145,6 +178,7 @@ void bind_values(nb::module_& m) {
 
 void bind_calls(nb::module_& m) {
     m.def("plain_view", &plain_view, "matrix"_a, "written"_a);
+    m.def("run_plain", &run_plain, "context"_a, "kind"_a, "matrix"_a, "out"_a.none(), "root"_a, "op"_a, "algorithm"_a);
     nb::class_<PatternHandle>(m, "PatternHandle", "A pattern in flight.")
         .def("test", &PatternHandle::test, Release())
         .def("wait", &PatternHandle::wait, Release())

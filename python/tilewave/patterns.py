@@ -128,6 +128,9 @@ def broadcast(M, root=0, *, algorithm="auto", chunk_bytes=None, buffers=None, wa
     the arguments, then the transfer; chunks in flight are `buffers` at most, and a contiguous
     matrix is not copied. [dawson2000]
     """
+    context = resolve(context)
+    if _run_plain("broadcast", context, M, None, root, "sum", None, algorithm, chunk_bytes, buffers, wait, start, explain):
+        return M
     call = _Call("broadcast", context, algorithm, chunk_bytes, buffers, wait, start, explain)
     with call:
         call.root = _whole("root", root)
@@ -173,6 +176,9 @@ def reduce(M, root=0, op="sum", out=None, *, algorithm="auto", chunk_bytes=None,
     -----
     Collective. [dawson2000]
     """
+    context = resolve(context)
+    if _run_plain("reduce", context, M, out, root, op, None, algorithm, chunk_bytes, buffers, wait, start, explain):
+        return out if context.rank == root else None
     call = _Call("reduce", context, algorithm, chunk_bytes, buffers, wait, start, explain)
     with call:
         call.root = _whole("root", root)
@@ -218,6 +224,9 @@ def spread(M, out=None, *, block=None, algorithm="auto", chunk_bytes=None, buffe
     -----
     Collective: each rank sends and receives (p - 1)/p of the whole. [dawson2000]
     """
+    context = resolve(context)
+    if _run_plain("spread", context, M, out, 0, "sum", block, algorithm, chunk_bytes, buffers, wait, start, explain):
+        return out
     call = _Call("spread", context, algorithm, chunk_bytes, buffers, wait, start, explain)
     with call:
         call.matrix = view("M", M)
@@ -264,6 +273,9 @@ def multi_reduce(M, out=None, op="sum", *, block=None, algorithm="auto", chunk_b
     -----
     Collective: each rank sends and receives (p - 1)/p of the whole. [dawson2000]
     """
+    context = resolve(context)
+    if _run_plain("multi_reduce", context, M, out, 0, op, block, algorithm, chunk_bytes, buffers, wait, start, explain):
+        return out
     call = _Call("multi_reduce", context, algorithm, chunk_bytes, buffers, wait, start, explain)
     with call:
         call.matrix = view("M", M)
@@ -367,6 +379,25 @@ class ReceiveHandle:
             return call()
         finally:
             self._context._heart.done()
+
+
+def _run_plain(kind, context, M, out, root, op, block, algorithm, chunk_bytes, buffers, wait, start, explain):
+    """The most frequent call, where the time between calls counts: blocking, all arguments of exactly the types wanted.
+
+    False: nothing was done; `_Call` must look at the arguments one by one.
+    """
+    if not (wait and start) or explain or block is not None or chunk_bytes is not None or buffers is not None:
+        return False
+    if type(M) is not np.ndarray or type(root) is not int or not 0 <= root < 2**31 or type(op) is not str or type(algorithm) is not str:
+        return False
+    if out is not None and type(out) is not np.ndarray:
+        return False
+    try:
+        return _core.run_plain(context._core, kind, M, out, root, op, algorithm)
+    except (ConfigError, KernelError) as problem:
+        raise context._shared(problem) from None
+    finally:
+        context._heart.done()
 
 
 class _Call:
