@@ -131,6 +131,7 @@ void bind_plan(nb::module_& m) {
         .def_rw("latency_s", &Machine::latency_s)
         .def_rw("byte_s", &Machine::byte_s)
         .def_rw("chunk_s", &Machine::chunk_s)
+        .def_rw("short_s", &Machine::short_s)
         .def_rw("hand_over_s", &Machine::hand_over_s)
         .def_rw("point_s", &Machine::point_s);
     nb::class_<SweepProblem>(m, "SweepProblem", "What a sweep computes: shape, space, arrays, accesses.")

@@ -200,6 +200,8 @@ void Context::measure() {
         constexpr std::size_t chunk = 16 << 10;
         const double many = stream(t, first, peer, chunk, count, 3), one = stream(t, first, peer, count * chunk, 1, 3);
         m.chunk_s = std::clamp((many - one) / (count - 1), 1e-6, 50e-6);
+        const double shorts = stream(t, first, peer, short_bytes, 4 * count, 3) - stream(t, first, peer, short_bytes, count, 3);
+        m.short_s = std::clamp(shorts / (3 * count), 1e-7, 1e-3);
     }
     // Rank 0's numbers are everyone's: equal plans need equal numbers.
     std::string bytes(reinterpret_cast<const char*>(&m), sizeof m);

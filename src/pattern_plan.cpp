@@ -12,7 +12,7 @@ namespace {
 
 // Up to here nothing is gained by a pipeline, and "direct" needs few buffers.
 constexpr std::int64_t small_bytes = 64 << 10;
-constexpr std::int64_t least_chunk = 8 << 10;
+constexpr std::int64_t least_chunk = 16 << 10;  // beside short_bytes
 constexpr std::int64_t most_chunk_bytes = std::int64_t{1} << 30;  // MPI counts bytes in an int
 // Staged chunks stay in a core's cache; what goes straight from the matrix need not.
 constexpr std::int64_t largest_staged = 128 << 10, largest_direct = 16 << 20;
@@ -67,6 +67,12 @@ std::string milliseconds(double s) {
     return text;
 }
 
+// One of a stream of messages.
+double message_s(const Machine& machine, double bytes) {
+    const double any = machine.chunk_s + bytes * machine.byte_s;
+    return machine.short_s > 0 && bytes <= short_bytes ? std::min(any, machine.short_s) : any;
+}
+
 PatternPlan best_chunk(const PatternProblem& problem, PatternPlan plan, const PatternRequest& request,
                        const PatternConditions& conditions, const Machine& machine) {
     plan.buffers = request.buffers ? request.buffers : 4;
@@ -77,10 +83,13 @@ PatternPlan best_chunk(const PatternProblem& problem, PatternPlan plan, const Pa
     double best = 0;
     const std::int64_t largest = largest_chunk(problem, conditions, machine);
     // Over a network a stream of smaller chunks costs processor time that no two ranks' test shows.
-    for (std::int64_t c = machine.byte_s > network_byte_s ? largest : least_chunk; c <= largest; c *= 2) {
+    const bool network = machine.byte_s > network_byte_s;
+    for (std::int64_t c = network ? largest : short_bytes; c <= largest; c = c == short_bytes ? least_chunk : 2 * c) {
         PatternPlan trial = plan;
         trial.chunk_bytes = c;
-        const double t = pattern_time(problem, trial, machine);
+        // The first chunk is packed before anything is sent, the last unpacked when all has come.
+        const double staging = conditions.contiguous ? 0 : 2 * static_cast<double>(std::min(c, problem.bytes())) * machine.byte_s;
+        const double t = pattern_time(problem, trial, machine) + staging;
         if (best == 0 || t < best) {
             best = t;
             plan.chunk_bytes = c;
@@ -97,20 +106,19 @@ double pattern_time(const PatternProblem& problem, const PatternPlan& plan, cons
     const double levels = std::ceil(std::log2(p)), bytes = static_cast<double>(problem.bytes());
     const double chunk = std::min(static_cast<double>(plan.chunk_bytes), std::max(bytes, 1.0));
     const double n = std::max(std::ceil(bytes / chunk), 1.0);
-    const double step = machine.chunk_s + chunk * machine.byte_s;
+    const double step = message_s(machine, chunk);
     switch (plan.algorithm) {
-        case Algorithm::tree: return levels * (machine.latency_s + n * machine.chunk_s + bytes * machine.byte_s);
+        case Algorithm::tree: return levels * (machine.latency_s + n * step);
         // Each round waits for the one before, so it shows the whole latency.
-        case Algorithm::rounds: return (n - 1 + levels) * (std::max(machine.latency_s, machine.chunk_s) + chunk * machine.byte_s);
+        case Algorithm::rounds: return (n - 1 + levels) * (std::max(machine.latency_s - machine.chunk_s, 0.0) + step);
         default: break;
     }
     if (problem.kind == PatternKind::spread || problem.kind == PatternKind::multi_reduce) {
         const double part = bytes / p, c = std::min(chunk, std::max(part, 1.0));
-        const double parts = std::max(std::ceil(part / c), 1.0);
-        if (plan.algorithm == Algorithm::direct) return machine.latency_s + (p - 1) * parts * (machine.chunk_s + c * machine.byte_s);
+        const double parts = std::max(std::ceil(part / c), 1.0), one = message_s(machine, c);
+        if (plan.algorithm == Algorithm::direct) return machine.latency_s + (p - 1) * parts * one;
         // A chunk that must come before the next goes shows its whole latency.
-        const double shown = parts > 1 ? machine.chunk_s : std::max(machine.chunk_s, machine.latency_s);
-        return (p - 1) * parts * (shown + c * machine.byte_s);
+        return (p - 1) * parts * (one + (parts > 1 ? 0 : std::max(machine.latency_s - machine.chunk_s, 0.0)));
     }
     return (p - 1) * std::max(machine.latency_s - machine.chunk_s, 0.0) + (n + p - 2) * step;
 }
