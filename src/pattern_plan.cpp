@@ -24,12 +24,20 @@ constexpr double network_byte_s = 1e-9;
 // Ranks in lockstep feel each other's delays: on 6 and 8 hosts least rounds took 1.2 to 1.35 times
 // their closed form where the ring took its own.
 constexpr double rounds_margin = 1.3;
+// Through the library's buffers all bytes are copied twice; straight from one matrix into the other once.
+// Beyond what caches hold that was always faster (1 MB 95 against 210 us), whatever small streams cost.
+constexpr std::int64_t most_copied_twice = 128 << 10;
+
+// Straight from one matrix into the other, nothing is staged.
+bool direct(const PatternProblem& problem, const PatternConditions& conditions) {
+    return conditions.contiguous && problem.kind == PatternKind::broadcast;
+}
 
 std::int64_t largest_chunk(const PatternProblem& problem, const PatternConditions& conditions, const Machine& machine) {
     if (machine.byte_s > network_byte_s)
         return std::clamp(static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(problem.bytes() / network_chunks + 1))),
                           network_chunk, largest_network);
-    return conditions.contiguous && problem.kind == PatternKind::broadcast ? largest_direct : largest_staged;
+    return direct(problem, conditions) ? largest_direct : largest_staged;
 }
 
 bool exists(PatternKind kind, Algorithm a) {
@@ -67,10 +75,11 @@ std::string milliseconds(double s) {
     return text;
 }
 
-// One of a stream of messages.
-double message_s(const Machine& machine, double bytes) {
+// One of a stream of messages. Into and out of the library's buffers the processors copy short ones: a rank
+// that sends and receives in turn does both. Larger ones one of the two ranks copies at most.
+double message_s(const Machine& machine, double bytes, bool both_ways) {
     const double any = machine.chunk_s + bytes * machine.byte_s;
-    return machine.short_s > 0 && bytes <= short_bytes ? std::min(any, machine.short_s) : any;
+    return machine.short_s > 0 && bytes <= short_bytes ? std::min(any, machine.short_s * (both_ways ? 2 : 1)) : any;
 }
 
 PatternPlan best_chunk(const PatternProblem& problem, PatternPlan plan, const PatternRequest& request,
@@ -83,12 +92,14 @@ PatternPlan best_chunk(const PatternProblem& problem, PatternPlan plan, const Pa
     double best = 0;
     const std::int64_t largest = largest_chunk(problem, conditions, machine);
     // Over a network a stream of smaller chunks costs processor time that no two ranks' test shows.
+    const bool staged = !direct(problem, conditions);
+    const std::int64_t shortest = staged || problem.bytes() <= most_copied_twice ? short_bytes : least_chunk;
     const bool network = machine.byte_s > network_byte_s;
-    for (std::int64_t c = network ? largest : short_bytes; c <= largest; c = c == short_bytes ? least_chunk : 2 * c) {
+    for (std::int64_t c = network ? largest : shortest; c <= largest; c = c == short_bytes ? least_chunk : 2 * c) {
         PatternPlan trial = plan;
         trial.chunk_bytes = c;
         // The first chunk is packed before anything is sent, the last unpacked when all has come.
-        const double staging = conditions.contiguous ? 0 : 2 * static_cast<double>(std::min(c, problem.bytes())) * machine.byte_s;
+        const double staging = staged ? 2 * static_cast<double>(std::min(c, problem.bytes())) * machine.byte_s : 0;
         const double t = pattern_time(problem, trial, machine) + staging;
         if (best == 0 || t < best) {
             best = t;
@@ -106,7 +117,7 @@ double pattern_time(const PatternProblem& problem, const PatternPlan& plan, cons
     const double levels = std::ceil(std::log2(p)), bytes = static_cast<double>(problem.bytes());
     const double chunk = std::min(static_cast<double>(plan.chunk_bytes), std::max(bytes, 1.0));
     const double n = std::max(std::ceil(bytes / chunk), 1.0);
-    const double step = message_s(machine, chunk);
+    const double step = message_s(machine, chunk, p > 2);
     switch (plan.algorithm) {
         case Algorithm::tree: return levels * (machine.latency_s + n * step);
         // Each round waits for the one before, so it shows the whole latency.
@@ -115,7 +126,7 @@ double pattern_time(const PatternProblem& problem, const PatternPlan& plan, cons
     }
     if (problem.kind == PatternKind::spread || problem.kind == PatternKind::multi_reduce) {
         const double part = bytes / p, c = std::min(chunk, std::max(part, 1.0));
-        const double parts = std::max(std::ceil(part / c), 1.0), one = message_s(machine, c);
+        const double parts = std::max(std::ceil(part / c), 1.0), one = message_s(machine, c, true);
         if (plan.algorithm == Algorithm::direct) return machine.latency_s + (p - 1) * parts * one;
         // A chunk that must come before the next goes shows its whole latency.
         return (p - 1) * parts * (one + (parts > 1 ? 0 : std::max(machine.latency_s - machine.chunk_s, 0.0)));

@@ -73,7 +73,7 @@ PatternPlan make_pattern_plan(const PatternProblem& problem, const PatternReques
 /// ring: (p - 1)(L - k) + (n + p - 2)(k + c b); rounds: (n - 1 + ceil(log2 p))(L + c b);
 /// spread and multi_reduce: ring (p - 1) n (k + c b) with n chunks a part, n = 1: (p - 1)(L + c b);
 /// direct L + (p - 1) n (k + c b). A chunk of at most short_bytes
-/// costs short_s in place of k + c b where that is less. Packing is not counted.
+/// costs short_s (twice that where ranks send and receive in turn) in place of k + c b where that is less. Packing is not counted.
 double pattern_time(const PatternProblem& problem, const PatternPlan& plan, const Machine& machine);
 
 /// Bytes between the starts of the rows of this rank's matrices: of what it gives, of what it gets.

@@ -297,6 +297,33 @@ def test_a_function_that_fails_on_all_ranks_and_then_does_not(context):
     assert (handle.run() == context.size).all()
 
 
+def test_a_call_that_was_fine_right_before(context):
+    """What a call keeps for the next one like it says nothing of the other ranks' next call."""
+    if context.size == 1:
+        return
+    last = context.rank == context.size - 1
+    M, out, total = np.ones((4, 6)), np.zeros((4, 6 * context.size)), np.zeros((4, 6))
+    for _ in range(3):
+        assert (patterns.broadcast(M, context=context) == 1).all()
+        assert (patterns.spread(M, out, context=context) == 1).all()
+        patterns.reduce(M, 0, "sum", total, context=context)
+        assert (total == (context.size if context.rank == 0 else 0)).all()
+        different = "given different arguments"
+        agreed(context, different, tw.ConfigError, lambda: patterns.broadcast(M[:3] if last else M, context=context))
+        agreed(context, different, tw.ConfigError, lambda: patterns.broadcast(M.astype("f4") if last else M, context=context))
+        agreed(context, different, tw.ConfigError, lambda: patterns.broadcast(M, int(last), context=context))
+        agreed(context, "root True was given", tw.ConfigError, lambda: patterns.broadcast(M, last or 0, context=context))
+        agreed(context, "root 99 was given", tw.ConfigError, lambda: patterns.broadcast(M, 99 if last else 0, context=context))
+        agreed(context, "op 'user' was given", tw.ConfigError,
+               lambda: patterns.reduce(M, 0, "user" if last else "sum", total, context=context))
+        agreed(context, "read-only", tw.ConfigError, lambda: patterns.broadcast(READ_ONLY if last else M, context=context))
+        agreed(context, "columns together", tw.ConfigError, lambda: patterns.spread(M, out[:, 1:] if last else out, context=context))
+        agreed(context, different, tw.ConfigError,
+               lambda: patterns.broadcast(M, context=context) if last else patterns.spread(M, out, context=context))
+        agreed(context, "the part lies in the whole matrix at column 1", tw.ConfigError,
+               lambda: patterns.spread(out[:, 1:7] if last else M, out, context=context))
+
+
 def test_errors_among_patterns_in_flight(context):
     last = context.rank == context.size - 1
     M = np.full((30, 40), float(context.rank == 0))

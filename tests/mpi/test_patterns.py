@@ -370,3 +370,34 @@ def test_what_a_handle_says(context, capsys):
     patterns.broadcast(M, 0, explain=True, context=context)
     shown = capsys.readouterr().out
     assert (shown == "") == (context.rank != 0) and (context.rank or "because: 960000 bytes" in shown)
+
+
+def test_calls_that_are_alike_in_other_places(context):
+    """They share plan, schedule and buffers one after another, and have their own side by side."""
+    p, rank = context.size, context.rank
+
+    def matrix(value, cols=5):
+        return np.full((40, 2 * cols), value)[:, :cols]
+
+    for turn in range(4):
+        whole = [matrix(float(10 * turn + k) if rank == 0 else -1.0) for k in range(3)]
+        handles = [patterns.broadcast(M, chunk_bytes=300, wait=False, context=context) for M in whole]
+        sums = [patterns.reduce(matrix(float(k)), 0, function, wait=False, context=context)
+                for k, function in enumerate((lambda a, b: a + b, lambda a, b: a + b + 1, np.maximum))]
+        made = [patterns.spread(matrix(float(turn + k)), wait=False, context=context) for k in range(2)]
+        assert all((h.wait() == 10 * turn + k).all() for k, h in enumerate(handles))
+        results = [s.wait() for s in sums]
+        if rank == 0:
+            assert all((r == e).all() for r, e in zip(results, (0, p + p - 1, 2), strict=True))
+        assert all(h.wait().shape == (40, 5 * p) and (h.wait() == turn + k).all() for k, h in enumerate(made))
+        assert (patterns.broadcast(matrix(float(turn)), context=context) == turn).all()
+        out = matrix(0.0, 5 * p)
+        assert patterns.spread(matrix(float(rank)), out, context=context) is out
+        assert (out == np.repeat(np.arange(p), 5)).all()
+        part = out[:, 5 * rank:5 * rank + 5]  # in its own place
+        part[...] = rank + turn
+        assert (patterns.spread(part, out, context=context) == np.repeat(np.arange(p), 5) + turn).all()
+        whole, part = matrix(1.0, 3 * p), matrix(0.0, 3)
+        assert patterns.multi_reduce(whole, part, context=context) is part and (part == p).all()
+        total = patterns.reduce(whole, p - 1, out=matrix(0.0, 3 * p), context=context)
+        assert total is None if rank < p - 1 else (total == p).all()

@@ -237,6 +237,27 @@ def test_times_worked_by_hand():
         assert microseconds(kind, "ring", 8000, ranks=1) == 0
 
 
+def test_times_with_short_messages_worked_by_hand():
+    """As above, and 8000 bytes that the library takes at once: 1 us into its buffers, 1 us out of them."""
+    m = machine()
+    m.short_s = 1e-6
+
+    def microseconds(kind, algorithm, chunk_bytes):
+        columns = [10] if kind == "broadcast" else [2] * 5
+        return 1e6 * _core.pattern_time(problem(kind, 5, 1000, columns), _core.PatternPlan(algorithm, chunk_bytes), m)
+
+    assert microseconds("broadcast", "tree", 8000) == pytest.approx(3 * (4 + 10 * 2))
+    assert microseconds("broadcast", "ring", 8000) == pytest.approx(4 * (4 - 1) + (10 + 3) * 2)
+    assert microseconds("broadcast", "rounds", 8000) == pytest.approx((9 + 3) * (3 + 2))
+    assert microseconds("broadcast", "tree", 8001) == pytest.approx(3 * (4 + 10 * (1 + 8.001)))  # not short
+    assert microseconds("broadcast", "ring", 500) == pytest.approx(12 + (160 + 3) * 1.5)  # less than a full short one
+    assert microseconds("spread", "ring", 8000) == pytest.approx(4 * 2 * 2)
+    assert microseconds("spread", "direct", 8000) == pytest.approx(4 + 4 * 2 * 2)
+    assert _core.make_pattern_plan(problem("broadcast", 2, 1000, [10]), m).chunk_bytes == 8000
+    m.short_s = 12e-6  # two more than any other message of 8 us and 1 us
+    assert _core.make_pattern_plan(problem("broadcast", 2, 1000, [10]), m).chunk_bytes > 8000
+
+
 def test_what_is_picked_has_its_reason():
     m = machine()
     for kind, algorithms in KINDS.items():
