@@ -29,7 +29,7 @@ constexpr double rounds_margin = 1.3;
 constexpr std::int64_t most_copied_twice = 128 << 10;
 
 // Straight from one matrix into the other, nothing is staged.
-bool direct(const PatternProblem& problem, const PatternConditions& conditions) {
+bool unstaged(const PatternProblem& problem, const PatternConditions& conditions) {
     return conditions.contiguous && problem.kind == PatternKind::broadcast;
 }
 
@@ -37,7 +37,7 @@ std::int64_t largest_chunk(const PatternProblem& problem, const PatternCondition
     if (machine.byte_s > network_byte_s)
         return std::clamp(static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(problem.bytes() / network_chunks + 1))),
                           network_chunk, largest_network);
-    return direct(problem, conditions) ? largest_direct : largest_staged;
+    return unstaged(problem, conditions) ? largest_direct : largest_staged;
 }
 
 bool exists(PatternKind kind, Algorithm a) {
@@ -91,9 +91,9 @@ PatternPlan best_chunk(const PatternProblem& problem, PatternPlan plan, const Pa
     }
     double best = 0;
     const std::int64_t largest = largest_chunk(problem, conditions, machine);
-    // Over a network a stream of smaller chunks costs processor time that no two ranks' test shows.
-    const bool staged = !direct(problem, conditions);
+    const bool staged = !unstaged(problem, conditions);
     const std::int64_t shortest = staged || problem.bytes() <= most_copied_twice ? short_bytes : least_chunk;
+    // Over a network a stream of smaller chunks costs processor time that no two ranks' test shows.
     const bool network = machine.byte_s > network_byte_s;
     for (std::int64_t c = network ? largest : shortest; c <= largest; c = c == short_bytes ? least_chunk : 2 * c) {
         PatternPlan trial = plan;

@@ -186,7 +186,7 @@ def test_what_is_asked_for_is_obeyed(kind):
     plan = _core.make_pattern_plan(problem(kind), machine(), chunk_bytes=999)
     assert plan.chunk_bytes == 999 and plan.algorithm in KINDS[kind]
     plan = _core.make_pattern_plan(problem(kind), machine(), buffers=3)
-    assert plan.buffers == 3 and 8 << 10 <= plan.chunk_bytes <= 256 << 10
+    assert plan.buffers == 3 and 8000 <= plan.chunk_bytes <= 256 << 10
     assert _core.make_pattern_plan(problem(kind), machine(), "mpi", native=True).algorithm == "mpi"
 
 
