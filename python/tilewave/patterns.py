@@ -5,6 +5,7 @@ from tilewave import _core
 from tilewave.context import resolve
 from tilewave.errors import ConfigError, KernelError
 from tilewave.matrix import inside, same_or_apart, view
+from tilewave.user_op import UserOp, encodable
 
 OPS = ("sum", "prod", "min", "max")
 SEND_LIMIT_BYTES = 256 << 20
@@ -428,7 +429,7 @@ class _Call:
 
     def reduction(self, op, dtype):
         if callable(op):
-            self.op, self.user = "user", _UserOp(op, dtype, self.context.rank)
+            self.op, self.user = "user", UserOp(op, dtype, self.context.rank)
         elif op in OPS:
             self.op = op
         else:
@@ -440,7 +441,7 @@ class _Call:
         return view("out", self.result)
 
     def go(self, result, memory):
-        error = _encodable(f"{self.kind}: {self.error}") if self.error else ""
+        error = encodable(f"{self.kind}: {self.error}") if self.error else ""
         self.result = result
         own = self.allocate if self.kind == "spread" and result is None else None
         try:
@@ -458,39 +459,6 @@ class _Call:
         if self.explain and self.context.rank == 0:
             print(handle.explain())
         return handle
-
-
-class _UserOp:
-    """A user's function over memory that the core names by address."""
-
-    def __init__(self, function, dtype, rank):
-        self.function, self.dtype, self.rank, self.failure = function, dtype, rank, ""
-
-    def join(self, into, left, right, n):
-        try:
-            a, b = (_at(address, n, self.dtype, read_only=True) for address in (left, right))
-            result = np.asarray(self.function(a, b))
-            if result.shape != (n,):
-                raise ConfigError(f"it returned shape {result.shape} for two arrays of shape {(n,)}")
-            np.copyto(_at(into, n, self.dtype, read_only=False), result, casting="same_kind")
-            return True
-        except BaseException as error:  # a signal's too: the ranks must end together
-            name = getattr(self.function, "__name__", repr(self.function))
-            self.failure = _encodable(f"the reduction {name} failed on rank {self.rank}: {type(error).__name__}: {error}")
-            return False
-
-
-class _Memory:
-    def __init__(self, address, n, dtype, read_only):
-        self.__array_interface__ = {"data": (address, read_only), "shape": (n,), "typestr": dtype.str, "version": 3}
-
-
-def _at(address, n, dtype, read_only):
-    return np.asarray(_Memory(address, n, dtype, read_only))
-
-
-def _encodable(text):
-    return text.encode(errors="backslashreplace").decode()
 
 
 def _whole(name, value):
