@@ -3,7 +3,7 @@
 tilewave run -n 2 examples/01_sweep.py [--input FILE.npy] [--shape 64,64,16384] [--out demo/01_sweep]
 
 With --input it sweeps over any 2-D or 3-D array of numbers: each point becomes its own value plus
-the mean of the smoothed values before it. Every result is checked against plain loops.
+the mean of the smoothed values before it. Every result is checked against plain loops. About 7 s on one core, most of it Numba and the pictures.
 """
 import argparse
 from pathlib import Path

@@ -4,7 +4,7 @@ tilewave run -n 2 examples/02_terrain.py [--out demo/02_terrain.png]
 
 The elevation grid ships with Matplotlib (a fault near Jacksboro, Tennessee). A walker goes only
 south or east; a step costs its length and, uphill, its climb times `uphill`. The least cost to
-reach each cell is one dependent sweep.
+reach each cell is one dependent sweep. Checked against plain Python loops; about 4 s.
 """
 import argparse
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The examples run, check themselves against plain loops, and write their pictures."""
+"""The examples run, check themselves, and write their pictures."""
 import json
 import runpy
 import sys
@@ -61,7 +61,8 @@ def test_patterns(monkeypatch, folder):
         assert (folder / "modes.png").stat().st_size > 20000
 
 
-def test_over_relaxation(monkeypatch, folder):
-    run(monkeypatch, "04_sor.py", "--small", "--output", folder / "sor.png")
+@pytest.mark.parametrize("name", ["04_sor", "05_least_cost", "06_eikonal"])
+def test_general_nests(monkeypatch, folder, name):
+    run(monkeypatch, f"{name}.py", "--small", "--output", folder / f"{name}.png")
     if is_rank_zero():
-        assert (folder / "sor.png").stat().st_size > 20000
+        assert (folder / f"{name}.png").stat().st_size > 20000
