@@ -1,0 +1,92 @@
+"""`bench nests`: Smith-Waterman with affine gaps, 16 bits, against parasail; lanes, ranks and memory."""
+import inspect
+import time
+
+import tilewave as tw
+from tilewave.bench.nests_bodies import SCORES, smith_waterman
+from tilewave.bench.nests_plain import parasail_calls, plain_loops, sequences
+from tilewave.bench.nests_race import compare, lanes, race, rank_rows, skipped
+from tilewave.bench.results import on_ranks, row
+
+RANKS = "tilewave.bench.nests_ranks"
+
+
+def aligning(a, b, context):
+    """A function that aligns, keeping the frontier only; its report has the best score."""
+    fields = {name: tw.field((a.size + 1, b.size + 1), "i2", keep="frontier", context=context) for name in "HEF"}
+    return lambda: tw.run(smith_waterman, **fields, a=a, b=b, **SCORES, context=context, reduce={"best": tw.max("H")})
+
+
+def aligning_all(a, b, context):
+    """H, and a function that aligns, all of H, E and F being kept, and returns its seconds."""
+    fields = {name: tw.field((a.size + 1, b.size + 1), "i2", context=context) for name in "HEF"}
+    return fields["H"], lambda: tw.run(smith_waterman, **fields, a=a, b=b, **SCORES, context=context).measured.time_s
+
+
+def alignment(quick):
+    """Cells a second, tables kept, and only their frontier; ranks and memory."""
+    a, b = sequences()
+    if a is None:
+        return skipped("alignment", "examples/data/lambda_virus.fa.gz is not there: run it in a checkout")
+    kept = 1000 if quick else 8192
+    rows = _kept(a[:kept], b[:kept], 2 if quick else 7)
+    if "keep" not in inspect.signature(tw.field).parameters:
+        return rows + skipped("alignment", "whole genomes need fields that keep their frontier only")
+    # parasail's diag counts positions in 16 bits: its sequences must be shorter than 32768.
+    for methods, length in ((("striped", "scan"), a.size), (("diag",), 30000)):
+        length = min(length, 3000) if quick else length
+        rows += _frontier(a[:length], b[:length], methods, 2 if quick else 5)
+    length = 3000 if quick else int(a.size)
+    case = f"alignment {length}x{length} i2, frontier kept"
+    found = on_ranks(RANKS, 2, {"what": "alignment", "length": length, "repeats": 2 if quick else 5})
+    rows += rank_rows(case, found["times"], length * length)
+    found = on_ranks(RANKS, 1, {"what": "memory", "length": length})
+    rows.append(row(case, "memory of fields and run, limit 64", [found["bytes"] / 2**20], "MiB",
+                    fraction_of_limit=found["bytes"] / 2**26))
+    return rows
+
+
+def _contenders(a, b, methods, plain_too):
+    """Functions that return the best score, by name."""
+    calls, plain = parasail_calls(a, b, methods), plain_loops()
+    if plain and plain_too:
+        calls["plain loops, g++"] = lambda: plain["smith_waterman"](a, b)
+    return calls
+
+
+def _race(case, a, b, calls, ours, repeats):
+    """Rows of calls that return a score, and of ours; ``ours`` has pairs (score, run) by name."""
+    runs = {name: (lambda call=call: (call(), None)[1]) for name, call in calls.items()}
+    scores = {name: call() for name, call in calls.items()} | {name: score for name, (score, _) in ours.items()}
+    if len(set(scores.values())) > 1:
+        raise SystemExit(f"{case}: the scores differ: {scores}")
+    return compare(case, race(runs | {name: run for name, (_, run) in ours.items()}, repeats), a.size * b.size, cells=True)
+
+
+def _kept(a, b, repeats):
+    ours = {}
+    for count in (1, 2):
+        H, run = aligning_all(a, b, lanes(count))
+        run()
+        ours[f"tilewave, {count} lane{'s' * (count > 1)}"] = int(H.gather().max()), run
+    calls = _contenders(a, b, ("striped", "scan", "diag"), plain_too=True)
+    return _race(f"alignment {a.size}x{b.size} i2, tables kept", a, b, calls, ours, repeats)
+
+
+def _frontier(a, b, methods, repeats):
+    case = f"alignment {a.size}x{b.size} i2, frontier kept"
+    ours = {}
+    for count in (1, 2):
+        run = aligning(a, b, lanes(count))
+        ours[f"tilewave, {count} lane{'s' * (count > 1)}"] = (
+            int(run().results["best"]), lambda run=run: run().measured.time_s)
+    calls = _contenders(a, b, methods, plain_too=False)
+    rows = _race(case, a, b, calls, ours, repeats)
+    plain = plain_loops()
+    if plain and "diag" not in methods:  # it takes long: once
+        begin = time.perf_counter()
+        score = plain["smith_waterman"](a, b)
+        rows.append(row(case, "plain loops, g++ (once)", [a.size * b.size * 1e-9 / (time.perf_counter() - begin)], "Gcells/s"))
+        if any(score != best for best, _ in ours.values()):
+            raise SystemExit(f"{case}: the score of plain loops differs: {score}")
+    return rows

@@ -1,0 +1,38 @@
+"""The nests of `bench nests`."""
+import numpy as np
+
+import tilewave as tw
+
+# A gap of n bases costs start + (n - 1) * extend, as parasail counts.
+SCORES = {"match": 2, "mismatch": -3, "start": 5, "extend": 2}
+
+
+@tw.nest
+def linear(A, i, j, k):
+    A[i, j, k] = 0.3 * A[i-1, j, k] + 0.3 * A[i, j-1, k] + 0.3 * A[i, j, k-1]
+
+
+@tw.nest
+def roots(A, i, j, k):
+    A[i, j, k] = np.sqrt(A[i-1, j, k]) + np.sqrt(A[i, j-1, k]) + np.sqrt(A[i, j, k-1])
+
+
+@tw.nest
+def recurrence(A, i, j):
+    A[i, j] = A[i-1, j] + A[i, j-1] - A[i-1, j-1]
+
+
+@tw.nest
+def smith_waterman(H, E, F, a, b, i, j, *, match, mismatch, start, extend):
+    e = max(E[i, j-1] - extend, H[i, j-1] - start)
+    f = max(F[i-1, j] - extend, H[i-1, j] - start)
+    pair = match if a[i-1] == b[j-1] else mismatch
+    E[i, j] = e
+    F[i, j] = f
+    H[i, j] = max(max(H[i-1, j-1] + pair, 0), max(e, f))
+
+
+@tw.nest
+def sor(u, f, t, i, j, *, w):
+    mean = 0.25 * (u[t+1, i-1, j] + u[t+1, i, j-1] + u[t, i+1, j] + u[t, i, j+1] + f[i, j])
+    u[t+1, i, j] = u[t, i, j] + w * (mean - u[t, i, j])

@@ -1,0 +1,77 @@
+"""What the ranks of `bench nests` do."""
+import resource
+import time
+
+import tilewave as tw
+from tilewave.bench.nests_alignment import aligning
+from tilewave.bench.nests_bodies import sor
+from tilewave.bench.nests_plain import sequences
+from tilewave.bench.nests_race import lanes, must_equal
+
+
+def worker(what, **arguments):
+    """What the ranks of one case do; rank 0's findings."""
+    return {"alignment": _align_on_ranks, "memory": _memory, "sor": _sor_on_ranks}[what](**arguments)
+
+
+def _align_on_ranks(length, repeats):
+    """Two ranks, and rank 0 alone, in turn."""
+    a, b = sequences(length)
+    world = tw.Context(threads=1)
+    runs = {"2 ranks": aligning(a, b, world)} | ({"1 rank": aligning(a, b, lanes(1))} if world.rank == 0 else {})
+    times, scores = {name: [] for name in ("1 rank", "2 ranks")}, set()
+    for turn in range(repeats + 1):
+        for name in times:
+            world._core.barrier()
+            if name in runs:
+                report = runs[name]()
+                times[name] += [report.measured.time_s] * bool(turn)
+                scores.add(int(report.results["best"]))
+    if len(scores) > 1:
+        raise SystemExit(f"the scores on 1 and 2 ranks differ: {scores}")
+    return {"times": times} if world.rank == 0 else None
+
+
+def _memory(length):
+    """Growth of the process's largest resident size by fields and run.
+
+    A small alignment first: compiler and MPI are loaded then.
+    """
+    context = tw.Context(threads=1)
+    aligning(*sequences(500), context)()
+    a, b = sequences(length)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    aligning(a, b, context)()
+    return {"bytes": 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)}
+
+
+def _sor_on_ranks(n, steps, repeats):
+    """Layouts and schedules in turn. One exchange a sweep: a run of one sweep, repeated."""
+    world = tw.Context(threads=1)
+    rim = lambda i, j: 1e-3 * ((i * n + j) % 1013)  # noqa: E731
+    layouts = {"2 ranks": world} | ({"1 rank": lanes(1)} if world.rank == 0 else {})
+    fields = {name: {"u": tw.field((n, n), "f8", init=rim, context=context),
+                     "f": tw.field((n, n), "f8", context=context)} for name, context in layouts.items()}
+    times = {}
+    for turn in range(repeats + 1):
+        for name, batch in (("1 rank", steps), ("2 ranks", steps), ("2 ranks, one exchange a sweep", 1)):
+            world._core.barrier()
+            layout = name.split(",")[0]
+            if layout not in layouts:
+                continue
+            begin = time.perf_counter()
+            for _ in range(steps // batch):
+                tw.run(sor, context=layouts[layout], **fields[layout], w=1.9, steps=batch)
+            times.setdefault(name, []).extend([time.perf_counter() - begin] * bool(turn))
+    return _sor_checked(fields, (repeats + 1) * steps, world, times)
+
+
+def _sor_checked(fields, behind, world, times):
+    """The pipelined runs and the single sweeps went over one field: rank 0 alone catches up, then both must be equal."""
+    whole = fields["2 ranks"]["u"].gather()
+    if world.rank:
+        return None
+    alone = fields["1 rank"]
+    tw.run(sor, context=alone["u"].context, **alone, w=1.9, steps=behind)
+    must_equal("SOR", {"1 rank": alone["u"].gather(), "2 ranks": whole})
+    return {"times": times}
