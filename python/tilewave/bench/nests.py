@@ -56,7 +56,7 @@ def _in_place(case, nest, start, contenders, counts, with_conversion):
 
 # --- cases ----------------------------------------------------------------------------------------
 
-def _sweeps(shape, counts, with_conversion, repeats):
+def _sweeps(shape, counts, with_conversion, repeats, each=1):
     """The two 3-D bodies in float32 against plain loops by g++ and Numba."""
     rows, plain, numba = [], plain_loops(), numba_loops()
     for nest in (linear, roots):
@@ -64,13 +64,13 @@ def _sweeps(shape, counts, with_conversion, repeats):
         contenders = {f"plain loops, {which}": found[nest.name]
                       for which, found in (("g++", plain), ("Numba", numba)) if found}
         runs = _in_place(label, nest, np.ones(shape, "f4"), contenders, counts, with_conversion)
-        rows += compare(label, race(runs, repeats), np.prod(np.array(shape) - 1))
+        rows += compare(label, race(runs, repeats, each), np.prod(np.array(shape) - 1))
     return rows
 
 
 def block(quick):
-    """A tile in L2, the field kept skewed."""
-    return _sweeps((64, 64, 256), (1,), False, 5 if quick else 41)
+    """One tile of 4 MB, the field kept skewed."""
+    return _sweeps((64, 64, 256), (1,), False, 3 if quick else 21, each=2 if quick else 10)
 
 
 def array(quick):
@@ -95,7 +95,7 @@ def recurrences(quick):
             other = np.ones((n, n))
             runs |= {f"memory, {k}": lambda k=k, other=other: plain["update"](other, k) for k in (1, 2)}
             limits = {"tilewave, 1 lane": "memory, 1", "tilewave, 2 lanes": "memory, 2"}
-        times = race(runs, 2 if quick else 5 if n > 4096 else 15)
+        times = race(runs, 2 if quick else 5 if n > 4096 else 11, each=1 if n > 4096 else 5)
         rows += compare(f"recurrence {n}x{n} f8", times, (n - 1) ** 2, limits)
     return rows
 
@@ -152,7 +152,7 @@ print(json.dumps(seconds))
 
 
 def compiling(quick):
-    """Seconds of the first plan of a body, which compiles it: with an empty cache, and from the cache, in new processes."""
+    """Seconds of the first plan of a body, which compiles it, in new processes: the cache empty, and used."""
     rows, found = [], {"cold": [], "cached": []}
     for _ in range(1 if quick else 5):
         with tempfile.TemporaryDirectory() as folder:
@@ -184,7 +184,8 @@ def nests(json_path=None, quick=False, args=()):
     if unknown := [name for name in chosen if name not in CASES]:
         raise SystemExit(f"bench nests: no case {unknown[0]!r}; there are: {', '.join(CASES)}")
     if (load := os.getloadavg()[0]) > 0.5:
-        print(f"bench nests: load {load:.1f}: where other work is running, no figure on two threads is good", file=sys.stderr)
+        print(f"bench nests: load {load:.1f}: while other work is running, no figure on two threads is good",
+              file=sys.stderr)
     rows = []
     for name in chosen:
         rows += CASES[name](quick)

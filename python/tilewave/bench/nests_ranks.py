@@ -67,7 +67,7 @@ def _sor_on_ranks(n, steps, repeats):
 
 
 def _sor_checked(fields, behind, world, times):
-    """The pipelined runs and the single sweeps went over one field: rank 0 alone catches up, then both must be equal."""
+    """On two ranks all runs went over one field: rank 0 alone catches up, then both must be equal."""
     whole = fields["2 ranks"]["u"].gather()
     if world.rank:
         return None
