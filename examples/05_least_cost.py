@@ -133,7 +133,8 @@ def draw(height, cost, ways, start, changed, path):
         shown = axis.imshow(what, cmap=colours, extent=box, alpha=0.7)
         figure.colorbar(shown, ax=axis, label=label, shrink=0.85)
         axis.set(title=title, xlabel="east (km)", ylabel="south (km)")
-        axis.plot((start[1] + 0.5) * km, (start[0] + 0.5) * km, "*", color="white", markeredgecolor="black", markersize=13)
+        axis.plot((start[1] + 0.5) * km, (start[0] + 0.5) * km, "*", color="white", markeredgecolor="black",
+                  markersize=13)
     lines = middle.contour(cost / 1000, levels=12, colors="white", linewidths=0.7, extent=box, origin="upper")
     middle.clabel(lines, fontsize=7, fmt="%g")
     for cells in ways:
