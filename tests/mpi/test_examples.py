@@ -61,7 +61,7 @@ def test_patterns(monkeypatch, folder):
         assert (folder / "modes.png").stat().st_size > 20000
 
 
-@pytest.mark.parametrize("name", ["04_sor", "05_least_cost", "06_eikonal"])
+@pytest.mark.parametrize("name", ["04_sor", "05_least_cost", "06_eikonal", "07_alignment"])
 def test_general_nests(monkeypatch, folder, name):
     run(monkeypatch, f"{name}.py", "--small", "--output", folder / f"{name}.png")
     if is_rank_zero():
