@@ -162,14 +162,14 @@ void bind_plan(nb::module_& m) {
                      if (downwards[static_cast<std::size_t>(k)]) p->loops.row[k][k] = -1;
                  p->validate();
                  p->loops = legal_skew(*p);
-                 choose_planes(*p);
+                 p->planes = choose_planes(*p);
              },
              "shape"_a, "space"_a, "arrays"_a, "accesses"_a, "bounds"_a, "downwards"_a, "in_order"_a)
         .def("validate", &SweepProblem::validate)
         .def("layout", &SweepProblem::layout, "array"_a, "grid"_a)
         .def("may_cut", &SweepProblem::may_cut, "dimension"_a)
         .def("rolls", &SweepProblem::rolls, "array"_a)
-        .def_prop_ro("planes", [](const SweepProblem& p) { return std::pair(p.planes.along, p.planes.across); })
+        .def_prop_ro("planes", [](const SweepProblem& p) { return nb::make_tuple(p.planes.along, p.planes.across, p.planes.slant); })
         .def_ro("shape", &SweepProblem::shape)
         .def_ro("space", &SweepProblem::space)
         .def_ro("in_order", &SweepProblem::in_order)

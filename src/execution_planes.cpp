@@ -11,10 +11,10 @@ namespace {
 // Where the rows of a strip are for a place of the kernel, or for an array's own elements: in planes that
 // follow each other in a ring of memory, or in an array that is there whole.
 struct Rows {
-    std::intptr_t at = 0;         // of component 0 along the row; the first row of its plane, or that through z
+    std::intptr_t at = 0;         // of component 0 along the row; of the plane's row that has zeros as other components
     std::int64_t step = 0;        // bytes from element to element
     std::int64_t plane_bytes = 0, ring_bytes = 0;
-    std::int32_t plane = 0, planes = 1;
+    std::int32_t plane = 0, planes = 0;
     Index row_bytes;              // along the other dimensions
 
     // To the next plane.
@@ -25,15 +25,15 @@ struct Rows {
             at -= ring_bytes;
         }
     }
-    // The element at component `along` of the row through z of the plane that has been reached.
-    char* element(const std::vector<int>& others, const Index& z, std::int64_t along) const {
+    // The element at component `along` of a row of the plane that has been reached.
+    char* element(const std::vector<int>& others, const Index& row, std::int64_t along) const {
         std::intptr_t to = at + along * step;
-        for (int k : others) to += z[k] * row_bytes[k];
+        for (int k : others) to += row[k] * row_bytes[k];
         return reinterpret_cast<char*>(to);
     }
 };
 
-Rows in_planes(const FrontierMemory& memory, std::size_t p, const Frontier::Strip& strip, const Index& first, const Index& offset) {
+Rows in_planes(const FrontierMemory& memory, std::size_t p, const Frontier::Strip& strip, std::int64_t plane, const Index& offset) {
     const Frontier& f = memory.where();
     const Frontier::Part& part = f.parts()[p];
     Rows r;
@@ -41,7 +41,7 @@ Rows in_planes(const FrontierMemory& memory, std::size_t p, const Frontier::Stri
     r.plane_bytes = part.plane * part.item_bytes;
     r.ring_bytes = part.planes * r.plane_bytes;
     r.planes = part.planes;
-    r.plane = static_cast<std::int32_t>(floor_mod(first[f.across()] + offset[f.across()], part.planes));
+    r.plane = static_cast<std::int32_t>(floor_mod(plane + f.plane(offset), part.planes));
     r.at = reinterpret_cast<std::intptr_t>(memory.strip(p, strip)) + r.plane * r.plane_bytes + (offset[f.along()] - strip.lo) * r.step;
     r.row_bytes = Index::filled(f.dims(), 0);
     std::int64_t bytes = part.row * part.item_bytes;
@@ -53,144 +53,193 @@ Rows in_planes(const FrontierMemory& memory, std::size_t p, const Frontier::Stri
     return r;
 }
 
-Rows in_array(const Frontier& f, const Binding& b, const Array& array, const Index& first, const Index& offset) {
+Rows in_array(const Frontier& f, const Binding& b, const Array& array, std::int64_t plane, const Index& offset) {
     Rows r;
-    r.step = b.stride_bytes[f.along()];
+    r.step = b.stride_bytes[f.along()] - f.slant() * b.stride_bytes[f.across()];
     r.plane_bytes = b.stride_bytes[f.across()];
-    r.planes = 0;  // no ring
     r.row_bytes = b.stride_bytes;
-    r.at = reinterpret_cast<std::intptr_t>(b.data) + first[f.across()] * r.plane_bytes;
+    r.at = reinterpret_cast<std::intptr_t>(b.data) + plane * r.plane_bytes;
     for (int k = 0; k < offset.n; ++k) r.at += (offset[k] - array.storage.lo[k]) * b.stride_bytes[k];
     return r;
 }
 
-// What passes between a strip and its neighbours: the elements beside it, plane after plane.
-struct Edge {
-    const char* in = nullptr;  // before the strip; null: nothing is
-    char* out = nullptr;       // of its last elements; null: nobody reads them
-    std::int64_t plane = 0;    // bytes to the next
-    std::int64_t few = 0;      // bytes of a row
-};
-
-// Of a strip at plane z of the rank, which may be before the tile's first.
-Edge edge_of(const FrontierMemory& memory, std::size_t p, int column, const Frontier::Strip& strip, const Index& z, std::int64_t first_of_tile) {
-    const Frontier& f = memory.where();
-    Index row = z;  // the plane's first
-    for (int k : f.others()) row[k] = f.space().lo[k];
-    Edge e;
-    e.few = f.parts()[p].reads * f.parts()[p].item_bytes;
-    e.plane = memory.face_plane(p);
-    if (e.few == 0) return e;
-    auto chars = [](std::byte* b) { return reinterpret_cast<char*>(b); };
-    const std::int64_t plane = z[f.across()] - first_of_tile;
-    if (strip.lo > f.space().lo[f.along()])
-        e.in = chars(strip.first ? memory.face(p, column, row) : memory.between(p, column, strip.number - 1, plane));
-    if (strip.hi < f.space().hi[f.along()])
-        e.out = chars(strip.last ? memory.face(p, column + 1, row) : memory.between(p, column, strip.number, plane));
-    return e;
-}
-
-void copy_few(char* to, const char* from, std::int64_t bytes) {
+void copy_item(char* to, const char* from, std::int64_t bytes) {
     switch (bytes) {
         case 1: *to = *from; break;
         case 2: std::memcpy(to, from, 2); break;
         case 4: std::memcpy(to, from, 4); break;
-        case 8: std::memcpy(to, from, 8); break;
-        default: std::memcpy(to, from, static_cast<std::size_t>(bytes));
+        default: std::memcpy(to, from, 8);
     }
 }
+
+// What one array's strip takes over from the strip and the tile before it, and leaves for those after.
+class Edges {
+public:
+    Edges() = default;
+    Edges(const FrontierMemory& memory, std::size_t p, int column, const Frontier::Strip& strip, const Box& tile, int turn)
+        : memory_(&memory), part_(p), lo_(strip.lo), hi_(strip.hi) {
+        const Frontier& f = memory.where();
+        const int across = f.across();
+        const Frontier::Part& part = f.parts()[p];
+        item_ = part.item_bytes;
+        slant_ = f.slant();
+        begin_ = tile.lo[across];
+        end_ = tile.hi[across];
+        reads_ = f.reads_along(part);
+        line_ = f.across_others() * reads_ * item_;
+        if (reads_ > 0 && strip.lo > f.space().lo[f.along()]) {
+            in_ = strip.first ? memory.face(p, column, begin_) : memory.between(p, column, strip.number - 1, 0);
+            // A face has the lines before the tile too: of the rank before, or of its tile before.
+            in_from_ = strip.first && (slant_ || (column == 0 && begin_ == f.block().lo[across])) ? begin_ - f.reads_across(part) : begin_;
+            corners_ = slant_ && !strip.first;
+        }
+        if (reads_ > 0 && strip.hi < f.space().hi[f.along()])
+            out_ = strip.last ? memory.face(p, column + 1, begin_) : memory.between(p, column, strip.number, 0);
+        if (!slant_) return;
+        back_reads_ = f.reads_across(part);
+        back_line_ = f.across_others() * back_reads_ * item_;
+        before_ = begin_ > f.block().lo[across] ? memory.back(p, 1 - turn, 0) : nullptr;
+        after_ = end_ < f.block().hi[across] ? memory.back(p, turn, 0) : nullptr;
+    }
+
+    // Before a row is computed. `first`: its element at the strip's beginning; `inside`: the other components are.
+    void take(const Index& row, std::int64_t plane, char* first) const {
+        if (in_ || corners_)
+            for (std::int64_t i = lo_ - reads_; i < lo_; ++i) {
+                const std::int64_t j = plane - slant_ * i;
+                if (in_ && j >= in_from_ && j < end_)
+                    copy_item(first + (i - lo_) * item_, in_ + (j - begin_) * line_ + memory_->others_along(part_, row) + (i - lo_ + reads_) * item_, item_);
+                else if (corners_ && before_ && j < begin_ && j >= begin_ - back_reads_)
+                    put_back(row, first, i, j);
+            }
+        if (!before_ || plane < begin_ - back_reads_ + lo_ || plane >= begin_ + hi_ - 1) return;
+        for (std::int64_t j = begin_ - back_reads_; j < begin_; ++j)
+            if (const std::int64_t i = plane - j; i >= lo_ && i < hi_) put_back(row, first, i, j);
+    }
+    // After it.
+    void leave(const Index& row, std::int64_t plane, const char* first) const {
+        if (out_)
+            for (std::int64_t i = hi_ - reads_; i < hi_; ++i)
+                if (const std::int64_t j = plane - slant_ * i; j >= begin_ && j < end_)
+                    copy_item(out_ + (j - begin_) * line_ + memory_->others_along(part_, row) + (i - hi_ + reads_) * item_, first + (i - lo_) * item_, item_);
+        if (!after_ || plane < end_ - back_reads_ + lo_ || plane >= end_ + hi_ - 1) return;
+        for (std::int64_t j = end_ - back_reads_; j < end_; ++j)
+            if (const std::int64_t i = plane - j; i >= lo_ && i < hi_)
+                copy_item(after_ + i * back_line_ + memory_->others_across(part_, row) + (j - end_ + back_reads_) * item_, first + (i - lo_) * item_, item_);
+    }
+
+private:
+    void put_back(const Index& row, char* first, std::int64_t i, std::int64_t j) const {
+        copy_item(first + (i - lo_) * item_, before_ + i * back_line_ + memory_->others_across(part_, row) + (j - begin_ + back_reads_) * item_, item_);
+    }
+
+    const FrontierMemory* memory_ = nullptr;
+    std::size_t part_ = 0;
+    std::int64_t lo_ = 0, hi_ = 0, begin_ = 0, end_ = 0;  // of the strip along, of the tile across
+    std::int64_t item_ = 0, slant_ = 0, reads_ = 0, line_ = 0, back_reads_ = 0, back_line_ = 0, in_from_ = 0;
+    const char* in_ = nullptr;      // before the strip, at the tile's first component across
+    char* out_ = nullptr;           // of the strip's end
+    const char* before_ = nullptr;  // what the tile before has left; at 0 along
+    char* after_ = nullptr;
+    bool corners_ = false;          // what is before both strip and tile is in before_
+};
 
 }  // namespace
 
 void Execution::compute_planes(int l, const Tile& tile) {
     const Frontier& f = frontier_->where();
     const std::vector<int>& others = f.others();
-    const int a = f.along(), across = f.across();
+    const int a = f.along(), across = f.across(), slant = f.slant();
     const std::size_t places = s_.places.size(), parts = f.parts().size();
     char* ptr[max_places];
     std::int64_t step[max_places];
     Rows of_place[max_places], of_part[max_places];
-    Edge edges[max_places];
+    Edges edges[max_places];
     std::copy(kernel_.tables.begin(), kernel_.tables.end(), ptr + places);
     std::fill(step + places, step + places + kernel_.tables.size(), 0);
-    Index unit = Index::filled(f.dims(), 0);
-    unit[a] = 1;
+    Index along = Index::filled(f.dims(), 0);
+    along[a] = 1;
+    along[across] = -slant;
     const bool same_loops = s_.loops.n == 0 || s_.loops.is_identity(), wants_index = kernel_.uses_index || !reduced_.empty();
-    const Index direction = same_loops ? unit : s_.loops * unit, zero = Index::filled(f.dims(), 0);
+    const Index direction = same_loops ? along : s_.loops * along, zero = Index::filled(f.dims(), 0);
     const int column = f.column_of(tile.box.lo[a]);
-    // A rank begins with the planes before its first: nobody here computes them, but points read them.
+    const int turn = frontier_->turn(column) ^= 1;
     Box rows = tile.box;
-    if (tile.box.lo[across] == f.block().lo[across]) rows.lo[across] -= f.reach()[across];
     for (int k : others) rows.lo[k] -= f.reach()[k];
     double begin = options_.poll_period_s > 0 ? now_s() : 0;
     Index x = tile.box.lo;
     for (const Frontier::Strip& strip : f.strips(tile.box.lo[a])) {
-        Index z = rows.lo;
-        z[a] = 0;
+        if (slant) {
+            rows.lo[across] = tile.box.lo[across] + strip.lo - f.most_planes() + 1;
+            rows.hi[across] = tile.box.hi[across] + strip.hi - 1;
+        } else if (tile.box.lo[across] == f.block().lo[across]) {
+            rows.lo[across] = tile.box.lo[across] - f.most_planes() + 1;  // nobody here computes these, but points read them
+        }
+        Index row = rows.lo;
+        row[a] = 0;
         for (std::size_t p = 0; p < parts; ++p) {
-            of_part[p] = in_planes(*frontier_, p, strip, z, zero);
-            edges[p] = edge_of(*frontier_, p, column, strip, z, tile.box.lo[across]);
+            of_part[p] = in_planes(*frontier_, p, strip, row[across], zero);
+            edges[p] = Edges(*frontier_, p, column, strip, tile.box, turn);
         }
         for (std::size_t p = 0; p < places; ++p) {
             const Access& place = s_.places[p];
             const Frontier::Part* part = f.part(place.array);
-            of_place[p] = part ? in_planes(*frontier_, static_cast<std::size_t>(part - f.parts().data()), strip, z, place.offset)
-                               : in_array(f, bindings_[place.array], s_.arrays[place.array], z, place.offset);
+            of_place[p] = part ? in_planes(*frontier_, static_cast<std::size_t>(part - f.parts().data()), strip, row[across], place.offset)
+                               : in_array(f, bindings_[place.array], s_.arrays[place.array], row[across], place.offset);
             step[p] = of_place[p].step;
         }
         while (true) {
-            // Before the tile's first plane and row nothing is computed here; the rank before may have.
-            bool in_tile = z[across] >= tile.box.lo[across], inside = in_tile || (strip.first && column == 0);
+            const std::int64_t plane = row[across];
+            bool inside = true, in_tile = slant || plane >= tile.box.lo[across];
             for (int k : others) {
-                in_tile = in_tile && z[k] >= tile.box.lo[k];
-                inside = inside && z[k] >= f.space().lo[k];
+                inside = inside && row[k] >= f.space().lo[k];
+                in_tile = in_tile && row[k] >= tile.box.lo[k];
             }
             for (std::size_t p = 0; p < parts; ++p) {
-                const Frontier::Part& part = f.parts()[p];
-                if (!in_tile && !f.has_row(part, z)) continue;
-                char* to = of_part[p].element(others, z, strip.lo);
-                if (edges[p].in && inside) copy_few(to - edges[p].few, edges[p].in + frontier_->face_row(p, z), edges[p].few);
-                if (f.has_segments(part, strip, z)) frontier_->fill(p, strip, z, to);
+                if (!f.has_row(f.parts()[p], row)) continue;
+                char* first = of_part[p].element(others, row, strip.lo);
+                if (inside) edges[p].take(row, plane, first);
+                if (f.has_segments(f.parts()[p], strip, row)) frontier_->fill(p, strip, row, first);
             }
             if (in_tile) {
-                auto [lo, hi] = f.computed(z);
+                auto [lo, hi] = f.computed(row);
                 lo = std::max(lo, strip.lo);
                 hi = std::min(hi, strip.hi);
+                if (slant) {
+                    lo = std::max(lo, plane - tile.box.hi[across] + 1);
+                    hi = std::min(hi, plane - tile.box.lo[across] + 1);
+                }
                 if (lo < hi) {
                     if (others.empty())
                         for (std::size_t p = 0; p < places; ++p) ptr[p] = reinterpret_cast<char*>(of_place[p].at + lo * step[p]);
                     else
-                        for (std::size_t p = 0; p < places; ++p) ptr[p] = of_place[p].element(others, z, lo);
-                    if (wants_index) {
-                        x = z;
-                        x[a] = lo;
-                        if (!same_loops) x = s_.loops * x;
-                    }
+                        for (std::size_t p = 0; p < places; ++p) ptr[p] = of_place[p].element(others, row, lo);
+                    auto point = [&](std::int64_t i) {
+                        Index z = row;
+                        z[a] = i;
+                        z[across] -= slant * i;
+                        return same_loops ? z : s_.loops * z;
+                    };
+                    if (wants_index) x = point(lo);
                     if (const std::int64_t code = kernel_.row(ptr, step, hi - lo, x.begin(), direction.begin(), kernel_.env); code != 0) {
-                        z[a] = lo + code / 4096;
-                        fail(same_loops ? z : s_.loops * z, code % 4096);
+                        fail(point(lo + code / 4096), code % 4096);
                         return;
                     }
                     if (!reduced_.empty()) reduce(l, ptr, step, hi - lo, x, direction);
                     if (!pace(l, hi - lo, begin)) return;
                 }
-                for (std::size_t p = 0; p < parts; ++p)
-                    if (edges[p].out) copy_few(edges[p].out + frontier_->face_row(p, z), of_part[p].element(others, z, strip.hi) - edges[p].few, edges[p].few);
+                for (std::size_t p = 0; p < parts; ++p) edges[p].leave(row, plane, of_part[p].element(others, row, strip.lo));
             }
             int k = static_cast<int>(others.size()) - 1;
             for (; k >= 0; --k) {
                 const int d = others[static_cast<std::size_t>(k)];
-                if (++z[d] < rows.hi[d]) break;
-                z[d] = rows.lo[d];
+                if (++row[d] < rows.hi[d]) break;
+                row[d] = rows.lo[d];
             }
             if (k >= 0) continue;
-            if (++z[across] == rows.hi[across]) break;
+            if (++row[across] == rows.hi[across]) break;
             for (std::size_t p = 0; p < places; ++p) of_place[p].advance();
-            for (std::size_t p = 0; p < parts; ++p) {
-                of_part[p].advance();
-                if (edges[p].in) edges[p].in += edges[p].plane;
-                if (edges[p].out) edges[p].out += edges[p].plane;
-            }
+            for (std::size_t p = 0; p < parts; ++p) of_part[p].advance();
         }
     }
     if (options_.poll_period_s > 0) paces_[l].spent_s += now_s() - begin;

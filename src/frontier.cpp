@@ -18,7 +18,7 @@ std::int64_t rounded_up(std::int64_t n, std::int64_t unit) { return ceil_div(n, 
 }  // namespace
 
 Frontier::Frontier(const Schedule& s)
-    : along_(s.along), across_(s.across), space_(s.space), bounds_(s.bounds), part_of_(s.arrays.size(), -1) {
+    : along_(s.along), across_(s.across), slant_(s.slant), space_(s.space), bounds_(s.bounds), part_of_(s.arrays.size(), -1) {
     block_ = {Index::filled(dims(), 0), Index::filled(dims(), 0)};
     reach_ = block_.lo;
     const int a = along(), f = across();
@@ -35,6 +35,8 @@ Frontier::Frontier(const Schedule& s)
         others_.push_back(k);
         others_count_ *= space_.extent(k);
     }
+    first_plane_ = block_.lo[f] + slant_ * block_.lo[a];
+    end_plane_ = block_.hi[f] + slant_ * (block_.hi[a] - 1);
     std::int64_t column_bytes = 0, least_item = 8;
     for (std::size_t i = 0; i < s.arrays.size(); ++i) {
         const Array& array = s.arrays[i];
@@ -44,12 +46,12 @@ Frontier::Frontier(const Schedule& s)
         part.planes = array.planes;
         part.item_bytes = array.item_bytes;
         part.reach = array.reach;
-        part.reads = array.reach[a];
         std::int64_t elements = array.planes * array.item_bytes;
         for (int k : others_) elements *= extent(part, k);
         column_bytes += elements;
         least_item = std::min(least_item, array.item_bytes);
         for (int k = 0; k < reach_.n; ++k) reach_[k] = std::max(reach_[k], part.reach[k]);
+        most_planes_ = std::max(most_planes_, part.planes);
         part_of_[i] = static_cast<int>(parts_.size());
         parts_.push_back(std::move(part));
     }
@@ -69,7 +71,7 @@ Frontier::Frontier(const Schedule& s)
         // A strip's first element begins a cache line; rows are an odd number of lines apart, so that those of
         // several planes do not meet in the same sets of the cache.
         const std::int64_t line = line_bytes / part.item_bytes;
-        part.lead = rounded_up(part.reads, line);
+        part.lead = rounded_up(reads_along(part), line);
         part.row = rounded_up(part.lead + widest, line);
         if (part.row / line % 2 == 0) part.row += line;
         part.plane = part.row;
@@ -88,16 +90,21 @@ std::span<const Frontier::Strip> Frontier::strips(std::int64_t lo) const {
     return std::span(strips_).subspan(first_strip_[c], first_strip_[c + 1] - first_strip_[c]);
 }
 
-std::pair<std::int64_t, std::int64_t> Frontier::computed(const Index& z) const {
-    const int a = along();
+std::pair<std::int64_t, std::int64_t> Frontier::computed(const Index& row) const {
+    const int a = along_, f = across_;
     std::int64_t lo = space_.lo[a], hi = space_.hi[a];
-    for (int k = 0; k < z.n; ++k)
-        if (k != a && (z[k] < space_.lo[k] || z[k] >= space_.hi[k])) return {lo, lo};
+    for (int k : others_)
+        if (row[k] < space_.lo[k] || row[k] >= space_.hi[k]) return {lo, lo};
+    if (slant_) {
+        lo = std::max(lo, row[f] - space_.hi[f] + 1);
+        hi = std::min(hi, row[f] - space_.lo[f] + 1);
+    } else if (row[f] < space_.lo[f] || row[f] >= space_.hi[f]) {
+        return {lo, lo};
+    }
     for (const Bound& b : bounds_) {
-        std::int64_t value = b.constant;
-        for (int k = 0; k < z.n; ++k)
-            if (k != a) value += b.coefficients[k] * z[k];
-        const std::int64_t slope = b.coefficients[a];
+        std::int64_t value = b.constant + b.coefficients[f] * row[f];
+        for (int k : others_) value += b.coefficients[k] * row[k];
+        const std::int64_t slope = b.coefficients[a] - slant_ * b.coefficients[f];
         if (slope == 0 && value < 0) return {lo, lo};
         if (slope == 1) lo = std::max(lo, -value);
         else if (slope == -1) hi = std::min(hi, value + 1);
@@ -107,49 +114,58 @@ std::pair<std::int64_t, std::int64_t> Frontier::computed(const Index& z) const {
     return {lo, std::max(lo, hi)};
 }
 
-// f(z) for each row that the array has, those before the block too, in the order of their numbers.
+// f(row) for each row that the array has, those before the block too, in the order of their numbers.
 template <class F>
 void Frontier::for_each_row(const Part& part, F f) const {
-    Index z = block_.lo - part.reach;
-    z[along()] = 0;
-    const Index lo = z;
     if (block_.empty()) return;
-    while (true) {
-        f(z);
-        int k = static_cast<int>(others_.size()) - 1;
-        while (k >= 0) {
-            const int d = others_[static_cast<std::size_t>(k)];
-            if (++z[d] < block_.hi[d]) break;
-            z[d] = lo[d];
-            --k;
+    const Index lo = block_.lo - part.reach;
+    Index row = lo;
+    row[along_] = 0;
+    for (row[across_] = first_plane_ - part.planes + 1; row[across_] < end_plane_; ++row[across_]) {
+        for (int k : others_) row[k] = lo[k];
+        while (true) {
+            f(row);
+            int k = static_cast<int>(others_.size()) - 1;
+            for (; k >= 0; --k) {
+                const int d = others_[static_cast<std::size_t>(k)];
+                if (++row[d] < block_.hi[d]) break;
+                row[d] = lo[d];
+            }
+            if (k < 0) break;
         }
-        if (k < 0 && ++z[across()] == block_.hi[across()]) return;
     }
 }
 
-bool Frontier::has_row(const Part& part, const Index& z) const {
-    for (int k = 0; k < z.n; ++k)
-        if (k != along() && z[k] < block_.lo[k] - part.reach[k]) return false;
+bool Frontier::has_row(const Part& part, const Index& row) const {
+    if (row[across_] < first_plane_ - part.planes + 1) return false;
+    for (int k : others_)
+        if (row[k] < block_.lo[k] - part.reach[k]) return false;
     return true;
 }
 
 void Frontier::find_segments(Part& part, std::span<const Access> places) {
-    const int a = along();
     std::int64_t values = 0;
     std::vector<std::pair<std::int64_t, std::int64_t>> wanted;
-    for_each_row(part, [&](const Index& z) {
+    for_each_row(part, [&](const Index& row) {
         part.first.push_back(static_cast<std::int64_t>(part.segments.size()));
-        const auto [begin, end] = computed(z);
+        const auto [begin, end] = computed(row);
         wanted.clear();
         for (const Access& p : places) {
             if (p.array != part.array || p.writes) continue;
-            const Index reader = z - p.offset;
-            bool inside = true;
-            for (int k = 0; k < z.n; ++k) inside = inside && (k == a || (reader[k] >= block_.lo[k] && reader[k] < block_.hi[k]));
+            Index reader = row - p.offset;
+            reader[across_] = row[across_] - plane(p.offset);
+            bool inside = slant_ || (reader[across_] >= block_.lo[across_] && reader[across_] < block_.hi[across_]);
+            for (int k : others_) inside = inside && reader[k] >= block_.lo[k] && reader[k] < block_.hi[k];
             if (!inside) continue;
             auto [lo, hi] = computed(reader);
-            lo = std::max(lo, block_.lo[a]) + p.offset[a];
-            hi = std::min(hi, block_.hi[a]) + p.offset[a];
+            lo = std::max(lo, block_.lo[along_]);
+            hi = std::min(hi, block_.hi[along_]);
+            if (slant_) {
+                lo = std::max(lo, reader[across_] - block_.hi[across_] + 1);
+                hi = std::min(hi, reader[across_] - block_.lo[across_] + 1);
+            }
+            lo += p.offset[along_];
+            hi += p.offset[along_];
             if (lo >= hi) continue;
             if (begin == end) {
                 wanted.push_back({lo, hi});
@@ -177,11 +193,13 @@ std::vector<std::int64_t> Frontier::elements(int array) const {
     const Part* p = part(array);
     if (!p) return all;
     std::size_t number = 0;
-    for_each_row(*p, [&](Index z) {
+    for_each_row(*p, [&](const Index& row) {
         for (std::int64_t i = p->first[number]; i < p->first[number + 1]; ++i) {
             const Segment& s = p->segments[static_cast<std::size_t>(i)];
             for (std::int32_t q = 0; q < s.count; ++q) {
-                z[along()] = s.begin + q;
+                Index z = row;
+                z[along_] = s.begin + q;
+                z[across_] -= slant_ * z[along_];
                 all.insert(all.end(), z.begin(), z.end());
             }
         }
@@ -191,17 +209,24 @@ std::vector<std::int64_t> Frontier::elements(int array) const {
 }
 
 std::int64_t Frontier::face_bytes(const Part& part) const {
-    return (block_.extent(across()) + part.reach[across()]) * others_count_ * part.reads * part.item_bytes;
+    return (block_.extent(across_) + part.reach[across_]) * others_count_ * reads_along(part) * part.item_bytes;
+}
+
+std::int64_t Frontier::between_bytes(const Part& part) const { return tallest_ * others_count_ * reads_along(part) * part.item_bytes; }
+
+std::int64_t Frontier::back_bytes(const Part& part) const {
+    return slant_ ? block_.extent(along_) * others_count_ * reads_across(part) * part.item_bytes : 0;
 }
 
 std::int64_t Frontier::bytes() const {
     std::int64_t n = 0;
     for (const Part& p : parts_)
-        n += planes_bytes(p) + (columns() + 1) * face_bytes(p) + 2 * columns() * tallest_ * others_count_ * p.reads * p.item_bytes;
+        n += planes_bytes(p) + (columns() + 1) * face_bytes(p) + 2 * columns() * between_bytes(p) + 2 * back_bytes(p);
     return n;
 }
 
-FrontierMemory::FrontierMemory(const Frontier& where, std::vector<FrontierValues> values) : where_(where), values_(std::move(values)) {
+FrontierMemory::FrontierMemory(const Frontier& where, std::vector<FrontierValues> values)
+    : where_(where), values_(std::move(values)), turns_(static_cast<std::size_t>(where.columns())) {
     auto bytes = [](std::int64_t n) { return std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(n)); };
     for (const Frontier::Part& part : where.parts()) {
         Memory m;
@@ -209,19 +234,34 @@ FrontierMemory::FrontierMemory(const Frontier& where, std::vector<FrontierValues
         const auto at = reinterpret_cast<std::uintptr_t>(m.planes.get());
         m.aligned = m.planes.get() + (line_bytes - at % line_bytes) % line_bytes;
         m.faces = bytes((where.columns() + 1) * where.face_bytes(part));
-        m.strips = bytes(2 * where.columns() * where.tallest_tile() * where.across_others() * part.reads * part.item_bytes);
+        m.strips = bytes(2 * where.columns() * where.between_bytes(part));
+        m.backs = bytes(2 * where.back_bytes(part));
         memory_.push_back(std::move(m));
     }
 }
 
-std::byte* FrontierMemory::face(std::size_t p, int column, const Index& z) const {
+char* FrontierMemory::strip(std::size_t p, const Frontier::Strip& strip) const {
     const Frontier::Part& part = where_.parts()[p];
-    const std::int64_t plane = z[where_.across()] - where_.block().lo[where_.across()] + part.reach[where_.across()];
-    return memory_[p].faces.get() + column * where_.face_bytes(part) + plane * face_plane(p) + face_row(p, z);
+    return reinterpret_cast<char*>(memory_[p].aligned + (strip.number * part.strip + part.lead) * part.item_bytes);
 }
 
-std::byte* FrontierMemory::between(std::size_t p, int column, int strip, std::int64_t plane) const {
-    return memory_[p].strips.get() + ((2 * column + strip % 2) * where_.tallest_tile() + plane) * face_plane(p);
+char* FrontierMemory::face(std::size_t p, int column, std::int64_t across) const {
+    const Frontier::Part& part = where_.parts()[p];
+    const std::int64_t line = across - where_.block().lo[where_.across()] + part.reach[where_.across()];
+    return reinterpret_cast<char*>(memory_[p].faces.get() + column * where_.face_bytes(part) +
+                                   line * where_.across_others() * where_.reads_along(part) * part.item_bytes);
+}
+
+char* FrontierMemory::between(std::size_t p, int column, int strip, std::int64_t plane) const {
+    const Frontier::Part& part = where_.parts()[p];
+    return reinterpret_cast<char*>(memory_[p].strips.get() + (2 * column + strip % 2) * where_.between_bytes(part) +
+                                   plane * where_.across_others() * where_.reads_along(part) * part.item_bytes);
+}
+
+char* FrontierMemory::back(std::size_t p, int turn, std::int64_t along) const {
+    const Frontier::Part& part = where_.parts()[p];
+    return reinterpret_cast<char*>(memory_[p].backs.get() + turn * where_.back_bytes(part) +
+                                   (along - where_.block().lo[where_.along()]) * where_.across_others() * where_.reads_across(part) * part.item_bytes);
 }
 
 std::byte* FrontierMemory::message(int array, const Index& z) const {
@@ -229,16 +269,17 @@ std::byte* FrontierMemory::message(int array, const Index& z) const {
     const auto p = static_cast<std::size_t>(part - where_.parts().data());
     const std::int64_t lo = where_.block().lo[where_.along()], hi = where_.block().hi[where_.along()], at = z[where_.along()];
     const bool arrives = at < lo;
-    const std::int64_t first = (arrives ? lo : hi) - part->reads;
-    return face(p, arrives ? 0 : where_.columns(), z) + (at - first) * part->item_bytes;
+    const std::int64_t first = (arrives ? lo : hi) - where_.reads_along(*part);
+    return reinterpret_cast<std::byte*>(face(p, arrives ? 0 : where_.columns(), z[where_.across()]) + others_along(p, z)) +
+           (at - first) * part->item_bytes;
 }
 
-void FrontierMemory::fill(std::size_t p, const Frontier::Strip& strip, const Index& z, char* to) const {
+void FrontierMemory::fill(std::size_t p, const Frontier::Strip& strip, const Index& row, char* to) const {
     const Frontier::Part& part = where_.parts()[p];
-    const auto number = static_cast<std::size_t>(where_.row_number(part, z));
+    const auto number = static_cast<std::size_t>(where_.row_number(part, row));
     for (std::int64_t i = part.first[number]; i < part.first[number + 1]; ++i) {
         const Segment& s = part.segments[static_cast<std::size_t>(i)];
-        const std::int64_t lo = std::max(s.begin, strip.lo - part.reads), hi = std::min(s.begin + s.count, strip.hi);
+        const std::int64_t lo = std::max(s.begin, strip.lo - where_.reads_along(part)), hi = std::min(s.begin + s.count, strip.hi);
         for (std::int64_t q = lo; q < hi; ++q) {
             const std::byte* value = values_[p].data + (values_[p].same ? 0 : (s.value + q - s.begin) * part.item_bytes);
             std::memcpy(to + (q - strip.lo) * part.item_bytes, value, static_cast<std::size_t>(part.item_bytes));

@@ -17,7 +17,9 @@ static constexpr std::int64_t long_row = 128;
 static constexpr std::int64_t least_tiles_of_a_sweep = 8;
 
 // Planes of a tile: enough that beginning a strip of rows costs little beside them.
-static constexpr std::int64_t planes_of_a_tile = 2048, least_planes_of_a_tile = 64;
+static constexpr std::int64_t planes_of_a_tile = 16384, least_planes_of_a_tile = 64;
+// What the short rows at both ends of a slanted strip cost, in full ones.
+static constexpr double strip_cost = 512;
 
 int Plan::lanes() const {
     std::int64_t product = 1;
@@ -220,13 +222,14 @@ std::int64_t best_height(double n, double fill, double step_s, double layer_s) {
 Index planes_tile(const SweepProblem& problem, int ranks, const Plan& plan, const Machine& machine) {
     Index tile = Index::filled(problem.dims(), 1);
     for (int k = 0; k < tile.n; ++k) tile[k] = std::max<std::int64_t>(ceil_div(largest_block(problem, plan.grid, k), plan.factors[k]), 1);
+    // P(J) = N/J + fill steps of (J + points a strip's first and last rows are worth) rows (athanasaki2002).
     const int f = plan.mapping_dim;
     const auto columns = static_cast<double>(plan.grid[problem.planes.along] * plan.factors[problem.planes.along]);
     double layer = machine.point_s;
     for (int k = 0; k < tile.n; ++k)
         if (k != f) layer *= static_cast<double>(tile[k]);
-    const double step = ranks > 1 ? 2 * machine.latency_s : 2 * machine.hand_over_s;
-    const std::int64_t height = columns > 1 ? best_height(static_cast<double>(tile[f]), 2 * (columns - 1), step, layer) : planes_of_a_tile;
+    const double step = (ranks > 1 ? 2 * machine.latency_s : 2 * machine.hand_over_s) + (problem.planes.slant ? strip_cost * layer : 0);
+    const std::int64_t height = columns > 1 ? best_height(static_cast<double>(tile[f]), columns - 1, step, layer) : planes_of_a_tile;
     tile[f] = std::clamp<std::int64_t>(height, std::min<std::int64_t>(tile[f], least_planes_of_a_tile), tile[f]);
     return tile;
 }
@@ -310,6 +313,7 @@ namespace {
 bool storable(const SweepProblem& problem, const Index& row) {
     for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a) {
         const NestArray& n = problem.arrays[static_cast<std::size_t>(a)];
+        if (problem.planes.along >= 0 && problem.rolls(a)) continue;  // kept in planes
         int varied = 0, has = 0;
         for (int k = 0; k < row.n; ++k) {
             varied += row[k] != 0;
@@ -349,12 +353,10 @@ Index skewed_row(const SweepProblem& problem) {
 }
 
 bool keeps_planes(const SweepProblem& problem, const Plan& plan) {
-    const auto [along, across] = problem.planes;
+    const auto [along, across, slant] = problem.planes;
     if (along < 0 || plan.mapping_dim != across) return false;
     const int n = problem.dims();
-    Index row = Index::filled(n, 0);
-    row[along] = 1;
-    if (plan.row.n == 0 ? along != n - 1 : plan.row != row) return false;
+    if (plan.row.n == 0 ? along != n - 1 || slant : plan.row != problem.planes.row(n)) return false;
     for (int k = 0; k < n; ++k) {
         if (k == along) continue;
         if (plan.grid[k] != 1 || plan.factors[k] != 1) return false;
@@ -372,8 +374,9 @@ Plan make_plan(const SweepProblem& problem, int ranks, const PlanRequest& reques
     plan.mapping_dim = request.mapping_dim.value_or(plan.mapping_dim);
     check_mapping_dim(plan.mapping_dim, n);
     if (along >= 0) {
-        plan.row = Index::filled(n, 0);
-        plan.row[along] = 1;
+        plan.row = problem.planes.row(n);
+        // What is kept whole lies along the same rows, where it can.
+        if (problem.planes.slant && storable(problem, plan.row)) plan.storage = StorageKind::skewed;
     }
     // Checked as they come: what follows divides by them and loops over them.
     std::vector<bool> whole;

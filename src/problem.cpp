@@ -296,44 +296,31 @@ bool in_row(const Index& d, int along) {
 
 }  // namespace
 
-void choose_planes(SweepProblem& problem) {
+Planes choose_planes(const SweepProblem& problem) {
     const int n = problem.dims();
-    problem.planes = {};
-    bool any = false, free = n > 1;
+    bool any = false, free = n > 1 && !problem.in_order;
     for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a) {
         any = any || problem.rolls(a);
         free = free && problem.arrays[static_cast<std::size_t>(a)].levels == 0;
     }
     const std::vector<Index> deps = problem.dependences();
     for (const Index& d : deps) free = free && std::all_of(d.begin(), d.end(), [](auto x) { return x >= 0; });
-    if (!any || !free || problem.in_order) return;
-    auto independent = [&](int along) { return std::none_of(deps.begin(), deps.end(), [&](const Index& d) { return in_row(d, along); }); };
-    auto lacked = [&](int k) {  // what lacks a loop index cannot be stored skewed along it
-        for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a)
-            if (!problem.arrays[static_cast<std::size_t>(a)].replicated && problem.lacks(a, k)) return true;
-        return false;
-    };
+    if (!any || !free) return {};
     const Box box = image(problem.loops, problem.space);
-    for (const bool cut : {true, false}) {
-        for (int along = n - 1; along >= 0; --along) {
-            if ((cut && !problem.may_cut(along)) || !independent(along)) continue;
-            int across = along == 0 ? 1 : 0;
-            for (int k = 0; k < n; ++k)
-                if (k != along && box.extent(k) > box.extent(across)) across = k;
-            problem.planes = {along, across};
-            return;
-        }
-        Planes best;
-        for (int a = 0; a < n; ++a)
-            for (int b = a + 1; b < n; ++b) {
-                if ((cut && !problem.may_cut(a)) || lacked(a) || lacked(b)) continue;
-                if (best.along < 0 || box.extent(b) > box.extent(best.across)) best = {a, b};
+    for (const bool cut : {true, false})
+        for (const int slant : {0, 1}) {
+            Planes best;
+            for (int along = n - 1; along >= 0; --along) {
+                const bool chain = std::any_of(deps.begin(), deps.end(), [&](const Index& d) { return in_row(d, along); });
+                if ((cut && !problem.may_cut(along)) || (chain && !slant)) continue;
+                int across = along == 0 ? 1 : 0;
+                for (int k = 0; k < n; ++k)
+                    if (k != along && box.extent(k) > box.extent(across)) across = k;
+                if (best.along < 0 || box.extent(across) > box.extent(best.across)) best = {along, across, slant};
             }
-        if (best.along < 0) continue;
-        for (int c = 0; c < n; ++c) problem.loops.row[best.across][c] += problem.loops.row[best.along][c];
-        problem.planes = best;
-        return;
-    }
+            if (best.along >= 0) return best;
+        }
+    return {};
 }
 
 }  // namespace tilewave

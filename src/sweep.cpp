@@ -329,6 +329,7 @@ Schedule SweepWriter::write() {
     if (keeps_planes(problem_, plan_)) {
         s_.along = problem_.planes.along;
         s_.across = problem_.planes.across;
+        s_.slant = problem_.planes.slant;
     }
     s_.loops = inverse(problem_.loops);
     s_.places = problem_.accesses;

@@ -20,10 +20,19 @@ struct NestArray {
     bool frontier = false;
 };
 
-/// How arrays of which a run keeps only the frontier lie in memory: rows go along dimension `along`,
-/// planes follow each other along `across`, and only the planes that points still read are there.
+/// How arrays of which a run keeps only the frontier lie in memory: in planes of which only those are there
+/// that points still read, a plane in rows of points that do not depend on each other. Plane
+/// z[across] + slant z[along] holds z; rows vary z[along].
 struct Planes {
     int along = -1, across = -1;  ///< of z coordinates; -1: such arrays are kept whole
+    int slant = 0;                ///< 1: rows go along e_along - e_across, on a hyperplane
+    /// From a point of a row to the next.
+    Index row(int dims) const {
+        Index r = Index::filled(dims, 0);
+        r[along] = 1;
+        if (slant) r[across] = -1;
+        return r;
+    }
 };
 
 /// Every point of `space` that is within `bounds` once, in the order of the loops, or in any other
@@ -94,9 +103,9 @@ struct SweepProblem {
 /// one point (unit_dims).
 IndexMatrix legal_skew(const SweepProblem& problem);
 
-/// Sets `planes` where arrays are marked frontier, after legal_skew: rows of points that do not depend on each
-/// other, along a dimension that ranks can cut, and planes along the longest other one. Where no
-/// dimension has such rows, z_b becomes z_a + z_b, the number of a hyperplane, for two dimensions a < b.
-void choose_planes(SweepProblem& problem);
+/// The planes for the arrays that problem.rolls() says: rows of points that do not depend on each other, along a
+/// dimension that ranks can cut, and planes across the longest other one; slanted where no dimension has
+/// such rows. None where a dependence goes back along some dimension.
+Planes choose_planes(const SweepProblem& problem);
 
 }  // namespace tilewave

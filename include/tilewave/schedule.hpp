@@ -68,7 +68,7 @@ struct Array {
     bool separate = false;  ///< each rank's values are its own, not parts of one array
     bool whole = false;     ///< read only and complete on every rank, so that boxes say nothing of it
     int levels = 0;         ///< above 0: along dimension 0, time, the memory of one level serves every levels-th
-    /// Above 0: of this array only so many planes are in memory, each in rows (Schedule::along, across), and beside
+    /// Above 0: of this array only so many planes are in memory, each in rows (Schedule::along), and beside
     /// tiles what the next ones read. Its boxes are those it would have whole; each rank makes its values from
     /// before the run itself. `stride` is of what its messages carry.
     int planes = 0;
@@ -120,7 +120,8 @@ struct Schedule {
     /// The order of the points of a tile: by order·point, first component first. A row of the kernel
     /// varies the last one. Empty: the order of the coordinates.
     IndexMatrix order = {};
-    int along = -1, across = -1;       ///< dimensions of the rows and the planes of arrays that have planes
+    /// Of arrays that have planes: plane z[across] + slant z[along] holds z, rows vary z[along].
+    int along = -1, across = -1, slant = 0;
     IndexMatrix loops = {};            ///< the kernel's index is loops · point. Empty: the point itself
     std::vector<Array> arrays;
     std::vector<Access> places;        ///< of the kernel at every point, those it writes first
