@@ -248,9 +248,11 @@ void bind_sweep(nb::module_& m) {
              "arrays"_a)
         .def("run",
              [](PreparedSweep& s, const std::vector<PlainArray*>& arrays, std::uintptr_t row, std::uintptr_t env, nb::object explain,
-                const std::vector<std::uintptr_t>& tables, bool uses_index, const std::vector<ReductionTuple>& reductions) {
+                const std::vector<std::uintptr_t>& tables, bool uses_index,
+                const std::vector<ReductionTuple>& reductions, std::uintptr_t rows) {
                  const std::vector<RunArray> all = run_arrays(arrays);
                  Kernel kernel{reinterpret_cast<RowFunction>(row), reinterpret_cast<const void*>(env), uses_index, {}};
+                 kernel.rows = reinterpret_cast<RowsFunction>(rows);
                  for (auto t : tables) kernel.tables.push_back(reinterpret_cast<char*>(t));
                  for (const auto& r : reductions) kernel.reductions.push_back(to_reduction(r));
                  nb::gil_scoped_release release;
@@ -260,7 +262,7 @@ void bind_sweep(nb::module_& m) {
                  });
              },
              "arrays"_a, "row"_a, "env"_a, "explain"_a.none(), "tables"_a = std::vector<std::uintptr_t>(), "uses_index"_a = true,
-             "reductions"_a = std::vector<ReductionTuple>());
+             "reductions"_a = std::vector<ReductionTuple>(), "rows"_a = 0);
 
 }
 

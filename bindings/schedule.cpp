@@ -133,7 +133,8 @@ void bind_plan(nb::module_& m) {
         .def_rw("chunk_s", &Machine::chunk_s)
         .def_rw("short_s", &Machine::short_s)
         .def_rw("hand_over_s", &Machine::hand_over_s)
-        .def_rw("point_s", &Machine::point_s);
+        .def_rw("point_s", &Machine::point_s)
+        .def_rw("cache_bytes", &Machine::cache_bytes);
     nb::class_<SweepProblem>(m, "SweepProblem", "What a sweep computes: shape, space, arrays, accesses.")
         // One written array, at the point itself.
         .def("__init__",

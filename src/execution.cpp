@@ -3,15 +3,11 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "tile_rows.hpp"
 #include "tilewave/layout.hpp"
 
 namespace tilewave {
 
 namespace {
-
-// Rows longer than this are cut, so that a poll is never far away.
-constexpr std::int64_t longest_row = 8192;
 
 // f(first point) for each row of a box along its last dimension, in row-major order.
 template <class F>
@@ -160,62 +156,6 @@ void Execution::carry_levels(const Tile& tile) {
         copy_box(address(w.array, now.lo), bindings_[w.array].stride_bytes, address(w.array, before), bindings_[w.array].stride_bytes,
                  now.hi - now.lo, a.item_bytes);
     }
-}
-
-void Execution::compute(int l, const Tile& tile) {
-    carry_levels(tile);
-    TileRows rows(s_, tile.box);
-    const std::size_t places = s_.places.size();
-    char* ptr[max_places];
-    std::int64_t step[max_places];
-    std::copy(kernel_.tables.begin(), kernel_.tables.end(), ptr + places);
-    std::fill(step + places, step + places + kernel_.tables.size(), 0);
-    // Addresses at the walker's point, all but the level of time, as numbers: the point may be outside.
-    std::intptr_t base[max_places];
-    std::int64_t next[max_places];
-    bool levels = false;
-    for (std::size_t p = 0; p < places; ++p) {
-        const int a = s_.places[p].array;
-        const Binding& b = bindings_[a];
-        step[p] = next[p] = 0;
-        for (int k = s_.arrays[a].levels > 0 ? 1 : 0; k < rows.dims(); ++k) {
-            step[p] += rows.along()[k] * b.stride_bytes[k];
-            next[p] += rows.across()[k] * b.stride_bytes[k];
-        }
-        levels = levels || s_.arrays[a].levels > 0;
-    }
-    double begin = options_.poll_period_s > 0 ? now_s() : 0;
-    Index x = tile.box.lo;
-    for (bool more = rows.first(); more; more = rows.next()) {
-        if (rows.fresh()) {
-            for (std::size_t p = 0; p < places; ++p) {
-                const int a = s_.places[p].array;
-                const Binding& b = bindings_[a];
-                base[p] = reinterpret_cast<std::intptr_t>(b.data);
-                for (int k = s_.arrays[a].levels > 0 ? 1 : 0; k < rows.dims(); ++k)
-                    base[p] += (rows.point()[k] + s_.places[p].offset[k] - s_.arrays[a].storage.lo[k]) * b.stride_bytes[k];
-            }
-        } else {
-            for (std::size_t p = 0; p < places; ++p) base[p] += next[p];
-        }
-        for (std::int64_t at = rows.begin(); at < rows.end();) {
-            const std::int64_t points = std::min(longest_row, rows.end() - at);
-            for (std::size_t p = 0; p < places; ++p) ptr[p] = reinterpret_cast<char*>(base[p] + at * step[p]);
-            if (levels)
-                for (std::size_t p = 0; p < places; ++p)
-                    if (const int a = s_.places[p].array; s_.arrays[a].levels > 0)
-                        ptr[p] += level(a, rows.point()[0] + s_.places[p].offset[0]) * bindings_[a].stride_bytes[0];
-            if (kernel_.uses_index) x = rows.index(at);
-            if (const std::int64_t code = kernel_.row(ptr, step, points, x.begin(), rows.direction().begin(), kernel_.env); code != 0) {
-                fail(rows.index(at + code / 4096), code % 4096);
-                return;
-            }
-            if (!reduced_.empty()) reduce(l, ptr, step, points, rows.index(at), rows.direction());
-            at += points;
-            if (!pace(l, points, begin)) return;
-        }
-    }
-    if (options_.poll_period_s > 0) paces_[l].spent_s += now_s() - begin;
 }
 
 // After points were computed: polls when it is time to. False where computing is to end.

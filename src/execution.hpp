@@ -22,6 +22,7 @@ struct alignas(64) Counter {
 struct alignas(64) Pace {
     std::int64_t quota = 2048, left = quota;  // points between polls, adapted to the poll period; to the next
     double spent_s = 0;                       // computing since the last poll, in tiles before this one
+    std::vector<Span> plane;                  // the rows of a tile's planes, kept from tile to tile too
 };
 
 /// What combine steps do to n points of a buffer and of what is joined to it.
@@ -93,6 +94,7 @@ private:
     bool pace(int l, std::int64_t points, double& begin);
     void reduce(int l, char* const* ptr, const std::int64_t* step, std::int64_t n, const Index& index, const Index& direction);
     void carry_levels(const Tile& tile);
+    std::intptr_t place_at(std::size_t p, const Index& point) const;
     void copy(const Message& m, bool pack);
     void copy_levels(const Message& m, bool pack);
     void combine(const Message& m, std::int32_t with);

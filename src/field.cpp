@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "memory.hpp"
 #include "rows.hpp"
 #include "tilewave/copy.hpp"
 
@@ -30,12 +31,23 @@ Layout first_layout(Context& context, const Index& shape, std::int64_t item_byte
     return Layout(shape, default_grid(shape, context.size(), -1));
 }
 
-// Storage of at least one byte, so that data() is never null; one cache line more, so that it
-// can begin on one: rows of vectors then never straddle lines.
-std::shared_ptr<std::byte[]> aligned_bytes(std::int64_t bytes) {
-    const auto size = static_cast<std::size_t>(std::max<std::int64_t>(bytes, 64));
-    return {new (std::align_val_t{64}) std::byte[size],
-            [](std::byte* p) { ::operator delete[](p, std::align_val_t{64}); }};
+// Copies a box, a large one in parts along its first dimension, one a thread.
+void copy_on_lanes(Context& context, std::byte* to, const Index& to_stride, const std::byte* from, const Index& from_stride,
+                   const Index& extents, std::int64_t item_bytes) {
+    constexpr std::int64_t large = 4 << 20;
+    std::int64_t bytes = item_bytes;
+    for (auto n : extents) bytes *= n;
+    const int parts = bytes < large || context.options().crowded ? 1 : static_cast<int>(std::min<std::int64_t>(context.threads(), extents[0]));
+    const auto part = [&](int lane) {
+        const std::int64_t lo = extents[0] * lane / parts, hi = extents[0] * (lane + 1) / parts;
+        Index some = extents;
+        some[0] = hi - lo;
+        copy_box(to + lo * to_stride[0], to_stride, from + lo * from_stride[0], from_stride, some, item_bytes);
+    };
+    if (parts == 1) return part(0);
+    context.lanes().run(parts, [&](int lane) {
+        if (lane < parts) part(lane);
+    });
 }
 
 // Runs a copy schedule from `from` to `to` on lane 0 alone.
@@ -59,7 +71,7 @@ void FieldStorage::allocate(const Layout& layout, const MemoryOrder& order, int 
     order_ = order;
     levels_ = levels;
     level_ = 0;
-    data_ = aligned_bytes(order.items * item_bytes_ * levels);
+    data_ = aligned_memory(order.items * item_bytes_ * levels);
     ++version_;
 }
 
@@ -96,7 +108,7 @@ void FieldStorage::relayout(const Layout& layout, const MemoryOrder& order, int 
             source += (mine.lo[k] - before.lo[k]) * from.stride_bytes[k];
             target += (mine.lo[k] - now.lo[k]) * to.stride_bytes[k];
         }
-        copy_box(target, to.stride_bytes, source, from.stride_bytes, mine.hi - mine.lo, item_bytes_);
+        copy_on_lanes(*context_, target, to.stride_bytes, source, from.stride_bytes, mine.hi - mine.lo, item_bytes_);
         return;
     }
     move(*context_, redistribute(old, layout, item_bytes_, rank, 1 << 20, old_order.stride, order_.stride), from, binding());

@@ -13,8 +13,13 @@ static constexpr std::int64_t shortest_row = 64;
 static constexpr double shortest_skewed_row = 12;
 // Points of a tile along an index that rows vary, to be called long beside the cost of a row.
 static constexpr std::int64_t long_row = 128;
-// Where sweeps follow each other, a rank starts the next while its neighbour is at the last: each is cut.
+// Tiles of a lane in a sweep before rows are made longer than long_row.
 static constexpr std::int64_t least_tiles_of_a_sweep = 8;
+// Where sweeps follow each other, a lane starts the next while its neighbour is at the last, so that each
+// is cut; ranks hear of each other later than lanes. Long rows are worth more than even work.
+static constexpr std::int64_t least_tiles_over_lanes = 2, least_tiles_over_ranks = 4;
+// The part of all sweeps that a lane may wait for its first tile.
+static constexpr double filling = 1.0 / 32;
 
 // Planes of a tile: enough that beginning a strip of rows costs little beside them.
 static constexpr std::int64_t planes_of_a_tile = 16384, least_planes_of_a_tile = 64;
@@ -234,6 +239,22 @@ Index planes_tile(const SweepProblem& problem, int ranks, const Plan& plan, cons
     return tile;
 }
 
+// The height at which two layers of a tile, a point's and that of the point before it along the outermost
+// dimension, half fill the cache. No limit where rows run along that dimension: they reuse a row or two.
+std::int64_t cached_height(const SweepProblem& problem, const Plan& plan, const Machine& machine, const Index& tile, double layer,
+                           std::int64_t n) {
+    const std::vector<bool> unit = problem.unit_dims();
+    int outermost = 0;
+    while (outermost < tile.n && (unit[static_cast<std::size_t>(outermost)] || outermost == plan.mapping_dim)) ++outermost;
+    if (outermost == tile.n || (plan.row.n == tile.n && plan.row[outermost] != 0)) return n;
+    double bytes = 2 * layer / static_cast<double>(tile[outermost]);
+    std::int64_t items = 0;
+    for (const NestArray& a : problem.arrays)
+        if (!a.replicated) items += a.item_bytes;
+    bytes *= static_cast<double>(std::max<std::int64_t>(items, 1));
+    return std::clamp<std::int64_t>(static_cast<std::int64_t>(static_cast<double>(machine.cache_bytes) / 2 / bytes), 1, n);
+}
+
 Index default_tile(const SweepProblem& problem, int ranks, const Plan& plan, const Machine& machine) {
     if (problem.planes.along >= 0) return planes_tile(problem, ranks, plan, machine);
     Index tile = Index::filled(problem.shape.n, 1);
@@ -252,19 +273,23 @@ Index default_tile(const SweepProblem& problem, int ranks, const Plan& plan, con
     const int i = plan.mapping_dim;
     if (problem.in_order || unit[static_cast<std::size_t>(i)]) return tile;
     const auto n = std::max<std::int64_t>(largest_block(problem, plan.grid, i), 1);
-    const double bytes = layer * static_cast<double>(problem.arrays[0].item_bytes);
+    // A lane must reach its part before it can work: the wait for a tile is small beside all sweeps.
     const double step = ranks > 1 ? 2 * machine.latency_s : 2 * machine.hand_over_s;
-    // Alone there is nothing to pipeline; a tile of about 1 MB still keeps the polls and reuse local.
-    tile[i] = fill > 0 ? std::min(best_height(static_cast<double>(n) * sweeps, fill, step, layer * machine.point_s),
-                                  sweeps > 1 ? ceil_div(n, least_tiles_of_a_sweep) : n)
-                       : std::clamp<std::int64_t>(static_cast<std::int64_t>((1 << 20) / bytes), 1, n);
+    const std::int64_t least_tiles = ranks > 1 ? least_tiles_over_ranks : least_tiles_over_lanes;
+    std::int64_t height = n;
+    if (fill > 0) height = best_height(static_cast<double>(n) * sweeps, fill, step, layer * machine.point_s);
+    if (fill > 0 && sweeps > 1)
+        height = std::clamp<std::int64_t>(std::max(height, static_cast<std::int64_t>(static_cast<double>(n) * sweeps * filling / fill)), 1,
+                                          ceil_div(n, least_tiles));
     // Rows across both are as short as the shorter side of the tile.
     if (plan.row.n == problem.dims() && plan.row[i] != 0)
         for (int k = 0; k < plan.row.n; ++k) {
             if (k == i || plan.row[k] == 0) continue;
-            const std::int64_t enough = fill > 0 ? std::min(long_row, ceil_div(n, least_tiles_of_a_sweep)) : 4 * tile[k];
-            tile[i] = std::clamp<std::int64_t>(std::max(tile[i], enough), 1, n);
+            const std::int64_t some = std::min(long_row, ceil_div(n, least_tiles_of_a_sweep));
+            height = std::max(height, std::min(4 * tile[k], std::max(some, ceil_div(n, 2 * least_tiles_of_a_sweep))));
         }
+    height = std::clamp<std::int64_t>(std::min(height, cached_height(problem, plan, machine, tile, layer, n)), 1, n);
+    tile[i] = ceil_div(n, ceil_div(n, height));  // the last one is about as large as the others
     return tile;
 }
 

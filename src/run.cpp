@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "frontier.hpp"
+#include "memory.hpp"
 #include "rows.hpp"
 #include "tile_rows.hpp"
 
@@ -112,7 +113,7 @@ void rebase(Timeline& t) {
 struct PreparedSweep::Loose {
     Loose(int array, const Binding& whole, const NestArray& n, const Box& box, const MemoryOrder& order, int levels)
         : array(array), item_bytes(n.item_bytes), extents(box.hi), whole(whole), order(order) {
-        memory = std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(order.items * item_bytes * levels));
+        memory = aligned_memory(order.items * item_bytes * levels);
         binding.data = memory.get() + order.first * item_bytes;
         binding.stride_bytes = order.stride;
         for (auto& s : binding.stride_bytes.v) s *= item_bytes;
@@ -129,7 +130,7 @@ struct PreparedSweep::Loose {
     Index extents;
     Binding whole, binding;
     MemoryOrder order;
-    std::unique_ptr<std::byte[]> memory;
+    std::shared_ptr<std::byte[]> memory;
 };
 
 // Memory that is whole on the one rank is used where it lies, unless the plan wants rows of it that

@@ -19,6 +19,7 @@ TileRows::TileRows(const Schedule& schedule, const Box& tile)
         across_[k] = n > 1 ? back_.row[k][n - 2] : 0;
     }
     direction_ = same_loops_ ? along_ : s_.loops * along_;
+    turn_ = same_loops_ ? across_ : s_.loops * across_;
     for (const Bound& b : s_.bounds) {
         std::int64_t slope = 0;
         for (int k = 0; k < n; ++k) slope += b.coefficients[k] * along_[k];
@@ -98,8 +99,8 @@ bool TileRows::find() {
     return begin_ < end_;
 }
 
-Index TileRows::index(std::int64_t q) const {
-    Index z = point_;
+Index TileRows::index(const Index& point, std::int64_t q) const {
+    Index z = point;
     for (int k = 0; k < z.n; ++k) z[k] += q * along_[k];
     return same_loops_ ? z : s_.loops * z;
 }

@@ -27,6 +27,23 @@ public:
         return true;
     }
 
+    /// Whether rows go along e_up - e_down and the tile alone bounds them: all planes of the tile have the
+    /// same rows, one for each sum.
+    bool planes() const { return pair_; }
+    std::int64_t extent_up() const { return tile_.extent(up_); }
+    std::int64_t extent_down() const { return tile_.extent(down_); }
+    /// Where row 0 of the present plane begins. @pre planes(), and at that row
+    Index plane() const {
+        Index corner = point_;
+        for (int k = 0; k < corner.n; ++k) corner[k] += tile_.lo[up_] * along_[k];
+        return corner;
+    }
+    /// To the first row of the next plane; false if there is none.
+    bool next_plane() {
+        at_[dims() - 2] = y_.hi[dims() - 2] - 1;
+        return seek(false);
+    }
+
     int dims() const { return tile_.dims(); }
     const Index& point() const { return point_; }
     const Index& along() const { return along_; }
@@ -36,9 +53,13 @@ public:
     std::int64_t begin() const { return begin_; }
     std::int64_t end() const { return end_; }
     /// Loop index of point q of the row.
-    Index index(std::int64_t q) const;
+    Index index(std::int64_t q) const { return index(point_, q); }
+    /// Loop index of the point q along() from `point`.
+    Index index(const Index& point, std::int64_t q) const;
     /// Change of the loop index from point to point.
     const Index& direction() const { return direction_; }
+    /// Change of the loop index from row to row, unless fresh().
+    const Index& turn() const { return turn_; }
 
 private:
     bool seek(bool fresh);
@@ -56,7 +77,7 @@ private:
     IndexMatrix back_;         // z = back·y
     Box y_;                    // holds order·z of the tile
     Index at_;                 // y, the last component 0
-    Index point_, along_, across_, direction_;
+    Index point_, along_, across_, direction_, turn_;
     std::vector<std::int64_t> slope_;  // of each bound along a row
     bool fresh_ = true, pair_ = false;
     int up_ = 0, down_ = 0;

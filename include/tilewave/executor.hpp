@@ -19,12 +19,25 @@ namespace tilewave {
 using RowFunction = std::int64_t (*)(char* const* ptr, const std::int64_t* step, std::int64_t n, const std::int64_t* index,
                                      const std::int64_t* direction, const void* env);
 
+/// One row of a call of several: row `number`, its points from `begin` on.
+struct Span {
+    std::int64_t number = 0, begin = 0, points = 0;
+};
+
+/// Computes `count` rows in turn, each as a RowFunction does. ptr and index are point 0 of row number 0;
+/// next[p] bytes and `turn` lead from a row to the next number. Returns 0, or what the row function
+/// returned, with the place of the row among the spans in the bits from 32 on.
+using RowsFunction = std::int64_t (*)(char* const* ptr, const std::int64_t* step, std::int64_t count, const Span* spans,
+                                      const std::int64_t* next, const std::int64_t* index, const std::int64_t* direction,
+                                      const std::int64_t* turn, const void* env);
+
 struct Kernel {
     RowFunction row = nullptr;
     const void* env = nullptr;
     bool uses_index = true;     ///< else what it is given as index may be any
     std::vector<char*> tables;  ///< follow the places in ptr, the same for every row
     std::vector<PointReduction> reductions;  ///< of the values at places that it writes
+    RowsFunction rows = nullptr;  ///< used in place of `row` where it is given
 };
 
 class FrontierMemory;

@@ -22,6 +22,7 @@ struct Machine {
     double short_s = 0;         ///< such a message of short_bytes in all, which libraries send another way; 0: as any
     double hand_over_s = 1e-6;        ///< from one lane's signal to the end of another's await
     double point_s = 2e-9;            ///< one point of the kernel
+    std::int64_t cache_bytes = 512 << 10;  ///< of a core's own second-level cache
 };
 
 /// How an array lies in a rank's memory. plain: row-major as the array's own indices. skewed: points

@@ -14,6 +14,17 @@ assigned it. Points are computed in increasing order unless the caller vouched t
 independent. The result is 0, or ``point * 4096 + site`` where the body raised: the points before are
 stored, and ``kernel.sites[site - 1]`` says what was raised.
 
+A kernel whose points are independent has a second function, of several rows in one call::
+
+    int64 rows(char* const* pointers, const int64* step, int64 count, const int64* spans,
+               const int64* next, const int64* index, const int64* direction, const int64* turn,
+               const void* env)
+
+Row number ``r`` is ``r * next[p]`` bytes and ``r * turn`` indices from row 0, of which ``pointers``
+and ``index`` hold point 0. There are three ``spans`` for each of the ``count`` rows: its number, first
+point and points. It does what the row function does for each in turn; where one raises, the result has
+its place among the spans in the bits from 32 on.
+
 The result is that of nested Python loops over NumPy arrays, bit for bit (the sign and payload of
 a NaN aside). The types of all values are inferred by NumPy's own rules, also where a value may have
 one of several, as ``max(A[i, j], 0)`` has; LLVM computes exactly the operations that the body
@@ -42,7 +53,7 @@ import numpy as np
 import tilewave
 
 from . import kernel_cache
-from .body import environment
+from .body import environment, kernel_code
 from .body.kernel_code import Choices, build_row
 from .body.scalars import Slot
 from .body.typing import SUPPORTED
@@ -55,6 +66,8 @@ ROW = ctypes.CFUNCTYPE(
     ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p,
     ctypes.c_void_p, ctypes.c_void_p
 )
+#: Of a function of several rows.
+ROWS = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 2, ctypes.c_int64, *[ctypes.c_void_p] * 6)
 
 
 class Kernel:
@@ -64,6 +77,8 @@ class Kernel:
     ----------
     address : int
         The row function, a C function pointer; valid as long as the kernel lives.
+    rows_address : int
+        The function of several rows where points are independent, else 0.
     places : tuple of Place
         What the pointers stand for; equals ``nest.places``.
     steps : tuple of int or None
@@ -88,7 +103,9 @@ class Kernel:
         self.fastmath, self.steps, self.independent = (
             choices.fastmath, choices.steps, choices.independent)
         self._dtypes = dtypes
-        self.address, self._engine, self._text = _machine_code(row.module, row.name)
+        self._engine, self._text = _machine_code(row.module)
+        self.address = self._engine.get_function_address(kernel_code.ROW)
+        self.rows_address = self._engine.get_function_address(kernel_code.ROWS) if self.independent else 0
 
     def pack(self, scalars=None, tables=None):
         """What the row function is given as ``env``: pass the address, keep the array alive.
@@ -119,7 +136,7 @@ class Kernel:
         return machine.emit_assembly(_optimised(self._text, machine))
 
 
-def compile_kernel(nest, dtype_of, scalars=None, fastmath=False, steps=None, independent=False):
+def compile_kernel(nest, dtype_of, scalars=None, fastmath=False, steps=None, independent=False, long_rows=False):
     """Compile a nest's body for the given types.
 
     Parameters
@@ -138,6 +155,8 @@ def compile_kernel(nest, dtype_of, scalars=None, fastmath=False, steps=None, ind
         None to be told at run time, in bytes. Default: all None.
     independent : bool
         The caller vouches that in no row a point touches memory that another point of it writes.
+    long_rows : bool
+        Rows have hundreds of points, so that those left over beside whole vectors do not count.
 
     Returns
     -------
@@ -150,8 +169,8 @@ def compile_kernel(nest, dtype_of, scalars=None, fastmath=False, steps=None, ind
     """
     dtypes = _checked_dtypes(nest, dtype_of)
     slots = _slots(nest, scalars)
-    choices = _choices(nest, fastmath, steps, independent)
-    row = build_row(nest, dtypes, slots, nest.constants(), choices)
+    choices = _choices(nest, fastmath, steps, independent, long_rows)
+    row = build_row(nest, dtypes, slots, nest.constants(), choices, _vector_bytes())
     return Kernel(nest, row, dtypes, slots, choices)
 
 
@@ -163,7 +182,7 @@ def kernel_key(nest, dtype_of, scalars=None, fastmath=False, steps=None, indepen
     return nest.signature(), names, _slots(nest, scalars), choices
 
 
-def _choices(nest, fastmath, steps, independent):
+def _choices(nest, fastmath, steps, independent, long_rows=False):
     count = len(nest.places)
     steps = (None,) * count if steps is None else tuple(steps)
     whole = all(step is None or isinstance(step, int | np.integer) and not isinstance(step, bool)
@@ -172,7 +191,7 @@ def _choices(nest, fastmath, steps, independent):
         raise ConfigError(f"steps of nest {nest.name!r}: given {steps}; allowed: {count} entries, one a "
                           "place of nest.places, each an int (elements) or None")
     steps = tuple(None if step is None else int(step) for step in steps)
-    return Choices(bool(fastmath), steps, bool(independent))
+    return Choices(bool(fastmath), steps, bool(independent), bool(long_rows))
 
 
 def _slots(nest, scalars):
@@ -218,6 +237,12 @@ def _optimised(text, machine):
 
 
 @functools.lru_cache(maxsize=None)
+def _vector_bytes():
+    """Size of a vector register; of AVX-512's, LLVM prefers the half."""
+    return 32 if llvm.get_host_cpu_features().get("avx2") else 16
+
+
+@functools.lru_cache(maxsize=None)
 def _toolchain():
     """All but the module's text that object code depends on, as text."""
     here = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()  # the choice of passes
@@ -227,8 +252,8 @@ def _toolchain():
             f"{llvm.get_host_cpu_features().flatten()}\n")
 
 
-def _machine_code(module, name):
-    """(address, engine, the module's text) of a function of an LLVM module.
+def _machine_code(module):
+    """(engine, the module's text) of an LLVM module.
 
     The functions that it calls were registered with LLVM when the module was made, also where the
     object code is an old one.
@@ -239,4 +264,4 @@ def _machine_code(module, name):
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
-    return engine.get_function_address(name), engine, text
+    return engine, text

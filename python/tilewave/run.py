@@ -101,7 +101,8 @@ def execute(nest, context, ready, operands):
     try:
         return ready.sweep.run(operands, ready.kernel.address, environment.ctypes.data,
                                lambda site, point: _explain(nest, context, ready.kernel, site, point),
-                               [table.ctypes.data for table in ready.tables.values()], bool(nest.numbers), ready.reductions)
+                               [table.ctypes.data for table in ready.tables.values()], bool(nest.numbers), ready.reductions,
+                               ready.kernel.rows_address)
     finally:
         context._heart.done()
 
@@ -352,7 +353,7 @@ def _make(nest, context, loops, dtypes, arrays, scalars, plan, choices, fastmath
     steps = [_elements(step, dtypes[place.array].itemsize)
              for step, place in zip(sweep.row_steps(operands), nest.places, strict=True)]
     try:
-        kernel = compile_kernel(nest, dtypes, scalars, fastmath, steps, sweep.independent_rows)
+        kernel = compile_kernel(nest, dtypes, scalars, fastmath, steps, sweep.independent_rows, bool(subscripts))
     except ConfigError:
         raise
     except Exception as error:

@@ -12,6 +12,7 @@ from .tables import Tables
 from .typing import INT, scalar
 from .values import I1, I8, I64, POINTER, Typed, Value, constant, ir_type
 from .vectors import ParallelAccesses, wish_for_vectors
+from .wide_rows import chunk_loop, row_function, rows_function, vector_points
 
 #: Bound of a loop index that a body uses as a number; it keeps index arithmetic within 64 bits.
 INDEX_LIMIT = 2**30
@@ -19,18 +20,22 @@ INDEX_LIMIT = 2**30
 #: LLVM checks this many pairs of pointers for overlap by itself before it vectorises a loop.
 LLVM_POINTER_CHECKS = 8
 
+#: Names of the functions of one row and of several.
+ROW, ROWS = "tilewave_row", "tilewave_rows"
+
 
 @dataclass(frozen=True)
 class Choices:
     """What a row function is made for, beside the body and its types.
 
     ``steps`` has for each place the elements from point to point, None where that is known at run
-    time only.
+    time only. ``long_rows``: rows have hundreds of points, so that those left over beside whole vectors do not count.
     """
 
     fastmath: bool
     steps: tuple
     independent: bool
+    long_rows: bool = False
 
 
 @dataclass
@@ -38,24 +43,30 @@ class Row:
     """A row function, done."""
 
     module: ir.Module
-    name: str
     sites: list
     vectors: bool  # nothing in a point stands against computing several at once
 
 
-def build_row(nest, dtypes, slots, constants, choices):
-    """The LLVM module of a nest's row function."""
-    return _Frame(nest, dtypes, slots, constants, choices).build()
+def build_row(nest, dtypes, slots, constants, choices, vector_bytes):
+    """The LLVM module of a nest's row function, and where points are independent that of several rows."""
+    row = _Frame(nest, dtypes, slots, constants, choices).build()
+    steps = dict(zip((place.key for place in nest.places), choices.steps, strict=True))
+    together = all(steps[place.key] == 1 for place in nest.places if place.written)
+    width = vector_points(dtypes.values(), vector_bytes)
+    if choices.independent and row.vectors and together and width > 1 and not choices.long_rows:
+        return _Frame(nest, dtypes, slots, constants, choices, width).build()
+    return row
 
 
 class _Frame:
-    def __init__(self, nest, dtypes, slots, constants, choices):
+    def __init__(self, nest, dtypes, slots, constants, choices, width=1):
         self.nest, self.dtypes, self.slots, self.constants = nest, dtypes, slots, constants
-        self.independent = choices.independent
+        self.independent, self.width = choices.independent, width
         self.module = ir.Module("tilewave")
-        kind = ir.FunctionType(I64, [POINTER, POINTER, I64, POINTER, POINTER, POINTER])
-        self.row = ir.Function(self.module, kind, "tilewave_row")
-        self.pointers, self.step, self.count, self.index, self.direction, self.env = self.row.args
+        # Beside what a row function is given, the bytes from each place to where it is in the next row.
+        kind = ir.FunctionType(I64, [POINTER, POINTER, I64, POINTER, POINTER, POINTER, POINTER])
+        self.row = ir.Function(self.module, kind, "tilewave_points")
+        self.pointers, self.step, self.count, self.index, self.direction, self.env, self.ahead = self.row.args
         self.build_at = ir.IRBuilder(self.row.append_basic_block("entry"))
         self.e = Emitter(self.build_at, choices.fastmath)
         self.parallel = ParallelAccesses(self.module) if choices.independent else None
@@ -81,17 +92,23 @@ class _Frame:
         lookups = lookups_to_check(self.nest, self.dtypes, self.slots) if self.independent else None
         before = inside = len(self.e.sites)
         if lookups:
-            self._split(lookups_are_inside(self, lookups), self._unchecked_loop)
+            self.split(lookups_are_inside(self, lookups), self._unchecked_loop)
             inside = len(self.e.sites)
         carried = self._carried_places()
         certain = {key: writer for key, writer in carried.items() if self.steps[key] == 0}
         if len(certain) < len(carried):
-            self._split(self._follows(carried), lambda: self._loop(carried))
-        self._loop(certain)
+            self.split(self._follows(carried), lambda: self.loop(carried))
+        if self.width > 1 and not lookups:
+            chunk_loop(self, self.width)
+        else:
+            self.loop(certain)
         inside = inside if lookups else len(self.e.sites)
-        return Row(self.module, self.row.name, self.e.sites, inside == before and not self.e.calls)
+        row_function(self, ROW)
+        if self.independent:
+            rows_function(self, ROWS)
+        return Row(self.module, self.e.sites, inside == before and not self.e.calls)
 
-    def _split(self, condition, emit):
+    def split(self, condition, emit):
         """A loop of its own where a condition holds; what is emitted next is for where it fails."""
         special, usual = map(self.row.append_basic_block, ("special", "usual"))
         self.build_at.cbranch(condition, special, usual)
@@ -101,7 +118,10 @@ class _Frame:
 
     def _unchecked_loop(self):
         self.tables.checked = False
-        self._loop({})
+        if self.width > 1:
+            chunk_loop(self, self.width)
+        else:
+            self.loop({})
         self.tables.checked = True
 
     # Before the loop.
@@ -147,11 +167,11 @@ class _Frame:
             if step not in (-1, 0, 1) or step and self.nest.axes[place.array][-1] != self.nest.indices[-1]:
                 continue
             before = place.array, (*place.offsets[:-1], place.offsets[-1] + step)
-            if self.steps.get(before) == step and before in self._written():
+            if self.steps.get(before) == step and before in self.written():
                 carried[place.key] = before
         return carried
 
-    def _written(self):
+    def written(self):
         return [place.key for place in self.nest.places if place.written]
 
     def _follows(self, carried):
@@ -166,12 +186,15 @@ class _Frame:
 
     # The loop.
 
-    def _loop(self, carried):
-        """Emit the loop from here to ``done``; ``carried`` places stay in registers."""
+    def loop(self, carried, width=None):
+        """Emit the loop from here to ``done``; ``carried`` places stay in registers.
+
+        ``width`` is the points that are computed at once; LLVM's choice where it is None.
+        """
         build = self.build_at
         self.point, self.body = constant("int64", 0), None
         ahead = {place.key: self.load(place.key) for place in self.nest.places
-                 if place.key in carried or self._is_invariant(place)}
+                 if place.key in carried or self.is_invariant(place)}
         before, loop = build.block, self.row.append_basic_block("loop")
         calls, exits = self.e.calls, self.e.exits
         build.branch(loop)
@@ -181,19 +204,19 @@ class _Frame:
         previous = {key: build.phi(ahead[key].type) for key in carried}
         for key, phi in previous.items():
             phi.add_incoming(ahead[key], before)
-        self._translate({**ahead, **previous})
+        self.translate({**ahead, **previous})
         if self.body.state is None:
             return
         plain = (self.e.calls, self.e.exits) == (calls, exits) and not carried
-        latch = self._close_loop(loop, plain)
+        latch = self._close_loop(loop, plain, width)
         for key, phi in previous.items():
             phi.add_incoming(self.body.state.cells[carried[key]].ir, latch)
 
-    def _is_invariant(self, place):
+    def is_invariant(self, place):
         """Whether all points of a row read one element that none of them writes."""
         return self.independent and not place.written and self.steps[place.key] == 0
 
-    def _translate(self, known):
+    def translate(self, known):
         """Load every element that the body may read, then compute the point.
 
         All places of a point are inside their arrays and distinct elements, so loads stand before
@@ -203,7 +226,7 @@ class _Frame:
         for place in self.nest.places:
             value = known[place.key] if place.key in known else self.marked(self.load(place.key))
             values[place.key] = Typed(scalar(self.dtypes[place.array]), value)
-        cells = {key: values[key] for key in self._written()}
+        cells = {key: values[key] for key in self.written()}
         reads = {key: Value([value]) for key, value in values.items() if key not in cells}
         names = {**self.names, **self._index_values()}
         self.body = Body(self.e, self.nest, self.constants, names, reads, cells, self.tables.lookup)
@@ -216,7 +239,7 @@ class _Frame:
             values[name] = Value([Typed(INT, value, low=-INDEX_LIMIT, high=INDEX_LIMIT)])
         return values
 
-    def _address(self, key):
+    def address(self, key):
         """Where a place is in the point of the loop."""
         build, base, step = self.build_at, self.places[key], self.steps[key]
         if step == 0:
@@ -227,7 +250,7 @@ class _Frame:
         return build.gep(base, [distance], source_etype=ir_type(self.dtypes[key[0]]))
 
     def load(self, key):
-        return self.build_at.load(self._address(key), typ=ir_type(self.dtypes[key[0]]))
+        return self.build_at.load(self.address(key), typ=ir_type(self.dtypes[key[0]]))
 
     def marked(self, access):
         """A load or store of the loop, with the caller's word that it touches no other point's."""
@@ -235,26 +258,26 @@ class _Frame:
 
     def _write_back(self, keys):
         for key in keys:
-            store = self.build_at.store(self.body.state.cells[key].ir, self._address(key))
+            store = self.build_at.store(self.body.state.cells[key].ir, self.address(key))
             self.marked(store)
 
     def _leave(self, site):
         """What a raising point does: keep what it stored, return where and why."""
         self.e.exits += 1
         if self.body is not None:
-            self._write_back(key for key in self._written() if key in self.body.state.stored)
+            self._write_back(key for key in self.written() if key in self.body.state.stored)
         code = self.build_at.mul(self.point, constant("int64", SITES))
         self.build_at.ret(self.build_at.add(code, constant("int64", site)))
 
-    def _close_loop(self, loop, plain):
+    def _close_loop(self, loop, plain, width):
         build = self.build_at
-        self._write_back(self._written())
+        self._write_back(self.written())
         after = build.add(self.point, constant("int64", 1))
         latch = build.block
         self.point.add_incoming(after, latch)
         branch = build.cbranch(build.icmp_signed("<", after, self.count), loop, self.done)
         if self.parallel:
-            self.parallel.close(branch)
+            self.parallel.close(branch, width)
         elif plain and len(self.nest.places) > LLVM_POINTER_CHECKS:
             wish_for_vectors(self.module, branch)
         return latch

@@ -30,12 +30,21 @@ class ParallelAccesses:
         access.set_metadata("llvm.access.group", self.group)
         return access
 
-    def close(self, branch):
-        """Tell the loop that ends with a branch that its accesses are parallel."""
-        parallel = self.module.add_metadata(["llvm.loop.parallel_accesses", self.group])
+    def close(self, branch, width=None):
+        """Tell the loop that ends with a branch that its accesses are parallel.
+
+        ``width`` is how many points to compute at once, 1 for no vectors; LLVM's choice where it is None.
+        """
+        wishes = [["llvm.loop.parallel_accesses", self.group]]
         # Rows are short as often as not: one vector at a time leaves fewer points over.
-        single = self.module.add_metadata(["llvm.loop.interleave.count", ir.Constant(I32, 1)])
-        _loop_property(self.module, branch, parallel, single)
+        wishes.append(["llvm.loop.interleave.count", ir.Constant(I32, 1)])
+        if width is not None:
+            wishes.append(["llvm.loop.vectorize.width", ir.Constant(I32, width)])
+        if width is not None and width > 1:
+            wishes.append(["llvm.loop.vectorize.enable", ir.Constant(I1, 1)])
+            # Unrolled, it would not be a loop any more when vectors are made of loops.
+            wishes.append(["llvm.loop.unroll.disable"])
+        _loop_property(self.module, branch, *map(self.module.add_metadata, wishes))
 
 
 def wish_for_vectors(module, branch):

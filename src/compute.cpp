@@ -1,0 +1,180 @@
+// Tiles: their rows, several to a call of the kernel, and polls between the calls.
+#include <algorithm>
+#include <array>
+
+#include "execution.hpp"
+#include "tile_rows.hpp"
+
+namespace tilewave {
+
+namespace {
+
+// Rows longer than this are cut, so that a poll is never far away.
+constexpr std::int64_t longest_row = 8192;
+// Rows of a call: enough that the call costs little beside short ones.
+constexpr int most_rows = 64;
+
+// Rows of a plane that are found once for all planes.
+constexpr std::int64_t most_plane_rows = 2048;
+
+// Rows that follow each other at equal distances.
+struct Batch {
+    const Span* spans;
+    int count;
+    std::int64_t points;  // at least so many as there are
+    Index first;          // point 0 of row number 0, perhaps outside the tile
+};
+
+// The rows of a tile, batch by batch.
+class Batches {
+public:
+    // With `single` a row is a batch.
+    Batches(TileRows& rows, std::vector<Span>& plane, bool single) : rows_(rows), plane_(plane), single_(single) {
+        longest_ = std::min(rows.extent_up(), rows.extent_down());
+        planes_ = !single && rows.planes() && longest_ <= longest_row && rows.extent_up() + rows.extent_down() <= most_plane_rows;
+        more_ = rows.first();
+        at_ = rows.begin();
+        if (planes_ && more_) note_plane();
+    }
+
+    // The next one, of about `limit` points or less.
+    bool next(Batch& batch, std::int64_t limit) {
+        if (!more_) return false;
+        if (planes_)
+            take(batch, limit);
+        else
+            fill(batch, limit);
+        return true;
+    }
+
+private:
+    // The rows of a plane from its corner on; tiles of equal extents have the same.
+    void note_plane() {
+        const std::int64_t up = rows_.extent_up(), down = rows_.extent_down();
+        const std::int64_t count = up + down - 1;
+        if (static_cast<std::int64_t>(plane_.size()) == count && plane_.back().begin == up - 1) return;
+        plane_.clear();
+        for (std::int64_t r = 0; r < count; ++r) {
+            const std::int64_t begin = std::max<std::int64_t>(0, r - down + 1);
+            plane_.push_back({r, begin, std::min(up, r + 1) - begin});
+        }
+    }
+
+    void take(Batch& batch, std::int64_t limit) {
+        const auto total = static_cast<int>(plane_.size());
+        const auto enough = static_cast<int>(std::clamp<std::int64_t>(limit / longest_, 1, most_rows));
+        batch.spans = plane_.data() + done_;
+        batch.count = std::min(enough, total - done_);
+        batch.points = batch.count * longest_;
+        batch.first = rows_.plane();
+        done_ += batch.count;
+        if (done_ < total) return;
+        done_ = 0;
+        more_ = rows_.next_plane();
+    }
+
+    void fill(Batch& batch, std::int64_t limit) {
+        batch.spans = spans_.data();
+        batch.count = 0;
+        batch.points = 0;
+        batch.first = rows_.point();
+        std::int64_t number = 0;
+        while (batch.count < most_rows && batch.points < limit) {
+            const std::int64_t points = std::min(longest_row, rows_.end() - at_);
+            spans_[static_cast<std::size_t>(batch.count++)] = {number, at_, points};
+            batch.points += points;
+            at_ += points;
+            if (at_ < rows_.end() && !single_) continue;
+            if (at_ < rows_.end()) return;
+            if (!(more_ = rows_.next())) return;
+            at_ = rows_.begin();
+            if (single_ || rows_.fresh()) return;
+            ++number;
+        }
+    }
+
+    TileRows& rows_;
+    std::vector<Span>& plane_;
+    bool single_, planes_ = false, more_ = false;
+    std::int64_t at_ = 0, longest_ = 0;  // the point of the present row to go on from; points of a plane's longest row
+    int done_ = 0;                       // rows of the plane
+    std::array<Span, most_rows> spans_;
+};
+
+// What a kernel without a function for several rows is given.
+std::int64_t row_by_row(const Kernel& kernel, std::size_t places, char* const* ptr, const std::int64_t* step, const Batch& batch,
+                        const std::int64_t* next, const Index& index, const Index& direction, const Index& turn) {
+    char* here[max_places];
+    std::copy(ptr + places, ptr + places + kernel.tables.size(), here + places);
+    Index x = index;
+    for (int i = 0; i < batch.count; ++i) {
+        const Span& span = batch.spans[i];
+        for (std::size_t p = 0; p < places; ++p)
+            here[p] = reinterpret_cast<char*>(reinterpret_cast<std::intptr_t>(ptr[p]) + span.number * next[p] + span.begin * step[p]);
+        for (int k = 0; k < x.n; ++k) x[k] = index[k] + span.number * turn[k] + span.begin * direction[k];
+        if (const std::int64_t code = kernel.row(here, step, span.points, x.begin(), direction.begin(), kernel.env); code != 0)
+            return code | static_cast<std::int64_t>(i) << 32;
+    }
+    return 0;
+}
+
+}  // namespace
+
+// The address of place `p` at a point, as a number: the point may be outside.
+std::intptr_t Execution::place_at(std::size_t p, const Index& point) const {
+    const Access& place = s_.places[p];
+    const Array& a = s_.arrays[place.array];
+    const Binding& b = bindings_[place.array];
+    std::intptr_t at = reinterpret_cast<std::intptr_t>(b.data);
+    if (a.levels > 0) at += level(place.array, point[0] + place.offset[0]) * b.stride_bytes[0];
+    for (int k = a.levels > 0 ? 1 : 0; k < point.n; ++k) at += (point[k] + place.offset[k] - a.storage.lo[k]) * b.stride_bytes[k];
+    return at;
+}
+
+void Execution::compute(int l, const Tile& tile) {
+    carry_levels(tile);
+    TileRows rows(s_, tile.box);
+    const std::size_t places = s_.places.size();
+    char* ptr[max_places];
+    std::int64_t step[max_places], next[max_places];
+    std::copy(kernel_.tables.begin(), kernel_.tables.end(), ptr + places);
+    std::fill(step + places, step + places + kernel_.tables.size(), 0);
+    bool single = false;  // the row after this one is in another level of time
+    for (std::size_t p = 0; p < places; ++p) {
+        const int a = s_.places[p].array;
+        const bool levels = s_.arrays[a].levels > 0;
+        step[p] = next[p] = 0;
+        for (int k = levels ? 1 : 0; k < rows.dims(); ++k) {
+            step[p] += rows.along()[k] * bindings_[a].stride_bytes[k];
+            next[p] += rows.across()[k] * bindings_[a].stride_bytes[k];
+        }
+        single = single || (s_.arrays[a].levels > 1 && rows.across()[0] != 0);
+    }
+    const bool polls = options_.poll_period_s > 0;
+    double begin = polls ? now_s() : 0;
+    Batches batches(rows, paces_[l].plane, single || !reduced_.empty());
+    for (Batch batch; batches.next(batch, polls ? std::max<std::int64_t>(paces_[l].left, 1) : most_rows * longest_row);) {
+        for (std::size_t p = 0; p < places; ++p) ptr[p] = reinterpret_cast<char*>(place_at(p, batch.first));
+        const Index x = kernel_.uses_index ? rows.index(batch.first, 0) : batch.first;
+        const std::int64_t code =
+            kernel_.rows ? kernel_.rows(ptr, step, batch.count, batch.spans, next, x.begin(), rows.direction().begin(),
+                                        rows.turn().begin(), kernel_.env)
+                         : row_by_row(kernel_, places, ptr, step, batch, next, x, rows.direction(), rows.turn());
+        if (code != 0) {
+            const Span& span = batch.spans[code >> 32];
+            Index row = batch.first;
+            for (int k = 0; k < row.n; ++k) row[k] += span.number * rows.across()[k];
+            const std::int64_t q = (code & 0xffffffff) / 4096;
+            fail(rows.index(row, span.begin + q), code % 4096);
+            return;
+        }
+        if (!reduced_.empty()) {  // a batch is one row
+            for (std::size_t p = 0; p < places; ++p) ptr[p] = reinterpret_cast<char*>(reinterpret_cast<std::intptr_t>(ptr[p]) + batch.spans->begin * step[p]);
+            reduce(l, ptr, step, batch.points, rows.index(batch.first, batch.spans->begin), rows.direction());
+        }
+        if (!pace(l, batch.points, begin)) return;
+    }
+    if (polls) paces_[l].spent_s += now_s() - begin;
+}
+
+}  // namespace tilewave
