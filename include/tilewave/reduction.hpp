@@ -43,6 +43,8 @@ public:
 
     /// n values `step` bytes apart. The first is element `at` of the array, the next `direction` further on.
     void add(const std::byte* first, std::int64_t step, std::int64_t n, const Index& at, const Index& direction);
+    /// Whether adding these values would change nothing, found without knowing where they are; false may be wrong.
+    bool worse(const std::byte* first, std::int64_t step, std::int64_t n) const;
     void join(const Reduced& other);
     const PointReduction& what() const { return what_; }
     /// Whether there was any value.

@@ -136,7 +136,8 @@ class Kernel:
         return machine.emit_assembly(_optimised(self._text, machine))
 
 
-def compile_kernel(nest, dtype_of, scalars=None, fastmath=False, steps=None, independent=False, long_rows=False):
+def compile_kernel(nest, dtype_of, scalars=None, fastmath=False, steps=None, independent=False, long_rows=False,
+                   beside=()):
     """Compile a nest's body for the given types.
 
     Parameters
@@ -157,6 +158,9 @@ def compile_kernel(nest, dtype_of, scalars=None, fastmath=False, steps=None, ind
         The caller vouches that in no row a point touches memory that another point of it writes.
     long_rows : bool
         Rows have hundreds of points, so that those left over beside whole vectors do not count.
+    beside : sequence of (None or (int, int)), optional
+        For each of ``nest.places`` another one before it in the list, of the same array and with steps that are
+        compiled in, and the elements from that place to this one, where the caller vouches for them.
 
     Returns
     -------
@@ -169,7 +173,7 @@ def compile_kernel(nest, dtype_of, scalars=None, fastmath=False, steps=None, ind
     """
     dtypes = _checked_dtypes(nest, dtype_of)
     slots = _slots(nest, scalars)
-    choices = _choices(nest, fastmath, steps, independent, long_rows)
+    choices = _choices(nest, fastmath, steps, independent, long_rows, beside)
     row = build_row(nest, dtypes, slots, nest.constants(), choices, _vector_bytes())
     return Kernel(nest, row, dtypes, slots, choices)
 
@@ -182,7 +186,7 @@ def kernel_key(nest, dtype_of, scalars=None, fastmath=False, steps=None, indepen
     return nest.signature(), names, _slots(nest, scalars), choices
 
 
-def _choices(nest, fastmath, steps, independent, long_rows=False):
+def _choices(nest, fastmath, steps, independent, long_rows=False, beside=()):
     count = len(nest.places)
     steps = (None,) * count if steps is None else tuple(steps)
     whole = all(step is None or isinstance(step, int | np.integer) and not isinstance(step, bool)
@@ -191,7 +195,7 @@ def _choices(nest, fastmath, steps, independent, long_rows=False):
         raise ConfigError(f"steps of nest {nest.name!r}: given {steps}; allowed: {count} entries, one a "
                           "place of nest.places, each an int (elements) or None")
     steps = tuple(None if step is None else int(step) for step in steps)
-    return Choices(bool(fastmath), steps, bool(independent), bool(long_rows))
+    return Choices(bool(fastmath), steps, bool(independent), bool(long_rows), tuple(beside))
 
 
 def _slots(nest, scalars):

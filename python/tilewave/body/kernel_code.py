@@ -30,12 +30,14 @@ class Choices:
 
     ``steps`` has for each place the elements from point to point, None where that is known at run
     time only. ``long_rows``: rows have hundreds of points, so that those left over beside whole vectors do not count.
+    ``beside`` has for each place None, or another one before it and the elements from that to it.
     """
 
     fastmath: bool
     steps: tuple
     independent: bool
     long_rows: bool = False
+    beside: tuple = ()
 
 
 @dataclass
@@ -61,7 +63,7 @@ def build_row(nest, dtypes, slots, constants, choices, vector_bytes):
 class _Frame:
     def __init__(self, nest, dtypes, slots, constants, choices, width=1):
         self.nest, self.dtypes, self.slots, self.constants = nest, dtypes, slots, constants
-        self.independent, self.width = choices.independent, width
+        self.independent, self.width, self.beside = choices.independent, width, choices.beside
         self.module = ir.Module("tilewave")
         # Beside what a row function is given, the bytes from each place to where it is in the next row.
         kind = ir.FunctionType(I64, [POINTER, POINTER, I64, POINTER, POINTER, POINTER, POINTER])
@@ -134,7 +136,12 @@ class _Frame:
         """Pointers of the places at the first point, and the byte steps known at run time only."""
         self.places, self.byte_steps = {}, {}
         for k, place in enumerate(self.nest.places):
-            self.places[place.key] = self._slot(self.pointers, k, POINTER)
+            if k < len(self.beside) and self.beside[k]:  # one pointer for both: registers are few
+                other, elements = self.beside[k]
+                self.places[place.key] = self.build_at.gep(self.places[self.nest.places[other].key], [constant("int64", elements)],
+                                                           source_etype=ir_type(self.dtypes[place.array]))
+            else:
+                self.places[place.key] = self._slot(self.pointers, k, POINTER)
             if self.steps[place.key] is None:
                 self.byte_steps[place.key] = self._slot(self.step, k)
 
