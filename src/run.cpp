@@ -162,7 +162,26 @@ Binding PreparedSweep::to_loops(int a, const Binding& own, const Index& first) c
     return b;
 }
 
-Index PreparedSweep::direction() const { return inverse(problem_.loops) * (inverse(schedule_.order) * last_unit(problem_.dims())); }
+std::vector<std::pair<int, std::int64_t>> PreparedSweep::beside() const {
+    const Index along = inverse(schedule_.order) * last_unit(problem_.dims());
+    const std::vector<Access>& places = schedule_.places;
+    std::vector<std::pair<int, std::int64_t>> result;
+    for (std::size_t q = 0; q < places.size(); ++q) {
+        result.push_back({-1, 0});
+        for (std::size_t p = 0; p < q && result.back().first < 0; ++p) {
+            if (places[p].array != places[q].array || result[p].first >= 0) continue;
+            const Index apart = places[q].offset - places[p].offset;
+            std::int64_t points = 0;
+            for (int k = 0; k < along.n; ++k)
+                if (along[k] != 0) points = apart[k] / along[k];
+            if (points == 0) continue;
+            Index back = apart;
+            for (int k = 0; k < along.n; ++k) back[k] -= points * along[k];
+            if (back == Index::filled(along.n, 0)) result.back() = {static_cast<int>(p), points};
+        }
+    }
+    return result;
+}
 
 std::vector<std::int64_t> PreparedSweep::row_steps(std::span<const RunArray> arrays) const {
     const Index along = inverse(schedule_.order) * last_unit(problem_.dims());

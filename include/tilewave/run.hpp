@@ -67,8 +67,9 @@ public:
     /// The subscripts of the elements of such an array that this rank's points read and none computes, one
     /// element after the other.
     std::vector<std::int64_t> unset(int a) const;
-    /// Change of the loop index from a row's point to the next.
-    Index direction() const;
+    /// For each place of the kernel the first one of its array in the same row, and how many points it is behind
+    /// that; -1 where there is none.
+    std::vector<std::pair<int, std::int64_t>> beside() const;
     /// No point of a row depends on another: the kernel may compute them in any order.
     bool independent_rows() const { return plan_.independent_rows(problem_); }
     const Schedule& schedule() const { return schedule_; }

@@ -354,7 +354,7 @@ def _make(nest, context, loops, dtypes, arrays, scalars, plan, choices, fastmath
              for step, place in zip(sweep.row_steps(operands), nest.places, strict=True)]
     try:
         kernel = compile_kernel(nest, dtypes, scalars, fastmath, steps, sweep.independent_rows, bool(subscripts),
-                                _beside(nest, steps, sweep.direction))
+                                _beside(sweep, steps))
     except ConfigError:
         raise
     except Exception as error:
@@ -376,22 +376,10 @@ def _elements(step, item_bytes):
     return step // item_bytes if abs(step) in (0, item_bytes) else None
 
 
-def _beside(nest, steps, direction):
+def _beside(sweep, steps):
     """For each place another one of its array in the same row, and how many elements it is behind that."""
-    found = []
-    for q, place in enumerate(nest.places):
-        along = [direction[nest.indices.index(name)] for name in nest.axes[place.array]]
-        other = None
-        for p, before in enumerate(nest.places[:q]):
-            if before.array != place.array or not steps[q] or steps[p] != steps[q] or found[p]:
-                continue
-            apart = [x - y for x, y in zip(place.offsets, before.offsets, strict=True)]
-            k = next((d // a for d, a in zip(apart, along) if a), 0)
-            if k and apart == [k * a for a in along]:
-                other = (p, k * steps[q])
-                break
-        found.append(other)
-    return tuple(found)
+    return tuple((other, points * steps[q]) if other >= 0 and steps[q] and steps[other] == steps[q] else None
+                 for q, (other, points) in enumerate(sweep.beside()))
 
 
 def _operands(nest, arrays, unset):
