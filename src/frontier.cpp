@@ -268,11 +268,10 @@ char* FrontierMemory::back(std::size_t p, int turn, std::int64_t along) const {
 std::byte* FrontierMemory::message(int array, const Index& z) const {
     const Frontier::Part* part = where_.part(array);
     const auto p = static_cast<std::size_t>(part - where_.parts().data());
-    const std::int64_t lo = where_.block().lo[where_.along()], hi = where_.block().hi[where_.along()], at = z[where_.along()];
-    const bool arrives = at < lo;
-    const std::int64_t first = (arrives ? lo : hi) - where_.reads_along(*part);
-    return reinterpret_cast<std::byte*>(face(p, arrives ? 0 : where_.columns(), z[where_.across()]) + others_along(p, z)) +
-           (at - first) * part->item_bytes;
+    const std::int64_t at = z[where_.along()];
+    const int column = at < where_.block().lo[where_.along()] ? 0 : where_.column_of(at) + 1;
+    const std::int64_t first = where_.column_begin(column) - where_.reads_along(*part);
+    return reinterpret_cast<std::byte*>(face(p, column, z[where_.across()]) + others_along(p, z)) + (at - first) * part->item_bytes;
 }
 
 void FrontierMemory::fill(std::size_t p, const Frontier::Strip& strip, const Index& row, char* to) const {

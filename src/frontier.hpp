@@ -61,7 +61,10 @@ public:
     std::int64_t reads_along(const Part& part) const { return part.reach[along_]; }
     std::int64_t reads_across(const Part& part) const { return part.reach[across_]; }
     int columns() const { return static_cast<int>(columns_.size()) - 1; }
-    int column_of(std::int64_t lo) const;
+    /// The column of tiles that has component z along the rows.
+    int column_of(std::int64_t z) const;
+    /// Where a column begins; of the one after the last, where the block ends.
+    std::int64_t column_begin(int column) const { return columns_[static_cast<std::size_t>(column)]; }
     /// The strips of the column of tiles that begins at `lo`.
     std::span<const Strip> strips(std::int64_t lo) const;
     std::int64_t strip_count() const { return static_cast<std::int64_t>(strips_.size()); }
@@ -158,7 +161,8 @@ public:
     /// Changes from 0 to 1 and back from tile to tile of a column.
     int& turn(int column) { return turns_[static_cast<std::size_t>(column)].value; }
 
-    /// Where a message's region is: before the first column, or the last elements of the last column.
+    /// Where a message's region is: before the first column, or among the last elements of the column that computes
+    /// it (a later one may be narrower than what the next rank reads).
     std::byte* message(int array, const Index& z) const;
 
 private:

@@ -385,6 +385,8 @@ bool keeps_planes(const SweepProblem& problem, const Plan& plan) {
     for (int k = 0; k < n; ++k) {
         if (k == along) continue;
         if (plan.grid[k] != 1 || plan.factors[k] != 1) return false;
+        // A rank of skewed loops begins after planes and rows that the rank before it computes, and its tiles read.
+        if (plan.grid[along] != 1 && !problem.loops.keeps(k)) return false;
         if (k != across && plan.tile[k] < image(problem.loops, problem.space).extent(k)) return false;
     }
     return true;

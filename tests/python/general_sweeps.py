@@ -25,6 +25,7 @@ class GeneralCase:
     bounds: list
     downwards: list
     in_order: bool
+    frontier: list = ()  # by array: whether nobody reads it after the run
     ranks: int = 1
     refused: int = 0
     problem: object = None
@@ -32,22 +33,27 @@ class GeneralCase:
 
     def __str__(self):
         return (f"seed {self.seed}: SweepProblem({self.shape}, {self.space}, {self.arrays}, {self.accesses}, {self.bounds}, "
-                f"{self.downwards}, {self.in_order}); {self.ranks} ranks, plan {self.plan}")
+                f"{self.downwards}, {self.in_order}), frontier {self.frontier}; {self.ranks} ranks, plan {self.plan}")
 
     def schedules(self):
         return [_core.sweep(self.problem, self.plan, r) for r in range(self.ranks)]
 
 
-def general_case(seed, item_bytes=(1, 2, 4, 8), most_points=None):
-    """The first case of a seed that is not refused; `refused` says how many were before it."""
+def general_case(seed, item_bytes=(1, 2, 4, 8), long_rows=False):
+    """The first case of a seed that is not refused; `refused` says how many were before it.
+
+    With `long_rows` all cases keep planes, of rows so long that they are cut into strips.
+    """
     rng = random.Random(seed)
     for refused in range(1000):
-        case = random_problem(rng, seed, item_bytes)
+        case = random_problem(rng, seed, item_bytes, long_rows)
         case.refused = refused
         try:
-            case.problem = _core.SweepProblem(case.shape, case.space, [(*a, False) for a in case.arrays], case.accesses, case.bounds,
-                                              case.downwards, case.in_order)
+            case.frontier = random_frontier(seed, refused, case)
+            case.problem = _core.SweepProblem(case.shape, case.space, [(*a, f) for a, f in zip(case.arrays, case.frontier)],
+                                              case.accesses, case.bounds, case.downwards, case.in_order)
             case.ranks, case.plan = random_plan(rng, case)
+            keep_planes(random.Random(f"planes {seed} {refused}"), case, long_rows)
             case.plan.validate(case.problem, case.ranks)
         except ConfigError:
             continue
@@ -55,11 +61,43 @@ def general_case(seed, item_bytes=(1, 2, 4, 8), most_points=None):
     raise AssertionError(f"seed {seed}: a thousand problems and plans were refused")
 
 
-def random_problem(rng, seed, item_bytes):
+def random_frontier(seed, refused, case):
+    """By array: whether its frontier is all that is to be kept. From a stream of its own."""
+    rng = random.Random(f"frontier {seed} {refused}")
+    if rng.random() < 0.4:
+        return [False] * len(case.arrays)
+    written = {a for a, _, writes, _ in case.accesses if writes}
+    return [a in written and rng.random() < 0.7 for a in range(len(case.arrays))]
+
+
+def keep_planes(rng, case, always):
+    """Mostly change the plan to one that keeps planes only, where there is one."""
+    along, across = case.problem.planes
+    if along < 0 and always:
+        raise ConfigError("no planes")
+    if along < 0 or not always and rng.random() < 0.2:
+        return
+    dims, plan = len(case.shape), case.plan
+    case.ranks = rng.choice((1, 2, 2, 3, 4, 6)) if case.problem.may_cut(along) else 1
+
+    def only_along(n):
+        return tuple(n if k == along else 1 for k in range(dims))
+
+    plan.grid, plan.factors, plan.mapping_dim = only_along(case.ranks), only_along(rng.choice((1, 1, 2, 3, 4))), across
+    plan.row = tuple(int(k == along) for k in range(dims))
+    if always:
+        plan.chunk_bytes = rng.choice((1 << 10, 1 << 18))
+    blocks = [max(1, most) for most in largest_blocks(case, plan.grid)]
+    plan.tile = tuple(rng.randint(1 + most // 20, most) if k in (along, across) else most for k, most in enumerate(blocks))
+
+
+def random_problem(rng, seed, item_bytes, long_rows):
     dims = rng.choice((1, 2, 2, 2, 3, 3, 4))
     time = dims > 1 and rng.random() < 0.35
     in_order = rng.random() < 0.08
     extents = [rng.randint(1, MOST_EXTENT[dims]) for _ in range(dims)]
+    if long_rows:
+        extents[rng.randrange(dims)] = rng.randint(250, 900)
     downwards = [rng.random() < 0.25 for _ in range(dims)]
     bounds = random_bounds(rng, dims, extents)
     if time:
