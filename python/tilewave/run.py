@@ -245,8 +245,8 @@ def _stored(frontier, context):
     return field(frontier.shape, frontier.dtype, init, context=context)
 
 
-def _fields_for_scratch(nest, arrays, context):
-    """The fields of arrays that were given as scratch: along each index as long as the longest other array."""
+def _fields_for_scratch(nest, arrays, context, steps):
+    """The fields of arrays that were given as scratch: along each index but time as long as the longest other array."""
     longest = {}
     for name, value in arrays.items():
         if isinstance(value, Scratch) or name not in nest.axes:
@@ -258,12 +258,13 @@ def _fields_for_scratch(nest, arrays, context):
         if isinstance(value, Scratch):
             if name in nest.tables or name not in nest.written:
                 raise ConfigError(f"array {name!r}: given scratch; allowed: where nest {nest.name!r} writes it")
-            if missing := [index for index in nest.axes[name] if index not in longest]:
+            axes = nest.axes[name][steps is not None and nest.axes[name][0] == nest.time:]
+            if missing := [index for index in axes if index not in longest]:
                 raise ConfigError(f"array {name!r}: given scratch, and no other array has index {missing[0]!r}, "
                                   "from which its length would follow; allowed: a field with keep='frontier'")
-            init = value.init if callable(value.init) else np.broadcast_to(np.asarray(value.init, value.dtype),
-                                                                          tuple(longest[i] for i in nest.axes[name]))
-            value = Field(context, tuple(longest[i] for i in nest.axes[name]), value.dtype, "frontier", init)
+            shape = tuple(longest[index] for index in axes)
+            init = value.init if callable(value.init) else np.broadcast_to(np.asarray(value.init, value.dtype), shape)
+            value = Field(context, shape, value.dtype, "frontier", init)
         made[name] = value
     return made
 
@@ -272,7 +273,7 @@ def _prepare(nest, context, loops, plan, fastmath, arguments, reduce):
     if not isinstance(nest, Nest):
         raise ConfigError(f"run: given {type(nest).__name__}; allowed: a function under @tilewave.nest")
     arrays, scalars, choices = _sort(nest, arguments)
-    arrays = _fields_for_scratch(nest, arrays, context)
+    arrays = _fields_for_scratch(nest, arrays, context, loops.steps)
     check_arrays(nest, arrays, context)
     scalars = nest.bind_scalars(scalars)
     if plan is not None and not isinstance(plan, Plan):

@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 import tilewave as tw  # noqa: E402
 from body_generator import load  # noqa: E402
 from nest_problems import HEADER, PROBLEMS_OF_A_BODY, make_problem, random_plan  # noqa: E402
+from nest_results import Results, plain_results, random_results, start_of, wrong_results  # noqa: E402
 
 pytestmark = [pytest.mark.mpi(ranks=[1, 2, 3, 4]),
               pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
@@ -83,21 +84,25 @@ def run_all(seeds, ranks, folder):
 def failure(problem, nest, context, kinds):
     """What is wrong with the run of one problem, None if it equals the plain loops."""
     plan = random_plan(problem.seed, context.size, len(problem.body.indices), problem.steps is not None)
-    report = None
+    report, results = None, Results({}, {})
 
     def described(what):
         return "\n".join([
-            f"seed {problem.seed}: {what}", f"on {context.size} rank(s), run with {plan}", str(problem),
+            f"seed {problem.seed}: {what}", f"on {context.size} rank(s), run with {plan}", str(problem), str(results),
             *([f"plan {report.plan}"] if report is not None else []),
             f"replay: TILEWAVE_SEED={problem.seed} python -m pytest tests/mpi/test_random_nests.py"])
 
     try:
         if isinstance(nest, Exception):
             raise nest
-        expected = problem.plain(nest.function)
-        given = operands(problem, context, kinds)
+        results = random_results(problem, nest)
+        if results.frontier and len(problem.body.indices) > 2 and problem.seed % 3:
+            plan.pop("tile", None)  # planes are whole but along their rows
+        expected, numbers = plain_results(problem, nest, results)
+        given = operands(problem, results, context, kinds)
         for _ in range(problem.runs):
-            report = run_with_allowed(nest, context, given, problem, plan, kinds)
+            report = run_with_allowed(nest, context, given, problem, results, plan, kinds)
+        count(kinds, results, report)
     except tw.ConfigError as error:
         if not (error.agreed or isinstance(nest, Exception)):
             raise AssertionError(described(f"refused, and not by all ranks alike: {error}")) from error
@@ -109,14 +114,25 @@ def failure(problem, nest, context, kinds):
         if not getattr(error, "agreed", False):
             raise AssertionError(described(f"{type(error).__name__}: {error}")) from error
         return described(f"{type(error).__name__}: {error}")
-    return changed_input(problem, given, described) or differences(problem, given, expected, described)
+    different = differences(problem, given, expected, described)
+    if wrong := wrong_results(report.results, numbers):
+        return described(f"rank {context.rank}: {wrong}")
+    return changed_input(problem, given, described) or different
 
 
-def run_with_allowed(nest, context, given, problem, plan, kinds):
+def count(kinds, results, report):
+    kinds["reductions"] += bool(results.reduce)
+    kinds["frontier fields"] += bool(results.frontier)
+    kinds["frontier fields kept in planes"] += len(report.stored) < len(results.frontier)
+    assert set(report.stored) <= set(results.frontier)
+
+
+def run_with_allowed(nest, context, given, problem, results, plan, kinds):
     """Run; which tiles and grids a nest allows follows from its dependences and blocks: it picks those refused."""
     while True:
         try:
-            return tw.run(nest, context=context, **given, **problem.scalars, **problem.keywords, **plan)
+            return tw.run(nest, context=context, **given, **problem.scalars, **problem.keywords, **plan,
+                          reduce={name: getattr(tw, kind)(array) for name, (kind, array) in results.reduce.items()})
         except tw.ConfigError as error:
             wrong = str(error).split(" ")[0]
             if wrong not in ("tile", "grid") or wrong not in plan:
@@ -125,13 +141,15 @@ def run_with_allowed(nest, context, given, problem, plan, kinds):
             kinds[f"another {wrong}"] += 1
 
 
-def operands(problem, context, kinds):
+def operands(problem, results, context, kinds):
     """The nest's arrays as a user gives them: fields, or NumPy arrays where that is allowed."""
     in_place = context.size == 1 and random.Random(problem.seed).random() < 0.3
     kinds["written NumPy array"] += in_place
     given = {}
     for name, array in problem.arrays.items():
-        if name in problem.as_numpy or in_place and name in problem.written:
+        if name in results.frontier:
+            given[name] = start_of(results.frontier[name], array, context)
+        elif name in problem.as_numpy or in_place and name in problem.written:
             given[name] = array.copy()
         else:
             given[name] = tw.field(array.shape, array.dtype, init=array, context=context)
@@ -149,6 +167,8 @@ def differences(problem, given, expected, described):
     """The first point of each written array that differs, on rank 0; collective."""
     found = []
     for name, plain in expected.items():
+        if not isinstance(given[name], np.ndarray | tw.Field) or getattr(given[name], "keep", "all") == "frontier":
+            continue
         got = given[name] if isinstance(given[name], np.ndarray) else given[name].gather()
         if got is None:
             continue
