@@ -31,7 +31,7 @@ def random_results(problem, nest):
     rng = random.Random(f"results {problem.seed}")
     single = [name for name in problem.written if one_value_a_point(nest, name)]
     frontier, reduce = {}, {}
-    wants_frontier = rng.random() < 0.4
+    wants_frontier = rng.random() < (0.7 if single and not problem.body.timed else 0.2)
     if single and rng.random() < (0.85 if wants_frontier else 0.2):
         for k in range(rng.randint(1, 4)):
             reduce[f"number {k}"] = rng.choice(KINDS), rng.choice(single)
