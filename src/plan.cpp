@@ -396,6 +396,11 @@ Plan make_plan(const SweepProblem& problem, int ranks, const PlanRequest& reques
     problem.validate();
     const int n = problem.shape.n;
     const int along = problem.planes.along;
+    if (along >= 0 && ranks > 1 && !problem.may_cut(along)) {  // ranks share another dimension, so arrays are whole
+        SweepProblem whole = problem;
+        whole.planes = {};
+        return make_plan(whole, ranks, request, machine);
+    }
     Plan plan;
     plan.mapping_dim = along >= 0 ? problem.planes.across : longest_dim(problem, ranks, request);
     plan.mapping_dim = request.mapping_dim.value_or(plan.mapping_dim);

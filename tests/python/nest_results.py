@@ -40,7 +40,7 @@ def random_results(problem, nest):
         if len(chosen) == len(problem.written) and not reduce:
             chosen.remove(rng.choice(chosen))
         for name in chosen:
-            frontier[name] = random_start(rng, problem, name)
+            frontier[name] = random_start(rng, problem, name, chosen)
     return Results(frontier, reduce)
 
 
@@ -48,21 +48,21 @@ def one_value_a_point(nest, name):
     return set(nest.axes[name]) == set(nest.indices) and sum(p.written and p.array == name for p in nest.places) == 1
 
 
-def random_start(rng, problem, name):
+def random_start(rng, problem, name, chosen):
     how = rng.choice(("array", "function of arrays", "function of numbers", "number", "scratch"))
     if how in ("number", "scratch"):
         start = problem.arrays[name]
         start[...] = start.flat[0]
-        if how == "scratch" and scratch_shape(problem, name) != start.shape:
+        if how == "scratch" and scratch_shape(problem, name, chosen) != start.shape:
             return "number"
     return how
 
 
-def scratch_shape(problem, name):
-    """As long along each loop index as the longest other array."""
+def scratch_shape(problem, name, chosen):
+    """As long along each loop index as the longest other array; those of `chosen` may be scratch, too."""
     longest = {}
     for other in problem.body.arrays.values():
-        if other.name == name or other.role == "table":
+        if other.name in chosen or other.role == "table":
             continue
         shape = problem.arrays[other.name].shape
         for index, extent in zip(other.axes[len(other.axes) - len(shape):], shape, strict=True):
