@@ -193,7 +193,19 @@ def values_at(field, subscripts):
     -------
     numpy.ndarray
         Of the field's dtype: one value for all, or `count` values.
+
+    Raises
+    ------
+    ConfigError
+        For an init that raises.
     """
+    try:
+        return _values_at(field, subscripts)
+    except Exception as problem:
+        raise _named("field: init raised", problem) from problem
+
+
+def _values_at(field, subscripts):
     init = field._init
     if init is None:
         return np.zeros(1, field.dtype)

@@ -301,11 +301,16 @@ def _prepare(nest, context, loops, plan, fastmath, arguments, reduce):
     values = ", ".join(f"{name}={value!r}" for name, value in scalars.items())
     description = (f"nest {nest.name!r} {signature[:12]}, loops {problem.bounds.box} {problem.bounds.constraints} "
                    f"downwards {problem.downwards} steps {loops.steps}, "
-                   f"{', '.join(f'{n}: {dtypes[n]} {arrays[n].shape}' for n in nest.arrays)}, scalars {values or 'none'}, "
+                   f"{', '.join(f'{n}: {dtypes[n]} {arrays[n].shape} {_kind(arrays[n])}' for n in nest.arrays)}, scalars {values or 'none'}, "
                    f"fastmath {fastmath}, plan {sweep.plan}, reductions {reduce!r}")
     ready = Ready(context, kernel, sweep, operands, scalars, tables, copies, problem.sequential, given, [] if alone else small, alone,
                   stored, unset, reductions, dtypes)
     return ready, description
+
+
+def _kind(array):
+    """Of what is given for an array: it decides who has which elements."""
+    return f"field, keep {array.keep}" if isinstance(array, Field) else "NumPy array"
 
 
 def _sort(nest, arguments):

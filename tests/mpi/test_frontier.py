@@ -1,0 +1,238 @@
+"""Frontier fields over ranks and threads, seen by way of a second array; and what is refused, on every rank alike."""
+import itertools
+
+import numpy as np
+import pytest
+
+import tilewave as tw
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
+
+
+@tw.nest
+def boxed3(H, B, W, i, j, k):
+    H[i, j, k] = max(H[i-2, j-1, k], H[i, j-1, k-1] + H[i-1, j, k-2]) % 1000 + W[i, j, k]
+    B[i, j, k] = H[i, j, k]
+
+
+@tw.nest
+def skewed3(H, B, W, i, j, k):
+    H[i, j, k] = (H[i-1, j+1, k] - H[i, j-1, k+2] + 3 * H[i-1, j, k-1]) % 1000 + W[i, j, k]
+    B[i, j, k] = H[i, j, k]
+
+
+@tw.nest
+def boxed4(H, B, W, i, j, k, l):
+    H[i, j, k, l] = (H[i-1, j, k-1, l] + 2 * H[i, j-2, k, l-1] - H[i-1, j-1, k-1, l-1]) % 1000 + W[i, j, k, l]
+    B[i, j, k, l] = H[i, j, k, l]
+
+
+@tw.nest
+def skewed4(H, B, W, i, j, k, l):
+    H[i, j, k, l] = (H[i-1, j, k+1, l] + 2 * H[i, j-1, k, l] - H[i-1, j-1, k, l-1]) % 1000 + W[i, j, k, l]
+    B[i, j, k, l] = H[i, j, k, l]
+
+
+@tw.nest
+def skewed2(H, B, W, i, j):
+    H[i, j] = (H[i, j-1] + 2 * H[i-2, j-2] - H[i-1, j] + H[i-3, j+1]) % 1000 + W[i, j]
+    B[i, j] = H[i, j]
+
+
+@tw.nest
+def two(H, E, B, W, i, j):
+    E[i, j] = max(E[i, j-3], H[i-1, j-2]) - 1
+    H[i, j] = max(E[i, j], H[i-2, j-1] + W[i, j], H[i, j-2])
+    B[i, j] = H[i, j] + 5 * E[i, j]
+
+
+NESTS = {"boxed3": (boxed3, (9, 8, 10)), "skewed3": (skewed3, (7, 11, 9)), "boxed4": (boxed4, (6, 7, 5, 8)),
+         "skewed4": (skewed4, (6, 5, 7, 6)), "skewed2": (skewed2, (17, 23)), "two": (two, (19, 21))}
+BOUNDS = ("box", "narrowed", "band", "triangle")
+
+
+def bounds_of(kind, nest, shape):
+    """Bounds of a kind, cut to where all places are inside the arrays."""
+    low, high = zip(*nest.iteration_box({name: shape for name in nest.arrays}))
+    pair = {"box": None, "narrowed": (low[1] + 1, high[1] - 1), "band": ((low[1], "i-2"), (high[1], "i+4")),
+            "triangle": (low[1], (high[1], "i+1"))}[kind]
+    return None if pair is None else {"j": pair}
+
+
+def plain(nest, shape, arrays, over, reverse):
+    """B after plain loops."""
+    from tilewave.bounds import loop_bounds
+    from tilewave.reference import plain_loops
+    arrays = {name: array.copy() for name, array in arrays.items()}
+    box = nest.iteration_box({name: shape for name in nest.arrays})
+    plain_loops(nest, loop_bounds(nest.indices, box, over), arrays, reverse=reverse)
+    return arrays
+
+
+@pytest.mark.mpi(ranks=[1, 2, 3, 4, 6])
+@pytest.mark.parametrize("name", NESTS)
+def test_frontier_by_way_of_a_kept_array(name, mpi_ranks):
+    nest, shape = NESTS[name]
+    rng = np.random.default_rng(len(name))
+    kept = 0
+    for case, kind in enumerate(BOUNDS):
+        start = {a: rng.integers(-50, 50, shape) for a in nest.arrays}
+        over = bounds_of(kind, nest, shape)
+        reverse = ((), (nest.indices[-1],), (nest.indices[0],))[case % 3] if name.startswith("boxed") or name == "two" else ()
+        expected = plain(nest, shape, start, over, reverse)
+        for threads, height in itertools.product((1, 2, 3), (None, 1, 3)):
+            given = {a: tw.field(shape, "i8", init=start[a], keep="frontier" if a in ("H", "E") else "all") for a in nest.arrays}
+            choices = {"threads": threads}
+            if height:
+                plan = tw.plan(nest, over=over, reverse=reverse, threads=threads, **given)
+                tile = list(plan.tile)
+                tile[plan.mapping_dim] = min(height, tile[plan.mapping_dim])
+                choices |= {"tile": tuple(tile), "grouping": "vertical" if height == 3 else "hyperplane"}
+            report = tw.run(nest, over=over, reverse=reverse, reduce={"best": tw.max("H"), "where": tw.argmax("H"), "all": tw.sum("B")},
+                            **given, **choices)
+            kept += not report.stored
+            found = given["B"].gather()
+            what = f"{name}, {kind}, reverse {reverse}, threads {threads}, height {height}, plan {report.plan}"
+            if found is not None:
+                np.testing.assert_array_equal(found, expected["B"], what)
+            check_numbers(report.results, nest, shape, over, expected, what)
+    assert kept
+
+
+def check_numbers(results, nest, shape, over, expected, what):
+    from tilewave.bounds import loop_bounds
+    points = list(loop_bounds(nest.indices, nest.iteration_box({name: shape for name in nest.arrays}), over).points())
+    best = max(expected["H"][p] for p in points)
+    assert results == {"best": best, "where": min(p for p in points if expected["H"][p] == best),
+                       "all": sum(expected["B"][p] for p in points)}, what
+
+
+# What is refused.
+
+
+@tw.nest
+def align(H, W, i, j):
+    H[i, j] = max(H[i-1, j-1] + W[i, j], H[i, j-1] - 1)
+
+
+@tw.nest
+def reader(B, H, i, j):
+    B[i, j] = H[i, j]
+
+
+@tw.nest
+def twice(H, W, i, j):
+    H[i, j] = W[i, j]
+    H[i-1, j] = W[i, j] + 1
+
+
+@tw.nest
+def totals(s, W, i, j):
+    s[i] = s[i] + W[i, j]
+
+
+@tw.nest
+def look_up(H, T, W, i, j):
+    H[i, j] = H[i-1, j] + T[W[i, j]]
+
+
+@tw.nest
+def alone(H, i, j):
+    H[i, j] = H[i-1, j] + 1
+
+
+def frontier(**more):
+    return tw.field((8, 9), "i8", keep="frontier", **more)
+
+
+def kept(shape=(8, 9)):
+    return tw.field(shape, "i8", init=1)
+
+
+REFUSED = {
+    "keep": (lambda: tw.field((8, 9), keep="x"), ("keep='x'", "'all'", "'frontier'")),
+    "gather": (lambda: frontier().gather(), ("gather", "(8, 9)", "reduce=", "keep='all'")),
+    "local": (lambda: frontier().local, ("local", "(8, 9)", "reduce=", "keep='all'")),
+    "owned": (lambda: frontier().owned, ("owned", "(8, 9)", "reduce=", "keep='all'")),
+    "argmax of a frontier": (lambda: tw.argmax(frontier()), ("argmax", "(8, 9)", "keep='all'")),
+    "only read": (lambda: tw.run(reader, B=kept(), H=frontier()), ("'H'", "only reads", "keep='all'")),
+    "scratch only read": (lambda: tw.run(reader, B=kept(), H=tw.scratch()), ("'H'", "scratch", "writes")),
+    "scratch as a table": (lambda: tw.run(look_up, H=kept(), T=tw.scratch("i8"), W=kept()), ("'T'", "scratch")),
+    "scratch alone": (lambda: tw.run(alone, H=tw.scratch()), ("'H'", "index 'i'", "keep='frontier'")),
+    "scratch of an array": (lambda: tw.scratch(init=[1, 2]), ("(2,)", "a number", "function")),
+    "dtype of scratch": (lambda: tw.scratch("c16"), ("c16", "float64")),
+    "reduce of an unknown array": (lambda: tw.run(align, H=frontier(), W=kept(), reduce={"a": tw.max("X")}), ("max('X')", "align", "H")),
+    "reduce of an array that is read": (lambda: tw.run(align, H=frontier(), W=kept(), reduce={"a": tw.sum("W")}), ("sum('W')", "H")),
+    "reduce at two places": (lambda: tw.run(twice, H=kept(), W=kept(), reduce={"a": tw.min("H")}), ("min('H')", "2 places", "one value a point")),
+    "reduce without an index": (lambda: tw.run(totals, s=kept((8,)), W=kept(), reduce={"a": tw.argmin("s")}),
+                                ("argmin('s')", "index 'j'", "one value a point")),
+    "reduce no dict": (lambda: tw.run(align, H=frontier(), W=kept(), reduce=tw.max("H")), ("reduce", "a dict", "argmax")),
+    "reduce of a string": (lambda: tw.run(align, H=frontier(), W=kept(), reduce={"a": "max"}), ("'max'", "a dict")),
+    "reduce of a field": (lambda: tw.run(align, H=frontier(), W=kept(), reduce={1: tw.max("H")}), ("reduce", "a dict")),
+    "argmax of nothing": (lambda: tw.argmax(kept((0, 4))), ("argmax", "(0, 4)", "no elements")),
+    "max of an array": (lambda: tw.max(np.ones(3)), ("max", "ndarray", "a field")),
+}
+
+
+@pytest.mark.mpi(ranks=[1, 3])
+@pytest.mark.parametrize("what", REFUSED)
+def test_refused_on_every_rank(what, mpi_ranks):
+    call, parts = REFUSED[what]
+    with pytest.raises(tw.ConfigError) as refused:
+        call()
+    missing = [part for part in parts if part not in str(refused.value)]
+    assert not missing, f"{missing} not in: {refused.value}"
+    assert tw.run(align, H=frontier(), W=kept(), reduce={"n": tw.sum("H")}).results["n"] == plain_sum()  # nobody hangs
+
+
+def plain_sum():
+    h = np.zeros((8, 9), int)
+    for i, j in itertools.product(range(1, 8), range(1, 9)):
+        h[i, j] = max(h[i-1, j-1] + 1, h[i, j-1] - 1)
+    return h[1:, 1:].sum()
+
+
+@pytest.mark.mpi(ranks=[1, 3])
+def test_numbers_of_no_points(mpi_ranks):
+    numbers = {kind: getattr(tw, kind)("H") for kind in ("max", "min", "sum", "argmax", "argmin")}
+    report = tw.run(align, H=frontier(), W=kept(), over={"i": (3, 3)}, reduce=numbers)
+    assert report.results == {"max": None, "min": None, "sum": 0, "argmax": None, "argmin": None}
+    assert tw.sum(kept((0, 4))) == 0
+
+
+@pytest.mark.mpi(ranks=[3])
+def test_one_rank_differs(mpi_ranks):
+    first = tw.Context().rank == 1
+
+    def raises(i, j):
+        if first:
+            raise ValueError("on one rank")
+        return i + j
+
+    with pytest.raises(tw.ConfigError, match="differ|other"):
+        tw.run(align, H=frontier(), W=kept(), reduce={"n": tw.max("H") if first else tw.min("H")})
+    with pytest.raises(tw.ConfigError):
+        tw.run(align, H=frontier(), W=kept(), reduce={"n": tw.max("X" if first else "H")})
+    with pytest.raises(tw.ConfigError):
+        tw.run(align, H=frontier(), W=kept(), reduce=None if first else {"n": tw.max("H")})
+    with pytest.raises(tw.ConfigError):
+        tw.field((8, 9), keep="frontier" if first else "all")
+    with pytest.raises(tw.ConfigError):
+        tw.field((8, 9), keep="x" if first else "all")
+    with pytest.raises(tw.ConfigError):
+        tw.field((8, 9), keep="frontier", init=np.ones((8, 9)) if first else None)
+    with pytest.raises(tw.ConfigError, match="on one rank"):
+        tw.run(align, H=frontier(init=raises), W=kept())
+    with pytest.raises(tw.ConfigError, match="on one rank"):
+        tw.run(align, H=tw.scratch("i8", raises), W=kept())
+    with pytest.raises(tw.ConfigError, match="on one rank"):  # stored whole
+        tw.run(align, H=frontier(init=raises), W=kept(), row=(0, 1))
+    own, scratch = kept(), tw.scratch("i8")
+    with pytest.raises(tw.ConfigError):
+        tw.run(align, H=scratch if first else own, W=kept())
+    fixed = tw.plan(align, H=frontier(), W=kept())  # the same plan for both
+    with pytest.raises(tw.ConfigError):
+        tw.run(align, H=scratch if first else own, W=kept(), plan=fixed)
+    with pytest.raises(tw.ConfigError):
+        tw.run(align, H=tw.scratch("i4" if first else "i8"), W=kept())
+    assert tw.run(align, H=frontier(), W=kept(), reduce={"n": tw.sum("H")}).results["n"] == plain_sum()
