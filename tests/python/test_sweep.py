@@ -125,3 +125,22 @@ def test_many_random_general_sweeps_equal_plain_loops():
         general = general_case(seed, item_bytes=(8,))
         wrong = run_general_case(general)
         assert not wrong, f"{wrong}; {general}"
+
+
+@pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
+def test_general_sweeps_that_keep_planes_in_strips():
+    for seed in range(12):
+        check_long_rows(seed)
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
+def test_many_general_sweeps_that_keep_planes_in_strips():
+    for seed in range(10_000, 11_000):
+        check_long_rows(seed)
+
+
+def check_long_rows(seed):
+    general = general_case(seed, item_bytes=(8,), long_rows=True)
+    wrong = run_general_case(general)
+    assert not wrong, f"{wrong}; {general}"
