@@ -77,7 +77,7 @@ std::optional<Violation> Checker::results() {
     for (const Player& p : players_)
         for (std::size_t a = 0; a < p.s->arrays.size(); ++a) {
             const Array& array = p.s->arrays[a];
-            if (written_[a] != Written::once || array.levels > 0) continue;
+            if (written_[a] != Written::once || array.levels > 0 || array.planes > 0) continue;
             std::optional<Violation> wrong;
             const Box mine = intersect(array.owned, p.s->space);
             space_.for_each(mine, [&](const Index& cell) {

@@ -53,13 +53,21 @@ bool overlaps(const Array& a) {
     }
 }
 
+// What the stride of an array kept in planes is of: the elements beside a column of tiles, which messages carry.
+Array beside_tiles(const Schedule& s, Array a) {
+    a.storage = intersect(a.storage, s.space);
+    a.storage.hi[s.along] = std::min(a.storage.hi[s.along], a.storage.lo[s.along] + a.reach[s.along]);
+    return a;
+}
+
 Why check_array(const Schedule& s, int id) {
     const Array& a = s.arrays[id];
     const std::string name = "array " + std::to_string(id) + " of storage " + to_string(a.storage) + " has stride " + to_string(a.stride);
     if (a.stride.n == 0 || a.whole || a.storage.empty()) return std::nullopt;
     if (a.stride.n != a.storage.dims()) return name + ": one entry for each dimension is allowed";
     if (s.places.empty()) return check_rows(a, name);  // nothing is computed: combine steps go by rows
-    if (overlaps(a)) return name + ": its elements overlap";
+    const Array addressed = a.planes > 0 ? beside_tiles(s, a) : a;
+    if (!addressed.storage.empty() && overlaps(addressed)) return name + ": its elements overlap";
     return std::nullopt;
 }
 
@@ -75,6 +83,8 @@ Why check_message(const Schedule& s, int id) {
     const std::int64_t bytes = m.region.points() * array.item_bytes;
     if (m.bytes != bytes)
         return name + " has " + std::to_string(m.bytes) + " bytes, its region " + to_string(m.region) + " " + std::to_string(bytes);
+    if (array.planes > 0 && m.region.extent(s.along) > array.reach[s.along])
+        return name + " has region " + to_string(m.region) + " of an array kept in planes, of which points read back " + to_string(array.reach);
     if (m.buffer >= 0 && s.buffers[m.buffer] < bytes)
         return "buffer " + std::to_string(m.buffer) + " of " + std::to_string(s.buffers[m.buffer]) + " bytes is smaller than " +
                name + " of " + std::to_string(bytes);
