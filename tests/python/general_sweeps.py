@@ -72,7 +72,7 @@ def random_frontier(seed, refused, case):
 
 def keep_planes(rng, case, always):
     """Mostly change the plan to one that keeps planes only, where there is one."""
-    along, across = case.problem.planes
+    along, across, slant = case.problem.planes
     if along < 0 and always:
         raise ConfigError("no planes")
     if along < 0 or not always and rng.random() < 0.2:
@@ -84,7 +84,7 @@ def keep_planes(rng, case, always):
         return tuple(n if k == along else 1 for k in range(dims))
 
     plan.grid, plan.factors, plan.mapping_dim = only_along(case.ranks), only_along(rng.choice((1, 1, 2, 3, 4))), across
-    plan.row = tuple(int(k == along) for k in range(dims))
+    plan.row = tuple(int(k == along) - slant * (k == across) for k in range(dims))
     if always:
         plan.chunk_bytes = rng.choice((1 << 10, 1 << 18))
     blocks = [max(1, most) for most in largest_blocks(case, plan.grid)]
