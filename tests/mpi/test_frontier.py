@@ -96,7 +96,8 @@ def test_frontier_by_way_of_a_kept_array(name, mpi_ranks):
             if found is not None:
                 np.testing.assert_array_equal(found, expected["B"], what)
             check_numbers(report.results, nest, shape, over, expected, what)
-    assert kept
+    # A rank of skewed loops would begin after planes that the rank before it computes: stored whole.
+    assert bool(kept) == (mpi_ranks == 1 or not name.startswith("skewed"))
 
 
 def check_numbers(results, nest, shape, over, expected, what):
