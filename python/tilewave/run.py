@@ -221,12 +221,13 @@ def prepare(nest, context, loops, plan, fastmath, arguments, reduce):
     return ready
 
 
-def _small_fields(nest, arrays, context):
-    """The fields that are only read and have fewer dimensions than the loops: every rank gets them whole."""
+def _small_fields(nest, arrays, context, steps):
+    """The fields that are only read and lack a loop index that ranks may cut: every rank gets them whole."""
     if context.size == 1:
         return []
+    cut = set(nest.indices) - ({nest.time} if steps is not None else set())  # time stays whole on a rank
     return [name for name, axes in nest.axes.items()
-            if isinstance(arrays[name], Field) and name not in nest.written and len(axes) < nest.rank]
+            if isinstance(arrays[name], Field) and name not in nest.written and cut - set(axes)]
 
 
 def _whole_everywhere(field, context):
@@ -283,7 +284,7 @@ def _prepare(nest, context, loops, plan, fastmath, arguments, reduce):
     dtypes = {name: arrays[name].dtype for name in nest.arrays}
     tables = {name: arrays[name] for name in nest.tables}
     given = arrays
-    small = _small_fields(nest, arrays, context)
+    small = _small_fields(nest, arrays, context, loops.steps)
     arrays = {name: np.empty(value.shape, value.dtype) if name in small else value for name, value in arrays.items()}
     reductions = reduction.check(nest, reduce, dtypes)
     signature = nest.signature()

@@ -52,10 +52,8 @@ def _sor_on_ranks(n, steps, repeats):
     world = tw.Context(threads=1)
     rim = lambda i, j: 1e-3 * ((i * n + j) % 1013)  # noqa: E731
     layouts = {"2 ranks": world} | ({"1 rank": lanes(1)} if world.rank == 0 else {})
-    # f as is best for each: a field keeps its storage between runs, but on several ranks it would be sent
-    # to each of them whole in every run, since it lacks time.
     fields = {name: {"u": tw.field((n, n), "f8", init=rim, context=context),
-                     "f": np.zeros((n, n)) if context.size > 1 else tw.field((n, n), "f8", context=context)}
+                     "f": tw.field((n, n), "f8", context=context)}
               for name, context in layouts.items()}
     times = {}
     for turn in range(repeats + 1):

@@ -59,7 +59,10 @@ def _trunc(build, value, kind):
         value.narrow[kind] = build.phi(kind)
         for each, block in incoming:
             value.narrow[kind].add_incoming(each, block)
-        build.position_at_end(here)
+        if here.is_terminated:  # on the way to another path's value
+            build.position_before(here.terminator)
+        else:
+            build.position_at_end(here)
     return value.narrow[kind]
 
 
