@@ -6,6 +6,7 @@
 namespace nb = nanobind;
 
 void bind_space(nb::module_& m);
+void bind_machine(nb::module_& m);
 void bind_schedule(nb::module_& m);
 void bind_run(nb::module_& m);
 void bind_patterns(nb::module_& m);
@@ -39,6 +40,7 @@ NB_MODULE(_core, m) {
         }
     });
     bind_space(m);
+    bind_machine(m);
     bind_schedule(m);
     bind_run(m);
     bind_patterns(m);

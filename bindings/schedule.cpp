@@ -126,15 +126,6 @@ void bind_layout(nb::module_& m) {
 }
 
 void bind_plan(nb::module_& m) {
-    nb::class_<Machine>(m, "Machine", "The costs a plan is made from, in seconds.")
-        .def(nb::init<>())
-        .def_rw("latency_s", &Machine::latency_s)
-        .def_rw("byte_s", &Machine::byte_s)
-        .def_rw("chunk_s", &Machine::chunk_s)
-        .def_rw("short_s", &Machine::short_s)
-        .def_rw("hand_over_s", &Machine::hand_over_s)
-        .def_rw("point_s", &Machine::point_s)
-        .def_rw("cache_bytes", &Machine::cache_bytes);
     nb::class_<SweepProblem>(m, "SweepProblem", "What a sweep computes: shape, space, arrays, accesses.")
         // One written array, at the point itself.
         .def("__init__",

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <cstring>
 #include <fstream>
 #include <limits>
 #include <sstream>
@@ -172,6 +173,10 @@ const Machine& Context::machine() {
     return *machine_;
 }
 
+void Context::use_machine(const Machine& machine) {
+    machine_ = machine;
+}
+
 double Context::clock_offset_s() {
     if (!machine_) measure();
     return clock_offset_s_;
@@ -213,9 +218,17 @@ void Context::measure() {
         m.short_s = std::clamp(shorts / (3 * count), 1e-7, 1e-3);
     }
     // Rank 0's numbers are everyone's: equal plans need equal numbers.
-    std::string bytes(reinterpret_cast<const char*>(&m), sizeof m);
+    double* const numbers[] = {&m.latency_s, &m.byte_s, &m.chunk_s, &m.short_s, &m.hand_over_s};
+    std::string bytes;
+    for (const double* n : numbers) bytes.append(reinterpret_cast<const char*>(n), sizeof *n);
+    bytes.append(reinterpret_cast<const char*>(&m.cache_bytes), sizeof m.cache_bytes);
     broadcast(t, bytes, 0);
-    std::copy(bytes.begin(), bytes.end(), reinterpret_cast<char*>(&m));
+    const char* at = bytes.data();
+    for (double* n : numbers) {
+        std::memcpy(n, at, sizeof *n);
+        at += sizeof *n;
+    }
+    std::memcpy(&m.cache_bytes, at, sizeof m.cache_bytes);
     machine_ = m;
 }
 

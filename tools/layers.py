@@ -6,12 +6,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 # A file may include itself, its own layer where told, and anything to its left.
 LAYERS = [
-    {"error"}, {"index", "rational", "matrix"}, {"space", "fourier_motzkin", "residues"}, {"tiling"},
+    {"error"}, {"index", "rational", "matrix", "machine"}, {"space", "fourier_motzkin", "residues"}, {"tiling"},
     {"grouping"}, {"linear_schedule", "cost"}, {"layout"}, {"schedule"}, {"problem"},
     {"copy", "memory", "rows", "boxes", "shear", "broadcast_rounds", "binomial", "lane_builder", "plan", "memory_order", "tile_rows", "check", "check_end", "check_memory", "check_shapes",
      "check_versions", "checker", "transport", "lanes", "reduction"},
     {"sweep", "sweep_geometry", "timeline", "mailroom", "pattern", "pattern_shape", "pattern_lanes", "pattern_plan",
-     "pattern_trees", "pattern_shift"}, {"exchange"}, {"executor", "execution", "compute", "execution_planes", "frontier"}, {"context"},
+     "pattern_trees", "pattern_shift"}, {"predict"}, {"exchange"}, {"executor", "execution", "compute", "execution_planes", "frontier"}, {"context"},
     {"agreement", "waiting", "field"}, {"patterns", "pattern_transfer", "sends", "run"}, {"nest"}, {"tilewave"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

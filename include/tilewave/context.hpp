@@ -37,6 +37,8 @@ public:
     /// Latency and bandwidth to the farthest rank and the hand-over between two lanes, equal on
     /// all ranks; measured when the context is made, on one rank alone at first use.
     const Machine& machine();
+    /// From now on these numbers in place of what the context measured. Local; the same on every rank, or plans differ.
+    void use_machine(const Machine& machine);
     /// Add to this rank's clock to get rank 0's.
     double clock_offset_s();
 

@@ -6,6 +6,7 @@
 
 #include "tilewave/grouping.hpp"
 #include "tilewave/linear_schedule.hpp"
+#include "tilewave/machine.hpp"
 #include "tilewave/problem.hpp"
 
 namespace tilewave {
@@ -13,17 +14,6 @@ namespace tilewave {
 /// Messages up to here go through the library's own buffers as they come, in shared memory with UCX
 /// (to 8064 bytes) and elsewhere; larger ones are asked for first.
 inline constexpr std::int64_t short_bytes = 8000;
-
-/// The costs a plan is made from, in seconds. The defaults serve until they are measured.
-struct Machine {
-    double latency_s = 5e-6;          ///< one small message, one way
-    double byte_s = 1e-10;            ///< one more byte of a large message
-    double chunk_s = 5e-6;      ///< what a message in a stream costs beyond its bytes
-    double short_s = 0;         ///< such a message of short_bytes in all, which libraries send another way; 0: as any
-    double hand_over_s = 1e-6;        ///< from one lane's signal to the end of another's await
-    double point_s = 2e-9;            ///< one point of the kernel
-    std::int64_t cache_bytes = 512 << 10;  ///< of a core's own second-level cache
-};
 
 /// How an array lies in a rank's memory. plain: row-major as the array's own indices. skewed: points
 /// of a row of the kernel are neighbours.
