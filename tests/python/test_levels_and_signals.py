@@ -67,7 +67,9 @@ def test_an_unknown_thread_level_is_named(tmp_path, launch_tool):
 
 
 def interrupt(command, wait_s):
-    program = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    # A shell's background jobs ignore the signal, and so would what they start.
+    program = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                               preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
     try:
         assert program.stdout.readline().strip() == "go"
         time.sleep(1.0)
