@@ -7,6 +7,7 @@
 #include <random>
 #include <vector>
 
+#include "dice.hpp"
 #include "rows.hpp"
 
 namespace tilewave {
@@ -14,21 +15,6 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 using Int = std::int64_t;
-
-struct Dice {
-    std::mt19937_64 engine;
-    explicit Dice(std::uint64_t seed) : engine(seed) {}
-    Int operator()(Int least, Int most) { return std::uniform_int_distribution<Int>(least, most)(engine); }
-    Bytes bytes(Int n) {
-        Bytes all(n + 7);
-        for (Int at = 0; at < n; at += 8) {
-            const std::uint64_t word = engine();
-            std::memcpy(all.data() + at, &word, 8);
-        }
-        all.resize(n);
-        return all;
-    }
-};
 
 // Where the items of a box lie: `first` is the item (0, ...), `bytes` what the box and its guards need.
 struct Storage {

@@ -6,6 +6,7 @@
 #include <random>
 #include <vector>
 
+#include "dice.hpp"
 #include "tile_rows.hpp"
 #include "tilewave/plan.hpp"
 
@@ -14,10 +15,8 @@ namespace {
 
 using Int = std::int64_t;
 
-struct Dice {
-    std::mt19937_64 engine;
-    explicit Dice(std::uint64_t seed) : engine(seed) {}
-    Int operator()(Int least, Int most) { return std::uniform_int_distribution<Int>(least, most)(engine); }
+struct IndexDice : Dice {
+    using Dice::Dice;
     Index index(int n, Int least, Int most) {
         Index x = Index::filled(n, 0);
         for (auto& v : x.v) v = &v - x.v.data() < n ? (*this)(least, most) : 0;
@@ -85,13 +84,13 @@ template <class F>
 void repeat(F f) {
     for (std::uint64_t seed = 0; seed < cases && !testing::Test::HasFailure(); ++seed) {
         SCOPED_TRACE("seed " + std::to_string(seed));
-        Dice dice(seed);
+        IndexDice dice(seed);
         f(dice);
     }
 }
 
 TEST(IndexMatrix, the_inverse_undoes_it) {
-    repeat([](Dice& dice) {
+    repeat([](IndexDice& dice) {
         const auto n = static_cast<int>(dice(1, max_dims));
         const IndexMatrix m = dice.unimodular(n), back = inverse(m);
         EXPECT_TRUE((back * m).is_identity()) << to_string(m);
@@ -117,7 +116,7 @@ TEST(IndexMatrix, refuses_what_has_no_inverse_in_integers) {
 }
 
 TEST(IndexMatrix, the_image_is_the_least_box) {
-    repeat([](Dice& dice) {
+    repeat([](IndexDice& dice) {
         const auto n = static_cast<int>(dice(1, max_dims));
         const IndexMatrix m = dice.unimodular(n);
         const Index lo = dice.index(n, -5, 5);
@@ -147,7 +146,7 @@ bool negative(const Index& d) {
 }
 
 TEST(LegalSkew, makes_every_dependence_non_negative) {
-    repeat([](Dice& dice) {
+    repeat([](IndexDice& dice) {
         const auto n = static_cast<int>(dice(1, max_dims));
         std::vector<Index> vectors(static_cast<std::size_t>(dice(1, 5)));
         for (Index& d : vectors) d = dice.positive(n);
@@ -182,7 +181,7 @@ TEST(LegalSkew, is_the_least) {
 }
 
 TEST(LegalSkew, leaves_an_index_that_an_array_lacks) {
-    repeat([](Dice& dice) {
+    repeat([](IndexDice& dice) {
         const auto n = static_cast<int>(dice(2, max_dims));
         std::vector<Index> vectors(static_cast<std::size_t>(dice(1, 5)));
         for (Index& d : vectors) d = dice.positive(n);
@@ -209,7 +208,7 @@ TEST(LegalSkew, leaves_an_index_that_an_array_lacks) {
 }
 
 // A row along a dimension, or along the difference of two.
-Index any_row(int n, Dice& dice) {
+Index any_row(int n, IndexDice& dice) {
     Index row = Index::filled(n, 0);
     const auto up = static_cast<int>(dice(0, n - 1)), down = static_cast<int>(dice(0, n - 1));
     row[down] = -1;
@@ -218,7 +217,7 @@ Index any_row(int n, Dice& dice) {
 }
 
 TEST(TileRows, every_point_once_in_the_order_of_the_schedule) {
-    repeat([](Dice& dice) {
+    repeat([](IndexDice& dice) {
         const auto n = static_cast<int>(dice(1, max_dims));
         Plan plan;
         if (dice(0, 3)) plan.row = any_row(n, dice);
@@ -258,7 +257,7 @@ TEST(TileRows, every_point_once_in_the_order_of_the_schedule) {
 }
 
 TEST(TileRows, rows_that_a_plan_allows_honour_every_dependence) {
-    repeat([](Dice& dice) {
+    repeat([](IndexDice& dice) {
         const auto n = static_cast<int>(dice(1, max_dims));
         std::vector<Index> vectors(static_cast<std::size_t>(dice(1, 4)));
         for (Index& d : vectors) d = dice.positive(n);

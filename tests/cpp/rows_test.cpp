@@ -13,22 +13,13 @@
 #include <type_traits>
 #include <vector>
 
+#include "dice.hpp"
+
 namespace tilewave {
 namespace {
 
 using Bytes = std::vector<std::byte>;
 using Int = std::int64_t;
-
-struct Dice {
-    std::mt19937_64 engine;
-    explicit Dice(std::uint64_t seed) : engine(seed) {}
-    Int operator()(Int least, Int most) { return std::uniform_int_distribution<Int>(least, most)(engine); }
-    Bytes bytes(Int n) {
-        Bytes all(n);
-        for (auto& b : all) b = std::byte(engine());
-        return all;
-    }
-};
 
 // One side of a copy: random bytes, in which the box starts at `offset`, aligned to nothing.
 struct Side {
