@@ -9,6 +9,7 @@ void bind_space(nb::module_& m);
 void bind_machine(nb::module_& m);
 void bind_schedule(nb::module_& m);
 void bind_run(nb::module_& m);
+void bind_predict(nb::module_& m);
 void bind_patterns(nb::module_& m);
 void bind_bench(nb::module_& m);
 
@@ -43,6 +44,7 @@ NB_MODULE(_core, m) {
     bind_machine(m);
     bind_schedule(m);
     bind_run(m);
+    bind_predict(m);
     bind_patterns(m);
     bind_bench(m);
 }

@@ -258,27 +258,9 @@ Timeline Execution::timeline() const {
     std::vector<int> lane_of(s_.messages.size(), 0);
     for (std::size_t l = 0; l < ends_.size(); ++l)
         for (std::size_t i = 0; i + 1 < ends_[l].size(); ++i) {
-            const Step& step = s_.lanes[l][i];
-            Event e{s_.rank, static_cast<std::int32_t>(l), static_cast<std::int32_t>(i), static_cast<std::int32_t>(step.op),
-                    -1, -1, 0, 0, {-1, -1, -1, -1}, -1, 0, ends_[l][i] + shift, ends_[l][i + 1] + shift};
-            int tile = -1;
-            if (step.op == Op::compute) tile = step.item;
-            if (step.op != Op::compute && step.op != Op::signal && step.op != Op::await) {
-                const Message& m = s_.messages[step.item];
-                lane_of[step.item] = static_cast<int>(l);
-                e.peer = m.peer;
-                e.tag = m.tag;
-                e.send = m.send;
-                e.bytes = m.bytes;
-                tile = m.tile;
-            }
-            if (tile >= 0) {
-                const Tile& where = s_.tiles[tile];
-                for (int k = 0; k < where.coord.n; ++k) e.tile[k] = static_cast<std::int32_t>(where.coord[k]);
-                e.slice = where.slice;
-                e.time_step = where.time;
-            }
-            t.events.push_back(e);
+            const Op op = s_.lanes[l][i].op;
+            if (op != Op::compute && op != Op::signal && op != Op::await) lane_of[s_.lanes[l][i].item] = static_cast<int>(l);
+            t.events.push_back(event_of(s_, static_cast<int>(l), i, ends_[l][i] + shift, ends_[l][i + 1] + shift));
         }
     for (std::size_t m = 0; m < s_.messages.size(); ++m) {
         const Message& message = s_.messages[m];

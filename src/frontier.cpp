@@ -18,6 +18,21 @@ std::int64_t rounded_up(std::int64_t n, std::int64_t unit) { return ceil_div(n, 
 
 }  // namespace
 
+std::int64_t strip_width(const Schedule& s) {
+    Box block;
+    for (const Tile& t : s.tiles) block = block.dims() == 0 ? t.box : hull(block, t.box);
+    std::int64_t column_bytes = 0, least_item = 8;
+    for (const Array& array : s.arrays) {
+        if (array.planes == 0) continue;
+        std::int64_t bytes = array.planes * array.item_bytes;
+        for (int k = 0; k < block.dims(); ++k)
+            if (k != s.along && k != s.across) bytes *= block.extent(k) + array.reach[k];
+        column_bytes += bytes;
+        least_item = std::min(least_item, array.item_bytes);
+    }
+    return rounded_up(std::clamp(strip_bytes / std::max<std::int64_t>(column_bytes, 1), shortest_strip, longest_strip), line_bytes / least_item);
+}
+
 Frontier::Frontier(const Schedule& s)
     : along_(s.along), across_(s.across), slant_(s.slant), space_(s.space), bounds_(s.bounds), part_of_(s.arrays.size(), -1) {
     block_ = {Index::filled(dims(), 0), Index::filled(dims(), 0)};
@@ -38,7 +53,6 @@ Frontier::Frontier(const Schedule& s)
     }
     first_plane_ = block_.lo[f] + slant_ * block_.lo[a];
     end_plane_ = block_.hi[f] + slant_ * (block_.hi[a] - 1);
-    std::int64_t column_bytes = 0, least_item = 8;
     for (std::size_t i = 0; i < s.arrays.size(); ++i) {
         const Array& array = s.arrays[i];
         if (array.planes == 0) continue;
@@ -47,17 +61,12 @@ Frontier::Frontier(const Schedule& s)
         part.planes = array.planes;
         part.item_bytes = array.item_bytes;
         part.reach = array.reach;
-        std::int64_t elements = array.planes * array.item_bytes;
-        for (int k : others_) elements *= extent(part, k);
-        column_bytes += elements;
-        least_item = std::min(least_item, array.item_bytes);
         for (int k = 0; k < reach_.n; ++k) reach_[k] = std::max(reach_[k], part.reach[k]);
         most_planes_ = std::max(most_planes_, part.planes);
         part_of_[i] = static_cast<int>(parts_.size());
         parts_.push_back(std::move(part));
     }
-    const std::int64_t unit = line_bytes / least_item;
-    const std::int64_t width = rounded_up(std::clamp(strip_bytes / std::max<std::int64_t>(column_bytes, 1), shortest_strip, longest_strip), unit);
+    const std::int64_t width = strip_width(s);
     std::int64_t widest = 1;
     for (std::size_t c = 0; c + 1 < columns_.size(); ++c) {
         first_strip_.push_back(strips_.size());

@@ -21,6 +21,10 @@ struct Segment {
     std::int32_t count = 0;
 };
 
+/// How many components along a row a strip has: less at the end of a column of tiles.
+/// @pre schedule.along >= 0
+std::int64_t strip_width(const Schedule& schedule);
+
 /// Where the planes of a rank are: a pure function of its schedule. A row is named by an Index that has the
 /// plane's number as component `across` and any component `along`.
 class Frontier {

@@ -15,6 +15,29 @@ namespace tilewave {
 
 static_assert(std::is_trivially_copyable_v<Event> && std::is_trivially_copyable_v<Request>);
 
+Event event_of(const Schedule& s, int lane, std::size_t index, double begin_s, double end_s) {
+    const Step& step = s.lanes[static_cast<std::size_t>(lane)][index];
+    Event e{s.rank, lane, static_cast<std::int32_t>(index), static_cast<std::int32_t>(step.op), -1, -1, 0, 0, {-1, -1, -1, -1}, -1, 0, begin_s, end_s};
+    int tile = -1;
+    if (step.op == Op::compute) {
+        tile = step.item;
+    } else if (step.op != Op::signal && step.op != Op::await) {
+        const Message& m = s.messages[static_cast<std::size_t>(step.item)];
+        e.peer = m.peer;
+        e.tag = m.tag;
+        e.send = m.send;
+        e.bytes = m.bytes;
+        tile = m.tile;
+    }
+    if (tile >= 0) {
+        const Tile& where = s.tiles[static_cast<std::size_t>(tile)];
+        for (int k = 0; k < where.coord.n; ++k) e.tile[k] = static_cast<std::int32_t>(where.coord[k]);
+        e.slice = where.slice;
+        e.time_step = where.time;
+    }
+    return e;
+}
+
 std::vector<LaneSplit> Timeline::split() const {
     std::vector<LaneSplit> result;
     for (const Event& e : events) {
@@ -26,7 +49,8 @@ std::vector<LaneSplit> Timeline::split() const {
         switch (static_cast<Op>(e.op)) {
             case Op::compute: s.compute_s += t; break;
             case Op::pack:
-            case Op::unpack: s.pack_s += t; break;
+            case Op::unpack:
+            case Op::combine: s.pack_s += t; break;
             case Op::wait:
             case Op::await: s.wait_s += t; break;
             default: s.post_s += t;

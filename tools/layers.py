@@ -11,7 +11,8 @@ LAYERS = [
     {"copy", "memory", "rows", "boxes", "shear", "broadcast_rounds", "binomial", "lane_builder", "plan", "memory_order", "tile_rows", "check", "check_end", "check_memory", "check_shapes",
      "check_versions", "checker", "transport", "lanes", "reduction"},
     {"sweep", "sweep_geometry", "timeline", "mailroom", "pattern", "pattern_shape", "pattern_lanes", "pattern_plan",
-     "pattern_trees", "pattern_shift"}, {"predict"}, {"exchange"}, {"executor", "execution", "compute", "execution_planes", "frontier"}, {"context"},
+     "pattern_trees", "pattern_shift"}, {"exchange"}, {"executor", "execution", "compute", "execution_planes", "frontier"},
+    {"predict", "simulation", "simulation_messages", "simulation_setup", "parts_count", "tile_work"}, {"context"},
     {"agreement", "waiting", "field"}, {"patterns", "pattern_transfer", "sends", "run"}, {"nest"}, {"tilewave"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

@@ -1,4 +1,4 @@
-// What every lane did when: one event a step. The executor makes it, the predictor will too.
+// What every lane did when: one event a step. The executor makes it, and so does the predictor.
 #pragma once
 #include <string>
 #include <vector>
@@ -21,6 +21,9 @@ struct Event {
     std::int64_t bytes;
     double begin_s, end_s;
 };
+
+/// The event of one step of a schedule.
+Event event_of(const Schedule& schedule, int lane, std::size_t step, double begin_s, double end_s);
 
 /// One message as one rank saw it: from its post to the poll that found it complete.
 struct Request {

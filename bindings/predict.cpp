@@ -1,0 +1,44 @@
+// Schedules played against a machine's numbers.
+#include "tilewave/predict.hpp"
+
+#include "casters.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using namespace tilewave;
+
+void bind_predict(nb::module_& m) {
+    nb::class_<KernelRate>(m, "KernelRate", "What a kernel takes on one lane while all lanes of the host compute; seconds.")
+        .def("__init__", [](KernelRate* r, double point_s, double row_s, double tile_s) { new (r) KernelRate{point_s, row_s, tile_s}; },
+             "point_s"_a = KernelRate().point_s, "row_s"_a = KernelRate().row_s, "tile_s"_a = KernelRate().tile_s)
+        .def_rw("point_s", &KernelRate::point_s)
+        .def_rw("row_s", &KernelRate::row_s)
+        .def_rw("tile_s", &KernelRate::tile_s);
+    nb::class_<Parts>(m, "Parts", "Where the time of a run went: averages over all lanes, in seconds.")
+        .def_ro("total_s", &Parts::total_s)
+        .def_ro("fill_s", &Parts::fill_s)
+        .def_ro("compute_s", &Parts::compute_s)
+        .def_ro("pack_s", &Parts::pack_s)
+        .def_ro("post_s", &Parts::post_s)
+        .def_ro("wait_s", &Parts::wait_s)
+        .def_ro("hand_over_s", &Parts::hand_over_s)
+        .def_ro("drain_s", &Parts::drain_s);
+    nb::class_<Prediction>(m, "Prediction", "What a run would take.")
+        .def_ro("time_s", &Prediction::time_s)
+        .def_ro("parts", &Prediction::parts)
+        .def_ro("timeline", &Prediction::timeline);
+    m.def("parts", &parts, "timeline"_a, "The parts of a timeline that has all ranks' events.");
+    m.def("predict",
+          [](const std::vector<Schedule>& schedules, const Machine& machine, const KernelRate& rate, double poll_period_s, bool record) {
+              nb::gil_scoped_release release;
+              return predict(schedules, machine, rate, {poll_period_s, record});
+          },
+          "schedules"_a, "machine"_a, "rate"_a, "poll_period_s"_a = PredictOptions().poll_period_s, "record"_a = true,
+          "What running the schedules of all ranks takes, by event simulation.");
+    m.def("tile_work",
+          [](const Schedule& schedule) {
+              const std::vector<std::pair<std::int64_t, std::int64_t>> work = tile_work(schedule);
+              return work;
+          },
+          "schedule"_a, "(rows, points) of each tile of a schedule.");
+}

@@ -1,0 +1,58 @@
+// Plays the schedules of all ranks against a machine's numbers: what the executor would take, step by step.
+#pragma once
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "tilewave/machine.hpp"
+#include "tilewave/schedule.hpp"
+#include "tilewave/timeline.hpp"
+
+namespace tilewave {
+
+/// What a kernel takes on one lane while all lanes of the host compute. Seconds.
+struct KernelRate {
+    double point_s = 2e-9;   ///< a point of a row
+    double row_s = 2e-8;     ///< a row beside its points
+    double tile_s = 2e-7;    ///< a tile beside its rows
+};
+
+struct PredictOptions {
+    double poll_period_s = 50e-6;  ///< between polls inside compute; 0: never inside compute
+    bool record = true;            ///< keep every step's event (else the timeline has none)
+};
+
+/// Where the time of a run went: averages over all lanes that have steps, which add up to total_s.
+struct Parts {
+    double total_s = 0;      ///< from the first lane's start to the last one's end
+    double fill_s = 0;       ///< before a lane's first tile, but for packing
+    double compute_s = 0;
+    double pack_s = 0;       ///< pack, unpack, combine
+    double post_s = 0;       ///< posting messages, and between steps
+    double wait_s = 0;       ///< for messages, after the first tile
+    double hand_over_s = 0;  ///< for other lanes, after the first tile
+    double drain_s = 0;      ///< after a lane's end until the last one's
+};
+
+/// The parts of a timeline that has all ranks' events, measured or predicted.
+Parts parts(const Timeline& timeline);
+
+struct Prediction {
+    double time_s = 0;
+    Parts parts;
+    Timeline timeline;
+};
+
+/// What running `schedules` (one a rank, in order) takes, by event simulation: posts, transfers that share
+/// their hosts' links, polls, packing, waits, hand-overs, tiles at the kernel's rate. Pure; time
+/// linear in the number of steps.
+/// @pre schedules of ranks 0 to n - 1 in order (ConfigError)
+/// @pre the schedules end: no cyclic wait (ConfigError)
+/// @pre rates, times and hidden parts make sense (ConfigError)
+Prediction predict(std::span<const Schedule> schedules, const Machine& machine, const KernelRate& rate,
+                   const PredictOptions& options = {});
+
+/// Rows of the kernel and points of each tile of a schedule: exact, without computing them.
+std::vector<std::pair<std::int64_t, std::int64_t>> tile_work(const Schedule& schedule);
+
+}  // namespace tilewave
