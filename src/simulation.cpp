@@ -14,15 +14,13 @@ void Simulation::push(double time, std::int32_t what) {
 Prediction Simulation::run() {
     const auto lanes = static_cast<std::int32_t>(lanes_.size());
     for (std::int32_t l = lanes - 1; l >= 0; --l) push(0, l);
-    std::int32_t waiting = lanes;  // to begin
     while (!events_.empty()) {
         std::pop_heap(events_.begin(), events_.end());
         const Event e = events_.back();
         events_.pop_back();
         if (e.what < lanes) {
             Lane& lane = lanes_[static_cast<std::size_t>(e.what)];
-            if (waiting > 0) --waiting;
-            else finish_step(lane, e.time);
+            if (lane.state != State::fresh) finish_step(lane, e.time);
             go_on(lane, e.time);
         } else if (Meeting& m = meetings_[static_cast<std::size_t>(e.what - lanes)]; m.stage != Stage::over && m.due == e.time) {
             advance(e.what - lanes, e.time);

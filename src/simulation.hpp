@@ -24,10 +24,10 @@ public:
     Prediction run();
 
 private:
-    enum class State : std::uint8_t { stepping, computing, waiting, ended };
+    enum class State : std::uint8_t { fresh, stepping, computing, waiting, ended };
     struct Lane {
         std::int32_t rank = 0, number = 0;
-        State state = State::stepping;
+        State state = State::fresh;
         std::size_t next = 0;             // the step under way
         double begin = 0, end = 0;        // of it; end is infinite while nobody knows
         double waited = 0;                // in steps before it

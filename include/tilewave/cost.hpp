@@ -1,12 +1,31 @@
-// Closed forms for a 2-D nest on nodes of two CPUs, to prune plans and to test the predictor.
-// Source of every formula: athanasaki2002; what is derived here says so. Times in seconds.
+// Closed forms of athanasaki2002 for tiles on nodes of several CPUs, to prune plans and to test the predictor. The
+// paper has them for two dimensions and two CPUs a node, and one example of three dimensions; what is derived here
+// from its groups and schedules says so. Times in seconds.
 #pragma once
 #include <cstdint>
 
 #include "tilewave/grouping.hpp"
+#include "tilewave/index.hpp"
 #include "tilewave/linear_schedule.hpp"
 
 namespace tilewave {
+
+/// Tiles that read their neighbours one back along each dimension, on a grid of nodes.
+struct TileGrid {
+    Index tiles;          ///< of one node along each dimension: of the node that has most
+    Index nodes;          ///< along each dimension
+    Index factors;        ///< m: CPUs of a node along each dimension, 1 along the mapping dimension
+    int mapping_dim = 0;  ///< tiles along it stay on one CPU
+
+    /// Tiles that a CPU has in one step: 1 where a node has m_x tiles along every other dimension x, as in the paper;
+    /// the product of ceil(tiles_x / m_x) (derived).
+    std::int64_t columns() const;
+    /// Hand-overs from the first CPU of a vertical group to its last: sum of m_x - 1 (derived; 1 for two CPUs).
+    std::int64_t depth() const;
+    /// @pre 1 to 4 dimensions, the same of all; 0 <= mapping_dim < that (ConfigError)
+    /// @pre tiles, nodes, factors >= 1, factors 1 along mapping_dim (ConfigError)
+    void validate() const;
+};
 
 /// The costs of one step on one node.
 struct StepCosts {
@@ -18,41 +37,40 @@ struct StepCosts {
     double t_synchro_s = 0;    ///< overlapping: synchronisation with the neighbours, not hidden
 };
 
-/// beta(N) = alpha (N + 1)/N + N t_sync_in: a vertical pair of tiles, pipelined in N slices.
+/// beta(N) = alpha (N + d)/N + (N + d - 1) t_sync_in: a vertical group of tiles, pipelined in N slices over CPUs of
+/// which the last is d hand-overs behind the first. The paper has d = 1, a pair; the rest is derived.
 /// @pre alpha_s >= 0 and t_sync_in_s >= 0 (ConfigError)
-/// @pre slices > 0 (ConfigError)
-double vertical_pair_s(double alpha_s, double t_sync_in_s, double slices);
-/// The N of the least beta(N): sqrt(alpha / t_sync_in); not rounded, and less than 1 where
+/// @pre slices > 0, depth >= 0 (ConfigError)
+double vertical_group_s(double alpha_s, double t_sync_in_s, double slices, std::int64_t depth = 1);
+/// The N of the least beta(N): sqrt(d alpha / t_sync_in); not rounded, and less than 1 where
 /// slicing does not pay.
-/// @pre alpha_s >= 0 (ConfigError)
+/// @pre alpha_s >= 0, depth >= 0 (ConfigError)
 /// @pre t_sync_in_s > 0 (ConfigError)
-double best_slices(double alpha_s, double t_sync_in_s);
-/// beta_min = alpha + 2 sqrt(alpha t_sync_in).
-/// @pre alpha_s >= 0 and t_sync_in_s >= 0 (ConfigError)
-double least_vertical_pair_s(double alpha_s, double t_sync_in_s);
+double best_slices(double alpha_s, double t_sync_in_s, std::int64_t depth = 1);
+/// beta_min = alpha + 2 sqrt(d alpha t_sync_in) + (d - 1) t_sync_in; alpha for d = 0.
+/// @pre alpha_s >= 0, t_sync_in_s >= 0, depth >= 0 (ConfigError)
+double least_vertical_group_s(double alpha_s, double t_sync_in_s, std::int64_t depth = 1);
 
-/// P, the time steps of tiles_along × tiles_across tiles (X/x × Y/y), two CPUs a node:
-/// blocking vertical X/x + Y/(2y) - 1, overlapping vertical X/x + Y/y - 2, overlapping
-/// hyperplane X/x + 3Y/(2y) - 2; blocking hyperplane X/x + Y/y - 1 (derived: the step of a
-/// tile is the sum of its coordinates).
-/// @pre tiles_along >= 1 and tiles_across >= 1 (ConfigError)
-double pipeline_steps(ScheduleKind schedule, GroupingKind grouping, double tiles_along,
-                      double tiles_across);
-/// One step: blocking c + t_comm, overlapping t_start_dma + max(c, t_comm_dma) + t_synchro,
-/// where c is beta_min for vertical groups and alpha for hyperplane groups.
-/// @pre costs.alpha_s >= 0 and costs.t_sync_in_s >= 0 (ConfigError)
-double step_s(ScheduleKind schedule, GroupingKind grouping, const StepCosts& costs);
-/// T = pipeline_steps · step_s.
-/// @pre tiles_along >= 1 and tiles_across >= 1 (ConfigError)
-/// @pre costs.alpha_s >= 0 and costs.t_sync_in_s >= 0 (ConfigError)
-double run_s(ScheduleKind schedule, GroupingKind grouping, double tiles_along,
-             double tiles_across, const StepCosts& costs);
-/// P of a 3-D nest with overlapping hyperplane groups of two CPUs along the first index and
-/// tiles along the third on one CPU: 3X/(2x) + 2Y/y + Z/z - 4.
-/// @pre the numbers of tiles are >= 1 (ConfigError)
-double pipeline_steps_3d(double tiles_x, double tiles_y, double tiles_z);
+/// P, the time steps from the first tile to the last. With t_k tiles along k over all nodes, g_k = ceil(t_k / m_k)
+/// groups along k, i the mapping dimension, and sums over the other dimensions x:
+///   blocking vertical       t_i + sum(g_x - 1)
+///   overlapping vertical    t_i + 2 sum(g_x - 1)
+///   blocking hyperplane     t_i + sum(t_x - 1)
+///   overlapping hyperplane  t_i + sum(t_x - 1 + g_x - 1)
+/// In 2-D with m = 2: X/x + Y/(2y) - 1, X/x + Y/y - 2, (derived) X/x + Y/y - 1, X/x + 3Y/(2y) - 2; the example of
+/// three dimensions: 3X/(2x) + 2Y/y + Z/z - 4. Other dimensions and factors are derived: each Pi of the paper is a
+/// sum over dimensions, whose greatest values are those of the last tile.
+/// @pre grid.validate() passes (ConfigError)
+std::int64_t pipeline_steps(ScheduleKind schedule, GroupingKind grouping, const TileGrid& grid);
+/// One step: blocking c + t_comm, overlapping t_start_dma + max(c, t_comm_dma) + t_synchro, where c is beta_min for
+/// vertical groups and alpha for hyperplane groups, for each of grid.columns() (derived; 1 in the paper).
+/// @pre costs.alpha_s >= 0 and costs.t_sync_in_s >= 0, grid.validate() passes (ConfigError)
+double step_s(ScheduleKind schedule, GroupingKind grouping, const TileGrid& grid, const StepCosts& costs);
+/// T = P · step_s. For several columns an upper bound (derived): the first and last steps are not full.
+/// @pre costs.alpha_s >= 0 and costs.t_sync_in_s >= 0, grid.validate() passes (ConfigError)
+double run_s(ScheduleKind schedule, GroupingKind grouping, const TileGrid& grid, const StepCosts& costs);
 
-/// Overlapping beats blocking, both with vertical groups, for lambda = (Y/y)/(X/x) << 1:
+/// Two dimensions, two CPUs a node. Overlapping beats blocking, both with vertical groups, for lambda = (Y/y)/(X/x) << 1:
 /// t_comm > lambda/2 (t_start_dma + beta_min + t_synchro).
 /// @pre lambda > 0 (ConfigError)
 /// @pre costs.alpha_s >= 0 and costs.t_sync_in_s >= 0 (ConfigError)

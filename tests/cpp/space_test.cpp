@@ -169,7 +169,7 @@ TEST(Grouping, worked_example_3d) {
     const Space tiles = Space::box(Ints{0, 0, 0}, Ints{7, 4, 30});  // 8 × 5 × 31 tiles
     EXPECT_EQ(schedule.steps(g, tiles), 3 * 8 / 2 + 2 * 5 + 31 - 4);
     EXPECT_EQ(schedule.steps(g, tiles.points()), schedule.steps(g, tiles));
-    EXPECT_EQ(pipeline_steps_3d(8, 5, 31), double(schedule.steps(g, tiles)));
+    EXPECT_EQ(pipeline_steps(ScheduleKind::overlapping, Kind::hyperplane, {{2, 1, 31}, {4, 5, 1}, {2, 1, 1}, 2}), schedule.steps(g, tiles));
 }
 
 TEST(Grouping, negative_tiles_round_down) {
@@ -206,16 +206,16 @@ TEST(Cost, steps_are_those_of_the_schedules) {
         for (ScheduleKind schedule : {ScheduleKind::blocking, ScheduleKind::overlapping}) {
             const Grouping g(kind, 0, {1, 2});
             const auto steps = LinearSchedule::for_groups(schedule, g).steps(g, tiles);
-            EXPECT_EQ(pipeline_steps(schedule, kind, 20, 6), double(steps));
+            EXPECT_EQ(pipeline_steps(schedule, kind, {{20, 2}, {1, 3}, {1, 2}, 0}), steps);
         }
 }
 
 TEST(Cost, best_slices_of_the_experiment) {
     EXPECT_EQ(std::lround(best_slices(69e-3, 11e-6)), 79);
-    const double least = least_vertical_pair_s(69e-3, 11e-6);
-    EXPECT_NEAR(vertical_pair_s(69e-3, 11e-6, best_slices(69e-3, 11e-6)), least, 1e-15);
-    EXPECT_GT(vertical_pair_s(69e-3, 11e-6, 70), least);
-    EXPECT_GT(vertical_pair_s(69e-3, 11e-6, 90), least);
+    const double least = least_vertical_group_s(69e-3, 11e-6);
+    EXPECT_NEAR(vertical_group_s(69e-3, 11e-6, best_slices(69e-3, 11e-6)), least, 1e-15);
+    EXPECT_GT(vertical_group_s(69e-3, 11e-6, 70), least);
+    EXPECT_GT(vertical_group_s(69e-3, 11e-6, 90), least);
 }
 
 }  // namespace
