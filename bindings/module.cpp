@@ -12,6 +12,7 @@ void bind_run(nb::module_& m);
 void bind_predict(nb::module_& m);
 void bind_patterns(nb::module_& m);
 void bind_bench(nb::module_& m);
+void bind_measure(nb::module_& m);
 
 namespace {
 
@@ -47,4 +48,5 @@ NB_MODULE(_core, m) {
     bind_predict(m);
     bind_patterns(m);
     bind_bench(m);
+    bind_measure(m);
 }

@@ -52,6 +52,7 @@ def pytest_configure(config):
         kernels = tempfile.TemporaryDirectory(prefix="tilewave-kernels-")
         os.environ["TILEWAVE_CACHE_DIR"] = kernels.name
         config.add_cleanup(kernels.cleanup)
+        os.environ["TILEWAVE_MACHINE"] = "default"  # no test measures the machine unless it is about that
         config.pluginmanager.register(Others(), "tilewave-others")
 
 

@@ -13,7 +13,7 @@ LAYERS = [
     {"sweep", "sweep_geometry", "timeline", "mailroom", "pattern", "pattern_shape", "pattern_lanes", "pattern_plan",
      "pattern_trees", "pattern_shift"}, {"exchange"}, {"executor", "execution", "compute", "execution_planes", "frontier"},
     {"predict", "simulation", "simulation_messages", "simulation_setup", "parts_count", "tile_work"}, {"context"},
-    {"agreement", "waiting", "field"}, {"patterns", "pattern_transfer", "sends", "run"}, {"nest"}, {"tilewave"},
+    {"agreement", "waiting", "field", "measure", "measure_host"}, {"patterns", "pattern_transfer", "sends", "run"}, {"nest"}, {"tilewave"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 

@@ -6,6 +6,8 @@ from tilewave import patterns
 from tilewave._core import Grouping, LinearSchedule, Space, Tiling
 from tilewave.context import Context
 from tilewave.field import Field, field, scratch
+from tilewave.machine import Machine
+from tilewave.measure import measure
 from tilewave.nest import Nest, nest
 from tilewave.plan import Plan
 from tilewave.reduction import argmax, argmin, max, min, sum  # noqa: A004
@@ -20,6 +22,6 @@ except PackageNotFoundError:  # run from a source tree
 
 __all__ = [
     "ConfigError", "Context", "Field", "Grouping", "InternalError", "KernelError",
-    "LinearSchedule", "MpiError", "Nest", "Plan", "Report", "Space", "Tiling", "Timeline",
-    "argmax", "argmin", "field", "nest", "patterns", "plan", "run", "scratch",
+    "LinearSchedule", "Machine", "MpiError", "Nest", "Plan", "Report", "Space", "Tiling", "Timeline",
+    "argmax", "argmin", "field", "measure", "nest", "patterns", "plan", "run", "scratch",
 ]  # max, min and sum would hide Python's own

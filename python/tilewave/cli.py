@@ -77,6 +77,49 @@ def run(script: str = typer.Argument(..., help="Python script."),
     raise typer.Exit(code)
 
 
+@app.command()
+def measure(picture: Optional[Path] = typer.Argument(None, help="Draw the curves into this file, such as curves.png."),
+            ranks: Optional[int] = typer.Option(
+                None, "-n", "--ranks", help="Number of ranks. Default: the tasks of the SLURM "
+                "allocation, or one for each of --hosts, or 1."),
+            threads: Optional[int] = typer.Option(None, "--threads", help="Lanes (CPUs) of each rank. Default: 1."),
+            hosts: Optional[str] = typer.Option(None, "--hosts", help="Hosts, as in a,b or a:2,b:2; reached with ssh."),
+            quick: bool = typer.Option(False, "--quick", help="At most 3 s in place of 30."),
+            file: Optional[Path] = typer.Option(
+                None, "-o", "--json", help="Write the machine to this file; with --show, show it if it exists."),
+            show: bool = typer.Option(
+                False, "--show", help="Show the machine that was measured before, and measure only where there is none.")):
+    """Measure what messages, lanes and memory cost; runs and plans of this launch shape use it from then on."""
+    from tilewave.launch import LaunchError, default_ranks, launch
+
+    for path in (picture, file):
+        if path is not None and not path.absolute().parent.is_dir():
+            _fail(f"no folder for {path}")
+    try:
+        if show and file is not None and file.exists():
+            code = _show_machine(file, picture)
+        else:
+            wanted = {"quick": quick, "show": show, "file": file and str(file.absolute()), "picture": picture and str(picture.absolute())}
+            ranks = default_ranks(hosts) if ranks is None else ranks
+            code = launch(Path(__file__).with_name("_measure.py"), [json.dumps(wanted)], ranks=ranks, threads=threads, hosts=hosts)
+    except LaunchError as error:
+        _fail(error)
+    raise typer.Exit(code)
+
+
+def _show_machine(file, picture):
+    from tilewave import ConfigError, Machine, machine_show
+
+    try:
+        machine = Machine.load(file)
+    except ConfigError as error:
+        _fail(error)
+    machine_show.show(machine)
+    if picture:
+        machine_show.picture(machine, picture)
+    return 0
+
+
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def bench(context: typer.Context,
           name: str = typer.Argument(..., help="Name of the benchmark."),

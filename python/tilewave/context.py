@@ -65,17 +65,19 @@ class Context:
         _check_launch_size(comm)
 
     @classmethod
-    def _of(cls, core):
-        """A context on a core context made elsewhere (ranks as threads, or dry)."""
+    def _of(cls, core, part_of=None):
+        """A context on a core context made elsewhere (ranks as threads, dry, or one rank of ``part_of``)."""
         self = cls.__new__(cls)
-        self._set_up(core)
+        self._set_up(core, part_of=part_of)
         return self
 
-    def _set_up(self, core, problem=None):
+    def _set_up(self, core, problem=None, part_of=None):
         self._core = core
         self.agree(problem)
         self._prepared = {}
         self._solo = None
+        self._machine, self._own, self._part_of = None, None, part_of  # tilewave.machine
+        self._warned = False
         self._heart = Heartbeat(core)
         _open.add(self)
         if core.oversubscribed and core.rank == 0:
@@ -84,6 +86,10 @@ class Context:
                 f"{len(_core.allowed_cpus())} CPUs allowed here: nothing is pinned and runs are "
                 "slower", RuntimeWarning, stacklevel=3,
             )
+        if part_of is None:
+            from tilewave import machine
+
+            machine.adopt(self)
 
     @property
     def rank(self):
@@ -122,7 +128,7 @@ class Context:
     def solo(self):
         """A context of this rank alone, with as many threads; made at first use."""
         if self._solo is None:
-            self._solo = Context._of(_core.Context.local(_core.LocalFabric(1), 0, self.threads))
+            self._solo = Context._of(_core.Context.local(_core.LocalFabric(1), 0, self.threads), part_of=self)
         return self._solo
 
     def __enter__(self):

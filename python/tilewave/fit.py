@@ -1,0 +1,127 @@
+"""Curves and breaks out of samples: what `measure` makes numbers from. Pure functions."""
+import bisect
+import dataclasses
+import heapq
+import math
+import statistics
+
+TOLERANCE = 0.08  # of a straight line's prediction between two sizes, beyond which it is measured in between
+CLOSEST = 1.1  # ratio of neighbouring sizes below which nothing is measured in between
+JUMP = 0.15  # of the time before: from there on a step between close neighbours is a break
+
+
+@dataclasses.dataclass
+class Sample:
+    """Median of some samples, and their spread: (third quartile - first) / median."""
+
+    value: float
+    spread: float
+
+
+def summary(samples):
+    """The `Sample` of a list of numbers; None of an empty one."""
+    if not samples:
+        return None
+    value = statistics.median(samples)
+    if len(samples) < 3 or not value:
+        return Sample(value, 0.0)
+    low, _, high = statistics.quantiles(samples, n=4, method="inclusive")
+    return Sample(value, (high - low) / abs(value))
+
+
+def line(x, a, b):
+    """The value at x of the straight line through two points (x, y)."""
+    return a[1] + (x - a[0]) * (b[1] - a[1]) / (b[0] - a[0])
+
+
+def interpolate(x, xs, ys):
+    """y at x: straight lines between the points, the first and the last one continued."""
+    if len(xs) == 1:
+        return ys[0]
+    at = min(max(bisect.bisect_right(xs, x), 1), len(xs) - 1)
+    return line(x, (xs[at - 1], ys[at - 1]), (xs[at], ys[at]))
+
+
+def find_points(sample, sizes, most=80, tolerance=TOLERANCE):
+    """Measure at sizes, and between them where a straight line does not say what is measured.
+
+    Parameters
+    ----------
+    sample : callable
+        sample(size) -> `Sample`, or None when no time is left.
+    sizes : list of int
+        Ascending; measured first.
+    most : int
+        Sizes measured at most.
+
+    Returns
+    -------
+    dict
+        From size to `Sample`; ``sizes`` may be missing from where the time was over.
+    """
+    found = {}
+    for size in sizes:
+        one = sample(size)
+        if one is None:
+            break
+        found[size] = one
+    known = sorted(found)
+    # First every interval once, then where lines have been most wrong.
+    doubts = [(-1e6, a, b) for a, b in zip(known, known[1:])]
+    heapq.heapify(doubts)
+    while doubts and len(found) < most:
+        _, a, b = heapq.heappop(doubts)
+        middle = round(math.sqrt(a * b))
+        if b <= CLOSEST * a or not a < middle < b:
+            continue
+        one = sample(middle)
+        if one is None:
+            break
+        found[middle] = one
+        told = line(middle, (a, found[a].value), (b, found[b].value))
+        wrong = abs(told - one.value) / one.value
+        # A line may miss by what the samples themselves vary.
+        if wrong > max(tolerance, min(one.spread, 0.5)):
+            heapq.heappush(doubts, (-wrong, a, middle))
+            heapq.heappush(doubts, (-wrong, middle, b))
+    return found
+
+
+def thinned(points, tolerance=TOLERANCE / 2):
+    """The points (x, y) without those that a line between others tells well enough (Douglas and Peucker)."""
+    if len(points) < 3:
+        return list(points)
+    a, b = points[0], points[-1]
+    wrong, at = max((abs(line(p[0], a, b) - p[1]) / abs(p[1]), i) for i, p in enumerate(points[1:-1], 1))
+    if wrong <= tolerance:
+        return [a, b]
+    return thinned(points[:at + 1], tolerance)[:-1] + thinned(points[at:], tolerance)
+
+
+def breaks(points, jump=JUMP):
+    """Sizes from which on messages go another way: the time steps up or down between close neighbours.
+
+    ``points`` are (x, y), ascending, as `find_points` leaves them: steps have been closed in on.
+    """
+    found = []
+    for i in range(1, len(points)):
+        a, b = points[i - 1], points[i]
+        if b[0] > CLOSEST * a[0] + 8 or b[0] < 16:
+            continue
+        # What the bytes alone explain: the flatter of the slopes before and after.
+        beside = [points[i - 2:i]] * (i > 1) + [points[i:i + 2]] * (i + 1 < len(points))
+        slopes = [(q[1] - p[1]) / (q[0] - p[0]) for p, q in beside] or [0.0]
+        if abs(b[1] - a[1] - max(min(slopes), 0.0) * (b[0] - a[0])) > jump * a[1]:
+            found.append(b[0])
+    return found
+
+
+def slope(few, many):
+    """Seconds a unit out of samples at two amounts, ``(amount, [seconds])`` each: a `Sample`.
+
+    What both have in common cancels: latency, and what is lent by buffers and token buckets.
+    """
+    (x, a), (y, b) = few, many
+    value = (statistics.median(b) - statistics.median(a)) / (y - x)
+    each = [(q - p) / (y - x) for p, q in zip(sorted(a), sorted(b), strict=False)]
+    return Sample(value, summary(each).spread if value else 0.0)

@@ -1,0 +1,114 @@
+"""A machine's JSON, field by field: what is not right is named with what is allowed."""
+import json
+import math
+
+from tilewave.errors import ConfigError
+from tilewave.machine import FORMAT, LINK_NUMBERS, NUMBERS, Curve, Link, Machine
+
+#: Numbers that may be 0; all others must be greater. Parts of 1 lie between 0 and 1.
+MAY_BE_ZERO = {"short_s", "poll_period_s", "busy_byte_s", "hidden_polled", "hidden_unpolled", "hidden"}
+PARTS = {"hidden_polled", "hidden_unpolled", "hidden"}
+
+
+def checked(text, path):
+    """The Machine in a text, or ConfigError with the file, the field, what was found and what is allowed."""
+    return _Check(path).machine(text)
+
+
+class _Check:
+    def __init__(self, path):
+        self.path = path
+
+    def wrong(self, field, found, allowed):
+        shown = repr(found)
+        raise ConfigError(f"{self.path}: field {field}: found {shown if len(shown) < 80 else shown[:77] + '...'}; allowed: {allowed}")
+
+    def machine(self, text):
+        try:
+            data = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise ConfigError(f"{self.path}: is no JSON ({error}); allowed: a file that `tilewave measure -o FILE` wrote") from None
+        if not isinstance(data, dict) or "format" not in data:
+            raise ConfigError(f"{self.path}: field format: missing; allowed: a file that `tilewave measure -o FILE` wrote")
+        if data["format"] != FORMAT or isinstance(data["format"], bool):
+            self.wrong("format", data["format"], f"{FORMAT}, which this version of Tilewave writes; measure anew")
+        conditions = self.get(data, "", "conditions", dict)
+        for name, kind in (("hosts", list), ("ranks", int), ("threads", int)):
+            self.get(conditions, "conditions.", name, kind)
+        found = {name: self.number(data, "", name) for name in NUMBERS}
+        host_of = self.get(data, "", "host_of", list)
+        for i, h in enumerate(host_of):
+            if not isinstance(h, int) or isinstance(h, bool) or h < 0:
+                self.wrong(f"host_of[{i}]", h, "the number of a rank's host, 0 or more")
+        memory = self.get(data, "", "memory", list)
+        return Machine(conditions, **found, copy_byte_s=self.curve(data.get("copy_byte_s"), "copy_byte_s"),
+                       memory=[self.curve(c, f"memory[{i}]") for i, c in enumerate(memory)], host_of=host_of,
+                       same_host=self.link(data, "same_host"), other_host=self.link(data, "other_host"),
+                       kernels=self.get(data, "", "kernels", dict), spread=self.spread(data))
+
+    def link(self, data, name):
+        given = data.get(name)
+        if given is None:
+            return None
+        if not isinstance(given, dict):
+            self.wrong(name, given, "an object, or null without such neighbours")
+        where = name + "."
+        numbers = {key: self.number(given, where, key) for key in LINK_NUMBERS}
+        synchronous = given.get("synchronous_s")
+        sizes = self.get(given, where, "breaks_bytes", list)
+        for i, size in enumerate(sizes):
+            self.sensible(f"{where}breaks_bytes[{i}]", "bytes", size)
+        return Link(**numbers, transfer_s=self.curve(given.get("transfer_s"), where + "transfer_s", least=1), breaks_bytes=sizes,
+                    synchronous_s=None if synchronous is None else self.curve(synchronous, where + "synchronous_s"),
+                    overlap=self.rows(given, where, "overlap"), strided=self.rows(given, where, "strided"))
+
+    def rows(self, given, where, name):
+        rows = self.get(given, where, name, list)
+        for i, row in enumerate(rows):
+            if not isinstance(row, dict):
+                self.wrong(f"{where}{name}[{i}]", row, "an object")
+            for key, value in row.items():
+                if key != "way":
+                    self.sensible(f"{where}{name}[{i}].{key}", key, value)
+        return rows
+
+    def spread(self, data):
+        spread = self.get(data, "", "spread", dict)
+        for name, value in spread.items():
+            self.sensible(f"spread.{name}", "spread", value, zero=True)
+        return spread
+
+    def curve(self, given, where, least=0):
+        if not isinstance(given, dict) or not all(isinstance(given.get(k), list) for k in "xy"):
+            self.wrong(where, given, "an object with lists x and y")
+        x, y = given["x"], given["y"]
+        if len(x) != len(y) or len(x) < least:
+            self.wrong(where, f"{len(x)} x and {len(y)} y", f"equally many, at least {least}")
+        for axis, values in (("x", x), ("y", y)):
+            for i, value in enumerate(values):
+                self.sensible(f"{where}.{axis}[{i}]", axis, value)
+        for i, (a, b) in enumerate(zip(x, x[1:]), 1):
+            if not a < b:
+                self.wrong(f"{where}.x[{i}]", b, f"more than x[{i - 1}], {a!r}")
+        return Curve(x, y)
+
+    def get(self, data, where, name, kind):
+        if name not in data:
+            raise ConfigError(f"{self.path}: field {where}{name}: missing; allowed: a file that `tilewave measure -o FILE` wrote")
+        value = data[name]
+        if not isinstance(value, kind) or isinstance(value, bool):
+            self.wrong(where + name, value, {dict: "an object", list: "a list", int: "an integer"}[kind])
+        return value
+
+    def number(self, data, where, name):
+        if name not in data:
+            raise ConfigError(f"{self.path}: field {where}{name}: missing; allowed: a number")
+        return self.sensible(where + name, name, data[name])
+
+    def sensible(self, where, name, value, zero=False):
+        zero = zero or name in MAY_BE_ZERO
+        allowed = "a number from 0 to 1" if name in PARTS else f"a finite number {'>= 0' if zero else '> 0'}"
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value < 0 \
+                or (value == 0 and not zero) or (name in PARTS and value > 1):
+            self.wrong(where, value, allowed)
+        return value

@@ -1,0 +1,80 @@
+// Experiments that a Machine's numbers come from: schedules run by the executor. They return plain samples in
+// seconds; what sizes and how often is decided elsewhere (python/tilewave/measure.py).
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tilewave/context.hpp"
+
+namespace tilewave::measure {
+
+/// A rank's part in an experiment of two: with whom, and whether it begins. peer < 0: it sits out, and gets nothing.
+struct Pair {
+    int peer = -1;
+    bool first = false;
+};
+
+/// How the bytes of a message lie in memory, and how they leave it.
+struct Shape {
+    enum class Way {
+        contiguous,
+        datatype,  ///< by a type of the message library
+        packed,    ///< into one buffer, one message
+        chunks,    ///< by parts of chunk_bytes, the next part packed while one is under way
+    };
+    Way way = Way::contiguous;
+    std::int64_t stride = 1;       ///< from a float64 to the next, in float64s
+    std::int64_t chunk_bytes = 0;
+};
+
+/// Half of each of `rounds` round trips of one message, both ranks waiting for it.
+std::vector<double> round_trips(Context& context, Pair pair, std::int64_t bytes, int rounds, bool synchronous);
+
+/// The same of float64s with a stride.
+std::vector<double> strided_trips(Context& context, Pair pair, std::int64_t bytes, int rounds, const Shape& shape);
+
+/// What `turns` times `count` messages in a row cost: posted at once, then an answer.
+struct Stream {
+    std::vector<double> turn_s;                ///< of the first rank
+    std::vector<double> send_s, receive_s;     ///< each post of a message
+};
+Stream stream(Context& context, Pair pair, std::int64_t bytes, int count, int turns, bool synchronous);
+
+/// A large message, first to second, beside computing.
+struct Beside {
+    std::int64_t bytes = 0;      ///< 0: no message, the computing alone
+    std::int64_t rows = 1;       ///< of 256 points in the nearest cache that each rank computes meanwhile
+    double poll_period_s = 0;    ///< 0: no polls
+    bool helper = false;         ///< a second lane that waits, and so polls
+    bool synchronous = false;
+};
+struct BesideTimes {
+    std::vector<double> compute_s, wait_s;  ///< by turn: the fixed work; from its end until the message is there
+};
+BesideTimes beside(Context& context, Pair pair, const Beside& what, int turns);
+
+/// Each of `turns` times: a message of `bytes` to every rank of `to` and one from every rank of `from` at once, all ranks
+/// beginning together. Collective over the context.
+std::vector<double> exchange(Context& context, const std::vector<int>& to, const std::vector<int>& from, std::int64_t bytes, int turns);
+
+/// Mean time of a poll that finds a pending receive not there yet: one sample a turn.
+std::vector<double> polls(Context& context, Pair pair, int turns);
+
+/// From a lane's signal to the end of another's await: mean of 100 hand-overs a sample.
+std::vector<double> hand_overs(Context& context, int samples);
+
+/// A step of a schedule beside what it does: mean over `tiles` tiles of one point, six steps each. No messages pass.
+std::vector<double> steps(int tiles, int samples);
+
+/// Passes over `bytes` of memory of its own by each of this rank's first `lanes` lanes at once, every element read and
+/// written: seconds a pass, `passes` of each lane. Collective over the context; a rank with 0 lanes only takes part.
+std::vector<double> memory(Context& context, int lanes, std::int64_t bytes, int passes);
+
+/// Packing `bytes` of float64s, `run_bytes` of them next to each other: seconds a time.
+std::vector<double> copies(std::int64_t run_bytes, std::int64_t bytes, int times);
+
+/// Every rank's bytes at rank 0, in rank order. Collective.
+std::vector<std::string> gathered(Context& context, const std::string& bytes);
+
+}  // namespace tilewave::measure

@@ -1,0 +1,275 @@
+"""The machine as a value: saving, loading, bad files, fits of curves with known breaks."""
+import copy
+import json
+import math
+import random
+
+import pytest
+
+import tilewave as tw
+from tilewave import fit, machine
+
+
+def some():
+    """A machine with all kinds of numbers."""
+    link = machine.Link(latency_s=2e-6, send_s=3e-7, receive_s=2e-7, byte_s=1e-10,
+                        transfer_s=machine.Curve([1, 8192, 8300, 1 << 20], [2e-6, 4e-6, 9e-6, 2e-4]), busy_byte_s=1e-11,
+                        breaks_bytes=[8300], synchronous_s=machine.Curve([8], [3e-6]),
+                        overlap=[{"way": "none", "poll_period_s": 0.0, "hidden": 0.1, "slowdown": 1.0, "busy_byte_s": 1e-11}],
+                        strided=[{"way": "packed", "stride": 2, "bytes": 4096, "byte_s": 1e-9}])
+    other = copy.deepcopy(link)
+    other.byte_s = 8.4e-9
+    return machine.Machine({"hosts": ["a", "b"], "ranks": 2, "threads": 1}, latency_s=2e-6, byte_s=1e-10, chunk_s=3e-6, short_s=0,
+                           hand_over_s=1e-7, point_s=2e-9, poll_s=1e-7, step_s=2e-7, cache_bytes=1 << 19,
+                           copy_byte_s=machine.Curve([8, 64], [1e-9, 1e-10]),
+                           memory=[machine.Curve([1 << 14, 1 << 26], [3e-11, 1e-10]), machine.Curve([1 << 14, 1 << 26], [3e-11, 2e-10])],
+                           host_of=[0, 1], same_host=link, other_host=other, spread={"latency_s": 0.05})
+
+
+def test_saved_and_loaded_are_equal(tmp_path):
+    path = tmp_path / "machine.json"
+    some().save(path)
+    assert tw.Machine.load(path) == some()
+    text = json.loads(path.read_text())
+    assert text["format"] == machine.FORMAT and text["units"]["*_s"] == "seconds"
+
+
+def test_the_core_has_the_same_numbers():
+    core = some()._to_core()
+    assert (core.latency_s, core.chunk_s, core.cache_bytes, core.poll_s) == (2e-6, 3e-6, 1 << 19, 1e-7)
+    assert core.other_host.byte_s == 8.4e-9 and core.same_host.message_s(1 << 20) == pytest.approx(2e-4)
+    assert core.same_host.transfer_s.at(4096.5) == pytest.approx(some().same_host.transfer_s.at(4096.5))
+    assert core.memory[1].at(1 << 26) == 2e-10 and list(core.host_of) == [0, 1]
+    alone = some()
+    alone.same_host = None
+    assert alone._to_core().same_host.byte_s == 8.4e-9  # as the kind that was met
+    alone.other_host = None
+    assert alone._to_core().same_host.byte_s == tw._core.Link().byte_s
+
+
+def test_it_prints():
+    text = str(some())
+    for part in ("2 ranks × 1 threads", "latency", "8.105 KB", "119", "packed", "not polled"):
+        assert part in text, text
+
+
+def test_it_draws(tmp_path):
+    pytest.importorskip("matplotlib")
+    from tilewave import machine_show
+
+    machine_show.picture(some(), tmp_path / "curves.png")
+    assert (tmp_path / "curves.png").stat().st_size > 10000
+
+
+def changed(*where, to):
+    data = json.loads(some()._to_text())
+    at = data
+    for key in where[:-1]:
+        at = at[key]
+    if to is None:
+        del at[where[-1]]
+    else:
+        at[where[-1]] = to
+    return json.dumps(data)
+
+
+NAN, INFINITE = float("nan"), float("inf")
+
+
+@pytest.mark.parametrize("text, words", [
+    ("", ["no JSON"]),
+    ("{", ["no JSON"]),
+    ("[" * 100000, ["no JSON"]),
+    ("[1]", ["field format", "missing"]),
+    ("null", ["field format"]),
+    (changed("format", to=0), ["field format: found 0; allowed: 1"]),
+    (changed("format", to=2), ["field format: found 2; allowed: 1", "measure anew"]),
+    (changed("format", to="1"), ["field format: found '1'"]),
+    (changed("format", to=True), ["field format: found True"]),
+    (changed("latency_s", to=-1e-6), ["field latency_s: found -1e-06; allowed: a finite number > 0"]),
+    (changed("latency_s", to=0), ["field latency_s: found 0"]),
+    (changed("latency_s", to=NAN), ["field latency_s: found nan"]),
+    (changed("latency_s", to=INFINITE), ["field latency_s: found inf"]),
+    (changed("latency_s", to="fast"), ["field latency_s: found 'fast'"]),
+    (changed("latency_s", to=True), ["field latency_s: found True"]),
+    (changed("latency_s", to=None), ["field latency_s: missing"]),
+    (changed("short_s", to=-1), ["field short_s: found -1; allowed: a finite number >= 0"]),
+    (changed("other_host", "byte_s", to=0.0), ["field other_host.byte_s: found 0.0; allowed: a finite number > 0"]),
+    (changed("other_host", "byte_s", to=None), ["field other_host.byte_s: missing"]),
+    (changed("other_host", to=3), ["field other_host: found 3; allowed: an object, or null"]),
+    (changed("same_host", "hidden_polled", to=1.5), ["same_host.hidden_polled: found 1.5; allowed: a number from 0 to 1"]),
+    (changed("same_host", "transfer_s", to=[]), ["same_host.transfer_s: found []; allowed: an object with lists x and y"]),
+    (changed("same_host", "transfer_s", "x", to=[1, 2]), ["same_host.transfer_s: found '2 x and 4 y'"]),
+    (changed("same_host", "transfer_s", "x", 1, to=9000), ["same_host.transfer_s.x[2]: found 8300; allowed: more than x[1], 9000"]),
+    (changed("same_host", "transfer_s", "y", 0, to=-1), ["same_host.transfer_s.y[0]: found -1"]),
+    (changed("same_host", "breaks_bytes", to=[0]), ["same_host.breaks_bytes[0]: found 0"]),
+    (changed("same_host", "overlap", 0, "hidden", to=-0.1), ["same_host.overlap[0].hidden: found -0.1"]),
+    (changed("memory", 1, "x", to=[8, 8]), ["field memory[1].x[1]: found 8; allowed: more than x[0], 8"]),
+    (changed("memory", to=5), ["field memory: found 5; allowed: a list"]),
+    (changed("host_of", 0, to=-1), ["field host_of[0]: found -1"]),
+    (changed("conditions", to=None), ["field conditions: missing"]),
+    (changed("conditions", "ranks", to="2"), ["field conditions.ranks: found '2'; allowed: an integer"]),
+    (changed("spread", "latency_s", to=-1), ["field spread.latency_s: found -1"]),
+    (changed("kernels", to=[]), ["field kernels: found []; allowed: an object"]),
+])
+def test_bad_files(tmp_path, text, words):
+    path = tmp_path / "bad.json"
+    path.write_text(text)
+    with pytest.raises(tw.ConfigError) as error:
+        tw.Machine.load(path)
+    assert str(path) in str(error.value)
+    for word in words:
+        assert word in str(error.value)
+
+
+def test_files_that_are_none(tmp_path):
+    with pytest.raises(tw.ConfigError, match="none.json: no machine can be read"):
+        tw.Machine.load(tmp_path / "none.json")
+    with pytest.raises(tw.ConfigError, match="no machine can be read"):
+        tw.Machine.load(tmp_path)
+    (tmp_path / "bytes").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(tw.ConfigError, match="is no text"):
+        tw.Machine.load(tmp_path / "bytes")
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("TILEWAVE_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.delenv(machine.VARIABLE)
+    return tmp_path / "cache"
+
+
+def kept_for(context):
+    """A machine of this very launch, with a latency to know it by."""
+    found = some()
+    found.conditions = {**machine.conditions(context), "date": "2026-11-22"}
+    found.latency_s, found.host_of = 7.25e-6, [0] * context.size
+    return found
+
+
+def test_a_kept_machine_is_used_at_once(cache):
+    first = tw.Context()
+    assert first._machine is None and machine.keep(kept_for(first))
+    second = tw.Context()
+    assert second._machine.latency_s == second._core.machine().latency_s == 7.25e-6
+    assert machine.of(second) is second._machine
+    assert second.solo()._machine is None and machine.of(second.solo()).latency_s == 7.25e-6
+    assert tw.Context(threads=2)._machine is None  # another launch shape
+    assert machine.own_constants(second).latency_s != 7.25e-6
+
+
+def test_a_given_machine_is_used(cache, tmp_path, monkeypatch):
+    path = tmp_path / "given.json"
+    kept_for(tw.Context()).save(path)
+    monkeypatch.setenv(machine.VARIABLE, str(path))
+    assert tw.Context()._core.machine().latency_s == 7.25e-6
+    context = tw.Context(threads=2)
+    with pytest.raises(tw.ConfigError, match=r"given.json: field conditions.threads: found 1; allowed: 2"):
+        machine.of(context)
+
+
+@pytest.mark.parametrize("spoil", [lambda text: text[:100], lambda text: text.replace('"format": 1', '"format": 0'),
+                                   lambda text: text.replace("7.25e-06", "-1")])
+def test_a_spoilt_kept_machine_is_measured_anew(cache, spoil):
+    context = tw.Context()
+    machine.keep(kept_for(context))
+    path, = cache.glob("machine-*.json")
+    path.write_text(spoil(path.read_text()))
+    with pytest.warns(RuntimeWarning, match="the kept machine is not used: .*machine-"):
+        context = tw.Context()
+    assert context._machine is None
+    from tilewave.measure import _measure
+
+    found = _measure(context, True, 0.2)
+    assert machine.of(context) is found and tw.Context()._machine == found
+
+
+def test_the_default_neither_reads_nor_measures(cache, monkeypatch):
+    context = tw.Context()
+    machine.keep(kept_for(context))
+    monkeypatch.setenv(machine.VARIABLE, "default")
+    context = tw.Context()
+    assert machine.of(context).latency_s == context._core.machine().latency_s != 7.25e-6
+    assert machine.of(context).memory == []
+
+
+def test_a_folder_that_cannot_be_written_is_no_error(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("TILEWAVE_CACHE_DIR", str(tmp_path / "file" / "below"))
+    monkeypatch.delenv(machine.VARIABLE)
+    assert not machine.keep(kept_for(tw.Context()))
+    monkeypatch.setenv("TILEWAVE_CACHE_DIR", "")
+    assert not machine.keep(kept_for(tw.Context())) and tw.Context()._machine is None
+
+
+def test_measure_refuses_nonsense():
+    with pytest.raises(tw.ConfigError, match="quick: given 'yes'; allowed: True, False"):
+        tw.measure(quick="yes")
+
+
+# --- fits ---------------------------------------------------------------------------------------
+
+def network(noise, rng, breaks=((8192, 6e-6, 0.0), (262144, 0.0, -4e-11))):
+    """Times by size: latency, bytes, and at each break a step and a change of slope from there on."""
+    def time_s(size):
+        t = 2e-6 + size * 1.2e-10
+        for at, step, slope in breaks:
+            if size >= at:
+                t += step + (size - at) * slope
+        return t
+
+    def sample(size):
+        samples = [time_s(size) * (1 + abs(rng.gauss(0, noise))) for _ in range(31)]
+        return fit.summary(samples)
+    return time_s, sample
+
+
+SIZES = [1, 8, *(8 * 4 ** k for k in range(1, 11)), 16 << 20]
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.02, 0.05])
+def test_breaks_are_found_where_they_are(noise):
+    seed = random.randrange(1 << 32)
+    print("seed", seed)
+    rng = random.Random(seed)
+    for _ in range(20):
+        at = round(2 ** rng.uniform(8, 17))
+        time_s, sample = network(noise, rng, [(at, rng.uniform(0.5, 3) * (2e-6 + at * 1.2e-10), 0.0)])
+        points = [(size, s.value) for size, s in sorted(fit.find_points(sample, SIZES).items())]
+        found = fit.breaks(points)
+        assert len(found) == 1 and at <= found[0] <= 1.1 * at + 8, (seed, at, found)
+        curve = fit.thinned(points)
+        for size in (3, 100, round(at / 1.15) - 9, round(1.15 * at) + 9, 5 << 20):
+            if at <= size <= 1.1 * at + 8:
+                continue
+            told = fit.interpolate(size, [x for x, _ in curve], [y for _, y in curve])
+            assert told == pytest.approx(time_s(size), rel=0.1 + 2 * noise), (seed, at, size)
+
+
+def test_a_straight_line_has_no_breaks_and_two_points():
+    _, sample = network(0.0, random.Random(1), [])
+    points = [(size, s.value) for size, s in sorted(fit.find_points(sample, SIZES).items())]
+    assert fit.breaks(points) == [] and len(fit.thinned(points)) == 2
+
+
+def test_time_that_is_over_ends_the_search():
+    _, sample = network(0.0, random.Random(1))
+    left = iter(range(5))
+    found = fit.find_points(lambda size: None if next(left, None) is None else sample(size), SIZES)
+    assert sorted(found) == SIZES[:5]
+
+
+def test_slope_is_free_of_what_both_have_in_common():
+    seed = random.randrange(1 << 32)
+    print("seed", seed)
+    rng = random.Random(seed)
+
+    def times(count):
+        return [5e-3 + count * 2.1e-3 * (1 + abs(rng.gauss(0, 0.01))) for _ in range(9)]
+    assert fit.slope((4, times(4)), (40, times(40))).value == pytest.approx(2.1e-3, rel=0.03), seed
+
+
+def test_summary():
+    assert fit.summary([]) is None and fit.summary([2.0]) == fit.Sample(2.0, 0.0)
+    assert fit.summary([1.0, 2.0, 3.0, 4.0, 5.0]) == fit.Sample(3.0, pytest.approx(2 / 3))
+    assert math.isclose(fit.interpolate(4, [1, 3], [10, 20]), 25)
