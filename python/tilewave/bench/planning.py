@@ -1,0 +1,123 @@
+"""Plans against brute force, and predictions against measurements.
+
+``tilewave bench plan [--where NAME,...] [--json FILE] [--quick]``; NAME: 1x1, 1x2, 2x1 (ranks x threads here), or
+HOSTS@RATE as in 2@1gbit (hosts in a box; needs root). Brute force goes over mapping dimension, schedule and look-ahead,
+grouping and slices, and tile heights by factors of two around the planned one; its best three are timed once more in
+turn with the plan. Regret: the plan's median over the best one's. Error: |predicted - measured| / measured.
+"""
+import argparse
+import json
+import os
+import statistics
+import sys
+from pathlib import Path
+
+from tilewave.bench.cluster import cluster_tool, on_hosts
+from tilewave.bench.results import machine, on_ranks, publish, row
+
+WORKER = "tilewave.bench.planning_ranks"
+
+HERE = [("linear", (64, 64, 256)), ("linear", (64, 64, 8192)), ("roots", (64, 64, 4096)), ("decay", (48, 64, 64)),
+        ("recurrence", (1024, 1024)), ("recurrence", (4096, 4096)), ("hyper", (24, 24, 24, 24)),
+        ("sor", (1024, 20)), ("alignment", (12000,))]
+TINY = ("linear", (8, 8, 64))
+ON_HOSTS = [TINY, ("roots", (64, 64, 4096)), ("decay", (64, 128, 128)), ("recurrence", (4096, 4096)), ("sor", (1024, 20))]
+# ranks x threads, hosts and rate: cases
+WHERE = {"1x1": HERE, "1x2": HERE, "2x1": [TINY, *HERE], "2@100mbit": ON_HOSTS, "2@1gbit": ON_HOSTS,
+         "2@none": ON_HOSTS, "4@100mbit": ON_HOSTS[1:3], "4@1gbit": ON_HOSTS[1:3], "4@none": ON_HOSTS[1:3]}
+SMALL = [("linear", (16, 16, 64)), ("sor", (64, 4)), ("alignment", (300,))]
+
+
+def planning(json_path=None, quick=False, args=()):
+    """Regret of the plans against brute force, and errors of the predictions."""
+    parser = argparse.ArgumentParser(prog="tilewave bench plan", description=__doc__.splitlines()[0])
+    parser.add_argument("--where", default=",".join(WHERE), help=f"of {', '.join(WHERE)}; several with commas")
+    parser.add_argument("--png", help="file of the picture (default: beside the JSON, or plan.png)")
+    options = parser.parse_args(list(args))
+    chosen = options.where.split(",")
+    if unknown := [name for name in chosen if name not in WHERE]:
+        raise SystemExit(f"bench plan: no place {unknown[0]!r}; there are: {', '.join(WHERE)}")
+    found = []
+    for where in chosen:
+        if "@" in where and os.geteuid() != 0:
+            print(f"bench plan: {where} skipped: making hosts needs root", file=sys.stderr)
+            continue
+        arguments = {"cases": SMALL if quick else WHERE[where], "threads": int(where[2]) if "x" in where else 1,
+                     "repeats": 1 if quick else 3, "heights": 2 if quick else 4}
+        found += [{**case, "where": where} for case in _run(where, arguments)]
+    rows = [r for case in found for r in _rows(case)]
+    if found:
+        rows += _summary(found)
+    publish("plan", rows, json_path)
+    if json_path and found:
+        data = json.loads(Path(json_path).read_text())
+        Path(json_path).write_text(json.dumps({**data, "cases": found}, indent=1) + "\n")
+    png = options.png or (Path(json_path).with_suffix(".png") if json_path else "plan.png")
+    if found:
+        _picture(found, png)
+        print(f"picture: {png}")
+
+
+def _run(where, arguments):
+    if "@" not in where:
+        return on_ranks(WORKER, int(where[0]), arguments, timeout_s=3600)
+    hosts, rate = where.split("@")
+    with cluster_tool("plan").Cluster(hosts=int(hosts), rate=rate, name="twplan") as cluster:
+        return on_ranks(WORKER, int(hosts), arguments, runner=on_hosts(cluster))
+
+
+def regret(case):
+    """The plan's median over the least median of the grid's best, both from one interleaved race."""
+    planned = statistics.median(case["planned_s"])
+    return planned / min([planned, *(statistics.median(seconds) for seconds in case["best_s"])])
+
+
+def error(case):
+    """|predicted - measured| / measured of the plan."""
+    measured = statistics.median(case["planned_s"])
+    return abs(case["predicted_s"] - measured) / measured
+
+
+def _rows(case):
+    name = f"{case['where']}, {case['case']}"
+    return [row(name, f"planned: {case['plan']}", [1e3 * s for s in case["planned_s"]], "ms", ratio_to_contender=1 / regret(case)),
+            row(name, f"predicted (error {100 * error(case):.1f} %)", [1e3 * case["predicted_s"]], "ms"),
+            row(name, f"best of {case['plans']}: {case['best'][0] if case['best'] else 'none'}",
+                [1e3 * s for s in (min(case["best_s"], key=statistics.median) if case["best_s"] else case["planned_s"])], "ms")]
+
+
+def _summary(found):
+    regrets, errors = [regret(c) for c in found], [error(c) for c in found]
+    every = [abs(p["predicted_s"] - p["measured_s"]) / p["measured_s"] for c in found for p in c["grid"]]
+    return [row(f"{len(found)} cases", "regret, median (target 1.03)", [statistics.median(regrets)], "x"),
+            row(f"{len(found)} cases", "regret, worst (target 1.15)", [max(regrets)], "x"),
+            row(f"{len(found)} cases", "prediction error, median (target 8)", [100 * statistics.median(errors)], "%"),
+            row(f"{len(found)} cases", "prediction error, worst (target 25)", [100 * max(errors)], "%"),
+            row(f"{len(every)} plans of the grids", "prediction error, median", [100 * statistics.median(every)], "%")]
+
+
+def _picture(found, png):
+    """Predicted over measured for every plan of every grid; and each case's regret."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(14, 2 + 0.22 * len(found)), layout="constrained")
+    FigureCanvasAgg(figure)
+    left, right = figure.subplots(1, 2)
+    for where in dict.fromkeys(c["where"] for c in found):
+        plans = [p for c in found if c["where"] == where for p in c["grid"]]
+        left.loglog([1e3 * p["measured_s"] for p in plans], [1e3 * p["predicted_s"] for p in plans], ".", markersize=4, label=where)
+    ends = [1e3 * f(p["measured_s"] for c in found for p in c["grid"]) for f in (min, max)]
+    left.loglog(ends, ends, color="black", linewidth=0.8)
+    left.set_xlabel("measured (ms)")
+    left.set_ylabel("predicted (ms)")
+    left.legend(fontsize=8)
+    names = [f"{c['where']}  {c['case']}" for c in found]
+    right.barh(names, [100 * (regret(c) - 1) for c in found], color="#4c9f70", label="regret - 1 (%)", height=0.4, align="edge")
+    right.barh(names, [100 * error(c) for c in found], color="#e0a030", label="prediction error (%)", height=-0.4, align="edge")
+    right.tick_params(axis="y", labelsize=7)
+    right.invert_yaxis()
+    right.legend(fontsize=8)
+    info = machine()
+    figure.suptitle(f"plans against brute force, {info['processor']}, commit {info['commit']}", fontsize=9)
+    figure.savefig(png, dpi=120)

@@ -1,0 +1,140 @@
+"""What the ranks of `bench plan` do: brute force over a grid of choices, and the plan beside it."""
+import dataclasses
+import statistics
+
+import numpy as np
+
+import tilewave as tw
+from tilewave.bench.nests_bodies import SCORES, linear, recurrence, roots, smith_waterman, sor
+from tilewave.errors import ConfigError
+
+
+@tw.nest
+def decay(A, i, j, k):
+    A[i, j, k] = 0.5 * np.exp(-A[i-1, j, k]) + 0.25 * A[i, j-1, k]
+
+
+@tw.nest
+def hyper(A, i, j, k, l):
+    A[i, j, k, l] = 0.2 * (A[i-1, j, k, l] + A[i, j-1, k, l] + A[i, j, k-1, l] + A[i, j, k, l-1])
+
+
+def _field(shape, dtype, context):
+    return tw.field(shape, dtype, init=lambda *at: 1.0, context=context)
+
+
+def _alignment(context, n):
+    random = np.random.default_rng(1)
+    fields = {name: tw.field((n + 1, n + 1), "i2", keep="frontier", context=context) for name in "HEF"}
+    return smith_waterman, {**fields, **{name: random.integers(0, 4, n).astype("i1") for name in "ab"}, **SCORES}
+
+
+def _sor(context, n, steps):
+    return sor, {"u": _field((n, n), "f8", context), "f": _field((n, n), "f8", context), "w": 1.9, "steps": steps}
+
+
+def _one(nest, dtype):
+    return lambda context, *shape: (nest, {"A": _field(shape, dtype, context)})
+
+
+# By name, what makes a nest and its arguments from a context and numbers.
+PROBLEMS = {"linear": _one(linear, "f4"), "roots": _one(roots, "f4"), "decay": _one(decay, "f8"),
+            "recurrence": _one(recurrence, "f8"), "hyper": _one(hyper, "f4"), "sor": _sor, "alignment": _alignment}
+
+
+def worker(cases, threads, repeats, heights):
+    """Findings of each case (name, numbers) on this launch's ranks, on rank 0."""
+    context = tw.Context(threads=threads)
+    found = [_case(context, name, numbers, repeats, heights) for name, numbers in cases]
+    return found if context.rank == 0 else None
+
+
+def _case(context, name, numbers, repeats, heights):
+    """The plan, the best of the grid, and the plans' predictions against what was measured."""
+    make = lambda: PROBLEMS[name](context, *numbers)  # noqa: E731
+    nest, arguments = make()
+    planned = tw.plan(nest, **arguments, context=context)
+    ours = Contender(nest, arguments, planned)
+    grid = _grid(context, ours, make, heights)
+    times = [_race(context, [one], repeats)[0] for one in [ours, *grid]]
+    # The least of many medians is low by luck: the best few once more, in turn with the plan.
+    order = sorted(range(len(grid)), key=lambda c: statistics.median(times[c + 1][0]))
+    finalists = [ours, *(grid[c] for c in order[:3])]
+    final = _race(context, finalists, 2 * repeats)
+    return {"case": f"{name} {'x'.join(map(str, numbers))}", "plan": _short(planned), "plans": len(grid),
+            "planned_s": final[0][0], "predicted_s": final[0][1], "best": [_short(one.plan) for one in finalists[1:]],
+            "best_s": [seconds for seconds, _ in final[1:]],
+            "grid": [{"plan": _short(one.plan), "measured_s": statistics.median(seconds), "predicted_s": predicted}
+                     for one, (seconds, predicted) in zip([ours, *grid], times, strict=True)]}
+
+
+@dataclasses.dataclass
+class Contender:
+    """A plan, and fields of its own where another one's would have to move between ranks."""
+
+    nest: object
+    arguments: dict
+    plan: object
+
+    def run(self, context):
+        return tw.run(self.nest, **self.arguments, context=context, plan=self.plan)
+
+
+def _race(context, contenders, repeats):
+    """Seconds of each, in turn after one run each that counts not, and its prediction; the same on all ranks."""
+    found = [([], None) for _ in contenders]
+    for turn in range(repeats + 1):
+        for c, one in enumerate(contenders):
+            report = one.run(context)
+            found[c] = (found[c][0] + [report.measured.time_s] * bool(turn), report.predicted.time_s)
+    return found
+
+
+def _grid(context, ours, make, heights):
+    """The stated choices: mapping dimension and its grid x schedule and look-ahead x grouping and slices x height."""
+    found, planned = [], ours.plan
+    for dim in range(len(planned.tile)):
+        nest, arguments = (ours.nest, ours.arguments) if dim == planned.mapping_dim else make()
+        try:
+            base = planned if dim == planned.mapping_dim else tw.plan(
+                nest, **arguments, context=context, mapping_dim=dim, row=planned.row, storage=planned.storage)
+        except ConfigError:  # ranks cannot share the other dimensions, or rows go along this one
+            continue
+        for choices in _schemes(context, base):
+            for height in _heights(base.tile[dim], heights if dim == planned.mapping_dim else heights // 2):
+                tile = tuple(height if k == dim else t for k, t in enumerate(base.tile))
+                one = Contender(nest, arguments, dataclasses.replace(base, tile=tile, **choices))
+                if one.plan != planned and _runs(context, one):
+                    found.append(one)
+    return found
+
+
+def _schemes(context, base):
+    schedules = [{"schedule": "overlapping", "lookahead": 1}]
+    if context.size > 1:
+        schedules += [{"schedule": "overlapping", "lookahead": 2}, {"schedule": "blocking", "lookahead": 1}]
+    groupings = [{"grouping": "hyperplane", "slices": 1}]
+    if base.threads > 1:
+        groupings += [{"grouping": "vertical", "slices": n} for n in (4, 16)]
+    return [{**s, **g} for s in schedules for g in groupings]
+
+
+def _heights(planned, count):
+    """The planned one, and up and down from it by factors of two."""
+    return sorted({max(planned >> k, 1) for k in range(count + 1)} | {planned << k for k in range(count + 1)})
+
+
+def _runs(context, one):
+    """Whether the nest runs under a plan: a tile may be larger than a rank's block."""
+    try:
+        one.run(context)
+    except ConfigError:
+        return False
+    return True
+
+
+def _short(plan):
+    return (f"map {plan.mapping_dim}, grid {'x'.join(map(str, plan.grid))}, tile {'x'.join(map(str, plan.tile))}, lanes "
+            f"{'x'.join(map(str, plan.factors))}, {plan.schedule}"
+            + (f" {plan.lookahead}" if plan.schedule == "overlapping" else "")
+            + (f", {plan.grouping} {plan.slices}" if plan.threads > 1 else ""))
