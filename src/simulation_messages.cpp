@@ -111,13 +111,16 @@ void Simulation::advance(std::int32_t id, double now) {
 void Simulation::start_transfer(Half& s, Half& r, double now) {
     const Link& l = link(s);
     const auto bytes = static_cast<double>(s.m->bytes);
-    const double there = arrival(s, now), moving = std::max(l.message_s(bytes) - l.latency_s, 0.0);
+    // message_s is from the post of a send to a receiver that waits, so it has the time of the post in it.
+    const double posting = r.posted < s.posted ? std::min(now - s.posted, l.send_s) : 0;
+    const double there = std::max(arrival(s, now) - posting, now), moving = std::max(l.message_s(bytes) - l.latency_s, 0.0);
     const double hidden = options_.poll_period_s > 0 ? l.hidden_polled : l.hidden_unpolled;
     for (Half* h : {&s, &r}) {
         h->begin = now;
         h->busy = std::max((1 - hidden) * moving, bytes * l.busy_byte_s);
         h->idle = waited(lanes_[static_cast<std::size_t>(h->lane)], now);
     }
+    s.busy = std::max(s.busy - posting, 0.0);
     complete(r, there);
     complete(s, std::max(there - l.latency_s, now));
 }

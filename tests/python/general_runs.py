@@ -55,6 +55,27 @@ class Records:
         array[tuple(x[:, k] + self.written[place][1][k] for k in axes)] = self.values[points, place]
 
 
+def given_values(case):
+    """What the arrays of a case hold before the run."""
+    rng = np.random.default_rng(case.seed)
+    shapes = [tuple(x + 3 if whole else x for x in own) for _, whole, own, *_ in case.arrays]
+    return [rng.integers(-1000, 1000, shape) for shape in shapes]
+
+
+def placed(case, context, given, in_place=False):
+    """A case on one rank: its sweep, arrays, which of them are NumPy's and which are kept in planes, operands, their memory."""
+    values = [a if whole or in_place else tw.field(a.shape, "i8", init=a, context=context)
+              for a, (_, whole, *_) in zip([g.copy() for g in given], case.arrays)]
+    plain = [isinstance(v, np.ndarray) for v in values]
+    sweep = _core.PreparedSweep(context._core, case.problem, case.plan)
+    planes = [sweep.rolls(a) for a in range(len(values))]
+    unset = [unset_values(sweep, a, given[a]) if rolls else None for a, rolls in enumerate(planes)]
+    operands = [_core.RunArray.planes(u.ctypes.data, False) if rolls else
+                _core.RunArray(v.ctypes.data, v.strides) if p else _core.RunArray(v._storage)
+                for v, p, rolls, u in zip(values, plain, planes, unset)]
+    return sweep, values, plain, planes, operands, unset
+
+
 def run_case(case, lanes=None):
     """Run a case, perhaps with other lanes on some ranks (by rank), and compare all arrays with plain loops.
 
@@ -63,24 +84,14 @@ def run_case(case, lanes=None):
     str
         What differs; empty if nothing does.
     """
-    rng = np.random.default_rng(case.seed)
-    shapes = [tuple(x + 3 if whole else x for x in own) for _, whole, own, *_ in case.arrays]
-    given = [rng.integers(-1000, 1000, shape) for shape in shapes]
+    given = given_values(case)
     expected = plain_loops(case, given)
     low, high = (np.array(x) for x in case.space)
     env = np.concatenate([environment(case), low, high - low])
     in_place = case.ranks == 1 and case.seed % 3 == 0
 
     def body(context):
-        values = [a if whole or in_place else tw.field(a.shape, "i8", init=a, context=context)
-                  for a, (_, whole, *_) in zip([g.copy() for g in given], case.arrays)]
-        plain = [isinstance(v, np.ndarray) for v in values]
-        sweep = _core.PreparedSweep(context._core, case.problem, case.plan)
-        planes = [sweep.rolls(a) for a in range(len(values))]
-        unset = [unset_values(sweep, a, given[a]) if rolls else None for a, rolls in enumerate(planes)]
-        operands = [_core.RunArray.planes(u.ctypes.data, False) if rolls else
-                    _core.RunArray(v.ctypes.data, v.strides) if p else _core.RunArray(v._storage)
-                    for v, p, rolls, u in zip(values, plain, planes, unset)]
+        sweep, values, plain, planes, operands, _keep = placed(case, context, given, in_place)
         records = Records(case)
         if lanes:
             sweep.schedule.lanes = lanes[context.rank]
