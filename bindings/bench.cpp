@@ -3,6 +3,8 @@
 
 #include "casters.hpp"
 #include "tilewave/context.hpp"
+#include "tilewave/predict.hpp"
+#include "tilewave/sweep.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -115,9 +117,26 @@ private:
     std::vector<std::byte> memory_;
 };
 
+// Seconds that predict() alone takes for the schedules of all ranks, and their steps.
+std::pair<std::int64_t, std::vector<double>> predict_times(const SweepProblem& problem, const Plan& plan, const Machine& machine, bool record, int times) {
+    std::vector<Schedule> schedules;
+    std::int64_t ranks = 1, steps = 0;
+    for (auto g : plan.grid) ranks *= g;
+    for (int r = 0; r < ranks; ++r) steps += schedules.emplace_back(sweep(problem, plan, r)).steps();
+    std::vector<double> seconds;
+    for (int i = 0; i < times; ++i) {
+        const double begin = now_s();
+        predict(schedules, machine, {}, {PredictOptions().poll_period_s, record});
+        seconds.push_back(now_s() - begin);
+    }
+    return {steps, seconds};
+}
+
 }  // namespace
 
 void bind_bench(nb::module_& m) {
+    m.def("predict_times", &predict_times, "problem"_a, "plan"_a, "machine"_a, "record"_a, "times"_a, nb::call_guard<nb::gil_scoped_release>(),
+          "(steps of all ranks, seconds of each prediction).");
     nb::class_<NativeRun>(m, "NativeRun", "A collective of the MPI library itself, to compare with.")
         .def("__init__",
              [](NativeRun* r, Context& context, const std::string& kind, MatrixView in, std::optional<MatrixView> out, std::vector<std::int64_t> columns,

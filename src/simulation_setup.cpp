@@ -56,6 +56,32 @@ private:
     std::int32_t count_ = 0;
 };
 
+// What the steps of a rank name is there.
+void check_steps(const Schedule& s, std::size_t ranks) {
+    auto below = [](std::int32_t i, std::size_t n) { return i >= 0 && static_cast<std::size_t>(i) < n; };
+    for (const Message& m : s.messages) {
+        if (below(m.peer, ranks) && below(m.array, s.arrays.size()) && m.bytes >= 0 && m.tile < static_cast<std::int32_t>(s.tiles.size())) continue;
+        throw ConfigError("predict: a message of rank " + std::to_string(s.rank) + " names rank " + std::to_string(m.peer) + ", array " +
+                          std::to_string(m.array) + ", tile " + std::to_string(m.tile) + " or has " + std::to_string(m.bytes) +
+                          " bytes: there are none such");
+    }
+    for (std::size_t l = 0; l < s.lanes.size(); ++l)
+        for (std::size_t i = 0; i < s.lanes[l].size(); ++i) {
+            const Step& step = s.lanes[l][i];
+            const bool there = step.op == Op::compute  ? below(step.item, s.tiles.size())
+                               : step.op == Op::await  ? below(step.item, s.lanes.size())
+                               : step.op == Op::signal ? true
+                                                       : below(step.item, s.messages.size());
+            if (!there)
+                throw ConfigError("predict: rank " + std::to_string(s.rank) + ", lane " + std::to_string(l) + ", step " + std::to_string(i) + ": " +
+                                  to_string(step.op) + " names " + std::to_string(step.item) + ", which there is not");
+            if (step.op != Op::post_recv && step.op != Op::post_send) continue;
+            const Message& m = s.messages[static_cast<std::size_t>(step.item)];
+            if (m.peer == s.rank || m.send != (step.op == Op::post_send))
+                throw ConfigError("predict: " + describe(s, static_cast<int>(l), i) + " cannot be posted so");
+        }
+}
+
 }  // namespace
 
 Simulation::Simulation(std::span<const Schedule> schedules, const Machine& machine, const KernelRate& rate, const PredictOptions& options)
@@ -81,25 +107,7 @@ void Simulation::check() const {
         require(s.rank == static_cast<int>(r) && s.ranks == static_cast<int>(schedules_.size()),
                 "schedule " + std::to_string(r) + " of " + std::to_string(schedules_.size()) + " is for rank " + std::to_string(s.rank) +
                     " of " + std::to_string(s.ranks) + "; allowed: those of all ranks, in order");
-        auto below = [](std::int32_t i, std::size_t n) { return i >= 0 && static_cast<std::size_t>(i) < n; };
-        for (const Message& m : s.messages)
-            require(below(m.peer, schedules_.size()) && below(m.array, s.arrays.size()) && m.bytes >= 0 && m.tile < static_cast<std::int32_t>(s.tiles.size()),
-                    "a message of rank " + std::to_string(r) + " names rank " + std::to_string(m.peer) + ", array " + std::to_string(m.array) +
-                        ", tile " + std::to_string(m.tile) + " or has " + std::to_string(m.bytes) + " bytes: there are none such");
-        for (std::size_t l = 0; l < s.lanes.size(); ++l)
-            for (std::size_t i = 0; i < s.lanes[l].size(); ++i) {
-                const Step& step = s.lanes[l][i];
-                const bool fine = step.op == Op::compute ? below(step.item, s.tiles.size())
-                                  : step.op == Op::await ? below(step.item, s.lanes.size())
-                                  : step.op == Op::signal ? true
-                                                          : below(step.item, s.messages.size());
-                require(fine, "rank " + std::to_string(r) + ", lane " + std::to_string(l) + ", step " + std::to_string(i) + ": " +
-                                  to_string(step.op) + " names " + std::to_string(step.item) + ", which there is not");
-                if (step.op == Op::post_recv || step.op == Op::post_send) {
-                    const Message& m = s.messages[static_cast<std::size_t>(step.item)];
-                    require(m.peer != s.rank && m.send == (step.op == Op::post_send), describe(s, static_cast<int>(l), i) + " cannot be posted so");
-                }
-            }
+        check_steps(s, schedules_.size());
     }
     require_time(rate_.point_s, "point_s");
     require_time(rate_.row_s, "row_s");

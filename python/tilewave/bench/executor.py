@@ -1,4 +1,4 @@
-"""What the executor costs a step, with nothing to compute."""
+"""What the executor costs a step, with nothing to compute; and the predictor."""
 import threading
 
 import numpy as np
@@ -56,8 +56,25 @@ def worker(steps, repeats):
     return both if core.rank == 0 else None
 
 
+def _predictions(repeats):
+    """predict() on 64 ranks of 4 a host: a sweep of 8 by 8 columns of tiles, overlapping."""
+    shape = (512, 512, 4097)
+    unit = [(0, (-1, 0, 0)), (0, (0, -1, 0)), (0, (0, 0, -1))]
+    problem = _core.SweepProblem(shape, ((1, 1, 1), shape), [(4, False)], unit)
+    plan = _core.Plan()
+    plan.grid, plan.factors, plan.tile, plan.mapping_dim, plan.lookahead = (8, 8, 1), (1, 1, 1), (64, 64, 16), 2, 2
+    machine = _core.Machine()
+    machine.host_of = [r // 4 for r in range(64)]
+    rows = []
+    for name, record in (("", False), (", with the timeline", True)):
+        steps, seconds = _core.predict_times(problem, plan, machine, record, repeats + 1)
+        rows.append(row(f"predict, 64 ranks{name}", "target 0.5", [s / steps * 1e6 for s in seconds[1:]], "us/step"))
+        rows[-1].ratio_to_contender = 0.5 / rows[-1].value
+    return rows
+
+
 def executor(json_path=None, quick=False, args=()):
-    """Microseconds a step on the dry and local transports, and on MPI beyond its own calls."""
+    """Microseconds a step on the dry and local transports, and on MPI beyond its own calls; of predict()."""
     steps, repeats = (2000, 3) if quick else (20000, 9)
     kernel = _kernel()
     dry = _time(_core.Context.dry(0, 2, 1), steps, kernel, repeats)
@@ -78,4 +95,5 @@ def executor(json_path=None, quick=False, args=()):
             row("one-point tiles, 2 MPI ranks, all", "", [a for a, _ in mpi], "us/step")]
     for r, limit in zip(rows, (1, 1, 2), strict=False):
         r.ratio_to_contender = limit / r.value
+    rows += _predictions(repeats)
     publish("executor", rows, json_path)
