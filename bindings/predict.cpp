@@ -1,6 +1,8 @@
 // Schedules played against a machine's numbers.
 #include "tilewave/predict.hpp"
 
+#include <cstdio>
+
 #include "casters.hpp"
 
 namespace nb = nanobind;
@@ -22,7 +24,13 @@ void bind_predict(nb::module_& m) {
         .def_ro("post_s", &Parts::post_s)
         .def_ro("wait_s", &Parts::wait_s)
         .def_ro("hand_over_s", &Parts::hand_over_s)
-        .def_ro("drain_s", &Parts::drain_s);
+        .def_ro("drain_s", &Parts::drain_s)
+        .def("__repr__", [](const Parts& p) {
+            char text[240];
+            std::snprintf(text, sizeof text, "Parts(total_s=%.6g, fill_s=%.6g, compute_s=%.6g, pack_s=%.6g, post_s=%.6g, wait_s=%.6g, hand_over_s=%.6g, drain_s=%.6g)",
+                          p.total_s, p.fill_s, p.compute_s, p.pack_s, p.post_s, p.wait_s, p.hand_over_s, p.drain_s);
+            return std::string(text);
+        });
     nb::class_<Prediction>(m, "Prediction", "What a run would take.")
         .def_ro("time_s", &Prediction::time_s)
         .def_ro("parts", &Prediction::parts)
