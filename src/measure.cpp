@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "lane_builder.hpp"
+#include "memory.hpp"
 
 namespace tilewave::measure {
 
@@ -15,7 +16,7 @@ constexpr int message_tag = 4;  // between the tags of collectives and of sweeps
 struct Stage {
     Schedule schedule;
     std::vector<Binding> bindings;
-    std::vector<std::vector<std::byte>> memory;
+    std::vector<std::shared_ptr<std::byte[]>> memory;  // as that of fields
 
     explicit Stage(Context& context) {
         schedule.rank = context.rank();
@@ -31,14 +32,15 @@ struct Stage {
         for (int k = 0; k < extents.n; ++k) a.storage.lo[k] = 0;
         a.owned = a.storage;
         schedule.arrays.push_back(a);
-        memory.emplace_back(static_cast<std::size_t>(a.storage.points() * item_bytes), std::byte{1});
+        memory.push_back(aligned_memory(a.storage.points() * item_bytes));
+        std::fill_n(memory.back().get(), a.storage.points() * item_bytes, std::byte{1});
         Index strides = extents;
         std::int64_t below = item_bytes;
         for (int k = extents.n - 1; k >= 0; --k) {
             strides[k] = below;
             below *= extents[k];
         }
-        bindings.push_back({memory.back().data(), strides, 0});
+        bindings.push_back({memory.back().get(), strides, 0});
         return static_cast<int>(schedule.arrays.size()) - 1;
     }
     Outcome play(Context& context, const ExecuteOptions& options, const Kernel& kernel = {}) {
@@ -150,9 +152,11 @@ std::vector<double> strided_trips(Context& context, Pair pair, std::int64_t byte
     if (pair.peer < 0) return {};
     Stage stage(context);
     const std::int64_t items = bytes / 8;
-    const int out = stage.add({items, shape.stride}, 8), in = stage.add({items, shape.stride}, 8);
+    const int out = stage.add({items, shape.stride}, 8);
+    // What is staged, or sent and received in turn, may come from and go to the same memory.
+    const int in = shape.way == Shape::Way::contiguous ? stage.add({items, shape.stride}, 8) : out;
     if (shape.way == Shape::Way::datatype) {
-        auto view = [&](int array) { return MatrixView{stage.memory[static_cast<std::size_t>(array)].data(), items, 1, shape.stride * 8, Dtype::f8}; };
+        auto view = [&](int array) { return MatrixView{stage.memory[static_cast<std::size_t>(array)].get(), items, 1, shape.stride * 8, Dtype::f8}; };
         return datatype_trips(context, pair, view(out), view(in), rounds);
     }
     const std::int64_t part = shape.way == Shape::Way::chunks ? std::clamp<std::int64_t>(shape.chunk_bytes / 8, 1, items) : items;
@@ -209,7 +213,7 @@ BesideTimes beside(Context& context, Pair pair, const Beside& what, int turns) {
     // All rows lie in the same memory.
     s.arrays[static_cast<std::size_t>(x)].storage = s.arrays[static_cast<std::size_t>(x)].owned = s.space = {{0, 0}, {what.rows, work_points}};
     stage.bindings[static_cast<std::size_t>(x)].stride_bytes = {0, 8};
-    std::fill_n(reinterpret_cast<double*>(stage.memory[0].data()), work_points, 1.0);
+    std::fill_n(reinterpret_cast<double*>(stage.memory[0].get()), work_points, 1.0);
     s.places = {{x, {0, 0}, true, false}};
     s.tiles = {{{0, 0}, 0, 0, s.space}};
     if (what.helper) {

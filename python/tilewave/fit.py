@@ -7,6 +7,7 @@ import statistics
 
 TOLERANCE = 0.08  # of a straight line's prediction between two sizes, beyond which it is measured in between
 CLOSEST = 1.1  # ratio of neighbouring sizes below which nothing is measured in between
+SHORTEST = 64  # messages up to here differ in nothing that counts
 JUMP = 0.15  # of the time before: from there on a step between close neighbours is a break
 
 
@@ -42,7 +43,29 @@ def interpolate(x, xs, ys):
     return line(x, (xs[at - 1], ys[at - 1]), (xs[at], ys[at]))
 
 
-def find_points(sample, sizes, most=80, tolerance=TOLERANCE):
+class Points:
+    """What is measured at each size so far. Others at work on the machine only add time: of two looks the shorter is right."""
+
+    def __init__(self, sample):
+        self.sample, self.found, self.looks = sample, {}, {}
+
+    def look(self, size):
+        """Measure at a size; False when no time is left."""
+        one = self.sample(size)
+        if one is None:
+            return False
+        self.looks[size] = self.looks.get(size, 0) + 1
+        if size not in self.found or one.value < self.found[size].value:
+            self.found[size] = one
+        return True
+
+    def wrong(self, a, middle, b):
+        """By how much of itself the time in the middle is not on the line between two others."""
+        at = self.found
+        return abs(line(middle, (a, at[a].value), (b, at[b].value)) - at[middle].value) / at[middle].value
+
+
+def find_points(sample, sizes, most=80, tolerance=TOLERANCE, looks=3):
     """Measure at sizes, and between them where a straight line does not say what is measured.
 
     Parameters
@@ -53,38 +76,41 @@ def find_points(sample, sizes, most=80, tolerance=TOLERANCE):
         Ascending; measured first.
     most : int
         Sizes measured at most.
+    tolerance : float
+        Part of the time by which a line may be wrong; never less than the samples' own spread.
+    looks : int
+        Times that a size is measured at most, where it does not fit the others.
 
     Returns
     -------
     dict
         From size to `Sample`; ``sizes`` may be missing from where the time was over.
     """
-    found = {}
+    points = Points(sample)
     for size in sizes:
-        one = sample(size)
-        if one is None:
-            break
-        found[size] = one
-    known = sorted(found)
+        if not points.look(size):
+            return points.found
     # First every interval once, then where lines have been most wrong.
-    doubts = [(-1e6, a, b) for a, b in zip(known, known[1:])]
-    heapq.heapify(doubts)
-    while doubts and len(found) < most:
+    doubts = [(-1e6, a, b) for a, b in zip(sizes, sizes[1:])]
+    while doubts and len(points.found) < most:
         _, a, b = heapq.heappop(doubts)
         middle = round(math.sqrt(a * b))
-        if b <= CLOSEST * a or not a < middle < b:
+        if b <= max(CLOSEST * a, SHORTEST) or not a < middle < b:
             continue
-        one = sample(middle)
-        if one is None:
+        if not points.look(middle):
             break
-        found[middle] = one
-        told = line(middle, (a, found[a].value), (b, found[b].value))
-        wrong = abs(told - one.value) / one.value
-        # A line may miss by what the samples themselves vary.
-        if wrong > max(tolerance, min(one.spread, 0.5)):
-            heapq.heappush(doubts, (-wrong, a, middle))
-            heapq.heappush(doubts, (-wrong, middle, b))
-    return found
+        for again in range(1, looks):
+            allowed = max(tolerance, min(points.found[middle].spread, 0.5))
+            if points.wrong(a, middle, b) <= allowed:
+                break
+            if not all(points.look(size) for size in (a, middle, b) if points.looks[size] <= again):
+                return points.found
+        else:
+            doubt = -points.wrong(a, middle, b)
+            if -doubt > allowed:
+                heapq.heappush(doubts, (doubt, a, middle))
+                heapq.heappush(doubts, (doubt, middle, b))
+    return points.found
 
 
 def thinned(points, tolerance=TOLERANCE / 2):
@@ -99,21 +125,28 @@ def thinned(points, tolerance=TOLERANCE / 2):
 
 
 def breaks(points, jump=JUMP):
-    """Sizes from which on messages go another way: the time steps up or down between close neighbours.
+    """Sizes from which on messages go another way: the time steps up or down between close neighbours, and stays there.
 
     ``points`` are (x, y), ascending, as `find_points` leaves them: steps have been closed in on.
     """
-    found = []
+    steps = []
     for i in range(1, len(points)):
         a, b = points[i - 1], points[i]
-        if b[0] > CLOSEST * a[0] + 8 or b[0] < 16:
+        if b[0] > CLOSEST * a[0] + 8 or b[0] <= SHORTEST:
             continue
         # What the bytes alone explain: the flatter of the slopes before and after.
         beside = [points[i - 2:i]] * (i > 1) + [points[i:i + 2]] * (i + 1 < len(points))
-        slopes = [(q[1] - p[1]) / (q[0] - p[0]) for p, q in beside] or [0.0]
-        if abs(b[1] - a[1] - max(min(slopes), 0.0) * (b[0] - a[0])) > jump * a[1]:
-            found.append(b[0])
-    return found
+        slope_s = max(min([(q[1] - p[1]) / (q[0] - p[0]) for p, q in beside], default=0.0), 0.0)
+        off = [q[1] - a[1] - slope_s * (q[0] - a[0]) for q in points[i:i + 3]]
+        same_way = all(o * off[0] > 0 and abs(o) > jump * a[1] for o in off)
+        if same_way:
+            steps.append((abs(off[0]) / a[1], b[0]))
+    # Several near each other are one that samples did not all see alike: the largest.
+    found = []
+    for _, at in sorted(steps, reverse=True):
+        if all(max(at, other) > 1.5 * min(at, other) for other in found):
+            found.append(at)
+    return sorted(found)
 
 
 def slope(few, many):

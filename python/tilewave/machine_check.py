@@ -6,7 +6,7 @@ from tilewave.errors import ConfigError
 from tilewave.machine import FORMAT, LINK_NUMBERS, NUMBERS, Curve, Link, Machine
 
 #: Numbers that may be 0; all others must be greater. Parts of 1 lie between 0 and 1.
-MAY_BE_ZERO = {"short_s", "poll_period_s", "busy_byte_s", "hidden_polled", "hidden_unpolled", "hidden"}
+MAY_BE_ZERO = {"short_s", "poll_period_s", "hidden_polled", "hidden_unpolled", "hidden"}
 PARTS = {"hidden_polled", "hidden_unpolled", "hidden"}
 
 
@@ -106,7 +106,7 @@ class _Check:
         return self.sensible(where + name, name, data[name])
 
     def sensible(self, where, name, value, zero=False):
-        zero = zero or name in MAY_BE_ZERO
+        zero = zero or name in MAY_BE_ZERO or name.endswith("busy_byte_s")
         allowed = "a number from 0 to 1" if name in PARTS else f"a finite number {'>= 0' if zero else '> 0'}"
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value < 0 \
                 or (value == 0 and not zero) or (name in PARTS and value > 1):

@@ -1,4 +1,6 @@
 """Experiments between ranks, for each kind of neighbour that a launch has."""
+import statistics
+
 from tilewave import _core, fit
 from tilewave.machine import Curve, Link
 
@@ -6,7 +8,13 @@ LARGEST = 16 << 20
 LARGEST_QUICK = 4 << 20
 SMALL = 8
 STREAM_BYTES = 256 << 10  # of a message in a stream
-STREAM_MEMORY = 64 << 20
+MOST_STREAM = 16
+POLL_S = 50e-6  # between polls, as runs do
+BESIDE_LEAST, BESIDE_MOST = 256 << 10, 4 << 20  # bytes of a message beside computing
+SYNCHRONOUS = (8, 512, 4096, 32 << 10, 256 << 10, 2 << 20)
+STRIDES = (1, 2, 4, 8, 16, 32, 64)  # float64s
+STRIDED = (4096, 64 << 10, 1 << 20, 4 << 20)  # bytes
+CHUNK_BYTES = 32 << 10
 
 
 def pairs(host_of):
@@ -34,44 +42,172 @@ def poll(session, part, pair):
 
 def link(session, part, kind, pair, host_of, spread):
     """All numbers of one kind of neighbour, in this part of the time."""
-    end = session.until(part)
-    length = end - session.now_s
+    begin, length = session.now_s, part * session.budget_s
+
+    def until(share):
+        return begin + share * length
+
+    shares = (0.25, 0.55, 0.6, 0.9, 1.0, 1.0) if session.quick else (0.15, 0.42, 0.5, 0.75, 0.82, 1.0)
     session.run(_core.measure.round_trips, *seat(session, pair), SMALL, 10)  # connections are made at first use
-    byte, posts = _stream(session, session.now_s + 0.25 * length, pair)
-    send, receive = posts
-    points = _times(session, session.now_s + 0.35 * length, pair, False, byte.value)
-    latency = points[SMALL]
-    note = session.note
-    for size, sample in points.items():
-        spread[f"{kind}.transfer_s[{size}]"] = sample.spread
-    values = [(size, sample.value) for size, sample in sorted(points.items())]
-    thin = fit.thinned(values)
-    name = kind + "."
-    return Link(latency_s=note(spread, name + "latency_s", latency), send_s=note(spread, name + "send_s", send),
-                receive_s=note(spread, name + "receive_s", receive), byte_s=note(spread, name + "byte_s", byte),
-                transfer_s=Curve([x for x, _ in thin], [y for _, y in thin]), breaks_bytes=fit.breaks(values))
+    byte, (send, receive) = _stream(session, until(shares[0]), pair)
+    points = find_times(session, until(shares[1]), pair, byte.value)
+    times = [(size, sample.value) for size, sample in sorted(points.items())]
+    thin = fit.thinned(times)
+    synchronous = _synchronous(session, until(shares[2]), pair, byte.value)
+    overlap = beside(session, until(shares[3]), pair, byte.value)
+    crowd = _crowd(session, until(shares[4]), kind, pair, host_of, byte.value)
+    strided = [] if session.quick else _strided(session, until(shares[5]), pair, byte.value)
+    for name, sample in (("latency_s", points[SMALL]), ("send_s", send), ("receive_s", receive), ("byte_s", byte), ("crowd", crowd)):
+        spread[f"{kind}.{name}"] = sample.spread
+    spread.update((f"{kind}.transfer_s[{size}]", sample.spread) for size, sample in points.items())
+    usual = overlap_at(overlap, "polls")
+    return Link(latency_s=points[SMALL].value, send_s=send.value, receive_s=receive.value, byte_s=byte.value,
+                transfer_s=_curve(thin), breaks_bytes=fit.breaks(times), synchronous_s=_curve(synchronous), overlap=overlap,
+                busy_byte_s=usual["busy_byte_s"], hidden_polled=usual["hidden"], hidden_unpolled=overlap_at(overlap, "none")["hidden"],
+                crowd=crowd.value, strided=strided)
 
 
-def _times(session, end_s, pair, synchronous, byte_s):
-    """One message by bytes, one way, both ranks waiting: samples, by size."""
+def _curve(points):
+    return Curve([x for x, _ in points], [y for _, y in points])
+
+
+def overlap_at(rows, way, period_s=POLL_S):
+    """The row of a way of polling, of several periods the given one."""
+    return min((r for r in rows if r["way"] == way), key=lambda r: abs(r["poll_period_s"] - period_s))
+
+
+def _trips(session, end_s, pair, size, slot_s, synchronous=False):
+    """Samples of one message of a size, one way, both ranks waiting."""
+    slot = min(slot_s, max(end_s - session.now_s, 0) / 2)
+    return session.repeat(lambda n: session.run(_core.measure.round_trips, *seat(session, pair), size, n, synchronous)[pair[0]],
+                          session.now_s + slot, most=201, least=3, first=3)
+
+
+def find_times(session, end_s, pair, byte_s):
+    """One message by bytes, one way, both ranks waiting: Samples, by size, closer where lines do not do."""
     largest = LARGEST_QUICK if session.quick else LARGEST
-    sizes = [1, SMALL]
+    sizes = [SMALL]
     while sizes[-1] < largest:
-        sizes.append(sizes[-1] * (8 if session.quick else 4))
-    sizes[-1] = largest
-    begin = session.now_s
-    length = end_s - begin
+        sizes.append(min(sizes[-1] * (8 if session.quick else 4), largest))
+    length = end_s - session.now_s
 
     def one(size):
         # A message may take so long that nothing else could be measured.
-        if size > 64 and (session.now_s > end_s or 4 * size * byte_s > end_s - session.now_s):
+        if 8 * size * byte_s > end_s - session.now_s:
             return None
-        slot = min(max(length / 60, 6 * size * byte_s), max(end_s - session.now_s, 0) / 2)
-        return fit.summary(session.repeat(
-            lambda n: session.run(_core.measure.round_trips, *seat(session, pair), size, n, synchronous)[pair[0]],
-            session.now_s + slot, most=201, least=3, first=3))
+        return fit.summary(_trips(session, end_s, pair, size, max(length / 80, 6 * size * byte_s)))
 
-    return fit.find_points(one, sizes)
+    first = fit.summary(_trips(session, end_s, pair, SMALL, length / 80))
+    found = {SMALL: first, **fit.find_points(one, sizes)}
+    return {1: found[SMALL], **found}  # a byte costs what eight do
+
+
+def _synchronous(session, end_s, pair, byte_s):
+    """Points (bytes, seconds) of sends that complete when they are received."""
+    found, length = [], end_s - session.now_s
+    for size in SYNCHRONOUS[::2] if session.quick else SYNCHRONOUS:
+        if found and 8 * size * byte_s > end_s - session.now_s:
+            break
+        found.append((size, fit.summary(_trips(session, end_s, pair, size, length / len(SYNCHRONOUS), True)).value))
+    return found
+
+
+def beside(session, end_s, pair, byte_s):
+    """Rows: the part of a large transfer that runs beside computing, and what that costs the computing, by way of polling."""
+    length = max(end_s - session.now_s, 1e-3)
+    size = int(min(max(length / 150 / byte_s, BESIDE_LEAST), BESIDE_MOST))
+
+    def run(bytes_, rows, turns, period_s, helper=False):
+        both = session.run(_core.measure.beside, *seat(session, pair), bytes_, rows, turns, period_s, helper)
+        return [both[rank] for rank in pair]
+
+    row_s = statistics.median(v for computed, _ in run(0, 64, 9, 0.0) for v in computed) / 64
+    run(size, 1, 1, 0.0)
+    alone_s = statistics.median(max(waits) for waits in zip(*(waited for _, waited in run(size, 1, 7, 0.0)), strict=True))
+    rows = max(1, round(1.5 * alone_s / row_s))
+    ways = [("none", 0.0), ("polls", POLL_S), ("helper", 0.0)]
+    if not session.quick:
+        ways[1:2] = [("polls", p) for p in (25e-6, POLL_S, 200e-6, 1e-3)]
+    plain, with_message = {w: [[], []] for w in ways}, {w: [[], []] for w in ways}
+    waits = {w: [] for w in ways}
+    begin = session.now_s
+    for turn in range(25):
+        for way, period in ways:
+            for bytes_, computed in ((0, plain), (size, with_message)):
+                both = run(bytes_, rows, 1, period, way == "helper")
+                for i, (seconds, _) in enumerate(both):
+                    computed[way, period][i] += seconds
+            waits[way, period].append(max(both[0][1][0], both[1][1][0]))
+        each = (session.now_s - begin) / (turn + 1)
+        if session.now_s + each > end_s:
+            break
+    return [_row(way, period, size, alone_s, plain[ways[0]], plain[way, period], with_message[way, period], waits[way, period])
+            for way, period in ways]
+
+
+def _row(way, period_s, size, alone_s, never, without, with_message, waits):
+    """One way of polling: lists of computing times by rank, without any polls, without a message, and with one."""
+    never, without, beside_it = ([statistics.median(s) for s in both] for both in (never, without, with_message))
+    busy = [max(b - a, 0.0) / size for a, b in zip(without, beside_it, strict=True)]
+    return {"way": way, "poll_period_s": period_s, "bytes": size,
+            "hidden": min(max(1.0 - statistics.median(waits) / alone_s, 0.0), 1.0),
+            "slowdown": sum(beside_it) / sum(never), "polls_slowdown": sum(without) / sum(never),
+            "busy_byte_s": sum(busy) / 2, "send_busy_byte_s": busy[0], "receive_busy_byte_s": busy[1]}
+
+
+def _crowd(session, end_s, kind, pair, host_of, byte_s):
+    """The time of all neighbours at once over that of a pair alone, by the bytes that the fullest host moves: a Sample."""
+    ranks, me = len(host_of), session.context.rank
+    targets = ring(host_of, kind == "same_host")
+    size = int(min(max((end_s - session.now_s) / 20 / ranks / byte_s, STREAM_BYTES), 1 << 20))
+
+    def together(to, count):
+        """Seconds of the slowest rank, each time."""
+        mine = [to[me]] if me in to else []
+        every = session.run(_core.measure.exchange, mine, [r for r in sorted(to) if to[r] == me], size, count)
+        taking_part = [every[r] for r in range(ranks) if r in to or r in to.values()]
+        return [max(one) for one in zip(*taking_part, strict=True)]
+
+    moved = [0] * (max(host_of) + 1)
+    for r in targets:
+        moved[host_of[r]] += 1
+    samples, begin = [], session.now_s
+    together(targets, 1)
+    for turn in range(15):
+        alone, crowded = together({pair[0]: pair[1]}, 1)[0], together(targets, 1)[0]
+        samples.append(crowded / (alone * max(moved)))
+        if session.now_s + (session.now_s - begin) / (turn + 1) > end_s:
+            break
+    return fit.summary(samples)
+
+
+def ring(host_of, same_host):
+    """To whom each rank sends when all do, by rank: the next rank of its host, or its like on the next host that has one."""
+    hosts = [[r for r, h in enumerate(host_of) if h == host] for host in dict.fromkeys(host_of)]
+    found = {}
+    for at, ranks in enumerate(hosts):
+        for i, rank in enumerate(ranks):
+            others = ranks if same_host else hosts[(at + 1) % len(hosts)]
+            to = others[(i + 1 if same_host else i) % len(others)]
+            if to != rank:
+                found[rank] = to
+    return found
+
+
+def _strided(session, end_s, pair, byte_s):
+    """Rows: seconds a byte of float64s with a stride, by way of sending, size and stride."""
+    ways = ("datatype", "packed", "chunks") if _core.measure.native(session.context._core) else ("packed", "chunks")
+    cases = [(size, stride, way) for size in STRIDED for stride in STRIDES for way in ways]
+    found = []
+    for i, (size, stride, way) in enumerate(cases):
+        slot = (end_s - session.now_s) / (len(cases) - i)
+        if 4 * size * byte_s > end_s - session.now_s:
+            break
+        samples = session.repeat(
+            lambda n: session.run(_core.measure.strided_trips, *seat(session, pair), size, n, way, stride, CHUNK_BYTES)[pair[0]],
+            session.now_s + slot, most=41, least=2)
+        found.append({"way": way, "stride": stride, "bytes": size, "byte_s": fit.summary(samples).value / size})
+    return found
 
 
 def _stream(session, end_s, pair):
@@ -85,8 +221,8 @@ def _stream(session, end_s, pair):
     for _ in range(2):  # the first grows buffers of the library
         pilot = turns(STREAM_BYTES, few, 1)[pair[0]][0]
     left = max(end_s - session.now_s, 1e-3)
-    # Long enough that what buffers and token buckets lend is the same in both.
-    many = int(min(max(left / 4 / (pilot[0] / few), 2 * few), STREAM_MEMORY // STREAM_BYTES))
+    # Both long enough that what buffers and token buckets lend is the same; no more at once than runs have.
+    many = MOST_STREAM if 4 * MOST_STREAM // few * pilot[0] < left else 2 * few
     samples = {few: [], many: []}
     while True:
         before = session.now_s

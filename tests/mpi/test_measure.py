@@ -1,0 +1,148 @@
+"""Measuring over ranks: the same numbers everywhere, within its time, and what is wrong on one rank alone."""
+import json
+import os
+import time
+
+import pytest
+
+import tilewave as tw
+from tilewave import _core, machine
+from tilewave.measure import Session, _measure
+
+pytestmark = [pytest.mark.mpi(ranks=[1, 2, 3, 4, 6]),
+              pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
+BUDGET_S = 0.4
+
+
+@pytest.fixture
+def cache(monkeypatch, request):
+    """A folder of this test's own in the session's cache, and measuring allowed."""
+    folder = os.path.join(os.environ["TILEWAVE_CACHE_DIR"], request.node.name.replace("/", "_"))
+    monkeypatch.setenv("TILEWAVE_CACHE_DIR", folder)
+    monkeypatch.delenv(machine.VARIABLE)
+    return folder
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("quick", [True, False])
+def test_all_ranks_have_the_same_numbers(cache, threads, quick):
+    context = tw.Context(threads=threads)
+    found = _measure(context, quick, BUDGET_S)
+    texts = machine.share(context, found._to_text())
+    assert len(set(texts)) == 1
+    assert tw.Machine._from_text(texts[0], "it") == found  # what is measured would be loaded
+    assert found.host_of == [0] * context.size and found.other_host is None
+    assert (found.same_host is None) == (context.size == 1)
+    assert len(found.memory) == context.size * threads
+    core = context._core.machine()
+    assert core.latency_s == found.latency_s == machine.own_constants(context).latency_s
+    if found.same_host:
+        assert core.same_host.byte_s == found.same_host.byte_s and found.same_host.transfer_s.x[0] == 1
+
+
+def test_it_ends_in_time(cache):
+    """The time that it was given, and at most a few experiments more: far from what all sizes would take."""
+    context = tw.Context()
+    begin = time.perf_counter()
+    _measure(context, False, 0.3)
+    assert time.perf_counter() - begin < 30
+
+
+def test_it_is_kept_and_later_contexts_use_it(cache):
+    context = tw.Context()
+    assert context._machine is None
+    found = machine.of(context) if context.size < 3 else _measure(context, True, BUDGET_S)
+    context._core.barrier()  # rank 0 has written it
+    later = tw.Context()
+    assert later._machine == found and machine.of(later) is later._machine
+    assert later._core.machine().chunk_s == found.chunk_s
+    assert tw.Context(threads=3)._machine is None
+
+
+def test_a_rank_that_sees_another_file(cache, monkeypatch, tmp_path):
+    """Rank 0's file is everyone's."""
+    context = tw.Context()
+    found = _measure(context, True, 0.2)
+    if context.rank > 0:
+        monkeypatch.setenv(machine.VARIABLE, str(tmp_path / "none.json"))
+        monkeypatch.setenv("TILEWAVE_CACHE_DIR", str(tmp_path))
+    context._core.barrier()
+    assert machine.of(tw.Context()) == found
+
+
+@pytest.mark.parametrize("spoil, words", [
+    (None, "no machine can be read"),
+    (lambda data: data.update(format=99), "field format: found 99; allowed: 1"),
+    (lambda data: data.update(byte_s=-1), "field byte_s: found -1; allowed: a finite number > 0"),
+    (lambda data: data["conditions"].update(threads=7), "field conditions.threads: found 7; allowed: 1"),
+    (lambda data: data["conditions"].update(hosts=["elsewhere"]), "field conditions.hosts: found ['elsewhere']"),
+])
+def test_a_given_file_that_does_not_do(cache, monkeypatch, tmp_path, spoil, words):
+    context = tw.Context()
+    path = os.path.join(cache, "given.json")
+    if spoil and context.rank == 0:
+        data = json.loads(tw.Machine._from_core(machine.own_constants(context), machine.conditions(_alone()))._to_text())
+        data["conditions"]["ranks"] = context.size
+        data["conditions"]["hosts"] *= context.size
+        spoil(data)
+        os.makedirs(cache, exist_ok=True)
+        with open(path, "w") as file:
+            json.dump(data, file)
+    monkeypatch.setenv(machine.VARIABLE, path)
+    context._core.barrier()
+    context = tw.Context()  # patterns go on with what it measured itself
+    for _ in range(2):
+        with pytest.raises(tw.ConfigError) as error:
+            machine.of(context)
+        assert "given.json" in str(error.value) and words in str(error.value)
+    assert len(set(machine.share(context, str(error.value)))) == 1
+
+
+def _alone():
+    return tw.Context._of(_core.Context.local(_core.LocalFabric(1), 0, 1))
+
+
+def test_a_spoilt_kept_file_is_measured_anew(cache):
+    context = tw.Context()
+    _measure(context, True, 0.2)
+    if context.rank == 0:
+        path = machine.cache_path(machine_conditions := context._machine.conditions)
+        assert machine_conditions["ranks"] == context.size
+        path.write_text(path.read_text()[:200])
+    context._core.barrier()
+    if context.rank == 0:
+        with pytest.warns(RuntimeWarning, match="the kept machine is not used"):
+            context = tw.Context()
+    else:
+        context = tw.Context()
+    assert context._machine is None
+    found = _measure(context, True, 0.2)
+    context._core.barrier()
+    assert tw.Context()._machine == found
+
+
+@pytest.mark.parametrize("failing", [0, 1])
+def test_one_rank_is_given_nonsense(failing):
+    context = tw.Context()
+    failing %= context.size
+    with pytest.raises(tw.ConfigError, match="quick: given 3; allowed: True, False"):
+        tw.measure(quick=3 if context.rank == failing else True, context=context)
+    if context.size > 1:
+        with pytest.raises(tw.ConfigError, match="different arguments"):
+            tw.measure(quick=context.rank == failing, context=context)
+
+
+@pytest.mark.parametrize("failing", [0, 1])
+def test_an_experiment_fails_on_one_rank_alone(failing):
+    context = tw.Context()
+    failing %= context.size
+    session = Session(context, True, 1.0)
+
+    def experiment(core):
+        if core.rank == failing:
+            raise MemoryError("no room")
+        return [1.0]
+
+    with pytest.raises(tw.InternalError, match="MemoryError: no room"):
+        session.run(experiment)
+    assert session.run(lambda core: core.rank) == list(range(context.size))
