@@ -91,7 +91,7 @@ private:
     void perform(int l, const Step& step);
     void compute(int l, const Tile& tile);
     void compute_planes(int l, const Tile& tile);
-    struct Inner;
+    class PieceWalk;
     bool pace(int l, std::int64_t points, double& begin);
     void reduce(int l, char* const* ptr, const std::int64_t* step, std::int64_t n, const Index& index, const Index& direction);
     void carry_levels(const Tile& tile);

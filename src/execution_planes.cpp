@@ -1,354 +1,283 @@
-// Tiles of nests that keep planes only: strip after strip of their rows, in each plane after plane.
+// Tiles of nests that keep planes only: piece after piece of them, in each plane after plane.
 #include <algorithm>
-#include <cstring>
-#include <numeric>
 
 #include "execution.hpp"
+#include "frontier_rows.hpp"
 
 namespace tilewave {
 
 namespace {
 
-// Where the rows of a strip are for a place of the kernel, or for an array's own elements: in planes that
-// follow each other in a ring of memory, or in an array that is there whole.
-struct Rows {
-    std::intptr_t at = 0;         // of component 0 along the row; of the plane's row that has zeros as other components
-    std::int64_t step = 0;        // bytes from element to element
-    std::int64_t plane_bytes = 0, ring_bytes = 0;
-    std::int32_t plane = 0, planes = 0;
-    Index row_bytes;              // along the other dimensions
+// Runs of planes shorter than this are not worth their own preparation.
+constexpr std::int64_t shortest_run = 4;
 
-    // To the next plane.
-    void advance() {
-        at += plane_bytes;
-        if (++plane == planes) {
-            plane = 0;
-            at -= ring_bytes;
-        }
-    }
-    void advance(std::int64_t by) {
-        at += by * plane_bytes;
-        if (planes == 0) return;
-        const std::int64_t to = plane + by;
-        at -= to / planes * ring_bytes;
-        plane = static_cast<std::int32_t>(to % planes);
-    }
-    // The element at component `along` of a row of the plane that has been reached.
-    char* element(const std::vector<int>& others, const Index& row, std::int64_t along) const {
-        std::intptr_t to = at + along * step;
-        for (int k : others) to += row[k] * row_bytes[k];
-        return reinterpret_cast<char*>(to);
-    }
-};
-
-Rows in_planes(const FrontierMemory& memory, std::size_t p, const Frontier::Strip& strip, std::int64_t plane, const Index& offset) {
-    const Frontier& f = memory.where();
-    const Frontier::Part& part = f.parts()[p];
-    Rows r;
-    r.step = part.item_bytes;
-    r.plane_bytes = part.plane * part.item_bytes;
-    r.ring_bytes = part.planes * r.plane_bytes;
-    r.planes = part.planes;
-    r.plane = static_cast<std::int32_t>(floor_mod(plane + f.plane(offset), part.planes));
-    r.at = reinterpret_cast<std::intptr_t>(memory.strip(p, strip)) + r.plane * r.plane_bytes + (offset[f.along()] - strip.lo) * r.step;
-    r.row_bytes = Index::filled(f.dims(), 0);
-    std::int64_t bytes = part.row * part.item_bytes;
-    for (auto k = f.others().rbegin(); k != f.others().rend(); ++k) {
-        r.row_bytes[*k] = bytes;
-        r.at += (offset[*k] - f.block().lo[*k] + part.reach[*k]) * bytes;
-        bytes *= f.extent(part, *k);
-    }
-    return r;
-}
-
-Rows in_array(const Frontier& f, const Binding& b, const Array& array, std::int64_t plane, const Index& offset) {
-    Rows r;
-    r.step = b.stride_bytes[f.along()] - f.slant() * b.stride_bytes[f.across()];
-    r.plane_bytes = b.stride_bytes[f.across()];
-    r.row_bytes = b.stride_bytes;
-    r.at = reinterpret_cast<std::intptr_t>(b.data) + plane * r.plane_bytes;
-    for (int k = 0; k < offset.n; ++k) r.at += (offset[k] - array.storage.lo[k]) * b.stride_bytes[k];
-    return r;
-}
-
-void copy_item(char* to, const char* from, std::int64_t bytes) {
-    switch (bytes) {
-        case 1: *to = *from; break;
-        case 2: std::memcpy(to, from, 2); break;
-        case 4: std::memcpy(to, from, 4); break;
-        default: std::memcpy(to, from, 8);
-    }
-}
-
-// What one array's strip takes over from the strip and the tile before it, and leaves for those after.
-class Edges {
-public:
-    Edges() = default;
-    Edges(const FrontierMemory& memory, std::size_t p, int column, const Frontier::Strip& strip, const Box& tile, int turn)
-        : memory_(&memory), part_(p), lo_(strip.lo), hi_(strip.hi) {
-        const Frontier& f = memory.where();
-        const int across = f.across();
-        const Frontier::Part& part = f.parts()[p];
-        item_ = part.item_bytes;
-        slant_ = f.slant();
-        begin_ = tile.lo[across];
-        end_ = tile.hi[across];
-        reads_ = f.reads_along(part);
-        line_ = f.across_others() * reads_ * item_;
-        if (reads_ > 0 && strip.lo > f.space().lo[f.along()]) {
-            in_ = strip.first ? memory.face(p, column, begin_) : memory.between(p, column, strip.number - 1, 0);
-            // A face has the lines before the tile too: of the rank before, or of its tile before.
-            in_from_ = strip.first && (slant_ || (column == 0 && begin_ == f.block().lo[across])) ? begin_ - f.reads_across(part) : begin_;
-            corners_ = slant_ && !strip.first;
-        }
-        if (reads_ > 0 && strip.hi < f.space().hi[f.along()])
-            out_ = strip.last ? memory.face(p, column + 1, begin_) : memory.between(p, column, strip.number, 0);
-        if (!slant_) return;
-        back_reads_ = f.reads_across(part);
-        back_line_ = f.across_others() * back_reads_ * item_;
-        before_ = begin_ > f.block().lo[across] ? memory.back(p, 1 - turn, 0) : nullptr;
-        after_ = end_ < f.block().hi[across] ? memory.back(p, turn, 0) : nullptr;
-    }
-
-    // Before a row is computed. `first`: its element at the strip's beginning; `inside`: the other components are.
-    void take(const Index& row, std::int64_t plane, char* first) const {
-        if (in_ || corners_)
-            for (std::int64_t i = lo_ - reads_; i < lo_; ++i) {
-                const std::int64_t j = plane - slant_ * i;
-                if (in_ && j >= in_from_ && j < end_)
-                    copy_item(first + (i - lo_) * item_, in_ + (j - begin_) * line_ + memory_->others_along(part_, row) + (i - lo_ + reads_) * item_, item_);
-                else if (corners_ && before_ && j < begin_ && j >= begin_ - back_reads_)
-                    put_back(row, first, i, j);
-            }
-        if (!before_ || plane < begin_ - back_reads_ + lo_ || plane >= begin_ + hi_ - 1) return;
-        for (std::int64_t j = begin_ - back_reads_; j < begin_; ++j)
-            if (const std::int64_t i = plane - j; i >= lo_ && i < hi_) put_back(row, first, i, j);
-    }
-    // The same for rows that the tile's first and last lines do not meet: those from the strip before alone.
-    void take_inner(std::int64_t plane, char* first) const {
-        if (!in_) return;
-        for (std::int64_t i = lo_ - reads_; i < lo_; ++i)
-            copy_item(first + (i - lo_) * item_, in_ + (plane - slant_ * i - begin_) * line_ + (i - lo_ + reads_) * item_, item_);
-    }
-    void leave_inner(std::int64_t plane, const char* first) const {
-        if (!out_) return;
-        for (std::int64_t i = hi_ - reads_; i < hi_; ++i)
-            copy_item(out_ + (plane - slant_ * i - begin_) * line_ + (i - hi_ + reads_) * item_, first + (i - lo_) * item_, item_);
-    }
-    // After it.
-    void leave(const Index& row, std::int64_t plane, const char* first) const {
-        if (out_)
-            for (std::int64_t i = hi_ - reads_; i < hi_; ++i)
-                if (const std::int64_t j = plane - slant_ * i; j >= begin_ && j < end_)
-                    copy_item(out_ + (j - begin_) * line_ + memory_->others_along(part_, row) + (i - hi_ + reads_) * item_, first + (i - lo_) * item_, item_);
-        if (!after_ || plane < end_ - back_reads_ + lo_ || plane >= end_ + hi_ - 1) return;
-        for (std::int64_t j = end_ - back_reads_; j < end_; ++j)
-            if (const std::int64_t i = plane - j; i >= lo_ && i < hi_)
-                copy_item(after_ + i * back_line_ + memory_->others_across(part_, row) + (j - end_ + back_reads_) * item_, first + (i - lo_) * item_, item_);
-    }
-
-private:
-    void put_back(const Index& row, char* first, std::int64_t i, std::int64_t j) const {
-        copy_item(first + (i - lo_) * item_, before_ + i * back_line_ + memory_->others_across(part_, row) + (j - begin_ + back_reads_) * item_, item_);
-    }
-
-    const FrontierMemory* memory_ = nullptr;
-    std::size_t part_ = 0;
-    std::int64_t lo_ = 0, hi_ = 0, begin_ = 0, end_ = 0;  // of the strip along, of the tile across
-    std::int64_t item_ = 0, slant_ = 0, reads_ = 0, line_ = 0, back_reads_ = 0, back_line_ = 0, in_from_ = 0;
-    const char* in_ = nullptr;      // before the strip, at the tile's first component across
-    char* out_ = nullptr;           // of the strip's end
-    const char* before_ = nullptr;  // what the tile before has left; at 0 along
-    char* after_ = nullptr;
-    bool corners_ = false;          // what is before both strip and tile is in before_
-};
-
-// Pointers that go from plane to plane in rings of several lengths: what to add to each, by phase.
-class Steps {
-public:
-    static constexpr int most_phases = 12;
-    Steps(const Rows* rows, std::size_t count) : count_(count) {
-        for (std::size_t p = 0; p < count; ++p) phases_ = rows[p].planes > 1 ? std::lcm(phases_, rows[p].planes) : phases_;
-        if (phases_ > most_phases) return;
-        for (std::size_t p = 0; p < count; ++p) {
-            Rows r = rows[p];
-            for (int k = 0; k < phases_; ++k) {
-                const std::intptr_t before = r.at;
-                r.advance();
-                by_[k][p] = r.at - before;
-            }
-        }
-    }
-    bool usable() const { return phases_ <= most_phases; }
-    void advance(char** ptr) {
-        for (std::size_t p = 0; p < count_; ++p) ptr[p] += by_[phase_][p];
-        phase_ = phase_ + 1 == phases_ ? 0 : phase_ + 1;
-    }
-
-private:
-    std::size_t count_;
-    std::int32_t phases_ = 1, phase_ = 0;
-    std::ptrdiff_t by_[most_phases][max_places];
+// A move of a run of planes in which it is always made.
+struct RunMove {
+    char* beside;
+    std::int64_t beside_step, at, at_step, item_bytes;  // at: bytes from the row's first computed element
+    std::size_t place;                                  // that writes the array
 };
 
 }  // namespace
 
-// The planes of a tile whose rows of a strip are whole, and meet nothing but the strips beside.
-struct Execution::Inner {
-    const Frontier& f;
-    const Frontier::Strip& strip;
-    const Tile& tile;
-    std::int64_t first = 0, end = 0;
-
-    Inner(const Frontier& f, const Frontier::Strip& strip, const Tile& tile) : f(f), strip(strip), tile(tile) {
-        if (!f.others().empty()) return;
-        const std::int64_t lo = tile.box.lo[f.across()], hi = tile.box.hi[f.across()];
-        const std::int64_t behind = std::max<std::int64_t>({f.reach()[f.along()], f.reach()[f.across()], 1});
-        first = f.slant() ? lo + strip.hi - 1 : lo;
-        end = f.slant() ? hi + strip.lo - behind : hi;
-        // What is computed is convex: what holds for the first and the last plane holds for those between.
-        while (first < end && !whole(first)) first += std::max<std::int64_t>((end - first) / 64, 1);
-        while (first < end && !whole(end - 1)) end -= std::max<std::int64_t>((end - first) / 64, 1);
+// The planes of one piece, in turn.
+class Execution::PieceWalk {
+public:
+    PieceWalk(Execution& e, int lane, const Tile& tile)
+        : e_(e), f_(e.frontier_->where()), tile_(tile), lane_(lane), places_(e.s_.places.size()),
+          same_loops_(e.s_.loops.n == 0 || e.s_.loops.is_identity()), x_(tile.box.lo) {
+        std::copy(e.kernel_.tables.begin(), e.kernel_.tables.end(), ptr_ + places_);
+        std::fill(step_ + places_, step_ + places_ + e.kernel_.tables.size(), 0);
+        Index along = Index::filled(f_.dims(), 0);
+        along[f_.along()] = 1;
+        along[f_.across()] = -f_.slant();
+        direction_ = same_loops_ ? along : e.s_.loops * along;
+        begin_ = e.options_.poll_period_s > 0 ? now_s() : 0;
+        for (const Frontier::Part& part : f_.parts())
+            for (std::size_t p = 0; p < places_; ++p)
+                if (e.s_.places[p].array == part.array && e.s_.places[p].writes) writer_.push_back(p);
     }
+
+    // False where computing is to end.
+    bool piece(const Frontier::Piece& piece) {
+        open(piece);
+        RingSteps steps(rows_, places_);
+        const std::vector<std::int64_t> ends = run_ends();
+        for (std::size_t i = 0; i + 1 < ends.size(); ++i) {
+            std::int64_t first = ends[i], end = ends[i + 1];
+            // What is computed is convex: what holds for the first and the last plane holds for those between.
+            const bool even = steps.usable() && f_.others().empty() && end - first >= shortest_run;
+            if (!even) first = end;
+            while (first < end && !whole(first)) first += std::max<std::int64_t>((end - first) / 64, 1);
+            while (first < end && !whole(end - 1)) end -= std::max<std::int64_t>((end - first) / 64, 1);
+            for (; row_[f_.across()] < first; next_plane())
+                if (!any_rows()) return false;
+            if (first < end && !even_rows(end, steps)) return false;
+            for (; row_[f_.across()] < ends[i + 1]; next_plane())
+                if (!any_rows()) return false;
+        }
+        return true;
+    }
+    double begin() const { return begin_; }
+
+private:
+    // Before the first plane that has anything of the piece.
+    void open(const Frontier::Piece& piece) {
+        const int across = f_.across();
+        piece_ = &piece;
+        const int column = f_.column_of(tile_.box.lo[f_.along()]);
+        int& turn = e_.frontier_->turn(column);
+        if (piece.first) turn ^= 1;
+        moves_ = moves_of(*e_.frontier_, piece, column, turn);
+        box_ = tile_.box;
+        for (int k : f_.others()) box_.lo[k] -= f_.reach()[k];
+        box_.lo[across] = piece.begin + f_.slant() * piece.lo;
+        box_.hi[across] = piece.end + f_.slant() * (piece.hi - 1);
+        first_ = box_.lo[across];
+        // Nobody here computes the planes before the first, but points read them.
+        if (f_.slant() || piece.begin == f_.block().lo[across]) box_.lo[across] -= f_.most_planes() - 1;
+        row_ = box_.lo;
+        row_[f_.along()] = 0;
+        for (std::size_t p = 0; p < places_; ++p) {
+            const Access& place = e_.s_.places[p];
+            const Frontier::Part* part = f_.part(place.array);
+            rows_[p] = part ? rows_in_planes(*e_.frontier_, static_cast<std::size_t>(part - f_.parts().data()), piece, row_[across], place.offset)
+                            : rows_in_array(f_, e_.bindings_[place.array].data, e_.bindings_[place.array].stride_bytes,
+                                            e_.s_.arrays[place.array].storage.lo, row_[across], place.offset);
+            step_[p] = rows_[p].step;
+        }
+    }
+
+    // Planes between which the same moves are made, rows begin and end at the same component or one that changes by one, and
+    // it does not change whether elements that nobody computes may be in a row.
+    std::vector<std::int64_t> run_ends() const {
+        const int across = f_.across();
+        const Frontier::Piece& piece = *piece_;
+        std::vector<std::int64_t> ends{box_.lo[across], first_, box_.hi[across]};
+        if (f_.others().empty()) {
+            for (const auto* moves : {&moves_.take, &moves_.leave})
+                for (const Move& m : *moves) ends.insert(ends.end(), {m.begin, m.end});
+            if (f_.slant()) ends.insert(ends.end(), {piece.lo + piece.end - 1, piece.hi + piece.begin - 1});
+            ends.push_back(filled_until());
+        }
+        for (std::int64_t& plane : ends) plane = std::clamp(plane, box_.lo[across], box_.hi[across]);
+        std::sort(ends.begin(), ends.end());
+        ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
+        return ends;
+    }
+    // The first plane from which on the piece meets no element that nobody computes.
+    std::int64_t filled_until() const {
+        const int a = f_.along(), across = f_.across();
+        const Frontier::Piece& piece = *piece_;
+        if (!e_.s_.bounds.empty()) return box_.hi[across];
+        std::int64_t plane = box_.lo[across];
+        if (piece.lo - f_.reach()[a] < f_.space().lo[a]) plane = f_.slant() ? piece.end + f_.space().lo[a] : box_.hi[across];
+        if (f_.slant() && piece.begin - f_.reach()[across] < f_.space().lo[across]) plane = std::max(plane, piece.hi + f_.space().lo[across]);
+        return plane;
+    }
+
+    // The piece's part of the rows of a plane: a range of z[along].
+    std::pair<std::int64_t, std::int64_t> limits(std::int64_t plane) const {
+        if (!f_.slant()) return {piece_->lo, piece_->hi};
+        return {std::max(piece_->lo, plane - piece_->end + 1), std::min(piece_->hi, plane - piece_->begin + 1)};
+    }
+    // Whether all of it is computed, and something.
     bool whole(std::int64_t plane) const {
-        Index row = tile.box.lo;
-        row[f.across()] = plane;
-        const auto [lo, hi] = f.computed(row);
-        const std::int64_t before = strip.lo > f.space().lo[f.along()] ? f.reach()[f.along()] : 0;
-        return lo <= strip.lo - before && strip.hi <= hi;
+        if (plane < first_) return false;
+        Index row = row_;
+        row[f_.across()] = plane;
+        const auto [lo, hi] = f_.computed(row);
+        const auto [first, end] = limits(plane);
+        return first < end && lo <= first && end <= hi;
     }
-};
 
-void Execution::compute_planes(int l, const Tile& tile) {
-    const Frontier& f = frontier_->where();
-    const std::vector<int>& others = f.others();
-    const int a = f.along(), across = f.across(), slant = f.slant();
-    const std::size_t places = s_.places.size(), parts = f.parts().size();
-    char* ptr[max_places];
-    std::int64_t step[max_places];
-    Rows of_place[max_places], of_part[max_places];
-    Edges edges[max_places];
-    std::copy(kernel_.tables.begin(), kernel_.tables.end(), ptr + places);
-    std::fill(step + places, step + places + kernel_.tables.size(), 0);
-    Index along = Index::filled(f.dims(), 0);
-    along[a] = 1;
-    along[across] = -slant;
-    const bool same_loops = s_.loops.n == 0 || s_.loops.is_identity();
-    const Index direction = same_loops ? along : s_.loops * along, zero = Index::filled(f.dims(), 0);
-    const int column = f.column_of(tile.box.lo[a]);
-    const int turn = frontier_->turn(column) ^= 1;
-    Box rows = tile.box;
-    for (int k : others) rows.lo[k] -= f.reach()[k];
-    double begin = options_.poll_period_s > 0 ? now_s() : 0;
-    Index x = tile.box.lo;
-    for (const Frontier::Strip& strip : f.strips(tile.box.lo[a])) {
-        if (slant) {
-            rows.lo[across] = tile.box.lo[across] + strip.lo - f.most_planes() + 1;
-            rows.hi[across] = tile.box.hi[across] + strip.hi - 1;
-        } else if (tile.box.lo[across] == f.block().lo[across]) {
-            rows.lo[across] = tile.box.lo[across] - f.most_planes() + 1;  // nobody here computes these, but points read them
-        }
-        Index row = rows.lo;
-        row[a] = 0;
-        const Inner inner(f, strip, tile);
-        for (std::size_t p = 0; p < parts; ++p) {
-            of_part[p] = in_planes(*frontier_, p, strip, row[across], zero);
-            edges[p] = Edges(*frontier_, p, column, strip, tile.box, turn);
-        }
-        for (std::size_t p = 0; p < places; ++p) {
-            const Access& place = s_.places[p];
-            const Frontier::Part* part = f.part(place.array);
-            of_place[p] = part ? in_planes(*frontier_, static_cast<std::size_t>(part - f.parts().data()), strip, row[across], place.offset)
-                               : in_array(f, bindings_[place.array], s_.arrays[place.array], row[across], place.offset);
-            step[p] = of_place[p].step;
-        }
-        auto point = [&](std::int64_t i) {
-            Index z = row;
-            z[a] = i;
-            z[across] -= slant * i;
-            return same_loops ? z : s_.loops * z;
-        };
-        auto compute_row = [&](std::int64_t lo, std::int64_t hi) {
-            if (kernel_.uses_index) x = point(lo);
-            if (const std::int64_t code = kernel_.row(ptr, step, hi - lo, x.begin(), direction.begin(), kernel_.env); code != 0) {
-                fail(point(lo + code / 4096), code % 4096);
-                return false;
-            }
-            bool changes = false;
-            for (const auto& lanes : reduced_) {
-                const Reduced& r = lanes[static_cast<std::size_t>(l)].value;
-                const auto p = static_cast<std::size_t>(r.what().place);
-                changes = changes || !r.worse(reinterpret_cast<const std::byte*>(ptr[p]), step[p], hi - lo);
-            }
-            if (changes) reduce(l, ptr, step, hi - lo, point(lo), direction);
-            return (paces_[l].left -= hi - lo) > 0 || pace(l, 0, begin);
-        };
+    void next_plane(std::int64_t by = 1) {
+        row_[f_.across()] += by;
+        for (std::size_t p = 0; p < places_; ++p) rows_[p].advance(by);
+    }
+
+    // All rows of the present plane, whatever they meet.
+    bool any_rows() {
+        const std::vector<int>& others = f_.others();
+        for (int k : others) row_[k] = box_.lo[k];
         while (true) {
-            if (row[across] == inner.first && inner.first < inner.end) {
-                // Most rows are here: no more is done for each than must be.
-                Steps steps(of_place, places), steps_of_parts(of_part, parts);
-                if (steps.usable() && steps_of_parts.usable()) {
-                    char* first[max_places];
-                    for (std::size_t p = 0; p < places; ++p) ptr[p] = reinterpret_cast<char*>(of_place[p].at + strip.lo * step[p]);
-                    for (std::size_t p = 0; p < parts; ++p) first[p] = of_part[p].element(others, row, strip.lo);
-                    const bool border = strip.lo == f.space().lo[a];
-                    for (; row[across] < inner.end; ++row[across]) {
-                        for (std::size_t p = 0; p < parts; ++p) {
-                            edges[p].take_inner(row[across], first[p]);
-                            if (border && f.has_segments(f.parts()[p], strip, row)) frontier_->fill(p, strip, row, first[p]);
-                        }
-                        if (!compute_row(strip.lo, strip.hi)) return;
-                        for (std::size_t p = 0; p < parts; ++p) edges[p].leave_inner(row[across], first[p]);
-                        steps.advance(ptr);
-                        steps_of_parts.advance(first);
-                    }
-                    for (std::size_t p = 0; p < places; ++p) of_place[p].advance(inner.end - inner.first);
-                    for (std::size_t p = 0; p < parts; ++p) of_part[p].advance(inner.end - inner.first);
-                    if (row[across] == rows.hi[across]) break;
-                }
-            }
-            const std::int64_t plane = row[across];
-            bool inside = true, in_tile = slant || plane >= tile.box.lo[across];
-            for (int k : others) {
-                inside = inside && row[k] >= f.space().lo[k];
-                in_tile = in_tile && row[k] >= tile.box.lo[k];
-            }
-            for (std::size_t p = 0; p < parts; ++p) {
-                if (!f.has_row(f.parts()[p], row)) continue;
-                char* first = of_part[p].element(others, row, strip.lo);
-                if (inside) edges[p].take(row, plane, first);
-                if (f.has_segments(f.parts()[p], strip, row)) frontier_->fill(p, strip, row, first);
-            }
-            if (in_tile) {
-                auto [lo, hi] = f.computed(row);
-                lo = std::max(lo, strip.lo);
-                hi = std::min(hi, strip.hi);
-                if (slant) {
-                    lo = std::max(lo, plane - tile.box.hi[across] + 1);
-                    hi = std::min(hi, plane - tile.box.lo[across] + 1);
-                }
-                if (lo < hi) {
-                    if (others.empty())
-                        for (std::size_t p = 0; p < places; ++p) ptr[p] = reinterpret_cast<char*>(of_place[p].at + lo * step[p]);
-                    else
-                        for (std::size_t p = 0; p < places; ++p) ptr[p] = of_place[p].element(others, row, lo);
-                    if (!compute_row(lo, hi)) return;
-                }
-                for (std::size_t p = 0; p < parts; ++p) edges[p].leave(row, plane, of_part[p].element(others, row, strip.lo));
-            }
+            if (!any_row()) return false;
             int k = static_cast<int>(others.size()) - 1;
             for (; k >= 0; --k) {
                 const int d = others[static_cast<std::size_t>(k)];
-                if (++row[d] < rows.hi[d]) break;
-                row[d] = rows.lo[d];
+                if (++row_[d] < box_.hi[d]) break;
+                row_[d] = box_.lo[d];
             }
-            if (k >= 0) continue;
-            if (++row[across] == rows.hi[across]) break;
-            for (std::size_t p = 0; p < places; ++p) of_place[p].advance();
-            for (std::size_t p = 0; p < parts; ++p) of_part[p].advance();
+            if (k < 0) return true;
         }
     }
-    if (options_.poll_period_s > 0) paces_[l].spent_s += now_s() - begin;
+    bool any_row() {
+        const std::vector<int>& others = f_.others();
+        const std::int64_t plane = row_[f_.across()];
+        bool inside = true, in_tile = f_.slant() || plane >= piece_->begin;
+        for (int k : others) {
+            inside = inside && row_[k] >= f_.space().lo[k];
+            in_tile = in_tile && row_[k] >= tile_.box.lo[k];
+        }
+        auto element = [&](std::size_t part, std::int64_t along) { return rows_[writer_[part]].element(others, row_, along); };
+        const std::int64_t number = e_.frontier_->others(row_);
+        if (inside)
+            for (const Move& m : moves_.take)
+                if (m.in(plane) && f_.has_row(f_.parts()[static_cast<std::size_t>(m.part)], row_))
+                    copy_item(element(static_cast<std::size_t>(m.part), m.along + plane * m.along_step), m.kept(plane, number), m.item_bytes);
+        for (std::size_t p = 0; p < f_.parts().size(); ++p)
+            if (f_.has_row(f_.parts()[p], row_) && f_.has_segments(f_.parts()[p], *piece_, row_)) e_.frontier_->fill(p, *piece_, row_, element(p, piece_->lo));
+        if (!in_tile) return true;
+        const auto [first, end] = limits(plane);
+        const auto [least, most] = f_.computed(row_);
+        const std::int64_t lo = std::max(first, least), hi = std::min(end, most);
+        if (lo < hi) {
+            for (std::size_t p = 0; p < places_; ++p) ptr_[p] = rows_[p].element(others, row_, lo);
+            if (!compute_row(lo, hi)) return false;
+        }
+        for (const Move& m : moves_.leave)
+            if (m.in(plane)) copy_item(m.kept(plane, number), element(static_cast<std::size_t>(m.part), m.along + plane * m.along_step), m.item_bytes);
+        return true;
+    }
+
+    // The rows up to plane `end`, all alike (run_ends): no more is done for each than must be.
+    bool even_rows(std::int64_t end, const RingSteps& steps) {
+        std::int64_t& plane = row_[f_.across()];
+        auto [lo, hi] = limits(plane);
+        const auto [then_lo, then_hi] = limits(plane + 1);
+        const std::int64_t lo_step = plane + 1 < end ? then_lo - lo : 0, hi_step = plane + 1 < end ? then_hi - hi : 0;
+        const std::int64_t from = plane;
+        const bool fills = plane < filled_until();
+        int phase = static_cast<int>((plane - box_.lo[f_.across()]) % steps.phases());
+        list_run(moves_.take, lo, lo_step, take_);
+        list_run(moves_.leave, lo, lo_step, leave_);
+        for (std::size_t p = 0; p < places_; ++p) ptr_[p] = reinterpret_cast<char*>(rows_[p].at + lo * step_[p]);
+        for (; plane < end; ++plane, lo += lo_step, hi += hi_step) {
+            for (RunMove& m : take_) {
+                copy_item(ptr_[m.place] + m.at, m.beside, m.item_bytes);
+                m.beside += m.beside_step;
+                m.at += m.at_step;
+            }
+            if (fills) fill(lo);
+            if (!compute_row(lo, hi)) return false;
+            for (RunMove& m : leave_) {
+                copy_item(m.beside, ptr_[m.place] + m.at, m.item_bytes);
+                m.beside += m.beside_step;
+                m.at += m.at_step;
+            }
+            const std::ptrdiff_t* by = steps.by(phase);
+            phase = phase + 1 == steps.phases() ? 0 : phase + 1;
+            for (std::size_t p = 0; p < places_; ++p) ptr_[p] += by[p];
+            if (lo_step)
+                for (std::size_t p = 0; p < places_; ++p) ptr_[p] += step_[p];
+        }
+        for (std::size_t p = 0; p < places_; ++p) rows_[p].advance(end - from);
+        return true;
+    }
+    // Those of `moves` that are made in the present plane, and so in all of its run.
+    void list_run(const std::vector<Move>& moves, std::int64_t lo, std::int64_t lo_step, std::vector<RunMove>& run) const {
+        const std::int64_t plane = row_[f_.across()];
+        run.clear();
+        for (const Move& m : moves)
+            if (m.in(plane))
+                run.push_back({m.kept(plane, 0), m.beside_step, (m.along + plane * m.along_step - lo) * m.item_bytes,
+                               (m.along_step - lo_step) * m.item_bytes, m.item_bytes, writer_[static_cast<std::size_t>(m.part)]});
+    }
+    void fill(std::int64_t lo) const {
+        for (std::size_t p = 0; p < f_.parts().size(); ++p) {
+            const Frontier::Part& part = f_.parts()[p];
+            if (f_.has_segments(part, *piece_, row_)) e_.frontier_->fill(p, *piece_, row_, ptr_[writer_[p]] + (piece_->lo - lo) * part.item_bytes);
+        }
+    }
+
+    Index point(std::int64_t i) const {
+        Index z = row_;
+        z[f_.along()] = i;
+        z[f_.across()] -= f_.slant() * i;
+        return same_loops_ ? z : e_.s_.loops * z;
+    }
+
+    bool compute_row(std::int64_t lo, std::int64_t hi) {
+        const Kernel& kernel = e_.kernel_;
+        if (kernel.uses_index) x_ = point(lo);
+        if (const std::int64_t code = kernel.row(ptr_, step_, hi - lo, x_.begin(), direction_.begin(), kernel.env); code != 0) {
+            e_.fail(point(lo + code / 4096), code % 4096);
+            return false;
+        }
+        bool changes = false;
+        for (const auto& lanes : e_.reduced_) {
+            const Reduced& r = lanes[static_cast<std::size_t>(lane_)].value;
+            const auto p = static_cast<std::size_t>(r.what().place);
+            changes = changes || !r.worse(reinterpret_cast<const std::byte*>(ptr_[p]), step_[p], hi - lo);
+        }
+        if (changes) e_.reduce(lane_, ptr_, step_, hi - lo, point(lo), direction_);
+        return (e_.paces_[static_cast<std::size_t>(lane_)].left -= hi - lo) > 0 || e_.pace(lane_, 0, begin_);
+    }
+
+    Execution& e_;
+    const Frontier& f_;
+    const Tile& tile_;
+    const Frontier::Piece* piece_ = nullptr;
+    int lane_;
+    std::size_t places_;
+    bool same_loops_;
+    Index direction_, x_, row_;  // row_: component across is the plane
+    Box box_;                    // of planes and of the other dimensions' rows
+    std::int64_t first_ = 0;     // plane that has points of the piece
+    Moves moves_;
+    std::vector<RunMove> take_, leave_;
+    std::vector<std::size_t> writer_;  // by part: the place that writes it
+    double begin_ = 0;
+    char* ptr_[max_places];
+    std::int64_t step_[max_places];
+    PlaneRows rows_[max_places];
+};
+
+void Execution::compute_planes(int l, const Tile& tile) {
+    PieceWalk walk(*this, l, tile);
+    for (const Frontier::Piece& piece : frontier_->where().pieces(tile.box))
+        if (!walk.piece(piece)) return;
+    if (options_.poll_period_s > 0) paces_[static_cast<std::size_t>(l)].spent_s += now_s() - walk.begin();
 }
 
 }  // namespace tilewave

@@ -1,10 +1,12 @@
 // Arrays of which a run keeps only what later points read.
 //
-// A rank's points lie in planes (Schedule::across, slant), a plane in rows (Schedule::along). Rows are cut
-// into strips so short that the planes of a strip stay in the nearest cache. Of each strip an array keeps
-// the last Array::planes planes, in turn in the same memory; between strips, Array::reach elements of each
-// row. Where planes are slanted, a tile is no whole number of them: what it has computed next to the following
-// tile of its column is kept beside them, and put back when their rows begin.
+// A rank's points lie in planes (Schedule::across, slant), a plane in rows (Schedule::along). Tiles are cut
+// into pieces whose rows are so short that the planes of a piece stay in the nearest cache: strips of some
+// components along the rows or, where planes are slanted and a tile is longer along the rows than across, bands
+// of some components across. Of each piece an array keeps the last Array::planes planes, in turn in the same
+// memory; between pieces, Array::reach elements of each row or of each line across. Where planes are slanted, a piece is no
+// whole number of them: it has short rows at both ends, and bands have the fewest. What a piece has computed next to
+// the following one across is kept beside the planes, and put back when their rows begin.
 #pragma once
 #include <memory>
 #include <span>
@@ -21,9 +23,16 @@ struct Segment {
     std::int32_t count = 0;
 };
 
-/// How many components along a row a strip has: less at the end of a column of tiles.
+/// How tiles are cut into pieces: a strip or band of `width` components or less, bands of a multiple of `unit`.
+struct PieceCut {
+    std::int64_t width = 1, unit = 1;
+    friend bool operator==(const PieceCut&, const PieceCut&) = default;
+};
 /// @pre schedule.along >= 0
-std::int64_t strip_width(const Schedule& schedule);
+PieceCut piece_cut(const Schedule& schedule);
+/// The pieces of a tile, in the order in which they are computed: bands where planes are slanted and the tile is not
+/// higher than long, else strips.
+std::vector<Box> cut_into_pieces(int along, int across, int slant, const PieceCut& cut, const Box& tile);
 
 /// Where the planes of a rank are: a pure function of its schedule. A row is named by an Index that has the
 /// plane's number as component `across` and any component `along`.
@@ -32,10 +41,15 @@ public:
     /// @pre schedule.along >= 0
     explicit Frontier(const Schedule& schedule);
 
-    struct Strip {
+    /// A part of a tile, computed plane after plane: a strip of it or a band.
+    struct Piece {
         std::int64_t lo = 0, hi = 0;       ///< of z[along]
-        int number = 0;                    ///< among the rank's
-        bool first = false, last = false;  ///< of its column of tiles
+        std::int64_t begin = 0, end = 0;   ///< of z[across]
+        std::int64_t strip = 0;            ///< whose planes it has
+        bool first = false, last = false;  ///< of its column of tiles, along the rows
+        int drift = 0;                     ///< of a band 1: where the kept part of a row begins moves on so much from plane to plane
+        /// z[along] of what the memory of a plane's row begins with.
+        std::int64_t origin(std::int64_t plane) const { return drift ? plane - end + 1 : lo; }
     };
     /// One array's memory, in items.
     struct Part {
@@ -69,9 +83,9 @@ public:
     int column_of(std::int64_t z) const;
     /// Where a column begins; of the one after the last, where the block ends.
     std::int64_t column_begin(int column) const { return columns_[static_cast<std::size_t>(column)]; }
-    /// The strips of the column of tiles that begins at `lo`.
-    std::span<const Strip> strips(std::int64_t lo) const;
-    std::int64_t strip_count() const { return static_cast<std::int64_t>(strips_.size()); }
+    /// The pieces of a tile, in the order in which they are computed.
+    std::vector<Piece> pieces(const Box& tile) const;
+    std::int64_t strip_count() const { return first_strip_.back(); }
     std::int64_t tallest_tile() const { return tallest_; }
     /// The furthest that points read back, of all arrays; the most planes.
     const Index& reach() const { return reach_; }
@@ -93,12 +107,20 @@ public:
         for (int k : others_) number = number * extent(part, k) + row[k] - block_.lo[k] + part.reach[k];
         return number;
     }
-    /// Whether elements of the row that nobody computes are in the strip or next before it.
-    bool has_segments(const Part& part, const Strip& strip, const Index& row) const {
+    /// Which z[along] of a row a piece has in memory: of its own points and of what these read.
+    std::pair<std::int64_t, std::int64_t> kept(const Part& part, const Piece& piece, const Index& row) const {
+        const std::int64_t lo = piece.lo - reads_along(part), plane = row[across_];
+        if (!slant_) return {lo, piece.hi};
+        return {std::max(lo, plane - piece.end + 1), std::min(piece.hi, plane - piece.begin + reads_across(part) + 1)};
+    }
+    /// Whether elements of the row that nobody computes are among them.
+    bool has_segments(const Part& part, const Piece& piece, const Index& row) const {
         const auto number = static_cast<std::size_t>(row_number(part, row));
+        if (part.first[number] == part.first[number + 1]) return false;
+        const auto [lo, hi] = kept(part, piece, row);
         for (std::int64_t i = part.first[number]; i < part.first[number + 1]; ++i) {
             const Segment& s = part.segments[static_cast<std::size_t>(i)];
-            if (s.begin < strip.hi && s.begin + s.count > strip.lo - reads_along(part)) return true;
+            if (s.begin < hi && s.begin + s.count > lo) return true;
         }
         return false;
     }
@@ -122,8 +144,8 @@ private:
     Box block_;                          // holds the rank's points
     std::vector<int> others_;            // dimensions that neither rows nor planes go along
     std::vector<std::int64_t> columns_;  // where columns of tiles begin along the rows; then the end
-    std::vector<Strip> strips_;
-    std::vector<std::size_t> first_strip_;  // by column; then the end
+    std::vector<std::int64_t> first_strip_;  // by column; then how many there are
+    PieceCut cut_;
     std::vector<Part> parts_;
     std::vector<int> part_of_;           // by array; -1: not kept in planes
     std::int64_t tallest_ = 0, others_count_ = 1;
@@ -145,24 +167,29 @@ public:
     FrontierMemory(const Frontier& where, std::vector<FrontierValues> values);
 
     const Frontier& where() const { return where_; }
-    /// Where the memory of a strip begins: its element lo in the first row of the first plane.
-    char* strip(std::size_t part, const Frontier::Strip& strip) const;
-    /// What the elements of a row hold that nobody computes. `to`: the strip's first element of it.
-    void fill(std::size_t part, const Frontier::Strip& strip, const Index& row, char* to) const;
+    /// Where the memory of a strip's planes begins, or of a band's that is in its place: the element at the
+    /// origin of the first row of the first plane.
+    char* strip(std::size_t part, std::int64_t number) const;
+    /// What the elements of a row hold that nobody computes. `to`: the element at the piece's lo.
+    void fill(std::size_t part, const Frontier::Piece& piece, const Index& row, char* to) const;
 
-    // What columns of tiles, strips and tiles leave for those after them; of z, with its neighbours before it.
+    // What columns of tiles, strips, and bands or tiles leave for those after them; of z, with its neighbours before it.
     // The bytes of the other dimensions' rows come on top: others().
 
     /// Before column `column`, at z[across]: the elements from z[along] = the column's first - reads_along on.
     char* face(std::size_t part, int column, std::int64_t across) const;
     /// Before strip `strip` of a tile of that column, at the `plane`th of the tile's z[across].
-    char* between(std::size_t part, int column, int strip, std::int64_t plane) const;
-    /// Before a tile, at z[along]: the elements from z[across] = the tile's first - reads_across on; what the tile
-    /// before has left (`turn` of it), or this one leaves.
+    char* between(std::size_t part, int column, std::int64_t strip, std::int64_t plane) const;
+    /// Before a band, or a strip of a tile, at z[along]: the elements from z[across] = its first - reads_across on; what the
+    /// one before has left (`turn` of it), or this one leaves.
     char* back(std::size_t part, int turn, std::int64_t along) const;
-    std::int64_t others_along(std::size_t part, const Index& row) const { return others(row) * where_.reads_along(where_.parts()[part]) * where_.parts()[part].item_bytes; }
-    std::int64_t others_across(std::size_t part, const Index& row) const { return others(row) * where_.reads_across(where_.parts()[part]) * where_.parts()[part].item_bytes; }
-    /// Changes from 0 to 1 and back from tile to tile of a column.
+    /// Number of a row among those of the other dimensions.
+    std::int64_t others(const Index& row) const {
+        std::int64_t at = 0;
+        for (int k : where_.others()) at = at * where_.space().extent(k) + row[k] - where_.space().lo[k];
+        return at;
+    }
+    /// Changes from 0 to 1 and back from band to band of a column, or from tile to tile.
     int& turn(int column) { return turns_[static_cast<std::size_t>(column)].value; }
 
     /// Where a message's region is: before the first column, or among the last elements of the column that computes
@@ -170,12 +197,6 @@ public:
     std::byte* message(int array, const Index& z) const;
 
 private:
-    std::int64_t others(const Index& row) const {
-        std::int64_t at = 0;
-        for (int k : where_.others()) at = at * where_.space().extent(k) + row[k] - where_.space().lo[k];
-        return at;
-    }
-
     const Frontier& where_;
     std::vector<FrontierValues> values_;
     struct Memory {

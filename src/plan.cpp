@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "strip_width.hpp"
 #include "tilewave/cost.hpp"
 
 namespace tilewave {
@@ -23,8 +24,8 @@ static constexpr double filling = 1.0 / 32;
 
 // Planes of a tile: enough that beginning a strip of rows costs little beside them.
 static constexpr std::int64_t planes_of_a_tile = 16384, least_planes_of_a_tile = 64;
-// What the short rows at both ends of a slanted strip cost, in full ones.
-static constexpr double strip_cost = 512;
+// What beginning a row of planes costs, in points of it.
+static constexpr double row_cost = 400;
 
 int Plan::lanes() const {
     std::int64_t product = 1;
@@ -223,18 +224,36 @@ std::int64_t best_height(double n, double fill, double step_s, double layer_s) {
     return static_cast<std::int64_t>(std::clamp(z, 1.0, std::max(n, 1.0)));
 }
 
+std::int64_t band_height(const SweepProblem& problem, std::int64_t others) {
+    std::int64_t bytes = 0, least = 8;
+    for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a) {
+        if (!problem.rolls(a)) continue;
+        const std::int64_t item = problem.arrays[static_cast<std::size_t>(a)].item_bytes;
+        bytes += problem.plane_count(a) * item * others;
+        least = std::min(least, item);
+    }
+    return strip_width(bytes, least);
+}
+
 // Where planes are all that is kept: a lane's rows whole, over as many planes as make a step of the pipeline.
 Index planes_tile(const SweepProblem& problem, int ranks, const Plan& plan, const Machine& machine) {
     Index tile = Index::filled(problem.dims(), 1);
     for (int k = 0; k < tile.n; ++k) tile[k] = std::max<std::int64_t>(ceil_div(largest_block(problem, plan.grid, k), plan.factors[k]), 1);
-    // P(J) = N/J + fill steps of (J + points a strip's first and last rows are worth) rows (athanasaki2002).
-    const int f = plan.mapping_dim;
-    const auto columns = static_cast<double>(plan.grid[problem.planes.along] * plan.factors[problem.planes.along]);
-    double layer = machine.point_s;
+    const int f = plan.mapping_dim, a = problem.planes.along;
+    const auto columns = static_cast<double>(plan.grid[a] * plan.factors[a]);
+    double others = 1;
     for (int k = 0; k < tile.n; ++k)
-        if (k != f) layer *= static_cast<double>(tile[k]);
-    const double step = (ranks > 1 ? 2 * machine.latency_s : 2 * machine.hand_over_s) + (problem.planes.slant ? strip_cost * layer : 0);
-    const std::int64_t height = columns > 1 ? best_height(static_cast<double>(tile[f]), columns - 1, step, layer) : planes_of_a_tile;
+        if (k != f && k != a) others *= static_cast<double>(tile[k]);
+    const double layer = static_cast<double>(tile[a]) * others * machine.point_s;
+    double step = ranks > 1 ? 2 * machine.latency_s : 2 * machine.hand_over_s;
+    std::int64_t height = planes_of_a_tile;
+    if (columns > 1) {
+        // P(J) = N/J + fill steps of J layers (athanasaki2002), and, slanted, of a row for each point of one: a tile is a band
+        // (src/frontier.hpp), no higher than its rows are long.
+        if (problem.planes.slant) step += row_cost * layer;
+        height = best_height(static_cast<double>(tile[f]), columns - 1, step, layer);
+        if (problem.planes.slant) height = std::min(height, band_height(problem, static_cast<std::int64_t>(others)));
+    }
     tile[f] = std::clamp<std::int64_t>(height, std::min<std::int64_t>(tile[f], least_planes_of_a_tile), tile[f]);
     return tile;
 }

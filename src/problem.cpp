@@ -128,6 +128,15 @@ bool SweepProblem::rolls(int a) const {
     return writes == 1;
 }
 
+int SweepProblem::plane_count(int a) const {
+    std::int64_t most = 1;
+    for (const Access& p : accesses) {
+        const Index o = offset(p);
+        if (p.array == a) most = std::max(most, 1 - o[planes.across] - planes.slant * o[planes.along]);
+    }
+    return static_cast<int>(most);
+}
+
 std::vector<bool> SweepProblem::unit_dims() const {
     std::vector<bool> unit(static_cast<std::size_t>(dims()), false);
     for (const Index& d : dependences())

@@ -146,11 +146,9 @@ Index SweepGeometry::reach(int a) const {
 
 // Messages carry what is beside a column of tiles: plane by plane, the elements of a row together.
 void SweepGeometry::describe_planes(int a, Array& array) const {
-    const auto [along, across, slant] = problem_.planes;
+    const int along = problem_.planes.along, across = problem_.planes.across;
     array.reach = reach(a);
-    for (std::size_t i = 0; i < offsets_.size(); ++i)
-        if (problem_.accesses[i].array == a)
-            array.planes = std::max(array.planes, static_cast<int>(1 - offsets_[i][across] - slant * offsets_[i][along]));
+    array.planes = problem_.plane_count(a);
     array.stride = Index::filled(problem_.dims(), 0);
     array.stride[along] = 1;
     std::int64_t run = std::max<std::int64_t>(array.reach[along], 1);

@@ -1,6 +1,5 @@
 #include "tile_work.hpp"
 
-#include "frontier.hpp"
 #include "tile_rows.hpp"
 
 namespace tilewave {
@@ -8,7 +7,7 @@ namespace tilewave {
 TileWork::TileWork(const Schedule& schedule) : s_(schedule) {
     const int n = s_.space.dims();
     up_ = down_ = n - 1;
-    if (s_.along >= 0) strip_ = strip_width(s_);
+    if (s_.along >= 0) cut_ = piece_cut(s_);
     if (s_.order.n == 0) return;
     const IndexMatrix back = inverse(s_.order);
     int ups = 0, downs = 0, others = 0;
@@ -24,11 +23,11 @@ TileWork::TileWork(const Schedule& schedule) : s_(schedule) {
 }
 
 bool TileWork::serves(const Schedule& other) const {
-    if (!(s_.order == other.order) || s_.bounds.size() != other.bounds.size() || s_.along != other.along || s_.space.dims() != other.space.dims())
+    if (!(s_.order == other.order) || s_.bounds.size() != other.bounds.size() || s_.along != other.along || s_.across != other.across || s_.slant != other.slant || s_.space.dims() != other.space.dims())
         return false;
     for (std::size_t b = 0; b < s_.bounds.size(); ++b)
         if (!(s_.bounds[b].coefficients == other.bounds[b].coefficients) || s_.bounds[b].constant != other.bounds[b].constant) return false;
-    return strip_ == 0 || strip_width(other) == strip_;
+    return !cut_ || piece_cut(other) == *cut_;
 }
 
 std::size_t TileWork::Hash::operator()(const Key& key) const {
@@ -40,14 +39,9 @@ std::size_t TileWork::Hash::operator()(const Key& key) const {
 }
 
 Work TileWork::of(const Box& tile) {
-    if (strip_ == 0) return part(tile);
+    if (!cut_) return part(tile);
     Work all;
-    Box strip = tile;
-    for (std::int64_t lo = tile.lo[s_.along]; lo < tile.hi[s_.along]; lo += strip_) {
-        strip.lo[s_.along] = lo;
-        strip.hi[s_.along] = std::min(lo + strip_, tile.hi[s_.along]);
-        all = all + part(strip);
-    }
+    for (const Box& piece : cut_into_pieces(s_.along, s_.across, s_.slant, *cut_, tile)) all = all + part(piece);
     return all;
 }
 

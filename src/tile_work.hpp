@@ -1,9 +1,11 @@
 // How many rows and points a tile has, without computing it.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
+#include "frontier.hpp"
 #include "tilewave/schedule.hpp"
 
 namespace tilewave {
@@ -34,14 +36,14 @@ private:
         std::size_t operator()(const Key& key) const;
     };
 
-    Work part(const Box& box);  // of one strip
+    Work part(const Box& box);  // of one piece
     Work uncut(const Box& box) const;
     Work walk(const Box& box) const;
 
     const Schedule& s_;
     Rows rows_ = Rows::unit;
     int up_ = 0, down_ = 0;
-    std::int64_t strip_ = 0;  // above 0: rows are cut there (arrays kept in planes)
+    std::optional<PieceCut> cut_;  // of arrays kept in planes: rows end where pieces do
     std::unordered_map<Key, Work, Hash> walked_;
 };
 

@@ -79,6 +79,8 @@ struct SweepProblem {
     /// Whether planes suffice for array `a`: it is marked frontier, written at one place at every point, and what
     /// points read of it is computed before them, or never.
     bool rolls(int a) const;
+    /// How many planes of array `a` points read or write. @pre planes.along >= 0
+    int plane_count(int a) const;
     /// Whether a tile has one point along k: it carries a dependence that goes back along another index.
     std::vector<bool> unit_dims() const;
     /// The distribution of array `a` over `grid`, in its own dimensions, with the ghosts its accesses need.
