@@ -127,15 +127,15 @@ void bind_context(nb::module_& m) {
     });
 }
 
-// Operation, dtype, place, and the element's subscripts: loop indices, and what is added to each.
-using ReductionTuple = std::tuple<std::string, std::string, int, Index, Index>;
+// Operation, dtype, place, the element's subscripts: loop indices, and what is added to each; number among the kernel's bests.
+using ReductionTuple = std::tuple<std::string, std::string, int, Index, Index, int>;
 
 PointReduction to_reduction(const ReductionTuple& t) {
     static const std::map<std::string, Reduction> ops = {{"max", Reduction::max}, {"min", Reduction::min}, {"sum", Reduction::sum}};
     static const std::map<std::string, Dtype> types = {{"int8", Dtype::i1},  {"int16", Dtype::i2},   {"int32", Dtype::i4},  {"int64", Dtype::i8},
                                                        {"uint8", Dtype::u1}, {"float32", Dtype::f4}, {"float64", Dtype::f8}};
-    const auto& [op, type, place, axes, shift] = t;
-    return {ops.at(op), types.at(type), place, axes, shift};
+    const auto& [op, type, place, axes, shift, best] = t;
+    return {ops.at(op), types.at(type), place, axes, shift, best};
 }
 
 void bind_field(nb::module_& m) {
@@ -159,7 +159,7 @@ void bind_field(nb::module_& m) {
              })
         .def("relayout", [](FieldStorage& f, const Layout& layout) { f.relayout(layout); }, "layout"_a, Release())
         .def("gather", [](FieldStorage& f, std::uintptr_t out) { f.gather(reinterpret_cast<std::byte*>(out)); }, "out"_a, Release())
-        .def("reduce", [](FieldStorage& f, const std::string& op, const std::string& type) { return f.reduce(to_reduction({op, type, 0, {}, {}})); },
+        .def("reduce", [](FieldStorage& f, const std::string& op, const std::string& type) { return f.reduce(to_reduction({op, type, 0, {}, {}, -1})); },
              "op"_a, "type"_a, Release())
         .def("scatter", [](FieldStorage& f, std::uintptr_t in) { f.scatter(reinterpret_cast<std::byte*>(in)); }, "whole"_a, Release());
 }

@@ -105,7 +105,7 @@ private:
 std::int64_t row_by_row(const Kernel& kernel, std::size_t places, char* const* ptr, const std::int64_t* step, const Batch& batch,
                         const std::int64_t* next, const Index& index, const Index& direction, const Index& turn) {
     char* here[max_places];
-    std::copy(ptr + places, ptr + places + kernel.tables.size(), here + places);
+    std::copy(ptr + places, ptr + places + kernel.tables.size() + static_cast<std::size_t>(kernel.bests()), here + places);
     Index x = index;
     for (int i = 0; i < batch.count; ++i) {
         const Span& span = batch.spans[i];
@@ -137,7 +137,9 @@ void Execution::compute(int l, const Tile& tile) {
     const std::size_t places = s_.places.size();
     char* ptr[max_places];
     std::int64_t step[max_places], next[max_places];
-    std::copy(kernel_.tables.begin(), kernel_.tables.end(), ptr + places);
+    std::int64_t bests[max_places];
+    char** tell = std::copy(kernel_.tables.begin(), kernel_.tables.end(), ptr + places);
+    for (int k = 0; k < kernel_.bests(); ++k) *tell++ = reinterpret_cast<char*>(bests + k);
     std::fill(step + places, step + places + kernel_.tables.size(), 0);
     bool single = false;  // the row after this one is in another level of time
     for (std::size_t p = 0; p < places; ++p) {

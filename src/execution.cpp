@@ -176,11 +176,19 @@ bool Execution::pace(int l, std::int64_t points, double& begin) {
     return true;
 }
 
-// The values that a row has just written, while they are in the nearest cache.
+// Whether the values that a row has just written change nothing of a reduction: by the best that the kernel tells, or a look at all.
+bool Execution::worse(const Reduced& r, char* const* ptr, const std::int64_t* step, std::int64_t n) const {
+    const PointReduction& what = r.what();
+    if (what.best >= 0) return r.worse(reinterpret_cast<const std::byte*>(ptr[s_.places.size() + kernel_.tables.size() + static_cast<std::size_t>(what.best)]));
+    return r.worse(reinterpret_cast<const std::byte*>(ptr[what.place]), step[what.place], n);
+}
+
+// Those values, while they are in the nearest cache.
 void Execution::reduce(int l, char* const* ptr, const std::int64_t* step, std::int64_t n, const Index& index, const Index& direction) {
     for (auto& lanes : reduced_) {
         Reduced& r = lanes[static_cast<std::size_t>(l)].value;
         const PointReduction& what = r.what();
+        if (what.best >= 0 && worse(r, ptr, step, n)) continue;
         Index at = what.shift, by = what.shift;
         for (int d = 0; d < at.n; ++d) {
             at[d] += index[static_cast<int>(what.axes[d])];

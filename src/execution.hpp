@@ -93,6 +93,7 @@ private:
     void compute_planes(int l, const Tile& tile);
     class PieceWalk;
     bool pace(int l, std::int64_t points, double& begin);
+    bool worse(const Reduced& r, char* const* ptr, const std::int64_t* step, std::int64_t n) const;
     void reduce(int l, char* const* ptr, const std::int64_t* step, std::int64_t n, const Index& index, const Index& direction);
     void carry_levels(const Tile& tile);
     std::intptr_t place_at(std::size_t p, const Index& point) const;

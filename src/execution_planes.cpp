@@ -26,7 +26,8 @@ public:
     PieceWalk(Execution& e, int lane, const Tile& tile)
         : e_(e), f_(e.frontier_->where()), tile_(tile), lane_(lane), places_(e.s_.places.size()),
           same_loops_(e.s_.loops.n == 0 || e.s_.loops.is_identity()), x_(tile.box.lo) {
-        std::copy(e.kernel_.tables.begin(), e.kernel_.tables.end(), ptr_ + places_);
+        char** tell = std::copy(e.kernel_.tables.begin(), e.kernel_.tables.end(), ptr_ + places_);
+        for (int k = 0; k < e.kernel_.bests(); ++k) *tell++ = reinterpret_cast<char*>(bests_ + k);
         std::fill(step_ + places_, step_ + places_ + e.kernel_.tables.size(), 0);
         Index along = Index::filled(f_.dims(), 0);
         along[f_.along()] = 1;
@@ -246,9 +247,7 @@ private:
         }
         bool changes = false;
         for (const auto& lanes : e_.reduced_) {
-            const Reduced& r = lanes[static_cast<std::size_t>(lane_)].value;
-            const auto p = static_cast<std::size_t>(r.what().place);
-            changes = changes || !r.worse(reinterpret_cast<const std::byte*>(ptr_[p]), step_[p], hi - lo);
+            changes = changes || !e_.worse(lanes[static_cast<std::size_t>(lane_)].value, ptr_, step_, hi - lo);
         }
         if (changes) e_.reduce(lane_, ptr_, step_, hi - lo, point(lo), direction_);
         return (e_.paces_[static_cast<std::size_t>(lane_)].left -= hi - lo) > 0 || e_.pace(lane_, 0, begin_);
@@ -268,6 +267,7 @@ private:
     std::vector<RunMove> take_, leave_;
     std::vector<std::size_t> writer_;  // by part: the place that writes it
     double begin_ = 0;
+    std::int64_t bests_[max_places];  // of a row, as the kernel tells them
     char* ptr_[max_places];
     std::int64_t step_[max_places];
     PlaneRows rows_[max_places];

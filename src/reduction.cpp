@@ -224,6 +224,17 @@ bool Reduced::worse(const std::byte* first, std::int64_t step, std::int64_t n) c
     return worse;
 }
 
+bool Reduced::worse(const std::byte* found) const {
+    if (what_.op == Reduction::sum || !any()) return false;
+    bool worse = false;
+    with_type(what_.type, [&](auto zero) {
+        using T = decltype(zero);
+        const T best = load<T>(best_.data()), other = load<T>(found);
+        worse = what_.op == Reduction::max ? better<true>(best, other) : better<false>(best, other);
+    });
+    return worse;
+}
+
 void Reduced::join(const Reduced& other) {
     if (!other.any()) return;
     if (what_.op == Reduction::sum) {

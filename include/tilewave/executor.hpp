@@ -38,6 +38,13 @@ struct Kernel {
     std::vector<char*> tables;  ///< follow the places in ptr, the same for every row
     std::vector<PointReduction> reductions;  ///< of the values at places that it writes
     RowsFunction rows = nullptr;  ///< used in place of `row` where it is given
+    /// So many of its reductions' largest or smallest values the kernel finds itself: it stores the row's, an element each,
+    /// where the pointers after the tables' say (PointReduction::best).
+    int bests() const {
+        int n = 0;
+        for (const PointReduction& r : reductions) n = r.best >= n ? r.best + 1 : n;
+        return n;
+    }
 };
 
 class FrontierMemory;

@@ -16,6 +16,7 @@ struct PointReduction {
     Dtype type = Dtype::f8;         ///< real
     int place = 0;  ///< of the kernel, one it writes
     Index axes = {}, shift = {};  ///< subscripts of the element: loop index axes[d] plus shift[d]
+    int best = -1;  ///< of max and min: which of the bests that the kernel tells of a row (Kernel::bests) it is; -1: none
 };
 
 /// The exact sum of doubles: rounded once, at the end, so the order they come in does not matter (a
@@ -45,6 +46,8 @@ public:
     void add(const std::byte* first, std::int64_t step, std::int64_t n, const Index& at, const Index& direction);
     /// Whether adding these values would change nothing, found without knowing where they are; false may be wrong.
     bool worse(const std::byte* first, std::int64_t step, std::int64_t n) const;
+    /// The same of values of which `best` is the largest (max) or smallest (min).
+    bool worse(const std::byte* best) const;
     void join(const Reduced& other);
     const PointReduction& what() const { return what_; }
     /// Whether there was any value.

@@ -6,7 +6,7 @@ The C signature of a row function, which is all that the engine knows of a kerne
               const int64* index, const int64* direction, const void* env)
 
 ``pointers[p]`` is place ``p`` of ``nest.places`` at the row's first point; after the places comes
-the element [0, 0, ...] of each table. ``step[p]`` is the number of bytes from point to point where
+the element [0, 0, ...] of each table, then where each of ``kernel.bests`` goes. ``step[p]`` is the number of bytes from point to point where
 none was compiled in. Point ``q`` has the indices ``index + q * direction``. ``env`` has 8-byte slots:
 the scalars, then extents and byte strides of each table (`Kernel.pack`). A point loads all that it
 reads before it stores; it stores each written place once, with the old value where no statement
@@ -42,6 +42,7 @@ takes milliseconds, and nothing else of a body or its types reaches the code.
 """
 
 import ctypes
+import dataclasses
 import functools
 import hashlib
 from pathlib import Path
@@ -60,6 +61,9 @@ from .body.typing import SUPPORTED
 from .errors import ConfigError
 
 DTYPES = tuple(dtype for dtype in SUPPORTED if dtype.kind != "b")
+
+#: Places, tables and bests of a kernel.
+MOST_POINTERS = 64
 
 #: The C type of a row function, for ctypes.
 ROW = ctypes.CFUNCTYPE(
@@ -92,6 +96,9 @@ class Kernel:
     vectors : bool
         Whether several points can be computed at once where they are independent: the body calls
         no function for one point and has no place that may raise.
+    bests : tuple of (int, str)
+        The number of a written place, "max" or "min": the largest or smallest value that a row writes there, an element
+        of the place's dtype, which the row function stores where the pointers after the tables' say.
     """
 
     def __init__(self, nest, row, dtypes, slots, choices):
@@ -102,6 +109,7 @@ class Kernel:
         self.slots = slots
         self.fastmath, self.steps, self.independent = (
             choices.fastmath, choices.steps, choices.independent)
+        self.bests = choices.bests
         self._dtypes = dtypes
         self._engine, self._text = _machine_code(row.module)
         self.address = self._engine.get_function_address(kernel_code.ROW)
@@ -137,7 +145,7 @@ class Kernel:
 
 
 def compile_kernel(nest, dtype_of, scalars=None, fastmath=False, steps=None, independent=False, long_rows=False,
-                   beside=()):
+                   beside=(), bests=()):
     """Compile a nest's body for the given types.
 
     Parameters
@@ -161,6 +169,9 @@ def compile_kernel(nest, dtype_of, scalars=None, fastmath=False, steps=None, ind
     beside : sequence of (None or (int, int)), optional
         For each of ``nest.places`` another one before it in the list, of the same array and with steps that are
         compiled in, and the elements from that place to this one, where the caller vouches for them.
+    bests : sequence of (int, str), optional
+        Numbers of written places, each with "max" or "min": of these a row's largest or smallest value is wanted. The
+        kernel's `bests` has those that it tells.
 
     Returns
     -------
@@ -174,6 +185,7 @@ def compile_kernel(nest, dtype_of, scalars=None, fastmath=False, steps=None, ind
     dtypes = _checked_dtypes(nest, dtype_of)
     slots = _slots(nest, scalars)
     choices = _choices(nest, fastmath, steps, independent, long_rows, beside)
+    choices = dataclasses.replace(choices, bests=_told(nest, dtypes, choices, bests))
     row = build_row(nest, dtypes, slots, nest.constants(), choices, _vector_bytes())
     return Kernel(nest, row, dtypes, slots, choices)
 
@@ -196,6 +208,13 @@ def _choices(nest, fastmath, steps, independent, long_rows=False, beside=()):
                           "place of nest.places, each an int (elements) or None")
     steps = tuple(None if step is None else int(step) for step in steps)
     return Choices(bool(fastmath), steps, bool(independent), bool(long_rows), tuple(beside))
+
+
+def _told(nest, dtypes, choices, bests):
+    """Those of the wanted bests that a row function finds: of integers, where each point has an element of its own."""
+    told = [(k, op) for k, op in dict.fromkeys(bests)
+            if choices.independent and choices.steps[k] in (1, -1) and dtypes[nest.places[k].array].kind in "iu"]
+    return tuple(told[:MOST_POINTERS - len(nest.places) - len(nest.tables)])
 
 
 def _slots(nest, scalars):

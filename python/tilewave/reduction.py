@@ -46,8 +46,9 @@ def max(array):  # noqa: A001
 
     Notes
     -----
-    Collective for a field: one gather of 600 bytes a rank. In a run a row of values is read once more while it is
-    in the nearest cache.
+    Collective for a field: one gather of 600 bytes a rank. In a run the best of a row of integers is found while it is
+    computed, and only a row that has a better one than those before is searched; other values are read once more while
+    they are in the nearest cache.
     """
     return _reduce("max", array)
 
@@ -111,6 +112,16 @@ def _described(nest, r, dtypes):
         raise ConfigError(f"reduce: {r.kind}({r.array!r}): array {r.array!r} {why}; allowed: one with one value a point")
     axes = tuple(nest.indices.index(name) for name in nest.axes[r.array])
     return OPS[r.kind], dtypes[r.array].name, places[0], axes, tuple(nest.places[places[0]].offsets)
+
+
+def bests(described):
+    """Of which places a row's largest or smallest value is wanted: (place, "max" or "min") of each."""
+    return tuple(dict.fromkeys((place, op) for op, _, place, *_ in described if op != "sum"))
+
+
+def with_bests(described, told):
+    """What the core is told: each of `described`, and its number among the bests that the kernel tells, or -1."""
+    return [(*r, told.index((r[2], r[0])) if (r[2], r[0]) in told else -1) for r in described]
 
 
 def results(nest, reduce, dtypes, described, reduced):

@@ -101,8 +101,8 @@ def execute(nest, context, ready, operands):
     try:
         return ready.sweep.run(operands, ready.kernel.address, environment.ctypes.data,
                                lambda site, point: _explain(nest, context, ready.kernel, site, point),
-                               [table.ctypes.data for table in ready.tables.values()], bool(nest.numbers), ready.reductions,
-                               ready.kernel.rows_address)
+                               [table.ctypes.data for table in ready.tables.values()], bool(nest.numbers),
+                               reduction.with_bests(ready.reductions, ready.kernel.bests), ready.kernel.rows_address)
     finally:
         context._heart.done()
 
@@ -288,12 +288,13 @@ def _prepare(nest, context, loops, plan, fastmath, arguments, reduce):
     arrays = {name: np.empty(value.shape, value.dtype) if name in small else value for name, value in arrays.items()}
     reductions = reduction.check(nest, reduce, dtypes)
     signature = nest.signature()
-    key = (kernel_key(nest, dtypes, scalars, fastmath), nest.name, nest.line, loops.key(nest), str(plan),
+    bests = reduction.bests(reductions)
+    key = (kernel_key(nest, dtypes, scalars, fastmath), bests, nest.name, nest.line, loops.key(nest), str(plan),
            repr(sorted(choices.items())),
            tuple((isinstance(a, Field), a.shape, a.keep if isinstance(a, Field) else a.strides) for a in arrays.values()))
     found = context._prepared.get(key)
     if found is None:
-        found = _make(nest, context, loops, dtypes, arrays, scalars, plan, choices, fastmath)
+        found = _make(nest, context, loops, dtypes, arrays, scalars, plan, choices, fastmath, bests)
         context._prepared[key] = found
     kernel, sweep, problem, alone, subscripts = found
     unset = {name: values_at(given[name], points) for name, points in subscripts.items()}
@@ -336,7 +337,7 @@ def _sort(nest, arguments):
     return arrays, scalars, choices
 
 
-def _make(nest, context, loops, dtypes, arrays, scalars, plan, choices, fastmath):
+def _make(nest, context, loops, dtypes, arrays, scalars, plan, choices, fastmath, bests):
     problem = make_problem(nest, arrays, loops.over, loops.reverse, loops.steps)
     cuts = any(problem.core.may_cut(k) for k in range(nest.rank))
     if alone := context.size > 1 and not cuts:
@@ -361,7 +362,7 @@ def _make(nest, context, loops, dtypes, arrays, scalars, plan, choices, fastmath
              for step, place in zip(sweep.row_steps(operands), nest.places, strict=True)]
     try:
         kernel = compile_kernel(nest, dtypes, scalars, fastmath, steps, sweep.independent_rows, bool(subscripts),
-                                _beside(sweep, steps))
+                                _beside(sweep, steps), bests)
     except ConfigError:
         raise
     except Exception as error:

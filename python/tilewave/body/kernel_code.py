@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from llvmlite import ir
 
+from .bests import Bests
 from .emitter import SITES, Emitter
 from .row_check import lookups_are_inside, lookups_to_check
 from .statements import Body
@@ -31,6 +32,7 @@ class Choices:
     ``steps`` has for each place the elements from point to point, None where that is known at run
     time only. ``long_rows``: rows have hundreds of points, so that those left over beside whole vectors do not count.
     ``beside`` has for each place None, or another one before it and the elements from that to it.
+    ``bests``: of which written places (their numbers) the row's largest ("max") or smallest ("min") integer is told.
     """
 
     fastmath: bool
@@ -38,6 +40,7 @@ class Choices:
     independent: bool
     long_rows: bool = False
     beside: tuple = ()
+    bests: tuple = ()
 
 
 @dataclass
@@ -74,6 +77,7 @@ class _Frame:
         self.parallel = ParallelAccesses(self.module) if choices.independent else None
         self.tables = Tables(self.e, nest, dtypes, self.marked)
         self.steps = dict(zip((place.key for place in nest.places), choices.steps, strict=True))
+        self.bests = Bests(self, choices.bests)
         self.point = constant("int64", 0)
         self.body = None
 
@@ -81,9 +85,11 @@ class _Frame:
         build = self.build_at
         self.e.leave = self._leave
         self.e.line = self.nest.line
+        self.bests.open()
         start, self.done = map(self.row.append_basic_block, ("start", "done"))
         build.cbranch(build.icmp_signed(">", self.count, constant("int64", 0)), start, self.done)
         build.position_at_end(self.done)
+        self.bests.tell()
         build.ret(constant("int64", 0))
         build.position_at_end(start)
         self._open_places()
@@ -279,6 +285,7 @@ class _Frame:
     def _close_loop(self, loop, plain, width):
         build = self.build_at
         self._write_back(self.written())
+        self.bests.take({key: cell.ir for key, cell in self.body.state.cells.items()})
         after = build.add(self.point, constant("int64", 1))
         latch = build.block
         self.point.add_incoming(after, latch)

@@ -29,6 +29,7 @@ def chunk_loop(frame, width):
         rooms = {key: build.alloca(ir.ArrayType(ir_type(frame.dtypes[key[0]]), width)) for key in frame.written()}
     shapes = {key: ir.VectorType(ir_type(frame.dtypes[key[0]]), width) for key in rooms}
     zero = constant("int64", 0)
+    frame.bests.open_vectors(width)
     frame.point, frame.body = zero, None
     ahead = {place.key: frame.load(place.key) for place in frame.nest.places if frame.is_invariant(place)}
     last = build.sub(frame.count, constant("int64", width))
@@ -56,6 +57,7 @@ def chunk_loop(frame, width):
     frame.parallel.close(branch, width)
     build.position_at_end(after)
     results = {key: _load(frame, shape, rooms[key], key) for key, shape in shapes.items()}
+    frame.bests.take_vectors(results)
     _store(frame, kept, stored)
     for key, distance in ahead_of.items():
         _prefetch(frame, build.gep(frame.address(key), [distance], source_etype=I8))
@@ -68,6 +70,7 @@ def chunk_loop(frame, width):
     build.cbranch(build.icmp_signed("==", start, last), end, chunk)
     build.position_at_end(end)
     _store(frame, results, last)
+    frame.bests.close_vectors(width)
     build.branch(frame.done)
 
 
@@ -130,7 +133,7 @@ def rows_function(frame, name):
         return build.load(build.gep(array, [constant("int64", k)], source_etype=of), typ=of)
 
     nest, places = frame.nest, len(frame.nest.places)
-    fixed = places + len(nest.tables)
+    fixed = places + len(nest.tables) + len(frame.bests.wanted)
     here = build.alloca(ir.ArrayType(POINTER, fixed))
     at = build.alloca(ir.ArrayType(I64, max(len(nest.indices), 1)))
     zero = constant("int64", 0)
