@@ -33,6 +33,7 @@ void bind_machine(nb::module_& m) {
         .def_rw("byte_s", &Machine::byte_s)
         .def_rw("chunk_s", &Machine::chunk_s)
         .def_rw("short_s", &Machine::short_s)
+        .def_rw("ranks_per_core", &Machine::ranks_per_core)
         .def_rw("hand_over_s", &Machine::hand_over_s)
         .def_rw("point_s", &Machine::point_s)
         .def_rw("cache_bytes", &Machine::cache_bytes)

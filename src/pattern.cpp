@@ -40,10 +40,13 @@ void write_tree(Schedule& s, const PatternProblem& problem, const PatternPlan& p
     PatternLane lane(s, tag);
     auto rank = [&](int w) { return (w + root) % p; };
     if (plan.algorithm == Algorithm::rounds) return exchange_rounds(lane, chunks, s.rank, p, root, plan.buffers, bytes);
-    // Down a ring: root, root + 1, ...; up a ring: root + 1, ..., root.
-    int parent = v ? rank(ring ? v - 1 : binomial::parent(v)) : -1;
+    // Down a ring: root, root + 1, ...; up a ring: root + 1, ..., root. Direct: all are the root's children.
+    const bool direct = plan.algorithm == Algorithm::direct;
+    int parent = v ? rank(direct ? 0 : ring ? v - 1 : binomial::parent(v)) : -1;
     std::vector<int> children;
-    if (!ring) {
+    if (direct) {
+        for (int child = p - 1; child > 0 && v == 0; --child) children.push_back(rank(child));
+    } else if (!ring) {
         binomial::for_children(v, p, [&](int child) { children.push_back(rank(child)); });
     } else if (reduce) {
         parent = v ? rank(v + 1 == p ? 0 : v + 1) : -1;

@@ -20,6 +20,10 @@ constexpr std::int64_t largest_staged = 128 << 10, largest_direct = 16 << 20;
 // UCX over TCP on 8 hosts, 32 KB were best of 16 to 256. Then more, so that schedules stay short.
 constexpr std::int64_t network_chunk = 32 << 10, network_chunks = 2048, largest_network = 256 << 10;
 constexpr double network_byte_s = 1e-9;
+// Where ranks share cores, waits cost more than what caches save: measured on 8 ranks and 2 cores up to 1 MB.
+// Direct exchanges stage a chunk of every rank at a time, of that many bytes at most.
+constexpr std::int64_t largest_shared = 1 << 20, most_staged = 16 << 20;
+constexpr int kept_short = 16;  // short messages that the library's buffers take at least
 
 // Ranks in lockstep feel each other's delays: on 6 and 8 hosts least rounds took 1.2 to 1.35 times
 // their closed form where the ring took its own.
@@ -27,6 +31,12 @@ constexpr double rounds_margin = 1.3;
 // Through the library's buffers all bytes are copied twice; straight from one matrix into the other once.
 // Beyond what caches hold that was always faster (1 MB 95 against 210 us), whatever small streams cost.
 constexpr std::int64_t most_copied_twice = 128 << 10;
+
+// What a wait costs beside others on this core. The order of a reduce depends on its algorithm, and who shares
+// cores must not change its bits.
+double turn_s(const PatternProblem& problem, const Machine& machine) {
+    return problem.kind == PatternKind::reduce ? 0 : machine.turn_s;
+}
 
 // Straight from one matrix into the other, nothing is staged.
 bool unstaged(const PatternProblem& problem, const PatternConditions& conditions) {
@@ -37,12 +47,21 @@ std::int64_t largest_chunk(const PatternProblem& problem, const PatternCondition
     if (machine.byte_s > network_byte_s)
         return std::clamp(static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(problem.bytes() / network_chunks + 1))),
                           network_chunk, largest_network);
-    return unstaged(problem, conditions) ? largest_direct : largest_staged;
+    if (unstaged(problem, conditions)) return largest_direct;
+    return turn_s(problem, machine) > 0 ? largest_shared : largest_staged;
+}
+
+bool has_parts(PatternKind kind) { return kind == PatternKind::spread || kind == PatternKind::multi_reduce; }
+
+// Bytes of staging that exchange_all() asks for.
+double staged_bytes(const PatternProblem& problem, const PatternPlan& plan) {
+    const double part = static_cast<double>(problem.bytes()) / problem.ranks, chunk = static_cast<double>(plan.chunk_bytes);
+    return 2.0 * problem.ranks * std::min(part, plan.buffers * chunk);
 }
 
 bool exists(PatternKind kind, Algorithm a) {
     switch (kind) {
-        case PatternKind::broadcast: return a != Algorithm::direct;
+        case PatternKind::broadcast: return true;
         case PatternKind::reduce: return a != Algorithm::rounds && a != Algorithm::direct;
         default: return a == Algorithm::ring || a == Algorithm::direct || a == Algorithm::native;
     }
@@ -98,10 +117,12 @@ PatternPlan best_chunk(const PatternProblem& problem, PatternPlan plan, const Pa
     for (std::int64_t c = network ? largest : shortest; c <= largest; c = c == short_bytes ? least_chunk : 2 * c) {
         PatternPlan trial = plan;
         trial.chunk_bytes = c;
-        // The first chunk is packed before anything is sent, the last unpacked when all has come.
-        const double staging = staged ? 2 * static_cast<double>(std::min(c, problem.bytes())) * machine.byte_s : 0;
+        // The first chunk is packed before anything is sent, the last unpacked when all has come; on a core
+        // that other ranks share, they go on meanwhile.
+        const double staging = staged && turn_s(problem, machine) == 0 ? 2 * static_cast<double>(std::min(c, problem.bytes())) * machine.byte_s : 0;
         const double t = pattern_time(problem, trial, machine) + staging;
-        if (best == 0 || t < best) {
+        const bool fits = plan.algorithm != Algorithm::direct || !has_parts(problem.kind) || staged_bytes(problem, trial) <= most_staged;
+        if (best == 0 || (t < best && fits)) {
             best = t;
             plan.chunk_bytes = c;
         }
@@ -109,29 +130,50 @@ PatternPlan best_chunk(const PatternProblem& problem, PatternPlan plan, const Pa
     return plan;
 }
 
+// Waits one after another that show where ranks share cores. Over a network the other chunks in flight hide
+// all but those for the first; short messages wait in the library's buffers, not for their receiver.
+double waits(const PatternProblem& problem, const PatternPlan& plan, double chunks, const Machine& machine) {
+    const int p = problem.ranks;
+    const double levels = std::ceil(std::log2(p));
+    const int group = plan.chunk_bytes <= short_bytes && machine.short_s > 0 ? kept_short : std::max(plan.buffers / 2, 1);
+    const double groups = machine.byte_s > network_byte_s ? 1 : std::ceil(chunks / group);
+    switch (plan.algorithm) {
+        case Algorithm::tree: return levels + groups - 1;
+        case Algorithm::rounds: return levels + chunks - 1;
+        case Algorithm::direct: return groups;
+        default: return has_parts(problem.kind) ? (p - 1) * groups : p - 2 + groups;
+    }
+}
+
+// Of those that exist, what may be picked.
+bool considered(Algorithm a, const PatternProblem& problem, const Machine& machine) {
+    const bool small = problem.bytes() <= small_bytes;
+    if (a == Algorithm::direct) return turn_s(problem, machine) > 0 || (small && has_parts(problem.kind));
+    return a == Algorithm::tree || !small;
+}
+
 }  // namespace
 
 double pattern_time(const PatternProblem& problem, const PatternPlan& plan, const Machine& machine) {
     const int p = problem.ranks;
     if (p == 1) return 0;
-    const double levels = std::ceil(std::log2(p)), bytes = static_cast<double>(problem.bytes());
+    const bool parts = has_parts(problem.kind);
+    // What one rank gives: a part or the whole.
+    const double bytes = static_cast<double>(problem.bytes()) / (parts ? p : 1);
     const double chunk = std::min(static_cast<double>(plan.chunk_bytes), std::max(bytes, 1.0));
-    const double n = std::max(std::ceil(bytes / chunk), 1.0);
-    const double step = message_s(machine, chunk, p > 2);
+    const double n = std::max(std::ceil(bytes / chunk), 1.0), levels = std::ceil(std::log2(p));
+    const double step = message_s(machine, chunk, parts || p > 2), shown = std::max(machine.latency_s - machine.chunk_s, 0.0);
+    const double turns = waits(problem, plan, n, machine) * turn_s(problem, machine);
     switch (plan.algorithm) {
-        case Algorithm::tree: return levels * (machine.latency_s + n * step);
+        case Algorithm::tree: return levels * (machine.latency_s + n * step) + turns;
         // Each round waits for the one before, so it shows the whole latency.
-        case Algorithm::rounds: return (n - 1 + levels) * (std::max(machine.latency_s - machine.chunk_s, 0.0) + step);
+        case Algorithm::rounds: return (n - 1 + levels) * (shown + step) + turns;
+        case Algorithm::direct: return machine.latency_s + (p - 1) * n * step + turns;
         default: break;
     }
-    if (problem.kind == PatternKind::spread || problem.kind == PatternKind::multi_reduce) {
-        const double part = bytes / p, c = std::min(chunk, std::max(part, 1.0));
-        const double parts = std::max(std::ceil(part / c), 1.0), one = message_s(machine, c, true);
-        if (plan.algorithm == Algorithm::direct) return machine.latency_s + (p - 1) * parts * one;
-        // A chunk that must come before the next goes shows its whole latency.
-        return (p - 1) * parts * (one + (parts > 1 ? 0 : std::max(machine.latency_s - machine.chunk_s, 0.0)));
-    }
-    return (p - 1) * std::max(machine.latency_s - machine.chunk_s, 0.0) + (n + p - 2) * step;
+    // A chunk that must come before the next goes shows its whole latency.
+    if (parts) return (p - 1) * n * (step + (n > 1 ? 0 : shown)) + turns;
+    return (p - 1) * shown + (n + p - 2) * step + turns;
 }
 
 PatternPlan make_pattern_plan(const PatternProblem& problem, const PatternRequest& request, const PatternConditions& conditions,
@@ -150,9 +192,9 @@ PatternPlan make_pattern_plan(const PatternProblem& problem, const PatternReques
     std::string why = std::to_string(problem.bytes()) + " bytes, " + std::to_string(problem.ranks) + " ranks, " +
                       (conditions.contiguous ? "contiguous" : "strided") + ", latency " + milliseconds(machine.latency_s) + ", " +
                       std::to_string(static_cast<long long>(1e-6 / machine.byte_s)) + " MB/s:";
-    const bool small = problem.bytes() <= small_bytes;
+    if (turn_s(problem, machine) > 0) why.insert(why.size() - 1, ", " + milliseconds(machine.turn_s) + " a wait");
     for (Algorithm a : {Algorithm::tree, Algorithm::ring, Algorithm::rounds, Algorithm::direct}) {
-        if (!exists(problem.kind, a) || (small ? a == Algorithm::ring || a == Algorithm::rounds : a == Algorithm::direct)) continue;
+        if (!exists(problem.kind, a) || !considered(a, problem, machine)) continue;
         PatternPlan trial;
         trial.algorithm = a;
         trial = best_chunk(problem, trial, request, conditions, machine);

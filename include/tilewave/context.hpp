@@ -50,6 +50,7 @@ private:
     std::shared_ptr<Exchange> exchange_;
     int threads_, rank_ = 0, size_ = 1;
     bool oversubscribed_ = false;
+    double ranks_per_cpu_ = 1;  // here
     std::unique_ptr<Lanes> lanes_;
     ExecuteOptions options_;
     std::optional<Machine> machine_;

@@ -39,6 +39,7 @@ struct Machine {
     double byte_s = 1e-10;      ///< one more byte of a large message
     double chunk_s = 5e-6;      ///< what a message in a stream costs beyond its bytes
     double short_s = 0;         ///< such a message of short_bytes in all, which libraries send another way; 0: as any
+    double ranks_per_core = 1;  ///< on the most crowded host
     double hand_over_s = 1e-6;  ///< from one lane's signal to the end of another's await (t_sync_in of athanasaki2002)
     double point_s = 2e-9;      ///< one point of a kernel that was not measured
     std::int64_t cache_bytes = 512 << 10;  ///< of a core's own second-level cache

@@ -108,7 +108,7 @@ public:
         if (reduces() && user_) call_.op = Reduction::user, call_.user = leftmost();
         call_.request.algorithm = parted() ? (below(random, 2) ? Algorithm::ring : Algorithm::direct)
                                            : (below(random, 2) ? Algorithm::ring : Algorithm::tree);
-        if (call_.kind == PatternKind::broadcast && below(random, 3) == 0) call_.request.algorithm = Algorithm::rounds;
+        if (call_.kind == PatternKind::broadcast && below(random, 2)) call_.request.algorithm = below(random, 2) ? Algorithm::rounds : Algorithm::direct;
         call_.request.chunk_bytes = below(random, 3) ? 1 + below(random, 90) : 1 << 16;
         call_.request.buffers = 2 + below(random, 4);
         const bool inside = below(random, 2) && parted() && call_.block == 0;

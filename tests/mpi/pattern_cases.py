@@ -114,7 +114,7 @@ class Case:
         self.root = pick.randrange(ranks)
         self.block = pick.choice((None, 1, 2, 5)) if self.parted else None
         self.op = self._op(pick)
-        names = {"broadcast": ("auto", "tree", "ring", "rounds", "mpi"), "reduce": ("auto", "tree", "ring", "mpi")}
+        names = {"broadcast": ("auto", "tree", "ring", "rounds", "direct", "mpi"), "reduce": ("auto", "tree", "ring", "mpi")}
         self.algorithm = pick.choice(names.get(self.kind, ("auto", "ring", "direct", "mpi")))
         if self.algorithm == "mpi" and (self.op in FUNCTIONS or self.block):
             self.algorithm = "ring"

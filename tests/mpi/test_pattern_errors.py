@@ -130,8 +130,7 @@ def test_choices(context):
 
 def test_algorithms_of_other_patterns(context):
     refused(context, "reduce: algorithm 'rounds' was given; allowed: auto, tree, ring, mpi", "reduce", A, algorithm="rounds")
-    refused(context, "reduce: algorithm 'direct'", "reduce", A, algorithm="direct")
-    refused(context, "broadcast: algorithm 'direct' was given; allowed: auto, tree, ring, rounds, mpi", "broadcast", A, algorithm="direct")
+    refused(context, "reduce: algorithm 'direct' was given; allowed: auto, tree, ring, mpi", "reduce", A, algorithm="direct")
     for pattern in ("spread", "multi_reduce"):
         for algorithm in ("tree", "rounds"):
             refused(context, f"{pattern}: algorithm '{algorithm}' was given; allowed: auto, ring, direct, mpi", pattern, A, algorithm=algorithm)

@@ -6,7 +6,7 @@ import pytest
 
 from tilewave import _core
 
-KINDS = {"broadcast": ("tree", "ring", "rounds"), "reduce": ("tree", "ring"), "spread": ("ring", "direct"), "multi_reduce": ("ring", "direct")}
+KINDS = {"broadcast": ("tree", "ring", "rounds", "direct"), "reduce": ("tree", "ring"), "spread": ("ring", "direct"), "multi_reduce": ("ring", "direct")}
 MACHINE = dict(latency_s=4e-6, byte_s=1e-9, chunk_s=1e-6)
 
 
@@ -82,11 +82,9 @@ def test_many_random_patterns_check():
 def most_buffers(case):
     """The staging each rank may have, in chunks: whatever the matrix."""
     w, levels = case.buffers, max(math.ceil(math.log2(case.ranks)), 1)
-    if case.algorithm == "direct":
-        return 2 * w * case.ranks
     if case.kind in ("spread", "multi_reduce"):
         return w + max(w // 2, 1) if case.algorithm == "ring" else 2 * w * case.ranks
-    return {"tree": w * (levels if case.kind == "reduce" else 1), "ring": w, "rounds": 2 * w}[case.algorithm]
+    return {"tree": w * (levels if case.kind == "reduce" else 1), "ring": w, "rounds": 2 * w, "direct": w}[case.algorithm]
 
 
 def test_memory_is_bounded_whatever_the_number_of_rows():
@@ -193,7 +191,7 @@ def test_what_is_asked_for_is_obeyed(kind):
 @pytest.mark.parametrize("given, words", [
     (dict(problem=problem("reduce"), algorithm="rounds"), "reduce: algorithm 'rounds' was given; allowed: auto, tree, ring, mpi"),
     (dict(problem=problem("spread"), algorithm="tree"), "spread: algorithm 'tree' was given; allowed: auto, ring, direct, mpi"),
-    (dict(algorithm="mpi"), "runs without MPI; allowed: auto, tree, ring, rounds"),
+    (dict(algorithm="mpi"), "runs without MPI; allowed: auto, tree, ring, rounds, direct"),
     (dict(problem=problem("spread", columns=[50, 50, 0, 0], block=50), algorithm="mpi", native=True), "'mpi' was given with columns dealt in blocks"),
     (dict(algorithm="best"), "algorithm: 'best' was given"),
     (dict(chunk_bytes=-1), "chunk_bytes -1 was given"), (dict(chunk_bytes=(1 << 30) + 1), "chunk_bytes 1073741825 was given; 1 to 1073741824"),
