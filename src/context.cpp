@@ -34,7 +34,7 @@ std::string placement() {
 struct Pinning {
     std::vector<int> cpus;
     bool oversubscribed = false;
-    double ranks_per_cpu = 1;
+    double ranks_per_core = 1;
 };
 
 // Ranks that share a host and a CPU set split the set in rank order; ranks that a launcher has
@@ -53,7 +53,7 @@ Pinning pin_plan(Transport& t, int threads) {
     }
     const std::vector<int> allowed = allowed_cpus();
     Pinning p;
-    p.ranks_per_cpu = static_cast<double>(sharing) / static_cast<double>(allowed.size());
+    p.ranks_per_core = static_cast<double>(sharing) / static_cast<double>(allowed.size());
     p.oversubscribed = static_cast<std::size_t>(sharing) * static_cast<std::size_t>(threads) > allowed.size();
     if (!p.oversubscribed)
         for (int l = 0; l < threads; ++l) p.cpus.push_back(allowed[static_cast<std::size_t>(before * threads + l)]);
@@ -138,15 +138,11 @@ std::int64_t core_cache(std::int64_t otherwise) {
     return otherwise;
 }
 
-// What a wait costs for each further rank on a core: those ranks look for their messages too before the one
-// that is waited for has its turn. From patterns of 1 MB on 8 ranks and 2 cores: 0.1 to 0.15 ms a wait.
-constexpr double turn_of_one_s = 40e-6;
-
 // On the most crowded host, the same on all ranks.
-double turn(Transport& t, double ranks_per_cpu) {
-    std::vector<std::int64_t> most{-std::llround(1e3 * ranks_per_cpu)};
+double most_crowded(Transport& t, double ranks_per_core) {
+    std::vector<std::int64_t> most{-std::llround(1e3 * std::max(ranks_per_core, 1.0))};
     allreduce_min(t, most);
-    return turn_of_one_s * std::max(-1e-3 * static_cast<double>(most[0]) - 1, 0.0);
+    return -1e-3 * static_cast<double>(most[0]);
 }
 
 double hand_over(Lanes& lanes) {
@@ -173,7 +169,7 @@ Context::Context(std::unique_ptr<Transport> transport, int threads)
     size_ = this->transport().size();
     Pinning p = pin_plan(this->transport(), threads);
     oversubscribed_ = p.oversubscribed;
-    ranks_per_cpu_ = p.ranks_per_cpu;
+    ranks_per_core_ = p.ranks_per_core;
     lanes_ = std::make_unique<Lanes>(std::move(p.cpus));
     options_.crowded = oversubscribed_;
     // Now, while all ranks are here: a pattern that needs the numbers must not stop to measure.
@@ -188,7 +184,9 @@ const Machine& Context::machine() {
 }
 
 void Context::use_machine(const Machine& machine) {
+    const double crowd = machine_ ? machine_->ranks_per_core : 1;  // of these ranks, whoever was measured
     machine_ = machine;
+    machine_->ranks_per_core = crowd;
 }
 
 double Context::clock_offset_s() {
@@ -200,7 +198,7 @@ void Context::measure() {
     Transport& t = transport();
     Machine m;
     m.cache_bytes = core_cache(m.cache_bytes);
-    m.turn_s = turn(t, ranks_per_cpu_);
+    m.ranks_per_core = most_crowded(t, ranks_per_core_);
     if (threads_ > 1) m.hand_over_s = std::max(hand_over(*lanes_), 1e-8);
     const int last = t.connected() ? t.size() - 1 : 0;
     // Clocks first: each rank in turn plays with rank 0.

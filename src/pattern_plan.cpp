@@ -20,10 +20,15 @@ constexpr std::int64_t largest_staged = 128 << 10, largest_direct = 16 << 20;
 // UCX over TCP on 8 hosts, 32 KB were best of 16 to 256. Then more, so that schedules stay short.
 constexpr std::int64_t network_chunk = 32 << 10, network_chunks = 2048, largest_network = 256 << 10;
 constexpr double network_byte_s = 1e-9;
-// Where ranks share cores, waits cost more than what caches save: measured on 8 ranks and 2 cores up to 1 MB.
-// Direct exchanges stage a chunk of every rank at a time, of that many bytes at most.
-constexpr std::int64_t largest_shared = 1 << 20, most_staged = 16 << 20;
+// Where ranks share cores, a wait ends when the others on the core have looked for their messages, too, and caches
+// are theirs. On 8 ranks and 2 cores, 1 MB: 0.1 to 0.15 ms a wait, which is more than caches save by small chunks.
+constexpr double turn_of_one_s = 40e-6;
+constexpr std::int64_t largest_shared = 1 << 20;
 constexpr int kept_short = 16;  // short messages that the library's buffers take at least
+// Processor time of a byte from one rank to another by TCP: 17 ms of two cores for the 7 MB of 1 MB's parts on 8 hosts.
+constexpr double tcp_byte_s = 2.4e-9;
+// Direct exchanges stage a chunk of every rank at a time.
+constexpr std::int64_t most_staged = 16 << 20;
 
 // Ranks in lockstep feel each other's delays: on 6 and 8 hosts least rounds took 1.2 to 1.35 times
 // their closed form where the ring took its own.
@@ -32,10 +37,15 @@ constexpr double rounds_margin = 1.3;
 // Beyond what caches hold that was always faster (1 MB 95 against 210 us), whatever small streams cost.
 constexpr std::int64_t most_copied_twice = 128 << 10;
 
-// What a wait costs beside others on this core. The order of a reduce depends on its algorithm, and who shares
-// cores must not change its bits.
+bool has_parts(PatternKind kind) { return kind == PatternKind::spread || kind == PatternKind::multi_reduce; }
+
+// What a wait costs because other ranks share the core; 0 where it does not show. A network that is slower than the
+// processors hides it, and so do the long pipelines of a broadcast over one. The order of a reduce is its algorithm's:
+// who shares cores must not change its bits.
 double turn_s(const PatternProblem& problem, const Machine& machine) {
-    return problem.kind == PatternKind::reduce ? 0 : machine.turn_s;
+    const bool network = machine.byte_s > network_byte_s, bound = machine.ranks_per_core * tcp_byte_s > machine.byte_s;
+    if (problem.kind == PatternKind::reduce || (network && !(has_parts(problem.kind) && bound))) return 0;
+    return turn_of_one_s * (machine.ranks_per_core - 1);
 }
 
 // Straight from one matrix into the other, nothing is staged.
@@ -44,19 +54,19 @@ bool unstaged(const PatternProblem& problem, const PatternConditions& conditions
 }
 
 std::int64_t largest_chunk(const PatternProblem& problem, const PatternConditions& conditions, const Machine& machine) {
+    const bool crowded = turn_s(problem, machine) > 0;
     if (machine.byte_s > network_byte_s)
         return std::clamp(static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(problem.bytes() / network_chunks + 1))),
-                          network_chunk, largest_network);
+                          crowded ? largest_staged : network_chunk, largest_network);
     if (unstaged(problem, conditions)) return largest_direct;
-    return turn_s(problem, machine) > 0 ? largest_shared : largest_staged;
+    return crowded ? largest_shared : largest_staged;
 }
 
-bool has_parts(PatternKind kind) { return kind == PatternKind::spread || kind == PatternKind::multi_reduce; }
-
-// Bytes of staging that exchange_all() asks for.
-double staged_bytes(const PatternProblem& problem, const PatternPlan& plan) {
+// Whether what exchange_all() stages is no more than it may be.
+bool fits(const PatternProblem& problem, const PatternPlan& plan) {
+    if (plan.algorithm != Algorithm::direct || !has_parts(problem.kind)) return true;
     const double part = static_cast<double>(problem.bytes()) / problem.ranks, chunk = static_cast<double>(plan.chunk_bytes);
-    return 2.0 * problem.ranks * std::min(part, plan.buffers * chunk);
+    return 2.0 * problem.ranks * std::min(part, plan.buffers * chunk) <= most_staged;
 }
 
 bool exists(PatternKind kind, Algorithm a) {
@@ -113,16 +123,15 @@ PatternPlan best_chunk(const PatternProblem& problem, PatternPlan plan, const Pa
     const bool staged = !unstaged(problem, conditions);
     const std::int64_t shortest = staged || problem.bytes() <= most_copied_twice ? short_bytes : least_chunk;
     // Over a network a stream of smaller chunks costs processor time that no two ranks' test shows.
-    const bool network = machine.byte_s > network_byte_s;
-    for (std::int64_t c = network ? largest : shortest; c <= largest; c = c == short_bytes ? least_chunk : 2 * c) {
+    const bool network = machine.byte_s > network_byte_s, crowded = turn_s(problem, machine) > 0;
+    for (std::int64_t c = !network ? shortest : crowded ? network_chunk : largest; c <= largest; c = c == short_bytes ? least_chunk : 2 * c) {
         PatternPlan trial = plan;
         trial.chunk_bytes = c;
         // The first chunk is packed before anything is sent, the last unpacked when all has come; on a core
         // that other ranks share, they go on meanwhile.
-        const double staging = staged && turn_s(problem, machine) == 0 ? 2 * static_cast<double>(std::min(c, problem.bytes())) * machine.byte_s : 0;
+        const double staging = staged && !crowded ? 2 * static_cast<double>(std::min(c, problem.bytes())) * machine.byte_s : 0;
         const double t = pattern_time(problem, trial, machine) + staging;
-        const bool fits = plan.algorithm != Algorithm::direct || !has_parts(problem.kind) || staged_bytes(problem, trial) <= most_staged;
-        if (best == 0 || (t < best && fits)) {
+        if (best == 0 || (t < best && fits(problem, trial))) {
             best = t;
             plan.chunk_bytes = c;
         }
@@ -130,13 +139,12 @@ PatternPlan best_chunk(const PatternProblem& problem, PatternPlan plan, const Pa
     return plan;
 }
 
-// Waits one after another that show where ranks share cores. Over a network the other chunks in flight hide
-// all but those for the first; short messages wait in the library's buffers, not for their receiver.
+// Waits one after another. Short messages wait in the library's buffers, not for their receiver.
 double waits(const PatternProblem& problem, const PatternPlan& plan, double chunks, const Machine& machine) {
     const int p = problem.ranks;
     const double levels = std::ceil(std::log2(p));
     const int group = plan.chunk_bytes <= short_bytes && machine.short_s > 0 ? kept_short : std::max(plan.buffers / 2, 1);
-    const double groups = machine.byte_s > network_byte_s ? 1 : std::ceil(chunks / group);
+    const double groups = std::ceil(chunks / group);
     switch (plan.algorithm) {
         case Algorithm::tree: return levels + groups - 1;
         case Algorithm::rounds: return levels + chunks - 1;
@@ -192,12 +200,13 @@ PatternPlan make_pattern_plan(const PatternProblem& problem, const PatternReques
     std::string why = std::to_string(problem.bytes()) + " bytes, " + std::to_string(problem.ranks) + " ranks, " +
                       (conditions.contiguous ? "contiguous" : "strided") + ", latency " + milliseconds(machine.latency_s) + ", " +
                       std::to_string(static_cast<long long>(1e-6 / machine.byte_s)) + " MB/s:";
-    if (turn_s(problem, machine) > 0) why.insert(why.size() - 1, ", " + milliseconds(machine.turn_s) + " a wait");
+    if (const double turn = turn_s(problem, machine); turn > 0) why.insert(why.size() - 1, ", " + milliseconds(turn) + " a wait");
     for (Algorithm a : {Algorithm::tree, Algorithm::ring, Algorithm::rounds, Algorithm::direct}) {
         if (!exists(problem.kind, a) || !considered(a, problem, machine)) continue;
         PatternPlan trial;
         trial.algorithm = a;
         trial = best_chunk(problem, trial, request, conditions, machine);
+        if (problem.bytes() > small_bytes && !fits(problem, trial)) continue;
         const double t = pattern_time(problem, trial, machine) * (a == Algorithm::rounds ? rounds_margin : 1.0);
         why += std::string(why.back() == ':' ? " " : ", ") + to_string(a) + " " + milliseconds(t);
         if (best < 0 || t < best) {

@@ -100,9 +100,9 @@ def broadcast(M, root=0, *, algorithm="auto", chunk_bytes=None, buffers=None, wa
         rows x cols, the same shape and dtype on every rank, unit column stride, any row stride;
         read on the root, written elsewhere. float32/64, complex64/128, int32/64 or uint8.
     root : int
-    algorithm : {"auto", "tree", "ring", "rounds", "mpi"}
-        Binomial tree; pipelined ring; least rounds (n - 1 + ceil(log2 p) for n chunks); MPI's own
-        call, which needs a copy of a strided matrix. "auto" takes the least time predicted, which MPI's call never has.
+    algorithm : {"auto", "tree", "ring", "rounds", "direct", "mpi"}
+        Binomial tree; pipelined ring; least rounds (n - 1 + ceil(log2 p) for n chunks); the root to
+        every other rank; MPI's own call, which needs a copy of a strided matrix. "auto" takes the least time predicted, which MPI's call never has.
     chunk_bytes, buffers : int, optional
         Size of the chunks and number of them staged. Default: picked.
     wait : bool
@@ -207,7 +207,7 @@ def spread(M, out=None, *, block=None, algorithm="auto", chunk_bytes=None, buffe
         Columns are dealt to the ranks in blocks of this many, in turn (block-cyclic). Default: the
         parts side by side, in rank order.
     algorithm : {"auto", "ring", "direct", "mpi"}
-        "direct": every rank sends to every other at once, for small parts.
+        "direct": every rank sends to every other at once, for small parts and where ranks share cores.
     chunk_bytes, buffers, wait, start, explain, context
         As in `broadcast`.
 

@@ -256,6 +256,67 @@ def test_times_with_short_messages_worked_by_hand():
     assert _core.make_pattern_plan(problem("broadcast", 2, 1000, [10]), m).chunk_bytes > 8000
 
 
+def test_times_where_ranks_share_cores_worked_by_hand():
+    """2.5 further ranks on a core make a wait 100 us; of 4 buffers 2 are waited for at once: 10 chunks 5 times."""
+    alone, shared = machine(), machine()
+    shared.ranks_per_core = 3.5
+    shared.byte_s = alone.byte_s = 9e-10  # no network
+
+    def waits(kind, algorithm, chunk_bytes, buffers=4):
+        columns = [10] if kind in ("broadcast", "reduce") else [10] * 5  # 80 000 bytes a rank
+        q, plan = problem(kind, 5, 1000, columns), _core.PatternPlan(algorithm, chunk_bytes, buffers)
+        return 1e4 * (_core.pattern_time(q, plan, shared) - _core.pattern_time(q, plan, alone))
+
+    assert waits("broadcast", "tree", 8000) == pytest.approx(3 + 5 - 1)
+    assert waits("broadcast", "tree", 80000) == pytest.approx(3)
+    assert waits("broadcast", "tree", 8000, buffers=8) == pytest.approx(3 + 3 - 1)
+    assert waits("broadcast", "ring", 8000) == pytest.approx(3 + 5)
+    assert waits("broadcast", "rounds", 8000) == pytest.approx(9 + 3)
+    assert waits("broadcast", "direct", 8000) == pytest.approx(5)
+    for kind in ("spread", "multi_reduce"):
+        assert waits(kind, "ring", 8000) == pytest.approx(4 * 5)
+        assert waits(kind, "direct", 8000) == pytest.approx(5)
+    for algorithm in KINDS["reduce"]:  # its order is its algorithm's: it must not depend on who shares cores
+        assert waits("reduce", algorithm, 8000) == 0
+    shared.byte_s = alone.byte_s = 9e-9  # a network slower than the 3.5 * 2.4 ns of processors
+    assert waits("spread", "ring", 8000) == waits("broadcast", "tree", 8000) == 0
+    shared.byte_s = alone.byte_s = 8e-9
+    assert waits("spread", "ring", 8000) == pytest.approx(4 * 5)
+    assert waits("broadcast", "tree", 8000) == 0
+    shared.byte_s = alone.byte_s = 9e-10
+    shared.short_s = alone.short_s = 1e-6  # the library keeps short ones
+    assert waits("broadcast", "direct", 8000) == pytest.approx(1)
+    assert waits("broadcast", "direct", 8001) == pytest.approx(5)
+
+
+def test_what_is_picked_where_ranks_share_cores():
+    m = machine()
+    m.latency_s, m.byte_s, m.chunk_s, m.ranks_per_core = 1e-6, 3e-10, 5e-6, 4
+    for kind in ("spread", "multi_reduce"):
+        for rows in (16, 1000, 10_000, 100_000):  # 8 columns of 8 bytes on each of 8 ranks
+            q = problem(kind, 8, rows, [8] * 8)
+            plan = _core.make_pattern_plan(q, m)
+            assert plan.algorithm == "direct" and "0.12 ms a wait" in plan.why
+            staged = max(_core.pattern_schedule(q, plan, r, 512, 512).buffer_bytes for r in range(8))
+            assert staged <= 16 << 20
+    q = problem("broadcast", 8, 1000, [125])
+    assert _core.make_pattern_plan(q, m, contiguous=True).algorithm == "tree"
+    assert _core.make_pattern_plan(q, m).chunk_bytes >= q.bytes
+    assert _core.make_pattern_plan(problem("broadcast", 8, 10, [10]), m).algorithm == "direct"
+    shared, m.ranks_per_core = _core.make_pattern_plan(problem("reduce", 8, 1000, [125]), m), 1
+    alone = _core.make_pattern_plan(problem("reduce", 8, 1000, [125]), m)
+    assert (shared.algorithm, shared.chunk_bytes, shared.why) == (alone.algorithm, alone.chunk_bytes, alone.why)
+    assert _core.make_pattern_plan(problem("multi_reduce", 8, 10_000, [8] * 8), m).algorithm == "ring"
+    assert _core.make_pattern_plan(problem("broadcast", 8, 10, [10]), m).algorithm == "tree"
+    m.byte_s, m.ranks_per_core = 8.4e-9, 4  # 8 hosts at 1 Gb/s on 2 cores
+    for rows in (2000, 16_000):
+        assert _core.make_pattern_plan(problem("spread", 8, rows, [8] * 8), m).algorithm == "direct"
+        assert _core.make_pattern_plan(problem("broadcast", 8, rows, [64]), m).algorithm == "ring"
+    assert _core.make_pattern_plan(problem("spread", 200, 16_000, [64] * 200), m).algorithm == "ring"  # too much staging
+    m.ranks_per_core = 2
+    assert _core.make_pattern_plan(problem("spread", 8, 2000, [8] * 8), m).algorithm == "ring"
+
+
 def test_what_is_picked_has_its_reason():
     m = machine()
     for kind, algorithms in KINDS.items():
