@@ -21,6 +21,7 @@ void bind_machine(nb::module_& m) {
         .def_rw("receive_s", &Link::receive_s)
         .def_rw("byte_s", &Link::byte_s)
         .def_rw("transfer_s", &Link::transfer_s)
+        .def_rw("burst_bytes", &Link::burst_bytes)
         .def_rw("eager_bytes", &Link::eager_bytes)
         .def_rw("busy_byte_s", &Link::busy_byte_s)
         .def_rw("hidden_polled", &Link::hidden_polled)

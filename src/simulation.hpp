@@ -24,6 +24,7 @@ public:
     Prediction run();
 
 private:
+    static constexpr double never = 1e300;
     enum class State : std::uint8_t { fresh, stepping, computing, waiting, ended };
     struct Lane {
         std::int32_t rank = 0, number = 0;
@@ -72,9 +73,8 @@ private:
         double copies_until = 0;             // of messages from its own host
     };
     struct Host {
-        double out_until = 0, in_until = 0;
+        double out_until = -never, in_until = -never;  // its links are busy with what has been posted
     };
-    static constexpr double never = 1e300;
 
     void check() const;
     void set_up_messages();

@@ -125,8 +125,8 @@ void Simulation::start_transfer(Half& s, Half& r, double now) {
     complete(s, std::max(there - l.latency_s, now));
 }
 
-// When a message that leaves now is there. In the order of their leaving, messages have a host's link to themselves;
-// those within a host, the receiving rank's CPU.
+// When a message that leaves now is there. In the order of their leaving, messages have a host's link to themselves,
+// and what it may send ahead of its rate; those within a host, the receiving rank's CPU.
 double Simulation::arrival(const Half& s, double now) {
     const Link& l = link(s);
     const auto bytes = static_cast<double>(s.m->bytes);
@@ -138,11 +138,12 @@ double Simulation::arrival(const Half& s, double now) {
         return begin + l.message_s(bytes);
     }
     Host &out = hosts_[static_cast<std::size_t>(from)], &in = hosts_[static_cast<std::size_t>(to)];
-    double begin = std::max(now, out.out_until);
-    out.out_until = begin + bytes * l.byte_s;
-    begin = std::max(begin, in.in_until);
-    in.in_until = begin + bytes * l.byte_s;
-    return begin + l.message_s(bytes);
+    const double burst = l.burst_bytes * l.byte_s, moving = bytes * l.byte_s;
+    out.out_until = std::max(out.out_until, now - burst) + moving;
+    // The bytes come in as they go out, or as those before them make room.
+    const double first = std::max(now, out.out_until - moving);
+    in.in_until = std::max(in.in_until, first - burst) + moving;
+    return std::max(now + l.message_s(bytes), std::max(out.out_until, in.in_until) + l.latency_s);
 }
 
 // A poll at `when` or later finds the message complete.

@@ -22,6 +22,7 @@ void check_link(const Link& l, const std::string& which) {
     require_time(l.receive_s, (which + ".receive_s").c_str());
     require_time(l.byte_s, (which + ".byte_s").c_str());
     require_time(l.busy_byte_s, (which + ".busy_byte_s").c_str());
+    require_time(l.burst_bytes, (which + ".burst_bytes").c_str());
     require(l.eager_bytes >= 0, which + ".eager_bytes is " + std::to_string(l.eager_bytes) + "; 0 or more is allowed");
     for (double h : {l.hidden_polled, l.hidden_unpolled})
         require(h >= 0 && h <= 1, "a hidden part of " + which + " is " + std::to_string(h) + "; 0 to 1 is allowed");

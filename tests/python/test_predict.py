@@ -148,6 +148,18 @@ def test_messages_of_a_host_share_its_links():
         assert (when[2, 0][-1], when[3, 0][-1]) == ((4, 4) if hosts == (0, 1, 2, 3) else (4, 6)), hosts
 
 
+def test_a_rested_host_sends_ahead_of_its_rate():
+    """Three messages of 4 bytes at once and one later: 8 bytes at no more than their latency, then half a second a byte."""
+    m = machine((0, 1), burst_bytes=8)
+    one = m.other_host
+    one.transfer_s = _core.Curve([0.0], [2.0])  # of a rested host
+    m.other_host = one
+    sends = schedule(0, 2, [[("post_send", i) for i in range(3)] + [COMPUTE, ("post_send", 3)]], [(True, 1, i, 4, False) for i in range(4)], (100,))
+    takes = schedule(1, 2, [[("post_recv", i) for i in range(4)] + [("wait", i) for i in range(4)]], [(False, 0, i, 4, False) for i in range(4)])
+    # Posted at 0, 0.25, 0.5 and 100.75. The bucket fills 2 bytes a second: the third waits until 6 s of bytes are 4 s ahead.
+    assert ends(predict([sends, takes], m))[1, 0][4:] == [2, 2.25, 4, 102.75]
+
+
 def test_messages_within_a_host_share_the_cpu_that_copies():
     m = machine(busy_byte_s=0.5)
     both = [schedule(r, 3, [[SEND, WAIT]], [(True, 2, 7, 4, False)]) for r in (0, 1)]
