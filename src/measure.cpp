@@ -241,7 +241,8 @@ BesideTimes beside(Context& context, Pair pair, const Beside& what, int turns) {
     const Outcome o = stage.play(context, options, {work_row, nullptr, false, {}, {}, nullptr});
     BesideTimes found;
     for (std::size_t step : computes) {
-        const Event &compute = o.timeline.events[step], &wait = o.timeline.events[step + 1];
+        const Event &post = o.timeline.events[step - 1], &compute = o.timeline.events[step], &wait = o.timeline.events[step + 1];
+        found.post_s.push_back(what.bytes > 0 ? post.end_s - post.begin_s : 0);
         found.compute_s.push_back(compute.end_s - compute.begin_s);
         found.wait_s.push_back(what.bytes > 0 ? wait.end_s - wait.begin_s : 0);
     }

@@ -50,7 +50,7 @@ struct Beside {
     bool synchronous = false;
 };
 struct BesideTimes {
-    std::vector<double> compute_s, wait_s;  ///< by turn: the fixed work; from its end until the message is there
+    std::vector<double> post_s, compute_s, wait_s;  ///< by turn: the message's post; the fixed work; from its end until the message is there
 };
 BesideTimes beside(Context& context, Pair pair, const Beside& what, int turns);
 

@@ -43,7 +43,7 @@ def tables(m):
             yield "", (f"{name.replace('_', ' ')}: bytes", "one way", "rate"), [
                 (size(x), seconds(y), rate(y / x)) for x, y in zip(c.x, c.y, strict=True)]
             if link.overlap:
-                yield "", (f"{name.replace('_', ' ')}: beside computing", "hidden", "computing slower", "CPU a byte"), [
+                yield "", (f"{name.replace('_', ' ')}: {size(link.overlap[0]['bytes'])} beside computing", "hidden", "computing slower", "CPU a byte"), [
                     (_way(o), _part(o["hidden"]), f"{100 * (o['slowdown'] - 1):.1f} %", f"{1e9 * o['busy_byte_s']:.3g} ns")
                     for o in link.overlap]
             if link.strided:

@@ -53,6 +53,8 @@ def link(session, part, kind, pair, host_of, spread):
     points = find_times(session, until(shares[1]), pair, byte.value)
     times = [(size, sample.value) for size, sample in sorted(points.items())]
     thin = fit.thinned(times)
+    if thin[-1][0] < LARGEST:  # larger messages go on as streams do
+        thin.append((LARGEST, thin[-1][1] + (LARGEST - thin[-1][0]) * byte.value))
     synchronous = _synchronous(session, until(shares[2]), pair, byte.value)
     overlap = beside(session, until(shares[3]), pair, byte.value)
     crowd = _crowd(session, until(shares[4]), kind, pair, host_of, byte.value)
@@ -121,34 +123,36 @@ def beside(session, end_s, pair, byte_s):
         both = session.run(_core.measure.beside, *seat(session, pair), bytes_, rows, turns, period_s, helper)
         return [both[rank] for rank in pair]
 
-    row_s = statistics.median(v for computed, _ in run(0, 64, 9, 0.0) for v in computed) / 64
+    row_s = statistics.median(v for _, computed, _ in run(0, 64, 9, 0.0) for v in computed) / 64
     run(size, 1, 1, 0.0)
-    alone_s = statistics.median(max(waits) for waits in zip(*(waited for _, waited in run(size, 1, 7, 0.0)), strict=True))
+    alone_s = statistics.median(max(waits) for waits in zip(*(waited for *_, waited in run(size, 1, 7, 0.0)), strict=True))
     rows = max(1, round(1.5 * alone_s / row_s))
     ways = [("none", 0.0), ("polls", POLL_S), ("helper", 0.0)]
     if not session.quick:
         ways[1:2] = [("polls", p) for p in (25e-6, POLL_S, 200e-6, 1e-3)]
     plain, with_message = {w: [[], []] for w in ways}, {w: [[], []] for w in ways}
-    waits = {w: [] for w in ways}
+    waits, posts = {w: [] for w in ways}, {w: [[], []] for w in ways}
     begin = session.now_s
     for turn in range(25):
         for way, period in ways:
             for bytes_, computed in ((0, plain), (size, with_message)):
                 both = run(bytes_, rows, 1, period, way == "helper")
-                for i, (seconds, _) in enumerate(both):
+                for i, (_, seconds, _) in enumerate(both):
                     computed[way, period][i] += seconds
-            waits[way, period].append(max(both[0][1][0], both[1][1][0]))
+            for i, (seconds, *_) in enumerate(both):
+                posts[way, period][i] += seconds
+            waits[way, period].append(max(both[0][2][0], both[1][2][0]))
         each = (session.now_s - begin) / (turn + 1)
         if session.now_s + each > end_s:
             break
-    return [_row(way, period, size, alone_s, plain[ways[0]], plain[way, period], with_message[way, period], waits[way, period])
-            for way, period in ways]
+    return [_row(way, period, size, alone_s, waits[way, period],
+                 *(plain[ways[0]], plain[way, period], with_message[way, period], posts[way, period])) for way, period in ways]
 
 
-def _row(way, period_s, size, alone_s, never, without, with_message, waits):
-    """One way of polling: lists of computing times by rank, without any polls, without a message, and with one."""
-    never, without, beside_it = ([statistics.median(s) for s in both] for both in (never, without, with_message))
-    busy = [max(b - a, 0.0) / size for a, b in zip(without, beside_it, strict=True)]
+def _row(way, period_s, size, alone_s, waits, *samples):
+    """One way of polling. Samples of both ranks: computing without any polls, without a message, with one; and its post."""
+    never, without, beside_it, post = ([statistics.median(s) for s in both] for both in samples)
+    busy = [(max(b - a, 0.0) + p) / size for a, b, p in zip(without, beside_it, post, strict=True)]
     return {"way": way, "poll_period_s": period_s, "bytes": size,
             "hidden": min(max(1.0 - statistics.median(waits) / alone_s, 0.0), 1.0),
             "slowdown": sum(beside_it) / sum(never), "polls_slowdown": sum(without) / sum(never),
@@ -198,15 +202,17 @@ def _strided(session, end_s, pair, byte_s):
     """Rows: seconds a byte of float64s with a stride, by way of sending, size and stride."""
     ways = ("datatype", "packed", "chunks") if _core.measure.native(session.context._core) else ("packed", "chunks")
     cases = [(size, stride, way) for size in STRIDED for stride in STRIDES for way in ways]
-    found = []
+    found, took = [], {}
     for i, (size, stride, way) in enumerate(cases):
-        slot = (end_s - session.now_s) / (len(cases) - i)
-        if 4 * size * byte_s > end_s - session.now_s:
+        begin = session.now_s
+        slot = (end_s - begin) / (len(cases) - i)
+        # Memory is made at every call, so there is one; the next stride has twice as much of it.
+        if 2.5 * took.get((size, stride // 2, way), took.get((size // 4, stride, way), 0.0)) > end_s - begin:
             break
-        samples = session.repeat(
-            lambda n: session.run(_core.measure.strided_trips, *seat(session, pair), size, n, way, stride, CHUNK_BYTES)[pair[0]],
-            session.now_s + slot, most=41, least=2)
+        rounds = int(min(max(slot / 2 / (4 * size * byte_s + 1e-5), 3), 41))
+        samples = session.run(_core.measure.strided_trips, *seat(session, pair), size, rounds, way, stride, CHUNK_BYTES)[pair[0]]
         found.append({"way": way, "stride": stride, "bytes": size, "byte_s": fit.summary(samples).value / size})
+        took[size, stride, way] = session.now_s - begin
     return found
 
 

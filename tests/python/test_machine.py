@@ -15,7 +15,7 @@ def some():
     link = machine.Link(latency_s=2e-6, send_s=3e-7, receive_s=2e-7, byte_s=1e-10,
                         transfer_s=machine.Curve([1, 8192, 8300, 1 << 20], [2e-6, 4e-6, 9e-6, 2e-4]), busy_byte_s=1e-11,
                         breaks_bytes=[8300], synchronous_s=machine.Curve([8], [3e-6]),
-                        overlap=[{"way": "none", "poll_period_s": 0.0, "hidden": 0.1, "slowdown": 1.0, "busy_byte_s": 1e-11}],
+                        overlap=[{"way": "none", "poll_period_s": 0.0, "bytes": 1 << 20, "hidden": 0.1, "slowdown": 1.0, "busy_byte_s": 1e-11}],
                         strided=[{"way": "packed", "stride": 2, "bytes": 4096, "byte_s": 1e-9}])
     other = copy.deepcopy(link)
     other.byte_s = 8.4e-9
