@@ -16,6 +16,10 @@ struct RunMove {
     char* beside;
     std::int64_t beside_step, at, at_step, item_bytes;  // at: bytes from the row's first computed element
     std::size_t place;                                  // that writes the array
+    void next() {
+        beside += beside_step;
+        at += at_step;
+    }
 };
 
 }  // namespace
@@ -42,18 +46,17 @@ public:
     // False where computing is to end.
     bool piece(const Frontier::Piece& piece) {
         open(piece);
-        RingSteps steps(rows_, places_);
         const std::vector<std::int64_t> ends = run_ends();
         for (std::size_t i = 0; i + 1 < ends.size(); ++i) {
             std::int64_t first = ends[i], end = ends[i + 1];
             // What is computed is convex: what holds for the first and the last plane holds for those between.
-            const bool even = steps.usable() && f_.others().empty() && end - first >= shortest_run;
+            const bool even = steps_[0].usable() && f_.others().empty() && end - first >= shortest_run;
             if (!even) first = end;
             while (first < end && !whole(first)) first += std::max<std::int64_t>((end - first) / 64, 1);
             while (first < end && !whole(end - 1)) end -= std::max<std::int64_t>((end - first) / 64, 1);
             for (; row_[f_.across()] < first; next_plane())
                 if (!any_rows()) return false;
-            if (first < end && !even_rows(end, steps)) return false;
+            if (first < end && !even_rows(end)) return false;
             for (; row_[f_.across()] < ends[i + 1]; next_plane())
                 if (!any_rows()) return false;
         }
@@ -87,6 +90,7 @@ private:
                                             e_.s_.arrays[place.array].storage.lo, row_[across], place.offset);
             step_[p] = rows_[p].step;
         }
+        for (int along : {0, f_.slant()}) steps_[along] = RingSteps(rows_, places_, along);
     }
 
     // Planes between which the same moves are made, rows begin and end at the same component or one that changes by one, and
@@ -182,12 +186,13 @@ private:
     }
 
     // The rows up to plane `end`, all alike (run_ends): no more is done for each than must be.
-    bool even_rows(std::int64_t end, const RingSteps& steps) {
+    bool even_rows(std::int64_t end) {
         std::int64_t& plane = row_[f_.across()];
         auto [lo, hi] = limits(plane);
         const auto [then_lo, then_hi] = limits(plane + 1);
         const std::int64_t lo_step = plane + 1 < end ? then_lo - lo : 0, hi_step = plane + 1 < end ? then_hi - hi : 0;
         const std::int64_t from = plane;
+        const RingSteps& steps = steps_[lo_step];
         const bool fills = plane < filled_until();
         int phase = static_cast<int>((plane - box_.lo[f_.across()]) % steps.phases());
         list_run(moves_.take, lo, lo_step, take_);
@@ -196,21 +201,17 @@ private:
         for (; plane < end; ++plane, lo += lo_step, hi += hi_step) {
             for (RunMove& m : take_) {
                 copy_item(ptr_[m.place] + m.at, m.beside, m.item_bytes);
-                m.beside += m.beside_step;
-                m.at += m.at_step;
+                m.next();
             }
             if (fills) fill(lo);
             if (!compute_row(lo, hi)) return false;
             for (RunMove& m : leave_) {
                 copy_item(m.beside, ptr_[m.place] + m.at, m.item_bytes);
-                m.beside += m.beside_step;
-                m.at += m.at_step;
+                m.next();
             }
             const std::ptrdiff_t* by = steps.by(phase);
             phase = phase + 1 == steps.phases() ? 0 : phase + 1;
             for (std::size_t p = 0; p < places_; ++p) ptr_[p] += by[p];
-            if (lo_step)
-                for (std::size_t p = 0; p < places_; ++p) ptr_[p] += step_[p];
         }
         for (std::size_t p = 0; p < places_; ++p) rows_[p].advance(end - from);
         return true;
@@ -271,6 +272,7 @@ private:
     char* ptr_[max_places];
     std::int64_t step_[max_places];
     PlaneRows rows_[max_places];
+    RingSteps steps_[2];  // by how much further on a row begins than the one before
 };
 
 void Execution::compute_planes(int l, const Tile& tile) {

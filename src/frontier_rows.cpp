@@ -36,7 +36,7 @@ PlaneRows rows_in_array(const Frontier& f, std::byte* data, const Index& stride_
     return r;
 }
 
-RingSteps::RingSteps(const PlaneRows* rows, std::size_t count) {
+RingSteps::RingSteps(const PlaneRows* rows, std::size_t count, std::int64_t along) {
     for (std::size_t p = 0; p < count; ++p)
         if (rows[p].planes > 1 && usable()) phases_ = std::lcm(phases_, rows[p].planes);
     if (!usable()) return;
@@ -45,7 +45,7 @@ RingSteps::RingSteps(const PlaneRows* rows, std::size_t count) {
         for (int k = 0; k < phases_; ++k) {
             const std::intptr_t before = r.at;
             r.advance(1);
-            by_[k][p] = r.at - before;
+            by_[k][p] = r.at - before + along * r.step;
         }
     }
 }

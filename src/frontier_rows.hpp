@@ -41,8 +41,9 @@ PlaneRows rows_in_array(const Frontier& f, std::byte* data, const Index& stride_
 class RingSteps {
 public:
     static constexpr int most_phases = 12;
-    /// @pre at most max_places
-    RingSteps(const PlaneRows* rows, std::size_t count);
+    RingSteps() = default;
+    /// Of rows that each begin `along` elements further on than the one before. @pre at most max_places
+    RingSteps(const PlaneRows* rows, std::size_t count, std::int64_t along);
     /// Whether they repeat soon enough.
     bool usable() const { return phases_ <= most_phases; }
     int phases() const { return phases_; }

@@ -1,5 +1,6 @@
 """Frontier fields over ranks and threads, seen by way of a second array; and what is refused, on every rank alike."""
 import itertools
+import os
 
 import numpy as np
 import pytest
@@ -106,6 +107,41 @@ def check_numbers(results, nest, shape, over, expected, what):
     best = max(expected["H"][p] for p in points)
     assert results == {"best": best, "where": min(p for p in points if expected["H"][p] == best),
                        "all": sum(expected["B"][p] for p in points)}, what
+
+
+@tw.nest
+def slanted3(H, B, W, k, i, j):
+    H[k, i, j] = max(H[k-1, i, j], H[k, i-1, j], H[k, i, j-1] - 1, H[k-1, i-1, j-2]) % 1000 + W[k, i, j]
+    B[k, i, j] = H[k, i, j]
+
+
+@pytest.mark.mpi(ranks=[1, 2, 3])
+@pytest.mark.parametrize("name", ["two", "slanted3"])
+def test_tiles_of_several_pieces(name, mpi_ranks):
+    """Strips and bands of hundreds of points, several a tile, against fields that keep all."""
+    nest = {"two": two, "slanted3": slanted3}[name]
+    seed = int(os.environ.get("TILEWAVE_SEED", "20262"))
+    rng = np.random.default_rng(seed)
+    for case in range(6):
+        shape = (4,) * (name != "two") + tuple(int(n) for n in rng.integers(*((300, 1200, 2) if name == "two" else (200, 700, 2))))
+        start = {a: rng.integers(-50, 50, shape) for a in nest.arrays}
+        over = (None, {"j": (3, ["i+200", shape[-1]])}, {"j": (["i-100", 3], shape[-1])})[case % 3]
+        found = []
+        for keep in ("all", "frontier"):
+            given = {a: tw.field(shape, "i8", init=start[a], keep=keep if a in ("H", "E") else "all") for a in nest.arrays}
+            choices = {"threads": 1 + case % 3}
+            if keep == "frontier" and case % 2:
+                plan = tw.plan(nest, over=over, **given, **choices)
+                tile = list(plan.tile)
+                tile[plan.mapping_dim] = int(rng.integers(min(200, tile[plan.mapping_dim]), tile[plan.mapping_dim] + 1))
+                choices["tile"] = tuple(tile)
+            report = tw.run(nest, over=over, reduce={"best": tw.max("H"), "where": tw.argmax("H"), "least": tw.argmin("H")}, **given, **choices)
+            found.append((given["B"].gather(), report))
+        what = f"seed {seed}, case {case}: {name}, shape {shape}, over {over}, plan {found[1][1].plan}"
+        assert not found[1][1].stored, what
+        assert found[0][1].results == found[1][1].results, what
+        if found[0][0] is not None:
+            np.testing.assert_array_equal(found[0][0], found[1][0], what)
 
 
 # What is refused.
