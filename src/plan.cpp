@@ -25,7 +25,7 @@ static constexpr double filling = 1.0 / 32;
 // Planes of a tile: enough that beginning a strip of rows costs little beside them.
 static constexpr std::int64_t planes_of_a_tile = 16384, least_planes_of_a_tile = 64;
 // What beginning a row of planes costs, in points of it.
-static constexpr double row_cost = 400;
+static constexpr double row_cost = 300;
 
 int Plan::lanes() const {
     std::int64_t product = 1;
