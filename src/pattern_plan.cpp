@@ -153,6 +153,22 @@ double waits(const PatternProblem& problem, const PatternPlan& plan, double chun
     }
 }
 
+// With a core for each rank: n chunks, each a step.
+double time_apart(const PatternProblem& problem, Algorithm algorithm, double n, double step, const Machine& machine) {
+    const int p = problem.ranks;
+    const double levels = std::ceil(std::log2(p)), shown = std::max(machine.latency_s - machine.chunk_s, 0.0);
+    switch (algorithm) {
+        case Algorithm::tree: return levels * (machine.latency_s + n * step);
+        // Each round waits for the one before, so it shows the whole latency.
+        case Algorithm::rounds: return (n - 1 + levels) * (shown + step);
+        case Algorithm::direct: return machine.latency_s + (p - 1) * n * step;
+        default: break;
+    }
+    // A chunk that must come before the next goes shows its whole latency.
+    if (has_parts(problem.kind)) return (p - 1) * n * (step + (n > 1 ? 0 : shown));
+    return (p - 1) * shown + (n + p - 2) * step;
+}
+
 // Of those that exist, what may be picked.
 bool considered(Algorithm a, const PatternProblem& problem, const Machine& machine) {
     const bool small = problem.bytes() <= small_bytes;
@@ -169,19 +185,13 @@ double pattern_time(const PatternProblem& problem, const PatternPlan& plan, cons
     // What one rank gives: a part or the whole.
     const double bytes = static_cast<double>(problem.bytes()) / (parts ? p : 1);
     const double chunk = std::min(static_cast<double>(plan.chunk_bytes), std::max(bytes, 1.0));
-    const double n = std::max(std::ceil(bytes / chunk), 1.0), levels = std::ceil(std::log2(p));
-    const double step = message_s(machine, chunk, parts || p > 2), shown = std::max(machine.latency_s - machine.chunk_s, 0.0);
-    const double turns = waits(problem, plan, n, machine) * turn_s(problem, machine);
-    switch (plan.algorithm) {
-        case Algorithm::tree: return levels * (machine.latency_s + n * step) + turns;
-        // Each round waits for the one before, so it shows the whole latency.
-        case Algorithm::rounds: return (n - 1 + levels) * (shown + step) + turns;
-        case Algorithm::direct: return machine.latency_s + (p - 1) * n * step + turns;
-        default: break;
-    }
-    // A chunk that must come before the next goes shows its whole latency.
-    if (parts) return (p - 1) * n * (step + (n > 1 ? 0 : shown)) + turns;
-    return (p - 1) * shown + (n + p - 2) * step + turns;
+    const double n = std::max(std::ceil(bytes / chunk), 1.0);
+    const double step = message_s(machine, chunk, parts || p > 2), turn = turn_s(problem, machine);
+    const double apart = time_apart(problem, plan.algorithm, n, step, machine);
+    if (turn == 0) return apart;
+    const bool network = machine.byte_s > network_byte_s;
+    const double copies = (p - 1) * n * step / (parts ? 1 : p);  // of a rank, where all take part
+    return std::max(apart, network ? 0 : machine.ranks_per_core * copies) + waits(problem, plan, n, machine) * turn;
 }
 
 PatternPlan make_pattern_plan(const PatternProblem& problem, const PatternRequest& request, const PatternConditions& conditions,

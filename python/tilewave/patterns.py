@@ -102,7 +102,8 @@ def broadcast(M, root=0, *, algorithm="auto", chunk_bytes=None, buffers=None, wa
     root : int
     algorithm : {"auto", "tree", "ring", "rounds", "direct", "mpi"}
         Binomial tree; pipelined ring; least rounds (n - 1 + ceil(log2 p) for n chunks); the root to
-        every other rank; MPI's own call, which needs a copy of a strided matrix. "auto" takes the least time predicted, which MPI's call never has.
+        every other rank; MPI's own call, which needs a copy of a strided matrix. "auto" takes the least time
+        predicted, which MPI's call never has.
     chunk_bytes, buffers : int, optional
         Size of the chunks and number of them staged. Default: picked.
     wait : bool

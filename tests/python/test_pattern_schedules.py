@@ -260,7 +260,8 @@ def test_times_where_ranks_share_cores_worked_by_hand():
     """2.5 further ranks on a core make a wait 100 us; of 4 buffers 2 are waited for at once: 10 chunks 5 times."""
     alone, shared = machine(), machine()
     shared.ranks_per_core = 3.5
-    shared.byte_s = alone.byte_s = 9e-10  # no network
+    for m in (alone, shared):
+        m.latency_s, m.byte_s, m.chunk_s = 1e-15, 1e-18, 1e-15  # the waits alone
 
     def waits(kind, algorithm, chunk_bytes, buffers=4):
         columns = [10] if kind in ("broadcast", "reduce") else [10] * 5  # 80 000 bytes a rank
@@ -283,10 +284,17 @@ def test_times_where_ranks_share_cores_worked_by_hand():
     shared.byte_s = alone.byte_s = 8e-9
     assert waits("spread", "ring", 8000) == pytest.approx(4 * 5)
     assert waits("broadcast", "tree", 8000) == 0
-    shared.byte_s = alone.byte_s = 9e-10
-    shared.short_s = alone.short_s = 1e-6  # the library keeps short ones
+    shared.byte_s, shared.short_s = 1e-18, 1e-9  # the library keeps short ones
+    alone.byte_s, alone.short_s = 1e-18, 1e-9
     assert waits("broadcast", "direct", 8000) == pytest.approx(1)
     assert waits("broadcast", "direct", 8001) == pytest.approx(5)
+    # 9 us a whole matrix, which 4 of 5 ranks copy, all on one core; 160 us a wait
+    shared.byte_s, shared.chunk_s, shared.short_s, shared.ranks_per_core = 1e-10, 1e-6, 0, 5
+    for kind, algorithm, copies, turns in (("broadcast", "tree", 4, 3), ("broadcast", "direct", 4, 1),
+                                           ("spread", "direct", 20, 1), ("spread", "ring", 20, 4)):
+        q = problem(kind, 5, 1000, [10] if kind == "broadcast" else [10] * 5)
+        time = 1e6 * _core.pattern_time(q, _core.PatternPlan(algorithm, 80000), shared)
+        assert time == pytest.approx(copies * 9 + turns * 160)
 
 
 def test_what_is_picked_where_ranks_share_cores():
