@@ -85,11 +85,11 @@ void bind_context(nb::module_& m) {
              },
              "callback"_a.none())
         .def("agree",
-             [](Context& c, const std::string& kind, const std::string& error, const std::string& description) {
+             [](Context& c, const std::string& kind, const std::string& error, const std::string& description, std::int64_t prepared) {
                  nb::gil_scoped_release release;
-                 agree(c.transport(), {kind_of(kind), error, description});
+                 return agree(c.transport(), {kind_of(kind), error, description, prepared});
              },
-             "kind"_a, "error"_a, "description"_a)
+             "kind"_a, "error"_a, "description"_a, "prepared"_a = 0)
         .def("allreduce_min",
              [](Context& c, std::vector<std::int64_t> values) {
                  nb::gil_scoped_release release;

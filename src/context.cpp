@@ -275,11 +275,11 @@ void throw_as(Statement::Kind kind, const std::string& text) {
     }
 }
 
-void agree(Transport& t, const Statement& mine) {
+bool agree(Transport& t, const Statement& mine) {
     constexpr std::int64_t none = std::numeric_limits<std::int64_t>::max();
     const bool fine = mine.kind == Statement::Kind::fine;
     const std::int64_t hash = hash_of(mine.description);
-    std::vector<std::int64_t> values{fine ? none : t.rank(), fine ? hash : none, fine ? -hash : none};
+    std::vector<std::int64_t> values{fine ? none : t.rank(), fine ? hash : none, fine ? -hash : none, mine.prepared, -mine.prepared};
     allreduce_min(t, values);
     if (values[0] != none) {
         const int from = static_cast<int>(values[0]);
@@ -289,6 +289,7 @@ void agree(Transport& t, const Statement& mine) {
         throw_as(static_cast<Statement::Kind>(text[0]), text.substr(1));
     }
     if (values[1] != -values[2]) raise_difference(t, mine.description);
+    return values[3] > 0 && values[3] == -values[4];
 }
 
 }  // namespace tilewave

@@ -67,8 +67,6 @@ bool Plan::independent_rows(const SweepProblem& problem) const {
     return true;
 }
 
-namespace {
-
 std::int64_t largest_block(const SweepProblem& problem, const Index& grid, int k) {
     if (grid[k] == 1) return image(problem.loops, problem.space).extent(k);
     std::int64_t most = 0;
@@ -78,6 +76,8 @@ std::int64_t largest_block(const SweepProblem& problem, const Index& grid, int k
     }
     return most;
 }
+
+namespace {
 
 void check_dims(const Index& given, int n, const char* what) {
     if (given.n != n)

@@ -63,14 +63,16 @@ struct Statement {
     Kind kind = Kind::fine;
     std::string error;        ///< with a kind other than fine
     std::string description;  ///< of the arguments; must be equal on all ranks
+    std::int64_t prepared = 0;  ///< a number above 0 that stands for what this rank has prepared for them; 0: nothing
 };
 
 /// The exception of a kind.
 [[noreturn]] void throw_as(Statement::Kind kind, const std::string& text);
 
 /// All ranks pass, or all throw one error: that of the lowest rank that has one, or a ConfigError
-/// naming the first two descriptions that differ. Collective; one small allreduce when all is well.
+/// naming the first two descriptions that differ. Returns whether all have prepared the same.
+/// Collective; one small allreduce when all is well.
 /// @throws ConfigError, MpiError, KernelError, InternalError
-void agree(Transport& transport, const Statement& mine);
+bool agree(Transport& transport, const Statement& mine);
 
 }  // namespace tilewave

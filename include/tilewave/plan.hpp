@@ -55,6 +55,9 @@ struct Plan {
 /// How array `a` lies in the memory of `rank` under `plan`, in the array's own dimensions; one time level.
 MemoryOrder memory_order(const SweepProblem& problem, const Plan& plan, int a, int rank);
 
+/// Points of the largest block along k of any rank, in z coordinates.
+std::int64_t largest_block(const SweepProblem& problem, const Index& grid, int k);
+
 /// Whether `plan` keeps planes only of the arrays that problem.rolls() says: its rows and its mapping dimension
 /// are those of problem.planes, and no other dimension is cut.
 bool keeps_planes(const SweepProblem& problem, const Plan& plan);

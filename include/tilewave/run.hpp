@@ -7,6 +7,7 @@
 #include "tilewave/context.hpp"
 #include "tilewave/field.hpp"
 #include "tilewave/plan.hpp"
+#include "tilewave/rate.hpp"
 #include "tilewave/sweep.hpp"
 
 namespace tilewave {
@@ -60,6 +61,13 @@ public:
     Report run(std::span<const RunArray> arrays, const Kernel& kernel,
                const std::function<std::string(const Failure&)>& explain);
 
+    /// What tiles take this kernel, for fit_rate: those of the plan on memory like the arrays', computed by all
+    /// lanes at once and without messages, in about `budget_s` seconds. The arrays are read for what their elements
+    /// are like, and not changed. Local; ranks that call it at the same time see what they cost each other. Empty where
+    /// the kernel raised; without points where this rank has none.
+    /// @pre one RunArray for each array of the problem (ConfigError)
+    std::vector<RateSample> sample(std::span<const RunArray> arrays, const Kernel& kernel, double budget_s);
+
     /// Bytes from a row's point to the next for each place of the kernel, with these arrays.
     std::vector<std::int64_t> row_steps(std::span<const RunArray> arrays) const;
     /// Whether only planes of array `a` are kept: it needs no memory of its own.
@@ -77,6 +85,9 @@ public:
     const Plan& plan() const { return plan_; }
 
 private:
+    struct Scratch;
+    Scratch scratch(std::span<const RunArray> arrays) const;
+    std::vector<RateSample> sample_planes(std::span<const RunArray> arrays, const Kernel& kernel, double budget_s);
     struct Loose;  // memory of the run's own, for an array that is not in the order the plan wants
 
     bool copied(int a, const RunArray& array) const;

@@ -1,0 +1,19 @@
+// The rate of a kernel: from tiles of several shapes that it was measured on.
+#pragma once
+#include <span>
+
+#include "tilewave/predict.hpp"
+
+namespace tilewave {
+
+/// Tiles of one shape, as lanes that compute at once took them: averages of a tile. Without points: not measured.
+struct RateSample {
+    double rows = 0, points = 0, tile_s = 0;
+};
+
+/// The tile_s + rows row_s + points point_s, none of them negative, that the samples suggest: samples are of long rows, of
+/// short rows and of few points, in this order.
+/// @pre three samples with points (ConfigError)
+KernelRate fit_rate(std::span<const RateSample> samples);
+
+}  // namespace tilewave

@@ -1,0 +1,176 @@
+// What a plan would take, from schedules of fewer ranks and tiles where there are many.
+#include <algorithm>
+#include <cmath>
+
+#include "tilewave/planner.hpp"
+#include "tilewave/sweep.hpp"
+
+namespace tilewave {
+
+namespace {
+
+constexpr std::int64_t most_tiles = 12000;   // of all ranks together, to be played as they are
+constexpr std::int64_t ranks_played = 4;     // along a dimension that more ranks cut
+constexpr std::int64_t steps_played = 12;    // of time, or tiles along the mapping dimension, where they are more
+
+// A dimension of which a part is played: `high` and `low` of its `full` ranks or tiles.
+struct Axis {
+    int k;
+    bool cut;
+    std::int64_t full, high, low;
+};
+
+double* fields(Parts& p) { return &p.total_s; }
+constexpr int part_count = sizeof(Parts) / sizeof(double);
+
+// a + (b - a) * x, part by part, none below 0.
+Parts line(Parts a, Parts b, double x) {
+    Parts r;
+    for (int i = 0; i < part_count; ++i) fields(r)[i] = std::max(0.0, fields(a)[i] + (fields(b)[i] - fields(a)[i]) * x);
+    return r;
+}
+
+std::int64_t cells(const SweepProblem& problem, const Plan& plan, int k) {
+    return ceil_div(std::max<std::int64_t>(largest_block(problem, plan.grid, k), 1), plan.tile[k]);
+}
+
+// The problem with dimension k no longer than `points`, where ranks cut it with blocks of the same size.
+void shorten(SweepProblem& p, int k, std::int64_t points) {
+    const std::int64_t less = p.shape[k] - points;
+    p.shape[k] -= less;
+    p.space.hi[k] = std::max(p.space.hi[k] - less, p.space.lo[k]);
+    for (NestArray& a : p.arrays)
+        for (int m = 0; m < a.axes.n; ++m)
+            if (a.axes[m] == k && !a.replicated) a.shape[m] -= less;
+}
+
+class Evaluation {
+public:
+    Evaluation(const SweepProblem& problem, const Plan& plan, const Machine& machine, const KernelRate& rate, const PlannerOptions& options)
+        : problem_(problem), plan_(plan), machine_(machine), rate_(rate), options_(options) {
+        find_axes();
+    }
+
+    Candidate result() {
+        Candidate c;
+        c.plan = plan_;
+        std::vector<std::int64_t> counts;
+        for (const Axis& a : axes_) counts.push_back(a.full);
+        c.parts = at(0, counts);
+        c.time_s = c.parts.total_s;
+        c.memory_bytes = memory_bytes_;
+        return c;
+    }
+
+private:
+    void find_axes() {
+        std::int64_t tiles = plan_.slices;
+        for (int k = 0; k < problem_.dims(); ++k) tiles *= cells(problem_, plan_, k) * plan_.grid[k];
+        const std::vector<bool> unit = problem_.unit_dims();
+        auto reduce = [&](int k, bool cut, std::int64_t full, std::int64_t most) {
+            if (tiles <= most_tiles || full <= most) return;
+            axes_.push_back({k, cut, full, most, most - std::max<std::int64_t>(most / 4, 1)});
+            tiles = std::max<std::int64_t>(tiles / full, 1) * most;
+        };
+        if (problem_.in_order) return;
+        for (int k = 0; k < problem_.dims(); ++k)
+            if (plan_.grid[k] > 1) reduce(k, true, plan_.grid[k], ranks_played);
+        // Skewed loops and bounds give tiles along a dimension different work.
+        const bool even = problem_.bounds.empty();
+        for (int k = 0; k < problem_.dims(); ++k)
+            if (even && plan_.grid[k] == 1 && unit[static_cast<std::size_t>(k)] && problem_.loops.keeps(k)) reduce(k, false, cells(problem_, plan_, k), steps_played);
+        const int m = plan_.mapping_dim;
+        if (even && plan_.grid[m] == 1 && !unit[static_cast<std::size_t>(m)] && problem_.loops.keeps(m))
+            reduce(m, false, cells(problem_, plan_, m), std::max<std::int64_t>(steps_played, std::min<std::int64_t>(most_tiles / 64, cells(problem_, plan_, m) / 2)));
+    }
+
+    // Along axis i and those after it as `counts` says.
+    Parts at(std::size_t i, std::vector<std::int64_t> counts) {
+        if (i == axes_.size()) return play(counts);
+        const Axis& a = axes_[i];
+        counts[i] = a.low;
+        const Parts low = at(i + 1, counts);
+        counts[i] = a.high;
+        const Parts high = at(i + 1, counts);
+        return line(low, high, static_cast<double>(a.full - a.low) / static_cast<double>(a.high - a.low));
+    }
+
+    Parts play(const std::vector<std::int64_t>& counts) {
+        SweepProblem p = problem_;
+        Plan plan = plan_;
+        Machine machine = machine_;
+        for (std::size_t i = 0; i < axes_.size(); ++i) {
+            const Axis& a = axes_[i];
+            if (a.cut) {
+                shorten(p, a.k, ceil_div(p.shape[a.k], a.full) * counts[i]);
+                p.bounds.clear();
+                plan.grid[a.k] = counts[i];
+            } else {
+                const std::int64_t points = counts[i] * plan.tile[a.k];
+                shorten(p, a.k, p.shape[a.k] - (p.space.extent(a.k) - std::min(points, p.space.extent(a.k))));
+            }
+        }
+        const Layout all(problem_.shape, plan_.grid), some(p.shape, plan.grid);
+        if (!machine_.host_of.empty()) {
+            machine.host_of.clear();
+            for (int r = 0; r < some.ranks(); ++r) {
+                const Index at = some.coords(r);
+                std::int64_t rank = 0;
+                for (int k = 0; k < at.n; ++k) rank = rank * plan_.grid[k] + at[k];
+                machine.host_of.push_back(rank < static_cast<std::int64_t>(machine_.host_of.size()) ? machine_.host_of[static_cast<std::size_t>(rank)]
+                                                                                                    : static_cast<std::int32_t>(rank));
+            }
+        }
+        std::vector<Schedule> schedules;
+        for (int r = 0; r < some.ranks(); ++r) schedules.push_back(sweep(p, plan, r));
+        memory_bytes_ = 0;
+        for (const Schedule& s : schedules) memory_bytes_ = std::max(memory_bytes_, memory_of(s));
+        return predict(schedules, machine, rate_, {options_.poll_period_s, false}).parts;
+    }
+
+    // A rank's parts of the arrays of the whole problem, and the staging of the schedule that was played.
+    std::int64_t memory_of(const Schedule& s) const {
+        std::int64_t bytes = s.buffer_bytes();
+        for (int a = 0; a < static_cast<int>(problem_.arrays.size()); ++a) {
+            const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
+            const Array& array = s.arrays[static_cast<std::size_t>(a)];
+            if (n.replicated) continue;
+            if (array.planes > 0) {
+                bytes += planes_bytes(array, s);
+                continue;
+            }
+            bytes += memory_order(problem_, plan_, a, 0).items * n.item_bytes * std::max(n.levels, 1);
+        }
+        return bytes;
+    }
+
+    // The planes, and as much beside them as tiles leave for the next ones.
+    std::int64_t planes_bytes(const Array& array, const Schedule& s) const {
+        std::int64_t row = array.item_bytes, across = array.item_bytes;
+        for (int k = 0; k < problem_.dims(); ++k) {
+            const std::int64_t extent = std::max<std::int64_t>(image(problem_.loops, problem_.space).extent(k), 1);
+            if (k != s.across) row *= ceil_div(extent, plan_.grid[k]) + array.reach[k];
+            if (k != s.along) across *= extent + array.reach[k];
+        }
+        return row * array.planes + across * std::max<std::int64_t>(array.reach[s.along], 1) * plan_.lanes();
+    }
+
+    const SweepProblem& problem_;
+    const Plan& plan_;
+    const Machine& machine_;
+    const KernelRate& rate_;
+    const PlannerOptions& options_;
+    std::vector<Axis> axes_;
+    std::int64_t memory_bytes_ = 0;
+};
+
+}  // namespace
+
+Candidate evaluate(const SweepProblem& problem, const Plan& plan, const Machine& machine, const KernelRate& rate, const PlannerOptions& options) {
+    std::int64_t ranks = 1;
+    for (auto g : plan.grid) ranks *= g;
+    plan.validate(problem, static_cast<int>(ranks));
+    return Evaluation(problem, plan, machine, rate, options).result();
+}
+
+}  // namespace tilewave
