@@ -10,6 +10,7 @@ void bind_machine(nb::module_& m);
 void bind_schedule(nb::module_& m);
 void bind_run(nb::module_& m);
 void bind_predict(nb::module_& m);
+void bind_planner(nb::module_& m);
 void bind_patterns(nb::module_& m);
 void bind_bench(nb::module_& m);
 void bind_measure(nb::module_& m);
@@ -46,6 +47,7 @@ NB_MODULE(_core, m) {
     bind_schedule(m);
     bind_run(m);
     bind_predict(m);
+    bind_planner(m);
     bind_patterns(m);
     bind_bench(m);
     bind_measure(m);

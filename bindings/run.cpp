@@ -207,6 +207,15 @@ std::vector<RunArray> run_arrays(const std::vector<PlainArray*>& arrays) {
     return all;
 }
 
+Kernel to_kernel(std::uintptr_t row, std::uintptr_t env, const std::vector<std::uintptr_t>& tables, bool uses_index,
+                 const std::vector<ReductionTuple>& reductions, std::uintptr_t rows) {
+    Kernel kernel{reinterpret_cast<RowFunction>(row), reinterpret_cast<const void*>(env), uses_index, {}, {}};
+    kernel.rows = reinterpret_cast<RowsFunction>(rows);
+    for (auto t : tables) kernel.tables.push_back(reinterpret_cast<char*>(t));
+    for (const auto& r : reductions) kernel.reductions.push_back(to_reduction(r));
+    return kernel;
+}
+
 void bind_sweep(nb::module_& m) {
     m.def("spin_row", [] { return reinterpret_cast<std::uintptr_t>(&spin_row); },
           "Address of a row function that only lasts a set time, for benchmarks.");
@@ -248,15 +257,28 @@ void bind_sweep(nb::module_& m) {
              }, "array"_a)
         .def("row_steps", [](const PreparedSweep& s, const std::vector<PlainArray*>& arrays) { return s.row_steps(run_arrays(arrays)); },
              "arrays"_a)
+        .def("sample",
+             [](PreparedSweep& s, const std::vector<PlainArray*>& arrays, std::uintptr_t row, std::uintptr_t env, const std::vector<std::uintptr_t>& tables,
+                bool uses_index, const std::vector<ReductionTuple>& reductions, std::uintptr_t rows, double budget_s) {
+                 const std::vector<RunArray> all = run_arrays(arrays);
+                 const Kernel kernel = to_kernel(row, env, tables, uses_index, reductions, rows);
+                 std::vector<RateSample> samples;
+                 {
+                     nb::gil_scoped_release release;
+                     samples = s.sample(all, kernel, budget_s);
+                 }
+                 std::vector<std::tuple<double, double, double>> result;
+                 for (const RateSample& r : samples) result.push_back({r.rows, r.points, r.tile_s});
+                 return result;
+             },
+             "arrays"_a, "row"_a, "env"_a, "tables"_a, "uses_index"_a, "reductions"_a, "rows"_a, "budget_s"_a,
+             "(rows, points, seconds) of tiles with long rows, short rows, few points; empty where the kernel raised.")
         .def("run",
              [](PreparedSweep& s, const std::vector<PlainArray*>& arrays, std::uintptr_t row, std::uintptr_t env, nb::object explain,
                 const std::vector<std::uintptr_t>& tables, bool uses_index,
                 const std::vector<ReductionTuple>& reductions, std::uintptr_t rows) {
                  const std::vector<RunArray> all = run_arrays(arrays);
-                 Kernel kernel{reinterpret_cast<RowFunction>(row), reinterpret_cast<const void*>(env), uses_index, {}};
-                 kernel.rows = reinterpret_cast<RowsFunction>(rows);
-                 for (auto t : tables) kernel.tables.push_back(reinterpret_cast<char*>(t));
-                 for (const auto& r : reductions) kernel.reductions.push_back(to_reduction(r));
+                 const Kernel kernel = to_kernel(row, env, tables, uses_index, reductions, rows);
                  nb::gil_scoped_release release;
                  return s.run(all, kernel, [&explain](const Failure& f) {
                      nb::gil_scoped_acquire gil;

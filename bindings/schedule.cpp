@@ -186,32 +186,27 @@ void bind_plan(nb::module_& m) {
         .def_prop_ro("lanes", &Plan::lanes)
         .def("validate", &Plan::validate, "problem"_a, "ranks"_a)
         .def("__str__", &Plan::to_string);
-    m.def("make_plan",
-          [](const SweepProblem& problem, int ranks, int threads, const Machine& machine, std::optional<Index> grid,
-             std::optional<Index> tile, std::optional<Index> factors, std::optional<int> mapping_dim,
-             std::optional<std::string> grouping, std::optional<std::string> schedule, std::optional<int> lookahead,
-             std::optional<int> slices, std::optional<std::int64_t> chunk_bytes, std::optional<Index> row,
-             std::optional<std::string> storage) {
-              PlanRequest r;
-              r.threads = threads;
-              r.grid = grid;
-              r.tile = tile;
-              r.factors = factors;
-              r.mapping_dim = mapping_dim;
-              if (grouping) r.grouping = python::to_grouping_kind(*grouping);
-              if (schedule) r.schedule = python::to_schedule_kind(*schedule);
-              r.lookahead = lookahead;
-              r.slices = slices;
-              r.chunk_bytes = chunk_bytes;
-              r.row = row;
-              if (storage) r.storage = storage_of(*storage);
-              return make_plan(problem, ranks, r, machine);
-          },
-          "problem"_a, "ranks"_a, "threads"_a, "machine"_a, "grid"_a = nb::none(), "tile"_a = nb::none(),
-          "factors"_a = nb::none(), "mapping_dim"_a = nb::none(), "grouping"_a = nb::none(), "schedule"_a = nb::none(),
-          "lookahead"_a = nb::none(), "slices"_a = nb::none(), "chunk_bytes"_a = nb::none(), "row"_a = nb::none(),
-          "storage"_a = nb::none(),
-          "The plan for a problem; what is given is obeyed, the rest is picked.");
+    nb::class_<PlanRequest>(m, "PlanRequest", "The choices of a plan that a user fixes; None: picked.")
+        .def(nb::init<>())
+        .def_rw("grid", &PlanRequest::grid, nb::arg().none())
+        .def_rw("tile", &PlanRequest::tile, nb::arg().none())
+        .def_rw("factors", &PlanRequest::factors, nb::arg().none())
+        .def_rw("row", &PlanRequest::row, nb::arg().none())
+        .def_rw("mapping_dim", &PlanRequest::mapping_dim, nb::arg().none())
+        .def_rw("lookahead", &PlanRequest::lookahead, nb::arg().none())
+        .def_rw("slices", &PlanRequest::slices, nb::arg().none())
+        .def_rw("chunk_bytes", &PlanRequest::chunk_bytes, nb::arg().none())
+        .def_rw("threads", &PlanRequest::threads)
+        .def_prop_rw("storage", [](const PlanRequest& r) { return r.storage ? std::optional(std::string(storage_names[static_cast<int>(*r.storage)])) : std::nullopt; },
+                     [](PlanRequest& r, std::optional<std::string> s) { r.storage = s ? std::optional(storage_of(*s)) : std::nullopt; }, nb::arg().none())
+        .def_prop_rw("grouping", [](const PlanRequest& r) { return r.grouping ? std::optional(python::to_name(*r.grouping)) : std::nullopt; },
+                     [](PlanRequest& r, std::optional<std::string> s) { r.grouping = s ? std::optional(python::to_grouping_kind(*s)) : std::nullopt; }, nb::arg().none())
+        .def_prop_rw("schedule",
+                     [](const PlanRequest& r) { return r.schedule ? std::optional(std::string(*r.schedule == ScheduleKind::blocking ? "blocking" : "overlapping")) : std::nullopt; },
+                     [](PlanRequest& r, std::optional<std::string> s) { r.schedule = s ? std::optional(python::to_schedule_kind(*s)) : std::nullopt; }, nb::arg().none());
+    m.def("make_plan", &make_plan, "problem"_a, "ranks"_a, "request"_a, "machine"_a,
+          "The plan for a problem by rules; what is given is obeyed, the rest is picked.");
+    m.def("largest_block", &largest_block, "problem"_a, "grid"_a, "dimension"_a, "Points of the largest block of a rank along a dimension.");
     m.def("skewed_row", [](const SweepProblem& p) { return skewed_row(p); }, "problem"_a,
           "A row of independent points for which storage is skewed, or empty.");
     m.def("sweep", &sweep, "problem"_a, "plan"_a, "rank"_a, nb::call_guard<nb::gil_scoped_release>(),

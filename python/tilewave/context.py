@@ -75,6 +75,7 @@ class Context:
         self._core = core
         self.agree(problem)
         self._prepared = {}
+        self._rates = {}
         self._solo = None
         self._machine, self._own, self._part_of = None, None, part_of  # tilewave.machine
         self._warned = False
@@ -138,7 +139,7 @@ class Context:
         if kind is None:
             self.close()
 
-    def agree(self, error=None, description=""):
+    def agree(self, error=None, description="", prepared=0):
         """Go on together, or raise one error on every rank.
 
         Parameters
@@ -147,6 +148,13 @@ class Context:
             What went wrong on this rank.
         description : str
             Must be equal on all ranks.
+        prepared : int
+            Above 0: stands for what this rank has ready for it.
+
+        Returns
+        -------
+        bool
+            Whether all ranks have the same ready.
 
         Raises
         ------
@@ -160,7 +168,7 @@ class Context:
         """
         kind, text = _statement(error)
         try:
-            self._core.agree(kind, text, description)
+            return self._core.agree(kind, text, description, prepared)
         except ERRORS as agreed:
             # Our own errors say it all; another's keeps its traceback on the rank that had it.
             raise self._shared(agreed) from None if isinstance(error, ERRORS) else error

@@ -1,10 +1,14 @@
 """Plans: every choice that turns a nest into schedules, as a value."""
 import dataclasses
+import hashlib
 import json
+import math
 from pathlib import Path
 
 from tilewave import _core
 from tilewave.errors import ConfigError
+from tilewave.explain import explain
+from tilewave.parts import Parts, Predicted
 
 CHOICES = ("grid", "tile", "factors", "mapping_dim", "grouping", "schedule", "lookahead",
            "slices", "chunk_bytes", "row", "storage")
@@ -39,6 +43,16 @@ class Plan:
         for the last dimension. Rows whose points do not depend on each other become vectors.
     storage : str
         "plain" (row-major), or "skewed": the points of a row are neighbours in memory.
+    predicted : Predicted
+        ``predicted.time_s`` and ``predicted.parts``: what it would take; None for a plan made by hand. It is of the plan as it was
+        chosen: run an edited one, and the report has its own.
+    memory_bytes : int
+        Of the rank that needs most: its parts of the fields, and staging.
+    ranked : list of dict
+        The plans that were played, this one first: ``time_s``, ``parts``, ``memory_bytes``, the choices, and ``reason``, why it was
+        not taken.
+    notes : dict
+        What the choice was made from: the machine's numbers, the body's rate, what was fixed, what was not tried.
     """
 
     grid: tuple
@@ -52,11 +66,28 @@ class Plan:
     chunk_bytes: int = 262144
     row: tuple = ()
     storage: str = "plain"
+    predicted: Predicted = dataclasses.field(default=None, compare=False, repr=False)
+    memory_bytes: int = dataclasses.field(default=None, compare=False, repr=False)
+    ranked: list = dataclasses.field(default_factory=list, compare=False, repr=False)
+    notes: dict = dataclasses.field(default_factory=dict, compare=False, repr=False)
 
     @property
     def threads(self):
         """Lanes of a rank."""
         return self._to_core().lanes
+
+    def choices(self):
+        """The choices, as a tuple in the order of the attributes."""
+        return tuple(getattr(self, name) for name in CHOICES)
+
+    def explain(self):
+        """Why this plan: what was chosen from, with which numbers, and why the others lost.
+
+        Returns
+        -------
+        str
+        """
+        return explain(self)
 
     @classmethod
     def _from_core(cls, core):
@@ -68,28 +99,75 @@ class Plan:
             _assign(core, name, getattr(self, name))
         return core
 
+    def _number(self):
+        """Stands for the choices: equal where they are, above 0."""
+        return int.from_bytes(hashlib.sha256(repr(self.choices()).encode()).digest()[:7], "little") + 1
+
     def save(self, path):
-        """Write the plan as JSON."""
-        Path(path).write_text(json.dumps(dataclasses.asdict(self), indent=2) + "\n")
+        """Write the plan as JSON, with what it is predicted to take and why it was chosen."""
+        data = {name: getattr(self, name) for name in CHOICES}
+        if self.predicted:
+            data["predicted"] = {"time_s": self.predicted.time_s, "parts": dataclasses.asdict(self.predicted.parts)}
+        data.update(memory_bytes=self.memory_bytes, ranked=self.ranked, notes=self.notes)
+        Path(path).write_text(json.dumps(data, indent=2) + "\n")
 
     @classmethod
     def load(cls, path):
-        """Read a plan that `save` wrote.
+        """Read a plan that `save` wrote, perhaps edited.
 
         Raises
         ------
         ConfigError
-            When the file is no plan.
+            When the file is no plan, naming the field that is wrong. What only a nest can tell is checked when it is run.
         """
         try:
             data = json.loads(Path(path).read_text())
-            return cls(**{name: tuple(value) if isinstance(value, list) else value
-                          for name, value in data.items()})
-        except (TypeError, ValueError, AttributeError) as error:
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"{path} is no saved plan: {error}") from None
+        try:
+            return _from_data(cls, data)
+        except ConfigError as error:
             raise ConfigError(f"{path} is no saved plan: {error}") from None
 
     def __str__(self):
-        return "\n".join(f"{name:12} {getattr(self, name)}" for name in CHOICES)
+        lines = [f"{name:12} {getattr(self, name)}" for name in CHOICES]
+        if self.predicted:
+            lines.append(f"{'predicted':12} {self.predicted.time_s:.6g} s")
+        return "\n".join(lines)
+
+
+def _from_data(cls, data):
+    if not isinstance(data, dict):
+        raise ConfigError(f"given {type(data).__name__}; allowed: an object with the fields {', '.join(CHOICES)}")
+    if unknown := data.keys() - {field.name for field in dataclasses.fields(cls)}:
+        raise ConfigError(f"no field {sorted(unknown)[0]!r}; allowed: {', '.join(CHOICES)}")
+    for field in dataclasses.fields(cls):
+        if field.name not in data and field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
+            raise ConfigError(f"field {field.name!r} is missing")
+    values = {name: tuple(value) if isinstance(value, list) else value for name, value in data.items() if name in CHOICES}
+    probe = _core.Plan()
+    for name, value in values.items():
+        _assign(probe, name, value)
+    values["predicted"] = _predicted(data.get("predicted"))
+    for name, kind, allowed in (("memory_bytes", int, "an integer"), ("ranked", list, "a list"), ("notes", dict, "an object")):
+        value = data.get(name)
+        if value is None:
+            continue
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise ConfigError(f"{name}: given {value!r}; allowed: {allowed}")
+        values[name] = value
+    return cls(**values)
+
+
+def _predicted(data):
+    if data is None:
+        return None
+    names = [field.name for field in dataclasses.fields(Parts)]
+    parts = data.get("parts") if isinstance(data, dict) else None
+    numbers = [data.get("time_s"), *(parts.get(name) for name in names)] if isinstance(parts, dict) else [None]
+    if not all(isinstance(x, int | float) and not isinstance(x, bool) and math.isfinite(x) and x >= 0 for x in numbers):
+        raise ConfigError(f"predicted: given {data!r}; allowed: time_s and parts {', '.join(names)}, seconds >= 0")
+    return Predicted(float(numbers[0]), Parts(*map(float, numbers[1:])))
 
 
 ALLOWED = {"grid": "a tuple of integers", "tile": "a tuple of integers", "factors": "a tuple of integers",
@@ -106,14 +184,80 @@ def _assign(core, name, value):
         raise ConfigError(f"{name}: given {value!r}; allowed: {ALLOWED[name]}") from None
 
 
-def make_plan(problem, context, choices):
-    """The plan for a problem; `choices` (validated here) are obeyed, the rest is picked."""
-    probe = _core.Plan()
+def request_of(choices, threads):
+    """The core's request for choices of the user, checked one by one; `threads` where they do not say."""
+    request = _core.PlanRequest()
     for name, value in choices.items():
         if name in CHOICES:
-            _assign(probe, name, value)
-    threads = choices.get("threads", context.threads)
-    if not isinstance(threads, int) or not 1 <= threads:
+            if value is None:
+                raise ConfigError(f"{name}: given None; allowed: {ALLOWED[name]}")
+            _assign(request, name, value)
+    threads = choices.get("threads", threads)
+    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
         raise ConfigError(f"threads: given {threads!r}; allowed: an integer >= 1")
-    fixed = {name: value for name, value in choices.items() if name in CHOICES}
-    return _core.make_plan(problem, context.size, threads, context._core.machine(), **fixed)
+    request.threads = threads
+    return request
+
+
+def choose(problem, ranks, threads, machine, rate, choices, fixed, plan, poll_period_s):
+    """The plan for a problem, with what it is predicted to take; pure, so that it is the same on all ranks.
+
+    Parameters
+    ----------
+    problem : Problem
+    ranks, threads : int
+    machine : the core's machine
+    rate : Rate
+    choices : dict
+        Obeyed; the rest is picked.
+    fixed : dict
+        Those of `choices` that the user made.
+    plan : Plan
+        Given: only what it takes is found out.
+    poll_period_s : float
+    """
+    request = request_of(choices, threads)
+    if plan is None:
+        found = _core.choose_plan(problem.core, ranks, request, machine, rate.core(), poll_period_s)
+        ranked, considered = found.ranked, found.considered
+    else:
+        ranked, considered = [_core.evaluate(problem.core, plan._to_core(), machine, rate.core(), poll_period_s)], 0
+    best = ranked[0]
+    chosen = Plan._from_core(best.plan)
+
+    def play():
+        schedules = [_core.sweep(problem.core, best.plan, rank) for rank in range(ranks)]
+        return _core.predict(schedules, machine, rate.core(), poll_period_s).timeline
+
+    chosen.predicted = Predicted(best.time_s, Parts.of(best.parts), play)
+    chosen.memory_bytes = best.memory_bytes
+    chosen.ranked = [_record(candidate) for candidate in ranked]
+    chosen.notes = {
+        "nest": problem.nest.name, "loops": list(problem.nest.indices), "extents": [hi - lo for lo, hi in zip(*problem.core.space)],
+        "ranks": ranks, "threads": request.threads, "considered": considered, "given_whole": plan is not None,
+        "fixed": {name: list(value) if isinstance(value, tuple) else value for name, value in fixed.items()},
+        "by_rule": {name: list(value) if isinstance(value, tuple) else value for name, value in choices.items() if name not in fixed},
+        "rate": {"point_s": rate.point_s, "row_s": rate.row_s, "tile_s": rate.tile_s, "note": rate.note},
+        "machine": _numbers(machine, ranks), "sequential": problem.sequential,
+    }
+    return chosen
+
+
+def _record(candidate):
+    plan = Plan._from_core(candidate.plan)
+    return {"time_s": candidate.time_s, "estimate_s": candidate.estimate_s, "parts": dataclasses.asdict(Parts.of(candidate.parts)),
+            "memory_bytes": candidate.memory_bytes, "reason": candidate.reason, "choices": dict(zip(CHOICES, plan.choices()))}
+
+
+def _numbers(machine, ranks):
+    """The machine's numbers that decide, as plain data."""
+    numbers = {"hand_over_s": machine.hand_over_s, "poll_s": machine.poll_s, "step_s": machine.step_s, "cache_bytes": machine.cache_bytes}
+    hosts = list(machine.host_of[:ranks])
+    links = {"same_host": machine.same_host}
+    if len(set(hosts)) > 1:
+        links["other_host"] = machine.other_host
+    for name, link in links.items() if ranks > 1 else ():
+        numbers[name] = {"latency_s": link.latency_s, "send_s": link.send_s, "receive_s": link.receive_s, "bandwidth_bytes_s":
+                         1 / link.byte_s if link.byte_s > 0 else None, "hidden_polled": link.hidden_polled}
+    numbers["hosts"] = len(set(hosts)) if hosts else 1
+    return numbers

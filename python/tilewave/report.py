@@ -2,15 +2,25 @@
 import dataclasses
 import math
 
-from tilewave.plan import Plan
+from tilewave import _core
+from tilewave.parts import PARTS, Parts
 from tilewave.timeline import Timeline
 
 
 @dataclasses.dataclass(frozen=True)
 class Measured:
-    """Measured seconds of the slowest rank, the run alone."""
+    """What the run took, itself alone.
+
+    Attributes
+    ----------
+    time_s : float
+        Seconds of the slowest rank.
+    parts : Parts
+        On rank 0: where the lanes' time went, on average; None elsewhere.
+    """
 
     time_s: float
+    parts: Parts = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,8 +42,10 @@ class Report:
     Attributes
     ----------
     plan : Plan
+    predicted : Predicted
+        ``predicted.time_s``, ``predicted.parts``: what the plan was expected to take, before it ran.
     measured : Measured
-        ``measured.time_s``: seconds, slowest rank.
+        ``measured.time_s``: seconds, slowest rank; ``measured.parts`` on rank 0.
     points : int
         Points computed over all ranks.
     points_per_s : float
@@ -58,11 +70,12 @@ class Report:
         Whether rank 0 computed for all, as no loop index of the nest can be cut over ranks.
     """
 
-    def __init__(self, core, sequential="", alone=False, stored=(), results=None):
+    def __init__(self, core, plan, sequential="", alone=False, stored=(), results=None):
         self.sequential, self.alone, self.stored = sequential, alone, stored
         self.results = results or {}
-        self.plan = Plan._from_core(core.plan)
-        self.measured = Measured(core.time_s)
+        self.plan, self.predicted = plan, plan.predicted
+        parts = _core.parts(core.timeline)
+        self.measured = Measured(core.time_s, Parts.of(parts) if parts.total_s > 0 else None)
         self.points = core.points
         self.points_per_s = core.points_per_s
         self.overlap_ratio = core.overlap_ratio
@@ -90,7 +103,10 @@ class Report:
         if self.stored:
             yield "stored whole", f"{', '.join(self.stored)}: their frontier would not do for this nest, plan and arrays"
         yield "ranks x threads", f"{self.ranks} x {self.threads}"
+        if self.predicted:
+            yield "predicted time", f"{self.predicted.time_s:.6g} s"
         yield "measured time", f"{self.measured.time_s:.6g} s in {self.steps} steps"
+        yield from self._parts()
         yield "points", f"{self.points} ({self.points_per_s:.4g} /s)"
         for name, value in self.results.items():
             yield name, str(value)
@@ -101,6 +117,16 @@ class Report:
             parts = ", ".join(f"{name} {100 * getattr(lane, name + '_s') / total:.1f} %"
                               for name in ("compute", "pack", "wait", "post"))
             yield f"rank {lane.rank} lane {lane.lane}", parts
+
+    def _parts(self):
+        """Where the lanes' time went, as it was predicted and as it was."""
+        if not self.predicted or not self.measured.parts:
+            return
+        yield "part of the time", "predicted | measured, ms, average of the lanes"
+        for name, label in PARTS.items():
+            ours, theirs = (1e3 * getattr(parts, name) for parts in (self.predicted.parts, self.measured.parts))
+            if max(ours, theirs) > 0:
+                yield f"  {label}", f"{ours:9.3f} | {theirs:9.3f}"
 
     def __str__(self):
         return "\n".join(f"{name:16} {text}" for name, text in self._rows())

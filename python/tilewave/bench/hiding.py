@@ -8,7 +8,7 @@ from tilewave import _core
 from tilewave.bench.cluster import LINE_BYTES_S, cluster_tool, on_hosts
 from tilewave.bench.results import on_ranks, publish, row
 from tilewave.report import Report
-from tilewave.run import prepare
+from tilewave.prepare import Loops, prepare
 
 MODES = {  # schedule, seconds between polls inside compute (0: none)
     "blocking (synchronous)": ("blocking", 50e-6),
@@ -46,9 +46,9 @@ def _run(body, context, A, tile, schedule, tile_s):
     if body == "exp":
         return tw.run(decay, A=A, context=context, **choices)
     # The same sweep with a body that lasts exactly tile_s a tile.
-    ready = prepare(decay, context, None, None, False, {"A": A, **choices})
+    ready = prepare(decay, context, Loops(None, (), None), None, False, {"A": A, **choices}, None)
     ns = np.array([tile_s * 1e9 / np.prod(tile)])
-    return Report(ready.sweep.run(ready.operands, _core.spin_row(), ns.ctypes.data, None))
+    return Report(ready.sweep.run(ready.operands, _core.spin_row(), ns.ctypes.data, None), ready.plan)
 
 
 def _layers(context, height, width, tile_s):

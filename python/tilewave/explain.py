@@ -1,0 +1,114 @@
+"""Why a plan was chosen, as text."""
+from tilewave.parts import PARTS
+
+
+def explain(plan):
+    """The plan, the numbers it was chosen with, the others and why they lost, what was not tried; see `Plan.explain`."""
+    lines = ["The plan", *("  " + line for line in str(plan).splitlines())]
+    if plan.memory_bytes is not None:
+        lines.append(f"  {'memory':12} {_bytes(plan.memory_bytes)} on the rank that needs most: its parts of the fields, and staging")
+    if plan.predicted:
+        lines += ["", "Where the time goes (average of the lanes)", "  " + _parts(plan.predicted.parts)]
+    notes = plan.notes
+    if not notes:
+        return "\n".join([*lines, "", "Nothing is known of how it was chosen: it was made by hand."])
+    extents = " x ".join(f"{name} {extent}" for name, extent in zip(notes.get("loops", ()), notes.get("extents", ())))
+    lines += ["", f"For nest {notes.get('nest')}: {extents}; {notes.get('ranks')} rank(s), up to {notes.get('threads')} thread(s) each"]
+    lines += ["", "The body's rate", *_rate(notes.get("rate", {})), "", "The machine's numbers", *_machine(notes.get("machine", {}))]
+    lines += ["", "Fixed by you", *_items(notes.get("fixed", {})), *_ranked(plan), "", "Not tried", *_not_tried(plan)]
+    return "\n".join(lines)
+
+
+def _rate(rate):
+    if rate:
+        yield (f"  {_time(rate['point_s'])} a point, {_time(rate['row_s'])} a row, {_time(rate['tile_s'])} a tile, on one lane "
+               f"while all compute; {rate['note']}")
+
+
+def _machine(machine):
+    for name in ("hand_over_s", "poll_s", "step_s"):
+        if name in machine:
+            yield f"  {MEANINGS[name]:34} {_time(machine[name])}"
+    if "cache_bytes" in machine:
+        yield f"  {'cache of a core':34} {_bytes(machine['cache_bytes'])}"
+    for name, label in (("same_host", "on one host"), ("other_host", "between hosts")):
+        if link := machine.get(name):
+            rate = "unlimited" if link["bandwidth_bytes_s"] is None else f"{link['bandwidth_bytes_s'] / 1e6:.4g} MB/s"
+            yield (f"  messages {label:25} {_time(link['latency_s'])} latency, {rate}, {_time(link['send_s'])} to post a send, "
+                   f"{_time(link['receive_s'])} a receive, {100 * link['hidden_polled']:.0f} % beside computing")
+
+
+MEANINGS = {"hand_over_s": "hand-over between lanes", "poll_s": "a poll of the transport", "step_s": "a step beside what it does"}
+
+
+def _items(fixed):
+    if not fixed:
+        yield "  nothing"
+    for name, value in fixed.items():
+        yield f"  {name} = {tuple(value) if isinstance(value, list) else value}"
+
+
+def _ranked(plan):
+    notes = plan.notes
+    if notes.get("given_whole"):
+        yield from ("", "The plan was given as a whole: it is obeyed, and no other was tried")
+        return
+    yield from ("", f"{notes.get('considered')} plans estimated, {len(plan.ranked)} played; the best first")
+    for number, record in enumerate(plan.ranked, 1):
+        yield f"  {number:2}. {_time(record['time_s']):>10}  {_short(record['choices'])}"
+        yield f"      {record['reason'] or 'taken: ' + _parts_of(record['parts'])}"
+
+
+def _short(c):
+    text = f"grid {_by(c['grid'])}, mapping dimension {c['mapping_dim']}, tile {_by(c['tile'])}, {c['schedule']}"
+    lanes = 1
+    for m in c["factors"]:
+        lanes *= m
+    if lanes > 1:
+        text += f", lanes {_by(c['factors'])} {c['grouping']}"
+    if c["slices"] > 1:
+        text += f", {c['slices']} slices"
+    return text + (f", look-ahead {c['lookahead']}" if c["lookahead"] > 1 else "") + f", chunks of {_bytes(c['chunk_bytes'])}"
+
+
+def _not_tried(plan):
+    notes, choices = plan.notes, plan
+    if notes.get("sequential"):
+        yield f"  any other order: only the order of the loops is certain to be right, because of {notes['sequential']}"
+    by_rule = notes.get("by_rule", {})
+    if "storage" in by_rule:
+        yield "  plain storage: rows without dependences become vectors only in skewed storage, and the rate of the body is of that"
+    elif choices.storage == "plain" and "storage" not in notes.get("fixed", {}):
+        yield "  skewed storage: rows along the last dimension do, or no other rows have independent points for every array"
+    if notes.get("ranks", 1) == 1 and "schedule" not in notes.get("fixed", {}):
+        yield "  blocking: one rank has no messages"
+    if notes.get("threads", 1) == 1:
+        yield "  more lanes, vertical groups: one thread a rank was allowed"
+    yield "  a helper thread for progress, other periods between polls: the run polls as its context says"
+    yield "  tiles taller than the cache holds: the rate was measured with tiles that it holds"
+
+
+def _parts(parts):
+    return ", ".join(f"{label} {_time(getattr(parts, name))}" for name, label in PARTS.items() if getattr(parts, name) > 0)
+
+
+def _parts_of(record):
+    return ", ".join(f"{label} {_time(record[name])}" for name, label in PARTS.items() if record[name] > 0)
+
+
+def _by(entries):
+    return "x".join(map(str, entries))
+
+
+def _time(seconds):
+    for scale, unit in ((1, "s"), (1e3, "ms"), (1e6, "us")):
+        if seconds * scale >= 1:
+            return f"{seconds * scale:.3g} {unit}"
+    return f"{seconds * 1e9:.3g} ns"
+
+
+def _bytes(count):
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
+        if count >= size:
+            return f"{count / size:.3g} {unit}"
+    return f"{count} bytes"

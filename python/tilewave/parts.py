@@ -1,0 +1,71 @@
+"""Where the time of a run went, as it was predicted or measured."""
+import dataclasses
+
+#: The parts that make up the total, and what they are called in tables.
+PARTS = {"fill_s": "fill", "compute_s": "compute", "pack_s": "pack", "post_s": "post", "wait_s": "wait", "hand_over_s": "hand-over",
+         "drain_s": "drain"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Parts:
+    """Seconds, averages over all lanes; the parts add up to ``total_s``.
+
+    Attributes
+    ----------
+    total_s : float
+        From the first lane's start to the last one's end.
+    fill_s : float
+        Before a lane's first tile.
+    compute_s, pack_s, post_s : float
+        Tiles; copies between arrays and messages; posting, and between steps.
+    wait_s, hand_over_s : float
+        For messages, and for other lanes of the rank, after the first tile.
+    drain_s : float
+        After a lane's end until the last one's.
+    """
+
+    total_s: float
+    fill_s: float
+    compute_s: float
+    pack_s: float
+    post_s: float
+    wait_s: float
+    hand_over_s: float
+    drain_s: float
+
+    @classmethod
+    def of(cls, core):
+        """From the core's."""
+        return cls(**{field.name: getattr(core, field.name) for field in dataclasses.fields(cls)})
+
+
+class Predicted:
+    """What a plan is predicted to take.
+
+    Attributes
+    ----------
+    time_s : float
+    parts : Parts
+    """
+
+    def __init__(self, time_s, parts, play=None):
+        self.time_s, self.parts, self._play = time_s, parts, play
+
+    @property
+    def timeline(self):
+        """What every lane does when, of all ranks; played anew each time.
+
+        Raises
+        ------
+        ConfigError
+            For a plan from a file: it does not say of what.
+        """
+        from tilewave.errors import ConfigError
+        from tilewave.timeline import Timeline
+
+        if self._play is None:
+            raise ConfigError("this prediction was read from a file, which has no timeline; plan again for one")
+        return Timeline(self._play())
+
+    def __repr__(self):
+        return f"Predicted(time_s={self.time_s:.6g}, parts={self.parts})"

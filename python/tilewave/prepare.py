@@ -1,0 +1,381 @@
+"""What comes before a run: arguments are checked, the body compiled and its rate measured, a plan chosen, all agreed on."""
+import dataclasses
+import warnings
+
+import numpy as np
+
+from tilewave import _core, reduction
+from tilewave.bounds import bounds_key
+from tilewave.compile import compile_kernel, kernel_key
+from tilewave.context import resolve
+from tilewave.errors import ConfigError
+from tilewave.field import Field, Scratch, values_at
+from tilewave.nest import Nest
+from tilewave.plan import CHOICES, Plan, choose, request_of
+from tilewave.problem import check_arrays, make_problem
+from tilewave.rate import BUDGET_S, measured_rate
+
+# Keywords of later families of nests, refused by name until they run.
+UNSUPPORTED = ("periodic",)
+
+
+@dataclasses.dataclass
+class Ready:
+    """All that a run needs; made on all ranks or on none."""
+
+    context: object
+    kernel: object
+    sweep: object
+    operands: list
+    scalars: dict
+    tables: dict
+    copies: list  # (written array, aligned copy): written back after the run
+    sequential: str
+    arrays: dict
+    small: list   # fields that every rank gets whole
+    alone: bool   # one rank computes for all
+    stored: list  # arrays that could keep their frontier only, but not in this run
+    unset: dict   # of the others: what elements hold that nobody computes
+    reductions: list
+    dtypes: dict
+    plan: Plan    # with what it is predicted to take
+
+
+@dataclasses.dataclass(frozen=True)
+class Loops:
+    """What a run says of the loops beside the nest."""
+
+    over: dict
+    reverse: tuple
+    steps: int
+
+    def key(self, nest):
+        """Equal where the loops are; a function counts by what it says, not by its identity."""
+        over = self.over
+        if isinstance(over, dict) and over:
+            over = sorted((str(name), bounds_key(nest.indices, name, pair)) for name, pair in over.items())
+        return repr(over), repr(self.reverse), repr(self.steps)
+
+
+@dataclasses.dataclass
+class Given:
+    """The arguments of one call, checked on this rank."""
+
+    nest: Nest
+    loops: Loops
+    plan: Plan
+    choices: dict
+    fastmath: bool
+    arrays: dict      # as the core sees them
+    whole: dict       # as they were given, fields in place of scratch
+    small: list
+    dtypes: dict
+    scalars: dict
+    tables: dict
+    reductions: list
+    reduce: dict
+    threads: int
+    key: tuple        # equal where a call can be repeated
+
+
+@dataclasses.dataclass
+class Prepared:
+    """What a repeated call finds: problem and plan, schedule and kernel."""
+
+    problem: object
+    alone: bool
+    context: object   # where the sweep runs
+    choices: dict     # with the rows that suit the body
+    sweep: object
+    kernel: object
+    made_from: tuple  # what the kernel was compiled from
+    subscripts: dict  # of arrays kept in planes: the elements that points read and none computes
+    plan: Plan = None
+    number: int = 0   # stands for the plan in the agreement
+
+
+def prepare(nest, context, loops, plan, fastmath, arguments, reduce):
+    """Check, compile, measure, plan; agree. Collective.
+
+    Repeated calls cost one small allreduce. Only when some rank has not prepared the call, or another plan for it,
+    all ranks measure and plan together.
+
+    Raises
+    ------
+    ConfigError
+        On every rank alike.
+    """
+    context = resolve(context)
+    context._core.machine()  # collective at first use, so outside what may fail on one rank
+    given = found = draft = ready = error = None
+    description = ""
+    try:
+        given = _check(nest, context, loops, plan, fastmath, arguments, reduce)
+        found = context._prepared.get(given.key)
+        if found is None:
+            draft = _draft(context, given)
+        else:
+            ready = _bind(context, given, found)
+        description = _description(given, (found or draft).problem)
+    except Exception as problem:
+        error = problem
+    if context.agree(error, description, found.number if found else 0):
+        return ready
+    return _decide(context, given, draft)
+
+
+def _decide(context, given, draft):
+    """The plan, from numbers that all ranks have measured together; collective."""
+    ready = error = prepared = None
+    try:
+        draft = draft or _draft(context, given)
+    except Exception as problem:
+        error = problem
+    # What one rank computes for all, it alone measures.
+    takes_part = error is None and (not draft.alone or context.rank == 0)
+    rate = measured_rate(context, None if error else given.key[:5] + (str(draft.sweep.plan),),
+                         (lambda: _sampled(given, draft)) if takes_part else None)
+    try:
+        if error is None:
+            prepared = _planned(context, given, draft, rate)
+            ready = _bind(context, given, prepared)
+    except Exception as problem:
+        error = problem
+    context.agree(error, f"plan {prepared.plan.choices()}" if prepared else "")
+    context._prepared[given.key] = prepared
+    return ready
+
+
+def _small_fields(nest, arrays, context, steps):
+    """The fields that are only read and lack a loop index that ranks may cut: every rank gets them whole."""
+    if context.size == 1:
+        return []
+    cut = set(nest.indices) - ({nest.time} if steps is not None else set())  # time stays whole on a rank
+    return [name for name, axes in nest.axes.items()
+            if isinstance(arrays[name], Field) and name not in nest.written and cut - set(axes)]
+
+
+def _fields_for_scratch(nest, arrays, context, steps):
+    """The fields of arrays that were given as scratch: along each index but time as long as the longest other array."""
+    longest = {}
+    for name, value in arrays.items():
+        if isinstance(value, Scratch) or name not in nest.axes:
+            continue
+        for index, extent in zip(reversed(nest.axes[name]), reversed(getattr(value, "shape", ()))):
+            longest[index] = max(longest.get(index, 0), extent)
+    made = {}
+    for name, value in arrays.items():
+        if isinstance(value, Scratch):
+            if name in nest.tables or name not in nest.written:
+                raise ConfigError(f"array {name!r}: given scratch; allowed: where nest {nest.name!r} writes it")
+            axes = nest.axes[name][steps is not None and nest.axes[name][0] == nest.time:]
+            if missing := [index for index in axes if index not in longest]:
+                raise ConfigError(f"array {name!r}: given scratch, and no other array has index {missing[0]!r}, "
+                                  "from which its length would follow; allowed: a field with keep='frontier'")
+            shape = tuple(longest[index] for index in axes)
+            init = value.init if callable(value.init) else np.broadcast_to(np.asarray(value.init, value.dtype), shape)
+            value = Field(context, shape, value.dtype, "frontier", init)
+        made[name] = value
+    return made
+
+
+def _check(nest, context, loops, plan, fastmath, arguments, reduce):
+    """The arguments as they are; local."""
+    if not isinstance(nest, Nest):
+        raise ConfigError(f"run: given {type(nest).__name__}; allowed: a function under @tilewave.nest")
+    arrays, scalars, choices = _sort(nest, arguments)
+    arrays = _fields_for_scratch(nest, arrays, context, loops.steps)
+    check_arrays(nest, arrays, context)
+    scalars = nest.bind_scalars(scalars)
+    if plan is not None and not isinstance(plan, Plan):
+        raise ConfigError(f"plan: given {type(plan).__name__}; allowed: a tilewave.Plan")
+    if plan is not None and choices:
+        raise ConfigError(f"plan= and {', '.join(choices)}= were both given; allowed: one of them")
+    dtypes = {name: arrays[name].dtype for name in nest.arrays}
+    tables = {name: arrays[name] for name in nest.tables}
+    small = _small_fields(nest, arrays, context, loops.steps)
+    seen = {name: np.zeros(value.shape, value.dtype) if name in small else value for name, value in arrays.items()}
+    reductions = reduction.check(nest, reduce, dtypes)
+    lie = tuple((isinstance(a, Field), a.shape, a.keep if isinstance(a, Field) else a.strides) for a in seen.values())
+    key = ((kernel_key(nest, dtypes, scalars, fastmath), reduction.bests(reductions)), nest.name, nest.line, loops.key(nest), lie,
+           plan and plan.choices(), repr(sorted(choices.items())), context._core.poll_period_s)
+    return Given(nest, loops, plan, choices, fastmath, seen, arrays, small, dtypes, scalars, tables, reductions, reduce,
+                 context.threads, key)
+
+
+def _description(given, problem):
+    """What must be equal on all ranks, as text."""
+    nest, arrays, dtypes = given.nest, given.arrays, given.dtypes
+    values = ", ".join(f"{name}={value!r}" for name, value in given.scalars.items())
+    plan = f"plan {given.plan.choices()}" if given.plan else (
+        ", ".join(f"{name}={value!r}" for name, value in sorted(given.choices.items())) or f"threads {given.threads}")
+    return (f"nest {nest.name!r} {nest.signature()[:12]}, loops {problem.bounds.box} {problem.bounds.constraints} "
+            f"downwards {problem.downwards} steps {given.loops.steps}, "
+            f"{', '.join(f'{n}: {dtypes[n]} {arrays[n].shape} {_kind(arrays[n])}' for n in nest.arrays)}, scalars {values or 'none'}, "
+            f"fastmath {given.fastmath}, {plan}, reductions {given.reduce!r}")
+
+
+def _kind(array):
+    """Of what is given for an array: it decides who has which elements."""
+    return f"field, keep {array.keep}" if isinstance(array, Field) else "NumPy array"
+
+
+def _sort(nest, arguments):
+    """Split keywords into arrays, scalars and choices; names of the nest come first."""
+    arrays, scalars, choices = {}, {}, {}
+    for name, value in arguments.items():
+        if name in nest.arrays:
+            arrays[name] = value
+        elif name in nest.scalars:
+            scalars[name] = value
+        elif name in CHOICES or name == "threads":
+            choices[name] = value
+        elif name in UNSUPPORTED:
+            raise ConfigError(f"{name}= is not supported by this version: nests run once, over a box")
+        else:
+            raise ConfigError(
+                f"run: nest {nest.name!r} has no argument {name!r}; allowed: arrays "
+                f"{', '.join(nest.arrays)}; scalars {', '.join(nest.scalars) or 'none'}; choices "
+                f"{', '.join(CHOICES)}, threads")
+    if missing := [name for name in nest.arrays if name not in arrays]:
+        raise ConfigError(f"run: nest {nest.name!r} needs its array {missing[0]!r}")
+    return arrays, scalars, choices
+
+
+def _draft(context, given):
+    """The problem, and a sweep and a kernel by rules, to measure with; local."""
+    nest, arrays = given.nest, given.arrays
+    problem = make_problem(nest, arrays, given.loops.over, given.loops.reverse, given.loops.steps)
+    cuts = any(problem.core.may_cut(k) for k in range(nest.rank))
+    alone = context.size > 1 and not cuts
+    machine = context._core.machine()
+    if alone:
+        context = context.solo()
+    choices = given.choices
+    if given.plan is None and not {"row", "storage"} & choices.keys() and problem.core.planes[0] < 0:
+        choices = {**choices, **_fast_rows(nest, problem, given.dtypes, given.scalars, given.fastmath)}
+    if given.plan is None:
+        core = _core.make_plan(problem.core, context.size, request_of(choices, context.threads), machine)
+    else:
+        core = given.plan._to_core()
+    draft = Prepared(problem, alone, context, choices, None, None, (), {})
+    return _with_plan(given, draft, core)
+
+
+def _with_plan(given, draft, core):
+    """The same with the schedule and the kernel for a plan; local."""
+    context, nest = draft.context, given.nest
+    sweep = _core.PreparedSweep(context._core, draft.problem.core, core)
+    arrays = _arrays_there(given, draft)
+    names = [name for name in nest.arrays if name not in nest.tables]
+    subscripts = {name: np.frombuffer(sweep.unset(a), np.int64).reshape(-1, arrays[name].ndim)
+                  for a, name in enumerate(names) if sweep.rolls(a)}
+    operands = _probe(given, draft, subscripts)[0]
+    steps = tuple(_elements(step, given.dtypes[place.array].itemsize)
+                  for step, place in zip(sweep.row_steps(operands), nest.places, strict=True))
+    made_from = (steps, sweep.independent_rows, bool(subscripts), _beside(sweep, steps), reduction.bests(given.reductions))
+    kernel = draft.kernel
+    if made_from != draft.made_from:
+        try:
+            kernel = compile_kernel(nest, given.dtypes, given.scalars, given.fastmath, *made_from)
+        except ConfigError:
+            raise
+        except Exception as error:
+            raise ConfigError(f"nest {nest.name!r} does not compile: {type(error).__name__}: {error}") from error
+    return dataclasses.replace(draft, sweep=sweep, kernel=kernel, made_from=made_from, subscripts=subscripts)
+
+
+def _arrays_there(given, draft):
+    """The arrays of the rank that computes for all, or of each."""
+    if not draft.alone:
+        return given.arrays
+    return {name: value if isinstance(value, np.ndarray) or value.keep == "frontier" else np.zeros(value.shape, value.dtype)
+            for name, value in given.arrays.items()}
+
+
+def _probe(given, draft, subscripts, unset=None):
+    """Operands that lie in memory as those of a run: where they are is not theirs to keep."""
+    context = draft.context
+    memory = {name: Field(context, value.shape, value.dtype) if isinstance(value, Field) and value.keep == "frontier" and name not in subscripts
+              else value for name, value in _arrays_there(given, draft).items()}
+    return operands_of(given.nest, memory, unset or {name: np.zeros(1, given.dtypes[name]) for name in subscripts})
+
+
+def _sampled(given, draft):
+    """Times of tiles of three shapes on this rank, all its lanes at once: see `measured_rate`."""
+    nest = given.nest
+    unset = {name: values_at(given.whole[name], points) for name, points in draft.subscripts.items()}
+    operands, copies = _probe(given, draft, draft.subscripts, unset)
+    environment = draft.kernel.pack(given.scalars, given.tables)
+    return draft.sweep.sample(operands, draft.kernel.address, environment.ctypes.data,
+                              [table.ctypes.data for table in given.tables.values()], bool(nest.numbers),
+                              reduction.with_bests(given.reductions, draft.kernel.bests), draft.kernel.rows_address, BUDGET_S)
+
+
+def _planned(context, given, draft, rate):
+    """The plan chosen, its schedule and kernel; local, and the same on all ranks."""
+    there = draft.context
+    plan = choose(draft.problem, there.size, there.threads, context._core.machine(), rate, draft.choices, given.choices, given.plan,
+                  context._core.poll_period_s)
+    prepared = _with_plan(given, draft, plan._to_core())
+    if plan.threads > max(there.threads, len(_core.allowed_cpus())) and context.rank == 0:
+        warnings.warn(f"{plan.threads} threads are more than the {len(_core.allowed_cpus())} CPUs allowed here: "
+                      "the run is slower", RuntimeWarning, stacklevel=2)
+    return dataclasses.replace(prepared, plan=plan, number=plan._number())
+
+
+def _bind(context, given, found):
+    """What was prepared, with this call's arrays."""
+    nest = given.nest
+    unset = {name: values_at(given.whole[name], points) for name, points in found.subscripts.items()}
+    stored = [name for name in nest.written
+              if given.whole[name].__class__ is Field and given.whole[name].keep == "frontier" and name not in found.subscripts]
+    operands, copies = ([], []) if stored or found.alone else operands_of(nest, given.arrays, unset)
+    return Ready(context, found.kernel, found.sweep, operands, given.scalars, given.tables, copies, found.problem.sequential, given.whole,
+                 [] if found.alone else given.small, found.alone, stored, unset, given.reductions, given.dtypes, found.plan)
+
+
+def _fast_rows(nest, problem, dtypes, scalars, fastmath):
+    """Skewed rows and storage, where they make vectors of a body that would else run point by point."""
+    row = _core.skewed_row(problem.core)
+    if not row:
+        return {}
+    kernel = compile_kernel(nest, dtypes, scalars, fastmath, [1] * len(nest.places), True)
+    return {"row": row, "storage": "skewed"} if kernel.vectors else {}
+
+
+def _elements(step, item_bytes):
+    """Steps that are worth a kernel of their own: to the neighbour, or none."""
+    return step // item_bytes if abs(step) in (0, item_bytes) else None
+
+
+def _beside(sweep, steps):
+    """For each place another one of its array in the same row, and how many elements it is behind that."""
+    return tuple((other, points * steps[q]) if other >= 0 and steps[q] and steps[other] == steps[q] else None
+                 for q, (other, points) in enumerate(sweep.beside()))
+
+
+def operands_of(nest, arrays, unset):
+    """The core's arrays, in the order of the nest's that are no tables; `unset`: of those kept in planes."""
+    operands, copies = [], []
+    for name in nest.arrays:
+        value = arrays[name]
+        if name in nest.tables:
+            continue
+        if name in unset:
+            operands.append(_core.RunArray.planes(unset[name].ctypes.data, len(unset[name]) == 1))
+            continue
+        if isinstance(value, Field):
+            operands.append(_core.RunArray(value._storage))
+            continue
+        if not value.flags.aligned or (name in nest.written and _overlaps_itself(value)):
+            copy = np.array(value, order="C")
+            if name in nest.written:
+                copies.append((value, copy))
+            value = copy
+        operands.append(_core.RunArray(value.ctypes.data, value.strides))
+    return operands, copies
+
+
+def _overlaps_itself(array):
+    return array.size > 0 and any(s == 0 and n > 1 for s, n in zip(array.strides, array.shape, strict=True))

@@ -1,0 +1,220 @@
+#include "plan_estimate.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tilewave/cost.hpp"
+#include "tilewave/planner.hpp"
+
+namespace tilewave {
+
+namespace {
+
+constexpr std::int64_t shortest_sliced_row = 64;  // points that slices leave of a row
+
+}  // namespace
+
+Estimate::Estimate(const SweepProblem& problem, const Machine& machine, const KernelRate& rate)
+    : problem_(problem), machine_(machine), rate_(rate), unit_(problem.unit_dims()) {
+    const int n = problem.dims();
+    const Box box = image(problem.loops, problem.space);
+    extents_ = box.hi - box.lo;
+    for (auto& e : extents_.v) e = std::max<std::int64_t>(e, 0);
+    points_ = static_cast<double>(problem.space.points());
+    depends_.assign(static_cast<std::size_t>(n), false);
+    for (const Index& d : problem.dependences())
+        for (int k = 0; k < n; ++k) depends_[static_cast<std::size_t>(k)] = depends_[static_cast<std::size_t>(k)] || d[k] != 0;
+    reach_.assign(static_cast<std::size_t>(n), 0);
+    for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a) {
+        const NestArray& array = problem.arrays[static_cast<std::size_t>(a)];
+        if (array.replicated) continue;
+        item_bytes_ += static_cast<double>(array.item_bytes);
+        if (!problem.written(a)) continue;
+        for (int k = 0; k < n; ++k) {
+            std::int64_t before = 0, after = 0;
+            for (const Access& p : problem.accesses) {
+                if (p.array != a || p.writes) continue;
+                const std::int64_t offset = problem.offset(p)[k];
+                before = std::max(before, -offset);
+                after = std::max(after, offset);
+            }
+            reach_[static_cast<std::size_t>(k)] += static_cast<double>((before + after) * array.item_bytes);
+        }
+    }
+}
+
+KernelRate Estimate::rate_of(const Plan& plan) const {
+    KernelRate rate = rate_;
+    // Measured with all lanes at once. What memory takes a point of it shrinks as lanes do.
+    const auto all = static_cast<int>(machine_.memory.size());
+    if (all < 2) return rate;
+    int on_host = 1;
+    if (!machine_.host_of.empty()) on_host = static_cast<int>(std::count(machine_.host_of.begin(), machine_.host_of.end(), machine_.host_of[0]));
+    const int lanes = std::clamp(plan.lanes() * on_host, 1, all);
+    double points = 1;
+    for (int k = 0; k < problem_.dims(); ++k) points *= static_cast<double>(unit(k) ? 1 : block(plan.grid, k));
+    const double bytes = points * item_bytes_ / plan.lanes();
+    const double with_all = machine_.memory[static_cast<std::size_t>(all - 1)].at(bytes), with_these = machine_.memory[static_cast<std::size_t>(lanes - 1)].at(bytes);
+    rate.point_s = std::max(rate.point_s / 4, rate.point_s - item_bytes_ * std::max(0.0, with_all - with_these));
+    return rate;
+}
+
+// A neighbour of rank 0 along k.
+const Link& Estimate::link(const Plan& plan, int k) const {
+    std::int64_t other = 1;
+    for (int l = k + 1; l < plan.grid.n; ++l) other *= plan.grid[l];
+    bool far = false;  // somewhere along k a host ends
+    const auto n = static_cast<std::int64_t>(machine_.host_of.size());
+    for (std::int64_t r = 0, at = 0; at + 1 < plan.grid[k] && r + other < n && at < 64; ++at, r += other) far = far || !machine_.shares_host(static_cast<int>(r), static_cast<int>(r + other));
+    return far ? machine_.other_host : machine_.same_host;
+}
+
+double Estimate::face_bytes(const Plan& plan, int k) const {
+    double bytes = reach_[static_cast<std::size_t>(k)];
+    for (int l = 0; l < plan.tile.n; ++l)
+        if (l != k) bytes *= static_cast<double>(plan.tile[l]);
+    return bytes;
+}
+
+double Estimate::rows_of(const Plan& plan) const {
+    double points = 1;
+    for (auto t : plan.tile) points *= static_cast<double>(t);
+    int up = plan.tile.n - 1, down = -1;
+    for (int k = 0; k < plan.row.n; ++k) {
+        if (plan.row[k] == 1) up = k;
+        if (plan.row[k] == -1) down = k;
+    }
+    const auto a = static_cast<double>(plan.tile[up]);
+    if (down < 0) return points / a;
+    const auto b = static_cast<double>(plan.tile[down]);
+    return points / (a * b) * (a + b - 1);
+}
+
+Estimate::Step Estimate::step(const Plan& plan) const {
+    const KernelRate rate = rate_of(plan);
+    const int n = problem_.dims(), lanes = plan.lanes();
+    Step s;
+    double ranks = 1, tile_points = 1;
+    s.tiles = 1;
+    Index across = Index::filled(n, 1);  // tiles of a lane along each dimension
+    for (int k = 0; k < n; ++k) {
+        across[k] = ceil_div(ceil_div(std::max<std::int64_t>(block(plan.grid, k), 1), std::max<std::int64_t>(plan.tile[k], 1)), plan.factors[k]);
+        s.tiles *= static_cast<double>(across[k]);
+        ranks *= static_cast<double>(plan.grid[k]);
+        tile_points *= static_cast<double>(plan.tile[k]);
+    }
+    // Tiles that skewed or bounded loops leave empty cost nothing, nearly.
+    const double full = std::min(1.0, points_ / (ranks * lanes * s.tiles * tile_points));
+    s.tile_s = rate.tile_s + full * (rows_of(plan) * rate.row_s + tile_points * rate.point_s);
+    const bool blocking = plan.schedule == ScheduleKind::blocking, vertical = plan.grouping == GroupingKind::vertical && lanes > 1;
+    s.beside_s = 2 * machine_.step_s;
+    if (lanes > 1) s.beside_s += machine_.step_s * plan.slices * 2;
+    for (int k = 0; k < n; ++k) {
+        const double tiles_along = static_cast<double>(across[k]), m = static_cast<double>(plan.factors[k]), g = static_cast<double>(plan.grid[k]);
+        if (depends_[static_cast<std::size_t>(k)] && !unit(k)) {
+            // Slices let the next lane of the rank begin when the first of them is done.
+            const double within = vertical ? 1.0 / plan.slices : 1;
+            s.fill_tiles += tiles_along * (g * ((m - 1) * within + 1) - 1);
+            s.fill_s += g * (m - 1) * machine_.hand_over_s * (vertical ? plan.slices : 1);
+        }
+        if (plan.grid[k] == 1 || reach_[static_cast<std::size_t>(k)] <= 0) continue;
+        const Link& l = link(plan, k);
+        const double bytes = face_bytes(plan, k);
+        const double messages = std::max(1.0, std::ceil(bytes / static_cast<double>(plan.chunk_bytes)));
+        const double own = messages * (l.send_s + l.receive_s + 6 * machine_.step_s) + bytes * (2 * l.busy_byte_s + 2 * machine_.copy_byte_s.at(item_bytes_));
+        // One tile in so many has a face there.
+        s.beside_s += own / tiles_along;
+        s.hidden_s += bytes * l.byte_s * lanes / m / tiles_along;
+        s.exposed_s += 2 * l.message_s(bytes) / tiles_along;
+        s.fill_s += (g - 1) * (l.message_s(bytes) + own);
+    }
+    if (!blocking) s.exposed_s = 0;
+    return s;
+}
+
+double Estimate::time_s(const Plan& plan) const {
+    const Step s = step(plan);
+    const double one = std::max(s.tile_s + s.beside_s, s.hidden_s) + s.exposed_s;
+    return s.tiles * one + s.fill_tiles * (s.tile_s + s.exposed_s) + s.fill_s;
+}
+
+std::int64_t Estimate::best_height(const Plan& plan) const {
+    Plan p = plan;
+    const int i = plan.mapping_dim;
+    p.tile[i] = std::max<std::int64_t>(1, std::min<std::int64_t>(plan.tile[i], 64));
+    const Step at = step(p);
+    p.tile[i] *= 2;
+    const Step twice = step(p);
+    const auto z = static_cast<double>(p.tile[i] / 2);
+    const double layer = std::max((twice.tile_s - at.tile_s) / z, 1e-15);
+    const double beside = at.beside_s + at.exposed_s + std::max(at.tile_s - layer * z, 0.0);
+    const double layers = at.tiles * z;
+    if (at.fill_tiles <= 0) return plan.tile[i];
+    return static_cast<std::int64_t>(std::clamp(std::sqrt(layers * beside / (at.fill_tiles * layer)), 1.0, 1e15));
+}
+
+std::int64_t Estimate::cached_height(const Plan& plan) const {
+    const int i = plan.mapping_dim;
+    const std::int64_t high = std::max<std::int64_t>(block(plan.grid, i), 1);
+    if (problem_.planes.along >= 0) return high;
+    int outermost = 0;
+    while (outermost < plan.tile.n && (unit(outermost) || outermost == i)) ++outermost;
+    if (outermost == plan.tile.n || (plan.row.n == plan.tile.n && plan.row[outermost] != 0)) return high;
+    double bytes = 2 * std::max(item_bytes_, 1.0);
+    for (int k = 0; k < plan.tile.n; ++k)
+        if (k != i && k != outermost) bytes *= static_cast<double>(plan.tile[k]);
+    return std::clamp<std::int64_t>(static_cast<std::int64_t>(static_cast<double>(machine_.cache_bytes) / 2 / bytes), 1, high);
+}
+
+int Estimate::best_slices(const Plan& plan) const {
+    const double alpha = step(plan).tile_s;
+    const std::int64_t height = plan.tile[plan.mapping_dim];
+    const std::int64_t shortest = plan.mapping_dim == plan.tile.n - 1 ? shortest_sliced_row : 1;
+    const double best = machine_.hand_over_s > 0 ? tilewave::best_slices(alpha, machine_.hand_over_s) : 64;
+    return static_cast<int>(std::clamp<std::int64_t>(std::llround(best), 1, std::max<std::int64_t>(height / shortest, 1)));
+}
+
+double Estimate::steps_played(const Plan& plan) const {
+    double tiles = plan.slices, ranks = 1, fewer = 1;
+    for (int k = 0; k < plan.tile.n; ++k) {
+        tiles *= static_cast<double>(ceil_div(std::max<std::int64_t>(block(plan.grid, k), 1), std::max<std::int64_t>(plan.tile[k], 1)));
+        ranks *= static_cast<double>(std::min<std::int64_t>(plan.grid[k], 4));
+        if (plan.grid[k] > 4) fewer *= 2;  // played twice, for the slope
+    }
+    return std::min(tiles * ranks, 20000.0) * fewer * 8;
+}
+
+std::int64_t Estimate::largest_message(const Plan& plan) const {
+    double most = 0;
+    for (int k = 0; k < plan.tile.n; ++k)
+        if (plan.grid[k] > 1) most = std::max(most, face_bytes(plan, k));
+    return static_cast<std::int64_t>(most);
+}
+
+double estimate_s(const SweepProblem& problem, const Plan& plan, const Machine& machine, const KernelRate& rate) {
+    return Estimate(problem, machine, rate).time_s(plan);
+}
+
+// Minimises sum w_k m_k for a product of `lanes`: prime by prime, the largest first, to the dimension that is cheapest so far.
+Index best_factors(const SweepProblem& problem, const Index& grid, int mapping_dim, std::int64_t lanes) {
+    if (lanes < 1) throw ConfigError("lanes " + std::to_string(lanes) + " was given; allowed: 1 and more");
+    Index m = Index::filled(problem.dims(), 1);
+    if (problem.in_order || problem.dims() == 1) return m;
+    const std::vector<bool> unit = problem.unit_dims();
+    std::vector<std::int64_t> primes;
+    for (std::int64_t p = 2, left = lanes; left > 1; ++p)
+        for (; left % p == 0; left /= p) primes.push_back(p);
+    for (auto p = primes.rbegin(); p != primes.rend(); ++p) {
+        int best = -1;
+        for (int k = 0; k < m.n; ++k) {
+            if (k == mapping_dim || unit[static_cast<std::size_t>(k)] || (problem.planes.along >= 0 && k != problem.planes.along)) continue;
+            if (m[k] * *p > std::max<std::int64_t>(largest_block(problem, grid, k), 1)) continue;
+            if (best < 0 || grid[k] * m[k] < grid[best] * m[best]) best = k;
+        }
+        if (best < 0) break;  // no dimension has so many points
+        m[best] *= *p;
+    }
+    return m;
+}
+
+}  // namespace tilewave

@@ -1,0 +1,329 @@
+// Measuring the rate of a kernel: tiles of a prepared sweep, computed on memory of their own by all lanes at once.
+#include "tilewave/run.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "frontier.hpp"
+#include "memory.hpp"
+#include "tile_work.hpp"
+
+namespace tilewave {
+
+namespace {
+
+constexpr std::int64_t probe_points = 2048;     // of the tile that tells how many others there is time for
+constexpr std::int64_t most_points = 16 << 20;  // of a lane: its memory is far more than caches hold
+constexpr std::int64_t short_row = 24;          // points, of rows whose beginning counts
+constexpr int tiny_extent = 2;
+constexpr int planes_of_tiles[] = {64, 12, 3};  // of arrays kept in planes: their rows are cut by strips alone
+
+// The parts of a box of at most `limit` points: layers of its dimensions, those of `keep` last.
+void pieces(const Box& box, std::int64_t limit, const std::vector<bool>& keep, std::vector<Box>& out, std::int64_t& left) {
+    if (left <= 0 || box.empty()) return;
+    if (box.points() <= limit) {
+        out.push_back(box);
+        left -= box.points();
+        return;
+    }
+    int cut = -1;
+    for (const bool kept : {false, true})
+        for (int k = 0; k < box.dims() && cut < 0; ++k)
+            if (keep[static_cast<std::size_t>(k)] == kept && box.extent(k) > 1) cut = k;
+    const std::int64_t layers = std::max<std::int64_t>(1, limit / (box.points() / box.extent(cut)));
+    for (std::int64_t lo = box.lo[cut]; lo < box.hi[cut] && left > 0; lo += layers) {
+        Box part = box;
+        part.lo[cut] = lo;
+        part.hi[cut] = std::min(lo + layers, box.hi[cut]);
+        pieces(part, limit, keep, out, left);
+    }
+}
+
+using Pieces = std::vector<std::vector<Box>>;  // by lane
+
+// The schedule that computes these boxes and does nothing else.
+Schedule computing(const Schedule& s, const Pieces& boxes) {
+    Schedule r = s;
+    r.tiles.clear();
+    r.messages.clear();
+    r.buffers.clear();
+    r.results.clear();
+    r.lanes.assign(boxes.size(), {});
+    for (std::size_t l = 0; l < boxes.size(); ++l)
+        for (const Box& box : boxes[l]) {
+            r.lanes[l].push_back({Op::compute, static_cast<std::int32_t>(r.tiles.size())});
+            Tile t;
+            t.coord = Index::filled(box.dims(), 0);
+            t.box = box;
+            r.tiles.push_back(t);
+        }
+    return r;
+}
+
+// Every element of `box` of an array becomes `value`.
+void fill(const Binding& b, const Array& array, const Box& box, const std::byte* value) {
+    Box part = intersect(array.part(box), array.storage);
+    if (array.levels > 0) part.lo[0] = 0, part.hi[0] = array.levels;  // in memory, a level after the other
+    if (part.empty()) return;
+    int inner = 0;
+    auto size = [&](int k) { return b.stride_bytes[k] < 0 ? -b.stride_bytes[k] : b.stride_bytes[k]; };
+    for (int k = 0; k < part.dims(); ++k)
+        if (part.extent(k) > 1 && (part.extent(inner) <= 1 || size(k) < size(inner))) inner = k;
+    Index at = part.lo;
+    while (true) {
+        std::intptr_t to = reinterpret_cast<std::intptr_t>(b.data);
+        for (int k = 0; k < at.n; ++k) to += (at[k] - (array.levels > 0 && k == 0 ? 0 : array.storage.lo[k])) * b.stride_bytes[k];
+        auto run = [&](auto typed) {
+            std::memcpy(&typed, value, sizeof typed);
+            for (std::int64_t i = 0; i < part.extent(inner); ++i) std::memcpy(reinterpret_cast<std::byte*>(to + i * b.stride_bytes[inner]), &typed, sizeof typed);
+        };
+        switch (array.item_bytes) {
+            case 1: run(std::uint8_t{}); break;
+            case 2: run(std::uint16_t{}); break;
+            case 4: run(std::uint32_t{}); break;
+            default: run(std::uint64_t{});
+        }
+        int k = at.n - 1;
+        while (k >= 0 && (k == inner || ++at[k] >= part.hi[k])) {
+            at[k] = part.lo[k];
+            --k;
+        }
+        if (k < 0) return;
+    }
+}
+
+}  // namespace
+
+// Memory that looks like a run's arrays and is not them.
+struct PreparedSweep::Scratch {
+    std::vector<Binding> bindings;
+    std::vector<std::shared_ptr<std::byte[]>> memory;
+    std::vector<std::int64_t> values;  // by array: an element of it
+    std::vector<bool> own;             // by array: the memory is ours
+    std::vector<FrontierValues> unset;
+};
+
+PreparedSweep::Scratch PreparedSweep::scratch(std::span<const RunArray> arrays) const {
+    Scratch s;
+    for (int a = 0; a < static_cast<int>(arrays.size()); ++a) {
+        const RunArray& given = arrays[static_cast<std::size_t>(a)];
+        const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
+        const Array& array = schedule_.arrays[static_cast<std::size_t>(a)];
+        s.values.push_back(0);
+        s.own.push_back(!n.replicated && !rolls(a));
+        if (rolls(a)) {
+            s.bindings.push_back({nullptr, array.stride});
+            for (auto& stride : s.bindings.back().stride_bytes.v) stride *= array.item_bytes;
+            s.unset.push_back({given.unset, given.same});
+            continue;
+        }
+        const Layout layout = problem_.layout(a, plan_.grid);
+        const Box storage = layout.storage(context_.rank());
+        Binding own = given.whole;
+        const Box whole = given.field ? given.field->owned() : layout.whole();
+        if (!n.replicated && !whole.empty()) {  // an element from the middle is like most
+            const Binding there = given.field ? given.field->binding() : given.whole;
+            const Index first = given.field ? given.field->storage().lo : whole.lo;
+            std::intptr_t at = reinterpret_cast<std::intptr_t>(there.data);
+            for (int d = 0; d < first.n; ++d) at += ((whole.lo[d] + whole.hi[d]) / 2 - first[d]) * there.stride_bytes[d];
+            std::memcpy(&s.values.back(), reinterpret_cast<const std::byte*>(at), static_cast<std::size_t>(n.item_bytes));
+        }
+        std::int64_t level_bytes = 0;
+        if (given.field || copied(a, given)) {
+            const MemoryOrder order = memory_order(problem_, plan_, a, context_.rank());
+            level_bytes = order.items * n.item_bytes;
+            s.memory.push_back(aligned_memory(level_bytes * std::max(n.levels, 1)));
+            own.data = s.memory.back().get() + order.first * n.item_bytes;
+            own.stride_bytes = order.stride;
+            for (auto& stride : own.stride_bytes.v) stride *= n.item_bytes;
+        } else if (!n.replicated) {  // as it lies, with the strides it has
+            std::int64_t before = 0, after = n.item_bytes;
+            for (int d = 0; d < storage.dims(); ++d) {
+                const std::int64_t reach = own.stride_bytes[d] * std::max<std::int64_t>(storage.extent(d) - 1, 0);
+                (reach < 0 ? before : after) += reach < 0 ? -reach : reach;
+            }
+            s.memory.push_back(aligned_memory(before + after));
+            own.data = s.memory.back().get() + before;
+        }
+        s.bindings.push_back(to_loops(a, own, storage.lo));
+        if (n.levels > 0) s.bindings.back().stride_bytes[0] = level_bytes;
+    }
+    return s;
+}
+
+namespace {
+
+// The boxes widened by how far points read, so that what they read is filled too.
+Box with_neighbours(const Box& box, const std::vector<Access>& places) {
+    Box all = box;
+    for (const Access& p : places) all = hull(all, box.shifted(p.offset));
+    return all;
+}
+
+double median(std::vector<double>& values) {
+    if (values.empty()) return 0;
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    return *middle;
+}
+
+std::vector<bool> varied_by_rows(const Schedule& s) {
+    std::vector<bool> varied(static_cast<std::size_t>(s.space.dims()), false);
+    const IndexMatrix back = inverse(s.order);
+    for (int k = 0; k < s.space.dims(); ++k) varied[static_cast<std::size_t>(k)] = back.row[k][s.space.dims() - 1] != 0;
+    return varied;
+}
+
+Pieces tiles_by_lane(const Schedule& s) {
+    Pieces tiles(s.lanes.size());
+    for (std::size_t l = 0; l < s.lanes.size(); ++l)
+        for (const Step& step : s.lanes[l])
+            if (step.op == Op::compute) tiles[l].push_back(s.tiles[static_cast<std::size_t>(step.item)].box);
+    // From a third of the way on: first tiles are cut off where loops are skewed or bounded.
+    for (auto& lane : tiles) std::rotate(lane.begin(), lane.begin() + static_cast<std::ptrdiff_t>(lane.size() / 3), lane.end());
+    return tiles;
+}
+
+Pieces cut(const Pieces& tiles, std::int64_t limit, std::int64_t total, const std::vector<bool>& keep) {
+    Pieces result(tiles.size());
+    for (std::size_t l = 0; l < tiles.size(); ++l) {
+        std::int64_t left = total;
+        for (const Box& tile : tiles[l]) pieces(tile, limit, keep, result[l], left);
+    }
+    return result;
+}
+
+// The middle of each piece: at most `extent` points along what `dims` says, the whole of it along the rest.
+Pieces middles(const Pieces& boxes, const std::vector<bool>& dims, std::int64_t extent) {
+    Pieces result = boxes;
+    for (auto& lane : result) {
+        if (lane.size() > 8) lane.resize(8);
+        for (Box& box : lane)
+            for (int k = 0; k < box.dims(); ++k)
+                if (dims[static_cast<std::size_t>(k)] && box.extent(k) > extent) {
+                    box.lo[k] += (box.extent(k) - extent) / 2;
+                    box.hi[k] = box.lo[k] + extent;
+                }
+    }
+    return result;
+}
+
+// Computes the boxes again and again; a tile's median over lanes and times, with its rows and points.
+class Trial {
+public:
+    Trial(const Schedule& schedule, std::span<const Binding> bindings, const Kernel& kernel, Context& context)
+        : s_(schedule), bindings_(bindings), kernel_(kernel), context_(context), options_(context.options()) {
+        options_.record = true;
+        options_.poll_period_s = 0;
+        options_.heartbeat = nullptr;
+        TileWork work(s_);
+        for (const Tile& t : s_.tiles) {
+            work_.push_back(work.of(t.box));
+            if (work_.back().points > most_.points) most_ = work_.back();
+        }
+    }
+    void keep_planes(FrontierMemory* memory) { options_.frontier = memory; }
+
+    // False where the kernel raised.
+    bool run(double budget_s, int most_rounds) {
+        const double end = now_s() + budget_s;
+        for (int round = 0; round < most_rounds && (round < 2 || now_s() < end); ++round) {
+            const Outcome o = execute(s_, bindings_, kernel_, context_.transport(), context_.lanes(), options_);
+            if (o.failure) return false;
+            if (round == 0) continue;
+            for (const Event& e : o.timeline.events) {
+                const Step& step = s_.lanes[static_cast<std::size_t>(e.lane)][static_cast<std::size_t>(e.step)];
+                const Work& w = work_[static_cast<std::size_t>(step.item)];
+                if (w.points == most_.points && w.rows == most_.rows) times_.push_back(e.end_s - e.begin_s);
+            }
+        }
+        return true;
+    }
+    RateSample sample() {
+        if (most_.points == 0) return {};
+        return {static_cast<double>(most_.rows), static_cast<double>(most_.points), median(times_)};
+    }
+
+private:
+    const Schedule& s_;
+    std::span<const Binding> bindings_;
+    const Kernel& kernel_;
+    Context& context_;
+    ExecuteOptions options_;
+    std::vector<Work> work_;  // by tile
+    Work most_;               // tiles with less are at an edge
+    std::vector<double> times_;
+};
+
+}  // namespace
+
+std::vector<RateSample> PreparedSweep::sample_planes(std::span<const RunArray> arrays, const Kernel& kernel, double budget_s) {
+    const Scratch memory = scratch(arrays);
+    std::vector<RateSample> samples(3);
+    double planes_s = 0;  // of one plane of a tile
+    for (int shape = 2; shape >= 0; --shape) {
+        Plan plan = plan_;
+        std::int64_t& height = plan.tile[problem_.planes.across];
+        height = std::min<std::int64_t>(height, planes_of_tiles[shape]);
+        if (planes_s > 0) height = std::clamp<std::int64_t>(static_cast<std::int64_t>(budget_s / 6 / planes_s), 1, height);
+        const Schedule whole = sweep(problem_, plan, context_.rank());
+        Pieces tiles = tiles_by_lane(whole);
+        for (auto& lane : tiles) lane.resize(std::min<std::size_t>(lane.size(), shape == 0 ? 4 : 8));
+        const Schedule s = computing(whole, tiles);
+        if (s.tiles.empty()) return samples;
+        const Frontier frontier(whole);
+        for (int a = 0; a < static_cast<int>(arrays.size()); ++a)
+            for (const auto& lane : tiles)
+                for (const Box& box : lane)
+                    if (memory.own[static_cast<std::size_t>(a)])
+                        fill(memory.bindings[static_cast<std::size_t>(a)], schedule_.arrays[static_cast<std::size_t>(a)], with_neighbours(box, s.places),
+                             reinterpret_cast<const std::byte*>(&memory.values[static_cast<std::size_t>(a)]));
+        FrontierMemory planes(frontier, memory.unset);
+        Trial trial(s, memory.bindings, kernel, context_);
+        trial.keep_planes(&planes);
+        if (!trial.run(budget_s / 4, 20)) return {};
+        samples[static_cast<std::size_t>(shape)] = trial.sample();
+        planes_s = samples[static_cast<std::size_t>(shape)].tile_s / static_cast<double>(height);
+    }
+    return samples;
+}
+
+std::vector<RateSample> PreparedSweep::sample(std::span<const RunArray> arrays, const Kernel& kernel, double budget_s) {
+    if (arrays.size() != problem_.arrays.size())
+        throw ConfigError("sample: " + std::to_string(arrays.size()) + " arrays given, the nest has " + std::to_string(problem_.arrays.size()));
+    if (frontier_) return sample_planes(arrays, kernel, budget_s);
+    std::vector<RateSample> samples(3);
+    const Pieces tiles = tiles_by_lane(schedule_);
+    if (schedule_.tiles.empty()) return samples;
+    const Scratch memory = scratch(arrays);
+    const std::vector<bool> rows = varied_by_rows(schedule_), all(rows.size(), true);
+    auto prepare = [&](const Pieces& boxes) {
+        context_.lanes().run(static_cast<int>(boxes.size()), [&](int l) {
+            for (const Box& box : boxes[static_cast<std::size_t>(l)])
+                for (std::size_t a = 0; a < memory.own.size(); ++a)
+                    if (memory.own[a])
+                        fill(memory.bindings[a], schedule_.arrays[a], with_neighbours(box, schedule_.places), reinterpret_cast<const std::byte*>(&memory.values[a]));
+        });
+    };
+    auto time = [&](const Pieces& boxes, double seconds, int rounds, RateSample& sample) {
+        const Schedule s = computing(schedule_, boxes);
+        Trial trial(s, memory.bindings, kernel, context_);
+        if (!trial.run(seconds, rounds)) return false;
+        sample = trial.sample();
+        return true;
+    };
+    const Pieces first = cut(tiles, probe_points, probe_points, rows);
+    prepare(first);
+    if (!time(first, 0, 3, samples[0])) return {};
+    const double point_s = std::max(samples[0].tile_s / std::max(samples[0].points, 1.0), 1e-11);
+    // Memory is filled once and computed at least twice.
+    const auto total = std::clamp<std::int64_t>(static_cast<std::int64_t>(budget_s / 5 / point_s), probe_points, most_points);
+    const Pieces fresh = cut(tiles, total / 3, total, rows);
+    prepare(fresh);
+    if (!time(fresh, budget_s / 3, 50, samples[0])) return {};
+    if (!time(middles(fresh, rows, short_row), budget_s / 10, 20, samples[1])) return {};
+    if (!time(middles(fresh, all, tiny_extent), budget_s / 20, 20, samples[2])) return {};
+    return samples;
+}
+
+}  // namespace tilewave
