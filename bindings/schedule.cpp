@@ -197,6 +197,7 @@ void bind_plan(nb::module_& m) {
         .def_rw("slices", &PlanRequest::slices, nb::arg().none())
         .def_rw("chunk_bytes", &PlanRequest::chunk_bytes, nb::arg().none())
         .def_rw("threads", &PlanRequest::threads)
+        .def_rw("all_threads", &PlanRequest::all_threads)
         .def_prop_rw("storage", [](const PlanRequest& r) { return r.storage ? std::optional(std::string(storage_names[static_cast<int>(*r.storage)])) : std::nullopt; },
                      [](PlanRequest& r, std::optional<std::string> s) { r.storage = s ? std::optional(storage_of(*s)) : std::nullopt; }, nb::arg().none())
         .def_prop_rw("grouping", [](const PlanRequest& r) { return r.grouping ? std::optional(python::to_name(*r.grouping)) : std::nullopt; },

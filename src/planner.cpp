@@ -129,6 +129,7 @@ std::vector<Index> Planner::factors(const Index& grid, int mapping_dim) const {
         open.push_back(k != mapping_dim && !estimate_.unit(k) && (problem_.planes.along < 0 || k == problem_.planes.along));
     std::vector<Index> all;
     for (std::int64_t lanes = request_.threads; lanes >= 1; lanes = lanes > 1 ? lanes / 2 : 0) {
+        if (request_.all_threads && lanes != by_rules_.lanes()) continue;
         const std::vector<Index> some = factorisations(lanes, open, most_factors + 1);
         if (static_cast<std::int64_t>(some.size()) > most_factors)
             all.push_back(best_factors(problem_, grid, mapping_dim, lanes));
@@ -264,8 +265,6 @@ void Planner::play_best_of_each_kind() {
 // Around the best so far, one choice at a time.
 void Planner::refine() {
     if (problem_.in_order) return;
-    const int i = by_rules_.mapping_dim;
-    (void)i;
     for (int turn = 0; turn < 2; ++turn) {
         const Plan from = best().plan;
         auto vary = [&](auto change) {

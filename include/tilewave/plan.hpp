@@ -75,7 +75,8 @@ struct PlanRequest {
     std::optional<GroupingKind> grouping;
     std::optional<ScheduleKind> schedule;
     std::optional<std::int64_t> chunk_bytes;
-    int threads = 1;
+    int threads = 1;           ///< lanes of a rank at most
+    bool all_threads = false;  ///< not fewer, where the nest has work for them (planner.hpp)
 };
 
 /// The plan for `ranks` ranks: mapping along the longest dimension, the grid of least surface

@@ -78,7 +78,7 @@ class Context:
         self._rates = {}
         self._solo = None
         self._machine, self._own, self._part_of = None, None, part_of  # tilewave.machine
-        self._warned = False
+        self._warned = self._asked = False
         self._heart = Heartbeat(core)
         _open.add(self)
         if core.oversubscribed and core.rank == 0:

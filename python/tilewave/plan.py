@@ -196,6 +196,7 @@ def request_of(choices, threads):
     if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
         raise ConfigError(f"threads: given {threads!r}; allowed: an integer >= 1")
     request.threads = threads
+    request.all_threads = "threads" in choices
     return request
 
 

@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 
-from tilewave import _core, reduction
+from tilewave import _core, machine, reduction
 from tilewave.bounds import bounds_key
 from tilewave.compile import compile_kernel, kernel_key
 from tilewave.context import resolve
@@ -106,7 +106,9 @@ def prepare(nest, context, loops, plan, fastmath, arguments, reduce):
         On every rank alike.
     """
     context = resolve(context)
-    context._core.machine()  # collective at first use, so outside what may fail on one rank
+    if not context._asked:  # collective, so outside what may fail on one rank
+        machine.of(context)
+        context._asked = True
     given = found = draft = ready = error = None
     description = ""
     try:
@@ -198,7 +200,7 @@ def _check(nest, context, loops, plan, fastmath, arguments, reduce):
     reductions = reduction.check(nest, reduce, dtypes)
     lie = tuple((isinstance(a, Field), a.shape, a.keep if isinstance(a, Field) else a.strides) for a in seen.values())
     key = ((kernel_key(nest, dtypes, scalars, fastmath), reduction.bests(reductions)), nest.name, nest.line, loops.key(nest), lie,
-           plan and plan.choices(), repr(sorted(choices.items())), context._core.poll_period_s)
+           plan and plan.choices(), repr(sorted(choices.items())), context._core.poll_period_s, id(context._machine))
     return Given(nest, loops, plan, choices, fastmath, seen, arrays, small, dtypes, scalars, tables, reductions, reduce,
                  context.threads, key)
 
@@ -248,14 +250,14 @@ def _draft(context, given):
     problem = make_problem(nest, arrays, given.loops.over, given.loops.reverse, given.loops.steps)
     cuts = any(problem.core.may_cut(k) for k in range(nest.rank))
     alone = context.size > 1 and not cuts
-    machine = context._core.machine()
+    numbers = context._core.machine()
     if alone:
         context = context.solo()
     choices = given.choices
     if given.plan is None and not {"row", "storage"} & choices.keys() and problem.core.planes[0] < 0:
         choices = {**choices, **_fast_rows(nest, problem, given.dtypes, given.scalars, given.fastmath)}
     if given.plan is None:
-        core = _core.make_plan(problem.core, context.size, request_of(choices, context.threads), machine)
+        core = _core.make_plan(problem.core, context.size, request_of(choices, context.threads), numbers)
     else:
         core = given.plan._to_core()
     draft = Prepared(problem, alone, context, choices, None, None, (), {})

@@ -56,7 +56,7 @@ def test_every_scheme(contexts, plain, dims, threads):
     arrays, expected = plain[dims]
     for (grouping, schedule), lookahead in itertools.product(SCHEMES, (1, 2, 4)):
         fields = {name: tw.field(shape, "f4", init=a, context=context) for name, a in arrays.items()}
-        report = tw.run(nest, context=context, grouping=grouping, schedule=schedule,
+        report = tw.run(nest, context=context, grouping=grouping, schedule=schedule, threads=threads,
                         lookahead=lookahead, chunk_bytes=64, **fields)
         whole = fields[nest.arrays[0]].gather()
         if context.rank == 0:
@@ -77,7 +77,7 @@ def test_any_grid_and_mapping_dimension(contexts, plain):
              for g in [(a, b, p // a // b)]}
     for grid, mapping_dim in itertools.product(sorted(grids), range(3)):
         A = tw.field(shape, "f4", init=arrays["A"], context=context)
-        report = tw.run(nest, A=A, context=context, grid=grid, mapping_dim=mapping_dim)
+        report = tw.run(nest, A=A, context=context, grid=grid, mapping_dim=mapping_dim, threads=2)
         assert report.plan.grid == grid and report.plan.mapping_dim == mapping_dim
         whole = A.gather()
         if context.rank == 0:

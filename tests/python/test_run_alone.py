@@ -31,7 +31,7 @@ def test_numpy_in_place(context, order):
     B = np.asfortranarray(rng.random((11, 14)))
     plain = values.copy()
     add.reference(add.iteration_box(plain.shape), {"A": plain, "B": B})
-    report = tw.run(add, A=A, B=B, context=context)
+    report = tw.run(add, A=A, B=B, context=context, threads=2)
     assert np.array_equal(A, plain) and report.threads == 2
 
 
