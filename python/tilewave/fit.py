@@ -152,10 +152,10 @@ def breaks(points, jump=JUMP):
 def slope(few, many):
     """Seconds a unit out of samples at two amounts, ``(amount, [seconds])`` each: a `Sample`.
 
-    What both have in common cancels: latency, and what is lent by buffers and token buckets. Of each the first quartile:
-    others at work on the machine only add time.
+    What both have in common cancels: latency, and what is lent by buffers and token buckets. Of each the shortest: others at
+    work on the machine only add time, and buckets are full at the begin.
     """
     (x, a), (y, b) = (few[0], sorted(few[1])), (many[0], sorted(many[1]))
-    value = (b[(len(b) - 1) // 4] - a[(len(a) - 1) // 4]) / (y - x)
+    value = (b[0] - a[0]) / (y - x)
     each = [(q - p) / (y - x) for p, q in zip(a, b, strict=False)]
     return Sample(value, summary(each).spread if value else 0.0)

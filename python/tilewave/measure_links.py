@@ -1,5 +1,6 @@
 """Experiments between ranks, for each kind of neighbour that a launch has."""
 import statistics
+import time
 
 from tilewave import _core, fit
 from tilewave.machine import Curve, Link
@@ -7,7 +8,7 @@ from tilewave.machine import Curve, Link
 LARGEST = 16 << 20
 LARGEST_QUICK = 4 << 20
 SMALL = 8
-STREAM_BYTES = 256 << 10  # of a message in a stream
+STREAM_BYTES, LARGEST_STREAM = 256 << 10, 1 << 20  # of a message in a stream
 MOST_STREAM = 16
 POLL_S = 50e-6  # between polls, as runs do
 BESIDE_LEAST, BESIDE_MOST = 256 << 10, 4 << 20  # bytes of a message beside computing
@@ -218,26 +219,32 @@ def _strided(session, end_s, pair, byte_s):
 
 def _stream(session, end_s, pair):
     """A byte more in a stream of large messages, and the posts of a send and a receive: Samples."""
-    def turns(size, count, n):
-        return session.run(_core.measure.stream, *seat(session, pair), size, count, n)
+    def turns(size, count, n=1, pause_s=0.0):
+        def one(core):
+            time.sleep(pause_s)
+            return _core.measure.stream(core, *seat(session, pair), size, count, n)
+        every = session.run(one)
+        return every[pair[0]][0], every[pair[0]][1], every[pair[1]][2]
 
-    small = turns(SMALL, 16, 12)
-    posts = fit.summary(small[pair[0]][1]), fit.summary(small[pair[1]][2])
-    few, pilot = 4, []
-    for _ in range(2):  # the first grows buffers of the library
-        pilot = turns(STREAM_BYTES, few, 1)[pair[0]][0]
-    left = max(end_s - session.now_s, 1e-3)
-    # Both long enough that what buffers and token buckets lend is the same; no more at once than runs have.
-    many = MOST_STREAM if 4 * MOST_STREAM // few * pilot[0] < left else 2 * few
+    _, *posts = turns(SMALL, 16, 12)
+    few, many, size = 4, MOST_STREAM, STREAM_BYTES
+    turns(size, few)  # buffers of the library grow
+    pilot = turns(size, few)[0][0]
+    left = end_s - session.now_s
+    while size < LARGEST_STREAM and 10 * (1 + many / few) * pilot < left:
+        size, pilot = 2 * size, 2 * pilot
+    if 2 * (1 + many / few) * pilot > left:
+        many = 2 * few
+    # What buffers and token buckets lend is the same in both if it is all there at the begin.
+    pause_s = min(pilot / 4, 0.02)
     samples = {few: [], many: []}
     while True:
         before = session.now_s
         for count in samples:
-            samples[count] += turns(STREAM_BYTES, count, 1)[pair[0]][0]
-        each = session.now_s - before
-        if len(samples[few]) >= 25 or session.now_s + each > end_s:
+            samples[count] += turns(size, count, 1, pause_s)[0]
+        if len(samples[few]) >= 40 or 2 * session.now_s - before > end_s:
             break
-    byte = fit.slope((few * STREAM_BYTES, samples[few]), (many * STREAM_BYTES, samples[many]))
+    byte = fit.slope((few * size, samples[few]), (many * size, samples[many]))
     if not byte.value > 0:  # noise alone: what all bytes took
-        byte = fit.summary([t / (many * STREAM_BYTES) for t in samples[many]])
-    return byte, posts
+        byte = fit.summary([t / (many * size) for t in samples[many]])
+    return byte, tuple(map(fit.summary, posts))
