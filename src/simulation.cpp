@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <utility>
 
 namespace tilewave {
 
@@ -20,6 +20,11 @@ Prediction Simulation::run() {
         events_.pop_back();
         if (e.what < lanes) {
             Lane& lane = lanes_[static_cast<std::size_t>(e.what)];
+            if (lane.copying > 0) {
+                lane.end += std::exchange(lane.copying, 0.0);
+                push(lane.end, e.what);
+                continue;
+            }
             if (lane.state != State::fresh) finish_step(lane, e.time);
             go_on(lane, e.time);
         } else if (Meeting& m = meetings_[static_cast<std::size_t>(e.what - lanes)]; m.stage != Stage::over && m.due == e.time) {
@@ -78,6 +83,7 @@ double Simulation::begin_step(Lane& lane, double now) {
             const Link& l = link(h);
             if (!h.m->send) return now + machine_.step_s + l.receive_s;
             const auto bytes = static_cast<double>(h.m->bytes);
+            // A short message is copied here.
             return now + machine_.step_s + l.send_s + (bytes <= l.eager_bytes ? bytes * l.busy_byte_s : 0);
         }
         case Op::wait: return wait(lane, half, now);

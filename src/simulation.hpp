@@ -3,7 +3,7 @@
 //
 // Time is a number of each lane; a lane goes on as long as no other event is earlier. A message that is posted on
 // both sides moves when both can make it move:
-//   up to Link::eager_bytes it leaves with its post and is there message_s later;
+//   up to Link::eager_bytes, or where the network needs no polls, it leaves with its post and is there message_s later;
 //   a larger one is first asked for: it leaves at a poll of the sender that follows a poll of the receiver that
 //   follows both posts. A rank polls without end while a lane waits, and every poll period while one computes.
 // It then takes message_s, more where other messages use the same host's link, or the same rank's CPU.
@@ -32,6 +32,7 @@ private:
         std::size_t next = 0;             // the step under way
         double begin = 0, end = 0;        // of it; end is infinite while nobody knows
         double waited = 0;                // in steps before it
+        double copying = 0;               // what the compute step under way takes longer
         double computed = 0;              // since the last poll
         double tick = 0, period = 0;      // of a compute step: its first poll, and from one to the next
         std::int32_t awaits = -1;         // the lane (of all) whose counter it waits for
@@ -48,7 +49,7 @@ private:
         double posted = -1, done = never;      // done: when a poll would find it complete
         double begin = 0, there = 0;           // of the transfer; its end
         double idle = 0;                       // what the lane had waited when it began
-        double busy = 0;                       // what of it a lane must do while it computes nothing
+        double busy = 0;                       // what of it needs a lane that computes nothing
     };
     struct Channel {
         std::int32_t head[2] = {-1, -1}, tail[2] = {-1, -1};  // unmatched receives, sends
@@ -105,6 +106,8 @@ private:
     Lane& lane_of(std::int32_t rank, int number) { return lanes_[static_cast<std::size_t>(ranks_[static_cast<std::size_t>(rank)].first_lane + number)]; }
     std::int32_t index(const Lane& lane) const { return static_cast<std::int32_t>(&lane - lanes_.data()); }
     const Link& link(const Half& half) const { return machine_.link(half.rank, half.m->peer); }
+    // Whether a message leaves with its post: where large ones move without any polls, their bytes are not asked for.
+    static bool leaves(const Link& l, double bytes) { return bytes <= l.eager_bytes || l.hidden_unpolled > 0.5; }
     // What the lane has waited in all until now.
     double waited(const Lane& lane, double now) const { return lane.waited + (lane.state == State::waiting ? now - lane.begin : 0); }
 
@@ -116,6 +119,7 @@ private:
     std::vector<PartsCount> parts_;  // by lane
     std::vector<Rank> ranks_;
     std::vector<Host> hosts_;
+    double burst_bytes_ = 0;          // that a rested host may send ahead
     std::vector<std::int32_t> host_;  // of each rank
     std::vector<Half> halves_;
     std::vector<Channel> channels_;

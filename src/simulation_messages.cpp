@@ -12,9 +12,11 @@ void Simulation::post(Lane& lane, std::int32_t id, double now) {
     h.posted = now;
     h.lane = index(lane);
     const bool send = h.m->send;
-    if (send && static_cast<double>(h.m->bytes) <= link(h).eager_bytes) {
+    const auto bytes = static_cast<double>(h.m->bytes);
+    if (const Link& l = link(h); send && leaves(l, bytes)) {
         h.begin = now;
         h.there = arrival(h, now);
+        if (bytes > l.eager_bytes) h.busy = bytes * l.busy_byte_s;
         if (!h.m->synchronous) h.done = now;
     }
     Channel& c = channels_[static_cast<std::size_t>(h.channel)];
@@ -40,7 +42,7 @@ void Simulation::meet(std::int32_t send, std::int32_t receive, double now) {
     const Link& l = link(s);
     const bool waits_for_receiver = r.posted < s.posted;  // it has posted, and must poll to learn of the send
     const auto id = static_cast<std::int32_t>(meetings_.size());
-    if (static_cast<double>(s.m->bytes) <= l.eager_bytes) {
+    if (leaves(l, static_cast<double>(s.m->bytes))) {
         const double there = s.there;
         r.begin = s.begin;
         r.busy = static_cast<double>(s.m->bytes) * l.busy_byte_s;
@@ -53,10 +55,6 @@ void Simulation::meet(std::int32_t send, std::int32_t receive, double now) {
         }
         meetings_.push_back({send, receive, Stage::arriving, there});
         push(there, static_cast<std::int32_t>(lanes_.size()) + id);
-        return;
-    }
-    if (options_.poll_period_s <= 0 && l.hidden_unpolled > 0.5) {  // the network moves it alone
-        start_transfer(s, r, now);
         return;
     }
     meetings_.push_back({send, receive, waits_for_receiver ? Stage::asked : Stage::granted, -1});
@@ -116,9 +114,11 @@ void Simulation::start_transfer(Half& s, Half& r, double now) {
     const double there = std::max(arrival(s, now) - posting, now), moving = std::max(l.message_s(bytes) - l.latency_s, 0.0);
     const double hidden = options_.poll_period_s > 0 ? l.hidden_polled : l.hidden_unpolled;
     for (Half* h : {&s, &r}) {
+        Lane& lane = lanes_[static_cast<std::size_t>(h->lane)];
         h->begin = now;
-        h->busy = std::max((1 - hidden) * moving, bytes * l.busy_byte_s);
-        h->idle = waited(lanes_[static_cast<std::size_t>(h->lane)], now);
+        h->busy = (1 - hidden) * moving;
+        (lane.state == State::computing ? lane.copying : h->busy) += bytes * l.busy_byte_s;
+        h->idle = waited(lane, now);
     }
     s.busy = std::max(s.busy - posting, 0.0);
     complete(r, there);
@@ -138,7 +138,7 @@ double Simulation::arrival(const Half& s, double now) {
         return begin + l.message_s(bytes);
     }
     Host &out = hosts_[static_cast<std::size_t>(from)], &in = hosts_[static_cast<std::size_t>(to)];
-    const double burst = l.burst_bytes * l.byte_s, moving = bytes * l.byte_s;
+    const double burst = burst_bytes_ * l.byte_s, moving = bytes * l.byte_s;
     out.out_until = std::max(out.out_until, now - burst) + moving;
     // The bytes come in as they go out, or as those before them make room.
     const double first = std::max(now, out.out_until - moving);
@@ -158,7 +158,7 @@ void Simulation::complete(Half& h, double when) {
 // When the lane that waits for it since lane.begin finds it: its share of the work is done while it waits.
 double Simulation::found(const Half& h, const Lane& lane) const {
     const double from = std::max(lane.begin, h.begin);
-    const double idle = waited(lane, from) - h.idle;
+    const double idle = index(lane) == h.lane ? waited(lane, from) - h.idle : 0;
     return std::max(std::max(h.done, lane.begin), from + std::max(h.busy - idle, 0.0));
 }
 

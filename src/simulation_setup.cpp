@@ -100,6 +100,11 @@ Simulation::Simulation(std::span<const Schedule> schedules, const Machine& machi
     parts_.resize(lanes_.size());
     set_up_messages();
     set_up_work();
+    // Messages that are faster than a stream of their bytes are sent ahead.
+    const Link& l = machine_.other_host;
+    burst_bytes_ = l.burst_bytes;
+    for (std::size_t i = 0; i < l.transfer_s.x.size(); ++i)
+        if (l.transfer_s.y[i] < 0.8 * l.transfer_s.x[i] * l.byte_s) burst_bytes_ = std::max(burst_bytes_, l.transfer_s.x[i]);
 }
 
 void Simulation::check() const {

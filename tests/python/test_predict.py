@@ -9,6 +9,7 @@ from general_runs import INTS, given_values, placed
 from general_sweeps import general_case
 from local_ranks import on_ranks
 from numba import types
+from test_pattern_schedules import Case
 from sweeps import describe, random_case, schedules
 
 from tilewave import _core
@@ -129,6 +130,8 @@ def test_large_message_waits_for_a_poll_of_the_sender():
     assert ends(p) == {(0, 0): [0.25, 10.25, 10.25], (1, 0): [0.125, 8.25]}  # granted at 4.25
     p = predict(pair([SEND, COMPUTE, WAIT], [RECEIVE, WAIT], tiles=(10,)), machine(eager_bytes=0, hidden_unpolled=1))
     assert ends(p)[1, 0] == [0.125, 4]  # a network that needs no polls
+    p = predict(pair([SEND, WAIT], [COMPUTE, RECEIVE, WAIT], tiles=(10,)), machine(eager_bytes=0, hidden_unpolled=1))
+    assert ends(p)[1, 0] == [10, 10.125, 10.125]
 
 
 def test_polls_and_copies_cost_the_computing_lane():
@@ -150,13 +153,13 @@ def test_messages_of_a_host_share_its_links():
 
 def test_a_rested_host_sends_ahead_of_its_rate():
     """Three messages of 4 bytes at once and one later: 8 bytes at no more than their latency, then half a second a byte."""
-    m = machine((0, 1), burst_bytes=8)
-    one = m.other_host
-    one.transfer_s = _core.Curve([0.0], [2.0])  # of a rested host
-    m.other_host = one
+    m = machine((0, 1), burst_bytes=8, transfer_s=_core.Curve([0.0], [2.0]))  # of a rested host
     sends = schedule(0, 2, [[("post_send", i) for i in range(3)] + [COMPUTE, ("post_send", 3)]], [(True, 1, i, 4, False) for i in range(4)], (100,))
     takes = schedule(1, 2, [[("post_recv", i) for i in range(4)] + [("wait", i) for i in range(4)]], [(False, 0, i, 4, False) for i in range(4)])
     # Posted at 0, 0.25, 0.5 and 100.75. The bucket fills 2 bytes a second: the third waits until 6 s of bytes are 4 s ahead.
+    assert ends(predict([sends, takes], m))[1, 0][4:] == [2, 2.25, 4, 102.75]
+    # Nobody said so, but 8 bytes took less than their 4 s of a stream.
+    m = machine((0, 1), transfer_s=_core.Curve([0.0, 8.0, 64.0], [2.0, 2.0, 40.0]))
     assert ends(predict([sends, takes], m))[1, 0][4:] == [2, 2.25, 4, 102.75]
 
 
@@ -309,6 +312,24 @@ def test_slower_is_never_faster(seed):
     before = time()
     for name in [*costs, *numbers, "point_s", "row_s", "tile_s"]:
         assert time(**{name: 2.0}) >= before * (1 - 1e-12), f"seed {seed}, slower {name}, {describe(problem, plan, ranks)}"
+
+
+@pytest.mark.parametrize("first", range(0, 300, 100))
+def test_patterns_are_played_and_no_link_carries_more_than_its_rate(first):
+    """Every kind and algorithm, with combine steps and forwards from buffers."""
+    for seed in range(first, first + 100):
+        case = Case(seed)
+        all_schedules = case.schedules()
+        m = random_machine(random.Random(seed), case.ranks)
+        p = predict(all_schedules, m, random.Random(seed).choice((0, 0.5)))
+        moved = {}
+        for s in all_schedules:
+            for message in s.messages:
+                ends_at = m.host_of[s.rank], m.host_of[message.peer]
+                if ends_at[0] != ends_at[1]:
+                    moved[ends_at[0], message.send] = moved.get((ends_at[0], message.send), 0) + message.bytes
+        assert p.time_s >= m.other_host.byte_s * max(moved.values(), default=0) * (1 - 1e-9), str(case)
+        assert sum(getattr(p.parts, f) for f in PARTS) == pytest.approx(p.parts.total_s), str(case)
 
 
 @numba.cfunc(types.int64(types.CPointer(INTS), INTS, types.int64, INTS, INTS, INTS))
