@@ -153,17 +153,25 @@ std::int64_t Estimate::best_height(const Plan& plan) const {
     return static_cast<std::int64_t>(std::clamp(std::sqrt(layers * beside / (at.fill_tiles * layer)), 1.0, 1e15));
 }
 
-std::int64_t Estimate::cached_height(const Plan& plan) const {
-    const int i = plan.mapping_dim;
-    const std::int64_t high = std::max<std::int64_t>(block(plan.grid, i), 1);
-    if (problem_.planes.along >= 0) return high;
-    int outermost = 0;
-    while (outermost < plan.tile.n && (unit(outermost) || outermost == i)) ++outermost;
-    if (outermost == plan.tile.n || (plan.row.n == plan.tile.n && plan.row[outermost] != 0)) return high;
+double Estimate::working_set(const Plan& plan) const {
+    if (problem_.planes.along >= 0) return 0;
+    int last = 0;  // the first dimension of the order of points
+    while (last < plan.tile.n && (unit(last) || (plan.row.n ? plan.row[last] != 0 : last == plan.tile.n - 1))) ++last;
+    if (last == plan.tile.n) return 0;
     double bytes = 2 * std::max(item_bytes_, 1.0);
     for (int k = 0; k < plan.tile.n; ++k)
-        if (k != i && k != outermost) bytes *= static_cast<double>(plan.tile[k]);
-    return std::clamp<std::int64_t>(static_cast<std::int64_t>(static_cast<double>(machine_.cache_bytes) / 2 / bytes), 1, high);
+        if (k != last) bytes *= static_cast<double>(plan.tile[k]);
+    return bytes;
+}
+
+std::int64_t Estimate::cached_height(const Plan& plan, double bytes) const {
+    const std::int64_t high = std::max<std::int64_t>(block(plan.grid, plan.mapping_dim), 1);
+    Plan p = plan;
+    p.tile[p.mapping_dim] = 1;
+    const double flat = working_set(p);
+    p.tile[p.mapping_dim] = 2;
+    if (working_set(p) == flat) return flat <= bytes ? high : 0;
+    return std::min(high, static_cast<std::int64_t>(bytes / flat));
 }
 
 int Estimate::best_slices(const Plan& plan) const {

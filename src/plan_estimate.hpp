@@ -17,8 +17,10 @@ public:
     /// Of a tile's extent along the mapping dimension, the others as in `plan`: sqrt(H c / (f v)) for H layers, c seconds of a
     /// step beside its layers, v of a layer, f tiles on the way to the last lane.
     std::int64_t best_height(const Plan& plan) const;
-    /// The height at which two layers of a tile half fill the cache; the block where rows reuse no more than a row.
-    std::int64_t cached_height(const Plan& plan) const;
+    /// Bytes that points of a tile use again: two layers of the dimension that its points vary last. 0 where that is a row.
+    double working_set(const Plan& plan) const;
+    /// The most points along the mapping dimension with which the working set stays within `bytes`; 0: there is none.
+    std::int64_t cached_height(const Plan& plan, double bytes) const;
     /// sqrt(alpha / t_sync_in), where rows stay long enough.
     int best_slices(const Plan& plan) const;
     /// Steps of the schedules that evaluate() plays, about.

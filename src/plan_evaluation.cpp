@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "plan_estimate.hpp"
 #include "tilewave/planner.hpp"
 #include "tilewave/sweep.hpp"
 
@@ -10,6 +11,7 @@ namespace tilewave {
 namespace {
 
 constexpr std::int64_t most_tiles = 12000;   // of all ranks together, to be played as they are
+constexpr std::int64_t too_many_tiles = 300000;  // where none can be left out: the closed form has to do
 constexpr std::int64_t ranks_played = 4;     // along a dimension that more ranks cut
 constexpr std::int64_t steps_played = 12;    // of time, or tiles along the mapping dimension, where they are more
 
@@ -54,6 +56,12 @@ public:
     Candidate result() {
         Candidate c;
         c.plan = plan_;
+        c.estimate_s = Estimate(problem_, machine_, rate_).time_s(plan_);
+        if (tiles_ > too_many_tiles) {
+            c.time_s = c.parts.total_s = c.parts.compute_s = c.estimate_s;
+            c.memory_bytes = memory_of(nullptr);
+            return c;
+        }
         std::vector<std::int64_t> counts;
         for (const Axis& a : axes_) counts.push_back(a.full);
         c.parts = at(0, counts);
@@ -64,7 +72,8 @@ public:
 
 private:
     void find_axes() {
-        std::int64_t tiles = plan_.slices;
+        std::int64_t& tiles = tiles_;
+        tiles = plan_.slices;
         for (int k = 0; k < problem_.dims(); ++k) tiles *= cells(problem_, plan_, k) * plan_.grid[k];
         const std::vector<bool> unit = problem_.unit_dims();
         auto reduce = [&](int k, bool cut, std::int64_t full, std::int64_t most) {
@@ -80,8 +89,10 @@ private:
         for (int k = 0; k < problem_.dims(); ++k)
             if (even && plan_.grid[k] == 1 && unit[static_cast<std::size_t>(k)] && problem_.loops.keeps(k)) reduce(k, false, cells(problem_, plan_, k), steps_played);
         const int m = plan_.mapping_dim;
-        if (even && plan_.grid[m] == 1 && !unit[static_cast<std::size_t>(m)] && problem_.loops.keeps(m))
-            reduce(m, false, cells(problem_, plan_, m), std::max<std::int64_t>(steps_played, std::min<std::int64_t>(most_tiles / 64, cells(problem_, plan_, m) / 2)));
+        auto whole = [&](int k) { return even && plan_.grid[k] == 1 && !unit[static_cast<std::size_t>(k)] && problem_.loops.keeps(k); };
+        if (whole(m)) reduce(m, false, cells(problem_, plan_, m), std::max<std::int64_t>(steps_played, std::min<std::int64_t>(most_tiles / 64, cells(problem_, plan_, m) / 2)));
+        for (int k = 0; k < problem_.dims(); ++k)
+            if (k != m && whole(k)) reduce(k, false, cells(problem_, plan_, k), std::max<std::int64_t>(steps_played, 2 * plan_.factors[k]));
     }
 
     // Along axis i and those after it as `counts` says.
@@ -124,19 +135,18 @@ private:
         std::vector<Schedule> schedules;
         for (int r = 0; r < some.ranks(); ++r) schedules.push_back(sweep(p, plan, r));
         memory_bytes_ = 0;
-        for (const Schedule& s : schedules) memory_bytes_ = std::max(memory_bytes_, memory_of(s));
+        for (const Schedule& s : schedules) memory_bytes_ = std::max(memory_bytes_, memory_of(&s));
         return predict(schedules, machine, rate_, {options_.poll_period_s, false}).parts;
     }
 
     // A rank's parts of the arrays of the whole problem, and the staging of the schedule that was played.
-    std::int64_t memory_of(const Schedule& s) const {
-        std::int64_t bytes = s.buffer_bytes();
+    std::int64_t memory_of(const Schedule* s) const {
+        std::int64_t bytes = s ? s->buffer_bytes() : 0;
         for (int a = 0; a < static_cast<int>(problem_.arrays.size()); ++a) {
             const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
-            const Array& array = s.arrays[static_cast<std::size_t>(a)];
             if (n.replicated) continue;
-            if (array.planes > 0) {
-                bytes += planes_bytes(array, s);
+            if (s && s->arrays[static_cast<std::size_t>(a)].planes > 0) {
+                bytes += planes_bytes(s->arrays[static_cast<std::size_t>(a)], *s);
                 continue;
             }
             bytes += memory_order(problem_, plan_, a, 0).items * n.item_bytes * std::max(n.levels, 1);
@@ -161,7 +171,7 @@ private:
     const KernelRate& rate_;
     const PlannerOptions& options_;
     std::vector<Axis> axes_;
-    std::int64_t memory_bytes_ = 0;
+    std::int64_t memory_bytes_ = 0, tiles_ = 0;
 };
 
 }  // namespace

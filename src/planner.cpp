@@ -92,7 +92,7 @@ private:
     std::vector<Estimated> estimated_;
     std::vector<Candidate> played_;  // the plan by rules first
     std::int64_t considered_ = 0;
-    double steps_left_ = 0;
+    double steps_left_ = 0, most_bytes_ = 0;  // of the working set: the rate was measured with one as large as the rules'
 };
 
 std::vector<int> Planner::mapping_dims() const {
@@ -170,11 +170,11 @@ void Planner::tiles(Plan plan) {
     }
     const int i = plan.mapping_dim, n = problem_.dims();
     const std::int64_t high = std::max<std::int64_t>(estimate_.block(plan.grid, i), 1);
-    // A tile is a lane's whole width, or a half or a quarter of it along one dimension.
+    // A tile is a lane's whole width, or a part of it along one dimension.
     std::vector<std::pair<int, std::int64_t>> splits{{-1, 1}};
     if (problem_.planes.along < 0)
         for (int k = 0; k < n; ++k)
-            for (std::int64_t w : {2, 4})
+            for (std::int64_t w = 2; w <= 32; w *= 2)
                 if (k != i && !estimate_.unit(k) && ceil_div(estimate_.block(plan.grid, k), plan.factors[k]) >= 8 * w) splits.push_back({k, w});
     for (const auto& [dim, w] : splits) {
         plan.tile = Index::filled(n, 1);
@@ -186,7 +186,9 @@ void Planner::tiles(Plan plan) {
             kinds(plan);
             continue;
         }
-        const std::int64_t cap = std::min(high, std::max<std::int64_t>(estimate_.cached_height(plan), 1));
+        std::int64_t cap = estimate_.cached_height(plan, most_bytes_);
+        if (cap < 1) continue;  // its layers alone are more than the cache holds
+        if (problem_.planes.along >= 0) cap = std::min(cap, 2 * by_rules_.tile[i]);  // as the pieces of tiles are made for
         plan.tile[i] = cap;
         const std::int64_t best = std::clamp<std::int64_t>(estimate_.best_height(plan), 1, cap);
         std::int64_t last = 0;
@@ -227,9 +229,7 @@ void Planner::play(const Plan& plan) {
     const double steps = estimate_.steps_played(plan);
     if (!played_.empty() && steps > steps_left_) return;
     steps_left_ -= steps;
-    Candidate c = evaluate(problem_, plan, machine_, estimate_.rate_of(plan), options_);
-    c.estimate_s = estimate_.time_s(plan);
-    played_.push_back(std::move(c));
+    played_.push_back(evaluate(problem_, plan, machine_, estimate_.rate_of(plan), options_));
 }
 
 void Planner::play_best_of_each_kind() {
@@ -277,8 +277,8 @@ void Planner::refine() {
             for (const double factor : {turn ? 0.8 : 0.6, turn ? 1.25 : 1.6})
                 vary([&](Plan& p) {
                     const std::int64_t most = largest_block(problem_, p.grid, m);
-                    p.tile[m] = std::clamp<std::int64_t>(std::llround(static_cast<double>(from.tile[m]) * factor), 1,
-                                                         std::max<std::int64_t>(std::min(most, std::max(estimate_.cached_height(p), from.tile[m])), 1));
+                    const std::int64_t cap = std::max(estimate_.cached_height(p, most_bytes_), from.tile[m]);
+                    p.tile[m] = std::clamp<std::int64_t>(std::llround(static_cast<double>(from.tile[m]) * factor), 1, std::max<std::int64_t>(std::min(most, cap), 1));
                 });
         if (!request_.lookahead && from.schedule == ScheduleKind::overlapping && ranks_ > 1 && turn == 0)
             for (const int ahead : {2, 4}) vary([&](Plan& p) { p.lookahead = ahead; });
@@ -324,6 +324,7 @@ std::string reason(const Candidate& best, const Candidate& other) {
 Choice Planner::choose() {
     by_rules_ = make_plan(problem_, ranks_, request_, machine_);
     steps_left_ = static_cast<double>(options_.most_steps);
+    most_bytes_ = std::max(static_cast<double>(machine_.cache_bytes) / 2, estimate_.working_set(by_rules_));
     play(by_rules_);
     enumerate();
     play_best_of_each_kind();

@@ -211,12 +211,13 @@ Pieces middles(const Pieces& boxes, const std::vector<bool>& dims, std::int64_t 
 // Computes the boxes again and again; a tile's median over lanes and times, with its rows and points.
 class Trial {
 public:
-    Trial(const Schedule& schedule, std::span<const Binding> bindings, const Kernel& kernel, Context& context)
+    // `whole`: the schedule that the boxes are from, as it says how tiles are cut into rows.
+    Trial(const Schedule& whole, const Schedule& schedule, std::span<const Binding> bindings, const Kernel& kernel, Context& context)
         : s_(schedule), bindings_(bindings), kernel_(kernel), context_(context), options_(context.options()) {
         options_.record = true;
         options_.poll_period_s = 0;
         options_.heartbeat = nullptr;
-        TileWork work(s_);
+        TileWork work(whole);
         for (const Tile& t : s_.tiles) {
             work_.push_back(work.of(t.box));
             if (work_.back().points > most_.points) most_ = work_.back();
@@ -279,7 +280,7 @@ std::vector<RateSample> PreparedSweep::sample_planes(std::span<const RunArray> a
                         fill(memory.bindings[static_cast<std::size_t>(a)], schedule_.arrays[static_cast<std::size_t>(a)], with_neighbours(box, s.places),
                              reinterpret_cast<const std::byte*>(&memory.values[static_cast<std::size_t>(a)]));
         FrontierMemory planes(frontier, memory.unset);
-        Trial trial(s, memory.bindings, kernel, context_);
+        Trial trial(whole, s, memory.bindings, kernel, context_);
         trial.keep_planes(&planes);
         if (!trial.run(budget_s / 4, 20)) return {};
         samples[static_cast<std::size_t>(shape)] = trial.sample();
@@ -307,7 +308,7 @@ std::vector<RateSample> PreparedSweep::sample(std::span<const RunArray> arrays, 
     };
     auto time = [&](const Pieces& boxes, double seconds, int rounds, RateSample& sample) {
         const Schedule s = computing(schedule_, boxes);
-        Trial trial(s, memory.bindings, kernel, context_);
+        Trial trial(schedule_, s, memory.bindings, kernel, context_);
         if (!trial.run(seconds, rounds)) return false;
         sample = trial.sample();
         return true;

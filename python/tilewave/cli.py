@@ -120,6 +120,32 @@ def _show_machine(file, picture):
     return 0
 
 
+@app.command(context_settings={"allow_interspersed_args": False})
+def plan(script: str = typer.Argument(..., help="Python script."),
+         args: Optional[List[str]] = typer.Argument(None, help="Arguments of the script, passed on untouched."),
+         ranks: int = typer.Option(1, "-n", "--ranks", help="Number of ranks to plan for; they need not be here."),
+         threads: Optional[int] = typer.Option(None, "--threads", help="Lanes (CPUs) of each rank. Default: 1."),
+         machine: Optional[Path] = typer.Option(
+             None, "--machine", help="The machine's numbers, as `tilewave measure -o FILE` wrote them there."),
+         file: Optional[Path] = typer.Option(None, "-o", "--json", help="Write the plan to this file.")):
+    """Say how SCRIPT's first nest would be run, and why, for a machine that need not be here; options come before SCRIPT.
+
+    The script runs in one process, up to its first run or plan of a nest.
+    """
+    from tilewave import ConfigError, Machine, planning
+
+    if file is not None and not file.absolute().parent.is_dir():
+        _fail(f"no folder for {file}")
+    try:
+        numbers = None if machine is None else Machine.load(machine)
+        found = planning.plan_script(script, args or [], ranks, threads, numbers, str(machine))
+    except ConfigError as error:
+        _fail(error)
+    typer.echo(planning.text(found, planning.Wanted(ranks, threads, numbers, str(machine))))
+    if file is not None:
+        found.save(file)
+
+
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def bench(context: typer.Context,
           name: str = typer.Argument(..., help="Name of the benchmark."),

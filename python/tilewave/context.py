@@ -10,7 +10,7 @@ import warnings
 import weakref
 from pathlib import Path
 
-from tilewave import _core
+from tilewave import _core, planning
 from tilewave.errors import ConfigError, InternalError, KernelError, MpiError
 
 # A process started by some mpiexec carries one of these; without any, one rank needs no MPI.
@@ -50,6 +50,9 @@ class Context:
             threads = _threads(threads)
         except ConfigError as error:
             problem, threads = error, 1
+        if planning.wanted is not None:
+            self._set_up(planning.dry_core(threads), problem)
+            return
         if comm is None and not _launched():
             self._set_up(_core.Context.local(_core.LocalFabric(1), 0, threads), problem)
             return
@@ -81,7 +84,7 @@ class Context:
         self._warned = self._asked = False
         self._heart = Heartbeat(core)
         _open.add(self)
-        if core.oversubscribed and core.rank == 0:
+        if core.oversubscribed and core.rank == 0 and planning.wanted is None:
             warnings.warn(
                 f"{core.threads} thread(s) on each of {core.size} rank(s) are more than the "
                 f"{len(_core.allowed_cpus())} CPUs allowed here: nothing is pinned and runs are "
@@ -264,6 +267,8 @@ def _statement(error):
 
 
 def _threads(given):
+    if given is None and planning.wanted is not None:
+        given = planning.wanted.threads
     value = os.environ.get("TILEWAVE_THREADS", "1") if given is None else given
     try:
         number = int(value)

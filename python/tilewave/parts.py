@@ -1,9 +1,11 @@
 """Where the time of a run went, as it was predicted or measured."""
 import dataclasses
 
+from tilewave.errors import ConfigError
+from tilewave.timeline import PART_NAMES, Timeline
+
 #: The parts that make up the total, and what they are called in tables.
-PARTS = {"fill_s": "fill", "compute_s": "compute", "pack_s": "pack", "post_s": "post", "wait_s": "wait", "hand_over_s": "hand-over",
-         "drain_s": "drain"}
+PARTS = {name: label for name, label in PART_NAMES.items() if name != "total_s"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,9 +62,6 @@ class Predicted:
         ConfigError
             For a plan from a file: it does not say of what.
         """
-        from tilewave.errors import ConfigError
-        from tilewave.timeline import Timeline
-
         if self._play is None:
             raise ConfigError("this prediction was read from a file, which has no timeline; plan again for one")
         return Timeline(self._play())

@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 
-from tilewave import _core, machine, reduction
+from tilewave import _core, machine, planning, reduction
 from tilewave.bounds import bounds_key
 from tilewave.compile import compile_kernel, kernel_key
 from tilewave.context import resolve
@@ -121,9 +121,11 @@ def prepare(nest, context, loops, plan, fastmath, arguments, reduce):
         description = _description(given, (found or draft).problem)
     except Exception as problem:
         error = problem
-    if context.agree(error, description, found.number if found else 0):
-        return ready
-    return _decide(context, given, draft)
+    if not context.agree(error, description, found.number if found else 0):
+        ready = _decide(context, given, draft)
+    if planning.wanted is not None:
+        raise planning.Planned(ready.plan)
+    return ready
 
 
 def _decide(context, given, draft):
@@ -257,7 +259,10 @@ def _draft(context, given):
     if given.plan is None and not {"row", "storage"} & choices.keys() and problem.core.planes[0] < 0:
         choices = {**choices, **_fast_rows(nest, problem, given.dtypes, given.scalars, given.fastmath)}
     if given.plan is None:
-        core = _core.make_plan(problem.core, context.size, request_of(choices, context.threads), numbers)
+        request = request_of(choices, context.threads)
+        if planning.wanted is not None:  # the lanes that are here measure for those that are not
+            request.threads = min(request.threads, len(_core.allowed_cpus()))
+        core = _core.make_plan(problem.core, context.size, request, numbers)
     else:
         core = given.plan._to_core()
     draft = Prepared(problem, alone, context, choices, None, None, (), {})
@@ -320,7 +325,7 @@ def _planned(context, given, draft, rate):
     plan = choose(draft.problem, there.size, there.threads, context._core.machine(), rate, draft.choices, given.choices, given.plan,
                   context._core.poll_period_s)
     prepared = _with_plan(given, draft, plan._to_core())
-    if plan.threads > max(there.threads, len(_core.allowed_cpus())) and context.rank == 0:
+    if plan.threads > max(there.threads, len(_core.allowed_cpus())) and context.rank == 0 and planning.wanted is None:
         warnings.warn(f"{plan.threads} threads are more than the {len(_core.allowed_cpus())} CPUs allowed here: "
                       "the run is slower", RuntimeWarning, stacklevel=2)
     return dataclasses.replace(prepared, plan=plan, number=plan._number())

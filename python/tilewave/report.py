@@ -1,13 +1,14 @@
 """What a run was and how it went."""
 import dataclasses
+import functools
 import math
 
 from tilewave import _core
+from tilewave.errors import ConfigError
 from tilewave.parts import PARTS, Parts
 from tilewave.timeline import Timeline
 
 
-@dataclasses.dataclass(frozen=True)
 class Measured:
     """What the run took, itself alone.
 
@@ -16,11 +17,20 @@ class Measured:
     time_s : float
         Seconds of the slowest rank.
     parts : Parts
-        On rank 0: where the lanes' time went, on average; None elsewhere.
+        On rank 0, where the timeline was recorded: where the lanes' time went, on average; None elsewhere.
     """
 
-    time_s: float
-    parts: Parts = None
+    def __init__(self, core):
+        self.time_s = core.time_s
+        self._timeline = core.timeline
+
+    @functools.cached_property
+    def parts(self):
+        parts = _core.parts(self._timeline)
+        return Parts.of(parts) if parts.total_s > 0 else None
+
+    def __repr__(self):
+        return f"Measured(time_s={self.time_s:.6g})"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,8 +84,7 @@ class Report:
         self.sequential, self.alone, self.stored = sequential, alone, stored
         self.results = results or {}
         self.plan, self.predicted = plan, plan.predicted
-        parts = _core.parts(core.timeline)
-        self.measured = Measured(core.time_s, Parts.of(parts) if parts.total_s > 0 else None)
+        self.measured = Measured(core)
         self.points = core.points
         self.points_per_s = core.points_per_s
         self.overlap_ratio = core.overlap_ratio
@@ -83,6 +92,25 @@ class Report:
         self.ranks, self.threads = core.ranks, core.threads
         self.buffer_bytes = core.buffer_bytes
         self.timeline = Timeline(core.timeline)
+
+    def save_timeline(self, path):
+        """Write what was predicted above what was measured, lane by lane; nothing on ranks other than 0.
+
+        Parameters
+        ----------
+        path : str or path
+            ``.png``; ``.html``: the picture with the parts of both.
+
+        Raises
+        ------
+        ConfigError
+            For another ending, or where nothing was predicted or recorded.
+        """
+        if len(self.timeline.events) == 0:
+            return
+        if self.predicted is None:
+            raise ConfigError("timeline: this run was not predicted; allowed: timeline.save, of what was measured alone")
+        self.timeline.save_comparison(path, self.predicted.timeline)
 
     @property
     def lanes(self):

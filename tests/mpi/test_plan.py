@@ -1,0 +1,190 @@
+"""Planning over MPI: the same plan on every rank, predictions beside measurements, and what may go wrong."""
+import json
+
+import numpy as np
+import pytest
+
+import tilewave as tw
+
+pytestmark = [pytest.mark.mpi(ranks=[1, 2, 3, 4, 6]),
+              pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
+PARTS = ("fill_s", "compute_s", "pack_s", "post_s", "wait_s", "hand_over_s", "drain_s")
+
+
+@tw.nest
+def roots(A, i, j, k):
+    A[i, j, k] = np.sqrt(A[i-1, j, k]) + np.sqrt(A[i, j-1, k]) + np.sqrt(A[i, j, k-1])
+
+
+@tw.nest
+def counts(A, i, j):
+    if A[i-1, j] > 1e30:
+        raise ValueError("too large")
+    A[i, j] = 1.0 / (A[i-1, j] - A[i, j-1] + 1.0)
+
+
+@tw.nest
+def sums(s, A, i, j):
+    s[i] = s[i-1] + A[i, j]
+
+
+@pytest.fixture(scope="module")
+def context():
+    return tw.Context(threads=2)
+
+
+def cube(context, n=20):
+    return tw.field((n, n, n), "f4", init=lambda i, j, k: 1.0 + 0 * i, context=context)
+
+
+def everywhere(context, value):
+    """Whether a value, plain data, is the same on all ranks."""
+    text = json.dumps(value, sort_keys=True)
+    return context._core.broadcast(text.encode()).decode() == text
+
+
+def test_ranks_plan_alike_and_runs_take_the_plan(context):
+    A = cube(context)
+    plan = tw.plan(roots, A=A, context=context)
+    assert everywhere(context, [plan.choices(), plan.predicted.time_s, plan.memory_bytes, plan.ranked])
+    assert plan.predicted.time_s > 0 and plan.ranked[0]["choices"]["tile"] == plan.tile
+    times = [getattr(plan.predicted.parts, name) for name in PARTS]
+    assert sum(times) == pytest.approx(plan.predicted.parts.total_s, rel=1e-6)
+    report = tw.run(roots, A=A, context=context)
+    assert report.plan == plan and report.predicted.time_s == plan.predicted.time_s
+    assert "predicted time" in str(report) and "predicted | measured" in report._repr_html_() if context.rank == 0 else True
+    assert (report.measured.parts is not None) == (context.rank == 0)
+
+
+def test_explain_says_what_was_chosen_from(context):
+    plan = tw.plan(roots, A=cube(context), context=context, lookahead=2)
+    text = plan.explain()
+    for words in ("grid", "memory", "a point", "hand-over", "lookahead = 2", "the best first", "Not tried"):
+        assert words in text, words
+    assert all(record["reason"] in text for record in plan.ranked)
+
+
+def test_a_plan_from_a_file_is_obeyed_and_predicted(context, tmp_path):
+    A = cube(context)
+    plan = tw.plan(roots, A=A, context=context)
+    plan.save(tmp_path / "plan.json")
+    again = tw.Plan.load(tmp_path / "plan.json")
+    assert again == plan and again.predicted.time_s == plan.predicted.time_s and again.predicted.parts == plan.predicted.parts
+    assert again.explain() == plan.explain() and again.ranked == json.loads(json.dumps(plan.ranked))
+    again.schedule = "blocking"
+    report = tw.run(roots, A=A, plan=again, context=context)
+    assert report.plan == again and report.predicted.time_s > 0 and "given as a whole" in report.plan.explain()
+
+
+def test_an_edited_plan_that_cannot_be_is_refused(context):
+    plan = tw.plan(roots, A=cube(context), context=context)
+    plan.tile = (999, 1, 1)
+    with pytest.raises(tw.ConfigError, match="largest block") as caught:
+        tw.run(roots, A=cube(context), plan=plan, context=context)
+    assert caught.value.agreed
+
+
+def test_the_picture_of_both(context, tmp_path):
+    report = tw.run(roots, A=cube(context), context=context)
+    report.save_timeline(tmp_path / f"both{context.rank}.png")
+    assert (tmp_path / f"both{context.rank}.png").exists() == (context.rank == 0)
+
+
+def test_a_repeated_run_agrees_once(context):
+    A = cube(context)
+    tw.run(roots, A=A, context=context)
+    calls = []
+    whole, context.agree = context.agree, lambda *given: calls.append(given) or whole(*given)
+    try:
+        tw.run(roots, A=A, context=context)
+    finally:
+        context.agree = whole
+    assert len(calls) == 1
+
+
+def test_what_one_rank_has_forgotten_all_plan_again(context):
+    A = cube(context)
+    plan = tw.plan(roots, A=A, context=context)
+    if context.rank == context.size - 1:
+        context._prepared.clear()
+    assert tw.plan(roots, A=A, context=context).predicted.time_s > 0
+    if context.rank == 0:
+        context._prepared.clear()
+        context._rates.clear()
+    again = tw.plan(roots, A=A, context=context)
+    assert everywhere(context, again.choices()) and plan.memory_bytes > 0
+    tw.run(roots, A=A, context=context)
+
+
+def test_a_body_that_raises_where_it_is_measured(context):
+    A = tw.field((30, 30), "f8", init=lambda i, j: 1e31 + 0 * i, context=context)
+    plan = tw.plan(counts, A=A, context=context)
+    assert "not measured" in plan.notes["rate"]["note"] and "not measured" in plan.explain()
+    assert everywhere(context, plan.choices())
+
+
+def test_one_rank_that_fails_while_planning(context, monkeypatch):
+    """Wherever it fails, all raise, nobody waits, and the next call is fine."""
+    from tilewave import prepare
+
+    for name in ("_draft", "_planned", "_bind"):
+        for rank in {0, context.size - 1}:
+            context._prepared.clear()
+            context._rates.clear()
+            with monkeypatch.context() as patch:
+                if context.rank == rank:
+                    def fails(*given):
+                        raise ValueError("this rank alone")
+                    patch.setattr(prepare, name, fails)
+                with pytest.raises((tw.InternalError, ValueError), match="this rank alone"):
+                    tw.plan(roots, A=cube(context), context=context)
+            assert tw.plan(roots, A=cube(context), context=context).predicted.time_s > 0
+
+
+def test_a_rank_that_cannot_measure(context, monkeypatch):
+    from tilewave import prepare
+
+    context._prepared.clear()
+    context._rates.clear()
+    with monkeypatch.context() as patch:
+        if context.rank == 0:
+            def fails(*given):
+                raise MemoryError
+            patch.setattr(prepare, "_sampled", fails)
+        plan = tw.plan(roots, A=cube(context), context=context)
+    assert everywhere(context, plan.choices()) and "not measured" in plan.notes["rate"]["note"]
+    context._rates.clear()
+    context._prepared.clear()
+
+
+def test_ranks_that_plan_differently_are_told(context):
+    if context.size == 1:
+        return
+    first = context.rank == 0
+    for given in ({"lookahead": 1 + first}, {"threads": 1 + first}, {"schedule": "blocking"} if first else {}):
+        with pytest.raises(tw.ConfigError, match="different arguments") as caught:
+            tw.run(roots, A=cube(context), context=context, **given)
+        assert caught.value.agreed and "Rank 0" in str(caught.value)
+    plan = tw.plan(roots, A=cube(context), context=context)
+    if first:
+        plan.lookahead = 5
+    with pytest.raises(tw.ConfigError, match="different arguments"):
+        tw.run(roots, A=cube(context), plan=plan, context=context)
+
+
+def test_what_one_rank_computes_for_all_is_predicted_too(context):
+    s = tw.field((40,), "f8", init=lambda i: 0.0 * i, context=context)
+    report = tw.run(sums, s=s, A=np.ones((40, 7)), context=context)
+    assert report.predicted.time_s >= 0 and everywhere(context, report.predicted.time_s)
+
+
+def test_a_wrong_machine_file(context, tmp_path, monkeypatch):
+    if context.size == 1:
+        return
+    path = tmp_path / "machine.json"
+    path.write_text('{"format": 1}')
+    monkeypatch.setenv("TILEWAVE_MACHINE", str(path))
+    other = tw.Context(threads=1)
+    with pytest.raises(tw.ConfigError, match="machine.json") as caught:
+        tw.run(roots, A=cube(other), context=other)
+    assert caught.value.agreed

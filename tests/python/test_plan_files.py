@@ -1,0 +1,104 @@
+"""Plans as files, and plans for machines that are not here: `tilewave plan`."""
+import json
+import subprocess
+import sys
+
+import pytest
+
+import tilewave as tw
+
+PLAN = {"grid": [1, 1], "mapping_dim": 1, "tile": [4, 4], "factors": [1, 1]}
+
+
+@pytest.mark.parametrize("change, words", [
+    ({"grid": "big"}, "grid: given 'big'; allowed: a tuple of integers"), ({"tile": None}, "tile: given None"),
+    ({"schedule": "late"}, "schedule|late"), ({"lookahead": 1.5}, "lookahead: given 1.5"), ({"colour": 1}, "no field 'colour'"),
+    ({"predicted": 3}, "predicted: given 3"), ({"predicted": {"time_s": -1, "parts": {}}}, "predicted"),
+    ({"memory_bytes": "much"}, "memory_bytes: given 'much'"), ({"ranked": {}}, "ranked: given"), ({"notes": []}, "notes: given"),
+])
+def test_a_file_that_is_no_plan_names_the_field(tmp_path, change, words):
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps({**PLAN, **change}))
+    with pytest.raises(tw.ConfigError, match=words) as caught:
+        tw.Plan.load(path)
+    assert "plan.json" in str(caught.value)
+
+
+def test_other_files(tmp_path):
+    path = tmp_path / "plan.json"
+    for text, words in (("", "no saved plan"), ("[1]", "given list"), ("{}", "'grid' is missing"), ('{"grid": [1', "no saved plan")):
+        path.write_text(text)
+        with pytest.raises(tw.ConfigError, match=words):
+            tw.Plan.load(path)
+    with pytest.raises(tw.ConfigError, match="no saved plan"):
+        tw.Plan.load(tmp_path / "none.json")
+    path.write_text(json.dumps(PLAN))
+    assert tw.Plan.load(path).predicted is None and "by hand" in tw.Plan.load(path).explain()
+
+
+SCRIPT = """
+import sys
+import numpy as np, tilewave as tw
+
+@tw.nest
+def relax(A, i, j, k):
+    A[i, j, k] = np.sqrt(A[i-1, j, k]) + np.sqrt(A[i, j-1, k]) + np.sqrt(A[i, j, k-1])
+
+print("extent", sys.argv[1])
+A = tw.field((int(sys.argv[1]), 64, 256), "f4", init=lambda i, j, k: 1.0)
+tw.run(relax, A=A)
+raise SystemExit("it went on")
+"""
+
+
+def command(*words):
+    return subprocess.run([sys.executable, "-m", "tilewave.cli", "plan", *map(str, words)], capture_output=True, text=True, timeout=120)
+
+
+def test_a_script_is_planned_for_ranks_that_are_not_here(tmp_path):
+    script, plan = tmp_path / "relax.py", tmp_path / "plan.json"
+    script.write_text(SCRIPT)
+    done = command("-n", 64, "--threads", 2, "-o", plan, script, 512)
+    assert done.returncode == 0, done.stderr
+    for words in ("Planned for 64 rank(s)", "nothing was run", "give --machine", "extent 512", "the best first", "up to 2 thread(s)"):
+        assert words in done.stdout, words
+    saved = tw.Plan.load(plan)
+    ranks = 1
+    for g in saved.grid:
+        ranks *= g
+    assert ranks == 64 and saved.predicted.time_s > 0
+
+
+def test_a_machine_file_is_used(tmp_path):
+    script, path = tmp_path / "relax.py", tmp_path / "machine.json"
+    script.write_text(SCRIPT)
+    link = {"latency_s": 1e-3, "send_s": 1e-6, "receive_s": 1e-6, "byte_s": 1e-8, "transfer_s": {"x": [1, 1e6], "y": [1e-3, 1.1e-2]}}
+    tw.Machine({"hosts": ["a", "b"], "ranks": 2, "threads": 1}, 1e-3, 1e-8, 1e-5, 0.0, 1e-6, 2e-9, 1 << 20, 2e-7, 5e-8,
+               _curve([], []), [], [0, 1], other_host=_link(**link)).save(path)
+    done = command("-n", 4, "--machine", path, script, 64)
+    assert done.returncode == 0, done.stderr
+    assert "on 4 host(s)" in done.stdout and str(path) in done.stdout and "between hosts" in done.stdout and "1 ms latency" in done.stdout
+
+
+def _curve(x, y):
+    from tilewave.machine import Curve
+
+    return Curve(x, y)
+
+
+def _link(transfer_s, **numbers):
+    from tilewave.machine import Link
+
+    return Link(**numbers, transfer_s=_curve(**transfer_s))
+
+
+def test_wrong_calls_say_what_is_wrong(tmp_path):
+    script, broken = tmp_path / "empty.py", tmp_path / "machine.json"
+    script.write_text("print('nothing here')\n")
+    broken.write_text("{")
+    for words, told in (((tmp_path / "none.py",), "no such script"), ((script,), "planned no nest"), (("-n", 0, script), "ranks 0"),
+                        (("--machine", broken, script), "machine.json"), (("--machine", tmp_path / "none.json", script), "none.json")):
+        done = command(*words)
+        assert done.returncode == 2 and told in done.stderr, (words, done.stderr)
+    script.write_text("raise SystemExit(3)\n")
+    assert "ended with 3" in command(script).stderr

@@ -1,0 +1,173 @@
+"""The planner: it obeys, repeats itself, and misses little of what the predictor says is there."""
+import itertools
+import math
+import random
+import time
+
+import pytest
+
+from general_sweeps import general_case
+from tilewave import ConfigError, _core
+from tilewave.plan import CHOICES
+
+RATE = _core.KernelRate(1e-9, 2e-8, 3e-7)
+
+
+def machine(latency_s=5e-6, byte_s=1e-10, hand_over_s=1e-6, hosts=()):
+    m = _core.Machine()
+    for name in ("same_host", "other_host"):
+        link = getattr(m, name)
+        link.latency_s, link.byte_s, link.send_s, link.receive_s = latency_s, byte_s, 4e-7, 4e-7
+        setattr(m, name, link)
+    m.latency_s, m.byte_s, m.hand_over_s = latency_s, byte_s, hand_over_s
+    m.cache_bytes = 1 << 20
+    m.host_of = list(hosts)
+    return m
+
+
+def problem(*extents, item_bytes=4):
+    """One array, unit dependences along all dimensions."""
+    dims = len(extents)
+    reads = [(0, tuple(-(k == d) for k in range(dims))) for d in range(dims)]
+    return _core.SweepProblem(tuple(e + 1 for e in extents), ((1,) * dims, tuple(e + 1 for e in extents)), [(item_bytes, False)], reads)
+
+
+def request(threads=1, **fixed):
+    r = _core.PlanRequest()
+    r.threads = threads
+    for name, value in fixed.items():
+        setattr(r, name, value)
+    return r
+
+
+def choices_of(plan):
+    return {name: getattr(plan, name) for name in CHOICES}
+
+
+@pytest.mark.parametrize("first", range(0, 120, 30))
+def test_what_is_fixed_is_obeyed_or_refused_and_plans_are_valid(first):
+    planned = 0
+    for seed in range(first, first + 30):
+        case = general_case(seed)
+        rng = random.Random(f"fixed {seed}")
+        given = {name: value for name, value in choices_of(case.plan).items() if rng.random() < 0.3}
+        if given.get("row") == ():
+            del given["row"]
+        wish = request(rng.choice((1, 2, 3)), **given)
+        try:
+            found = _core.choose_plan(case.problem, case.ranks, wish, machine(), RATE)
+        except ConfigError:
+            continue
+        planned += 1
+        for candidate in found.ranked:
+            candidate.plan.validate(case.problem, case.ranks)
+            for name, value in given.items():
+                assert getattr(candidate.plan, name) == value, f"{case}: {name} was fixed to {value}, planned {candidate.plan}"
+        again = _core.choose_plan(case.problem, case.ranks, wish, machine(), RATE)
+        assert [(str(c.plan), c.time_s) for c in again.ranked] == [(str(c.plan), c.time_s) for c in found.ranked], str(case)
+        assert all(math.isfinite(c.time_s) and c.time_s >= 0 and c.memory_bytes >= 0 for c in found.ranked), str(case)
+        assert not found.ranked[0].reason and all(c.reason for c in found.ranked[1:])
+        best = found.ranked[0].plan
+        schedules = [_core.sweep(case.problem, best, r) for r in range(case.ranks)]
+        assert (wrong := _core.check(schedules)) is None, f"{case}: planned {best}: {wrong}"
+    assert planned > 10
+
+
+def test_threads_that_are_asked_for_are_used():
+    wish = request(4)
+    wish.all_threads = True
+    found = _core.choose_plan(problem(20, 20, 20), 1, wish, machine(), RATE)
+    assert {c.plan.lanes for c in found.ranked} == {4}
+
+
+def heights(block):
+    return sorted({math.ceil(block / math.ceil(block / h)) for h in (1, 2, 3, 4, 6, 8, 11, 16, 23, 32, 45, 64, 91, 128, 256, 512, 1024) if h <= block} | {block})
+
+
+def every_plan(p, ranks, lanes_allowed, cache=None):
+    """Plans of a grid of choices: mapping dimension, process grid, lanes, heights, schedule, grouping."""
+    dims = len(p.shape)
+    extents = [hi - lo for lo, hi in zip(*p.space)]
+    for mapping in range(dims):
+        others = [k for k in range(dims) if k != mapping]
+        for cut in itertools.product(range(1, ranks + 1), repeat=len(others)):
+            if math.prod(cut) != ranks:
+                continue
+            for lanes in lanes_allowed:
+                for m in itertools.product(range(1, lanes + 1), repeat=len(others)):
+                    if math.prod(m) != lanes:
+                        continue
+                    plan = _core.Plan()
+                    grid, factors = [1] * dims, [1] * dims
+                    for k, g, f in zip(others, cut, m):
+                        grid[k], factors[k] = g, f
+                    plan.grid, plan.factors, plan.mapping_dim = tuple(grid), tuple(factors), mapping
+                    for height in heights(extents[mapping]):
+                        tile = [max(1, -(-_core.largest_block(p, tuple(grid), k) // factors[k])) for k in range(dims)]
+                        tile[mapping] = height
+                        plan.tile = tuple(tile)
+                        for schedule, grouping in itertools.product(("blocking", "overlapping"), ("hyperplane", "vertical") if lanes > 1 else ("hyperplane",)):
+                            plan.schedule, plan.grouping = schedule, grouping
+                            try:
+                                plan.validate(p, ranks)
+                            except ConfigError:
+                                continue
+                            yield plan
+
+
+@pytest.mark.parametrize("extents, ranks, lanes, latency_s, byte_s", [
+    ((240, 300), 2, (1,), 5e-6, 1e-10), ((240, 300), 4, (1, 2), 5e-5, 8e-9), ((24, 30, 400), 4, (1,), 2e-5, 1e-9),
+    ((24, 30, 400), 1, (1, 2), 5e-6, 1e-10), ((16, 16, 200), 6, (1,), 1e-4, 1e-8), ((12, 9, 7), 4, (1, 2), 5e-6, 1e-10),
+])
+def test_little_is_missed_of_what_the_predictor_says(extents, ranks, lanes, latency_s, byte_s):
+    p, m = problem(*extents), machine(latency_s, byte_s)
+    found = _core.choose_plan(p, ranks, request(max(lanes)), m, RATE)
+    best = min(((_core.evaluate(p, plan, m, RATE).time_s, str(plan)) for plan in every_plan(p, ranks, lanes)), key=lambda t: t[0])
+    regret = found.ranked[0].time_s / best[0]
+    assert regret <= 1.04, f"planned {found.ranked[0].plan} takes {found.ranked[0].time_s}, {best[1]} {best[0]}"
+
+
+def test_factors_against_enumeration():
+    """The way to the last lane, sum g_k m_k, is least: for all lane counts up to 48 and some grids."""
+    p = problem(500, 500, 500, 500)
+    for lanes, grid in itertools.product(range(1, 49), ((1, 1, 1, 1), (2, 1, 1, 1), (4, 1, 3, 1), (2, 8, 1, 1))):
+        m = _core.best_factors(p, grid, 3, lanes)
+        assert math.prod(m) == lanes and m[3] == 1
+        cost = sum(g * f for g, f in zip(grid[:3], m[:3]))
+        least = min(sum(g * f for g, f in zip(grid[:3], some)) for some in
+                    ((a, b, lanes // a // b) for a in range(1, lanes + 1) if lanes % a == 0
+                     for b in range(1, lanes // a + 1) if (lanes // a) % b == 0))
+        assert cost <= 1.34 * least and (cost == least or lanes & (lanes - 1)), (lanes, grid, m, cost, least)
+
+
+def test_lanes_that_share_the_memory_or_have_little_to_do_are_fewer():
+    m = machine()
+    bound = 4 * 2e-10
+    m.memory = [_core.Curve([1e4, 1e9], [1e-10, 1e-10]), _core.Curve([1e4, 1e9], [2e-10, 2e-10])]
+    found = _core.choose_plan(problem(2000, 2000), 1, request(2), m, _core.KernelRate(bound, 0, 0))
+    assert found.ranked[0].plan.lanes == 1
+    m.memory = [_core.Curve([1e4, 1e9], [1e-10, 1e-10])] * 2
+    found = _core.choose_plan(problem(2000, 2000), 1, request(2), m, _core.KernelRate(bound, 0, 0))
+    assert found.ranked[0].plan.lanes == 2
+    found = _core.choose_plan(problem(6, 6), 1, request(2), m, _core.KernelRate(bound, 0, 0))
+    assert found.ranked[0].plan.lanes == 1
+
+
+@pytest.mark.parametrize("ranks, extents", [(64, (512, 512, 2000)), (4096, (8192, 8192, 4000)), (4096, (60000, 60000)), (64, (100, 4096, 4096))])
+def test_many_ranks_end(ranks, extents, capsys):
+    begin = time.perf_counter()
+    found = _core.choose_plan(problem(*extents), ranks, request(2), machine(2e-5, 1e-9, hosts=[r // 2 for r in range(ranks)]), RATE)
+    took = time.perf_counter() - begin
+    found.ranked[0].plan.validate(problem(*extents), ranks)
+    with capsys.disabled():
+        print(f"\n{ranks} ranks, {extents}: {took:.2f} s for {found.considered} plans, {found.simulated} played; {found.ranked[0].plan}")
+
+
+def test_fewer_ranks_and_tiles_say_what_all_of_them_do():
+    """A plan whose schedules are too many to be played, against playing them all the same."""
+    p, m = problem(64, 2000, item_bytes=8), machine(2e-5, 1e-9)
+    for grid, tile in (((16, 1), (4, 2)), ((16, 1), (4, 1)), ((1, 1), (64, 1))):
+        plan = _core.make_plan(p, math.prod(grid), request(grid=grid, tile=tile, mapping_dim=1), m)
+        less = _core.evaluate(p, plan, m, RATE)
+        whole = _core.predict([_core.sweep(p, plan, r) for r in range(math.prod(grid))], m, RATE, record=False)
+        assert less.time_s == pytest.approx(whole.time_s, rel=0.05), plan
