@@ -107,7 +107,7 @@ private:
     std::int32_t index(const Lane& lane) const { return static_cast<std::int32_t>(&lane - lanes_.data()); }
     const Link& link(const Half& half) const { return machine_.link(half.rank, half.m->peer); }
     // Whether a message leaves with its post: where large ones move without any polls, their bytes are not asked for.
-    static bool leaves(const Link& l, double bytes) { return bytes <= l.eager_bytes || l.hidden_unpolled > 0.5; }
+    static bool leaves(const Link& l, double bytes) { return bytes <= l.eager_bytes || l.hidden_unpolled > 0.8; }
     // What the lane has waited in all until now.
     double waited(const Lane& lane, double now) const { return lane.waited + (lane.state == State::waiting ? now - lane.begin : 0); }
 

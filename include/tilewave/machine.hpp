@@ -21,7 +21,7 @@ struct Link {
     /// A host that has rested may send so much ahead of byte_s (a token bucket). Bytes for which transfer_s is well below
     /// byte_s are known to be ahead, whatever this says.
     double burst_bytes = 0;
-    double eager_bytes = 8000;  ///< larger messages leave only when the receiver, too, has asked for them (hidden_unpolled up to 0.5)
+    double eager_bytes = 8000;  ///< larger messages leave only when the receiver, too, has asked for them (hidden_unpolled up to 0.8)
     /// Each byte of a message costs so much of the time of the rank that sends or receives it, whatever that
     /// computes meanwhile: copies by the message library.
     double busy_byte_s = 0;
