@@ -96,10 +96,25 @@ double Simulation::begin_step(Lane& lane, double now) {
     throw InternalError("predict: unknown op");
 }
 
+namespace {
+
+// A number of mean 0 and standard deviation 1, by what it is for: exponential, as disturbances only lengthen.
+double drawn(std::uint64_t rank, std::uint64_t lane, std::uint64_t step) {
+    std::uint64_t x = (rank << 42 ^ lane << 32 ^ step) + 0x9e3779b97f4a7c15u;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    const double even = (static_cast<double>((x ^ x >> 31) >> 11) + 0.5) * 0x1p-53;
+    return -std::log(even) - 1;
+}
+
+}  // namespace
+
 // The kernel, and a poll whenever a period of computing has passed, from tile to tile.
 double Simulation::compute(Lane& lane, const Tile& tile, double now) {
     const Work work = ranks_[static_cast<std::size_t>(lane.rank)].work->of(tile.box);
-    const double kernel = rate_.tile_s + static_cast<double>(work.rows) * rate_.row_s + static_cast<double>(work.points) * rate_.point_s;
+    double kernel = rate_.tile_s + static_cast<double>(work.rows) * rate_.row_s + static_cast<double>(work.points) * rate_.point_s;
+    if (rate_.spread > 0)
+        kernel *= 1 + rate_.spread * drawn(static_cast<std::uint64_t>(lane.rank), static_cast<std::uint64_t>(lane.number), lane.next);
     lane.state = State::computing;
     lane.period = 0;
     double end = now + machine_.step_s + kernel;

@@ -118,6 +118,7 @@ void Simulation::check() const {
     require_time(rate_.point_s, "point_s");
     require_time(rate_.row_s, "row_s");
     require_time(rate_.tile_s, "tile_s");
+    require(rate_.spread >= 0 && rate_.spread <= 1, "spread is " + std::to_string(rate_.spread) + "; 0 to 1 is allowed");
     require_time(options_.poll_period_s, "poll_period_s");
     require_time(machine_.hand_over_s, "hand_over_s");
     require_time(machine_.poll_s, "poll_s");

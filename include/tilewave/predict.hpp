@@ -15,6 +15,9 @@ struct KernelRate {
     double point_s = 2e-9;   ///< a point of a row
     double row_s = 2e-8;     ///< a row beside its points
     double tile_s = 2e-7;    ///< a tile beside its rows
+    /// Standard deviation of a tile's time over its mean. Above 0, tiles take different times of that mean and spread, by
+    /// rank, lane and step, the same in every prediction: lanes that wait for each other pay for the slowest.
+    double spread = 0;
 };
 
 struct PredictOptions {

@@ -205,6 +205,26 @@ def test_large_copies_wait_only_for_what_was_not_done_meanwhile():
     assert ends(predict([sends, takes], m))[1, 0][-2:] == [4.5, 4.5]
 
 
+def test_spread_keeps_the_mean_and_lengthens_pipelines():
+    tiles, ranks = 4000, 3
+
+    def row(rank):
+        take = [(False, rank - 1, i, 4, False) for i in range(tiles)] if rank else []
+        give = [(True, rank + 1, i, 4, False) for i in range(tiles)] if rank + 1 < ranks else []
+        lane = []
+        for i in range(tiles):
+            lane += [("post_recv", i), ("wait", i)] if rank else []
+            lane += [("compute", 0)] + ([("post_send", len(take) + i)] if give else [])
+        return schedule(rank, ranks, [lane], take + give, (1,))
+
+    m = machine(range(ranks), latency_s=0, send_s=0, receive_s=0, byte_s=0)
+    even, spread = (predict([row(r) for r in range(ranks)], m, rate=_core.KernelRate(point_s=1, row_s=0, tile_s=0, spread=s)) for s in (0, 0.25))
+    assert even.time_s == tiles + 2
+    assert spread.parts.compute_s == pytest.approx(tiles, rel=0.02)
+    assert tiles + 2 < spread.time_s < 1.1 * tiles
+    assert spread.time_s == predict([row(r) for r in range(ranks)], m, rate=_core.KernelRate(point_s=1, row_s=0, tile_s=0, spread=0.25)).time_s
+
+
 # --- refusals --------------------------------------------------------------------------------------------------
 
 
@@ -234,6 +254,7 @@ def test_synchronous_sends_to_each_other_do_not_end():
     (lambda s, m: setattr(s[0], "lanes", [[_core.Step("post_send", 0), _core.Step("post_send", 0)]]), "posted twice"),
     (lambda s, m: setattr(m, "host_of", [0]), "host_of says where 1 ranks are"),
     (lambda s, m: setattr(m, "step_s", -1.0), "step_s is -1"),
+    (lambda s, m: setattr(m, "poll_s", float("inf")), "poll_s is inf"),
     (lambda s, m: setattr(m, "other_host", with_byte_s(float("nan"))), "other_host.byte_s is nan"),
 ])
 def test_what_cannot_be_played_is_refused(change, message):
