@@ -8,13 +8,14 @@ import numpy as np
 
 from tilewave import _core
 from tilewave.errors import ConfigError
-from tilewave.parts import PARTS as PART_NAMES
-from tilewave.parts import Parts
 
 OPS = ("compute", "post_recv", "post_send", "wait", "pack", "unpack", "signal", "await", "combine")
 COLOURS = {"computing": "#4c9f70", "packing": "#e0a030", "waiting": "#c8504b", "posting": "#7f7f7f"}
 PARTS = {"compute": "computing", "pack": "packing", "unpack": "packing", "combine": "packing", "wait": "waiting", "await": "waiting",
          "post_recv": "posting", "post_send": "posting", "signal": "posting"}
+#: Parts of the core, and what they are called.
+PART_NAMES = {"fill_s": "fill", "compute_s": "compute", "pack_s": "pack", "post_s": "post", "wait_s": "wait", "hand_over_s": "hand-over",
+              "drain_s": "drain", "total_s": "total"}
 EVENT = np.dtype([("rank", "i4"), ("lane", "i4"), ("step", "i4"), ("op", "i4"), ("peer", "i4"),
                   ("tag", "i4"), ("send", "i4"), ("slice", "i4"), ("tile", "i4", 4),
                   ("time_step", "i8"), ("bytes", "i8"), ("begin_s", "f8"), ("end_s", "f8")])
@@ -44,8 +45,12 @@ class Timeline:
         return self._core.split()
 
     def parts(self):
-        """Where the time went, as `Parts`: averages over all lanes; zeros on ranks other than 0."""
-        return Parts.of(_core.parts(self._core))
+        """Where the time went: averages over all lanes, in seconds, which add up to ``total_s`` (rank 0).
+
+        ``fill_s`` (before a lane's first tile), ``compute_s``, ``pack_s``, ``post_s``, ``wait_s``, ``hand_over_s``, ``drain_s``
+        (after its end until the last lane's).
+        """
+        return _core.parts(self._core)
 
     def save(self, path):
         """Write the timeline; does nothing on ranks other than 0.
@@ -80,7 +85,7 @@ class Timeline:
         """
         def page():
             return _page("Predicted and measured", self.draw_comparison(predicted), ["", "predicted ms", "measured ms"], (
-                [name] + [f"{getattr(p, part) * 1e3:.3f}" for p in (predicted.parts(), self.parts())] for part, name in {**PART_NAMES, "total_s": "total"}.items()))
+                [name] + [f"{getattr(p, part) * 1e3:.3f}" for p in (predicted.parts(), self.parts())] for part, name in PART_NAMES.items()))
 
         self._write(path, {".png": lambda: _png(self.draw_comparison(predicted)), ".html": page})
 
