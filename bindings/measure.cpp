@@ -52,6 +52,11 @@ void bind_measure(nb::module_& m) {
     e.def("exchange", &measure::exchange, "context"_a, "to"_a, "from_ranks"_a, "bytes"_a, "turns"_a, Release());
     e.def("polls", [](Context& c, int peer, bool first, int turns) { return measure::polls(c, pair_of(peer, first), turns); },
           "context"_a, "peer"_a, "first"_a, "turns"_a, Release());
+    e.def("early_sends",
+          [](Context& c, int peer, bool first, std::int64_t bytes, double delay_s, int turns) {
+              return measure::early_sends(c, pair_of(peer, first), bytes, delay_s, turns);
+          },
+          "context"_a, "peer"_a, "first"_a, "bytes"_a, "delay_s"_a, "turns"_a, Release());
     e.def("hand_overs", &measure::hand_overs, "context"_a, "samples"_a, Release());
     e.def("steps", &measure::steps, "tiles"_a, "samples"_a, Release());
     e.def("memory", &measure::memory, "context"_a, "lanes"_a, "bytes"_a, "passes"_a, Release());

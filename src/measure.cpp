@@ -303,6 +303,30 @@ std::vector<double> polls(Context& context, Pair pair, int turns) {
     return found;
 }
 
+std::vector<double> early_sends(Context& context, Pair pair, std::int64_t bytes, double delay_s, int turns) {
+    if (pair.peer < 0) return {};
+    Transport& t = context.transport();
+    std::vector<std::byte> data(static_cast<std::size_t>(bytes));
+    std::byte ready[8] = {};
+    std::vector<double> found;
+    for (int i = 0; i < turns; ++i)
+        if (pair.first) {
+            t.post_recv(0, ready, 8, pair.peer, message_tag);
+            wait_until(t, 1);
+            const double begin = now_s();
+            t.post_send(0, data.data(), bytes, pair.peer, message_tag, false);
+            wait_until(t, 1);
+            found.push_back(now_s() - begin);
+        } else {
+            t.post_send(0, ready, 8, pair.peer, message_tag, false);
+            wait_until(t, 1);
+            for (const double end = now_s() + delay_s; now_s() < end;) {}
+            t.post_recv(0, data.data(), bytes, pair.peer, message_tag);
+            wait_until(t, 1);
+        }
+    return found;
+}
+
 std::vector<std::string> gathered(Context& context, const std::string& bytes) { return gather(context.transport(), bytes); }
 
 }  // namespace tilewave::measure

@@ -61,6 +61,9 @@ std::vector<double> exchange(Context& context, const std::vector<int>& to, const
 /// Mean time of a poll that finds a pending receive not there yet: one sample a turn.
 std::vector<double> polls(Context& context, Pair pair, int turns);
 
+/// Until a send is complete that the second rank, busy for delay_s, asks for only then: one sample a turn.
+std::vector<double> early_sends(Context& context, Pair pair, std::int64_t bytes, double delay_s, int turns);
+
 /// From a lane's signal to the end of another's await: mean of 100 hand-overs a sample.
 std::vector<double> hand_overs(Context& context, int samples);
 

@@ -23,11 +23,13 @@ struct Link {
     double burst_bytes = 0;
     double eager_bytes = 8000;  ///< larger messages leave only when the receiver, too, has asked for them (hidden_unpolled up to 0.8)
     /// Each byte of a message costs so much of the time of the rank that sends or receives it, whatever that
-    /// computes meanwhile: copies by the message library.
+    /// computes meanwhile: copies by the message library, in its polls and where the message is posted.
     double busy_byte_s = 0;
     /// Part of a large transfer that runs beside computation, 0 to 1: with polls in between, and without.
     double hidden_polled = 0.9, hidden_unpolled = 0;
-    double crowd = 1;           ///< time of transfers of all neighbours at once over the same bytes one by one
+    /// Time of all ranks sending to a neighbour at once over that of a pair alone, by the messages that the fullest host
+    /// sends: 1 where they share what a pair has for itself, 1 / messages where they do not disturb each other.
+    double crowd = 1;
 
     /// Seconds of one message of `bytes`, one way.
     double message_s(double bytes) const {
@@ -52,7 +54,8 @@ struct Machine {
     double step_s = 5e-8;       ///< a step of a schedule beside what it does
     /// Copying one byte between an array and a buffer, by the bytes that are contiguous.
     Curve copy_byte_s = {};
-    /// memory[l - 1]: seconds a byte that a lane streams, by the bytes of its working set, l lanes of a host at it.
+    /// memory[l - 1]: seconds a byte that a lane reads and writes back, by the bytes of its working set, l lanes of a
+    /// host at it.
     std::vector<Curve> memory = {};
     std::vector<std::int32_t> host_of = {};  ///< of each rank; empty: all on one host
 

@@ -24,9 +24,12 @@ UNITS = {
     "memory": "by busy lanes of a host, from 1 on; x: bytes of a lane's working set, y: seconds a byte read and written",
     "hidden*, crowd, slowdown": "ratios", "spread": "(third quartile - first) / median of the samples",
 }
+FAR = 1 << 50  # bytes beyond any working set
 #: Numbers that a core machine has, too.
-NUMBERS = ("latency_s", "byte_s", "chunk_s", "short_s", "hand_over_s", "point_s", "poll_s", "step_s", "cache_bytes")
-LINK_NUMBERS = ("latency_s", "send_s", "receive_s", "byte_s", "busy_byte_s", "hidden_polled", "hidden_unpolled", "crowd")
+NUMBERS = ("latency_s", "byte_s", "chunk_s", "short_s", "ranks_per_core", "hand_over_s", "point_s", "poll_s", "step_s",
+           "cache_bytes")
+LINK_NUMBERS = ("latency_s", "send_s", "receive_s", "byte_s", "burst_bytes", "eager_bytes", "busy_byte_s", "hidden_polled",
+                "hidden_unpolled", "crowd")
 
 
 @dataclasses.dataclass
@@ -39,6 +42,13 @@ class Curve:
     def at(self, value):
         """y at ``value``; 0 without points."""
         return fit.interpolate(value, self.x, self.y) if self.x else 0.0
+
+    def flat(self):
+        """The same between the first and the last point, and as these beyond: of what costs the same for all that is larger."""
+        if not self.x:
+            return self
+        before, after = [1] * (self.x[0] > 1), [FAR] * (self.x[-1] < FAR)
+        return Curve([*before, *self.x, *after], [self.y[0]] * len(before) + self.y + [self.y[-1]] * len(after))
 
     def _to_core(self):
         return _core.Curve([float(v) for v in self.x], [float(v) for v in self.y])
@@ -53,10 +63,12 @@ class Link:
     receive_s: float  # posting a receive
     byte_s: float  # one more byte in a stream of large messages
     transfer_s: Curve  # one message by bytes, one way, both ranks waiting
+    burst_bytes: float = 0.0  # a host that has rested may send so much ahead of byte_s (a token bucket)
+    eager_bytes: float = 8000.0  # larger messages leave only when the receiver, too, has asked for them
     busy_byte_s: float = 0.0  # a byte's share of the time of the rank that sends or receives it, while it computes
     hidden_polled: float = 0.9  # part of a large transfer that runs beside computing, polls every 50 us
     hidden_unpolled: float = 0.0
-    crowd: float = 1.0  # time of all neighbours at once over that of a pair alone, by the bytes that the host must move
+    crowd: float = 1.0  # time of all neighbours at once over that of a pair alone, by the messages of the fullest host
     breaks_bytes: list = dataclasses.field(default_factory=list)  # sizes from which messages go another way
     synchronous_s: Curve | None = None  # as transfer_s, sends complete when they are received
     overlap: list = dataclasses.field(default_factory=list)  # dicts: way, poll_period_s, hidden, slowdown, ...
@@ -78,7 +90,7 @@ class Machine:
     ----------
     conditions : dict
         hosts (of each rank), threads, CPUs, MPI library, settings, date, version.
-    latency_s, byte_s, chunk_s, short_s, hand_over_s, point_s, cache_bytes
+    latency_s, byte_s, chunk_s, short_s, ranks_per_core, hand_over_s, point_s, cache_bytes
         To the farthest rank, as every context measures them when it is made; patterns plan with them.
     same_host, other_host : Link or None
         None where the launch has no such neighbours.
@@ -101,6 +113,7 @@ class Machine:
     byte_s: float
     chunk_s: float
     short_s: float
+    ranks_per_core: float
     hand_over_s: float
     point_s: float
     cache_bytes: int
@@ -150,8 +163,8 @@ class Machine:
         for name in NUMBERS:
             value = getattr(self, name)
             setattr(core, name, int(value) if name.endswith("_bytes") else float(value))
-        core.copy_byte_s = self.copy_byte_s._to_core()
-        core.memory = [curve._to_core() for curve in self.memory]
+        core.copy_byte_s = self.copy_byte_s.flat()._to_core()
+        core.memory = [curve.flat()._to_core() for curve in self.memory]
         core.host_of = [int(h) for h in self.host_of]
         if known := self.same_host or self.other_host:
             core.same_host = (self.same_host or known)._to_core()
@@ -203,6 +216,7 @@ def _cpu_model():
     return platform.processor() or "unknown"
 
 
+CHANGED = 4  # between two looks at one network, in whatever company, a byte's time differs by less
 SHAPE = ("hosts", "ranks", "threads")  # what a given machine must agree with
 CACHED = (*SHAPE, "cpus", "cpu_models", "mpi", "settings")  # what a kept one must
 
@@ -236,6 +250,13 @@ def fits(machine, found, path, names=SHAPE):
         if machine.conditions.get(name) != found[name]:
             raise ConfigError(f"{path}: field conditions.{name}: found {machine.conditions.get(name)!r}; allowed: "
                               f"{found[name]!r}, as this launch has it. `tilewave measure` measures it")
+
+
+def _same_network(machine, own, path):
+    """Raise ConfigError where a byte to another host now takes much more or less time than when the machine was kept."""
+    now, then = own.byte_s, machine.byte_s
+    if len(set(machine.host_of)) > 1 and not 1 / CHANGED < now / then < CHANGED:
+        raise ConfigError(f"{path}: field byte_s: found {then:.3g}, but the network of these hosts now takes {now:.3g}")
 
 
 def adopt(context):
@@ -285,7 +306,10 @@ def _look(context, complain):
             path = given or str(cache_path(found) or "")
             if given or path and os.path.exists(path):
                 text = _read(path)
-                fits(Machine._from_text(text, path), found, path, SHAPE if given else CACHED)
+                there = Machine._from_text(text, path)
+                fits(there, found, path, SHAPE if given else CACHED)
+                if not given:
+                    _same_network(there, own_constants(context), path)
                 state = "fine"
         except ConfigError as error:
             state, text = "bad", str(error)

@@ -6,7 +6,8 @@ from tilewave.errors import ConfigError
 from tilewave.machine import FORMAT, LINK_NUMBERS, NUMBERS, Curve, Link, Machine
 
 #: Numbers that may be 0; all others must be greater. Parts of 1 lie between 0 and 1.
-MAY_BE_ZERO = {"short_s", "poll_period_s", "hidden_polled", "hidden_unpolled", "hidden"}
+MAY_BE_ZERO = {"short_s", "burst_bytes", "eager_bytes", "poll_period_s", "hidden_polled", "hidden_unpolled", "hidden"}
+WRITTEN = "allowed: a file that `tilewave measure -o FILE` wrote"
 PARTS = {"hidden_polled", "hidden_unpolled", "hidden"}
 
 
@@ -21,15 +22,16 @@ class _Check:
 
     def wrong(self, field, found, allowed):
         shown = repr(found)
-        raise ConfigError(f"{self.path}: field {field}: found {shown if len(shown) < 80 else shown[:77] + '...'}; allowed: {allowed}")
+        shown = shown if len(shown) < 80 else shown[:77] + "..."
+        raise ConfigError(f"{self.path}: field {field}: found {shown}; allowed: {allowed}")
 
     def machine(self, text):
         try:
             data = json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise ConfigError(f"{self.path}: is no JSON ({error}); allowed: a file that `tilewave measure -o FILE` wrote") from None
+            raise ConfigError(f"{self.path}: is no JSON ({error}); {WRITTEN}") from None
         if not isinstance(data, dict) or "format" not in data:
-            raise ConfigError(f"{self.path}: field format: missing; allowed: a file that `tilewave measure -o FILE` wrote")
+            raise ConfigError(f"{self.path}: field format: missing; {WRITTEN}")
         if data["format"] != FORMAT or isinstance(data["format"], bool):
             self.wrong("format", data["format"], f"{FORMAT}, which this version of Tilewave writes; measure anew")
         conditions = self.get(data, "", "conditions", dict)
@@ -58,7 +60,8 @@ class _Check:
         sizes = self.get(given, where, "breaks_bytes", list)
         for i, size in enumerate(sizes):
             self.sensible(f"{where}breaks_bytes[{i}]", "bytes", size)
-        return Link(**numbers, transfer_s=self.curve(given.get("transfer_s"), where + "transfer_s", least=1), breaks_bytes=sizes,
+        return Link(**numbers, transfer_s=self.curve(given.get("transfer_s"), where + "transfer_s", least=1),
+                    breaks_bytes=sizes,
                     synchronous_s=None if synchronous is None else self.curve(synchronous, where + "synchronous_s"),
                     overlap=self.rows(given, where, "overlap"), strided=self.rows(given, where, "strided"))
 
@@ -94,7 +97,7 @@ class _Check:
 
     def get(self, data, where, name, kind):
         if name not in data:
-            raise ConfigError(f"{self.path}: field {where}{name}: missing; allowed: a file that `tilewave measure -o FILE` wrote")
+            raise ConfigError(f"{self.path}: field {where}{name}: missing; {WRITTEN}")
         value = data[name]
         if not isinstance(value, kind) or isinstance(value, bool):
             self.wrong(where + name, value, {dict: "an object", list: "a list", int: "an integer"}[kind])

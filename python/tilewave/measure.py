@@ -1,17 +1,16 @@
 """`tilewave.measure`: a machine's numbers by experiment on the real executor."""
 import contextlib
 import datetime
-import math
 import os
-import statistics
 import sys
 import time
 
-from tilewave import _core, fit, machine, measure_host, measure_links
+from tilewave import machine, measure_host, measure_links
 from tilewave.context import resolve
 from tilewave.errors import ConfigError
 
-BUDGET_S = {False: 22.0, True: 2.2}  # below the 30 and 3 s that are promised: the last experiment may take longer than told
+#: Below the 30 and 3 s that are promised: the last experiment may take longer than told.
+BUDGET_S = {False: 22.0, True: 2.2}
 
 
 def measure(quick=False, context=None):
@@ -67,7 +66,8 @@ def _experiments(session):
     memory = measure_host.memory(session, 0.15, host_of, spread)
     links = {}
     for done, (kind, pair) in enumerate(kinds.items()):
-        links[kind] = measure_links.link(session, (1.0 - session.used()) / (len(kinds) - done), kind, pair, host_of, spread)
+        part = (1.0 - session.used()) / (len(kinds) - done)
+        links[kind] = measure_links.link(session, part, kind, pair, host_of, spread)
     if kinds:
         kind = "other_host" if "other_host" in kinds else "same_host"
         numbers["poll_s"] = session.note(spread, "poll_s", measure_links.poll(session, 0.01, kinds[kind]))
@@ -86,11 +86,11 @@ class Session:
         import tilewave
 
         self.context, self.quick, self.budget_s = context, quick, budget_s
-        self.progress = Progress(context.rank == 0)
+        self.progress = Progress(context.rank == 0, budget_s)
         self.begin_s = time.perf_counter()
         self.now_s = 0.0  # rank 0's clock at the end of the last experiment
-        self.date, self.version = machine.share(
-            context, [datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"), tilewave.__version__])[0]
+        now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+        self.date, self.version = machine.share(context, [now, tilewave.__version__])[0]
 
     def elapsed(self):
         """Seconds since the begin, as rank 0 saw it after the last experiment."""
@@ -122,15 +122,18 @@ class Session:
         return [found for _, found, _ in every]
 
     def repeat(self, experiment, until_s, least=3, most=200, first=2):
-        """Samples of ``experiment(count)``, repeated as long as there is time: at most `most`, at least `least` where
-        that does not take four times the time."""
+        """Samples of ``experiment(count)``, repeated as long as there is time.
+
+        At most `most`, and at least `least` where that does not take four times the time.
+        """
         begin, samples, count = self.now_s, [], first
         while True:
             before = self.now_s
             samples += experiment(count)
             each = max((self.now_s - before) / count, 1e-7)
             left = until_s - self.now_s
-            if len(samples) >= most or (left < each and (len(samples) >= least or self.now_s - begin > 4 * (until_s - begin))):
+            over = len(samples) >= least or self.now_s - begin > 4 * (until_s - begin)
+            if len(samples) >= most or (left < each and over):
                 return samples
             count = max(1, min(most - len(samples), int(left / each), 4 * count))
 
@@ -141,11 +144,12 @@ class Session:
 
 
 class Progress:
-    """How far measuring is, on rank 0: a line that stays one on a terminal."""
+    """How far measuring is, on rank 0: a line that stays one on a terminal; elsewhere one for each quarter of a long time."""
 
-    def __init__(self, mine):
+    def __init__(self, mine, budget_s):
         self.on = mine and (os.environ.get("TILEWAVE_PROGRESS") == "1" or sys.stderr.isatty())
         self.line = self.on and sys.stderr.isatty()
+        self.every = 0.01 if self.line else 0.25 if budget_s > 5 else 2.0
         self.shown = 0.0
 
     def __enter__(self):
@@ -154,9 +158,10 @@ class Progress:
         return self
 
     def show(self, part):
-        if self.line and part >= self.shown + 0.01:
-            self.shown = part
-            self._write(f"\rmeasuring this machine: {100 * part:3.0f} %")
+        """``part`` of the time is over."""
+        if self.on and part >= self.shown + self.every:
+            self.shown = part - part % self.every
+            self._write(f"\rmeasuring this machine: {100 * part:3.0f} %" if self.line else f"measuring {100 * self.shown:.0f} %\n")
 
     def __exit__(self, *_):
         if self.line:
@@ -167,14 +172,3 @@ class Progress:
         with contextlib.suppress(OSError):
             sys.stderr.write(text)
             sys.stderr.flush()
-
-
-def median_of(lists):
-    """The median of all samples of all ranks; None without any."""
-    values = [v for one in lists for v in one or []]
-    return statistics.median(values) if values else None
-
-
-def clip(value, low, high):
-    """A number between two others; the lower one in place of no number."""
-    return min(max(value, low), high) if math.isfinite(value) else low

@@ -89,5 +89,5 @@ def _between(curves, counts, lanes):
     if lanes in curves:
         return curves[lanes]
     low, high = max(c for c in counts if c < lanes), min(c for c in counts if c > lanes)
-    x = curves[low].x
-    return Curve(x, [fit.line(lanes, (low, curves[low].at(v)), (high, curves[high].at(v))) for v in x])
+    x, below, above = curves[low].x, curves[low].flat(), curves[high].flat()
+    return Curve(x, [fit.line(lanes, (low, below.at(v)), (high, above.at(v))) for v in x])

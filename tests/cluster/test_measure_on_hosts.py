@@ -15,6 +15,14 @@ found = _measure(context, False, float(sys.argv[1]), save=False)
 if context.rank == 0:
     found.save(sys.argv[2])
 """
+AGAIN = """
+import tilewave as tw
+from tilewave.measure import _measure
+context = tw.Context()
+print("kept" if context._machine else "none")
+if not context._machine:
+    _measure(context, True, 0.3)
+"""
 
 
 def measured(box, folder, budget_s, ranks):
@@ -44,3 +52,18 @@ def test_hosts_and_ranks_of_a_host(tmp_path, cluster_tool, cluster_name):
         found = measured(box, tmp_path, 1, ranks=3)
     assert found["host_of"] == [0, 1, 1] and found["conditions"]["ranks_per_host"] == [1, 2]
     assert found["other_host"]["latency_s"] > 0 and found["same_host"]["latency_s"] > 0 and len(found["memory"]) == 2
+
+
+def test_a_machine_of_another_rate_is_not_used(tmp_path, cluster_tool, cluster_name):
+    """The same host names, another network."""
+    script = tmp_path / "program.py"
+    script.write_text(AGAIN)
+    env = {"TILEWAVE_CACHE_DIR": str(tmp_path / "cache"), "TILEWAVE_MACHINE": ""}
+    said = []
+    for rate in ("1gbit", "1gbit", "50mbit"):
+        with cluster_tool.Cluster(hosts=2, rate=rate, name=cluster_name) as box:
+            done = box.run([sys.executable, str(script)], ranks=2, env=env, timeout=60)
+        assert done.returncode == 0, done.stdout + done.stderr
+        said.append(done.stdout.split())
+        assert ("now takes" in done.stderr) == (rate == "50mbit"), done.stderr
+    assert said == [["none", "none"], ["kept", "kept"], ["none", "none"]]

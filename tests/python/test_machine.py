@@ -3,6 +3,8 @@ import copy
 import json
 import math
 import random
+import subprocess
+import sys
 
 import pytest
 
@@ -19,7 +21,7 @@ def some():
                         strided=[{"way": "packed", "stride": 2, "bytes": 4096, "byte_s": 1e-9}])
     other = copy.deepcopy(link)
     other.byte_s = 8.4e-9
-    return machine.Machine({"hosts": ["a", "b"], "ranks": 2, "threads": 1}, latency_s=2e-6, byte_s=1e-10, chunk_s=3e-6, short_s=0,
+    return machine.Machine({"hosts": ["a", "b"], "ranks": 2, "threads": 1}, latency_s=2e-6, byte_s=1e-10, chunk_s=3e-6, short_s=0, ranks_per_core=1,
                            hand_over_s=1e-7, point_s=2e-9, poll_s=1e-7, step_s=2e-7, cache_bytes=1 << 19,
                            copy_byte_s=machine.Curve([8, 64], [1e-9, 1e-10]),
                            memory=[machine.Curve([1 << 14, 1 << 26], [3e-11, 1e-10]), machine.Curve([1 << 14, 1 << 26], [3e-11, 2e-10])],
@@ -40,6 +42,7 @@ def test_the_core_has_the_same_numbers():
     assert core.other_host.byte_s == 8.4e-9 and core.same_host.message_s(1 << 20) == pytest.approx(2e-4)
     assert core.same_host.transfer_s.at(4096.5) == pytest.approx(some().same_host.transfer_s.at(4096.5))
     assert core.memory[1].at(1 << 26) == 2e-10 and list(core.host_of) == [0, 1]
+    assert core.memory[1].at(1 << 40) == 2e-10 and core.memory[1].at(8) == 3e-11 and core.copy_byte_s.at(1 << 30) == 1e-10
     alone = some()
     alone.same_host = None
     assert alone._to_core().same_host.byte_s == 8.4e-9  # as the kind that was met
@@ -205,6 +208,48 @@ def test_a_folder_that_cannot_be_written_is_no_error(tmp_path, monkeypatch):
 def test_measure_refuses_nonsense():
     with pytest.raises(tw.ConfigError, match="quick: given 'yes'; allowed: True, False"):
         tw.measure(quick="yes")
+
+
+def test_local_ranks_measure_each_other(cache):
+    from local_ranks import on_ranks
+    from tilewave.measure import _measure
+
+    found, errors = on_ranks(2, 1, lambda context: _measure(context, True, 0.3))
+    assert errors == [None, None] and found[0] == found[1]
+    assert found[0].same_host.byte_s > 0 and found[0].conditions["mpi"] == ""
+    assert found[0].same_host.eager_bytes == 8  # sends of ranks as threads wait for their receivers
+
+
+@pytest.mark.parametrize("arguments, words", [
+    (("--show", "-o", "bad.json"), "bad.json: is no JSON"),
+    (("nowhere/curves.png",), "no folder for nowhere"),
+    (("-n", "0"), "0 ranks"),
+])
+def test_the_command_refuses(tmp_path, monkeypatch, arguments, words):
+    from typer.testing import CliRunner
+
+    from tilewave import cli
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bad.json").write_text("x")
+    done = CliRunner().invoke(cli.app, ["measure", *arguments])
+    assert done.exit_code == 2 and words in done.output
+
+
+def test_the_command_measures_once_and_shows(tmp_path, cache):
+    def run(*arguments):
+        return subprocess.run([sys.executable, "-m", "tilewave.cli", "measure", *arguments], capture_output=True, text=True,
+                              timeout=60, cwd=tmp_path)
+
+    done = run("--quick", "-o", "machine.json")
+    assert done.returncode == 0, done.stderr
+    assert "step of a schedule" in done.stdout and "kept in" in done.stdout
+    found = tw.Machine.load(tmp_path / "machine.json")
+    assert found.conditions["measured_s"] <= 3 and found.conditions["quick"]
+    done = run("--show", "-o", "again.json")  # what was kept
+    assert done.returncode == 0 and tw.Machine.load(tmp_path / "again.json") == found
+    done = run("--show", "-o", "machine.json", "curves.png")  # what was given
+    assert done.returncode == 0 and (tmp_path / "curves.png").stat().st_size > 10000
 
 
 # --- fits ---------------------------------------------------------------------------------------
