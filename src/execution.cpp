@@ -179,7 +179,8 @@ bool Execution::pace(int l, std::int64_t points, double& begin) {
 // Whether the values that a row has just written change nothing of a reduction: by the best that the kernel tells, or a look at all.
 bool Execution::worse(const Reduced& r, char* const* ptr, const std::int64_t* step, std::int64_t n) const {
     const PointReduction& what = r.what();
-    if (what.best >= 0) return r.worse(reinterpret_cast<const std::byte*>(ptr[s_.places.size() + kernel_.tables.size() + static_cast<std::size_t>(what.best)]));
+    const std::size_t bests = s_.places.size() + kernel_.tables.size();
+    if (what.best >= 0) return r.worse(reinterpret_cast<const std::byte*>(ptr[bests + static_cast<std::size_t>(what.best)]));
     return r.worse(reinterpret_cast<const std::byte*>(ptr[what.place]), step[what.place], n);
 }
 

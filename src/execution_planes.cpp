@@ -168,10 +168,12 @@ private:
         const std::int64_t number = e_.frontier_->others(row_);
         if (inside)
             for (const Move& m : moves_.take)
-                if (m.in(plane) && f_.has_row(f_.parts()[static_cast<std::size_t>(m.part)], row_))
-                    copy_item(element(static_cast<std::size_t>(m.part), m.along + plane * m.along_step), m.kept(plane, number), m.item_bytes);
-        for (std::size_t p = 0; p < f_.parts().size(); ++p)
-            if (f_.has_row(f_.parts()[p], row_) && f_.has_segments(f_.parts()[p], *piece_, row_)) e_.frontier_->fill(p, *piece_, row_, element(p, piece_->lo));
+                if (m.in(plane) && f_.has_row(f_.parts()[m.part], row_))
+                    copy_item(element(m.part, m.along + plane * m.along_step), m.kept(plane, number), m.item_bytes);
+        for (std::size_t p = 0; p < f_.parts().size(); ++p) {
+            const Frontier::Part& part = f_.parts()[p];
+            if (f_.has_row(part, row_) && f_.has_segments(part, *piece_, row_)) e_.frontier_->fill(p, *piece_, row_, element(p, piece_->lo));
+        }
         if (!in_tile) return true;
         const auto [first, end] = limits(plane);
         const auto [least, most] = f_.computed(row_);
@@ -181,7 +183,7 @@ private:
             if (!compute_row(lo, hi)) return false;
         }
         for (const Move& m : moves_.leave)
-            if (m.in(plane)) copy_item(m.kept(plane, number), element(static_cast<std::size_t>(m.part), m.along + plane * m.along_step), m.item_bytes);
+            if (m.in(plane)) copy_item(m.kept(plane, number), element(m.part, m.along + plane * m.along_step), m.item_bytes);
         return true;
     }
 
@@ -223,12 +225,13 @@ private:
         for (const Move& m : moves)
             if (m.in(plane))
                 run.push_back({m.kept(plane, 0), m.beside_step, (m.along + plane * m.along_step - lo) * m.item_bytes,
-                               (m.along_step - lo_step) * m.item_bytes, m.item_bytes, writer_[static_cast<std::size_t>(m.part)]});
+                               (m.along_step - lo_step) * m.item_bytes, m.item_bytes, writer_[m.part]});
     }
     void fill(std::int64_t lo) const {
         for (std::size_t p = 0; p < f_.parts().size(); ++p) {
             const Frontier::Part& part = f_.parts()[p];
-            if (f_.has_segments(part, *piece_, row_)) e_.frontier_->fill(p, *piece_, row_, ptr_[writer_[p]] + (piece_->lo - lo) * part.item_bytes);
+            char* first = ptr_[writer_[p]] + (piece_->lo - lo) * part.item_bytes;
+            if (f_.has_segments(part, *piece_, row_)) e_.frontier_->fill(p, *piece_, row_, first);
         }
     }
 

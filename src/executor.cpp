@@ -21,7 +21,8 @@ Outcome execute(const Schedule& schedule, std::span<const Binding> bindings, con
                           " of " + std::to_string(transport.size()));
     if (!kernel.row && !schedule.tiles.empty()) throw ConfigError("execute: the schedule computes but no kernel was given");
     if (const std::size_t n = schedule.places.size() + kernel.tables.size() + static_cast<std::size_t>(kernel.bests()); n > max_places)
-        throw ConfigError("execute: a kernel has " + std::to_string(n) + " places, tables and bests; at most " + std::to_string(max_places) + " are allowed");
+        throw ConfigError("execute: a kernel has " + std::to_string(n) + " places, tables and bests; at most " +
+                          std::to_string(max_places) + " are allowed");
     transport.must_work();
     const Combine none;
     Execution run(schedule, bindings, kernel, none, transport, options);

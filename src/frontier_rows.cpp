@@ -4,7 +4,8 @@
 
 namespace tilewave {
 
-PlaneRows rows_in_planes(const FrontierMemory& memory, std::size_t p, const Frontier::Piece& piece, std::int64_t plane, const Index& offset) {
+PlaneRows rows_in_planes(const FrontierMemory& memory, std::size_t p, const Frontier::Piece& piece, std::int64_t plane,
+                         const Index& offset) {
     const Frontier& f = memory.where();
     const Frontier::Part& part = f.parts()[p];
     const std::int64_t own = plane + f.plane(offset);  // the element's
@@ -26,7 +27,8 @@ PlaneRows rows_in_planes(const FrontierMemory& memory, std::size_t p, const Fron
     return r;
 }
 
-PlaneRows rows_in_array(const Frontier& f, std::byte* data, const Index& stride_bytes, const Index& storage_lo, std::int64_t plane, const Index& offset) {
+PlaneRows rows_in_array(const Frontier& f, std::byte* data, const Index& stride_bytes, const Index& storage_lo,
+                        std::int64_t plane, const Index& offset) {
     PlaneRows r;
     r.step = stride_bytes[f.along()] - f.slant() * stride_bytes[f.across()];
     r.plane_bytes = stride_bytes[f.across()];
@@ -89,13 +91,13 @@ private:
     // The elements of z[along] = i, `behind` (below 0) the end of those kept, from z[across] = `from` on: kept line by line.
     Move along_rows(const char* beside, std::int64_t i, std::int64_t behind, std::int64_t from) const {
         const std::int64_t line = f_.across_others() * reads_ * item_, shift = f_.slant() * i;
-        return {static_cast<int>(p_), from + shift, piece_.end + shift, i, 0,
+        return {p_, from + shift, piece_.end + shift, i, 0,
                 reinterpret_cast<std::intptr_t>(beside) + (behind + reads_) * item_ - (piece_.begin + shift) * line, line, reads_ * item_, item_};
     }
     // The elements of z[across] = j, `behind` the end of those kept, with lo <= z[along] < hi.
     Move across_rows(const char* beside, std::int64_t j, std::int64_t behind, std::int64_t lo, std::int64_t hi) const {
         const std::int64_t line = f_.across_others() * back_reads_ * item_;
-        return {static_cast<int>(p_), lo + j, hi + j, -j, 1,
+        return {p_, lo + j, hi + j, -j, 1,
                 reinterpret_cast<std::intptr_t>(beside) + (behind + back_reads_) * item_ - j * line, line, back_reads_ * item_, item_};
     }
 

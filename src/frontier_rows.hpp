@@ -33,9 +33,11 @@ struct PlaneRows {
 };
 
 /// Of a place of an array kept in planes, where points of plane `plane` are computed.
-PlaneRows rows_in_planes(const FrontierMemory& memory, std::size_t part, const Frontier::Piece& piece, std::int64_t plane, const Index& offset);
+PlaneRows rows_in_planes(const FrontierMemory& memory, std::size_t part, const Frontier::Piece& piece, std::int64_t plane,
+                         const Index& offset);
 /// Of a place of another array, of which the element at `storage_lo` is at `data`.
-PlaneRows rows_in_array(const Frontier& f, std::byte* data, const Index& stride_bytes, const Index& storage_lo, std::int64_t plane, const Index& offset);
+PlaneRows rows_in_array(const Frontier& f, std::byte* data, const Index& stride_bytes, const Index& storage_lo,
+                        std::int64_t plane, const Index& offset);
 
 /// What to add to the pointers of rows in rings of several lengths from plane to plane.
 class RingSteps {
@@ -57,7 +59,7 @@ private:
 
 /// One element of each row of some planes, and where it is kept beside pieces.
 struct Move {
-    int part = 0;
+    std::size_t part = 0;
     std::int64_t begin = 0, end = 0;         ///< of the planes
     std::int64_t along = 0, along_step = 0;  ///< its z[along] in plane 0; from plane to plane
     std::intptr_t beside = 0;                ///< in plane 0, for the first of the other dimensions' rows

@@ -122,8 +122,10 @@ def test_tiles_of_several_pieces(name, mpi_ranks):
     nest = {"two": two, "slanted3": slanted3}[name]
     seed = int(os.environ.get("TILEWAVE_SEED", "20262"))
     rng = np.random.default_rng(seed)
+    asked = {"best": tw.max("H"), "where": tw.argmax("H"), "least": tw.argmin("H")}
     for case in range(6):
-        shape = (4,) * (name != "two") + tuple(int(n) for n in rng.integers(*((300, 1200, 2) if name == "two" else (200, 700, 2))))
+        two_loops = rng.integers(300, 1200, 2) if name == "two" else rng.integers(200, 700, 2)
+        shape = (4,) * (name != "two") + tuple(map(int, two_loops))
         start = {a: rng.integers(-50, 50, shape) for a in nest.arrays}
         over = (None, {"j": (3, ["i+200", shape[-1]])}, {"j": (["i-100", 3], shape[-1])})[case % 3]
         found = []
@@ -135,7 +137,7 @@ def test_tiles_of_several_pieces(name, mpi_ranks):
                 tile = list(plan.tile)
                 tile[plan.mapping_dim] = int(rng.integers(min(200, tile[plan.mapping_dim]), tile[plan.mapping_dim] + 1))
                 choices["tile"] = tuple(tile)
-            report = tw.run(nest, over=over, reduce={"best": tw.max("H"), "where": tw.argmax("H"), "least": tw.argmin("H")}, **given, **choices)
+            report = tw.run(nest, over=over, reduce=asked, **given, **choices)
             found.append((given["B"].gather(), report))
         what = f"seed {seed}, case {case}: {name}, shape {shape}, over {over}, plan {found[1][1].plan}"
         assert not found[1][1].stored, what

@@ -17,22 +17,26 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
 
 @pytest.mark.parametrize("long_rows", [False, True])
 @pytest.mark.parametrize("dtype", ["i1", "i2", "i4", "i8", "u1"])
-@pytest.mark.parametrize("nest, scalars", [body for body in BODIES if body[0].name != "numbered"], ids=lambda value: getattr(value, "name", ""))
+@pytest.mark.parametrize("nest, scalars", [body for body in BODIES if body[0].name != "numbered"],
+                         ids=lambda value: getattr(value, "name", ""))
 def test_a_kernel_tells_the_best_of_a_row(nest, scalars, dtype, long_rows):
     dice, generator = random.Random(SEED), np.random.default_rng(SEED)
     dtypes = {name: np.dtype("i4") if name == "a" else np.dtype(dtype) for name in nest.arrays}
     shapes = {"A": (9, 130), "B": (9, 130), "a": (130,), "S": (7,)}
     wanted = [(k, op) for k, place in enumerate(nest.places) if place.written for op in ("max", "min")]
-    kernel = compile_kernel(nest, dtypes, scalars, steps=[1] * len(nest.places), independent=True, long_rows=long_rows, bests=wanted)
+    kernel = compile_kernel(nest, dtypes, scalars, steps=[1] * len(nest.places), independent=True, long_rows=long_rows,
+                            bests=wanted)
     assert list(kernel.bests) == wanted
     for case in range(60):
-        arrays = {name: generator.integers(0, 7 if case % 2 else 100, shapes[name]).astype(dtypes[name]) for name in nest.arrays}
+        arrays = {name: generator.integers(0, 7 if case % 2 else 100, shapes[name]).astype(dtypes[name])
+                  for name in nest.arrays}
         for name in "aS":
             if name in arrays:
                 arrays[name] %= 7
         row, begin, points = dice.randint(1, 8), dice.randint(1, 40), dice.choice((1, 3, 16, 64, dice.randint(1, 87)))
         rooms = np.zeros(len(wanted), "i8")
-        pointers = words([*addresses(kernel, arrays, row, begin), *(rooms.ctypes.data + 8 * k for k in range(len(wanted)))], ctypes.c_void_p)
+        told = [rooms.ctypes.data + 8 * k for k in range(len(wanted))]
+        pointers = words(addresses(kernel, arrays, row, begin) + told, ctypes.c_void_p)
         steps = words(change(kernel, arrays, {"i": 0, "j": 1}))
         env = kernel.pack(scalars, {name: arrays[name] for name in nest.tables})
         if case % 3:
@@ -43,7 +47,8 @@ def test_a_kernel_tells_the_best_of_a_row(nest, scalars, dtype, long_rows):
         for (k, op), room in zip(wanted, rooms, strict=True):
             values = arrays[nest.places[k].array][row, begin:begin + points]
             found = np.frombuffer(room.tobytes(), dtypes[nest.places[k].array])[0]
-            assert found == getattr(values, op)(), f"seed {SEED}, case {case}, row {row} from {begin}, {points} points, place {k}, {op}"
+            what = f"seed {SEED}, case {case}, row {row} from {begin}, {points} points, place {k}, {op}"
+            assert found == getattr(values, op)(), what
 
 
 def test_floats_and_rows_in_order_have_none_told():
@@ -71,14 +76,14 @@ def test_reductions_with_and_without_told_bests(nest, keep, monkeypatch):
     """Small values, so that many elements share the best one: the first of them counts, in whatever order rows come."""
     dice, generator = random.Random(SEED), np.random.default_rng(SEED)
     asked = {f"{op} {name}": getattr(tw, op)(name) for name in "HE" for op in ("max", "min", "argmax", "argmin", "sum")}
-    plain_bests, told = reduction.bests, 0
+    told_bests = reduction.bests
     for case in range(24):
         shape = dice.choice(((dice.randint(2, 90), dice.randint(2, 90)), (dice.randint(300, 700), dice.randint(300, 700))))
         dtype = dice.choice(("i1", "i2", "i4", "i8"))
         W = generator.integers(-2, dice.choice((-1, 2, 3)), shape).astype(dtype)
         threads = dice.randint(1, 3)
         results = []
-        for bests in (plain_bests, lambda described: ()):
+        for bests in (told_bests, lambda described: ()):
             monkeypatch.setattr(reduction, "bests", bests)
             H, E = (tw.field(shape, dtype, keep=keep) for _ in range(2))
             results.append(tw.run(nest, H=H, E=E, W=W, threads=threads, reduce=asked).results)

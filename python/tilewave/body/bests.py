@@ -52,7 +52,8 @@ class Bests:
             kind = ir_type(self.dtype(key))
             shape = ir.VectorType(kind, width)
             name = f"llvm.vector.reduce.{self._sign(key)}{op}.v{width}{kind}"
-            reduce = self.frame.module.globals.get(name) or ir.Function(self.frame.module, ir.FunctionType(kind, [shape]), name)
+            module = self.frame.module
+            reduce = module.globals.get(name) or ir.Function(module, ir.FunctionType(kind, [shape]), name)
             best = build.call(reduce, [build.load(wide, typ=shape)])
             build.store(self._better(key, op, best, build.load(room, typ=kind)), room)
 
