@@ -113,9 +113,15 @@ private:
         for (std::size_t i = 0; i < axes_.size(); ++i) {
             const Axis& a = axes_[i];
             if (a.cut) {
-                shorten(p, a.k, ceil_div(p.shape[a.k], a.full) * counts[i]);
-                p.bounds.clear();
+                // The last point of an array may make one block larger that has no more points to compute.
+                const SweepProblem before = p;
                 plan.grid[a.k] = counts[i];
+                shorten(p, a.k, ceil_div(p.shape[a.k], a.full) * counts[i]);
+                if (largest_block(p, plan.grid, a.k) > largest_block(problem_, plan_.grid, a.k)) {
+                    p = before;
+                    shorten(p, a.k, std::max<std::int64_t>(p.shape[a.k] / a.full, 1) * counts[i]);
+                }
+                p.bounds.clear();
             } else {
                 const std::int64_t points = counts[i] * plan.tile[a.k];
                 shorten(p, a.k, p.shape[a.k] - (p.space.extent(a.k) - std::min(points, p.space.extent(a.k))));
