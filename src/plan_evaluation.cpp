@@ -10,10 +10,10 @@ namespace tilewave {
 
 namespace {
 
-constexpr std::int64_t most_tiles = 12000;   // of all ranks together, to be played as they are
+constexpr std::int64_t most_tiles = 4000;    // of all ranks together, to be played as they are
 constexpr std::int64_t too_many_tiles = 300000;  // where none can be left out: the closed form has to do
-constexpr std::int64_t ranks_played = 4;     // along a dimension that more ranks cut
-constexpr std::int64_t steps_played = 12;    // of time, or tiles along the mapping dimension, where they are more
+constexpr std::int64_t ranks_played = 5;      // along a dimension that more ranks cut; then two fewer, as blocking ranks take turns
+constexpr std::int64_t steps_played = 12;     // of time, or tiles along the mapping dimension, where they are more
 
 // A dimension of which a part is played: `high` and `low` of its `full` ranks or tiles.
 struct Axis {
@@ -22,13 +22,22 @@ struct Axis {
     std::int64_t full, high, low;
 };
 
-double* fields(Parts& p) { return &p.total_s; }
-constexpr int part_count = sizeof(Parts) / sizeof(double);
-
-// a + (b - a) * x, part by part, none below 0.
-Parts line(Parts a, Parts b, double x) {
-    Parts r;
-    for (int i = 0; i < part_count; ++i) fields(r)[i] = std::max(0.0, fields(a)[i] + (fields(b)[i] - fields(a)[i]) * x);
+// From what `low` and `high` ranks or tiles take to what `full` do. The total goes on in a straight line, and does not fall.
+// Of more ranks each has the same to do: only fill and drain grow, what the first and the last lack of the rest counts less.
+Parts go_on(const Parts& low, const Parts& high, const Axis& a) {
+    const auto l = static_cast<double>(a.low), h = static_cast<double>(a.high), f = static_cast<double>(a.full);
+    Parts r = high;
+    r.total_s = high.total_s + std::max(0.0, high.total_s - low.total_s) * (f - h) / (h - l);
+    const double x = a.cut ? (1 / f - 1 / h) / (1 / h - 1 / l) : (f - h) / (h - l);
+    double inner = 0;
+    for (double Parts::*part : {&Parts::compute_s, &Parts::pack_s, &Parts::post_s, &Parts::wait_s, &Parts::hand_over_s}) {
+        r.*part = std::max(0.0, high.*part + (high.*part - low.*part) * x);
+        inner += r.*part;
+    }
+    const double ends = high.fill_s + high.drain_s, rest = std::max(0.0, r.total_s - inner);
+    r.fill_s = ends > 0 ? rest * high.fill_s / ends : rest / 2;
+    r.drain_s = rest - r.fill_s;
+    r.total_s = inner + rest;
     return r;
 }
 
@@ -75,24 +84,25 @@ private:
         std::int64_t& tiles = tiles_;
         tiles = plan_.slices;
         for (int k = 0; k < problem_.dims(); ++k) tiles *= cells(problem_, plan_, k) * plan_.grid[k];
-        const std::vector<bool> unit = problem_.unit_dims();
-        auto reduce = [&](int k, bool cut, std::int64_t full, std::int64_t most) {
+        auto reduce = [&](int k, bool cut, std::int64_t full, std::int64_t most, std::int64_t fewer) {
             if (tiles <= most_tiles || full <= most) return;
-            axes_.push_back({k, cut, full, most, most - std::max<std::int64_t>(most / 4, 1)});
+            axes_.push_back({k, cut, full, most, most - fewer});
             tiles = std::max<std::int64_t>(tiles / full, 1) * most;
         };
         if (problem_.in_order) return;
-        for (int k = 0; k < problem_.dims(); ++k)
-            if (plan_.grid[k] > 1) reduce(k, true, plan_.grid[k], ranks_played);
-        // Skewed loops and bounds give tiles along a dimension different work.
+        // Bounds give tiles along a dimension different work, and so do skewed loops.
         const bool even = problem_.bounds.empty();
-        for (int k = 0; k < problem_.dims(); ++k)
-            if (even && plan_.grid[k] == 1 && unit[static_cast<std::size_t>(k)] && problem_.loops.keeps(k)) reduce(k, false, cells(problem_, plan_, k), steps_played);
         const int m = plan_.mapping_dim;
-        auto whole = [&](int k) { return even && plan_.grid[k] == 1 && !unit[static_cast<std::size_t>(k)] && problem_.loops.keeps(k); };
-        if (whole(m)) reduce(m, false, cells(problem_, plan_, m), std::max<std::int64_t>(steps_played, std::min<std::int64_t>(most_tiles / 64, cells(problem_, plan_, m) / 2)));
+        auto whole = [&](int k) { return even && plan_.grid[k] == 1 && problem_.loops.keeps(k); };
+        auto fewer_tiles = [&](int k) {
+            const std::int64_t most = std::max<std::int64_t>(steps_played, 2 * plan_.factors[k]);
+            if (whole(k)) reduce(k, false, cells(problem_, plan_, k), most, most / 3);
+        };
+        fewer_tiles(m);
         for (int k = 0; k < problem_.dims(); ++k)
-            if (k != m && whole(k)) reduce(k, false, cells(problem_, plan_, k), std::max<std::int64_t>(steps_played, 2 * plan_.factors[k]));
+            if (plan_.grid[k] > 1) reduce(k, true, plan_.grid[k], ranks_played, 2);
+        for (int k = 0; k < problem_.dims(); ++k)
+            if (k != m) fewer_tiles(k);
     }
 
     // Along axis i and those after it as `counts` says.
@@ -103,7 +113,7 @@ private:
         const Parts low = at(i + 1, counts);
         counts[i] = a.high;
         const Parts high = at(i + 1, counts);
-        return line(low, high, static_cast<double>(a.full - a.low) / static_cast<double>(a.high - a.low));
+        return go_on(low, high, a);
     }
 
     Parts play(const std::vector<std::int64_t>& counts) {

@@ -125,7 +125,7 @@ Box SweepWriter::locals_reading(int array, const Box& region) const {
 
 void SweepWriter::list_incoming() {
     for (int peer = 0; peer < s_.ranks; ++peer) {
-        if (peer == rank_ || tiles_.empty()) continue;
+        if (peer == rank_ || tiles_.empty() || !geometry_.sends(peer, rank_)) continue;
         for (const Face& face : geometry_.faces(peer, geometry_.tiles(peer), rank_)) {
             // Rim that a widened face brings along counts: it must not arrive while it is read.
             const Box readers = locals_reading(face.array, face.region);
@@ -144,7 +144,7 @@ void SweepWriter::list_incoming() {
 
 void SweepWriter::list_outgoing() {
     for (int peer = 0; peer < s_.ranks; ++peer) {
-        if (peer == rank_) continue;
+        if (peer == rank_ || !geometry_.sends(rank_, peer)) continue;
         for (const Face& face : geometry_.faces(rank_, tiles_, peer)) outgoing_[face.tile].push_back({peer, face});
     }
 }

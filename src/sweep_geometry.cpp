@@ -289,6 +289,11 @@ Box SweepGeometry::widened(int a, const Box& needed, const Array& here, const Ar
     return needed;
 }
 
+bool SweepGeometry::sends(int source, int target) const {
+    const Box &theirs = block(target), &mine = block(source);
+    return std::any_of(reads_.begin(), reads_.end(), [&](const Read& r) { return !intersect(theirs.shifted(r.offset), mine).empty(); });
+}
+
 std::vector<Face> SweepGeometry::faces(int source, const std::vector<PlacedTile>& source_tiles, int target) const {
     std::vector<Face> result;
     const Box theirs = block(target), mine = block(source);

@@ -40,6 +40,8 @@ public:
     std::vector<PlacedTile> tiles(int rank) const;
     /// Range of local tile positions that meet `region` in the block of `rank`.
     Box tiles_meeting(int rank, const Box& region) const;
+    /// Whether `target` reads anything that `source` computes: only then are there faces.
+    bool sends(int source, int target) const;
     /// The faces `source` sends to `target`, in the sender's tile order.
     std::vector<Face> faces(int source, const std::vector<PlacedTile>& source_tiles, int target) const;
     /// Boxes of array `a` that `source` owns and `target` reads as they were before the sweep.
