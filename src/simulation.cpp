@@ -83,8 +83,8 @@ double Simulation::begin_step(Lane& lane, double now) {
             const Link& l = link(h);
             if (!h.m->send) return now + machine_.step_s + l.receive_s;
             const auto bytes = static_cast<double>(h.m->bytes);
-            // A short message is copied here.
-            return now + machine_.step_s + l.send_s + (bytes <= l.eager_bytes ? bytes * l.busy_byte_s : 0);
+            // What leaves now is copied now.
+            return now + machine_.step_s + l.send_s + (leaves(l, bytes) ? bytes * l.busy_byte_s : 0);
         }
         case Op::wait: return wait(lane, half, now);
         case Op::pack:

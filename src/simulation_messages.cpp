@@ -16,7 +16,6 @@ void Simulation::post(Lane& lane, std::int32_t id, double now) {
     if (const Link& l = link(h); send && leaves(l, bytes)) {
         h.begin = now;
         h.there = arrival(h, now);
-        if (bytes > l.eager_bytes) h.busy = bytes * l.busy_byte_s;
         if (!h.m->synchronous) h.done = now;
     }
     Channel& c = channels_[static_cast<std::size_t>(h.channel)];
