@@ -7,7 +7,7 @@ import statistics
 
 TOLERANCE = 0.08  # of a straight line's prediction between two sizes, beyond which it is measured in between
 CLOSEST = 1.1  # ratio of neighbouring sizes below which nothing is measured in between
-SHORTEST = 64  # messages up to here differ in nothing that counts
+SHORTEST = 256  # messages up to here differ in nothing that counts
 JUMP = 0.15  # of the time before: from there on a step between close neighbours is a break
 
 
@@ -100,7 +100,7 @@ def find_points(sample, sizes, most=80, tolerance=TOLERANCE, looks=3):
         if not points.look(middle):
             break
         for again in range(1, looks):
-            allowed = max(tolerance, min(points.found[middle].spread, 0.5))
+            allowed = max(tolerance, min(points.found[middle].spread / 4, 0.5))  # medians vary less than samples
             if points.wrong(a, middle, b) <= allowed:
                 break
             if not all(points.look(size) for size in (a, middle, b) if points.looks[size] <= again):

@@ -1,6 +1,5 @@
 """Experiments between ranks, for each kind of neighbour that a launch has."""
 import math
-import statistics
 import time
 
 from tilewave import _core, fit
@@ -45,7 +44,7 @@ def link(session, part, kind, pair, host_of, spread):
     session.run(_core.measure.round_trips, *seat(session, pair), SMALL, 10)  # connections are made at first use
     byte, burst, (send, receive) = _stream(session, until(shares[0]), pair)
     eager = _eager(session, pair, byte.value)
-    points = find_times(session, until(shares[1]), pair, byte.value)
+    points = find_times(session, until(shares[1]), pair, byte.value, eager)
     times = [(size, sample.value) for size, sample in sorted(points.items())]
     thin = fit.thinned(times)
     if thin[-1][0] < LARGEST:  # larger messages go on as streams do
@@ -81,12 +80,14 @@ def _trips(session, end_s, pair, size, slot_s, synchronous=False):
                           session.now_s + slot, most=201, least=3, first=3)
 
 
-def find_times(session, end_s, pair, byte_s):
+def find_times(session, end_s, pair, byte_s, eager):
     """One message by bytes, one way, both ranks waiting: Samples, by size, closer where lines do not do."""
     largest = LARGEST_QUICK if session.quick else LARGEST
     sizes = [SMALL]
     while sizes[-1] < largest:
         sizes.append(min(sizes[-1] * (8 if session.quick else 4), largest))
+    if SMALL < eager < EAGER_MOST:  # a way ends there; whether that shows in the times these two tell
+        sizes = sorted({*sizes, int(eager), int(1.05 * eager) + 1})
     length = end_s - session.now_s
 
     def one(size):
@@ -95,8 +96,13 @@ def find_times(session, end_s, pair, byte_s):
             return None
         return fit.summary(_trips(session, end_s, pair, size, max(length / 80, 6 * size * byte_s)))
 
-    first = fit.summary(_trips(session, end_s, pair, SMALL, length / 80))
+    def latency():
+        return fit.summary(_trips(session, end_s, pair, SMALL, length / 80))
+
+    first = latency()
     found = {SMALL: first, **fit.find_points(one, sizes)}
+    # Looked at before and after all others: of what counts most no one moment decides.
+    found[SMALL] = min(first, found[SMALL], latency(), key=lambda sample: sample.value)
     return {1: found[SMALL], **found}  # a byte costs what eight do
 
 
@@ -152,7 +158,7 @@ def _eager(session, pair, byte_s):
         # Until then the receiver neither asks nor polls; what is on its way has arrived.
         delay_s = 4 * size * byte_s + 500e-6
         samples = session.run(_core.measure.early_sends, *seat(session, pair), size, delay_s, 5)[pair[0]]
-        return statistics.median(samples) < delay_s / 2
+        return min(samples) < delay_s / 2
 
     low, high = SMALL, EAGER_MOST
     if leaves(high):

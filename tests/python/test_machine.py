@@ -217,7 +217,7 @@ def test_local_ranks_measure_each_other(cache):
     found, errors = on_ranks(2, 1, lambda context: _measure(context, True, 0.3))
     assert errors == [None, None] and found[0] == found[1]
     assert found[0].same_host.byte_s > 0 and found[0].conditions["mpi"] == ""
-    assert found[0].same_host.eager_bytes < 1 << 20  # sends of ranks as threads wait for their receivers
+    assert found[0].same_host.eager_bytes == 8  # sends of ranks as threads wait for their receivers
 
 
 @pytest.mark.parametrize("arguments, words", [
@@ -278,7 +278,7 @@ def test_breaks_are_found_where_they_are(noise):
     print("seed", seed)
     rng = random.Random(seed)
     for _ in range(20):
-        at = round(2 ** rng.uniform(8, 17))
+        at = round(2 ** rng.uniform(8.5, 17))
         time_s, sample = network(noise, rng, [(at, rng.uniform(0.5, 3) * (2e-6 + at * 1.2e-10), 0.0)])
         points = [(size, s.value) for size, s in sorted(fit.find_points(sample, SIZES).items())]
         found = fit.breaks(points)
