@@ -90,6 +90,12 @@ double Estimate::rows_of(const Plan& plan) const {
     return points / (a * b) * (a + b - 1);
 }
 
+double Estimate::row_points(const Plan& plan) const {
+    double points = 1;
+    for (auto t : plan.tile) points *= static_cast<double>(t);
+    return points / std::max(rows_of(plan), 1.0);
+}
+
 Estimate::Step Estimate::step(const Plan& plan) const {
     const KernelRate rate = rate_of(plan);
     const int n = problem_.dims(), lanes = plan.lanes();
@@ -189,7 +195,7 @@ double Estimate::steps_played(const Plan& plan) const {
         ranks *= static_cast<double>(std::min<std::int64_t>(plan.grid[k], 4));
         if (plan.grid[k] > 4) fewer *= 2;  // played twice, for the slope
     }
-    return std::min(tiles * ranks, 20000.0) * fewer * 8;
+    return std::min(tiles * ranks, 4000.0) * fewer * 8;
 }
 
 std::int64_t Estimate::largest_message(const Plan& plan) const {

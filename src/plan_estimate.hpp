@@ -19,6 +19,8 @@ public:
     std::int64_t best_height(const Plan& plan) const;
     /// Bytes that points of a tile use again: two layers of the dimension that its points vary last. 0 where that is a row.
     double working_set(const Plan& plan) const;
+    /// Points of a row of a tile, on average.
+    double row_points(const Plan& plan) const;
     /// The most points along the mapping dimension with which the working set stays within `bytes`; 0: there is none.
     std::int64_t cached_height(const Plan& plan, double bytes) const;
     /// sqrt(alpha / t_sync_in), where rows stay long enough.

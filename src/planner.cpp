@@ -18,6 +18,8 @@ namespace {
 
 // A plan that is not the one by rules must be this much better: the predictor is no better than that.
 constexpr double worth = 0.98;
+// Rows shorter than those that the rate was measured on take what nobody knows: less than a vector is computed point by point.
+constexpr double shortest_row = 12;
 constexpr std::int64_t most_grids = 400, most_factors = 40;
 constexpr double heights[] = {1.0 / 16, 1.0 / 8, 1.0 / 4, 1.0 / 2, 0.71, 1, 1.41, 2, 4, 8};
 
@@ -92,7 +94,8 @@ private:
     std::vector<Estimated> estimated_;
     std::vector<Candidate> played_;  // the plan by rules first
     std::int64_t considered_ = 0;
-    double steps_left_ = 0, most_bytes_ = 0;  // of the working set: the rate was measured with one as large as the rules'
+    double steps_left_ = 0, least_row_ = 1;
+    double most_bytes_ = 0;  // of the working set: the rate was measured with one as large as the rules'
 };
 
 std::vector<int> Planner::mapping_dims() const {
@@ -218,6 +221,7 @@ void Planner::kinds(Plan plan) {
 }
 
 void Planner::add(const Plan& plan) {
+    if (!request_.tile && estimate_.row_points(plan) < least_row_) return;
     ++considered_;
     estimated_.push_back({plan, estimate_.time_s(plan)});
 }
@@ -225,7 +229,7 @@ void Planner::add(const Plan& plan) {
 void Planner::play(const Plan& plan) {
     for (const Candidate& c : played_)
         if (c.plan.to_string() == plan.to_string()) return;
-    if (!valid(plan)) return;
+    if (!valid(plan) || (!played_.empty() && !request_.tile && estimate_.row_points(plan) < least_row_)) return;
     const double steps = estimate_.steps_played(plan);
     if (!played_.empty() && steps > steps_left_) return;
     steps_left_ -= steps;
@@ -324,6 +328,7 @@ std::string reason(const Candidate& best, const Candidate& other) {
 Choice Planner::choose() {
     by_rules_ = make_plan(problem_, ranks_, request_, machine_);
     steps_left_ = static_cast<double>(options_.most_steps);
+    least_row_ = std::min(shortest_row, estimate_.row_points(by_rules_));
     most_bytes_ = std::max(static_cast<double>(machine_.cache_bytes) / 2, estimate_.working_set(by_rules_));
     play(by_rules_);
     enumerate();

@@ -10,10 +10,12 @@ KernelRate fit_rate(std::span<const RateSample> samples) {
         throw ConfigError("a rate was asked for from " + std::to_string(samples.size()) + " samples; allowed: three, each with points");
     KernelRate r{0, 0, 0};
     const auto &lengthy = samples[0], &brief = samples[1], &tiny = samples[2];
+    // Rows of one length say nothing of what begins a row.
+    const bool rows_differ = lengthy.points * brief.rows > 1.3 * brief.points * lengthy.rows;
     // Each sample is mostly of what it decides, so that taking them in turn settles.
     for (int i = 0; i < 100; ++i) {
         r.point_s = std::max(0.0, (lengthy.tile_s - r.tile_s - r.row_s * lengthy.rows) / lengthy.points);
-        r.row_s = std::max(0.0, (brief.tile_s - r.tile_s - r.point_s * brief.points) / brief.rows);
+        if (rows_differ) r.row_s = std::max(0.0, (brief.tile_s - r.tile_s - r.point_s * brief.points) / brief.rows);
         r.tile_s = std::max(0.0, tiny.tile_s - r.row_s * tiny.rows - r.point_s * tiny.points);
     }
     return r;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t probe_points = 2048;     // of the tile that tells how many others there is time for
 constexpr std::int64_t most_points = 16 << 20;  // of a lane: its memory is far more than caches hold
-constexpr std::int64_t short_row = 24;          // points, of rows whose beginning counts
+constexpr std::int64_t short_row = 24;          // points, of rows whose beginning counts; or a quarter of a row
 constexpr int tiny_extent = 2;
 constexpr int planes_of_tiles[] = {64, 12, 3};  // of arrays kept in planes: their rows are cut by strips alone
 
@@ -193,14 +193,14 @@ Pieces cut(const Pieces& tiles, std::int64_t limit, std::int64_t total, const st
     return result;
 }
 
-// The middle of each piece: at most `extent` points along what `dims` says, the whole of it along the rest.
-Pieces middles(const Pieces& boxes, const std::vector<bool>& dims, std::int64_t extent) {
+// The middle of each piece: at most `most` points, or a quarter, along what `dims` says, the whole of it along the rest.
+Pieces middles(const Pieces& boxes, const std::vector<bool>& dims, std::int64_t most) {
     Pieces result = boxes;
     for (auto& lane : result) {
         if (lane.size() > 8) lane.resize(8);
         for (Box& box : lane)
             for (int k = 0; k < box.dims(); ++k)
-                if (dims[static_cast<std::size_t>(k)] && box.extent(k) > extent) {
+                if (const std::int64_t extent = std::min(most, std::max<std::int64_t>(box.extent(k) / 4, 1)); dims[static_cast<std::size_t>(k)] && box.extent(k) > extent) {
                     box.lo[k] += (box.extent(k) - extent) / 2;
                     box.hi[k] = box.lo[k] + extent;
                 }

@@ -85,7 +85,7 @@ def _not_tried(plan):
     if notes.get("threads", 1) == 1:
         yield "  more lanes, vertical groups: one thread a rank was allowed"
     yield "  a helper thread for progress, other periods between polls: the run polls as its context says"
-    yield "  tiles taller than the cache holds: the rate was measured with tiles that it holds"
+    yield "  tiles larger than the cache holds, rows of fewer than 12 points: the rate was measured with others"
 
 
 def _parts(parts):
