@@ -24,6 +24,11 @@ def counts(A, i, j):
 
 
 @tw.nest
+def adds(A, B, i, j):
+    A[i, j] = 0.5 * A[i-1, j] + 0.25 * A[i, j-1] + B[i, j]
+
+
+@tw.nest
 def sums(s, A, i, j):
     s[i] = s[i-1] + A[i, j]
 
@@ -114,6 +119,23 @@ def test_what_one_rank_has_forgotten_all_plan_again(context):
     again = tw.plan(roots, A=A, context=context)
     assert everywhere(context, again.choices()) and plan.memory_bytes > 0
     tw.run(roots, A=A, context=context)
+
+
+def test_ranks_whose_caches_hold_different_plans_plan_again(context):
+    """One rank's array lies otherwise in the second call, so that in the third each finds a plan, and not the same one."""
+    rows = np.ones((40, 40))
+    columns = np.asfortranarray(rows) if context.rank == context.size - 1 else rows
+    for turn, B in enumerate((rows, columns, rows)):
+        A = tw.field((40, 40), "f8", init=lambda i, j: 1.0 + 0 * i, context=context)
+        if turn == 1:
+            context._rates.clear()
+        report = tw.run(adds, A=A, B=B, context=context)
+        assert everywhere(context, report.plan.choices())
+        whole = A.gather()
+        if whole is not None:
+            plain = np.ones((40, 40))
+            adds.reference(adds.iteration_box((40, 40)), {"A": plain, "B": rows})
+            assert np.array_equal(whole, plain)
 
 
 def test_a_body_that_raises_where_it_is_measured(context):
