@@ -16,10 +16,11 @@ constexpr std::int64_t probe_points = 2048;     // of the tile that tells how ma
 constexpr std::int64_t most_points = 16 << 20;  // of a lane: its memory is far more than caches hold
 constexpr std::int64_t short_row = 24;          // points, of rows whose beginning counts; or a quarter of a row
 constexpr int tiny_extent = 2;
-constexpr int planes_of_tiles[] = {64, 12, 3};  // of arrays kept in planes: their rows are cut by strips alone
+constexpr int planes_of_tiles[] = {1024, 96, 12};  // of arrays kept in planes: where they are slanted, rows are as long
 
-// The parts of a box of at most `limit` points: layers of its dimensions, those of `keep` last.
-void pieces(const Box& box, std::int64_t limit, const std::vector<bool>& keep, std::vector<Box>& out, std::int64_t& left) {
+// The parts of a box of at most `limit` points: layers of the dimensions that rows do not vary; where that is not
+// enough halves of those that they do, the longer one, so that rows stay as long as they can.
+void pieces(const Box& box, std::int64_t limit, const std::vector<bool>& rows, std::vector<Box>& out, std::int64_t& left) {
     if (left <= 0 || box.empty()) return;
     if (box.points() <= limit) {
         out.push_back(box);
@@ -27,15 +28,17 @@ void pieces(const Box& box, std::int64_t limit, const std::vector<bool>& keep, s
         return;
     }
     int cut = -1;
-    for (const bool kept : {false, true})
-        for (int k = 0; k < box.dims() && cut < 0; ++k)
-            if (keep[static_cast<std::size_t>(k)] == kept && box.extent(k) > 1) cut = k;
-    const std::int64_t layers = std::max<std::int64_t>(1, limit / (box.points() / box.extent(cut)));
+    for (int k = 0; k < box.dims() && cut < 0; ++k)
+        if (!rows[static_cast<std::size_t>(k)] && box.extent(k) > 1) cut = k;
+    const bool halves = cut < 0;
+    for (int k = 0; k < box.dims() && halves; ++k)
+        if (cut < 0 || box.extent(k) > box.extent(cut)) cut = k;
+    const std::int64_t layers = halves ? ceil_div(box.extent(cut), 2) : std::max<std::int64_t>(1, limit / (box.points() / box.extent(cut)));
     for (std::int64_t lo = box.lo[cut]; lo < box.hi[cut] && left > 0; lo += layers) {
         Box part = box;
         part.lo[cut] = lo;
         part.hi[cut] = std::min(lo + layers, box.hi[cut]);
-        pieces(part, limit, keep, out, left);
+        pieces(part, limit, rows, out, left);
     }
 }
 
