@@ -322,7 +322,9 @@ std::vector<RateSample> PreparedSweep::sample(std::span<const RunArray> arrays, 
     const double point_s = std::max(samples[0].tile_s / std::max(samples[0].points, 1.0), 1e-11);
     // Memory is filled once and computed at least twice.
     const auto total = std::clamp<std::int64_t>(static_cast<std::int64_t>(budget_s / 5 / point_s), probe_points, most_points);
-    const Pieces fresh = cut(tiles, total / 3, total, rows);
+    // A whole tile, if there is time: parts of skewed rows lie further from each other than whole ones.
+    const std::int64_t largest = std::max_element(schedule_.tiles.begin(), schedule_.tiles.end(), [](auto& a, auto& b) { return a.box.points() < b.box.points(); })->box.points();
+    const Pieces fresh = cut(tiles, largest <= total ? total : total / 3, total, rows);
     prepare(fresh);
     if (!time(fresh, budget_s / 3, 50, samples[0])) return {};
     if (!time(middles(fresh, rows, short_row), budget_s / 10, 20, samples[1])) return {};
