@@ -205,6 +205,15 @@ std::int64_t Estimate::largest_message(const Plan& plan) const {
     return static_cast<std::int64_t>(most);
 }
 
+void shorten(SweepProblem& p, int k, std::int64_t points) {
+    const std::int64_t less = p.shape[k] - points;
+    p.shape[k] -= less;
+    p.space.hi[k] = std::max(p.space.hi[k] - less, p.space.lo[k]);
+    for (NestArray& a : p.arrays)
+        for (int m = 0; m < a.axes.n; ++m)
+            if (a.axes[m] == k && !a.replicated) a.shape[m] -= less;
+}
+
 double estimate_s(const SweepProblem& problem, const Plan& plan, const Machine& machine, const KernelRate& rate) {
     return Estimate(problem, machine, rate).time_s(plan);
 }

@@ -59,4 +59,7 @@ private:
     double points_ = 0, item_bytes_ = 0;
 };
 
+/// Makes the arrays that are spread no longer than `points` along dimension k, and the loops as much shorter.
+void shorten(SweepProblem& problem, int k, std::int64_t points);
+
 }  // namespace tilewave

@@ -45,16 +45,6 @@ std::int64_t cells(const SweepProblem& problem, const Plan& plan, int k) {
     return ceil_div(std::max<std::int64_t>(largest_block(problem, plan.grid, k), 1), plan.tile[k]);
 }
 
-// The problem with dimension k no longer than `points`, where ranks cut it with blocks of the same size.
-void shorten(SweepProblem& p, int k, std::int64_t points) {
-    const std::int64_t less = p.shape[k] - points;
-    p.shape[k] -= less;
-    p.space.hi[k] = std::max(p.space.hi[k] - less, p.space.lo[k]);
-    for (NestArray& a : p.arrays)
-        for (int m = 0; m < a.axes.n; ++m)
-            if (a.axes[m] == k && !a.replicated) a.shape[m] -= less;
-}
-
 class Evaluation {
 public:
     Evaluation(const SweepProblem& problem, const Plan& plan, const Machine& machine, const KernelRate& rate, const PlannerOptions& options)

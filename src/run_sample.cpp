@@ -6,6 +6,7 @@
 
 #include "frontier.hpp"
 #include "memory.hpp"
+#include "plan_estimate.hpp"
 #include "tile_work.hpp"
 
 namespace tilewave {
@@ -14,6 +15,8 @@ namespace {
 
 constexpr std::int64_t probe_points = 2048;     // of the tile that tells how many others there is time for
 constexpr std::int64_t most_points = 16 << 20;  // of a lane: its memory is far more than caches hold
+// Memory like the arrays': more than caches hold, and little beside arrays that fill the machine.
+constexpr std::int64_t most_bytes = std::int64_t{256} << 20;
 constexpr std::int64_t short_row = 24;          // points, of rows whose beginning counts; or a quarter of a row
 constexpr int tiny_extent = 2;
 constexpr int planes_of_tiles[] = {1024, 96, 12};  // of arrays kept in planes: where they are slanted, rows are as long
@@ -259,6 +262,15 @@ private:
     std::vector<double> times_;
 };
 
+// Of what a rank holds of the arrays that are not replicated.
+std::int64_t array_bytes(const SweepProblem& problem, const Plan& plan, int rank) {
+    std::int64_t bytes = 0;
+    for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a)
+        if (const NestArray& n = problem.arrays[static_cast<std::size_t>(a)]; !n.replicated)
+            bytes += memory_order(problem, plan, a, rank).items * n.item_bytes * std::max(n.levels, 1);
+    return bytes;
+}
+
 }  // namespace
 
 std::vector<RateSample> PreparedSweep::sample_planes(std::span<const RunArray> arrays, const Kernel& kernel, double budget_s) {
@@ -296,6 +308,32 @@ std::vector<RateSample> PreparedSweep::sample(std::span<const RunArray> arrays, 
     if (arrays.size() != problem_.arrays.size())
         throw ConfigError("sample: " + std::to_string(arrays.size()) + " arrays given, the nest has " + std::to_string(problem_.arrays.size()));
     if (frontier_) return sample_planes(arrays, kernel, budget_s);
+    SweepProblem less = problem_;
+    while (array_bytes(less, plan_, context_.rank()) > most_bytes) {
+        int longest = -1;  // in tiles: where it is halved tiles stay as they are
+        auto tiles = [&](int k) { return less.space.extent(k) / std::max<std::int64_t>(plan_.tile[k], 1); };
+        auto holds = [&](int k) {
+            for (int a = 0; a < static_cast<int>(less.arrays.size()); ++a)
+                if (!less.arrays[static_cast<std::size_t>(a)].replicated && !less.lacks(a, k)) return true;
+            return false;
+        };
+        for (int k = 0; k < less.dims(); ++k)
+            if (holds(k) && less.space.extent(k) > 1 && less.shape[k] / 2 > less.shape[k] - less.space.extent(k) && (longest < 0 || tiles(k) > tiles(longest))) longest = k;
+        if (longest < 0) break;
+        shorten(less, longest, less.shape[longest] / 2);
+    }
+    if (less.shape != problem_.shape) {
+        Plan plan = plan_;
+        for (int k = 0; k < less.dims(); ++k) {
+            const std::int64_t most = std::max<std::int64_t>(largest_block(less, plan.grid, k), 1);
+            plan.tile[k] = less.in_order ? most : std::min(plan.tile[k], most);
+        }
+        return PreparedSweep(context_, less, plan).sample_here(arrays, kernel, budget_s);
+    }
+    return sample_here(arrays, kernel, budget_s);
+}
+
+std::vector<RateSample> PreparedSweep::sample_here(std::span<const RunArray> arrays, const Kernel& kernel, double budget_s) {
     std::vector<RateSample> samples(3);
     const Pieces tiles = tiles_by_lane(schedule_);
     if (schedule_.tiles.empty()) return samples;
