@@ -73,8 +73,10 @@ def test_a_machine_file_is_used(tmp_path):
     script, path = tmp_path / "relax.py", tmp_path / "machine.json"
     script.write_text(SCRIPT)
     link = {"latency_s": 1e-3, "send_s": 1e-6, "receive_s": 1e-6, "byte_s": 1e-8, "transfer_s": {"x": [1, 1e6], "y": [1e-3, 1.1e-2]}}
-    tw.Machine({"hosts": ["a", "b"], "ranks": 2, "threads": 1}, 1e-3, 1e-8, 1e-5, 0.0, 1e-6, 2e-9, 1 << 20, 2e-7, 5e-8,
-               _curve([], []), [], [0, 1], other_host=_link(**link)).save(path)
+    numbers = {"latency_s": 1e-3, "byte_s": 1e-8, "chunk_s": 1e-5, "short_s": 0.0, "ranks_per_core": 1.0, "hand_over_s": 1e-6, "point_s": 2e-9,
+               "cache_bytes": 1 << 20, "poll_s": 2e-7, "step_s": 5e-8}
+    tw.Machine(conditions={"hosts": ["a", "b"], "ranks": 2, "threads": 1}, **numbers, copy_byte_s=_curve([], []), memory=[], host_of=[0, 1],
+               other_host=_link(**link)).save(path)
     done = command("-n", 4, "--machine", path, script, 64)
     assert done.returncode == 0, done.stderr
     assert "on 4 host(s)" in done.stdout and str(path) in done.stdout and "between hosts" in done.stdout and "1 ms latency" in done.stdout
