@@ -103,7 +103,7 @@ class Machine:
     host_of : list of int
         Of each rank.
     kernels : dict
-        Row rates of kernels, by name.
+        By name: seconds of a point, of a row beside its points and of a tile beside its rows, and the tile they are of.
     spread : dict
         Of each number, by its name: (third quartile - first) / median of the samples.
     """

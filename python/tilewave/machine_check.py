@@ -46,7 +46,7 @@ class _Check:
         return Machine(conditions, **found, copy_byte_s=self.curve(data.get("copy_byte_s"), "copy_byte_s"),
                        memory=[self.curve(c, f"memory[{i}]") for i, c in enumerate(memory)], host_of=host_of,
                        same_host=self.link(data, "same_host"), other_host=self.link(data, "other_host"),
-                       kernels=self.get(data, "", "kernels", dict), spread=self.spread(data))
+                       kernels=self.kernels(data), spread=self.spread(data))
 
     def link(self, data, name):
         given = data.get(name)
@@ -74,6 +74,17 @@ class _Check:
                 if key != "way":
                     self.sensible(f"{where}{name}[{i}].{key}", key, value)
         return rows
+
+    def kernels(self, data):
+        kernels = self.get(data, "", "kernels", dict)
+        for name, kernel in kernels.items():
+            if not isinstance(kernel, dict):
+                self.wrong(f"kernels.{name}", kernel, "an object")
+            for key in ("point_s", "row_s", "tile_s"):
+                if key not in kernel:
+                    raise ConfigError(f"{self.path}: field kernels.{name}.{key}: missing; allowed: a number")
+                self.sensible(f"kernels.{name}.{key}", key, kernel[key], zero=True)
+        return kernels
 
     def spread(self, data):
         spread = self.get(data, "", "spread", dict)

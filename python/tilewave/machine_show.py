@@ -72,7 +72,9 @@ def tables(m):
         yield "", ("bytes next to each other", "packing"), [
             (size(x), rate(y)) for x, y in zip(m.copy_byte_s.x, m.copy_byte_s.y, strict=True)]
     if m.kernels:
-        yield "", ("kernel", ""), [(name, str(what)) for name, what in m.kernels.items()]
+        yield "", ("kernel", "a point", "a row", "a tile", "tiles"), [
+            (name, *(seconds(k[key]) for key in ("point_s", "row_s", "tile_s")), "x".join(map(str, k.get("tile", ()))))
+            for name, k in m.kernels.items()]
 
 
 def _title(m):

@@ -13,7 +13,7 @@ from tilewave.errors import ConfigError
 BUDGET_S = {False: 22.0, True: 2.2}
 
 
-def measure(quick=False, context=None):
+def measure(quick=False, context=None, nest=None, **arguments):
     """Measure what messages, lanes and memory of this launch cost; collective.
 
     Parameters
@@ -22,6 +22,10 @@ def measure(quick=False, context=None):
         At most 3 s in place of 30, with fewer and smaller sizes.
     context : Context, optional
         Default: all ranks of the launch.
+    nest : Nest, optional
+        Then the rate of this kernel, too, on tiles of its plan: ``kernels[nest.name]``.
+    **arguments
+        Of the nest, as in `plan`.
 
     Returns
     -------
@@ -31,12 +35,20 @@ def measure(quick=False, context=None):
     Raises
     ------
     ConfigError
-        On every rank, when ``quick`` is no bool on any.
+        On every rank, when ``quick`` is no bool on any, or as `plan`.
     """
     context = resolve(context)
     error = None if isinstance(quick, bool) else ConfigError(f"quick: given {quick!r}; allowed: True, False")
     context.agree(error, f"measure, quick {quick!r}")
-    return _measure(context, quick, BUDGET_S[quick])
+    found = _measure(context, quick, BUDGET_S[quick])
+    if nest is not None or arguments:
+        from tilewave.run import plan
+
+        planned = plan(nest, context=context, **arguments)
+        found.kernels[nest.name] = {"tile": list(planned.tile), "row": list(planned.row), **planned.notes["rate"]}
+        if context.rank == 0:
+            machine.keep(found)
+    return found
 
 
 def _measure(context, quick, budget_s, save=True):

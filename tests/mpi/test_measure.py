@@ -1,6 +1,7 @@
 """Measuring over ranks: the same numbers everywhere, within its time, and what is wrong on one rank alone."""
 import json
 import os
+import sys
 import time
 
 import pytest
@@ -38,6 +39,25 @@ def test_all_ranks_have_the_same_numbers(cache, threads, quick):
     assert core.latency_s == found.latency_s == machine.own_constants(context).latency_s
     if found.same_host:
         assert core.same_host.byte_s == found.same_host.byte_s and found.same_host.transfer_s.x[0] == 1
+
+
+@tw.nest
+def relax(A, i, j):
+    A[i, j] = 0.5 * (A[i-1, j] + A[i, j-1])
+
+
+def test_the_rate_of_a_kernel(cache, monkeypatch):
+    context = tw.Context()
+    monkeypatch.setattr(sys.modules["tilewave.measure"], "BUDGET_S", {False: BUDGET_S, True: BUDGET_S})
+    A = tw.field((200, 300), "f8", init=lambda i, j: 1.0, context=context)
+    found = tw.measure(True, context, relax, A=A)
+    rate = found.kernels["relax"]
+    assert rate["point_s"] + rate["row_s"] > 0 and "measured on" in rate["note"]
+    texts = machine.share(context, found._to_text())
+    assert len(set(texts)) == 1 and tw.Machine._from_text(texts[0], "it") == found
+    assert "relax" in str(found)
+    with pytest.raises(tw.ConfigError, match="needs its array 'A'"):
+        tw.measure(True, context, relax)
 
 
 def test_it_ends_in_time(cache):
