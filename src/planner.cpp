@@ -18,6 +18,8 @@ namespace {
 
 // A plan that is not the one by rules must be this much better: the predictor is no better than that.
 constexpr double worth = 0.98;
+// Nor is one that was found later, further from what has proved itself, taken for less than this.
+constexpr double worth_later = 0.995;
 // Rows shorter than those that the rate was measured on take what nobody knows: less than a vector is computed point by point.
 constexpr double shortest_row = 12;
 constexpr std::int64_t most_grids = 400, most_factors = 40;
@@ -319,7 +321,7 @@ std::string reason(const Candidate& best, const Candidate& other) {
     char text[256];
     const double more = other.time_s / std::max(best.time_s, 1e-30) - 1;
     if (more < 1 - worth)
-        std::snprintf(text, sizeof text, "as good (%+.1f %%), and the one taken is nearer to the rules", 100 * more);
+        std::snprintf(text, sizeof text, "as good (%+.1f %%), and the one taken is simpler", 100 * more);
     else
         std::snprintf(text, sizeof text, "%s %% slower: %s %.3g ms against %.3g", percent(more).c_str(), most, 1e3 * theirs, 1e3 * ours);
     return text;
@@ -337,10 +339,10 @@ Choice Planner::choose() {
     Choice choice;
     choice.considered = considered_ + 1;
     choice.simulated = static_cast<std::int64_t>(played_.size());
-    // The rules win where nothing is clearly better; and so does, of two plans, the one found first.
+    // The rules win where nothing is clearly better; and so does, of two plans that are as good, the one found first.
     std::size_t first = 0;
     for (std::size_t c = 1; c < played_.size(); ++c)
-        if (played_[c].time_s < (first == 0 ? worth : 1.0) * played_[first].time_s) first = c;
+        if (played_[c].time_s < (first == 0 ? worth : worth_later) * played_[first].time_s) first = c;
     std::vector<std::size_t> order;
     for (std::size_t c = 0; c < played_.size(); ++c)
         if (c != first) order.push_back(c);

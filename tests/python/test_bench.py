@@ -12,7 +12,8 @@ KEYS = {"case", "contender", "value", "unit", "spread", "ratio_to_contender", "f
 NESTS = {"args": ["--case", "block,recurrence,sor,alignment,compile"]}
 
 
-@pytest.mark.parametrize(("name", "more"), [("executor", {}), ("nests", NESTS), ("patterns", {}), ("sweep", {})])
+@pytest.mark.parametrize(("name", "more"), [("executor", {}), ("nests", NESTS), ("paper", {}), ("patterns", {}),
+                                            ("plan", {"args": ["--where", "2x1"]}), ("sweep", {})])
 def test_quick(name, more, tmp_path, capsys):
     NAMES[name](json_path=tmp_path / "rows.json", quick=True, **more)
     data = json.loads((tmp_path / "rows.json").read_text())
