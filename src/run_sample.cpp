@@ -234,7 +234,7 @@ public:
     // False where the kernel raised.
     bool run(double budget_s, int most_rounds) {
         const double end = now_s() + budget_s;
-        for (int round = 0; round < most_rounds && (round < 2 || now_s() < end); ++round) {
+        for (int round = 0; round < most_rounds && (round < 2 || now_s() < end + (round < 4 ? budget_s : 0)); ++round) {
             const Outcome o = execute(s_, bindings_, kernel_, context_.transport(), context_.lanes(), options_);
             if (o.failure) return false;
             if (round == 0) continue;

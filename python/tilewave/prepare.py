@@ -1,5 +1,6 @@
 """What comes before a run: arguments are checked, the body compiled and its rate measured, a plan chosen, all agreed on."""
 import dataclasses
+import math
 import warnings
 
 import numpy as np
@@ -13,7 +14,7 @@ from tilewave.field import Field, Scratch, values_at
 from tilewave.nest import Nest
 from tilewave.plan import CHOICES, Plan, choose, request_of
 from tilewave.problem import check_arrays, make_problem
-from tilewave.rate import BUDGET_S, measured_rate
+from tilewave.rate import BUDGET_S, LEAST_BUDGET_S, measured_rate
 
 # Keywords of later families of nests, refused by name until they run.
 UNSUPPORTED = ("periodic",)
@@ -314,9 +315,12 @@ def _sampled(given, draft):
     unset = {name: values_at(given.whole[name], points) for name, points in draft.subscripts.items()}
     operands, copies = _probe(given, draft, draft.subscripts, unset)
     environment = draft.kernel.pack(given.scalars, given.tables)
+    # A small nest is not measured for much longer than it runs.
+    points = math.prod(max(hi - lo, 0) for lo, hi in zip(*draft.problem.core.space)) / draft.context.size
+    budget_s = min(BUDGET_S, max(LEAST_BUDGET_S, 10 * _core.Machine().point_s * points))
     return draft.sweep.sample(operands, draft.kernel.address, environment.ctypes.data,
                               [table.ctypes.data for table in given.tables.values()], bool(nest.numbers),
-                              reduction.with_bests(given.reductions, draft.kernel.bests), draft.kernel.rows_address, BUDGET_S)
+                              reduction.with_bests(given.reductions, draft.kernel.bests), draft.kernel.rows_address, budget_s)
 
 
 def _planned(context, given, draft, rate):

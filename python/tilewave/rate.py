@@ -5,8 +5,8 @@ import math
 
 from tilewave import _core
 
-#: Seconds that the samples of one body may take, about.
-BUDGET_S = 0.1
+#: Seconds that the samples of one body may take, about; and those of one that has few points.
+BUDGET_S, LEAST_BUDGET_S = 0.1, 0.004
 _UNIT_S = 1e-15  # of the numbers that ranks exchange
 _NONE = 2**63 - 1
 
