@@ -19,6 +19,7 @@ constexpr std::int64_t most_points = 16 << 20;  // of a lane: its memory is far 
 constexpr std::int64_t most_bytes = std::int64_t{256} << 20;
 constexpr std::int64_t short_row = 24;          // points, of rows whose beginning counts; or a quarter of a row
 constexpr int tiny_extent = 2;
+constexpr std::int64_t telling_row = 256;       // points, of rows that are measured where the plan has shorter ones
 constexpr int planes_of_tiles[] = {1024, 96, 12};  // of arrays kept in planes: where they are slanted, rows are as long
 
 // The parts of a box of at most `limit` points: layers of the dimensions that rows do not vary; where that is not
@@ -322,14 +323,17 @@ std::vector<RateSample> PreparedSweep::sample(std::span<const RunArray> arrays, 
         if (longest < 0) break;
         shorten(less, longest, less.shape[longest] / 2);
     }
-    if (less.shape != problem_.shape) {
-        Plan plan = plan_;
-        for (int k = 0; k < less.dims(); ++k) {
-            const std::int64_t most = std::max<std::int64_t>(largest_block(less, plan.grid, k), 1);
-            plan.tile[k] = less.in_order ? most : std::min(plan.tile[k], most);
-        }
-        return PreparedSweep(context_, less, plan).sample_here(arrays, kernel, budget_s);
+    // Rows of a few points would not tell a row's cost from a point's.
+    Plan plan = plan_;
+    Index row = plan_.row.n ? plan_.row : Index::filled(problem_.dims(), 0);
+    if (plan_.row.n == 0) row[row.n - 1] = 1;
+    const std::vector<bool> single = less.unit_dims();
+    for (int k = 0; k < less.dims(); ++k) {
+        const std::int64_t most = std::max<std::int64_t>(largest_block(less, plan.grid, k), 1);
+        const bool widen = row[k] != 0 && !less.in_order && !single[static_cast<std::size_t>(k)];
+        plan.tile[k] = less.in_order ? most : std::min(widen ? std::max(plan.tile[k], telling_row) : plan.tile[k], most);
     }
+    if (less.shape != problem_.shape || plan.tile != plan_.tile) return PreparedSweep(context_, less, plan).sample_here(arrays, kernel, budget_s);
     return sample_here(arrays, kernel, budget_s);
 }
 
