@@ -38,6 +38,7 @@ void bind_machine(nb::module_& m) {
         .def_rw("hand_over_s", &Machine::hand_over_s)
         .def_rw("point_s", &Machine::point_s)
         .def_rw("cache_bytes", &Machine::cache_bytes)
+        .def_rw("shared_cache_bytes", &Machine::shared_cache_bytes)
         .def_rw("same_host", &Machine::same_host)
         .def_rw("other_host", &Machine::other_host)
         .def_rw("poll_s", &Machine::poll_s)

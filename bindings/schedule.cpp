@@ -160,6 +160,7 @@ void bind_plan(nb::module_& m) {
         .def("validate", &SweepProblem::validate)
         .def("layout", &SweepProblem::layout, "array"_a, "grid"_a)
         .def("may_cut", &SweepProblem::may_cut, "dimension"_a)
+        .def("skewed", &SweepProblem::skewed, "outer"_a, "inner"_a)
         .def("rolls", &SweepProblem::rolls, "array"_a)
         .def_prop_ro("planes", [](const SweepProblem& p) { return nb::make_tuple(p.planes.along, p.planes.across, p.planes.slant); })
         .def_ro("shape", &SweepProblem::shape)
@@ -178,6 +179,8 @@ void bind_plan(nb::module_& m) {
         .def_rw("factors", &Plan::factors)
         .def_rw("lookahead", &Plan::lookahead)
         .def_rw("slices", &Plan::slices)
+        .def_rw("time_block", &Plan::time_block)
+        .def_prop_rw("skew", [](const Plan& p) { return p.skew; }, [](Plan& p, Index skew) { p.skew = skew; })
         .def_rw("chunk_bytes", &Plan::chunk_bytes)
         .def_prop_rw("grouping", [](const Plan& p) { return python::to_name(p.grouping); },
                      [](Plan& p, const std::string& s) { p.grouping = python::to_grouping_kind(s); })
@@ -195,6 +198,8 @@ void bind_plan(nb::module_& m) {
         .def_rw("mapping_dim", &PlanRequest::mapping_dim, nb::arg().none())
         .def_rw("lookahead", &PlanRequest::lookahead, nb::arg().none())
         .def_rw("slices", &PlanRequest::slices, nb::arg().none())
+        .def_rw("time_block", &PlanRequest::time_block, nb::arg().none())
+        .def_rw("skew", &PlanRequest::skew, nb::arg().none())
         .def_rw("chunk_bytes", &PlanRequest::chunk_bytes, nb::arg().none())
         .def_rw("threads", &PlanRequest::threads)
         .def_rw("all_threads", &PlanRequest::all_threads)
@@ -210,6 +215,8 @@ void bind_plan(nb::module_& m) {
     m.def("largest_block", &largest_block, "problem"_a, "grid"_a, "dimension"_a, "Points of the largest block of a rank along a dimension.");
     m.def("skewed_row", [](const SweepProblem& p) { return skewed_row(p); }, "problem"_a,
           "A row of independent points for which storage is skewed, or empty.");
+    m.def("skew_for_time", &skew_for_time, "problem"_a, "ranks"_a, "lanes"_a, "row"_a, "machine"_a,
+          "Two loops along whose sum tiles are better cut where steps of time follow each other, or empty.");
     m.def("sweep", &sweep, "problem"_a, "plan"_a, "rank"_a, nb::call_guard<nb::gil_scoped_release>(),
           "The part of one rank in a sweep.");
     m.def("sweep_steps", &sweep_steps, "problem"_a, "plan"_a, "Time steps of the whole sweep.");

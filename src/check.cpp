@@ -54,7 +54,12 @@ void Checker::set_up() {
     computed_.assign(space_.count(space_.all()), 0);
     planned_ = computed_;
     for (const Schedule& s : schedules_)
-        for (const Tile& t : s.tiles) space_.for_each(t.box, [&](const Index& cell) { planned_[space_.linear(space_.all(), cell)] = 1; });
+        for (const Tile& t : s.tiles)
+            space_.for_each(t.box, [&](const Index& cell) {
+                const bool within = s.bounds.empty() || TileRows(all, intersect(space_.box_of(cell), t.box)).first();
+                char& planned = planned_[space_.linear(space_.all(), cell)];
+                planned = std::max<char>(planned, within ? 2 : 1);
+            });
     int first = 0;
     for (const Schedule& s : schedules_) {
         Player p(s, first);
@@ -181,7 +186,7 @@ Checker::Why Checker::compute(Player& p, int lane, const Tile& tile) {
             space_.for_each(part, [&](const Index& cell) {
                 const Version found = versions[i++];
                 const bool fresh = by_itself && lexicographically_positive(Index::filled(r.offset.n, 0) - r.offset);
-                const Version want = fresh && planned_[space_.linear(space_.all(), cell)] ? computed_at(array, cell) : start(s.rank, r.array);
+                const Version want = fresh && planned(array, cell) ? computed_at(array, cell) : start(s.rank, r.array);
                 if (!wrong && found != want && reads(tile, r, cell))
                     wrong = "tile " + to_string(tile.box) + " reads " + to_string(part) + " of array " +
                             std::to_string(r.array) + " before " +
@@ -201,7 +206,11 @@ Checker::Why Checker::compute(Player& p, int lane, const Tile& tile) {
         if (!w.writes) break;
         const Box to = s.arrays[w.array].part(tile.box.shifted(w.offset));
         Versions versions;
-        space_.for_each(to, [&](const Index& cell) { versions.push_back(computed_at(s.arrays[w.array], cell)); });
+        space_.for_each(to, [&](const Index& cell) {
+            // Where all points are beyond the bounds, what is there stays.
+            const bool stays = s.arrays[w.array].levels == 0 && !s.bounds.empty() && !reads(tile, w, cell);
+            versions.push_back(stays ? p.cells[w.array].version(space_, cell) : computed_at(s.arrays[w.array], cell));
+        });
         if (auto why = write_cells(p, lane, w.array, to, versions)) return why;
     }
     return std::nullopt;
@@ -216,6 +225,11 @@ bool Checker::reads(const Tile& tile, const Access& place, const Index& cell) co
             points.hi[k] = tile.box.hi[k];
         }
     return TileRows(schedules_[0], intersect(points, tile.box)).first();
+}
+
+// Whether a tile gives the cell its value. A level of time is copied where no point computes it.
+bool Checker::planned(const Array& array, const Index& cell) const {
+    return planned_[space_.linear(space_.all(), cell)] > (array.levels > 0 ? 0 : 1);
 }
 
 // A value of an array with time levels is that of its time: another level's is not it.

@@ -81,10 +81,11 @@ std::optional<Violation> Checker::results() {
             std::optional<Violation> wrong;
             const Box mine = intersect(array.owned, p.s->space);
             space_.for_each(mine, [&](const Index& cell) {
-                if (planned_[space_.linear(space_.all(), cell)] && !wrong && p.cells[a].version(space_, cell) != computed)
+                const bool given = planned(array, cell);
+                if (!wrong && p.cells[a].version(space_, cell) != (given ? computed : start(p.s->rank, static_cast<int>(a))))
                     wrong = Violation{p.s->rank, 0, p.s->lanes.empty() ? 0 : p.s->lanes[0].size(),
                                       "at the end array " + std::to_string(a) + " from " + to_string(space_.low_corner(cell)) +
-                                          " on does not hold what was computed there"};
+                                          (given ? " on does not hold what was computed there" : " on does not hold what was there before, and nobody computes it")};
             });
             if (wrong) return wrong;
         }

@@ -65,6 +65,7 @@ private:
     std::optional<Violation> leftovers() const;
     std::optional<Violation> results();
     bool reads(const Tile& tile, const Access& place, const Index& cell) const;
+    bool planned(const Array& array, const Index& cell) const;
     Version computed_at(const Array& array, const Index& cell) const;
     Version start(int rank, int array) const {
         return schedules_[0].arrays[array].separate ? table_.leaf(rank, array) : given(array);
@@ -84,7 +85,7 @@ private:
     Cells space_;                   // compressed coordinates of all boxes
     std::vector<Player> players_;
     std::vector<char> computed_;    // by cell of the whole space: a tile has computed it
-    std::vector<char> planned_;     // the same: some tile will
+    std::vector<char> planned_;     // the same: some tile will; 2: points of it are within the bounds, too
     struct Posted {
         std::deque<int> waiting;  // not yet matched, in order
         int last = -1;            // latest, matched or not

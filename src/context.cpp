@@ -138,6 +138,29 @@ std::int64_t core_cache(std::int64_t otherwise) {
     return otherwise;
 }
 
+// CPUs of a list as the system writes it: 0-3,8.
+int count_cpus(const std::string& list) {
+    int count = 0;
+    std::istringstream parts(list);
+    for (std::string part; std::getline(parts, part, ',');) {
+        int first = 0, last = 0;
+        const int read = std::sscanf(part.c_str(), "%d-%d", &first, &last);
+        count += read == 2 ? std::max(last - first, 0) + 1 : read == 1;
+    }
+    return count;
+}
+
+// A CPU's share of the last-level cache, as the system tells it; `otherwise` where it says nothing.
+std::int64_t shared_cache(std::int64_t otherwise) {
+    const std::string folder = "/sys/devices/system/cpu/cpu0/cache/index3/";
+    std::string cpus;
+    std::int64_t kilobytes = 0;  // written as 32768K
+    std::ifstream(folder + "size") >> kilobytes;
+    std::getline(std::ifstream(folder + "shared_cpu_list"), cpus);
+    if (kilobytes <= 0) return otherwise;
+    return std::clamp<std::int64_t>((kilobytes << 10) / std::max(count_cpus(cpus), 1), 256 << 10, 64 << 20);
+}
+
 // On the most crowded host, the same on all ranks.
 double most_crowded(Transport& t, double ranks_per_core) {
     std::vector<std::int64_t> most{-std::llround(1e3 * std::max(ranks_per_core, 1.0))};
@@ -198,6 +221,7 @@ void Context::measure() {
     Transport& t = transport();
     Machine m;
     m.cache_bytes = core_cache(m.cache_bytes);
+    m.shared_cache_bytes = std::max(shared_cache(m.shared_cache_bytes), m.cache_bytes);
     m.ranks_per_core = most_crowded(t, ranks_per_core_);
     if (threads_ > 1) m.hand_over_s = std::max(hand_over(*lanes_), 1e-8);
     const int last = t.connected() ? t.size() - 1 : 0;
@@ -234,14 +258,17 @@ void Context::measure() {
     double* const numbers[] = {&m.latency_s, &m.byte_s, &m.chunk_s, &m.short_s, &m.hand_over_s};
     std::string bytes;
     for (const double* n : numbers) bytes.append(reinterpret_cast<const char*>(n), sizeof *n);
-    bytes.append(reinterpret_cast<const char*>(&m.cache_bytes), sizeof m.cache_bytes);
+    for (const std::int64_t* n : {&m.cache_bytes, &m.shared_cache_bytes}) bytes.append(reinterpret_cast<const char*>(n), sizeof *n);
     broadcast(t, bytes, 0);
     const char* at = bytes.data();
     for (double* n : numbers) {
         std::memcpy(n, at, sizeof *n);
         at += sizeof *n;
     }
-    std::memcpy(&m.cache_bytes, at, sizeof m.cache_bytes);
+    for (std::int64_t* n : {&m.cache_bytes, &m.shared_cache_bytes}) {
+        std::memcpy(n, at, sizeof *n);
+        at += sizeof *n;
+    }
     machine_ = m;
 }
 

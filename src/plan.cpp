@@ -24,6 +24,14 @@ static constexpr double filling = 1.0 / 32;
 
 // Planes of a tile: enough that beginning a strip of rows costs little beside them.
 static constexpr std::int64_t planes_of_a_tile = 16384, least_planes_of_a_tile = 64;
+// Of the lanes' shares of the last cache, what steps of time that go together fill (docs/decisions/0011).
+static constexpr double cached_part = 0.25, cached_part_over_ranks = 0.5;
+// So many steps go together, if there are not more lanes: memory is then an eighth of what it was. Tiles so large that a step of the
+// schedule is little.
+static constexpr std::int64_t steps_together = 8, least_points_together = 16384, least_points_over_ranks = 32768;
+// Points of a rank along the rows, from which tiles are cut along the sum of two loops for it.
+static constexpr std::int64_t least_width_together = 64;
+
 // What beginning a row of planes costs, in points of it.
 static constexpr double row_cost = 300;
 
@@ -176,9 +184,12 @@ void Plan::validate(const SweepProblem& problem, int ranks) const {
             throw ConfigError("tile " + tilewave::to_string(tile) + " on " + std::to_string(lanes()) +
                               " lane(s): a nest that runs in loop order is one tile on one lane");
     }
-    if (lookahead < 1 || slices < 1 || chunk_bytes < 1)
-        throw ConfigError("lookahead " + std::to_string(lookahead) + ", slices " + std::to_string(slices) +
-                          " and chunk_bytes " + std::to_string(chunk_bytes) + " must be >= 1");
+    if (skew.n != 0 && (skew.n != 2 || skew[0] < 0 || skew[0] >= skew[1] || skew[1] >= n || problem.loops.row[static_cast<int>(skew[1])][static_cast<int>(skew[0])] == 0))
+        throw ConfigError("skew " + tilewave::to_string(skew) + " was given; allowed are (k, l) with 0 <= k < l < " + std::to_string(n) +
+                          ", whose sum the loops are cut along, or none");
+    if (lookahead < 1 || slices < 1 || time_block < 1 || chunk_bytes < 1)
+        throw ConfigError("lookahead " + std::to_string(lookahead) + ", slices " + std::to_string(slices) + ", time_block " +
+                          std::to_string(time_block) + " and chunk_bytes " + std::to_string(chunk_bytes) + " must be >= 1");
 }
 
 std::string Plan::to_string() const {
@@ -187,7 +198,8 @@ std::string Plan::to_string() const {
            (grouping == GroupingKind::hyperplane ? "hyperplane" : "vertical") + ", " +
            (schedule == ScheduleKind::overlapping ? "overlapping" : "blocking") + ", look-ahead " +
            std::to_string(lookahead) + ", slices " + std::to_string(slices) + ", chunk " +
-           std::to_string(chunk_bytes) + " bytes" + (row.n ? ", rows along " + tilewave::to_string(row) : "") +
+           std::to_string(chunk_bytes) + " bytes" + (time_block > 1 ? ", " + std::to_string(time_block) + " steps together" : "") +
+           (skew.n ? ", cut along the sum of " + tilewave::to_string(skew) : "") + (row.n ? ", rows along " + tilewave::to_string(row) : "") +
            (storage == StorageKind::skewed ? ", skewed storage" : "");
 }
 
@@ -312,6 +324,34 @@ Index default_tile(const SweepProblem& problem, int ranks, const Plan& plan, con
     return tile;
 }
 
+// Bytes that a point of the arrays has on a rank, with all levels of time.
+double point_bytes(const SweepProblem& problem) {
+    double bytes = 0;
+    for (const NestArray& a : problem.arrays)
+        if (!a.replicated) bytes += static_cast<double>(a.item_bytes * std::max(a.levels, 1));
+    return bytes;
+}
+
+// Whether steps follow each other over arrays that a lane's share of the caches does not hold.
+bool streams(const SweepProblem& problem, double lanes, const Machine& machine) {
+    if (problem.dims() < 2 || problem.in_order || problem.planes.along >= 0 || problem.space.extent(0) < 2 || !problem.unit_dims()[0]) return false;
+    double points = 1;
+    for (int k = 1; k < problem.dims(); ++k) points *= static_cast<double>(std::max<std::int64_t>(problem.space.extent(k), 0));
+    return points * point_bytes(problem) / lanes > cached_part * static_cast<double>(machine.shared_cache_bytes);
+}
+
+// By how many tiles a step of time follows the one before it: the way back of its dependences (SweepGeometry).
+std::int64_t lag_of_a_step(const SweepProblem& problem, const Plan& plan) {
+    std::int64_t most = 0;
+    for (const Index& d : problem.dependences()) {
+        std::int64_t back = 0;
+        for (int k = 1; k < d.n; ++k)
+            if (d[0] > 0 && d[k] < 0 && (k == plan.mapping_dim || plan.grid[k] > 1)) back += k == plan.mapping_dim ? 1 : 2;
+        most = std::max(most, back);
+    }
+    return most + 1;
+}
+
 // sqrt(alpha / t_sync_in), alpha the time of a tile (athanasaki2002); but where slices cut the
 // rows of the kernel, rows stay long enough that the call for each costs little beside them.
 int default_slices(const Plan& plan, const Machine& machine) {
@@ -329,7 +369,7 @@ namespace {
 
 // Tiles along it stay on one CPU: the longest dimension, the last of equals, that is not carried by
 // tiles of one point and leaves another one to cut.
-int longest_dim(const SweepProblem& problem, int ranks, const PlanRequest& request) {
+int longest_dim(const SweepProblem& problem, int ranks, const PlanRequest& request, int not_along) {
     const int n = problem.dims();
     const Box box = image(problem.loops, problem.space);
     const std::vector<bool> unit = problem.unit_dims();
@@ -340,12 +380,26 @@ int longest_dim(const SweepProblem& problem, int ranks, const PlanRequest& reque
             bool other = ranks == 1 || n == 1;
             for (int l = 0; l < n; ++l) other = other || (l != k && problem.may_cut(l));
             // A fixed grid says which dimensions are cut: map along the longest uncut one.
-            if (!other || (fixed && (*request.grid)[k] != 1) || (strict && unit[static_cast<std::size_t>(k)])) continue;
+            if (!other || k == not_along || (fixed && (*request.grid)[k] != 1) || (strict && unit[static_cast<std::size_t>(k)])) continue;
             if (best < 0 || box.extent(k) >= box.extent(best)) best = k;
         }
         if (best >= 0) return best;
+        if (not_along >= 0) return longest_dim(problem, ranks, request, -1);
     }
     return n - 1;
+}
+
+// The dimension that rows go along, where steps of time would go together and tiles be low across it; else -1.
+int whole_row(const SweepProblem& problem, int ranks, const PlanRequest& request, const Machine& machine) {
+    if (request.tile || request.time_block || !streams(problem, static_cast<double>(ranks) * request.threads, machine)) return -1;
+    const Index row = request.row.value_or(Index{});
+    int along = problem.dims() - 1;
+    for (int k = 0, varied = 0; k < row.n; ++k) {
+        if (row[k] == 0) continue;
+        along = k;
+        if (++varied > 1) return -1;
+    }
+    return along;
 }
 
 }  // namespace
@@ -396,6 +450,48 @@ Index skewed_row(const SweepProblem& problem) {
     return best;
 }
 
+Index skew_for_time(const SweepProblem& problem, int ranks, int lanes, const Index& row, const Machine& machine) {
+    if (!streams(problem, static_cast<double>(ranks) * lanes, machine) || row.n != problem.dims()) return {};
+    Index pair;
+    for (int k = 0; k < row.n; ++k)
+        if (row[k] != 0) pair.v[pair.n++] = k;
+    if (pair.n != 2 || pair[0] == 0) return {};
+    const int k = static_cast<int>(pair[0]), l = static_cast<int>(pair[1]);
+    if (problem.unit_dims()[static_cast<std::size_t>(k)] || !problem.loops.keeps(k) || !problem.loops.keeps(l)) return {};
+    if ((ranks > 1 && !problem.may_cut(k)) || problem.space.extent(k) < least_width_together * ranks) return {};
+    try {
+        problem.skewed(k, l);
+    } catch (const ConfigError&) {
+        return {};
+    }
+    return pair;
+}
+
+bool take_steps_together(const SweepProblem& problem, const Machine& machine, int lanes, Plan& plan) {
+    const int i = plan.mapping_dim;
+    double all = lanes, layer = 1;
+    for (auto g : plan.grid) all *= static_cast<double>(g);
+    const std::vector<bool> unit = problem.unit_dims();
+    if (!streams(problem, all, machine) || unit[static_cast<std::size_t>(i)] || (plan.row.n ? plan.row[i] != 0 : i == problem.dims() - 1)) return false;
+    for (int k = 0; k < problem.dims(); ++k)
+        if (k != i && !unit[static_cast<std::size_t>(k)]) layer *= static_cast<double>(std::max<std::int64_t>(largest_block(problem, plan.grid, k), 1));
+    const bool ranks = all > lanes;  // each tile has messages then
+    const double room = (ranks ? cached_part_over_ranks : cached_part) * static_cast<double>(machine.shared_cache_bytes) * lanes;
+    const double layers = room / (static_cast<double>(lag_of_a_step(problem, plan)) * layer * point_bytes(problem));  // of all steps
+    const double least = std::ceil(static_cast<double>(ranks ? least_points_over_ranks : least_points_together) / layer);
+    auto steps = static_cast<std::int64_t>(std::min(layers / least, static_cast<double>(std::max<std::int64_t>(steps_together, lanes))));
+    steps = std::min(steps, problem.space.extent(0)) / lanes * lanes;  // each lane has every `lanes`th
+    if (steps < 2) return false;
+    for (int k = 0; k < problem.dims(); ++k) {
+        plan.factors[k] = k == 0 ? lanes : 1;
+        if (!unit[static_cast<std::size_t>(k)]) plan.tile[k] = std::max<std::int64_t>(largest_block(problem, plan.grid, k), 1);
+    }
+    plan.time_block = static_cast<int>(steps);
+    plan.tile[i] = std::clamp<std::int64_t>(static_cast<std::int64_t>(layers / static_cast<double>(steps)), 1, plan.tile[i]);
+    plan.grouping = GroupingKind::hyperplane;
+    return true;
+}
+
 bool keeps_planes(const SweepProblem& problem, const Plan& plan) {
     const auto [along, across, slant] = problem.planes;
     if (along < 0 || plan.mapping_dim != across) return false;
@@ -421,7 +517,7 @@ Plan make_plan(const SweepProblem& problem, int ranks, const PlanRequest& reques
         return make_plan(whole, ranks, request, machine);
     }
     Plan plan;
-    plan.mapping_dim = along >= 0 ? problem.planes.across : longest_dim(problem, ranks, request);
+    plan.mapping_dim = along >= 0 ? problem.planes.across : longest_dim(problem, ranks, request, whole_row(problem, ranks, request, machine));
     plan.mapping_dim = request.mapping_dim.value_or(plan.mapping_dim);
     check_mapping_dim(plan.mapping_dim, n);
     if (along >= 0) {
@@ -443,8 +539,11 @@ Plan make_plan(const SweepProblem& problem, int ranks, const PlanRequest& reques
     plan.lookahead = request.lookahead.value_or(1);
     plan.row = request.row.value_or(plan.row);
     plan.storage = request.storage.value_or(plan.storage);
+    plan.skew = request.skew.value_or(plan.skew);
     plan.tile = request.tile ? *request.tile : default_tile(problem, ranks, plan, machine);
     check_dims(plan.tile, n, "tile");
+    if (!request.tile && !request.time_block && !request.factors && !request.grouping) take_steps_together(problem, machine, request.threads, plan);
+    plan.time_block = request.time_block.value_or(plan.time_block);
     plan.chunk_bytes = request.chunk_bytes.value_or(plan.chunk_bytes);
     if (plan.grouping == GroupingKind::vertical && plan.lanes() > 1)
         plan.slices = default_slices(plan, machine);

@@ -85,8 +85,9 @@ private:
         const int m = plan_.mapping_dim;
         auto whole = [&](int k) { return even && plan_.grid[k] == 1 && problem_.loops.keeps(k); };
         auto fewer_tiles = [&](int k) {
-            const std::int64_t most = std::max<std::int64_t>(steps_played, 2 * plan_.factors[k]);
-            if (whole(k)) reduce(k, false, cells(problem_, plan_, k), most, most / 3);
+            const std::int64_t together = k == 0 ? plan_.time_block : 1;
+            const std::int64_t most = std::max<std::int64_t>({steps_played / together * together, 2 * plan_.factors[k], 2 * together});
+            if (whole(k)) reduce(k, false, cells(problem_, plan_, k), most, together > 1 ? together : most / 3);
         };
         fewer_tiles(m);
         for (int k = 0; k < problem_.dims(); ++k)

@@ -102,7 +102,7 @@ private:
 
 std::vector<int> Planner::mapping_dims() const {
     if (request_.mapping_dim) return {*request_.mapping_dim};
-    if (problem_.planes.along >= 0 || problem_.in_order || problem_.dims() == 1 || request_.tile) return {by_rules_.mapping_dim};
+    if (problem_.planes.along >= 0 || problem_.in_order || problem_.dims() == 1 || request_.tile || by_rules_.time_block > 1) return {by_rules_.mapping_dim};
     std::vector<int> dims{by_rules_.mapping_dim};
     const std::vector<bool> unit = problem_.unit_dims();
     for (int k = 0; k < problem_.dims(); ++k)
@@ -156,6 +156,7 @@ void Planner::enumerate() {
             for (const Index& m : factors(grid, mapping_dim)) {
                 if (grid.n != problem_.dims() || m.n != problem_.dims() || m[mapping_dim] != 1) continue;
                 Plan plan = by_rules_;
+                plan.time_block = request_.time_block.value_or(1);
                 plan.mapping_dim = mapping_dim;
                 plan.grid = grid;
                 plan.factors = m;
@@ -191,6 +192,10 @@ void Planner::tiles(Plan plan) {
             kinds(plan);
             continue;
         }
+        if (by_rules_.time_block > 1 && !request_.time_block) {  // the rate is that of caches
+            if (dim < 0 && take_steps_together(problem_, machine_, by_rules_.lanes(), plan)) kinds(plan);
+            continue;
+        }
         std::int64_t cap = estimate_.cached_height(plan, most_bytes_);
         if (cap < 1) continue;  // its layers alone are more than the cache holds
         if (problem_.planes.along >= 0) cap = std::min(cap, 2 * by_rules_.tile[i]);  // as the pieces of tiles are made for
@@ -210,7 +215,7 @@ void Planner::kinds(Plan plan) {
     for (const ScheduleKind schedule : {ScheduleKind::overlapping, ScheduleKind::blocking}) {
         if (request_.schedule ? *request_.schedule != schedule : ranks_ == 1 && schedule == ScheduleKind::blocking) continue;
         for (const GroupingKind grouping : {GroupingKind::hyperplane, GroupingKind::vertical}) {
-            if (request_.grouping ? *request_.grouping != grouping : lanes == 1 && grouping == GroupingKind::vertical) continue;
+            if (request_.grouping ? *request_.grouping != grouping : (lanes == 1 || plan.time_block > 1) && grouping == GroupingKind::vertical) continue;
             plan.schedule = schedule;
             plan.grouping = grouping;
             plan.slices = 1;
@@ -279,7 +284,7 @@ void Planner::refine() {
             play(p);
         };
         const int m = from.mapping_dim;
-        if (!request_.tile && !estimate_.unit(m))
+        if (!request_.tile && !estimate_.unit(m) && from.time_block == 1)
             for (const double factor : {turn ? 0.8 : 0.6, turn ? 1.25 : 1.6})
                 vary([&](Plan& p) {
                     const std::int64_t most = largest_block(problem_, p.grid, m);

@@ -148,6 +148,20 @@ std::vector<bool> SweepProblem::unit_dims() const {
     return unit;
 }
 
+SweepProblem SweepProblem::skewed(int k, int l) const {
+    auto spread = [&](int d) {
+        for (int a = 0; a < static_cast<int>(arrays.size()); ++a)
+            if (!arrays[static_cast<std::size_t>(a)].replicated && lacks(a, d)) return false;
+        return loops.keeps(d);
+    };
+    if (k < 0 || k >= l || l >= dims() || in_order || planes.along >= 0 || !spread(k) || !spread(l))
+        throw ConfigError("skew (" + std::to_string(k) + ", " + std::to_string(l) + ") was given; allowed are two loops, the outer one first, of " +
+                          std::to_string(dims()) + " that all fields have, in a nest with dependence vectors whose fields are kept whole");
+    SweepProblem p = *this;
+    for (int c = 0; c < dims(); ++c) p.loops.row[l][c] += loops.row[k][c];
+    return p;
+}
+
 Layout SweepProblem::layout(int a, const Index& grid) const {
     const NestArray& array = arrays[a];
     Index own = Index::filled(array.shape.n, 1), lo = Index::filled(own.n, 0), hi = lo;

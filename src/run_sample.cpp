@@ -181,13 +181,33 @@ std::vector<bool> varied_by_rows(const Schedule& s) {
     return varied;
 }
 
+// The middle of a box: at most `most` points, or a quarter, along what `dims` says, the whole of it along the rest.
+Box middle(Box box, const std::vector<bool>& dims, std::int64_t most) {
+    for (int k = 0; k < box.dims(); ++k)
+        if (const std::int64_t extent = std::min(most, std::max<std::int64_t>(box.extent(k) / 4, 1)); dims[static_cast<std::size_t>(k)] && box.extent(k) > extent) {
+            box.lo[k] += (box.extent(k) - extent) / 2;
+            box.hi[k] = box.lo[k] + extent;
+        }
+    return box;
+}
+
 Pieces tiles_by_lane(const Schedule& s) {
     Pieces tiles(s.lanes.size());
     for (std::size_t l = 0; l < s.lanes.size(); ++l)
         for (const Step& step : s.lanes[l])
             if (step.op == Op::compute) tiles[l].push_back(s.tiles[static_cast<std::size_t>(step.item)].box);
-    // From a third of the way on: first tiles are cut off where loops are skewed or bounded.
-    for (auto& lane : tiles) std::rotate(lane.begin(), lane.begin() + static_cast<std::ptrdiff_t>(lane.size() / 3), lane.end());
+    // From a third of the way on, and from where tiles are whole: some are cut off where loops are skewed or bounded.
+    TileWork work(s);
+    const std::vector<bool> rows = varied_by_rows(s);
+    for (auto& lane : tiles) {
+        std::vector<std::int64_t> points;
+        for (const Box& box : lane) points.push_back(work.of(middle(box, rows, short_row)).points > 0 ? work.of(box).points : 0);
+        if (lane.empty()) continue;
+        const std::int64_t most = *std::max_element(points.begin(), points.end());
+        std::size_t first = lane.size() / 3;
+        for (std::size_t looked = 0; looked < lane.size() && 10 * points[first] < 9 * most; ++looked) first = (first + 1) % lane.size();
+        std::rotate(lane.begin(), lane.begin() + static_cast<std::ptrdiff_t>(first), lane.end());
+    }
     return tiles;
 }
 
@@ -200,17 +220,12 @@ Pieces cut(const Pieces& tiles, std::int64_t limit, std::int64_t total, const st
     return result;
 }
 
-// The middle of each piece: at most `most` points, or a quarter, along what `dims` says, the whole of it along the rest.
+// The middle of each piece.
 Pieces middles(const Pieces& boxes, const std::vector<bool>& dims, std::int64_t most) {
     Pieces result = boxes;
     for (auto& lane : result) {
         if (lane.size() > 8) lane.resize(8);
-        for (Box& box : lane)
-            for (int k = 0; k < box.dims(); ++k)
-                if (const std::int64_t extent = std::min(most, std::max<std::int64_t>(box.extent(k) / 4, 1)); dims[static_cast<std::size_t>(k)] && box.extent(k) > extent) {
-                    box.lo[k] += (box.extent(k) - extent) / 2;
-                    box.hi[k] = box.lo[k] + extent;
-                }
+        for (Box& box : lane) box = middle(box, dims, most);
     }
     return result;
 }
@@ -311,17 +326,29 @@ std::vector<RateSample> PreparedSweep::sample(std::span<const RunArray> arrays, 
     if (frontier_) return sample_planes(arrays, kernel, budget_s);
     SweepProblem less = problem_;
     while (array_bytes(less, plan_, context_.rank()) > most_bytes) {
-        int longest = -1;  // in tiles: where it is halved tiles stay as they are
+        int best = -1;  // which leaves least; of equals the longest in tiles: where it is halved tiles stay as they are
         auto tiles = [&](int k) { return less.space.extent(k) / std::max<std::int64_t>(plan_.tile[k], 1); };
         auto holds = [&](int k) {
             for (int a = 0; a < static_cast<int>(less.arrays.size()); ++a)
                 if (!less.arrays[static_cast<std::size_t>(a)].replicated && !less.lacks(a, k)) return true;
             return false;
         };
-        for (int k = 0; k < less.dims(); ++k)
-            if (holds(k) && less.space.extent(k) > 1 && less.shape[k] / 2 > less.shape[k] - less.space.extent(k) && (longest < 0 || tiles(k) > tiles(longest))) longest = k;
-        if (longest < 0) break;
-        shorten(less, longest, less.shape[longest] / 2);
+        auto halved = [&](int k) {
+            SweepProblem p = less;
+            shorten(p, k, p.shape[k] / 2);
+            return p;
+        };
+        std::int64_t least = 0;
+        for (int k = 0; k < less.dims(); ++k) {
+            if (!holds(k) || less.space.extent(k) <= 1 || less.shape[k] / 2 <= less.shape[k] - less.space.extent(k)) continue;
+            const std::int64_t left = array_bytes(halved(k), plan_, context_.rank());
+            // Padding makes halves differ a little.
+            if (best >= 0 && (left > least + least / 8 || (left > least - least / 8 && tiles(k) <= tiles(best)))) continue;
+            best = k;
+            least = left;
+        }
+        if (best < 0) break;
+        less = halved(best);
     }
     // Rows of a few points would not tell a row's cost from a point's.
     Plan plan = plan_;
@@ -362,10 +389,10 @@ std::vector<RateSample> PreparedSweep::sample_here(std::span<const RunArray> arr
     prepare(first);
     if (!time(first, 0, 3, samples[0])) return {};
     const double point_s = std::max(samples[0].tile_s / std::max(samples[0].points, 1.0), 1e-11);
+    const std::int64_t largest = std::max_element(schedule_.tiles.begin(), schedule_.tiles.end(), [](auto& a, auto& b) { return a.box.points() < b.box.points(); })->box.points();
     // Memory is filled once and computed at least twice.
     const auto total = std::clamp<std::int64_t>(static_cast<std::int64_t>(budget_s / 5 / point_s), probe_points, most_points);
     // A whole tile, if there is time: parts of skewed rows lie further from each other than whole ones.
-    const std::int64_t largest = std::max_element(schedule_.tiles.begin(), schedule_.tiles.end(), [](auto& a, auto& b) { return a.box.points() < b.box.points(); })->box.points();
     const Pieces fresh = cut(tiles, largest <= total ? total : total / 3, total, rows);
     prepare(fresh);
     if (!time(fresh, budget_s / 3, 50, samples[0])) return {};

@@ -86,16 +86,28 @@ SweepGeometry::SweepGeometry(const SweepProblem& problem, const Plan& plan)
             if (std::any_of(d.begin(), d.begin() + u, [](auto x) { return x != 0; }) || d[u] <= 0) continue;
             std::int64_t back = 0;
             for (int k = u + 1; k < d.n; ++k)
-                if (d[k] < 0) back += weight(k) * (unit[static_cast<std::size_t>(k)] ? -d[k] : -d[k] + slots_[k] - fewest_[k]);
+                if (d[k] < 0 && (unit[static_cast<std::size_t>(k)] || plan.grid[k] * slots_[k] > 1))
+                    back += weight(k) * (unit[static_cast<std::size_t>(k)] ? -d[k] : -d[k] + slots_[k] - fewest_[k]);
             weights_[u] = std::max(weights_[u], back + 1);
         }
+    }
+    if (plan.time_block > 1 && unit[0]) {
+        Index last = Index::filled(slots_.n, 0);
+        for (int k = 1; k < last.n; ++k) last[k] = plan.grid[k] * slots_[k] - 1;
+        block_time_ = weights_[0] * plan.time_block + time_of(last) + 1;
     }
 }
 
 // At most so much does the time of a tile change with one step along k.
 std::int64_t SweepGeometry::weight(int k) const {
-    constexpr std::int64_t most_of_a_group = 3;  // a group's time weighs a coordinate with 1 or 2; rounding may add one
-    return weights_[k] > 0 ? weights_[k] : most_of_a_group;
+    if (weights_[k] > 0) return weights_[k];
+    // A group's time weighs a coordinate with 1 or 2; where lanes round it, one more.
+    Index one = Index::filled(slots_.n, 0);
+    one[k] = 1;
+    const std::vector<bool> unit = problem_.unit_dims();
+    bool whole = true;
+    for (int l = 0; l < one.n; ++l) whole = whole && (unit[static_cast<std::size_t>(l)] || plan_.factors[l] == 1);
+    return whole ? times_.time(grouping_.group_of(one.span())) : 3;
 }
 
 // The place of a rank in the grid, along z: loops that run downwards begin at the last rank.
@@ -165,7 +177,12 @@ std::int64_t SweepGeometry::time_of(const Index& coord) const {
     std::int64_t time = 0;
     for (int k = 0; k < rest.n; ++k) {
         if (weights_[k] == 0) continue;
-        time += weights_[k] * rest[k];
+        std::int64_t steps = rest[k];
+        if (k == 0 && block_time_ > 0) {
+            time += floor_div(steps, plan_.time_block) * block_time_;
+            steps = floor_mod(steps, plan_.time_block);
+        }
+        time += weights_[k] * steps;
         rest[k] = 0;
     }
     return time + times_.time(grouping_.group_of(rest.span()));

@@ -96,6 +96,7 @@ private:
     Grouping grouping_;
     LinearSchedule times_;
     Index slots_, fewest_;        // tiles a dimension: room for the most of any rank, the fewest of a rank with points
+    std::int64_t block_time_ = 0;  // from the first step of a block of time to that of the next; 0: steps follow each other
     Index weights_;               // of the dimensions with tiles of one point, in the time of a tile; else 0
 };
 

@@ -48,6 +48,7 @@ struct Machine {
     double hand_over_s = 1e-6;  ///< from one lane's signal to the end of another's await (t_sync_in of athanasaki2002)
     double point_s = 2e-9;      ///< one point of a kernel that was not measured
     std::int64_t cache_bytes = 512 << 10;  ///< of a core's own second-level cache
+    std::int64_t shared_cache_bytes = 2 << 20;  ///< a CPU's share of the last-level cache
 
     Link same_host, other_host;
     double poll_s = 2e-7;       ///< one poll of the transport that finds nothing

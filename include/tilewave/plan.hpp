@@ -31,6 +31,10 @@ struct Plan {
     ScheduleKind schedule = ScheduleKind::overlapping;
     int lookahead = 1;      ///< tiles that receives are posted ahead (overlapping)
     int slices = 1;         ///< parts of a tile that lanes pipeline (vertical)
+    Index skew = {};        ///< (k, l), k < l: tiles are cut along z_k + z_l in place of z_l, as the problem is (SweepProblem::skewed)
+    /// Where tiles are one point along dimension 0, usually time: so many steps of it go along the other dimensions together,
+    /// so that a step finds in the caches what the one before has computed.
+    int time_block = 1;
     std::int64_t chunk_bytes = 256 << 10;  ///< most bytes of a packed message
 
     int lanes() const;
@@ -47,7 +51,8 @@ struct Plan {
     /// @pre 1 <= tile <= largest block, componentwise; 1 along unit_dims (ConfigError)
     /// @pre the order of a row's points honours every dependence (ConfigError)
     /// @pre for a problem in loop order: one lane, one tile, rows along the last dimension (ConfigError)
-    /// @pre lookahead, slices, chunk_bytes >= 1 (ConfigError)
+    /// @pre skew is empty, or k < l for which problem.loops has the sum (ConfigError)
+    /// @pre lookahead, slices, time_block, chunk_bytes >= 1 (ConfigError)
     void validate(const SweepProblem& problem, int ranks) const;
     std::string to_string() const;
 };
@@ -67,11 +72,19 @@ bool keeps_planes(const SweepProblem& problem, const Plan& plan);
 /// none, where the last dimension will do, or where rows would be shorter than a few vectors.
 Index skewed_row(const SweepProblem& problem);
 
+/// The loops (k, l) along whose sum tiles are better cut (SweepProblem::skewed), as steps of time follow each other over arrays that
+/// caches do not hold and rows go along e_k - e_l; else empty.
+Index skew_for_time(const SweepProblem& problem, int ranks, int lanes, const Index& row, const Machine& machine);
+
+/// Makes the steps of time of `plan` go together: its tiles so low that they stay in the lanes' shares of the last cache, each lane
+/// with every `lanes`th step. False, and the plan as it was, where arrays fit as they are or tiles would be too small.
+bool take_steps_together(const SweepProblem& problem, const Machine& machine, int lanes, Plan& plan);
+
 /// The choices a user fixes; the others are picked.
 struct PlanRequest {
-    std::optional<Index> grid, tile, factors, row;
+    std::optional<Index> grid, tile, factors, row, skew;
     std::optional<StorageKind> storage;
-    std::optional<int> mapping_dim, lookahead, slices;
+    std::optional<int> mapping_dim, lookahead, slices, time_block;
     std::optional<GroupingKind> grouping;
     std::optional<ScheduleKind> schedule;
     std::optional<std::int64_t> chunk_bytes;

@@ -83,6 +83,9 @@ struct SweepProblem {
     int plane_count(int a) const;
     /// Whether a tile has one point along k: it carries a dependence that goes back along another index.
     std::vector<bool> unit_dims() const;
+    /// The same nest, tiles cut along z_k + z_l in place of z_l: along a row of e_k - e_l only z_k varies then.
+    /// @pre 0 <= k < l < dims, both loop indices that every spread array has (ConfigError)
+    SweepProblem skewed(int k, int l) const;
     /// The distribution of array `a` over `grid`, in its own dimensions, with the ghosts its accesses need.
     Layout layout(int a, const Index& grid) const;
     /// The box of z coordinates of a box of array `a`; along time its levels from before the sweep.

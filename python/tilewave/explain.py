@@ -68,6 +68,10 @@ def _short(c):
         text += f", lanes {_by(c['factors'])} {c['grouping']}"
     if c["slices"] > 1:
         text += f", {c['slices']} slices"
+    if c["time_block"] > 1:
+        text += f", {c['time_block']} steps of time together"
+    if c["skew"]:
+        text += f", cut along the sum of loops {c['skew'][0]} and {c['skew'][1]}"
     return text + (f", look-ahead {c['lookahead']}" if c["lookahead"] > 1 else "") + f", chunks of {_bytes(c['chunk_bytes'])}"
 
 

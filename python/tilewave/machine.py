@@ -27,7 +27,9 @@ UNITS = {
 FAR = 1 << 50  # bytes beyond any working set
 #: Numbers that a core machine has, too.
 NUMBERS = ("latency_s", "byte_s", "chunk_s", "short_s", "ranks_per_core", "hand_over_s", "point_s", "poll_s", "step_s",
-           "cache_bytes")
+           "cache_bytes", "shared_cache_bytes")
+#: Of these, what files of before do not have.
+LATER = ("shared_cache_bytes",)
 LINK_NUMBERS = ("latency_s", "send_s", "receive_s", "byte_s", "burst_bytes", "eager_bytes", "busy_byte_s", "hidden_polled",
                 "hidden_unpolled", "crowd")
 
@@ -90,7 +92,7 @@ class Machine:
     ----------
     conditions : dict
         hosts (of each rank), threads, CPUs, MPI library, settings, date, version.
-    latency_s, byte_s, chunk_s, short_s, ranks_per_core, hand_over_s, point_s, cache_bytes
+    latency_s, byte_s, chunk_s, short_s, ranks_per_core, hand_over_s, point_s, cache_bytes, shared_cache_bytes
         To the farthest rank, as every context measures them when it is made; patterns plan with them.
     same_host, other_host : Link or None
         None where the launch has no such neighbours.
@@ -126,6 +128,7 @@ class Machine:
     other_host: Link | None = None
     kernels: dict = dataclasses.field(default_factory=dict)
     spread: dict = dataclasses.field(default_factory=dict)
+    shared_cache_bytes: int = _core.Machine().shared_cache_bytes
 
     def save(self, path):
         """Write the machine as JSON."""

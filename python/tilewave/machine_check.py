@@ -3,7 +3,7 @@ import json
 import math
 
 from tilewave.errors import ConfigError
-from tilewave.machine import FORMAT, LINK_NUMBERS, NUMBERS, Curve, Link, Machine
+from tilewave.machine import FORMAT, LATER, LINK_NUMBERS, NUMBERS, Curve, Link, Machine
 
 #: Numbers that may be 0; all others must be greater. Parts of 1 lie between 0 and 1.
 MAY_BE_ZERO = {"short_s", "burst_bytes", "eager_bytes", "poll_period_s", "hidden_polled", "hidden_unpolled", "hidden"}
@@ -37,7 +37,7 @@ class _Check:
         conditions = self.get(data, "", "conditions", dict)
         for name, kind in (("hosts", list), ("ranks", int), ("threads", int)):
             self.get(conditions, "conditions.", name, kind)
-        found = {name: self.number(data, "", name) for name in NUMBERS}
+        found = {name: self.number(data, "", name) for name in NUMBERS if name in data or name not in LATER}
         host_of = self.get(data, "", "host_of", list)
         for i, h in enumerate(host_of):
             if not isinstance(h, int) or isinstance(h, bool) or h < 0:

@@ -11,7 +11,7 @@ from tilewave.explain import explain
 from tilewave.parts import Parts, Predicted
 
 CHOICES = ("grid", "tile", "factors", "mapping_dim", "grouping", "schedule", "lookahead",
-           "slices", "chunk_bytes", "row", "storage")
+           "slices", "chunk_bytes", "row", "storage", "skew", "time_block")
 
 
 @dataclasses.dataclass
@@ -43,6 +43,10 @@ class Plan:
         for the last dimension. Rows whose points do not depend on each other become vectors.
     storage : str
         "plain" (row-major), or "skewed": the points of a row are neighbours in memory.
+    skew : tuple of int
+        (k, l): tiles are cut along the sum of loops k and l in place of l, where rows of the kernel go that way; empty: along the loops.
+    time_block : int
+        Steps of time that go along the other dimensions together, so that each finds in the caches what the one before has computed.
     predicted : Predicted
         ``predicted.time_s`` and ``predicted.parts``: what it would take; None for a plan made by hand. It is of the plan as it was
         chosen: run an edited one, and the report has its own.
@@ -66,6 +70,8 @@ class Plan:
     chunk_bytes: int = 262144
     row: tuple = ()
     storage: str = "plain"
+    skew: tuple = ()
+    time_block: int = 1
     predicted: Predicted = dataclasses.field(default=None, compare=False, repr=False)
     memory_bytes: int = dataclasses.field(default=None, compare=False, repr=False)
     ranked: list = dataclasses.field(default_factory=list, compare=False, repr=False)
@@ -174,7 +180,7 @@ ALLOWED = {"grid": "a tuple of integers", "tile": "a tuple of integers", "factor
            "mapping_dim": "an integer", "lookahead": "an integer", "slices": "an integer",
            "chunk_bytes": "an integer", "grouping": "'hyperplane', 'vertical'",
            "schedule": "'blocking', 'overlapping'", "row": "a tuple of integers",
-           "storage": "'plain', 'skewed'"}
+           "storage": "'plain', 'skewed'", "skew": "a tuple of two integers, or an empty one", "time_block": "an integer"}
 
 
 def _assign(core, name, value):

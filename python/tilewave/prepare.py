@@ -12,12 +12,14 @@ from tilewave.context import resolve
 from tilewave.errors import ConfigError
 from tilewave.field import Field, Scratch, values_at
 from tilewave.nest import Nest
-from tilewave.plan import CHOICES, Plan, choose, request_of
+from tilewave.plan import ALLOWED, CHOICES, Plan, choose, request_of
 from tilewave.problem import check_arrays, make_problem
 from tilewave.rate import BUDGET_S, LEAST_BUDGET_S, measured_rate
 
 # Keywords of later families of nests, refused by name until they run.
 UNSUPPORTED = ("periodic",)
+# Choices that name dimensions of tiles, which are then the loops'.
+CUTS = {"grid", "tile", "factors", "mapping_dim", "skew", "time_block"}
 
 
 @dataclasses.dataclass
@@ -257,8 +259,13 @@ def _draft(context, given):
     if alone:
         context = context.solo()
     choices = given.choices
+    if skew := given.plan.skew if given.plan else choices.get("skew"):
+        problem = dataclasses.replace(problem, core=_skewed(problem.core, skew))
     if given.plan is None and not {"row", "storage"} & choices.keys() and problem.core.planes[0] < 0:
-        choices = {**choices, **_fast_rows(nest, problem, given.dtypes, given.scalars, given.fastmath)}
+        rows = _fast_rows(nest, problem, given.dtypes, given.scalars, given.fastmath)
+        if rows and not CUTS & choices.keys():
+            problem, rows = _along_rows(context, given, problem, rows)
+        choices = {**choices, **rows}
     if given.plan is None:
         request = request_of(choices, context.threads)
         if planning.wanted is not None:  # the lanes that are here measure for those that are not
@@ -268,6 +275,24 @@ def _draft(context, given):
         core = given.plan._to_core()
     draft = Prepared(problem, alone, context, choices, None, None, (), {})
     return _with_plan(given, draft, core)
+
+
+def _along_rows(context, given, problem, rows):
+    """The problem cut along rows that go across two loops, where steps of time then go together; else as it was."""
+    threads, numbers = request_of(given.choices, context.threads).threads, context._core.machine()
+    skew = _core.skew_for_time(problem.core, context.size, threads, rows["row"], numbers)
+    if skew:
+        other = dataclasses.replace(problem, core=problem.core.skewed(*skew))
+        along = {**_fast_rows(given.nest, other, given.dtypes, given.scalars, given.fastmath), "skew": skew}
+        if _core.make_plan(other.core, context.size, request_of({**given.choices, **along}, threads), numbers).time_block > 1:
+            return other, along
+    return problem, rows
+
+
+def _skewed(core, skew):
+    if not isinstance(skew, tuple) or len(skew) != 2 or not all(type(k) is int for k in skew):
+        raise ConfigError(f"skew: given {skew!r}; allowed: {ALLOWED['skew']}")
+    return core.skewed(*skew)
 
 
 def _with_plan(given, draft, core):

@@ -135,7 +135,7 @@ def run_with_allowed(nest, context, given, problem, results, plan, kinds):
                           reduce={name: getattr(tw, kind)(array) for name, (kind, array) in results.reduce.items()})
         except tw.ConfigError as error:
             wrong = str(error).split(" ")[0]
-            if wrong not in ("tile", "grid") or wrong not in plan:
+            if wrong not in ("tile", "grid", "skew") or wrong not in plan:
                 raise
             del plan[wrong]
             kinds[f"another {wrong}"] += 1

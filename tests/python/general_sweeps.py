@@ -230,6 +230,9 @@ def random_plan(rng, case):
     """(ranks, plan) for a problem: any grid, tiles, factors, scheme, look-ahead, rows, storage."""
     dims = len(case.shape)
     plan = _core.Plan()
+    if rng.random() < 0.3:
+        plan.skew = random_skew(rng, case)
+    plan.time_block = rng.choice((1, 1, 2, 3, 8))
     ranks = rng.choice((1, 2, 2, 3, 4, 6))
     grid = [1] * dims
     cut = [k for k in range(dims) if case.problem.may_cut(k)]
@@ -254,6 +257,16 @@ def random_plan(rng, case):
         tile.append(1 if unit[k] else most if case.in_order else rng.randint(1, most))
     plan.tile = tuple(tile)
     return math.prod(grid), plan
+
+
+def random_skew(rng, case):
+    """Two loops whose sum tiles are cut along, which the problem then has; none where the problem refuses them."""
+    k, l = rng.randrange(len(case.shape)), rng.randrange(len(case.shape))
+    try:
+        case.problem = case.problem.skewed(k, l)
+    except ConfigError:
+        return ()
+    return k, l
 
 
 def random_row(rng, dims):

@@ -264,6 +264,10 @@ def random_plan(seed, ranks, rank, timed):
         plan["lookahead"] = rng.choice((1, 2, 4))
     if rng.random() < 0.15:
         plan["grid"] = random_grid(rng, ranks, rank, timed)
+    if rng.random() < 0.5:
+        plan["time_block"] = rng.choice((2, 3, 8))
+    if rng.random() < 0.2 and rank > 1:
+        plan["skew"] = tuple(sorted(rng.sample(range(rank), 2)))
     return plan
 
 

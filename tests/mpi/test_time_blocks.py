@@ -1,0 +1,76 @@
+"""Steps of time that go together: picked where arrays are larger than the caches, with the results of sweep after sweep."""
+import os
+
+import numpy as np
+import pytest
+
+import tilewave as tw
+
+pytestmark = [pytest.mark.mpi(ranks=[1, 2, 3]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
+
+
+@tw.nest
+def relax(u, f, t, i, j, *, w):
+    mean = 0.25 * (u[t+1, i-1, j] + u[t+1, i, j-1] + u[t, i+1, j] + u[t, i, j+1] + f[i, j])
+    u[t+1, i, j] = u[t, i, j] + w * (mean - u[t, i, j])
+
+
+@tw.nest
+def heat(u, t, i, j, *, w):
+    u[t+1, i, j] = u[t, i, j] + w * (u[t, i-1, j] + u[t, i+1, j] + u[t, i, j-2] + u[t, i, j+1] - 4 * u[t, i, j])
+
+
+@tw.nest
+def box(u, v, t, i, j, k, *, w):
+    v[t+1, i, j, k] = w * (u[t+1, i-1, j, k] + v[t, i+1, j, k-1]) + v[t+1, i, j-1, k]
+    u[t+1, i, j, k] = u[t, i, j, k] - w * v[t+1, i, j, k]
+
+
+CASES = {"relax": (relax, (700, 900), "uf", (1, 2)), "heat": (heat, (900, 720), "u", ()), "box": (box, (40, 30, 70), "uv", None)}
+
+
+@pytest.fixture
+def small_caches():
+    """A context whose machine has caches that the arrays here do not fit into."""
+    def make(threads):
+        context = tw.Context(threads=threads)
+        machine = context._core.machine()
+        machine.cache_bytes = machine.shared_cache_bytes = 16 << 20
+        context._core.use_machine(machine)
+        return context
+
+    return make
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_equal_to_sweep_after_sweep(name, threads, small_caches, mpi_ranks):
+    nest, shape, arrays, skew = CASES[name]
+    seed = int(os.environ.get("TILEWAVE_SEED", "311"))
+    start = {a: np.random.default_rng([seed, k]).random(shape) for k, a in enumerate(arrays)}
+    context = small_caches(threads)
+    for steps in (3, 10):
+        found = []
+        for choices in ({"time_block": 1}, {}, {"schedule": "blocking"}, {"time_block": 5}, {"lookahead": 3}):
+            given = {a: tw.field(shape, "f8", init=start[a], context=context) for a in arrays}
+            report = tw.run(nest, **given, w=0.2, steps=steps, context=context, **choices)
+            found.append([field.gather() for field in given.values()])
+            what = f"seed {seed}: {name}, {steps} steps, plan {report.plan}"
+            if context.rank == 0:
+                for ours, plain in zip(found[-1], found[0], strict=True):
+                    np.testing.assert_array_equal(ours, plain, what)
+            if not choices and skew is not None and mpi_ranks * threads < 3 and steps > threads:
+                assert report.plan.time_block > 1 and report.plan.skew == skew, what
+                assert threads == 1 or report.plan.factors[0] == threads, what
+
+
+def test_wrong_choices_are_refused_everywhere():
+    u = tw.field((20, 30), "f8")
+    f = tw.field((20, 30), "f8")
+    for choices, words in (({"time_block": 0}, "time_block 0"), ({"time_block": "all"}, "time_block: given 'all'"),
+                           ({"skew": (2, 1)}, "skew (2, 1) was given"), ({"skew": (0, 1)}, "skew (0, 1) was given"),
+                           ({"skew": (1, 2, 3)}, "skew: given (1, 2, 3)"), ({"skew": 1}, "skew: given 1")):
+        with pytest.raises(tw.ConfigError) as error:
+            tw.run(relax, u=u, f=f, w=1.5, steps=3, **choices)
+        assert words in str(error.value) and error.value.agreed, str(error.value)
+    tw.run(relax, u=u, f=f, w=1.5, steps=3)
