@@ -5,6 +5,7 @@ import contextlib
 import functools
 import importlib.util
 import os
+import signal
 import sys
 import tempfile
 import time
@@ -45,6 +46,9 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "long: only with --long")
     config.pluginmanager.register(mpi_plugin, "tilewave-mpi")
     if not mpi_plugin.CHILD:
+        # Started in the background of a script, it would ignore Ctrl-C, and so would all that it starts.
+        if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         before = os.environ.get(launch.TAG)
         os.environ[launch.TAG] = f"{before}/{SESSION}" if before else SESSION
         config.stash[SHARED_FILES] = launch.shared_files()
