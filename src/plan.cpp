@@ -28,7 +28,10 @@ static constexpr std::int64_t planes_of_a_tile = 16384, least_planes_of_a_tile =
 static constexpr double cached_part = 0.25, cached_part_over_ranks = 0.5;
 // So many steps go together, if there are not more lanes: memory is then an eighth of what it was. Tiles so large that a step of the
 // schedule is little.
-static constexpr std::int64_t steps_together = 8, least_points_together = 16384, least_points_over_ranks = 32768;
+static constexpr std::int64_t steps_together = 8;
+static constexpr double least_points_together = 16384, least_points_over_ranks = 32768;
+// A tile of a rank takes as long as so many messages, or longer.
+static constexpr double messages = 16;
 // Points of a rank along the rows, from which tiles are cut along the sum of two loops for it.
 static constexpr std::int64_t least_width_together = 64;
 
@@ -478,7 +481,7 @@ bool take_steps_together(const SweepProblem& problem, const Machine& machine, in
     const bool ranks = all > lanes;  // each tile has messages then
     const double room = (ranks ? cached_part_over_ranks : cached_part) * static_cast<double>(machine.shared_cache_bytes) * lanes;
     const double layers = room / (static_cast<double>(lag_of_a_step(problem, plan)) * layer * point_bytes(problem));  // of all steps
-    const double least = std::ceil(static_cast<double>(ranks ? least_points_over_ranks : least_points_together) / layer);
+    const double least = std::ceil((ranks ? std::max(least_points_over_ranks, messages * machine.latency_s / machine.point_s) : least_points_together) / layer);
     auto steps = static_cast<std::int64_t>(std::min(layers / least, static_cast<double>(std::max<std::int64_t>(steps_together, lanes))));
     steps = std::min(steps, problem.space.extent(0)) / lanes * lanes;  // each lane has every `lanes`th
     if (steps < 2) return false;

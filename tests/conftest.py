@@ -116,12 +116,15 @@ def launch_tool():
     return launch
 
 
-@pytest.hookimpl(tryfirst=True)
+@pytest.hookimpl(trylast=True)  # when the workers that share out the tests, if there are any, have ended
 def pytest_sessionfinish(session):
     """Nothing may be left running or lying around; clean up and fail if something is."""
-    if mpi_plugin.CHILD:
+    if mpi_plugin.CHILD or "PYTEST_XDIST_WORKER" in os.environ:
         return
     left = []
+    end = time.monotonic() + 3
+    while launch.processes(SESSION) and time.monotonic() < end:
+        time.sleep(0.05)
     for pid in launch.processes(SESSION):
         with contextlib.suppress(OSError):
             command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()

@@ -36,5 +36,5 @@ fi
 
 # The build's own requirements first, so that the build folder can be used again (no isolation).
 "${pip[@]}" install "scikit-build-core>=0.12" "nanobind>=2.12" "mpich>=5.0,<6" "cmake>=3.24" "ninja"
-PATH="$PWD/$venv/bin:$PATH" "${pip[@]}" install --no-build-isolation "${defines[@]}" \
+PATH="$PWD/$venv/bin:$PATH" "${pip[@]}" install --no-compile --no-build-isolation "${defines[@]}" \
     ${TILEWAVE_MPI:+"--config-settings=cmake.define.TILEWAVE_MPI=$TILEWAVE_MPI"} ".[test]"

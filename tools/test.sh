@@ -47,4 +47,6 @@ elif [ "$long" = --long ]; then
     echo "Open MPI tests skipped: get it with: apt install openmpi-bin libopenmpi-dev"
 fi
 
-"$python" -m pytest ${long:+--long}
+# What runs in one process on all cores at once; what has several ranks has the cores for itself.
+"$python" -m pytest ${long:+--long} -n 2 tests/python
+"$python" -m pytest ${long:+--long} tests/mpi tests/cluster

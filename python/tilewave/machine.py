@@ -93,7 +93,8 @@ class Machine:
     conditions : dict
         hosts (of each rank), threads, CPUs, MPI library, settings, date, version.
     latency_s, byte_s, chunk_s, short_s, ranks_per_core, hand_over_s, point_s, cache_bytes, shared_cache_bytes
-        To the farthest rank, as every context measures them when it is made; patterns plan with them.
+        To the farthest rank, as every context measures them when it is made; patterns plan with them. shared_cache_bytes is None in
+        files of before: a context then asks the system.
     same_host, other_host : Link or None
         None where the launch has no such neighbours.
     poll_s, step_s : float
@@ -128,7 +129,7 @@ class Machine:
     other_host: Link | None = None
     kernels: dict = dataclasses.field(default_factory=dict)
     spread: dict = dataclasses.field(default_factory=dict)
-    shared_cache_bytes: int = _core.Machine().shared_cache_bytes
+    shared_cache_bytes: int | None = None
 
     def save(self, path):
         """Write the machine as JSON."""
@@ -165,6 +166,8 @@ class Machine:
         core = _core.Machine()
         for name in NUMBERS:
             value = getattr(self, name)
+            if value is None:
+                continue
             setattr(core, name, int(value) if name.endswith("_bytes") else float(value))
         core.copy_byte_s = self.copy_byte_s.flat()._to_core()
         core.memory = [curve.flat()._to_core() for curve in self.memory]
@@ -329,9 +332,11 @@ def _look(context, complain):
 
 def use(context, machine):
     """From now on this machine in the context: runs, plans, patterns."""
-    own_constants(context)
+    own, core = own_constants(context), machine._to_core()
+    if machine.shared_cache_bytes is None:
+        core.shared_cache_bytes = own.shared_cache_bytes
     context._machine = machine
-    context._core.use_machine(machine._to_core())
+    context._core.use_machine(core)
 
 
 def own_constants(context):

@@ -37,7 +37,7 @@ class _Check:
         conditions = self.get(data, "", "conditions", dict)
         for name, kind in (("hosts", list), ("ranks", int), ("threads", int)):
             self.get(conditions, "conditions.", name, kind)
-        found = {name: self.number(data, "", name) for name in NUMBERS if name in data or name not in LATER}
+        found = {name: self.number(data, "", name) for name in NUMBERS if data.get(name) is not None or name not in LATER}
         host_of = self.get(data, "", "host_of", list)
         for i, h in enumerate(host_of):
             if not isinstance(h, int) or isinstance(h, bool) or h < 0:

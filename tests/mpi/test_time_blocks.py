@@ -49,7 +49,7 @@ def test_equal_to_sweep_after_sweep(name, threads, small_caches, mpi_ranks):
     seed = int(os.environ.get("TILEWAVE_SEED", "311"))
     start = {a: np.random.default_rng([seed, k]).random(shape) for k, a in enumerate(arrays)}
     context = small_caches(threads)
-    for steps in (3, 10):
+    for steps in (10,) if mpi_ranks > 1 else (2, 11):
         found = []
         for choices in ({"time_block": 1}, {}, {"schedule": "blocking"}, {"time_block": 5}, {"lookahead": 3}):
             given = {a: tw.field(shape, "f8", init=start[a], context=context) for a in arrays}
@@ -59,7 +59,7 @@ def test_equal_to_sweep_after_sweep(name, threads, small_caches, mpi_ranks):
             if context.rank == 0:
                 for ours, plain in zip(found[-1], found[0], strict=True):
                     np.testing.assert_array_equal(ours, plain, what)
-            if not choices and skew is not None and mpi_ranks * threads < 3 and steps > threads:
+            if not choices and skew is not None and mpi_ranks * threads < 3 and steps > 2:
                 assert report.plan.time_block > 1 and report.plan.skew == skew, what
                 assert threads == 1 or report.plan.factors[0] == threads, what
 

@@ -28,12 +28,12 @@ if context.rank == 0:
 LONG = """
 import numpy as np, tilewave as tw
 @tw.nest
-def slow(A, i, j):
-    A[i, j] = np.exp(-A[i-1, j]) + np.exp(-A[i, j-1])
-A = tw.field((30000, 30000), "f4")
+def slow(A, t, i, j):
+    A[t+1, i, j] = np.exp(-A[t, i-1, j]) + np.exp(-A[t, i, j-1])
+A = tw.field((1000, 1000), "f8")
 print("go", flush=True)
 try:
-    tw.run(slow, A=A)
+    tw.run(slow, A=A, steps=4000)
 except KeyboardInterrupt:
     print("interrupted", flush=True)
     raise

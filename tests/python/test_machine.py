@@ -36,6 +36,24 @@ def test_saved_and_loaded_are_equal(tmp_path):
     assert text["format"] == machine.FORMAT and text["units"]["*_s"] == "seconds"
 
 
+def test_files_of_before_lack_the_shared_cache(tmp_path):
+    path = tmp_path / "machine.json"
+    some().save(path)
+    data = json.loads(path.read_text())
+    for change in (lambda: data.pop("shared_cache_bytes"), lambda: data.update(shared_cache_bytes=None)):
+        change()
+        path.write_text(json.dumps(data))
+        assert tw.Machine.load(path).shared_cache_bytes is None
+        assert tw.Machine.load(path)._to_core().shared_cache_bytes == tw._core.Machine().shared_cache_bytes
+    data["shared_cache_bytes"] = 3 << 20
+    path.write_text(json.dumps(data))
+    assert tw.Machine.load(path)._to_core().shared_cache_bytes == 3 << 20
+    data["shared_cache_bytes"] = -1
+    path.write_text(json.dumps(data))
+    with pytest.raises(tw.ConfigError, match="shared_cache_bytes"):
+        tw.Machine.load(path)
+
+
 def test_the_core_has_the_same_numbers():
     core = some()._to_core()
     assert (core.latency_s, core.chunk_s, core.cache_bytes, core.poll_s) == (2e-6, 3e-6, 1 << 19, 1e-7)

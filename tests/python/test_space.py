@@ -1,4 +1,4 @@
-"""Spaces, tilings, groupings, schedules and closed-form costs.
+"""Spaces, tilings, groupings and schedules.
 
 The worked examples are those of athanasaki2002; everything random is compared with isl or with
 plain loops. A failing random case names its seed in the test id, as in test_points[seed7].
@@ -385,108 +385,6 @@ def test_steps_of_weights_of_both_signs():
     assert s.steps(core.Space.box([0, 0], [0, 3]), g) == 3
 
 
-# --- closed-form costs ----------------------------------------------------------------------
-
-
-def pairs(along, across):
-    """X/x by Y/y tiles on nodes of two CPUs."""
-    return core.cost.TileGrid(tiles=(along, 2), nodes=(1, across // 2), factors=(1, 2), mapping_dim=0)
-
-
-@SCHEDULES
-@KINDS
-@pytest.mark.parametrize("along,across", [(1, 2), (7, 4), (100, 8), (3, 10)])
-def test_pipeline_steps_are_those_of_the_schedule(kind, schedule, along, across):
-    g = core.Grouping(kind, 0, [1, 2])
-    s = core.LinearSchedule.for_groups(schedule, g)
-    tiles = list(grid(along, across))
-    assert core.cost.pipeline_steps(schedule, kind, pairs(along, across)) == s.steps(tiles, g)
-
-
-@pytest.mark.parametrize(
-    "schedule,kind,expected",
-    [
-        ("blocking", "vertical", 100 + 4 - 1),
-        ("overlapping", "vertical", 100 + 8 - 2),
-        ("overlapping", "hyperplane", 100 + 12 - 2),
-        ("blocking", "hyperplane", 100 + 8 - 1),
-    ],
-)
-def test_pipeline_steps_2d(schedule, kind, expected):
-    assert core.cost.pipeline_steps(schedule, kind, pairs(100, 8)) == expected
-
-
-def test_best_slices():
-    alpha, sync = 69e-3, 11e-6
-    best = core.cost.best_slices(alpha, sync)
-    assert round(best) == 79
-    least = core.cost.least_vertical_group_s(alpha, sync)
-    assert core.cost.vertical_group_s(alpha, sync, best) == pytest.approx(least, rel=1e-12)
-    for e in (-0.5, -0.1, 0.1, 1.0):
-        loss = core.cost.vertical_group_s(alpha, sync, best * (1 + e)) / least - 1
-        assert loss == pytest.approx(e * e / (1 + e) / (2 + math.sqrt(alpha / sync)), rel=1e-6)
-
-
-def test_step_and_run_times():
-    c = core.cost.StepCosts(
-        alpha_s=4.0,
-        t_sync_in_s=0.25,
-        t_comm_s=3.0,
-        t_comm_dma_s=5.0,
-        t_start_dma_s=0.5,
-        t_synchro_s=0.125,
-    )
-    g = pairs(100, 8)
-    assert core.cost.step_s("blocking", "vertical", g, c) == 4 + 2 * 1 + 3  # beta_min = 6
-    assert core.cost.step_s("blocking", "hyperplane", g, c) == 4 + 3
-    assert core.cost.step_s("overlapping", "vertical", g, c) == 0.5 + 6 + 0.125
-    assert core.cost.step_s("overlapping", "hyperplane", g, c) == 0.5 + 5 + 0.125
-    assert core.cost.run_s("overlapping", "hyperplane", g, c) == 110 * 5.625
-
-
-@pytest.mark.parametrize("depth", [0, 1, 2, 5])
-def test_vertical_groups_of_several_cpus(depth):
-    alpha, sync = 4.0, 0.25
-    best = core.cost.best_slices(alpha, sync, depth)
-    least = core.cost.least_vertical_group_s(alpha, sync, depth)
-    assert core.cost.vertical_group_s(alpha, sync, max(best, 1), depth) == pytest.approx(least, rel=1e-12)
-    # N slices, the last CPU `depth` of them behind, a hand-over wherever one slice follows another.
-    assert core.cost.vertical_group_s(alpha, sync, 8, depth) == (
-        (8 + depth) * alpha / 8 + (7 + depth) * sync if depth else alpha)
-
-
-def test_run_time_of_the_experiment():
-    # 3-D, P (100 us + x^2 z 39.6 ns) with communication hidden.
-    c = core.cost.StepCosts(alpha_s=32 * 32 * 256 * 39.6e-9, t_start_dma_s=60e-6, t_synchro_s=40e-6)
-    expected = 100e-6 + 32 * 32 * 256 * 39.6e-9
-    g = core.cost.TileGrid(tiles=(2, 1, 64), nodes=(4, 8, 1), factors=(2, 1, 1), mapping_dim=2)
-    assert core.cost.step_s("overlapping", "hyperplane", g, c) == pytest.approx(expected, rel=1e-12)
-    steps = 3 * 8 // 2 + 2 * 8 + 64 - 4
-    assert core.cost.run_s("overlapping", "hyperplane", g, c) == pytest.approx(steps * expected, rel=1e-12)
-
-
-@pytest.mark.parametrize("lam", [1e-3, 1e-2])
-def test_criteria_agree_with_the_times_for_small_lambda(lam):
-    """Just above and below each threshold; the criteria drop terms of relative size lambda
-    and, in the steps, the constants, so the pipeline is long and the margin 10 %."""
-    along = 10**9
-    tiles = pairs(along, round(lam * along))
-    alpha = 1.0
-    for margin, expected in ((1.1, True), (0.9, False)):
-        sync = margin * alpha * (lam / 4) ** 2
-        c = core.cost.StepCosts(alpha_s=alpha, t_sync_in_s=sync)
-        assert core.cost.hyperplane_beats_vertical(lam, c) is expected
-        kinds = ("hyperplane", "vertical")
-        times = [core.cost.run_s("overlapping", k, tiles, c) for k in kinds]
-        assert (times[0] < times[1]) is expected
-        beta = core.cost.least_vertical_group_s(alpha, sync)
-        c.t_comm_s = margin * lam / 2 * beta
-        assert core.cost.overlapping_beats_blocking(lam, c) is expected
-        kinds = ("overlapping", "blocking")
-        times = [core.cost.run_s(k, "vertical", tiles, c) for k in kinds]
-        assert (times[0] < times[1]) is expected
-
-
 # --- refusals -------------------------------------------------------------------------------
 
 TILING = core.Tiling.rectangular([2, 2])
@@ -534,11 +432,6 @@ SPACE = core.Space.box([0, 0], [1, 1])
         (lambda: core.LinearSchedule([1]).step_of(GROUPING, [0, 0]), "grouping of 2"),
         (lambda: core.LinearSchedule.for_tiles("eager", 2, 0), "'eager'"),
         (lambda: core.LinearSchedule.for_tiles("blocking", 2, 2), "mapping dimension 2"),
-        (lambda: core.cost.best_slices(1.0, 0.0), "t_sync_in_s"),
-        (lambda: core.cost.vertical_group_s(1.0, 1.0, 0.0), "slices"),
-        (lambda: core.cost.pipeline_steps("blocking", "vertical", pairs(0, 2)), "tiles"),
-        (lambda: core.cost.pipeline_steps("blocking", "vertical", core.cost.TileGrid(
-            tiles=(2, 2), nodes=(1, 1), factors=(2, 1), mapping_dim=0)), "along the mapping dimension of 2"),
     ],
 )
 def test_refusals_say_what_was_given(call, message):

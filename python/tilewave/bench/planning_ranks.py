@@ -80,12 +80,18 @@ class Contender:
         return tw.run(self.nest, **self.arguments, context=context, plan=self.plan)
 
 
+# A run that takes less finds in the caches what the others have left there: it is run once before it counts.
+BRIEF_S = 0.01
+
+
 def _race(context, contenders, repeats):
     """Seconds of each, in turn after one run each that counts not, and its prediction; the same on all ranks."""
     found = [([], None) for _ in contenders]
     for turn in range(repeats + 1):
         for c, one in enumerate(contenders):
             report = one.run(context)
+            if turn and report.measured.time_s < BRIEF_S:
+                report = one.run(context)
             found[c] = (found[c][0] + [report.measured.time_s] * bool(turn), report.predicted.time_s)
     return found
 
