@@ -2,6 +2,7 @@
 #include "tilewave/run.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <cstring>
 
 #include "frontier.hpp"
@@ -167,11 +168,13 @@ Box with_neighbours(const Box& box, const std::vector<Access>& places) {
     return all;
 }
 
-double median(std::vector<double>& values) {
+// What a run pays on average, too, for what disturbs its tiles; but one that was interrupted for long does not decide alone.
+double usual(std::vector<double>& values) {
     if (values.empty()) return 0;
     const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
     std::nth_element(values.begin(), middle, values.end());
-    return *middle;
+    const double most = 2 * *middle;
+    return std::accumulate(values.begin(), values.end(), 0.0, [&](double sum, double v) { return sum + std::min(v, most); }) / static_cast<double>(values.size());
 }
 
 std::vector<bool> varied_by_rows(const Schedule& s) {
@@ -220,6 +223,27 @@ Pieces cut(const Pieces& tiles, std::int64_t limit, std::int64_t total, const st
     return result;
 }
 
+// The boxes cut into strips of `most` points along a row, or a quarter of it, up to `total` points a lane: what they hold streams from where long rows have it, too.
+Pieces strips(const Pieces& boxes, const std::vector<bool>& rows, std::int64_t most, std::int64_t total) {
+    Pieces result(boxes.size());
+    for (std::size_t l = 0; l < boxes.size(); ++l) {
+        std::int64_t left = total;
+        for (const Box& box : boxes[l]) {
+            int k = box.dims() - 1;
+            while (k > 0 && !rows[static_cast<std::size_t>(k)]) --k;
+            const std::int64_t width = std::min(most, std::max<std::int64_t>(box.extent(k) / 4, 1));
+            for (std::int64_t lo = box.lo[k]; lo < box.hi[k] && left > 0; lo += width) {
+                Box strip = box;
+                strip.lo[k] = lo;
+                strip.hi[k] = std::min(lo + width, box.hi[k]);
+                left -= strip.points();
+                result[l].push_back(strip);
+            }
+        }
+    }
+    return result;
+}
+
 // The middle of each piece.
 Pieces middles(const Pieces& boxes, const std::vector<bool>& dims, std::int64_t most) {
     Pieces result = boxes;
@@ -230,7 +254,7 @@ Pieces middles(const Pieces& boxes, const std::vector<bool>& dims, std::int64_t 
     return result;
 }
 
-// Computes the boxes again and again; a tile's median over lanes and times, with its rows and points.
+// Computes the boxes again and again; what a tile takes over lanes and times, with its rows and points.
 class Trial {
 public:
     // `whole`: the schedule that the boxes are from, as it says how tiles are cut into rows.
@@ -264,7 +288,7 @@ public:
     }
     RateSample sample() {
         if (most_.points == 0) return {};
-        return {static_cast<double>(most_.rows), static_cast<double>(most_.points), median(times_)};
+        return {static_cast<double>(most_.rows), static_cast<double>(most_.points), usual(times_)};
     }
 
 private:
@@ -396,7 +420,7 @@ std::vector<RateSample> PreparedSweep::sample_here(std::span<const RunArray> arr
     const Pieces fresh = cut(tiles, largest <= total ? total : total / 3, total, rows);
     prepare(fresh);
     if (!time(fresh, budget_s / 3, 50, samples[0])) return {};
-    if (!time(middles(fresh, rows, short_row), budget_s / 10, 20, samples[1])) return {};
+    if (!time(strips(fresh, rows, short_row, std::max(total / 3, largest)), budget_s / 10, 20, samples[1])) return {};
     if (!time(middles(fresh, all, tiny_extent), budget_s / 20, 20, samples[2])) return {};
     return samples;
 }

@@ -278,13 +278,14 @@ def _draft(context, given):
 
 
 def _along_rows(context, given, problem, rows):
-    """The problem cut along rows that go across two loops, where steps of time then go together; else as it was."""
+    """The problem cut along rows that go across two loops, where steps of time then go together or ranks have them; else as it was."""
     threads, numbers = request_of(given.choices, context.threads).threads, context._core.machine()
     skew = _core.skew_for_time(problem.core, context.size, threads, rows["row"], numbers)
     if skew:
         other = dataclasses.replace(problem, core=problem.core.skewed(*skew))
         along = {**_fast_rows(given.nest, other, given.dtypes, given.scalars, given.fastmath), "skew": skew}
-        if _core.make_plan(other.core, context.size, request_of({**given.choices, **along}, threads), numbers).time_block > 1:
+        together = _core.make_plan(other.core, context.size, request_of({**given.choices, **along}, threads), numbers).time_block > 1
+        if together or context.size > 1:  # a rank's tile has long rows so, however low it is
             return other, along
     return problem, rows
 
