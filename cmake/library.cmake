@@ -7,6 +7,9 @@ target_include_directories(tilewave_base PUBLIC include PRIVATE src)
 target_compile_options(tilewave_base PUBLIC -ffp-contract=off PRIVATE -Wall -Wextra
   -Wno-restrict -Wno-array-bounds)  # g++ 12 warns of its own inlined string and array code
 target_link_libraries(tilewave_base PUBLIC Threads::Threads)
+# A fifth of the compiling.
+target_precompile_headers(tilewave_base PRIVATE <algorithm> <array> <atomic> <cmath> <functional> <map> <memory>
+  <optional> <sstream> <string> <tuple> <vector>)
 
 # The library for C++ users: everything, with one MPI.
 add_library(tilewave STATIC $<TARGET_OBJECTS:tilewave_base> src/transport/mpi.cpp)

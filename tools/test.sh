@@ -15,9 +15,9 @@ have_gtest() { [ -e /usr/include/gtest/gtest.h ] && ls /usr/lib/*/libgtest.a >/d
 if ! have_gtest && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     { apt-get install -y -qq libgtest-dev || { apt-get update -qq && apt-get install -y -qq libgtest-dev; }; } >/dev/null 2>&1 || true
 fi
-cpp_tests() { # folder, extra compiler flags, a built library or none
+cpp_tests() { # folder, build type, compiler flags, a built library or none
     cmake -S . -B "$1" -G Ninja -DPython_EXECUTABLE="$python" -DTILEWAVE_TESTS=ON -DTILEWAVE_EXAMPLES=ON \
-        -DCMAKE_CXX_FLAGS="$2" -DTILEWAVE_BUILT="$3" -DCMAKE_BUILD_TYPE=RelWithDebInfo >"$1.log" 2>&1 || { cat "$1.log"; return 1; }
+        -DCMAKE_BUILD_TYPE="$2" -DCMAKE_CXX_FLAGS="$3" -DTILEWAVE_BUILT="$4" >"$1.log" 2>&1 || { cat "$1.log"; return 1; }
     cmake --build "$1" >>"$1.log" 2>&1 || { tail -50 "$1.log"; return 1; }
     ctest --test-dir "$1" --output-on-failure --timeout 300
 }
@@ -25,10 +25,10 @@ mkdir -p build
 if have_gtest; then
     # The library as it was installed, where its build is there.
     built=$("$python" -c 'import sys; print("cp%d%d" % sys.version_info[:2])')
-    cpp_tests build/cpp "" "$(ls "$PWD/build/$built-$built"-*/libtilewave.a 2>/dev/null | head -1)"
+    cpp_tests build/cpp None "-O1" "$(ls "$PWD/build/$built-$built"-*/libtilewave.a 2>/dev/null | head -1)"
     if [ "$long" = --long ]; then
-        cpp_tests build/asan "-fsanitize=address,undefined -fno-sanitize-recover=undefined" ""
-        cpp_tests build/tsan "-fsanitize=thread" ""
+        cpp_tests build/asan RelWithDebInfo "-fsanitize=address,undefined -fno-sanitize-recover=undefined" ""
+        cpp_tests build/tsan RelWithDebInfo "-fsanitize=thread" ""
     fi
 else
     echo "C++ tests skipped: GoogleTest is missing; get it with: apt install libgtest-dev"
