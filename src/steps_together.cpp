@@ -1,0 +1,92 @@
+#include "steps_together.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tilewave {
+
+namespace {
+
+// Of the lanes' shares of the last cache, what steps of time that go together fill (docs/decisions/0011).
+constexpr double cached_part = 0.25, cached_part_over_ranks = 0.5;
+// So many steps go together, if there are not more lanes: memory is then an eighth of what it was. Tiles so large that a step of the
+// schedule is little.
+constexpr std::int64_t steps_together = 8;
+constexpr double least_points_together = 16384, least_points_over_ranks = 32768;
+// A tile of a rank takes as long as so many messages, or longer.
+constexpr double messages = 16;
+// Points of a rank along the rows, from which tiles are cut along the sum of two loops for it.
+constexpr std::int64_t least_width_together = 64;
+
+// Bytes that a point of the arrays has on a rank, with all levels of time.
+double point_bytes(const SweepProblem& problem) {
+    double bytes = 0;
+    for (const NestArray& a : problem.arrays)
+        if (!a.replicated) bytes += static_cast<double>(a.item_bytes * std::max(a.levels, 1));
+    return bytes;
+}
+
+// By how many tiles a step of time follows the one before it: the way back of its dependences (SweepGeometry).
+std::int64_t lag_of_a_step(const SweepProblem& problem, const Plan& plan) {
+    std::int64_t most = 0;
+    for (const Index& d : problem.dependences()) {
+        std::int64_t back = 0;
+        for (int k = 1; k < d.n; ++k)
+            if (d[0] > 0 && d[k] < 0 && (k == plan.mapping_dim || plan.grid[k] > 1)) back += k == plan.mapping_dim ? 1 : 2;
+        most = std::max(most, back);
+    }
+    return most + 1;
+}
+
+}  // namespace
+
+bool streams(const SweepProblem& problem, double lanes, const Machine& machine) {
+    if (problem.dims() < 2 || problem.in_order || problem.planes.along >= 0 || problem.space.extent(0) < 2 || !problem.unit_dims()[0]) return false;
+    double points = 1;
+    for (int k = 1; k < problem.dims(); ++k) points *= static_cast<double>(std::max<std::int64_t>(problem.space.extent(k), 0));
+    return points * point_bytes(problem) / lanes > cached_part * static_cast<double>(machine.shared_cache_bytes);
+}
+
+Index skew_for_time(const SweepProblem& problem, int ranks, int lanes, const Index& row, const Machine& machine) {
+    if (!streams(problem, static_cast<double>(ranks) * lanes, machine) || row.n != problem.dims()) return {};
+    Index pair;
+    for (int k = 0; k < row.n; ++k)
+        if (row[k] != 0) pair.v[pair.n++] = k;
+    if (pair.n != 2 || pair[0] == 0) return {};
+    const int k = static_cast<int>(pair[0]), l = static_cast<int>(pair[1]);
+    if (problem.unit_dims()[static_cast<std::size_t>(k)] || !problem.loops.keeps(k) || !problem.loops.keeps(l)) return {};
+    if ((ranks > 1 && !problem.may_cut(k)) || problem.space.extent(k) < least_width_together * ranks) return {};
+    try {
+        problem.skewed(k, l);
+    } catch (const ConfigError&) {
+        return {};
+    }
+    return pair;
+}
+
+bool take_steps_together(const SweepProblem& problem, const Machine& machine, int lanes, Plan& plan) {
+    const int i = plan.mapping_dim;
+    double all = lanes, layer = 1;
+    for (auto g : plan.grid) all *= static_cast<double>(g);
+    const std::vector<bool> unit = problem.unit_dims();
+    if (!streams(problem, all, machine) || unit[static_cast<std::size_t>(i)] || (plan.row.n ? plan.row[i] != 0 : i == problem.dims() - 1)) return false;
+    for (int k = 0; k < problem.dims(); ++k)
+        if (k != i && !unit[static_cast<std::size_t>(k)]) layer *= static_cast<double>(std::max<std::int64_t>(largest_block(problem, plan.grid, k), 1));
+    const bool ranks = all > lanes;  // each tile has messages then
+    const double room = (ranks ? cached_part_over_ranks : cached_part) * static_cast<double>(machine.shared_cache_bytes) * lanes;
+    const double layers = room / (static_cast<double>(lag_of_a_step(problem, plan)) * layer * point_bytes(problem));  // of all steps
+    const double least = std::ceil((ranks ? std::max(least_points_over_ranks, messages * machine.latency_s / machine.point_s) : least_points_together) / layer);
+    auto steps = static_cast<std::int64_t>(std::min(layers / least, static_cast<double>(std::max<std::int64_t>(steps_together, lanes))));
+    steps = std::min(steps, problem.space.extent(0)) / lanes * lanes;  // each lane has every `lanes`th
+    if (steps < 2) return false;
+    for (int k = 0; k < problem.dims(); ++k) {
+        plan.factors[k] = k == 0 ? lanes : 1;
+        if (!unit[static_cast<std::size_t>(k)]) plan.tile[k] = std::max<std::int64_t>(largest_block(problem, plan.grid, k), 1);
+    }
+    plan.time_block = static_cast<int>(steps);
+    plan.tile[i] = std::clamp<std::int64_t>(static_cast<std::int64_t>(layers / static_cast<double>(steps)), 1, plan.tile[i]);
+    plan.grouping = GroupingKind::hyperplane;
+    return true;
+}
+
+}  // namespace tilewave
