@@ -1,8 +1,10 @@
 """pytest plugin: ``@pytest.mark.mpi(ranks=[1, 2, 3])`` runs a test under mpiexec.
 
 In the user's pytest (the parent) such a test becomes one item per rank count. All selected items
-of one file and one rank count run in one mpiexec (a batch), as a pytest on every rank, when the
-first of them is due. Each rank writes its reports, flushed, to its own file of JSON lines; the
+of one rank count, of all files, run in one mpiexec (a batch), as a pytest on every rank, when the
+first of them is due: to start Python on every rank takes longer than most tests. Items of files
+that use Hypothesis have a batch of their own, because to import it takes a rank a second of CPU
+time. Each rank writes its reports, flushed, to its own file of JSON lines; the
 parent reports what really happened: failed if a rank failed, with that rank's text; skipped if all
 skipped; an error if a rank crashed or hung.
 
@@ -27,7 +29,7 @@ CHILD = "TILEWAVE_MPI_CHILD" in os.environ
 TIMEOUT_S = 240.0  # for one test, launching included; the marker's keyword `timeout` overrides it
 GRACE_S = 10.0  # how long ranks may wait for a rank that has failed already
 CRASH_GRACE_S = 1.0
-MAX_TIMEOUTS = 2  # of one file and rank count; then the rest is not tried
+MAX_TIMEOUTS = 2  # of one file and rank count; then the rest of it is not tried
 TAIL = 3000  # characters of each rank's output that are shown
 NOISE = ("/_pytest/", "/pluggy/", "<frozen ", "/pytest/__main__.py")  # the bottom of every stack
 
@@ -152,6 +154,7 @@ class ParentSide:
         self.config = config
         self.results = {}  # nodeid -> list of reports
         self.timeouts = {}  # (file, ranks) -> number of batches that hung
+        self.hypothesis = {}  # file -> whether it uses Hypothesis
         given = config.getoption("--hypothesis-seed", None)
         self.seed = str(given) if given is not None else str(int.from_bytes(os.urandom(4), "big"))
 
@@ -177,16 +180,23 @@ class ParentSide:
         item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
         return True
 
+    def with_hypothesis(self, path):
+        """Whether tests of this file are run with Hypothesis."""
+        if path not in self.hypothesis:
+            self.hypothesis[path] = (self.config.pluginmanager.has_plugin("hypothesispytest")
+                                     and b"hypothesis" in path.read_bytes())
+        return self.hypothesis[path]
+
     @staticmethod
     def is_ours(item):
         return item.get_closest_marker("mpi") is not None and not item.get_closest_marker("skip")
 
     def run_batch(self, first):
-        """Run the items of `first`'s file and rank count that have no outcome yet."""
-        ranks = first.callspec.params["mpi_ranks"]
-        items = [i for i in first.session.items if self.is_ours(i) and i.path == first.path
-                 and i.callspec.params["mpi_ranks"] == ranks and i.nodeid not in self.results]
-        batch = Batch(self.config, ranks, items, self.seed)
+        """Run the items of `first`'s rank count, and like it with or without Hypothesis, that have no outcome yet."""
+        ranks, hypothesis = first.callspec.params["mpi_ranks"], self.with_hypothesis(first.path)
+        items = [i for i in first.session.items if self.is_ours(i) and i.nodeid not in self.results
+                 and i.callspec.params["mpi_ranks"] == ranks and self.with_hypothesis(i.path) == hypothesis]
+        batch = Batch(self.config, ranks, items, self.seed, hypothesis)
         batch.run()
         finished = [i for i in items if batch.finished_everywhere(i.nodeid)]
         for item in finished:
@@ -197,23 +207,23 @@ class ParentSide:
                 error(finished[-1], "after the last test: " + batch.story(), "teardown"))
         if rest and rest[0].nodeid in batch.current.values():  # where someone crashed or hung
             self.results[rest[0].nodeid] = merged(self.config, batch, rest[0].nodeid, rest[0])
-        key = (str(first.path), ranks)
-        self.timeouts[key] = self.timeouts.get(key, 0) + batch.timed_out
-        if not batch.current or self.timeouts[key] >= MAX_TIMEOUTS:
-            for item in rest:
-                self.results.setdefault(item.nodeid, [error(item, "not run: " + batch.story())])
+        not_tried = [] if batch.current else rest
+        if batch.timed_out and rest:
+            key = (rest[0].path, ranks)
+            self.timeouts[key] = self.timeouts.get(key, 0) + 1
+            if self.timeouts[key] >= MAX_TIMEOUTS:
+                not_tried = [i for i in rest if i.path == rest[0].path]
+        for item in not_tried:
+            self.results.setdefault(item.nodeid, [error(item, "not run: " + batch.story())])
 
 
 class Batch:
     """One mpiexec: what each rank reported, and why it was ended if it was."""
 
-    def __init__(self, config, ranks, items, seed):
+    def __init__(self, config, ranks, items, seed, hypothesis):
         self.config, self.ranks, self.items, self.seed = config, ranks, items, seed
-        # Importing Hypothesis takes each rank a second of CPU time; most files do without.
-        self.hypothesis = (config.pluginmanager.has_plugin("hypothesispytest")
-                           and b"hypothesis" in items[0].path.read_bytes())
-        given = [i.get_closest_marker("mpi").kwargs.get("timeout", TIMEOUT_S) for i in items]
-        self.timeout_s = max(given)
+        self.hypothesis = hypothesis
+        self.limits = [i.get_closest_marker("mpi").kwargs.get("timeout", TIMEOUT_S) for i in items]
         self.reports = {}  # nodeid -> rank -> list of records
         self.finished = {}  # nodeid -> set of ranks
         self.current = {}  # rank -> nodeid it has started
@@ -242,10 +252,10 @@ class Batch:
     def command(self):
         option = self.config.option
         pytest_command = [
-            sys.executable, "-m", "pytest", str(self.items[0].path), "-q", "--no-header",
-            f"--rootdir={self.config.rootpath}", "-p", "no:cacheprovider",
+            sys.executable, "-m", "pytest", *dict.fromkeys(str(i.path) for i in self.items), "-q", "--no-header",
+            "--continue-on-collection-errors", f"--rootdir={self.config.rootpath}", "-p", "no:cacheprovider",
             f"--tb={option.tbstyle}", f"--capture={'no' if option.capture == 'no' else 'sys'}",
-            "-o", f"faulthandler_timeout={0.5 * self.timeout_s}"]
+            "-o", f"faulthandler_timeout={0.5 * min(self.limits)}"]
         if self.config.inipath:
             pytest_command += ["-c", str(self.config.inipath)]
         if self.config.getoption("--long", False):
@@ -320,10 +330,15 @@ class Batch:
             self.reason = f"rank {gone[0]} ended without finishing (crash)"
         elif self.failed_since and now > self.failed_since + GRACE_S:
             self.reason = f"a rank failed and others still waited {GRACE_S:g} s later"
-        elif now > self.progress + self.timeout_s:
+        elif now > self.progress + self.limit_s():
             self.timed_out = True
-            self.reason = f"timeout: no test was finished for {self.timeout_s:g} s"
+            self.reason = f"timeout: no test was finished for {self.limit_s():g} s"
         return bool(self.reason)
+
+    def limit_s(self):
+        """How long the test that the ranks are at may take."""
+        return next((limit for item, limit in zip(self.items, self.limits) if not self.finished_everywhere(item.nodeid)),
+                    max(self.limits))
 
     def story(self):
         """Why and where the batch ended, for people."""

@@ -47,6 +47,7 @@ elif [ "$long" = --long ]; then
     echo "Open MPI tests skipped: get it with: apt install openmpi-bin libopenmpi-dev"
 fi
 
-# What runs in one process on all cores at once; what has several ranks has the cores for itself.
-"$python" -m pytest ${long:+--long} -n 2 tests/python
+# What runs in one process on all cores at once, one more than the usual two since some only wait; what has
+# several ranks has the cores for itself.
+"$python" -m pytest ${long:+--long} -n 3 tests/python
 "$python" -m pytest ${long:+--long} tests/mpi tests/cluster

@@ -11,27 +11,6 @@ import pytest
 CONFTEST = Path(__file__).resolve().parents[1] / "conftest.py"
 
 
-def my_rank():
-    return int(os.environ["PMI_RANK"])
-
-
-@pytest.mark.mpi(ranks=[1, 2, 3])
-def test_runs_on_the_given_ranks(mpi_ranks):
-    assert int(os.environ["PMI_SIZE"]) == mpi_ranks
-    assert 0 <= my_rank() < mpi_ranks
-
-
-@pytest.mark.mpi
-def test_two_ranks_by_default(mpi_ranks):
-    assert mpi_ranks == int(os.environ["PMI_SIZE"]) == 2
-
-
-@pytest.mark.mpi(ranks=[2, 6])
-def test_ranks_can_talk(mpi_ranks):
-    MPI = pytest.importorskip("mpi4py.MPI")
-    assert MPI.COMM_WORLD.allreduce(my_rank()) == mpi_ranks * (mpi_ranks - 1) // 2
-
-
 @pytest.fixture
 def outcomes(tmp_path):
     """Run a generated test file in a pytest of its own: ({test: (outcome, text)}, exit code)."""
@@ -45,13 +24,16 @@ def outcomes(tmp_path):
     """))
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
 
-    def run(body, *options):
-        file = tmp_path / "test_generated.py"
-        file.write_text("import os, sys, time, pytest\nrank = int(os.environ.get('PMI_RANK', -1))\n"
-                        + textwrap.dedent(body))
+    def run(body, *options, other=""):
+        """`other`: the text of a second file."""
+        head = "import os, sys, time, pytest\nrank = int(os.environ.get('PMI_RANK', -1))\n"
+        files = {"test_generated.py": body} | ({"test_other.py": other} if other else {})
+        for name, text in files.items():
+            (tmp_path / name).write_text(head + textwrap.dedent(text))
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "--junitxml=result.xml", *options, file.name],
-            cwd=tmp_path, capture_output=True, text=True, timeout=120)
+            [sys.executable, "-m", "pytest", "-q", "--junitxml=result.xml", *options, *files],
+            cwd=tmp_path, capture_output=True, text=True, timeout=120,
+            env={name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")})
         found = {}
         for case in xml.parse(tmp_path / "result.xml").iter("testcase"):
             outcome, text = found.get(case.get("name"), ("passed", ""))
@@ -193,6 +175,34 @@ def test_broken_file_and_fixtures(outcomes):
     outcome, text = found["test_a[n2]"]
     assert outcome == "error" and "not importable on rank 1" in text
     assert found["test_b[n2]"][0] == "error"
+
+
+def test_files_that_share_their_ranks(outcomes):
+    found, code, _ = outcomes("""
+        if rank == 1:
+            raise ImportError("not importable on rank 1")
+
+        @pytest.mark.mpi(timeout=30)
+        def test_broken():
+            pass
+    """, other="""
+        @pytest.mark.mpi
+        def test_pid():
+            with open(f"pid-{rank}", "a") as file:
+                file.write(f"{os.getpid()} ")
+
+        @pytest.mark.mpi
+        def test_fails():
+            test_pid()
+            assert rank != 0
+
+        @pytest.mark.mpi
+        def test_after():
+            test_pid()
+    """)
+    assert code == 1
+    assert found["test_broken[n2]"][0] == "error" and "not importable on rank 1" in found["test_broken[n2]"][1]
+    assert [found[f"test_{name}[n2]"][0] for name in ("pid", "fails", "after")] == ["passed", "failure", "passed"]
 
 
 def test_order_of_fixtures_around_mpi_tests(outcomes):
