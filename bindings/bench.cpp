@@ -89,8 +89,8 @@ private:
 /// One message of the library from one rank to another, with an answer when it is there.
 class NativeSend {
 public:
-    NativeSend(Context& context, MatrixView matrix, int from, int to, bool packed)
-        : context_(context), matrix_(matrix), from_(from), to_(to), packed_(packed && !matrix.contiguous()) {
+    NativeSend(Context& context, MatrixView matrix, int from, int to, bool packed, bool buffered)
+        : context_(context), matrix_(matrix), from_(from), to_(to), packed_(packed && !matrix.contiguous()), buffered_(buffered) {
         if (packed_) memory_.resize(static_cast<std::size_t>(matrix.bytes()));
     }
     void run() {
@@ -103,7 +103,7 @@ public:
         const bool sends = context_.rank() == from_;
         if (packed_ && sends) copy_rows(used, matrix_);
         Transport& t = context_.transport();
-        t.post_native_message(0, used, sends, sends ? to_ : from_);
+        t.post_native_message(0, used, sends, sends ? to_ : from_, buffered_);
         std::vector<int> done;
         while (done.empty()) t.poll(done);
         if (packed_ && !sends) copy_rows(matrix_, used);
@@ -113,7 +113,7 @@ private:
     Context& context_;
     MatrixView matrix_;
     int from_, to_;
-    bool packed_;
+    bool packed_, buffered_;
     std::vector<std::byte> memory_;
 };
 
@@ -152,6 +152,6 @@ void bind_bench(nb::module_& m) {
              "context"_a, "kind"_a, "matrix"_a, "out"_a.none(), "columns"_a, "packed"_a, nb::keep_alive<1, 2>())
         .def("run", &NativeRun::run, nb::call_guard<nb::gil_scoped_release>());
     nb::class_<NativeSend>(m, "NativeSend", "A message of the MPI library itself, to compare with.")
-        .def(nb::init<Context&, MatrixView, int, int, bool>(), "context"_a, "matrix"_a, "from_rank"_a, "to"_a, "packed"_a, nb::keep_alive<1, 2>())
+        .def(nb::init<Context&, MatrixView, int, int, bool, bool>(), "context"_a, "matrix"_a, "from_rank"_a, "to"_a, "packed"_a, "buffered"_a, nb::keep_alive<1, 2>())
         .def("run", &NativeSend::run, nb::call_guard<nb::gil_scoped_release>());
 }

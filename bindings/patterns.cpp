@@ -110,6 +110,25 @@ bool run_plain(Context& context, const std::string& kind, nb::handle in, nb::han
     return true;
 }
 
+// The same for buffered sends and their receives; `rank` is the other end's.
+bool send_plain(Context& context, nb::handle M, int rank, int tag, std::int64_t limit_bytes, nb::object memory) {
+    const auto given = plain_view(M, false);
+    if (!given) return false;
+    auto held = hold(std::move(memory));
+    nb::gil_scoped_release release;
+    send_buffered(context, *given, rank, tag, {limit_bytes, true}, std::move(held));
+    return true;
+}
+
+bool receive_plain(Context& context, nb::handle M, int rank, int tag) {
+    const auto given = plain_view(M, true);
+    if (!given) return false;
+    auto held = hold(nb::borrow(M));
+    nb::gil_scoped_release release;
+    start_receive(context, *given, rank, tag, std::move(held)).wait();
+    return true;
+}
+
 // join(into, left, right, n) -> bool and failure() -> str of a Python object.
 UserReduction user_reduction(nb::object op) {
     auto object = hold(std::move(op));
@@ -179,6 +198,8 @@ void bind_values(nb::module_& m) {
 void bind_calls(nb::module_& m) {
     m.def("plain_view", &plain_view, "matrix"_a, "written"_a);
     m.def("run_plain", &run_plain, "context"_a, "kind"_a, "matrix"_a, "out"_a.none(), "root"_a, "op"_a, "algorithm"_a);
+    m.def("send_plain", &send_plain, "context"_a, "matrix"_a, "rank"_a, "tag"_a, "limit_bytes"_a, "memory"_a);
+    m.def("receive_plain", &receive_plain, "context"_a, "matrix"_a, "rank"_a, "tag"_a);
     nb::class_<PatternHandle>(m, "PatternHandle", "A pattern in flight.")
         .def("test", &PatternHandle::test, Release())
         .def("wait", &PatternHandle::wait, Release())

@@ -9,9 +9,11 @@
 #include <cstring>
 #include <fstream>
 #include <limits>
+#include <span>
 #include <sstream>
 
 #include "exchange.hpp"
+#include "memory.hpp"
 
 namespace tilewave {
 
@@ -70,7 +72,7 @@ std::unique_ptr<Transport> checked(std::unique_ptr<Transport> t, int threads) {
     return t;
 }
 
-void transfer(Transport& t, bool send, std::vector<std::byte>& data, int peer) {
+void transfer(Transport& t, bool send, std::span<std::byte> data, int peer) {
     constexpr int tag = 2;
     if (send)
         t.post_send(0, data.data(), static_cast<std::int64_t>(data.size()), peer, tag, false);
@@ -84,10 +86,18 @@ void transfer(Transport& t, bool send, std::vector<std::byte>& data, int peer) {
     }
 }
 
+std::shared_ptr<std::byte[]> zeros(std::size_t bytes) {
+    auto memory = staging_memory(static_cast<std::int64_t>(bytes));
+    std::fill_n(memory.get(), bytes, std::byte{0});
+    return memory;
+}
+
 // Half of the shortest round trip of `bytes` between this rank and `peer`, over `n` trials; and,
 // on the answering side, the peer's clock minus ours at that trial.
 double ping(Transport& t, bool first, int peer, std::size_t bytes, int n, double* offset = nullptr) {
-    std::vector<std::byte> data(std::max(bytes, sizeof(double)));
+    // At one place in a page on both ranks: its luck is not to be measured (memory.hpp).
+    const auto memory = zeros(std::max(bytes, sizeof(double)));
+    const std::span data(memory.get(), std::max(bytes, sizeof(double)));
     double best = std::numeric_limits<double>::infinity();
     for (int i = 0; i < n; ++i) {
         const double begin = now_s();
@@ -106,12 +116,14 @@ double ping(Transport& t, bool first, int peer, std::size_t bytes, int n, double
 // Shortest time of `count` messages of `bytes` one after another, all posted at once, and an answer.
 double stream(Transport& t, bool first, int peer, std::size_t bytes, int count, int trials) {
     constexpr int tag = 2;
-    std::vector<std::byte> data(bytes * static_cast<std::size_t>(count)), answer(8);
+    const auto memory = zeros(bytes * static_cast<std::size_t>(count));
+    std::byte* const data = memory.get();
+    std::byte answer[8] = {};
     double best = std::numeric_limits<double>::infinity();
     for (int i = 0; i < trials; ++i) {
         const double begin = now_s();
         for (int c = 0; c < count; ++c) {
-            std::byte* at = data.data() + bytes * static_cast<std::size_t>(c);
+            std::byte* at = data + bytes * static_cast<std::size_t>(c);
             if (first)
                 t.post_send(c, at, static_cast<std::int64_t>(bytes), peer, tag, false);
             else

@@ -29,8 +29,8 @@ public:
     void post_native(int id, const NativeCall& call) override {
         exchange_->post(this, id, [&](int slot) { exchange_->inner_->post_native(slot, call); });
     }
-    void post_native_message(int id, const MatrixView& matrix, bool send, int peer) override {
-        exchange_->post(this, id, [&](int slot) { exchange_->inner_->post_native_message(slot, matrix, send, peer); });
+    void post_native_message(int id, const MatrixView& matrix, bool send, int peer, bool buffered) override {
+        exchange_->post(this, id, [&](int slot) { exchange_->inner_->post_native_message(slot, matrix, send, peer, buffered); });
     }
     bool native() const override { return exchange_->inner_->native(); }
     void poll(std::vector<int>& done) override {

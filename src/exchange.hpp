@@ -49,7 +49,7 @@ public:
     /// Memory of buffered sends that are over, for the next ones, by size.
     struct {
         std::mutex lock;
-        std::multimap<std::int64_t, std::unique_ptr<std::byte[]>> blocks;
+        std::multimap<std::int64_t, std::shared_ptr<std::byte[]>> blocks;
         std::int64_t bytes = 0;
     } spare;
     /// Transfers of patterns that no call uses now, the last used last.

@@ -9,6 +9,7 @@
 
 #include "frontier.hpp"
 #include "mailroom.hpp"
+#include "memory.hpp"
 #include "rows.hpp"
 #include "tilewave/executor.hpp"
 
@@ -38,7 +39,7 @@ public:
               Transport& transport, const ExecuteOptions& options)
         : s_(s), bindings_(bindings), kernel_(kernel), combine_(combine), options_(options), transport_(transport),
           frontier_(options.frontier), mailroom_(s, transport), counters_(s.lanes.size()), paces_(s.lanes.size()), ends_(s.lanes.size()), begin_(now_s()) {
-        for (std::int64_t bytes : s.buffers) buffers_.push_back(std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(bytes)));
+        for (std::int64_t bytes : s.buffers) buffers_.push_back(staging_memory(bytes));
         for (const PointReduction& r : kernel.reductions) reduced_.emplace_back(s.lanes.size(), LaneReduced{Reduced(r)});
         if (options.record)
             for (std::size_t l = 0; l < s.lanes.size(); ++l) ends_[l].reserve(s.lanes[l].size() + 1);
@@ -130,7 +131,7 @@ private:
     Transport& transport_;
     FrontierMemory* frontier_;
     Mailroom mailroom_;
-    std::vector<std::unique_ptr<std::byte[]>> buffers_;
+    std::vector<std::shared_ptr<std::byte[]>> buffers_;
     std::vector<std::byte> gathered_;  // of a combine step that wants one run
     std::vector<Counter> counters_;
     std::vector<Pace> paces_;

@@ -15,10 +15,10 @@ constexpr std::int64_t small_bytes = 64 << 10;
 constexpr std::int64_t least_chunk = 16 << 10;  // beside short_bytes
 constexpr std::int64_t most_chunk_bytes = std::int64_t{1} << 30;  // MPI counts bytes in an int
 // Staged chunks stay in a core's cache; what goes straight from the matrix need not.
-constexpr std::int64_t largest_staged = 128 << 10, largest_direct = 16 << 20;
+constexpr std::int64_t largest_staged = 256 << 10, largest_direct = 16 << 20;
 // Over a network larger messages are asked for first, which costs a round trip each; measured with
 // UCX over TCP on 8 hosts, 32 KB were best of 16 to 256. Then more, so that schedules stay short.
-constexpr std::int64_t network_chunk = 32 << 10, network_chunks = 2048, largest_network = 256 << 10;
+constexpr std::int64_t network_chunk = 32 << 10, network_chunks = 2048, crowded_network_chunk = 128 << 10, largest_network = 256 << 10;
 constexpr double network_byte_s = 1e-9;
 // Where ranks share cores, a wait ends when the others on the core have looked for their messages, too, and caches
 // are theirs. On 8 ranks and 2 cores, 1 MB: 0.1 to 0.15 ms a wait, which is more than caches save by small chunks.
@@ -33,9 +33,10 @@ constexpr std::int64_t most_staged = 16 << 20;
 // Ranks in lockstep feel each other's delays: on 6 and 8 hosts least rounds took 1.2 to 1.35 times
 // their closed form where the ring took its own.
 constexpr double rounds_margin = 1.3;
-// Through the library's buffers all bytes are copied twice; straight from one matrix into the other once.
-// Beyond what caches hold that was always faster (1 MB 95 against 210 us), whatever small streams cost.
-constexpr std::int64_t most_copied_twice = 128 << 10;
+// Through the library's buffers all bytes are copied twice; straight from one rank's memory into the other's once.
+// From 32 KB a rank that was faster on the whole, whatever small streams cost, and then in chunks of 64 to 256 KB: 64 KB
+// broadcast 13 against 25 us, reduced 32 against 50; 1 MB reduced 0.37 against 0.64 ms, 8 MB 2.5 against 5.9.
+constexpr std::int64_t most_copied_twice = 16 << 10, least_copied_once = 64 << 10;
 
 bool has_parts(PatternKind kind) { return kind == PatternKind::spread || kind == PatternKind::multi_reduce; }
 
@@ -57,7 +58,7 @@ std::int64_t largest_chunk(const PatternProblem& problem, const PatternCondition
     const bool crowded = turn_s(problem, machine) > 0;
     if (machine.byte_s > network_byte_s)
         return std::clamp(static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(problem.bytes() / network_chunks + 1))),
-                          crowded ? largest_staged : network_chunk, largest_network);
+                          crowded ? crowded_network_chunk : network_chunk, largest_network);
     if (unstaged(problem, conditions)) return largest_direct;
     return crowded ? largest_shared : largest_staged;
 }
@@ -121,7 +122,8 @@ PatternPlan best_chunk(const PatternProblem& problem, PatternPlan plan, const Pa
     double best = 0;
     const std::int64_t largest = largest_chunk(problem, conditions, machine);
     const bool staged = !unstaged(problem, conditions);
-    const std::int64_t shortest = staged || problem.bytes() <= most_copied_twice ? short_bytes : least_chunk;
+    const std::int64_t given = problem.bytes() / (has_parts(problem.kind) ? problem.ranks : 1);  // by a rank
+    const std::int64_t shortest = given <= most_copied_twice ? short_bytes : least_copied_once;
     // Over a network a stream of smaller chunks costs processor time that no two ranks' test shows.
     const bool network = machine.byte_s > network_byte_s, crowded = turn_s(problem, machine) > 0;
     for (std::int64_t c = !network ? shortest : crowded ? network_chunk : largest; c <= largest; c = c == short_bytes ? least_chunk : 2 * c) {

@@ -1,9 +1,11 @@
 // Buffered sends and their receives. On the wire: a head with the first bytes of the matrix in one
 // message, the rest in pieces; all with one tag, so a link's order says which is which.
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "exchange.hpp"
+#include "memory.hpp"
 #include "rows.hpp"
 #include "tilewave/patterns.hpp"
 #include "waiting.hpp"
@@ -13,15 +15,16 @@ namespace tilewave {
 namespace {
 
 constexpr int send_tags = 2048, first_send_tag = 4096;
-constexpr std::int64_t first_bytes = 4096;  // of the first message, head included
-constexpr std::int64_t small_piece = 64 << 10, large_piece = 1 << 20;
+constexpr std::int64_t piece_bytes = 256 << 10;  // two ranks, 64 KB to 8 MB: 128 to 512 KB about equal, 64 KB and 1 MB slower
 constexpr std::int64_t most_spare = 64 << 20;  // bytes of copies kept for the next sends: fresh memory costs more than the copy
+constexpr std::int64_t least_cut = 32 << 10, large_block = 4 << 20;  // of what is cut into blocks, and into which
 constexpr std::size_t staged_pieces = 4;
 
 struct Head {
-    std::int64_t rows, cols, type, piece_bytes;
+    std::int64_t rows, cols, type;
 };
 constexpr auto head_bytes = static_cast<std::int64_t>(sizeof(Head));
+constexpr std::int64_t first_bytes = head_bytes + page_bytes;  // of the first message; pages keep their places in what follows
 
 std::string shape(std::int64_t rows, std::int64_t cols, Dtype type) {
     return std::to_string(rows) + "x" + std::to_string(cols) + " " + to_string(type);
@@ -61,30 +64,29 @@ class SendOperation final : public Operation {
 public:
     SendOperation(std::shared_ptr<Exchange> exchange, const MatrixView& m, int to, int tag, std::shared_ptr<void> memory)
         : exchange_(std::move(exchange)), port_(exchange_->port()), memory_(std::move(memory)), size_(head_bytes + m.bytes()),
-          copy_(take_spare()) {
-        const std::int64_t piece = m.bytes() <= large_piece ? small_piece : large_piece;
-        const Head head{m.rows, m.cols, static_cast<std::int64_t>(m.type), piece};
-        std::memcpy(copy_.get(), &head, sizeof head);
+          room_(size_ + page_bytes + head_bytes), block_(take_spare()), copy_(place(m)) {
+        const Head head{m.rows, m.cols, static_cast<std::int64_t>(m.type)};
+        std::memcpy(copy_, &head, sizeof head);
         exchange_->kept_bytes += size_;
         try {
-            post(m, piece, to, exchange_->tag(first_send_tag + tag));
+            post(m, to, exchange_->tag(first_send_tag + tag));
         } catch (...) {
-            (void)copy_.release();
+            (void)new auto(std::move(block_));
             exchange_->main().mark_failed();
             throw;
         }
     }
     // Each piece leaves as soon as it is copied.
-    void post(const MatrixView& m, std::int64_t piece, int to, int wire) {
+    void post(const MatrixView& m, int to, int wire) {
         std::int64_t n = std::min(size_, first_bytes);
-        for (std::int64_t at = 0; at < size_; at += n, n = std::min(piece, size_ - at), ++pending_) {
+        for (std::int64_t at = 0; at < size_; at += n, n = std::min(piece_bytes, size_ - at), ++pending_) {
             const std::int64_t skip = at ? 0 : head_bytes;
-            if (n > skip) copy_range(m, at + skip - head_bytes, copy_.get() + at + skip, n - skip, true);
-            port_->post_send(pending_, copy_.get() + at, n, to, wire, false);
+            if (n > skip) copy_range(m, at + skip - head_bytes, copy_ + at + skip, n - skip, true);
+            port_->post_send(pending_, copy_ + at, n, to, wire, false);
         }
     }
     ~SendOperation() override {
-        if (pending_) (void)copy_.release();  // the library may still read it
+        if (pending_) (void)new auto(std::move(block_));  // the library may still read it
     }
     bool advance() override {
         done_.clear();
@@ -94,35 +96,49 @@ public:
         exchange_->kept_bytes -= size_;
         auto& spare = exchange_->spare;
         std::scoped_lock guard(spare.lock);
-        if (size_ > most_spare) return true;
-        while (spare.bytes + size_ > most_spare) {
+        if (room_ > most_spare) return true;
+        while (spare.bytes + room_ > most_spare) {
             spare.bytes -= spare.blocks.begin()->first;
             spare.blocks.erase(spare.blocks.begin());
         }
-        spare.bytes += size_;
-        spare.blocks.emplace(size_, std::move(copy_));
+        spare.bytes += room_;
+        spare.blocks.emplace(room_, std::move(block_));
         return true;
     }
 
 private:
     /// Memory for the copy: a former one of at most twice the size, or new.
-    std::unique_ptr<std::byte[]> take_spare() {
+    std::shared_ptr<std::byte[]> take_spare() {
         auto& spare = exchange_->spare;
         std::scoped_lock guard(spare.lock);
-        if (auto it = spare.blocks.lower_bound(size_); it != spare.blocks.end() && it->first <= 2 * size_) {
+        if (auto it = spare.blocks.lower_bound(room_); it != spare.blocks.end() && it->first <= 2 * room_) {
             auto block = std::move(it->second);
-            spare.bytes -= it->first;
+            room_ = it->first;
+            spare.bytes -= room_;
             spare.blocks.erase(it);
             return block;
         }
-        return std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(size_));
+        if (room_ < least_cut || room_ > large_block / 2) return aligned_memory(room_);
+        // Cut from one on large pages: another process that copies out of it takes half as long.
+        room_ = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(room_)));
+        const auto large = aligned_memory(large_block);
+        for (std::int64_t at = room_; at < large_block; at += room_, spare.bytes += room_)
+            spare.blocks.emplace(room_, std::shared_ptr<std::byte[]>(large, large.get() + at));
+        return large;
+    }
+    /// Where the head begins: half a page off the matrix's place in its page, which is likely the receiver's, too (staging_memory).
+    std::byte* place(const MatrixView& m) const {
+        const auto at = [](const std::byte* p) { return reinterpret_cast<std::uintptr_t>(p); };
+        const std::byte* first = block_.get() + head_bytes;
+        return block_.get() + (at(m.data) + page_bytes / 2 - at(first)) % page_bytes;
     }
 
     std::shared_ptr<Exchange> exchange_;
     std::unique_ptr<Transport> port_;
     std::shared_ptr<void> memory_;
-    std::int64_t size_;
-    std::unique_ptr<std::byte[]> copy_;
+    std::int64_t size_, room_;  // bytes of head and matrix, of the block
+    std::shared_ptr<std::byte[]> block_;
+    std::byte* copy_;
     int pending_ = 0;
     std::vector<int> done_;
 };
@@ -181,7 +197,6 @@ private:
         std::memcpy(&h, first_, sizeof h);
         const auto type = static_cast<Dtype>(h.type);
         bytes_ = h.rows * h.cols * item_bytes(type);
-        piece_ = h.piece_bytes;
         if (h.rows != matrix_.rows || h.cols != matrix_.cols || type != matrix_.type) {
             wrong_ = true;
             error_ = std::make_exception_ptr(ConfigError("receive: rank " + std::to_string(from_) + " sent " + shape(h.rows, h.cols, type) + " with tag " +
@@ -193,10 +208,10 @@ private:
         rest_ = here;
         stage_ = 2;
     }
-    std::size_t pieces() const { return static_cast<std::size_t>((bytes_ - rest_ + piece_ - 1) / piece_); }
+    std::size_t pieces() const { return static_cast<std::size_t>((bytes_ - rest_ + piece_bytes - 1) / piece_bytes); }
     bool direct() const { return !wrong_ && matrix_.contiguous(); }
-    std::int64_t start(std::size_t k) const { return rest_ + static_cast<std::int64_t>(k) * piece_; }
-    std::int64_t length(std::size_t k) const { return std::min(piece_, bytes_ - start(k)); }
+    std::int64_t start(std::size_t k) const { return rest_ + static_cast<std::int64_t>(k) * piece_bytes; }
+    std::int64_t length(std::size_t k) const { return std::min(piece_bytes, bytes_ - start(k)); }
     // Pieces complete in any order, so they are counted and each buffer goes with its own piece.
     void post() {
         std::byte* to = nullptr;
@@ -204,7 +219,7 @@ private:
             to = matrix_.data + start(posted_);
         } else {
             if (free_.empty()) {
-                staging_.push_back(std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(piece_)));
+                staging_.push_back(staging_memory(piece_bytes));
                 free_.push_back(staging_.size() - 1);
             }
             used_[posted_] = free_.back();
@@ -243,9 +258,9 @@ private:
     int from_, tag_, stage_ = 0;
     std::shared_ptr<void> memory_;
     alignas(64) std::byte first_[first_bytes];
-    std::int64_t bytes_ = 0, rest_ = 0, piece_ = 1;
+    std::int64_t bytes_ = 0, rest_ = 0;
     std::size_t posted_ = 0, taken_ = 0;
-    std::vector<std::unique_ptr<std::byte[]>> staging_;
+    std::vector<std::shared_ptr<std::byte[]>> staging_;
     std::vector<std::size_t> free_;
     std::map<std::size_t, std::size_t> used_;  // piece -> its staging buffer
     bool wrong_ = false, over_ = false, released_ = false;

@@ -58,9 +58,9 @@ public:
     /// Start a collective of the library itself; collective in the library's sense.
     /// @throws MpiError
     virtual void post_native(int id, const NativeCall& call);
-    /// Start a send or a receive of a matrix by the library's own types, for comparison.
+    /// Start a send or a receive of a matrix by the library's own types, for comparison; `buffered`: a send that keeps a copy.
     /// @throws MpiError
-    virtual void post_native_message(int id, const MatrixView& matrix, bool send, int peer);
+    virtual void post_native_message(int id, const MatrixView& matrix, bool send, int peer, bool buffered = false);
 
 private:
     bool failed_ = false;
@@ -70,7 +70,7 @@ inline void Transport::post_native(int, const NativeCall&) {
     throw MpiError("this transport has no collectives of its own");
 }
 
-inline void Transport::post_native_message(int, const MatrixView&, bool, int) {
+inline void Transport::post_native_message(int, const MatrixView&, bool, int, bool) {
     throw MpiError("this transport has no types of its own");
 }
 

@@ -204,7 +204,11 @@ public:
     ~MpiTransport() override {
         int done = 0;
         MPI_Finalized(&done);
-        if (!done && !abandoned && requests_.empty()) MPI_Comm_free(&comm_);
+        if (done || abandoned) return;
+        void* old = nullptr;
+        int n = 0;
+        if (!room_.empty()) MPI_Buffer_detach(&old, &n);
+        if (requests_.empty()) MPI_Comm_free(&comm_);
     }
     int rank() const override { return rank_; }
     int size() const override { return size_; }
@@ -243,12 +247,20 @@ public:
             add(id, request);
     }
 
-    void post_native_message(int id, const MatrixView& matrix, bool send, int peer) override {
+    void post_native_message(int id, const MatrixView& matrix, bool send, int peer, bool buffered) override {
         constexpr int tag = 3;
         MPI_Request request = MPI_REQUEST_NULL;
-        const MatrixType type(matrix, matrix.cols);
-        must(send ? MPI_Isend(matrix.data, 1, type.get(), peer, tag, comm_, &request)
-                  : MPI_Irecv(matrix.data, 1, type.get(), peer, tag, comm_, &request), send ? "MPI_Isend" : "MPI_Irecv");
+        if (send && buffered) keep_room(matrix.bytes());
+        std::optional<MatrixType> rows;
+        if (!matrix.contiguous()) rows.emplace(matrix, matrix.cols);
+        const int n = rows ? 1 : as_int(matrix.rows * matrix.cols);
+        const MPI_Datatype type = rows ? rows->get() : mpi_type(matrix.type);
+        if (!send)
+            must(MPI_Irecv(matrix.data, n, type, peer, tag, comm_, &request), "MPI_Irecv");
+        else if (buffered)
+            must(MPI_Ibsend(matrix.data, n, type, peer, tag, comm_, &request), "MPI_Ibsend");
+        else
+            must(MPI_Isend(matrix.data, n, type, peer, tag, comm_, &request), "MPI_Isend");
         add(id, request);
     }
 
@@ -285,6 +297,17 @@ private:
         ids_.push_back(id);
     }
 
+    // The library's memory for buffered sends: one message of so many bytes at a time.
+    void keep_room(std::int64_t bytes) {
+        const auto need = static_cast<std::size_t>(bytes) + MPI_BSEND_OVERHEAD + 4096;
+        if (need <= room_.size()) return;
+        void* old = nullptr;
+        int n = 0;
+        if (!room_.empty()) must(MPI_Buffer_detach(&old, &n), "MPI_Buffer_detach");
+        room_.resize(need);
+        must(MPI_Buffer_attach(room_.data(), as_int(static_cast<std::int64_t>(need))), "MPI_Buffer_attach");
+    }
+
     MPI_Comm comm_ = MPI_COMM_NULL;
     std::thread::id owner_;
     int rank_ = 0, size_ = 1;
@@ -292,6 +315,7 @@ private:
     int max_tag_ = 32767;  // what the standard guarantees
     std::vector<MPI_Request> requests_;
     std::vector<int> ids_, which_, finished_;
+    std::vector<std::byte> room_;  // attached
     std::map<int, std::shared_ptr<Counts>> counts_;  // of library calls under way
 };
 

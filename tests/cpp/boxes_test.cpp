@@ -5,9 +5,11 @@
 #include <cstring>
 #include <numeric>
 #include <random>
+#include <span>
 #include <vector>
 
 #include "dice.hpp"
+#include "memory.hpp"
 #include "rows.hpp"
 
 namespace tilewave {
@@ -143,6 +145,25 @@ TEST(CopyBox, rows_of_matrices) {
 }
 
 // An item that lies still on the source's side is repeated.
+// Long runs whose target begins up to a line and more further in its page than the source go another way.
+TEST(CopyBox, long_runs_at_every_place_in_a_page) {
+    Dice dice(7);
+    constexpr Int longest = 9000;
+    const auto source = staging_memory(longest + 2 * page_bytes), target = staging_memory(longest + 2 * page_bytes);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(source.get()) % page_bytes, page_bytes / 2);
+    const Int room = longest + 2 * page_bytes;
+    for (Int ahead = -70; ahead <= 70; ++ahead) {
+        const Int n = dice(2040, longest), at = page_bytes + dice(0, 300);
+        const Bytes given = dice.bytes(room), before = dice.bytes(room);
+        std::ranges::copy(given, source.get());
+        std::ranges::copy(before, target.get());
+        copy_box(target.get() + at + ahead, {1}, source.get() + at, {1}, {n}, 1);
+        Bytes expected = before;
+        std::copy_n(given.begin() + at, n, expected.begin() + at + ahead);
+        ASSERT_TRUE(std::ranges::equal(expected, std::span(target.get(), static_cast<std::size_t>(room)))) << "ahead by " << ahead << ", " << n << " bytes";
+    }
+}
+
 TEST(CopyBox, stride_of_zero_repeats) {
     Dice dice(2);
     for (Int item : item_sizes)
