@@ -1,7 +1,9 @@
 // Communication patterns: problems, plans and schedules as values; calls, handles, buffered sends.
 #include "tilewave/patterns.hpp"
 
+#include <climits>
 #include <cstring>
+#include <limits>
 #include <string_view>
 
 #include "casters.hpp"
@@ -110,22 +112,42 @@ bool run_plain(Context& context, const std::string& kind, nb::handle in, nb::han
     return true;
 }
 
+// An argument that is exactly an int, of at least 0 and at most `most`.
+bool plain_int(nb::handle given, std::int64_t most, std::int64_t& value) {
+    if (!PyLong_CheckExact(given.ptr())) return false;
+    int overflow = 0;
+    value = PyLong_AsLongLongAndOverflow(given.ptr(), &overflow);
+    return overflow == 0 && value >= 0 && value <= most;
+}
+
+// The view of a matrix that is exactly a NumPy array, as plain_view.
+std::optional<MatrixView> array_view(nb::handle M, bool written) {
+    static const nb::handle array = nb::object(nb::module_::import_("numpy").attr("ndarray")).release();
+    return M.type().is(array) ? plain_view(M, written) : std::nullopt;
+}
+
 // The same for buffered sends and their receives; `rank` is the other end's.
-bool send_plain(Context& context, nb::handle M, int rank, int tag, std::int64_t limit_bytes, nb::object memory) {
-    const auto given = plain_view(M, false);
+bool send_plain(Context& context, nb::handle M, nb::handle rank, nb::handle tag, nb::handle limit_bytes, nb::handle on_full, nb::object memory) {
+    std::int64_t to = 0, number = 0, limit = 0;
+    constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+    if (!plain_int(rank, INT_MAX, to) || !plain_int(tag, INT_MAX, number) || !plain_int(limit_bytes, most, limit)) return false;
+    if (!PyUnicode_CheckExact(on_full.ptr()) || PyUnicode_CompareWithASCIIString(on_full.ptr(), "wait") != 0) return false;
+    const auto given = array_view(M, false);
     if (!given) return false;
     auto held = hold(std::move(memory));
     nb::gil_scoped_release release;
-    send_buffered(context, *given, rank, tag, {limit_bytes, true}, std::move(held));
+    send_buffered(context, *given, static_cast<int>(to), static_cast<int>(number), {limit, true}, std::move(held));
     return true;
 }
 
-bool receive_plain(Context& context, nb::handle M, int rank, int tag) {
-    const auto given = plain_view(M, true);
+bool receive_plain(Context& context, nb::handle M, nb::handle rank, nb::handle tag) {
+    std::int64_t from = 0, number = 0;
+    if (!plain_int(rank, INT_MAX, from) || !plain_int(tag, INT_MAX, number)) return false;
+    const auto given = array_view(M, true);
     if (!given) return false;
     auto held = hold(nb::borrow(M));
     nb::gil_scoped_release release;
-    start_receive(context, *given, rank, tag, std::move(held)).wait();
+    start_receive(context, *given, static_cast<int>(from), static_cast<int>(number), std::move(held)).wait();
     return true;
 }
 
@@ -198,7 +220,7 @@ void bind_values(nb::module_& m) {
 void bind_calls(nb::module_& m) {
     m.def("plain_view", &plain_view, "matrix"_a, "written"_a);
     m.def("run_plain", &run_plain, "context"_a, "kind"_a, "matrix"_a, "out"_a.none(), "root"_a, "op"_a, "algorithm"_a);
-    m.def("send_plain", &send_plain, "context"_a, "matrix"_a, "rank"_a, "tag"_a, "limit_bytes"_a, "memory"_a);
+    m.def("send_plain", &send_plain, "context"_a, "matrix"_a, "rank"_a, "tag"_a, "limit_bytes"_a, "on_full"_a, "memory"_a);
     m.def("receive_plain", &receive_plain, "context"_a, "matrix"_a, "rank"_a, "tag"_a);
     nb::class_<PatternHandle>(m, "PatternHandle", "A pattern in flight.")
         .def("test", &PatternHandle::test, Release())

@@ -317,16 +317,12 @@ def send(M, dest, tag=0, *, limit_bytes=SEND_LIMIT_BYTES, on_full="wait", contex
     Not collective. One copy packs and buffers; `Context.close` waits until all is received. [dawson2000]
     """
     context = resolve(context)
-    if on_full == "wait" and type(limit_bytes) is int and 0 <= limit_bytes < 2**63 and _plain(M, dest, tag):
-        try:
-            if _core.send_plain(context._core, M, dest, tag, limit_bytes, context):
-                return
-        finally:
-            context._heart.done()
-    matrix = view("send: M", M)
-    if on_full not in ("wait", "raise"):
-        raise ConfigError(f"send: on_full {on_full!r} was given; allowed: 'wait', 'raise'")
     try:
+        if _core.send_plain(context._core, M, dest, tag, limit_bytes, on_full, context):
+            return
+        matrix = view("send: M", M)
+        if on_full not in ("wait", "raise"):
+            raise ConfigError(f"send: on_full {on_full!r} was given; allowed: 'wait', 'raise'")
         _core.send_buffered(context._core, matrix, _whole("send: dest", dest), _whole("send: tag", tag),
                             _whole("send: limit_bytes", limit_bytes), on_full == "wait", context)
     finally:
@@ -361,7 +357,7 @@ def receive(M, source, tag=0, *, wait=True, context=None):
     Not collective.
     """
     context = resolve(context)
-    if wait and _plain(M, source, tag):
+    if wait:
         try:
             if _core.receive_plain(context._core, M, source, tag):
                 return M
@@ -412,11 +408,6 @@ def _run_plain(kind, context, M, out, root, op, block, algorithm, chunk_bytes, b
         raise context._shared(problem) from None
     finally:
         context._heart.done()
-
-
-def _plain(M, rank, tag):
-    """Whether a send or receive has arguments of exactly the types wanted: the core need not be told what else they are."""
-    return type(M) is np.ndarray and type(rank) is int and type(tag) is int and 0 <= rank < 2**31 and 0 <= tag < 2**31
 
 
 class _Call:
