@@ -220,8 +220,8 @@ void bind_values(nb::module_& m) {
 void bind_calls(nb::module_& m) {
     m.def("plain_view", &plain_view, "matrix"_a, "written"_a);
     m.def("run_plain", &run_plain, "context"_a, "kind"_a, "matrix"_a, "out"_a.none(), "root"_a, "op"_a, "algorithm"_a);
-    m.def("send_plain", &send_plain, "context"_a, "matrix"_a, "rank"_a, "tag"_a, "limit_bytes"_a, "on_full"_a, "memory"_a);
-    m.def("receive_plain", &receive_plain, "context"_a, "matrix"_a, "rank"_a, "tag"_a);
+    m.def("send_plain", &send_plain, "context"_a, "matrix"_a.none(), "rank"_a.none(), "tag"_a.none(), "limit_bytes"_a.none(), "on_full"_a.none(), "memory"_a);
+    m.def("receive_plain", &receive_plain, "context"_a, "matrix"_a.none(), "rank"_a.none(), "tag"_a.none());
     nb::class_<PatternHandle>(m, "PatternHandle", "A pattern in flight.")
         .def("test", &PatternHandle::test, Release())
         .def("wait", &PatternHandle::wait, Release())
