@@ -38,8 +38,9 @@ constexpr std::int64_t most_staged = 16 << 20;
 constexpr double rounds_margin = 1.3;
 // Through the library's buffers all bytes are copied twice; straight from one rank's memory into the other's once.
 // From 32 KB a rank that was faster on the whole, whatever small streams cost, and then in chunks of 64 to 256 KB: 64 KB
-// broadcast 13 against 25 us, reduced 32 against 50; 1 MB reduced 0.37 against 0.64 ms, 8 MB 2.5 against 5.9.
-constexpr std::int64_t most_copied_twice = 16 << 10, least_copied_once = 64 << 10;
+// broadcast 13 against 25 us, reduced 32 against 50; 1 MB reduced 0.37 against 0.64 ms, 8 MB 2.5 against 5.9. Strided
+// broadcasts are packed and unpacked meanwhile: 64 KB 18 us in short messages and 23 as one.
+constexpr std::int64_t most_copied_twice = 16 << 10, most_packed_meanwhile = 64 << 10, least_copied_once = 64 << 10;
 
 bool has_parts(PatternKind kind) { return kind == PatternKind::spread || kind == PatternKind::multi_reduce; }
 
@@ -127,7 +128,8 @@ PatternPlan best_chunk(const PatternProblem& problem, PatternPlan plan, const Pa
     const bool staged = !unstaged(problem, conditions);
     const std::int64_t given = problem.bytes() / (has_parts(problem.kind) ? problem.ranks : 1);  // by a rank
     if (plan.algorithm == Algorithm::direct && problem.bytes() <= small_parts_bytes) largest = std::max(largest, small_bytes);
-    const std::int64_t shortest = given <= most_copied_twice ? short_bytes : least_copied_once;
+    const bool meanwhile = staged && problem.kind == PatternKind::broadcast;
+    const std::int64_t shortest = given <= (meanwhile ? most_packed_meanwhile : most_copied_twice) ? short_bytes : least_copied_once;
     // Over a network a stream of smaller chunks costs processor time that no two ranks' test shows.
     const bool network = machine.byte_s > network_byte_s, crowded = turn_s(problem, machine) > 0;
     for (std::int64_t c = !network ? shortest : crowded ? network_chunk : largest; c <= largest; c = c == short_bytes ? least_chunk : 2 * c) {
