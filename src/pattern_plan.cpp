@@ -38,9 +38,11 @@ constexpr std::int64_t most_staged = 16 << 20;
 constexpr double rounds_margin = 1.3;
 // Through the library's buffers all bytes are copied twice; straight from one rank's memory into the other's once.
 // From 32 KB a rank that was faster on the whole, whatever small streams cost, and then in chunks of 64 to 256 KB: 64 KB
-// broadcast 13 against 25 us, reduced 32 against 50; 1 MB reduced 0.37 against 0.64 ms, 8 MB 2.5 against 5.9. Strided
-// broadcasts are packed and unpacked meanwhile: 64 KB 18 us in short messages and 23 as one.
-constexpr std::int64_t most_copied_twice = 16 << 10, most_packed_meanwhile = 64 << 10, least_copied_once = 64 << 10;
+// broadcast 13 against 25 us, reduced 32 against 50; 1 MB reduced 0.37 against 0.64 ms, 8 MB 2.5 against 5.9.
+constexpr std::int64_t most_copied_twice = 16 << 10, least_copied_once = 64 << 10;
+// What is packed and unpacked meanwhile gains by short messages for longer, as long as short rows fill them: 256 KB broadcast
+// 66 against 90 us, reduced 127 against 160; 512 KB 182 and 218, 308 and 304. With rows of 4 KB, 64 KB: 18 and 23, 60 and 51.
+constexpr std::int64_t most_packed_meanwhile = 512 << 10, most_long_rows_meanwhile = 64 << 10, longest_filling_row = short_bytes / 4;
 
 bool has_parts(PatternKind kind) { return kind == PatternKind::spread || kind == PatternKind::multi_reduce; }
 
@@ -116,6 +118,14 @@ double message_s(const Machine& machine, double bytes, bool both_ways) {
     return machine.short_s > 0 && bytes <= short_bytes ? std::min(any, machine.short_s * (both_ways ? 2 : 1)) : any;
 }
 
+// Whether what a rank gives is little enough for short messages.
+bool shorts_pay(const PatternProblem& problem, const PatternConditions& conditions) {
+    if (has_parts(problem.kind)) return problem.bytes() / problem.ranks <= most_copied_twice;
+    if (conditions.contiguous) return problem.bytes() <= most_copied_twice;
+    if (problem.total_columns() * problem.item_bytes <= longest_filling_row) return problem.bytes() <= most_packed_meanwhile;
+    return problem.bytes() <= (problem.kind == PatternKind::broadcast ? most_long_rows_meanwhile : most_copied_twice);
+}
+
 PatternPlan best_chunk(const PatternProblem& problem, PatternPlan plan, const PatternRequest& request,
                        const PatternConditions& conditions, const Machine& machine) {
     plan.buffers = request.buffers ? request.buffers : 4;
@@ -126,10 +136,8 @@ PatternPlan best_chunk(const PatternProblem& problem, PatternPlan plan, const Pa
     double best = 0;
     std::int64_t largest = largest_chunk(problem, conditions, machine);
     const bool staged = !unstaged(problem, conditions);
-    const std::int64_t given = problem.bytes() / (has_parts(problem.kind) ? problem.ranks : 1);  // by a rank
     if (plan.algorithm == Algorithm::direct && problem.bytes() <= small_parts_bytes) largest = std::max(largest, small_bytes);
-    const bool meanwhile = staged && problem.kind == PatternKind::broadcast;
-    const std::int64_t shortest = given <= (meanwhile ? most_packed_meanwhile : most_copied_twice) ? short_bytes : least_copied_once;
+    const std::int64_t shortest = shorts_pay(problem, conditions) ? short_bytes : least_copied_once;
     // Over a network a stream of smaller chunks costs processor time that no two ranks' test shows.
     const bool network = machine.byte_s > network_byte_s, crowded = turn_s(problem, machine) > 0;
     for (std::int64_t c = !network ? shortest : crowded ? network_chunk : largest; c <= largest; c = c == short_bytes ? least_chunk : 2 * c) {
