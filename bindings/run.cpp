@@ -257,6 +257,8 @@ void bind_sweep(nb::module_& m) {
              }, "array"_a)
         .def("row_steps", [](const PreparedSweep& s, const std::vector<PlainArray*>& arrays) { return s.row_steps(run_arrays(arrays)); },
              "arrays"_a)
+        .def("conversion_s", [](const PreparedSweep& s, const std::vector<PlainArray*>& arrays) { return s.conversion_s(run_arrays(arrays)); },
+             "arrays"_a)
         .def("sample",
              [](PreparedSweep& s, const std::vector<PlainArray*>& arrays, std::uintptr_t row, std::uintptr_t env, const std::vector<std::uintptr_t>& tables,
                 bool uses_index, const std::vector<ReductionTuple>& reductions, std::uintptr_t rows, double budget_s) {

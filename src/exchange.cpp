@@ -68,6 +68,7 @@ std::vector<std::weak_ptr<Exchange>>& mine() {
 std::shared_ptr<Exchange> Exchange::make(std::unique_ptr<Transport> inner) {
     std::shared_ptr<Exchange> e(new Exchange);
     e->inner_ = std::move(inner);
+    e->spare = std::make_shared<SpareMemory>(std::int64_t{e->inner_->size() > 1 ? 64 : 256} << 20);
     e->main_ = std::make_unique<Port>(nullptr, e.get(), true);
     return e;
 }

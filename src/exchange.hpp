@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "mailroom.hpp"
+#include "memory.hpp"
 #include "tilewave/transport.hpp"
 
 namespace tilewave {
@@ -46,12 +47,8 @@ public:
     void leave_line(std::int64_t place);
     /// Bytes that buffered sends keep now.
     std::atomic<std::int64_t> kept_bytes{0};
-    /// Memory of buffered sends that are over, for the next ones, by size.
-    struct {
-        std::mutex lock;
-        std::multimap<std::int64_t, std::shared_ptr<std::byte[]>> blocks;
-        std::int64_t bytes = 0;
-    } spare;
+    /// Memory of buffered sends and of runs that are over, for the next ones. A rank alone has no others beside it on its host that keep as much.
+    std::shared_ptr<SpareMemory> spare;
     /// Transfers of patterns that no call uses now, the last used last.
     struct {
         std::mutex lock;

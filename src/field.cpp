@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "conversion.hpp"
 #include "memory.hpp"
-#include "rows.hpp"
 #include "tilewave/copy.hpp"
 
 namespace tilewave {
@@ -29,25 +29,6 @@ Layout first_layout(Context& context, const Index& shape, std::int64_t item_byte
                               "-byte items would fill more than 2**60 bytes");
     }
     return Layout(shape, default_grid(shape, context.size(), -1));
-}
-
-// Copies a box, a large one in parts along its first dimension, one a thread.
-void copy_on_lanes(Context& context, std::byte* to, const Index& to_stride, const std::byte* from, const Index& from_stride,
-                   const Index& extents, std::int64_t item_bytes) {
-    constexpr std::int64_t large = 4 << 20;
-    std::int64_t bytes = item_bytes;
-    for (auto n : extents) bytes *= n;
-    const int parts = bytes < large || context.options().crowded ? 1 : static_cast<int>(std::min<std::int64_t>(context.threads(), extents[0]));
-    const auto part = [&](int lane) {
-        const std::int64_t lo = extents[0] * lane / parts, hi = extents[0] * (lane + 1) / parts;
-        Index some = extents;
-        some[0] = hi - lo;
-        copy_box(to + lo * to_stride[0], to_stride, from + lo * from_stride[0], from_stride, some, item_bytes);
-    };
-    if (parts == 1) return part(0);
-    context.lanes().run(parts, [&](int lane) {
-        if (lane < parts) part(lane);
-    });
 }
 
 // Runs a copy schedule from `from` to `to` on lane 0 alone.

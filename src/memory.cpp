@@ -1,6 +1,7 @@
 #include "memory.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <new>
 
@@ -48,6 +49,42 @@ std::shared_ptr<std::byte[]> staging_memory(std::int64_t bytes) {
     constexpr auto align = static_cast<std::align_val_t>(page_bytes);
     auto* const memory = new (align) std::byte[static_cast<std::size_t>(bytes + half)];
     return {memory + half, [](std::byte* p) { ::operator delete[](p - half, align); }};
+}
+
+std::shared_ptr<std::byte[]> SpareMemory::lend(std::int64_t bytes) {
+    Block block = find(bytes);
+    std::byte* const memory = block.memory.get();
+    return {memory, [pool = shared_from_this(), block = std::move(block)](std::byte*) mutable { pool->take_back(std::move(block)); }};
+}
+
+// A former one of at most twice the size, or new.
+SpareMemory::Block SpareMemory::find(std::int64_t bytes) {
+    constexpr std::int64_t least_cut = 32 << 10, large_block = 4 << 20;  // of what is cut into pieces, and into which
+    std::scoped_lock guard(lock_);
+    if (auto it = blocks_.lower_bound(bytes); it != blocks_.end() && it->first <= 2 * bytes) {
+        Block block{it->first, std::move(it->second)};
+        kept_ -= block.bytes;
+        blocks_.erase(it);
+        return block;
+    }
+    if (bytes < least_cut || bytes > large_block / 2) return {bytes, aligned_memory(bytes)};
+    // Cut from one on large pages: another process that copies out of it takes half as long.
+    bytes = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(bytes)));
+    const auto large = aligned_memory(large_block);
+    for (std::int64_t at = bytes; at < large_block; at += bytes, kept_ += bytes)
+        blocks_.emplace(bytes, std::shared_ptr<std::byte[]>(large, large.get() + at));
+    return {bytes, large};
+}
+
+void SpareMemory::take_back(Block block) {
+    std::scoped_lock guard(lock_);
+    if (block.bytes > most_) return;
+    while (kept_ + block.bytes > most_) {
+        kept_ -= blocks_.begin()->first;
+        blocks_.erase(blocks_.begin());
+    }
+    kept_ += block.bytes;
+    blocks_.emplace(block.bytes, std::move(block.memory));
 }
 
 }  // namespace tilewave

@@ -2,7 +2,9 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <mutex>
 
 namespace tilewave {
 
@@ -19,5 +21,30 @@ inline constexpr std::int64_t page_bytes = 4096;
 /// source, Zen 3 copies 1.3 GB/s instead of 25, and one process out of another 1.7 instead of 12. Arrays
 /// begin near the beginning of a page.
 std::shared_ptr<std::byte[]> staging_memory(std::int64_t bytes);
+
+/// Lends memory and keeps what comes back for the next who asks: fresh memory costs more than to fill it. Any thread.
+class SpareMemory : public std::enable_shared_from_this<SpareMemory> {
+public:
+    /// Keeps at most `most_bytes`, and one block cut into pieces.
+    explicit SpareMemory(std::int64_t most_bytes) : most_(most_bytes) {}
+    /// At least so many bytes, uninitialised; they come back when nobody holds them.
+    std::shared_ptr<std::byte[]> lend(std::int64_t bytes);
+    std::int64_t kept_bytes() const {
+        std::scoped_lock guard(lock_);
+        return kept_;
+    }
+
+private:
+    struct Block {
+        std::int64_t bytes;
+        std::shared_ptr<std::byte[]> memory;
+    };
+    Block find(std::int64_t bytes);
+    void take_back(Block block);
+
+    std::int64_t most_, kept_ = 0;  // bytes
+    mutable std::mutex lock_;
+    std::multimap<std::int64_t, std::shared_ptr<std::byte[]>> blocks_;  // by bytes
+};
 
 }  // namespace tilewave

@@ -7,6 +7,8 @@
 #include <limits>
 #include <memory>
 
+#include "conversion.hpp"
+#include "exchange.hpp"
 #include "frontier.hpp"
 #include "memory.hpp"
 #include "rows.hpp"
@@ -111,19 +113,39 @@ void rebase(Timeline& t) {
 }  // namespace
 
 struct PreparedSweep::Loose {
-    Loose(int array, const Binding& whole, const NestArray& n, const Box& box, const MemoryOrder& order, int levels)
+    Loose(Context& context, int array, const Binding& whole, const NestArray& n, const Box& box, const MemoryOrder& order, int levels)
         : array(array), item_bytes(n.item_bytes), extents(box.hi), whole(whole), order(order) {
-        memory = aligned_memory(order.items * item_bytes * levels);
+        memory = context.exchange()->spare->lend(order.items * item_bytes * levels);
         binding.data = memory.get() + order.first * item_bytes;
         binding.stride_bytes = order.stride;
         for (auto& s : binding.stride_bytes.v) s *= item_bytes;
-        copy_box(binding.data, binding.stride_bytes, whole.data, whole.stride_bytes, extents, item_bytes);
     }
-    void put_back(const SweepProblem& problem) const {
+    void take(Context& context) const { copy_on_lanes(context, binding.data, binding.stride_bytes, whole.data, whole.stride_bytes, extents, item_bytes); }
+    void put_back(Context& context, const SweepProblem& problem) const {
         const NestArray& n = problem.arrays[static_cast<std::size_t>(array)];
         if (!problem.written(array)) return;
         const std::int64_t level = n.levels == 2 ? problem.space.extent(0) % 2 : 0;
-        copy_box(whole.data, whole.stride_bytes, binding.data + level * order.items * item_bytes, binding.stride_bytes, extents, item_bytes);
+        copy_on_lanes(context, whole.data, whole.stride_bytes, binding.data + level * order.items * item_bytes, binding.stride_bytes, extents, item_bytes);
+    }
+    // take() and, for what is written, put_back(), by some of them: into memory of its own in place of the array.
+    double both_s(Context& context, const SweepProblem& problem) {
+        constexpr std::int64_t tried_items = 1 << 19;
+        std::int64_t items = 1;
+        for (auto n : extents) items *= n;
+        if (items == 0) return 0;
+        const double parts = std::max<double>(1.0, static_cast<double>(items) / tried_items);
+        const std::int64_t all = extents[0];
+        extents[0] = std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(all) / parts));
+        Binding copy{nullptr, row_major_strides(Box{Index::filled(extents.n, 0), extents}, item_bytes)};
+        std::int64_t bytes = item_bytes;
+        for (auto n : extents) bytes *= n;
+        const auto target = context.exchange()->spare->lend(bytes);
+        copy.data = target.get();
+        take(context);
+        const double begin = now_s();
+        if (problem.written(array)) copy_on_lanes(context, copy.data, copy.stride_bytes, binding.data, binding.stride_bytes, extents, item_bytes);
+        take(context);
+        return (now_s() - begin) * static_cast<double>(all) / static_cast<double>(extents[0]);
     }
     int array;
     std::int64_t item_bytes;
@@ -141,6 +163,20 @@ bool PreparedSweep::copied(int a, const RunArray& array) const {
     bool skewed = plan_.storage == StorageKind::skewed;
     for (int k = 0; k < problem_.dims(); ++k) skewed = skewed || !problem_.loops.keeps(k);
     return skewed || n.levels == 2;
+}
+
+double PreparedSweep::conversion_s(std::span<const RunArray> arrays) const {
+    if (arrays.size() != problem_.arrays.size())
+        throw ConfigError("conversion_s: " + std::to_string(arrays.size()) + " arrays given, the nest has " + std::to_string(problem_.arrays.size()));
+    double seconds = 0;
+    for (int a = 0; a < static_cast<int>(arrays.size()); ++a) {
+        const RunArray& array = arrays[static_cast<std::size_t>(a)];
+        if (rolls(a) || !copied(a, array)) continue;
+        const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
+        const MemoryOrder order = memory_order(problem_, plan_, a, context_.rank());
+        seconds += Loose(context_, a, array.whole, n, problem_.layout(a, plan_.grid).whole(), order, std::max(n.levels, 1)).both_s(context_, problem_);
+    }
+    return seconds;
 }
 
 // From an array's own dimensions to z coordinates: the address of the schedule's storage.lo.
@@ -239,7 +275,8 @@ Report PreparedSweep::run(std::span<const RunArray> arrays, const Kernel& kernel
             memory = field->data();
             first_level = field->level();
         } else if (copied(a, arrays[static_cast<std::size_t>(a)])) {
-            loose.emplace_back(a, whole, n, layout.whole(), order, levels);
+            loose.emplace_back(context_, a, whole, n, layout.whole(), order, levels);
+            loose.back().take(context_);
             own = loose.back().binding;
             memory = loose.back().memory.get();
         }
@@ -264,7 +301,7 @@ Report PreparedSweep::run(std::span<const RunArray> arrays, const Kernel& kernel
     for (int a = 0; a < static_cast<int>(arrays.size()); ++a)
         if (FieldStorage* field = arrays[static_cast<std::size_t>(a)].field; field && problem_.arrays[static_cast<std::size_t>(a)].levels == 2)
             field->set_level(static_cast<int>((field->level() + problem_.space.extent(0)) % 2));
-    for (const Loose& l : loose) l.put_back(problem_);
+    for (const Loose& l : loose) l.put_back(context_, problem_);
     const Ending end = agree_on_end(t, outcome);
     if (end.failed_rank >= 0) {
         std::string text;

@@ -1,7 +1,6 @@
 // Buffered sends and their receives. On the wire: a head with the first bytes of the matrix in one
 // message, the rest in pieces; all with one tag, so a link's order says which is which.
 #include <algorithm>
-#include <bit>
 #include <cstring>
 
 #include "exchange.hpp"
@@ -16,8 +15,6 @@ namespace {
 
 constexpr int send_tags = 2048, first_send_tag = 4096;
 constexpr std::int64_t piece_bytes = 256 << 10;  // two ranks, 64 KB to 8 MB: 128 to 512 KB about equal, 64 KB and 1 MB slower
-constexpr std::int64_t most_spare = 64 << 20;  // bytes of copies kept for the next sends: fresh memory costs more than the copy
-constexpr std::int64_t least_cut = 32 << 10, large_block = 4 << 20;  // of what is cut into blocks, and into which
 constexpr std::size_t staged_pieces = 4;
 
 struct Head {
@@ -64,7 +61,7 @@ class SendOperation final : public Operation {
 public:
     SendOperation(std::shared_ptr<Exchange> exchange, const MatrixView& m, int to, int tag, std::shared_ptr<void> memory)
         : exchange_(std::move(exchange)), port_(exchange_->port()), memory_(std::move(memory)), size_(head_bytes + m.bytes()),
-          room_(size_ + page_bytes + head_bytes), block_(take_spare()), copy_(place(m)) {
+          block_(exchange_->spare->lend(size_ + page_bytes + head_bytes)), copy_(place(m)) {
         const Head head{m.rows, m.cols, static_cast<std::int64_t>(m.type)};
         std::memcpy(copy_, &head, sizeof head);
         exchange_->kept_bytes += size_;
@@ -94,38 +91,11 @@ public:
         pending_ -= static_cast<int>(done_.size());
         if (pending_) return false;
         exchange_->kept_bytes -= size_;
-        auto& spare = exchange_->spare;
-        std::scoped_lock guard(spare.lock);
-        if (room_ > most_spare) return true;
-        while (spare.bytes + room_ > most_spare) {
-            spare.bytes -= spare.blocks.begin()->first;
-            spare.blocks.erase(spare.blocks.begin());
-        }
-        spare.bytes += room_;
-        spare.blocks.emplace(room_, std::move(block_));
+        block_.reset();
         return true;
     }
 
 private:
-    /// Memory for the copy: a former one of at most twice the size, or new.
-    std::shared_ptr<std::byte[]> take_spare() {
-        auto& spare = exchange_->spare;
-        std::scoped_lock guard(spare.lock);
-        if (auto it = spare.blocks.lower_bound(room_); it != spare.blocks.end() && it->first <= 2 * room_) {
-            auto block = std::move(it->second);
-            room_ = it->first;
-            spare.bytes -= room_;
-            spare.blocks.erase(it);
-            return block;
-        }
-        if (room_ < least_cut || room_ > large_block / 2) return aligned_memory(room_);
-        // Cut from one on large pages: another process that copies out of it takes half as long.
-        room_ = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(room_)));
-        const auto large = aligned_memory(large_block);
-        for (std::int64_t at = room_; at < large_block; at += room_, spare.bytes += room_)
-            spare.blocks.emplace(room_, std::shared_ptr<std::byte[]>(large, large.get() + at));
-        return large;
-    }
     /// Where the head begins: half a page off the matrix's place in its page, which is likely the receiver's, too (staging_memory).
     std::byte* place(const MatrixView& m) const {
         const auto at = [](const std::byte* p) { return reinterpret_cast<std::uintptr_t>(p); };
@@ -136,7 +106,7 @@ private:
     std::shared_ptr<Exchange> exchange_;
     std::unique_ptr<Transport> port_;
     std::shared_ptr<void> memory_;
-    std::int64_t size_, room_;  // bytes of head and matrix, of the block
+    std::int64_t size_;  // bytes of head and matrix
     std::shared_ptr<std::byte[]> block_;
     std::byte* copy_;
     int pending_ = 0;

@@ -68,6 +68,11 @@ public:
     /// @pre one RunArray for each array of the problem (ConfigError)
     std::vector<RateSample> sample(std::span<const RunArray> arrays, const Kernel& kernel, double budget_s);
 
+    /// Seconds that run() spends on bringing arrays into the plan's order and back, about, where it must: part of each is
+    /// brought there and back, and there once more. The arrays are not changed. Local.
+    /// @pre one RunArray for each array of the problem (ConfigError)
+    double conversion_s(std::span<const RunArray> arrays) const;
+
     /// Bytes from a row's point to the next for each place of the kernel, with these arrays.
     std::vector<std::int64_t> row_steps(std::span<const RunArray> arrays) const;
     /// Whether only planes of array `a` are kept: it needs no memory of its own.

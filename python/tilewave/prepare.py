@@ -145,6 +145,8 @@ def _decide(context, given, draft):
     try:
         if error is None:
             prepared = _planned(context, given, draft, rate)
+            if _lies_elsewhere(context, given, draft):
+                prepared = _cheaper_where_it_lies(context, given, draft, prepared)
             ready = _bind(context, given, prepared)
     except Exception as problem:
         error = problem
@@ -359,6 +361,24 @@ def _planned(context, given, draft, rate):
         warnings.warn(f"{plan.threads} threads are more than the {len(_core.allowed_cpus())} CPUs allowed here: "
                       "the run is slower", RuntimeWarning, stacklevel=2)
     return dataclasses.replace(prepared, plan=plan, number=plan._number())
+
+
+def _lies_elsewhere(context, given, draft):
+    """Whether a run brings a NumPy array into another order and back, and nobody has asked for that."""
+    return (context.size == 1 and not draft.alone and given.plan is None and not {"row", "storage"} & given.choices.keys()
+            and draft.choices.get("storage") == "skewed" and any(isinstance(given.arrays[name], np.ndarray) for name in given.nest.written))
+
+
+def _cheaper_where_it_lies(context, given, draft, skewed):
+    """What was prepared, or the same with arrays as they lie where that, by its own rate, takes less than the run and the bringing."""
+    other = _draft(context, dataclasses.replace(given, choices={**given.choices, "storage": "plain"}))
+    rate = measured_rate(context, given.key[:5] + (str(other.sweep.plan),), lambda: _sampled(given, other))
+    plain = _planned(context, given, other, rate)
+    bringing_s = draft.sweep.conversion_s(_probe(given, draft, draft.subscripts)[0])
+    there_s, here_s = skewed.plan.predicted.time_s, plain.plan.predicted.time_s
+    taken = plain if here_s < there_s + bringing_s else skewed
+    taken.plan.notes["in_place"] = {"here_s": here_s, "there_s": there_s, "bringing_s": bringing_s}
+    return taken
 
 
 def _bind(context, given, found):

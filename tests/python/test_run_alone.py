@@ -16,6 +16,11 @@ def add(A, B, i, j):
     A[i, j] = A[i-1, j] + A[i, j-1] + B[i, j]
 
 
+@tw.nest
+def recurrence(A, i, j):
+    A[i, j] = A[i-1, j] + A[i, j-1] - A[i-1, j-1]
+
+
 @pytest.fixture(scope="module")
 def context():
     return tw.Context(threads=2)
@@ -33,6 +38,41 @@ def test_numpy_in_place(context, order):
     add.reference(add.iteration_box(plain.shape), {"A": plain, "B": B})
     report = tw.run(add, A=A, B=B, context=context, threads=2)
     assert np.array_equal(A, plain) and report.threads == 2
+
+
+@pytest.mark.parametrize("shape", [(400, 500), (60, 1100)])
+def test_numpy_arrays_where_they_lie_or_brought_into_another_order(context, shape):
+    """Whichever takes less is picked, by measuring: the numbers are told, the results are the same, and a choice is obeyed."""
+    values = np.random.default_rng(2).random(shape)
+    plain = values.copy()
+    recurrence.reference(recurrence.iteration_box(shape), {"A": plain})
+    plans = {}
+    for storage in (None, "plain", "skewed"):
+        A = values.copy()
+        report = tw.run(recurrence, A=A, context=context, **({"storage": storage} if storage else {}))
+        assert np.array_equal(A, plain), storage
+        plans[storage] = report.plan
+    assert plans[None].storage in ("plain", "skewed")
+    assert plans["plain"].storage == "plain" and plans["skewed"].storage == "skewed"
+    text = plans[None].explain()
+    assert "NumPy arrays written in place\n  where they lie " in text and "to bring them into that order and back" in text
+    assert ("the first is taken" in text) == (plans[None].storage == "plain")
+    assert "where they lie" not in plans["skewed"].explain() + plans["plain"].explain()
+
+
+def test_what_bringing_costs_is_measured_without_changing_anything(context):
+    values = np.random.default_rng(3).random((700, 900))
+    A = np.asfortranarray(values)
+    made = {}
+    for storage in ("plain", "skewed"):
+        tw.run(recurrence, A=A.copy(order="K"), context=context, storage=storage, row=(1, -1))
+        sweep = list(context._prepared.values())[-1].sweep
+        operands = [tw._core.RunArray(A.ctypes.data, A.strides)]
+        made[storage] = sweep.conversion_s(operands)
+        with pytest.raises(tw.ConfigError, match="2 arrays given, the nest has 1"):
+            sweep.conversion_s(operands * 2)
+    assert made["plain"] == 0 < made["skewed"] < 10
+    assert np.array_equal(A, values)
 
 
 @pytest.mark.parametrize("dtype", ["i1", "i2", "u1"])
