@@ -168,7 +168,8 @@ void Reduced::add_extreme(const std::byte* first, std::int64_t step, std::int64_
     if (!beats(value, element(forward ? 0 : n - 1))) return;
     std::int64_t q = forward ? 0 : n - 1;
     auto same = [&](T v) { return v == value || (is_nan(v) && is_nan(value)); };
-    while (!same(load<T>(first + q * step))) q += forward ? 1 : -1;
+    while (!same(load<T>(first + q * step)))
+        if (q += forward ? 1 : -1; q < 0 || q >= n) return;  // other lanes have changed the row: only while a rate is measured, in no order
     const Index found = element(q);
     if (!beats(value, found)) return;
     at_ = found;
