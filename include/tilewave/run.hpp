@@ -83,6 +83,9 @@ public:
     /// For each place of the kernel the first one of its array in the same row, and how many points it is behind
     /// that; -1 where there is none.
     std::vector<std::pair<int, std::int64_t>> beside() const;
+    /// Points by which a row of dependent points must be behind the row before it for both to be computed at once: no
+    /// point then depends on a later one. 0 where rows are independent within, or have no other way than one by one.
+    int stagger(std::span<const RunArray> arrays) const;
     /// No point of a row depends on another: the kernel may compute them in any order.
     bool independent_rows() const { return plan_.independent_rows(problem_); }
     const Schedule& schedule() const { return schedule_; }
@@ -97,6 +100,7 @@ private:
     struct Loose;  // memory of the run's own, for an array that is not in the order the plan wants
 
     bool copied(int a, const RunArray& array) const;
+    std::vector<std::int64_t> steps_by(const Index& along, std::span<const RunArray> arrays) const;
     Binding to_loops(int a, const Binding& own, const Index& first) const;
 
     Context& context_;

@@ -82,7 +82,7 @@ class Kernel:
     address : int
         The row function, a C function pointer; valid as long as the kernel lives.
     rows_address : int
-        The function of several rows where points are independent, else 0.
+        The function of several rows where points are independent or rows may be staggered, else 0.
     places : tuple of Place
         What the pointers stand for; equals ``nest.places``.
     steps : tuple of int or None
@@ -113,7 +113,7 @@ class Kernel:
         self._dtypes = dtypes
         self._engine, self._text = _machine_code(row.module)
         self.address = self._engine.get_function_address(kernel_code.ROW)
-        self.rows_address = self._engine.get_function_address(kernel_code.ROWS) if self.independent else 0
+        self.rows_address = self._engine.get_function_address(kernel_code.ROWS) if row.several else 0
 
     def pack(self, scalars=None, tables=None):
         """What the row function is given as ``env``: pass the address, keep the array alive.
@@ -145,7 +145,7 @@ class Kernel:
 
 
 def compile_kernel(nest, dtype_of, scalars=None, fastmath=False, steps=None, independent=False, long_rows=False,
-                   beside=(), bests=()):
+                   beside=(), bests=(), stagger=0):
     """Compile a nest's body for the given types.
 
     Parameters
@@ -172,6 +172,9 @@ def compile_kernel(nest, dtype_of, scalars=None, fastmath=False, steps=None, ind
     bests : sequence of (int, str), optional
         Numbers of written places, each with "max" or "min": of these a row's largest or smallest value is wanted. The
         kernel's `bests` has those that it tells.
+    stagger : int, optional
+        The caller vouches that, of rows that depend within themselves, each may be computed together with the one
+        before it if it stays so many points behind; 0: no such word.
 
     Returns
     -------
@@ -185,7 +188,7 @@ def compile_kernel(nest, dtype_of, scalars=None, fastmath=False, steps=None, ind
     dtypes = _checked_dtypes(nest, dtype_of)
     slots = _slots(nest, scalars)
     choices = _choices(nest, fastmath, steps, independent, long_rows, beside)
-    choices = dataclasses.replace(choices, bests=_told(nest, dtypes, choices, bests))
+    choices = dataclasses.replace(choices, bests=_told(nest, dtypes, choices, bests), stagger=int(stagger))
     row = build_row(nest, dtypes, slots, nest.constants(), choices, _vector_bytes())
     return Kernel(nest, row, dtypes, slots, choices)
 

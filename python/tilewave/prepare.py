@@ -263,6 +263,8 @@ def _draft(context, given):
     choices = given.choices
     if skew := given.plan.skew if given.plan else choices.get("skew"):
         problem = dataclasses.replace(problem, core=_skewed(problem.core, skew))
+        if context.size > 1 and not any(problem.core.may_cut(k) for k in range(nest.rank)):
+            raise ConfigError(f"skew {skew} was given; so no loop index can be cut over {context.size} ranks; allowed: another or none")
     if given.plan is None and not {"row", "storage"} & choices.keys() and problem.core.planes[0] < 0:
         rows = _fast_rows(nest, problem, given.dtypes, given.scalars, given.fastmath)
         if rows and not CUTS & choices.keys():
@@ -309,7 +311,7 @@ def _with_plan(given, draft, core):
     operands = _probe(given, draft, subscripts)[0]
     steps = tuple(_elements(step, given.dtypes[place.array].itemsize)
                   for step, place in zip(sweep.row_steps(operands), nest.places, strict=True))
-    made_from = (steps, sweep.independent_rows, bool(subscripts), _beside(sweep, steps), reduction.bests(given.reductions))
+    made_from = (steps, sweep.independent_rows, bool(subscripts), _beside(sweep, steps), reduction.bests(given.reductions), sweep.stagger(operands))
     kernel = draft.kernel
     if made_from != draft.made_from:
         try:

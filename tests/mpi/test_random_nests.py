@@ -18,6 +18,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
 import tilewave as tw  # noqa: E402
+from tilewave.body import jammed_rows  # noqa: E402
 from body_generator import load  # noqa: E402
 from nest_problems import HEADER, PROBLEMS_OF_A_BODY, make_problem, random_plan  # noqa: E402
 from nest_results import Results, plain_results, random_results, start_of, wrong_results  # noqa: E402
@@ -44,6 +45,12 @@ LONG = [] if ASKED else [range(k, k + 500) for k in range(1000, 21000, 500)]
 
 def title(seeds):
     return f"{seeds.start}-{seeds.stop - 1}"
+
+
+@pytest.fixture(autouse=True)
+def short_rows_together(monkeypatch):
+    """Rows that depend within themselves are computed together however short they are."""
+    monkeypatch.setattr(jammed_rows, "LEAST_POINTS", 1)
 
 
 @pytest.mark.parametrize("seeds", USUAL, ids=title)
@@ -103,6 +110,8 @@ def failure(problem, nest, context, kinds):
         for _ in range(problem.runs):
             report = run_with_allowed(nest, context, given, problem, results, plan, kinds)
         count(kinds, results, report)
+        kernel = list(context._prepared.values())[-1].kernel
+        kinds["rows of dependent points that may go together"] += kernel.rows_address != 0 and not kernel.independent
     except tw.ConfigError as error:
         if not (error.agreed or isinstance(nest, Exception)):
             raise AssertionError(described(f"refused, and not by all ranks alike: {error}")) from error

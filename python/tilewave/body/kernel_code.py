@@ -7,6 +7,8 @@ from llvmlite import ir
 
 from .bests import Bests
 from .emitter import SITES, Emitter
+from .jammed_rows import can_jam, jam_function
+from .jammed_rows import rows_function as jammed_rows_function
 from .row_check import lookups_are_inside, lookups_to_check
 from .statements import Body
 from .tables import Tables
@@ -32,6 +34,8 @@ class Choices:
     ``steps`` has for each place the elements from point to point, None where that is known at run
     time only. ``long_rows``: rows have hundreds of points, so that those left over beside whole vectors do not count.
     ``beside`` has for each place None, or another one before it and the elements from that to it.
+    ``stagger``: where points of a row depend on each other, how many points each row must be behind the one before it for
+    both to be computed at once; 0: they may not.
     ``bests``: of which written places (their numbers) the row's largest ("max") or smallest ("min") integer is told.
     """
 
@@ -41,6 +45,7 @@ class Choices:
     long_rows: bool = False
     beside: tuple = ()
     bests: tuple = ()
+    stagger: int = 0
 
 
 @dataclass
@@ -50,6 +55,8 @@ class Row:
     module: ir.Module
     sites: list
     vectors: bool  # nothing in a point stands against computing several at once
+    several: bool  # there is a function of several rows
+    frame: object  # what it was made in
 
 
 def build_row(nest, dtypes, slots, constants, choices, vector_bytes):
@@ -60,17 +67,22 @@ def build_row(nest, dtypes, slots, constants, choices, vector_bytes):
     width = vector_points(dtypes.values(), vector_bytes)
     if choices.independent and row.vectors and together and width > 1 and not choices.long_rows:
         return _Frame(nest, dtypes, slots, constants, choices, width).build()
+    if choices.stagger and not choices.independent and can_jam(row.frame):
+        jam = _Frame(nest, dtypes, slots, constants, choices, into=row.module)
+        jam_function(jam, choices.stagger)
+        jammed_rows_function(row.module, jam.row, row.module.get_global(ROW), ROWS, len(nest.places), choices.stagger)
+        row.several = True
     return row
 
 
 class _Frame:
-    def __init__(self, nest, dtypes, slots, constants, choices, width=1):
+    def __init__(self, nest, dtypes, slots, constants, choices, width=1, into=None):
         self.nest, self.dtypes, self.slots, self.constants = nest, dtypes, slots, constants
         self.independent, self.width, self.beside = choices.independent, width, choices.beside
-        self.module = ir.Module("tilewave")
+        self.module = ir.Module("tilewave") if into is None else into
         # Beside what a row function is given, the bytes from each place to where it is in the next row.
         kind = ir.FunctionType(I64, [POINTER, POINTER, I64, POINTER, POINTER, POINTER, POINTER])
-        self.row = ir.Function(self.module, kind, "tilewave_points")
+        self.row = ir.Function(self.module, kind, "tilewave_points" if into is None else "tilewave_jam")
         self.pointers, self.step, self.count, self.index, self.direction, self.env, self.ahead = self.row.args
         self.build_at = ir.IRBuilder(self.row.append_basic_block("entry"))
         self.e = Emitter(self.build_at, choices.fastmath)
@@ -92,20 +104,16 @@ class _Frame:
         self.bests.tell()
         build.ret(constant("int64", 0))
         build.position_at_end(start)
-        self._open_places()
-        self.tables.open(self.pointers, len(self.nest.places), self.env, len(self.slots))
-        self.names = {slot.name: Value([slot.load(build, self.env, k)])
-                      for k, slot in enumerate(self.slots)}
-        self.first = self._first_point()
+        self.open()
         lookups = lookups_to_check(self.nest, self.dtypes, self.slots) if self.independent else None
         before = inside = len(self.e.sites)
         if lookups:
             self.split(lookups_are_inside(self, lookups), self._unchecked_loop)
             inside = len(self.e.sites)
-        carried = self._carried_places()
+        carried = self.carried_places()
         certain = {key: writer for key, writer in carried.items() if self.steps[key] == 0}
         if len(certain) < len(carried):
-            self.split(self._follows(carried), lambda: self.loop(carried))
+            self.split(self.follows(carried), lambda: self.loop(carried))
         if self.width > 1 and not lookups:
             chunk_loop(self, self.width)
         else:
@@ -114,7 +122,15 @@ class _Frame:
         row_function(self, ROW)
         if self.independent:
             rows_function(self, ROWS)
-        return Row(self.module, self.e.sites, inside == before and not self.e.calls)
+        return Row(self.module, self.e.sites, inside == before and not self.e.calls, self.independent, self)
+
+    def open(self):
+        """Emit what comes before all loops."""
+        self._open_places()
+        self.tables.open(self.pointers, len(self.nest.places), self.env, len(self.slots))
+        self.names = {slot.name: Value([slot.load(self.build_at, self.env, k)])
+                      for k, slot in enumerate(self.slots)}
+        self.first = self._first_point()
 
     def split(self, condition, emit):
         """A loop of its own where a condition holds; what is emitted next is for where it fails."""
@@ -168,7 +184,7 @@ class _Frame:
             first[name] = start, change
         return first
 
-    def _carried_places(self):
+    def carried_places(self):
         """The places whose value the point before has just written: {place: its writer there}.
 
         Their values stay in registers. With a step of 0 that is sure; with one of an element it
@@ -187,7 +203,7 @@ class _Frame:
     def written(self):
         return [place.key for place in self.nest.places if place.written]
 
-    def _follows(self, carried):
+    def follows(self, carried):
         """Whether each carried place is one step behind its writer in memory."""
         build, follows = self.build_at, ir.Constant(I1, 1)
         for key, writer in carried.items():
@@ -269,7 +285,7 @@ class _Frame:
         """A load or store of the loop, with the caller's word that it touches no other point's."""
         return self.parallel.mark(access) if self.parallel else access
 
-    def _write_back(self, keys):
+    def write_back(self, keys):
         for key in keys:
             store = self.build_at.store(self.body.state.cells[key].ir, self.address(key))
             self.marked(store)
@@ -278,13 +294,13 @@ class _Frame:
         """What a raising point does: keep what it stored, return where and why."""
         self.e.exits += 1
         if self.body is not None:
-            self._write_back(key for key in self.written() if key in self.body.state.stored)
+            self.write_back(key for key in self.written() if key in self.body.state.stored)
         code = self.build_at.mul(self.point, constant("int64", SITES))
         self.build_at.ret(self.build_at.add(code, constant("int64", site)))
 
     def _close_loop(self, loop, plain, width):
         build = self.build_at
-        self._write_back(self.written())
+        self.write_back(self.written())
         self.bests.take({key: cell.ir for key, cell in self.body.state.cells.items()})
         after = build.add(self.point, constant("int64", 1))
         latch = build.block

@@ -1,0 +1,142 @@
+"""Rows of dependent points that are computed several at a time equal plain loops, bit for bit."""
+import os
+import random
+
+import numpy as np
+import pytest
+
+import tilewave as tw
+from body_generator import load
+from tilewave.body import jammed_rows
+from tilewave.bounds import loop_bounds
+from tilewave.reference import plain_loops
+
+HEADER = "import numpy as np\nimport tilewave as tw\n\n\n"
+SEED = int(os.environ.get("TILEWAVE_SEED", "20261"))
+pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
+
+
+def write(rng, name, dims):
+    """A body whose rows depend on themselves, with a few other accesses, before and ahead; its source."""
+    indices = ("i", "j", "k")[3 - dims:]
+
+    def place(array, offsets):
+        return f"{array}[" + ", ".join(f"{index}{offset:+d}" if offset else index for index, offset in zip(indices, offsets, strict=True)) + "]"
+
+    def offsets():
+        first = rng.choice((-1, -1, 0, -2, 1))
+        return (*(rng.randint(-1, 1) for _ in range(dims - 2)), first, rng.randint(-2, 2))
+
+    along = (0,) * (dims - 1) + (-rng.randint(1, 2),)
+    terms = [place("A", along), place("B", offsets()), *(place(rng.choice("AB"), offsets()) for _ in range(rng.randint(0, 2)))]
+    lines = [f"x = 0.25 * {terms[0]} + " + " - ".join(f"0.5 * {t}" for t in terms[1:])]
+    if rng.random() < 0.4:
+        lines.append(f"if x < {place('B', (0,) * dims)}:\n        x = x + {place('B', offsets())}")
+    lines.append(f"{place('A', (0,) * dims)} = {rng.choice(('x', 'min(x, 3)', 'max(x, -2.0) + c', 'np.where(x > 1, x, c)'))}")
+    if rng.random() < 0.3:
+        lines.append(f"{place('A', (0,) * (dims - 2) + (-1, 0))} = 0.5 * {place('A', (0,) * dims)}")  # a second element of the point
+    if rng.random() < 0.3:
+        lines.append(f"B[{', '.join(indices)}] = {place('B', along)} * 0.5 + {place('A', (0,) * dims)}")
+    return f"@tw.nest\ndef {name}(A, B, {', '.join(indices)}, *, c):\n    " + "\n    ".join(lines) + "\n"
+
+
+def run_one(nest, rng, context):
+    """Whether rows were allowed to go together; fails where the result is not that of plain loops."""
+    dims = len(nest.indices)
+    shape = tuple(rng.randint(4, 7) for _ in range(dims - 2)) + (rng.randint(7, 26), rng.randint(6, 60))
+    dtype = rng.choice(("f4", "f8"))
+    values = np.random.default_rng(rng.randrange(2**32))
+    start = {name: (values.random(shape) * 8 - 4).astype(dtype) for name in ("A", "B")}
+    last, row = nest.indices[-1], nest.indices[-2]
+    over = rng.choice((None, None, {last: (f"{row} - 4", f"{row} + 30")}, {last: (rng.randint(0, 5), shape[-1] - 2)}))
+    box = nest.iteration_box({name: shape for name in "AB"})
+    if over:  # inside the arrays
+        lo, hi = box[-1]
+        low, high = over[last]
+        over = {last: ([low, lo], [high, hi])}
+    reverse = tuple(index for index in nest.indices if rng.random() < 0.2)
+    choices = {"storage": "plain", "row": ()} if rng.random() < 0.8 else {}
+    threads = rng.choice((1, 1, 2))
+    expected = {name: array.copy() for name, array in start.items()}
+    plain_loops(nest, loop_bounds(nest.indices, box, over), expected, {"c": 0.75}, reverse)
+    numpy = rng.random() < 0.5
+    given = {name: array.copy() if numpy else tw.field(shape, dtype, init=array, context=context) for name, array in start.items()}
+    try:
+        tw.run(nest, **given, c=0.75, over=over, reverse=reverse, context=context, threads=threads, **choices)
+    except tw.ConfigError:
+        if not choices:
+            raise
+        choices = {}  # not this storage or row for this nest
+        tw.run(nest, **given, c=0.75, over=over, reverse=reverse, context=context, threads=threads)
+    kernel = list(context._prepared.values())[-1].kernel
+    for name in "AB":
+        found = given[name] if numpy else given[name].gather()
+        same = found.view(f"u{found.itemsize}") == expected[name].view(f"u{found.itemsize}")
+        assert same.all(), (f"{(~same).sum()} elements of {name} differ, the first at {np.argwhere(~same)[0]}: shape {shape}, {dtype}, over {over}, "
+                            f"reverse {reverse}, threads {threads}, {choices}, NumPy {numpy}\n{kernel.nest.name}")
+    return kernel.rows_address != 0 and not kernel.independent
+
+
+@pytest.mark.parametrize("part", [0, 1, *(pytest.param(part, marks=pytest.mark.long) for part in range(2, 40))])
+def test_random_bodies(part, tmp_path, monkeypatch):
+    monkeypatch.setattr(jammed_rows, "LEAST_POINTS", 1)
+    rng = random.Random(f"{SEED} {part}")
+    texts = {f"body_{n}": write(rng, f"body_{n}", rng.choice((2, 2, 3))) for n in range(16)}
+    module = load(tmp_path, f"jammed_{part}", HEADER + "\n\n".join(texts.values()))
+    context = tw.Context(threads=2)
+    together = 0
+    for name, text in texts.items():
+        for _ in range(2):
+            state = rng.getstate()
+            try:
+                together += run_one(getattr(module, name), rng, context)
+            except AssertionError as error:
+                raise AssertionError(f"TILEWAVE_SEED={SEED}, part {part}\n{text}\n{error}") from error
+            assert state != rng.getstate()
+    assert together > 8, "few of the bodies had rows that go together"
+
+
+@tw.nest
+def recurrence(A, i, j):
+    A[i, j] = A[i-1, j] + A[i, j-1] - A[i-1, j-1]
+
+
+@tw.nest
+def ahead(A, i, j):
+    A[i, j] = 0.5 * A[i-1, j+2] + 0.25 * A[i, j-1]
+
+
+@tw.nest
+def numbered(A, i, j):
+    A[i, j] = A[i, j-1] + i
+
+
+@pytest.mark.parametrize("nest", [recurrence, ahead], ids=lambda nest: nest.name)
+def test_every_number_of_rows_and_points(nest):
+    context = tw.Context(threads=1)
+    for rows in (1, 3, 4, 5, 8, 11):
+        for points in (1, 21, 22, 23, 40, 41, 300):
+            A = np.random.default_rng(rows * points).random((rows + 1, points + 3))
+            expected = A.copy()
+            nest.reference(nest.iteration_box(A.shape), {"A": expected})
+            tw.run(nest, A=A, storage="plain", row=(), context=context)
+            assert np.array_equal(A, expected), (rows, points)
+
+
+def test_which_rows_may_go_together():
+    """How far behind a row must stay, from the dependences; never where a body may raise (here: for a large i), which is in the order of plain loops."""
+    context = tw.Context(threads=1)
+
+    def prepared(nest, **arrays):
+        tw.run(nest, context=context, storage="plain", row=(), **arrays)
+        return list(context._prepared.values())[-1]
+
+    def stagger(nest, **arrays):
+        found = prepared(nest, **arrays)
+        return found.sweep.stagger([tw._core.RunArray(a.ctypes.data, a.strides) for a in arrays.values()])
+
+    assert stagger(recurrence, A=np.ones((30, 70))) == 2  # 1 would do, 2 is faster
+    assert stagger(ahead, A=np.ones((30, 70))) == 2  # its loops are skewed by the two that it reads ahead
+    assert stagger(recurrence, A=np.ones((30, 512))) == 8  # rows a page apart
+    assert prepared(recurrence, A=np.ones((30, 70))).kernel.rows_address != 0
+    assert prepared(numbered, A=np.ones((9, 70))).kernel.rows_address == 0
