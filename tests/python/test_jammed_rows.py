@@ -87,12 +87,10 @@ def test_random_bodies(part, tmp_path, monkeypatch):
     together = 0
     for name, text in texts.items():
         for _ in range(2):
-            state = rng.getstate()
             try:
                 together += run_one(getattr(module, name), rng, context)
             except AssertionError as error:
                 raise AssertionError(f"TILEWAVE_SEED={SEED}, part {part}\n{text}\n{error}") from error
-            assert state != rng.getstate()
     assert together > 8, "few of the bodies had rows that go together"
 
 

@@ -71,7 +71,7 @@ def test_what_bringing_costs_is_measured_without_changing_anything(context):
         made[storage] = sweep.conversion_s(operands)
         with pytest.raises(tw.ConfigError, match="2 arrays given, the nest has 1"):
             sweep.conversion_s(operands * 2)
-    assert made["plain"] == 0 < made["skewed"] < 10
+    assert made["plain"] == 0 < made["skewed"]
     assert np.array_equal(A, values)
 
 
