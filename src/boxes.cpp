@@ -9,19 +9,6 @@
 namespace tilewave {
 namespace {
 
-// Measured on Zen 3 with glibc's memcpy: for a run of one cache line the call costs more than the
-// copy; beyond two lines neither wider vectors nor prefetching nor rep movs were faster on the whole.
-constexpr std::int64_t longest_short_run = 128;
-// Matrices out of cache with rows a page apart gained 15 to 30 %, those in cache lost nothing; 12 to
-// 20 rows did about equally.
-constexpr std::int64_t rows_ahead = 16;
-// Runs all within so many bytes are near already: prefetching them doubled the time of the copy at worst.
-constexpr std::int64_t near_runs = 32 << 10;
-
-// n runs of `bytes` bytes each; the steps lie between the starts of neighbours.
-using CopyRuns = void (*)(std::byte* to, std::int64_t to_step, const std::byte* from, std::int64_t from_step,
-                          std::int64_t n, std::int64_t bytes);
-
 // Runs from here on the C library may copy in large steps, and then stores hold up loads that lie a little
 // further in another page (staging_memory).
 constexpr std::int64_t shortest_held_up = 2048;
@@ -42,6 +29,8 @@ void copy_backwards(std::byte* to, const std::byte* from, std::int64_t bytes) {
     std::memcpy(to, from, static_cast<std::size_t>(bytes));
 }
 
+}  // namespace
+
 void copy_run(std::byte* to, const std::byte* from, std::int64_t bytes) {
     const auto ahead = (reinterpret_cast<std::uintptr_t>(to) - reinterpret_cast<std::uintptr_t>(from)) % page;
     if (bytes >= shortest_held_up && ahead > 0 && ahead < held_up_within)
@@ -49,6 +38,21 @@ void copy_run(std::byte* to, const std::byte* from, std::int64_t bytes) {
     else
         std::memcpy(to, from, static_cast<std::size_t>(bytes));
 }
+
+namespace {
+
+// Measured on Zen 3 with glibc's memcpy: for a run of one cache line the call costs more than the
+// copy; beyond two lines neither wider vectors nor prefetching nor rep movs were faster on the whole.
+constexpr std::int64_t longest_short_run = 128;
+// Matrices out of cache with rows a page apart gained 15 to 30 %, those in cache lost nothing; 12 to
+// 20 rows did about equally.
+constexpr std::int64_t rows_ahead = 16;
+// Runs all within so many bytes are near already: prefetching them doubled the time of the copy at worst.
+constexpr std::int64_t near_runs = 32 << 10;
+
+// n runs of `bytes` bytes each; the steps lie between the starts of neighbours.
+using CopyRuns = void (*)(std::byte* to, std::int64_t to_step, const std::byte* from, std::int64_t from_step,
+                          std::int64_t n, std::int64_t bytes);
 
 void copy_long(std::byte* to, std::int64_t to_step, const std::byte* from, std::int64_t from_step, std::int64_t n,
                std::int64_t bytes) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <limits>
@@ -64,12 +65,15 @@ Pinning pin_plan(Transport& t, int threads) {
 
 std::unique_ptr<Transport> checked(std::unique_ptr<Transport> t, int threads) {
     Statement s;
-    if (threads < 1 || threads > max_lanes) {
-        s.kind = Statement::Kind::config;
+    const char* const given = std::getenv("TILEWAVE_SHARED_MEMORY");
+    const std::string sharing = given ? given : "on";
+    if (threads < 1 || threads > max_lanes)
         s.error = "threads " + std::to_string(threads) + " was given; 1 to " + std::to_string(max_lanes) + " are allowed";
-    }
+    else if (sharing != "on" && sharing != "off")
+        s.error = "TILEWAVE_SHARED_MEMORY is '" + sharing + "'; allowed: on, off";
+    if (!s.error.empty()) s.kind = Statement::Kind::config;
     agree(*t, s);
-    return t;
+    return share_memory(std::move(t), sharing == "on");
 }
 
 void transfer(Transport& t, bool send, std::span<std::byte> data, int peer) {

@@ -15,6 +15,9 @@ namespace tilewave {
 void copy_box(std::byte* to, const Index& to_stride_bytes, const std::byte* from, const Index& from_stride_bytes,
               const Index& extents, std::int64_t item_bytes);
 
+/// `bytes` bytes from one place to another that does not overlap it.
+void copy_run(std::byte* to, const std::byte* from, std::int64_t bytes);
+
 /// n items: into[i] = left[i] op right[i]. `into` may be `left` or `right`, but not overlap them
 /// otherwise. Nothing need be aligned. False: it failed.
 using CombineRow = bool (*)(std::byte* into, const std::byte* left, const std::byte* right, std::int64_t n, void* env);

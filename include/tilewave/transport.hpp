@@ -38,6 +38,8 @@ public:
     virtual bool any_thread() const { return true; }
     /// False: nothing arrives anywhere, and collectives see this rank alone.
     virtual bool connected() const { return true; }
+    /// The ranks that can share memory with this one, itself among them, in order. Collective.
+    virtual std::vector<int> host_ranks() { return {rank()}; }
     /// The largest tag a message may have.
     virtual int max_tag() const { return std::numeric_limits<int>::max(); }
     /// A call has thrown: what is pending is lost, and nothing more may be started.
@@ -80,11 +82,17 @@ std::unique_ptr<Transport> make_dry_transport(int rank, int size);
 /// Adds the seconds spent in `inner`'s calls to *seconds; for benchmarks of what surrounds them.
 std::unique_ptr<Transport> make_timed_transport(std::unique_ptr<Transport> inner, std::shared_ptr<double> seconds);
 
+/// `inner`, with the messages between ranks of one host by way of memory that they share, as far as that is quicker. `inner`
+/// itself where no two ranks share a host, the system refuses or `wanted` is false on any rank. Collective; about 2 ms, in which
+/// two ranks of each host try how large messages are quicker.
+/// @throws MpiError
+std::unique_ptr<Transport> share_memory(std::unique_ptr<Transport> inner, bool wanted = true);
+
 /// Ranks as threads of one process. Sends complete when they are received.
 class LocalFabric {
 public:
-    /// @pre ranks >= 1 (ConfigError)
-    explicit LocalFabric(int ranks);
+    /// So many of them, one after another, can share memory. @pre ranks >= 1 (ConfigError)
+    explicit LocalFabric(int ranks, int ranks_per_host = 1);
     ~LocalFabric();
     std::unique_ptr<Transport> endpoint(int rank);
 

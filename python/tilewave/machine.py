@@ -13,10 +13,10 @@ from pathlib import Path
 from tilewave import _core, fit, kernel_cache
 from tilewave.errors import ConfigError
 
-FORMAT = 1
+FORMAT = 2
 VARIABLE = "TILEWAVE_MACHINE"
 #: Settings of message libraries that change what messages cost.
-SETTINGS = ("MPIR_CVAR_", "UCX_", "FI_", "OMPI_MCA_btl", "OMPI_MCA_pml", "OMPI_MCA_mtl")
+SETTINGS = ("TILEWAVE_SHARED_MEMORY", "MPIR_CVAR_", "UCX_", "FI_", "OMPI_MCA_btl", "OMPI_MCA_pml", "OMPI_MCA_mtl")
 UNITS = {
     "*_s": "seconds", "*_bytes": "bytes", "*_byte_s": "seconds a byte",
     "transfer_s, synchronous_s": "x: bytes of a message, y: seconds one way",

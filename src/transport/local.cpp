@@ -42,8 +42,9 @@ bool take(std::vector<Pending>& list, int from, int tag, Pending& out) {
 }  // namespace
 
 struct LocalFabric::Shared {
-    explicit Shared(int n) : boxes(static_cast<std::size_t>(n)) {}
+    Shared(int n, int host) : boxes(static_cast<std::size_t>(n)), ranks_per_host(host) {}
     std::vector<Mailbox> boxes;
+    int ranks_per_host;
 };
 
 namespace {
@@ -53,6 +54,12 @@ public:
     LocalTransport(std::shared_ptr<LocalFabric::Shared> shared, int rank) : shared_(std::move(shared)), rank_(rank) {}
     int rank() const override { return rank_; }
     int size() const override { return static_cast<int>(shared_->boxes.size()); }
+    std::vector<int> host_ranks() override {
+        const int n = shared_->ranks_per_host, first = rank_ / n * n;
+        std::vector<int> ranks;
+        for (int r = first; r < std::min(first + n, size()); ++r) ranks.push_back(r);
+        return ranks;
+    }
 
     void post_send(int id, const std::byte* data, std::int64_t bytes, int peer, int tag, bool) override {
         Mailbox& box = shared_->boxes[peer];
@@ -126,9 +133,9 @@ private:
 
 }  // namespace
 
-LocalFabric::LocalFabric(int ranks) {
+LocalFabric::LocalFabric(int ranks, int ranks_per_host) {
     if (ranks < 1) throw ConfigError("a fabric of " + std::to_string(ranks) + " ranks was asked for; at least 1 is allowed");
-    shared_ = std::make_shared<Shared>(ranks);
+    shared_ = std::make_shared<Shared>(ranks, std::max(ranks_per_host, 1));
 }
 LocalFabric::~LocalFabric() = default;
 

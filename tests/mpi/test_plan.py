@@ -204,7 +204,7 @@ def test_a_wrong_machine_file(context, tmp_path, monkeypatch):
     if context.size == 1:
         return
     path = tmp_path / "machine.json"
-    path.write_text('{"format": 1}')
+    path.write_text('{"format": 2}')
     monkeypatch.setenv("TILEWAVE_MACHINE", str(path))
     other = tw.Context(threads=1)
     with pytest.raises(tw.ConfigError, match="machine.json") as caught:

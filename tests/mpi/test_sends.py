@@ -131,9 +131,9 @@ def test_it_returns_at_once_though_the_receiver_sleeps(context):
 @quiet
 def test_limits(context):
     to, source = ring(context)
-    M = np.full((100, 100), 1.0 + context.rank)
+    M = np.full((700, 700), 1.0 + context.rank)  # more than is on its way while nobody receives
     one = M.nbytes + HEAD
-    with pytest.raises(tw.ConfigError, match="80000 bytes was given; the limit of what is buffered is 80023 bytes, 24 of them for its head") as caught:
+    with pytest.raises(tw.ConfigError, match=f"{M.nbytes} bytes was given; the limit of what is buffered is {one - 1} bytes, 24 of them for its head") as caught:
         patterns.send(M, to, limit_bytes=one - 1, context=context)
     assert not caught.value.agreed  # of this rank alone
     for on_full in ("raise", "wait"):  # the limit itself is allowed
@@ -141,7 +141,7 @@ def test_limits(context):
         if on_full == "raise":
             with pytest.raises(tw.ConfigError, match=f"finds {one} bytes buffered that nobody has received yet; the limit is {2 * one - 1}.*receive first"):
                 patterns.send(M, to, limit_bytes=2 * one - 1, on_full="raise", context=context)
-        got = patterns.receive(np.zeros((100, 100)), source, context=context)
+        got = patterns.receive(np.zeros_like(M), source, context=context)
         assert (got == 1 + source).all()
         context.close()  # received by all: there is room again
 

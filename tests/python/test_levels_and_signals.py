@@ -66,6 +66,14 @@ def test_an_unknown_thread_level_is_named(tmp_path, launch_tool):
     assert done.returncode and "allowed: single, funneled" in done.stderr
 
 
+@pytest.mark.parametrize("given, expected", [("off", "equal True"), ("maybe", "TILEWAVE_SHARED_MEMORY is 'maybe'; allowed: on, off")])
+def test_without_shared_memory(tmp_path, launch_tool, given, expected):
+    env = {**os.environ, "TILEWAVE_SHARED_MEMORY": given}
+    done = subprocess.run(launched(launch_tool, write(tmp_path, SWEEP), 2), env=env, timeout=60,
+                          capture_output=True, text=True)
+    assert expected in done.stdout + done.stderr, done.stdout + done.stderr
+
+
 def interrupt(command, wait_s):
     # A shell's background jobs ignore the signal, and so would what they start.
     program = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,

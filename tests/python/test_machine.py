@@ -103,8 +103,8 @@ NAN, INFINITE = float("nan"), float("inf")
     ("[" * 100000, ["no JSON"]),
     ("[1]", ["field format", "missing"]),
     ("null", ["field format"]),
-    (changed("format", to=0), ["field format: found 0; allowed: 1"]),
-    (changed("format", to=2), ["field format: found 2; allowed: 1", "measure anew"]),
+    (changed("format", to=0), ["field format: found 0; allowed: 2"]),
+    (changed("format", to=1), ["field format: found 1; allowed: 2", "measure anew"]),
     (changed("format", to="1"), ["field format: found '1'"]),
     (changed("format", to=True), ["field format: found True"]),
     (changed("latency_s", to=-1e-6), ["field latency_s: found -1e-06; allowed: a finite number > 0"]),
@@ -189,7 +189,7 @@ def test_a_given_machine_is_used(cache, tmp_path, monkeypatch):
         machine.of(context)
 
 
-@pytest.mark.parametrize("spoil", [lambda text: text[:100], lambda text: text.replace('"format": 1', '"format": 0'),
+@pytest.mark.parametrize("spoil", [lambda text: text[:100], lambda text: text.replace('"format": 2', '"format": 0'),
                                    lambda text: text.replace("7.25e-06", "-1")])
 def test_a_spoilt_kept_machine_is_measured_anew(cache, spoil):
     context = tw.Context()

@@ -1,0 +1,431 @@
+// Ranks of one host through memory that all of them map. Every message is announced in a queue from its sender to its
+// receiver, in order. Its bytes lie in the announcement, or go through pieces of the shared memory, copied in by the one
+// and out by the other at the same time, or, where they are many or no piece is free, by the transport underneath.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <deque>
+
+#include "host_memory.hpp"
+#include "memory.hpp"
+#include "rows.hpp"
+#include "tilewave/transport.hpp"
+
+namespace tilewave {
+
+namespace {
+
+constexpr std::uint32_t queue_entries = 64;
+// Two sizes, so that small messages do not take what large ones go through.
+constexpr std::int64_t small_piece = 8 << 10, large_piece = 64 << 10;
+constexpr int small_pieces = 64, large_pieces = 32, all_pieces = small_pieces + large_pieces;
+// Up to here two copies beside each other are quicker than one by the system, whatever processors do: it asks for each page.
+constexpr std::int64_t always_in_pieces = 64 << 10;
+// The longest that goes in pieces where they are the quicker way for the `tried` bytes, too. That is measured, by this many
+// trials: processors that share a cache copied 64 KB pieces at 14 GB/s where the system had 7; others had 4 and 7.
+constexpr std::int64_t most_in_pieces = 16 << 20, tried = 256 << 10;
+constexpr int trials = 6;
+
+/// How the bytes of a message come.
+enum class Way : std::uint32_t {
+    inside,     ///< in its announcement
+    pieces,     ///< the first piece with the announcement
+    more,       ///< no announcement: another piece of a message announced before
+    elsewhere,  ///< by the transport underneath
+};
+
+struct Announcement {
+    Way way;
+    std::int32_t tag;
+    std::int64_t bytes;     ///< of the whole message
+    std::uint32_t message;  ///< its number among those from this sender to this receiver
+    std::int32_t piece, piece_bytes;
+    std::byte inside[92];
+};
+
+struct alignas(128) Entry {
+    Announcement what;
+    std::atomic<std::uint32_t> turn;  ///< which announcement lies here, counted from 1; written last
+};
+static_assert(sizeof(Entry) == 128);
+
+/// From one rank to another.
+struct Queue {
+    Entry entries[queue_entries];
+    alignas(128) std::atomic<std::uint32_t> taken;  ///< by the receiver
+};
+
+/// Of one rank: who has each of its pieces. 0: nobody.
+struct alignas(128) Uses {
+    std::atomic<std::uint32_t> used[all_pieces];
+};
+
+/// Where things lie in the memory of `n` ranks.
+class Segment {
+public:
+    explicit Segment(int n) : n_(n) {}
+    std::size_t bytes() const { return static_cast<std::size_t>(piece_at(n_, 0) + page_bytes); }
+    void at(std::byte* data) { data_ = data; }
+    int ranks() const { return n_; }
+    /// The longest message that goes in pieces; 0: not known yet.
+    std::atomic<std::int64_t>& longest() const { return *reinterpret_cast<std::atomic<std::int64_t>*>(data_); }
+    Uses& uses(int owner) const { return *reinterpret_cast<Uses*>(data_ + page_bytes + owner * std::int64_t{sizeof(Uses)}); }
+    Queue& queue(int from, int to) const {
+        return *reinterpret_cast<Queue*>(data_ + queues_at() + (std::int64_t{from} * n_ + to) * std::int64_t{sizeof(Queue)});
+    }
+    std::byte* piece(int owner, int k) const { return data_ + piece_at(owner, k); }
+
+private:
+    static std::int64_t to_page(std::int64_t bytes) { return (bytes + page_bytes - 1) / page_bytes * page_bytes; }
+    std::int64_t queues_at() const { return page_bytes + to_page(n_ * std::int64_t{sizeof(Uses)}); }
+    // In the middle of a page, as staging_memory().
+    std::int64_t piece_at(int owner, int k) const {
+        constexpr std::int64_t each = small_pieces * small_piece + large_pieces * large_piece;
+        const std::int64_t within = k < small_pieces ? k * small_piece : small_pieces * small_piece + (k - small_pieces) * large_piece;
+        return queues_at() + to_page(std::int64_t{n_} * n_ * std::int64_t{sizeof(Queue)}) + owner * each + within + page_bytes / 2;
+    }
+    int n_;
+    std::byte* data_ = nullptr;
+};
+
+struct Piece {
+    std::int32_t number, bytes;
+};
+
+struct Receive {
+    int id, tag;
+    std::byte* data;
+    std::int64_t bytes;
+};
+
+/// A message that has been announced here and is not over.
+struct Incoming {
+    Announcement what;
+    Receive to;                     // once there is one
+    std::int64_t at = 0;            // bytes copied
+    std::vector<Piece> pieces = {}; // that wait for a receive
+};
+
+struct Outgoing {
+    int id = 0, peer = 0, tag = 0;
+    bool synchronous = false;
+    const std::byte* data = nullptr;
+    std::int64_t bytes = 0, at = 0;
+    std::uint32_t message = 0;
+    int piece = -1;  // that no other message gets before this one is over
+};
+
+/// What this rank knows of another one of its host.
+struct Link {
+    Queue *to = nullptr, *from = nullptr;
+    Uses* pieces = nullptr;        // the other's
+    int place = 0;                 // of the other one among the ranks of the host
+    std::uint32_t sent = 0, seen_taken = 0, messages = 0, received = 0;
+    std::deque<Outgoing> waiting;  // not announced: the queue is full
+    std::vector<Receive> receives; // of which nothing has been announced
+    std::vector<Incoming> early, under_way;  // without and with a receive
+};
+
+class SharedTransport final : public Transport {
+public:
+    SharedTransport(std::unique_ptr<Transport> inner, std::unique_ptr<HostMemory> memory, const Segment& segment, const std::vector<int>& ranks)
+        : inner_(std::move(inner)), memory_(std::move(memory)), segment_(segment), peers_(static_cast<std::size_t>(inner_->size()), -1),
+          links_(ranks.size() - 1), alone_(static_cast<int>(ranks.size()) == inner_->size()) {
+        segment_.at(memory_->data());
+        const int n = static_cast<int>(ranks.size());
+        place_ = static_cast<int>(std::find(ranks.begin(), ranks.end(), rank()) - ranks.begin());
+        uses_ = &segment_.uses(place_);
+        for (int k = 0, l = 0; k < n; ++k) {
+            if (k == place_) continue;
+            peers_[static_cast<std::size_t>(ranks[static_cast<std::size_t>(k)])] = l;
+            Link& link = links_[static_cast<std::size_t>(l++)];
+            link.to = &segment_.queue(place_, k);
+            link.from = &segment_.queue(k, place_);
+            link.pieces = &segment_.uses(k);
+            link.place = k;
+        }
+    }
+    int rank() const override { return inner_->rank(); }
+    int size() const override { return inner_->size(); }
+    bool any_thread() const override { return inner_->any_thread(); }
+    bool connected() const override { return inner_->connected(); }
+    int max_tag() const override { return inner_->max_tag(); }
+    bool native() const override { return inner_->native(); }
+
+    /// Which messages go in pieces: the first two ranks of the host try it, the others learn of it when it is known.
+    void compare_ways() {
+        if (place_ > 1) return;
+        const auto memory = staging_memory(tried);
+        std::fill_n(memory.get(), tried, std::byte{0});
+        double best[2] = {1, 1};  // s
+        for (int i = 0; i < 2 * trials; ++i) {
+            longest_ = i % 2 ? tried : always_in_pieces;
+            const double begin = now();
+            pass(place_ == 0, memory.get(), tried);
+            pass(place_ == 1, memory.get(), 1);
+            best[i % 2] = std::min(best[i % 2], now() - begin);
+        }
+        longest_ = 0;
+        if (place_ == 0) segment_.longest().store(best[1] < best[0] ? most_in_pieces : always_in_pieces, std::memory_order_release);
+    }
+
+    void post_native(int id, const NativeCall& call) override {
+        ++below_;
+        inner_->post_native(id, call);
+    }
+    void post_native_message(int id, const MatrixView& matrix, bool send, int peer, bool buffered) override {
+        ++below_;
+        inner_->post_native_message(id, matrix, send, peer, buffered);
+    }
+
+    void post_send(int id, const std::byte* data, std::int64_t bytes, int peer, int tag, bool synchronous) override {
+        const int l = peers_[static_cast<std::size_t>(peer)];
+        if (l < 0) {
+            ++below_;
+            return inner_->post_send(id, data, bytes, peer, tag, synchronous);
+        }
+        Link& link = links_[static_cast<std::size_t>(l)];
+        Outgoing message{id, peer, tag, synchronous, data, bytes, 0, link.messages++};
+        if (!link.waiting.empty() || !announce(link, message)) link.waiting.push_back(message);
+    }
+
+    void post_recv(int id, std::byte* data, std::int64_t bytes, int peer, int tag) override {
+        const int l = peers_[static_cast<std::size_t>(peer)];
+        if (l < 0) {
+            ++below_;
+            return inner_->post_recv(id, data, bytes, peer, tag);
+        }
+        Link& link = links_[static_cast<std::size_t>(l)];
+        const auto early = std::find_if(link.early.begin(), link.early.end(), [&](const Incoming& in) { return in.what.tag == tag; });
+        if (early == link.early.end()) {
+            link.receives.push_back({id, tag, data, bytes});
+            return;
+        }
+        Incoming in = std::move(*early);
+        link.early.erase(early);
+        begin(link, std::move(in), {id, tag, data, bytes}, peer);
+    }
+
+    void poll(std::vector<int>& done) override {
+        for (int r = 0, l; r < size(); ++r)
+            if ((l = peers_[static_cast<std::size_t>(r)]) >= 0) look(links_[static_cast<std::size_t>(l)], r);
+        go_on();
+        // The library must work for what others want of it, too, if not at every turn.
+        if (below_ > 0 || !alone_ || ++turns_ % 64 == 0) {
+            const std::size_t before = done.size();
+            inner_->poll(done);
+            below_ -= static_cast<int>(done.size() - before);
+        }
+        done.insert(done.end(), over_.begin(), over_.end());
+        over_.clear();
+    }
+
+private:
+    static double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+    void pass(bool send, std::byte* data, std::int64_t bytes) {
+        constexpr int tag = 1;
+        const int peer = static_cast<int>(std::find_if(peers_.begin(), peers_.end(), [&](int l) { return l == 0; }) - peers_.begin());
+        if (send)
+            post_send(0, data, bytes, peer, tag, false);
+        else
+            post_recv(0, data, bytes, peer, tag);
+        std::vector<int> done;
+        Backoff backoff;
+        while (poll(done), done.empty()) backoff.pause();
+    }
+
+    std::int64_t longest_in_pieces() {
+        if (longest_ == 0) longest_ = segment_.longest().load(std::memory_order_acquire);
+        return std::max(longest_, always_in_pieces);
+    }
+
+    // The next free entry to `link`; null where there is none.
+    Entry* free_entry(Link& link) {
+        if (link.sent - link.seen_taken == queue_entries) {
+            link.seen_taken = link.to->taken.load(std::memory_order_acquire);
+            if (link.sent - link.seen_taken == queue_entries) return nullptr;
+        }
+        return &link.to->entries[link.sent % queue_entries];
+    }
+    void publish(Link& link, Entry& entry) { entry.turn.store(++link.sent, std::memory_order_release); }
+
+    int free_piece(std::int64_t bytes) {
+        const int first = bytes <= small_piece ? 0 : small_pieces, last = bytes <= small_piece ? small_pieces : all_pieces;
+        for (int k = first; k < last; ++k)  // the first: it is most likely in the caches
+            if (!kept_[k] && is_free(k)) return k;
+        return -1;
+    }
+    bool is_free(int piece) const { return uses_->used[piece].load(std::memory_order_acquire) == 0; }
+
+    // So that the other copies a piece out while the next one is copied in.
+    static std::int64_t size_of_pieces(std::int64_t bytes) {
+        if (bytes <= small_piece) return bytes;
+        return std::clamp<std::int64_t>((bytes / 8 + page_bytes - 1) / page_bytes * page_bytes, 2 * small_piece, large_piece);
+    }
+
+    void fill(Outgoing& message, Announcement& what, int piece) {
+        const std::int64_t n = std::min(size_of_pieces(message.bytes), message.bytes - message.at);
+        uses_->used[piece].store(1, std::memory_order_relaxed);
+        copy_run(segment_.piece(place_, piece), message.data + message.at, n);
+        what.piece = piece;
+        what.piece_bytes = static_cast<std::int32_t>(n);
+        message.at += n;
+    }
+
+    // False: there is no room for it now.
+    bool announce(Link& link, Outgoing& message) {
+        Entry* const entry = free_entry(link);
+        if (!entry) return false;
+        Announcement& what = entry->what;
+        what.way = Way::elsewhere;
+        what.tag = message.tag;
+        what.bytes = message.bytes;
+        what.message = message.message;
+        if (!message.synchronous && message.bytes <= static_cast<std::int64_t>(sizeof what.inside)) {
+            what.way = Way::inside;
+            if (message.bytes) std::memcpy(what.inside, message.data, static_cast<std::size_t>(message.bytes));
+            message.at = message.bytes;
+        } else if (!message.synchronous && message.bytes <= longest_in_pieces()) {
+            if (const int piece = free_piece(message.bytes); piece >= 0) {
+                what.way = Way::pieces;
+                fill(message, what, piece);
+                // One that it can go on with: the others may be full of what is received after it.
+                if (message.at < message.bytes) kept_[message.piece = piece] = true;
+            }
+        }
+        const Way way = what.way;
+        publish(link, *entry);
+        if (way == Way::elsewhere) {
+            ++below_;
+            inner_->post_send(message.id, message.data, message.bytes, message.peer, message.tag, message.synchronous);
+        } else if (!send_more(link, message)) {
+            parts_.push_back(message);
+        }
+        return true;
+    }
+
+    // True when all of it has been copied.
+    bool send_more(Link& link, Outgoing& message) {
+        while (message.at < message.bytes) {
+            Entry* const entry = free_entry(link);
+            const int piece = !entry ? -1 : is_free(message.piece) ? message.piece : free_piece(message.bytes);
+            if (piece < 0) return false;
+            entry->what.way = Way::more;
+            entry->what.message = message.message;
+            fill(message, entry->what, piece);
+            publish(link, *entry);
+        }
+        if (message.piece >= 0) kept_[message.piece] = false;
+        over_.push_back(message.id);
+        return true;
+    }
+
+    // What could not be sent when it was posted.
+    void go_on() {
+        std::size_t left = 0;
+        for (Outgoing& m : parts_)
+            if (!send_more(links_[static_cast<std::size_t>(peers_[static_cast<std::size_t>(m.peer)])], m)) parts_[left++] = m;
+        parts_.resize(left);
+        for (Link& link : links_)
+            while (!link.waiting.empty() && announce(link, link.waiting.front())) link.waiting.pop_front();
+    }
+
+    void look(Link& link, int peer) {
+        while (true) {
+            Entry& entry = link.from->entries[link.received % queue_entries];
+            if (entry.turn.load(std::memory_order_acquire) != link.received + 1) return;
+            take(link, entry.what, peer);
+            link.from->taken.store(++link.received, std::memory_order_release);
+        }
+    }
+
+    void take(Link& link, const Announcement& what, int peer) {
+        if (what.way == Way::more) return take_piece(link, what);
+        const auto receive = std::find_if(link.receives.begin(), link.receives.end(), [&](const Receive& r) { return r.tag == what.tag; });
+        Incoming in{what, {}, 0, {}};
+        if (what.way == Way::pieces) in.pieces.push_back({what.piece, what.piece_bytes});
+        if (receive == link.receives.end()) {
+            link.early.push_back(std::move(in));
+            return;
+        }
+        const Receive to = *receive;
+        link.receives.erase(receive);
+        begin(link, std::move(in), to, peer);
+    }
+
+    void begin(Link& link, Incoming in, const Receive& to, int peer) {
+        if (in.what.bytes > to.bytes)
+            throw MpiError("a message of " + std::to_string(in.what.bytes) + " bytes from rank " + std::to_string(peer) + ", tag " +
+                           std::to_string(to.tag) + ", meets a receive of " + std::to_string(to.bytes));
+        if (in.what.way == Way::elsewhere) {
+            ++below_;
+            return inner_->post_recv(to.id, to.data, to.bytes, peer, to.tag);
+        }
+        in.to = to;
+        if (in.what.way == Way::inside) {
+            if (in.what.bytes) std::memcpy(to.data, in.what.inside, static_cast<std::size_t>(in.what.bytes));
+            over_.push_back(to.id);
+            return;
+        }
+        for (const Piece& piece : in.pieces) copy_out(link, in, piece);
+        in.pieces.clear();
+        if (in.at < in.what.bytes)
+            link.under_way.push_back(std::move(in));
+        else
+            over_.push_back(to.id);
+    }
+
+    void take_piece(Link& link, const Announcement& what) {
+        const Piece piece{what.piece, what.piece_bytes};
+        auto same = [&](const Incoming& in) { return in.what.message == what.message; };
+        if (const auto in = std::find_if(link.under_way.begin(), link.under_way.end(), same); in != link.under_way.end()) {
+            copy_out(link, *in, piece);
+            if (in->at < in->what.bytes) return;
+            over_.push_back(in->to.id);
+            link.under_way.erase(in);
+            return;
+        }
+        std::find_if(link.early.begin(), link.early.end(), same)->pieces.push_back(piece);
+    }
+
+    void copy_out(Link& link, Incoming& in, const Piece& piece) {
+        copy_run(in.to.data + in.at, segment_.piece(link.place, piece.number), piece.bytes);
+        link.pieces->used[piece.number].store(0, std::memory_order_release);
+        in.at += piece.bytes;
+    }
+
+    std::unique_ptr<Transport> inner_;
+    std::unique_ptr<HostMemory> memory_;
+    Segment segment_;
+    std::vector<int> peers_;  // by rank: its link; -1: none
+    std::vector<Link> links_;
+    bool alone_;              // all ranks are on this host
+    int place_ = 0;           // among its ranks
+    std::int64_t longest_ = 0;  // message in pieces, once it is known
+    Uses* uses_ = nullptr;
+    int below_ = 0;           // messages of the transport underneath that are not over
+    unsigned turns_ = 0;
+    bool kept_[all_pieces] = {};   // for one of parts_
+    std::vector<Outgoing> parts_;  // announced, not all copied
+    std::vector<int> over_;
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> share_memory(std::unique_ptr<Transport> inner, bool wanted) {
+    if (inner->size() == 1 || !inner->connected()) return inner;
+    const std::vector<int> ranks = inner->host_ranks();
+    std::vector<std::int64_t> all{-static_cast<std::int64_t>(ranks.size()), wanted};
+    allreduce_min(*inner, all);
+    if (all[0] >= -1 || !all[1]) return inner;
+    const Segment segment(static_cast<int>(ranks.size()));
+    auto memory = HostMemory::make(*inner, ranks, segment.bytes());
+    if (!memory) return inner;
+    auto shared = std::make_unique<SharedTransport>(std::move(inner), std::move(memory), segment, ranks);
+    shared->compare_ways();
+    return shared;
+}
+
+}  // namespace tilewave
