@@ -27,14 +27,13 @@ void write(char* to, std::size_t size, const std::string& text) {
 
 Agreement::Agreement(Transport& port, int tag, const Statement& mine, const std::vector<std::int64_t>& values)
     : port_(port), tag_(tag), value_count_(values.size()), note_(sizeof(Head) + values.size() * sizeof(std::int64_t)) {
-    Head* h = new (note_.data()) Head;
-    h->hash = hash_of(mine.description);
-    h->rank = port.rank();
-    h->kind = mine.kind;
-    write(h->text, sizeof h->text, mine.kind == Statement::Kind::fine ? mine.description : mine.error);
+    mine_ = {hash_of(mine.description), port.rank(), mine.kind};
+    text_ = mine.kind == Statement::Kind::fine ? mine.description : mine.error;
+    new (note_.data()) Head(mine_);
     std::copy(values.begin(), values.end(), Agreement::values(note_));
     if (port.size() == 1 || !port.connected()) {
         stage_ = Stage::over;
+        if (mine_.kind != Statement::Kind::fine) with_texts();
         return;
     }
     binomial::for_children(port.rank(), port.size(), [&](int child) { children_.push_back(child); });
@@ -58,22 +57,39 @@ bool Agreement::idle() {
     return pending_ == 0;
 }
 
-// The lowest rank's error wins; two descriptions that differ are an error of all.
 void Agreement::join(const Note& other) {
-    Head& a = head(note_);
-    const Head& b = head(other);
     std::int64_t* mine = values(note_);
     for (std::size_t i = 0; i < value_count_; ++i) mine[i] = std::min(mine[i], values(other)[i]);
+    if (texts_) return join_texts(other);
+    Head& a = head(note_);
+    const Head& b = head(other);
+    // What is wrong and whose error it is the texts will say.
+    if (b.kind != Statement::Kind::fine || (a.kind == Statement::Kind::fine && a.hash != b.hash)) a.kind = Statement::Kind::config;
+}
+
+// The lowest rank's error wins; two descriptions that differ are an error of all.
+void Agreement::join_texts(const Note& other) {
+    Head& a = head(note_);
+    const Head& b = head(other);
     const bool fine_a = a.kind == Statement::Kind::fine, fine_b = b.kind == Statement::Kind::fine;
     if (!fine_b && (fine_a || b.rank < a.rank)) {
         a = b;
+        std::memcpy(text(note_), text(other), text_bytes);
     } else if (fine_a && fine_b && a.hash != b.hash) {
         a.kind = Statement::Kind::config;
-        const std::string text = "the ranks were given different arguments. Rank " + std::to_string(a.rank) + ": " +
-                                 std::string(a.text).substr(0, 400) + ". Rank " + std::to_string(b.rank) + ": " +
-                                 std::string(b.text).substr(0, 400) + ". They must be the same on every rank";
-        write(a.text, sizeof a.text, text);
+        write(text(note_), text_bytes,
+              "the ranks were given different arguments. Rank " + std::to_string(a.rank) + ": " + std::string(text(note_)).substr(0, 400) +
+                  ". Rank " + std::to_string(b.rank) + ": " + std::string(text(other)).substr(0, 400) + ". They must be the same on every rank");
     }
+}
+
+// Once more from the beginning. The values stay as they are: to join them again changes nothing.
+void Agreement::with_texts() {
+    texts_ = true;
+    note_.resize(note_.size() + text_bytes);
+    head(note_) = mine_;
+    write(text(note_), text_bytes, text_);
+    theirs_.assign(children_.size(), note_);
 }
 
 bool Agreement::advance() {
@@ -97,7 +113,11 @@ bool Agreement::advance() {
                 for (auto c = children_.rbegin(); c != children_.rend(); ++c) post(true, note_, *c);
                 stage_ = Stage::over;
                 break;
-            case Stage::over: return true;
+            case Stage::over:
+                if (texts_ || head(note_).kind == Statement::Kind::fine) return true;
+                with_texts();
+                stage_ = Stage::start;
+                break;
         }
     }
     return false;
@@ -105,7 +125,7 @@ bool Agreement::advance() {
 
 void Agreement::raise() const {
     const Head& h = head(note_);
-    if (h.kind != Statement::Kind::fine) throw_as(h.kind, h.text);
+    if (h.kind != Statement::Kind::fine) throw_as(h.kind, text(note_));
 }
 
 }  // namespace tilewave

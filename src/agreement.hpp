@@ -9,7 +9,7 @@
 namespace tilewave {
 
 /// Up and down a binomial tree: every rank learns whether all are fine and described the same,
-/// and the least of each of `values`. Two messages a tree edge.
+/// and the least of each of `values`. Two short messages a tree edge; two more, with texts, where something is wrong.
 class Agreement {
 public:
     static constexpr std::int64_t none = std::numeric_limits<std::int64_t>::max();
@@ -28,14 +28,18 @@ private:
         std::int64_t hash = 0;  // of the description
         std::int32_t rank = 0;
         Statement::Kind kind = Statement::Kind::fine;
-        char text[1011] = "";   // the error; the description while all is fine
     };
-    using Note = std::vector<std::byte>;  // a Head, then the values
+    static constexpr std::size_t text_bytes = 1012;
+    using Note = std::vector<std::byte>;  // a Head, the values; the second time a text: the error, or the description while all is fine
 
     static Head& head(Note& n) { return *reinterpret_cast<Head*>(n.data()); }
     static const Head& head(const Note& n) { return *reinterpret_cast<const Head*>(n.data()); }
     static std::int64_t* values(Note& n) { return reinterpret_cast<std::int64_t*>(n.data() + sizeof(Head)); }
     static const std::int64_t* values(const Note& n) { return reinterpret_cast<const std::int64_t*>(n.data() + sizeof(Head)); }
+    char* text(Note& n) const { return reinterpret_cast<char*>(n.data() + sizeof(Head) + value_count_ * sizeof(std::int64_t)); }
+    const char* text(const Note& n) const { return reinterpret_cast<const char*>(n.data() + sizeof(Head) + value_count_ * sizeof(std::int64_t)); }
+    void with_texts();
+    void join_texts(const Note& other);
     void join(const Note& other);
     void post(bool send, Note& note, int peer);
     bool idle();
@@ -44,6 +48,9 @@ private:
     int tag_;
     enum class Stage { start, children, parent, verdict, over } stage_ = Stage::start;
     std::size_t value_count_;
+    Head mine_;
+    std::string text_;
+    bool texts_ = false;
     Note note_;
     std::vector<int> children_;
     std::vector<Note> theirs_;
