@@ -21,6 +21,7 @@ def outcomes(tmp_path):
         sys.modules["real_conftest"] = module
         spec.loader.exec_module(module)
         globals().update({{k: v for k, v in vars(module).items() if not k.startswith("__")}})
+        module.mpi_plugin.GRACE_S = 2.0  # not 10 s, in which the ranks that wait keep the cores busy
     """))
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
 
