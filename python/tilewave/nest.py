@@ -5,6 +5,7 @@ import hashlib
 import inspect
 import itertools
 import operator
+import weakref
 from dataclasses import dataclass
 
 import numpy as np
@@ -89,6 +90,7 @@ class Nest:
     def __init__(self, function):
         self._source = Source(function)
         self.function = function
+        self.kernels = weakref.WeakValueDictionary()  # of runs whose contexts live
         self.name = self.__name__ = function.__name__
         self.__doc__ = function.__doc__
         self.__module__ = function.__module__

@@ -315,12 +315,21 @@ def _with_plan(given, draft, core):
     kernel = draft.kernel
     if made_from != draft.made_from:
         try:
-            kernel = compile_kernel(nest, given.dtypes, given.scalars, given.fastmath, *made_from)
+            kernel = _kernel(given, made_from)
         except ConfigError:
             raise
         except Exception as error:
             raise ConfigError(f"nest {nest.name!r} does not compile: {type(error).__name__}: {error}") from error
     return dataclasses.replace(draft, sweep=sweep, kernel=kernel, made_from=made_from, subscripts=subscripts)
+
+
+def _kernel(given, made_from):
+    """The kernel; one that is still in use, as for other shapes or tiles, is not made again."""
+    nest = given.nest
+    key = (kernel_key(nest, given.dtypes, given.scalars, given.fastmath), made_from)
+    if (kernel := nest.kernels.get(key)) is None:
+        kernel = nest.kernels[key] = compile_kernel(nest, given.dtypes, given.scalars, given.fastmath, *made_from)
+    return kernel
 
 
 def _arrays_there(given, draft):

@@ -1,4 +1,5 @@
 """One process without a launch: NumPy arrays in place, threads, the timeline's files."""
+import gc
 import json
 import subprocess
 import sys
@@ -194,6 +195,41 @@ def test_a_scalar_of_another_kind_is_another_kernel(context):
     tw.run(scale, A=B, c=3, context=context)
     with pytest.raises((tw.ConfigError, tw.KernelError), match="2199023255552|int32"):
         tw.run(scale, A=np.ones(8, "i4"), c=2**41, context=context)
+
+
+STEP = 2
+
+
+def test_a_kernel_in_use_serves_other_tiles_and_shapes():
+    """And no other body: not that of the same lines with another number from outside."""
+    global STEP
+
+    @tw.nest
+    def count(A, i, j):
+        A[i, j] = A[i-1, j] + A[i, j-1] + STEP
+
+    context = tw.Context(threads=1)
+
+    def kernel(shape=(9, 8), **choices):
+        A = np.ones(shape)
+        plain = A.copy()
+        count.reference(count.iteration_box(shape), {"A": plain})
+        tw.run(count, A=A, context=context, storage="plain", row=(), **choices)
+        assert np.array_equal(A, plain)
+        return list(context._prepared.values())[-1].kernel
+
+    first = kernel()
+    assert kernel(tile=(2, 3)) is kernel(tile=(4, 7)) is first
+    assert kernel((20, 8), tile=(4, 7)) is first
+    try:
+        STEP = 5
+        assert kernel() is not first
+    finally:
+        STEP = 2
+    assert kernel(tile=(3, 3)) is first
+    del first, context
+    gc.collect()
+    assert not count.kernels
 
 
 def test_threads_beyond_the_cpus_warn(context):
