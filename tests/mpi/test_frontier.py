@@ -81,6 +81,7 @@ def test_frontier_by_way_of_a_kept_array(name, mpi_ranks):
         over = bounds_of(kind, nest, shape)
         reverse = ((), (nest.indices[-1],), (nest.indices[0],))[case % 3] if name.startswith("boxed") or name == "two" else ()
         expected = plain(nest, shape, start, over, reverse)
+        numbers = numbers_of(nest, shape, over, expected)
         choices = list(itertools.product((1, 2, 3), (None, 1, 3)))
         # Many ranks on few cores are slow: there each kind of bounds has some of the choices, and all kinds together have all.
         for threads, height in choices if mpi_ranks < 3 else choices[case::4]:
@@ -98,17 +99,17 @@ def test_frontier_by_way_of_a_kept_array(name, mpi_ranks):
             what = f"{name}, {kind}, reverse {reverse}, threads {threads}, height {height}, plan {report.plan}"
             if found is not None:
                 np.testing.assert_array_equal(found, expected["B"], what)
-            check_numbers(report.results, nest, shape, over, expected, what)
+            assert report.results == numbers, what
     # A rank of skewed loops would begin after planes that the rank before it computes: stored whole.
     assert bool(kept) == (mpi_ranks == 1 or not name.startswith("skewed"))
 
 
-def check_numbers(results, nest, shape, over, expected, what):
+def numbers_of(nest, shape, over, expected):
+    """What the reductions give after plain loops."""
     from tilewave.bounds import loop_bounds
     points = list(loop_bounds(nest.indices, nest.iteration_box({name: shape for name in nest.arrays}), over).points())
     best = max(expected["H"][p] for p in points)
-    assert results == {"best": best, "where": min(p for p in points if expected["H"][p] == best),
-                       "all": sum(expected["B"][p] for p in points)}, what
+    return {"best": best, "where": min(p for p in points if expected["H"][p] == best), "all": sum(expected["B"][p] for p in points)}
 
 
 @tw.nest
