@@ -12,7 +12,7 @@ from tilewave.measure import Session, _measure
 
 pytestmark = [pytest.mark.mpi(ranks=[1, 2, 3, 4, 6]),
               pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
-BUDGET_S = 0.4
+BUDGET_S = 0.2
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ def test_it_is_kept_and_later_contexts_use_it(cache):
 def test_a_rank_that_sees_another_file(cache, monkeypatch, tmp_path):
     """Rank 0's file is everyone's."""
     context = tw.Context()
-    found = _measure(context, True, 0.2)
+    found = _measure(context, True, BUDGET_S)
     if context.rank > 0:
         monkeypatch.setenv(machine.VARIABLE, str(tmp_path / "none.json"))
         monkeypatch.setenv("TILEWAVE_CACHE_DIR", str(tmp_path))
@@ -124,7 +124,7 @@ def _alone():
 
 def test_a_spoilt_kept_file_is_measured_anew(cache):
     context = tw.Context()
-    _measure(context, True, 0.2)
+    _measure(context, True, BUDGET_S)
     if context.rank == 0:
         path = machine.cache_path(machine_conditions := context._machine.conditions)
         assert machine_conditions["ranks"] == context.size
@@ -136,7 +136,7 @@ def test_a_spoilt_kept_file_is_measured_anew(cache):
     else:
         context = tw.Context()
     assert context._machine is None
-    found = _measure(context, True, 0.2)
+    found = _measure(context, True, BUDGET_S)
     context._core.barrier()
     assert tw.Context()._machine == found
 
