@@ -19,7 +19,7 @@ cpp_tests() { # folder, build type, compiler flags, a built library or none
     cmake -S . -B "$1" -G Ninja -DPython_EXECUTABLE="$python" -DTILEWAVE_TESTS=ON -DTILEWAVE_EXAMPLES=ON \
         -DCMAKE_BUILD_TYPE="$2" -DCMAKE_CXX_FLAGS="$3" -DTILEWAVE_BUILT="$4" >"$1.log" 2>&1 || { cat "$1.log"; return 1; }
     cmake --build "$1" >>"$1.log" 2>&1 || { tail -50 "$1.log"; return 1; }
-    ctest --test-dir "$1" --output-on-failure --timeout 300
+    ctest -j 3 --test-dir "$1" --output-on-failure --timeout 300
 }
 mkdir -p build
 if have_gtest; then
