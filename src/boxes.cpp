@@ -317,4 +317,23 @@ void copy_box(std::byte* to, const Index& to_stride_bytes, const std::byte* from
     copy_rows(box);
 }
 
+void copy_range(const MatrixView& m, std::int64_t at, std::byte* data, std::int64_t n, bool pack) {
+    const std::int64_t row = m.row_bytes();
+    auto whole_rows = [&](std::int64_t rows, std::int64_t row_bytes) {  // of row_bytes each, from `at` on
+        std::byte* matrix = m.contiguous() ? m.data + at : m.data + at / row * m.row_stride_bytes + at % row;
+        const Index strided{m.row_stride_bytes, 1}, packed{row_bytes, 1}, extents{rows, row_bytes};
+        if (pack)
+            copy_box(data, packed, matrix, strided, extents, 1);
+        else
+            copy_box(matrix, strided, data, packed, extents, 1);
+        at += rows * row_bytes;
+        data += rows * row_bytes;
+        n -= rows * row_bytes;
+    };
+    if (m.contiguous()) return whole_rows(1, n);
+    if (at % row && n) whole_rows(1, std::min(n, row - at % row));
+    if (n >= row) whole_rows(n / row, row);
+    if (n) whole_rows(1, n);
+}
+
 }  // namespace tilewave

@@ -23,6 +23,10 @@ public:
     void post_send(int id, const std::byte* data, std::int64_t bytes, int peer, int tag, bool synchronous) override {
         exchange_->post(this, id, [&](int slot) { exchange_->inner_->post_send(slot, data, bytes, peer, tag, synchronous); });
     }
+    bool try_send(const MatrixView& matrix, std::int64_t at, std::int64_t bytes, int peer, int tag) override {
+        std::scoped_lock guard(exchange_->lock_);
+        return exchange_->inner_->try_send(matrix, at, bytes, peer, tag);
+    }
     void post_recv(int id, std::byte* data, std::int64_t bytes, int peer, int tag) override {
         exchange_->post(this, id, [&](int slot) { exchange_->inner_->post_recv(slot, data, bytes, peer, tag); });
     }

@@ -18,6 +18,9 @@ void copy_box(std::byte* to, const Index& to_stride_bytes, const std::byte* from
 /// `bytes` bytes from one place to another that does not overlap it.
 void copy_run(std::byte* to, const std::byte* from, std::int64_t bytes);
 
+/// Bytes [at, at + n) of the matrix as it is without gaps between rows, to (`pack`) or from `data`.
+void copy_range(const MatrixView& m, std::int64_t at, std::byte* data, std::int64_t n, bool pack);
+
 /// n items: into[i] = left[i] op right[i]. `into` may be `left` or `right`, but not overlap them
 /// otherwise. Nothing need be aligned. False: it failed.
 using CombineRow = bool (*)(std::byte* into, const std::byte* left, const std::byte* right, std::int64_t n, void* env);

@@ -37,26 +37,6 @@ void check(const char* what, const MatrixView& m, const char* role, int rank, in
                           std::to_string(m.row_stride_bytes) + " bytes; allowed: at least the row's " + std::to_string(m.row_bytes()));
 }
 
-// Bytes [at, at + n) of the packed matrix, to (pack) or from `data`.
-void copy_range(const MatrixView& m, std::int64_t at, std::byte* data, std::int64_t n, bool pack) {
-    const std::int64_t row = m.row_bytes();
-    auto whole_rows = [&](std::int64_t rows, std::int64_t row_bytes) {  // of row_bytes each, from `at` on
-        std::byte* matrix = m.contiguous() ? m.data + at : m.data + at / row * m.row_stride_bytes + at % row;
-        const Index strided{m.row_stride_bytes, 1}, packed{row_bytes, 1}, extents{rows, row_bytes};
-        if (pack)
-            copy_box(data, packed, matrix, strided, extents, 1);
-        else
-            copy_box(matrix, strided, data, packed, extents, 1);
-        at += rows * row_bytes;
-        data += rows * row_bytes;
-        n -= rows * row_bytes;
-    };
-    if (m.contiguous()) return whole_rows(1, n);
-    if (at % row && n) whole_rows(1, std::min(n, row - at % row));
-    if (n >= row) whole_rows(n / row, row);
-    if (n) whole_rows(1, n);
-}
-
 class SendOperation final : public Operation {
 public:
     SendOperation(std::shared_ptr<Exchange> exchange, const MatrixView& m, int to, int tag, std::shared_ptr<void> memory)
@@ -73,11 +53,15 @@ public:
             throw;
         }
     }
-    // Each piece leaves as soon as it is copied.
+    // Each piece leaves as soon as it is copied, or without being kept where it need not wait.
     void post(const MatrixView& m, int to, int wire) {
         std::int64_t n = std::min(size_, first_bytes);
         for (std::int64_t at = 0; at < size_; at += n, n = std::min(piece_bytes, size_ - at), ++pending_) {
             const std::int64_t skip = at ? 0 : head_bytes;
+            if (at && port_->try_send(m, at - head_bytes, n, to, wire)) {
+                --pending_;
+                continue;
+            }
             if (n > skip) copy_range(m, at + skip - head_bytes, copy_ + at + skip, n - skip, true);
             port_->post_send(pending_, copy_ + at, n, to, wire, false);
         }

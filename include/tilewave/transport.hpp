@@ -51,6 +51,10 @@ public:
     /// Start a transfer; `id` is reported by poll() when the memory may be used again.
     /// @throws MpiError
     virtual void post_send(int id, const std::byte* data, std::int64_t bytes, int peer, int tag, bool synchronous) = 0;
+    /// Sends bytes [at, at + bytes) of the matrix without gaps between rows, if that needs no waiting: the matrix may change at
+    /// once. False: nothing has been done.
+    /// @throws MpiError
+    virtual bool try_send(const MatrixView& matrix, std::int64_t at, std::int64_t bytes, int peer, int tag);
     virtual void post_recv(int id, std::byte* data, std::int64_t bytes, int peer, int tag) = 0;
     /// Make progress; append the ids that have completed since the last call.
     /// @throws MpiError
@@ -67,6 +71,8 @@ public:
 private:
     bool failed_ = false;
 };
+
+inline bool Transport::try_send(const MatrixView&, std::int64_t, std::int64_t, int, int) { return false; }
 
 inline void Transport::post_native(int, const NativeCall&) {
     throw MpiError("this transport has no collectives of its own");

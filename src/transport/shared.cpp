@@ -17,6 +17,8 @@ namespace tilewave {
 namespace {
 
 constexpr std::uint32_t queue_entries = 64;
+constexpr std::int64_t inside_bytes = 92;
+constexpr int no_id = -1;  // of messages nobody asks for again
 // Two sizes, so that small messages do not take what large ones go through.
 constexpr std::int64_t small_piece = 8 << 10, large_piece = 64 << 10;
 constexpr int small_pieces = 64, large_pieces = 32, all_pieces = small_pieces + large_pieces;
@@ -41,7 +43,7 @@ struct Announcement {
     std::int64_t bytes;     ///< of the whole message
     std::uint32_t message;  ///< its number among those from this sender to this receiver
     std::int32_t piece, piece_bytes;
-    std::byte inside[92];
+    std::byte inside[inside_bytes];
 };
 
 struct alignas(128) Entry {
@@ -113,7 +115,16 @@ struct Outgoing {
     const std::byte* data = nullptr;
     std::int64_t bytes = 0, at = 0;
     std::uint32_t message = 0;
+    bool kept = false;  // it must go in pieces, and can
     int piece = -1;  // that no other message gets before this one is over
+};
+
+/// How the bytes of most messages come into the shared memory.
+struct FromMemory {
+    const std::byte* data;
+    void operator()(std::byte* to, std::int64_t at, std::int64_t n) const {
+        if (n) copy_run(to, data + at, n);
+    }
 };
 
 /// What this rank knows of another one of its host.
@@ -187,7 +198,18 @@ public:
         }
         Link& link = links_[static_cast<std::size_t>(l)];
         Outgoing message{id, peer, tag, synchronous, data, bytes, 0, link.messages++};
-        if (!link.waiting.empty() || !announce(link, message)) link.waiting.push_back(message);
+        if (!link.waiting.empty() || !announce(link, message, FromMemory{message.data})) link.waiting.push_back(message);
+    }
+
+    bool try_send(const MatrixView& matrix, std::int64_t at, std::int64_t bytes, int peer, int tag) override {
+        const int l = peers_[static_cast<std::size_t>(peer)];
+        if (l < 0) return false;
+        Link& link = links_[static_cast<std::size_t>(l)];
+        if (!link.waiting.empty() || !has_room(link, bytes)) return false;
+        Outgoing message{no_id, peer, tag, false, nullptr, bytes, 0, link.messages++};
+        message.kept = true;
+        announce(link, message, [&](std::byte* to, std::int64_t from, std::int64_t n) { copy_range(matrix, at + from, to, n, true); });
+        return true;
     }
 
     void post_recv(int id, std::byte* data, std::int64_t bytes, int peer, int tag) override {
@@ -241,6 +263,17 @@ private:
         return std::max(longest_, always_in_pieces);
     }
 
+    // Whether all of a message could be sent at once.
+    bool has_room(Link& link, std::int64_t bytes) {
+        if (bytes <= inside_bytes) return free_entry(link) != nullptr;
+        const std::int64_t need = (bytes + size_of_pieces(bytes) - 1) / size_of_pieces(bytes);
+        std::int64_t pieces = 0;
+        const auto [first, last] = pieces_for(bytes);
+        for (int k = first; k < last && pieces < need; ++k) pieces += !kept_[k] && is_free(k);
+        (void)free_entry(link);  // looks what has been taken, if it must
+        return pieces == need && link.sent - link.seen_taken + need <= queue_entries;
+    }
+
     // The next free entry to `link`; null where there is none.
     Entry* free_entry(Link& link) {
         if (link.sent - link.seen_taken == queue_entries) {
@@ -251,8 +284,11 @@ private:
     }
     void publish(Link& link, Entry& entry) { entry.turn.store(++link.sent, std::memory_order_release); }
 
+    static std::pair<int, int> pieces_for(std::int64_t bytes) {
+        return bytes <= small_piece ? std::pair(0, small_pieces) : std::pair(small_pieces, all_pieces);
+    }
     int free_piece(std::int64_t bytes) {
-        const int first = bytes <= small_piece ? 0 : small_pieces, last = bytes <= small_piece ? small_pieces : all_pieces;
+        const auto [first, last] = pieces_for(bytes);
         for (int k = first; k < last; ++k)  // the first: it is most likely in the caches
             if (!kept_[k] && is_free(k)) return k;
         return -1;
@@ -265,17 +301,19 @@ private:
         return std::clamp<std::int64_t>((bytes / 8 + page_bytes - 1) / page_bytes * page_bytes, 2 * small_piece, large_piece);
     }
 
-    void fill(Outgoing& message, Announcement& what, int piece) {
+    template <class Copy>
+    void fill(Outgoing& message, Announcement& what, int piece, Copy copy) {
         const std::int64_t n = std::min(size_of_pieces(message.bytes), message.bytes - message.at);
         uses_->used[piece].store(1, std::memory_order_relaxed);
-        copy_run(segment_.piece(place_, piece), message.data + message.at, n);
+        copy(segment_.piece(place_, piece), message.at, n);
         what.piece = piece;
         what.piece_bytes = static_cast<std::int32_t>(n);
         message.at += n;
     }
 
     // False: there is no room for it now.
-    bool announce(Link& link, Outgoing& message) {
+    template <class Copy>
+    bool announce(Link& link, Outgoing& message, Copy copy) {
         Entry* const entry = free_entry(link);
         if (!entry) return false;
         Announcement& what = entry->what;
@@ -283,14 +321,14 @@ private:
         what.tag = message.tag;
         what.bytes = message.bytes;
         what.message = message.message;
-        if (!message.synchronous && message.bytes <= static_cast<std::int64_t>(sizeof what.inside)) {
+        if (!message.synchronous && message.bytes <= inside_bytes) {
             what.way = Way::inside;
-            if (message.bytes) std::memcpy(what.inside, message.data, static_cast<std::size_t>(message.bytes));
+            copy(what.inside, 0, message.bytes);
             message.at = message.bytes;
-        } else if (!message.synchronous && message.bytes <= longest_in_pieces()) {
+        } else if (message.kept || (!message.synchronous && message.bytes <= longest_in_pieces())) {
             if (const int piece = free_piece(message.bytes); piece >= 0) {
                 what.way = Way::pieces;
-                fill(message, what, piece);
+                fill(message, what, piece, copy);
                 // One that it can go on with: the others may be full of what is received after it.
                 if (message.at < message.bytes) kept_[message.piece = piece] = true;
             }
@@ -300,25 +338,26 @@ private:
         if (way == Way::elsewhere) {
             ++below_;
             inner_->post_send(message.id, message.data, message.bytes, message.peer, message.tag, message.synchronous);
-        } else if (!send_more(link, message)) {
+        } else if (!send_more(link, message, copy)) {
             parts_.push_back(message);
         }
         return true;
     }
 
     // True when all of it has been copied.
-    bool send_more(Link& link, Outgoing& message) {
+    template <class Copy>
+    bool send_more(Link& link, Outgoing& message, Copy copy) {
         while (message.at < message.bytes) {
             Entry* const entry = free_entry(link);
             const int piece = !entry ? -1 : is_free(message.piece) ? message.piece : free_piece(message.bytes);
             if (piece < 0) return false;
             entry->what.way = Way::more;
             entry->what.message = message.message;
-            fill(message, entry->what, piece);
+            fill(message, entry->what, piece, copy);
             publish(link, *entry);
         }
         if (message.piece >= 0) kept_[message.piece] = false;
-        over_.push_back(message.id);
+        if (message.id != no_id) over_.push_back(message.id);
         return true;
     }
 
@@ -326,10 +365,10 @@ private:
     void go_on() {
         std::size_t left = 0;
         for (Outgoing& m : parts_)
-            if (!send_more(links_[static_cast<std::size_t>(peers_[static_cast<std::size_t>(m.peer)])], m)) parts_[left++] = m;
+            if (!send_more(links_[static_cast<std::size_t>(peers_[static_cast<std::size_t>(m.peer)])], m, FromMemory{m.data})) parts_[left++] = m;
         parts_.resize(left);
         for (Link& link : links_)
-            while (!link.waiting.empty() && announce(link, link.waiting.front())) link.waiting.pop_front();
+            while (!link.waiting.empty() && announce(link, link.waiting.front(), FromMemory{link.waiting.front().data})) link.waiting.pop_front();
     }
 
     void look(Link& link, int peer) {
