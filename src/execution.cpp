@@ -46,7 +46,11 @@ void Execution::perform(int l, const Step& step) {
         case Op::post_send: mailroom_.post(step.item, message_data(s_.messages[step.item]), l == 0); break;
         case Op::pack:
         case Op::unpack: copy(s_.messages[step.item], step.op == Op::pack); break;
-        case Op::combine: combine(s_.messages[step.item], step.count); break;
+        case Op::combine: {
+            const std::int32_t next = combine_.straight.empty() ? 0 : combine_.straight[position_];
+            combine(s_.messages[step.item], step.count, next ? &s_.messages[s_.lanes[0][static_cast<std::size_t>(next)].item] : nullptr);
+            break;
+        }
         case Op::signal: counters_[l].value.store(step.count, std::memory_order_release); break;
         case Op::wait:
         case Op::await: break;
@@ -76,10 +80,15 @@ bool Execution::advance() {
             mailroom_.poll(true);
             if (!ready(step)) return false;
         }
-        perform(0, step);
+        if (!unpacked_before(position_)) perform(0, step);
         if (record) ends_[0].push_back(now_s());
     }
     return true;
+}
+
+// Whether the combine step before has written what this one would.
+bool Execution::unpacked_before(std::size_t step) const {
+    return step > 0 && !combine_.straight.empty() && combine_.straight[step - 1] == static_cast<std::int32_t>(step);
 }
 
 void Execution::restart() {
@@ -230,33 +239,53 @@ void Execution::copy_levels(const Message& m, bool pack) {
     }
 }
 
-// Run by run of what is next to each other in the array; the buffer has no gaps.
-void Execution::combine(const Message& m, std::int32_t with) {
+// Run by run of what is next to each other in the arrays; buffers have no gaps.
+void Execution::combine(const Message& m, std::int32_t with, const Message* straight) {
     if (m.region.empty() || stopped_.load(std::memory_order_relaxed)) return;
     const std::int64_t item = s_.arrays[m.array].item_bytes, points = m.region.points();
     std::byte* buffer = buffers_[m.buffer].get();
+    const std::byte* with_buffer = with >= 0 ? buffers_[s_.messages[with].buffer].get() : nullptr;
+    const bool other_left = with >= 0 || with == combine_array_left;
     bool fine = true;
-    auto join = [&](std::byte* into, const std::byte* other, std::int64_t n, bool other_left) {
-        fine = combine_.row(into, other_left ? other : into, other_left ? into : other, n, combine_.env) && fine;
+    auto join = [&](std::byte* into, const std::byte* other, std::int64_t n) {
+        fine = combine_.row(into, other_left ? other : buffer, other_left ? buffer : other, n, combine_.env) && fine;
+        buffer += n * item;
     };
-    if (with >= 0) {
-        join(buffer, buffers_[s_.messages[with].buffer].get(), points, true);
-    } else if (const bool left = with == combine_array_left; one_run(m.region, s_.arrays[m.array])) {
-        join(buffer, address(m.array, m.region.lo), points, left);
+    const bool other_run = with >= 0 || one_run(m.region, s_.arrays[m.array]);
+    if (other_run && (!straight || one_run(m.region, s_.arrays[straight->array]))) {
+        join(straight ? address(straight->array, m.region.lo) : buffer, with >= 0 ? with_buffer : address(m.array, m.region.lo), points);
     } else if (combine_.whole) {
         gathered_.resize(static_cast<std::size_t>(points * item));
         copy_box(gathered_.data(), row_major_strides(m.region, item), address(m.array, m.region.lo),
                  bindings_[m.array].stride_bytes, m.region.hi - m.region.lo, item);
-        join(buffer, gathered_.data(), points, left);
+        join(buffer, gathered_.data(), points);
     } else {
-        const int last = m.region.dims() - 1;
-        const std::int64_t run = m.region.extent(last);
+        const std::int64_t run = m.region.extent(m.region.dims() - 1);
         for_each_row(m.region, [&](const Index& row) {
-            join(buffer, address(m.array, row), run, left);
-            buffer += run * item;
+            join(straight ? address(straight->array, row) : buffer, with >= 0 ? with_buffer : address(m.array, row), run);
+            if (with >= 0) with_buffer += run * item;
         });
     }
     if (!fine) fail(m.region.lo, 0);
+}
+
+std::vector<std::int32_t> straight_combines(const Schedule& s) {
+    const auto& steps = s.lanes[0];
+    auto buffer_of = [&](const Step& step) { return step.op == Op::signal || step.op == Op::await || step.op == Op::compute ? -1 : s.messages[step.item].buffer; };
+    // From the end: whether each buffer's next use reads it.
+    std::vector<bool> read_later(s.buffers.size(), false);
+    std::vector<std::int32_t> straight(steps.size(), 0);
+    for (std::size_t i = steps.size(); i-- > 0;) {
+        const Step& step = steps[i];
+        const int b = buffer_of(step);
+        if (step.op == Op::combine && step.count >= 0) read_later[static_cast<std::size_t>(s.messages[step.count].buffer)] = true;
+        if (b < 0 || step.op == Op::wait) continue;
+        const auto at = static_cast<std::size_t>(b);
+        if (step.op == Op::unpack && i > 0 && steps[i - 1].op == Op::combine && buffer_of(steps[i - 1]) == b && !read_later[at])
+            straight[i - 1] = static_cast<std::int32_t>(i);
+        read_later[at] = step.op != Op::post_recv && step.op != Op::pack;
+    }
+    return straight;
 }
 
 Timeline Execution::timeline() const {

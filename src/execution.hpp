@@ -31,7 +31,13 @@ struct Combine {
     CombineRow row = nullptr;
     void* env = nullptr;
     bool whole = false;  ///< one call a step: short rows are gathered first
+    /// By step of lane 0, or empty: the unpack step right after, whose array gets what is joined at once; 0: none.
+    std::vector<std::int32_t> straight = {};
 };
+
+/// Which combine steps of a schedule's first lane may write into the array that the step after them unpacks to, as in
+/// Combine::straight: those whose buffer nobody reads after that.
+std::vector<std::int32_t> straight_combines(const Schedule& schedule);
 
 class Execution {
 public:
@@ -100,7 +106,8 @@ private:
     std::intptr_t place_at(std::size_t p, const Index& point) const;
     void copy(const Message& m, bool pack);
     void copy_levels(const Message& m, bool pack);
-    void combine(const Message& m, std::int32_t with);
+    void combine(const Message& m, std::int32_t with, const Message* straight);
+    bool unpacked_before(std::size_t step) const;
     void wait_for(int l, std::size_t step);
     void serve_until_all_ended();
     void look_around(int l);

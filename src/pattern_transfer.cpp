@@ -41,6 +41,7 @@ PatternTransfer::PatternTransfer(Context& context, Words words, const PatternPro
         bindings_.push_back({nullptr, stride});
     }
     combine_ = call.op == Reduction::user ? Combine{join_user, nullptr, true} : Combine{combine_row(call.op, call.in.type), nullptr, false};
+    if (call.op != Reduction::user) combine_.straight = straight_combines(schedule_);  // a function gets all of a step in one call
     execution_ = std::make_unique<Execution>(schedule_, bindings_, kernel_, combine_, *port_, options_);
 }
 
