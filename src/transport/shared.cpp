@@ -23,10 +23,11 @@ constexpr int no_id = -1;  // of messages nobody asks for again
 constexpr std::int64_t small_piece = 8 << 10, large_piece = 64 << 10;
 constexpr int small_pieces = 64, large_pieces = 32, all_pieces = small_pieces + large_pieces;
 // Up to here two copies beside each other are quicker than one by the system, whatever processors do: it asks for each page.
-constexpr std::int64_t always_in_pieces = 64 << 10;
-// The longest that goes in pieces where they are the quicker way for the `tried` bytes, too. That is measured, by this many
-// trials: processors that share a cache copied 64 KB pieces at 14 GB/s where the system had 7; others had 4 and 7.
-constexpr std::int64_t most_in_pieces = 16 << 20, tried = 256 << 10;
+constexpr std::int64_t always_in_pieces = 16 << 10;
+// Longer ones go in pieces up to the longest of `tried` for which that is the quicker way, and up to `most_in_pieces` where it
+// is for all. It is measured, by so many trials each: processors that share a cache copied 64 KB pieces at 14 GB/s where the
+// system had 7; others had 4 and 7.
+constexpr std::int64_t tried[] = {64 << 10, 256 << 10}, most_in_pieces = 16 << 20;
 constexpr int trials = 6;
 
 /// How the bytes of a message come.
@@ -167,18 +168,24 @@ public:
     /// Which messages go in pieces: the first two ranks of the host try it, the others learn of it when it is known.
     void compare_ways() {
         if (place_ > 1) return;
-        const auto memory = staging_memory(tried);
-        std::fill_n(memory.get(), tried, std::byte{0});
-        double best[2] = {1, 1};  // s
-        for (int i = 0; i < 2 * trials; ++i) {
-            longest_ = i % 2 ? tried : always_in_pieces;
-            const double begin = now();
-            pass(place_ == 0, memory.get(), tried);
-            pass(place_ == 1, memory.get(), 1);
-            best[i % 2] = std::min(best[i % 2], now() - begin);
+        const auto memory = staging_memory(tried[1]);
+        std::fill_n(memory.get(), tried[1], std::byte{0});
+        std::int64_t longest = always_in_pieces;
+        bool all = true;
+        for (std::int64_t bytes : tried) {
+            double best[2] = {1, 1};  // s; underneath, in pieces
+            for (int i = 0; i < 2 * trials; ++i) {
+                longest_ = i % 2 ? bytes : always_in_pieces;
+                const double begin = now();
+                pass(place_ == 0, memory.get(), bytes);
+                pass(place_ == 1, memory.get(), 1);
+                best[i % 2] = std::min(best[i % 2], now() - begin);
+            }
+            all = all && best[1] < best[0];
+            if (all) longest = bytes;
         }
         longest_ = 0;
-        if (place_ == 0) segment_.longest().store(best[1] < best[0] ? most_in_pieces : always_in_pieces, std::memory_order_release);
+        if (place_ == 0) segment_.longest().store(all ? most_in_pieces : longest, std::memory_order_release);
     }
 
     void post_native(int id, const NativeCall& call) override {
