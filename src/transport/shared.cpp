@@ -116,7 +116,6 @@ struct Outgoing {
     const std::byte* data = nullptr;
     std::int64_t bytes = 0, at = 0;
     std::uint32_t message = 0;
-    bool kept = false;  // it must go in pieces, and can
     int piece = -1;  // that no other message gets before this one is over
 };
 
@@ -212,9 +211,8 @@ public:
         const int l = peers_[static_cast<std::size_t>(peer)];
         if (l < 0) return false;
         Link& link = links_[static_cast<std::size_t>(l)];
-        if (!link.waiting.empty() || !has_room(link, bytes)) return false;
+        if (!link.waiting.empty() || bytes > longest_in_pieces() || !has_room(link, bytes)) return false;
         Outgoing message{no_id, peer, tag, false, nullptr, bytes, 0, link.messages++};
-        message.kept = true;
         announce(link, message, [&](std::byte* to, std::int64_t from, std::int64_t n) { copy_range(matrix, at + from, to, n, true); });
         return true;
     }
@@ -332,7 +330,7 @@ private:
             what.way = Way::inside;
             copy(what.inside, 0, message.bytes);
             message.at = message.bytes;
-        } else if (message.kept || (!message.synchronous && message.bytes <= longest_in_pieces())) {
+        } else if (!message.synchronous && message.bytes <= longest_in_pieces()) {
             if (const int piece = free_piece(message.bytes); piece >= 0) {
                 what.way = Way::pieces;
                 fill(message, what, piece, copy);
