@@ -248,7 +248,9 @@ void bind_sweep(nb::module_& m) {
         .def_prop_ro("schedule", &PreparedSweep::schedule)
         .def_prop_ro("problem", &PreparedSweep::problem)
         .def_prop_ro("independent_rows", &PreparedSweep::independent_rows)
-        .def("stagger", [](const PreparedSweep& s, const std::vector<PlainArray*>& arrays) { return s.stagger(run_arrays(arrays)); }, "arrays"_a)
+        .def("stagger", &PreparedSweep::stagger)
+        .def("rows_meet", [](const PreparedSweep& s, const std::vector<PlainArray*>& arrays) { return s.rows_meet(run_arrays(arrays)); }, "arrays"_a)
+        .def("neighbours", &PreparedSweep::neighbours)
         .def("beside", &PreparedSweep::beside)
         .def("rolls", &PreparedSweep::rolls, "array"_a)
         // int64, as bytes: the subscripts of one element after the other.

@@ -165,13 +165,13 @@ bool PreparedSweep::copied(int a, const RunArray& array) const {
     return skewed || n.levels == 2;
 }
 
-int PreparedSweep::stagger(std::span<const RunArray> arrays) const {
+int PreparedSweep::stagger() const {
     const int n = problem_.dims();
     if (problem_.in_order || n < 2) return 0;
     constexpr std::int64_t most = 8;  // rows begin and end one by one
     const IndexMatrix order = plan_.order(n);
     bool within = false;
-    std::int64_t points = 2;  // measured: no less than 1
+    std::int64_t points = 1;
     for (const Index& d : problem_.dependences()) {
         const Index y = order * d;
         if (!std::all_of(y.begin(), y.end() - 2, [](auto x) { return x == 0; })) continue;
@@ -180,17 +180,34 @@ int PreparedSweep::stagger(std::span<const RunArray> arrays) const {
         if (rows < 0) return 0;
         if (rows > 0) points = std::max(points, ceil_div(1 - along, rows));
     }
-    if (!within || points > most) return 0;
-    // Rows that begin at one place in a page: a load that follows another row's store to that place by less than the processor
-    // keeps of stores would wait for it (memory.hpp). 64x64x4096 in single precision 1.6 ns a point 2 points apart, 1.05 at 8.
-    constexpr std::int64_t near = 128, rows_together = 4;
+    return within && points <= most ? static_cast<int>(points) : 0;
+}
+
+// A load that follows another row's store to its place in a page by less than the processor keeps of stores would wait
+// for it (memory.hpp). 64x64x4096 in single precision, four rows at once: 1.6 ns a point 2 points apart, 1.05 at 8.
+bool PreparedSweep::rows_meet(std::span<const RunArray> arrays) const {
+    constexpr std::int64_t near = 128, rows_together = 4;  // farther ones are many points behind
+    const int n = problem_.dims();
     Index unit = Index::filled(n, 0);
     unit[n - 2] = 1;
     const std::vector<std::int64_t> across = steps_by(inverse(schedule_.order) * unit, arrays);
     for (std::size_t p = 0; p < across.size(); ++p)
         for (std::int64_t r = 1; r < rows_together && schedule_.places[p].writes; ++r)
-            if (const std::int64_t apart = ((r * across[p]) % page_bytes + page_bytes) % page_bytes; std::min(apart, page_bytes - apart) < near) points = most;
-    return static_cast<int>(points);
+            if (const std::int64_t apart = ((r * across[p]) % page_bytes + page_bytes) % page_bytes; std::min(apart, page_bytes - apart) < near) return true;
+    return false;
+}
+
+std::vector<std::optional<std::pair<std::int64_t, std::int64_t>>> PreparedSweep::neighbours() const {
+    const std::vector<Access>& places = schedule_.places;
+    std::vector<std::optional<std::pair<std::int64_t, std::int64_t>>> result;
+    for (const Access& place : places) {
+        const auto writes = [&](const Access& p) { return p.writes && p.array == place.array; };
+        result.emplace_back();
+        if (std::count_if(places.begin(), places.end(), writes) != 1) continue;
+        const Index y = schedule_.order * (place.offset - std::find_if(places.begin(), places.end(), writes)->offset);
+        if (std::all_of(y.begin(), y.end() - 2, [](auto x) { return x == 0; })) result.back() = {y[y.n - 2], y[y.n - 1]};
+    }
+    return result;
 }
 
 double PreparedSweep::conversion_s(std::span<const RunArray> arrays) const {

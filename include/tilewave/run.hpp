@@ -83,9 +83,14 @@ public:
     /// For each place of the kernel the first one of its array in the same row, and how many points it is behind
     /// that; -1 where there is none.
     std::vector<std::pair<int, std::int64_t>> beside() const;
-    /// Points by which a row of dependent points must be behind the row before it for both to be computed at once: no
+    /// Points by which a row of dependent points must at least be behind the row before it for both to be computed at once: no
     /// point then depends on a later one. 0 where rows are independent within, or have no other way than one by one.
-    int stagger(std::span<const RunArray> arrays) const;
+    int stagger() const;
+    /// Whether rows a few apart begin at about the same place of a page.
+    bool rows_meet(std::span<const RunArray> arrays) const;
+    /// For each place of the kernel the (rows, points) from a point to that which writes the place's element, in the same sweep over
+    /// the rows of a plane; nothing where no point of them does, or where the array is written at several places.
+    std::vector<std::optional<std::pair<std::int64_t, std::int64_t>>> neighbours() const;
     /// No point of a row depends on another: the kernel may compute them in any order.
     bool independent_rows() const { return plan_.independent_rows(problem_); }
     const Schedule& schedule() const { return schedule_; }

@@ -145,7 +145,7 @@ class Kernel:
 
 
 def compile_kernel(nest, dtype_of, scalars=None, fastmath=False, steps=None, independent=False, long_rows=False,
-                   beside=(), bests=(), stagger=0):
+                   beside=(), bests=(), staggered=None):
     """Compile a nest's body for the given types.
 
     Parameters
@@ -172,9 +172,8 @@ def compile_kernel(nest, dtype_of, scalars=None, fastmath=False, steps=None, ind
     bests : sequence of (int, str), optional
         Numbers of written places, each with "max" or "min": of these a row's largest or smallest value is wanted. The
         kernel's `bests` has those that it tells.
-    stagger : int, optional
-        The caller vouches that, of rows that depend within themselves, each may be computed together with the one
-        before it if it stays so many points behind; 0: no such word.
+    staggered : Staggered, optional
+        The caller's word that rows that depend within themselves may be computed together, and how.
 
     Returns
     -------
@@ -188,7 +187,7 @@ def compile_kernel(nest, dtype_of, scalars=None, fastmath=False, steps=None, ind
     dtypes = _checked_dtypes(nest, dtype_of)
     slots = _slots(nest, scalars)
     choices = _choices(nest, fastmath, steps, independent, long_rows, beside)
-    choices = dataclasses.replace(choices, bests=_told(nest, dtypes, choices, bests), stagger=int(stagger))
+    choices = dataclasses.replace(choices, bests=_told(nest, dtypes, choices, bests), staggered=staggered)
     row = build_row(nest, dtypes, slots, nest.constants(), choices, _vector_bytes())
     return Kernel(nest, row, dtypes, slots, choices)
 

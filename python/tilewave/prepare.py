@@ -7,6 +7,7 @@ import numpy as np
 
 from tilewave import _core, machine, planning, reduction
 from tilewave.bounds import bounds_key
+from tilewave.body.streams import Staggered
 from tilewave.compile import compile_kernel, kernel_key
 from tilewave.context import resolve
 from tilewave.errors import ConfigError
@@ -311,7 +312,7 @@ def _with_plan(given, draft, core):
     operands = _probe(given, draft, subscripts)[0]
     steps = tuple(_elements(step, given.dtypes[place.array].itemsize)
                   for step, place in zip(sweep.row_steps(operands), nest.places, strict=True))
-    made_from = (steps, sweep.independent_rows, bool(subscripts), _beside(sweep, steps), reduction.bests(given.reductions), sweep.stagger(operands))
+    made_from = (steps, sweep.independent_rows, bool(subscripts), _beside(sweep, steps), reduction.bests(given.reductions), _staggered(sweep, operands))
     kernel = draft.kernel
     if made_from != draft.made_from:
         try:
@@ -421,6 +422,12 @@ def _beside(sweep, steps):
     """For each place another one of its array in the same row, and how many elements it is behind that."""
     return tuple((other, points * steps[q]) if other >= 0 and steps[q] and steps[other] == steps[q] else None
                  for q, (other, points) in enumerate(sweep.beside()))
+
+
+def _staggered(sweep, operands):
+    """How rows whose points depend on each other may be computed together, or None."""
+    points = sweep.stagger()
+    return Staggered(points, sweep.rows_meet(operands), tuple(sweep.neighbours())) if points else None
 
 
 def operands_of(nest, arrays, unset):

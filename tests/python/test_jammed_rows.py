@@ -112,8 +112,8 @@ def numbered(A, i, j):
 @pytest.mark.parametrize("nest", [recurrence, ahead], ids=lambda nest: nest.name)
 def test_every_number_of_rows_and_points(nest):
     context = tw.Context(threads=1)
-    for rows in (1, 3, 4, 5, 8, 11):
-        for points in (1, 21, 22, 23, 40, 41, 300):
+    for rows in (1, 2, 3, 4, 5, 8, 9, 11, 17):
+        for points in (1, 21, 22, 23, 28, 29, 30, 36, 37, 38, 40, 41, 300):
             A = np.random.default_rng(rows * points).random((rows + 1, points + 3))
             expected = A.copy()
             nest.reference(nest.iteration_box(A.shape), {"A": expected})
@@ -129,12 +129,15 @@ def test_which_rows_may_go_together():
         tw.run(nest, context=context, storage="plain", row=(), **arrays)
         return list(context._prepared.values())[-1]
 
-    def stagger(nest, **arrays):
-        found = prepared(nest, **arrays)
-        return found.sweep.stagger([tw._core.RunArray(a.ctypes.data, a.strides) for a in arrays.values()])
+    found = prepared(recurrence, A=np.ones((30, 70)))
+    assert found.sweep.stagger() == 1
+    assert dict(zip((place.offsets for place in recurrence.places), found.sweep.neighbours(), strict=True)) == {
+        (0, 0): (0, 0), (-1, 0): (-1, 0), (0, -1): (0, -1), (-1, -1): (-1, -1)}
+    assert found.kernel.rows_address != 0
+    assert prepared(ahead, A=np.ones((30, 70))).sweep.stagger() == 1  # its loops are skewed by the two that it reads ahead
 
-    assert stagger(recurrence, A=np.ones((30, 70))) == 2  # 1 would do, 2 is faster
-    assert stagger(ahead, A=np.ones((30, 70))) == 2  # its loops are skewed by the two that it reads ahead
-    assert stagger(recurrence, A=np.ones((30, 512))) == 8  # rows a page apart
-    assert prepared(recurrence, A=np.ones((30, 70))).kernel.rows_address != 0
+    def meet(A):
+        return prepared(recurrence, A=A).sweep.rows_meet([tw._core.RunArray(A.ctypes.data, A.strides)])
+
+    assert meet(np.ones((30, 512))) and not meet(np.ones((30, 70)))  # a page apart, and not
     assert prepared(numbered, A=np.ones((9, 70))).kernel.rows_address == 0

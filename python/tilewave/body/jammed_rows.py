@@ -18,14 +18,24 @@ def can_jam(frame):
     return not (frame.e.sites or frame.e.calls or frame.nest.tables or frame.nest.numbers or frame.bests.wanted)
 
 
-def jam_function(frame, stagger):
-    """Emit the function of `ROWS_TOGETHER` rows into a frame of its own; the frame's ``ahead`` says how rows follow each other.
+def stagger_of(staggered):
+    """Points that each row is behind the one before it: 2 are faster than 1, and rows that meet in a page stay apart."""
+    return max(8 if staggered.meet else 2, staggered.points)
+
+
+def jam_points(staggered):
+    """Points of a row from which four together pay."""
+    return stagger_of(staggered) * (ROWS_TOGETHER - 1) + LEAST_POINTS
+
+
+def jam_function(frame, staggered):
+    """Emit the function of `ROWS_TOGETHER` rows into a frame of its own, which returns 1; ``ahead`` says how they follow each other.
 
     Point q of row r comes together with point q - stagger of row r + 1, which depends on none after it. Where the rows
     begin and end they are computed one after the other, as far as they are ahead of the next.
     """
+    stagger = stagger_of(staggered)
     build, count, last = frame.build_at, frame.count, ROWS_TOGETHER - 1
-    frame.done = frame.row.append_basic_block("done")
     frame.open()
     rows = [{} for _ in range(ROWS_TOGETHER)]
     for k, place in enumerate(frame.nest.places):
@@ -45,9 +55,7 @@ def jam_function(frame, stagger):
     build.position_at_end(end)
     for r in range(1, ROWS_TOGETHER):
         _points(frame, rows[r], build.sub(count, constant("int64", stagger * r)), count)
-    build.branch(frame.done)
-    build.position_at_end(frame.done)
-    build.ret(constant("int64", 0))
+    build.ret(constant("int64", 1))
 
 
 def _carried(frame):
@@ -104,53 +112,77 @@ def _point(frame, places, point, known):
     frame.write_back(frame.written())
 
 
-def rows_function(module, jam, row, name, places, stagger):
-    """Add the function of several rows, as `wide_rows.rows_function` says it: equal rows that follow each other together, others alone."""
+def rows_function(module, name, places, row, ways):
+    """Add the function of several rows, as `wide_rows.rows_function` says it: equal rows that follow each other together, others alone.
+
+    `ways`: functions of several rows in the order in which they are tried, each with the least and the most rows and the points
+    from which it pays. They tell whether they have computed them.
+    """
     kind = ir.FunctionType(I64, [POINTER, POINTER, I64, POINTER, POINTER, POINTER, POINTER, POINTER, POINTER])
     rows = ir.Function(module, kind, name)
     pointers, step, count, spans, following, index, direction, _, env = rows.args
     build = ir.IRBuilder(rows.append_basic_block("entry"))
-    zero, one, together = constant("int64", 0), constant("int64", 1), constant("int64", ROWS_TOGETHER)
-
-    def number(array, k, of=I64):
-        return build.load(build.gep(array, [constant("int64", k)], source_etype=of), typ=of)
-
+    zero, one = constant("int64", 0), constant("int64", 1)
     here = build.alloca(ir.ArrayType(POINTER, places))
-    first = [number(pointers, k, POINTER) for k in range(places)]
-    ways = [(number(following, k), number(step, k)) for k in range(places)]
+    first = [_number(build, pointers, k, POINTER) for k in range(places)]
+    moves = [(_number(build, following, k), _number(build, step, k)) for k in range(places)]
     entry = build.block
-    loop, look, several, alone, on, done = map(rows.append_basic_block, ("row", "look", "several", "alone", "on", "done"))
+    loop, on, done = map(rows.append_basic_block, ("row", "on", "done"))
     build.cbranch(build.icmp_signed(">", count, zero), loop, done)
     build.position_at_end(loop)
     span = build.phi(I64)
     span.add_incoming(zero, entry)
     of_row = build.gep(spans, [build.mul(span, constant("int64", SPAN))], source_etype=I64)
-    row_number, begin, points = (number(of_row, k) for k in range(SPAN))
-    for k, (across, along) in enumerate(ways):
+    row_number, begin, points = (_number(build, of_row, k) for k in range(SPAN))
+    for k, (across, along) in enumerate(moves):
         moved = build.add(build.mul(row_number, across), build.mul(begin, along))
         build.store(build.gep(first[k], [moved], source_etype=I8), build.gep(here, [zero, constant("int64", k)]))
-    least = constant("int64", stagger * (ROWS_TOGETHER - 1) + LEAST_POINTS)
-    enough = build.and_(build.icmp_signed("<=", build.add(span, together), count), build.icmp_signed(">=", points, least))
-    build.cbranch(enough, look, alone)
-    build.position_at_end(look)
-    alike = ir.Constant(I1, 1)
-    for r in range(1, ROWS_TOGETHER):
-        expected = build.add(row_number, constant("int64", r)), begin, points
-        for k, value in enumerate(expected):
-            alike = build.and_(alike, build.icmp_signed("==", number(of_row, r * SPAN + k), value))
-    build.cbranch(alike, several, alone)
-    build.position_at_end(several)
-    build.call(jam, [here, step, points, index, direction, env, following])
-    build.branch(on)
-    build.position_at_end(alone)
+    gone = []
+    for function, least, most, least_points in ways:
+        call, did, other = map(rows.append_basic_block, ("several", "did", "other"))
+        alike = _alike(build, of_row, build.sub(count, span), most)
+        enough = build.icmp_signed(">=", points, constant("int64", least_points))
+        build.cbranch(build.and_(enough, build.icmp_signed(">=", alike, constant("int64", least))), call, other)
+        build.position_at_end(call)
+        computed = build.call(function, [here, step, points, index, direction, env, following, alike])
+        build.cbranch(build.icmp_signed("!=", computed, zero), did, other)
+        build.position_at_end(did)
+        build.branch(on)
+        gone.append((alike, did))
+        build.position_at_end(other)
     build.call(row, [here, step, points, index, direction, env])
+    gone.append((one, build.block))
     build.branch(on)
     build.position_at_end(on)
-    gone = build.phi(I64)
-    gone.add_incoming(together, several)
-    gone.add_incoming(one, alone)
-    after = build.add(span, gone)
+    by = build.phi(I64)
+    for computed, block in gone:
+        by.add_incoming(computed, block)
+    after = build.add(span, by)
     span.add_incoming(after, on)
     build.cbranch(build.icmp_signed("<", after, count), loop, done)
     build.position_at_end(done)
     build.ret(zero)
+
+
+def _number(build, array, k, of=I64):
+    return build.load(build.gep(array, [constant("int64", k)], source_etype=of), typ=of)
+
+
+def _alike(build, spans, left, most):
+    """How many of the first spans, of those that are left and `most`, say the same points of rows that follow each other."""
+    one, before = constant("int64", 1), build.block
+    most = build.select(build.icmp_signed("<", left, constant("int64", most)), left, constant("int64", most))
+    loop, look, found = map(build.function.append_basic_block, ("alike", "look", "found"))
+    build.branch(loop)
+    build.position_at_end(loop)
+    rows = build.phi(I64)
+    rows.add_incoming(one, before)
+    build.cbranch(build.icmp_signed("<", rows, most), look, found)
+    build.position_at_end(look)
+    span = build.gep(spans, [build.mul(rows, constant("int64", SPAN))], source_etype=I64)
+    expected = build.add(_number(build, spans, 0), rows), _number(build, spans, 1), _number(build, spans, 2)
+    same = [build.icmp_signed("==", _number(build, span, k), value) for k, value in enumerate(expected)]
+    rows.add_incoming(build.add(rows, one), look)
+    build.cbranch(build.and_(build.and_(*same[:2]), same[2]), loop, found)
+    build.position_at_end(found)
+    return rows

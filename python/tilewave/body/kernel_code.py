@@ -7,10 +7,12 @@ from llvmlite import ir
 
 from .bests import Bests
 from .emitter import SITES, Emitter
-from .jammed_rows import can_jam, jam_function
+from .jammed_rows import ROWS_TOGETHER, can_jam, jam_function, jam_points
 from .jammed_rows import rows_function as jammed_rows_function
 from .row_check import lookups_are_inside, lookups_to_check
+from .rows_in_lanes import lanes_function, least_points, rows_of
 from .statements import Body
+from .streams import Staggered, streams_of
 from .tables import Tables
 from .typing import INT, scalar
 from .values import I1, I8, I64, POINTER, Typed, Value, constant, ir_type
@@ -34,8 +36,7 @@ class Choices:
     ``steps`` has for each place the elements from point to point, None where that is known at run
     time only. ``long_rows``: rows have hundreds of points, so that those left over beside whole vectors do not count.
     ``beside`` has for each place None, or another one before it and the elements from that to it.
-    ``stagger``: where points of a row depend on each other, how many points each row must be behind the one before it for
-    both to be computed at once; 0: they may not.
+    ``staggered``: how rows whose points depend on each other may be computed at once; None: they may not.
     ``bests``: of which written places (their numbers) the row's largest ("max") or smallest ("min") integer is told.
     """
 
@@ -45,7 +46,7 @@ class Choices:
     long_rows: bool = False
     beside: tuple = ()
     bests: tuple = ()
-    stagger: int = 0
+    staggered: Staggered | None = None
 
 
 @dataclass
@@ -67,23 +68,39 @@ def build_row(nest, dtypes, slots, constants, choices, vector_bytes):
     width = vector_points(dtypes.values(), vector_bytes)
     if choices.independent and row.vectors and together and width > 1 and not choices.long_rows:
         return _Frame(nest, dtypes, slots, constants, choices, width).build()
-    if choices.stagger and not choices.independent and can_jam(row.frame):
-        jam = _Frame(nest, dtypes, slots, constants, choices, into=row.module)
-        jam_function(jam, choices.stagger)
-        jammed_rows_function(row.module, jam.row, row.module.get_global(ROW), ROWS, len(nest.places), choices.stagger)
-        row.several = True
+    if choices.staggered and not choices.independent and can_jam(row.frame):
+        _add_several_rows(row, nest, dtypes, slots, constants, choices, vector_bytes)
     return row
 
 
+def _add_several_rows(row, nest, dtypes, slots, constants, choices, vector_bytes):
+    """To the module of one row whose points depend on each other, the function of several."""
+    def frame(name):
+        return _Frame(nest, dtypes, slots, constants, choices, into=row.module, name=name)
+
+    ways = []
+    streams = streams_of(row.frame, choices.staggered, row.frame.unused(), rows_of(vector_bytes))
+    if streams:
+        lanes = frame("tilewave_lanes")
+        lanes_function(lanes, streams, vector_bytes)
+        ways.append((lanes.row, 2, rows_of(vector_bytes), least_points(streams, vector_bytes)))
+    jam = frame("tilewave_jam")
+    jam_function(jam, choices.staggered)
+    ways.append((jam.row, ROWS_TOGETHER, ROWS_TOGETHER, jam_points(choices.staggered)))
+    jammed_rows_function(row.module, ROWS, len(nest.places), row.module.get_global(ROW), ways)
+    row.several = True
+
+
 class _Frame:
-    def __init__(self, nest, dtypes, slots, constants, choices, width=1, into=None):
+    def __init__(self, nest, dtypes, slots, constants, choices, width=1, into=None, name="tilewave_points"):
         self.nest, self.dtypes, self.slots, self.constants = nest, dtypes, slots, constants
         self.independent, self.width, self.beside = choices.independent, width, choices.beside
         self.module = ir.Module("tilewave") if into is None else into
-        # Beside what a row function is given, the bytes from each place to where it is in the next row.
-        kind = ir.FunctionType(I64, [POINTER, POINTER, I64, POINTER, POINTER, POINTER, POINTER])
-        self.row = ir.Function(self.module, kind, "tilewave_points" if into is None else "tilewave_jam")
-        self.pointers, self.step, self.count, self.index, self.direction, self.env, self.ahead = self.row.args
+        # Beside what a row function is given, the bytes from each place to where it is in the next row; of several rows, how many.
+        kind = ir.FunctionType(I64, [POINTER, POINTER, I64, POINTER, POINTER, POINTER, POINTER] + [I64] * (into is not None))
+        self.row = ir.Function(self.module, kind, name)
+        self.pointers, self.step, self.count, self.index, self.direction, self.env, self.ahead = self.row.args[:7]
+        self.live = self.row.args[7] if into is not None else None
         self.build_at = ir.IRBuilder(self.row.append_basic_block("entry"))
         self.e = Emitter(self.build_at, choices.fastmath)
         self.parallel = ParallelAccesses(self.module) if choices.independent else None
@@ -255,11 +272,19 @@ class _Frame:
         for place in self.nest.places:
             value = known[place.key] if place.key in known else self.marked(self.load(place.key))
             values[place.key] = Typed(scalar(self.dtypes[place.array]), value)
+        self.values = {key: value.ir for key, value in values.items()}
         cells = {key: values[key] for key in self.written()}
         reads = {key: Value([value]) for key, value in values.items() if key not in cells}
         names = {**self.names, **self._index_values()}
         self.body = Body(self.e, self.nest, self.constants, names, reads, cells, self.tables.lookup)
         self.body.translate()
+
+    def unused(self):
+        """Places whose value nothing in the function uses."""
+        instructions = [instruction for block in self.row.blocks for instruction in block.instructions]
+        operands = {id(operand) for instruction in instructions for operand in instruction.operands}
+        operands |= {id(value) for each in instructions if isinstance(each, ir.PhiInstr) for value, _ in each.incomings}
+        return {key for key, value in self.values.items() if id(value) not in operands}
 
     def _index_values(self):
         values = {}
