@@ -11,6 +11,9 @@ namespace {
 
 // Rows longer than this are cut, so that a poll is never far away.
 constexpr std::int64_t longest_row = 8192;
+// Rows whose points depend on each other are computed some at once, which takes whole rows: eight of 16384 points about the time
+// between two polls.
+constexpr std::int64_t longest_row_together = 1 << 16;
 // Rows of a call: enough that the call costs little beside short ones.
 constexpr int most_rows = 64;
 
@@ -28,18 +31,21 @@ struct Batch {
 // The rows of a tile, batch by batch.
 class Batches {
 public:
-    // With `single` a row is a batch.
-    Batches(TileRows& rows, std::vector<Span>& plane, bool single) : rows_(rows), plane_(plane), single_(single) {
+    // With `single` a row is a batch; `together`: the kernel computes some at once that depend on each other.
+    Batches(TileRows& rows, std::vector<Span>& plane, bool single, bool together)
+        : rows_(rows), plane_(plane), single_(single), cut_(together ? longest_row_together : longest_row) {
         longest_ = std::min(rows.extent_up(), rows.extent_down());
         planes_ = !single && rows.planes() && longest_ <= longest_row && rows.extent_up() + rows.extent_down() <= most_plane_rows;
         more_ = rows.first();
         at_ = rows.begin();
         if (planes_ && more_) note_plane();
+        if (together && !single) least_ = rows_together * std::min(longest_, cut_);
     }
 
-    // The next one, of about `limit` points or less.
+    // The next one, of about `limit` points or less, or as many rows as go together.
     bool next(Batch& batch, std::int64_t limit) {
         if (!more_) return false;
+        limit = std::max(limit, least_);
         if (planes_)
             take(batch, limit);
         else
@@ -80,7 +86,7 @@ private:
         batch.first = rows_.point();
         std::int64_t number = 0;
         while (batch.count < most_rows && batch.points < limit) {
-            const std::int64_t points = std::min(longest_row, rows_.end() - at_);
+            const std::int64_t points = std::min(cut_, rows_.end() - at_);
             spans_[static_cast<std::size_t>(batch.count++)] = {number, at_, points};
             batch.points += points;
             at_ += points;
@@ -96,6 +102,7 @@ private:
     TileRows& rows_;
     std::vector<Span>& plane_;
     bool single_, planes_ = false, more_ = false;
+    std::int64_t cut_, least_ = 0;       // points of a span, at most; of a batch, at least
     std::int64_t at_ = 0, longest_ = 0;  // the point of the present row to go on from; points of a plane's longest row
     int done_ = 0;                       // rows of the plane
     std::array<Span, most_rows> spans_;
@@ -154,7 +161,7 @@ void Execution::compute(int l, const Tile& tile) {
     }
     const bool polls = options_.poll_period_s > 0;
     double begin = polls ? now_s() : 0;
-    Batches batches(rows, paces_[l].plane, single || !reduced_.empty());
+    Batches batches(rows, paces_[l].plane, single || !reduced_.empty(), s_.rows_depend && kernel_.rows != nullptr);
     for (Batch batch; batches.next(batch, polls ? std::max<std::int64_t>(paces_[l].left, 1) : most_rows * longest_row);) {
         for (std::size_t p = 0; p < places; ++p) ptr[p] = reinterpret_cast<char*>(place_at(p, batch.first));
         const Index x = kernel_.uses_index ? rows.index(batch.first, 0) : batch.first;

@@ -6,6 +6,7 @@
 #include "steps_together.hpp"
 #include "strip_width.hpp"
 #include "tilewave/cost.hpp"
+#include "tilewave/schedule.hpp"
 
 namespace tilewave {
 
@@ -312,7 +313,9 @@ Index default_tile(const SweepProblem& problem, int ranks, const Plan& plan, con
             const std::int64_t some = std::min(long_row, ceil_div(n, least_tiles_of_a_sweep));
             height = std::max(height, std::min(4 * tile[k], std::max(some, ceil_div(n, 2 * least_tiles_of_a_sweep))));
         }
-    height = std::clamp<std::int64_t>(std::min(height, cached_height(problem, plan, machine, tile, layer, n)), 1, n);
+    // Rows whose points depend on each other go together, which saves more than the cache does.
+    const bool across = i == problem.dims() - 2 && plan.row.n == 0 && !plan.independent_rows(problem);
+    height = std::clamp<std::int64_t>(std::min(height, cached_height(problem, plan, machine, tile, layer, n)), across ? std::min(rows_together, n) : 1, n);
     tile[i] = ceil_div(n, ceil_div(n, height));  // the last one is about as large as the others
     return tile;
 }

@@ -11,6 +11,7 @@
 
 #include "plan_estimate.hpp"
 #include "tilewave/cost.hpp"
+#include "tilewave/schedule.hpp"
 
 namespace tilewave {
 
@@ -67,6 +68,7 @@ private:
     std::vector<Index> factors(const Index& grid, int mapping_dim) const;
     void tiles(Plan plan);
     void kinds(Plan plan);
+    bool wide_enough(const Plan& plan) const;
     void add(const Plan& plan);
     void play(const Plan& plan);
     void play_best_of_each_kind();
@@ -97,6 +99,7 @@ private:
     std::vector<Candidate> played_;  // the plan by rules first
     std::int64_t considered_ = 0;
     double steps_left_ = 0, least_row_ = 1;
+    bool rows_depend_ = false;  // kernels compute rows_together of them at once, the rate was measured with as many
     double most_bytes_ = 0;  // of the working set: the rate was measured with one as large as the rules'
 };
 
@@ -227,8 +230,17 @@ void Planner::kinds(Plan plan) {
     }
 }
 
+// Whether tiles have rows as long, and as many beside each other, as those that the rate was measured with.
+bool Planner::wide_enough(const Plan& plan) const {
+    if (request_.tile) return true;
+    if (estimate_.row_points(plan) < least_row_) return false;
+    const int across = problem_.dims() - 2;
+    if (!rows_depend_ || plan.row.n != 0 || across < 0 || estimate_.unit(across)) return true;
+    return plan.tile[across] >= std::min(rows_together, ceil_div(estimate_.block(plan.grid, across), plan.factors[across]));
+}
+
 void Planner::add(const Plan& plan) {
-    if (!request_.tile && estimate_.row_points(plan) < least_row_) return;
+    if (!wide_enough(plan)) return;
     ++considered_;
     estimated_.push_back({plan, estimate_.time_s(plan)});
 }
@@ -236,7 +248,7 @@ void Planner::add(const Plan& plan) {
 void Planner::play(const Plan& plan) {
     for (const Candidate& c : played_)
         if (c.plan.to_string() == plan.to_string()) return;
-    if (!valid(plan) || (!played_.empty() && !request_.tile && estimate_.row_points(plan) < least_row_)) return;
+    if (!valid(plan) || (!played_.empty() && !wide_enough(plan))) return;
     const double steps = estimate_.steps_played(plan);
     if (!played_.empty() && steps > steps_left_) return;
     steps_left_ -= steps;
@@ -337,6 +349,7 @@ Choice Planner::choose() {
     steps_left_ = static_cast<double>(options_.most_steps);
     least_row_ = std::min(shortest_row, estimate_.row_points(by_rules_));
     most_bytes_ = std::max(static_cast<double>(machine_.cache_bytes) / 2, estimate_.working_set(by_rules_));
+    rows_depend_ = !problem_.in_order && !by_rules_.independent_rows(problem_);
     play(by_rules_);
     enumerate();
     play_best_of_each_kind();

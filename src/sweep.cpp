@@ -326,6 +326,7 @@ Schedule SweepWriter::write() {
     s_.space = geometry_.space();
     s_.bounds = problem_.conditions();
     s_.order = plan_.order(problem_.dims());
+    s_.rows_depend = !plan_.independent_rows(problem_);
     if (keeps_planes(problem_, plan_)) {
         s_.along = problem_.planes.along;
         s_.across = problem_.planes.across;

@@ -13,6 +13,8 @@ namespace tilewave {
 inline constexpr int max_lanes = 1024;
 /// The most places a kernel may read and write at a point.
 inline constexpr int max_places = 64;
+/// So many rows whose points depend on each other a kernel computes at once, at most (python/tilewave/body/rows_in_lanes.py).
+inline constexpr std::int64_t rows_together = 8;
 
 /// What one step of a lane does. `item` and `count` of the Step mean:
 enum class Op : std::uint8_t {
@@ -120,6 +122,7 @@ struct Schedule {
     /// The order of the points of a tile: by order·point, first component first. A row of the kernel
     /// varies the last one. Empty: the order of the coordinates.
     IndexMatrix order = {};
+    bool rows_depend = false;          ///< a point of a row may depend on another of it
     /// Of arrays that have planes: plane z[across] + slant z[along] holds z, rows vary z[along].
     int along = -1, across = -1, slant = 0;
     IndexMatrix loops = {};            ///< the kernel's index is loops · point. Empty: the point itself

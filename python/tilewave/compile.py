@@ -96,6 +96,8 @@ class Kernel:
     vectors : bool
         Whether several points can be computed at once where they are independent: the body calls
         no function for one point and has no place that may raise.
+    lanes_from : int
+        Points of a row from which rows that depend within themselves are the lanes of vectors; 0: never.
     bests : tuple of (int, str)
         The number of a written place, "max" or "min": the largest or smallest value that a row writes there, an element
         of the place's dtype, which the row function stores where the pointers after the tables' say.
@@ -106,6 +108,7 @@ class Kernel:
         self.places = nest.places
         self.sites = tuple(row.sites)
         self.vectors = row.vectors
+        self.lanes_from = row.lanes_from
         self.slots = slots
         self.fastmath, self.steps, self.independent = (
             choices.fastmath, choices.steps, choices.independent)

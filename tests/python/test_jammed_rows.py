@@ -27,29 +27,54 @@ def write(rng, name, dims):
         first = rng.choice((-1, -1, 0, -2, 1))
         return (*(rng.randint(-1, 1) for _ in range(dims - 2)), first, rng.randint(-2, 2))
 
-    along = (0,) * (dims - 1) + (-rng.randint(1, 2),)
-    terms = [place("A", along), place("B", offsets()), *(place(rng.choice("AB"), offsets()) for _ in range(rng.randint(0, 2)))]
-    lines = [f"x = 0.25 * {terms[0]} + " + " - ".join(f"0.5 * {t}" for t in terms[1:])]
+    def here(array):
+        return place(array, (0,) * dims)
+
+    along = (0,) * (dims - 1) + (-rng.randint(1, rng.choice((1, 2, 5))),)
+    terms = [place("A", along), place("B", offsets()), *(place(rng.choice("AB"), offsets()) for _ in range(rng.randint(0, 3)))]
+    terms += [f"{array}[{index}{rng.choice(('', '-1', '+1'))}]" for array, index in zip("PQ", indices[-2:], strict=True) if rng.random() < 0.3]
+    rng.shuffle(terms)
+    whole = rng.random() < 0.3  # all arrays of integers
+    if whole:
+        lines = [f"x = {terms[0]} + " + " - ".join(terms[1:])]
+        ends = ("min(max(x, -9), 9)", "x if -9 < x < 9 else 1", "max(min(x, 9) // 3, -5)")
+    else:
+        lines = [f"x = 0.25 * {terms[0]} + " + " - ".join(f"0.5 * {t}" for t in terms[1:])]
+        ends = ("x", "min(x, 3)", "max(x, -2.0) + c", "np.where(x > 1, x, c)", "np.sqrt(abs(x))", "1 / (2 + abs(x))")
     if rng.random() < 0.4:
-        lines.append(f"if x < {place('B', (0,) * dims)}:\n        x = x + {place('B', offsets())}")
-    lines.append(f"{place('A', (0,) * dims)} = {rng.choice(('x', 'min(x, 3)', 'max(x, -2.0) + c', 'np.where(x > 1, x, c)'))}")
+        lines.append(f"if x < {here('B')}:\n        x = {'-' if whole else ''}x + {place('B', offsets())}")
+    store = f"{here('A')} = {rng.choice(ends)}"
+    lines.append(f"if {here('B')} > 0:\n        {store}" if rng.random() < 0.15 else store)
+    if rng.random() < 0.15:
+        lines.append(f"{place('A', (0,) * (dims - 2) + (-1, 0))} = {here('A')}")  # a second element of the point
     if rng.random() < 0.3:
-        lines.append(f"{place('A', (0,) * (dims - 2) + (-1, 0))} = 0.5 * {place('A', (0,) * dims)}")  # a second element of the point
-    if rng.random() < 0.3:
-        lines.append(f"B[{', '.join(indices)}] = {place('B', along)} * 0.5 + {place('A', (0,) * dims)}")
-    return f"@tw.nest\ndef {name}(A, B, {', '.join(indices)}, *, c):\n    " + "\n    ".join(lines) + "\n"
+        lines.append(f"{here('B')} = " + (f"min({place('B', along)}, {here('A')})" if whole else f"{place('B', along)} * 0.5 + {here('A')}"))
+    arrays = ", ".join(array for array in "ABPQ" if f"{array}[" in "".join(lines))
+    return f"@tw.nest\ndef {name}({arrays}, {', '.join(indices)}, *, c=0.75):\n    " + "\n    ".join(lines) + "\n", whole
 
 
-def run_one(nest, rng, context):
-    """Whether rows were allowed to go together; fails where the result is not that of plain loops."""
+def make_arrays(nest, whole, rng):
+    """The nest's arrays for a box of random extents."""
     dims = len(nest.indices)
-    shape = tuple(rng.randint(4, 7) for _ in range(dims - 2)) + (rng.randint(7, 26), rng.randint(6, 60))
-    dtype = rng.choice(("f4", "f8"))
+    shape = tuple(rng.randint(4, 7) for _ in range(dims - 2)) + (rng.randint(7, 34), rng.randint(6, 90))
     values = np.random.default_rng(rng.randrange(2**32))
-    start = {name: (values.random(shape) * 8 - 4).astype(dtype) for name in ("A", "B")}
+    dtypes = ("i2", "i4", "i8") if whole else ("f4", "f8")
+    one = rng.choice(dtypes) if rng.random() < 0.6 else None
+    extents = {"P": shape[-2:-1], "Q": shape[-1:]}
+    arrays = {}
+    for name in nest.arrays:
+        part = extents.get(name, shape)
+        arrays[name] = (values.integers(-4, 5, part) if whole else values.random(part) * 8 - 4).astype(one or rng.choice(dtypes))
+    return arrays
+
+
+def run_one(nest, whole, rng, context):
+    """Whether rows were allowed to go together, and whether as lanes; fails where the result is not that of plain loops."""
+    start = make_arrays(nest, whole, rng)
+    shape = start["A"].shape
     last, row = nest.indices[-1], nest.indices[-2]
     over = rng.choice((None, None, {last: (f"{row} - 4", f"{row} + 30")}, {last: (rng.randint(0, 5), shape[-1] - 2)}))
-    box = nest.iteration_box({name: shape for name in "AB"})
+    box = nest.iteration_box({name: array.shape for name, array in start.items()})
     if over:  # inside the arrays
         lo, hi = box[-1]
         low, high = over[last]
@@ -60,7 +85,8 @@ def run_one(nest, rng, context):
     expected = {name: array.copy() for name, array in start.items()}
     plain_loops(nest, loop_bounds(nest.indices, box, over), expected, {"c": 0.75}, reverse)
     numpy = rng.random() < 0.5
-    given = {name: array.copy() if numpy else tw.field(shape, dtype, init=array, context=context) for name, array in start.items()}
+    given = {name: array.copy() if numpy or array.ndim == 1 else tw.field(array.shape, array.dtype, init=array, context=context)
+             for name, array in start.items()}
     try:
         tw.run(nest, **given, c=0.75, over=over, reverse=reverse, context=context, threads=threads, **choices)
     except tw.ConfigError:
@@ -70,28 +96,31 @@ def run_one(nest, rng, context):
         tw.run(nest, **given, c=0.75, over=over, reverse=reverse, context=context, threads=threads)
     kernel = list(context._prepared.values())[-1].kernel
     for name in "AB":
-        found = given[name] if numpy else given[name].gather()
+        found = given[name] if isinstance(given[name], np.ndarray) else given[name].gather()
         same = found.view(f"u{found.itemsize}") == expected[name].view(f"u{found.itemsize}")
-        assert same.all(), (f"{(~same).sum()} elements of {name} differ, the first at {np.argwhere(~same)[0]}: shape {shape}, {dtype}, over {over}, "
+        types = {name: array.dtype.name for name, array in start.items()}
+        assert same.all(), (f"{(~same).sum()} elements of {name} differ, the first at {np.argwhere(~same)[0]}: shape {shape}, {types}, over {over}, "
                             f"reverse {reverse}, threads {threads}, {choices}, NumPy {numpy}\n{kernel.nest.name}")
-    return kernel.rows_address != 0 and not kernel.independent
+    return kernel.rows_address != 0 and not kernel.independent, 0 < kernel.lanes_from <= shape[-1] - 4
 
 
 @pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.long) for part in range(1, 40))])
 def test_random_bodies(part, tmp_path, monkeypatch):
     monkeypatch.setattr(jammed_rows, "LEAST_POINTS", 1)
     rng = random.Random(f"{SEED} {part}")
-    texts = {f"body_{n}": write(rng, f"body_{n}", rng.choice((2, 2, 3))) for n in range(16)}
-    module = load(tmp_path, f"jammed_{part}", HEADER + "\n\n".join(texts.values()))
+    bodies = {f"body_{n}": write(rng, f"body_{n}", rng.choice((2, 2, 3))) for n in range(16)}
+    module = load(tmp_path, f"jammed_{part}", HEADER + "\n\n".join(text for text, _ in bodies.values()))
     context = tw.Context(threads=2)
-    together = 0
-    for name, text in texts.items():
+    together, as_lanes = 0, 0
+    for name, (text, whole) in bodies.items():
         for _ in range(2):
             try:
-                together += run_one(getattr(module, name), rng, context)
+                jammed, lanes = run_one(getattr(module, name), whole, rng, context)
             except AssertionError as error:
                 raise AssertionError(f"TILEWAVE_SEED={SEED}, part {part}\n{text}\n{error}") from error
-    assert together > 8, "few of the bodies had rows that go together"
+            together, as_lanes = together + jammed, as_lanes + lanes
+    print(f"part {part}: of 32, {together} together, {as_lanes} as lanes")
+    assert together > 4 and as_lanes > 1, "few of the bodies had rows that go together"
 
 
 @tw.nest

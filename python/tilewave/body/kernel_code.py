@@ -58,6 +58,7 @@ class Row:
     vectors: bool  # nothing in a point stands against computing several at once
     several: bool  # there is a function of several rows
     frame: object  # what it was made in
+    lanes_from: int = 0  # points from which dependent rows are lanes of vectors; 0: never
 
 
 def build_row(nest, dtypes, slots, constants, choices, vector_bytes):
@@ -83,7 +84,8 @@ def _add_several_rows(row, nest, dtypes, slots, constants, choices, vector_bytes
     if streams:
         lanes = frame("tilewave_lanes")
         lanes_function(lanes, streams, vector_bytes)
-        ways.append((lanes.row, 2, rows_of(vector_bytes), least_points(streams, vector_bytes)))
+        row.lanes_from = least_points(streams, vector_bytes)
+        ways.append((lanes.row, 2, rows_of(vector_bytes), row.lanes_from))
     jam = frame("tilewave_jam")
     jam_function(jam, choices.staggered)
     ways.append((jam.row, ROWS_TOGETHER, ROWS_TOGETHER, jam_points(choices.staggered)))
