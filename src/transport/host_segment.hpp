@@ -1,0 +1,78 @@
+// How ranks of one host use the memory that they share: what lies where.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "memory.hpp"
+
+namespace tilewave::host {
+
+inline constexpr std::uint32_t queue_entries = 64;
+inline constexpr std::int64_t inside_bytes = 92;
+// Two sizes, so that small messages do not take what large ones go through.
+inline constexpr std::int64_t small_piece = 8 << 10, large_piece = 64 << 10;
+inline constexpr int small_pieces = 64, large_pieces = 32, all_pieces = small_pieces + large_pieces;
+/// How the bytes of a message come.
+enum class Way : std::uint32_t {
+    inside,     ///< in its announcement
+    pieces,     ///< the first piece with the announcement
+    more,       ///< no announcement: another piece of a message announced before
+    elsewhere,  ///< by the transport underneath
+};
+
+struct Announcement {
+    Way way;
+    std::int32_t tag;
+    std::int64_t bytes;     ///< of the whole message
+    std::uint32_t message;  ///< its number among those from this sender to this receiver
+    std::int32_t piece, piece_bytes;
+    std::byte inside[inside_bytes];
+};
+
+struct alignas(128) Entry {
+    Announcement what;
+    std::atomic<std::uint32_t> turn;  ///< which announcement lies here, counted from 1; written last
+};
+static_assert(sizeof(Entry) == 128);
+
+/// From one rank to another.
+struct Queue {
+    Entry entries[queue_entries];
+    alignas(128) std::atomic<std::uint32_t> taken;  ///< by the receiver
+};
+
+/// Of one rank: who has each of its pieces. 0: nobody.
+struct alignas(128) Uses {
+    std::atomic<std::uint32_t> used[all_pieces];
+};
+
+/// Where things lie in the memory of `n` ranks.
+class Segment {
+public:
+    explicit Segment(int n) : n_(n) {}
+    std::size_t bytes() const { return static_cast<std::size_t>(piece_at(n_, 0) + page_bytes); }
+    void at(std::byte* data) { data_ = data; }
+    int ranks() const { return n_; }
+    /// The longest message that goes in pieces; 0: not known yet.
+    std::atomic<std::int64_t>& longest() const { return *reinterpret_cast<std::atomic<std::int64_t>*>(data_); }
+    Uses& uses(int owner) const { return *reinterpret_cast<Uses*>(data_ + page_bytes + owner * std::int64_t{sizeof(Uses)}); }
+    Queue& queue(int from, int to) const {
+        return *reinterpret_cast<Queue*>(data_ + queues_at() + (std::int64_t{from} * n_ + to) * std::int64_t{sizeof(Queue)});
+    }
+    std::byte* piece(int owner, int k) const { return data_ + piece_at(owner, k); }
+
+private:
+    static std::int64_t to_page(std::int64_t bytes) { return (bytes + page_bytes - 1) / page_bytes * page_bytes; }
+    std::int64_t queues_at() const { return page_bytes + to_page(n_ * std::int64_t{sizeof(Uses)}); }
+    // In the middle of a page, as staging_memory().
+    std::int64_t piece_at(int owner, int k) const {
+        constexpr std::int64_t each = small_pieces * small_piece + large_pieces * large_piece;
+        const std::int64_t within = k < small_pieces ? k * small_piece : small_pieces * small_piece + (k - small_pieces) * large_piece;
+        return queues_at() + to_page(std::int64_t{n_} * n_ * std::int64_t{sizeof(Queue)}) + owner * each + within + page_bytes / 2;
+    }
+    int n_;
+    std::byte* data_ = nullptr;
+};
+
+}  // namespace tilewave::host
