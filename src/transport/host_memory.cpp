@@ -57,7 +57,8 @@ std::uint64_t random_number() {
 
 }  // namespace
 
-std::unique_ptr<HostMemory> HostMemory::make(Transport& t, const std::vector<int>& ranks, std::size_t bytes) {
+std::unique_ptr<HostMemory> HostMemory::make(Transport& t, const std::vector<int>& ranks, std::size_t wanted) {
+    const std::size_t end = (wanted + sizeof(std::uint64_t) - 1) / sizeof(std::uint64_t) * sizeof(std::uint64_t), bytes = end + sizeof(std::uint64_t);
     const bool first = ranks.front() == t.rank(), alone = ranks.size() == 1;
     const File made(first && !alone ? memfd_create("tilewave", MFD_CLOEXEC) : -1);
     std::byte* data = nullptr;
@@ -65,7 +66,7 @@ std::unique_ptr<HostMemory> HostMemory::make(Transport& t, const std::vector<int
     if (made.number() >= 0 && ftruncate(made.number(), static_cast<off_t>(bytes)) == 0 && (data = made.map(bytes))) {
         // Who finds this number has the same file, whatever another system calls by the same path.
         const std::uint64_t number = random_number();
-        std::memcpy(data, &number, sizeof number);
+        std::memcpy(data + end, &number, sizeof number);
         word = "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(made.number()) + ":" + std::to_string(number);
     }
     const std::string from = all_words(t, word)[static_cast<std::size_t>(ranks.front())];
@@ -73,7 +74,7 @@ std::unique_ptr<HostMemory> HostMemory::make(Transport& t, const std::vector<int
         const auto colon = from.find(':');
         data = File(open(from.substr(0, colon).c_str(), O_RDWR | O_CLOEXEC)).map(bytes);
         std::uint64_t number = 0;
-        if (data) std::memcpy(&number, data, sizeof number);
+        if (data) std::memcpy(&number, data + end, sizeof number);
         if (data && std::to_string(number) != from.substr(colon + 1)) {
             munmap(data, bytes);
             data = nullptr;
@@ -82,7 +83,6 @@ std::unique_ptr<HostMemory> HostMemory::make(Transport& t, const std::vector<int
     std::vector<std::int64_t> fine{data || alone ? 1 : 0};
     allreduce_min(t, fine);  // the file stays open until all have been at it
     std::unique_ptr<HostMemory> memory(data ? new HostMemory(data, bytes) : nullptr);
-    if (fine[0] && first && memory) std::memset(data, 0, sizeof(std::uint64_t));
     return fine[0] ? std::move(memory) : nullptr;
 }
 
