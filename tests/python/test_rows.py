@@ -88,7 +88,7 @@ def by_table(H, S, a, b, i, j, *, gap=1):
 VECTORS = {"linear": (linear, "f4", None, "vaddps"), "roots": (relax, "f4", None, "vsqrtps"),
            "alignment": (alignment, "i4", None, "vpmaxsd"), "many": (many_reads, "f4", None, "vaddps"),
            "affine gaps": (affine_gaps, "i4", None, "vpmaxsd"),
-           "some paths": (some_paths, "f4", None, "vblendvps|vmaskmovps"),
+           "some paths": (some_paths, "f4", None, "vcmp\\w*ps"),
            "backwards": (weighted, "f4", (1, 1, -1, 0), "vperm"),
            "constant": (weighted, "f4", (1, 1, 0, 1), "vmulps"),
            "table": (by_table, "i4", None, "vpmaxsd"),
