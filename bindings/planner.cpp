@@ -24,20 +24,16 @@ void bind_planner(nb::module_& m) {
         .def_ro("considered", &Choice::considered)
         .def_ro("simulated", &Choice::simulated);
     m.def("evaluate",
-          [](const SweepProblem& problem, const Plan& plan, const Machine& machine, const KernelRate& rate, double poll_period_s) {
-              PlannerOptions options;
-              options.poll_period_s = poll_period_s;
-              return evaluate(problem, plan, machine, rate, options);
+          [](const SweepProblem& problem, const Plan& plan, const Machine& machine, const KernelRate& rate) {
+              return evaluate(problem, plan, machine, rate);
           },
-          "problem"_a, "plan"_a, "machine"_a, "rate"_a, "poll_period_s"_a = PlannerOptions().poll_period_s, nb::call_guard<nb::gil_scoped_release>(),
+          "problem"_a, "plan"_a, "machine"_a, "rate"_a, nb::call_guard<nb::gil_scoped_release>(),
           "What a plan would take.");
     m.def("choose_plan",
-          [](const SweepProblem& problem, int ranks, const PlanRequest& request, const Machine& machine, const KernelRate& rate, double poll_period_s) {
-              PlannerOptions options;
-              options.poll_period_s = poll_period_s;
-              return choose_plan(problem, ranks, request, machine, rate, options);
+          [](const SweepProblem& problem, int ranks, const PlanRequest& request, const Machine& machine, const KernelRate& rate) {
+              return choose_plan(problem, ranks, request, machine, rate);
           },
-          "problem"_a, "ranks"_a, "request"_a, "machine"_a, "rate"_a, "poll_period_s"_a = PlannerOptions().poll_period_s,
+          "problem"_a, "ranks"_a, "request"_a, "machine"_a, "rate"_a,
           nb::call_guard<nb::gil_scoped_release>(), "Plans for a problem, the one to take first; the request is obeyed.");
     m.def("estimate_s", &estimate_s, "problem"_a, "plan"_a, "machine"_a, "rate"_a, "What a plan would take, by a closed form.");
     m.def("best_factors", &best_factors, "problem"_a, "grid"_a, "mapping_dim"_a, "lanes"_a,

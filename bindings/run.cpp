@@ -55,8 +55,6 @@ void bind_context(nb::module_& m) {
         .def_prop_ro("cpus", &Context::cpus)
         .def("machine", &Context::machine, Release())
         .def("use_machine", &Context::use_machine, "machine"_a)
-        .def_prop_rw("poll_period_s", [](Context& c) { return c.options().poll_period_s; },
-                     [](Context& c, double s) { c.options().poll_period_s = s; })
         .def_prop_rw("stall_s", [](Context& c) { return c.options().stall_s; }, [](Context& c, double s) { c.options().stall_s = s; })
         .def_prop_rw("record", [](Context& c) { return c.options().record; }, [](Context& c, bool b) { c.options().record = b; })
         .def("on_heartbeat",

@@ -117,11 +117,11 @@ void bind_layout(nb::module_& m) {
         .def("storage", &Layout::storage, "rank"_a);
     m.def("default_grid", nb::overload_cast<const Index&, int, int>(&default_grid), "shape"_a, "ranks"_a, "fixed"_a = -1,
           "The process grid of least surface over the dimensions other than `fixed`.");
-    m.def("redistribute", &redistribute, "from_layout"_a, "to_layout"_a, "item_bytes"_a, "rank"_a, "chunk_bytes"_a = 1 << 20, "from_stride"_a = Index(), "to_stride"_a = Index(),
+    m.def("redistribute", &redistribute, "from_layout"_a, "to_layout"_a, "item_bytes"_a, "rank"_a, "ranks"_a, "chunk_bytes"_a = 1 << 20, "from_stride"_a = Index(), "to_stride"_a = Index(),
           "Schedule that moves an array from one layout to another.");
-    m.def("gather_schedule", &gather_schedule, "layout"_a, "item_bytes"_a, "rank"_a, "chunk_bytes"_a = 1 << 20, "stride"_a = Index(),
+    m.def("gather_schedule", &gather_schedule, "layout"_a, "item_bytes"_a, "rank"_a, "ranks"_a, "chunk_bytes"_a = 1 << 20, "stride"_a = Index(),
           "Schedule that brings an array together on rank 0.");
-    m.def("scatter_schedule", &scatter_schedule, "layout"_a, "item_bytes"_a, "rank"_a, "chunk_bytes"_a = 1 << 20, "stride"_a = Index(),
+    m.def("scatter_schedule", &scatter_schedule, "layout"_a, "item_bytes"_a, "rank"_a, "ranks"_a, "chunk_bytes"_a = 1 << 20, "stride"_a = Index(),
           "Schedule that spreads rank 0's whole array.");
 }
 
@@ -180,6 +180,10 @@ void bind_plan(nb::module_& m) {
         .def_rw("lookahead", &Plan::lookahead)
         .def_rw("slices", &Plan::slices)
         .def_rw("time_block", &Plan::time_block)
+        .def_rw("poll_period_s", &Plan::poll_period_s)
+        .def_rw("helper", &Plan::helper)
+        .def_rw("synchronous", &Plan::synchronous)
+        .def_prop_ro("ranks", &Plan::ranks)
         .def_prop_rw("skew", [](const Plan& p) { return p.skew; }, [](Plan& p, Index skew) { p.skew = skew; })
         .def_rw("chunk_bytes", &Plan::chunk_bytes)
         .def_prop_rw("grouping", [](const Plan& p) { return python::to_name(p.grouping); },
@@ -199,6 +203,9 @@ void bind_plan(nb::module_& m) {
         .def_rw("lookahead", &PlanRequest::lookahead, nb::arg().none())
         .def_rw("slices", &PlanRequest::slices, nb::arg().none())
         .def_rw("time_block", &PlanRequest::time_block, nb::arg().none())
+        .def_rw("poll_period_s", &PlanRequest::poll_period_s, nb::arg().none())
+        .def_rw("helper", &PlanRequest::helper, nb::arg().none())
+        .def_rw("synchronous", &PlanRequest::synchronous, nb::arg().none())
         .def_rw("skew", &PlanRequest::skew, nb::arg().none())
         .def_rw("chunk_bytes", &PlanRequest::chunk_bytes, nb::arg().none())
         .def_rw("threads", &PlanRequest::threads)
@@ -217,8 +224,8 @@ void bind_plan(nb::module_& m) {
           "A row of independent points for which storage is skewed, or empty.");
     m.def("skew_for_time", &skew_for_time, "problem"_a, "ranks"_a, "lanes"_a, "row"_a, "machine"_a,
           "Two loops along whose sum tiles are better cut where steps of time follow each other, or empty.");
-    m.def("sweep", &sweep, "problem"_a, "plan"_a, "rank"_a, nb::call_guard<nb::gil_scoped_release>(),
-          "The part of one rank in a sweep.");
+    m.def("sweep", &sweep, "problem"_a, "plan"_a, "rank"_a, "ranks"_a = 0, nb::call_guard<nb::gil_scoped_release>(),
+          "The part of one rank in a sweep, of as many ranks as the plan has or more.");
     m.def("sweep_steps", &sweep_steps, "problem"_a, "plan"_a, "Time steps of the whole sweep.");
 }
 

@@ -63,7 +63,7 @@ Binding FieldStorage::binding() const {
 }
 
 void FieldStorage::relayout(const Layout& layout, const MemoryOrder& order, int levels) {
-    if (layout.shape != layout_.shape || layout.ranks() != context_->size())
+    if (layout.shape != layout_.shape || layout.ranks() > context_->size())
         throw ConfigError("relayout: a field of shape " + to_string(layout_.shape) + " on " +
                           std::to_string(context_->size()) + " ranks cannot take a layout of shape " +
                           to_string(layout.shape) + " on " + std::to_string(layout.ranks()));
@@ -92,12 +92,12 @@ void FieldStorage::relayout(const Layout& layout, const MemoryOrder& order, int 
         copy_on_lanes(*context_, target, to.stride_bytes, source, from.stride_bytes, mine.hi - mine.lo, item_bytes_);
         return;
     }
-    move(*context_, redistribute(old, layout, item_bytes_, rank, 1 << 20, old_order.stride, order_.stride), from, binding());
+    move(*context_, redistribute(old, layout, item_bytes_, rank, context_->size(), 1 << 20, old_order.stride, order_.stride), from, binding());
 }
 
 void FieldStorage::gather(std::byte* out) {
     const Binding to{out, row_major_strides(layout_.whole(), item_bytes_)};
-    move(*context_, gather_schedule(layout_, item_bytes_, context_->rank(), 1 << 20, order_.stride), binding(), to);
+    move(*context_, gather_schedule(layout_, item_bytes_, context_->rank(), context_->size(), 1 << 20, order_.stride), binding(), to);
 }
 
 Reduced FieldStorage::reduce(const PointReduction& what) {
@@ -129,7 +129,7 @@ Reduced FieldStorage::reduce(const PointReduction& what) {
 
 void FieldStorage::scatter(std::byte* whole) {
     const Binding from{whole, row_major_strides(layout_.whole(), item_bytes_)};
-    move(*context_, scatter_schedule(layout_, item_bytes_, context_->rank(), 1 << 20, order_.stride), from, binding());
+    move(*context_, scatter_schedule(layout_, item_bytes_, context_->rank(), context_->size(), 1 << 20, order_.stride), from, binding());
 }
 
 }  // namespace tilewave

@@ -36,8 +36,9 @@ Index Layout::coords(int rank) const {
 }
 
 Box Layout::owned(int rank) const {
-    const Index c = coords(rank);
     Box b{shape, shape};
+    if (rank >= ranks()) return b;
+    const Index c = coords(rank);
     for (int k = 0; k < shape.n; ++k) {
         b.lo[k] = block_start(shape[k], grid[k], c[k]);
         b.hi[k] = block_start(shape[k], grid[k], c[k] + 1);

@@ -17,8 +17,7 @@ std::int64_t padded(std::int64_t items, std::int64_t item_bytes) {
 
 MemoryOrder memory_order(const SweepProblem& problem, const Plan& plan, int a, int rank) {
     const NestArray& n = problem.arrays[static_cast<std::size_t>(a)];
-    const Layout layout = problem.layout(a, plan.grid);
-    const Box own = layout.storage(rank);
+    const Box own = problem.held(a, plan.grid, rank);
     bool whole_loops = true;  // z coordinates are loop indices
     for (int k = 0; k < problem.dims(); ++k) whole_loops = whole_loops && problem.loops.keeps(k);
     bool has_row = true;      // the row varies only what the array has

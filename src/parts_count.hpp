@@ -13,6 +13,7 @@ public:
     void add(Op op, double begin_s, double end_s) {
         if (!begun_) first_ = last_ = begin_s;
         begun_ = true;
+        works_ = works_ || op != Op::await;
         p_.post_s += begin_s - last_;
         const double t = end_s - begin_s;
         last_ = end_s;
@@ -33,7 +34,8 @@ public:
             default: p_.post_s += t;
         }
     }
-    bool begun() const { return begun_; }
+    /// It has steps, and is no helper, which only waits for others.
+    bool works() const { return works_; }
     /// Of a run from begin_s to end_s.
     Parts of(double begin_s, double end_s) const {
         Parts p = p_;
@@ -44,16 +46,16 @@ public:
 
 private:
     Parts p_;
-    bool begun_ = false, computed_ = false;
+    bool begun_ = false, works_ = false, computed_ = false;
     double first_ = 0, last_ = 0;
 };
 
-/// Over all lanes with steps of a run from begin_s to end_s.
+/// Over all lanes that work of a run from begin_s to end_s.
 inline Parts average(std::span<const PartsCount> lanes, double begin_s, double end_s) {
     Parts all;
-    const auto n = static_cast<double>(std::count_if(lanes.begin(), lanes.end(), [](const PartsCount& lane) { return lane.begun(); }));
+    const auto n = static_cast<double>(std::count_if(lanes.begin(), lanes.end(), [](const PartsCount& lane) { return lane.works(); }));
     for (const PartsCount& lane : lanes) {
-        if (!lane.begun()) continue;
+        if (!lane.works()) continue;
         const Parts one = lane.of(begin_s, end_s);
         all.fill_s += one.fill_s / n;
         all.compute_s += one.compute_s / n;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "steps_together.hpp"
 #include "strip_width.hpp"
@@ -33,6 +34,12 @@ int Plan::lanes() const {
     std::int64_t product = 1;
     for (auto m : factors) product *= m;
     return static_cast<int>(product);
+}
+
+int Plan::ranks() const {
+    std::int64_t product = 1;
+    for (auto g : grid) product *= std::clamp<std::int64_t>(g, 1, std::numeric_limits<int>::max());
+    return static_cast<int>(std::min<std::int64_t>(product, std::numeric_limits<int>::max()));
 }
 
 IndexMatrix Plan::order(int n) const {
@@ -96,10 +103,9 @@ void check_mapping_dim(int mapping_dim, int n) {
 void check_grid(const Index& grid, int n, int ranks) {
     check_dims(grid, n, "grid");
     std::int64_t product = 1;
-    for (auto g : grid) product *= g;
-    if (std::any_of(grid.begin(), grid.end(), [](auto g) { return g < 1; }) || product != ranks)
-        throw ConfigError("grid " + to_string(grid) + " multiplies to " + std::to_string(product) +
-                          ", but there are " + std::to_string(ranks) + " ranks; its entries must be >= 1 and multiply to " +
+    for (auto g : grid) product = g < 1 || product > ranks ? product : product * std::min<std::int64_t>(g, ranks + std::int64_t{1});
+    if (std::any_of(grid.begin(), grid.end(), [](auto g) { return g < 1; }) || product > ranks)
+        throw ConfigError("grid " + to_string(grid) + " was given for " + std::to_string(ranks) + " ranks; its entries must be >= 1 and multiply to at most " +
                           std::to_string(ranks));
 }
 
@@ -140,7 +146,7 @@ void check_row(const SweepProblem& problem, const Plan& plan) {
             throw ConfigError("row " + to_string(plan.row) + " gives an order of points against the dependence " + to_string(d));
 }
 
-void check_factors(const Index& factors, int n, int mapping_dim) {
+void check_factors(const Index& factors, int n, int mapping_dim, bool helper) {
     check_dims(factors, n, "factors");
     std::int64_t lanes = 1;
     for (auto m : factors) {
@@ -148,9 +154,9 @@ void check_factors(const Index& factors, int n, int mapping_dim) {
             throw ConfigError("factors " + to_string(factors) + " must be >= 1, and 1 at the mapping dimension " +
                               std::to_string(mapping_dim));
         // Before the product, which could overflow.
-        if (m > max_lanes || (lanes *= m) > max_lanes)
+        if (m > max_lanes || (lanes *= m) > max_lanes - helper)
             throw ConfigError("factors " + to_string(factors) + " ask for more lanes a rank than the " +
-                              std::to_string(max_lanes) + " that are allowed");
+                              std::to_string(max_lanes - helper) + " that are allowed" + (helper ? " beside a helper" : ""));
     }
 }
 
@@ -162,7 +168,7 @@ void Plan::validate(const SweepProblem& problem, int ranks) const {
     check_grid(grid, n, ranks);
     check_cuts(problem, grid);
     check_dims(tile, n, "tile");
-    check_factors(factors, n, mapping_dim);
+    check_factors(factors, n, mapping_dim, helper);
     check_row(problem, *this);
     const std::vector<bool> unit = problem.unit_dims();
     for (int k = 0; k < n; ++k) {
@@ -184,6 +190,8 @@ void Plan::validate(const SweepProblem& problem, int ranks) const {
     if (lookahead < 1 || slices < 1 || time_block < 1 || chunk_bytes < 1)
         throw ConfigError("lookahead " + std::to_string(lookahead) + ", slices " + std::to_string(slices) + ", time_block " +
                           std::to_string(time_block) + " and chunk_bytes " + std::to_string(chunk_bytes) + " must be >= 1");
+    if (!std::isfinite(poll_period_s) || poll_period_s < 0)
+        throw ConfigError("poll_period_s " + std::to_string(poll_period_s) + " was given; allowed: seconds >= 0, 0 for no polls while tiles are computed");
 }
 
 std::string Plan::to_string() const {
@@ -192,7 +200,8 @@ std::string Plan::to_string() const {
            (grouping == GroupingKind::hyperplane ? "hyperplane" : "vertical") + ", " +
            (schedule == ScheduleKind::overlapping ? "overlapping" : "blocking") + ", look-ahead " +
            std::to_string(lookahead) + ", slices " + std::to_string(slices) + ", chunk " +
-           std::to_string(chunk_bytes) + " bytes" + (time_block > 1 ? ", " + std::to_string(time_block) + " steps together" : "") +
+           std::to_string(chunk_bytes) + " bytes" + (poll_period_s == Plan().poll_period_s ? "" : ", polls every " + std::to_string(1e6 * poll_period_s) + " us") +
+           (helper ? ", helper" : "") + (synchronous ? ", synchronous" : "") + (time_block > 1 ? ", " + std::to_string(time_block) + " steps together" : "") +
            (skew.n ? ", cut along the sum of " + tilewave::to_string(skew) : "") + (row.n ? ", rows along " + tilewave::to_string(row) : "") +
            (storage == StorageKind::skewed ? ", skewed storage" : "");
 }
@@ -458,11 +467,14 @@ Plan make_plan(const SweepProblem& problem, int ranks, const PlanRequest& reques
     plan.grid = request.grid ? *request.grid : default_grid(problem.space.hi - problem.space.lo, ranks, whole);
     check_grid(plan.grid, n, ranks);
     check_cuts(problem, plan.grid);
-    plan.factors = request.factors.value_or(spread_lanes(problem, plan.grid, plan.mapping_dim, request.threads));
-    check_factors(plan.factors, n, plan.mapping_dim);
+    plan.helper = request.helper.value_or(false);
+    plan.factors = request.factors.value_or(spread_lanes(problem, plan.grid, plan.mapping_dim, std::max(request.threads - plan.helper, 1)));
+    check_factors(plan.factors, n, plan.mapping_dim, plan.helper);
     plan.grouping = request.grouping.value_or(GroupingKind::hyperplane);
     plan.schedule = request.schedule.value_or(ScheduleKind::overlapping);
     plan.lookahead = request.lookahead.value_or(1);
+    plan.synchronous = request.synchronous.value_or(plan.schedule == ScheduleKind::blocking);
+    plan.poll_period_s = request.poll_period_s.value_or(plan.poll_period_s);
     plan.row = request.row.value_or(plan.row);
     plan.storage = request.storage.value_or(plan.storage);
     plan.skew = request.skew.value_or(plan.skew);

@@ -47,8 +47,8 @@ std::int64_t cells(const SweepProblem& problem, const Plan& plan, int k) {
 
 class Evaluation {
 public:
-    Evaluation(const SweepProblem& problem, const Plan& plan, const Machine& machine, const KernelRate& rate, const PlannerOptions& options)
-        : problem_(problem), plan_(plan), machine_(machine), rate_(rate), options_(options) {
+    Evaluation(const SweepProblem& problem, const Plan& plan, const Machine& machine, const KernelRate& rate)
+        : problem_(problem), plan_(plan), machine_(machine), rate_(rate) {
         find_axes();
     }
 
@@ -143,7 +143,7 @@ private:
         for (int r = 0; r < some.ranks(); ++r) schedules.push_back(sweep(p, plan, r));
         memory_bytes_ = 0;
         for (const Schedule& s : schedules) memory_bytes_ = std::max(memory_bytes_, memory_of(&s));
-        return predict(schedules, machine, rate_, {options_.poll_period_s, false}).parts;
+        return predict(schedules, machine, rate_, {plan_.poll_period_s, false}).parts;
     }
 
     // A rank's parts of the arrays of the whole problem, and the staging of the schedule that was played.
@@ -176,18 +176,15 @@ private:
     const Plan& plan_;
     const Machine& machine_;
     const KernelRate& rate_;
-    const PlannerOptions& options_;
     std::vector<Axis> axes_;
     std::int64_t memory_bytes_ = 0, tiles_ = 0;
 };
 
 }  // namespace
 
-Candidate evaluate(const SweepProblem& problem, const Plan& plan, const Machine& machine, const KernelRate& rate, const PlannerOptions& options) {
-    std::int64_t ranks = 1;
-    for (auto g : plan.grid) ranks *= g;
-    plan.validate(problem, static_cast<int>(ranks));
-    return Evaluation(problem, plan, machine, rate, options).result();
+Candidate evaluate(const SweepProblem& problem, const Plan& plan, const Machine& machine, const KernelRate& rate) {
+    plan.validate(problem, plan.ranks());
+    return Evaluation(problem, plan, machine, rate).result();
 }
 
 }  // namespace tilewave

@@ -21,6 +21,8 @@ namespace {
 constexpr double worth = 0.98;
 // Nor is one that was found later, further from what has proved itself, taken for less than this.
 constexpr double worth_later = 0.995;
+// Fewer ranks must be this much better: arrays would first have to move to them, and other nests' plans may want them back.
+constexpr double worth_fewer = 0.9;
 // Rows shorter than those that the rate was measured on take what nobody knows: less than a vector is computed point by point.
 constexpr double shortest_row = 12;
 constexpr std::int64_t most_grids = 400, most_factors = 40;
@@ -65,6 +67,7 @@ private:
     void enumerate();
     std::vector<int> mapping_dims() const;
     std::vector<Index> grids(int mapping_dim) const;
+    std::vector<Index> smaller_grids(const std::vector<bool>& open) const;
     std::vector<Index> factors(const Index& grid, int mapping_dim) const;
     void tiles(Plan plan);
     void kinds(Plan plan);
@@ -73,7 +76,9 @@ private:
     void play(const Plan& plan);
     void play_best_of_each_kind();
     void refine();
-    const Candidate& best() const { return *std::min_element(played_.begin(), played_.end(), [](auto& a, auto& b) { return a.time_s < b.time_s; }); }
+    // What a candidate takes, plans of fewer ranks as much longer as they must be better.
+    double weighed_s(const Candidate& c) const { return c.time_s / (c.plan.ranks() < least_ranks_ ? worth_fewer : 1); }
+    const Candidate& best() const { return *std::min_element(played_.begin(), played_.end(), [&](auto& a, auto& b) { return weighed_s(a) < weighed_s(b); }); }
     bool valid(const Plan& plan) const {
         try {
             plan.validate(problem_, ranks_);
@@ -99,6 +104,7 @@ private:
     std::vector<Candidate> played_;  // the plan by rules first
     std::int64_t considered_ = 0;
     double steps_left_ = 0, least_row_ = 1;
+    int least_ranks_ = 1;  // plans of fewer leave out some that have points
     bool rows_depend_ = false;  // kernels compute rows_together of them at once, the rate was measured with as many
     double most_bytes_ = 0;  // of the working set: the rate was measured with one as large as the rules'
 };
@@ -126,7 +132,24 @@ std::vector<Index> Planner::grids(int mapping_dim) const {
         return false;
     });
     if (all.empty() && mapping_dim == by_rules_.mapping_dim) all.push_back(by_rules_.grid);
+    for (const Index& g : smaller_grids(open)) all.push_back(g);
     return all;
+}
+
+// Of fewer ranks, the rest idle: those of the first host, and halves of all down to one.
+std::vector<Index> Planner::smaller_grids(const std::vector<bool>& open) const {
+    std::vector<bool> whole = open;
+    whole.flip();
+    std::vector<Index> result;
+    const bool some = std::find(open.begin(), open.end(), true) != open.end();
+    std::vector<int> counts;
+    for (int r = ranks_ / 2; r >= 1; r /= 2) counts.push_back(r);
+    int here = 1;
+    while (here < ranks_ && machine_.shares_host(0, here)) ++here;
+    if (here < ranks_ && std::find(counts.begin(), counts.end(), here) == counts.end()) counts.push_back(here);
+    for (const int r : counts)
+        if (some || r == 1) result.push_back(default_grid(problem_.space.hi - problem_.space.lo, r, whole));
+    return result;
 }
 
 std::vector<Index> Planner::factors(const Index& grid, int mapping_dim) const {
@@ -136,7 +159,11 @@ std::vector<Index> Planner::factors(const Index& grid, int mapping_dim) const {
     for (int k = 0; k < problem_.dims(); ++k)
         open.push_back(k != mapping_dim && !estimate_.unit(k) && (problem_.planes.along < 0 || k == problem_.planes.along));
     std::vector<Index> all;
-    for (std::int64_t lanes = request_.threads; lanes >= 1; lanes = lanes > 1 ? lanes / 2 : 0) {
+    std::vector<std::int64_t> counts;
+    for (std::int64_t lanes = request_.threads; lanes >= 1; lanes /= 2) counts.push_back(lanes);
+    // With a helper on a thread of its own, all others compute.
+    if (request_.helper.value_or(ranks_ > 1) && request_.threads > 2) counts.push_back(request_.threads - 1);
+    for (const std::int64_t lanes : counts) {
         if (request_.all_threads && lanes != by_rules_.lanes()) continue;
         const std::vector<Index> some = factorisations(lanes, open, most_factors + 1);
         if (static_cast<std::int64_t>(some.size()) > most_factors)
@@ -216,7 +243,7 @@ void Planner::tiles(Plan plan) {
 void Planner::kinds(Plan plan) {
     const int lanes = plan.lanes();
     for (const ScheduleKind schedule : {ScheduleKind::overlapping, ScheduleKind::blocking}) {
-        if (request_.schedule ? *request_.schedule != schedule : ranks_ == 1 && schedule == ScheduleKind::blocking) continue;
+        if (request_.schedule ? *request_.schedule != schedule : plan.ranks() == 1 && schedule == ScheduleKind::blocking) continue;
         for (const GroupingKind grouping : {GroupingKind::hyperplane, GroupingKind::vertical}) {
             if (request_.grouping ? *request_.grouping != grouping : (lanes == 1 || plan.time_block > 1) && grouping == GroupingKind::vertical) continue;
             plan.schedule = schedule;
@@ -225,7 +252,14 @@ void Planner::kinds(Plan plan) {
             if (grouping == GroupingKind::vertical && lanes > 1) plan.slices = estimate_.best_slices(plan);
             plan.slices = request_.slices.value_or(plan.slices);
             plan.lookahead = request_.lookahead.value_or(1);
-            add(plan);
+            plan.synchronous = request_.synchronous.value_or(false);
+            for (const bool helper : {false, true}) {
+                if (request_.helper ? *request_.helper != helper : helper && (plan.ranks() == 1 || request_.all_threads)) continue;
+                if (helper && lanes > std::max(request_.threads - 1, request_.helper ? 1 : 0)) continue;
+                plan.helper = helper;
+                plan.poll_period_s = request_.poll_period_s.value_or(helper ? 0 : by_rules_.poll_period_s);
+                add(plan);
+            }
         }
     }
 }
@@ -252,19 +286,19 @@ void Planner::play(const Plan& plan) {
     const double steps = estimate_.steps_played(plan);
     if (!played_.empty() && steps > steps_left_) return;
     steps_left_ -= steps;
-    played_.push_back(evaluate(problem_, plan, machine_, estimate_.rate_of(plan), options_));
+    played_.push_back(evaluate(problem_, plan, machine_, estimate_.rate_of(plan)));
 }
 
 void Planner::play_best_of_each_kind() {
     std::stable_sort(estimated_.begin(), estimated_.end(), [](const Estimated& a, const Estimated& b) { return a.time_s < b.time_s; });
-    // The best of each schedule, grouping and number of lanes; then those of each grid; then the next heights and widths.
-    std::map<std::tuple<int, int, int>, int> of_kind;
+    // The best of each schedule, grouping and number of lanes and ranks; then those of each grid; then the next heights and widths.
+    std::map<std::tuple<int, int, int, int, bool>, int> of_kind;
     std::map<std::vector<std::int64_t>, int> of_grid;
     std::vector<std::size_t> order, later, last;
     for (std::size_t e = 0; e < estimated_.size(); ++e) {
         const Plan& p = estimated_[e].plan;
         if (estimated_[e].time_s > 4 * estimated_.front().time_s && !order.empty()) break;
-        const std::tuple<int, int, int> kind{static_cast<int>(p.schedule), static_cast<int>(p.grouping), p.lanes()};
+        const std::tuple<int, int, int, int, bool> kind{static_cast<int>(p.schedule), static_cast<int>(p.grouping), p.lanes(), p.ranks(), p.helper};
         std::vector<std::int64_t> grid(p.grid.begin(), p.grid.end());
         grid.push_back(p.mapping_dim);
         grid.insert(grid.end(), p.factors.begin(), p.factors.end());
@@ -303,11 +337,13 @@ void Planner::refine() {
                     const std::int64_t cap = std::max(estimate_.cached_height(p, most_bytes_), from.tile[m]);
                     p.tile[m] = std::clamp<std::int64_t>(std::llround(static_cast<double>(from.tile[m]) * factor), 1, std::max<std::int64_t>(std::min(most, cap), 1));
                 });
-        if (!request_.lookahead && from.schedule == ScheduleKind::overlapping && ranks_ > 1 && turn == 0)
+        if (!request_.lookahead && from.schedule == ScheduleKind::overlapping && from.ranks() > 1 && turn == 0)
             for (const int ahead : {2, 4}) vary([&](Plan& p) { p.lookahead = ahead; });
+        if (!request_.poll_period_s && !from.helper && from.ranks() > 1 && turn == 0)
+            for (const double period : {0.0, 12.5e-6, 200e-6}) vary([&](Plan& p) { p.poll_period_s = period; });
         if (!request_.slices && from.grouping == GroupingKind::vertical && from.lanes() > 1)
             for (const double factor : {0.5, 2.0}) vary([&](Plan& p) { p.slices = std::max(1, static_cast<int>(std::lround(from.slices * factor))); });
-        if (!request_.chunk_bytes && ranks_ > 1 && turn == 1 && estimate_.largest_message(from) > 64 << 10)
+        if (!request_.chunk_bytes && from.ranks() > 1 && turn == 1 && estimate_.largest_message(from) > 64 << 10)
             for (const std::int64_t bytes : {64 << 10, 1 << 20}) vary([&](Plan& p) { p.chunk_bytes = bytes; });
         if (best().plan.to_string() == from.to_string() && turn == 0) continue;
     }
@@ -337,7 +373,9 @@ std::string reason(const Candidate& best, const Candidate& other) {
         }
     char text[256];
     const double more = other.time_s / std::max(best.time_s, 1e-30) - 1;
-    if (more < 1 - worth)
+    if (more < 0 && other.plan.ranks() < best.plan.ranks())
+        std::snprintf(text, sizeof text, "%s %% faster on %d rank(s), for which arrays would have to move", percent(-more).c_str(), other.plan.ranks());
+    else if (more < 1 - worth)
         std::snprintf(text, sizeof text, "as good (%+.1f %%), and the one taken is simpler", 100 * more);
     else
         std::snprintf(text, sizeof text, "%s %% slower: %s %.3g ms against %.3g", percent(more).c_str(), most, 1e3 * theirs, 1e3 * ours);
@@ -350,6 +388,7 @@ Choice Planner::choose() {
     least_row_ = std::min(shortest_row, estimate_.row_points(by_rules_));
     most_bytes_ = std::max(static_cast<double>(machine_.cache_bytes) / 2, estimate_.working_set(by_rules_));
     rows_depend_ = !problem_.in_order && !by_rules_.independent_rows(problem_);
+    least_ranks_ = by_rules_.ranks();
     play(by_rules_);
     enumerate();
     play_best_of_each_kind();
@@ -360,7 +399,7 @@ Choice Planner::choose() {
     // The rules win where nothing is clearly better; and so does, of two plans that are as good, the one found first.
     std::size_t first = 0;
     for (std::size_t c = 1; c < played_.size(); ++c)
-        if (played_[c].time_s < (first == 0 ? worth : worth_later) * played_[first].time_s) first = c;
+        if (weighed_s(played_[c]) < (first == 0 ? worth : worth_later) * weighed_s(played_[first])) first = c;
     std::vector<std::size_t> order;
     for (std::size_t c = 0; c < played_.size(); ++c)
         if (c != first) order.push_back(c);

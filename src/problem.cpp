@@ -179,6 +179,11 @@ Layout SweepProblem::layout(int a, const Index& grid) const {
     return Layout(array.shape, own, lo, hi);
 }
 
+Box SweepProblem::held(int a, const Index& grid, int rank) const {
+    const Layout l = layout(a, grid);
+    return arrays[a].replicated ? l.whole() : l.storage(rank);
+}
+
 Box SweepProblem::box_of(int a, const Box& own) const {
     Box box{Index::filled(dims(), 0), Index::filled(dims(), 1)};
     const Index first = shift(a);

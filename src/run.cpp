@@ -52,7 +52,7 @@ PreparedSweep::PreparedSweep(Context& context, SweepProblem problem, Plan plan)
     : context_(context),
       problem_(completed(std::move(problem))),
       plan_(std::move(plan)),
-      schedule_(sweep(problem_, plan_, context.rank())),
+      schedule_(sweep(problem_, plan_, context.rank(), context.size())),
       steps_(sweep_steps(problem_, plan_)),
       points_(points_of(schedule_)) {
     for (const Message& m : schedule_.messages)
@@ -334,17 +334,18 @@ Report PreparedSweep::run(std::span<const RunArray> arrays, const Kernel& kernel
             own.data -= first_level * level_bytes;
             std::memcpy(memory + (1 - first_level) * level_bytes, memory + first_level * level_bytes, static_cast<std::size_t>(level_bytes));
         }
-        bindings.push_back(to_loops(a, own, layout.storage(context_.rank()).lo));
+        bindings.push_back(to_loops(a, own, problem_.held(a, plan_.grid, context_.rank()).lo));
         if (n.levels > 0) {
             bindings.back().stride_bytes[0] = level_bytes;
             bindings.back().first_level = first_level;
         }
     }
     ExecuteOptions options = context_.options();
+    options.poll_period_s = plan_.poll_period_s;
     std::unique_ptr<FrontierMemory> frontier;
     if (frontier_) frontier = std::make_unique<FrontierMemory>(*frontier_, std::move(unset));
     options.frontier = frontier.get();
-    options.crowded = options.crowded || plan_.lanes() > context_.threads();
+    options.crowded = options.crowded || plan_.lanes() + plan_.helper > context_.threads();
     if (t.size() > 1 && options.record) options.clock_offset_s = context_.clock_offset_s();
     Outcome outcome = execute(schedule_, bindings, kernel, t, context_.lanes(), options);
     for (int a = 0; a < static_cast<int>(arrays.size()); ++a)
@@ -360,7 +361,7 @@ Report PreparedSweep::run(std::span<const RunArray> arrays, const Kernel& kernel
     }
     Report report;
     report.plan = plan_;
-    report.ranks = t.size();
+    report.ranks = plan_.ranks();
     report.threads = plan_.lanes();
     report.points = points_;
     report.steps = steps_;

@@ -126,7 +126,7 @@ PreparedSweep::Scratch PreparedSweep::scratch(std::span<const RunArray> arrays) 
             continue;
         }
         const Layout layout = problem_.layout(a, plan_.grid);
-        const Box storage = layout.storage(context_.rank());
+        const Box storage = problem_.held(a, plan_.grid, context_.rank());
         Binding own = given.whole;
         const Box whole = given.field ? given.field->owned() : layout.whole();
         if (!n.replicated && !whole.empty()) {  // an element from the middle is like most
@@ -322,7 +322,7 @@ std::vector<RateSample> PreparedSweep::sample_planes(std::span<const RunArray> a
         std::int64_t& height = plan.tile[problem_.planes.across];
         height = std::min<std::int64_t>(height, planes_of_tiles[shape]);
         if (planes_s > 0) height = std::clamp<std::int64_t>(static_cast<std::int64_t>(budget_s / 6 / planes_s), 1, height);
-        const Schedule whole = sweep(problem_, plan, context_.rank());
+        const Schedule whole = sweep(problem_, plan, context_.rank(), context_.size());
         Pieces tiles = tiles_by_lane(whole);
         for (auto& lane : tiles) lane.resize(std::min<std::size_t>(lane.size(), shape == 0 ? 4 : 8));
         const Schedule s = computing(whole, tiles);
@@ -347,6 +347,9 @@ std::vector<RateSample> PreparedSweep::sample_planes(std::span<const RunArray> a
 std::vector<RateSample> PreparedSweep::sample(std::span<const RunArray> arrays, const Kernel& kernel, double budget_s) {
     if (arrays.size() != problem_.arrays.size())
         throw ConfigError("sample: " + std::to_string(arrays.size()) + " arrays given, the nest has " + std::to_string(problem_.arrays.size()));
+    // A rank without elements, as a plan of fewer ranks leaves it, cannot tell what they are like.
+    for (const RunArray& array : arrays)
+        if (array.field && array.field->owned().empty()) return std::vector<RateSample>(3);
     if (frontier_) return sample_planes(arrays, kernel, budget_s);
     SweepProblem less = problem_;
     while (array_bytes(less, plan_, context_.rank()) > most_bytes) {

@@ -72,6 +72,7 @@ private:
         TileWork* work = nullptr;
         std::vector<std::int32_t> meetings;  // that wait for a poll
         double copies_until = 0;             // of messages from its own host
+        bool helped = false;                 // by a lane that only waits, and moves messages meanwhile
     };
     struct Host {
         double out_until = -never, in_until = -never;  // its links are busy with what has been posted

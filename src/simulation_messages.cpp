@@ -111,12 +111,13 @@ void Simulation::start_transfer(Half& s, Half& r, double now) {
     // message_s is from the post of a send to a receiver that waits, so it has the time of the post in it.
     const double posting = r.posted < s.posted ? std::min(now - s.posted, l.send_s) : 0;
     const double there = std::max(arrival(s, now) - posting, now), moving = std::max(l.message_s(bytes) - l.latency_s, 0.0);
-    const double hidden = options_.poll_period_s > 0 ? l.hidden_polled : l.hidden_unpolled;
     for (Half* h : {&s, &r}) {
         Lane& lane = lanes_[static_cast<std::size_t>(h->lane)];
+        const bool helped = ranks_[static_cast<std::size_t>(h->rank)].helped;
         h->begin = now;
-        h->busy = (1 - hidden) * moving;
-        (lane.state == State::computing ? lane.copying : h->busy) += bytes * l.busy_byte_s;
+        // A helper hides what polls would, and takes the copies off the lane.
+        h->busy = (1 - (helped || options_.poll_period_s > 0 ? l.hidden_polled : l.hidden_unpolled)) * moving;
+        if (!helped) (lane.state == State::computing ? lane.copying : h->busy) += bytes * l.busy_byte_s;
         h->idle = waited(lane, now);
     }
     s.busy = std::max(s.busy - posting, 0.0);

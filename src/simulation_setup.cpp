@@ -89,12 +89,14 @@ Simulation::Simulation(std::span<const Schedule> schedules, const Machine& machi
     : schedules_(schedules), machine_(machine), rate_(rate), options_(options) {
     check();
     for (const Schedule& s : schedules_) {
-        ranks_.push_back({static_cast<std::int32_t>(lanes_.size()), 0, nullptr, {}, 0});
+        ranks_.push_back({static_cast<std::int32_t>(lanes_.size()), 0, nullptr, {}, 0, false});
         for (std::size_t l = 0; l < s.lanes.size(); ++l) {
             Lane& lane = lanes_.emplace_back();
             lane.rank = s.rank;
             lane.number = static_cast<std::int32_t>(l);
             if (options_.record) lane.ends.reserve(s.lanes[l].size());
+            if (!s.lanes[l].empty() && std::all_of(s.lanes[l].begin(), s.lanes[l].end(), [](const Step& step) { return step.op == Op::await; }))
+                ranks_.back().helped = true;
         }
     }
     parts_.resize(lanes_.size());

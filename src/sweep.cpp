@@ -46,6 +46,7 @@ private:
     void count_signals();
     void write_prologue();
     void write_epilogue();
+    void write_helper();
     void write_lane(int lane);
     void write_compute(LaneBuilder& out, int tile, std::vector<int>& seen);
     bool signals_late(int tile) const;
@@ -217,6 +218,17 @@ void SweepWriter::write_epilogue() {
     for (int m : sent) out.finish_send(m);
 }
 
+// A lane that only waits, until all others are done: as all that wait, it moves messages meanwhile.
+void SweepWriter::write_helper() {
+    s_.lanes.emplace_back();
+    LaneBuilder helper(s_, plan_.lanes());
+    for (int l = 0; l < plan_.lanes(); ++l) {
+        const int count = last_count_[static_cast<std::size_t>(l)] + 1;
+        LaneBuilder(s_, l).add(Op::signal, 0, count);
+        helper.add(Op::await, l, count);
+    }
+}
+
 void SweepWriter::await(LaneBuilder& out, int own, int lane, int count, std::vector<int>& seen) {
     if (lane == own || count <= seen[lane]) return;
     seen[lane] = count;
@@ -309,7 +321,7 @@ void SweepWriter::write_lane(int lane) {
         for (const auto& [owner_lane, owner] : uses_[t]) await(out, lane, owner_lane, after_receive_[owner], seen);
         write_compute(out, t, seen);
         for (const auto& [peer, face] : outgoing_[t])
-            sent[k].push_back({out.post_send(peer, face.tag, face.array, face.region, blocking,
+            sent[k].push_back({out.post_send(peer, face.tag, face.array, face.region, plan_.synchronous,
                                              first_slice_[t] + static_cast<int>(slices_[t].size()) - 1, geometry_.staged(face.array)),
                                face.read_at, geometry_.forward(rank_, peer)});
         if (signals_late(t)) out.add(Op::signal, 0, last_signal(t));
@@ -344,27 +356,24 @@ Schedule SweepWriter::write() {
     count_signals();
     for (int lane = 0; lane < plan_.lanes(); ++lane) write_lane(lane);
     write_epilogue();
+    if (plan_.helper && plan_.ranks() > 1 && !tiles_.empty()) write_helper();
     return std::move(s_);
 }
 
 }  // namespace
 
-Schedule sweep(const SweepProblem& problem, const Plan& plan, int rank) {
+Schedule sweep(const SweepProblem& problem, const Plan& plan, int rank, int ranks) {
     problem.validate();
-    std::int64_t ranks = 1;
-    for (auto g : plan.grid) ranks *= g;
-    plan.validate(problem, static_cast<int>(ranks));
-    if (rank < 0 || rank >= ranks)
-        throw ConfigError("rank " + std::to_string(rank) + " is outside the grid " + to_string(plan.grid));
-    return SweepWriter(problem, plan, rank, static_cast<int>(ranks)).write();
+    if (ranks == 0) ranks = plan.ranks();
+    plan.validate(problem, ranks);
+    if (rank < 0 || rank >= ranks) throw ConfigError("rank " + std::to_string(rank) + " was given; there are " + std::to_string(ranks));
+    return SweepWriter(problem, plan, rank, ranks).write();
 }
 
 std::int64_t sweep_steps(const SweepProblem& problem, const Plan& plan) {
     const SweepGeometry geometry(problem, plan);
     std::int64_t first = std::numeric_limits<std::int64_t>::max(), last = std::numeric_limits<std::int64_t>::min();
-    std::int64_t ranks = 1;
-    for (auto g : plan.grid) ranks *= g;
-    for (int rank = 0; rank < ranks; ++rank)
+    for (int rank = 0; rank < plan.ranks(); ++rank)
         for (const PlacedTile& t : geometry.tiles(rank)) {
             first = std::min(first, t.time);
             last = std::max(last, t.time);

@@ -37,6 +37,7 @@ SweepGeometry::SweepGeometry(const SweepProblem& problem, const Plan& plan)
       fewest_(slots_),
       weights_(Index::filled(problem.dims(), 0)) {
     for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a) layouts_.push_back(problem.layout(a, plan.grid));
+    nowhere_ = {space_.lo, space_.lo};
     for (int rank = 0; rank < blocks_.ranks(); ++rank) {
         const Index at = blocks_.coords(rank);
         Box x = problem.space;
@@ -118,7 +119,7 @@ Index SweepGeometry::place(int rank) const {
     return at;
 }
 
-const Box& SweepGeometry::block(int rank) const { return block_of_[static_cast<std::size_t>(rank)]; }
+const Box& SweepGeometry::block(int rank) const { return rank < blocks_.ranks() ? block_of_[static_cast<std::size_t>(rank)] : nowhere_; }
 
 Array SweepGeometry::array(int a, int rank) const {
     const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
@@ -190,6 +191,7 @@ std::int64_t SweepGeometry::time_of(const Index& coord) const {
 
 std::vector<PlacedTile> SweepGeometry::tiles(int rank) const {
     const Box mine = block(rank);
+    if (mine.empty()) return {};
     const Index at = place(rank), begin = tiles_begin(rank), first = first_tile(rank);
     Index count = Index::filled(begin.n, 0);
     for (int k = 0; k < count.n && !mine.empty(); ++k) count[k] = ceil_div(mine.hi[k] - begin[k], plan_.tile[k]) - first[k];

@@ -83,6 +83,7 @@ private:
     std::vector<Layout> layouts_;
     Layout blocks_;
     std::vector<Box> block_of_;  // by rank
+    Box nowhere_;                // of ranks beyond the grid
     Box space_;
     std::vector<Index> dependences_;
     std::vector<Index> offsets_;  // of the accesses, in z coordinates

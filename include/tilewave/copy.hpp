@@ -11,18 +11,20 @@ namespace tilewave {
 /// of the last dimension is cut too); the region itself where it is small enough.
 std::vector<Box> chunks(const Box& region, std::int64_t item_bytes, std::int64_t chunk_bytes);
 
-/// The part of `rank` in moving an array from layout `from` to layout `to` (same shape); array 0
+/// The part of `rank` of `ranks` in moving an array from layout `from` to layout `to` (same shape); array 0
 /// is the source, array 1 the target; only owned points move. The strides are those of the two
 /// storages, in items (empty: row-major). Staging is bounded by about 8 chunks whatever the size.
 /// @pre from.shape == to.shape (ConfigError)
-/// @pre from.ranks() == to.ranks() (ConfigError)
-Schedule redistribute(const Layout& from, const Layout& to, std::int64_t item_bytes, int rank,
+/// @pre 0 <= rank < ranks, from.ranks() <= ranks, to.ranks() <= ranks (ConfigError)
+Schedule redistribute(const Layout& from, const Layout& to, std::int64_t item_bytes, int rank, int ranks,
                       std::int64_t chunk_bytes = 1 << 20, const Index& from_stride = {}, const Index& to_stride = {});
 
-/// The part of `rank` in bringing the owned points of all ranks together in a whole array on
+/// The part of `rank` of `ranks` in bringing the owned points of all ranks together in a whole array on
 /// rank 0 (array 1 there; empty elsewhere). Staging is bounded as in redistribute().
-Schedule gather_schedule(const Layout& from, std::int64_t item_bytes, int rank, std::int64_t chunk_bytes = 1 << 20, const Index& stride = {});
+/// @pre 0 <= rank < ranks, from.ranks() <= ranks (ConfigError)
+Schedule gather_schedule(const Layout& from, std::int64_t item_bytes, int rank, int ranks, std::int64_t chunk_bytes = 1 << 20, const Index& stride = {});
 /// The reverse: rank 0's whole array (array 0 there) to the blocks of all ranks (array 1).
-Schedule scatter_schedule(const Layout& to, std::int64_t item_bytes, int rank, std::int64_t chunk_bytes = 1 << 20, const Index& stride = {});
+/// @pre 0 <= rank < ranks, to.ranks() <= ranks (ConfigError)
+Schedule scatter_schedule(const Layout& to, std::int64_t item_bytes, int rank, int ranks, std::int64_t chunk_bytes = 1 << 20, const Index& stride = {});
 
 }  // namespace tilewave

@@ -28,7 +28,7 @@ public:
     /// Moves the owned values to `layout` and `order`, with memory for `levels` time levels; ghosts
     /// are undefined after it. Free where the storage already fits; local where the blocks stay; else
     /// collective, each point moving once.
-    /// @pre layout.shape is the field's and layout.ranks() the context's (ConfigError)
+    /// @pre layout.shape is the field's and layout.ranks() at most the context's (ConfigError)
     void relayout(const Layout& layout, const MemoryOrder& order, int levels = 1);
     /// Row-major.
     void relayout(const Layout& layout) { relayout(layout, MemoryOrder::row_major(layout.storage(context_->rank()))); }

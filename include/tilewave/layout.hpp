@@ -11,7 +11,7 @@ namespace tilewave {
 std::int64_t block_start(std::int64_t extent, std::int64_t parts, std::int64_t part);
 
 /// A block distribution: array extents, ranks along each dimension (row-major rank order) and
-/// the ghost widths that each block's storage has below and above what it owns.
+/// the ghost widths that each block's storage has below and above what it owns. Ranks beyond the grid own nothing.
 struct Layout {
     Index shape, grid, halo_lo, halo_hi;
 
@@ -23,7 +23,9 @@ struct Layout {
         : Layout(shape, grid, Index::filled(shape.n, 0), Index::filled(shape.n, 0)) {}
 
     int dims() const { return shape.n; }
+    /// Those that have a block.
     int ranks() const;
+    /// @pre 0 <= rank < ranks()
     Index coords(int rank) const;
     Box whole() const { return {Index::filled(shape.n, 0), shape}; }
     /// What `rank` owns; blocks of all ranks cover the array once.

@@ -21,7 +21,7 @@ enum class StorageKind { plain, skewed };
 
 /// How a sweep is cut and ordered. Plain data; every field can be set by the user.
 struct Plan {
-    Index grid;             ///< ranks along each dimension
+    Index grid;             ///< ranks along each dimension; ranks beyond it have nothing to do
     int mapping_dim = 0;    ///< tiles along it stay on one CPU
     Index tile;             ///< extents of a tile
     Index row = {};         ///< from one point of a kernel's row to the next; empty: along the last dimension
@@ -36,16 +36,22 @@ struct Plan {
     /// so that a step finds in the caches what the one before has computed.
     int time_block = 1;
     std::int64_t chunk_bytes = 256 << 10;  ///< most bytes of a packed message
+    double poll_period_s = 50e-6;  ///< between polls of the transport inside a tile; 0: none, only lanes that wait poll
+    bool helper = false;           ///< one more thread of each rank moves messages while the lanes compute
+    bool synchronous = false;      ///< a send is complete only when its receive has begun (blocking schedules by rule)
 
     int lanes() const;
+    /// Ranks that compute.
+    int ranks() const;
     /// The order of a tile's points: (z_k of the dimensions the row keeps, in order; the sum of the two
     /// that it varies; the first of these), the last varying along a row.
     /// @pre row is empty, a unit vector e_a, or e_a - e_b (ConfigError)
     IndexMatrix order(int dims) const;
     /// Whether no point of a row depends on another.
     bool independent_rows(const SweepProblem& problem) const;
-    /// @pre grid multiplies to `ranks`; factors >= 1, 1 at mapping_dim (ConfigError)
-    /// @pre factors multiply to at most max_lanes (ConfigError)
+    /// @pre grid >= 1 multiplies to at most `ranks`; factors >= 1, 1 at mapping_dim (ConfigError)
+    /// @pre factors multiply to at most max_lanes, one less with a helper (ConfigError)
+    /// @pre poll_period_s is finite and >= 0 (ConfigError)
     /// @pre grid is 1 along every dimension that problem.may_cut() refuses (ConfigError)
     /// @pre arrays that are spread have equal extents along a dimension that is cut (ConfigError)
     /// @pre 1 <= tile <= largest block, componentwise; 1 along unit_dims (ConfigError)
@@ -88,7 +94,9 @@ struct PlanRequest {
     std::optional<GroupingKind> grouping;
     std::optional<ScheduleKind> schedule;
     std::optional<std::int64_t> chunk_bytes;
-    int threads = 1;           ///< lanes of a rank at most
+    std::optional<double> poll_period_s;
+    std::optional<bool> helper, synchronous;
+    int threads = 1;           ///< lanes of a rank at most, a helper counted
     bool all_threads = false;  ///< not fewer, where the nest has work for them (planner.hpp)
 };
 

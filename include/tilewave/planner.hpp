@@ -28,14 +28,12 @@ struct Choice {
 struct PlannerOptions {
     int simulate = 14;                   ///< candidates to play after pruning
     std::int64_t most_steps = 1500000;   ///< of schedules to play in all
-    double poll_period_s = 50e-6;
 };
 
 /// What `plan` would take: schedules of all ranks are played against the machine's numbers. Where they are many, of
 /// fewer ranks with blocks as large, and of fewer tiles; the time then goes on in a straight line along each.
 /// @pre plan.validate(problem, product of plan.grid) passes (ConfigError)
-Candidate evaluate(const SweepProblem& problem, const Plan& plan, const Machine& machine, const KernelRate& rate,
-                   const PlannerOptions& options = {});
+Candidate evaluate(const SweepProblem& problem, const Plan& plan, const Machine& machine, const KernelRate& rate);
 
 /// The same by a closed form: tiles of the busiest lane, and the way of the first tile to the last lane
 /// (docs/decisions/0010-planning.md).

@@ -88,6 +88,8 @@ struct SweepProblem {
     SweepProblem skewed(int k, int l) const;
     /// The distribution of array `a` over `grid`, in its own dimensions, with the ghosts its accesses need.
     Layout layout(int a, const Index& grid) const;
+    /// What `rank` has of array `a` then: its block with ghosts, or the whole of a replicated one.
+    Box held(int a, const Index& grid, int rank) const;
     /// The box of z coordinates of a box of array `a`; along time its levels from before the sweep.
     Box box_of(int a, const Box& own) const;
     /// What a point must satisfy to be computed, beside being in the box of z coordinates.

@@ -19,7 +19,7 @@ namespace tilewave {
 /// What a run was and how it went. Equal on all ranks but for the timeline, which rank 0 has.
 struct Report {
     Plan plan;
-    int ranks = 1, threads = 1;
+    int ranks = 1, threads = 1;      ///< that the plan has work for
     std::int64_t points = 0;         ///< computed over all ranks
     std::int64_t steps = 0;          ///< time steps of the linear schedule
     std::int64_t buffer_bytes = 0;   ///< staging memory of this rank, and what it keeps of arrays kept in planes

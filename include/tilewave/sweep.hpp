@@ -6,12 +6,12 @@
 
 namespace tilewave {
 
-/// The part of `rank` in the sweep `problem` under `plan`. Pure; costs O(tiles of the rank and
+/// The part of `rank` of `ranks` in the sweep `problem` under `plan`; 0: as many ranks as plan.grid has. Ranks beyond the grid have no steps. Pure; costs O(tiles of the rank and
 /// its neighbours). A blocking schedule waits for each tile's messages beside the tile; an
 /// overlapping one posts receives `lookahead` tiles ahead and waits for sends as much later.
 /// @pre problem.validate() and plan.validate(problem, ranks) pass (ConfigError)
-/// @pre 0 <= rank < product of plan.grid (ConfigError)
-Schedule sweep(const SweepProblem& problem, const Plan& plan, int rank);
+/// @pre 0 <= rank < ranks (ConfigError)
+Schedule sweep(const SweepProblem& problem, const Plan& plan, int rank, int ranks = 0);
 
 /// Time steps of the whole sweep under the plan's linear schedule.
 std::int64_t sweep_steps(const SweepProblem& problem, const Plan& plan);

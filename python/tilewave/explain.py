@@ -1,5 +1,8 @@
 """Why a plan was chosen, as text."""
+from tilewave import _core
 from tilewave.parts import PARTS
+
+POLL_PERIOD_S = _core.Plan().poll_period_s  # by rule
 
 
 def explain(plan):
@@ -79,6 +82,12 @@ def _short(c):
         text += f", {c['time_block']} steps of time together"
     if c["skew"]:
         text += f", cut along the sum of loops {c['skew'][0]} and {c['skew'][1]}"
+    if c["helper"]:
+        text += ", a helper"
+    if c["synchronous"]:
+        text += ", synchronous sends"
+    if c["poll_period_s"] not in (POLL_PERIOD_S, 0 if c["helper"] else None):
+        text += f", polls every {_time(c['poll_period_s'])}" if c["poll_period_s"] else ", no polls in tiles"
     return text + (f", look-ahead {c['lookahead']}" if c["lookahead"] > 1 else "") + f", chunks of {_bytes(c['chunk_bytes'])}"
 
 
@@ -97,7 +106,8 @@ def _not_tried(plan):
         yield "  blocking: one rank has no messages"
     if notes.get("threads", 1) == 1:
         yield "  more lanes, vertical groups: one thread a rank was allowed"
-    yield "  a helper thread for progress, other periods between polls: the run polls as its context says"
+    if notes.get("ranks", 1) > 1 and notes.get("threads", 1) == 1 and "helper" not in notes.get("fixed", {}):
+        yield "  a helper thread for progress: it would need a second thread a rank"
     yield "  tiles larger than the cache holds, rows of fewer than 12 points: the rate was measured with others"
 
 

@@ -11,7 +11,7 @@ from tilewave.explain import explain
 from tilewave.parts import Parts, Predicted
 
 CHOICES = ("grid", "tile", "factors", "mapping_dim", "grouping", "schedule", "lookahead",
-           "slices", "chunk_bytes", "row", "storage", "skew", "time_block")
+           "slices", "chunk_bytes", "row", "storage", "skew", "time_block", "poll_period_s", "helper", "synchronous")
 
 
 @dataclasses.dataclass
@@ -21,7 +21,7 @@ class Plan:
     Attributes
     ----------
     grid : tuple of int
-        Ranks along each dimension.
+        Ranks along each dimension; ranks beyond it have nothing to do.
     mapping_dim : int
         Tiles along this dimension stay on one CPU.
     tile : tuple of int
@@ -47,6 +47,12 @@ class Plan:
         (k, l): tiles are cut along the sum of loops k and l in place of l, where rows of the kernel go that way; empty: along the loops.
     time_block : int
         Steps of time that go along the other dimensions together, so that each finds in the caches what the one before has computed.
+    poll_period_s : float
+        Seconds between polls of the transport inside a tile; 0: none, only lanes that wait poll.
+    helper : bool
+        One more thread of each rank moves messages while its lanes compute.
+    synchronous : bool
+        A send is complete only when its receive has begun.
     predicted : Predicted
         ``predicted.time_s`` and ``predicted.parts``: what it would take; None for a plan made by hand. It is of the plan as it was
         chosen: run an edited one, and the report has its own.
@@ -72,6 +78,9 @@ class Plan:
     storage: str = "plain"
     skew: tuple = ()
     time_block: int = 1
+    poll_period_s: float = 50e-6
+    helper: bool = False
+    synchronous: bool = False
     predicted: Predicted = dataclasses.field(default=None, compare=False, repr=False)
     memory_bytes: int = dataclasses.field(default=None, compare=False, repr=False)
     ranked: list = dataclasses.field(default_factory=list, compare=False, repr=False)
@@ -79,8 +88,8 @@ class Plan:
 
     @property
     def threads(self):
-        """Lanes of a rank."""
-        return self._to_core().lanes
+        """Lanes of a rank, its helper counted."""
+        return self._to_core().lanes + self.helper
 
     def choices(self):
         """The choices, as a tuple in the order of the attributes."""
@@ -180,7 +189,8 @@ ALLOWED = {"grid": "a tuple of integers", "tile": "a tuple of integers", "factor
            "mapping_dim": "an integer", "lookahead": "an integer", "slices": "an integer",
            "chunk_bytes": "an integer", "grouping": "'hyperplane', 'vertical'",
            "schedule": "'blocking', 'overlapping'", "row": "a tuple of integers",
-           "storage": "'plain', 'skewed'", "skew": "a tuple of two integers, or an empty one", "time_block": "an integer"}
+           "storage": "'plain', 'skewed'", "skew": "a tuple of two integers, or an empty one", "time_block": "an integer",
+           "poll_period_s": "seconds, 0 for no polls while tiles are computed", "helper": "True, False", "synchronous": "True, False"}
 
 
 def _assign(core, name, value):
@@ -206,7 +216,7 @@ def request_of(choices, threads):
     return request
 
 
-def choose(problem, ranks, threads, machine, rate, choices, fixed, plan, poll_period_s):
+def choose(problem, ranks, threads, machine, rate, choices, fixed, plan):
     """The plan for a problem, with what it is predicted to take; pure, so that it is the same on all ranks.
 
     Parameters
@@ -221,20 +231,19 @@ def choose(problem, ranks, threads, machine, rate, choices, fixed, plan, poll_pe
         Those of `choices` that the user made.
     plan : Plan
         Given: only what it takes is found out.
-    poll_period_s : float
     """
     request = request_of(choices, threads)
     if plan is None:
-        found = _core.choose_plan(problem.core, ranks, request, machine, rate.core(), poll_period_s)
+        found = _core.choose_plan(problem.core, ranks, request, machine, rate.core())
         ranked, considered = found.ranked, found.considered
     else:
-        ranked, considered = [_core.evaluate(problem.core, plan._to_core(), machine, rate.core(), poll_period_s)], 0
+        ranked, considered = [_core.evaluate(problem.core, plan._to_core(), machine, rate.core())], 0
     best = ranked[0]
     chosen = Plan._from_core(best.plan)
 
     def play():
-        schedules = [_core.sweep(problem.core, best.plan, rank) for rank in range(ranks)]
-        return _core.predict(schedules, machine, rate.core(), poll_period_s).timeline
+        schedules = [_core.sweep(problem.core, best.plan, rank) for rank in range(best.plan.ranks)]
+        return _core.predict(schedules, machine, rate.core(), best.plan.poll_period_s).timeline
 
     chosen.predicted = Predicted(best.time_s, Parts.of(best.parts), play)
     chosen.memory_bytes = best.memory_bytes

@@ -208,7 +208,7 @@ def _check(nest, context, loops, plan, fastmath, arguments, reduce):
     reductions = reduction.check(nest, reduce, dtypes)
     lie = tuple((isinstance(a, Field), a.shape, a.keep if isinstance(a, Field) else a.strides) for a in seen.values())
     key = ((kernel_key(nest, dtypes, scalars, fastmath), reduction.bests(reductions)), nest.name, nest.line, loops.key(nest), lie,
-           plan and plan.choices(), repr(sorted(choices.items())), context._core.poll_period_s, id(context._machine))
+           plan and plan.choices(), repr(sorted(choices.items())), id(context._machine))
     return Given(nest, loops, plan, choices, fastmath, seen, arrays, small, dtypes, scalars, tables, reductions, reduce,
                  context.threads, key)
 
@@ -366,8 +366,7 @@ def _sampled(given, draft):
 def _planned(context, given, draft, rate):
     """The plan chosen, its schedule and kernel; local, and the same on all ranks."""
     there = draft.context
-    plan = choose(draft.problem, there.size, there.threads, context._core.machine(), rate, draft.choices, given.choices, given.plan,
-                  context._core.poll_period_s)
+    plan = choose(draft.problem, there.size, there.threads, context._core.machine(), rate, draft.choices, given.choices, given.plan)
     prepared = _with_plan(given, draft, plan._to_core())
     if plan.threads > max(there.threads, len(_core.allowed_cpus())) and context.rank == 0 and planning.wanted is None:
         warnings.warn(f"{plan.threads} threads are more than the {len(_core.allowed_cpus())} CPUs allowed here: "

@@ -130,7 +130,8 @@ class Report:
             yield "on one rank", "no loop index can be cut over ranks"
         if self.stored:
             yield "stored whole", f"{', '.join(self.stored)}: their frontier would not do for this nest, plan and arrays"
-        yield "ranks x threads", f"{self.ranks} x {self.threads}"
+        idle = self.plan.notes.get("ranks", self.ranks) - self.ranks
+        yield "ranks x threads", f"{self.ranks} x {self.threads}" + (f", {idle} more had nothing to do" if idle > 0 else "")
         if self.predicted:
             yield "predicted time", f"{self.predicted.time_s:.6g} s"
         yield "measured time", f"{self.measured.time_s:.6g} s in {self.steps} steps"

@@ -136,7 +136,7 @@ def plan(nest, *, context=None, over=None, reverse=(), steps=None, **arguments):
     **arguments
         The nest's arrays and scalars, and any choice to fix: ``grid``, ``tile``, ``factors``,
         ``mapping_dim``, ``grouping``, ``schedule``, ``lookahead``, ``slices``, ``chunk_bytes``,
-        ``row``, ``storage``, ``threads``.
+        ``row``, ``storage``, ``skew``, ``time_block``, ``poll_period_s``, ``helper``, ``synchronous``, ``threads``.
 
     Returns
     -------

@@ -237,7 +237,7 @@ inline Schedules transposed_blocks() {
     Schedules all;
     const Layout rows({4, 6}, {3, 1}), columns({4, 6}, {1, 3});
     for (int r = 0; r < 3; ++r) {
-        all.push_back(redistribute(rows, columns, item, r));
+        all.push_back(redistribute(rows, columns, item, r, 3));
         all.back().results.push_back({1, columns.owned(r), 0, {r}});
     }
     return all;

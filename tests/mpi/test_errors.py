@@ -90,7 +90,14 @@ def test_shapes(context):
 
 def test_grid_and_tile(context):
     p = context.size
-    refused(context, f"multiplies to {p + 1}", A=field(context), grid=(p + 1, 1))
+    refused(context, f"multiply to at most {p}", A=field(context), grid=(p + 1, 1))
+    refused(context, "must be >= 1", A=field(context), grid=(1 << 62, 1 << 62))
+    refused(context, "must be >= 1", A=field(context), grid=(0, 1))
+    refused(context, "poll_period_s .* allowed: seconds >= 0", A=field(context), poll_period_s=-1.0)
+    refused(context, "poll_period_s .* allowed: seconds >= 0", A=field(context), poll_period_s=float("nan"))
+    refused(context, "poll_period_s: given 'often'", A=field(context), poll_period_s="often")
+    refused(context, "helper: given 1; allowed: True, False", A=field(context), helper=1)
+    refused(context, "synchronous: given 'no'; allowed: True, False", A=field(context), synchronous="no")
     refused(context, "dimensions", A=field(context), grid=(p, 1, 1))
     refused(context, "largest block", A=field(context), tile=(13, 1))
     refused(context, "outside 1 to", A=field(context), tile=(0, 4))

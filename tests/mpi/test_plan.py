@@ -24,6 +24,11 @@ def counts(A, i, j):
 
 
 @tw.nest
+def inverses(A, i, j):
+    A[i, j] = 0.5 + 1.0 / (A[i-1, j] + A[i, j-1])
+
+
+@tw.nest
 def adds(A, B, i, j):
     A[i, j] = 0.5 * A[i-1, j] + 0.25 * A[i, j-1] + B[i, j]
 
@@ -67,6 +72,41 @@ def test_explain_says_what_was_chosen_from(context):
     for words in ("grid", "memory", "a point", "hand-over", "lookahead = 2", "the best first", "Not tried"):
         assert words in text, words
     assert all(record["reason"] in text for record in plan.ranked)
+
+
+def test_fewer_ranks_compute_and_all_have_the_result(context):
+    """A nest on part of the ranks and one on all, in turn over the same fields, which move between them."""
+    start = np.random.default_rng(7).random((9, 7, 11))
+    A, plain = tw.field(start.shape, "f8", init=start, context=context), start.copy()
+    for few in range(1, context.size + 1):
+        for grid in ((few, 1, 1), (1, few, 1), (1, 1, context.size)):
+            report = tw.run(roots, A=A, context=context, grid=grid, mapping_dim=0 if grid[0] == 1 else 2)
+            assert report.plan.grid == grid and report.ranks == np.prod(grid)
+            for i, j, k in np.ndindex(8, 6, 10):
+                i, j, k = i + 1, j + 1, k + 1
+                plain[i, j, k] = np.sqrt(plain[i-1, j, k]) + np.sqrt(plain[i, j-1, k]) + np.sqrt(plain[i, j, k-1])
+            whole = A.gather()
+            assert context.rank or (whole == plain).all(), grid
+    # A body that would divide by 0 in memory that is left empty is still measured.
+    B = tw.field((6, 40), "f8", init=lambda i, j: 1.0 + i + j, context=context)
+    for grid in ((1, 1), (1, context.size)):
+        tw.run(inverses, A=B, context=context, grid=grid, mapping_dim=0)
+        assert "raised" not in tw.plan(inverses, A=B, context=context).notes["rate"]["note"]
+
+
+def test_how_messages_go_is_the_plan_s(context):
+    A = cube(context, 24)
+    want = None
+    for choices in ({}, {"helper": True, "poll_period_s": 0.0}, {"helper": True, "schedule": "blocking"}, {"synchronous": True}, {"poll_period_s": 1e-6},
+                    {"schedule": "blocking", "synchronous": False}):
+        A = cube(context, 24)
+        report = tw.run(roots, A=A, context=context, grid=(1, context.size, 1), mapping_dim=2, **choices)
+        for name, value in choices.items():
+            assert getattr(report.plan, name) == value, choices
+        assert report.plan.threads <= max(context.threads, 1 + report.plan.helper)
+        whole = A.gather()
+        want = whole if want is None else want
+        assert context.rank or (whole == want).all(), choices
 
 
 def test_a_plan_from_a_file_is_obeyed_and_predicted(context, tmp_path):

@@ -36,7 +36,7 @@ class GeneralCase:
                 f"{self.downwards}, {self.in_order}), frontier {self.frontier}; {self.ranks} ranks, plan {self.plan}")
 
     def schedules(self):
-        return [_core.sweep(self.problem, self.plan, r) for r in range(self.ranks)]
+        return [_core.sweep(self.problem, self.plan, r, self.ranks) for r in range(self.ranks)]
 
 
 def general_case(seed, item_bytes=(1, 2, 4, 8), long_rows=False):
@@ -54,6 +54,7 @@ def general_case(seed, item_bytes=(1, 2, 4, 8), long_rows=False):
                                               case.accesses, case.bounds, case.downwards, case.in_order)
             case.ranks, case.plan = random_plan(rng, case)
             keep_planes(random.Random(f"planes {seed} {refused}"), case, long_rows)
+            move_messages(random.Random(f"messages {seed}"), case)
             case.plan.validate(case.problem, case.ranks)
         except ConfigError:
             continue
@@ -89,6 +90,14 @@ def keep_planes(rng, case, always):
         plan.chunk_bytes = rng.choice((1 << 10, 1 << 18))
     blocks = [max(1, most) for most in largest_blocks(case, plan.grid)]
     plan.tile = tuple(rng.randint(1 + most // 20, most) if k in (along, across) else most for k, most in enumerate(blocks))
+
+
+def move_messages(rng, case):
+    """How messages go, and sometimes ranks that have nothing to do."""
+    case.ranks += rng.choice((0, 0, 0, 0, 1, 2))
+    case.plan.synchronous = case.plan.schedule == "blocking" if rng.random() < 0.5 else rng.random() < 0.5
+    case.plan.helper = rng.random() < 0.2
+    case.plan.poll_period_s = rng.choice((0.0, 1e-6, 50e-6))
 
 
 def random_problem(rng, seed, item_bytes, long_rows):

@@ -268,7 +268,22 @@ def random_plan(seed, ranks, rank, timed):
         plan["time_block"] = rng.choice((2, 3, 8))
     if rng.random() < 0.2 and rank > 1:
         plan["skew"] = tuple(sorted(rng.sample(range(rank), 2)))
+    plan.update(random_messages(random.Random(f"messages {seed}"), ranks, rank, timed, "grid" in plan))
     return plan
+
+
+def random_messages(rng, ranks, rank, timed, cut):
+    """How messages go, and sometimes a grid of fewer ranks than there are."""
+    found = {}
+    if rng.random() < 0.2:
+        found["helper"] = True
+    if rng.random() < 0.2:
+        found["poll_period_s"] = rng.choice((0.0, 1e-6, 1e-3))
+    if rng.random() < 0.2:
+        found["synchronous"] = rng.random() < 0.5
+    if not cut and ranks > 1 and rng.random() < 0.2:
+        found["grid"] = random_grid(rng, rng.randint(1, ranks - 1), rank, timed)
+    return found
 
 
 def random_grid(rng, ranks, rank, timed):

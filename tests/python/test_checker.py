@@ -29,14 +29,15 @@ def test_moves_between_layouts_check():
         dims = rng.randint(1, 4)
         shape = tuple(rng.randint(0, 9) for _ in range(dims))
         ranks = rng.choice((1, 2, 3, 4, 6))
-        a, b = (_core.Layout(shape, _core.default_grid(shape, ranks, rng.randrange(dims)),
+        all_ranks = ranks + rng.choice((0, 0, 1, 3))  # some own nothing
+        a, b = (_core.Layout(shape, _core.default_grid(shape, rng.choice((ranks, all_ranks)), rng.randrange(dims)),
                              tuple(rng.randint(0, 2) for _ in range(dims)),
                              tuple(rng.randint(0, 2) for _ in range(dims))) for _ in range(2))
         chunk = rng.choice((8, 50, 1 << 20))
-        for made in ([_core.redistribute(a, b, 8, r, chunk) for r in range(ranks)],
-                     [_core.gather_schedule(a, 8, r, chunk) for r in range(ranks)],
-                     [_core.scatter_schedule(a, 8, r, chunk) for r in range(ranks)]):
-            assert _core.check(made) is None, f"shape {shape}, ranks {ranks}, chunk {chunk}"
+        for made in ([_core.redistribute(a, b, 8, r, all_ranks, chunk) for r in range(all_ranks)],
+                     [_core.gather_schedule(a, 8, r, all_ranks, chunk) for r in range(all_ranks)],
+                     [_core.scatter_schedule(a, 8, r, all_ranks, chunk) for r in range(all_ranks)]):
+            assert _core.check(made) is None, f"shape {shape}, ranks {all_ranks}, chunk {chunk}"
 
 
 def sweep(grid=(2, 1), schedule="overlapping", threads=(1, 1), tile=(3, 4), chunk=16, mapping_dim=1,

@@ -68,7 +68,7 @@ def test_what_is_fixed_is_obeyed_or_refused_and_plans_are_valid(first):
         assert all(math.isfinite(c.time_s) and c.time_s >= 0 and c.memory_bytes >= 0 for c in found.ranked), str(case)
         assert not found.ranked[0].reason and all(c.reason for c in found.ranked[1:])
         best = found.ranked[0].plan
-        schedules = [_core.sweep(case.problem, best, r) for r in range(case.ranks)]
+        schedules = [_core.sweep(case.problem, best, r, case.ranks) for r in range(case.ranks)]
         assert (wrong := _core.check(schedules)) is None, f"{case}: planned {best}: {wrong}"
     assert planned > 10
 
@@ -78,6 +78,74 @@ def test_threads_that_are_asked_for_are_used():
     wish.all_threads = True
     found = _core.choose_plan(problem(20, 20, 20), 1, wish, machine(), RATE)
     assert {c.plan.lanes for c in found.ranked} == {4}
+
+
+def test_few_points_stay_on_fewer_ranks_and_many_do_not():
+    for hosts in ((0, 0, 0, 0), (0, 0, 1, 1)):
+        m = machine(latency_s=5e-5, byte_s=1e-8, hosts=hosts)
+        few = _core.choose_plan(problem(6, 6, 30), 4, request(), m, RATE).ranked
+        assert few[0].plan.ranks == 1, hosts
+        assert {c.plan.ranks for c in few} > {1}
+        many = _core.choose_plan(problem(60, 60, 4000), 4, request(), m, RATE).ranked
+        assert many[0].plan.ranks == 4, hosts
+        for grid in ((1, 2, 1), (4, 1, 1)):
+            found = _core.choose_plan(problem(6, 6, 30), 4, request(grid=grid, mapping_dim=2), m, RATE).ranked
+            assert {c.plan.grid for c in found} == {grid}
+
+
+def test_two_ranks_of_the_first_host_where_the_second_is_far():
+    m = machine(latency_s=2e-3, byte_s=1e-9, hosts=(0, 0, 1, 1))
+    near = m.same_host
+    near.latency_s, near.byte_s = 1e-6, 1e-10
+    m.same_host = near
+    found = _core.choose_plan(problem(40, 40, 200), 4, request(), m, RATE).ranked
+    assert found[0].plan.ranks == 2
+    assert any("rank" in c.reason or "slower" in c.reason for c in found if c.plan.ranks == 4)
+
+
+def test_fewer_ranks_must_be_clearly_better():
+    """Arrays would have to move: of 3 % nobody takes note."""
+    for latency_s in (1e-6, 2e-6, 4e-6, 8e-6, 1.6e-5, 3.2e-5):
+        found = _core.choose_plan(problem(12, 12, 60), 2, request(), machine(latency_s=latency_s, byte_s=1e-10, hosts=(0, 0)), RATE).ranked
+        all_of_them = min(c.time_s for c in found if c.plan.ranks == 2)
+        if found[0].plan.ranks == 1:
+            assert found[0].time_s <= 0.9 * all_of_them
+        else:
+            assert all(c.time_s > 0.88 * all_of_them for c in found if c.plan.ranks == 1)
+
+
+def test_a_helper_is_taken_where_it_moves_what_lanes_would_and_a_thread_is_free():
+    p, m = problem(32, 3, 400, item_bytes=8), machine(latency_s=2e-5, byte_s=2e-9, hosts=(0, 1))
+    link = m.other_host
+    link.busy_byte_s, link.eager_bytes = 3e-9, 1000
+    m.other_host = link
+    fixed = {"grid": (2, 1, 1), "mapping_dim": 2, "factors": (1, 1, 1), "schedule": "overlapping"}
+    helped = _core.choose_plan(p, 2, request(2, **fixed), m, RATE).ranked
+    assert helped[0].plan.helper and helped[0].plan.poll_period_s == 0
+    assert not any(c.plan.helper for c in _core.choose_plan(p, 2, request(1, **fixed), m, RATE).ranked)
+    for helper in (False, True):
+        for threads in (1, 2, 3):
+            found = _core.choose_plan(p, 2, request(threads, helper=helper), m, RATE).ranked
+            assert {c.plan.helper for c in found} == {helper}
+            assert all(c.plan.lanes + helper <= max(threads, 1 + helper) for c in found)
+
+
+def test_a_helper_takes_the_copies_off_the_lanes():
+    p, m, plan = problem(16, 4, 400, item_bytes=8), machine(latency_s=2e-5, byte_s=2e-9, hosts=(0, 1)), _core.Plan()
+    link = m.other_host
+    link.busy_byte_s, link.eager_bytes = 3e-9, 100  # asked for, then moved by whoever polls
+    m.other_host = link
+    plan.grid, plan.factors, plan.mapping_dim, plan.tile = (2, 1, 1), (1, 1, 1), 2, (8, 4, 40)
+    alone = _core.evaluate(p, plan, m, RATE)
+    plan.helper, plan.poll_period_s = True, 0
+    helped = _core.evaluate(p, plan, m, RATE)
+    assert helped.time_s < alone.time_s
+    assert helped.parts.compute_s < alone.parts.compute_s  # an average of the lanes that work, the helper not counted
+    assert helped.parts.compute_s > 0.9 * 8 * 4 * 400 * RATE.point_s
+    plan.helper = False  # nobody moves what is asked for while a tile is computed
+    link.hidden_unpolled = 0
+    m.other_host = link
+    assert _core.evaluate(p, plan, m, RATE).time_s > helped.time_s
 
 
 def heights(block):

@@ -33,16 +33,16 @@ def worker(body, face_bytes, tile_s, steps, repeats):
     rows = {name: [] for name in MODES}
     for turn in range(repeats + 1):  # the first warms up
         for name, (schedule, poll) in MODES.items():
-            context._core.poll_period_s = poll
-            report = _run(body, context, A, (layers, height, width), schedule, tile_s)
+            report = _run(body, context, A, (layers, height, width), schedule, poll, tile_s)
             if turn and context.rank == 0:
                 rows[name].append({"time_s": report.measured.time_s, "ratio": report.overlap_ratio,
                                    "compute_s": max(x.compute_s for x in report.lanes)})
     return {"rows": rows} if context.rank == 0 else None
 
 
-def _run(body, context, A, tile, schedule, tile_s):
-    choices = {"mapping_dim": 1, "grid": (context.size, 1, 1), "tile": tile, "schedule": schedule}
+def _run(body, context, A, tile, schedule, poll, tile_s):
+    choices = {"mapping_dim": 1, "grid": (context.size, 1, 1), "tile": tile, "schedule": schedule,
+               "synchronous": schedule == "blocking", "poll_period_s": poll}
     if body == "exp":
         return tw.run(decay, A=A, context=context, **choices)
     # The same sweep with a body that lasts exactly tile_s a tile.

@@ -1,5 +1,6 @@
 """What the ranks of `bench plan` do: brute force over a grid of choices, and the plan beside it."""
 import dataclasses
+import math
 import statistics
 
 import numpy as np
@@ -97,30 +98,40 @@ def _race(context, contenders, repeats):
 
 
 def _grid(context, ours, make, heights):
-    """The stated choices: mapping dimension and its grid x schedule and look-ahead x grouping and slices x height."""
+    """The stated choices: mapping dimension, ranks used and their grid x schedule and look-ahead x grouping and slices x height."""
     found, planned = [], ours.plan
     for dim in range(len(planned.tile)):
-        nest, arguments = (ours.nest, ours.arguments) if dim == planned.mapping_dim else make()
         try:
-            base = planned if dim == planned.mapping_dim else tw.plan(
-                nest, **arguments, context=context, mapping_dim=dim, row=planned.row, storage=planned.storage)
+            best = planned if dim == planned.mapping_dim else tw.plan(
+                ours.nest, **make()[1], context=context, mapping_dim=dim, row=planned.row, storage=planned.storage)
         except ConfigError:  # ranks cannot share the other dimensions, or rows go along this one
             continue
-        for choices in _schemes(context, base):
-            for height in _heights(base.tile[dim], heights if dim == planned.mapping_dim else heights // 2):
-                tile = tuple(height if k == dim else t for k, t in enumerate(base.tile))
-                one = Contender(nest, arguments, dataclasses.replace(base, tile=tile, **choices))
-                if one.plan != planned and _runs(context, one):
-                    found.append(one)
+        for base in _by_ranks(best):
+            nest, arguments = (ours.nest, ours.arguments) if (dim, base.grid) == (planned.mapping_dim, planned.grid) else make()
+            for choices in _schemes(base):
+                for height in _heights(base.tile[dim], heights if base is planned else heights // 2):
+                    tile = tuple(height if k == dim else t for k, t in enumerate(base.tile))
+                    one = Contender(nest, arguments, dataclasses.replace(base, tile=tile, **choices))
+                    if one.plan != planned and _runs(context, one):
+                        found.append(one)
     return found
 
 
-def _schemes(context, base):
+def _by_ranks(plan):
+    """A plan, and of those that were played beside it the best for each other number of ranks."""
+    found = {math.prod(plan.grid): plan}
+    for record in plan.ranked:
+        if plan.mapping_dim == record["choices"]["mapping_dim"]:
+            found.setdefault(math.prod(record["choices"]["grid"]), dataclasses.replace(plan, **record["choices"]))
+    return list(found.values())
+
+
+def _schemes(base):
     schedules = [{"schedule": "overlapping", "lookahead": 1}]
-    if context.size > 1:
+    if math.prod(base.grid) > 1:
         schedules += [{"schedule": "overlapping", "lookahead": 2}, {"schedule": "blocking", "lookahead": 1}]
     groupings = [{"grouping": "hyperplane", "slices": 1}]
-    if base.threads > 1:
+    if math.prod(base.factors) > 1:
         groupings += [{"grouping": "vertical", "slices": n} for n in (4, 16)]
     return [{**s, **g} for s in schedules for g in groupings]
 
