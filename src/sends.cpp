@@ -14,7 +14,9 @@ namespace tilewave {
 namespace {
 
 constexpr int send_tags = 2048, first_send_tag = 4096;
-constexpr std::int64_t piece_bytes = 256 << 10;  // two ranks, 64 KB to 8 MB: 128 to 512 KB about equal, 64 KB and 1 MB slower
+constexpr std::int64_t least_piece_bytes = 256 << 10;  // two ranks, 64 KB to 8 MB: 128 to 512 KB about equal, 64 KB and 1 MB slower
+// More, and what receivers answer the library with fills the sender's queue: the rest then waits for calls that a receiver which has all may not make.
+constexpr std::int64_t most_pieces = 32, most_piece_bytes = 2 << 20;  // a receiver of strided rows stages four pieces
 constexpr std::size_t staged_pieces = 4;
 
 struct Head {
@@ -37,6 +39,11 @@ void check(const char* what, const MatrixView& m, const char* role, int rank, in
                           std::to_string(m.row_stride_bytes) + " bytes; allowed: at least the row's " + std::to_string(m.row_bytes()));
 }
 
+// Bytes of a piece of a message of `bytes`, its head counted.
+std::int64_t piece_of(std::int64_t bytes) {
+    return std::clamp((bytes / most_pieces / page_bytes + 1) * page_bytes, least_piece_bytes, most_piece_bytes);
+}
+
 class SendOperation final : public Operation {
 public:
     SendOperation(std::shared_ptr<Exchange> exchange, const MatrixView& m, int to, int tag, std::shared_ptr<void> memory)
@@ -55,6 +62,7 @@ public:
     }
     // Each piece leaves as soon as it is copied, or without being kept where it need not wait.
     void post(const MatrixView& m, int to, int wire) {
+        const std::int64_t piece_bytes = piece_of(size_);
         std::int64_t n = std::min(size_, first_bytes);
         for (std::int64_t at = 0; at < size_; at += n, n = std::min(piece_bytes, size_ - at), ++pending_) {
             const std::int64_t skip = at ? 0 : head_bytes;
@@ -160,12 +168,13 @@ private:
         const std::int64_t here = std::min(bytes_, first_bytes - head_bytes);
         if (!wrong_ && here) copy_range(matrix_, 0, first_ + head_bytes, here, false);
         rest_ = here;
+        piece_bytes_ = piece_of(head_bytes + bytes_);
         stage_ = 2;
     }
-    std::size_t pieces() const { return static_cast<std::size_t>((bytes_ - rest_ + piece_bytes - 1) / piece_bytes); }
+    std::size_t pieces() const { return static_cast<std::size_t>((bytes_ - rest_ + piece_bytes_ - 1) / piece_bytes_); }
     bool direct() const { return !wrong_ && matrix_.contiguous(); }
-    std::int64_t start(std::size_t k) const { return rest_ + static_cast<std::int64_t>(k) * piece_bytes; }
-    std::int64_t length(std::size_t k) const { return std::min(piece_bytes, bytes_ - start(k)); }
+    std::int64_t start(std::size_t k) const { return rest_ + static_cast<std::int64_t>(k) * piece_bytes_; }
+    std::int64_t length(std::size_t k) const { return std::min(piece_bytes_, bytes_ - start(k)); }
     // Pieces complete in any order, so they are counted and each buffer goes with its own piece.
     void post() {
         std::byte* to = nullptr;
@@ -173,7 +182,7 @@ private:
             to = matrix_.data + start(posted_);
         } else {
             if (free_.empty()) {
-                staging_.push_back(staging_memory(piece_bytes));
+                staging_.push_back(staging_memory(piece_bytes_));
                 free_.push_back(staging_.size() - 1);
             }
             used_[posted_] = free_.back();
@@ -212,7 +221,7 @@ private:
     int from_, tag_, stage_ = 0;
     std::shared_ptr<void> memory_;
     alignas(64) std::byte first_[first_bytes];
-    std::int64_t bytes_ = 0, rest_ = 0;
+    std::int64_t bytes_ = 0, rest_ = 0, piece_bytes_ = least_piece_bytes;
     std::size_t posted_ = 0, taken_ = 0;
     std::vector<std::shared_ptr<std::byte[]>> staging_;
     std::vector<std::size_t> free_;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
@@ -12,6 +13,7 @@
 #include <numeric>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "tilewave/transport.hpp"
 
@@ -47,6 +49,46 @@ int wanted_level() {
         if (std::strcmp(l.name, name) == 0) return l.value;
     throw ConfigError(std::string("TILEWAVE_THREAD_LEVEL is '") + name +
                       "'; allowed: single, funneled, serialized, multiple");
+}
+
+// One communicator for each group of ranks that had a transport: ranks leave MPI when all of the group do. MPICH 5.0 answers
+// no messages any more in MPI_Finalize, though others may still wait for answers to what was received long ago.
+std::vector<MPI_Comm>& groups() {
+    static auto& all = *new std::vector<MPI_Comm>;  // needed after static objects are gone
+    return all;
+}
+
+int leave_together(MPI_Comm, int, void*, void*) {
+    if (abandoned) return MPI_SUCCESS;
+    std::vector<MPI_Request> left(groups().size(), MPI_REQUEST_NULL);
+    for (std::size_t g = 0; g < left.size(); ++g)
+        if (MPI_Ibarrier(groups()[g], &left[g]) != MPI_SUCCESS) return MPI_SUCCESS;
+    for (int all = 0, turn = 0; !all; ++turn) {
+        if (MPI_Testall(static_cast<int>(left.size()), left.data(), &all, MPI_STATUSES_IGNORE) != MPI_SUCCESS) break;
+        if (turn < 1000)
+            std::this_thread::yield();
+        else  // others may compute for long
+            std::this_thread::sleep_for(std::chrono::microseconds(200));
+    }
+    return MPI_SUCCESS;
+}
+
+// Collective over `from`, whose ranks have all the same groups of just these ranks.
+void leave_with(MPI_Comm from) {
+    for (const MPI_Comm& group : groups()) {
+        int same = MPI_UNEQUAL;
+        must(MPI_Comm_compare(from, group, &same), "MPI_Comm_compare");
+        if (same == MPI_IDENT || same == MPI_CONGRUENT) return;
+    }
+    MPI_Comm group;
+    must(MPI_Comm_dup(from, &group), "MPI_Comm_dup");
+    must(MPI_Comm_set_errhandler(group, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+    if (groups().empty()) {  // what MPI_Finalize does first is to free this rank's own communicator
+        int key = MPI_KEYVAL_INVALID;
+        must(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, leave_together, &key, nullptr), "MPI_Comm_create_keyval");
+        must(MPI_Comm_set_attr(MPI_COMM_SELF, key, nullptr), "MPI_Comm_set_attr");
+    }
+    groups().push_back(group);
 }
 
 void finish() {
@@ -190,6 +232,7 @@ void native_multi_reduce(const NativeCall& c, const Counts& parts, MPI_Comm comm
 class MpiTransport final : public Transport {
 public:
     explicit MpiTransport(MPI_Comm from) : owner_(std::this_thread::get_id()) {
+        leave_with(from);
         must(MPI_Comm_dup(from, &comm_), "MPI_Comm_dup");
         must(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
         must(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank");

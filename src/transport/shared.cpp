@@ -174,11 +174,14 @@ public:
         for (int r = 0, l; r < size(); ++r)
             if ((l = peers_[static_cast<std::size_t>(r)]) >= 0) look(links_[static_cast<std::size_t>(l)], r);
         go_on();
-        // The library must work for what others want of it, too, if not at every turn.
-        if (below_ > 0 || !alone_ || ++turns_ % 64 == 0) {
+        // The library must work for what others want of it, too, if not at every turn: more often where a message came its way
+        // lately, as its sender may wait for the library's answer.
+        if (below_ > 0 || !alone_ || lately_ > 0 || ++turns_ % 64 == 0) {
             const std::size_t before = done.size();
             inner_->poll(done);
-            below_ -= static_cast<int>(done.size() - before);
+            const int found = static_cast<int>(done.size() - before);
+            below_ -= found;
+            lately_ = found > 0 ? 64 : std::max(lately_ - 1, 0);
         }
         done.insert(done.end(), over_.begin(), over_.end());
         over_.clear();
@@ -387,6 +390,7 @@ private:
     Uses* uses_ = nullptr;
     int below_ = 0;           // messages of the transport underneath that are not over
     unsigned turns_ = 0;
+    int lately_ = 0;  // polls of what is below that follow its last message
     bool kept_[all_pieces] = {};   // for one of parts_
     std::vector<Outgoing> parts_;  // announced, not all copied
     std::vector<int> over_;

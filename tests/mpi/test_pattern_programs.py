@@ -63,6 +63,26 @@ def test_the_end_of_the_program_waits_for_sends_and_patterns(run):
     assert (code, out, err) == (0, "all there\n", "")
 
 
+@pytest.mark.parametrize("sharing", ["on", "off"])
+@pytest.mark.parametrize("with_mpi4py", [False, True])
+def test_a_receiver_may_end_before_its_sender_knows(run, monkeypatch, sharing, with_mpi4py):
+    """Answers to large messages that the sender has not taken yet when the receiver has left the program."""
+    monkeypatch.setenv("TILEWAVE_SHARED_MEMORY", sharing)
+    code, out, err = run(("from mpi4py import MPI\ncontext = tw.Context(MPI.COMM_WORLD)\n" if with_mpi4py else "") + """
+        large = np.arange(1 << 23, dtype="f8").reshape(1 << 13, 1 << 10)  # 64 MB
+        for k in range(3):
+            if rank == 0:
+                tw.patterns.send(large, 1, context=context)
+            elif rank == 1:
+                got = tw.patterns.receive(np.zeros((1 << 13, 1 << 10 + k % 2), "f8")[:, :1 << 10], 0, context=context)
+                assert (got == large).all()
+        if rank == 0:
+            time.sleep(0.5)
+        print("over", flush=True)
+    """.replace("\n        ", "\n"), ranks=2, timeout=30)
+    assert (code, out, err) == (0, "over\n" * 2, "")
+
+
 def test_a_send_outlives_its_context(run):
     code, out, err = run("""
         def give():
