@@ -147,7 +147,8 @@ public:
         const int l = peers_[static_cast<std::size_t>(peer)];
         if (l < 0) return false;
         Link& link = links_[static_cast<std::size_t>(l)];
-        if (!link.waiting.empty() || bytes > longest_in_pieces() || !has_room(link, bytes)) return false;
+        // Whichever way is quicker for others: underneath it would be copied twice, too, and first into a copy of its own.
+        if (!link.waiting.empty() || bytes > most_in_pieces || !has_room(link, bytes)) return false;
         Outgoing message{no_id, peer, tag, false, nullptr, bytes, 0, link.messages++};
         announce(link, message, [&](std::byte* to, std::int64_t from, std::int64_t n) { copy_range(matrix, at + from, to, n, true); });
         return true;
@@ -269,7 +270,7 @@ private:
             what.way = Way::inside;
             copy(what.inside, 0, message.bytes);
             message.at = message.bytes;
-        } else if (!message.synchronous && message.bytes <= longest_in_pieces()) {
+        } else if (!message.synchronous && (message.bytes <= longest_in_pieces() || message.id == no_id)) {
             if (const int piece = free_piece(message.bytes); piece >= 0) {
                 what.way = Way::pieces;
                 fill(message, what, piece, copy);
