@@ -39,13 +39,13 @@ public:
         more_ = rows.first();
         at_ = rows.begin();
         if (planes_ && more_) note_plane();
-        if (together && !single) least_ = rows_together * std::min(longest_, cut_);
+        if (together && !single && longest_ <= cut_) group_ = rows_together * longest_;
     }
 
-    // The next one, of about `limit` points or less, or as many rows as go together.
+    // The next one, of about `limit` points or less; whole groups of rows that go together.
     bool next(Batch& batch, std::int64_t limit) {
         if (!more_) return false;
-        limit = std::max(limit, least_);
+        if (group_ > 0) limit = std::max<std::int64_t>(limit / group_, 1) * group_;
         if (planes_)
             take(batch, limit);
         else
@@ -102,7 +102,7 @@ private:
     TileRows& rows_;
     std::vector<Span>& plane_;
     bool single_, planes_ = false, more_ = false;
-    std::int64_t cut_, least_ = 0;       // points of a span, at most; of a batch, at least
+    std::int64_t cut_, group_ = 0;       // points of a span, at most; of the rows that go together, 0 where none do
     std::int64_t at_ = 0, longest_ = 0;  // the point of the present row to go on from; points of a plane's longest row
     int done_ = 0;                       // rows of the plane
     std::array<Span, most_rows> spans_;

@@ -30,6 +30,7 @@ TileRows::TileRows(const Schedule& schedule, const Box& tile)
         if (along_[k] == -1) down_ = k;
         pair_ = pair_ || along_[k] == -1;
     }
+    if (!pair_) down_ = up_;
     pair_ = pair_ && s_.bounds.empty();
 }
 

@@ -30,6 +30,7 @@ public:
     /// Whether rows go along e_up - e_down and the tile alone bounds them: all planes of the tile have the
     /// same rows, one for each sum.
     bool planes() const { return pair_; }
+    /// Of the two dimensions that a row goes along; the same one's where it goes along one. No row has more points than either.
     std::int64_t extent_up() const { return tile_.extent(up_); }
     std::int64_t extent_down() const { return tile_.extent(down_); }
     /// Where row 0 of the present plane begins. @pre planes(), and at that row
