@@ -25,6 +25,7 @@ def lanes_function(frame, streams, vector_bytes):
     """
     frame.open()
     build = frame.build_at
+    _prefer_vectors(frame.row, vector_bytes)
     lanes = _Lanes(frame, streams, vector_bytes)
     begin, refuse = (frame.row.append_basic_block(name) for name in ("begin", "refuse"))
     build.cbranch(lanes.as_expected(), begin, refuse)
@@ -33,6 +34,15 @@ def lanes_function(frame, streams, vector_bytes):
     build.position_at_end(begin)
     lanes.emit()
     build.ret(constant("int64", 1))
+
+
+def _prefer_vectors(function, vector_bytes):
+    """Tell LLVM the size of a function's vectors, where the processor has longer ones as well.
+
+    It would make one vector of 8 doubles, which has no second one to overlap with: 0.30 in place of 0.23 ns a point.
+    """
+    for name, value in (("min-legal-vector-width", 0), ("prefer-vector-width", 8 * vector_bytes)):
+        set.add(function.attributes, f'"{name}"="{value}"')  # llvmlite's own `add` knows no attributes of a target
 
 
 def least_points(streams, vector_bytes):
