@@ -191,7 +191,7 @@ def compile_kernel(nest, dtype_of, scalars=None, fastmath=False, steps=None, ind
     slots = _slots(nest, scalars)
     choices = _choices(nest, fastmath, steps, independent, long_rows, beside)
     choices = dataclasses.replace(choices, bests=_told(nest, dtypes, choices, bests), staggered=staggered)
-    row = build_row(nest, dtypes, slots, nest.constants(), choices, _vector_bytes())
+    row = build_row(nest, dtypes, slots, nest.constants(), choices, _vector_bytes(), _ahead_bytes())
     return Kernel(nest, row, dtypes, slots, choices)
 
 
@@ -268,6 +268,16 @@ def _optimised(text, machine):
 def _vector_bytes():
     """Size of a vector register; of AVX-512's, LLVM prefers the half."""
     return 32 if llvm.get_host_cpu_features().get("avx2") else 16
+
+
+@functools.lru_cache(maxsize=None)
+def _ahead_bytes():
+    """How far ahead rows of dependent points ask for the memory that they write; 0: they do not.
+
+    Stores to eight rows a page and more apart wait for their lines. Measured on processors with AVX-512 only (Xeon, 48 KB of
+    cache in 12 ways; 64x64x16384 floats 0.38 and 0.34 ns a point, 2048x2048 doubles 0.36 and 0.31, the same with 128 to 512 bytes).
+    """
+    return 256 if llvm.get_host_cpu_features().get("avx512f") else 0
 
 
 @functools.lru_cache(maxsize=None)

@@ -61,8 +61,11 @@ class Row:
     lanes_from: int = 0  # points from which dependent rows are lanes of vectors; 0: never
 
 
-def build_row(nest, dtypes, slots, constants, choices, vector_bytes):
-    """The LLVM module of a nest's row function, and where points are independent that of several rows."""
+def build_row(nest, dtypes, slots, constants, choices, vector_bytes, ahead_bytes=0):
+    """The LLVM module of a nest's row function, and where points are independent that of several rows.
+
+    ``ahead_bytes``: how far ahead rows that are lanes ask for memory.
+    """
     row = _Frame(nest, dtypes, slots, constants, choices).build()
     steps = dict(zip((place.key for place in nest.places), choices.steps, strict=True))
     together = all(steps[place.key] == 1 for place in nest.places if place.written)
@@ -70,11 +73,11 @@ def build_row(nest, dtypes, slots, constants, choices, vector_bytes):
     if choices.independent and row.vectors and together and width > 1 and not choices.long_rows:
         return _Frame(nest, dtypes, slots, constants, choices, width).build()
     if choices.staggered and not choices.independent and can_jam(row.frame):
-        _add_several_rows(row, nest, dtypes, slots, constants, choices, vector_bytes)
+        _add_several_rows(row, nest, dtypes, slots, constants, choices, vector_bytes, ahead_bytes)
     return row
 
 
-def _add_several_rows(row, nest, dtypes, slots, constants, choices, vector_bytes):
+def _add_several_rows(row, nest, dtypes, slots, constants, choices, vector_bytes, ahead_bytes):
     """To the module of one row whose points depend on each other, the function of several."""
     def frame(name):
         return _Frame(nest, dtypes, slots, constants, choices, into=row.module, name=name)
@@ -83,7 +86,7 @@ def _add_several_rows(row, nest, dtypes, slots, constants, choices, vector_bytes
     streams = streams_of(row.frame, choices.staggered, row.frame.unused(), rows_of(vector_bytes))
     if streams:
         lanes = frame("tilewave_lanes")
-        lanes_function(lanes, streams, vector_bytes)
+        lanes_function(lanes, streams, vector_bytes, ahead_bytes)
         row.lanes_from = least_points(streams, vector_bytes)
         ways.append((lanes.row, 2, rows_of(vector_bytes), row.lanes_from))
     jam = frame("tilewave_jam")

@@ -5,6 +5,7 @@ from llvmlite import ir
 from .transpose import shuffle, transpose
 from .values import I1, I8, I64, POINTER, constant, ir_type
 from .vectors import ParallelAccesses
+from .wide_rows import prefetch
 
 #: Bytes of the elements of which a vector has one for each row.
 ITEM_BYTES = 4
@@ -15,18 +16,19 @@ def rows_of(vector_bytes):
     return vector_bytes // ITEM_BYTES
 
 
-def lanes_function(frame, streams, vector_bytes):
+def lanes_function(frame, streams, vector_bytes, ahead_bytes=0):
     """Emit the function of some rows, at least two, into a frame of its own; the frame's ``ahead`` says how they follow each other, ``live`` how many.
 
     Point q of row r comes together with point q - lag of row r + 1. What a row reads of its own results and of those of rows before it stays
     in registers; all other elements are loaded by blocks of as many points as there are lanes, and blocks of rows become blocks
-    of points. Results go the same way back. Where the rows begin and end their points are computed one by one. Returns whether the
-    addresses say what `Streams.checks` expects, else nothing is done.
+    of points. Results go the same way back. Where the rows begin and end their points are computed one by one. Memory to write is
+    asked for so many bytes ahead, where these are not 0. Returns whether the addresses say what `Streams.checks` expects, else
+    nothing is done.
     """
     frame.open()
     build = frame.build_at
     _prefer_vectors(frame.row, vector_bytes)
-    lanes = _Lanes(frame, streams, vector_bytes)
+    lanes = _Lanes(frame, streams, vector_bytes, ahead_bytes)
     begin, refuse = (frame.row.append_basic_block(name) for name in ("begin", "refuse"))
     build.cbranch(lanes.as_expected(), begin, refuse)
     build.position_at_end(refuse)
@@ -52,8 +54,8 @@ def least_points(streams, vector_bytes):
 
 
 class _Lanes:
-    def __init__(self, frame, streams, vector_bytes):
-        self.frame, self.streams, self.vector_bytes = frame, streams, vector_bytes
+    def __init__(self, frame, streams, vector_bytes, ahead_bytes):
+        self.frame, self.streams, self.vector_bytes, self.ahead_bytes = frame, streams, vector_bytes, ahead_bytes
         self.build, self.rows = frame.build_at, rows_of(vector_bytes)
         self.first_row = frame.places
         self.across = {place.key: self._at(frame.ahead, k) for k, place in enumerate(frame.nest.places)}
@@ -241,6 +243,11 @@ class _Lanes:
         following, last = build.add(begin, size), build.sub(frame.count, size)
         ahead = build.select(build.icmp_signed("<", following, last), following, last)
         next_rows = {key: self._load(key, ahead) for key in rows}
+        for key in self.written if self.ahead_bytes else ():
+            beyond = build.add(begin, constant("int64", self.ahead_bytes // frame.dtypes[key[0]].itemsize))
+            # No further than a row goes: what is there may be another processor's.
+            for at in self._rows_at(key, build.select(build.icmp_signed("<", beyond, last), beyond, last)):
+                prefetch(frame, at)
         blocks = build.block
         build.branch(step)
         build.position_at_end(step)

@@ -60,7 +60,7 @@ def chunk_loop(frame, width):
     frame.bests.take_vectors(results)
     _store(frame, kept, stored)
     for key, distance in ahead_of.items():
-        _prefetch(frame, build.gep(frame.address(key), [distance], source_etype=I8))
+        prefetch(frame, build.gep(frame.address(key), [distance], source_etype=I8))
     to = build.select(build.icmp_signed("<", following, last), following, last)
     advance = build.add(following, constant("int64", width))
     for phi, first, then in ((start, zero, to), (stored, zero, start), (following, second, advance),
@@ -99,7 +99,8 @@ def _store(frame, vectors, point):
         store.align = frame.dtypes[key[0]].itemsize
 
 
-def _prefetch(frame, address):
+def prefetch(frame, address):
+    """Ask for memory that is about to be written."""
     kind = ir.FunctionType(ir.VoidType(), [POINTER, I32, I32, I32])
     function = frame.module.declare_intrinsic("llvm.prefetch", (POINTER,), kind)
     to_write, near, data = (ir.Constant(I32, value) for value in (1, 3, 1))
