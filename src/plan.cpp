@@ -76,6 +76,15 @@ bool Plan::independent_rows(const SweepProblem& problem) const {
     return true;
 }
 
+int Plan::most_slices(const SweepProblem& problem) const {
+    std::int64_t least = 1;
+    if (mapping_dim == tile.n - 1)
+        least = shortest_row;
+    else if (mapping_dim == tile.n - 2 && row.n == 0 && !problem.in_order && !independent_rows(problem))
+        least = rows_together;
+    return static_cast<int>(std::max<std::int64_t>(tile[mapping_dim] / least, 1));
+}
+
 std::int64_t largest_block(const SweepProblem& problem, const Index& grid, int k) {
     if (grid[k] == 1) return image(problem.loops, problem.space).extent(k);
     std::int64_t most = 0;
@@ -329,15 +338,11 @@ Index default_tile(const SweepProblem& problem, int ranks, const Plan& plan, con
     return tile;
 }
 
-// sqrt(alpha / t_sync_in), alpha the time of a tile (athanasaki2002); but where slices cut the
-// rows of the kernel, rows stay long enough that the call for each costs little beside them.
-int default_slices(const Plan& plan, const Machine& machine) {
+// sqrt(alpha / t_sync_in), alpha the time of a tile (athanasaki2002), or as many as leave the kernel its rows.
+int default_slices(const SweepProblem& problem, const Plan& plan, const Machine& machine) {
     double alpha = machine.point_s;
     for (auto t : plan.tile) alpha *= static_cast<double>(std::max<std::int64_t>(t, 1));
-    const std::int64_t height = plan.tile[plan.mapping_dim];
-    const std::int64_t shortest = plan.mapping_dim == plan.tile.n - 1 ? shortest_row : 1;
-    return static_cast<int>(std::clamp<std::int64_t>(std::llround(best_slices(alpha, machine.hand_over_s)), 1,
-                                                     std::max<std::int64_t>(height / shortest, 1)));
+    return static_cast<int>(std::clamp<std::int64_t>(std::llround(best_slices(alpha, machine.hand_over_s)), 1, plan.most_slices(problem)));
 }
 
 }  // namespace
@@ -484,7 +489,7 @@ Plan make_plan(const SweepProblem& problem, int ranks, const PlanRequest& reques
     plan.time_block = request.time_block.value_or(plan.time_block);
     plan.chunk_bytes = request.chunk_bytes.value_or(plan.chunk_bytes);
     if (plan.grouping == GroupingKind::vertical && plan.lanes() > 1)
-        plan.slices = default_slices(plan, machine);
+        plan.slices = default_slices(problem, plan, machine);
     plan.slices = request.slices.value_or(plan.slices);
     plan.validate(problem, ranks);
     return plan;

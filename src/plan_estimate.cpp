@@ -8,12 +8,6 @@
 
 namespace tilewave {
 
-namespace {
-
-constexpr std::int64_t shortest_sliced_row = 64;  // points that slices leave of a row
-
-}  // namespace
-
 Estimate::Estimate(const SweepProblem& problem, const Machine& machine, const KernelRate& rate)
     : problem_(problem), machine_(machine), rate_(rate), unit_(problem.unit_dims()) {
     const int n = problem.dims();
@@ -182,10 +176,8 @@ std::int64_t Estimate::cached_height(const Plan& plan, double bytes) const {
 
 int Estimate::best_slices(const Plan& plan) const {
     const double alpha = step(plan).tile_s;
-    const std::int64_t height = plan.tile[plan.mapping_dim];
-    const std::int64_t shortest = plan.mapping_dim == plan.tile.n - 1 ? shortest_sliced_row : 1;
     const double best = machine_.hand_over_s > 0 ? tilewave::best_slices(alpha, machine_.hand_over_s) : 64;
-    return static_cast<int>(std::clamp<std::int64_t>(std::llround(best), 1, std::max<std::int64_t>(height / shortest, 1)));
+    return static_cast<int>(std::clamp<std::int64_t>(std::llround(best), 1, plan.most_slices(problem_)));
 }
 
 double Estimate::steps_played(const Plan& plan) const {

@@ -266,6 +266,7 @@ void Planner::kinds(Plan plan) {
 
 // Whether tiles have rows as long, and as many beside each other, as those that the rate was measured with.
 bool Planner::wide_enough(const Plan& plan) const {
+    if (!request_.slices && plan.slices > 1 && plan.slices > plan.most_slices(problem_)) return false;
     if (request_.tile) return true;
     if (estimate_.row_points(plan) < least_row_) return false;
     const int across = problem_.dims() - 2;

@@ -49,6 +49,9 @@ struct Plan {
     IndexMatrix order(int dims) const;
     /// Whether no point of a row depends on another.
     bool independent_rows(const SweepProblem& problem) const;
+    /// The most slices of a tile that leave rows long enough, and rows that depend within themselves so many beside each other as
+    /// kernels compute at once.
+    int most_slices(const SweepProblem& problem) const;
     /// @pre grid >= 1 multiplies to at most `ranks`; factors >= 1, 1 at mapping_dim (ConfigError)
     /// @pre factors multiply to at most max_lanes, one less with a helper (ConfigError)
     /// @pre poll_period_s is finite and >= 0 (ConfigError)

@@ -1,4 +1,5 @@
 """Rows of dependent points that are computed several at a time equal plain loops, bit for bit."""
+import ctypes
 import os
 import random
 
@@ -175,3 +176,44 @@ def test_which_rows_may_go_together():
 
     assert meet(np.ones((30, 512))) and not meet(np.ones((30, 70)))  # a page apart, and not
     assert prepared(numbered, A=np.ones((9, 70))).kernel.rows_address == 0
+
+
+def test_long_rows_come_in_whole_groups():
+    """Also rows of more points than there are between two polls."""
+    context = tw.Context(threads=1)
+    A = np.random.default_rng(3).random((25, 5000))
+    expected = A.copy()
+    for _ in range(2):
+        recurrence.reference(recurrence.iteration_box(A.shape), {"A": expected})
+    tw.run(recurrence, A=A, storage="plain", row=(), tile=(24, 4999), context=context)
+    kernel = list(context._prepared.values())[-1].kernel
+    rows, counts, address = compile.ROWS(kernel.rows_address), [], kernel.rows_address
+
+    def counted(*arguments):
+        counts.append(arguments[2])
+        return rows(*arguments)
+
+    callback = compile.ROWS(counted)
+    kernel.rows_address = ctypes.cast(callback, ctypes.c_void_p).value
+    try:
+        tw.run(recurrence, A=A, storage="plain", row=(), tile=(24, 4999), context=context)
+    finally:
+        kernel.rows_address = address
+    assert np.array_equal(A, expected)
+    assert sum(counts) == 24 and all(count % 8 == 0 for count in counts), counts
+
+
+@tw.nest
+def solid(A, i, j, k):
+    A[i, j, k] = 0.3 * A[i-1, j, k] + 0.3 * A[i, j-1, k] + 0.3 * A[i, j, k-1]
+
+
+def test_slices_leave_whole_groups():
+    """Lanes that hand a tile on in parts: not row by row, where eight rows are computed together."""
+    context = tw.Context(threads=2)
+    choices = {"storage": "plain", "row": (), "grouping": "vertical", "mapping_dim": 1, "factors": (2, 1, 1), "context": context}
+    A = np.ones((65, 65, 1025), "f4")
+    for height, most in ((8, 1), (32, 4)):
+        plan = tw.plan(solid, A=A, tile=(16, height, 1024), **choices)
+        assert 1 <= plan.slices <= most, plan
+    assert tw.plan(solid, A=A, tile=(16, 8, 1024), slices=8, **choices).slices == 8  # as told
