@@ -15,6 +15,7 @@ namespace tilewave {
 namespace {
 
 constexpr std::int64_t probe_points = 2048;     // of the tile that tells how many others there is time for
+constexpr std::int64_t second_probe_points = 16 * probe_points;  // where those take little: what begins a tile would make points seem slow
 constexpr std::int64_t most_points = 16 << 20;  // of a lane: its memory is far more than caches hold
 // Memory like the arrays': more than caches hold, and little beside arrays that fill the machine.
 constexpr std::int64_t most_bytes = std::int64_t{256} << 20;
@@ -385,7 +386,9 @@ std::vector<RateSample> PreparedSweep::sample(std::span<const RunArray> arrays, 
     for (int k = 0; k < less.dims(); ++k) {
         const std::int64_t most = std::max<std::int64_t>(largest_block(less, plan.grid, k), 1);
         const bool widen = row[k] != 0 && !less.in_order && !single[static_cast<std::size_t>(k)];
-        plan.tile[k] = less.in_order ? most : std::min(widen ? std::max(plan.tile[k], telling_row) : plan.tile[k], most);
+        // Not into the share of other lanes, which would have no tiles then.
+        const std::int64_t wide = std::min(telling_row, ceil_div(most, plan.factors[k]));
+        plan.tile[k] = less.in_order ? most : std::min(widen ? std::max(plan.tile[k], wide) : plan.tile[k], most);
     }
     if (less.shape != problem_.shape || plan.tile != plan_.tile) return PreparedSweep(context_, less, plan).sample_here(arrays, kernel, budget_s);
     return sample_here(arrays, kernel, budget_s);
@@ -412,10 +415,14 @@ std::vector<RateSample> PreparedSweep::sample_here(std::span<const RunArray> arr
         sample = trial.sample();
         return true;
     };
-    const Pieces first = cut(tiles, probe_points, probe_points, rows);
-    prepare(first);
-    if (!time(first, 0, 3, samples[0])) return {};
-    const double point_s = std::max(samples[0].tile_s / std::max(samples[0].points, 1.0), 1e-11);
+    double point_s = 0;
+    for (const std::int64_t points : {probe_points, second_probe_points}) {
+        if (static_cast<double>(points) * point_s > budget_s / 50) break;
+        const Pieces first = cut(tiles, points, points, rows);
+        prepare(first);
+        if (!time(first, 0, 3, samples[0])) return {};
+        point_s = std::max(samples[0].tile_s / std::max(samples[0].points, 1.0), 1e-11);
+    }
     const std::int64_t largest = std::max_element(schedule_.tiles.begin(), schedule_.tiles.end(), [](auto& a, auto& b) { return a.box.points() < b.box.points(); })->box.points();
     // Memory is filled once and computed at least twice.
     const auto total = std::clamp<std::int64_t>(static_cast<std::int64_t>(budget_s / 5 / point_s), probe_points, most_points);
