@@ -44,5 +44,5 @@ void bind_planner(nb::module_& m) {
               for (const auto& [rows, points, tile_s] : samples) all.push_back({rows, points, tile_s});
               return fit_rate(all);
           },
-          "samples"_a, "The rate of a kernel from (rows, points, seconds) of tiles with long rows, short rows, few points.");
+          "samples"_a, "The rate of a kernel from (rows, points, seconds) of tiles with long rows, short rows, few points, and of one lane alone.");
 }

@@ -275,7 +275,7 @@ void bind_sweep(nb::module_& m) {
                  return result;
              },
              "arrays"_a, "row"_a, "env"_a, "tables"_a, "uses_index"_a, "reductions"_a, "rows"_a, "budget_s"_a,
-             "(rows, points, seconds) of tiles with long rows, short rows, few points; empty where the kernel raised.")
+             "(rows, points, seconds) of tiles with long rows, short rows, few points, and of long rows on one lane alone where there are several; empty where the kernel raised.")
         .def("run",
              [](PreparedSweep& s, const std::vector<PlainArray*>& arrays, std::uintptr_t row, std::uintptr_t env, nb::object explain,
                 const std::vector<std::uintptr_t>& tables, bool uses_index,

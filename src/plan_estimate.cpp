@@ -39,7 +39,13 @@ Estimate::Estimate(const SweepProblem& problem, const Machine& machine, const Ke
 
 KernelRate Estimate::rate_of(const Plan& plan) const {
     KernelRate rate = rate_;
-    // Measured with all lanes at once. What memory takes a point of it shrinks as lanes do.
+    // Measured with all lanes at once, and perhaps with one: between them in a straight line.
+    if (rate.alone_s > 0 && rate.lanes > 1) {
+        const double others = static_cast<double>(std::clamp(plan.lanes(), 1, rate.lanes) - 1) / (rate.lanes - 1);
+        rate.point_s = rate.alone_s + (rate.point_s - rate.alone_s) * others;
+        return rate;
+    }
+    // What memory takes a point of it shrinks as lanes do.
     const auto all = static_cast<int>(machine_.memory.size());
     if (all < 2) return rate;
     int on_host = 1;

@@ -6,9 +6,10 @@
 namespace tilewave {
 
 KernelRate fit_rate(std::span<const RateSample> samples) {
-    if (samples.size() != 3 || std::any_of(samples.begin(), samples.end(), [](const RateSample& s) { return !(s.points > 0); }))
-        throw ConfigError("a rate was asked for from " + std::to_string(samples.size()) + " samples; allowed: three, each with points");
-    KernelRate r{0, 0, 0};
+    if (samples.size() < 3 || samples.size() > 4 || std::any_of(samples.begin(), samples.end(), [](const RateSample& s) { return !(s.points > 0); }))
+        throw ConfigError("a rate was asked for from " + std::to_string(samples.size()) + " samples; allowed: three or four, each with points");
+    KernelRate r;
+    r.point_s = r.row_s = r.tile_s = 0;
     const auto &lengthy = samples[0], &brief = samples[1], &tiny = samples[2];
     // Rows of one length say nothing of what begins a row.
     const bool rows_differ = lengthy.points * brief.rows > 1.3 * brief.points * lengthy.rows;
@@ -18,6 +19,8 @@ KernelRate fit_rate(std::span<const RateSample> samples) {
         if (rows_differ) r.row_s = std::max(0.0, (brief.tile_s - r.tile_s - r.point_s * brief.points) / brief.rows);
         r.tile_s = std::max(0.0, tiny.tile_s - r.row_s * tiny.rows - r.point_s * tiny.points);
     }
+    // Nothing is known of rows and tiles alone: they are taken to be as with the others.
+    if (samples.size() == 4) r.alone_s = std::clamp((samples[3].tile_s - r.tile_s - r.row_s * samples[3].rows) / samples[3].points, 0.0, r.point_s);
     return r;
 }
 

@@ -215,6 +215,20 @@ Pieces tiles_by_lane(const Schedule& s) {
     return tiles;
 }
 
+// What all lanes have, in turn, for the first of them: at most `total` points.
+Pieces on_one_lane(const Pieces& tiles, std::int64_t total) {
+    Pieces result(1);
+    std::int64_t left = total;
+    for (std::size_t i = 0, longest = 1; i < longest && left > 0; ++i)
+        for (const auto& lane : tiles) {
+            longest = std::max(longest, lane.size());
+            if (i >= lane.size() || left <= 0) continue;
+            result[0].push_back(lane[i]);
+            left -= lane[i].points();
+        }
+    return result;
+}
+
 Pieces cut(const Pieces& tiles, std::int64_t limit, std::int64_t total, const std::vector<bool>& keep) {
     Pieces result(tiles.size());
     for (std::size_t l = 0; l < tiles.size(); ++l) {
@@ -432,6 +446,11 @@ std::vector<RateSample> PreparedSweep::sample_here(std::span<const RunArray> arr
     if (!time(fresh, budget_s / 3, 50, samples[0])) return {};
     if (!time(strips(fresh, rows, short_row, std::max(total / 3, largest)), budget_s / 10, 20, samples[1])) return {};
     if (!time(middles(fresh, all, tiny_extent), budget_s / 20, 20, samples[2])) return {};
+    if (fresh.size() > 1) {  // as many points as a lane has: a lane that is alone has those of the others, too
+        RateSample alone;
+        if (!time(on_one_lane(fresh, total), budget_s / 10, 20, alone)) return {};
+        if (alone.points > 0) samples.push_back(alone);
+    }
     return samples;
 }
 

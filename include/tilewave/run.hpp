@@ -63,7 +63,8 @@ public:
 
     /// What tiles take this kernel, for fit_rate: those of the plan on memory like the arrays', computed by all
     /// lanes at once and without messages, in about `budget_s` seconds. The arrays are read for what their elements
-    /// are like, and not changed. Local; ranks that call it at the same time see what they cost each other. Empty where
+    /// are like, and not changed. Where there are several lanes, a fourth sample is of one that is alone.
+    /// Local; ranks that call it at the same time see what they cost each other. Empty where
     /// the kernel raised; without points where this rank has none.
     /// @pre one RunArray for each array of the problem (ConfigError)
     std::vector<RateSample> sample(std::span<const RunArray> arrays, const Kernel& kernel, double budget_s);

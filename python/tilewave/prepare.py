@@ -142,7 +142,7 @@ def _decide(context, given, draft):
     # What one rank computes for all, it alone measures.
     takes_part = error is None and (not draft.alone or context.rank == 0)
     rate = measured_rate(context, None if error else given.key[:5] + (str(draft.sweep.plan),),
-                         (lambda: _sampled(given, draft)) if takes_part else None)
+                         (lambda: _sampled(given, draft)) if takes_part else None, 1 if error else draft.sweep.plan.lanes)
     try:
         if error is None:
             prepared = _planned(context, given, draft, rate)
@@ -383,7 +383,7 @@ def _lies_elsewhere(context, given, draft):
 def _cheaper_where_it_lies(context, given, draft, skewed):
     """What was prepared, or the same with arrays as they lie where that, by its own rate, takes less than the run and the bringing."""
     other = _draft(context, dataclasses.replace(given, choices={**given.choices, "storage": "plain"}))
-    rate = measured_rate(context, given.key[:5] + (str(other.sweep.plan),), lambda: _sampled(given, other))
+    rate = measured_rate(context, given.key[:5] + (str(other.sweep.plan),), lambda: _sampled(given, other), other.sweep.plan.lanes)
     plain = _planned(context, given, other, rate)
     bringing_s = draft.sweep.conversion_s(_probe(given, draft, draft.subscripts)[0])
     there_s, here_s = skewed.plan.predicted.time_s, plain.plan.predicted.time_s

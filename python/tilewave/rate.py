@@ -9,6 +9,7 @@ from tilewave import _core
 BUDGET_S, LEAST_BUDGET_S = 0.1, 0.004
 _UNIT_S = 1e-15  # of the numbers that ranks exchange
 _NONE = 2**63 - 1
+_EACH = 4  # numbers of a rank
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,24 +21,30 @@ class Rate:
     point_s, row_s, tile_s : float
     note : str
         Where they are from.
+    alone_s : float
+        A point where one lane of each rank computes; 0: not measured.
+    lanes : int
+        Of a rank, that the rest was measured with.
     """
 
     point_s: float
     row_s: float
     tile_s: float
     note: str
+    alone_s: float = 0.0
+    lanes: int = 1
 
     def core(self):
         """The core's."""
-        return _core.KernelRate(self.point_s, self.row_s, self.tile_s)
+        return _core.KernelRate(self.point_s, self.row_s, self.tile_s, alone_s=self.alone_s, lanes=self.lanes)
 
     def number(self):
         """Equal where the rates are, as a positive integer."""
-        text = repr((self.point_s, self.row_s, self.tile_s))
+        text = repr((self.point_s, self.row_s, self.tile_s, self.alone_s, self.lanes))
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:7], "little") + 1
 
 
-def measured_rate(context, key, sample):
+def measured_rate(context, key, sample, lanes=1):
     """The rate for what `key` stands for; collective.
 
     Parameters
@@ -47,8 +54,10 @@ def measured_rate(context, key, sample):
         What was measured before is taken again, where all ranks have the same. None: this rank has failed, and only
         takes part.
     sample : callable
-        Gives (rows, points, seconds) of tiles with long rows, short rows and few points, of this rank; an empty list where the
-        body raised. None: this rank has nothing to measure.
+        Gives (rows, points, seconds) of tiles with long rows, short rows and few points, of this rank, and perhaps of long rows
+        on one lane alone; an empty list where the body raised. None: this rank has nothing to measure.
+    lanes : int
+        Of a rank, that are measured at once.
 
     Returns
     -------
@@ -60,18 +69,19 @@ def measured_rate(context, key, sample):
     low, high = context._core.allreduce_min([number, -number])
     if number > 0 and low == -high:
         return known
-    values = [_NONE] * (3 * context.size)
+    values = [_NONE] * (_EACH * context.size)
     context._core.barrier()  # ranks on one host share its memory: they measure at the same time
     if sample is not None and key is not None:
-        values[3 * context.rank:3 * context.rank + 3] = _numbers(sample)
+        values[_EACH * context.rank:_EACH * (context.rank + 1)] = _numbers(sample)
     values = context._core.allreduce_min(values)
-    found = [values[i:i + 3] for i in range(0, len(values), 3) if values[i] != _NONE]
+    found = [values[i:i + _EACH] for i in range(0, len(values), _EACH) if values[i] != _NONE]
     if not found or any(x < 0 for numbers in found for x in numbers):
         why = "no rank has a point to compute" if not found else "the body raised on the values that it was measured with"
         rate = Rate(context._core.machine().point_s, 0.0, 0.0, f"not measured: {why}; a number for any body")
     else:
-        point, row, tile = (sum(numbers[i] for numbers in found) / len(found) * _UNIT_S for i in range(3))
-        rate = Rate(point, row, tile, f"measured on {len(found)} rank(s) at once")
+        point, row, tile, alone = (sum(numbers[i] for numbers in found) / len(found) * _UNIT_S for i in range(_EACH))
+        alone = alone if all(numbers[3] > 0 for numbers in found) else 0.0
+        rate = Rate(point, row, tile, f"measured on {len(found)} rank(s) at once", alone, lanes)
     if key is not None:
         context._rates[key] = rate
     return rate
@@ -84,9 +94,9 @@ def _numbers(sample):
     except Exception:  # what is wrong with the arguments was said before; here it only costs the measurement
         samples = []
     if not samples:
-        return [-1, -1, -1]
+        return [-1] * _EACH
     if any(points == 0 for _, points, _ in samples):
-        return [_NONE, _NONE, _NONE]
+        return [_NONE] * _EACH
     rate = _core.fit_rate(samples)
-    numbers = [rate.point_s, rate.row_s, rate.tile_s]
-    return [round(x / _UNIT_S) for x in numbers] if all(map(math.isfinite, numbers)) else [-1, -1, -1]
+    numbers = [rate.point_s, rate.row_s, rate.tile_s, rate.alone_s]
+    return [round(x / _UNIT_S) for x in numbers] if all(map(math.isfinite, numbers)) else [-1] * _EACH

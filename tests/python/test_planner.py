@@ -219,6 +219,12 @@ def test_lanes_that_share_the_memory_or_have_little_to_do_are_fewer():
     assert found.ranked[0].plan.lanes == 2
     found = _core.choose_plan(problem(6, 6), 1, request(2), m, _core.KernelRate(bound, 0, 0))
     assert found.ranked[0].plan.lanes == 1
+    # What one lane alone takes was measured with the rest: that counts, whatever the memory is.
+    for alone_s, lanes in ((0.45 * bound, 1), (bound, 2)):
+        for at in (1e-10, 4e-10):
+            m.memory = [_core.Curve([1e4, 1e9], [1e-10, 1e-10]), _core.Curve([1e4, 1e9], [at, at])]
+            found = _core.choose_plan(problem(2000, 2000), 1, request(2), m, _core.KernelRate(bound, 0, 0, alone_s=alone_s, lanes=2))
+            assert found.ranked[0].plan.lanes == lanes, (alone_s, at)
 
 
 @pytest.mark.parametrize("ranks, extents", [(64, (512, 512, 2000)), (4096, (8192, 8192, 4000)), (4096, (60000, 60000)), (64, (100, 4096, 4096))])

@@ -1,0 +1,61 @@
+"""The rate of a body: fitted to tiles of several shapes, measured on the tiles that a plan's lanes have."""
+import math
+
+import pytest
+
+import tilewave as tw
+from tilewave import ConfigError, _core, rate
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
+
+
+@tw.nest
+def linear(A, i, j, k):
+    A[i, j, k] = 0.3 * A[i-1, j, k] + 0.3 * A[i, j-1, k] + 0.3 * A[i, j, k-1]
+
+
+SHAPES = [(50, 20000), (500, 12000), (4, 8)]  # rows and points
+
+
+def samples(point_s, row_s, tile_s):
+    return [(rows, points, tile_s + rows * row_s + points * point_s) for rows, points in SHAPES]
+
+
+def test_samples_without_noise_give_what_they_were_made_of():
+    r = _core.fit_rate(samples(1e-9, 2e-8, 3e-7))
+    assert [r.point_s, r.row_s, r.tile_s] == pytest.approx([1e-9, 2e-8, 3e-7], rel=1e-6) and r.alone_s == 0
+
+
+@pytest.mark.parametrize("point_s, alone_s", [(4e-10, 4e-10), (1e-9, 1e-9), (5e-9, 1e-9), (0, 0)])
+def test_a_lane_that_is_alone_is_not_slower(point_s, alone_s):
+    r = _core.fit_rate([*samples(1e-9, 2e-8, 3e-7), samples(point_s, 2e-8, 3e-7)[0]])
+    assert r.alone_s == pytest.approx(alone_s, rel=1e-6, abs=1e-18)
+
+
+@pytest.mark.parametrize("given", [2, 5])
+def test_so_many_samples_are_refused(given):
+    with pytest.raises(ConfigError, match=f"from {given} samples"):
+        _core.fit_rate((samples(1e-9, 2e-8, 3e-7) * 2)[:given])
+
+
+# Rows go along j and k here: tiles may not become wider than a lane's share of either.
+@pytest.mark.parametrize("factors, tile, most", [
+    ((1, 1, 2), (5, 63, 60), 63 * 128), ((1, 2, 1), (5, 30, 63), 32 * 255), ((1, 1, 1), (5, 63, 60), 63 * 255)])
+def test_all_lanes_have_tiles_when_a_rate_is_measured(monkeypatch, factors, tile, most):
+    found, fitted = [], rate._numbers
+
+    def spy(sample):
+        found.append(sample())
+        return fitted(lambda: found[-1])
+
+    monkeypatch.setattr(rate, "_numbers", spy)
+    context = tw.Context(threads=2)
+    A = tw.field((64, 64, 256), "f4", init=lambda *at: 1.0, context=context)
+    plan = tw.plan(linear, A=A, mapping_dim=0, factors=factors, tile=tile, context=context)
+    lanes = math.prod(factors)
+    assert len(found) == 1 and len(found[0]) == (4 if lanes > 1 else 3)
+    rows, points, seconds = found[0][0]
+    assert 5 * tile[1] * tile[2] <= points <= 5 * most and 0 < rows < points and seconds > 0
+    if lanes > 1:
+        assert found[0][3][:2] == (rows, points)
+    assert (plan.notes["rate"]["alone_s"] > 0) == (lanes > 1)
