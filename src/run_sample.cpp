@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 #include <cstring>
+#include <functional>
 
 #include "frontier.hpp"
 #include "memory.hpp"
@@ -19,6 +20,7 @@ constexpr std::int64_t second_probe_points = 16 * probe_points;  // where those 
 constexpr std::int64_t most_points = 16 << 20;  // of a lane: its memory is far more than caches hold
 // Memory like the arrays': more than caches hold, and little beside arrays that fill the machine.
 constexpr std::int64_t most_bytes = std::int64_t{256} << 20;
+constexpr std::int64_t most_displaced = std::int64_t{128} << 20;  // bytes that go through the caches of a rank from round to round
 constexpr std::int64_t short_row = 24;          // points, of rows whose beginning counts; or a quarter of a row
 constexpr int tiny_extent = 2;
 constexpr std::int64_t telling_row = 256;       // points, of rows that are measured where the plan has shorter ones
@@ -269,13 +271,44 @@ Pieces middles(const Pieces& boxes, const std::vector<bool>& dims, std::int64_t 
     return result;
 }
 
-// Computes the boxes again and again; what a tile takes over lanes and times, with its rows and points.
+// Elements of arrays that boxes have, in bytes; more where boxes have the same ones.
+std::int64_t touched_bytes(const Schedule& s, const std::vector<bool>& own, const Pieces& boxes) {
+    std::int64_t bytes = 0;
+    for (std::size_t a = 0; a < own.size(); ++a)
+        for (const auto& lane : boxes)
+            for (const Box& box : lane)
+                if (own[a]) bytes += s.arrays[a].part(box).points() * s.arrays[a].item_bytes;
+    return bytes;
+}
+
+// Takes the caches of all lanes for itself, as the rest of arrays does of which a part is sampled.
+class Displacement {
+public:
+    Displacement(Context& context, int lanes, std::int64_t bytes) : context_(context), each_(std::max<std::int64_t>(bytes, 0) / lanes / 64 * 64) {
+        for (int l = 0; l < lanes && each_ > 0; ++l) memory_.push_back(aligned_memory(each_));
+    }
+    void operator()() const {
+        if (each_ <= 0) return;
+        context_.lanes().run(static_cast<int>(memory_.size()), [&](int l) {
+            std::byte* at = memory_[static_cast<std::size_t>(l)].get();
+            for (std::byte* const end = at + each_; at != end; at += 64) *at = std::byte{1};
+        });
+    }
+
+private:
+    Context& context_;
+    std::int64_t each_;
+    std::vector<std::shared_ptr<std::byte[]>> memory_;
+};
+
+// Computes the boxes again and again; what a tile takes on the slowest lane, with its rows and points.
 class Trial {
 public:
     // `whole`: the schedule that the boxes are from, as it says how tiles are cut into rows.
     Trial(const Schedule& whole, const Schedule& schedule, std::span<const Binding> bindings, const Kernel& kernel, Context& context)
         : s_(schedule), bindings_(bindings), kernel_(kernel), context_(context), options_(context.options()) {
         options_.record = true;
+        times_.resize(schedule.lanes.size());
         options_.poll_period_s = 0;
         options_.heartbeat = nullptr;
         TileWork work(whole);
@@ -287,23 +320,27 @@ public:
     void keep_planes(FrontierMemory* memory) { options_.frontier = memory; }
 
     // False where the kernel raised.
-    bool run(double budget_s, int most_rounds) {
+    bool run(double budget_s, int most_rounds, const std::function<void()>& before = {}) {
         const double end = now_s() + budget_s;
         for (int round = 0; round < most_rounds && (round < 2 || now_s() < end + (round < 4 ? budget_s : 0)); ++round) {
+            if (round > 0 && before) before();
             const Outcome o = execute(s_, bindings_, kernel_, context_.transport(), context_.lanes(), options_);
             if (o.failure) return false;
             if (round == 0) continue;
             for (const Event& e : o.timeline.events) {
                 const Step& step = s_.lanes[static_cast<std::size_t>(e.lane)][static_cast<std::size_t>(e.step)];
                 const Work& w = work_[static_cast<std::size_t>(step.item)];
-                if (w.points == most_.points && w.rows == most_.rows) times_.push_back(e.end_s - e.begin_s);
+                if (w.points == most_.points && w.rows == most_.rows) times_[static_cast<std::size_t>(e.lane)].push_back(e.end_s - e.begin_s);
             }
         }
         return true;
     }
     RateSample sample() {
         if (most_.points == 0) return {};
-        return {static_cast<double>(most_.rows), static_cast<double>(most_.points), usual(times_)};
+        // Lanes wait for each other, so that all end with the slowest.
+        double slowest = 0;
+        for (auto& times : times_) slowest = std::max(slowest, usual(times));
+        return {static_cast<double>(most_.rows), static_cast<double>(most_.points), slowest};
     }
 
 private:
@@ -314,8 +351,22 @@ private:
     ExecuteOptions options_;
     std::vector<Work> work_;  // by tile
     Work most_;               // tiles with less are at an edge
-    std::vector<double> times_;
+    std::vector<std::vector<double>> times_;  // by lane
 };
+
+// Of the elements that a rank has of the arrays that are not replicated, without what lies between them.
+std::int64_t element_bytes(const SweepProblem& problem, const Plan& plan) {
+    std::int64_t bytes = 0;
+    for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a) {
+        const NestArray& n = problem.arrays[static_cast<std::size_t>(a)];
+        if (n.replicated) continue;
+        std::int64_t items = std::max(n.levels, 1);
+        for (const std::int64_t extent : n.shape) items *= extent;
+        bytes += items * n.item_bytes;
+    }
+    for (const std::int64_t g : plan.grid) bytes /= g;
+    return bytes;
+}
 
 // Of what a rank holds of the arrays that are not replicated.
 std::int64_t array_bytes(const SweepProblem& problem, const Plan& plan, int rank) {
@@ -366,6 +417,7 @@ std::vector<RateSample> PreparedSweep::sample(std::span<const RunArray> arrays, 
     for (const RunArray& array : arrays)
         if (array.field && array.field->owned().empty()) return std::vector<RateSample>(3);
     if (frontier_) return sample_planes(arrays, kernel, budget_s);
+    const std::int64_t run_bytes = element_bytes(problem_, plan_);
     SweepProblem less = problem_;
     while (array_bytes(less, plan_, context_.rank()) > most_bytes) {
         int best = -1;  // which leaves least; of equals the longest in tiles: where it is halved tiles stay as they are
@@ -404,11 +456,11 @@ std::vector<RateSample> PreparedSweep::sample(std::span<const RunArray> arrays, 
         const std::int64_t wide = std::min(telling_row, ceil_div(most, plan.factors[k]));
         plan.tile[k] = less.in_order ? most : std::min(widen ? std::max(plan.tile[k], wide) : plan.tile[k], most);
     }
-    if (less.shape != problem_.shape || plan.tile != plan_.tile) return PreparedSweep(context_, less, plan).sample_here(arrays, kernel, budget_s);
-    return sample_here(arrays, kernel, budget_s);
+    if (less.shape != problem_.shape || plan.tile != plan_.tile) return PreparedSweep(context_, less, plan).sample_here(arrays, kernel, budget_s, run_bytes);
+    return sample_here(arrays, kernel, budget_s, run_bytes);
 }
 
-std::vector<RateSample> PreparedSweep::sample_here(std::span<const RunArray> arrays, const Kernel& kernel, double budget_s) {
+std::vector<RateSample> PreparedSweep::sample_here(std::span<const RunArray> arrays, const Kernel& kernel, double budget_s, std::int64_t run_bytes) {
     std::vector<RateSample> samples(3);
     const Pieces tiles = tiles_by_lane(schedule_);
     if (schedule_.tiles.empty()) return samples;
@@ -422,10 +474,10 @@ std::vector<RateSample> PreparedSweep::sample_here(std::span<const RunArray> arr
                         fill(memory.bindings[a], schedule_.arrays[a], with_neighbours(box, schedule_.places), reinterpret_cast<const std::byte*>(&memory.values[a]));
         });
     };
-    auto time = [&](const Pieces& boxes, double seconds, int rounds, RateSample& sample) {
+    auto time = [&](const Pieces& boxes, double seconds, int rounds, RateSample& sample, const std::function<void()>& before = {}) {
         const Schedule s = computing(schedule_, boxes);
         Trial trial(schedule_, s, memory.bindings, kernel, context_);
-        if (!trial.run(seconds, rounds)) return false;
+        if (!trial.run(seconds, rounds, before)) return false;
         sample = trial.sample();
         return true;
     };
@@ -443,12 +495,16 @@ std::vector<RateSample> PreparedSweep::sample_here(std::span<const RunArray> arr
     // A whole tile, if there is time: parts of skewed rows lie further from each other than whole ones.
     const Pieces fresh = cut(tiles, largest <= total ? total : total / 3, total, rows);
     prepare(fresh);
-    if (!time(fresh, budget_s / 3, 50, samples[0])) return {};
-    if (!time(strips(fresh, rows, short_row, std::max(total / 3, largest)), budget_s / 10, 20, samples[1])) return {};
+    // A run finds in the caches what is left there by all of its arrays, not by the part that there is time for.
+    const Displacement rest(context_, static_cast<int>(fresh.size()),
+                            std::min(run_bytes, most_displaced) - touched_bytes(schedule_, memory.own, fresh));
+    const auto before = [&] { rest(); };
+    if (!time(fresh, budget_s / 3, 50, samples[0], before)) return {};
+    if (!time(strips(fresh, rows, short_row, std::max(total / 3, largest)), budget_s / 10, 20, samples[1], before)) return {};
     if (!time(middles(fresh, all, tiny_extent), budget_s / 20, 20, samples[2])) return {};
     if (fresh.size() > 1) {  // as many points as a lane has: a lane that is alone has those of the others, too
         RateSample alone;
-        if (!time(on_one_lane(fresh, total), budget_s / 10, 20, alone)) return {};
+        if (!time(on_one_lane(fresh, total), budget_s / 10, 20, alone, before)) return {};
         if (alone.points > 0) samples.push_back(alone);
     }
     return samples;

@@ -9,7 +9,7 @@ from tilewave import _core
 BUDGET_S, LEAST_BUDGET_S = 0.1, 0.004
 _UNIT_S = 1e-15  # of the numbers that ranks exchange
 _NONE = 2**63 - 1
-_EACH = 4  # numbers of a rank
+_EACH = 5  # numbers of a rank: the rate's, and what it makes of a tile with long rows, a point
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,7 +62,7 @@ def measured_rate(context, key, sample, lanes=1):
     Returns
     -------
     Rate
-        The mean over the ranks that have tiles. Where the body raised on some rank, the machine's number for any body.
+        Of the rank that takes longest: the others wait for it. Where the body raised on some rank, the machine's number for any body.
     """
     known = context._rates.get(key)
     number = known.number() if known else 0
@@ -79,8 +79,7 @@ def measured_rate(context, key, sample, lanes=1):
         why = "no rank has a point to compute" if not found else "the body raised on the values that it was measured with"
         rate = Rate(context._core.machine().point_s, 0.0, 0.0, f"not measured: {why}; a number for any body")
     else:
-        point, row, tile, alone = (sum(numbers[i] for numbers in found) / len(found) * _UNIT_S for i in range(_EACH))
-        alone = alone if all(numbers[3] > 0 for numbers in found) else 0.0
+        point, row, tile, alone, _ = (number * _UNIT_S for number in max(found, key=lambda numbers: numbers[-1]))
         rate = Rate(point, row, tile, f"measured on {len(found)} rank(s) at once", alone, lanes)
     if key is not None:
         context._rates[key] = rate
@@ -98,5 +97,5 @@ def _numbers(sample):
     if any(points == 0 for _, points, _ in samples):
         return [_NONE] * _EACH
     rate = _core.fit_rate(samples)
-    numbers = [rate.point_s, rate.row_s, rate.tile_s, rate.alone_s]
+    numbers = [rate.point_s, rate.row_s, rate.tile_s, rate.alone_s, samples[0][2] / samples[0][1]]
     return [round(x / _UNIT_S) for x in numbers] if all(map(math.isfinite, numbers)) else [-1] * _EACH
