@@ -153,7 +153,7 @@ private:
     std::atomic<bool> broken_{false};   // the transport threw: leave at once
     bool failed_ = false, interrupted_ = false;
     Failure failure_;
-    double last_look_ = 0;       // lane 0's alone, as is position_
+    double last_look_ = now_s();  // lane 0's alone, as is position_; a run that ends soon does not call into the interpreter
     std::size_t position_ = 0;
     std::mutex error_lock_;
     std::exception_ptr error_;
