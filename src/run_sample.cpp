@@ -320,7 +320,8 @@ std::vector<RateSample> PreparedSweep::sample(std::span<const RunArray> arrays, 
         const std::int64_t wide = std::min(telling_row, ceil_div(most, plan.factors[k]));
         plan.tile[k] = less.in_order ? most : std::min(widen ? std::max(plan.tile[k], wide) : plan.tile[k], most);
     }
-    if (less.shape != problem_.shape || plan.tile != plan_.tile) return PreparedSweep(context_, less, plan).sample_here(arrays, kernel, budget_s, run_bytes);
+    if (less.shape != problem_.shape || plan.tile != plan_.tile)
+        return PreparedSweep(context_, less, plan).sample_here(arrays, kernel, budget_s, run_bytes);
     return sample_here(arrays, kernel, budget_s, run_bytes);
 }
 
