@@ -17,7 +17,7 @@ def explain(plan):
         return "\n".join([*lines, "", "Nothing is known of how it was chosen: it was made by hand."])
     extents = " x ".join(f"{name} {extent}" for name, extent in zip(notes.get("loops", ()), notes.get("extents", ())))
     lines += ["", f"For nest {notes.get('nest')}: {extents}; {notes.get('ranks')} rank(s), up to {notes.get('threads')} thread(s) each"]
-    lines += ["", "The body's rate", *_rate(notes.get("rate", {})), *_in_place(notes.get("in_place")), "", "The machine's numbers", *_machine(notes.get("machine", {}))]
+    lines += ["", "The body's rate", *_rate(notes.get("rate", {})), *_storages(notes.get("storages")), "", "The machine's numbers", *_machine(notes.get("machine", {}))]
     lines += ["", "Fixed by you", *_items(notes.get("fixed", {})), *_ranked(plan), "", "Not tried", *_not_tried(plan)]
     return "\n".join(lines)
 
@@ -28,11 +28,12 @@ def _rate(rate):
                f"while all compute; {rate['note']}")
 
 
-def _in_place(times):
+def _storages(times):
     if times:
-        yield from ("", "NumPy arrays written in place", f"  where they lie {_time(times['here_s'])}; with rows across {_time(times['there_s'])} and "
-                    f"{_time(times['bringing_s'])} to bring them into that order and back (a field stays there): "
-                    + ("the first is taken" if times["here_s"] < times["there_s"] + times["bringing_s"] else "the second is taken"))
+        brought = f" and {_time(times['bringing_s'])} to bring NumPy arrays into that order and back" if times["bringing_s"] else ""
+        first = times["plain_s"] < times["skewed_s"] + times["bringing_s"]
+        yield from ("", "Storage", f"  row-major {_time(times['plain_s'])}; with the points of rows across as neighbours {_time(times['skewed_s'])}{brought}: the "
+                    f"{'first' if first else 'second'} is taken")
 
 
 def _machine(machine):
@@ -96,11 +97,9 @@ def _not_tried(plan):
     if notes.get("sequential"):
         yield f"  any other order: only the order of the loops is certain to be right, because of {notes['sequential']}"
     by_rule = notes.get("by_rule", {})
-    if "in_place" in notes:
-        pass  # both storages were
-    elif "storage" in by_rule:
+    if "storage" in by_rule and "storages" not in notes:
         yield "  plain storage: rows without dependences become vectors only in skewed storage, and the rate of the body is of that"
-    elif choices.storage == "plain" and "storage" not in notes.get("fixed", {}):
+    elif "storages" not in notes and choices.storage == "plain" and "storage" not in notes.get("fixed", {}):
         yield "  skewed storage: rows along the last dimension do, or no other rows have independent points for every array"
     if notes.get("ranks", 1) == 1 and "schedule" not in notes.get("fixed", {}):
         yield "  blocking: one rank has no messages"

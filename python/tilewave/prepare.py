@@ -146,8 +146,8 @@ def _decide(context, given, draft):
     try:
         if error is None:
             prepared = _planned(context, given, draft, rate)
-            if _lies_elsewhere(context, given, draft):
-                prepared = _cheaper_where_it_lies(context, given, draft, prepared)
+            if _may_lie_either_way(context, given, draft):
+                prepared = _cheaper_storage(context, given, draft, prepared)
             ready = _bind(context, given, prepared)
     except Exception as problem:
         error = problem
@@ -374,21 +374,24 @@ def _planned(context, given, draft, rate):
     return dataclasses.replace(prepared, plan=plan, number=plan._number())
 
 
-def _lies_elsewhere(context, given, draft):
-    """Whether a run brings a NumPy array into another order and back, and nobody has asked for that."""
+def _may_lie_either_way(context, given, draft):
+    """Whether arrays of one rank could lie as they are or in the order of rows across, and nobody has asked for one of them."""
     return (context.size == 1 and not draft.alone and given.plan is None and not {"row", "storage"} & given.choices.keys()
-            and draft.choices.get("storage") == "skewed" and any(isinstance(given.arrays[name], np.ndarray) for name in given.nest.written))
+            and draft.choices.get("storage") == "skewed")
 
 
-def _cheaper_where_it_lies(context, given, draft, skewed):
-    """What was prepared, or the same with arrays as they lie where that, by its own rate, takes less than the run and the bringing."""
+def _cheaper_storage(context, given, draft, skewed):
+    """What was prepared, or the same with arrays row-major where that, by its own rate, takes less than the run and what brings NumPy arrays there and back."""
     other = _draft(context, dataclasses.replace(given, choices={**given.choices, "storage": "plain"}))
+    brought = any(isinstance(given.arrays[name], np.ndarray) for name in given.nest.written)
+    if not brought and not other.kernel.lanes_from:  # point by point, which is never faster than vectors
+        return skewed
     rate = measured_rate(context, given.key[:5] + (str(other.sweep.plan),), lambda: _sampled(given, other), other.sweep.plan.lanes)
     plain = _planned(context, given, other, rate)
-    bringing_s = draft.sweep.conversion_s(_probe(given, draft, draft.subscripts)[0])
-    there_s, here_s = skewed.plan.predicted.time_s, plain.plan.predicted.time_s
-    taken = plain if here_s < there_s + bringing_s else skewed
-    taken.plan.notes["in_place"] = {"here_s": here_s, "there_s": there_s, "bringing_s": bringing_s}
+    bringing_s = draft.sweep.conversion_s(_probe(given, draft, draft.subscripts)[0]) if brought else 0.0
+    plain_s, skewed_s = plain.plan.predicted.time_s, skewed.plan.predicted.time_s
+    taken = plain if plain_s < skewed_s + bringing_s else skewed
+    taken.plan.notes["storages"] = {"plain_s": plain_s, "skewed_s": skewed_s, "bringing_s": bringing_s}
     return taken
 
 

@@ -91,7 +91,7 @@ def test_frontier_by_way_of_a_kept_array(name, mpi_ranks):
                 plan = tw.plan(nest, over=over, reverse=reverse, threads=threads, **given)
                 tile = list(plan.tile)
                 tile[plan.mapping_dim] = min(height, tile[plan.mapping_dim])
-                choices |= {"tile": tuple(tile), "grouping": "vertical" if height == 3 else "hyperplane"}
+                choices |= {"tile": tuple(tile), "grid": plan.grid, "grouping": "vertical" if height == 3 else "hyperplane"}
             report = tw.run(nest, over=over, reverse=reverse, reduce={"best": tw.max("H"), "where": tw.argmax("H"), "all": tw.sum("B")},
                             **given, **choices)
             kept += not report.stored

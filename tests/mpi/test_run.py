@@ -151,7 +151,7 @@ def test_repeated_runs_continue_from_the_field(contexts, plain):
 def test_report(contexts, plain, tmp_path):
     context = contexts[2]
     A = tw.field((7, 9, 11), "f4", init=plain[3][0]["A"], context=context)
-    report = tw.run(three, A=A, context=context)
+    report = tw.run(three, A=A, context=context, grid=(1, context.size, 1), mapping_dim=0)
     assert report.points == 6 * 7 * 10 and report.measured.time_s > 0
     assert report.points_per_s == pytest.approx(report.points / report.measured.time_s)
     assert "overlap ratio" in str(report) and "<table>" in report._repr_html_()

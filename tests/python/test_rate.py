@@ -51,7 +51,7 @@ def test_all_lanes_have_tiles_when_a_rate_is_measured(monkeypatch, factors, tile
     monkeypatch.setattr(rate, "_numbers", spy)
     context = tw.Context(threads=2)
     A = tw.field((64, 64, 256), "f4", init=lambda *at: 1.0, context=context)
-    plan = tw.plan(linear, A=A, mapping_dim=0, factors=factors, tile=tile, context=context)
+    plan = tw.plan(linear, A=A, mapping_dim=0, factors=factors, tile=tile, row=(0, -1, 1), storage="skewed", context=context)
     lanes = math.prod(factors)
     assert len(found) == 1 and len(found[0]) == (4 if lanes > 1 else 3)
     rows, points, seconds = found[0][0]
