@@ -49,7 +49,8 @@ def test_every_kind_is_among_the_usual_seeds(capsys):
         plans.update([*random_plan(seed, seed % 4 + 1, len(problem.body.indices), problem.steps is not None)])
     print(*(f"{count:6} {kind}" for kind, count in sorted(kinds.items())), sep="\n")
     assert set(kinds) == KINDS, f"missing {KINDS - set(kinds)}, not listed {set(kinds) - KINDS}"
-    assert set(plans) == {"threads", "tile", "grouping", "schedule", "lookahead", "grid", "time_block", "skew"}
+    assert set(plans) == {"threads", "tile", "grouping", "schedule", "lookahead", "grid", "time_block", "skew", "poll_period_s", "helper",
+                          "synchronous"}
 
 
 @pytest.mark.filterwarnings("error")
