@@ -37,9 +37,10 @@ int Plan::lanes() const {
 }
 
 int Plan::ranks() const {
+    constexpr std::int64_t most = std::numeric_limits<int>::max();
     std::int64_t product = 1;
-    for (auto g : grid) product *= std::clamp<std::int64_t>(g, 1, std::numeric_limits<int>::max());
-    return static_cast<int>(std::min<std::int64_t>(product, std::numeric_limits<int>::max()));
+    for (auto g : grid) product = std::min(product * std::clamp<std::int64_t>(g, 1, most), most);
+    return static_cast<int>(product);
 }
 
 IndexMatrix Plan::order(int n) const {
