@@ -1,6 +1,7 @@
 // Communication patterns: problems, plans and schedules as values; calls, handles, buffered sends.
 #include "tilewave/patterns.hpp"
 
+#include <array>
 #include <climits>
 #include <cstring>
 #include <limits>
@@ -17,27 +18,35 @@ namespace {
 
 using Release = nb::call_guard<nb::gil_scoped_release>;
 
-template <class Enum>
-Enum by_name(const std::string& name, std::initializer_list<Enum> all, const char* what) {
-    std::string allowed;
-    for (Enum e : all) {
+template <class Enum, std::size_t n>
+Enum by_name(const std::string& name, const std::array<Enum, n>& all, const char* what) {
+    for (Enum e : all)
         if (name == to_string(e)) return e;
-        allowed += (allowed.empty() ? "" : ", ") + std::string(to_string(e));
-    }
+    std::string allowed;
+    for (Enum e : all) allowed += (allowed.empty() ? "" : ", ") + std::string(to_string(e));
     throw ConfigError(std::string(what) + ": '" + name + "' was given; allowed: " + allowed);
 }
 
-Dtype dtype_of(const std::string& name) {
-    return by_name(name, {Dtype::f4, Dtype::f8, Dtype::c8, Dtype::c16, Dtype::i4, Dtype::i8, Dtype::u1}, "dtype");
-}
-PatternKind kind_of(const std::string& name) {
-    return by_name(name, {PatternKind::broadcast, PatternKind::reduce, PatternKind::spread, PatternKind::multi_reduce}, "pattern");
-}
-Algorithm algorithm_of(const std::string& name) {
-    return by_name(name, {Algorithm::automatic, Algorithm::tree, Algorithm::ring, Algorithm::rounds, Algorithm::direct, Algorithm::native}, "algorithm");
-}
-Reduction reduction_of(const std::string& name) {
-    return by_name(name, {Reduction::sum, Reduction::prod, Reduction::min, Reduction::max, Reduction::user}, "op");
+constexpr std::array all_dtypes{Dtype::f4, Dtype::f8, Dtype::c8, Dtype::c16, Dtype::i4, Dtype::i8, Dtype::u1};
+constexpr std::array all_kinds{PatternKind::broadcast, PatternKind::reduce, PatternKind::spread, PatternKind::multi_reduce};
+constexpr std::array all_algorithms{Algorithm::automatic, Algorithm::tree, Algorithm::ring, Algorithm::rounds, Algorithm::direct, Algorithm::native};
+constexpr std::array all_reductions{Reduction::sum, Reduction::prod, Reduction::min, Reduction::max, Reduction::user};
+
+Dtype dtype_of(const std::string& name) { return by_name(name, all_dtypes, "dtype"); }
+PatternKind kind_of(const std::string& name) { return by_name(name, all_kinds, "pattern"); }
+Algorithm algorithm_of(const std::string& name) { return by_name(name, all_algorithms, "algorithm"); }
+Reduction reduction_of(const std::string& name) { return by_name(name, all_reductions, "op"); }
+
+// An argument that is exactly a str and one of the names.
+template <class Enum, std::size_t n>
+bool plain_name(nb::handle given, const std::array<Enum, n>& all, Enum& value) {
+    if (!PyUnicode_CheckExact(given.ptr())) return false;
+    for (Enum e : all)
+        if (PyUnicode_CompareWithASCIIString(given.ptr(), to_string(e)) == 0) {
+            value = e;
+            return true;
+        }
+    return false;
 }
 
 // The dtype of items that a buffer's format names; false: none of ours.
@@ -71,6 +80,20 @@ std::optional<MatrixView> plain_view(nb::handle M, bool written) {
     return view;
 }
 
+// An argument that is exactly an int, of at least 0 and at most `most`.
+bool plain_int(nb::handle given, std::int64_t most, std::int64_t& value) {
+    if (!PyLong_CheckExact(given.ptr())) return false;
+    int overflow = 0;
+    value = PyLong_AsLongLongAndOverflow(given.ptr(), &overflow);
+    return overflow == 0 && value >= 0 && value <= most;
+}
+
+// The view of a matrix that is exactly a NumPy array, as plain_view.
+std::optional<MatrixView> array_view(nb::handle M, bool written) {
+    static const nb::handle array = nb::object(nb::module_::import_("numpy").attr("ndarray")).release();
+    return M.type().is(array) ? plain_view(M, written) : std::nullopt;
+}
+
 // Lets go of a Python object from any thread.
 std::shared_ptr<nb::object> hold(nb::object object) {
     return {new nb::object(std::move(object)), [](nb::object* p) {
@@ -86,44 +109,27 @@ bool apart(const MatrixView& a, const MatrixView& b) {
 
 // A blocking call whose arguments are all of the plain kind: no asking and no holding of each by itself.
 // False: nothing was done, one of them must be looked at closer.
-bool run_plain(Context& context, const std::string& kind, nb::handle in, nb::handle out, int root, const std::string& op,
-               const std::string& algorithm) {
+bool run_plain(Context& context, const char* kind, nb::handle in, nb::handle out, nb::handle root, nb::handle op, nb::handle algorithm) {
     PatternCall c;
-    try {
-        c.kind = kind_of(kind);
-        c.op = reduction_of(op);
-        c.request.algorithm = algorithm_of(algorithm);
-    } catch (const ConfigError&) {
-        return false;
-    }
+    std::int64_t rank = 0;
+    c.kind = kind_of(kind);
+    if (!plain_int(root, INT_MAX, rank) || !plain_name(op, all_reductions, c.op) || !plain_name(algorithm, all_algorithms, c.request.algorithm)) return false;
     if (c.op == Reduction::user) return false;
-    c.root = root;
-    const auto given = plain_view(in, c.kind == PatternKind::broadcast && context.rank() != root);
+    c.root = static_cast<int>(rank);
+    const auto given = array_view(in, c.kind == PatternKind::broadcast && context.rank() != c.root);
     if (!given) return false;
     c.in = *given;
-    if (c.kind != PatternKind::broadcast && (c.kind != PatternKind::reduce || context.rank() == root)) {
-        const auto got = out.is_none() ? std::nullopt : plain_view(out, true);
+    if (c.kind != PatternKind::broadcast && (c.kind != PatternKind::reduce || context.rank() == c.root)) {
+        const auto got = out.is_none() ? std::nullopt : array_view(out, true);
         if (!got || !apart(*given, *got)) return false;
         c.out = *got;
     }
-    c.memory = hold(nb::make_tuple(in, out));
     nb::gil_scoped_release release;
-    start_pattern(context, std::move(c)).wait();
+    run_pattern(context, std::move(c), [&] {
+        nb::gil_scoped_acquire gil;
+        return hold(nb::make_tuple(in, out));
+    });
     return true;
-}
-
-// An argument that is exactly an int, of at least 0 and at most `most`.
-bool plain_int(nb::handle given, std::int64_t most, std::int64_t& value) {
-    if (!PyLong_CheckExact(given.ptr())) return false;
-    int overflow = 0;
-    value = PyLong_AsLongLongAndOverflow(given.ptr(), &overflow);
-    return overflow == 0 && value >= 0 && value <= most;
-}
-
-// The view of a matrix that is exactly a NumPy array, as plain_view.
-std::optional<MatrixView> array_view(nb::handle M, bool written) {
-    static const nb::handle array = nb::object(nb::module_::import_("numpy").attr("ndarray")).release();
-    return M.type().is(array) ? plain_view(M, written) : std::nullopt;
 }
 
 // The same for buffered sends and their receives; `rank` is the other end's.
@@ -219,7 +225,7 @@ void bind_values(nb::module_& m) {
 
 void bind_calls(nb::module_& m) {
     m.def("plain_view", &plain_view, "matrix"_a, "written"_a);
-    m.def("run_plain", &run_plain, "context"_a, "kind"_a, "matrix"_a, "out"_a.none(), "root"_a, "op"_a, "algorithm"_a);
+    m.def("run_plain", &run_plain, "context"_a, "kind"_a, "matrix"_a.none(), "out"_a.none(), "root"_a.none(), "op"_a.none(), "algorithm"_a.none());
     m.def("send_plain", &send_plain, "context"_a, "matrix"_a.none(), "rank"_a.none(), "tag"_a.none(), "limit_bytes"_a.none(), "on_full"_a.none(), "memory"_a);
     m.def("receive_plain", &receive_plain, "context"_a, "matrix"_a.none(), "rank"_a.none(), "tag"_a.none());
     nb::class_<PatternHandle>(m, "PatternHandle", "A pattern in flight.")

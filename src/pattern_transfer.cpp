@@ -24,12 +24,13 @@ PatternTransfer::Key PatternTransfer::key(const PatternCall& c) {
             c.root, c.op, c.block, c.part_inside, c.request.algorithm, c.request.chunk_bytes, c.request.buffers, bool(c.allocate)};
 }
 
-PatternTransfer::PatternTransfer(Context& context, Words words, const PatternProblem& problem, PatternPlan plan, const PatternCall& call)
+PatternTransfer::PatternTransfer(Context& context, Words words, const PatternProblem& problem, std::shared_ptr<const PatternPlan> plan, const PatternCall& call,
+                                 std::unique_ptr<Comparison> comparison)
     : words_(std::move(words)), problem_(problem), plan_(std::move(plan)), out_stride_(call.out.row_stride_bytes),
-      port_(context.exchange()->kept_port()), options_(context.options()) {
+      comparison_(std::move(comparison)), options_(context.options()) {
     options_.record = false;
     options_.heartbeat = nullptr;
-    schedule_ = pattern_schedule(problem_, plan_, context.rank(), {call.in.row_stride_bytes, call.out.row_stride_bytes}, 0);
+    schedule_ = pattern_schedule(problem_, *plan_, context.rank(), {call.in.row_stride_bytes, call.out.row_stride_bytes}, 0);
     // A part in its place must not be written while it is sent, not even with what it holds.
     if (problem_.kind == PatternKind::spread && call.part_inside >= 0)
         std::erase_if(schedule_.lanes[0], [&](const Step& step) {
@@ -42,11 +43,7 @@ PatternTransfer::PatternTransfer(Context& context, Words words, const PatternPro
     }
     combine_ = call.op == Reduction::user ? Combine{join_user, nullptr, true} : Combine{combine_row(call.op, call.in.type), nullptr, false};
     if (call.op != Reduction::user) combine_.straight = straight_combines(schedule_);  // a function gets all of a step in one call
-    execution_ = std::make_unique<Execution>(schedule_, bindings_, kernel_, combine_, *port_, options_);
-}
-
-bool PatternTransfer::fits(const std::vector<std::int64_t>& agreed, const PatternCall& call) const {
-    return words_.agreed == agreed && out_stride_ == call.out.row_stride_bytes;
+    execution_ = std::make_unique<Execution>(schedule_, bindings_, kernel_, combine_, *comparison_->port, options_);
 }
 
 void PatternTransfer::aim(PatternCall& call, int tag) {

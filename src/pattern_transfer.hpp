@@ -5,11 +5,20 @@
 #include <string>
 #include <vector>
 
+#include "agreement.hpp"
 #include "exchange.hpp"
 #include "execution.hpp"
 #include "tilewave/patterns.hpp"
 
 namespace tilewave {
+
+/// How an operation's ranks compare their arguments, over a port for all of its messages.
+struct Comparison {
+    Comparison(std::unique_ptr<Transport> own, std::shared_ptr<const Said> mine, const std::vector<std::int64_t>& values)
+        : port(std::move(own)), agreement(*port, std::move(mine), values) {}
+    std::unique_ptr<Transport> port;
+    Agreement agreement;
+};
 
 class PatternTransfer {
 public:
@@ -32,17 +41,20 @@ public:
     /// What this rank says when the ranks compare, and what they agreed on then.
     struct Words {
         Key key;
-        std::string description;
+        std::shared_ptr<const Said> said;
         std::vector<std::int64_t> given, agreed;
     };
 
-    PatternTransfer(Context& context, Words words, const PatternProblem& problem, PatternPlan plan, const PatternCall& call);
+    PatternTransfer(Context& context, Words words, const PatternProblem& problem, std::shared_ptr<const PatternPlan> plan, const PatternCall& call,
+                    std::unique_ptr<Comparison> comparison);
 
     const Words& words() const { return words_; }
-    const PatternPlan& plan() const { return plan_; }
+    const std::shared_ptr<const PatternPlan>& plan() const { return plan_; }
+    /// Of the call that made it, for the calls like it.
+    std::unique_ptr<Comparison>& comparison() { return comparison_; }
     const PatternProblem& problem() const { return problem_; }
-    /// Whether it is the transfer of a call whose key is its own, now that `agreed` is known and so is call.out.
-    bool fits(const std::vector<std::int64_t>& agreed, const PatternCall& call) const;
+    /// Whether it is the transfer of a call whose key is its own and for which the same was agreed, now that call.out is known.
+    bool fits(const PatternCall& call) const { return out_stride_ == call.out.row_stride_bytes; }
     /// Ready to run for `call`, which must live on, with messages that bear `tag`.
     void aim(PatternCall& call, int tag);
     Execution& execution() { return *execution_; }
@@ -56,9 +68,9 @@ public:
 private:
     Words words_;
     PatternProblem problem_;
-    PatternPlan plan_;
+    std::shared_ptr<const PatternPlan> plan_;
     std::int64_t out_stride_;
-    std::unique_ptr<Transport> port_;
+    std::unique_ptr<Comparison> comparison_;
     Schedule schedule_;
     std::vector<Binding> bindings_;
     Kernel kernel_;

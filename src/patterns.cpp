@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "agreement.hpp"
+#include "carried.hpp"
 #include "exchange.hpp"
 #include "pattern_transfer.hpp"
 #include "waiting.hpp"
@@ -13,6 +14,8 @@ namespace {
 
 // Operations in flight take turns with this many tags, so the one that had a tag before must be over.
 constexpr std::int64_t turns = 2048;
+// So often a blocking call looks whether it is over before it does what longer waits take: some 10 us.
+constexpr int quick_turns = 200;
 // Numbers of tags: agreements, data, buffered sends, then those of kept calls.
 constexpr int first_data = turns, first_kept = 2 * turns + 2048;
 
@@ -78,21 +81,25 @@ public:
     }
     void start();
     bool kept() const { return call_.keep; }
-    bool planned() const { return planned_; }
-    const PatternPlan& plan() const { return plan_; }
+    bool planned() const { return plan_ != nullptr; }
+    const PatternPlan& plan() const {
+        static const PatternPlan none;
+        return plan_ ? *plan_ : none;
+    }
     std::int64_t buffer_bytes() const { return staged_ + static_cast<std::int64_t>(given_.size() + got_.size()); }
     double time_s() const { return time_s_; }
     Context& context() { return context_; }
     const std::shared_ptr<Exchange>& exchange() { return exchange_; }
     std::string name() const { return describe(call_); }
+    void hold(std::shared_ptr<void> memory) { call_.memory = std::move(memory); }
 
 private:
     enum class Stage { agreeing, running, ending, over };
     bool step();
     void speak();
     void prepare();
-    void check_places(const PatternProblem& q) const;
-    PatternProblem problem() const;
+    void check_places(const PatternProblem& q);
+    PatternProblem problem();
     void take_tag();
     void begin();
     void enter_line() { place_ = exchange_->enter_line(); }
@@ -107,18 +114,22 @@ private:
     Context& context_;
     std::shared_ptr<Exchange> exchange_;
     PatternCall call_;
-    std::unique_ptr<Transport> port_;
-    std::optional<Agreement> agreement_;
+    Comparison& comparison() { return transfer_ ? *transfer_->comparison() : *comparison_; }
+    const Agreement& agreed() { return comparison().agreement; }
+    Transport& port() { return *comparison().port; }
+
+    std::unique_ptr<Comparison> comparison_;  // until the transfer has it
+    std::unique_ptr<Agreement> ending_;
     PatternTransfer::Words words_;
     std::shared_ptr<PatternTransfer> transfer_;
-    PatternPlan plan_;
-    bool planned_ = false;
+    std::shared_ptr<const PatternPlan> plan_;
     int tag_ = 0;
     std::int64_t staged_ = 0;  // bytes
     NativeCall native_;
     std::vector<std::byte> given_, got_;  // its matrices without gaps, where the caller's have some
     bool native_posted_ = false;
     bool ran_ = false;                    // the transfer's messages are over
+    bool carried_ = false;                // the matrices have come with the comparison
     std::int64_t place_ = -1;             // in line for the library's calls
     std::vector<int> done_;
     Stage stage_ = Stage::agreeing;
@@ -127,28 +138,29 @@ private:
 };
 
 PatternOperation::PatternOperation(Context& context, PatternCall call)
-    : context_(context), exchange_(context.exchange()), call_(std::move(call)), port_(exchange_->port()) {
+    : context_(context), exchange_(context.exchange()), call_(std::move(call)) {
     number = exchange_->started++;
-    Statement mine;
     if (call_.error.empty() && !call_.keep) transfer_ = PatternTransfer::take(*exchange_, PatternTransfer::key(call_));
-    if (transfer_) {  // such a call was found right before
-        words_ = transfer_->words();
-    } else {
-        mine.error = check_call(call_, context);
-        if (!mine.error.empty()) mine.kind = Statement::Kind::config;
+    if (!transfer_) {  // no such call was found right before
         speak();
+        if (call_.keep) words_.given[1] = -exchange_->kept++;
+        comparison_ = std::make_unique<Comparison>(exchange_->kept_port(), words_.said, words_.given);
     }
-    mine.description = words_.description;
-    words_.given[1] = -exchange_->kept;
-    if (call_.keep) ++exchange_->kept;
-    if (call_.request.algorithm == Algorithm::native && port_->native() && !call_.keep) enter_line();
-    agreement_.emplace(*port_, exchange_->tag(static_cast<int>(number % turns)), mine, words_.given);
+    const PatternTransfer::Words& words = transfer_ ? transfer_->words() : words_;
+    if (call_.request.algorithm == Algorithm::native && port().native() && !call_.keep) enter_line();
+    const bool gives = words.said->statement.kind == Statement::Kind::fine && may_be_carried(call_) && (call_.kind != PatternKind::broadcast || context.rank() == call_.root) &&
+                       call_.in.bytes() <= most_carried_bytes(call_.kind, context.size());
+    comparison().agreement.start(exchange_->tag(static_cast<int>(number % turns)), gives ? call_.in : MatrixView{});
 }
 
 // What this rank says of its call: the same as text, what may differ between ranks as numbers.
 void PatternOperation::speak() {
     words_.key = PatternTransfer::key(call_);
-    words_.description = describe(call_);
+    Statement statement;
+    statement.error = check_call(call_, context_);
+    if (!statement.error.empty()) statement.kind = Statement::Kind::config;
+    statement.description = describe(call_);
+    words_.said = std::make_shared<Said>(std::move(statement));
     const auto p = static_cast<std::size_t>(context_.size()), mine = static_cast<std::size_t>(context_.rank());
     auto& values = words_.given;
     values.assign(4 + 2 * p, Agreement::none);
@@ -185,31 +197,36 @@ bool PatternOperation::advance() {
 bool PatternOperation::step() {
     switch (stage_) {
         case Stage::agreeing:
-            if (!agreement_->advance()) return false;
-            agreement_->raise();
+            if (!comparison().agreement.advance()) return false;
+            agreed().raise();
             prepare();
-            if (call_.keep)
+            if (carried_) {
+                finish_carried(call_, transfer_->problem(), *plan_, context_.rank(), [this](int r) { return agreed().carried(r); });
+                ran_ = true;
+            }
+            if (call_.keep || carried_)
                 stage_ = Stage::over;
             else
                 begin();
-            if (plan_.algorithm != Algorithm::native) leave_line();
+            if (plan().algorithm != Algorithm::native) leave_line();
             return true;
         case Stage::running: {
-            const bool native = plan_.algorithm == Algorithm::native;
+            const bool native = plan().algorithm == Algorithm::native;
             if (native ? !run_native() : !transfer_->execution().advance()) return false;
             ran_ = !native;
             stage_ = Stage::over;
             if (call_.op != Reduction::user || native) return true;
             Statement mine;
             if (transfer_->execution().outcome().failure) mine = {Statement::Kind::kernel, call_.user.failure(), ""};
-            agreement_.emplace(*port_, exchange_->tag(tag_), mine, std::vector<std::int64_t>{});
+            ending_ = std::make_unique<Agreement>(port(), std::make_shared<Said>(std::move(mine)), std::vector<std::int64_t>{});
+            ending_->start(exchange_->tag(tag_));
             stage_ = Stage::ending;
             return true;
         }
         case Stage::ending:
-            if (!agreement_->advance()) return false;
+            if (!ending_->advance()) return false;
             stage_ = Stage::over;
-            agreement_->raise();
+            ending_->raise();
             return true;
         case Stage::over: break;
     }
@@ -217,7 +234,7 @@ bool PatternOperation::step() {
 }
 
 // What all ranks have said, together.
-PatternProblem PatternOperation::problem() const {
+PatternProblem PatternOperation::problem() {
     PatternProblem q;
     q.kind = call_.kind;
     q.ranks = context_.size();
@@ -226,15 +243,15 @@ PatternProblem PatternOperation::problem() const {
     q.item_bytes = call_.in.item_bytes();
     q.block = call_.block;
     if (has_parts(q.kind))
-        for (int r = 0; r < q.ranks; ++r) q.columns.push_back(agreement_->value(2 + static_cast<std::size_t>(r)));
+        for (int r = 0; r < q.ranks; ++r) q.columns.push_back(agreed().value(2 + static_cast<std::size_t>(r)));
     else
         q.columns = {call_.in.cols};
     // Of the whole matrix: the least and the most that any rank has given.
     std::int64_t least = call_.in.cols, most = least;
     if (q.kind == PatternKind::spread) {
-        const bool given = agreement_->value(static_cast<std::size_t>(2 + 2 * q.ranks)) != Agreement::none;
-        least = given ? agreement_->value(static_cast<std::size_t>(2 + 2 * q.ranks)) : q.total_columns();
-        most = given ? -agreement_->value(static_cast<std::size_t>(3 + 2 * q.ranks)) : q.total_columns();
+        const bool given = agreed().value(static_cast<std::size_t>(2 + 2 * q.ranks)) != Agreement::none;
+        least = given ? agreed().value(static_cast<std::size_t>(2 + 2 * q.ranks)) : q.total_columns();
+        most = given ? -agreed().value(static_cast<std::size_t>(3 + 2 * q.ranks)) : q.total_columns();
     }
     if (least != q.total_columns() || most != q.total_columns())
         throw ConfigError(std::string(to_string(q.kind)) + ": the ranks' parts have " + std::to_string(q.total_columns()) +
@@ -244,9 +261,9 @@ PatternProblem PatternOperation::problem() const {
 
 // A part in its own place inside the whole matrix is moved by not moving it; anywhere else it
 // would be overwritten while it is read.
-void PatternOperation::check_places(const PatternProblem& q) const {
+void PatternOperation::check_places(const PatternProblem& q) {
     for (std::int64_t r = 0, first = 0; r < q.ranks && has_parts(q.kind); first += q.columns[static_cast<std::size_t>(r++)]) {
-        const std::int64_t inside = agreement_->value(static_cast<std::size_t>(2 + q.ranks + r));
+        const std::int64_t inside = agreed().value(static_cast<std::size_t>(2 + q.ranks + r));
         if (inside != Agreement::none && (q.block > 0 || (inside != first && q.columns[static_cast<std::size_t>(r)] > 0)))
             throw ConfigError(std::string(to_string(q.kind)) + ": on rank " + std::to_string(r) + " the part lies in the whole matrix at column " +
                               std::to_string(inside) + "; allowed: apart from it" + (q.block ? "" : ", or at its own column " + std::to_string(first)));
@@ -258,7 +275,7 @@ void PatternOperation::check_places(const PatternProblem& q) const {
 void PatternOperation::take_tag() {
     tag_ = first_data + static_cast<int>(number % turns);
     if (!call_.keep) return;
-    const std::int64_t kept = -agreement_->value(1);
+    const std::int64_t kept = -agreed().value(1);
     exchange_->kept = std::max(exchange_->kept, kept + 1);
     if (kept >= exchange_->operation_tags() - first_kept)
         throw ConfigError("this context has had " + std::to_string(kept) + " patterns with start=False, the most there can be; make a new context");
@@ -267,27 +284,39 @@ void PatternOperation::take_tag() {
 
 // All ranks come to the same here: what was agreed, rank 0's numbers and nothing else decide.
 void PatternOperation::prepare() {
-    words_.agreed = agreement_->values();
-    words_.agreed[1] = 0;  // the number of kept calls makes no difference to the transfer
-    const bool again = transfer_ && transfer_->words().agreed == words_.agreed;
-    const PatternProblem q = again ? transfer_->problem() : problem();
+    const bool again = transfer_ && transfer_->words().agreed == agreed().values();
+    PatternProblem made;
+    if (!again) made = problem();
+    const PatternProblem& q = again ? transfer_->problem() : made;
     if (call_.allocate) call_.out = call_.allocate(q.total_columns());
+    carried_ = may_be_carried(call_) && std::all_of(q.columns.begin(), q.columns.end(), [&](std::int64_t n) {
+        return (q.kind == PatternKind::multi_reduce ? call_.in.bytes() : q.rows * n * q.item_bytes) <= most_carried_bytes(q.kind, q.ranks);
+    });
     if (!again) {
         check_places(q);
         PatternConditions conditions;
-        conditions.contiguous = agreement_->value(0) == 1;
-        conditions.native = port_->native();
-        plan_ = make_pattern_plan(q, call_.request, conditions, context_.machine());
+        conditions.contiguous = agreed().value(0) == 1;
+        conditions.native = port().native();
+        PatternPlan plan = make_pattern_plan(q, call_.request, conditions, context_.machine());
+        if (carried_) plan.why += "; so small that all goes with the comparison of the arguments";
+        plan_ = std::make_shared<PatternPlan>(std::move(plan));
     } else {
         plan_ = transfer_->plan();
     }
     take_tag();
-    native_.columns = q.columns;
-    planned_ = true;
-    if (plan_.algorithm == Algorithm::native) return;
-    if (!transfer_ || !transfer_->fits(words_.agreed, call_))
-        transfer_ = std::make_shared<PatternTransfer>(context_, words_, q, plan_, call_);
-    transfer_->aim(call_, exchange_->tag(tag_));
+    if (plan().algorithm == Algorithm::native) {
+        native_.columns = q.columns;
+        return;
+    }
+    if (!again || !transfer_->fits(call_)) {
+        if (transfer_) {
+            words_ = transfer_->words();
+            comparison_ = std::move(transfer_->comparison());
+        }
+        words_.agreed = comparison_->agreement.values();
+        transfer_ = std::make_shared<PatternTransfer>(context_, words_, PatternProblem(q), plan_, call_, std::move(comparison_));
+    }
+    if (!carried_) transfer_->aim(call_, exchange_->tag(tag_));
     staged_ = transfer_->buffer_bytes();
 }
 
@@ -306,7 +335,7 @@ void PatternOperation::start() {
     number = -1;  // its tag is its own
     exchange_->main().must_work();
     if (transfer_) transfer_->execution().restart();
-    if (plan_.algorithm == Algorithm::native) enter_line();
+    if (plan().algorithm == Algorithm::native) enter_line();
     begin();
 }
 
@@ -368,7 +397,7 @@ void PatternOperation::post_native() {
         got_.resize(static_cast<std::size_t>(call_.out.bytes()));
         native_.out = dense(call_.out, got_.data());
     }
-    port_->post_native(0, native_);
+    port().post_native(0, native_);
 }
 
 void PatternOperation::take_native() {
@@ -397,24 +426,54 @@ bool PatternOperation::run_native() {
         leave_line();
     }
     done_.clear();
-    port_->poll(done_);
+    port().poll(done_);
     if (done_.empty()) return false;
     take_native();
     return true;
 }
 
-PatternHandle start_pattern(Context& context, PatternCall call) {
+namespace {
+
+std::shared_ptr<PatternOperation> make_operation(Context& context, PatternCall call) {
     InsideReduction::refuse();
     context.transport().must_work();
-    const bool keep = call.keep;
     auto& exchange = *context.exchange();
     // The operation that had this one's tags must be over.
-    wait_until(context, [&] { return exchange.oldest() > exchange.started - turns; }, [] { return "an earlier pattern"; });
-    auto operation = std::make_shared<PatternOperation>(context, std::move(call));
-    exchange.add(operation);
-    PatternHandle handle(operation);
+    if (exchange.busy())
+        wait_until(context, [&] { return exchange.oldest() > exchange.started - turns; }, [] { return "an earlier pattern"; });
+    return std::make_shared<PatternOperation>(context, std::move(call));
+}
+
+}  // namespace
+
+PatternHandle start_pattern(Context& context, PatternCall call) {
+    const bool keep = call.keep;
+    PatternHandle handle(make_operation(context, std::move(call)));
+    context.exchange()->add(handle.operation_);
     if (keep) handle.wait();
     return handle;
+}
+
+void run_pattern(Context& context, PatternCall call, const std::function<std::shared_ptr<void>()>& memory) {
+    const auto operation = make_operation(context, std::move(call));
+    auto& exchange = *context.exchange();
+    bool added = false;
+    try {
+        // Most are over before anything else is worth doing, so nobody else need know of them.
+        for (int i = context.options().crowded ? quick_turns : 0; !operation->advance() && i < quick_turns; ++i) exchange.progress();
+        if (!operation->over()) {
+            added = true;
+            exchange.add(operation);
+            PatternHandle(operation).wait();
+        }
+    } catch (...) {
+        if (!operation->over()) {  // its messages may still be under way
+            operation->hold(memory());
+            if (!added) exchange.add(operation);
+        }
+        throw;
+    }
+    operation->raise();
 }
 
 bool PatternHandle::test() {

@@ -37,6 +37,8 @@ struct PatternCall {
 };
 
 class PatternOperation;
+class PatternHandle;
+PatternHandle start_pattern(Context& context, PatternCall call);
 
 /// A pattern in flight. It goes on in every call on its context and in test() and wait() of any
 /// handle of this thread, on whatever context; between calls nothing moves but what the message
@@ -44,6 +46,7 @@ class PatternOperation;
 class PatternHandle {
 public:
     explicit PatternHandle(std::shared_ptr<PatternOperation> operation) : operation_(std::move(operation)) {}
+    friend PatternHandle start_pattern(Context& context, PatternCall call);
     /// Moves things on; whether it is over.
     /// @throws what wait() throws
     bool test();
@@ -59,7 +62,7 @@ public:
     const PatternPlan& plan() const;
     /// Bytes of its staging buffers.
     std::int64_t buffer_bytes() const;
-    /// Seconds of the last run on this rank, after the agreement.
+    /// Seconds of the last run on this rank, after the agreement; 0 where all went with it.
     double time_s() const;
 
 private:
@@ -67,11 +70,16 @@ private:
 };
 
 /// Starts a pattern; collective in effect: the ranks of a context start theirs in one order. Costs
-/// an agreement, two small messages a rank along a binomial tree, before the data move; its
+/// an agreement, ceil(log2 ranks) small messages a rank, before the data move or, of small matrices, with them; its
 /// errors are raised by wait() and test(). A kept call is agreed on before it returns.
 /// Errors so raised on every rank: arguments that differ, matrices that do not fit together, a
 /// root, block, algorithm, chunk or number of buffers that is not allowed, what `call.error` says.
 PatternHandle start_pattern(Context& context, PatternCall call);
+
+/// start_pattern() and wait() in one, with less around them: for calls in which most of the time is what surrounds the messages.
+/// The caller's memory must live on as long as `memory()`, asked for only where the pattern outlives the call: it was interrupted.
+/// @pre not call.keep (not checked)
+void run_pattern(Context& context, PatternCall call, const std::function<std::shared_ptr<void>()>& memory);
 
 /// How buffered sends of a context behave.
 struct SendLimits {

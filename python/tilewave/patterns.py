@@ -25,7 +25,7 @@ class Handle:
     buffer_bytes : int
         Staging memory on this rank.
     time_s : float
-        Seconds that the last run took on this rank, without the agreement.
+        Seconds that the last run took on this rank, without the comparison of the arguments; 0 where all went with it.
     """
 
     def __init__(self, call, core):
@@ -126,8 +126,8 @@ def broadcast(M, root=0, *, algorithm="auto", chunk_bytes=None, buffers=None, wa
 
     Notes
     -----
-    Collective; not a barrier. Costs two small messages a rank along a binomial tree to compare
-    the arguments, then the transfer; chunks in flight are `buffers` at most, and a contiguous
+    Collective. Costs ceil(log2 ranks) small messages a rank to compare the arguments, which up to 4 KB
+    the matrix goes along with, then the transfer; chunks in flight are `buffers` at most, and a contiguous
     matrix is not copied. [dawson2000]
     """
     context = resolve(context)
@@ -398,10 +398,6 @@ def _run_plain(kind, context, M, out, root, op, block, algorithm, chunk_bytes, b
     False: nothing was done; `_Call` must look at the arguments one by one.
     """
     if not (wait and start) or explain or block is not None or chunk_bytes is not None or buffers is not None:
-        return False
-    if type(M) is not np.ndarray or type(root) is not int or not 0 <= root < 2**31 or type(op) is not str or type(algorithm) is not str:
-        return False
-    if out is not None and type(out) is not np.ndarray:
         return False
     try:
         return _core.run_plain(context._core, kind, M, out, root, op, algorithm)

@@ -111,6 +111,12 @@ public:
         if (call_.kind == PatternKind::broadcast && below(random, 2)) call_.request.algorithm = below(random, 2) ? Algorithm::rounds : Algorithm::direct;
         call_.request.chunk_bytes = below(random, 3) ? 1 + below(random, 90) : 1 << 16;
         call_.request.buffers = 2 + below(random, 4);
+        if (below(random, 3) == 0) {  // all left open: these are small enough to go with the comparison
+            call_.request = {};
+            call_.op = Reduction::sum;
+            call_.user = {};
+            user_ = false;
+        }
         const bool inside = below(random, 2) && parted() && call_.block == 0;
         const std::int64_t total = parted() ? cols * p_ / 2 : cols;
         for (int r = 0, first = 0; r < p_ && parted(); first += static_cast<int>(dealt_columns(total, call_.block, p_, r++)))
@@ -199,6 +205,86 @@ INSTANTIATE_TEST_SUITE_P(Ranks, PatternsOn, ::testing::Values(1, 2, 3, 5));
 TEST_P(PatternsOn, RandomOnesSeveralInFlight) {
     on_ranks(GetParam(), [](Context& context) {
         for (int seed = 0; seed < 120; seed += 8) run_in_flight(context, seed, 1 + seed % 8 + 4);
+    });
+}
+
+// Small ones go with the comparison, larger and kept ones by messages of their own: to the same bits.
+TEST_P(PatternsOn, WhateverTheWayTheBitsAreTheSame) {
+    on_ranks(GetParam(), [](Context& context) {
+        const int p = context.size();
+        for (int seed = 0; seed < 60; ++seed) {
+            Random random(static_cast<unsigned>(seed)), own(static_cast<unsigned>(100 * seed + context.rank() + 1));
+            PatternCall call;
+            call.kind = std::array{PatternKind::reduce, PatternKind::multi_reduce, PatternKind::spread, PatternKind::broadcast}[static_cast<std::size_t>(seed % 4)];
+            const bool whole = call.kind == PatternKind::reduce || call.kind == PatternKind::broadcast;
+            // Around the most that goes along: 4 KB, or that over p.
+            const int rows = 1 + below(random, 12), columns = 1 + below(random, 512 / p / rows + 6), most = p * columns;
+            call.op = below(random, 2) ? Reduction::sum : Reduction::prod;
+            call.root = whole ? below(random, p) : 0;
+            std::vector<double> in(static_cast<std::size_t>(rows * (most + 3))), out[2];
+            for (double& x : in) x = 0.1 + below(own, 1000) / 700.0;
+            const auto view = [&](std::vector<double>& v, int cols) {
+                return MatrixView{reinterpret_cast<std::byte*>(v.data()), rows, cols, (most + 3) * 8, Dtype::f8};
+            };
+            for (int way = 0; way < 2; ++way) {
+                out[way].assign(in.size(), -1);
+                std::vector<double> given = in;
+                PatternCall c = call;
+                c.in = view(given, call.kind == PatternKind::multi_reduce ? most : columns);
+                c.out = view(out[way], call.kind == PatternKind::spread ? most : columns);
+                if (call.kind == PatternKind::broadcast) c.out = {};
+                c.keep = way == 1;
+                if (c.keep)
+                    start_pattern(context, c).run();
+                else if (seed % 3)
+                    run_pattern(context, c, [] { return nullptr; });
+                else
+                    start_pattern(context, c).wait();
+                if (call.kind == PatternKind::broadcast) out[way] = given;
+            }
+            ASSERT_EQ(0, std::memcmp(out[0].data(), out[1].data(), 8 * in.size())) << "seed " << seed << ", rank " << context.rank() << " of " << p;
+        }
+    });
+}
+
+// What one rank gives along by mistake comes with what another does.
+TEST_P(PatternsOn, SmallOnesThatDifferAreRefusedByAll) {
+    if (GetParam() == 1) return;
+    on_ranks(GetParam(), [](Context& context) {
+        for (int seed = 0; seed < 40; ++seed) {
+            Random random(static_cast<unsigned>(seed));
+            const int odd = below(random, context.size());
+            std::vector<double> in(512, 1.0), out(512 * 8, 0.0);
+            PatternCall call;
+            call.kind = static_cast<PatternKind>(below(random, 4));
+            call.in = {reinterpret_cast<std::byte*>(in.data()), 1, 512 / context.size(), 4096, Dtype::f8};
+            if (call.kind == PatternKind::broadcast) call.in.cols = 512;
+            call.out = {reinterpret_cast<std::byte*>(out.data()), 1, 512, 4096, Dtype::f8};
+            if (call.kind == PatternKind::reduce) call.out.cols = call.in.cols;
+            if (context.rank() == odd) {
+                switch (below(random, 4)) {
+                    case 0: call.kind = call.kind == PatternKind::broadcast ? PatternKind::reduce : PatternKind::broadcast; break;
+                    case 1: call.in.type = call.out.type = Dtype::i8; break;
+                    case 2: call.error = "this rank alone"; break;
+                    case 3:
+                        call.kind = PatternKind::broadcast;
+                        call.root = odd;
+                        call.in.cols = 512;
+                        call.request.chunk_bytes = 4096;
+                        break;
+                }
+            }
+            std::string said;
+            try {
+                run_pattern(context, call, [] { return nullptr; });
+            } catch (const ConfigError& e) {
+                said = e.what();
+            }
+            ASSERT_NE(said, "") << "seed " << seed << ", rank " << context.rank();
+            std::string first = said;
+            broadcast(context.transport(), first, 0);
+            ASSERT_EQ(said, first) << "seed " << seed;
+        }
     });
 }
 
