@@ -96,7 +96,7 @@ void Execution::restart() {
     for (auto& ends : ends_) ends.clear();
     position_ = 0;
     stopped_ = failed_ = interrupted_ = false;
-    begin_ = now_s();
+    if (options_.record) begin_ = now_s();
 }
 
 void Execution::wait_for(int l, std::size_t step) {

@@ -44,7 +44,7 @@ public:
     Execution(const Schedule& s, std::span<const Binding> bindings, const Kernel& kernel, const Combine& combine,
               Transport& transport, const ExecuteOptions& options)
         : s_(s), bindings_(bindings), kernel_(kernel), combine_(combine), options_(options), transport_(transport),
-          frontier_(options.frontier), mailroom_(s, transport), counters_(s.lanes.size()), paces_(s.lanes.size()), ends_(s.lanes.size()), begin_(now_s()) {
+          frontier_(options.frontier), mailroom_(s, transport, options.record), counters_(s.lanes.size()), paces_(s.lanes.size()), ends_(s.lanes.size()), begin_(now_s()) {
         for (std::int64_t bytes : s.buffers) buffers_.push_back(staging_memory(bytes));
         for (const PointReduction& r : kernel.reductions) reduced_.emplace_back(s.lanes.size(), LaneReduced{Reduced(r)});
         if (options.record)

@@ -91,6 +91,7 @@ public:
     Context& context() { return context_; }
     const std::shared_ptr<Exchange>& exchange() { return exchange_; }
     std::string name() const { return describe(call_); }
+    const std::shared_ptr<void>& memory() const { return call_.memory; }
     void hold(std::shared_ptr<void> memory) { call_.memory = std::move(memory); }
 
 private:
@@ -434,6 +435,29 @@ bool PatternOperation::run_native() {
 
 namespace {
 
+// Until an operation that nobody else knows of is over: most are before anything else is worth doing.
+template <class Memory>
+void finish(const std::shared_ptr<PatternOperation>& operation, Memory memory) {
+    Context& context = operation->context();
+    auto& exchange = *operation->exchange();
+    bool added = false;
+    try {
+        for (int i = context.options().crowded ? quick_turns : 0; !operation->advance() && i < quick_turns; ++i) exchange.progress();
+        if (!operation->over()) {
+            added = true;
+            exchange.add(operation);
+            PatternHandle(operation).wait();
+        }
+    } catch (...) {
+        if (!operation->over()) {  // its messages may still be under way
+            operation->hold(memory());
+            if (!added) exchange.add(operation);
+        }
+        throw;
+    }
+    operation->raise();
+}
+
 std::shared_ptr<PatternOperation> make_operation(Context& context, PatternCall call) {
     InsideReduction::refuse();
     context.transport().must_work();
@@ -456,24 +480,7 @@ PatternHandle start_pattern(Context& context, PatternCall call) {
 
 void run_pattern(Context& context, PatternCall call, const std::function<std::shared_ptr<void>()>& memory) {
     const auto operation = make_operation(context, std::move(call));
-    auto& exchange = *context.exchange();
-    bool added = false;
-    try {
-        // Most are over before anything else is worth doing, so nobody else need know of them.
-        for (int i = context.options().crowded ? quick_turns : 0; !operation->advance() && i < quick_turns; ++i) exchange.progress();
-        if (!operation->over()) {
-            added = true;
-            exchange.add(operation);
-            PatternHandle(operation).wait();
-        }
-    } catch (...) {
-        if (!operation->over()) {  // its messages may still be under way
-            operation->hold(memory());
-            if (!added) exchange.add(operation);
-        }
-        throw;
-    }
-    operation->raise();
+    finish(operation, memory);
 }
 
 bool PatternHandle::test() {
@@ -495,11 +502,7 @@ void PatternHandle::start() {
 
 void PatternHandle::run() {
     operation_->start();
-    if (!operation_->advance()) {
-        operation_->exchange()->add(operation_);
-        wait();
-    }
-    operation_->raise();
+    finish(operation_, [this] { return operation_->memory(); });
 }
 
 const PatternPlan& PatternHandle::plan() const { return operation_->plan(); }

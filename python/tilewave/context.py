@@ -220,11 +220,12 @@ class Heartbeat:
 
     def done(self):
         """End the progress line; raise what interrupted the run on this rank."""
-        if self._show and sys.stderr.isatty():
-            sys.stderr.write("\r" + " " * 16 + "\r")
-        self._shown = 0
-        pending, self.pending = self.pending, None
-        if pending is not None:
+        if self._show:
+            if sys.stderr.isatty():
+                sys.stderr.write("\r" + " " * 16 + "\r")
+            self._shown = 0
+        if self.pending is not None:
+            pending, self.pending = self.pending, None
             raise pending
 
 

@@ -30,6 +30,7 @@ class Handle:
 
     def __init__(self, call, core):
         self._call, self._context, self._core, self._explain = call, call.context, core, call.explain
+        self._run_core, self._heart = core.run, call.context._heart  # looked up once: of small matrices they are much of the time
 
     algorithm = property(lambda self: self._core.plan.algorithm)
     chunk_bytes = property(lambda self: self._core.plan.chunk_bytes)
@@ -74,7 +75,12 @@ class Handle:
 
     def run(self):
         """`start` and `wait` in one; what the blocking call returns."""
-        self._guard(self._core.run)
+        try:
+            self._run_core()
+        except (ConfigError, KernelError) as error:
+            raise self._context._shared(error) from None
+        finally:
+            self._heart.done()
         return self._call.result
 
     def explain(self):

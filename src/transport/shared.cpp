@@ -25,8 +25,8 @@ constexpr std::int64_t always_in_pieces = 16 << 10;
 // Longer ones go in pieces up to the longest of `tried` for which that is the quicker way, and up to `most_in_pieces` where it
 // is for all. It is measured, by so many trials each: 64 KB pieces were copied at 14 GB/s where a cache line went to the
 // other processor in 55 ns, at 4 where that took 185; the system's copy had 7.
-constexpr std::int64_t tried[] = {64 << 10, 256 << 10}, most_in_pieces = 16 << 20;
-constexpr int trials = 6;
+constexpr std::int64_t tried[] = {32 << 10, 64 << 10, 256 << 10}, most_in_pieces = 16 << 20;
+constexpr int trials = 10;
 
 struct Piece {
     std::int32_t number, bytes;
@@ -103,14 +103,15 @@ public:
     /// Which messages go in pieces: the first two ranks of the host try it, the others learn of it when it is known.
     void compare_ways() {
         if (place_ > 1) return;
-        const auto memory = staging_memory(tried[1]);
-        std::fill_n(memory.get(), tried[1], std::byte{0});
+        const auto memory = staging_memory(std::end(tried)[-1]);
+        std::fill_n(memory.get(), std::end(tried)[-1], std::byte{0});
         std::int64_t longest = always_in_pieces;
         bool all = true;
         for (std::int64_t bytes : tried) {
             double best[2] = {1, 1};  // s; underneath, in pieces
             for (int i = 0; i < 2 * trials; ++i) {
                 longest_ = i % 2 ? bytes : always_in_pieces;
+                lately_ = 0;  // as where the one before went the same way
                 const double begin = now();
                 pass(place_ == 0, memory.get(), bytes);
                 pass(place_ == 1, memory.get(), 1);
