@@ -19,6 +19,8 @@ constexpr int most_rows = 64;
 
 // Rows of a plane that are found once for all planes.
 constexpr std::int64_t most_plane_rows = 2048;
+// A row that reads what the one before it has just stored waits for it; rows of other planes come between them.
+constexpr std::int64_t most_planes_together = 4;
 
 // Rows that follow each other at equal distances.
 struct Batch {
@@ -31,14 +33,15 @@ struct Batch {
 // The rows of a tile, batch by batch.
 class Batches {
 public:
-    // With `single` a row is a batch; `together`: the kernel computes some at once that depend on each other.
-    Batches(TileRows& rows, std::vector<Span>& plane, bool single, bool together)
-        : rows_(rows), plane_(plane), single_(single), cut_(together ? longest_row_together : longest_row) {
+    // With `single` a row is a batch; `together`: the kernel computes some at once that depend on each other. `apart`: in memory
+    // the next plane is so many rows on, and it may be computed a row behind this one; 0: planes come one by one.
+    Batches(TileRows& rows, PlanesRows (&planes)[2], bool single, bool together, std::int64_t apart)
+        : rows_(rows), kept_(planes), single_(single), apart_(apart), cut_(together ? longest_row_together : longest_row) {
         longest_ = std::min(rows.extent_up(), rows.extent_down());
         planes_ = !single && rows.planes() && longest_ <= longest_row && rows.extent_up() + rows.extent_down() <= most_plane_rows;
         more_ = rows.first();
         at_ = rows.begin();
-        if (planes_ && more_) note_plane();
+        if (planes_ && more_) note_planes();
         if (together && !single && longest_ <= cut_) group_ = rows_together * longest_;
     }
 
@@ -54,29 +57,32 @@ public:
     }
 
 private:
-    // The rows of a plane from its corner on; tiles of equal extents have the same.
-    void note_plane() {
-        const std::int64_t up = rows_.extent_up(), down = rows_.extent_down();
-        const std::int64_t count = up + down - 1;
-        if (static_cast<std::int64_t>(plane_.size()) == count && plane_.back().begin == up - 1) return;
-        plane_.clear();
-        for (std::int64_t r = 0; r < count; ++r) {
-            const std::int64_t begin = std::max<std::int64_t>(0, r - down + 1);
-            plane_.push_back({r, begin, std::min(up, r + 1) - begin});
-        }
+    // The rows of the next planes from their corner on; tiles of equal extents have the same.
+    void note_planes() {
+        const std::int64_t up = rows_.extent_up(), down = rows_.extent_down(), rows = up + down - 1;
+        const std::int64_t count = apart_ >= rows ? std::min(rows_.planes_left(), most_planes_together) : 1;
+        now_ = &kept_[count < most_planes_together];
+        if (now_->up == up && now_->down == down && now_->count == count && (count == 1 || now_->apart == apart_)) return;
+        *now_ = {up, down, count, apart_, {}};
+        for (std::int64_t t = 0; t < rows + count - 1; ++t)
+            for (std::int64_t plane = 0; plane < count; ++plane) {
+                const std::int64_t r = t - plane, begin = std::max<std::int64_t>(0, r - down + 1);
+                if (r >= 0 && r < rows) now_->spans.push_back({r + plane * apart_, begin, std::min(up, r + 1) - begin});
+            }
     }
 
     void take(Batch& batch, std::int64_t limit) {
-        const auto total = static_cast<int>(plane_.size());
+        const auto total = static_cast<int>(now_->spans.size());
         const auto enough = static_cast<int>(std::clamp<std::int64_t>(limit / longest_, 1, most_rows));
-        batch.spans = plane_.data() + done_;
+        batch.spans = now_->spans.data() + done_;
         batch.count = std::min(enough, total - done_);
         batch.points = batch.count * longest_;
         batch.first = rows_.plane();
         done_ += batch.count;
         if (done_ < total) return;
         done_ = 0;
-        more_ = rows_.next_plane();
+        for (std::int64_t plane = now_->count; plane > 0; --plane) more_ = rows_.next_plane();
+        if (more_) note_planes();
     }
 
     void fill(Batch& batch, std::int64_t limit) {
@@ -100,11 +106,12 @@ private:
     }
 
     TileRows& rows_;
-    std::vector<Span>& plane_;
+    PlanesRows (&kept_)[2];
+    PlanesRows* now_ = nullptr;
     bool single_, planes_ = false, more_ = false;
-    std::int64_t cut_, group_ = 0;       // points of a span, at most; of the rows that go together, 0 where none do
+    std::int64_t apart_, cut_, group_ = 0;       // points of a span, at most; of the rows that go together, 0 where none do
     std::int64_t at_ = 0, longest_ = 0;  // the point of the present row to go on from; points of a plane's longest row
-    int done_ = 0;                       // rows of the plane
+    int done_ = 0;                       // rows of the planes
     std::array<Span, most_rows> spans_;
 };
 
@@ -138,6 +145,22 @@ std::intptr_t Execution::place_at(std::size_t p, const Index& point) const {
     return at;
 }
 
+// How many rows a plane of a tile is from the next one in every array, so that a row's number says both; 0 where that differs, or
+// where planes do not go together.
+std::int64_t Execution::planes_apart(const TileRows& rows, const std::int64_t* next) const {
+    if (!s_.planes_together || s_.rows_depend || kernel_.uses_index || !rows.planes()) return 0;
+    std::int64_t apart = 0;
+    for (std::size_t p = 0; p < s_.places.size(); ++p) {
+        const int a = s_.places[p].array;
+        if (s_.arrays[static_cast<std::size_t>(a)].levels > 0 && rows.beyond()[0] != 0) return 0;
+        std::int64_t bytes = 0;
+        for (int k = 0; k < rows.dims(); ++k) bytes += rows.beyond()[k] * bindings_[static_cast<std::size_t>(a)].stride_bytes[k];
+        if (next[p] == 0 || bytes % next[p] != 0 || (p > 0 && bytes / next[p] != apart)) return 0;
+        apart = bytes / next[p];
+    }
+    return std::max<std::int64_t>(apart, 0);
+}
+
 void Execution::compute(int l, const Tile& tile) {
     carry_levels(tile);
     TileRows rows(s_, tile.box);
@@ -161,7 +184,8 @@ void Execution::compute(int l, const Tile& tile) {
     }
     const bool polls = options_.poll_period_s > 0;
     double begin = polls ? now_s() : 0;
-    Batches batches(rows, paces_[l].plane, single || !reduced_.empty(), s_.rows_depend && kernel_.rows != nullptr);
+    const std::int64_t apart = planes_apart(rows, next);
+    Batches batches(rows, paces_[l].planes, single || !reduced_.empty(), s_.rows_depend && kernel_.rows != nullptr, apart);
     for (Batch batch; batches.next(batch, polls ? std::max<std::int64_t>(paces_[l].left, 1) : most_rows * longest_row);) {
         for (std::size_t p = 0; p < places; ++p) ptr[p] = reinterpret_cast<char*>(place_at(p, batch.first));
         const Index x = kernel_.uses_index ? rows.index(batch.first, 0) : batch.first;
@@ -172,7 +196,8 @@ void Execution::compute(int l, const Tile& tile) {
         if (code != 0) {
             const Span& span = batch.spans[code >> 32];
             Index row = batch.first;
-            for (int k = 0; k < row.n; ++k) row[k] += span.number * rows.across()[k];
+            const std::int64_t plane = apart ? span.number / apart : 0;
+            for (int k = 0; k < row.n; ++k) row[k] += (span.number - plane * apart) * rows.across()[k] + plane * rows.beyond()[k];
             const std::int64_t q = (code & 0xffffffff) / 4096;
             fail(rows.index(row, span.begin + q), code % 4096);
             return;

@@ -19,11 +19,17 @@ struct alignas(64) Counter {
     std::atomic<int> value{0};
 };
 
+// The rows of some planes of equal extents that are computed together.
+struct PlanesRows {
+    std::int64_t up = 0, down = 0, count = 0, apart = 0;  // extents, planes, what their numbers of rows differ by
+    std::vector<Span> spans;
+};
+
 // When a lane polls next while it computes: kept from tile to tile, so that small tiles poll too.
 struct alignas(64) Pace {
     std::int64_t quota = 2048, left = quota;  // points between polls, adapted to the poll period; to the next
     double spent_s = 0;                       // computing since the last poll, in tiles before this one
-    std::vector<Span> plane;                  // the rows of a tile's planes, kept from tile to tile too
+    PlanesRows planes[2];                      // the rows of a tile's planes, as many together as may be and the rest: kept from tile to tile too
 };
 
 /// What combine steps do to n points of a buffer and of what is joined to it.
@@ -38,6 +44,8 @@ struct Combine {
 /// Which combine steps of a schedule's first lane may write into the array that the step after them unpacks to, as in
 /// Combine::straight: those whose buffer nobody reads after that.
 std::vector<std::int32_t> straight_combines(const Schedule& schedule);
+
+class TileRows;
 
 class Execution {
 public:
@@ -104,6 +112,7 @@ private:
     void reduce(int l, char* const* ptr, const std::int64_t* step, std::int64_t n, const Index& index, const Index& direction);
     void carry_levels(const Tile& tile);
     std::intptr_t place_at(std::size_t p, const Index& point) const;
+    std::int64_t planes_apart(const TileRows& rows, const std::int64_t* next) const;
     void copy(const Message& m, bool pack);
     void copy_levels(const Message& m, bool pack);
     void combine(const Message& m, std::int32_t with, const Message* straight);

@@ -77,6 +77,18 @@ bool Plan::independent_rows(const SweepProblem& problem) const {
     return true;
 }
 
+bool Plan::planes_together(const SweepProblem& problem) const {
+    const int n = problem.dims();
+    if (problem.in_order || n < 3) return false;
+    const IndexMatrix t = order(n);
+    for (const Index& d : problem.dependences()) {
+        const Index y = t * d;
+        if (std::any_of(y.begin(), y.end() - 3, [](auto x) { return x != 0; })) continue;
+        if (y[n - 3] > 0 && y[n - 2] < -y[n - 3]) return false;
+    }
+    return true;
+}
+
 int Plan::most_slices(const SweepProblem& problem) const {
     std::int64_t least = 1;
     if (mapping_dim == tile.n - 1)

@@ -339,6 +339,7 @@ Schedule SweepWriter::write() {
     s_.bounds = problem_.conditions();
     s_.order = plan_.order(problem_.dims());
     s_.rows_depend = !plan_.independent_rows(problem_);
+    s_.planes_together = plan_.planes_together(problem_);
     if (keeps_planes(problem_, plan_)) {
         s_.along = problem_.planes.along;
         s_.across = problem_.planes.across;

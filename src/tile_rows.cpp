@@ -13,10 +13,11 @@ TileRows::TileRows(const Schedule& schedule, const Box& tile)
     const int n = tile.dims();
     back_ = plain_ ? IndexMatrix::identity(n) : inverse(s_.order);
     y_ = plain_ ? tile : image(s_.order, tile);
-    at_ = along_ = across_ = Index::filled(n, 0);
+    at_ = along_ = across_ = beyond_ = Index::filled(n, 0);
     for (int k = 0; k < n; ++k) {
         along_[k] = back_.row[k][n - 1];
         across_[k] = n > 1 ? back_.row[k][n - 2] : 0;
+        beyond_[k] = n > 2 ? back_.row[k][n - 3] : 0;
     }
     direction_ = same_loops_ ? along_ : s_.loops * along_;
     turn_ = same_loops_ ? across_ : s_.loops * across_;

@@ -39,6 +39,10 @@ public:
         for (int k = 0; k < corner.n; ++k) corner[k] += tile_.lo[up_] * along_[k];
         return corner;
     }
+    /// How many planes are left, this one among them, that differ by beyond() from the one before. @pre planes()
+    std::int64_t planes_left() const { return dims() < 3 ? 1 : y_.hi[dims() - 3] - at_[dims() - 3]; }
+    /// Change of the point from a plane to the next one of those; 0 with less than three dimensions.
+    const Index& beyond() const { return beyond_; }
     /// To the first row of the next plane; false if there is none.
     bool next_plane() {
         at_[dims() - 2] = y_.hi[dims() - 2] - 1;
@@ -78,7 +82,7 @@ private:
     IndexMatrix back_;         // z = back·y
     Box y_;                    // holds order·z of the tile
     Index at_;                 // y, the last component 0
-    Index point_, along_, across_, direction_, turn_;
+    Index point_, along_, across_, beyond_, direction_, turn_;
     std::vector<std::int64_t> slope_;  // of each bound along a row
     bool fresh_ = true, pair_ = false;
     int up_ = 0, down_ = 0;

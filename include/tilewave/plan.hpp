@@ -49,6 +49,9 @@ struct Plan {
     IndexMatrix order(int dims) const;
     /// Whether no point of a row depends on another.
     bool independent_rows(const SweepProblem& problem) const;
+    /// Whether planes that follow each other along the third last coordinate of the order may be computed together, each a row
+    /// behind the one before it.
+    bool planes_together(const SweepProblem& problem) const;
     /// The most slices of a tile that leave rows long enough, and rows that depend within themselves so many beside each other as
     /// kernels compute at once.
     int most_slices(const SweepProblem& problem) const;

@@ -123,6 +123,9 @@ struct Schedule {
     /// varies the last one. Empty: the order of the coordinates.
     IndexMatrix order = {};
     bool rows_depend = false;          ///< a point of a row may depend on another of it
+    /// Planes that follow each other along the third last coordinate of the order may be computed together, each a row
+    /// behind the one before it.
+    bool planes_together = false;
     /// Of arrays that have planes: plane z[across] + slant z[along] holds z, rows vary z[along].
     int along = -1, across = -1, slant = 0;
     IndexMatrix loops = {};            ///< the kernel's index is loops · point. Empty: the point itself

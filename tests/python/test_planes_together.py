@@ -1,0 +1,88 @@
+"""Rows of independent points, several planes of them in turn, equal plain loops, bit for bit."""
+import os
+import random
+
+import numpy as np
+import pytest
+
+import tilewave as tw
+from body_generator import load
+from tilewave.bounds import loop_bounds
+from tilewave.reference import plain_loops
+
+HEADER = "import numpy as np\nimport tilewave as tw\n\n\n"
+SEED = int(os.environ.get("TILEWAVE_SEED", "20262"))
+pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
+
+
+def write(rng, name, dims):
+    """A body that reads before and ahead of itself, most often along one row pair only before; its source."""
+    indices = "hijk"[4 - dims:]
+
+    def place(array, offsets):
+        return f"{array}[" + ", ".join(f"{index}{offset:+d}" if offset else index for index, offset in zip(indices, offsets, strict=True)) + "]"
+
+    def before():
+        offsets = [0] * dims
+        first = rng.randrange(dims)
+        offsets[first] = -rng.choice((1, 1, 2))
+        for k in range(first + 1, dims):
+            offsets[k] = rng.choice((0, 0, -1, 1, 2, -2))
+        return offsets
+
+    terms = [place("A", before()) for _ in range(rng.randint(1, 3))]
+    if rng.random() < 0.5:
+        terms.append(place("B", [rng.randint(-1, 1) for _ in range(dims)]))
+    if rng.random() < 0.2:
+        terms.append(f"P[{indices[-1]}]")
+    if rng.random() < 0.2:
+        terms.append("0.01 * j")
+    lines = [f"{place('A', [0] * dims)} = " + " + ".join(f"{rng.choice((0.25, 0.5, 0.3))} * {term}" for term in terms)]
+    if "B[" in lines[0] and rng.random() < 0.4:
+        lines.append(f"{place('B', [0] * dims)} = {place('A', [0] * dims)} - 0.5 * {place('B', before())}")
+    arrays = ", ".join(array for array in "ABP" if f"{array}[" in "".join(lines))
+    return f"@tw.nest\ndef {name}({arrays}, {', '.join(indices)}):\n    " + "\n    ".join(lines) + "\n"
+
+
+def run_one(nest, rng, context):
+    """Runs with every pair of loops that rows may go along; how many there were, and in how many planes go together."""
+    dims = len(nest.indices)
+    shape = (*(rng.randint(3, 5) for _ in range(dims - 3)), *(rng.randint(5, 24) for _ in range(3)))
+    values, dtype = np.random.default_rng(rng.randrange(2**32)), rng.choice(("f4", "f8"))
+    start = {name: values.random(shape if name != "P" else shape[-1:]).astype(dtype) for name in nest.arrays}
+    box = nest.iteration_box({name: array.shape for name, array in start.items()})
+    expected = {name: array.copy() for name, array in start.items()}
+    plain_loops(nest, loop_bounds(nest.indices, box, None), expected)
+    found = 0
+    for a in range(dims):
+        for b in range(dims):
+            row = [0] * dims
+            row[a], row[b] = (1, -1) if a != b else (0, 0)
+            fields = {name: tw.field(array.shape, array.dtype, init=array, context=context) if name != "P" else array for name, array in start.items()}
+            tile = tuple(rng.randint(4, 30) for _ in range(dims)) if rng.random() < 0.5 else None
+            try:
+                tw.run(nest, **fields, context=context, threads=rng.choice((1, 2)), storage="skewed", row=tuple(row), **({"tile": tile} if tile else {}))
+            except tw.ConfigError:
+                continue  # rows that cannot go this way
+            found += list(context._prepared.values())[-1].kernel.independent
+            for name in set(fields) - {"P"}:
+                result = fields[name].gather()
+                same = result.view(f"u{result.itemsize}") == expected[name].view(f"u{result.itemsize}")
+                assert same.all(), f"{(~same).sum()} elements of {name} differ, the first at {np.argwhere(~same)[0]}: {shape}, {dtype}, row {row}, tile {tile}"
+    return found
+
+
+@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.long) for part in range(1, 20))])
+def test_random_bodies(part, tmp_path):
+    rng = random.Random(f"{SEED} {part}")
+    bodies = {f"body_{n}": write(rng, f"body_{n}", rng.choice((3, 3, 4))) for n in range(16)}
+    module = load(tmp_path, f"planes_{part}", HEADER + "\n\n".join(bodies.values()))
+    context = tw.Context(threads=2)
+    rows = 0
+    for name, text in bodies.items():
+        try:
+            rows += run_one(getattr(module, name), rng, context)
+        except AssertionError as error:
+            raise AssertionError(f"TILEWAVE_SEED={SEED}, part {part}\n{text}\n{error}") from error
+    print(f"part {part}: {rows} plans with rows of independent points")
+    assert rows > 10
