@@ -41,7 +41,6 @@ public:
         planes_ = !single && rows.planes() && longest_ <= longest_row && rows.extent_up() + rows.extent_down() <= most_plane_rows;
         more_ = rows.first();
         at_ = rows.begin();
-        if (planes_ && more_) note_planes();
         if (together && !single && longest_ <= cut_) group_ = rows_together * longest_;
     }
 
@@ -60,18 +59,27 @@ private:
     // The rows of the next planes from their corner on; tiles of equal extents have the same.
     void note_planes() {
         const std::int64_t up = rows_.extent_up(), down = rows_.extent_down(), rows = up + down - 1;
-        const std::int64_t count = apart_ >= rows ? std::min(rows_.planes_left(), most_planes_together) : 1;
-        now_ = &kept_[count < most_planes_together];
+        const std::int64_t all = rows_.planes_in_line();
+        // Three are as good as four: without a rest there is one list.
+        const std::int64_t most = apart_ < rows ? 1 : all % most_planes_together && all % 3 == 0 ? 3 : most_planes_together;
+        const std::int64_t count = std::min(rows_.planes_left(), most);
+        now_ = &kept_[count < most];
         if (now_->up == up && now_->down == down && now_->count == count && (count == 1 || now_->apart == apart_)) return;
-        *now_ = {up, down, count, apart_, {}};
+        now_->up = up;
+        now_->down = down;
+        now_->count = count;
+        now_->apart = apart_;
+        now_->spans.resize(static_cast<std::size_t>(rows * count));
+        Span* span = now_->spans.data();
         for (std::int64_t t = 0; t < rows + count - 1; ++t)
-            for (std::int64_t plane = 0; plane < count; ++plane) {
+            for (std::int64_t plane = std::max<std::int64_t>(0, t - rows + 1); plane <= std::min(count - 1, t); ++plane) {
                 const std::int64_t r = t - plane, begin = std::max<std::int64_t>(0, r - down + 1);
-                if (r >= 0 && r < rows) now_->spans.push_back({r + plane * apart_, begin, std::min(up, r + 1) - begin});
+                *span++ = {r + plane * apart_, begin, std::min(up, r + 1) - begin};
             }
     }
 
     void take(Batch& batch, std::int64_t limit) {
+        if (done_ == 0) note_planes();  // not before: the last batch is of the list that this may change
         const auto total = static_cast<int>(now_->spans.size());
         const auto enough = static_cast<int>(std::clamp<std::int64_t>(limit / longest_, 1, most_rows));
         batch.spans = now_->spans.data() + done_;
@@ -82,7 +90,6 @@ private:
         if (done_ < total) return;
         done_ = 0;
         for (std::int64_t plane = now_->count; plane > 0; --plane) more_ = rows_.next_plane();
-        if (more_) note_planes();
     }
 
     void fill(Batch& batch, std::int64_t limit) {

@@ -39,7 +39,9 @@ public:
         for (int k = 0; k < corner.n; ++k) corner[k] += tile_.lo[up_] * along_[k];
         return corner;
     }
-    /// How many planes are left, this one among them, that differ by beyond() from the one before. @pre planes()
+    /// How many planes follow each other that differ by beyond() from the one before, and how many of them are left, this one among
+    /// them. @pre planes()
+    std::int64_t planes_in_line() const { return dims() < 3 ? 1 : y_.extent(dims() - 3); }
     std::int64_t planes_left() const { return dims() < 3 ? 1 : y_.hi[dims() - 3] - at_[dims() - 3]; }
     /// Change of the point from a plane to the next one of those; 0 with less than three dimensions.
     const Index& beyond() const { return beyond_; }
