@@ -14,7 +14,7 @@ LAYERS = [
      "pattern_trees", "pattern_shift"}, {"exchange"}, {"executor", "execution", "compute", "execution_planes", "frontier", "frontier_rows"},
     {"predict", "simulation", "simulation_messages", "simulation_setup", "parts_count", "tile_work"},
     {"planner", "plan_estimate", "plan_evaluation", "rate", "sample_pieces"}, {"context"},
-    {"agreement", "waiting", "conversion", "field", "measure", "measure_host"}, {"patterns", "carried", "pattern_transfer", "sends", "run", "run_sample"}, {"nest"}, {"tilewave"},
+    {"agreement", "waiting", "conversion", "field", "measure", "measure_host"}, {"patterns", "carried", "pattern_call", "pattern_transfer", "sends", "run", "run_sample"}, {"nest"}, {"tilewave"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 
