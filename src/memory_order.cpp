@@ -13,7 +13,30 @@ std::int64_t padded(std::int64_t items, std::int64_t item_bytes) {
     return items * item_bytes < 1024 ? items : (lines % 2 ? lines : lines + 1) * line;
 }
 
+// Of a block's extents, before its rows go the other way.
+constexpr double clearly_longer = 1.125;
+
 }  // namespace
+
+Index row_of_blocks(const SweepProblem& problem, const Plan& plan) {
+    if (plan.storage != StorageKind::skewed) return plan.row;
+    int up = -1, down = -1;
+    for (int k = 0; k < plan.row.n; ++k) {
+        if (plan.row[k] == 1) up = k;
+        if (plan.row[k] == -1) down = k;
+    }
+    const auto block = [&](int k) { return static_cast<double>(largest_block(problem, plan.grid, k)); };
+    if (up < 0 || down < 0 || block(up) <= clearly_longer * block(down)) return plan.row;
+    Plan other = plan;
+    other.row[up] = -1;
+    other.row[down] = 1;
+    try {
+        other.validate(problem, plan.ranks());
+    } catch (const ConfigError&) {
+        return plan.row;
+    }
+    return other.row;
+}
 
 MemoryOrder memory_order(const SweepProblem& problem, const Plan& plan, int a, int rank) {
     const NestArray& n = problem.arrays[static_cast<std::size_t>(a)];

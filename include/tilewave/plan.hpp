@@ -84,6 +84,10 @@ bool keeps_planes(const SweepProblem& problem, const Plan& plan);
 /// none, where the last dimension will do, or where rows would be shorter than a few vectors.
 Index skewed_row(const SweepProblem& problem);
 
+/// The row of a plan with skewed storage, or the same row the other way where a rank's block is clearly shorter along the dimension
+/// that it goes down: arrays are stored over block(up) (block(up) + block(down)) points, row after row, so they lie the denser.
+Index row_of_blocks(const SweepProblem& problem, const Plan& plan);
+
 /// The loops (k, l) along whose sum tiles are better cut (SweepProblem::skewed), as steps of time follow each other over arrays that
 /// caches do not hold and rows go along e_k - e_l; else empty.
 Index skew_for_time(const SweepProblem& problem, int ranks, int lanes, const Index& row, const Machine& machine);

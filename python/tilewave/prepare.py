@@ -261,7 +261,7 @@ def _draft(context, given):
     numbers = context._core.machine()
     if alone:
         context = context.solo()
-    choices = given.choices
+    choices, rows = given.choices, {}
     if skew := given.plan.skew if given.plan else choices.get("skew"):
         problem = dataclasses.replace(problem, core=_skewed(problem.core, skew))
         if context.size > 1 and not any(problem.core.may_cut(k) for k in range(nest.rank)):
@@ -276,6 +276,10 @@ def _draft(context, given):
         if planning.wanted is not None:  # the lanes that are here measure for those that are not
             request.threads = min(request.threads, len(_core.allowed_cpus()))
         core = _core.make_plan(problem.core, context.size, request, numbers)
+        row = _core.row_of_blocks(problem.core, core)
+        if rows and "skew" not in rows and row != core.row:  # ranks have cut what was the longer of its dimensions
+            choices, request.row = {**choices, "row": row}, row
+            core = _core.make_plan(problem.core, context.size, request, numbers)
     else:
         core = given.plan._to_core()
     draft = Prepared(problem, alone, context, choices, None, None, (), {})

@@ -38,6 +38,11 @@ def sums(s, A, i, j):
     s[i] = s[i-1] + A[i, j]
 
 
+@tw.nest
+def relaxes(u, f, t, i, j):
+    u[t+1, i, j] = 0.25 * (u[t+1, i-1, j] + u[t+1, i, j-1] + u[t, i+1, j] + u[t, i, j+1]) + f[i, j]
+
+
 @pytest.fixture(scope="module")
 def context():
     return tw.Context(threads=2)
@@ -92,6 +97,21 @@ def test_fewer_ranks_compute_and_all_have_the_result(context):
     for grid in ((1, 1), (1, context.size)):
         tw.run(inverses, A=B, context=context, grid=grid, mapping_dim=0)
         assert "raised" not in tw.plan(inverses, A=B, context=context).notes["rate"]["note"]
+
+
+def test_rows_go_down_what_ranks_leave_longer(context):
+    seed, steps, n = 11, 5, context.size
+    random = np.random.default_rng(seed)
+    u, f = random.random((2, 120, 120))
+    fields = {"u": tw.field(u.shape, "f8", init=u, context=context), "f": tw.field(f.shape, "f8", init=f, context=context)}
+    for grid, row in (((1, n, 1), (0, 1, -1)), ((1, 1, n), (0, -1, 1))):
+        report = tw.run(relaxes, **fields, steps=steps, context=context, grid=grid)
+        for _ in range(steps):
+            for i, j in np.ndindex(118, 118):
+                u[i+1, j+1] = 0.25 * (u[i, j+1] + u[i+1, j] + u[i+2, j+1] + u[i+1, j+2]) + f[i+1, j+1]
+        whole = fields["u"].gather()
+        assert context.rank or (whole == u).all(), (seed, grid)
+        assert n == 1 or (report.plan.storage, report.plan.row) == ("skewed", row), (grid, report.plan.row)
 
 
 def test_how_messages_go_is_the_plan_s(context):

@@ -195,6 +195,21 @@ def test_little_is_missed_of_what_the_predictor_says(extents, ranks, lanes, late
     assert regret <= 1.04, f"planned {found.ranked[0].plan} takes {found.ranked[0].time_s}, {best[1]} {best[0]}"
 
 
+@pytest.mark.parametrize("grid, row, better", [
+    ((1, 2, 1), (0, -1, 1), (0, 1, -1)), ((1, 1, 2), (0, -1, 1), (0, -1, 1)), ((1, 2, 1), (0, 1, -1), (0, 1, -1)),
+    ((1, 1, 4), (0, 1, -1), (0, -1, 1)), ((1, 1, 1), (0, -1, 1), (0, -1, 1)), ((2, 1, 1), (0, 1, -1), (0, 1, -1))])
+def test_rows_go_down_the_longer_side_of_a_block(grid, row, better):
+    p, plans = problem(16, 64, 64), []
+    for r in (row, better):
+        mapping_dim = 0 if grid[0] == 1 else 2
+        plans.append(_core.make_plan(p, math.prod(grid), request(grid=grid, row=r, storage="skewed", mapping_dim=mapping_dim), machine()))
+    assert _core.row_of_blocks(p, plans[0]) == better and _core.row_of_blocks(p, plans[1]) == better
+    bytes_of = [_core.evaluate(p, plan, machine(), _core.KernelRate(1e-9, 0, 0)).memory_bytes for plan in plans]
+    assert bytes_of[0] == bytes_of[1] if row == better else bytes_of[1] < 0.7 * bytes_of[0]
+    plans[0].storage = "plain"
+    assert _core.row_of_blocks(p, plans[0]) == row
+
+
 def test_factors_against_enumeration():
     """The way to the last lane, sum g_k m_k, is least: for all lane counts up to 48 and some grids."""
     p = problem(500, 500, 500, 500)
