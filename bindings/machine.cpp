@@ -45,5 +45,7 @@ void bind_machine(nb::module_& m) {
         .def_rw("step_s", &Machine::step_s)
         .def_rw("copy_byte_s", &Machine::copy_byte_s)
         .def_rw("memory", &Machine::memory)
-        .def_rw("host_of", &Machine::host_of);
+        .def_rw("host_of", &Machine::host_of)
+        .def_rw("set_of", &Machine::set_of)
+        .def_rw("set_cpus", &Machine::set_cpus);
 }

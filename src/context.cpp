@@ -38,6 +38,8 @@ struct Pinning {
     std::vector<int> cpus;
     bool oversubscribed = false;
     double ranks_per_core = 1;
+    std::vector<std::int32_t> set_of;  // of each rank; none where other ranks are not here
+    std::vector<double> set_cpus;
 };
 
 // Ranks that share a host and a CPU set split the set in rank order; ranks that a launcher has
@@ -49,13 +51,21 @@ Pinning pin_plan(Transport& t, int threads) {
     std::istringstream lines(all);
     std::string line, mine = placement();
     int before = 0, sharing = 0;
+    Pinning p;
+    std::vector<std::string> sets;
     for (int r = 0; std::getline(lines, line); ++r) {
+        const auto set = std::find(sets.begin(), sets.end(), line);
+        p.set_of.push_back(static_cast<std::int32_t>(set - sets.begin()));
+        if (set == sets.end()) {
+            sets.push_back(line);
+            p.set_cpus.push_back(static_cast<double>(std::max<std::ptrdiff_t>(std::count(line.begin(), line.end(), ' '), 1)));
+        }
         if (line != mine) continue;
         ++sharing;
         if (r < t.rank()) ++before;
     }
+    if (p.set_of.size() != static_cast<std::size_t>(t.size())) p.set_of.clear();
     const std::vector<int> allowed = allowed_cpus();
-    Pinning p;
     p.ranks_per_core = static_cast<double>(sharing) / static_cast<double>(allowed.size());
     p.oversubscribed = static_cast<std::size_t>(sharing) * static_cast<std::size_t>(threads) > allowed.size();
     if (!p.oversubscribed)
@@ -209,6 +219,8 @@ Context::Context(std::unique_ptr<Transport> transport, int threads)
     Pinning p = pin_plan(this->transport(), threads);
     oversubscribed_ = p.oversubscribed;
     ranks_per_core_ = p.ranks_per_core;
+    set_of_ = std::move(p.set_of);
+    set_cpus_ = std::move(p.set_cpus);
     lanes_ = std::make_unique<Lanes>(std::move(p.cpus));
     options_.crowded = oversubscribed_;
     // Now, while all ranks are here: a pattern that needs the numbers must not stop to measure.
@@ -226,6 +238,8 @@ void Context::use_machine(const Machine& machine) {
     const double crowd = machine_ ? machine_->ranks_per_core : 1;  // of these ranks, whoever was measured
     machine_ = machine;
     machine_->ranks_per_core = crowd;
+    machine_->set_of = set_of_;
+    machine_->set_cpus = set_cpus_;
 }
 
 double Context::clock_offset_s() {
@@ -239,6 +253,8 @@ void Context::measure() {
     m.cache_bytes = core_cache(m.cache_bytes);
     m.shared_cache_bytes = std::max(shared_cache(m.shared_cache_bytes), m.cache_bytes);
     m.ranks_per_core = most_crowded(t, ranks_per_core_);
+    m.set_of = set_of_;
+    m.set_cpus = set_cpus_;
     if (threads_ > 1) m.hand_over_s = std::max(hand_over(*lanes_), 1e-8);
     const int last = t.connected() ? t.size() - 1 : 0;
     // Clocks first: each rank in turn plays with rank 0.

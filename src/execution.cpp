@@ -60,13 +60,14 @@ void Execution::perform(int l, const Step& step) {
 void Execution::run_steps(int l) {
     const bool record = options_.record;
     auto& ends = ends_[l];
-    if (record) ends.push_back(now_s());  // start of the lane, then the end of each step
+    double (*const clock)() = options_.cpu_time ? cpu_s : now_s;
+    if (record) ends.push_back(clock());  // start of the lane, then the end of each step
     const auto& steps = s_.lanes[l];
     for (std::size_t i = 0; i < steps.size(); ++i) {
         if (l == 0) position_ = i;
         if (!ready(steps[i])) wait_for(l, i);
         perform(l, steps[i]);
-        if (record) ends.push_back(now_s());
+        if (record) ends.push_back(clock());
     }
 }
 

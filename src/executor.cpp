@@ -1,6 +1,7 @@
 #include "tilewave/executor.hpp"
 
 #include <chrono>
+#include <ctime>
 
 #include "execution.hpp"
 
@@ -8,6 +9,12 @@ namespace tilewave {
 
 double now_s() {
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+double cpu_s() {
+    timespec t{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
 
 Outcome execute(const Schedule& schedule, std::span<const Binding> bindings, const Kernel& kernel,

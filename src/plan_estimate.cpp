@@ -59,6 +59,22 @@ KernelRate Estimate::rate_of(const Plan& plan) const {
     return rate;
 }
 
+double crowd(const Plan& plan, const Machine& machine) {
+    std::vector<double> lanes(machine.set_cpus.size());
+    double most = 1;
+    for (std::size_t r = 0; r < std::min(machine.set_of.size(), static_cast<std::size_t>(plan.ranks())); ++r) {
+        const auto s = static_cast<std::size_t>(machine.set_of[r]);
+        lanes[s] += plan.lanes();
+        most = std::max(most, lanes[s] / machine.set_cpus[s]);
+    }
+    return most;
+}
+
+KernelRate shared_rate(KernelRate rate, double crowd) {
+    for (double* s : {&rate.point_s, &rate.row_s, &rate.tile_s, &rate.alone_s}) *s *= crowd;
+    return rate;
+}
+
 // A neighbour of rank 0 along k.
 const Link& Estimate::link(const Plan& plan, int k) const {
     std::int64_t other = 1;
@@ -97,7 +113,7 @@ double Estimate::row_points(const Plan& plan) const {
 }
 
 Estimate::Step Estimate::step(const Plan& plan) const {
-    const KernelRate rate = rate_of(plan);
+    const KernelRate rate = shared_rate(rate_of(plan), crowd(plan, machine_));
     const int n = problem_.dims(), lanes = plan.lanes();
     Step s;
     double ranks = 1, tile_points = 1;

@@ -59,6 +59,12 @@ private:
     double points_ = 0, item_bytes_ = 0;
 };
 
+/// Lanes of `plan` on the set of CPUs that has most of them, over its CPUs; 1 where each has its own.
+double crowd(const Plan& plan, const Machine& machine);
+
+/// A rate of lanes that have a CPU to themselves, where `crowd` share one.
+KernelRate shared_rate(KernelRate rate, double crowd);
+
 /// Makes the arrays that are spread no longer than `points` along dimension k, and the loops as much shorter.
 void shorten(SweepProblem& problem, int k, std::int64_t points);
 

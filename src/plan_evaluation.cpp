@@ -139,11 +139,17 @@ private:
                                                                                                     : static_cast<std::int32_t>(rank));
             }
         }
+        KernelRate rate = rate_;
+        // Few tiles end before all ranks compute at once, as they do most of the time where there are many.
+        if (!axes_.empty() || machine.set_of.size() < static_cast<std::size_t>(some.ranks())) {
+            rate = shared_rate(rate_, crowd(plan_, machine_));
+            machine.set_of.clear();
+        }
         std::vector<Schedule> schedules;
         for (int r = 0; r < some.ranks(); ++r) schedules.push_back(sweep(p, plan, r));
         memory_bytes_ = 0;
         for (const Schedule& s : schedules) memory_bytes_ = std::max(memory_bytes_, memory_of(&s));
-        return predict(schedules, machine, rate_, {plan_.poll_period_s, false}).parts;
+        return predict(schedules, machine, rate, {plan_.poll_period_s, false}).parts;
     }
 
     // A rank's parts of the arrays of the whole problem, and the staging of the schedule that was played.

@@ -175,6 +175,8 @@ public:
         times_.resize(schedule.lanes.size());
         options_.poll_period_s = 0;
         options_.heartbeat = nullptr;
+        // What other threads take of the CPUs meanwhile, and would not for as long in a run, is the predictor's to say.
+        options_.cpu_time = options_.crowded || static_cast<int>(schedule.lanes.size()) > context.threads();
         TileWork work(whole);
         for (const Tile& t : s_.tiles) {
             work_.push_back(work.of(t.box));

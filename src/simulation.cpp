@@ -20,8 +20,9 @@ Prediction Simulation::run() {
         events_.pop_back();
         if (e.what < lanes) {
             Lane& lane = lanes_[static_cast<std::size_t>(e.what)];
+            if (lane.cpus >= 0 && (lane.state == State::ended || e.time != lane.end)) continue;  // others have begun or ended since
             if (lane.copying > 0) {
-                lane.end += std::exchange(lane.copying, 0.0);
+                lengthen(lane, std::exchange(lane.copying, 0.0), e.time);
                 push(lane.end, e.what);
                 continue;
             }
@@ -43,6 +44,7 @@ void Simulation::finish_step(Lane& lane, double now) {
     const Schedule& s = schedules_[static_cast<std::size_t>(lane.rank)];
     parts_[static_cast<std::size_t>(index(lane))].add(s.lanes[static_cast<std::size_t>(lane.number)][lane.next].op, lane.begin, now);
     if (lane.state == State::waiting) lane.waited += now - lane.begin;
+    if (lane.state == State::computing && lane.cpus >= 0) end_work(lane, now);
     if (options_.record) lane.ends.push_back(now);
     ++lane.next;
 }
@@ -61,6 +63,7 @@ void Simulation::go_on(Lane& lane, double now) {
         }
         lane.end = begin_step(lane, now);
         if (lane.end >= never) return;
+        if (lane.state == State::stepping && lane.cpus >= 0) lane.end = now + slowed(lane, lane.end - now);
         if (!events_.empty() && events_.front().time <= lane.end) {
             push(lane.end, index(lane));
             return;
@@ -129,6 +132,7 @@ double Simulation::compute(Lane& lane, const Tile& tile, double now) {
         end += count * machine_.poll_s;
     }
     lane.end = end;
+    if (lane.cpus >= 0) begin_work(lane, now);
     for (std::size_t i = 0; i < ranks_[static_cast<std::size_t>(lane.rank)].meetings.size(); ++i) {
         const std::int32_t m = ranks_[static_cast<std::size_t>(lane.rank)].meetings[i];
         const double poll = next_poll(lane.rank, now);
@@ -137,7 +141,7 @@ double Simulation::compute(Lane& lane, const Tile& tile, double now) {
             push(poll, static_cast<std::int32_t>(lanes_.size()) + m);
         }
     }
-    return end;
+    return lane.end;
 }
 
 // By what is contiguous in the array.

@@ -35,6 +35,8 @@ private:
         double copying = 0;               // what the compute step under way takes longer
         double computed = 0;              // since the last poll
         double tick = 0, period = 0;      // of a compute step: its first poll, and from one to the next
+        std::int32_t cpus = -1;           // the CPUs that it shares with too many others
+        double due = 0;                   // of a compute step there: what those must have given to each lane by its end
         std::int32_t awaits = -1;         // the lane (of all) whose counter it waits for
         std::vector<std::pair<std::int32_t, double>> signals;  // its counter, and since when
         std::vector<std::int32_t> awaited_by;                  // lanes that wait for it now
@@ -74,6 +76,13 @@ private:
         double copies_until = 0;             // of messages from its own host
         bool helped = false;                 // by a lane that only waits, and moves messages meanwhile
     };
+    // CPUs of fewer than the lanes on them; those that compute have equal parts.
+    struct Cpus {
+        double count = 1, given = 0, at = 0;  // to each lane that computed all the time until `at`
+        int busy = 0;
+        std::vector<std::int32_t> lanes;
+        double share(int lanes_at_work) const { return lanes_at_work > count ? count / lanes_at_work : 1; }
+    };
     struct Host {
         double out_until = -never, in_until = -never;  // its links are busy with what has been posted
     };
@@ -81,6 +90,13 @@ private:
     void check() const;
     void set_up_messages();
     void set_up_work();
+    void set_up_cpus();
+    void begin_work(Lane& lane, double now);
+    void end_work(Lane& lane, double now);
+    void lengthen(Lane& lane, double more, double now);
+    void give(Cpus& cpus, double now);
+    void retime(Cpus& cpus, double now);
+    double slowed(const Lane& lane, double work_s) const;
     void finish_step(Lane& lane, double now);
     void go_on(Lane& lane, double now);
     double begin_step(Lane& lane, double now);
@@ -120,6 +136,7 @@ private:
     std::vector<PartsCount> parts_;  // by lane
     std::vector<Rank> ranks_;
     std::vector<Host> hosts_;
+    std::vector<Cpus> cpus_;
     double burst_bytes_ = 0;          // that a rested host may send ahead
     std::vector<std::int32_t> host_;  // of each rank
     std::vector<Half> halves_;

@@ -102,6 +102,7 @@ Simulation::Simulation(std::span<const Schedule> schedules, const Machine& machi
     parts_.resize(lanes_.size());
     set_up_messages();
     set_up_work();
+    set_up_cpus();
     // Messages that are faster than a stream of their bytes are sent ahead.
     const Link& l = machine_.other_host;
     burst_bytes_ = l.burst_bytes;
@@ -127,6 +128,11 @@ void Simulation::check() const {
     require_time(machine_.step_s, "step_s");
     check_link(machine_.same_host, "same_host");
     check_link(machine_.other_host, "other_host");
+    require(machine_.set_of.empty() || machine_.set_of.size() >= schedules_.size(),
+            "set_of says where " + std::to_string(machine_.set_of.size()) + " ranks are, the schedules are for " + std::to_string(schedules_.size()));
+    for (const std::int32_t s : machine_.set_of)
+        require(s >= 0 && static_cast<std::size_t>(s) < machine_.set_cpus.size() && machine_.set_cpus[static_cast<std::size_t>(s)] > 0,
+                "set_of names set " + std::to_string(s) + ", of which set_cpus knows no CPUs");
     require(machine_.host_of.empty() || machine_.host_of.size() >= schedules_.size(),
             "host_of says where " + std::to_string(machine_.host_of.size()) + " ranks are, the schedules are for " + std::to_string(schedules_.size()));
 }
@@ -154,6 +160,23 @@ void Simulation::set_up_messages() {
             h.channel = channels.of(from << 32 | to, m.tag);
         }
     channels_.resize(static_cast<std::size_t>(channels.count()));
+}
+
+void Simulation::set_up_cpus() {
+    if (machine_.set_of.empty()) return;
+    std::vector<Cpus> sets(machine_.set_cpus.size());
+    for (std::size_t l = 0; l < lanes_.size(); ++l) {
+        const Lane& lane = lanes_[l];
+        const auto& steps = schedules_[static_cast<std::size_t>(lane.rank)].lanes[static_cast<std::size_t>(lane.number)];
+        const bool works = std::any_of(steps.begin(), steps.end(), [](const Step& s) { return s.op == Op::compute; });
+        if (works) sets[static_cast<std::size_t>(machine_.set_of[static_cast<std::size_t>(lane.rank)])].lanes.push_back(static_cast<std::int32_t>(l));
+    }
+    for (std::size_t s = 0; s < sets.size(); ++s) {
+        sets[s].count = machine_.set_cpus[s];
+        if (static_cast<double>(sets[s].lanes.size()) <= sets[s].count) continue;
+        for (const std::int32_t l : sets[s].lanes) lanes_[static_cast<std::size_t>(l)].cpus = static_cast<std::int32_t>(cpus_.size());
+        cpus_.push_back(std::move(sets[s]));
+    }
 }
 
 void Simulation::set_up_work() {

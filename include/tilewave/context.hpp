@@ -37,7 +37,8 @@ public:
     /// Latency and bandwidth to the farthest rank and the hand-over between two lanes, equal on
     /// all ranks; measured when the context is made, on one rank alone at first use.
     const Machine& machine();
-    /// From now on these numbers in place of what the context measured, but for ranks_per_core. Local; the same on every rank, or plans differ.
+    /// From now on these numbers in place of what the context measured, but for what says where ranks are:
+    /// ranks_per_core, set_of, set_cpus. Local; the same on every rank, or plans differ.
     void use_machine(const Machine& machine);
     /// Add to this rank's clock to get rank 0's.
     double clock_offset_s();
@@ -51,6 +52,8 @@ private:
     int threads_, rank_ = 0, size_ = 1;
     bool oversubscribed_ = false;
     double ranks_per_core_ = 1;  // here
+    std::vector<std::int32_t> set_of_;  // as Machine has them
+    std::vector<double> set_cpus_;
     std::unique_ptr<Lanes> lanes_;
     ExecuteOptions options_;
     std::optional<Machine> machine_;

@@ -63,6 +63,7 @@ struct ExecuteOptions {
     double stall_s = 30;            ///< a wait this long is reported once to `stalled`
     bool crowded = false;     ///< more threads than CPUs
     bool record = true;             ///< keep the timeline
+    bool cpu_time = false;  ///< its times are what the lane's thread had of a CPU, not what passed
     double clock_offset_s = 0;      ///< added to this rank's clock to give rank 0's
     /// Called by lane 0 about every 50 ms with the part of its steps done; true interrupts the run.
     std::function<bool(double)> heartbeat;
@@ -86,6 +87,8 @@ struct Outcome {
 
 /// Seconds on this process's steady clock.
 double now_s();
+/// Seconds that the calling thread has had a CPU.
+double cpu_s();
 
 /// Runs this rank's schedule with all others running theirs. After a failure or an interrupt on
 /// this rank tiles are no longer computed but messages keep going, so other ranks end normally;

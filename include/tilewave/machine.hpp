@@ -59,6 +59,10 @@ struct Machine {
     /// host at it.
     std::vector<Curve> memory = {};
     std::vector<std::int32_t> host_of = {};  ///< of each rank; empty: all on one host
+    /// Of each rank, the number of the set of CPUs that its lanes run on, whatever host it takes itself to be on; empty: a CPU for
+    /// every lane.
+    std::vector<std::int32_t> set_of = {};
+    std::vector<double> set_cpus = {};  ///< by set: how many CPUs it has
 
     bool shares_host(int a, int b) const {
         const auto n = static_cast<int>(host_of.size());

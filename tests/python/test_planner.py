@@ -260,3 +260,17 @@ def test_fewer_ranks_and_tiles_say_what_all_of_them_do():
         less = _core.evaluate(p, plan, m, RATE)
         whole = _core.predict([_core.sweep(p, plan, r) for r in range(math.prod(grid))], m, RATE, record=False)
         assert less.time_s == pytest.approx(whole.time_s, rel=0.05), plan
+
+
+def test_ranks_of_a_plan_share_the_cpus_that_they_are_on():
+    """64 ranks, of which fewer are played, on 16 CPUs; and 16 of them, with a CPU each."""
+    p, m = problem(64, 64, 4000, item_bytes=8), machine(1e-9, 1e-12)
+    slow = _core.KernelRate(2e-8, 0, 0)
+    plan = _core.make_plan(p, 64, request(grid=(8, 8, 1), mapping_dim=2, tile=(8, 8, 40)), m)
+    alone = _core.evaluate(p, plan, m, slow).time_s
+    m.set_of, m.set_cpus = [0] * 64, [16.0]
+    assert 3.6 < _core.evaluate(p, plan, m, slow).time_s / alone < 4.1
+    few = _core.make_plan(p, 16, request(grid=(4, 4, 1), mapping_dim=2, tile=(16, 16, 40)), m)
+    shared = _core.evaluate(p, few, m, slow).time_s
+    m.set_of = []
+    assert shared == _core.evaluate(p, few, m, slow).time_s

@@ -245,7 +245,51 @@ def test_synchronous_sends_to_each_other_do_not_end():
         predict(both, machine())
 
 
+def on_cpus(m, count, ranks):
+    m.set_of, m.set_cpus = [0] * ranks, [count]
+    return m
+
+
+@pytest.mark.parametrize("cpus, tiles, want", [
+    (1, (10, 4), (14, 8)),         # half each until the shorter has had its 4 s
+    (1, (10, 10), (20, 20)),
+    (2, (10, 4), (10, 4)),         # one each
+    (2, (6, 6, 6), (9, 9, 9)),
+    (2, (12, 3, 3), (13.5, 4.5, 4.5)),  # two thirds each until 4.5, when the first has 9 left
+])
+def test_those_that_compute_share_the_cpus(cpus, tiles, want):
+    ranks = len(tiles)
+    every = [schedule(r, ranks, [[COMPUTE]], tiles=(points,)) for r, points in enumerate(tiles)]
+    found = ends(predict(every, on_cpus(machine(), cpus, ranks)))
+    assert [found[r, 0][0] for r in range(ranks)] == pytest.approx(want)
+    # Ranks of other hosts may share them too, and others that have nothing to do take nothing.
+    idle = [schedule(r, ranks + 1, [[COMPUTE]] if r < ranks else [[]], tiles=(points,)) for r, points in enumerate((*tiles, 1))]
+    assert predict(idle, on_cpus(machine(range(ranks + 1)), cpus, ranks + 1)).time_s == pytest.approx(max(want))
+
+
+def test_who_waits_gives_its_part_of_the_cpus_away():
+    # Rank 1 posts in 0.25 s, beside rank 0, and waits, so rank 0 computes alone; its message of 4 bytes is there 4 s after its post.
+    p = predict(pair([COMPUTE, SEND, ("compute", 1)], [RECEIVE, WAIT, COMPUTE], tiles=(10, 6)), on_cpus(machine(), 1, 2))
+    # Then both: rank 0 from 10.25 on, alone until 14 with 3.75 of its 6 s done, the rest beside rank 1.
+    assert ends(p)[0, 0] == pytest.approx([10, 10.25, 14 + 2 * 2.25]) and ends(p)[1, 0] == pytest.approx([0.25, 14, 14 + 2 * 2.25 + 7.75])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_cpus_that_are_shared_are_never_idle_nor_overtaken(seed):
+    rng = random.Random(seed)
+    ranks, cpus = rng.randint(2, 5), rng.randint(1, 3)
+    tiles = [[rng.randint(1, 9) for _ in range(rng.randint(1, 6))] for _ in range(ranks)]
+    every = [schedule(r, ranks, [[("compute", i) for i in range(len(t))]], tiles=t) for r, t in enumerate(tiles)]
+    took = predict(every, on_cpus(machine(), cpus, ranks)).time_s
+    least = max(sum(map(sum, tiles)) / cpus, max(map(sum, tiles)))
+    assert took >= least * (1 - 1e-12), (seed, tiles)
+    assert cpus > 1 or took == pytest.approx(least), (seed, tiles)
+    assert cpus < ranks or took == max(map(sum, tiles)), (seed, tiles)
+
+
 @pytest.mark.parametrize("change,message", [
+    (lambda s, m: setattr(m, "set_of", [0]), "set_of says where 1 ranks are"),
+    (lambda s, m: (setattr(m, "set_of", [0, 1]), setattr(m, "set_cpus", [2.0])), "set_of names set 1"),
     (lambda s, m: s.reverse(), "schedule 0 of 2 is for rank 1 of 2; allowed: those of all ranks, in order"),
     (lambda s, m: s.pop(), "schedule 0 of 1 is for rank 0 of 2"),
     (lambda s, m: setattr(s[0], "lanes", [[_core.Step("compute", 3)]]), "step 0: compute names 3"),

@@ -1,10 +1,14 @@
 """The rate of a body: fitted to tiles of several shapes, measured on the tiles that a plan's lanes have."""
+import ctypes
+import dataclasses
 import math
 
+import numba
 import pytest
+from numba import types
 
 import tilewave as tw
-from tilewave import ConfigError, _core, rate
+from tilewave import ConfigError, _core, prepare, rate
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
 
@@ -59,3 +63,43 @@ def test_all_lanes_have_tiles_when_a_rate_is_measured(monkeypatch, factors, tile
     if lanes > 1:
         assert found[0][3][:2] == (rows, points)
     assert 0 <= plan.notes["rate"]["alone_s"] <= (plan.notes["rate"]["point_s"] if lanes > 1 else 0)
+
+
+INTS = types.CPointer(types.int64)
+SLEEP_S = 1e-3
+usleep = ctypes.CDLL(None).usleep
+usleep.argtypes, usleep.restype = [ctypes.c_uint], ctypes.c_int
+
+
+@numba.cfunc(types.int64(types.CPointer(INTS), INTS, types.int64, INTS, INTS, INTS))
+def sleeping(pointers, steps, points, index, direction, environment):
+    usleep(1000)
+    return 0
+
+
+class Sleeping:
+    """A kernel whose rows keep no CPU busy."""
+
+    address, rows_address = sleeping.address, 0
+
+    def __init__(self, kernel):
+        self._kernel = kernel
+
+    def __getattr__(self, name):
+        return getattr(self._kernel, name)
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_where_lanes_share_cpus_their_own_time_counts(monkeypatch, more):
+    found, sampled = [], prepare._sampled
+
+    def spy(given, draft):
+        found.append(sampled(given, dataclasses.replace(draft, kernel=Sleeping(draft.kernel))))
+        return found[-1]
+
+    monkeypatch.setattr(prepare, "_sampled", spy)
+    context = tw.Context(threads=len(_core.allowed_cpus()) + more)
+    A = tw.field((4, 9, 300), "f4", init=lambda *at: 1.0, context=context)
+    tw.plan(linear, A=A, mapping_dim=0, factors=(1, 1, 1), tile=(3, 8, 299), row=(0, 0, 1), storage="plain", context=context)
+    rows, points, seconds = found[0][0]
+    assert points > 0 and (seconds < 0.5 * rows * SLEEP_S if more else seconds > 0.9 * rows * SLEEP_S)
