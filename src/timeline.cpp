@@ -3,17 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
 #include <limits>
-#include <map>
 #include <tuple>
-#include <type_traits>
 
 #include "tilewave/transport.hpp"
+#include "timeline_bytes.hpp"
 
 namespace tilewave {
-
-static_assert(std::is_trivially_copyable_v<Event> && std::is_trivially_copyable_v<Request>);
 
 Event event_of(const Schedule& s, int lane, std::size_t index, double begin_s, double end_s) {
     const Step& step = s.lanes[static_cast<std::size_t>(lane)][index];
@@ -72,19 +68,26 @@ struct Pair {
     const Request* receive = nullptr;
 };
 
+// In the order of their keys.
 std::vector<Pair> match(const std::vector<Request>& requests) {
-    std::map<Key, std::pair<std::vector<const Request*>, std::vector<const Request*>>> by_key;
-    for (const Request& r : requests) {
-        auto& [sends, receives] = by_key[key_of(r)];
-        (r.send ? sends : receives).push_back(&r);
-    }
-    auto earlier = [](const Request* a, const Request* b) { return a->posted_s < b->posted_s; };
+    using Keyed = std::tuple<Key, double, const Request*>;
+    std::vector<Keyed> sends, receives;
+    for (const Request& r : requests) (r.send ? sends : receives).emplace_back(key_of(r), r.posted_s, &r);
+    for (auto* side : {&sends, &receives}) std::sort(side->begin(), side->end());
     std::vector<Pair> pairs;
-    for (auto& [key, both] : by_key) {
-        auto& [sends, receives] = both;
-        std::sort(sends.begin(), sends.end(), earlier);
-        std::sort(receives.begin(), receives.end(), earlier);
-        for (std::size_t i = 0; i < std::min(sends.size(), receives.size()); ++i) pairs.push_back({sends[i], receives[i]});
+    pairs.reserve(std::min(sends.size(), receives.size()));
+    auto end_of = [](const std::vector<Keyed>& all, std::size_t from) {
+        std::size_t to = from;
+        while (to < all.size() && std::get<0>(all[to]) == std::get<0>(all[from])) ++to;
+        return to;
+    };
+    for (std::size_t s = 0, r = 0; s < sends.size() && r < receives.size();) {
+        const Key &a = std::get<0>(sends[s]), &b = std::get<0>(receives[r]);
+        const std::size_t s_end = a <= b ? end_of(sends, s) : s, r_end = b <= a ? end_of(receives, r) : r;
+        for (std::size_t i = 0; s + i < s_end && r + i < r_end; ++i)
+            pairs.push_back({std::get<2>(sends[s + i]), std::get<2>(receives[r + i])});
+        s = s_end;
+        r = r_end;
     }
     return pairs;
 }
@@ -106,25 +109,27 @@ double Timeline::overlap_ratio(double latency_s, double byte_s) const {
     struct Movable {
         double from, transfer;
     };
-    std::map<std::pair<Key, bool>, std::vector<Movable>> movable;
+    std::vector<Key> keys;
+    std::vector<Movable> movable;  // of keys[i]
     for (const Pair& p : match(requests)) {
         const double both = std::max(p.send->posted_s, p.receive->posted_s);
         const double t = latency_s + static_cast<double>(p.send->bytes) * byte_s;
-        for (const Request* r : {p.receive, p.send}) {
-            times[r->rank].transfer[r->send] += t;
-            movable[{key_of(*r), r->send != 0}].push_back({both, t});
-        }
+        for (const Request* r : {p.receive, p.send}) times[r->rank].transfer[r->send] += t;
+        keys.push_back(key_of(*p.send));
+        movable.push_back({both, t});
     }
-    std::map<std::pair<Key, bool>, std::size_t> next;
+    // Waits on either side that were seen of the messages of one key, counted at its first.
+    std::vector<std::size_t> waited[2]{std::vector<std::size_t>(keys.size()), std::vector<std::size_t>(keys.size())};
     for (const Event& e : events) {
         if (static_cast<Op>(e.op) != Op::wait || e.peer < 0) continue;
         const Key key = e.send ? Key{e.rank, e.peer, e.tag} : Key{e.peer, e.rank, e.tag};
-        const auto& from = movable[{key, e.send != 0}];
-        const std::size_t i = next[{key, e.send != 0}]++;
-        if (i >= from.size()) continue;
+        const auto first = static_cast<std::size_t>(std::lower_bound(keys.begin(), keys.end(), key) - keys.begin());
+        if (first == keys.size() || keys[first] != key) continue;
+        const std::size_t i = first + waited[e.send != 0][first]++;
+        if (i >= keys.size() || keys[i] != key) continue;
         // A wait longer than the transfer itself is for the peer's computing, not for the message.
-        const double exposed = e.end_s - std::max(e.begin_s, from[i].from);
-        times[e.rank].exposed[e.send] += std::clamp(exposed, 0.0, from[i].transfer);
+        const double exposed = e.end_s - std::max(e.begin_s, movable[i].from);
+        times[e.rank].exposed[e.send] += std::clamp(exposed, 0.0, movable[i].transfer);
     }
     double hidden = 0, hideable = 0;
     for (const RankTimes& r : times)
@@ -197,37 +202,14 @@ std::string Timeline::chrome_json() const {
     return out.finish();
 }
 
-namespace {
-
-// A rank without points has no events: no memory at all.
-void copy_bytes(void* to, const void* from, std::size_t n) {
-    if (n > 0) std::memcpy(to, from, n);
-}
-
-}  // namespace
-
 Timeline gather(Transport& transport, const Timeline& mine) {
     if (transport.size() == 1) return mine;
-    std::string bytes(sizeof(std::int64_t) + mine.events.size() * sizeof(Event) + mine.requests.size() * sizeof(Request), '\0');
-    const std::int64_t n = static_cast<std::int64_t>(mine.events.size());
-    std::memcpy(bytes.data(), &n, sizeof n);
-    copy_bytes(bytes.data() + sizeof n, mine.events.data(), mine.events.size() * sizeof(Event));
-    copy_bytes(bytes.data() + sizeof n + mine.events.size() * sizeof(Event), mine.requests.data(),
-                mine.requests.size() * sizeof(Request));
+    const std::vector<std::string> parts = gather(transport, transport.rank() == 0 ? std::string() : timeline_bytes(mine));
     Timeline all;
+    if (transport.rank() == 0) all = mine;
     all.ranks = transport.size();
     all.dims = mine.dims;
-    for (const std::string& part : gather(transport, bytes)) {
-        std::int64_t count = 0;
-        std::memcpy(&count, part.data(), sizeof count);
-        const std::size_t old = all.events.size(), events = static_cast<std::size_t>(count);
-        all.events.resize(old + events);
-        copy_bytes(all.events.data() + old, part.data() + sizeof count, events * sizeof(Event));
-        const std::size_t rest = part.size() - sizeof count - events * sizeof(Event), requests = rest / sizeof(Request);
-        const std::size_t before = all.requests.size();
-        all.requests.resize(before + requests);
-        copy_bytes(all.requests.data() + before, part.data() + part.size() - rest, rest);
-    }
+    for (std::size_t rank = 1; rank < parts.size(); ++rank) add_timeline(parts[rank], all);
     return all;
 }
 
