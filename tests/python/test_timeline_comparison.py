@@ -29,7 +29,7 @@ def add(A, i, j):
 def test_parts_of_a_run(ranks, threads):
     def body(context):
         A = tw.field((64, 256), "f8", init=lambda i, j: 1.0, context=context)
-        return tw.run(add, A=A, context=context, tile=(8, 32), mapping_dim=1)
+        return tw.run(add, A=A, context=context, grid=(ranks, 1), tile=(8, 32), mapping_dim=1)
 
     reports, errors = on_ranks(ranks, threads, body)
     assert not any(errors), errors
@@ -41,7 +41,7 @@ def test_parts_of_a_run(ranks, threads):
     assert parts.total_s == pytest.approx(timeline.events["end_s"].max() - timeline.events["begin_s"].min())
     lanes = reports[0].lanes
     assert parts.compute_s == pytest.approx(np.mean([lane.compute_s for lane in lanes]))
-    assert plan.grid[0] * plan.grid[1] == ranks
+    assert plan.grid == (ranks, 1)
 
 
 def test_no_timeline_has_no_parts():
