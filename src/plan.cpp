@@ -13,6 +13,8 @@ namespace tilewave {
 
 // Points of a row below which the call of the kernel shows beside the points.
 static constexpr std::int64_t shortest_row = 64;
+// And of tiles by rule: a row of one point costs twenty times as much a point, which no shorter fill is worth.
+static constexpr std::int64_t shortest_row_of_tiles = 12;
 // Points of a row on average from which vectors pay for storage in their order.
 static constexpr double shortest_skewed_row = 12;
 // Points of a tile along an index that rows vary, to be called long beside the cost of a row.
@@ -346,7 +348,10 @@ Index default_tile(const SweepProblem& problem, int ranks, const Plan& plan, con
         }
     // Rows whose points depend on each other go together, which saves more than the cache does.
     const bool across = i == problem.dims() - 2 && plan.row.n == 0 && !plan.independent_rows(problem);
-    height = std::clamp<std::int64_t>(std::min(height, cached_height(problem, plan, machine, tile, layer, n)), across ? std::min(rows_together, n) : 1, n);
+    // Tiles cut across their rows keep rows of some points.
+    const bool along = i == problem.dims() - 1 && plan.row.n == 0;
+    const std::int64_t least = across ? rows_together : along ? shortest_row_of_tiles : 1;
+    height = std::clamp<std::int64_t>(std::min(height, cached_height(problem, plan, machine, tile, layer, n)), std::min(least, n), n);
     tile[i] = ceil_div(n, ceil_div(n, height));  // the last one is about as large as the others
     return tile;
 }
