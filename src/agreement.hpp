@@ -37,6 +37,8 @@ public:
     void raise() const;
     std::int64_t value(std::size_t i) const { return values_[i]; }
     const std::vector<std::int64_t>& values() const { return values_; }
+    /// Of what goes between ranks.
+    std::int64_t memory_bytes() const { return 2 * rounds_ * note_bytes_; }
     /// The matrix that rank gave along, without gaps between rows; null where it gave none. Until the next start().
     const std::byte* carried(int rank) const { return carried_[static_cast<std::size_t>(rank)].data; }
 

@@ -49,9 +49,9 @@ MatrixView columns_of(MatrixView m, std::int64_t first, std::int64_t count) {
 
 }  // namespace
 
-bool may_be_carried(const PatternCall& c) {
+bool may_be_carried(const PatternCall& c, const Transport& port) {
     const PatternRequest& r = c.request;
-    return !c.keep && c.op != Reduction::user && c.block == 0 && r.algorithm == Algorithm::automatic && r.chunk_bytes == 0 && r.buffers == 0;
+    return (port.connected() || port.size() == 1) && !c.keep && c.op != Reduction::user && c.block == 0 && r.algorithm == Algorithm::automatic && r.chunk_bytes == 0 && r.buffers == 0;
 }
 
 std::int64_t most_carried_bytes(PatternKind kind, int p) {

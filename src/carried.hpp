@@ -6,8 +6,8 @@
 
 namespace tilewave {
 
-/// Whether a call leaves it open how its matrices go, so that small ones may go with the comparison.
-bool may_be_carried(const PatternCall& call);
+/// Whether a call leaves it open how its matrices go and there are ranks to hear, so that small ones may go with the comparison.
+bool may_be_carried(const PatternCall& call, const Transport& port);
 /// The most bytes a rank's matrix may then have, on p ranks.
 std::int64_t most_carried_bytes(PatternKind kind, int p);
 

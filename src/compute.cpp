@@ -28,6 +28,7 @@ struct Batch {
     int count;
     std::int64_t points;  // at least so many as there are
     Index first;          // point 0 of row number 0, perhaps outside the tile
+    std::int64_t apart = 0;  // above 0: a row's number over this is its plane's, counted from that of row 0
 };
 
 // The rows of a tile, batch by batch.
@@ -86,6 +87,7 @@ private:
         batch.count = std::min(enough, total - done_);
         batch.points = batch.count * longest_;
         batch.first = rows_.plane();
+        batch.apart = now_->count > 1 ? apart_ : 0;
         done_ += batch.count;
         if (done_ < total) return;
         done_ = 0;
@@ -97,6 +99,7 @@ private:
         batch.count = 0;
         batch.points = 0;
         batch.first = rows_.point();
+        batch.apart = 0;
         std::int64_t number = 0;
         while (batch.count < most_rows && batch.points < limit) {
             const std::int64_t points = std::min(cut_, rows_.end() - at_);
@@ -191,8 +194,7 @@ void Execution::compute(int l, const Tile& tile) {
     }
     const bool polls = options_.poll_period_s > 0;
     double begin = polls ? now_s() : 0;
-    const std::int64_t apart = planes_apart(rows, next);
-    Batches batches(rows, paces_[l].planes, single || !reduced_.empty(), s_.rows_depend && kernel_.rows != nullptr, apart);
+    Batches batches(rows, paces_[l].planes, single || !reduced_.empty(), s_.rows_depend && kernel_.rows != nullptr, planes_apart(rows, next));
     for (Batch batch; batches.next(batch, polls ? std::max<std::int64_t>(paces_[l].left, 1) : most_rows * longest_row);) {
         for (std::size_t p = 0; p < places; ++p) ptr[p] = reinterpret_cast<char*>(place_at(p, batch.first));
         const Index x = kernel_.uses_index ? rows.index(batch.first, 0) : batch.first;
@@ -203,8 +205,8 @@ void Execution::compute(int l, const Tile& tile) {
         if (code != 0) {
             const Span& span = batch.spans[code >> 32];
             Index row = batch.first;
-            const std::int64_t plane = apart ? span.number / apart : 0;
-            for (int k = 0; k < row.n; ++k) row[k] += (span.number - plane * apart) * rows.across()[k] + plane * rows.beyond()[k];
+            const std::int64_t plane = batch.apart > 0 ? span.number / batch.apart : 0;
+            for (int k = 0; k < row.n; ++k) row[k] += (span.number - plane * batch.apart) * rows.across()[k] + plane * rows.beyond()[k];
             const std::int64_t q = (code & 0xffffffff) / 4096;
             fail(rows.index(row, span.begin + q), code % 4096);
             return;

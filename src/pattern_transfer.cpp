@@ -71,9 +71,9 @@ void PatternTransfer::give_back(Exchange& exchange, std::shared_ptr<PatternTrans
     std::scoped_lock guard(lock);
     idle.push_back(std::move(transfer));
     std::int64_t bytes = 0;
-    for (const auto& t : idle) bytes += t->buffer_bytes();
+    for (const auto& t : idle) bytes += t->memory_bytes();
     while (!idle.empty() && (idle.size() > most_idle || bytes > most_idle_bytes)) {
-        bytes -= idle.front()->buffer_bytes();
+        bytes -= idle.front()->memory_bytes();
         idle.erase(idle.begin());
     }
 }

@@ -59,6 +59,8 @@ public:
     void aim(PatternCall& call, int tag);
     Execution& execution() { return *execution_; }
     std::int64_t buffer_bytes() const { return schedule_.buffer_bytes(); }
+    /// Of all that it keeps between calls.
+    std::int64_t memory_bytes() const { return buffer_bytes() + comparison_->agreement.memory_bytes(); }
 
     /// An idle one whose key is `key`, to be used by the caller alone; null where there is none.
     static std::shared_ptr<PatternTransfer> take(Exchange& exchange, const Key& key);

@@ -101,7 +101,7 @@ PatternOperation::PatternOperation(Context& context, PatternCall call)
     }
     const PatternTransfer::Words& words = transfer_ ? transfer_->words() : words_;
     if (call_.request.algorithm == Algorithm::native && port().native() && !call_.keep) enter_line();
-    const bool gives = words.said->statement.kind == Statement::Kind::fine && may_be_carried(call_) && (call_.kind != PatternKind::broadcast || context.rank() == call_.root) &&
+    const bool gives = words.said->statement.kind == Statement::Kind::fine && may_be_carried(call_, port()) && (call_.kind != PatternKind::broadcast || context.rank() == call_.root) &&
                        call_.in.bytes() <= most_carried_bytes(call_.kind, context.size());
     comparison().agreement.start(exchange_->tag(static_cast<int>(number % turns)), gives ? call_.in : MatrixView{});
 }
@@ -242,7 +242,7 @@ void PatternOperation::prepare() {
     if (!again) made = problem();
     const PatternProblem& q = again ? transfer_->problem() : made;
     if (call_.allocate) call_.out = call_.allocate(q.total_columns());
-    carried_ = may_be_carried(call_) && std::all_of(q.columns.begin(), q.columns.end(), [&](std::int64_t n) {
+    carried_ = may_be_carried(call_, port()) && std::all_of(q.columns.begin(), q.columns.end(), [&](std::int64_t n) {
         return (q.kind == PatternKind::multi_reduce ? call_.in.bytes() : q.rows * n * q.item_bytes) <= most_carried_bytes(q.kind, q.ranks);
     });
     if (!again) {

@@ -247,6 +247,22 @@ TEST_P(PatternsOn, WhateverTheWayTheBitsAreTheSame) {
     });
 }
 
+// Where nothing arrives, as when a script is planned for ranks that are not here, nothing is expected either.
+TEST(Patterns, ARankThatHearsNobody) {
+    for (int rank : {0, 2}) {
+        Context context(make_dry_transport(rank, 4), 1);
+        std::vector<double> in(16, 1.0), out(64, 0.0);
+        for (PatternKind kind : {PatternKind::broadcast, PatternKind::reduce}) {
+            PatternCall call;
+            call.kind = kind;
+            call.root = rank == 2 ? 2 : 1;
+            call.in = {reinterpret_cast<std::byte*>(in.data()), 4, 4, 32, Dtype::f8};
+            call.out = {reinterpret_cast<std::byte*>(out.data()), 4, 4, 32, Dtype::f8};
+            run_pattern(context, call, [] { return nullptr; });
+        }
+    }
+}
+
 // What one rank gives along by mistake comes with what another does.
 TEST_P(PatternsOn, SmallOnesThatDifferAreRefusedByAll) {
     if (GetParam() == 1) return;

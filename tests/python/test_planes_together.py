@@ -1,4 +1,5 @@
 """Rows of independent points, several planes of them in turn, equal plain loops, bit for bit."""
+import math
 import os
 import random
 
@@ -86,3 +87,23 @@ def test_random_bodies(part, tmp_path):
             raise AssertionError(f"TILEWAVE_SEED={SEED}, part {part}\n{text}\n{error}") from error
     print(f"part {part}: {rows} plans with rows of independent points")
     assert rows > 10
+
+
+@tw.nest
+def raising(A, B, i, j, k):
+    A[i, j, k] = 0.25 * A[i-1, j, k] + 0.25 * A[i, j-1, k] + 0.25 * A[i, j, k-1] + math.sqrt(B[i, j, k])
+
+
+@pytest.mark.parametrize("storage", ["plain", "skewed"])
+def test_the_point_that_failed_is_told(storage):
+    rng = random.Random(SEED)
+    context = tw.Context(threads=1)
+    for row in ((0, 1, -1), (0, -1, 1), (1, -1, 0), (1, 0, -1)):
+        for _ in range(4):
+            bad = tuple(rng.randint(1, extent - 1) for extent in (10, 12, 40))
+            values = np.ones((10, 12, 40))
+            values[bad] = -1
+            A, B = (tw.field(v.shape, v.dtype, init=v, context=context) if storage == "skewed" else v for v in (np.ones_like(values), values))
+            tile = {"tile": (6, 6, 6)} if rng.random() < 0.3 else {}
+            with pytest.raises(tw.KernelError, match="at i={}, j={}, k={}".format(*bad)):
+                tw.run(raising, A=A, B=B, context=context, row=row, storage=storage, **tile)
