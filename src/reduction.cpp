@@ -109,9 +109,16 @@ bool better(T a, T b) {
     return Max ? a > b : a < b;
 }
 
+// What picks a clone runs before the thread sanitizer is ready for it.
+#ifdef __SANITIZE_THREAD__
+#define TILEWAVE_CLONES
+#else
+#define TILEWAVE_CLONES __attribute__((target_clones("avx2", "default")))
+#endif
+
 // The best of n neighbours: eight and more at once, so that the compiler makes vectors of it.
 template <bool Max, class T>
-__attribute__((target_clones("avx2", "default"))) T best_of(const T* x, std::int64_t n) {
+TILEWAVE_CLONES T best_of(const T* x, std::int64_t n) {
     constexpr int lanes = 64 / sizeof(T);
     T best[lanes];
     bool nan = false;
