@@ -333,8 +333,10 @@ def main():
     my_rank = rank()
     if my_rank is not None:
         die_with_parent()
-        for stream in (sys.stdout, sys.stderr):  # a pipe to mpiexec: show lines as they come
-            stream.reconfigure(line_buffering=True)
+        # A pipe to mpiexec: show lines as they come, and whole ones (with PYTHONUNBUFFERED print
+        # would write each of its arguments alone, between those of other ranks).
+        for stream in (sys.stdout, sys.stderr):
+            stream.reconfigure(line_buffering=True, write_through=False)
     try:
         runpy.run_path(script, run_name="__main__")
     except SystemExit as error:
