@@ -93,8 +93,8 @@ class Sleeping:
 def test_where_lanes_share_cpus_their_own_time_counts(monkeypatch, more):
     found, sampled = [], prepare._sampled
 
-    def spy(given, draft):
-        found.append(sampled(given, dataclasses.replace(draft, kernel=Sleeping(draft.kernel))))
+    def spy(given, draft, visits):
+        found.append(sampled(given, dataclasses.replace(draft, kernel=Sleeping(draft.kernel)), visits))
         return found[-1]
 
     monkeypatch.setattr(prepare, "_sampled", spy)
@@ -103,3 +103,21 @@ def test_where_lanes_share_cpus_their_own_time_counts(monkeypatch, more):
     tw.plan(linear, A=A, mapping_dim=0, factors=(1, 1, 1), tile=(3, 8, 299), row=(0, 0, 1), storage="plain", context=context)
     rows, points, seconds = found[0][0]
     assert points > 0 and (seconds < 0.5 * rows * SLEEP_S if more else seconds > 0.9 * rows * SLEEP_S)
+
+
+@pytest.mark.parametrize("disturbed", ["plain", "skewed"])
+@pytest.mark.parametrize("faster", ["plain", "skewed"])
+def test_storages_are_measured_in_turn(monkeypatch, faster, disturbed):
+    visits = {"plain": [], "skewed": []}
+
+    def beside_other_work(given, draft, number):
+        storage = draft.sweep.plan.storage
+        visits[storage].append(number)
+        slower = (4 if storage != faster else 1) * (100 if storage == disturbed and len(visits[storage]) == 1 else 1)
+        return [(10, 100_000, slower * 1e-4), (100, 10_000, slower * 1e-5), (10, 100, slower * 1e-7)]
+
+    monkeypatch.setattr(prepare, "_sampled", beside_other_work)
+    context = tw.Context(threads=1)
+    plan = tw.plan(linear, A=tw.field((40, 50, 60), "f4", init=1.0, context=context), context=context)
+    assert visits == {"plain": [2, 2], "skewed": [2, 2]}
+    assert plan.storage == faster and plan.notes["storages"]["bringing_s"] == 0
