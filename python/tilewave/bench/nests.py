@@ -6,6 +6,7 @@ contenders take turns in one process.
 """
 import argparse
 import json
+import math
 import os
 import statistics
 import subprocess
@@ -56,15 +57,27 @@ def _in_place(case, nest, start, contenders, counts, with_conversion):
 
 # --- cases ----------------------------------------------------------------------------------------
 
+def _memory(plain, start, counts, runs):
+    """`x *= c` over as many bytes as an array has, and which run of ours each bounds."""
+    side = math.isqrt(start.nbytes // 8)
+    other = np.ones((side, side))
+    bounds = {f"memory, {k}": lambda k=k: plain["update"](other, k) for k in counts}
+    return bounds, {name: f"memory, {k}" for k in counts for name in runs if name.startswith(f"tilewave, {k} ")}
+
+
 def _sweeps(shape, counts, with_conversion, repeats, each=1):
-    """The two 3-D bodies in float32 against plain loops by g++ and Numba."""
+    """The two 3-D bodies in float32 against plain loops by g++ and Numba, and the memory."""
     rows, plain, numba = [], plain_loops(), numba_loops()
     for nest in (linear, roots):
         label = f"{nest.name} {'x'.join(map(str, shape))} f4"
         contenders = {f"plain loops, {which}": found[nest.name]
                       for which, found in (("g++", plain), ("Numba", numba)) if found}
-        runs = _in_place(label, nest, np.ones(shape, "f4"), contenders, counts, with_conversion)
-        rows += compare(label, race(runs, repeats, each), np.prod(np.array(shape) - 1))
+        start, limits = np.ones(shape, "f4"), None
+        runs = _in_place(label, nest, start, contenders, counts, with_conversion)
+        if plain:
+            bounds, limits = _memory(plain, start, counts, runs)
+            runs |= bounds
+        rows += compare(label, race(runs, repeats, each), np.prod(np.array(shape) - 1), limits)
     return rows
 
 
@@ -92,9 +105,8 @@ def recurrences(quick):
         runs = _in_place(f"recurrence {n}", recurrence, start, contenders, (1, 2), True)
         limits = None
         if plain:
-            other = np.ones((n, n))
-            runs |= {f"memory, {k}": lambda k=k, other=other: plain["update"](other, k) for k in (1, 2)}
-            limits = {"tilewave, 1 lane": "memory, 1", "tilewave, 2 lanes": "memory, 2"}
+            bounds, limits = _memory(plain, start, (1, 2), runs)
+            runs |= bounds
         times = race(runs, 2 if quick else 5 if n > 4096 else 11, each=1 if n > 4096 else 5)
         rows += compare(f"recurrence {n}x{n} f8", times, (n - 1) ** 2, limits)
     return rows

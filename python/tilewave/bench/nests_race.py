@@ -10,6 +10,7 @@ from tilewave import _core
 from tilewave.bench.results import row
 
 ONE, TWO = "tilewave, 1 lane", "tilewave, 2 lanes"
+APART = "halves at once, nothing in common"
 
 
 def race(runs, repeats, each=1):
@@ -91,12 +92,15 @@ def compare(case, times, points, limits=None, cells=False):
 
 
 def rank_rows(case, times, points):
-    """Rows of layouts raced in one launch, each against "1 rank"."""
-    alone = times["1 rank"]
+    """Rows of layouts raced in one launch, each against "1 rank"; those of two ranks also against what processors allow.
+
+    That is APART: what two ranks compute at the same time with nothing in common, as many points as one does.
+    """
+    alone, limit = times["1 rank"], times[APART]
     return [row(case, f"tilewave, {name}" + ("" if name == "1 rank" else ", against 1 rank"),
                 [t / points * 1e9 for t in seconds], "ns/point",
                 ratio_to_contender=None if name == "1 rank" else ratio(alone, seconds),
-                fraction_of_limit=ratio(alone, seconds) / 2 if name.startswith("2 ranks") else None)
+                fraction_of_limit=ratio(limit, seconds) if name.startswith("2 ranks") else None)
             for name, seconds in times.items()]
 
 

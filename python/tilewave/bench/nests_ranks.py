@@ -8,7 +8,7 @@ import tilewave as tw
 from tilewave.bench.nests_alignment import aligning
 from tilewave.bench.nests_bodies import sor
 from tilewave.bench.nests_plain import sequences
-from tilewave.bench.nests_race import lanes, must_equal
+from tilewave.bench.nests_race import APART, lanes, must_equal
 
 
 def worker(what, **arguments):
@@ -17,17 +17,22 @@ def worker(what, **arguments):
 
 
 def _align_on_ranks(length, repeats):
-    """Two ranks, and rank 0 alone, in turn."""
+    """Two ranks, rank 0 alone, and both ranks alone at once, which counts half, in turn."""
     a, b = sequences(length)
     world = tw.Context(threads=1)
-    runs = {"2 ranks": aligning(a, b, world)} | ({"1 rank": aligning(a, b, lanes(1))} if world.rank == 0 else {})
-    times, scores = {name: [] for name in ("1 rank", "2 ranks")}, set()
+    own = aligning(a, b, lanes(1))
+    runs = {"1 rank": own if world.rank == 0 else None, "2 ranks": aligning(a, b, world), APART: own}
+    times, scores = {name: [] for name in runs}, set()
     for turn in range(repeats + 1):
-        for name in times:
+        for name, start in runs.items():
             world._core.barrier()
-            if name in runs:
-                report = runs[name]()
-                times[name] += [report.measured.time_s] * bool(turn)
+            if start:
+                begin = time.perf_counter()
+                report = start()
+                if name == APART:
+                    world._core.barrier()  # both
+                seconds = (time.perf_counter() - begin) / 2 if name == APART else report.measured.time_s
+                times[name] += [seconds] * bool(turn)
                 scores.add(int(report.results["best"]))
     if len(scores) > 1:
         raise SystemExit(f"the scores on 1 and 2 ranks differ: {scores}")
@@ -48,11 +53,16 @@ def _memory(length):
 
 
 def _sor_on_ranks(n, steps, repeats):
-    """Layouts and schedules in turn, each over fields of its own: they lie as its plan wants them. One exchange a sweep: a run of one sweep, repeated."""
+    """Layouts and schedules in turn, each over fields of its own: they lie as its plan wants them.
+
+    One exchange a sweep: a run of one sweep, repeated. APART: each rank sweeps over rows of its own, as many as it has of the whole.
+    """
     world = tw.Context(threads=1)
     rim = lambda i, j: 1e-3 * ((i * n + j) % 1013)  # noqa: E731
-    runs = {"1 rank": (lanes(1) if world.rank == 0 else None, steps), "2 ranks": (world, steps), "2 ranks, one exchange a sweep": (world, 1)}
-    fields = {name: {"u": tw.field((n, n), "f8", init=rim, context=context), "f": tw.field((n, n), "f8", context=context)}
+    own = lanes(1)
+    runs = {"1 rank": (own if world.rank == 0 else None, steps), "2 ranks": (world, steps), "2 ranks, one exchange a sweep": (world, 1), APART: (own, steps)}
+    shape = {name: (n, n) for name in runs} | {APART: (n // 2 + 1, n)}
+    fields = {name: {"u": tw.field(shape[name], "f8", init=rim, context=context), "f": tw.field(shape[name], "f8", context=context)}
               for name, (context, _) in runs.items() if context}
     times = {name: [] for name in runs}
     for turn in range(repeats + 1):
@@ -63,8 +73,10 @@ def _sor_on_ranks(n, steps, repeats):
             begin = time.perf_counter()
             for _ in range(steps // batch):
                 tw.run(sor, context=context, **fields[name], w=1.9, steps=batch)
+            if name == APART:
+                world._core.barrier()  # both
             times[name] += [time.perf_counter() - begin] * bool(turn)
-    wholes = {name: arrays["u"].gather() for name, arrays in sorted(fields.items())}
+    wholes = {name: arrays["u"].gather() for name, arrays in sorted(fields.items()) if name != APART}
     if world.rank:
         return None
     must_equal("SOR", wholes)

@@ -3,7 +3,8 @@
 ``tilewave bench plan [--where NAME,...] [--json FILE] [--quick]``; NAME: 1x1, 1x2, 2x1 (ranks x threads here), or
 HOSTS@RATE as in 2@1gbit (hosts in a box; needs root). Brute force goes over mapping dimension, all ranks or one (or
 what else was played), schedule and look-ahead, grouping and slices, and tile heights by factors of two around the planned one; its best three are timed once more in
-turn with the plan. Regret: the plan's median over the best one's. Error: |predicted - measured| / measured.
+turn with the plan. Regret: the plan's median over the best one's. Error: |predicted - measured| / measured. What of both is the machine's
+own: the same plan under three more names in that race, and its time before the grid was tried.
 """
 import argparse
 import json
@@ -72,6 +73,18 @@ def regret(case):
     return planned / min([planned, *(statistics.median(seconds) for seconds in case["best_s"])])
 
 
+def luck(case):
+    """The same of the plan against itself under as many more names."""
+    planned = statistics.median(case["planned_s"])
+    return planned / min([planned, *(statistics.median(seconds) for seconds in case["itself_s"])])
+
+
+def drift(case):
+    """By how much the plan's own time had been another before the grid was tried: an error of the best predictor."""
+    measured = statistics.median(case["planned_s"])
+    return abs(statistics.median(case["before_s"]) - measured) / measured
+
+
 def error(case):
     """|predicted - measured| / measured of the plan."""
     measured = statistics.median(case["planned_s"])
@@ -91,8 +104,12 @@ def _summary(found):
     every = [abs(p["predicted_s"] - p["measured_s"]) / p["measured_s"] for c in found for p in c["grid"]]
     return [row(f"{len(found)} cases", "regret, median (target 1.03)", [statistics.median(regrets)], "x"),
             row(f"{len(found)} cases", "regret, worst (target 1.15)", [max(regrets)], "x"),
+            row(f"{len(found)} cases", "regret of plans against themselves, median", [statistics.median(map(luck, found))], "x"),
+            row(f"{len(found)} cases", "regret of plans against themselves, worst", [max(map(luck, found))], "x"),
             row(f"{len(found)} cases", "prediction error, median (target 8)", [100 * statistics.median(errors)], "%"),
             row(f"{len(found)} cases", "prediction error, worst (target 25)", [100 * max(errors)], "%"),
+            row(f"{len(found)} cases", "the plan's time before the grid differs by, median", [100 * statistics.median(map(drift, found))], "%"),
+            row(f"{len(found)} cases", "the plan's time before the grid differs by, worst", [100 * max(map(drift, found))], "%"),
             row(f"{len(every)} plans of the grids", "prediction error, median", [100 * statistics.median(every)], "%")]
 
 
