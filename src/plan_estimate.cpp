@@ -37,7 +37,39 @@ Estimate::Estimate(const SweepProblem& problem, const Machine& machine, const Ke
     }
 }
 
+// What a point takes for values next to its tile that have left the core's cache since they were computed.
+double Estimate::fetched_s(const Plan& plan) const {
+    if (machine_.memory.empty() || plan.time_block > 1 || problem_.planes.along >= 0 || problem_.in_order) return 0;
+    double all = 1, tile_bytes = item_bytes_;
+    Index across = Index::filled(plan.tile.n, 1);
+    for (int k = 0; k < plan.tile.n; ++k) {
+        if (unit(k)) continue;
+        tile_bytes *= static_cast<double>(plan.tile[k]);
+        across[k] = ceil_div(ceil_div(std::max<std::int64_t>(block(plan.grid, k), 1), std::max<std::int64_t>(plan.tile[k], 1)), plan.factors[k]);
+        all *= static_cast<double>(across[k]);
+    }
+    const Curve& memory = machine_.memory[std::min(static_cast<std::size_t>(plan.lanes() * ranks_here()), machine_.memory.size()) - 1];
+    double seconds = 0;
+    for (int k = 0; k < plan.tile.n; ++k) {
+        if (unit(k) || across[k] == 1) continue;
+        // Of the tiles until the next one along k, and as much again beside them; half a cache stays, as for working sets.
+        const double between = 2 * tile_bytes * all / static_cast<double>(across[k]);
+        if (between > static_cast<double>(machine_.cache_bytes)) seconds += reach_[static_cast<std::size_t>(k)] / static_cast<double>(plan.tile[k]) * memory.at(between);
+    }
+    return seconds;
+}
+
+int Estimate::ranks_here() const {
+    return machine_.host_of.empty() ? 1 : static_cast<int>(std::count(machine_.host_of.begin(), machine_.host_of.end(), machine_.host_of[0]));
+}
+
 KernelRate Estimate::rate_of(const Plan& plan) const {
+    KernelRate rate = with_lanes(plan);
+    if (fetched_s_ >= 0) rate.point_s = std::max(rate.point_s / 4, rate.point_s + fetched_s(plan) - fetched_s_);
+    return rate;
+}
+
+KernelRate Estimate::with_lanes(const Plan& plan) const {
     KernelRate rate = rate_;
     // Measured with all lanes at once, and perhaps with one: between them in a straight line.
     if (rate.alone_s > 0 && rate.lanes > 1) {
@@ -48,9 +80,7 @@ KernelRate Estimate::rate_of(const Plan& plan) const {
     // What memory takes a point of it shrinks as lanes do.
     const auto all = static_cast<int>(machine_.memory.size());
     if (all < 2) return rate;
-    int on_host = 1;
-    if (!machine_.host_of.empty()) on_host = static_cast<int>(std::count(machine_.host_of.begin(), machine_.host_of.end(), machine_.host_of[0]));
-    const int lanes = std::clamp(plan.lanes() * on_host, 1, all);
+    const int lanes = std::clamp(plan.lanes() * ranks_here(), 1, all);
     double points = 1;
     for (int k = 0; k < problem_.dims(); ++k) points *= static_cast<double>(unit(k) ? 1 : block(plan.grid, k));
     const double bytes = points * item_bytes_ / plan.lanes();

@@ -28,8 +28,10 @@ public:
     /// Steps of the schedules that evaluate() plays, about.
     double steps_played(const Plan& plan) const;
     std::int64_t largest_message(const Plan& plan) const;
-    /// The rate of the kernel with this plan's lanes: fewer lanes share the memory.
+    /// The rate of the kernel with this plan's lanes and tiles: fewer lanes share the memory, and flat tiles fetch more of what others have computed.
     KernelRate rate_of(const Plan& plan) const;
+    /// That the rate was measured with the tiles of `plan`.
+    void measured_with(const Plan& plan) { fetched_s_ = fetched_s(plan); }
 
     bool unit(int k) const { return unit_[static_cast<std::size_t>(k)]; }
     std::int64_t block(const Index& grid, int k) const { return ceil_div(extents_[k], grid[k]); }
@@ -48,6 +50,9 @@ private:
     const Link& link(const Plan& plan, int k) const;
     double face_bytes(const Plan& plan, int k) const;
     double rows_of(const Plan& plan) const;
+    double fetched_s(const Plan& plan) const;
+    int ranks_here() const;
+    KernelRate with_lanes(const Plan& plan) const;
 
     const SweepProblem& problem_;
     const Machine& machine_;
@@ -57,6 +62,7 @@ private:
     std::vector<bool> depends_;  // by dimension: some dependence goes along it
     std::vector<double> reach_;  // by dimension: bytes that a point's values are read by the next rank
     double points_ = 0, item_bytes_ = 0;
+    double fetched_s_ = -1;      // of a point of the tiles that the rate was measured with; less than 0: not known
 };
 
 /// Lanes of `plan` on the set of CPUs that has most of them, over its CPUs; 1 where each has its own.

@@ -390,6 +390,7 @@ Choice Planner::choose() {
     most_bytes_ = std::max(static_cast<double>(machine_.cache_bytes) / 2, estimate_.working_set(by_rules_));
     rows_depend_ = !problem_.in_order && !by_rules_.independent_rows(problem_);
     least_ranks_ = by_rules_.ranks();
+    estimate_.measured_with(by_rules_);
     play(by_rules_);
     enumerate();
     play_best_of_each_kind();

@@ -13,6 +13,9 @@ constexpr double cached_part = 0.25, cached_part_over_ranks = 0.5;
 // schedule is little.
 constexpr std::int64_t steps_together = 8;
 constexpr double least_points_together = 16384, least_points_over_ranks = 32768;
+// What fits a core's own cache is quicker there, if nobody else computes and so many steps of tiles that large do.
+constexpr std::int64_t least_steps_in_own_cache = 4;
+constexpr double least_points_in_own_cache = 6144;
 // A tile of a rank takes as long as so many messages, or longer.
 constexpr double messages = 16;
 // Points of a rank along the rows, from which tiles are cut along the sum of two loops for it.
@@ -74,8 +77,14 @@ bool take_steps_together(const SweepProblem& problem, const Machine& machine, in
         if (k != i && !unit[static_cast<std::size_t>(k)]) layer *= static_cast<double>(std::max<std::int64_t>(largest_block(problem, plan.grid, k), 1));
     const bool ranks = all > lanes;  // each tile has messages then
     const double room = (ranks ? cached_part_over_ranks : cached_part) * static_cast<double>(machine.shared_cache_bytes) * lanes;
-    const double layers = room / (static_cast<double>(lag_of_a_step(problem, plan)) * layer * point_bytes(problem));  // of all steps
-    const double least = std::ceil((ranks ? std::max(least_points_over_ranks, messages * machine.latency_s / machine.point_s) : least_points_together) / layer);
+    const double step_bytes = static_cast<double>(lag_of_a_step(problem, plan)) * layer * point_bytes(problem);  // of a layer of each step
+    double layers = room / step_bytes;  // of all steps
+    double least = std::ceil((ranks ? std::max(least_points_over_ranks, messages * machine.latency_s / machine.point_s) : least_points_together) / layer);
+    const double own_layers = static_cast<double>(machine.cache_bytes) / step_bytes, own_least = std::ceil(least_points_in_own_cache / layer);
+    if (all == 1 && own_layers >= own_least * static_cast<double>(least_steps_in_own_cache)) {
+        layers = own_layers;
+        least = own_least;
+    }
     auto steps = static_cast<std::int64_t>(std::min(layers / least, static_cast<double>(std::max<std::int64_t>(steps_together, lanes))));
     steps = std::min(steps, problem.space.extent(0)) / lanes * lanes;  // each lane has every `lanes`th
     if (steps < 2) return false;

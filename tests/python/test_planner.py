@@ -274,3 +274,19 @@ def test_ranks_of_a_plan_share_the_cpus_that_they_are_on():
     shared = _core.evaluate(p, few, m, slow).time_s
     m.set_of = []
     assert shared == _core.evaluate(p, few, m, slow).time_s
+
+
+def fetched(plan, extents):
+    """Values next to its tile that a point reads, as a part of a value; none where a tile is a rank's whole extent."""
+    return sum(1 / t for t, e, g in zip(plan.tile, extents, plan.grid) if t < math.ceil(e / g))
+
+
+@pytest.mark.parametrize("extents", [(63, 63, 8191), (31, 127, 8191), (127, 31, 16383)])
+def test_tiles_are_less_flat_where_what_left_the_cache_costs_more(extents):
+    least = []
+    for byte_s in (0, 4e-10):
+        m = machine(latency_s=5e-7, hosts=(0, 0))
+        m.memory = [_core.Curve([1e6, 4e6, 1e9], [0, byte_s, byte_s])] * 2
+        plan = _core.choose_plan(problem(*extents), 2, request(), m, RATE).ranked[0].plan
+        least.append(fetched(plan, extents))
+    assert least[1] < 0.5 * least[0], least
