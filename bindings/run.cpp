@@ -232,10 +232,12 @@ void bind_sweep(nb::module_& m) {
         .def_ro("timeline", &Report::timeline);
     nb::class_<PlainArray>(m, "RunArray", "One array of a run: a field, or memory that is whole on this rank.")
         .def("__init__", [](PlainArray* a, FieldStorage& f) { new (a) PlainArray{&f, 0, {}}; }, "field"_a, nb::keep_alive<1, 2>())
-        .def("__init__", [](PlainArray* a, std::uintptr_t address, Index strides) { new (a) PlainArray{nullptr, address, strides}; },
-             "address"_a, "strides"_a)
+        // `owner`: of the memory, which lives as long.
+        .def("__init__", [](PlainArray* a, std::uintptr_t address, Index strides, nb::object) { new (a) PlainArray{nullptr, address, strides}; },
+             "address"_a, "strides"_a, "owner"_a = nb::none(), nb::keep_alive<1, 4>())
         // Kept in planes: the address of what elements hold that nobody computes, one value for all or one each.
-        .def_static("planes", [](std::uintptr_t unset, bool same) { return PlainArray{nullptr, 0, {}, unset, same}; }, "unset"_a, "same"_a);
+        .def_static("planes", [](std::uintptr_t unset, bool same, nb::object) { return PlainArray{nullptr, 0, {}, unset, same}; },
+             "unset"_a, "same"_a, "owner"_a = nb::none(), nb::keep_alive<0, 3>());
     nb::class_<Reduced>(m, "Reduced", "One number out of all values that points computed.")
         .def_prop_ro("any", &Reduced::any)
         .def_prop_ro("at", &Reduced::at)

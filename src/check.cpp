@@ -73,6 +73,22 @@ void Checker::set_up() {
             p.cells.emplace_back(space_, s.arrays[a], start(s.rank, static_cast<int>(a)));
         players_.push_back(std::move(p));
     }
+    if (!schedules_[0].places.empty())
+        for (std::size_t a = 0; a < schedules_[0].arrays.size(); ++a) leave_out_padding(static_cast<int>(a));
+}
+
+// Boxes of skewed coordinates have cells that no rank owns and that hold no element: whatever is there is as it should be.
+void Checker::leave_out_padding(int array) {
+    if (schedules_[0].arrays[array].whole || schedules_[0].arrays[array].levels > 0 || schedules_[0].arrays[array].planes > 0) return;
+    std::vector<char> owned(static_cast<std::size_t>(space_.count(space_.all())), 0);
+    for (const Player& p : players_) {
+        const Array& a = p.s->arrays[array];
+        space_.for_each(intersect(a.owned, a.storage), [&](const Index& cell) { owned[space_.linear(space_.all(), cell)] = 1; });
+    }
+    for (Player& p : players_)
+        space_.for_each(p.s->arrays[array].storage, [&](const Index& cell) {
+            if (!owned[space_.linear(space_.all(), cell)]) p.cells[array].set(space_, cell, start(p.s->rank, array));
+        });
 }
 
 std::optional<Violation> Checker::run() {
@@ -172,10 +188,11 @@ Checker::Why Checker::compute(Player& p, int lane, const Tile& tile) {
         if (array.whole) continue;
         const Box from = tile.box.shifted(r.offset);
         Versions versions;
-        // What the tile writes itself is there when a later point of it reads it.
-        const bool by_itself = written_[r.array] == Written::once;
+        const bool here = r.offset == Index::filled(r.offset.n, 0);
+        if (written_[r.array] == Written::once && here && (array.levels > 0 || (r.writes && !r.keeps))) continue;  // no value of before
+        // What the tile writes itself is there when a later point of it reads it; what an earlier point reads was there before.
+        const bool by_itself = written_[r.array] == Written::once && lexicographically_positive(Index::filled(r.offset.n, 0) - r.offset);
         std::vector<Box> parts = by_itself ? subtract(from, tile.box) : std::vector<Box>{array.part(from)};
-        if (by_itself && r.keeps && array.levels == 0) parts.push_back(from);  // what is there may stay
         for (const Box& part : parts) {
             if (auto why = read_cells(p, lane, r.array, part, &versions)) return why;
             if (written_[r.array] == Written::often) continue;  // the order of steps is all that is checked
@@ -185,8 +202,7 @@ Checker::Why Checker::compute(Player& p, int lane, const Tile& tile) {
             Why wrong;
             space_.for_each(part, [&](const Index& cell) {
                 const Version found = versions[i++];
-                const bool fresh = by_itself && lexicographically_positive(Index::filled(r.offset.n, 0) - r.offset);
-                const Version want = fresh && planned(array, cell) ? computed_at(array, cell) : start(s.rank, r.array);
+                const Version want = by_itself && planned(array, cell) ? computed_at(array, cell) : start(s.rank, r.array);
                 if (!wrong && found != want && reads(tile, r, cell))
                     wrong = "tile " + to_string(tile.box) + " reads " + to_string(part) + " of array " +
                             std::to_string(r.array) + " before " +

@@ -77,12 +77,13 @@ std::optional<Violation> Checker::results() {
     for (const Player& p : players_)
         for (std::size_t a = 0; a < p.s->arrays.size(); ++a) {
             const Array& array = p.s->arrays[a];
-            if (written_[a] != Written::once || array.levels > 0 || array.planes > 0) continue;
+            if (written_[a] != Written::once || array.planes > 0) continue;
             std::optional<Violation> wrong;
-            const Box mine = intersect(array.owned, p.s->space);
+            Box mine = intersect(array.owned, p.s->space);
+            if (array.levels > 0 && !mine.empty()) mine.lo[0] = std::max(mine.lo[0], mine.hi[0] - array.levels);  // what was there before is overwritten
             space_.for_each(mine, [&](const Index& cell) {
                 const bool given = planned(array, cell);
-                if (!wrong && p.cells[a].version(space_, cell) != (given ? computed : start(p.s->rank, static_cast<int>(a))))
+                if (!wrong && p.cells[a].version(space_, cell) != (given ? computed_at(array, cell) : start(p.s->rank, static_cast<int>(a))))
                     wrong = Violation{p.s->rank, 0, p.s->lanes.empty() ? 0 : p.s->lanes[0].size(),
                                       "at the end array " + std::to_string(a) + " from " + to_string(space_.low_corner(cell)) +
                                           (given ? " on does not hold what was computed there" : " on does not hold what was there before, and nobody computes it")};

@@ -216,6 +216,7 @@ public:
         });
         return why;
     }
+    void set(const Cells& space, const Index& cell, Version version) { at(space, cell).version = version; }
     Version version(const Cells& space, const Index& cell) const { return cells_[place(space, cell)].version; }
     /// A send straight from the cells begins (+1) or ends (-1).
     void lend(const Cells& space, const Box& box, int change) {

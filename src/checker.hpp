@@ -51,6 +51,7 @@ private:
     using Why = std::optional<std::string>;
 
     void set_up();
+    void leave_out_padding(int array);
     bool ready(const Player& p, const Step& step) const;
     Why play(Player& p, int lane, const Step& step);
     Why compute(Player& p, int lane, const Tile& tile);

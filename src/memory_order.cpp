@@ -41,11 +41,13 @@ Index row_of_blocks(const SweepProblem& problem, const Plan& plan) {
 MemoryOrder memory_order(const SweepProblem& problem, const Plan& plan, int a, int rank) {
     const NestArray& n = problem.arrays[static_cast<std::size_t>(a)];
     const Box own = problem.held(a, plan.grid, rank);
-    bool whole_loops = true;  // z coordinates are loop indices
+    bool boxes = plan.ranks() > 1 || n.levels > 0;  // of z coordinates are copied: what of them is outside the array has memory, too
+    bool whole_loops = true;                        // z coordinates are loop indices
     for (int k = 0; k < problem.dims(); ++k) whole_loops = whole_loops && problem.loops.keeps(k);
+    boxes = boxes && !whole_loops;
     bool has_row = true;      // the row varies only what the array has
     for (int k = 0; k < plan.row.n; ++k) has_row = has_row && (plan.row[k] == 0 || !problem.lacks(a, k));
-    if (own.empty() || n.replicated || (whole_loops && (plan.storage == StorageKind::plain || !has_row))) return MemoryOrder::row_major(own);
+    if (own.empty() || n.replicated || (!boxes && (plan.storage == StorageKind::plain || !has_row))) return MemoryOrder::row_major(own);
     MemoryOrder m;
     // Row-major in the coordinates of the row order, over the box of them that holds the array's z box.
     Box z = problem.box_of(a, own);
@@ -67,6 +69,24 @@ MemoryOrder memory_order(const SweepProblem& problem, const Plan& plan, int a, i
     for (int k = 0; k < at.n; ++k) m.first += y_stride[k] * at[k];
     m.items = y.points();
     return m;
+}
+
+std::int64_t held_bytes(const SweepProblem& problem, const Plan& plan, int rank) {
+    std::int64_t bytes = 0;
+    for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a)
+        if (const NestArray& n = problem.arrays[static_cast<std::size_t>(a)]; !n.replicated && !(keeps_planes(problem, plan) && problem.rolls(a)))
+            bytes += memory_order(problem, plan, a, rank).items * n.item_bytes * std::max(n.levels, 1);
+    return bytes;
+}
+
+bool mostly_padding(const SweepProblem& problem, const Plan& plan) {
+    constexpr std::int64_t little = std::int64_t{64} << 20, most = 4;
+    std::int64_t elements = 0;
+    for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a)
+        if (const NestArray& n = problem.arrays[static_cast<std::size_t>(a)]; !n.replicated)
+            elements += problem.held(a, plan.grid, 0).points() * n.item_bytes * std::max(n.levels, 1);
+    const std::int64_t bytes = held_bytes(problem, plan, 0);
+    return bytes > little && bytes > most * elements;
 }
 
 }  // namespace tilewave

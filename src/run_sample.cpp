@@ -26,6 +26,27 @@ constexpr int tiny_extent = 2;
 constexpr std::int64_t telling_row = 256;       // points, of rows that are measured where the plan has shorter ones
 constexpr int planes_of_tiles[] = {1024, 96, 12};  // of arrays kept in planes: where they are slanted, rows are as long
 
+// The elements of array `a` within the smallest box of its own dimensions around a box of z coordinates.
+Box elements(const SweepProblem& problem, int a, const Box& z, const Box& held) {
+    const NestArray& n = problem.arrays[static_cast<std::size_t>(a)];
+    const Box loops = image(inverse(problem.loops), z);
+    const Index shift = problem.shift(a);
+    Box x = held;
+    for (int m = 0; m < x.dims(); ++m) {
+        const int k = static_cast<int>(n.axes[m]);
+        x.lo[m] = loops.lo[k] + shift[k];
+        x.hi[m] = loops.hi[k] + shift[k];
+    }
+    return intersect(x, held);
+}
+
+// The boxes widened by how far points read, so that what they read is filled too.
+Box with_neighbours(const Box& box, const std::vector<Access>& places) {
+    Box all = box;
+    for (const Access& p : places) all = hull(all, box.shifted(p.offset));
+    return all;
+}
+
 // Every element of `box` of an array becomes `value`.
 void fill(const Binding& b, const Array& array, const Box& box, const std::byte* value) {
     Box part = intersect(array.part(box), array.storage);
@@ -62,7 +83,9 @@ void fill(const Binding& b, const Array& array, const Box& box, const std::byte*
 
 // Memory that looks like a run's arrays and is not them.
 struct PreparedSweep::Scratch {
-    std::vector<Binding> bindings;
+    std::vector<Binding> bindings;      // in z coordinates
+    std::vector<Binding> own_bindings;  // in the array's own dimensions, and its part of them
+    std::vector<Box> held;
     std::vector<std::shared_ptr<std::byte[]>> memory;
     std::vector<std::int64_t> values;  // by array: an element of it
     std::vector<bool> own;             // by array: the memory is ours
@@ -77,6 +100,8 @@ PreparedSweep::Scratch PreparedSweep::scratch(std::span<const RunArray> arrays) 
         const Array& array = schedule_.arrays[static_cast<std::size_t>(a)];
         s.values.push_back(0);
         s.own.push_back(!n.replicated && !rolls(a));
+        s.held.push_back(rolls(a) ? Box{} : problem_.held(a, plan_.grid, context_.rank()));
+        s.own_bindings.emplace_back();
         if (rolls(a)) {
             s.bindings.push_back({nullptr, array.stride});
             for (auto& stride : s.bindings.back().stride_bytes.v) stride *= array.item_bytes;
@@ -84,7 +109,7 @@ PreparedSweep::Scratch PreparedSweep::scratch(std::span<const RunArray> arrays) 
             continue;
         }
         const Layout layout = problem_.layout(a, plan_.grid);
-        const Box storage = problem_.held(a, plan_.grid, context_.rank());
+        const Box& storage = s.held.back();
         Binding own = given.whole;
         const Box whole = given.field ? given.field->owned() : layout.whole();
         if (!n.replicated && !whole.empty()) {  // an element from the middle is like most
@@ -111,20 +136,28 @@ PreparedSweep::Scratch PreparedSweep::scratch(std::span<const RunArray> arrays) 
             s.memory.push_back(aligned_memory(before + after));
             own.data = s.memory.back().get() + before;
         }
+        s.own_bindings.back() = own;
         s.bindings.push_back(to_loops(a, own, storage.lo));
         if (n.levels > 0) s.bindings.back().stride_bytes[0] = level_bytes;
     }
     return s;
 }
 
-namespace {
-
-// The boxes widened by how far points read, so that what they read is filled too.
-Box with_neighbours(const Box& box, const std::vector<Access>& places) {
-    Box all = box;
-    for (const Access& p : places) all = hull(all, box.shifted(p.offset));
-    return all;
+// What points of a tile read and write becomes the array's usual value.
+void PreparedSweep::fill_around(const Scratch& s, int a, const Box& tile) const {
+    const auto at = static_cast<std::size_t>(a);
+    if (!s.own[at]) return;
+    const Box box = with_neighbours(tile, schedule_.places);
+    const Array& array = schedule_.arrays[at];
+    const auto* const value = reinterpret_cast<const std::byte*>(&s.values[at]);
+    if (array.levels > 0) return fill(s.bindings[at], array, box, value);
+    Array own;
+    own.item_bytes = array.item_bytes;
+    own.storage = own.owned = s.held[at];
+    fill(s.own_bindings[at], own, elements(problem_, a, box, s.held[at]), value);
 }
+
+namespace {
 
 // What a run pays on average, too, for what disturbs its tiles; but one that was interrupted for long does not decide alone.
 double usual(std::vector<double>& values) {
@@ -234,15 +267,6 @@ std::int64_t element_bytes(const SweepProblem& problem, const Plan& plan) {
     return bytes;
 }
 
-// Of what a rank holds of the arrays that are not replicated.
-std::int64_t array_bytes(const SweepProblem& problem, const Plan& plan, int rank) {
-    std::int64_t bytes = 0;
-    for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a)
-        if (const NestArray& n = problem.arrays[static_cast<std::size_t>(a)]; !n.replicated)
-            bytes += memory_order(problem, plan, a, rank).items * n.item_bytes * std::max(n.levels, 1);
-    return bytes;
-}
-
 }  // namespace
 
 std::vector<RateSample> PreparedSweep::sample_planes(std::span<const RunArray> arrays, const Kernel& kernel, double budget_s) {
@@ -262,10 +286,7 @@ std::vector<RateSample> PreparedSweep::sample_planes(std::span<const RunArray> a
         const Frontier frontier(whole);
         for (int a = 0; a < static_cast<int>(arrays.size()); ++a)
             for (const auto& lane : tiles)
-                for (const Box& box : lane)
-                    if (memory.own[static_cast<std::size_t>(a)])
-                        fill(memory.bindings[static_cast<std::size_t>(a)], schedule_.arrays[static_cast<std::size_t>(a)], with_neighbours(box, s.places),
-                             reinterpret_cast<const std::byte*>(&memory.values[static_cast<std::size_t>(a)]));
+                for (const Box& box : lane) fill_around(memory, a, box);
         FrontierMemory planes(frontier, memory.unset);
         Trial trial(whole, s, memory.bindings, kernel, context_);
         trial.keep_planes(&planes);
@@ -285,7 +306,7 @@ std::vector<RateSample> PreparedSweep::sample(std::span<const RunArray> arrays, 
     if (frontier_) return sample_planes(arrays, kernel, budget_s);
     const std::int64_t run_bytes = element_bytes(problem_, plan_);
     SweepProblem less = problem_;
-    while (array_bytes(less, plan_, context_.rank()) > most_bytes) {
+    while (held_bytes(less, plan_, context_.rank()) > most_bytes) {
         int best = -1;  // which leaves least; of equals the longest in tiles: where it is halved tiles stay as they are
         auto tiles = [&](int k) { return less.space.extent(k) / std::max<std::int64_t>(plan_.tile[k], 1); };
         auto holds = [&](int k) {
@@ -301,7 +322,7 @@ std::vector<RateSample> PreparedSweep::sample(std::span<const RunArray> arrays, 
         std::int64_t least = 0;
         for (int k = 0; k < less.dims(); ++k) {
             if (!holds(k) || less.space.extent(k) <= 1 || less.shape[k] / 2 <= less.shape[k] - less.space.extent(k)) continue;
-            const std::int64_t left = array_bytes(halved(k), plan_, context_.rank());
+            const std::int64_t left = held_bytes(halved(k), plan_, context_.rank());
             // Padding makes halves differ a little.
             if (best >= 0 && (left > least + least / 8 || (left > least - least / 8 && tiles(k) <= tiles(best)))) continue;
             best = k;
@@ -336,9 +357,7 @@ std::vector<RateSample> PreparedSweep::sample_here(std::span<const RunArray> arr
     auto prepare = [&](const Pieces& boxes) {
         context_.lanes().run(static_cast<int>(boxes.size()), [&](int l) {
             for (const Box& box : boxes[static_cast<std::size_t>(l)])
-                for (std::size_t a = 0; a < memory.own.size(); ++a)
-                    if (memory.own[a])
-                        fill(memory.bindings[a], schedule_.arrays[a], with_neighbours(box, schedule_.places), reinterpret_cast<const std::byte*>(&memory.values[a]));
+                for (int a = 0; a < static_cast<int>(memory.own.size()); ++a) fill_around(memory, a, box);
         });
     };
     auto time = [&](const Pieces& boxes, double seconds, int rounds, RateSample& sample, const std::function<void()>& before = {}) {

@@ -72,6 +72,13 @@ struct Plan {
 /// How array `a` lies in the memory of `rank` under `plan`, in the array's own dimensions; one time level.
 MemoryOrder memory_order(const SweepProblem& problem, const Plan& plan, int a, int rank);
 
+/// Of what `rank` holds of the arrays under `plan`: those that are spread, but where only planes of them are kept.
+std::int64_t held_bytes(const SweepProblem& problem, const Plan& plan, int rank);
+
+/// Whether the boxes that the first rank's arrays lie in have more than four times their elements, and more than 64 MB: boxes of
+/// skewed loops, along a loop that is much longer than the one it is added to. On one rank row-major arrays have none.
+bool mostly_padding(const SweepProblem& problem, const Plan& plan);
+
 /// Points of the largest block along k of any rank, in z coordinates.
 std::int64_t largest_block(const SweepProblem& problem, const Index& grid, int k);
 

@@ -101,6 +101,7 @@ public:
 private:
     struct Scratch;
     Scratch scratch(std::span<const RunArray> arrays) const;
+    void fill_around(const Scratch& s, int a, const Box& tile) const;
     std::vector<RateSample> sample_here(std::span<const RunArray> arrays, const Kernel& kernel, double budget_s, std::int64_t run_bytes);
     std::vector<RateSample> sample_planes(std::span<const RunArray> arrays, const Kernel& kernel, double budget_s);
     struct Loose;  // memory of the run's own, for an array that is not in the order the plan wants

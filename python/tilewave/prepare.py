@@ -256,13 +256,16 @@ def _sort(nest, arguments):
     return arrays, scalars, choices
 
 
-def _draft(context, given):
-    """The problem, and a sweep and a kernel by rules, to measure with; local."""
+def _draft(context, given, alone=False):
+    """The problem, and a sweep and a kernel by rules, to measure with; local.
+
+    Where boxes of skewed loops would be mostly padding, arrays stay row-major, on one rank.
+    """
     nest, arrays = given.nest, given.arrays
     problem = make_problem(nest, arrays, given.loops.over, given.loops.reverse, given.loops.steps)
     cuts = any(problem.core.may_cut(k) for k in range(nest.rank))
-    alone = context.size > 1 and not cuts
-    numbers = context._core.machine()
+    alone = context.size > 1 and (alone or not cuts)
+    numbers, everyone = context._core.machine(), context
     if alone:
         context = context.solo()
     choices, rows = given.choices, {}
@@ -284,6 +287,11 @@ def _draft(context, given):
         if rows and "skew" not in rows and row != core.row:  # ranks have cut what was the longer of its dimensions
             choices, request.row = {**choices, "row": row}, row
             core = _core.make_plan(problem.core, context.size, request, numbers)
+        if _core.mostly_padding(problem.core, core):
+            if rows:
+                return _draft(everyone, dataclasses.replace(given, choices={**given.choices, "storage": "plain"}), alone)
+            if context.size > 1 and "grid" not in given.choices:
+                return _draft(everyone, given, alone=True)
     else:
         core = given.plan._to_core()
     draft = Prepared(problem, alone, context, choices, None, None, (), {})
@@ -464,7 +472,7 @@ def operands_of(nest, arrays, unset):
         if name in nest.tables:
             continue
         if name in unset:
-            operands.append(_core.RunArray.planes(unset[name].ctypes.data, len(unset[name]) == 1))
+            operands.append(_core.RunArray.planes(unset[name].ctypes.data, len(unset[name]) == 1, unset[name]))
             continue
         if isinstance(value, Field):
             operands.append(_core.RunArray(value._storage))
@@ -474,7 +482,7 @@ def operands_of(nest, arrays, unset):
             if name in nest.written:
                 copies.append((value, copy))
             value = copy
-        operands.append(_core.RunArray(value.ctypes.data, value.strides))
+        operands.append(_core.RunArray(value.ctypes.data, value.strides, value))
     return operands, copies
 
 

@@ -105,7 +105,10 @@ def run_on_one_rank(nest, ready):
         try:
             solo = context.solo()
             stored = {name: _stored(wholes[name], solo) for name in ready.stored}
-            core = execute(nest, solo, ready, operands_of(nest, {**wholes, **stored}, ready.unset)[0])
+            operands, copies = operands_of(nest, {**wholes, **stored}, ready.unset)
+            core = execute(nest, solo, ready, operands)
+            for whole, part in copies:
+                whole[...] = part
         except (Exception, KeyboardInterrupt) as problem:
             error = problem
     interrupted = isinstance(error, KeyboardInterrupt)

@@ -179,3 +179,29 @@ def test_mpi4py_communicators():
     whole = A.gather()
     assert whole is None or np.array_equal(whole, start)
     half.Free()
+
+
+@tw.nest
+def in_time(A, t, x):
+    A[t, x] = 0.25 * A[t-1, x-1] + 0.5 * A[t-1, x] + 0.25 * A[t-1, x+1]
+
+
+def test_a_long_loop_added_to_a_short_one(contexts):
+    """One rank computes: the box of t and x + t would be 100 times the array."""
+    context, shape = contexts[1], (20000, 200)
+    start = np.random.default_rng(1).random(shape[1])
+    A = tw.field(shape, "f8", init=lambda t, x: np.where(t == 0, start[x], 0.5), context=context)
+    report = tw.run(in_time, A=A, context=context)
+    whole = A.gather()
+    if context.rank == 0:
+        expected = np.full(shape, 0.5)
+        expected[0] = start
+        for t in range(1, shape[0]):
+            expected[t, 1:-1] = 0.25 * expected[t-1, :-2] + 0.5 * expected[t-1, 1:-1] + 0.25 * expected[t-1, 2:]
+        assert np.array_equal(whole, expected)
+    assert report.plan.memory_bytes < 1.5 * 8 * shape[0] * shape[1]
+    wide = tw.field((300, 400), "f8", init=lambda t, x: np.where(t == 0, x, 0.5), context=context)
+    again = tw.field((300, 400), "f8", init=lambda t, x: np.where(t == 0, x, 0.5), context=context)
+    tw.run(in_time, A=wide, context=context)
+    tw.run(in_time, A=again, context=context, grid=(1, 1) if context.size == 1 else (context.size, 1))  # as it was asked for
+    assert np.array_equal(wide.gather(), again.gather())

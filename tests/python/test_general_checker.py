@@ -25,6 +25,11 @@ def test_random_general_sweeps_check(first):
     check_all(range(first, first + 500))
 
 
+def test_a_message_may_have_padding_of_skewed_boxes_that_nobody_has():
+    case = general_case(18293)
+    assert _core.check(case.schedules()) is None
+
+
 @pytest.mark.long
 def test_many_random_general_sweeps_check():
     check_all(range(10_000, 60_000))
@@ -143,6 +148,13 @@ def test_a_mutant_that_passes_gives_the_same_results(kind):
 @pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
 def test_many_mutants_that_pass_give_the_same_results(kind):
     accept_mutants(kind, range(10_000, 20_000), 1000)
+
+
+# What a tile itself writes over is read before; the last level of time is there at the end, copied where nobody computes it.
+@pytest.mark.parametrize("kind, seed, why", [("unpack", 12489, "reads"), ("compute", 11359, "at the end"), ("swap", 10039, "at the end")])
+def test_mutants_that_long_runs_have_found_are_named(kind, seed, why):
+    (_, _, _, violation), = mutants(kind, [seed])
+    assert violation is not None and why in str(violation)
 
 
 def accept_mutants(kind, seeds, most_runs):

@@ -1,6 +1,7 @@
 """One process without a launch: NumPy arrays in place, threads, the timeline's files."""
 import gc
 import json
+import math
 import subprocess
 import sys
 
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 
 import tilewave as tw
+from tilewave import _core
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
 
@@ -248,3 +250,45 @@ def test_masked_and_unaligned_arrays(context):
     add.reference(add.iteration_box((5, 5)), {"A": plain, "B": np.ones((5, 5))})
     tw.run(add, A=raw, B=np.ones((5, 5)), context=context)
     assert np.array_equal(raw, plain)
+
+
+def test_an_unaligned_array_that_is_only_read(context):
+    shape = (1500, 1500)  # its aligned copy is memory that goes back to the system when nobody has it
+    raw = np.zeros(8 * math.prod(shape) + 1, "u1")[1:].view("f8").reshape(shape)
+    raw[...] = np.random.default_rng(1).random(shape)
+    A, plain = np.ones(shape), np.ones(shape)
+    add.reference([(1, 4), (1, 4)], {"A": plain[:4, :4], "B": raw[:4, :4]})
+    tw.run(add, A=A, B=raw, context=context)
+    assert np.array_equal(A[:4, :4], plain[:4, :4])
+
+
+@tw.nest
+def in_time(A, t, x):
+    A[t, x] = 0.25 * A[t-1, x-1] + 0.5 * A[t-1, x] + 0.25 * A[t-1, x+1]
+
+
+def history(steps, points):
+    A = np.zeros((steps, points))
+    A[0], A[:, 0] = np.random.default_rng(1).random(points), 0.5
+    expected = A.copy()
+    for t in range(1, steps):
+        expected[t, 1:-1] = 0.25 * expected[t-1, :-2] + 0.5 * expected[t-1, 1:-1] + 0.25 * expected[t-1, 2:]
+    return A, expected
+
+
+@pytest.mark.parametrize("keep", ["NumPy", "field"])
+@pytest.mark.parametrize("choices", [{}, {"tile": (7, 50)}, {"tile": (40, 3), "mapping_dim": 0}])
+@pytest.mark.parametrize("shape", [(300, 5), (3000, 12), (50, 400)])
+def test_a_long_loop_added_to_a_short_one(context, shape, choices, keep):
+    A, expected = history(*shape)
+    given = A if keep == "NumPy" else tw.field(shape, "f8", init=A, context=context)
+    report = tw.run(in_time, A=given, context=context, **choices)
+    assert np.array_equal(given if keep == "NumPy" else given.gather(), expected)
+    assert report.plan.memory_bytes < 1.5 * A.nbytes + 4096  # not the box of t and x + t
+
+
+def test_boxes_that_are_mostly_padding_are_not_made(context):
+    shape, reads = (20000, 50), [(0, (-1, by), False, False) for by in (-1, 0, 1)]
+    p = _core.SweepProblem(shape, ((1, 1), (20000, 49)), [(8, False, shape, (0, 1), 0, False)], [(0, (0, 0), True, False), *reads], [], [False, False], False)
+    one, two = (_core.make_plan(p, ranks, _core.PlanRequest(), _core.Machine()) for ranks in (1, 2))
+    assert _core.mostly_padding(p, two) and not _core.mostly_padding(p, one)
