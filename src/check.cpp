@@ -177,10 +177,18 @@ static std::string held(const Player& p, const BufferState& buffer) {
 Checker::Why Checker::compute(Player& p, int lane, const Tile& tile) {
     const Schedule& s = *p.s;
     if (!s.space.contains(tile.box)) return "tile " + to_string(tile.box) + " is not inside the space";
+    if (std::any_of(s.arrays.begin(), s.arrays.end(), [](const Array& a) { return a.planes > 0; })) {
+        std::vector<std::int64_t> column(tile.box.lo.begin(), tile.box.lo.end());
+        column[static_cast<std::size_t>(s.across)] = 0;
+        const auto [last, first] = p.columns.try_emplace(column, tile.box.lo[s.across]);
+        if (tile.box.lo[s.across] < last->second)
+            return "tile " + to_string(tile.box) + " is computed after others further along its column: planes that it reads are no longer kept";
+        last->second = tile.box.hi[s.across];
+    }
     std::vector<Access> reads_at = s.places;
     for (const Access& w : s.places) {
-        if (!w.writes || !w.keeps || s.arrays[w.array].levels < 2) continue;
-        reads_at.push_back({w.array, w.offset});  // what may stay is copied from the level before
+        if (!w.writes || !w.keeps || s.arrays[w.array].levels < 1) continue;
+        reads_at.push_back({w.array, w.offset});  // what may stay is that of the level before
         reads_at.back().offset[0] -= 1;
     }
     for (const Access& r : reads_at) {
@@ -223,9 +231,12 @@ Checker::Why Checker::compute(Player& p, int lane, const Tile& tile) {
         const Box to = s.arrays[w.array].part(tile.box.shifted(w.offset));
         Versions versions;
         space_.for_each(to, [&](const Index& cell) {
-            // Where all points are beyond the bounds, what is there stays.
-            const bool stays = s.arrays[w.array].levels == 0 && !s.bounds.empty() && !reads(tile, w, cell);
-            versions.push_back(stays ? p.cells[w.array].version(space_, cell) : computed_at(s.arrays[w.array], cell));
+            // Where points are beyond the bounds, what is there stays: of a cell that some of them write there must have been something.
+            const Array& array = s.arrays[w.array];
+            const Version there = array.levels == 0 && !s.bounds.empty() ? p.cells[w.array].version(space_, cell) : computed;
+            const bool stays = array.levels == 0 && !s.bounds.empty() &&
+                               (!reads(tile, w, cell) || (there == missing && array.lacks == 0 && !all_write(tile, w, cell)));
+            versions.push_back(stays ? there : computed_at(array, cell));
         });
         if (auto why = write_cells(p, lane, w.array, to, versions)) return why;
     }
@@ -241,6 +252,15 @@ bool Checker::reads(const Tile& tile, const Access& place, const Index& cell) co
             points.hi[k] = tile.box.hi[k];
         }
     return TileRows(schedules_[0], intersect(points, tile.box)).first();
+}
+
+// Whether all points of the tile that write the cell are within the bounds.
+bool Checker::all_write(const Tile& tile, const Access& place, const Index& cell) const {
+    const Box points = intersect(space_.box_of(cell).shifted(Index::filled(place.offset.n, 0) - place.offset), tile.box);
+    TileRows rows(schedules_[0], points);
+    std::int64_t within = 0;
+    for (bool more = rows.first(); more; more = rows.next()) within += rows.end() - rows.begin();
+    return within == points.points();
 }
 
 // Whether a tile gives the cell its value. A level of time is copied where no point computes it.

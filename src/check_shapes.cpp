@@ -69,6 +69,7 @@ bool reached_overlap(const Schedule& s, int id) {
                     std::int64_t address = 0;
                     for (int k = 0; k < at.n; ++k) {
                         at[k] = (a.lacks >> k & 1) ? 0 : at[k] + q * rows.along()[k] + p.offset[k];
+                        if (k == 0 && a.levels > 0) at[0] = floor_mod(at[0], a.levels);
                         address += at[k] * a.stride[k];
                     }
                     reached.emplace_back(address, at);
@@ -92,7 +93,9 @@ Why check_array(const Schedule& s, int id) {
     if (a.stride.n != a.storage.dims()) return name + ": one entry for each dimension is allowed";
     if (s.places.empty()) return check_rows(a, name);  // nothing is computed: combine steps go by rows
     const Array addressed = a.planes > 0 ? beside_tiles(s, a) : a;
-    const bool row_by_row = s.messages.empty() && a.levels == 0 && s.loops.n > 0;  // no box is copied
+    // No box is copied, by messages or to the next level of time.
+    const bool row_by_row = s.messages.empty() && s.loops.n > 0 &&
+                            std::none_of(s.places.begin(), s.places.end(), [&](const Access& p) { return p.array == id && p.writes && p.keeps && a.levels > 1; });
     if (!addressed.storage.empty() && overlaps(addressed) && !(row_by_row && !reached_overlap(s, id))) return name + ": its elements overlap";
     return std::nullopt;
 }

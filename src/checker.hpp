@@ -39,6 +39,7 @@ struct Player {
     std::vector<MessageState> messages;
     std::vector<BufferState> buffers;
     std::vector<CellStore> cells;  // by array
+    std::map<std::vector<std::int64_t>, std::int64_t> columns;  // of tiles that keep planes: how far each is
 };
 
 class Checker {
@@ -66,6 +67,7 @@ private:
     std::optional<Violation> leftovers() const;
     std::optional<Violation> results();
     bool reads(const Tile& tile, const Access& place, const Index& cell) const;
+    bool all_write(const Tile& tile, const Access& place, const Index& cell) const;
     bool planned(const Array& array, const Index& cell) const;
     Version computed_at(const Array& array, const Index& cell) const;
     Version start(int rank, int array) const {

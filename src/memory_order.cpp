@@ -38,13 +38,18 @@ Index row_of_blocks(const SweepProblem& problem, const Plan& plan) {
     return other.row;
 }
 
+bool lies_in_boxes(const SweepProblem& problem, const Plan& plan, int a) {
+    bool whole_loops = true;  // z coordinates are loop indices
+    for (int k = 0; k < problem.dims(); ++k) whole_loops = whole_loops && problem.loops.keeps(k);
+    const bool carried = problem.arrays[static_cast<std::size_t>(a)].levels > 1 &&
+                         std::any_of(problem.accesses.begin(), problem.accesses.end(), [&](const Access& p) { return p.array == a && p.writes && p.keeps; });
+    return !whole_loops && (plan.ranks() > 1 || carried);
+}
+
 MemoryOrder memory_order(const SweepProblem& problem, const Plan& plan, int a, int rank) {
     const NestArray& n = problem.arrays[static_cast<std::size_t>(a)];
     const Box own = problem.held(a, plan.grid, rank);
-    bool boxes = plan.ranks() > 1 || n.levels > 0;  // of z coordinates are copied: what of them is outside the array has memory, too
-    bool whole_loops = true;                        // z coordinates are loop indices
-    for (int k = 0; k < problem.dims(); ++k) whole_loops = whole_loops && problem.loops.keeps(k);
-    boxes = boxes && !whole_loops;
+    const bool boxes = lies_in_boxes(problem, plan, a);
     bool has_row = true;      // the row varies only what the array has
     for (int k = 0; k < plan.row.n; ++k) has_row = has_row && (plan.row[k] == 0 || !problem.lacks(a, k));
     if (own.empty() || n.replicated || (!boxes && (plan.storage == StorageKind::plain || !has_row))) return MemoryOrder::row_major(own);

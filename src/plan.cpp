@@ -208,6 +208,9 @@ void Plan::validate(const SweepProblem& problem, int ranks) const {
             throw ConfigError("tile " + tilewave::to_string(tile) + " on " + std::to_string(lanes()) +
                               " lane(s): a nest that runs in loop order is one tile on one lane");
     }
+    if (storage == StorageKind::skewed && mostly_padding(problem, *this))
+        throw ConfigError("storage skewed was given: the boxes of these skewed loops take " + std::to_string(held_bytes(problem, *this, 0) >> 20) +
+                          " MiB a rank, more than four times the arrays; allowed here: plain");
     if (skew.n != 0 && (skew.n != 2 || skew[0] < 0 || skew[0] >= skew[1] || skew[1] >= n || problem.loops.row[static_cast<int>(skew[1])][static_cast<int>(skew[0])] == 0))
         throw ConfigError("skew " + tilewave::to_string(skew) + " was given; allowed are (k, l) with 0 <= k < l < " + std::to_string(n) +
                           ", whose sum the loops are cut along, or none");

@@ -160,9 +160,7 @@ struct PreparedSweep::Loose {
 bool PreparedSweep::copied(int a, const RunArray& array) const {
     const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
     if (array.field || n.replicated) return false;
-    bool skewed = plan_.storage == StorageKind::skewed;
-    for (int k = 0; k < problem_.dims(); ++k) skewed = skewed || (!problem_.loops.keeps(k) && (plan_.ranks() > 1 || n.levels > 0));
-    return skewed || n.levels == 2;
+    return plan_.storage == StorageKind::skewed || lies_in_boxes(problem_, plan_, a) || n.levels == 2;
 }
 
 int PreparedSweep::stagger() const {

@@ -47,10 +47,8 @@ Box with_neighbours(const Box& box, const std::vector<Access>& places) {
     return all;
 }
 
-// Every element of `box` of an array becomes `value`.
-void fill(const Binding& b, const Array& array, const Box& box, const std::byte* value) {
-    Box part = intersect(array.part(box), array.storage);
-    if (array.levels > 0) part.lo[0] = 0, part.hi[0] = array.levels;  // in memory, a level after the other
+// Every element of `part` of an array becomes `value`; `first` is where the array's memory begins.
+void fill(const Binding& b, const Index& first, const Box& part, std::int64_t item_bytes, const std::byte* value) {
     if (part.empty()) return;
     int inner = 0;
     auto size = [&](int k) { return b.stride_bytes[k] < 0 ? -b.stride_bytes[k] : b.stride_bytes[k]; };
@@ -59,12 +57,12 @@ void fill(const Binding& b, const Array& array, const Box& box, const std::byte*
     Index at = part.lo;
     while (true) {
         std::intptr_t to = reinterpret_cast<std::intptr_t>(b.data);
-        for (int k = 0; k < at.n; ++k) to += (at[k] - (array.levels > 0 && k == 0 ? 0 : array.storage.lo[k])) * b.stride_bytes[k];
+        for (int k = 0; k < at.n; ++k) to += (at[k] - first[k]) * b.stride_bytes[k];
         auto run = [&](auto typed) {
             std::memcpy(&typed, value, sizeof typed);
             for (std::int64_t i = 0; i < part.extent(inner); ++i) std::memcpy(reinterpret_cast<std::byte*>(to + i * b.stride_bytes[inner]), &typed, sizeof typed);
         };
-        switch (array.item_bytes) {
+        switch (item_bytes) {
             case 1: run(std::uint8_t{}); break;
             case 2: run(std::uint16_t{}); break;
             case 4: run(std::uint32_t{}); break;
@@ -150,11 +148,11 @@ void PreparedSweep::fill_around(const Scratch& s, int a, const Box& tile) const 
     const Box box = with_neighbours(tile, schedule_.places);
     const Array& array = schedule_.arrays[at];
     const auto* const value = reinterpret_cast<const std::byte*>(&s.values[at]);
-    if (array.levels > 0) return fill(s.bindings[at], array, box, value);
-    Array own;
-    own.item_bytes = array.item_bytes;
-    own.storage = own.owned = s.held[at];
-    fill(s.own_bindings[at], own, elements(problem_, a, box, s.held[at]), value);
+    Binding level = s.own_bindings[at];
+    for (int l = 0; l < std::max(array.levels, 1); ++l) {
+        fill(level, s.held[at].lo, elements(problem_, a, box, s.held[at]), array.item_bytes, value);
+        if (array.levels > 0) level.data += s.bindings[at].stride_bytes[0];
+    }
 }
 
 namespace {

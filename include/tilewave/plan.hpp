@@ -72,6 +72,10 @@ struct Plan {
 /// How array `a` lies in the memory of `rank` under `plan`, in the array's own dimensions; one time level.
 MemoryOrder memory_order(const SweepProblem& problem, const Plan& plan, int a, int rank);
 
+/// Whether boxes of z coordinates of array `a` are copied, by messages or from a time level to the next, and differ from its own:
+/// what of them is outside the array has memory, too.
+bool lies_in_boxes(const SweepProblem& problem, const Plan& plan, int a);
+
 /// Of what `rank` holds of the arrays under `plan`: those that are spread, but where only planes of them are kept.
 std::int64_t held_bytes(const SweepProblem& problem, const Plan& plan, int rank);
 

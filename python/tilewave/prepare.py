@@ -282,16 +282,18 @@ def _draft(context, given, alone=False):
         request = request_of(choices, context.threads)
         if planning.wanted is not None:  # the lanes that are here measure for those that are not
             request.threads = min(request.threads, len(_core.allowed_cpus()))
-        core = _core.make_plan(problem.core, context.size, request, numbers)
+        try:
+            core = _core.make_plan(problem.core, context.size, request, numbers)
+        except ConfigError:
+            if not rows:
+                raise
+            return _draft(everyone, dataclasses.replace(given, choices={**given.choices, "storage": "plain"}), alone)  # rows across would be mostly padding
         row = _core.row_of_blocks(problem.core, core)
         if rows and "skew" not in rows and row != core.row:  # ranks have cut what was the longer of its dimensions
             choices, request.row = {**choices, "row": row}, row
             core = _core.make_plan(problem.core, context.size, request, numbers)
-        if _core.mostly_padding(problem.core, core):
-            if rows:
-                return _draft(everyone, dataclasses.replace(given, choices={**given.choices, "storage": "plain"}), alone)
-            if context.size > 1 and "grid" not in given.choices:
-                return _draft(everyone, given, alone=True)
+        if context.size > 1 and "grid" not in given.choices and _core.mostly_padding(problem.core, core):
+            return _draft(everyone, given, alone=True)
     else:
         core = given.plan._to_core()
     draft = Prepared(problem, alone, context, choices, None, None, (), {})

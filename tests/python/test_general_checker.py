@@ -151,7 +151,8 @@ def test_many_mutants_that_pass_give_the_same_results(kind):
 
 
 # What a tile itself writes over is read before; the last level of time is there at the end, copied where nobody computes it.
-@pytest.mark.parametrize("kind, seed, why", [("unpack", 12489, "reads"), ("compute", 11359, "at the end"), ("swap", 10039, "at the end")])
+@pytest.mark.parametrize("kind, seed, why", [("unpack", 12489, "reads"), ("compute", 11359, "at the end"), ("swap", 10039, "at the end"),
+                                             ("swap", 11154, "reads"), ("swap", 11351, "no longer kept"), ("unpack", 13873, "before anything is there")])
 def test_mutants_that_long_runs_have_found_are_named(kind, seed, why):
     (_, _, _, violation), = mutants(kind, [seed])
     assert violation is not None and why in str(violation)

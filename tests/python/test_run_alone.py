@@ -287,6 +287,11 @@ def test_a_long_loop_added_to_a_short_one(context, shape, choices, keep):
     assert report.plan.memory_bytes < 1.5 * A.nbytes + 4096  # not the box of t and x + t
 
 
+def test_storage_that_would_be_mostly_padding_is_refused(context):
+    with pytest.raises(tw.ConfigError, match="storage skewed was given: .* MiB .* allowed here: plain"):
+        tw.run(in_time, A=np.ones((20000, 50)), context=context, row=(0, 1), storage="skewed")
+
+
 def test_boxes_that_are_mostly_padding_are_not_made(context):
     shape, reads = (20000, 50), [(0, (-1, by), False, False) for by in (-1, 0, 1)]
     p = _core.SweepProblem(shape, ((1, 1), (20000, 49)), [(8, False, shape, (0, 1), 0, False)], [(0, (0, 0), True, False), *reads], [], [False, False], False)
