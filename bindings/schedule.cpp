@@ -223,7 +223,7 @@ void bind_plan(nb::module_& m) {
     m.def("skewed_row", [](const SweepProblem& p) { return skewed_row(p); }, "problem"_a,
           "A row of independent points for which storage is skewed, or empty.");
     m.def("mostly_padding", &mostly_padding, "problem"_a, "plan"_a,
-          "Whether boxes of skewed loops have more than four times the arrays' elements, and more than 64 MB.");
+          "Whether boxes of skewed loops have more than four times the arrays' elements, and more than 4 MB.");
     m.def("row_of_blocks", &row_of_blocks, "problem"_a, "plan"_a,
           "The row of a plan with skewed storage, or the same the other way where a rank's arrays lie denser so.");
     m.def("skew_for_time", &skew_for_time, "problem"_a, "ranks"_a, "lanes"_a, "row"_a, "machine"_a,

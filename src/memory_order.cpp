@@ -85,7 +85,7 @@ std::int64_t held_bytes(const SweepProblem& problem, const Plan& plan, int rank)
 }
 
 bool mostly_padding(const SweepProblem& problem, const Plan& plan) {
-    constexpr std::int64_t little = std::int64_t{64} << 20, most = 4;
+    constexpr std::int64_t little = std::int64_t{4} << 20, most = 4;
     std::int64_t elements = 0;
     for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a)
         if (const NestArray& n = problem.arrays[static_cast<std::size_t>(a)]; !n.replicated)

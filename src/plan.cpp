@@ -208,7 +208,8 @@ void Plan::validate(const SweepProblem& problem, int ranks) const {
             throw ConfigError("tile " + tilewave::to_string(tile) + " on " + std::to_string(lanes()) +
                               " lane(s): a nest that runs in loop order is one tile on one lane");
     }
-    if (storage == StorageKind::skewed && mostly_padding(problem, *this))
+    constexpr std::int64_t most_padded = std::int64_t{64} << 20;  // less is let through where it is asked for
+    if (storage == StorageKind::skewed && mostly_padding(problem, *this) && held_bytes(problem, *this, 0) > most_padded)
         throw ConfigError("storage skewed was given: the boxes of these skewed loops take " + std::to_string(held_bytes(problem, *this, 0) >> 20) +
                           " MiB a rank, more than four times the arrays; allowed here: plain");
     if (skew.n != 0 && (skew.n != 2 || skew[0] < 0 || skew[0] >= skew[1] || skew[1] >= n || problem.loops.row[static_cast<int>(skew[1])][static_cast<int>(skew[0])] == 0))

@@ -22,10 +22,11 @@ TileRows::TileRows(const Schedule& schedule, const Box& tile)
     direction_ = same_loops_ ? along_ : s_.loops * along_;
     turn_ = same_loops_ ? across_ : s_.loops * across_;
     for (const Bound& b : s_.bounds) {
-        std::int64_t slope = 0;
-        for (int k = 0; k < n; ++k) slope += b.coefficients[k] * along_[k];
-        slope_.push_back(slope);
+        bounds_.push_back({b.coefficients * back_, b.constant});
+        slope_.push_back(bounds_.back().coefficients[n - 1]);
     }
+    from_ = y_.lo;
+    to_ = y_.hi;
     for (int k = 0; k < n; ++k) {
         if (along_[k] == 1) up_ = k;
         if (along_[k] == -1) down_ = k;
@@ -39,8 +40,29 @@ bool TileRows::first() {
     if (tile_.empty()) return false;
     at_ = y_.lo;
     at_[dims() - 1] = 0;
-    start();
-    return find() || seek(true);
+    if (dims() == 1) {
+        start();
+        return find();
+    }
+    narrow(0);
+    at_[0] = from_[0] - 1;
+    start();  // one before the first
+    return seek(0, true);
+}
+
+// Between which values of component k, the ones before it being what they are, there can be points.
+void TileRows::narrow(int k) {
+    from_[k] = y_.lo[k];
+    to_[k] = y_.hi[k];
+    for (const Bound& b : bounds_) {
+        const std::int64_t by = b.coefficients[k];
+        if (by == 0) continue;
+        std::int64_t most = b.constant;  // of the rest
+        for (int j = 0; j < dims(); ++j)
+            if (j != k) most += j < k ? b.coefficients[j] * at_[j] : std::max(b.coefficients[j] * y_.lo[j], b.coefficients[j] * (y_.hi[j] - 1));
+        if (by > 0) from_[k] = std::max(from_[k], ceil_div(-most, by));
+        if (by < 0) to_[k] = std::min(to_[k], floor_div(most, -by) + 1);
+    }
 }
 
 void TileRows::start() {
@@ -48,17 +70,23 @@ void TileRows::start() {
     fresh_ = true;
 }
 
-// To the next row that has points.
-bool TileRows::seek(bool fresh) {
+// To the next row that has points: on along component k, the ones after it from their beginning.
+bool TileRows::seek(int k, bool fresh) {
     const int last = dims() - 2;
     while (true) {
-        int k = last;
-        while (k >= 0 && ++at_[k] == y_.hi[k]) {
-            at_[k] = y_.lo[k];
-            --k;
-        }
+        while (k >= 0 && ++at_[k] >= to_[k]) --k;
         if (k < 0) return false;
-        if (k == last) {
+        const bool following = k == last;
+        while (k < last) {
+            narrow(++k);
+            at_[k] = from_[k];
+            if (from_[k] >= to_[k]) break;
+        }
+        if (from_[k] >= to_[k]) {
+            --k;
+            continue;
+        }
+        if (following) {
             point_ = point_ + across_;
             fresh_ = fresh;
         } else {
@@ -91,9 +119,9 @@ bool TileRows::find() {
         }
     }
     for (std::size_t i = 0; i < slope_.size(); ++i) {
-        const Bound& b = s_.bounds[i];
+        const Bound& b = bounds_[i];
         std::int64_t value = b.constant;
-        for (int k = 0; k < n; ++k) value += b.coefficients[k] * point_[k];
+        for (int k = 0; k < n - 1; ++k) value += b.coefficients[k] * at_[k];
         if (slope_[i] == 0 && value < 0) return false;
         if (slope_[i] > 0) begin_ = std::max(begin_, ceil_div(-value, slope_[i]));
         if (slope_[i] < 0) end_ = std::min(end_, floor_div(value, -slope_[i]) + 1);

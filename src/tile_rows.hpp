@@ -19,7 +19,7 @@ public:
     bool first();
     bool next() {
         const int last = dims() - 2;
-        if (!pair_ || at_[last] + 1 >= y_.hi[last]) return seek(false);
+        if (!pair_ || at_[last] + 1 >= y_.hi[last]) return seek(dims() - 2, false);
         ++at_[last];
         ++point_[down_];
         fresh_ = false;
@@ -48,7 +48,7 @@ public:
     /// To the first row of the next plane; false if there is none.
     bool next_plane() {
         at_[dims() - 2] = y_.hi[dims() - 2] - 1;
-        return seek(false);
+        return seek(dims() - 2, false);
     }
 
     int dims() const { return tile_.dims(); }
@@ -69,7 +69,8 @@ public:
     const Index& turn() const { return turn_; }
 
 private:
-    bool seek(bool fresh);
+    bool seek(int k, bool fresh);
+    void narrow(int k);
     // Points of a row along e_up - e_down where only the tile bounds it: there are some for every sum.
     void meet() {
         begin_ = std::max(tile_.lo[up_], point_[down_] - tile_.hi[down_] + 1);
@@ -85,7 +86,9 @@ private:
     Box y_;                    // holds order·z of the tile
     Index at_;                 // y, the last component 0
     Index point_, along_, across_, beyond_, direction_, turn_;
-    std::vector<std::int64_t> slope_;  // of each bound along a row
+    Index from_, to_;          // of each component of y, the ones before it being as they are
+    std::vector<Bound> bounds_;        // of y
+    std::vector<std::int64_t> slope_;  // of each along a row
     bool fresh_ = true, pair_ = false;
     int up_ = 0, down_ = 0;
     std::int64_t begin_ = 0, end_ = 0;

@@ -79,7 +79,7 @@ bool lies_in_boxes(const SweepProblem& problem, const Plan& plan, int a);
 /// Of what `rank` holds of the arrays under `plan`: those that are spread, but where only planes of them are kept.
 std::int64_t held_bytes(const SweepProblem& problem, const Plan& plan, int rank);
 
-/// Whether the boxes that the first rank's arrays lie in have more than four times their elements, and more than 64 MB: boxes of
+/// Whether the boxes that the first rank's arrays lie in have more than four times their elements, and more than 4 MB: boxes of
 /// skewed loops, along a loop that is much longer than the one it is added to. On one rank row-major arrays have none.
 bool mostly_padding(const SweepProblem& problem, const Plan& plan);
 
