@@ -77,7 +77,8 @@ class Report:
     stored : tuple of str
         Fields that keep their frontier only, which this run nevertheless had to store whole.
     alone : bool
-        Whether rank 0 computed for all, as no loop index of the nest can be cut over ranks.
+        Whether rank 0 computed for all: no loop index of the nest can be cut over ranks, or only one that is much longer than
+        a loop skewed by it, so that ranks would wait for each other.
     """
 
     def __init__(self, core, plan, sequential="", alone=False, stored=(), results=None):
@@ -127,7 +128,7 @@ class Report:
         if self.sequential:
             yield "in loop order", f"on one lane, because of {self.sequential}"
         if self.alone:
-            yield "on one rank", "no loop index can be cut over ranks"
+            yield "on one rank", "no loop index can be cut over ranks so that they work at the same time"
         if self.stored:
             yield "stored whole", f"{', '.join(self.stored)}: their frontier would not do for this nest, plan and arrays"
         idle = self.plan.notes.get("ranks", self.ranks) - self.ranks
