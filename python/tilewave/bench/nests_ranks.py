@@ -1,4 +1,5 @@
 """What the ranks of `bench nests` do."""
+import os
 import resource
 import time
 
@@ -16,12 +17,22 @@ def worker(what, **arguments):
     return {"alignment": _align_on_ranks, "memory": _memory, "sor": _sor_on_ranks}[what](**arguments)
 
 
+def _on_own_cpu(world):
+    """A context of this rank alone, on the CPU that it has beside the other ranks of its host."""
+    cpus = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, {cpus[world.rank % len(cpus)]})
+    try:
+        return lanes(1)
+    finally:
+        os.sched_setaffinity(0, cpus)
+
+
 def _align_on_ranks(length, repeats):
     """Two ranks, rank 0 alone, and both ranks alone at once, which counts half, in turn."""
     a, b = sequences(length)
     world = tw.Context(threads=1)
-    own = aligning(a, b, lanes(1))
-    runs = {"1 rank": own if world.rank == 0 else None, "2 ranks": aligning(a, b, world), APART: own}
+    own = aligning(a, b, _on_own_cpu(world))
+    runs = {"1 rank": aligning(a, b, lanes(1)) if world.rank == 0 else None, "2 ranks": aligning(a, b, world), APART: own}
     times, scores = {name: [] for name in runs}, set()
     for turn in range(repeats + 1):
         for name, start in runs.items():
@@ -59,8 +70,8 @@ def _sor_on_ranks(n, steps, repeats):
     """
     world = tw.Context(threads=1)
     rim = lambda i, j: 1e-3 * ((i * n + j) % 1013)  # noqa: E731
-    own = lanes(1)
-    runs = {"1 rank": (own if world.rank == 0 else None, steps), "2 ranks": (world, steps), "2 ranks, one exchange a sweep": (world, 1), APART: (own, steps)}
+    own = _on_own_cpu(world)
+    runs = {"1 rank": (lanes(1) if world.rank == 0 else None, steps), "2 ranks": (world, steps), "2 ranks, one exchange a sweep": (world, 1), APART: (own, steps)}
     shape = {name: (n, n) for name in runs} | {APART: (n // 2 + 1, n)}
     fields = {name: {"u": tw.field(shape[name], "f8", init=rim, context=context), "f": tw.field(shape[name], "f8", context=context)}
               for name, (context, _) in runs.items() if context}
