@@ -26,20 +26,6 @@ constexpr int tiny_extent = 2;
 constexpr std::int64_t telling_row = 256;       // points, of rows that are measured where the plan has shorter ones
 constexpr int planes_of_tiles[] = {1024, 96, 12};  // of arrays kept in planes: where they are slanted, rows are as long
 
-// The elements of array `a` within the smallest box of its own dimensions around a box of z coordinates.
-Box elements(const SweepProblem& problem, int a, const Box& z, const Box& held) {
-    const NestArray& n = problem.arrays[static_cast<std::size_t>(a)];
-    const Box loops = image(inverse(problem.loops), z);
-    const Index shift = problem.shift(a);
-    Box x = held;
-    for (int m = 0; m < x.dims(); ++m) {
-        const int k = static_cast<int>(n.axes[m]);
-        x.lo[m] = loops.lo[k] + shift[k];
-        x.hi[m] = loops.hi[k] + shift[k];
-    }
-    return intersect(x, held);
-}
-
 // The boxes widened by how far points read, so that what they read is filled too.
 Box with_neighbours(const Box& box, const std::vector<Access>& places) {
     Box all = box;
@@ -82,11 +68,10 @@ void fill(const Binding& b, const Index& first, const Box& part, std::int64_t it
 // Memory that looks like a run's arrays and is not them.
 struct PreparedSweep::Scratch {
     std::vector<Binding> bindings;      // in z coordinates
-    std::vector<Binding> own_bindings;  // in the array's own dimensions, and its part of them
-    std::vector<Box> held;
     std::vector<std::shared_ptr<std::byte[]>> memory;
     std::vector<std::int64_t> values;  // by array: an element of it
     std::vector<bool> own;             // by array: the memory is ours
+    std::vector<bool> filled;          // by array: all of it has that value
     std::vector<FrontierValues> unset;
 };
 
@@ -98,8 +83,7 @@ PreparedSweep::Scratch PreparedSweep::scratch(std::span<const RunArray> arrays) 
         const Array& array = schedule_.arrays[static_cast<std::size_t>(a)];
         s.values.push_back(0);
         s.own.push_back(!n.replicated && !rolls(a));
-        s.held.push_back(rolls(a) ? Box{} : problem_.held(a, plan_.grid, context_.rank()));
-        s.own_bindings.emplace_back();
+        s.filled.push_back(false);
         if (rolls(a)) {
             s.bindings.push_back({nullptr, array.stride});
             for (auto& stride : s.bindings.back().stride_bytes.v) stride *= array.item_bytes;
@@ -107,7 +91,7 @@ PreparedSweep::Scratch PreparedSweep::scratch(std::span<const RunArray> arrays) 
             continue;
         }
         const Layout layout = problem_.layout(a, plan_.grid);
-        const Box& storage = s.held.back();
+        const Box storage = problem_.held(a, plan_.grid, context_.rank());
         Binding own = given.whole;
         const Box whole = given.field ? given.field->owned() : layout.whole();
         if (!n.replicated && !whole.empty()) {  // an element from the middle is like most
@@ -134,25 +118,30 @@ PreparedSweep::Scratch PreparedSweep::scratch(std::span<const RunArray> arrays) 
             s.memory.push_back(aligned_memory(before + after));
             own.data = s.memory.back().get() + before;
         }
-        s.own_bindings.back() = own;
         s.bindings.push_back(to_loops(a, own, storage.lo));
         if (n.levels > 0) s.bindings.back().stride_bytes[0] = level_bytes;
+        // Memory that does not hold the box of z coordinates is filled by the array's own.
+        bool whole_loops = true;
+        for (int k = 0; k < problem_.dims(); ++k) whole_loops = whole_loops && problem_.loops.keeps(k);
+        std::int64_t box = 1;
+        for (int k = n.levels > 0 ? 1 : 0; k < array.storage.dims(); ++k) box *= array.storage.extent(k);
+        if (n.replicated || whole_loops || memory_order(problem_, plan_, a, context_.rank()).items >= box) continue;
+        s.filled.back() = true;
+        for (int l = 0; l < std::max(n.levels, 1); ++l, own.data += level_bytes)
+            fill(own, storage.lo, storage, n.item_bytes, reinterpret_cast<const std::byte*>(&s.values.back()));
     }
     return s;
 }
 
-// What points of a tile read and write becomes the array's usual value.
+// What points of a tile read and write becomes the array's usual value, where that was not done for the whole array.
 void PreparedSweep::fill_around(const Scratch& s, int a, const Box& tile) const {
     const auto at = static_cast<std::size_t>(a);
-    if (!s.own[at]) return;
-    const Box box = with_neighbours(tile, schedule_.places);
+    if (!s.own[at] || s.filled[at]) return;
     const Array& array = schedule_.arrays[at];
-    const auto* const value = reinterpret_cast<const std::byte*>(&s.values[at]);
-    Binding level = s.own_bindings[at];
-    for (int l = 0; l < std::max(array.levels, 1); ++l) {
-        fill(level, s.held[at].lo, elements(problem_, a, box, s.held[at]), array.item_bytes, value);
-        if (array.levels > 0) level.data += s.bindings[at].stride_bytes[0];
-    }
+    Box part = intersect(array.part(with_neighbours(tile, schedule_.places)), array.storage);
+    Index first = array.storage.lo;
+    if (array.levels > 0) part.lo[0] = 0, part.hi[0] = array.levels, first[0] = 0;  // in memory, a level after the other
+    fill(s.bindings[at], first, part, array.item_bytes, reinterpret_cast<const std::byte*>(&s.values[at]));
 }
 
 namespace {
