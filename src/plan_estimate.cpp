@@ -77,7 +77,8 @@ KernelRate Estimate::with_lanes(const Plan& plan) const {
         rate.point_s = rate.alone_s + (rate.point_s - rate.alone_s) * others;
         return rate;
     }
-    // What memory takes a point of it shrinks as lanes do.
+    // What memory takes a point of it shrinks as lanes do. Planes that are kept stay in the caches.
+    if (problem_.planes.along >= 0) return rate;
     const auto all = static_cast<int>(machine_.memory.size());
     if (all < 2) return rate;
     const int lanes = std::clamp(plan.lanes() * ranks_here(), 1, all);

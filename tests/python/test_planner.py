@@ -242,6 +242,16 @@ def test_lanes_that_share_the_memory_or_have_little_to_do_are_fewer():
             assert found.ranked[0].plan.lanes == lanes, (alone_s, at)
 
 
+def test_planes_that_are_kept_do_not_wait_for_the_memory():
+    shape, reads = (3000, 3000), [(0, offset, False, False) for offset in ((-1, -1), (-1, 0), (0, -1))]
+    kept = _core.SweepProblem(shape, ((1, 1), shape), [(2, False, shape, (0, 1), 0, True)], [(0, (0, 0), True, False), *reads], [], [False, False], False)
+    assert kept.planes[0] >= 0
+    m = machine()
+    m.memory = [_core.Curve([1e4, 1e9], [1e-12, 1e-12]), _core.Curve([1e4, 1e9], [1e-9, 1e-9])]  # alone far quicker
+    lanes = {c.plan.lanes: c.time_s for c in reversed(_core.choose_plan(kept, 1, request(2), m, _core.KernelRate(2e-10, 1e-8, 3e-7)).ranked)}
+    assert lanes[2] < 0.7 * lanes[1]
+
+
 @pytest.mark.parametrize("ranks, extents", [(64, (512, 512, 2000)), (4096, (8192, 8192, 4000)), (4096, (60000, 60000)), (64, (100, 4096, 4096))])
 def test_many_ranks_end(ranks, extents, capsys):
     begin = time.perf_counter()
