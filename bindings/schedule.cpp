@@ -158,7 +158,7 @@ void bind_plan(nb::module_& m) {
              },
              "shape"_a, "space"_a, "arrays"_a, "accesses"_a, "bounds"_a, "downwards"_a, "in_order"_a)
         .def("validate", &SweepProblem::validate)
-        .def("layout", &SweepProblem::layout, "array"_a, "grid"_a)
+        .def("layout", &SweepProblem::layout, "array"_a, "grid"_a, "margin"_a = Index())
         .def("may_cut", &SweepProblem::may_cut, "dimension"_a)
         .def("skewed", &SweepProblem::skewed, "outer"_a, "inner"_a)
         .def("rolls", &SweepProblem::rolls, "array"_a)
@@ -166,6 +166,7 @@ void bind_plan(nb::module_& m) {
         .def_ro("shape", &SweepProblem::shape)
         .def_ro("space", &SweepProblem::space)
         .def_ro("in_order", &SweepProblem::in_order)
+        .def_rw("once", &SweepProblem::once)
         .def_prop_ro("loops", [](const SweepProblem& p) { return std::vector<Index>(p.loops.row.begin(), p.loops.row.begin() + p.loops.n); })
         .def_prop_ro("dependences", &SweepProblem::dependences);
     nb::class_<Plan>(m, "Plan", "Every choice that turns a nest into schedules.")
@@ -230,6 +231,10 @@ void bind_plan(nb::module_& m) {
           "Two loops along whose sum tiles are better cut where steps of time follow each other, or empty.");
     m.def("sweep", &sweep, "problem"_a, "plan"_a, "rank"_a, "ranks"_a = 0, nb::call_guard<nb::gil_scoped_release>(),
           "The part of one rank in a sweep, of as many ranks as the plan has or more.");
+    m.def("margin", [](const SweepProblem& problem, const Plan& plan) {
+        const Margin twice = margin(problem, plan);
+        return nb::make_tuple(twice.along, twice.layers, twice.steps);
+    }, "problem"_a, "plan"_a, "(dimension or -1, layers a step, steps) of what ranks compute beyond their blocks.");
     m.def("sweep_steps", &sweep_steps, "problem"_a, "plan"_a, "Time steps of the whole sweep.");
 }
 

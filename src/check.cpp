@@ -60,6 +60,7 @@ void Checker::set_up() {
                 char& planned = planned_[space_.linear(space_.all(), cell)];
                 planned = std::max<char>(planned, within ? 2 : 1);
             });
+    leave_out_corners();
     int first = 0;
     for (const Schedule& s : schedules_) {
         Player p(s, first);
@@ -69,6 +70,7 @@ void Checker::set_up() {
         p.signals.resize(s.lanes.size());
         p.messages.resize(s.messages.size());
         p.buffers.resize(s.buffers.size());
+        p.computed.assign(computed_.size(), 0);
         for (std::size_t a = 0; a < s.arrays.size(); ++a)
             p.cells.emplace_back(space_, s.arrays[a], start(s.rank, static_cast<int>(a)));
         players_.push_back(std::move(p));
@@ -89,6 +91,17 @@ void Checker::leave_out_padding(int array) {
         space_.for_each(p.s->arrays[array].storage, [&](const Index& cell) {
             if (!owned[space_.linear(space_.all(), cell)]) p.cells[array].set(space_, cell, start(p.s->rank, array));
         });
+}
+
+// Cells of tiles that hold no point within the bounds at any time.
+void Checker::leave_out_corners() {
+    if (schedules_[0].bounds.empty() || space_.all().dims() == 0) return;
+    const std::size_t times = static_cast<std::size_t>(space_.cells(space_.all()).extent(0)), one = planned_.size() / times;
+    for (std::size_t c = 0; c < one; ++c) {
+        char most = 0;
+        for (std::size_t t = 0; t < times; ++t) most = std::max(most, planned_[t * one + c]);
+        for (std::size_t t = 0; t < times && most == 1; ++t) planned_[t * one + c] = 0;
+    }
 }
 
 std::optional<Violation> Checker::run() {
@@ -191,9 +204,12 @@ Checker::Why Checker::compute(Player& p, int lane, const Tile& tile) {
         reads_at.push_back({w.array, w.offset});  // what may stay is that of the level before
         reads_at.back().offset[0] -= 1;
     }
-    for (const Access& r : reads_at) {
+    for (std::size_t q = 0; q < reads_at.size(); ++q) {
+        const Access& r = reads_at[q];
         const Array& array = s.arrays[r.array];
         if (array.whole) continue;
+        // What stays is there for the next time where points are beyond the bounds, too.
+        const auto stays = [&](Index cell) { return q >= s.places.size() && planned(array, (++cell[0], cell)); };
         const Box from = tile.box.shifted(r.offset);
         Versions versions;
         const bool here = r.offset == Index::filled(r.offset.n, 0);
@@ -211,7 +227,7 @@ Checker::Why Checker::compute(Player& p, int lane, const Tile& tile) {
             space_.for_each(part, [&](const Index& cell) {
                 const Version found = versions[i++];
                 const Version want = by_itself && planned(array, cell) ? computed_at(array, cell) : start(s.rank, r.array);
-                if (!wrong && found != want && reads(tile, r, cell))
+                if (!wrong && found != want && (stays(cell) || reads(tile, r, cell)))
                     wrong = "tile " + to_string(tile.box) + " reads " + to_string(part) + " of array " +
                             std::to_string(r.array) + " before " +
                             (found == missing ? "anything is there" : "it holds the right values");
@@ -219,11 +235,13 @@ Checker::Why Checker::compute(Player& p, int lane, const Tile& tile) {
             if (wrong) return wrong;
         }
     }
+    // Several ranks may compute a point where all it gives are values that each of them keeps by themselves.
+    const bool each = std::all_of(s.places.begin(), s.places.end(), [&](const Access& w) { return !w.writes || (written_[w.array] == Written::once && s.arrays[w.array].levels > 0); });
     Why twice;
     space_.for_each(tile.box, [&](const Index& cell) {
-        char& seen = computed_[space_.linear(space_.all(), cell)];
-        if (seen && !twice) twice = "points of tile " + to_string(tile.box) + " are computed twice";
-        seen = 1;
+        const std::size_t at = space_.linear(space_.all(), cell);
+        if ((each ? p.computed : computed_)[at] && !twice) twice = "points of tile " + to_string(tile.box) + " are computed twice";
+        computed_[at] = p.computed[at] = 1;
     });
     if (twice) return twice;
     for (const Access& w : s.places) {
@@ -233,9 +251,9 @@ Checker::Why Checker::compute(Player& p, int lane, const Tile& tile) {
         space_.for_each(to, [&](const Index& cell) {
             // Where points are beyond the bounds, what is there stays: of a cell that some of them write there must have been something.
             const Array& array = s.arrays[w.array];
-            const Version there = array.levels == 0 && !s.bounds.empty() ? p.cells[w.array].version(space_, cell) : computed;
-            const bool stays = array.levels == 0 && !s.bounds.empty() &&
-                               (!reads(tile, w, cell) || (there == missing && array.lacks == 0 && !all_write(tile, w, cell)));
+            const Version there = s.bounds.empty() ? computed : p.cells[w.array].version(space_, cell);
+            const bool stays = array.levels > 0 ? !planned(array, cell)
+                                                : !s.bounds.empty() && (!reads(tile, w, cell) || (there == missing && array.lacks == 0 && !all_write(tile, w, cell)));
             versions.push_back(stays ? there : computed_at(array, cell));
         });
         if (auto why = write_cells(p, lane, w.array, to, versions)) return why;
@@ -263,7 +281,7 @@ bool Checker::all_write(const Tile& tile, const Access& place, const Index& cell
     return within == points.points();
 }
 
-// Whether a tile gives the cell its value. A level of time is copied where no point computes it.
+// Whether a tile gives the cell its value. A level of time is copied where no point computes it, but some at another time.
 bool Checker::planned(const Array& array, const Index& cell) const {
     return planned_[space_.linear(space_.all(), cell)] > (array.levels > 0 ? 0 : 1);
 }

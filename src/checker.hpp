@@ -39,6 +39,7 @@ struct Player {
     std::vector<MessageState> messages;
     std::vector<BufferState> buffers;
     std::vector<CellStore> cells;  // by array
+    std::vector<char> computed;    // by cell of the whole space: a tile here has computed it
     std::map<std::vector<std::int64_t>, std::int64_t> columns;  // of tiles that keep planes: how far each is
 };
 
@@ -52,6 +53,7 @@ private:
     using Why = std::optional<std::string>;
 
     void set_up();
+    void leave_out_corners();
     void leave_out_padding(int array);
     bool ready(const Player& p, const Step& step) const;
     Why play(Player& p, int lane, const Step& step);
@@ -88,7 +90,7 @@ private:
     Cells space_;                   // compressed coordinates of all boxes
     std::vector<Player> players_;
     std::vector<char> computed_;    // by cell of the whole space: a tile has computed it
-    std::vector<char> planned_;     // the same: some tile will; 2: points of it are within the bounds, too
+    std::vector<char> planned_;     // the same: some tile will, and holds points within the bounds at some time; 2: there
     struct Posted {
         std::deque<int> waiting;  // not yet matched, in order
         int last = -1;            // latest, matched or not

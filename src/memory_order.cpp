@@ -48,7 +48,7 @@ bool lies_in_boxes(const SweepProblem& problem, const Plan& plan, int a) {
 
 MemoryOrder memory_order(const SweepProblem& problem, const Plan& plan, int a, int rank) {
     const NestArray& n = problem.arrays[static_cast<std::size_t>(a)];
-    const Box own = problem.held(a, plan.grid, rank);
+    const Box own = held(problem, plan, a, rank);
     const bool boxes = lies_in_boxes(problem, plan, a);
     bool has_row = true;      // the row varies only what the array has
     for (int k = 0; k < plan.row.n; ++k) has_row = has_row && (plan.row[k] == 0 || !problem.lacks(a, k));
@@ -89,7 +89,7 @@ bool mostly_padding(const SweepProblem& problem, const Plan& plan) {
     std::int64_t elements = 0;
     for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a)
         if (const NestArray& n = problem.arrays[static_cast<std::size_t>(a)]; !n.replicated)
-            elements += problem.held(a, plan.grid, 0).points() * n.item_bytes * std::max(n.levels, 1);
+            elements += held(problem, plan, a, 0).points() * n.item_bytes * std::max(n.levels, 1);
     const std::int64_t bytes = held_bytes(problem, plan, 0);
     return bytes > little && bytes > most * elements;
 }

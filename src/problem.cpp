@@ -162,7 +162,7 @@ SweepProblem SweepProblem::skewed(int k, int l) const {
     return p;
 }
 
-Layout SweepProblem::layout(int a, const Index& grid) const {
+Layout SweepProblem::layout(int a, const Index& grid, const Index& margin) const {
     const NestArray& array = arrays[a];
     Index own = Index::filled(array.shape.n, 1), lo = Index::filled(own.n, 0), hi = lo;
     if (array.replicated) return Layout(array.shape, own);
@@ -175,13 +175,9 @@ Layout SweepProblem::layout(int a, const Index& grid) const {
             lo[m] = std::max(lo[m], o[k] - p.offset[k]);
             hi[m] = std::max(hi[m], p.offset[k] - o[k]);
         }
+        if (margin.n) (loops.row[k][k] < 0 ? lo : hi)[m] += margin[k];
     }
     return Layout(array.shape, own, lo, hi);
-}
-
-Box SweepProblem::held(int a, const Index& grid, int rank) const {
-    const Layout l = layout(a, grid);
-    return arrays[a].replicated ? l.whole() : l.storage(rank);
 }
 
 Box SweepProblem::box_of(int a, const Box& own) const {

@@ -217,7 +217,7 @@ double PreparedSweep::conversion_s(std::span<const RunArray> arrays) const {
         if (rolls(a) || !copied(a, array)) continue;
         const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
         const MemoryOrder order = memory_order(problem_, plan_, a, context_.rank());
-        seconds += Loose(context_, a, array.whole, n, problem_.layout(a, plan_.grid).whole(), order, std::max(n.levels, 1)).both_s(context_, problem_);
+        seconds += Loose(context_, a, array.whole, n, layout(problem_, plan_, a).whole(), order, std::max(n.levels, 1)).both_s(context_, problem_);
     }
     return seconds;
 }
@@ -295,6 +295,8 @@ Report PreparedSweep::run(std::span<const RunArray> arrays, const Kernel& kernel
     if (arrays.size() != problem_.arrays.size())
         throw ConfigError("run: " + std::to_string(arrays.size()) + " arrays given, the nest has " +
                           std::to_string(problem_.arrays.size()));
+    if (!kernel.reductions.empty() && margin(problem_, plan_).along >= 0)
+        throw ConfigError("run: points that two ranks compute were to be reduced; such a problem says `once`");
     Transport& t = context_.transport();
     std::vector<Binding> bindings;
     std::vector<Loose> loose;
@@ -308,7 +310,7 @@ Report PreparedSweep::run(std::span<const RunArray> arrays, const Kernel& kernel
             unset.push_back({arrays[static_cast<std::size_t>(a)].unset, arrays[static_cast<std::size_t>(a)].same});
             continue;
         }
-        const Layout layout = problem_.layout(a, plan_.grid);
+        const Layout layout = tilewave::layout(problem_, plan_, a);
         const MemoryOrder order = memory_order(problem_, plan_, a, context_.rank());
         const int levels = std::max(n.levels, 1);
         FieldStorage* field = arrays[static_cast<std::size_t>(a)].field;
@@ -332,7 +334,7 @@ Report PreparedSweep::run(std::span<const RunArray> arrays, const Kernel& kernel
             own.data -= first_level * level_bytes;
             std::memcpy(memory + (1 - first_level) * level_bytes, memory + first_level * level_bytes, static_cast<std::size_t>(level_bytes));
         }
-        bindings.push_back(to_loops(a, own, problem_.held(a, plan_.grid, context_.rank()).lo));
+        bindings.push_back(to_loops(a, own, held(problem_, plan_, a, context_.rank()).lo));
         if (n.levels > 0) {
             bindings.back().stride_bytes[0] = level_bytes;
             bindings.back().first_level = first_level;

@@ -90,8 +90,8 @@ PreparedSweep::Scratch PreparedSweep::scratch(std::span<const RunArray> arrays) 
             s.unset.push_back({given.unset, given.same});
             continue;
         }
-        const Layout layout = problem_.layout(a, plan_.grid);
-        const Box storage = problem_.held(a, plan_.grid, context_.rank());
+        const Layout layout = tilewave::layout(problem_, plan_, a);
+        const Box storage = held(problem_, plan_, a, context_.rank());
         Binding own = given.whole;
         const Box whole = given.field ? given.field->owned() : layout.whole();
         if (!n.replicated && !whole.empty()) {  // an element from the middle is like most

@@ -32,16 +32,55 @@ double point_bytes(const SweepProblem& problem) {
 // By how many tiles a step of time follows the one before it: the way back of its dependences (SweepGeometry).
 std::int64_t lag_of_a_step(const SweepProblem& problem, const Plan& plan) {
     std::int64_t most = 0;
+    const int twice = margin(problem, plan).along;
     for (const Index& d : problem.dependences()) {
         std::int64_t back = 0;
         for (int k = 1; k < d.n; ++k)
-            if (d[0] > 0 && d[k] < 0 && (k == plan.mapping_dim || plan.grid[k] > 1)) back += k == plan.mapping_dim ? 1 : 2;
+            if (d[0] > 0 && d[k] < 0 && k != twice && (k == plan.mapping_dim || plan.grid[k] > 1)) back += k == plan.mapping_dim ? 1 : 2;
         most = std::max(most, back);
     }
     return most + 1;
 }
 
 }  // namespace
+
+Index Margin::most(int dims) const {
+    Index all = Index::filled(dims, 0);
+    if (along >= 0) all[along] = at(begin);
+    return all;
+}
+
+Margin margin(const SweepProblem& problem, const Plan& plan) {
+    if (plan.time_block < 2 || problem.in_order || problem.once || problem.dims() < 2 || !problem.unit_dims()[0]) return {};
+    int cut = -1;
+    for (int k = 0; k < plan.grid.n; ++k) {
+        if (plan.grid[k] == 1) continue;
+        if (k == 0 || cut >= 0) return {};
+        cut = k;
+    }
+    if (cut < 0 || plan.tile[cut] < largest_block(problem, plan.grid, cut)) return {};
+    for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a)
+        if (problem.written(a) && (problem.arrays[static_cast<std::size_t>(a)].levels == 0 || problem.lacks(a, cut))) return {};
+    Margin m{cut, 0, std::min<std::int64_t>(plan.time_block, problem.space.extent(0)), problem.space.lo[0], problem.space.hi[0]};
+    for (const Access& p : problem.accesses) {
+        const Index from = problem.offset(p);
+        if (p.writes || from[cut] <= 0 || !problem.reads_new(p)) continue;
+        if (from[0] > -1) return {};
+        m.layers = std::max(m.layers, ceil_div(from[cut], -from[0]));
+    }
+    for (std::int64_t c = 0; c < plan.grid[cut]; ++c) {
+        const auto [lo, hi] = problem.part(cut, plan.grid[cut], c);
+        if (hi - lo < m.layers * m.steps) return {};
+    }
+    return m.layers > 0 && m.steps > 1 ? m : Margin{};
+}
+
+Layout layout(const SweepProblem& problem, const Plan& plan, int a) { return problem.layout(a, plan.grid, margin(problem, plan).most(problem.dims())); }
+
+Box held(const SweepProblem& problem, const Plan& plan, int a, int rank) {
+    const Layout l = layout(problem, plan, a);
+    return problem.arrays[static_cast<std::size_t>(a)].replicated ? l.whole() : l.storage(rank);
+}
 
 bool streams(const SweepProblem& problem, double lanes, const Machine& machine) {
     if (problem.dims() < 2 || problem.in_order || problem.planes.along >= 0 || problem.space.extent(0) < 2 || !problem.unit_dims()[0]) return false;
@@ -77,7 +116,13 @@ bool take_steps_together(const SweepProblem& problem, const Machine& machine, in
         if (k != i && !unit[static_cast<std::size_t>(k)]) layer *= static_cast<double>(std::max<std::int64_t>(largest_block(problem, plan.grid, k), 1));
     const bool ranks = all > lanes;  // each tile has messages then
     const double room = (ranks ? cached_part_over_ranks : cached_part) * static_cast<double>(machine.shared_cache_bytes) * lanes;
-    const double step_bytes = static_cast<double>(lag_of_a_step(problem, plan)) * layer * point_bytes(problem);  // of a layer of each step
+    Plan taken = plan;
+    for (int k = 0; k < problem.dims(); ++k) {
+        taken.factors[k] = k == 0 ? lanes : 1;
+        if (!unit[static_cast<std::size_t>(k)]) taken.tile[k] = std::max<std::int64_t>(largest_block(problem, plan.grid, k), 1);
+    }
+    taken.time_block = 2;
+    const double step_bytes = static_cast<double>(lag_of_a_step(problem, taken)) * layer * point_bytes(problem);  // of a layer of each step
     double layers = room / step_bytes;  // of all steps
     double least = std::ceil((ranks ? std::max(least_points_over_ranks, messages * machine.latency_s / machine.point_s) : least_points_together) / layer);
     const double own_layers = static_cast<double>(machine.cache_bytes) / step_bytes, own_least = std::ceil(least_points_in_own_cache / layer);
@@ -88,10 +133,7 @@ bool take_steps_together(const SweepProblem& problem, const Machine& machine, in
     auto steps = static_cast<std::int64_t>(std::min(layers / least, static_cast<double>(std::max<std::int64_t>(steps_together, lanes))));
     steps = std::min(steps, problem.space.extent(0)) / lanes * lanes;  // each lane has every `lanes`th
     if (steps < 2) return false;
-    for (int k = 0; k < problem.dims(); ++k) {
-        plan.factors[k] = k == 0 ? lanes : 1;
-        if (!unit[static_cast<std::size_t>(k)]) plan.tile[k] = std::max<std::int64_t>(largest_block(problem, plan.grid, k), 1);
-    }
+    plan = std::move(taken);
     plan.time_block = static_cast<int>(steps);
     plan.tile[i] = std::clamp<std::int64_t>(static_cast<std::int64_t>(layers / static_cast<double>(steps)), 1, plan.tile[i]);
     plan.grouping = GroupingKind::hyperplane;

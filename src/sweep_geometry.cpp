@@ -30,24 +30,36 @@ SweepGeometry::SweepGeometry(const SweepProblem& problem, const Plan& plan)
       blocks_(problem.shape, plan.grid),
       space_(image(problem.loops, problem.space)),
       dependences_(problem.dependences()),
+      margin_(margin(problem, plan)),
       planes_(keeps_planes(problem, plan)),
       grouping_(plan.grouping, plan.mapping_dim, to_vector(plan.factors)),
       times_(LinearSchedule::for_groups(plan.schedule, grouping_)),
       slots_(Index::filled(problem.dims(), 1)),
       fewest_(slots_),
       weights_(Index::filled(problem.dims(), 0)) {
-    for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a) layouts_.push_back(problem.layout(a, plan.grid));
+    for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a) layouts_.push_back(tilewave::layout(problem, plan, a));
     nowhere_ = {space_.lo, space_.lo};
     for (int rank = 0; rank < blocks_.ranks(); ++rank) {
         const Index at = blocks_.coords(rank);
         Box x = problem.space;
         for (int k = 0; k < at.n; ++k) std::tie(x.lo[k], x.hi[k]) = problem.part(k, plan.grid[k], at[k]);
         block_of_.push_back(image(problem.loops, x));
+        if (const int k = margin_.along; k >= 0 && !x.empty()) {
+            const std::int64_t more = margin_.most(at.n)[k];
+            if (problem.loops.row[k][k] < 0)
+                x.lo[k] = std::max(x.lo[k] - more, problem.space.lo[k]);
+            else
+                x.hi[k] = std::min(x.hi[k] + more, problem.space.hi[k]);
+        }
+        reached_.push_back(image(problem.loops, x));
     }
     for (const Access& p : problem.accesses) {
         offsets_.push_back(problem.offset(p));
         new_.push_back(!p.writes && problem.reads_new(p));
         if (new_.back()) reads_.push_back({p.array, offsets_.back()});
+        if (!p.keeps || margin_.along < 0) continue;
+        reads_.push_back({p.array, offsets_.back()});  // a point that leaves its element out has the value of the time before
+        reads_.back().offset[0] -= 1;
     }
     // A strip of rows is given what the one before it has computed next to it plane by plane.
     for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a) {
@@ -87,7 +99,7 @@ SweepGeometry::SweepGeometry(const SweepProblem& problem, const Plan& plan)
             if (std::any_of(d.begin(), d.begin() + u, [](auto x) { return x != 0; }) || d[u] <= 0) continue;
             std::int64_t back = 0;
             for (int k = u + 1; k < d.n; ++k)
-                if (d[k] < 0 && (unit[static_cast<std::size_t>(k)] || plan.grid[k] * slots_[k] > 1))
+                if (d[k] < 0 && k != margin_.along && (unit[static_cast<std::size_t>(k)] || plan.grid[k] * slots_[k] > 1))
                     back += weight(k) * (unit[static_cast<std::size_t>(k)] ? -d[k] : -d[k] + slots_[k] - fewest_[k]);
             weights_[u] = std::max(weights_[u], back + 1);
         }
@@ -120,6 +132,13 @@ Index SweepGeometry::place(int rank) const {
 }
 
 const Box& SweepGeometry::block(int rank) const { return rank < blocks_.ranks() ? block_of_[static_cast<std::size_t>(rank)] : nowhere_; }
+
+const Box& SweepGeometry::reached(int rank) const { return rank < blocks_.ranks() ? reached_[static_cast<std::size_t>(rank)] : nowhere_; }
+
+std::int64_t SweepGeometry::end_of_rows(int rank, std::int64_t t) const {
+    const int k = margin_.along;
+    return std::min(block(rank).hi[k] + margin_.at(t), space_.hi[k]);
+}
 
 Array SweepGeometry::array(int a, int rank) const {
     const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
@@ -190,11 +209,11 @@ std::int64_t SweepGeometry::time_of(const Index& coord) const {
 }
 
 std::vector<PlacedTile> SweepGeometry::tiles(int rank) const {
-    const Box mine = block(rank);
+    const Box mine = reached(rank);
     if (mine.empty()) return {};
     const Index at = place(rank), begin = tiles_begin(rank), first = first_tile(rank);
     Index count = Index::filled(begin.n, 0);
-    for (int k = 0; k < count.n && !mine.empty(); ++k) count[k] = ceil_div(mine.hi[k] - begin[k], plan_.tile[k]) - first[k];
+    for (int k = 0; k < count.n; ++k) count[k] = k == margin_.along ? 1 : ceil_div(mine.hi[k] - begin[k], plan_.tile[k]) - first[k];
     std::vector<PlacedTile> result;
     const Box all{Index::filled(count.n, 0), count};
     result.reserve(static_cast<std::size_t>(all.points()));
@@ -213,6 +232,7 @@ std::vector<PlacedTile> SweepGeometry::tiles(int rank) const {
             t.box.lo[k] = std::max(lo, mine.lo[k]);
             t.box.hi[k] = std::min(lo + plan_.tile[k], mine.hi[k]);
         }
+        if (margin_.along >= 0) t.box.hi[margin_.along] = end_of_rows(rank, t.box.lo[0]);
         t.time = time_of(t.coord);
         t.lane = static_cast<int>(grouping_.cpu_of(t.coord.span()));
         result.push_back(t);
@@ -228,24 +248,31 @@ std::vector<PlacedTile> SweepGeometry::tiles(int rank) const {
 Index SweepGeometry::tiles_begin(int rank) const {
     Index begin = space_.lo;
     for (int k = 0; k < begin.n; ++k)
-        if (plan_.grid[k] > 1) begin[k] = block(rank).lo[k];
+        if (plan_.grid[k] > 1) begin[k] = reached(rank).lo[k];
     return begin;
 }
 
 Index SweepGeometry::first_tile(int rank) const {
-    Index first = block(rank).lo - tiles_begin(rank);
+    Index first = reached(rank).lo - tiles_begin(rank);
     for (int k = 0; k < first.n; ++k) first[k] = floor_div(first[k], plan_.tile[k]);
     return first;
 }
 
 Box SweepGeometry::tiles_meeting(int rank, const Box& region) const {
-    const Box mine = block(rank), common = intersect(region, mine);
+    const Box mine = reached(rank);
+    Box common = intersect(region, mine);
+    const int m = margin_.along;
+    if (m >= 0 && !common.empty()) common.hi[m] = std::min(common.hi[m], common.extent(0) == 1 ? end_of_rows(rank, common.lo[0]) : mine.hi[m]);
     Box r = common;
     if (common.empty()) return {Index::filled(r.dims(), 0), Index::filled(r.dims(), 0)};
     const Index begin = tiles_begin(rank), first = first_tile(rank);
     for (int k = 0; k < r.dims(); ++k) {
         r.lo[k] = floor_div(common.lo[k] - begin[k], plan_.tile[k]) - first[k];
         r.hi[k] = floor_div(common.hi[k] - 1 - begin[k], plan_.tile[k]) - first[k] + 1;
+    }
+    if (m >= 0) {
+        r.lo[m] = 0;
+        r.hi[m] = 1;
     }
     return r;
 }
@@ -270,12 +297,14 @@ std::vector<Box> SweepGeometry::former_readers(int a, const Box& region) const {
     const int levels = problem_.arrays[static_cast<std::size_t>(a)].levels;
     Box former = region;
     if (levels > 0) {
-        former.lo[0] -= levels;
+        former.lo[0] -= levels + margin_.steps - 1;  // what was computed twice has been there since then
         former.hi[0] -= levels;
     }
     for (std::size_t i = 0; i < offsets_.size(); ++i)
         if (problem_.accesses[i].array == a && (levels > 0 || !new_[i]))
             boxes.push_back(former.shifted(Index::filled(offsets_[i].n, 0) - offsets_[i]));
+    if (margin_.along >= 0)
+        for (const Box& kept : readers(a, former)) boxes.push_back(kept);
     return boxes;
 }
 
@@ -309,8 +338,26 @@ Box SweepGeometry::widened(int a, const Box& needed, const Array& here, const Ar
 }
 
 bool SweepGeometry::sends(int source, int target) const {
-    const Box &theirs = block(target), &mine = block(source);
+    const Box &theirs = reached(target), &mine = block(source);
     return std::any_of(reads_.begin(), reads_.end(), [&](const Read& r) { return !intersect(theirs.shifted(r.offset), mine).empty(); });
+}
+
+// What `target` reads, of the values of time `t` of array `a`, beyond the rows that it computes itself then.
+Box SweepGeometry::beyond_margin(int a, int target, std::int64_t t) const {
+    const int k = margin_.along;
+    Box all{space_.lo, space_.lo};
+    for (const Read& wanted : reads_) {
+        const std::int64_t at = t - wanted.offset[0];
+        if (wanted.array != a || at >= space_.hi[0]) continue;
+        Box reading = reached(target);
+        reading.lo[0] = at;
+        reading.hi[0] = at + 1;
+        reading.hi[k] = end_of_rows(target, at);
+        Box cells = reading.shifted(wanted.offset);
+        cells.lo[k] = std::max(cells.lo[k], end_of_rows(target, t));
+        if (!cells.empty()) all = hull(all, cells);
+    }
+    return all;
 }
 
 std::vector<Face> SweepGeometry::faces(int source, const std::vector<PlacedTile>& source_tiles, int target) const {
@@ -328,10 +375,14 @@ std::vector<Face> SweepGeometry::faces(int source, const std::vector<PlacedTile>
         const Box r = intersect(theirs.shifted(wanted.offset), mine);
         if (!r.empty()) read[static_cast<std::size_t>(wanted.array)].push_back(r);
     }
+    const bool twice = margin_.along >= 0 && mine.lo[margin_.along] >= theirs.hi[margin_.along];
     for (std::size_t t = 0; t < source_tiles.size(); ++t)
         for (int a = 0; a < arrays; ++a) {
             Box needed;
-            for (const Box& r : read[static_cast<std::size_t>(a)]) needed = hull(needed, intersect(source_tiles[t].box, r));
+            if (twice)
+                needed = intersect(beyond_margin(a, target, source_tiles[t].box.lo[0]), intersect(source_tiles[t].box, mine));
+            else
+                for (const Box& r : read[static_cast<std::size_t>(a)]) needed = hull(needed, intersect(source_tiles[t].box, r));
             if (needed.dims() == 0 || needed.empty()) continue;
             const auto at = static_cast<std::size_t>(a);
             const Box region = widened(a, needed, here[at], there[at]);
@@ -363,7 +414,7 @@ std::vector<Box> without(std::vector<Box> fresh, const std::vector<Box>& known) 
 std::vector<Box> SweepGeometry::rim(int a, int source, int target) const {
     std::vector<Box> boxes;
     const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
-    const Box theirs = block(target);
+    const Box theirs = reached(target);
     if (n.replicated || theirs.empty() || rolls(a)) return boxes;
     Box mine = problem_.box_of(a, layout(a).owned(source));
     for (std::size_t i = 0; i < offsets_.size(); ++i) {

@@ -34,8 +34,10 @@ public:
 
     /// Array `a` as `rank` holds it.
     Array array(int a, int rank) const;
-    /// The points that `rank` computes, and perhaps more.
+    /// The points that `rank` computes for all, and perhaps more.
     const Box& block(int rank) const;
+    /// The points that it computes, those of the margin among them.
+    const Box& reached(int rank) const;
     /// The tiles of `rank` in order.
     std::vector<PlacedTile> tiles(int rank) const;
     /// Range of local tile positions that meet `region` in the block of `rank`.
@@ -70,6 +72,8 @@ public:
     Index slots() const { return slots_; }
 
 private:
+    std::int64_t end_of_rows(int rank, std::int64_t t) const;
+    Box beyond_margin(int a, int target, std::int64_t t) const;
     std::int64_t first_read(int a, int target, const Box& region) const;
     Box widened(int a, const Box& needed, const Array& here, const Array& there) const;
     void describe_planes(int a, Array& array) const;
@@ -82,12 +86,13 @@ private:
     const Plan& plan_;
     std::vector<Layout> layouts_;
     Layout blocks_;
-    std::vector<Box> block_of_;  // by rank
+    std::vector<Box> block_of_, reached_;  // by rank
     Box nowhere_;                // of ranks beyond the grid
     Box space_;
     std::vector<Index> dependences_;
     std::vector<Index> offsets_;  // of the accesses, in z coordinates
     std::vector<bool> new_;       // by access: it reads what the run computes
+    Margin margin_;
     bool planes_;                 // of the arrays that problem_.rolls() says, planes are all that is kept
     struct Read {
         int array;

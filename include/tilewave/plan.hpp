@@ -1,5 +1,6 @@
 // Every choice that turns a nest into schedules, as one value; and the rules that pick them.
 #pragma once
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -68,6 +69,26 @@ struct Plan {
     void validate(const SweepProblem& problem, int ranks) const;
     std::string to_string() const;
 };
+
+/// What each rank computes beyond its block, of the points of the next one, where steps of time that go together read back over the
+/// border: so ranks wait for each other once a block of steps, and for the rest each for the one before it only.
+struct Margin {
+    int along = -1;           ///< of z coordinates; -1: nothing is computed twice
+    std::int64_t layers = 0;  ///< fewer with every step of a block, none in its last
+    std::int64_t steps = 1;   ///< of a block
+    std::int64_t begin = 0, end = 0;  ///< of time
+    /// Layers at time `t` of [begin, end).
+    std::int64_t at(std::int64_t t) const { return along < 0 ? 0 : layers * (std::min(begin + ((t - begin) / steps + 1) * steps, end) - 1 - t); }
+    /// The most of all times, along each dimension of z.
+    Index most(int dims) const;
+};
+/// That of `plan`: where one dimension is cut, tiles are whole along it, and no block is smaller than what is computed of it twice.
+Margin margin(const SweepProblem& problem, const Plan& plan);
+
+/// The distribution of array `a` under `plan`, with the ghosts that are read.
+Layout layout(const SweepProblem& problem, const Plan& plan, int a);
+/// What `rank` has of array `a` then: its block with ghosts, or the whole of a replicated one.
+Box held(const SweepProblem& problem, const Plan& plan, int a, int rank);
 
 /// How array `a` lies in the memory of `rank` under `plan`, in the array's own dimensions; one time level.
 MemoryOrder memory_order(const SweepProblem& problem, const Plan& plan, int a, int rank);

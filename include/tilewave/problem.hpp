@@ -48,6 +48,7 @@ struct SweepProblem {
     IndexMatrix loops = {};
     bool in_order = false;          ///< dependences are not vectors: one tile, points in loop order
     Planes planes = {};             ///< of the arrays that rolls() says
+    bool once = false;              ///< no point may be computed by two ranks, though they give it one value: all points are reduced to a number
 
     /// Fills in what was left empty.
     void complete();
@@ -86,10 +87,9 @@ struct SweepProblem {
     /// The same nest, tiles cut along z_k + z_l in place of z_l: along a row of e_k - e_l only z_k varies then.
     /// @pre 0 <= k < l < dims, both loop indices that every spread array has (ConfigError)
     SweepProblem skewed(int k, int l) const;
-    /// The distribution of array `a` over `grid`, in its own dimensions, with the ghosts its accesses need.
-    Layout layout(int a, const Index& grid) const;
-    /// What `rank` has of array `a` then: its block with ghosts, or the whole of a replicated one.
-    Box held(int a, const Index& grid, int rank) const;
+    /// The distribution of array `a` over `grid`, in its own dimensions, with the ghosts its accesses need: of the points of each
+    /// rank's block and `margin` more of them along each dimension of z.
+    Layout layout(int a, const Index& grid, const Index& margin = {}) const;
     /// The box of z coordinates of a box of array `a`; along time its levels from before the sweep.
     Box box_of(int a, const Box& own) const;
     /// What a point must satisfy to be computed, beside being in the box of z coordinates.

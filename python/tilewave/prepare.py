@@ -263,6 +263,7 @@ def _draft(context, given, alone=False):
     """
     nest, arrays = given.nest, given.arrays
     problem = make_problem(nest, arrays, given.loops.over, given.loops.reverse, given.loops.steps)
+    problem.core.once = bool(given.reductions)
     cuts = any(problem.core.may_cut(k) for k in range(nest.rank))
     alone = context.size > 1 and (alone or not cuts)
     numbers, everyone = context._core.machine(), context

@@ -105,7 +105,7 @@ def run_case(case, lanes=None):
     found, records = results[0][0], results[0][1]
     for _, more in results[1:]:
         records.values += more.values  # a point is computed by one rank
-    if records.values.size and records.values[:, -1].max() > 1:
+    if _core.margin(case.problem, case.plan)[0] < 0 and records.values.size and records.values[:, -1].max() > 1:
         return "points are computed twice"
     for a, array in enumerate(found):
         if array is None:

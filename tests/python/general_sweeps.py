@@ -39,13 +39,14 @@ class GeneralCase:
         return [_core.sweep(self.problem, self.plan, r, self.ranks) for r in range(self.ranks)]
 
 
-def general_case(seed, item_bytes=(1, 2, 4, 8), long_rows=False):
+def general_case(seed, item_bytes=(1, 2, 4, 8), long_rows=False, twice=False):
     """The first case of a seed that is not refused; `refused` says how many were before it.
 
-    With `long_rows` all cases keep planes, of rows so long that they are cut into strips.
+    With `long_rows` all cases keep planes, of rows so long that they are cut into strips. With `twice` ranks compute a margin of the
+    next one's block in all cases.
     """
     rng = random.Random(seed)
-    for refused in range(1000):
+    for refused in range(20_000 if twice else 1000):
         case = random_problem(rng, seed, item_bytes, long_rows)
         case.refused = refused
         try:
@@ -54,12 +55,14 @@ def general_case(seed, item_bytes=(1, 2, 4, 8), long_rows=False):
                                               case.accesses, case.bounds, case.downwards, case.in_order)
             case.ranks, case.plan = random_plan(rng, case)
             keep_planes(random.Random(f"planes {seed} {refused}"), case, long_rows)
+            if twice:
+                compute_twice(random.Random(f"twice {seed} {refused}"), case)
             move_messages(random.Random(f"messages {seed}"), case)
             case.plan.validate(case.problem, case.ranks)
         except ConfigError:
             continue
         return case
-    raise AssertionError(f"seed {seed}: a thousand problems and plans were refused")
+    raise AssertionError(f"seed {seed}: all problems and plans were refused")
 
 
 def random_frontier(seed, refused, case):
@@ -90,6 +93,21 @@ def keep_planes(rng, case, always):
         plan.chunk_bytes = rng.choice((1 << 10, 1 << 18))
     blocks = [max(1, most) for most in largest_blocks(case, plan.grid)]
     plan.tile = tuple(rng.randint(1 + most // 20, most) if k in (along, across) else most for k, most in enumerate(blocks))
+
+
+def compute_twice(rng, case):
+    """Change the plan to one whose steps go together, over ranks that read back over their border."""
+    plan, dims = case.plan, len(case.shape)
+    along = rng.randrange(dims)
+    case.ranks = rng.choice((2, 2, 3, 4))
+    plan.grid = tuple(case.ranks if k == along else 1 for k in range(dims))
+    plan.factors = tuple(rng.choice((1, 1, 1, 2, 3)) if k not in (along, plan.mapping_dim) else 1 for k in range(dims))
+    plan.time_block = rng.choice((2, 2, 3, 4, 9))
+    unit = unit_dims(case)
+    plan.tile = tuple(1 if u else most if k == along else rng.randint(1, most)
+                      for k, (u, most) in enumerate(zip(unit, (max(1, b) for b in largest_blocks(case, plan.grid)))))
+    if _core.margin(case.problem, plan)[0] < 0:
+        raise ConfigError("nothing is computed twice")
 
 
 def move_messages(rng, case):

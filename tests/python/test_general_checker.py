@@ -35,6 +35,22 @@ def test_many_random_general_sweeps_check():
     check_all(range(10_000, 60_000))
 
 
+def check_twice(seeds):
+    for seed in seeds:
+        case = general_case(seed, twice=True)
+        violation = _core.check(case.schedules())
+        assert violation is None, f"{violation}; {case}"
+
+
+def test_sweeps_whose_ranks_compute_a_margin_twice_check():
+    check_twice(range(100))
+
+
+@pytest.mark.long
+def test_many_sweeps_whose_ranks_compute_a_margin_twice_check():
+    check_twice(range(10_000, 15_000))
+
+
 def places(schedules, op, *, send=None):
     """(rank, lane, index) of all steps of an op."""
     return [(r, l, i) for r, s in enumerate(schedules) for l, lane in enumerate(s.lanes)
@@ -123,10 +139,10 @@ def written_once(case):
         len(case.arrays[a][3]) + (case.arrays[a][4] > 0) == len(case.shape) for a in written)
 
 
-def mutants(kind, seeds):
+def mutants(kind, seeds, twice=False):
     """(case, schedules, whether lanes are all that changed, violation) of the cases that have such steps."""
     for seed in seeds:
-        case = general_case(seed, item_bytes=(8,))
+        case = general_case(seed, item_bytes=(8,), twice=twice)
         if not written_once(case):
             continue
         made = case.schedules()
@@ -158,9 +174,22 @@ def test_mutants_that_long_runs_have_found_are_named(kind, seed, why):
     assert violation is not None and why in str(violation)
 
 
-def accept_mutants(kind, seeds, most_runs):
+@pytest.mark.parametrize("kind", ["message", "unpack", "compute", "swap"])
+@pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
+def test_a_mutant_with_margins_that_passes_gives_the_same_results(kind):
+    accept_mutants(kind, range(60), 12, twice=True)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", MUTATIONS)
+@pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
+def test_many_mutants_with_margins_that_pass_give_the_same_results(kind):
+    accept_mutants(kind, range(10_000, 12_000), 300, twice=True)
+
+
+def accept_mutants(kind, seeds, most_runs, twice=False):
     found = named = ran = 0
-    for case, made, runs, violation in mutants(kind, seeds):
+    for case, made, runs, violation in mutants(kind, seeds, twice):
         found += 1
         named += violation is not None
         if violation is None and runs and ran < most_runs:

@@ -140,6 +140,25 @@ def test_many_general_sweeps_that_keep_planes_in_strips():
         check_long_rows(seed)
 
 
+@pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
+def test_sweeps_whose_ranks_compute_a_margin_twice():
+    for seed in range(60):
+        check_twice(seed)
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
+def test_many_sweeps_whose_ranks_compute_a_margin_twice():
+    for seed in range(10_000, 12_000):
+        check_twice(seed)
+
+
+def check_twice(seed):
+    general = general_case(seed, item_bytes=(8,), twice=True)
+    wrong = run_general_case(general)
+    assert not wrong, f"{wrong}; {general}"
+
+
 def check_long_rows(seed):
     general = general_case(seed, item_bytes=(8,), long_rows=True)
     wrong = run_general_case(general)
