@@ -229,7 +229,8 @@ void bind_sweep(nb::module_& m) {
         .def_ro("interrupted", &Report::interrupted)
         .def_ro("reduced", &Report::reduced)
         .def_prop_ro("points_per_s", &Report::points_per_s)
-        .def_ro("timeline", &Report::timeline);
+        .def_ro("parts", &Report::parts)
+        .def_prop_ro("timeline", &Report::timeline, nb::rv_policy::reference_internal);
     nb::class_<PlainArray>(m, "RunArray", "One array of a run: a field, or memory that is whole on this rank.")
         .def("__init__", [](PlainArray* a, FieldStorage& f) { new (a) PlainArray{&f, 0, {}}; }, "field"_a, nb::keep_alive<1, 2>())
         // `owner`: of the memory, which lives as long.

@@ -66,7 +66,10 @@ void bind_data(nb::module_& m) {
         .def_rw("buffer", &Message::buffer)
         .def_rw("region", &Message::region)
         .def_rw("bytes", &Message::bytes)
-        .def_rw("tile", &Message::tile);
+        .def_rw("tile", &Message::tile)
+        .def_rw("parts", &Message::parts)
+        .def_rw("carrier", &Message::carrier)
+        .def_rw("at", &Message::at);
     nb::class_<Array>(m, "Array", "One array as one rank holds it.")
         .def(nb::init<>())
         .def_rw("item_bytes", &Array::item_bytes)
@@ -181,6 +184,7 @@ void bind_plan(nb::module_& m) {
         .def_rw("lookahead", &Plan::lookahead)
         .def_rw("slices", &Plan::slices)
         .def_rw("time_block", &Plan::time_block)
+        .def_rw("bundle", &Plan::bundle)
         .def_rw("poll_period_s", &Plan::poll_period_s)
         .def_rw("helper", &Plan::helper)
         .def_rw("synchronous", &Plan::synchronous)
@@ -204,6 +208,7 @@ void bind_plan(nb::module_& m) {
         .def_rw("lookahead", &PlanRequest::lookahead, nb::arg().none())
         .def_rw("slices", &PlanRequest::slices, nb::arg().none())
         .def_rw("time_block", &PlanRequest::time_block, nb::arg().none())
+        .def_rw("bundle", &PlanRequest::bundle, nb::arg().none())
         .def_rw("poll_period_s", &PlanRequest::poll_period_s, nb::arg().none())
         .def_rw("helper", &PlanRequest::helper, nb::arg().none())
         .def_rw("synchronous", &PlanRequest::synchronous, nb::arg().none())

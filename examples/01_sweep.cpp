@@ -21,7 +21,7 @@ int main(int argc, char** argv) {
         std::printf("%slast value     %.6f\n", report.to_string().c_str(), static_cast<double>(whole.back()));
         std::FILE* out = std::fopen("01_sweep_cpp.json", "w");
         if (!out) return 1;
-        const std::string json = report.timeline.chrome_json();
+        const std::string json = report.timeline().chrome_json();
         std::fwrite(json.data(), 1, json.size(), out);
         std::fclose(out);
     }

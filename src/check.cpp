@@ -306,10 +306,12 @@ Checker::Why Checker::post(Player& p, int lane, int id) {
             return why;
         if (m.send) {
             // What another message left in the buffer may go on as it is: forwarding.
-            if (buffer.holds < 0 || !alike(p, id, buffer.holds))
+            if (buffer.holds < 0 || (m.parts > 0 ? buffer.holds != id : !alike(p, id, buffer.holds)))
                 return "message " + std::to_string(id) + " of region " + to_string(m.region) + " and " + std::to_string(m.bytes) +
                        " bytes is sent before it is packed: its buffer holds " + held(p, buffer);
             state.content = buffer.content;
+            if (m.parts > 0 && std::find(buffer.content.begin(), buffer.content.end(), missing) != buffer.content.end())
+                return "message " + std::to_string(id) + " is sent before all of its " + std::to_string(m.parts) + " parts are packed";
         }
     } else if (m.send) {
         if (auto why = read_cells(p, lane, m.array, m.region, &state.content)) return why;
@@ -344,6 +346,11 @@ Checker::Why Checker::post(Player& p, int lane, int id) {
     if (o.bytes != m.bytes)
         return "message " + std::to_string(id) + " of " + std::to_string(m.bytes) + " bytes meets one of " +
                std::to_string(o.bytes) + " bytes on rank " + std::to_string(m.peer) + " (tag " + std::to_string(m.tag) + ")";
+    for (int i = 1; i <= std::max(m.parts, o.parts); ++i) {
+        const Message *mine_part = &m + i, *other_part = &o + i;
+        if (m.parts == o.parts && mine_part->region == other_part->region && mine_part->array == other_part->array) continue;
+        return "message " + std::to_string(id) + " of " + std::to_string(m.parts) + " parts meets others on rank " + std::to_string(m.peer) + " (tag " + std::to_string(m.tag) + ")";
+    }
     if (!(o.region == m.region))
         return "message " + std::to_string(id) + " of region " + to_string(m.region) + " meets region " +
                to_string(o.region) + " on rank " + std::to_string(m.peer) + " (tag " + std::to_string(m.tag) + ")";
@@ -386,7 +393,14 @@ Checker::Why Checker::pack(Player& p, int lane, int id) {
     if (auto why = read_cells(p, lane, m.array, m.region, &packed)) return why;
     for (Version v : packed)
         if (v == missing) return "it packs " + to_string(m.region) + " before anything is there";
-    return p.buffers[m.buffer].write(who(p, lane), p.clock[lane], id, std::move(packed));
+    BufferState& buffer = p.buffers[m.buffer];
+    if (m.carrier < 0) return buffer.write(who(p, lane), p.clock[lane], id, std::move(packed));
+    // The others' values stay; what is not packed yet is missing.
+    const Schedule& s = *p.s;
+    const int last = m.carrier + s.messages[m.carrier].parts;
+    Versions all = buffer.holds == m.carrier ? buffer.content : Versions(place_of(s, last) + space_.count(s.messages[last].region), missing);
+    std::copy(packed.begin(), packed.end(), all.begin() + static_cast<std::ptrdiff_t>(place_of(s, id)));
+    return buffer.write(who(p, lane), p.clock[lane], m.carrier, std::move(all));
 }
 
 Checker::Why Checker::unpack(Player& p, int lane, int id) {
@@ -394,12 +408,17 @@ Checker::Why Checker::unpack(Player& p, int lane, int id) {
     if (m.buffer < 0) return "unpack of message " + std::to_string(id) + ", which has no buffer";
     BufferState& buffer = p.buffers[m.buffer];
     const bool local = m.peer == p.s->rank;
-    if (!local && p.messages[id].stage != Stage::finished) return "message " + std::to_string(id) + " is unpacked before it has arrived";
+    const int whole = m.carrier >= 0 ? m.carrier : id;
+    if (!local && p.messages[whole].stage != Stage::finished) return "message " + std::to_string(id) + " is unpacked before it has arrived";
     if (auto why = buffer.read(who(p, lane), p.clock[lane])) return why;
     // Within a rank any message's values may be taken; those from elsewhere are the message's own.
-    if (local ? buffer.holds < 0 || !alike(p, id, buffer.holds) : buffer.holds != id)
+    if (local ? buffer.holds < 0 || !alike(p, id, buffer.holds) : buffer.holds != whole)
         return "message " + std::to_string(id) + " of region " + to_string(m.region) + " and " + std::to_string(m.bytes) +
                " bytes is unpacked from a buffer that holds " + held(p, buffer);
+    if (m.carrier >= 0) {
+        const auto first = buffer.content.begin() + static_cast<std::ptrdiff_t>(place_of(*p.s, id));
+        return write_cells(p, lane, m.array, m.region, Versions(first, first + static_cast<std::ptrdiff_t>(space_.count(m.region))));
+    }
     return write_cells(p, lane, m.array, m.region, buffer.content);
 }
 

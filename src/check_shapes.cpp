@@ -100,12 +100,36 @@ Why check_array(const Schedule& s, int id) {
     return std::nullopt;
 }
 
+// A message with parts: they lie one behind the other in its buffer, and are all of it.
+Why check_carrier(const Schedule& s, int id) {
+    const Message& m = s.messages[id];
+    const std::string name = "message " + std::to_string(id) + " of " + std::to_string(m.parts) + " parts";
+    if (m.parts < 0 || static_cast<std::size_t>(id) + static_cast<std::size_t>(m.parts) >= s.messages.size()) return name + " has not so many after it";
+    if (m.carrier >= 0 || m.buffer < 0 || m.region.dims() > 0) return name + " is a part itself, has no buffer or has a region of its own";
+    std::int64_t bytes = 0;
+    for (int i = id + 1; i <= id + m.parts; ++i) {
+        const Message& part = s.messages[i];
+        if (part.carrier != id || part.parts != 0 || part.peer != m.peer || part.send != m.send || part.buffer != m.buffer || part.at != bytes || part.bytes < 0)
+            return name + " is followed by message " + std::to_string(i) + ", which is none of them";
+        bytes += part.bytes;
+    }
+    if (bytes != m.bytes || s.buffers[m.buffer] < bytes)
+        return name + " has " + std::to_string(m.bytes) + " bytes, its parts " + std::to_string(bytes) + ", its buffer " + std::to_string(s.buffers[m.buffer]);
+    return std::nullopt;
+}
+
 Why check_message(const Schedule& s, int id) {
     const Message& m = s.messages[id];
     const std::string name = "message " + std::to_string(id);
     if (!below(m.array, s.arrays.size())) return outside(name, "array", m.array, s.arrays.size());
     if (m.buffer >= 0 && !below(m.buffer, s.buffers.size())) return outside(name, "buffer", m.buffer, s.buffers.size());
     if (m.tile >= 0 && !below(m.tile, s.tiles.size())) return outside(name, "tile", m.tile, s.tiles.size());
+    if (m.parts != 0) return check_carrier(s, id);
+    if (m.carrier >= 0) {
+        if (!below(m.carrier, s.messages.size())) return outside(name, "carrier", m.carrier, s.messages.size());
+        if (id <= m.carrier || id > m.carrier + s.messages[m.carrier].parts) return name + " is no part of message " + std::to_string(m.carrier);
+        if (auto why = check_carrier(s, m.carrier)) return why;
+    }
     const Array& array = s.arrays[m.array];
     if (m.region.dims() != array.storage.dims())
         return name + " has region " + to_string(m.region) + ", the storage of its array is " + to_string(array.storage);
@@ -114,7 +138,7 @@ Why check_message(const Schedule& s, int id) {
         return name + " has " + std::to_string(m.bytes) + " bytes, its region " + to_string(m.region) + " " + std::to_string(bytes);
     if (array.planes > 0 && m.region.extent(s.along) > array.reach[s.along])
         return name + " has region " + to_string(m.region) + " of an array kept in planes, of which points read back " + to_string(array.reach);
-    if (m.buffer >= 0 && s.buffers[m.buffer] < bytes)
+    if (m.buffer >= 0 && s.buffers[m.buffer] < m.at + bytes)
         return "buffer " + std::to_string(m.buffer) + " of " + std::to_string(s.buffers[m.buffer]) + " bytes is smaller than " +
                name + " of " + std::to_string(bytes);
     if (m.buffer < 0 && !one_run(m.region, array))
@@ -170,6 +194,10 @@ Why check_step(const Schedule& s, const Step& step, std::vector<char>& told) {
     if (!told[step.item])
         if (auto why = check_message(s, step.item)) return why;
     told[step.item] = 1;
+    const Message& m = s.messages[step.item];
+    const bool moves = step.op == Op::post_send || step.op == Op::post_recv || step.op == Op::wait;
+    if (moves ? m.carrier >= 0 : m.parts > 0 || (m.carrier >= 0 && step.op == Op::combine))
+        return std::string(to_string(step.op)) + " of message " + std::to_string(step.item) + (m.parts > 0 ? ", of which only parts are in memory" : ", which goes with another");
     return step.op == Op::combine ? check_combine(s, step) : std::nullopt;
 }
 

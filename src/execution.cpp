@@ -1,7 +1,10 @@
 #include "execution.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
+#include <cstring>
+#include <utility>
 
 #include "tilewave/layout.hpp"
 
@@ -216,7 +219,8 @@ void Execution::copy(const Message& m, bool pack) {
     const Index packed = row_major_strides(m.region, item), &strided = bindings_[m.array].stride_bytes;
     if (const int levels = s_.arrays[m.array].levels; levels > 0 && extents[0] > 1)
         return copy_levels(m, pack);
-    std::byte *buffer = buffers_[m.buffer].get(), *array = address(m.array, m.region.lo);
+    std::byte *buffer = buffers_[m.buffer].get() + m.at, *array = address(m.array, m.region.lo);
+    if (m.carrier >= 0 && copy_few(array, strided, extents, item, buffer, pack)) return;
     if (pack)
         copy_box(buffer, packed, array, strided, extents, item);
     else
@@ -232,12 +236,33 @@ void Execution::copy_levels(const Message& m, bool pack) {
         one.lo[0] = t;
         one.hi[0] = t + 1;
         Index extents = one.hi - one.lo;
-        std::byte *buffer = buffers_[m.buffer].get() + (t - m.region.lo[0]) * packed[0], *array = address(m.array, one.lo);
+        std::byte *buffer = buffers_[m.buffer].get() + m.at + (t - m.region.lo[0]) * packed[0], *array = address(m.array, one.lo);
         if (pack)
             copy_box(buffer, packed, array, strided, extents, item);
         else
             copy_box(array, strided, buffer, packed, extents, item);
     }
+}
+
+// Items one by one, where they are few along one dimension: less than to find out how they lie.
+bool Execution::copy_few(std::byte* array, const Index& stride, const Index& extents, std::int64_t item, std::byte* buffer, bool pack) {
+    constexpr std::int64_t few = 32;
+    int along = -1;
+    for (int k = 0; k < extents.n; ++k) {
+        if (extents[k] == 1) continue;
+        if (along >= 0) return false;
+        along = k;
+    }
+    const std::int64_t n = along < 0 ? 1 : extents[along], step = along < 0 ? 0 : stride[along];
+    if (n > few) return false;
+    const auto go = [&](auto unit) {
+        for (std::int64_t i = 0; i < n; ++i, array += step, buffer += sizeof unit)
+            std::memcpy(pack ? buffer : array, pack ? array : buffer, sizeof unit);
+        return true;
+    };
+    if (item == 8) return go(std::uint64_t{});
+    if (item == 4) return go(std::uint32_t{});
+    return false;
 }
 
 // Run by run of what is next to each other in the arrays; buffers have no gaps.
@@ -289,25 +314,26 @@ std::vector<std::int32_t> straight_combines(const Schedule& s) {
     return straight;
 }
 
-Timeline Execution::timeline() const {
-    Timeline t;
-    t.ranks = s_.ranks;
-    t.dims = std::max(s_.space.dims(), 1);
+// To be asked for once.
+Recording Execution::recording() {
+    Recording r;
     const double shift = options_.clock_offset_s;
     std::vector<int> lane_of(s_.messages.size(), 0);
     for (std::size_t l = 0; l < ends_.size(); ++l)
         for (std::size_t i = 0; i + 1 < ends_[l].size(); ++i) {
             const Op op = s_.lanes[l][i].op;
             if (op != Op::compute && op != Op::signal && op != Op::await) lane_of[s_.lanes[l][i].item] = static_cast<int>(l);
-            t.events.push_back(event_of(s_, static_cast<int>(l), i, ends_[l][i] + shift, ends_[l][i + 1] + shift));
         }
     for (std::size_t m = 0; m < s_.messages.size(); ++m) {
         const Message& message = s_.messages[m];
         if (!mailroom_.was_posted(static_cast<int>(m))) continue;
-        t.requests.push_back({s_.rank, lane_of[m], message.peer, message.tag, message.send, 0, message.bytes,
+        r.requests.push_back({s_.rank, lane_of[m], message.peer, message.tag, message.send, 0, message.bytes,
                               mailroom_.posted_s(static_cast<int>(m)) + shift, mailroom_.completed_s(static_cast<int>(m)) + shift});
     }
-    return t;
+    r.ends = std::exchange(ends_, std::vector<std::vector<double>>(ends_.size()));
+    for (auto& ends : r.ends)
+        for (double& end : ends) end += shift;
+    return r;
 }
 
 }  // namespace tilewave

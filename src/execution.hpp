@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "frontier.hpp"
@@ -92,7 +93,8 @@ public:
         o.time_s = now_s() - begin_;
         o.interrupted = interrupted_;
         if (failed_) o.failure = failure_;
-        if (options_.record) o.timeline = timeline();
+        if (options_.record) o.recording = recording();
+        if (options_.record && options_.events) o.timeline = timeline_of(s_, std::exchange(o.recording, {}));
         for (const auto& lanes : reduced_) {
             o.reduced.push_back(lanes.empty() ? Reduced() : lanes[0].value);
             for (std::size_t l = 1; l < lanes.size(); ++l) o.reduced.back().join(lanes[l].value);
@@ -115,6 +117,7 @@ private:
     std::int64_t planes_apart(const TileRows& rows, const std::int64_t* next) const;
     void copy(const Message& m, bool pack);
     void copy_levels(const Message& m, bool pack);
+    static bool copy_few(std::byte* array, const Index& stride, const Index& extents, std::int64_t item, std::byte* buffer, bool pack);
     void combine(const Message& m, std::int32_t with, const Message* straight);
     bool unpacked_before(std::size_t step) const;
     void wait_for(int l, std::size_t step);
@@ -137,7 +140,7 @@ private:
     std::byte* message_data(const Message& m) const {
         return m.buffer >= 0 ? buffers_[m.buffer].get() : address(m.array, m.region.lo);
     }
-    Timeline timeline() const;
+    Recording recording();
 
     const Schedule& s_;
     std::span<const Binding> bindings_;

@@ -55,6 +55,36 @@ void LaneBuilder::finish_send(int id) {
     give_back(s_.messages[id].buffer);
 }
 
+int LaneBuilder::add_parts(bool send, int peer, int tag, const std::vector<Part>& parts, bool synchronous) {
+    const int id = static_cast<int>(s_.messages.size());
+    Message whole;
+    whole.send = send;
+    whole.synchronous = synchronous;
+    whole.peer = peer;
+    whole.tag = tag;
+    whole.tile = send ? parts.back().tile : parts.front().tile;
+    whole.array = parts[0].array;
+    whole.parts = static_cast<int>(parts.size());
+    s_.messages.push_back(whole);
+    for (const Part& p : parts) {
+        Message m;
+        m.send = send;
+        m.peer = peer;
+        m.tag = tag;
+        m.array = p.array;
+        m.region = p.region;
+        m.tile = p.tile;
+        m.bytes = p.region.points() * s_.arrays[p.array].item_bytes;
+        m.carrier = id;
+        m.at = s_.messages[id].bytes;
+        s_.messages[id].bytes += m.bytes;
+        s_.messages.push_back(m);
+    }
+    const int buffer = take_buffer(s_.messages[id].bytes);
+    for (int i = id; i <= id + whole.parts; ++i) s_.messages[i].buffer = buffer;
+    return id;
+}
+
 void LaneBuilder::copy_local(int from_array, int to_array, const Box& region) {
     const int out = add_message(true, s_.rank, 0, from_array, region, -1, true);
     add(Op::pack, out);

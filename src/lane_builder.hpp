@@ -21,6 +21,16 @@ public:
     int post_send(int peer, int tag, int array, const Box& region, bool synchronous, int tile, bool staged = false);
     /// wait; the buffer is free after it.
     void finish_send(int message);
+    /// A message of several parts, each packed or unpacked by itself: its number, those of the parts follow it.
+    struct Part {
+        int array;
+        Box region;
+        int tile;
+    };
+    int add_parts(bool send, int peer, int tag, const std::vector<Part>& parts, bool synchronous);
+    /// Its buffer is free from here on.
+    void release(int message) { give_back(s_.messages[message].buffer); }
+
     /// From one array to another of the same rank, through a buffer.
     void copy_local(int from_array, int to_array, const Box& region);
 

@@ -215,9 +215,14 @@ void Plan::validate(const SweepProblem& problem, int ranks) const {
     if (skew.n != 0 && (skew.n != 2 || skew[0] < 0 || skew[0] >= skew[1] || skew[1] >= n || problem.loops.row[static_cast<int>(skew[1])][static_cast<int>(skew[0])] == 0))
         throw ConfigError("skew " + tilewave::to_string(skew) + " was given; allowed are (k, l) with 0 <= k < l < " + std::to_string(n) +
                           ", whose sum the loops are cut along, or none");
-    if (lookahead < 1 || slices < 1 || time_block < 1 || chunk_bytes < 1)
+    if (lookahead < 1 || slices < 1 || time_block < 1 || bundle < 1 || chunk_bytes < 1)
         throw ConfigError("lookahead " + std::to_string(lookahead) + ", slices " + std::to_string(slices) + ", time_block " +
-                          std::to_string(time_block) + " and chunk_bytes " + std::to_string(chunk_bytes) + " must be >= 1");
+                          std::to_string(time_block) + ", bundle " + std::to_string(bundle) + " and chunk_bytes " + std::to_string(chunk_bytes) + " must be >= 1");
+    if (bundle > 1 && !may_bundle(problem, *this))
+        throw ConfigError("bundle " + std::to_string(bundle) + " was given; allowed here is 1: " +
+                          (lanes() > 1 ? "each of several lanes sends by itself"
+                           : keeps_planes(problem, *this) ? "planes that are kept go as they are computed"
+                                                          : "ranks read what later ones compute, and would wait for each other"));
     if (!std::isfinite(poll_period_s) || poll_period_s < 0)
         throw ConfigError("poll_period_s " + std::to_string(poll_period_s) + " was given; allowed: seconds >= 0, 0 for no polls while tiles are computed");
 }
@@ -230,6 +235,7 @@ std::string Plan::to_string() const {
            std::to_string(lookahead) + ", slices " + std::to_string(slices) + ", chunk " +
            std::to_string(chunk_bytes) + " bytes" + (poll_period_s == Plan().poll_period_s ? "" : ", polls every " + std::to_string(1e6 * poll_period_s) + " us") +
            (helper ? ", helper" : "") + (synchronous ? ", synchronous" : "") + (time_block > 1 ? ", " + std::to_string(time_block) + " steps together" : "") +
+           (bundle > 1 ? ", messages of " + std::to_string(bundle) + " tiles together" : "") +
            (skew.n ? ", cut along the sum of " + tilewave::to_string(skew) : "") + (row.n ? ", rows along " + tilewave::to_string(row) : "") +
            (storage == StorageKind::skewed ? ", skewed storage" : "");
 }
@@ -509,6 +515,7 @@ Plan make_plan(const SweepProblem& problem, int ranks, const PlanRequest& reques
     check_dims(plan.tile, n, "tile");
     if (!request.tile && !request.time_block && !request.factors && !request.grouping) take_steps_together(problem, machine, request.threads, plan);
     plan.time_block = request.time_block.value_or(plan.time_block);
+    plan.bundle = request.bundle.value_or(plan.bundle);
     plan.chunk_bytes = request.chunk_bytes.value_or(plan.chunk_bytes);
     if (plan.grouping == GroupingKind::vertical && plan.lanes() > 1)
         plan.slices = default_slices(problem, plan, machine);

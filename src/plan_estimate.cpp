@@ -174,7 +174,7 @@ Estimate::Step Estimate::step(const Plan& plan) const {
         const Link& l = link(plan, k);
         const double bytes = face_bytes(plan, k);
         const double messages = std::max(1.0, std::ceil(bytes / static_cast<double>(plan.chunk_bytes)));
-        const double own = messages * (l.send_s + l.receive_s + 6 * machine_.step_s) + bytes * ((plan.helper ? 0 : 2 * l.busy_byte_s) + 2 * machine_.copy_byte_s.at(item_bytes_));
+        const double own = messages / plan.bundle * (l.send_s + l.receive_s + 6 * machine_.step_s) + bytes * ((plan.helper ? 0 : 2 * l.busy_byte_s) + 2 * machine_.copy_byte_s.at(item_bytes_));
         // One tile in so many has a face there.
         s.beside_s += own / tiles_along;
         s.hidden_s += bytes * l.byte_s * lanes / m / tiles_along;

@@ -187,6 +187,7 @@ void Planner::enumerate() {
                 if (grid.n != problem_.dims() || m.n != problem_.dims() || m[mapping_dim] != 1) continue;
                 Plan plan = by_rules_;
                 plan.time_block = request_.time_block.value_or(1);
+                plan.bundle = request_.bundle.value_or(1);
                 plan.mapping_dim = mapping_dim;
                 plan.grid = grid;
                 plan.factors = m;
@@ -223,7 +224,9 @@ void Planner::tiles(Plan plan) {
             continue;
         }
         if (by_rules_.time_block > 1 && !request_.time_block) {  // the rate is that of caches
-            if (dim < 0 && take_steps_together(problem_, machine_, by_rules_.lanes(), plan)) kinds(plan);
+            if (dim >= 0 || !take_steps_together(problem_, machine_, by_rules_.lanes(), plan)) continue;
+            plan.bundle = request_.bundle.value_or(plan.bundle);
+            kinds(plan);
             continue;
         }
         std::int64_t cap = estimate_.cached_height(plan, most_bytes_);

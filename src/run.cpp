@@ -11,10 +11,16 @@
 #include "exchange.hpp"
 #include "frontier.hpp"
 #include "memory.hpp"
+#include "recording.hpp"
 #include "rows.hpp"
 #include "tile_rows.hpp"
 
 namespace tilewave {
+
+const Timeline& Report::timeline() const {
+    if (!timeline_) timeline_ = make_timeline ? make_timeline() : Timeline{};
+    return *timeline_;
+}
 
 std::string Report::to_string() const {
     char line[512];
@@ -95,19 +101,6 @@ Ending agree_on_end(Transport& t, const Outcome& o) {
                                 -static_cast<std::int64_t>(o.time_s * 1e9)};
     allreduce_min(t, v);
     return {v[0] == none ? -1 : static_cast<int>(v[0]), v[1] == 0, static_cast<double>(-v[2]) * 1e-9};
-}
-
-void rebase(Timeline& t) {
-    double zero = std::numeric_limits<double>::infinity();
-    for (const Event& e : t.events) zero = std::min(zero, e.begin_s);
-    for (Event& e : t.events) {
-        e.begin_s -= zero;
-        e.end_s -= zero;
-    }
-    for (Request& r : t.requests) {
-        r.posted_s -= zero;
-        r.completed_s -= zero;
-    }
 }
 
 }  // namespace
@@ -342,6 +335,7 @@ Report PreparedSweep::run(std::span<const RunArray> arrays, const Kernel& kernel
     }
     ExecuteOptions options = context_.options();
     options.poll_period_s = plan_.poll_period_s;
+    options.events = false;
     std::unique_ptr<FrontierMemory> frontier;
     if (frontier_) frontier = std::make_unique<FrontierMemory>(*frontier_, std::move(unset));
     options.frontier = frontier.get();
@@ -371,15 +365,16 @@ Report PreparedSweep::run(std::span<const RunArray> arrays, const Kernel& kernel
     report.interrupted = end.interrupted;
     report.overlap_ratio = std::numeric_limits<double>::quiet_NaN();
     if (!options.record) return report;
-    report.timeline = gather(t, outcome.timeline);
-    rebase(report.timeline);
-    if (t.size() == 1) return report;
-    const Machine& m = context_.machine();
-    double ratio = t.rank() == 0 ? report.timeline.overlap_ratio(m.latency_s, m.byte_s) : 0;
-    std::string bytes(reinterpret_cast<const char*>(&ratio), sizeof ratio);
-    broadcast(t, bytes, 0);
-    std::copy(bytes.begin(), bytes.end(), reinterpret_cast<char*>(&ratio));
-    report.overlap_ratio = ratio;
+    const Machine machine = t.size() > 1 ? context_.machine() : Machine();
+    Recorded all = gather(t, schedule_, outcome.recording, machine.latency_s, machine.byte_s);
+    std::string ratio(reinterpret_cast<const char*>(&all.overlap_ratio), sizeof all.overlap_ratio);
+    broadcast(t, ratio, 0);
+    std::copy(ratio.begin(), ratio.end(), reinterpret_cast<char*>(&report.overlap_ratio));
+    if (t.rank() > 0) return report;
+    report.parts = all.parts;
+    report.make_timeline = [all = std::make_shared<const Recorded>(std::move(all)), problem = problem_, plan = plan_, ranks = t.size()] {
+        return timeline_of(*all, [&](int rank) { return sweep(problem, plan, rank, ranks); });
+    };
     return report;
 }
 

@@ -13,11 +13,13 @@ constexpr double cached_part = 0.25, cached_part_over_ranks = 0.5;
 // schedule is little.
 constexpr std::int64_t steps_together = 8;
 constexpr double least_points_together = 16384, least_points_over_ranks = 32768;
-// What fits a core's own cache is quicker there, if nobody else computes and so many steps of tiles that large do.
+// What fits a core's own cache is quicker there, if no other lane computes and so many steps of tiles that large do.
 constexpr std::int64_t least_steps_in_own_cache = 4;
 constexpr double least_points_in_own_cache = 6144;
-// A tile of a rank takes as long as so many messages, or longer.
+// A tile of a rank takes as long as so many messages, or longer, where it has one of its own.
 constexpr double messages = 16;
+// Of the tiles of a step those that go together are a part, so that ranks follow each other closely.
+constexpr double bundles_of_a_step = 8;
 // Points of a rank along the rows, from which tiles are cut along the sum of two loops for it.
 constexpr std::int64_t least_width_together = 64;
 
@@ -46,7 +48,7 @@ std::int64_t lag_of_a_step(const SweepProblem& problem, const Plan& plan) {
 
 Index Margin::most(int dims) const {
     Index all = Index::filled(dims, 0);
-    if (along >= 0) all[along] = at(begin);
+    if (along >= 0) all[along] = layers * (steps - 1);
     return all;
 }
 
@@ -61,7 +63,7 @@ Margin margin(const SweepProblem& problem, const Plan& plan) {
     if (cut < 0 || plan.tile[cut] < largest_block(problem, plan.grid, cut)) return {};
     for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a)
         if (problem.written(a) && (problem.arrays[static_cast<std::size_t>(a)].levels == 0 || problem.lacks(a, cut))) return {};
-    Margin m{cut, 0, std::min<std::int64_t>(plan.time_block, problem.space.extent(0)), problem.space.lo[0], problem.space.hi[0]};
+    Margin m{cut, 0, std::min<std::int64_t>(plan.time_block, problem.space.extent(0)), problem.space.hi[0]};
     for (const Access& p : problem.accesses) {
         const Index from = problem.offset(p);
         if (p.writes || from[cut] <= 0 || !problem.reads_new(p)) continue;
@@ -73,6 +75,17 @@ Margin margin(const SweepProblem& problem, const Plan& plan) {
         if (hi - lo < m.layers * m.steps) return {};
     }
     return m.layers > 0 && m.steps > 1 ? m : Margin{};
+}
+
+bool may_bundle(const SweepProblem& problem, const Plan& plan) {
+    if (plan.lanes() > 1 || keeps_planes(problem, plan)) return false;
+    if (margin(problem, plan).along >= 0) return true;
+    for (const Access& p : problem.accesses) {
+        const Index from = problem.offset(p);
+        for (int k = 0; k < from.n; ++k)
+            if (plan.grid[k] > 1 && from[k] > 0 && !p.writes && problem.reads_new(p)) return false;
+    }
+    return true;
 }
 
 Layout layout(const SweepProblem& problem, const Plan& plan, int a) { return problem.layout(a, plan.grid, margin(problem, plan).most(problem.dims())); }
@@ -114,19 +127,21 @@ bool take_steps_together(const SweepProblem& problem, const Machine& machine, in
     if (!streams(problem, all, machine) || unit[static_cast<std::size_t>(i)] || (plan.row.n ? plan.row[i] != 0 : i == problem.dims() - 1)) return false;
     for (int k = 0; k < problem.dims(); ++k)
         if (k != i && !unit[static_cast<std::size_t>(k)]) layer *= static_cast<double>(std::max<std::int64_t>(largest_block(problem, plan.grid, k), 1));
-    const bool ranks = all > lanes;  // each tile has messages then
-    const double room = (ranks ? cached_part_over_ranks : cached_part) * static_cast<double>(machine.shared_cache_bytes) * lanes;
     Plan taken = plan;
     for (int k = 0; k < problem.dims(); ++k) {
         taken.factors[k] = k == 0 ? lanes : 1;
         if (!unit[static_cast<std::size_t>(k)]) taken.tile[k] = std::max<std::int64_t>(largest_block(problem, plan.grid, k), 1);
     }
     taken.time_block = 2;
+    taken.grouping = GroupingKind::hyperplane;
+    const bool together = lanes == 1 && margin(problem, taken).along >= 0;  // messages of many tiles, and nobody waits for them long
+    const bool ranks = all > lanes && !together;  // each tile has messages then
+    const double room = (ranks ? cached_part_over_ranks : cached_part) * static_cast<double>(machine.shared_cache_bytes) * lanes;
     const double step_bytes = static_cast<double>(lag_of_a_step(problem, taken)) * layer * point_bytes(problem);  // of a layer of each step
     double layers = room / step_bytes;  // of all steps
     double least = std::ceil((ranks ? std::max(least_points_over_ranks, messages * machine.latency_s / machine.point_s) : least_points_together) / layer);
     const double own_layers = static_cast<double>(machine.cache_bytes) / step_bytes, own_least = std::ceil(least_points_in_own_cache / layer);
-    if (all == 1 && own_layers >= own_least * static_cast<double>(least_steps_in_own_cache)) {
+    if ((all == 1 || together) && own_layers >= own_least * static_cast<double>(least_steps_in_own_cache)) {
         layers = own_layers;
         least = own_least;
     }
@@ -135,8 +150,14 @@ bool take_steps_together(const SweepProblem& problem, const Machine& machine, in
     if (steps < 2) return false;
     plan = std::move(taken);
     plan.time_block = static_cast<int>(steps);
-    plan.tile[i] = std::clamp<std::int64_t>(static_cast<std::int64_t>(layers / static_cast<double>(steps)), 1, plan.tile[i]);
-    plan.grouping = GroupingKind::hyperplane;
+    while (together && plan.time_block > 2 && margin(problem, plan).along < 0) --plan.time_block;  // as many as the blocks are wide enough for
+    plan.tile[i] = std::clamp<std::int64_t>(static_cast<std::int64_t>(layers / plan.time_block), 1, plan.tile[i]);
+    if (!together) return true;
+    // The fewest messages, of n tiles a step, and the shortest time until the last rank has its first: B that minimises n/B l + (ranks - 1) B t.
+    const double tile_s = layer * static_cast<double>(plan.tile[i]) * machine.point_s;
+    const double step_tiles = std::ceil(static_cast<double>(largest_block(problem, plan.grid, i)) / static_cast<double>(plan.tile[i]));
+    const double best = std::sqrt(static_cast<double>(problem.space.extent(0)) * step_tiles * machine.latency_s / ((all - 1) * tile_s));
+    plan.bundle = static_cast<int>(std::clamp(best, 1.0, std::max(1.0, step_tiles / bundles_of_a_step)));
     return true;
 }
 

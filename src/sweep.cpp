@@ -29,6 +29,15 @@ struct Incoming {
     Face face;
     bool shared = false;  // read by tiles of more than the owning lane
     int message = -1;
+    int bundle = -1;      // that it comes with
+};
+
+// Faces of several tiles that go to a rank together.
+struct Bundle {
+    int peer = 0, tag = 0;
+    std::vector<LaneBuilder::Part> parts = {};
+    int message = -1, left = 0;  // parts that are still to be packed or unpacked
+    std::int64_t read_at = 0;    // the last first reader's time
 };
 
 // One rank's sweep while it is being written.
@@ -50,6 +59,7 @@ private:
     void write_lane(int lane);
     void write_compute(LaneBuilder& out, int tile, std::vector<int>& seen);
     bool signals_late(int tile) const;
+    int last_piece(int tile) const { return first_slice_[tile] + static_cast<int>(slices_[tile].size()) - 1; }
     int last_signal(int tile) const { return after_first_slice_[tile] + static_cast<int>(slices_[tile].size()) - 1; }
     void await(LaneBuilder& out, int own, int lane, int count, std::vector<int>& seen);
 
@@ -89,7 +99,14 @@ private:
     std::vector<int> first_slice_;                      // by tile: index into s_.tiles
     std::vector<std::vector<Incoming>> incoming_;       // by tile that owns the receive
     std::vector<std::vector<std::pair<int, int>>> uses_; // by tile: (owner tile) of shared receives
-    std::vector<std::vector<std::pair<int, Face>>> outgoing_;  // by tile: (peer, face)
+    struct Outgoing {
+        int peer = 0;
+        Face face;
+        int bundle = -1;
+    };
+    std::vector<std::vector<Outgoing>> outgoing_;       // by tile
+    std::vector<Bundle> arriving_, leaving_;
+    std::vector<std::vector<int>> bundles_;             // by tile that owns the receive
     std::vector<int> after_receive_, after_first_slice_;       // by tile: counter values
     std::vector<int> last_count_;                              // by lane
 };
@@ -108,6 +125,7 @@ void SweepWriter::index_tiles() {
     }
     incoming_.resize(tiles_.size());
     outgoing_.resize(tiles_.size());
+    bundles_.resize(tiles_.size());
     uses_.resize(tiles_.size());
     after_receive_.assign(tiles_.size(), 0);
     after_first_slice_.assign(tiles_.size(), 0);
@@ -127,7 +145,13 @@ Box SweepWriter::locals_reading(int array, const Box& region) const {
 void SweepWriter::list_incoming() {
     for (int peer = 0; peer < s_.ranks; ++peer) {
         if (peer == rank_ || tiles_.empty() || !geometry_.sends(peer, rank_)) continue;
-        for (const Face& face : geometry_.faces(peer, geometry_.tiles(peer), rank_)) {
+        const std::vector<PlacedTile> theirs = geometry_.tiles(peer);
+        const std::vector<Face> faces = geometry_.faces(peer, theirs, rank_);
+        const std::vector<int> together = geometry_.bundles(faces, theirs);
+        std::vector<int> owners;  // of each bundle
+        const int first = static_cast<int>(arriving_.size());
+        for (std::size_t f = 0; f < faces.size(); ++f) {
+            const Face& face = faces[f];
             // Rim that a widened face brings along counts: it must not arrive while it is read.
             const Box readers = locals_reading(face.array, face.region);
             int owner = std::numeric_limits<int>::max();
@@ -138,15 +162,38 @@ void SweepWriter::list_incoming() {
                 in.shared = true;
                 uses_[t].push_back({tiles_[owner].lane, owner});
             });
+            if (together[f] >= 0) {
+                in.bundle = first + together[f];
+                if (in.bundle == static_cast<int>(arriving_.size())) {
+                    arriving_.push_back({peer, face.tag});
+                    owners.push_back(owner);
+                }
+                arriving_[in.bundle].parts.push_back({face.array, face.region, first_slice_[owner]});
+                owners[together[f]] = std::min(owners[together[f]], owner);
+                in.message = static_cast<int>(arriving_[in.bundle].parts.size());  // in the bundle, from 1
+            }
             incoming_[owner].push_back(in);
         }
+        for (std::size_t b = 0; b < owners.size(); ++b) bundles_[owners[b]].push_back(first + static_cast<int>(b));
     }
 }
 
 void SweepWriter::list_outgoing() {
     for (int peer = 0; peer < s_.ranks; ++peer) {
         if (peer == rank_ || !geometry_.sends(rank_, peer)) continue;
-        for (const Face& face : geometry_.faces(rank_, tiles_, peer)) outgoing_[face.tile].push_back({peer, face});
+        const std::vector<Face> faces = geometry_.faces(rank_, tiles_, peer);
+        const std::vector<int> together = geometry_.bundles(faces, tiles_);
+        const int first = static_cast<int>(leaving_.size());
+        for (std::size_t f = 0; f < faces.size(); ++f) {
+            const Face& face = faces[f];
+            outgoing_[face.tile].push_back({peer, face, together[f] < 0 ? -1 : first + together[f]});
+            if (together[f] < 0) continue;
+            if (first + together[f] == static_cast<int>(leaving_.size())) leaving_.push_back({peer, face.tag});
+            Bundle& b = leaving_.back();
+            b.parts.push_back({face.array, face.region, last_piece(face.tile)});
+            b.left = static_cast<int>(b.parts.size());
+            b.read_at = std::max(b.read_at, face.read_at);
+        }
     }
 }
 
@@ -271,7 +318,7 @@ void SweepWriter::write_compute(LaneBuilder& out, int t, std::vector<int>& seen)
 // faces as soon as it is told of the tile: they are packed before.
 bool SweepWriter::signals_late(int t) const {
     return plan_.factors[0] > 1 && std::any_of(outgoing_[t].begin(), outgoing_[t].end(), [&](const auto& out) {
-               return problem_.arrays[static_cast<std::size_t>(out.second.array)].levels > 0;
+               return problem_.arrays[static_cast<std::size_t>(out.face.array)].levels > 0;
            });
 }
 
@@ -293,8 +340,13 @@ void SweepWriter::write_lane(int lane) {
     std::size_t settled = 0;  // tiles before this one have no send under way
     auto post = [&](std::size_t k) {
         if (k >= mine.size()) return;
+        for (const int b : bundles_[mine[k]]) {
+            arriving_[b].message = out.add_parts(false, arriving_[b].peer, arriving_[b].tag, arriving_[b].parts, false);
+            arriving_[b].left = static_cast<int>(arriving_[b].parts.size());
+            out.add(Op::post_recv, arriving_[b].message);
+        }
         for (Incoming& in : incoming_[mine[k]])
-            in.message = out.post_receive(in.peer, in.face.tag, in.face.array, in.face.region, first_slice_[mine[k]],
+            if (in.bundle < 0) in.message = out.post_receive(in.peer, in.face.tag, in.face.array, in.face.region, first_slice_[mine[k]],
                                           geometry_.staged(in.face.array));
     };
     // Waits for the sends of the lane's first n tiles that are read up to `time`. Two ranks that send
@@ -313,17 +365,34 @@ void SweepWriter::write_lane(int lane) {
     for (std::size_t k = 0; k < mine.size(); ++k) {
         const int t = mine[k];
         post(k + ahead);
+        for (const int b : bundles_[t]) out.add(Op::wait, arriving_[b].message);
         for (const Incoming& in : incoming_[t]) {
             await_former_readers(out, lane, in.face, seen);
-            out.finish_receive(in.message);
+            if (in.bundle < 0) {
+                out.finish_receive(in.message);
+                continue;
+            }
+            Bundle& b = arriving_[in.bundle];
+            out.add(Op::unpack, b.message + in.message);
+            if (--b.left == 0) out.release(b.message);
         }
         if (after_receive_[t]) out.add(Op::signal, 0, after_receive_[t]);
         for (const auto& [owner_lane, owner] : uses_[t]) await(out, lane, owner_lane, after_receive_[owner], seen);
         write_compute(out, t, seen);
-        for (const auto& [peer, face] : outgoing_[t])
-            sent[k].push_back({out.post_send(peer, face.tag, face.array, face.region, plan_.synchronous,
-                                             first_slice_[t] + static_cast<int>(slices_[t].size()) - 1, geometry_.staged(face.array)),
-                               face.read_at, geometry_.forward(rank_, peer)});
+        for (const auto& [peer, face, bundle] : outgoing_[t]) {
+            if (bundle < 0) {
+                sent[k].push_back({out.post_send(peer, face.tag, face.array, face.region, plan_.synchronous, last_piece(t), geometry_.staged(face.array)),
+                                   face.read_at, geometry_.forward(rank_, peer)});
+                continue;
+            }
+            Bundle& b = leaving_[bundle];
+            if (b.message < 0) b.message = out.add_parts(true, b.peer, b.tag, b.parts, plan_.synchronous);
+            const int parts = static_cast<int>(b.parts.size());
+            out.add(Op::pack, b.message + 1 + parts - b.left);
+            if (--b.left > 0) continue;
+            out.add(Op::post_send, b.message);
+            sent[k].push_back({b.message, b.read_at, geometry_.forward(rank_, peer)});
+        }
         if (signals_late(t)) out.add(Op::signal, 0, last_signal(t));
         // A send ends `ahead` tiles later (blocking: before the lane's next tile), unless its reader
         // comes after that tile: the reader may need it, and the send would then wait for itself.

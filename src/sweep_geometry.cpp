@@ -199,6 +199,7 @@ std::int64_t SweepGeometry::time_of(const Index& coord) const {
         if (weights_[k] == 0) continue;
         std::int64_t steps = rest[k];
         if (k == 0 && block_time_ > 0) {
+            steps += floor_mod(-space_.extent(0), plan_.time_block);  // the first block is the short one
             time += floor_div(steps, plan_.time_block) * block_time_;
             steps = floor_mod(steps, plan_.time_block);
         }
@@ -393,6 +394,29 @@ std::vector<Face> SweepGeometry::faces(int source, const std::vector<PlacedTile>
                 if (const std::int64_t read_at = first_read(a, target, part); read_at < std::numeric_limits<std::int64_t>::max())
                     result.push_back({a, static_cast<int>(t), part, face_tag(result.size()), read_at});
         }
+    return result;
+}
+
+std::vector<int> SweepGeometry::bundles(const std::vector<Face>& faces, const std::vector<PlacedTile>& source_tiles) const {
+    std::vector<int> result(faces.size(), -1);
+    if (plan_.bundle == 1) return result;
+    const auto block = [&](const Face& f) {
+        return margin_.along < 0 ? 0 : floor_div(margin_.end - 1 - source_tiles[static_cast<std::size_t>(f.tile)].box.lo[0], margin_.steps);
+    };
+    int bundle = -1, tiles = 0;
+    std::int64_t bytes = 0;
+    for (std::size_t f = 0; f < faces.size(); ++f) {
+        const std::int64_t more = faces[f].region.points() * problem_.arrays[static_cast<std::size_t>(faces[f].array)].item_bytes;
+        const bool next = f > 0 && faces[f].tile != faces[f - 1].tile;
+        if (f == 0 || (next && tiles == plan_.bundle) || bytes + more > plan_.chunk_bytes || block(faces[f]) != block(faces[f - 1])) {
+            ++bundle;
+            tiles = 0;
+            bytes = 0;
+        }
+        tiles += next || tiles == 0;
+        bytes += more;
+        result[f] = bundle;
+    }
     return result;
 }
 

@@ -46,6 +46,9 @@ public:
     bool sends(int source, int target) const;
     /// The faces `source` sends to `target`, in the sender's tile order.
     std::vector<Face> faces(int source, const std::vector<PlacedTile>& source_tiles, int target) const;
+    /// By face: its bundle, faces of some tiles that go together (Plan::bundle), counted from 0; -1: it goes alone. Faces of
+    /// different blocks of time do not go together, nor more bytes than a message has.
+    std::vector<int> bundles(const std::vector<Face>& faces, const std::vector<PlacedTile>& source_tiles) const;
     /// Boxes of array `a` that `source` owns and `target` reads as they were before the sweep.
     std::vector<Box> rim(int a, int source, int target) const;
     /// Boxes of array `a` that `source` has computed and `target` owns.

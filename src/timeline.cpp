@@ -6,8 +6,6 @@
 #include <limits>
 #include <tuple>
 
-#include "tilewave/transport.hpp"
-#include "timeline_bytes.hpp"
 
 namespace tilewave {
 
@@ -34,25 +32,40 @@ Event event_of(const Schedule& s, int lane, std::size_t index, double begin_s, d
     return e;
 }
 
+Timeline timeline_of(const Schedule& s, const Recording& r) {
+    Timeline t;
+    t.ranks = s.ranks;
+    t.dims = std::max(s.space.dims(), 1);
+    std::size_t events = 0;
+    for (const auto& ends : r.ends) events += ends.size();
+    t.events.reserve(events);
+    for (std::size_t l = 0; l < r.ends.size(); ++l)
+        for (std::size_t i = 0; i + 1 < r.ends[l].size(); ++i) t.events.push_back(event_of(s, static_cast<int>(l), i, r.ends[l][i], r.ends[l][i + 1]));
+    t.requests = r.requests;
+    return t;
+}
+
 std::vector<LaneSplit> Timeline::split() const {
     std::vector<LaneSplit> result;
     for (const Event& e : events) {
         if (result.empty() || result.back().rank != e.rank || result.back().lane != e.lane)
             result.push_back({e.rank, e.lane, 0, 0, 0, 0, 0});
-        LaneSplit& s = result.back();
-        const double t = e.end_s - e.begin_s;
-        s.total_s += t;
-        switch (static_cast<Op>(e.op)) {
-            case Op::compute: s.compute_s += t; break;
-            case Op::pack:
-            case Op::unpack:
-            case Op::combine: s.pack_s += t; break;
-            case Op::wait:
-            case Op::await: s.wait_s += t; break;
-            default: s.post_s += t;
-        }
+        result.back().add(static_cast<Op>(e.op), e.end_s - e.begin_s);
     }
     return result;
+}
+
+void LaneSplit::add(Op op, double seconds) {
+    total_s += seconds;
+    switch (op) {
+        case Op::compute: compute_s += seconds; break;
+        case Op::pack:
+        case Op::unpack:
+        case Op::combine: pack_s += seconds; break;
+        case Op::wait:
+        case Op::await: wait_s += seconds; break;
+        default: post_s += seconds;
+    }
 }
 
 namespace {
@@ -69,7 +82,7 @@ struct Pair {
 };
 
 // In the order of their keys.
-std::vector<Pair> match(const std::vector<Request>& requests) {
+std::vector<Pair> match(std::span<const Request> requests) {
     using Keyed = std::tuple<Key, double, const Request*>;
     std::vector<Keyed> sends, receives;
     for (const Request& r : requests) (r.send ? sends : receives).emplace_back(key_of(r), r.posted_s, &r);
@@ -99,9 +112,12 @@ struct RankTimes {
 
 }  // namespace
 
-double Timeline::overlap_ratio(double latency_s, double byte_s) const {
+double Timeline::overlap_ratio(double latency_s, double byte_s) const { return tilewave::overlap_ratio(ranks, split(), events, requests, latency_s, byte_s); }
+
+double overlap_ratio(int ranks, std::span<const LaneSplit> lanes, std::span<const Event> events, std::span<const Request> requests, double latency_s,
+                     double byte_s) {
     std::vector<RankTimes> times(static_cast<std::size_t>(ranks));
-    for (const LaneSplit& s : split()) {
+    for (const LaneSplit& s : lanes) {
         times[s.rank].lanes += 1;
         times[s.rank].compute += s.compute_s;
     }
@@ -200,17 +216,6 @@ std::string Timeline::chrome_json() const {
                 p.receive->rank, p.receive->lane, std::max(p.receive->completed_s, p.send->posted_s) * 1e6);
     }
     return out.finish();
-}
-
-Timeline gather(Transport& transport, const Timeline& mine) {
-    if (transport.size() == 1) return mine;
-    const std::vector<std::string> parts = gather(transport, transport.rank() == 0 ? std::string() : timeline_bytes(mine));
-    Timeline all;
-    if (transport.rank() == 0) all = mine;
-    all.ranks = transport.size();
-    all.dims = mine.dims;
-    for (std::size_t rank = 1; rank < parts.size(); ++rank) add_timeline(parts[rank], all);
-    return all;
 }
 
 }  // namespace tilewave

@@ -5,13 +5,15 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "tilewave/error.hpp"
 
-// A record is a byte that names its kind, two bytes that say which of its numbers are not as foretold, and these: the difference to
-// what was foretold, seven bits a byte. Tiles, tags and peers of one kind of step follow each other in equal strides mostly; times
-// count from the end of the step before.
+// A record is a head, which names its kind and which of its numbers are not as foretold, and these: the difference to what was
+// foretold, seven bits a byte. Tiles, tags and peers of one kind of step follow each other in equal strides mostly; times count from
+// the end of the step before. There are few heads: each is written once, and is a byte from then on.
 
 namespace tilewave {
 
@@ -49,6 +51,29 @@ private:
     std::array<std::pair<Numbers, Numbers>, 256> kinds_{};
 };
 
+// Heads in the order in which they came, as far as a byte can number them.
+class Heads {
+public:
+    static constexpr unsigned unknown = 255;
+    unsigned number(unsigned head) const {
+        const auto it = numbers_.find(head);
+        return it == numbers_.end() ? unknown : it->second;
+    }
+    unsigned head(unsigned number) const {
+        if (number >= heads_.size()) throw InternalError("a rank's timeline names a head that did not come");
+        return heads_[number];
+    }
+    void learn(unsigned head) {
+        if (heads_.size() == unknown) return;
+        numbers_[head] = static_cast<unsigned>(heads_.size());
+        heads_.push_back(head);
+    }
+
+private:
+    std::unordered_map<unsigned, unsigned> numbers_;
+    std::vector<unsigned> heads_;
+};
+
 class Writer {
 public:
     void number(std::int64_t value) {
@@ -63,16 +88,17 @@ public:
     }
     void record(unsigned kind, const Numbers& numbers, int strided) {
         const Numbers foretold = told_.next(kind, strided);
-        const std::size_t at = bytes_.size();
-        bytes_.append({static_cast<char>(kind), 0, 0});
-        unsigned other = 0;
-        for (std::size_t k = 0; k < numbers.size(); ++k) {
-            if (numbers[k] == foretold[k]) continue;
-            other |= 1u << k;
-            number(minus(numbers[k], foretold[k]));
+        unsigned head = kind << most_numbers;
+        for (std::size_t k = 0; k < numbers.size(); ++k)
+            if (numbers[k] != foretold[k]) head |= 1u << k;
+        const unsigned known = heads_.number(head);
+        bytes_.push_back(static_cast<char>(known));
+        if (known == Heads::unknown) {
+            number(head);
+            heads_.learn(head);
         }
-        bytes_[at + 1] = static_cast<char>(other & 255);
-        bytes_[at + 2] = static_cast<char>(other >> 8);
+        for (std::size_t k = 0; k < numbers.size(); ++k)
+            if (head >> k & 1u) number(minus(numbers[k], foretold[k]));
         told_.learn(kind, numbers);
     }
     std::string take() { return std::move(bytes_); }
@@ -80,6 +106,7 @@ public:
 private:
     std::string bytes_;
     Foreteller told_;
+    Heads heads_;
 };
 
 class Reader {
@@ -103,12 +130,13 @@ public:
     }
     // The kind of the record, and its numbers.
     unsigned record(Numbers& numbers, int strided) {
-        const auto kind = static_cast<unsigned char>(next());
-        unsigned other = static_cast<unsigned char>(next());
-        other |= static_cast<unsigned>(static_cast<unsigned char>(next())) << 8;
+        const unsigned known = static_cast<unsigned char>(next());
+        const unsigned head = known == Heads::unknown ? static_cast<unsigned>(number()) : heads_.head(known);
+        if (known == Heads::unknown) heads_.learn(head);
+        const unsigned kind = head >> most_numbers & 255;
         numbers = told_.next(kind, strided);
         for (std::size_t k = 0; k < numbers.size(); ++k)
-            if (other >> k & 1u) numbers[k] = plus(numbers[k], number());
+            if (head >> k & 1u) numbers[k] = plus(numbers[k], number());
         told_.learn(kind, numbers);
         return kind;
     }
@@ -121,6 +149,7 @@ private:
     const std::string& bytes_;
     std::size_t at_ = 0;
     Foreteller told_;
+    Heads heads_;
 };
 
 // Of an event: these go on in strides; then step, begin and end, from the event before.
@@ -141,12 +170,12 @@ std::string timeline_bytes(const Timeline& timeline) {
     out.number(static_cast<std::int64_t>(timeline.events.size()));
     out.number(static_cast<std::int64_t>(timeline.requests.size()));
     out.number(timeline.events.empty() ? timeline.requests.empty() ? 0 : timeline.requests[0].rank : timeline.events[0].rank);
-    std::int64_t step = 0, end = 0;
+    std::int64_t step = -1, end = 0;
     for (const Event& e : timeline.events) {
         const std::int64_t begin = tick(e.begin_s), until = tick(e.end_s);
         static_assert(max_dims == 4);
         out.record(kind_of(e), {e.lane, e.peer, e.tag, e.send, e.slice, e.tile[0], e.tile[1], e.tile[2], e.tile[3], e.time_step, e.bytes,
-                                e.step - step, begin - end, until - begin}, event_strided);
+                                e.step - step - 1, begin - end, until - begin}, event_strided);
         step = e.step;
         end = until;
     }
@@ -167,12 +196,12 @@ void add_timeline(const std::string& bytes, Timeline& to) {
     auto time = [&](std::int64_t tick) { return zero + static_cast<double>(tick) * ns; };
     auto small = [](std::int64_t n) { return static_cast<std::int32_t>(n); };
     Numbers n;
-    std::int64_t step = 0, end = 0, posted = 0;
+    std::int64_t step = -1, end = 0, posted = 0;
     to.events.reserve(to.events.size() + static_cast<std::size_t>(events));
     to.requests.reserve(to.requests.size() + static_cast<std::size_t>(requests));
     for (std::int64_t i = 0; i < events; ++i) {
         const unsigned kind = in.record(n, event_strided);
-        step += n[11];
+        step += n[11] + 1;
         const std::int64_t begin = end + n[12];
         end = begin + n[13];
         to.events.push_back({rank, small(n[0]), small(step), small(kind / 2), small(n[1]), small(n[2]), small(n[3]), small(n[4]),

@@ -12,7 +12,7 @@ LAYERS = [
      "check_versions", "checker", "transport", "lanes", "reduction"},
     {"sweep", "sweep_geometry", "timeline", "timeline_bytes", "mailroom", "pattern", "pattern_shape", "pattern_lanes", "pattern_plan",
      "pattern_trees", "pattern_shift"}, {"exchange"}, {"executor", "execution", "compute", "execution_planes", "frontier", "frontier_rows"},
-    {"predict", "simulation", "simulation_messages", "simulation_setup", "simulation_sharing", "parts_count", "tile_work"},
+    {"predict", "simulation", "simulation_messages", "simulation_setup", "simulation_sharing", "parts_count", "tile_work", "recording"},
     {"planner", "plan_estimate", "plan_evaluation", "rate", "sample_pieces"}, {"context"},
     {"agreement", "waiting", "conversion", "field", "measure", "measure_host"}, {"patterns", "carried", "pattern_call", "pattern_transfer", "sends", "run", "run_sample"}, {"nest"}, {"tilewave"},
 ]

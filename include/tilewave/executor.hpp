@@ -62,7 +62,8 @@ struct ExecuteOptions {
     double poll_period_s = 50e-6;   ///< between polls inside compute; 0: never inside compute
     double stall_s = 30;            ///< a wait this long is reported once to `stalled`
     bool crowded = false;     ///< more threads than CPUs
-    bool record = true;             ///< keep the timeline
+    bool record = true;             ///< note when each step ends
+    bool events = true;             ///< make the timeline of it
     bool cpu_time = false;  ///< its times are what the lane's thread had of a CPU, not what passed
     double clock_offset_s = 0;      ///< added to this rank's clock to give rank 0's
     /// Called by lane 0 about every 50 ms with the part of its steps done; true interrupts the run.
@@ -82,6 +83,7 @@ struct Outcome {
     bool interrupted = false;
     std::optional<Failure> failure;
     Timeline timeline;
+    Recording recording;           ///< where no timeline is made of it
     std::vector<Reduced> reduced;  ///< by reduction of the kernel, of this rank's points
 };
 

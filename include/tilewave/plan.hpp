@@ -1,6 +1,5 @@
 // Every choice that turns a nest into schedules, as one value; and the rules that pick them.
 #pragma once
-#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -36,6 +35,7 @@ struct Plan {
     /// Where tiles are one point along dimension 0, usually time: so many steps of it go along the other dimensions together,
     /// so that a step finds in the caches what the one before has computed.
     int time_block = 1;
+    int bundle = 1;         ///< tiles whose messages to a rank go together: of ranks that read nothing of a later one, on one lane
     std::int64_t chunk_bytes = 256 << 10;  ///< most bytes of a packed message
     double poll_period_s = 50e-6;  ///< between polls of the transport inside a tile; 0: none, only lanes that wait poll
     bool helper = false;           ///< one more thread of each rank moves messages while the lanes compute
@@ -65,7 +65,8 @@ struct Plan {
     /// @pre the order of a row's points honours every dependence (ConfigError)
     /// @pre for a problem in loop order: one lane, one tile, rows along the last dimension (ConfigError)
     /// @pre skew is empty, or k < l for which problem.loops has the sum (ConfigError)
-    /// @pre lookahead, slices, time_block, chunk_bytes >= 1 (ConfigError)
+    /// @pre lookahead, slices, time_block, bundle, chunk_bytes >= 1 (ConfigError)
+    /// @pre bundle is 1 with several lanes, or where ranks read what later ones compute in the same steps (ConfigError)
     void validate(const SweepProblem& problem, int ranks) const;
     std::string to_string() const;
 };
@@ -76,14 +77,17 @@ struct Margin {
     int along = -1;           ///< of z coordinates; -1: nothing is computed twice
     std::int64_t layers = 0;  ///< fewer with every step of a block, none in its last
     std::int64_t steps = 1;   ///< of a block
-    std::int64_t begin = 0, end = 0;  ///< of time
-    /// Layers at time `t` of [begin, end).
-    std::int64_t at(std::int64_t t) const { return along < 0 ? 0 : layers * (std::min(begin + ((t - begin) / steps + 1) * steps, end) - 1 - t); }
+    std::int64_t end = 0;     ///< of time
+    /// Layers at time `t`: blocks end with the end, so the first, which ranks begin one after another, is the short one.
+    std::int64_t at(std::int64_t t) const { return along < 0 ? 0 : layers * ((end - 1 - t) % steps); }
     /// The most of all times, along each dimension of z.
     Index most(int dims) const;
 };
 /// That of `plan`: where one dimension is cut, tiles are whole along it, and no block is smaller than what is computed of it twice.
 Margin margin(const SweepProblem& problem, const Plan& plan);
+
+/// Whether messages may wait for those of later tiles: no rank reads what a later one computes, or only what it computed in the block of steps before.
+bool may_bundle(const SweepProblem& problem, const Plan& plan);
 
 /// The distribution of array `a` under `plan`, with the ghosts that are read.
 Layout layout(const SweepProblem& problem, const Plan& plan, int a);
@@ -132,7 +136,7 @@ bool take_steps_together(const SweepProblem& problem, const Machine& machine, in
 struct PlanRequest {
     std::optional<Index> grid, tile, factors, row, skew;
     std::optional<StorageKind> storage;
-    std::optional<int> mapping_dim, lookahead, slices, time_block;
+    std::optional<int> mapping_dim, lookahead, slices, time_block, bundle;
     std::optional<GroupingKind> grouping;
     std::optional<ScheduleKind> schedule;
     std::optional<std::int64_t> chunk_bytes;

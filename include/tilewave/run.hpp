@@ -2,11 +2,13 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "tilewave/context.hpp"
 #include "tilewave/field.hpp"
 #include "tilewave/plan.hpp"
+#include "tilewave/predict.hpp"
 #include "tilewave/rate.hpp"
 #include "tilewave/sweep.hpp"
 
@@ -27,10 +29,16 @@ struct Report {
     double overlap_ratio = 0;        ///< NaN without messages
     bool interrupted = false;
     std::vector<Reduced> reduced;    ///< by reduction of the kernel, of all ranks' points
-    Timeline timeline;
+    Parts parts;                     ///< rank 0: where the lanes' time went, on average; 0 where nothing was recorded
+    /// Rank 0: all ranks' events; empty elsewhere. Made when it is first asked for, which costs as much as to make the ranks' schedules.
+    const Timeline& timeline() const;
+    std::function<Timeline()> make_timeline = {};
 
     double points_per_s() const { return time_s > 0 ? static_cast<double>(points) / time_s : 0; }
     std::string to_string() const;
+
+private:
+    mutable std::optional<Timeline> timeline_;
 };
 
 /// One array of a run: a field, or memory that is whole on this rank (replicated, or in place on
@@ -54,7 +62,7 @@ public:
     ~PreparedSweep();
 
     /// Brings the fields into the plan's layout, runs, agrees on the end. Collective; beyond the
-    /// work it costs two small allreduces and, where recorded, a gather of the timeline.
+    /// work it costs two small allreduces and, where recorded, a gather of what lanes noted, two bytes a step.
     /// `explain` makes the text of this rank's kernel failure.
     /// @pre one RunArray for each array of the problem (ConfigError)
     /// @throws KernelError on every rank when the kernel failed on any

@@ -50,7 +50,8 @@ struct Tile {
     Box box;                 ///< global points
 };
 
-/// One message as one rank sees it. `buffer` -1: straight from or to the array.
+/// One message as one rank sees it. `buffer` -1: straight from or to the array. One that has `parts` is posted and waited for, and
+/// nothing else; each of the parts, the messages after it in the list, is packed into its buffer, or unpacked, by itself.
 struct Message {
     std::int32_t peer = 0, tag = 0;
     bool send = false;
@@ -59,6 +60,9 @@ struct Message {
     Box region;                ///< global points of `array`
     std::int64_t bytes = 0;
     std::int32_t tile = -1;    ///< the tile that makes it (send) or first needs it (receive)
+    std::int32_t parts = 0;    ///< so many go with it, one behind the other in its buffer; its region is empty
+    std::int32_t carrier = -1; ///< of a part: the message it goes with
+    std::int64_t at = 0;       ///< where in the carrier's buffer
 };
 
 /// One array as one rank holds it: `storage`, of which it owns `owned`, `stride` items between

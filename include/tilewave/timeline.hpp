@@ -1,5 +1,6 @@
 // What every lane did when: one event a step. The executor makes it, and so does the predictor.
 #pragma once
+#include <span>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,13 @@ struct Request {
 struct LaneSplit {
     std::int32_t rank, lane;
     double compute_s, pack_s, wait_s, post_s, total_s;
+    void add(Op op, double seconds);
+};
+
+/// What one rank's lanes noted of a run.
+struct Recording {
+    std::vector<std::vector<double>> ends;  ///< by lane: its begin, then the end of each of its steps
+    std::vector<Request> requests;
 };
 
 struct Timeline {
@@ -55,7 +63,11 @@ struct Timeline {
     std::string chrome_json() const;
 };
 
-/// Rank 0 gets the events of all ranks, the others an empty timeline. Other ranks' times come to half a nanosecond. Collective.
-Timeline gather(Transport& transport, const Timeline& mine);
+/// One rank's events, from the schedule that it ran.
+Timeline timeline_of(const Schedule& schedule, const Recording& recording);
+
+/// Timeline::overlap_ratio from what it is made of: of the events, the waits for messages.
+double overlap_ratio(int ranks, std::span<const LaneSplit> lanes, std::span<const Event> waits, std::span<const Request> requests, double latency_s,
+                     double byte_s);
 
 }  // namespace tilewave

@@ -11,7 +11,7 @@ from tilewave.explain import explain
 from tilewave.parts import Parts, Predicted
 
 CHOICES = ("grid", "tile", "factors", "mapping_dim", "grouping", "schedule", "lookahead",
-           "slices", "chunk_bytes", "row", "storage", "skew", "time_block", "poll_period_s", "helper", "synchronous")
+           "slices", "chunk_bytes", "row", "storage", "skew", "time_block", "bundle", "poll_period_s", "helper", "synchronous")
 
 
 @dataclasses.dataclass
@@ -47,6 +47,9 @@ class Plan:
         (k, l): tiles are cut along the sum of loops k and l in place of l, where rows of the kernel go that way; empty: along the loops.
     time_block : int
         Steps of time that go along the other dimensions together, so that each finds in the caches what the one before has computed.
+    bundle : int
+        Tiles whose messages to a rank go together, so that tiles may be small where messages are dear: where ranks wait for earlier ones
+        only, on one lane.
     poll_period_s : float
         Seconds between polls of the transport inside a tile; 0: none, only lanes that wait poll.
     helper : bool
@@ -78,6 +81,7 @@ class Plan:
     storage: str = "plain"
     skew: tuple = ()
     time_block: int = 1
+    bundle: int = 1
     poll_period_s: float = 50e-6
     helper: bool = False
     synchronous: bool = False
@@ -189,7 +193,7 @@ ALLOWED = {"grid": "a tuple of integers", "tile": "a tuple of integers", "factor
            "mapping_dim": "an integer", "lookahead": "an integer", "slices": "an integer",
            "chunk_bytes": "an integer", "grouping": "'hyperplane', 'vertical'",
            "schedule": "'blocking', 'overlapping'", "row": "a tuple of integers",
-           "storage": "'plain', 'skewed'", "skew": "a tuple of two integers, or an empty one", "time_block": "an integer",
+           "storage": "'plain', 'skewed'", "skew": "a tuple of two integers, or an empty one", "time_block": "an integer", "bundle": "an integer",
            "poll_period_s": "seconds, 0 for no polls while tiles are computed", "helper": "True, False", "synchronous": "True, False"}
 
 

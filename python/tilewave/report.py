@@ -22,12 +22,7 @@ class Measured:
 
     def __init__(self, core):
         self.time_s = core.time_s
-        self._timeline = core.timeline
-
-    @functools.cached_property
-    def parts(self):
-        parts = _core.parts(self._timeline)
-        return Parts.of(parts) if parts.total_s > 0 else None
+        self.parts = Parts.of(core.parts) if core.parts.total_s > 0 else None
 
     def __repr__(self):
         return f"Measured(time_s={self.time_s:.6g})"
@@ -69,7 +64,7 @@ class Report:
     lanes : list of LaneTimes
         On rank 0: the time split of every lane of every rank.
     timeline : Timeline
-        On rank 0: all ranks' events; empty elsewhere.
+        On rank 0: all ranks' events; empty elsewhere. Made when it is first asked for: as long as making the ranks' schedules takes.
     sequential : str
         The dependence that kept the points in the order of the loops, on one lane; empty if none did.
     results : dict
@@ -92,7 +87,11 @@ class Report:
         self.steps = core.steps
         self.ranks, self.threads = core.ranks, core.threads
         self.buffer_bytes = core.buffer_bytes
-        self.timeline = Timeline(core.timeline)
+        self._core = core
+
+    @functools.cached_property
+    def timeline(self):  # made when it is asked for, of what lanes noted
+        return Timeline(self._core.timeline)
 
     def save_timeline(self, path):
         """Write what was predicted above what was measured, lane by lane; nothing on ranks other than 0.

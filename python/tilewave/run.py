@@ -124,7 +124,7 @@ def run_on_one_rank(nest, ready):
     if context.rank == 0 and core is not None:
         return core
     numbers["reduced"] = [types.SimpleNamespace(any=has, at=at, bytes=bytes.fromhex(data)) for has, at, data in numbers.get("reduced", ())]
-    return types.SimpleNamespace(plan=ready.sweep.plan, ranks=1, threads=ready.sweep.plan.lanes, timeline=_core.Timeline(),
+    return types.SimpleNamespace(plan=ready.sweep.plan, ranks=1, threads=ready.sweep.plan.lanes, timeline=_core.Timeline(), parts=_core.parts(_core.Timeline()),
                                  overlap_ratio=math.nan, **numbers)
 
 
@@ -139,7 +139,7 @@ def plan(nest, *, context=None, over=None, reverse=(), steps=None, **arguments):
     **arguments
         The nest's arrays and scalars, and any choice to fix: ``grid``, ``tile``, ``factors``,
         ``mapping_dim``, ``grouping``, ``schedule``, ``lookahead``, ``slices``, ``chunk_bytes``,
-        ``row``, ``storage``, ``skew``, ``time_block``, ``poll_period_s``, ``helper``, ``synchronous``, ``threads``.
+        ``row``, ``storage``, ``skew``, ``time_block``, ``bundle``, ``poll_period_s``, ``helper``, ``synchronous``, ``threads``.
 
     Returns
     -------

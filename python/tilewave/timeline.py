@@ -1,5 +1,6 @@
 """Timelines: what every lane did when, as data, Chrome trace, picture."""
 import base64
+import functools
 import html
 import io
 from pathlib import Path
@@ -37,8 +38,14 @@ class Timeline:
 
     def __init__(self, core):
         self._core = core
-        self.events = np.frombuffer(core.event_bytes, EVENT)
-        self.requests = np.frombuffer(core.request_bytes, REQUEST)
+
+    @functools.cached_property
+    def events(self):  # copied when they are asked for: a long run has millions
+        return np.frombuffer(self._core.event_bytes, EVENT)
+
+    @functools.cached_property
+    def requests(self):
+        return np.frombuffer(self._core.request_bytes, REQUEST)
 
     def split(self):
         """Seconds of each lane by kind of step."""

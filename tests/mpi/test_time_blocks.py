@@ -74,3 +74,25 @@ def test_wrong_choices_are_refused_everywhere():
             tw.run(relax, u=u, f=f, w=1.5, steps=3, **choices)
         assert words in str(error.value) and error.value.agreed, str(error.value)
     tw.run(relax, u=u, f=f, w=1.5, steps=3)
+
+
+def test_messages_of_many_tiles_go_together(mpi_ranks):
+    shape, seed = (240, 190), int(os.environ.get("TILEWAVE_SEED", "312"))
+    start = {a: np.random.default_rng([seed, k]).random(shape) for k, a in enumerate("uf")}
+    context = tw.Context(threads=1)
+    block = -(-shape[0] // mpi_ranks) - (mpi_ranks == 1) * 2
+    cut = {"grid": (1, mpi_ranks, 1), "mapping_dim": 2, "skew": (1, 2)}
+    found = []
+    for choices in ({}, {**cut, "time_block": 4, "tile": (1, block - 1 if mpi_ranks == 2 else block, 5), "bundle": 9},
+                    {**cut, "time_block": 11, "tile": (1, block - 1 if mpi_ranks == 2 else block, 40), "bundle": 2, "chunk_bytes": 3000}):
+        given = {a: tw.field(shape, "f8", init=start[a], context=context) for a in start}
+        report = tw.run(relax, **given, w=0.9, steps=17, context=context, **choices)
+        found.append(given["u"].gather())
+        if context.rank == 0:
+            np.testing.assert_array_equal(found[-1], found[0], f"seed {seed}: plan {report.plan}")
+    if mpi_ranks > 1:
+        with pytest.raises(tw.ConfigError, match="ranks read what later ones compute") as error:
+            tw.run(relax, **given, w=0.9, steps=17, context=context, grid=(1, mpi_ranks, 1), time_block=1, bundle=2)
+        assert error.value.agreed
+    with pytest.raises(tw.ConfigError, match="bundle 0"):
+        tw.run(relax, **given, w=0.9, steps=17, context=context, bundle=0)

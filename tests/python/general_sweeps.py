@@ -116,6 +116,11 @@ def move_messages(rng, case):
     case.plan.synchronous = case.plan.schedule == "blocking" if rng.random() < 0.5 else rng.random() < 0.5
     case.plan.helper = rng.random() < 0.2
     case.plan.poll_period_s = rng.choice((0.0, 1e-6, 50e-6))
+    case.plan.bundle = rng.choice((1, 2, 3, 7, 1000))
+    try:
+        case.plan.validate(case.problem, case.ranks)
+    except ConfigError:
+        case.plan.bundle = 1
 
 
 def random_problem(rng, seed, item_bytes, long_rows):

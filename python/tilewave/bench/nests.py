@@ -140,7 +140,7 @@ def hosts(quick):
         return skipped("hosts", "making two hosts needs root")
     n, steps = (256, 8) if quick else (4096, 100)
     with cluster_tool("nests").Cluster(hosts=2, rate="1gbit", name="twnests") as cluster:
-        arguments = {"what": "sor", "n": n, "steps": steps, "repeats": 1 if quick else 2}
+        arguments = {"what": "sor", "n": n, "steps": steps, "repeats": 1 if quick else 5}
         found = on_ranks(RANKS, 2, arguments, runner=on_hosts(cluster))
     return rank_rows(f"SOR {n}x{n} f8, {steps} sweeps, hosts at 1 Gb/s", found["times"], steps * (n - 2) ** 2)
 
