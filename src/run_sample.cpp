@@ -205,6 +205,8 @@ public:
     }
     void keep_planes(FrontierMemory* memory) { options_.frontier = memory; }
 
+    static constexpr std::int64_t alike = 32;  // one in so many points more or less
+
     // False where the kernel raised.
     bool run(double budget_s, int most_rounds, const std::function<void()>& before = {}) {
         const double end = now_s() + budget_s;
@@ -216,7 +218,10 @@ public:
             for (const Event& e : o.timeline.events) {
                 const Step& step = s_.lanes[static_cast<std::size_t>(e.lane)][static_cast<std::size_t>(e.step)];
                 const Work& w = work_[static_cast<std::size_t>(step.item)];
-                if (w.points == most_.points && w.rows == most_.rows) times_[static_cast<std::size_t>(e.lane)].push_back(e.end_s - e.begin_s);
+                // Tiles that are nearly as large count, too: of a margin there is less with each step of time, and the first steps are those that
+                // fetch from memory.
+                if (alike * w.points < (alike - 1) * most_.points || alike * w.rows < (alike - 1) * most_.rows) continue;
+                times_[static_cast<std::size_t>(e.lane)].push_back((e.end_s - e.begin_s) * static_cast<double>(most_.points) / static_cast<double>(w.points));
             }
         }
         return true;
