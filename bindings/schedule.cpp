@@ -161,7 +161,6 @@ void bind_plan(nb::module_& m) {
              },
              "shape"_a, "space"_a, "arrays"_a, "accesses"_a, "bounds"_a, "downwards"_a, "in_order"_a)
         .def("validate", &SweepProblem::validate)
-        .def("layout", &SweepProblem::layout, "array"_a, "grid"_a, "margin"_a = Index())
         .def("may_cut", &SweepProblem::may_cut, "dimension"_a)
         .def("skewed", &SweepProblem::skewed, "outer"_a, "inner"_a)
         .def("rolls", &SweepProblem::rolls, "array"_a)
