@@ -216,11 +216,12 @@ void Execution::copy(const Message& m, bool pack) {
     if (m.region.empty()) return;
     Index extents = m.region.hi - m.region.lo;
     const std::int64_t item = s_.arrays[m.array].item_bytes;
-    const Index packed = row_major_strides(m.region, item), &strided = bindings_[m.array].stride_bytes;
+    const Index& strided = bindings_[m.array].stride_bytes;
     if (const int levels = s_.arrays[m.array].levels; levels > 0 && extents[0] > 1)
         return copy_levels(m, pack);
     std::byte *buffer = buffers_[m.buffer].get() + m.at, *array = address(m.array, m.region.lo);
     if (m.carrier >= 0 && copy_few(array, strided, extents, item, buffer, pack)) return;
+    const Index packed = row_major_strides(m.region, item);
     if (pack)
         copy_box(buffer, packed, array, strided, extents, item);
     else

@@ -15,7 +15,7 @@ constexpr std::int64_t steps_together = 8;
 constexpr double least_points_together = 16384, least_points_over_ranks = 32768;
 // What fits a core's own cache is quicker there, if no other lane computes and so many steps of tiles that large do.
 constexpr std::int64_t least_steps_in_own_cache = 4;
-constexpr double least_points_in_own_cache = 6144;
+constexpr double least_points_in_own_cache = 6000, own_cached_part = 0.75;
 // A tile of a rank takes as long as so many messages, or longer, where it has one of its own.
 constexpr double messages = 16;
 // Of the tiles of a step those that go together are a part, so that ranks follow each other closely.
@@ -140,7 +140,7 @@ bool take_steps_together(const SweepProblem& problem, const Machine& machine, in
     const double step_bytes = static_cast<double>(lag_of_a_step(problem, taken)) * layer * point_bytes(problem);  // of a layer of each step
     double layers = room / step_bytes;  // of all steps
     double least = std::ceil((ranks ? std::max(least_points_over_ranks, messages * machine.latency_s / machine.point_s) : least_points_together) / layer);
-    const double own_layers = static_cast<double>(machine.cache_bytes) / step_bytes, own_least = std::ceil(least_points_in_own_cache / layer);
+    const double own_layers = own_cached_part * static_cast<double>(machine.cache_bytes) / step_bytes, own_least = std::ceil(least_points_in_own_cache / layer);
     if ((all == 1 || together) && own_layers >= own_least * static_cast<double>(least_steps_in_own_cache)) {
         layers = own_layers;
         least = own_least;
