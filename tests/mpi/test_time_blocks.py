@@ -60,7 +60,8 @@ def test_equal_to_sweep_after_sweep(name, threads, small_caches, mpi_ranks):
                 for ours, plain in zip(found[-1], found[0], strict=True):
                     np.testing.assert_array_equal(ours, plain, what)
             if not choices and skew is not None and mpi_ranks * threads < 3 and steps > 2:
-                assert report.plan.time_block > 1 and report.plan.skew == skew, what
+                # One rank measures both storages and takes the quicker: only rows across two loops lie along their sum.
+                assert report.plan.time_block > 1 and report.plan.skew == (skew if report.plan.storage == "skewed" else ()), what
                 assert threads == 1 or report.plan.factors[0] == threads, what
 
 
