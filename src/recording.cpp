@@ -9,7 +9,7 @@
 #include "tilewave/error.hpp"
 #include "timeline_bytes.hpp"
 
-// A rank's bytes: when it began; for each lane its parts, the seconds of each kind of step, how many steps, and how long each took, in
+// A rank's bytes: the moment that times count from, when its first step began (infinity where it had none); for each lane its parts, the seconds of each kind of step, how many steps, and how long each took, in
 // nanoseconds, seven bits a byte; then the waits for messages and the messages themselves, as a timeline.
 
 namespace tilewave {
@@ -81,11 +81,14 @@ LaneSums sums_of(const Schedule& s, const Recording& r, std::size_t lane) {
 
 
 std::string bytes_of(const Schedule& s, const Recording& r) {
-    double begin = std::numeric_limits<double>::infinity();
-    for (const auto& ends : r.ends)
+    double first = std::numeric_limits<double>::infinity(), begin = first;
+    for (const auto& ends : r.ends) {
         if (!ends.empty()) begin = std::min(begin, ends.front());
+        if (ends.size() > 1) first = std::min(first, ends.front());  // a lane without steps has begun, too
+    }
     std::string out;
     put_raw(out, begin);
+    put_raw(out, first);
     put(out, r.ends.size());
     for (std::size_t l = 0; l < r.ends.size(); ++l) {
         const auto& ends = r.ends[l];
@@ -121,6 +124,7 @@ Recorded gather(Transport& transport, const Schedule& schedule, const Recording&
     Timeline waits;
     for (const std::string& bytes : result.bytes) {
         Source in(bytes);
+        in.raw<double>();
         begin = std::min(begin, in.raw<double>());
         for (std::uint64_t lanes = in.number(); lanes > 0; --lanes) {
             const auto sums = in.raw<LaneSums>();
@@ -142,12 +146,18 @@ Timeline timeline_of(const Recorded& recorded, const std::function<Schedule(int)
     Timeline all;
     all.ranks = static_cast<int>(recorded.bytes.size());
     double zero = std::numeric_limits<double>::infinity();
-    for (const std::string& bytes : recorded.bytes) zero = std::min(zero, Source(bytes).raw<double>());
+    for (const std::string& bytes : recorded.bytes) {
+        Source in(bytes);
+        in.raw<double>();
+        zero = std::min(zero, in.raw<double>());
+    }
+    if (!std::isfinite(zero)) zero = 0;
     for (std::size_t rank = 0; rank < recorded.bytes.size(); ++rank) {
         Source in(recorded.bytes[rank]);
         const Schedule schedule = schedule_of(static_cast<int>(rank));
         Recording recording;
         const double begin = in.raw<double>() - zero;
+        in.raw<double>();
         for (std::uint64_t lanes = in.number(); lanes > 0; --lanes) {
             in.raw<LaneSums>();
             auto& ends = recording.ends.emplace_back();
