@@ -37,14 +37,17 @@ number is below 2**30 in size. A Python float to a fractional power that Python 
 
 A body that assigns its element on some paths only writes the old value back on the others.
 
-The object code of a kernel is kept on disk (`kernel_cache`), by its LLVM module's text: making that
-takes milliseconds, and nothing else of a body or its types reaches the code.
+The object code of a kernel is kept on disk (`kernel_cache`), by all that it is made from: the body's
+syntax tree, the values that it captures, types, choices, the processor, and the sources and libraries that
+make it. The LLVM module is not made where that is found: it takes ten times as long as the rest.
 """
 
+import ast
 import ctypes
 import dataclasses
 import functools
 import hashlib
+import json
 from pathlib import Path
 
 import llvmlite
@@ -54,7 +57,7 @@ import numpy as np
 import tilewave
 
 from . import kernel_cache
-from .body import environment, kernel_code
+from .body import environment, kernel_code, loops
 from .body.kernel_code import Choices, build_row
 from .body.scalars import Slot
 from .body.typing import SUPPORTED
@@ -103,20 +106,23 @@ class Kernel:
         of the place's dtype, which the row function stores where the pointers after the tables' say.
     """
 
-    def __init__(self, nest, row, dtypes, slots, choices):
+    def __init__(self, recipe):
+        nest, choices = recipe.nest, recipe.choices
         self.nest = nest
         self.places = nest.places
-        self.sites = tuple(row.sites)
-        self.vectors = row.vectors
-        self.lanes_from = row.lanes_from
-        self.slots = slots
+        self._recipe, object_code, facts = recipe, *recipe.object_code()
+        self.sites = tuple((name, message, nest.line + line) for name, message, line in facts["sites"])
+        self.vectors = facts["vectors"]
+        self.lanes_from = facts["lanes_from"]
+        self.slots = recipe.slots
         self.fastmath, self.steps, self.independent = (
             choices.fastmath, choices.steps, choices.independent)
         self.bests = choices.bests
-        self._dtypes = dtypes
-        self._engine, self._text = _machine_code(row.module)
+        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target_machine())
+        self._engine.add_object_file(llvm.ObjectFileRef.from_data(object_code))
+        self._engine.finalize_object()
         self.address = self._engine.get_function_address(kernel_code.ROW)
-        self.rows_address = self._engine.get_function_address(kernel_code.ROWS) if row.several else 0
+        self.rows_address = self._engine.get_function_address(kernel_code.ROWS) if facts["several"] else 0
 
     def pack(self, scalars=None, tables=None):
         """What the row function is given as ``env``: pass the address, keep the array alive.
@@ -139,12 +145,12 @@ class Kernel:
         ConfigError
             For a value of another type than the kernel was compiled for, or a wrong rank.
         """
-        return environment.pack(self.nest, self.slots, self._dtypes, scalars or {}, tables or {})
+        return environment.pack(self.nest, self.slots, self._recipe.dtypes, scalars or {}, tables or {})
 
     def assembly(self):
         """The machine code as text, to look at."""
         machine = _target_machine()
-        return machine.emit_assembly(_optimised(self._text, machine))
+        return machine.emit_assembly(_optimised(str(self._recipe.build().module), machine))
 
 
 def compile_kernel(nest, dtype_of, scalars=None, fastmath=False, steps=None, independent=False, long_rows=False,
@@ -191,8 +197,7 @@ def compile_kernel(nest, dtype_of, scalars=None, fastmath=False, steps=None, ind
     slots = _slots(nest, scalars)
     choices = _choices(nest, fastmath, steps, independent, long_rows, beside)
     choices = dataclasses.replace(choices, bests=_told(nest, dtypes, choices, bests), staggered=staggered)
-    row = build_row(nest, dtypes, slots, nest.constants(), choices, _vector_bytes(), _ahead_bytes())
-    return Kernel(nest, row, dtypes, slots, choices)
+    return Kernel(_Recipe(nest, nest.signature(), nest.constants(), dtypes, slots, choices))
 
 
 def kernel_key(nest, dtype_of, scalars=None, fastmath=False, steps=None, independent=False):
@@ -280,26 +285,55 @@ def _ahead_bytes():
     return 256 if llvm.get_host_cpu_features().get("avx512f") else 0
 
 
+@dataclasses.dataclass(frozen=True)
+class _Recipe:
+    """All that a kernel is made from."""
+
+    nest: object
+    signature: str
+    constants: dict
+    dtypes: dict
+    slots: tuple
+    choices: Choices
+
+    def build(self):
+        return build_row(self.nest, self.dtypes, self.slots, self.constants, self.choices, _vector_bytes(), _ahead_bytes())
+
+    def key(self):
+        """All that the object code and what is known of it depend on, as text."""
+        first, *rest = [node.lineno for node in ast.walk(self.nest.source.tree) if hasattr(node, "lineno")]
+        types = [f"{name} {self.dtypes[name].name}" for name in self.nest.arrays]
+        return (f"{_toolchain()}{self.signature}\n{[line - first for line in rest]}\n{types}\n"
+                f"{[(slot.name, str(slot.type), slot.low, slot.high) for slot in self.slots]}\n{self.choices}\n")
+
+    def object_code(self):
+        """(object code, what is known of it), from disk if it is there; the functions that it calls are known to LLVM."""
+        code, facts = _parted(kernel_cache.object_code(self.key(), self._made))
+        if not loops.register(facts["calls"]):  # NumPy has other loops on the same processor, as its environment may ask for
+            code, facts = _parted(self._made())
+        return code, facts
+
+    def _made(self):
+        row = self.build()
+        facts = {"sites": [(name, message, line - self.nest.line) for name, message, line in row.sites],
+                 "vectors": row.vectors, "several": row.several, "lanes_from": row.lanes_from,
+                 "calls": [name for name in row.module.globals if loops.is_outside(name)]}
+        machine = _target_machine()
+        return json.dumps(facts).encode() + b"\0" + machine.emit_object(_optimised(str(row.module), machine))
+
+
+def _parted(data):
+    facts, _, code = data.partition(b"\0")
+    return code, json.loads(facts)
+
+
 @functools.lru_cache(maxsize=None)
 def _toolchain():
-    """All but the module's text that object code depends on, as text."""
-    here = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()  # the choice of passes
-    return (f"tilewave {tilewave.__version__} {here}\n"
-            f"llvmlite {llvmlite.__version__}, LLVM {llvm.llvm_version_info}, NumPy {np.__version__}\n"
+    """All but the body, its types and choices that object code depends on, as text."""
+    here = Path(__file__)
+    sources = hashlib.sha256(b"".join(path.read_bytes() for path in [here, *sorted(here.with_name("body").glob("*.py"))]))
+    ties = [loops.zero_tie(name, dtype) for name in loops.TIES for dtype in ("float32", "float64")]
+    return (f"tilewave {tilewave.__version__} {sources.hexdigest()}\n"
+            f"llvmlite {llvmlite.__version__}, LLVM {llvm.llvm_version_info}, NumPy {np.__version__} {ties}\n"
             f"{llvm.get_process_triple()} {llvm.get_host_cpu_name()} "
             f"{llvm.get_host_cpu_features().flatten()}\n")
-
-
-def _machine_code(module):
-    """(engine, the module's text) of an LLVM module.
-
-    The functions that it calls were registered with LLVM when the module was made, also where the
-    object code is an old one.
-    """
-    text, machine = str(module), _target_machine()
-    code = kernel_cache.object_code(
-        _toolchain() + text, lambda: machine.emit_object(_optimised(text, machine)))
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
-    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-    engine.finalize_object()
-    return engine, text

@@ -2,6 +2,8 @@
 
 import errno
 import os
+import random
+import re
 import subprocess
 import sys
 import textwrap
@@ -10,10 +12,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from body_generator import HEADER, Generator, load
 
 from tilewave import compile as compiler
 from tilewave import kernel_cache
 from tilewave.compile import compile_kernel
+from tilewave.errors import ConfigError
 from tilewave.nest import nest
 
 
@@ -197,14 +201,16 @@ def scaled(A, B, i, j, *, c=2.0):
 @pytest.fixture
 def compilations(monkeypatch):
     """The modules that were compiled, and not found."""
-    compiled, optimised = [], compiler._optimised
+    compiled, made, optimised, build = [], [], compiler._optimised, compiler.build_row
 
     def counted(text, machine):
         compiled.append(text)
         return optimised(text, machine)
 
     monkeypatch.setattr(compiler, "_optimised", counted)
-    return compiled
+    monkeypatch.setattr(compiler, "build_row", lambda *given: made.append(1) or build(*given))
+    yield compiled
+    assert len(made) == len(compiled)  # no module is made of a kernel that is found
 
 
 def test_a_kernel_is_compiled_once(cache, compilations):
@@ -235,6 +241,63 @@ def test_another_processor_or_version_has_kernels_of_its_own(cache, compilations
     compiler._toolchain.cache_clear()
     compile_kernel(scaled, types)
     assert len(compilations) == len(changes) + 1
+
+
+SEED = int(os.environ.get("TILEWAVE_SEED", 1))
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered")
+def test_two_kernels_of_one_key_are_the_same(tmp_path):
+    """Bodies, captured values, types and choices that differ a little: the key tells apart what differs in the module."""
+    equal, keys = 0, 0
+    for seed in range(SEED, SEED + 10):
+        rng = random.Random(seed)
+        text = Generator(seed).body("body")
+        other = re.sub(r"^(WEIGHT|COUNT|SINGLE|BYTE|SHORT) = (.*)$", r"\1 = \2 + \2", HEADER, flags=re.M)
+        lines = text.splitlines()
+        place = rng.randrange(2, len(lines) + 1)
+        spread = "\n".join([*lines[:place], "    # a line more", *lines[place:]]) + "\n"
+        variants = [HEADER + text, "\n\n" + HEADER + text, other + text, HEADER + spread, HEADER + text.replace("0.5", "0.25"),
+                    HEADER + text.replace("2.0", "2"), HEADER + text.replace("-0.0", "0.0"), HEADER + text.replace("np.pi", "np.e")]
+        nests = [load(tmp_path, f"variant_{seed}_{k}", source).body for k, source in enumerate(variants)]
+        found = {}
+        for _ in range(3):
+            step, dtype, value = rng.choice((None, 1)), rng.choice(("f8", "f4")), rng.choice((3, 300, 0.5))
+            given = {"fastmath": rng.random() < 0.2, "independent": rng.random() < 0.5, "long_rows": rng.random() < 0.5}
+            for nest in nests:
+                types = {name: np.dtype(dtype if name == "A" else "f8") for name in nest.arrays}
+                choices = compiler._choices(nest, steps=(step,) * len(nest.places), **given)
+                try:
+                    slots = compiler._slots(nest, dict.fromkeys(nest.scalars, value))
+                    recipe = compiler._Recipe(nest, nest.signature(), nest.constants(), types, slots, choices)
+                    row = recipe.build()
+                except ConfigError:
+                    continue  # types that this body cannot have
+                kernel = str(row.module), [(name, message, line - nest.line) for name, message, line in row.sites]
+                key = recipe.key()
+                equal += key in found
+                assert found.setdefault(key, kernel) == kernel, f"TILEWAVE_SEED={seed}\n{key}\n{text}"
+        keys += len(found)
+    assert equal > 10 and keys > 50, (equal, keys)
+
+
+def test_lines_of_messages_follow_the_body(cache, compilations, tmp_path):
+    body = "import math\nimport tilewave as tw\n@tw.nest\ndef body(A, i):\n{}    A[i] = math.sqrt(A[i-1])\n"
+    for k, between in enumerate(("", "    # a comment\n", "", "    # two\n\n")):
+        nest = load(tmp_path, f"lines_{k}", body.format(between)).body
+        assert {line for *_, line in compile_kernel(nest, {"A": "f8"}).sites} == {nest.line + 1 + between.count("\n")}
+    assert len(compilations) == 3
+
+
+def test_loops_of_another_numpy_on_this_processor(cache, compilations, monkeypatch):
+    types = {"A": "f8", "B": "f8"}
+    compile_kernel(scaled, types)
+    with monkeypatch.context() as changed:
+        changed.setattr(compiler.loops, "numpy_loop", lambda name, dtype: ("tilewave_np_other_float64", None))
+        compile_kernel(scaled, types)
+    assert len(compilations) == 2  # not that which is kept, whose loop is another
+    compile_kernel(scaled, types)
+    assert len(compilations) == 2
 
 
 PROGRAM = '''

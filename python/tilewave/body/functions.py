@@ -6,7 +6,7 @@ from llvmlite import ir
 from . import names
 from .arithmetic import absolute, binary, int_compare, int_power, is_true, numpy_binary
 from .casts import boolean, cast, construct, promote, to_float, to_int
-from .loops import zero_tie
+from .loops import TIES, zero_tie
 from .python_math import finite, infinite, math_call, math_pow
 from .typing import BOOL, FLOAT, INT, Unsupported, infer, scalar
 from .values import I1, Typed, Value, constant, ir_type
@@ -125,7 +125,7 @@ def _float_function(e, name, dtype, *values):
         return build.fmul(values[0], values[0], flags=e.flags)
     if name == "sign":
         return _float_sign(e, dtype, values[0])
-    if name in ("minimum", "maximum", "fmin", "fmax"):
+    if name in TIES:
         return _float_extremum(e, name, dtype, *values)
     if name == "remainder":
         return numpy_binary(e, "%", dtype, *values)

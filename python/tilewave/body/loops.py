@@ -14,6 +14,13 @@ import numpy as np
 from .typing import Unsupported
 
 
+#: How the linker symbols of NumPy's loops and of C functions begin.
+NUMPY, LIBM = "tilewave_np_", "tilewave_libm_"
+
+#: Functions of which NumPy may return either operand where they are zeros.
+TIES = ("minimum", "maximum", "fmin", "fmax")
+
+
 class _Ufunc(ctypes.Structure):
     """Head of PyUFuncObject; part of NumPy's binary interface (ufuncobject.h)."""
 
@@ -42,7 +49,7 @@ def numpy_loop(name, dtype):
     for k in range(head.ntypes):
         numbers = {head.types[k * head.nargs + j][0] for j in range(head.nargs)}
         if numbers == {dtype.num}:
-            symbol = f"tilewave_np_{name}_{dtype.name}"
+            symbol = f"{NUMPY}{name}_{dtype.name}"
             llvm.add_symbol(symbol, head.functions[k])
             if not head.data[k]:
                 return symbol, None
@@ -62,7 +69,7 @@ def c_function(name):
         function = getattr(ctypes.CDLL(None), name)
     except AttributeError:  # an interpreter that is not linked with it
         function = getattr(ctypes.CDLL("libm.so.6"), name)
-    symbol = f"tilewave_libm_{name}"
+    symbol = f"{LIBM}{name}"
     llvm.add_symbol(symbol, ctypes.cast(function, ctypes.c_void_p).value)
     return symbol
 
@@ -74,3 +81,24 @@ def zero_tie(name, dtype):
     positive_first = bool(np.signbit(ufunc(kind(0.0), kind(-0.0))))
     negative_first = bool(np.signbit(ufunc(kind(-0.0), kind(0.0))))
     return {(False, True): 0, (True, False): 1}.get((positive_first, negative_first))
+
+
+def is_outside(symbol):
+    """Whether a name of a module is that of a function, or its data, outside of it."""
+    return symbol.startswith((NUMPY, LIBM))
+
+
+def register(symbols):
+    """Make the functions that compiled code calls known to LLVM, where the code was made by another process.
+
+    Returns
+    -------
+    bool
+        Whether all symbols are known; not where NumPy's loops have other data than when the code was made.
+    """
+    known = {c_function(symbol.removeprefix(LIBM)) for symbol in symbols if symbol.startswith(LIBM)}
+    for symbol in symbols:
+        if symbol.startswith(NUMPY) and not symbol.endswith("_data"):
+            name, _, dtype = symbol.removeprefix(NUMPY).rpartition("_")
+            known.update(filter(None, numpy_loop(name, np.dtype(dtype))))
+    return known == {*symbols}
