@@ -17,10 +17,8 @@ constexpr std::int64_t longest_row_together = 1 << 16;
 // Rows of a call: enough that the call costs little beside short ones.
 constexpr int most_rows = 64;
 
-// Rows of a plane that are found once for all planes.
-constexpr std::int64_t most_plane_rows = 2048;
-// A row that reads what the one before it has just stored waits for it; rows of other planes come between them.
-constexpr std::int64_t most_planes_together = 4;
+// Rows of planes that go together of which a list is kept: finding one takes 1.6 ns. More would take the cache from the arrays.
+constexpr std::int64_t most_kept_rows = 8192;
 
 // Rows that follow each other at equal distances.
 struct Batch {
@@ -39,7 +37,7 @@ public:
     Batches(TileRows& rows, PlanesRows (&planes)[2], bool single, bool together, std::int64_t apart)
         : rows_(rows), kept_(planes), single_(single), apart_(apart), cut_(together ? longest_row_together : longest_row) {
         longest_ = std::min(rows.extent_up(), rows.extent_down());
-        planes_ = !single && rows.planes() && longest_ <= longest_row && rows.extent_up() + rows.extent_down() <= most_plane_rows;
+        planes_ = !single && rows.planes() && longest_ <= longest_row;
         more_ = rows.first();
         at_ = rows.begin();
         if (together && !single && longest_ <= cut_) group_ = rows_together * longest_;
@@ -57,41 +55,46 @@ public:
     }
 
 private:
-    // The rows of the next planes from their corner on; tiles of equal extents have the same.
-    void note_planes() {
+    // As many of the planes that are left as go together; tiles of equal extents have the same rows in them.
+    void begin_planes() {
         const std::int64_t up = rows_.extent_up(), down = rows_.extent_down(), rows = up + down - 1;
-        const std::int64_t all = rows_.planes_in_line();
-        // Three are as good as four: without a rest there is one list.
-        const std::int64_t most = apart_ < rows ? 1 : all % most_planes_together && all % 3 == 0 ? 3 : most_planes_together;
-        const std::int64_t count = std::min(rows_.planes_left(), most);
-        now_ = &kept_[count < most];
-        if (now_->up == up && now_->down == down && now_->count == count && (count == 1 || now_->apart == apart_)) return;
-        now_->up = up;
-        now_->down = down;
-        now_->count = count;
-        now_->apart = apart_;
-        now_->spans.resize(static_cast<std::size_t>(rows * count));
-        Span* span = now_->spans.data();
-        for (std::int64_t t = 0; t < rows + count - 1; ++t)
-            for (std::int64_t plane = std::max<std::int64_t>(0, t - rows + 1); plane <= std::min(count - 1, t); ++plane) {
-                const std::int64_t r = t - plane, begin = std::max<std::int64_t>(0, r - down + 1);
-                *span++ = {r + plane * apart_, begin, std::min(up, r + 1) - begin};
+        const std::int64_t all = rows_.planes_in_line(), most = apart_ < rows ? 1 : ceil_div(all, ceil_div(all, planes_in_turn));
+        together_ = std::min(rows_.planes_left(), most);
+        left_ = rows * together_;
+        turn_ = plane_ = 0;
+        now_ = left_ <= most_kept_rows ? &kept_[together_ < most] : nullptr;
+        if (!now_ || (now_->up == up && now_->down == down && now_->count == together_ && (together_ == 1 || now_->apart == apart_))) return;
+        *now_ = {up, down, together_, apart_, std::move(now_->spans)};
+        now_->spans.resize(static_cast<std::size_t>(left_));
+        find(now_->spans.data(), left_);
+    }
+
+    // The next `count` rows: of the planes that go together row `turn_` of the first, row `turn_` - 1 of the second and so on, then the next turn.
+    void find(Span* span, std::int64_t count) {
+        const std::int64_t up = rows_.extent_up(), down = rows_.extent_down();
+        for (; count > 0; --count, ++plane_) {
+            if (plane_ == std::min(together_, turn_ + 1)) {
+                ++turn_;
+                plane_ = std::max<std::int64_t>(0, turn_ - (up + down - 2));
             }
+            const std::int64_t row = turn_ - plane_, begin = std::max<std::int64_t>(0, row - down + 1);
+            *span++ = {row + plane_ * apart_, begin, std::min(up, row + 1) - begin};
+        }
     }
 
     void take(Batch& batch, std::int64_t limit) {
-        if (done_ == 0) note_planes();  // not before: the last batch is of the list that this may change
-        const auto total = static_cast<int>(now_->spans.size());
-        const auto enough = static_cast<int>(std::clamp<std::int64_t>(limit / longest_, 1, most_rows));
-        batch.spans = now_->spans.data() + done_;
-        batch.count = std::min(enough, total - done_);
+        if (left_ == 0) begin_planes();
+        batch.count = static_cast<int>(std::min(std::clamp<std::int64_t>(limit / longest_, 1, most_rows), left_));
+        batch.spans = spans_.data();
+        if (now_)
+            batch.spans = now_->spans.data() + (static_cast<std::int64_t>(now_->spans.size()) - left_);
+        else
+            find(spans_.data(), batch.count);
         batch.points = batch.count * longest_;
         batch.first = rows_.plane();
-        batch.apart = now_->count > 1 ? apart_ : 0;
-        done_ += batch.count;
-        if (done_ < total) return;
-        done_ = 0;
-        for (std::int64_t plane = now_->count; plane > 0; --plane) more_ = rows_.next_plane();
+        batch.apart = together_ > 1 ? apart_ : 0;
+        left_ -= batch.count;
+        for (std::int64_t plane = left_ == 0 ? together_ : 0; plane > 0; --plane) more_ = rows_.next_plane();
     }
 
     void fill(Batch& batch, std::int64_t limit) {
@@ -117,11 +120,11 @@ private:
 
     TileRows& rows_;
     PlanesRows (&kept_)[2];
-    PlanesRows* now_ = nullptr;
+    PlanesRows* now_ = nullptr;  // the list of their rows; none where they are too many
     bool single_, planes_ = false, more_ = false;
     std::int64_t apart_, cut_, group_ = 0;       // points of a span, at most; of the rows that go together, 0 where none do
     std::int64_t at_ = 0, longest_ = 0;  // the point of the present row to go on from; points of a plane's longest row
-    int done_ = 0;                       // rows of the planes
+    std::int64_t together_ = 0, left_ = 0, turn_ = 0, plane_ = 0;  // planes; their rows that are left; whose the next one is
     std::array<Span, most_rows> spans_;
 };
 

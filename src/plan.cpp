@@ -93,8 +93,11 @@ bool Plan::planes_together(const SweepProblem& problem) const {
 
 int Plan::most_slices(const SweepProblem& problem) const {
     std::int64_t least = 1;
+    const bool across = row.n > 0 && std::any_of(row.begin(), row.end(), [](auto x) { return x < 0; });
     if (mapping_dim == tile.n - 1)
         least = shortest_row;
+    else if (tile.n > 2 && across && planes_together(problem) && order(tile.n).row[tile.n - 3][mapping_dim] != 0)
+        least = planes_in_turn;
     else if (mapping_dim == tile.n - 2 && row.n == 0 && !problem.in_order && !independent_rows(problem))
         least = rows_together;
     return static_cast<int>(std::max<std::int64_t>(tile[mapping_dim] / least, 1));

@@ -53,8 +53,8 @@ struct Plan {
     /// Whether planes that follow each other along the third last coordinate of the order may be computed together, each a row
     /// behind the one before it.
     bool planes_together(const SweepProblem& problem) const;
-    /// The most slices of a tile that leave rows long enough, and rows that depend within themselves so many beside each other as
-    /// kernels compute at once.
+    /// The most slices of a tile that leave rows long enough, so many beside each other as kernels compute at once where they depend
+    /// within themselves, and so many planes as are computed in turn.
     int most_slices(const SweepProblem& problem) const;
     /// @pre grid >= 1 multiplies to at most `ranks`; factors >= 1, 1 at mapping_dim (ConfigError)
     /// @pre factors multiply to at most max_lanes, one less with a helper (ConfigError)

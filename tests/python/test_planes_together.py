@@ -107,3 +107,26 @@ def test_the_point_that_failed_is_told(storage):
             tile = {"tile": (6, 6, 6)} if rng.random() < 0.3 else {}
             with pytest.raises(tw.KernelError, match="at i={}, j={}, k={}".format(*bad)):
                 tw.run(raising, A=A, B=B, context=context, row=row, storage=storage, **tile)
+
+
+@tw.nest
+def averaged(A, i, j, k):
+    A[i, j, k] = 0.3 * A[i-1, j, k] + 0.25 * A[i, j-1, k] + 0.2 * A[i, j, k-1] + 0.125 * A[i-1, j, k-1]
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_planes_of_many_rows(part):
+    """More rows than a list is kept of (`most_kept_rows`), fewer, and just about as many."""
+    rng = random.Random(f"{SEED} many {part}")
+    shape = (rng.randint(4, 11), rng.randint(2, 6), rng.choice((rng.randint(2040, 2060), rng.randint(2800, 4200), rng.randint(1000, 2000))))
+    start = np.random.default_rng(part).random(shape)
+    expected = start.copy()
+    plain_loops(averaged, loop_bounds(averaged.indices, averaged.iteration_box({"A": shape}), None), {"A": expected})
+    for threads in (1, 2):
+        context = tw.Context(threads=threads)
+        for choices in ({}, {"tile": (*(extent - 1 for extent in shape),)}, {"tile": (shape[0] - 1, shape[1] - 1, 1500 if shape[2] > 1500 else 600)},
+                        {"mapping_dim": 0, "factors": (1, 1, threads), "grouping": "vertical", "slices": rng.randint(1, shape[0] - 1)}):
+            field = tw.field(shape, "f8", init=start, context=context)
+            tw.run(averaged, A=field, context=context, storage="skewed", row=(0, 1, -1), **choices)
+            result = field.gather()
+            assert (result.view("u8") == expected.view("u8")).all(), f"TILEWAVE_SEED={SEED}: {shape}, {threads} lanes, {choices}"
