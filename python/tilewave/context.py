@@ -77,7 +77,7 @@ class Context:
     def _set_up(self, core, problem=None, part_of=None):
         self._core = core
         self.agree(problem)
-        self._prepared = {}
+        self._prepared, self._calls, self._fields = {}, {}, 0
         self._rates = {}
         self._solo = None
         self._machine, self._own, self._part_of = None, None, part_of  # tilewave.machine

@@ -33,6 +33,7 @@ class Field:
         self.ndim = len(shape)
         self.keep = keep
         self._init = init  # of a frontier: what elements are before each run
+        self._number = 0   # of those that a context's ranks made together, from 1; 0: one rank's own
         self._storage = _core.FieldStorage(context._core, shape, dtype.itemsize) if keep == "all" else None
 
     def _whole(self, what):
@@ -142,6 +143,8 @@ def field(shape, dtype="f8", init=None, *, keep="all", context=None):
     except Exception as problem:
         error = problem if isinstance(problem, ConfigError) else _named("field: init raised", problem)
     context.agree(error, f"a field of shape {shape}, dtype {dtype}, keep {keep}" + (f", init {kind}" if keep == "frontier" else ""))
+    context._fields += 1
+    made._number = context._fields
     if keep == "all":
         _spread(made, init, kind)
     return made

@@ -1,5 +1,6 @@
 """Where the time of a run went, as it was predicted or measured."""
 import dataclasses
+import operator
 
 from tilewave.errors import ConfigError
 from tilewave.timeline import PART_NAMES, Timeline
@@ -38,7 +39,10 @@ class Parts:
     @classmethod
     def of(cls, core):
         """From the core's."""
-        return cls(**{field.name: getattr(core, field.name) for field in dataclasses.fields(cls)})
+        return cls(*_ALL(core))
+
+
+_ALL = operator.attrgetter(*(field.name for field in dataclasses.fields(Parts)))
 
 
 class Predicted:

@@ -17,6 +17,7 @@ from tilewave.nest import Nest
 from tilewave.plan import ALLOWED, CHOICES, Plan, choose, request_of
 from tilewave.problem import check_arrays, make_problem
 from tilewave.rate import BUDGET_S, LEAST_BUDGET_S, measured_rate
+from tilewave.repeated import Call
 
 # Keywords of later families of nests, refused by name until they run.
 UNSUPPORTED = ("periodic",)
@@ -81,6 +82,7 @@ class Given:
     reduce: dict
     threads: int
     key: tuple        # equal where a call can be repeated
+    description: str = ""  # what must be equal on all ranks
 
 
 @dataclasses.dataclass
@@ -117,13 +119,19 @@ def prepare(nest, context, loops, plan, fastmath, arguments, reduce):
     given = found = draft = ready = error = None
     description = ""
     try:
-        given = _check(nest, context, loops, plan, fastmath, arguments, reduce)
+        call = Call.of(nest, context, loops, plan, fastmath, arguments, reduce)
+        known = call and call.known(context._calls)
+        given = known or _check(nest, context, loops, plan, fastmath, arguments, reduce)
         found = context._prepared.get(given.key)
         if found is None:
             draft = _draft(context, given)
         else:
             ready = _bind(context, given, found)
-        description = _description(given, (found or draft).problem)
+        if not known:
+            given.description = _description(given, (found or draft).problem)
+        if call and not known:
+            call.keep(context._calls, given)
+        description = given.description
     except Exception as problem:
         error = problem
     if not context.agree(error, description, found.number if found else 0):
@@ -231,7 +239,7 @@ def _description(given, problem):
 
 def _kind(array):
     """Of what is given for an array: it decides who has which elements."""
-    return f"field, keep {array.keep}" if isinstance(array, Field) else "NumPy array"
+    return f"field {array._number}, keep {array.keep}" if isinstance(array, Field) else "NumPy array"
 
 
 def _sort(nest, arguments):

@@ -142,6 +142,23 @@ def test_different_arguments_on_different_ranks(context):
     refused(context, "different arguments", A=field(context), lookahead=1 + (context.rank == 1))
 
 
+def test_a_repeated_call_that_differs_on_one_rank(context):
+    A, another = field(context), field(context)
+    for _ in range(3):
+        tw.run(good, A=A, context=context, c=0.5)
+    if context.size > 1:
+        for different in ({"c": 0.25}, {"c": 1}, {"tile": (2, 2)}, {"over": {"i": (1, 3)}}):
+            mine = different if context.rank == context.size - 1 else {}
+            with pytest.raises(tw.ConfigError):
+                tw.run(good, A=A, context=context, **{"c": 0.5, **mine})
+    with pytest.raises(tw.ConfigError):
+        tw.run(good, A=A if context.rank else 7, context=context, c=0.5)
+    if context.size > 1:
+        with pytest.raises(tw.ConfigError, match="different arguments"):
+            tw.run(good, A=another if context.rank else A, context=context, c=0.5)
+    works(context)
+
+
 def test_a_bad_argument_on_one_rank_only(context):
     for r in range(context.size):
         refused(context, "no argument 'bad'", A=field(context), **({"bad": 1} if context.rank == r else {}))

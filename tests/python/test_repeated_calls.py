@@ -1,0 +1,131 @@
+"""A repeated call skips the checks of its arguments only where they are the very same."""
+import gc
+import weakref
+
+import numpy as np
+import pytest
+
+import tilewave as tw
+from tilewave import prepare
+from tilewave.bounds import loop_bounds
+from tilewave.reference import plain_loops
+
+FACTOR = 2.0
+
+
+@tw.nest
+def mixed(A, B, i, j, *, c=0.0):
+    A[i, j] = 0.25 * A[i-1, j] + FACTOR * B[i, j] / c
+
+
+@pytest.fixture
+def checks(monkeypatch):
+    """How often arguments were checked."""
+    made, check = [], prepare._check
+    monkeypatch.setattr(prepare, "_check", lambda *given: made.append(1) or check(*given))
+    return made
+
+
+def arrays(seed=1):
+    random = np.random.default_rng(seed)
+    return random.random((6, 7)), random.random((6, 7))
+
+
+def expected(A, B, c, over=None):
+    result = A.copy()
+    box = mixed.iteration_box({"A": A.shape, "B": B.shape})
+    with np.errstate(divide="ignore"):
+        plain_loops(mixed, loop_bounds(mixed.indices, box, over), {"A": result, "B": B}, {"c": c})
+    return result
+
+
+def same(a, b):
+    return (a.view("u8") == b.view("u8")).all()
+
+
+@pytest.mark.parametrize("fields", [False, True])
+def test_equal_calls_are_checked_once(checks, fields):
+    context = tw.Context(threads=1)
+    A, B = arrays()
+    given = [tw.field(x.shape, x.dtype, init=x, context=context) for x in (A, B)] if fields else [A.copy(), B]
+    for n in range(4):
+        before = given[0].gather() if fields else given[0].copy()
+        tw.run(mixed, A=given[0], B=given[1], context=context, c=3.0)
+        assert same(given[0].gather() if fields else given[0], expected(before, B, 3.0))
+        assert len(checks) == 1, n
+
+
+@pytest.mark.parametrize("scalars", [(0.0, -0.0), (1, 1.0), (2.0, np.float32(2)), (1e-3, 2e-3), (3, 300)])
+def test_scalars_count_by_type_and_every_bit(scalars):
+    context = tw.Context(threads=1)
+    start, B = arrays()
+    A = start.copy()
+    for c in (*scalars, *scalars):
+        A[...] = start
+        with np.errstate(all="ignore"):
+            try:
+                tw.run(mixed, A=A, B=B, context=context, c=c)
+            except tw.KernelError:
+                continue
+        assert same(A, expected(start, B, c)), c
+
+
+def test_an_array_that_changes_is_checked_again(checks):
+    context = tw.Context(threads=1)
+    start, B = arrays()
+    A = start.copy()
+    tw.run(mixed, A=A, B=B, context=context, c=3.0)
+    A.flags.writeable = False
+    with pytest.raises(tw.ConfigError, match="read-only"):
+        tw.run(mixed, A=A, B=B, context=context, c=3.0)
+    A.flags.writeable = True
+    A.shape = (7, 6)
+    with pytest.raises(tw.ConfigError):
+        tw.run(mixed, A=A, B=B.reshape(-1)[:3], context=context, c=3.0)
+    B.shape = (7, 6)
+    before = A.copy()
+    tw.run(mixed, A=A, B=B, context=context, c=3.0)
+    assert same(A, expected(before, B, 3.0))
+    with pytest.raises(tw.ConfigError, match="share memory"):
+        tw.run(mixed, A=A, B=A, context=context, c=3.0)
+    A.dtype = np.int64
+    with pytest.raises(tw.ConfigError):
+        tw.run(mixed, A=A, B=B, context=context, c=3.0, tile=(99, 99))
+    assert len(checks) == 6
+
+
+def test_what_else_a_call_says_counts(checks):
+    global FACTOR
+    context = tw.Context(threads=1)
+    start, B = arrays()
+    A = start.copy()
+    kept = FACTOR
+    try:
+        for factor in (2.0, 3.0, 2.0):
+            FACTOR = factor
+            for over in (None, {"i": (2, 5)}, {"i": (2, "4")}, {"j": (0, 3)}):
+                A[...] = start
+                tw.run(mixed, A=A, B=B, context=context, c=3.0, over=over)
+                assert same(A, expected(start, B, 3.0, over)), (factor, over)
+    finally:
+        FACTOR = kept
+    for choices in ({"tile": (2, 2)}, {"tile": (3, 2)}, {"tile": (3, 2), "row": (1, 0)}):
+        assert tw.run(mixed, A=A, B=B, context=context, c=3.0, **choices).plan.tile == choices["tile"]
+    with pytest.raises(tw.ConfigError, match="no argument 'd'"):
+        tw.run(mixed, A=A, B=B, context=context, c=3.0, tile=(3, 2), row=(1, 0), d=3)
+
+
+def test_arrays_are_not_kept_alive():
+    context = tw.Context(threads=1)
+    A, B = arrays()
+    fields = [tw.field(x.shape, x.dtype, init=x, context=context) for x in (A, B)]
+    tw.run(mixed, A=A, B=B, context=context, c=3.0)
+    alive = [weakref.ref(A), weakref.ref(B)]
+    del A, B
+    gc.collect()
+    assert [ref() for ref in alive] == [None, None]
+    tw.run(mixed, A=fields[0], B=fields[1], context=context, c=3.0)
+    alive = [weakref.ref(x) for x in fields]
+    del fields
+    gc.collect()
+    assert [ref() for ref in alive] == [None, None]
