@@ -63,8 +63,10 @@ public:
     /// All steps of lane l, waiting where they say so.
     void lane(int l) {
         try {
+            if (l == 0) begin_ = now_s();  // its thread is where it is to be
             run_steps(l);
             if (l == 0) serve_until_all_ended();
+            if (l == 0) end_ = now_s();
         } catch (...) {
             std::scoped_lock guard(error_lock_);
             if (!error_) error_ = std::current_exception();
@@ -90,7 +92,7 @@ public:
             std::rethrow_exception(error_);
         }
         Outcome o;
-        o.time_s = now_s() - begin_;
+        o.time_s = (end_ > 0 ? end_ : now_s()) - begin_;
         o.interrupted = interrupted_;
         if (failed_) o.failure = failure_;
         if (options_.record) o.recording = recording();
@@ -159,7 +161,7 @@ private:
         Reduced value;
     };
     std::vector<std::vector<LaneReduced>> reduced_;  // by reduction, lane
-    double begin_;
+    double begin_, end_ = 0;  // the end: of all lanes, where threads ran them
     std::atomic<int> ended_{0};
     std::atomic<bool> stopped_{false};  // compute nothing more: failed or interrupted
     std::atomic<bool> broken_{false};   // the transport threw: leave at once

@@ -83,7 +83,7 @@ private:
             if (k < 0) return;
         }
     }
-    Box locals_reading(int array, const Box& region) const;
+    std::vector<int> tiles_reading(int array, const Box& region) const;
     void await_former_readers(LaneBuilder& out, int lane, const Face& face, std::vector<int>& seen);
 
     const SweepProblem& problem_;
@@ -131,14 +131,14 @@ void SweepWriter::index_tiles() {
     after_first_slice_.assign(tiles_.size(), 0);
 }
 
-// Local positions of the tiles that read a point of `region`; a superset where dependences are
-// many, which costs an early wait and no more.
-Box SweepWriter::locals_reading(int array, const Box& region) const {
-    Box all;
-    for (const Box& reading : geometry_.readers(array, region)) {
-        const Box r = geometry_.tiles_meeting(rank_, reading);
-        if (!r.empty()) all = hull(all, r);
-    }
+// The tiles that read a point of `region`, each once. Not the hull of them: a tile that only lies between others would wait for what
+// comes of its own results.
+std::vector<int> SweepWriter::tiles_reading(int array, const Box& region) const {
+    std::vector<int> all;
+    for (const Box& reading : geometry_.readers(array, region))
+        for_each_tile(geometry_.tiles_meeting(rank_, reading), [&](int t) { all.push_back(t); });
+    std::sort(all.begin(), all.end());
+    all.erase(std::unique(all.begin(), all.end()), all.end());
     return all;
 }
 
@@ -153,15 +153,14 @@ void SweepWriter::list_incoming() {
         for (std::size_t f = 0; f < faces.size(); ++f) {
             const Face& face = faces[f];
             // Rim that a widened face brings along counts: it must not arrive while it is read.
-            const Box readers = locals_reading(face.array, face.region);
-            int owner = std::numeric_limits<int>::max();
-            for_each_tile(readers, [&](int t) { owner = std::min(owner, t); });
+            const std::vector<int> readers = tiles_reading(face.array, face.region);
+            const int owner = readers.front();
             Incoming in{peer, face, false, -1};
-            for_each_tile(readers, [&](int t) {
-                if (tiles_[t].lane == tiles_[owner].lane) return;
+            for (const int t : readers) {
+                if (tiles_[t].lane == tiles_[owner].lane) continue;
                 in.shared = true;
                 uses_[t].push_back({tiles_[owner].lane, owner});
-            });
+            }
             if (together[f] >= 0) {
                 in.bundle = first + together[f];
                 if (in.bundle == static_cast<int>(arriving_.size())) {

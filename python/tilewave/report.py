@@ -15,7 +15,7 @@ class Measured:
     Attributes
     ----------
     time_s : float
-        Seconds of the slowest rank.
+        Seconds of the slowest rank, from the begin of its first lane to the end of its last.
     parts : Parts
         On rank 0, where the timeline was recorded: where the lanes' time went, on average; None elsewhere.
     """

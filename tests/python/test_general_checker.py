@@ -1,11 +1,15 @@
 """The checker accepts random general sweeps, and names every mutant of theirs that changes results."""
 import random
 
+import numpy as np
 import pytest
 from general_runs import run_case
 from general_sweeps import general_case
 
+import tilewave as tw
 from tilewave import _core
+from tilewave.plan import request_of
+from tilewave.problem import make_problem
 
 LEAST_ACCEPTED = 0.6
 
@@ -33,6 +37,29 @@ def test_a_message_may_have_padding_of_skewed_boxes_that_nobody_has():
 @pytest.mark.long
 def test_many_random_general_sweeps_check():
     check_all(range(10_000, 60_000))
+
+
+@tw.nest
+def near_and_far(B, C, t, i, j, k):
+    B[t+1, i, j, k] = 0.5 * B[t+1, i-2, j-1, k] + 0.25 * B[t, i, j-1, k+2] + C[t, i-1, j+1, k]
+    C[t+1, i, j, k] = C[t+1, i, j-1, k-2] + C[t, i+1, j+1, k] + C[t, i, j+1, k]
+
+
+@pytest.mark.parametrize("schedule", ["blocking", "overlapping"])
+@pytest.mark.parametrize("lanes", [1, 2, 3])
+def test_only_tiles_that_read_a_message_wait_for_it(schedule, lanes):
+    """Of a face the readers are a tile of the same step and one of the next: what lies between them comes before what is sent."""
+    arrays = {name: np.zeros((10, 7, 7)) for name in "BC"}
+    problem = make_problem(near_and_far, arrays, None, (), 4).core
+    for tile in ((1, 2, 2, 1), (1, 2, 1, 1), (1, 1, 1, 2), (1, 3, 2, 1)):
+        for factors in {(1, 1, 1, lanes), (1, lanes, 1, 1)}:
+            for mapping in (0, 1, 3):
+                if factors[mapping] > 1:
+                    continue
+                choices = {"schedule": schedule, "synchronous": True, "grid": (1, 1, 3, 1), "tile": tile, "factors": factors, "mapping_dim": mapping}
+                plan = _core.make_plan(problem, 3, request_of(choices, lanes), _core.Machine())
+                violation = _core.check([_core.sweep(problem, plan, rank, 3) for rank in range(3)])
+                assert violation is None, f"{violation}; {choices}"
 
 
 def check_twice(seeds):
