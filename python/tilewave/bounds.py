@@ -281,3 +281,19 @@ def _values(form, points):
     if abs(constant) + sum(abs(c) * int(x) for c, x in zip(coefficients, reach)) >= 2**62:
         raise OverflowError
     return points @ np.array(coefficients, np.int64) + constant
+
+
+@dataclass(frozen=True)
+class Loops:
+    """What a run says of the loops beside the nest."""
+
+    over: dict
+    reverse: tuple
+    steps: int
+
+    def key(self, nest):
+        """Equal where the loops are; a function counts by what it says, not by its identity."""
+        over = self.over
+        if isinstance(over, dict) and over:
+            over = sorted((str(name), bounds_key(nest.indices, name, pair)) for name, pair in over.items())
+        return repr(over), repr(self.reverse), repr(self.steps)

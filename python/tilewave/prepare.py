@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 
 from tilewave import _core, machine, planning, reduction
-from tilewave.bounds import bounds_key
+from tilewave.bounds import Loops
 from tilewave.body.streams import Staggered
 from tilewave.compile import compile_kernel, kernel_key
 from tilewave.context import resolve
@@ -45,22 +45,6 @@ class Ready:
     reductions: list
     dtypes: dict
     plan: Plan    # with what it is predicted to take
-
-
-@dataclasses.dataclass(frozen=True)
-class Loops:
-    """What a run says of the loops beside the nest."""
-
-    over: dict
-    reverse: tuple
-    steps: int
-
-    def key(self, nest):
-        """Equal where the loops are; a function counts by what it says, not by its identity."""
-        over = self.over
-        if isinstance(over, dict) and over:
-            over = sorted((str(name), bounds_key(nest.indices, name, pair)) for name, pair in over.items())
-        return repr(over), repr(self.reverse), repr(self.steps)
 
 
 @dataclasses.dataclass

@@ -6,9 +6,10 @@ import types
 import numpy as np
 
 from tilewave import _core, reduction
+from tilewave.bounds import Loops
 from tilewave.errors import ConfigError, KernelError
 from tilewave.field import field
-from tilewave.prepare import Loops, operands_of, prepare
+from tilewave.prepare import operands_of, prepare
 from tilewave.report import Report
 
 

@@ -7,8 +7,9 @@ import tilewave as tw
 from tilewave import _core
 from tilewave.bench.cluster import LINE_BYTES_S, cluster_tool, on_hosts
 from tilewave.bench.results import on_ranks, publish, row
+from tilewave.bounds import Loops
 from tilewave.report import Report
-from tilewave.prepare import Loops, prepare
+from tilewave.prepare import prepare
 
 MODES = {  # schedule, seconds between polls inside compute (0: none)
     "blocking (synchronous)": ("blocking", 50e-6),
