@@ -57,7 +57,7 @@ import numpy as np
 import tilewave
 
 from . import kernel_cache
-from .body import environment, kernel_code, loops
+from .body import environment, jammed_rows, kernel_code, loops
 from .body.kernel_code import Choices, build_row
 from .body.scalars import Slot
 from .body.typing import SUPPORTED
@@ -304,7 +304,8 @@ class _Recipe:
         first, *rest = [node.lineno for node in ast.walk(self.nest.source.tree) if hasattr(node, "lineno")]
         types = [f"{name} {self.dtypes[name].name}" for name in self.nest.arrays]
         return (f"{_toolchain()}{self.signature}\n{[line - first for line in rest]}\n{types}\n"
-                f"{[(slot.name, str(slot.type), slot.low, slot.high) for slot in self.slots]}\n{self.choices}\n")
+                f"{[(slot.name, str(slot.type), slot.low, slot.high) for slot in self.slots]}\n{self.choices}\n"
+                f"{_vector_bytes(), _ahead_bytes(), jammed_rows.LEAST_POINTS}\n")
 
     def object_code(self):
         """(object code, what is known of it), from disk if it is there; the functions that it calls are known to LLVM."""
@@ -330,8 +331,8 @@ def _parted(data):
 @functools.lru_cache(maxsize=None)
 def _toolchain():
     """All but the body, its types and choices that object code depends on, as text."""
-    here = Path(__file__)
-    sources = hashlib.sha256(b"".join(path.read_bytes() for path in [here, *sorted(here.with_name("body").glob("*.py"))]))
+    here = Path(__file__).parent
+    sources = hashlib.sha256(b"".join(path.read_bytes() for path in sorted([*here.glob("*.py"), *here.glob("body/*.py")])))
     ties = [loops.zero_tie(name, dtype) for name in loops.TIES for dtype in ("float32", "float64")]
     return (f"tilewave {tilewave.__version__} {sources.hexdigest()}\n"
             f"llvmlite {llvmlite.__version__}, LLVM {llvm.llvm_version_info}, NumPy {np.__version__} {ties}\n"

@@ -230,7 +230,8 @@ def test_another_processor_or_version_has_kernels_of_its_own(cache, compilations
     types = {"A": "f8", "B": "f8"}
     changes = [(compiler.llvm, "get_host_cpu_name", lambda: "generic"), (compiler.np, "__version__", "9.9"),
                (compiler.llvmlite, "__version__", "9.9"),
-               (compiler.tilewave, "__version__", "9.9")]
+               (compiler.tilewave, "__version__", "9.9"), (compiler, "_vector_bytes", lambda: 8), (compiler, "_ahead_bytes", lambda: 64),
+               (compiler.jammed_rows, "LEAST_POINTS", 1)]
     compile_kernel(scaled, types)
     for k, (owner, name, other) in enumerate(changes):
         with monkeypatch.context() as changed:
