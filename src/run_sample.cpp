@@ -23,6 +23,9 @@ constexpr std::int64_t most_points = 16 << 20;  // of a lane: its memory is far 
 constexpr std::int64_t most_bytes = std::int64_t{256} << 20;
 constexpr std::int64_t most_displaced = std::int64_t{128} << 20;  // bytes that go through the caches of a rank from round to round
 constexpr int tiny_extent = 2;
+constexpr std::size_t few = 8;                  // times of tiles of one shape: of less the middle one is taken
+constexpr double least_absence_s = 1e-3;        // that the system takes a CPU away for: its time slices are 3 ms
+constexpr int least_rounds = 4;                 // the first does not count; of three, one may be interrupted
 constexpr std::int64_t telling_row = 256;       // points, of rows that are measured where the plan has shorter ones
 constexpr int planes_of_tiles[] = {1024, 96, 12};  // of arrays kept in planes: where they are slanted, rows are as long
 
@@ -146,13 +149,16 @@ void PreparedSweep::fill_around(const Scratch& s, int a, const Box& tile) const 
 
 namespace {
 
-// What a run pays on average, too, for what disturbs its tiles; but one that was interrupted for long does not decide alone.
+// What a run pays on average, too, for what disturbs its tiles; but one that was interrupted for long does not decide alone, nor does it count among few.
 double usual(std::vector<double>& values) {
     if (values.empty()) return 0;
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-    std::nth_element(values.begin(), middle, values.end());
-    const double most = 2 * *middle;
-    return std::accumulate(values.begin(), values.end(), 0.0, [&](double sum, double v) { return sum + std::min(v, most); }) / static_cast<double>(values.size());
+    std::sort(values.begin(), values.end());
+    // While others have the CPU nothing is known of the tile.
+    const double low = values[(values.size() - 1) / 4];
+    values.erase(std::upper_bound(values.begin(), values.end(), 1.5 * low + least_absence_s), values.end());
+    const double middle = values[(values.size() - 1) / 2];
+    if (values.size() < few) return middle;
+    return std::accumulate(values.begin(), values.end(), 0.0, [&](double sum, double v) { return sum + std::min(v, 2 * middle); }) / static_cast<double>(values.size());
 }
 
 // Elements of arrays that boxes have, in bytes; more where boxes have the same ones.
@@ -210,7 +216,7 @@ public:
     // False where the kernel raised.
     bool run(double budget_s, int most_rounds, const std::function<void()>& before = {}) {
         const double end = now_s() + budget_s;
-        for (int round = 0; round < most_rounds && (round < 2 || now_s() < end + (round < 4 ? budget_s : 0)); ++round) {
+        for (int round = 0; round < most_rounds && (round < 2 || now_s() < end + (round < least_rounds ? 2 * budget_s : 0)); ++round) {
             if (round > 0 && before) before();
             const Outcome o = execute(s_, bindings_, kernel_, context_.transport(), context_.lanes(), options_);
             if (o.failure) return false;
