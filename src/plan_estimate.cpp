@@ -72,9 +72,9 @@ KernelRate Estimate::rate_of(const Plan& plan) const {
 KernelRate Estimate::with_lanes(const Plan& plan) const {
     KernelRate rate = rate_;
     // Measured with all lanes at once, and perhaps with one: between them in a straight line.
-    if (rate.alone_s > 0 && rate.lanes > 1) {
+    if (rate.alone > 0 && rate.lanes > 1) {
         const double others = static_cast<double>(std::clamp(plan.lanes(), 1, rate.lanes) - 1) / (rate.lanes - 1);
-        rate.point_s = rate.alone_s + (rate.point_s - rate.alone_s) * others;
+        for (double* s : {&rate.point_s, &rate.row_s, &rate.tile_s}) *s *= rate.alone + (1 - rate.alone) * others;
         return rate;
     }
     // What memory takes a point of it shrinks as lanes do. Planes that are kept stay in the caches.
@@ -102,7 +102,7 @@ double crowd(const Plan& plan, const Machine& machine) {
 }
 
 KernelRate shared_rate(KernelRate rate, double crowd) {
-    for (double* s : {&rate.point_s, &rate.row_s, &rate.tile_s, &rate.alone_s}) *s *= crowd;
+    for (double* s : {&rate.point_s, &rate.row_s, &rate.tile_s}) *s *= crowd;
     return rate;
 }
 

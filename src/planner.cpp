@@ -28,14 +28,15 @@ constexpr double shortest_row = 12;
 constexpr std::int64_t most_grids = 400, most_factors = 40;
 constexpr double heights[] = {1.0 / 16, 1.0 / 8, 1.0 / 4, 1.0 / 2, 0.71, 1, 1.41, 2, 4, 8};
 
-// Every way to write `product` as factors of the dimensions that `open` says, 1 along the others.
+// Every way to write `product` as factors of the dimensions that `open` says, 1 along the others; large ones of the first dimensions first: of equal
+// plans the first is taken, and blocks that lie apart in memory share no lines of the caches.
 void factorisations(std::int64_t product, const std::vector<bool>& open, int k, Index& now, std::int64_t most, std::vector<Index>& out) {
     if (static_cast<std::int64_t>(out.size()) >= most) return;
     if (k == now.n) {
         if (product == 1) out.push_back(now);
         return;
     }
-    for (std::int64_t f = 1; f <= (open[static_cast<std::size_t>(k)] ? product : 1); ++f) {
+    for (std::int64_t f = open[static_cast<std::size_t>(k)] ? product : 1; f >= 1; --f) {
         if (product % f) continue;
         now[k] = f;
         factorisations(product / f, open, k + 1, now, most, out);

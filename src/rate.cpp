@@ -19,8 +19,7 @@ KernelRate fit_rate(std::span<const RateSample> samples) {
         if (rows_differ) r.row_s = std::max(0.0, (brief.tile_s - r.tile_s - r.point_s * brief.points) / brief.rows);
         r.tile_s = std::max(0.0, tiny.tile_s - r.row_s * tiny.rows - r.point_s * tiny.points);
     }
-    // Nothing is known of rows and tiles alone: they are taken to be as with the others.
-    if (samples.size() == 4) r.alone_s = std::clamp((samples[3].tile_s - r.tile_s - r.row_s * samples[3].rows) / samples[3].points, 0.0, r.point_s);
+    if (samples.size() == 4) r.alone = std::clamp(samples[3].tile_s * lengthy.points / std::max(samples[3].points * lengthy.tile_s, 1e-30), 1e-3, 1.0);
     return r;
 }
 

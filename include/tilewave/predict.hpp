@@ -18,9 +18,9 @@ struct KernelRate {
     /// Standard deviation of a tile's time over its mean. Above 0, tiles take different times of that mean and spread, by
     /// rank, lane and step, the same in every prediction: lanes that wait for each other pay for the slowest.
     double spread = 0;
-    /// A point where one lane of each rank computes and the others do not; 0: not measured. And the lanes of a rank
-    /// that the rest was measured with.
-    double alone_s = 0;
+    /// The part of these times that a lane takes where one lane of each rank computes and the others do not; 0: not measured. And the lanes of a
+    /// rank that the rest was measured with.
+    double alone = 0;
     int lanes = 0;
 };
 

@@ -257,7 +257,7 @@ def choose(problem, ranks, threads, machine, rate, choices, fixed, plan):
         "ranks": ranks, "threads": request.threads, "considered": considered, "given_whole": plan is not None,
         "fixed": {name: list(value) if isinstance(value, tuple) else value for name, value in fixed.items()},
         "by_rule": {name: list(value) if isinstance(value, tuple) else value for name, value in choices.items() if name not in fixed},
-        "rate": {"point_s": rate.point_s, "row_s": rate.row_s, "tile_s": rate.tile_s, "alone_s": rate.alone_s, "note": rate.note},
+        "rate": {"point_s": rate.point_s, "row_s": rate.row_s, "tile_s": rate.tile_s, "alone": rate.alone, "note": rate.note},
         "machine": _numbers(machine, ranks), "sequential": problem.sequential,
     }
     return chosen

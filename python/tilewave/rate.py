@@ -6,8 +6,8 @@ import math
 from tilewave import _core
 
 #: Seconds that the samples of one body may take, about; and those of one that has few points.
-BUDGET_S, LEAST_BUDGET_S = 0.1, 0.004
-_UNIT_S = 1e-15  # of the numbers that ranks exchange
+BUDGET_S, LEAST_BUDGET_S = 0.1, 0.03
+_UNIT_S = 1e-15  # of the numbers that ranks exchange; of the part, too
 _NONE = 2**63 - 1
 _EACH = 5  # numbers of a rank: the rate's, and what it makes of a tile with long rows, a point
 
@@ -21,8 +21,8 @@ class Rate:
     point_s, row_s, tile_s : float
     note : str
         Where they are from.
-    alone_s : float
-        A point where one lane of each rank computes; 0: not measured.
+    alone : float
+        The part of these times where one lane of each rank computes; 0: not measured.
     lanes : int
         Of a rank, that the rest was measured with.
     """
@@ -31,16 +31,16 @@ class Rate:
     row_s: float
     tile_s: float
     note: str
-    alone_s: float = 0.0
+    alone: float = 0.0
     lanes: int = 1
 
     def core(self):
         """The core's."""
-        return _core.KernelRate(self.point_s, self.row_s, self.tile_s, alone_s=self.alone_s, lanes=self.lanes)
+        return _core.KernelRate(self.point_s, self.row_s, self.tile_s, alone=self.alone, lanes=self.lanes)
 
     def number(self):
         """Equal where the rates are, as a positive integer."""
-        text = repr((self.point_s, self.row_s, self.tile_s, self.alone_s, self.lanes))
+        text = repr((self.point_s, self.row_s, self.tile_s, self.alone, self.lanes))
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:7], "little") + 1
 
 
@@ -97,5 +97,5 @@ def _numbers(sample):
     if any(points == 0 for _, points, _ in samples):
         return [_NONE] * _EACH
     rate = _core.fit_rate(samples)
-    numbers = [rate.point_s, rate.row_s, rate.tile_s, rate.alone_s, samples[0][2] / samples[0][1]]
+    numbers = [rate.point_s, rate.row_s, rate.tile_s, rate.alone, samples[0][2] / samples[0][1]]
     return [round(x / _UNIT_S) for x in numbers] if all(map(math.isfinite, numbers)) else [-1] * _EACH

@@ -235,11 +235,22 @@ def test_lanes_that_share_the_memory_or_have_little_to_do_are_fewer():
     found = _core.choose_plan(problem(6, 6), 1, request(2), m, _core.KernelRate(bound, 0, 0))
     assert found.ranked[0].plan.lanes == 1
     # What one lane alone takes was measured with the rest: that counts, whatever the memory is.
-    for alone_s, lanes in ((0.45 * bound, 1), (bound, 2)):
+    for alone, lanes in ((0.45, 1), (1, 2)):
         for at in (1e-10, 4e-10):
             m.memory = [_core.Curve([1e4, 1e9], [1e-10, 1e-10]), _core.Curve([1e4, 1e9], [at, at])]
-            found = _core.choose_plan(problem(2000, 2000), 1, request(2), m, _core.KernelRate(bound, 0, 0, alone_s=alone_s, lanes=2))
-            assert found.ranked[0].plan.lanes == lanes, (alone_s, at)
+            found = _core.choose_plan(problem(2000, 2000), 1, request(2), m, _core.KernelRate(bound, 0, 0, alone=alone, lanes=2))
+            assert found.ranked[0].plan.lanes == lanes, (alone, at)
+
+
+@pytest.mark.parametrize("extents, lanes", [((24, 24, 24, 24), 2), ((60, 60, 60), 2), ((48, 48, 48), 3)])
+def test_of_equal_plans_the_one_whose_lanes_lie_apart_in_memory(extents, lanes):
+    m = machine()
+    found = _core.choose_plan(problem(*extents), 1, request(lanes), m, _core.KernelRate(1e-8, 0, 0, alone=1, lanes=lanes))
+    best = found.ranked[0].plan
+    print(best)
+    cut = [k for k, f in enumerate(best.factors) if f > 1]
+    open_dims = [k for k in range(len(extents)) if k != best.mapping_dim]
+    assert best.lanes == lanes and cut == open_dims[:1]
 
 
 def test_planes_that_are_kept_do_not_wait_for_the_memory():

@@ -27,13 +27,15 @@ def samples(point_s, row_s, tile_s):
 
 def test_samples_without_noise_give_what_they_were_made_of():
     r = _core.fit_rate(samples(1e-9, 2e-8, 3e-7))
-    assert [r.point_s, r.row_s, r.tile_s] == pytest.approx([1e-9, 2e-8, 3e-7], rel=1e-6) and r.alone_s == 0
+    assert [r.point_s, r.row_s, r.tile_s] == pytest.approx([1e-9, 2e-8, 3e-7], rel=1e-6) and r.alone == 0
 
 
-@pytest.mark.parametrize("point_s, alone_s", [(4e-10, 4e-10), (1e-9, 1e-9), (5e-9, 1e-9), (0, 0)])
-def test_a_lane_that_is_alone_is_not_slower(point_s, alone_s):
-    r = _core.fit_rate([*samples(1e-9, 2e-8, 3e-7), samples(point_s, 2e-8, 3e-7)[0]])
-    assert r.alone_s == pytest.approx(alone_s, rel=1e-6, abs=1e-18)
+@pytest.mark.parametrize("times, alone", [(0.4, 0.4), (1, 1), (5, 1), (0, 1e-3)])
+def test_a_lane_that_is_alone_is_not_slower(times, alone):
+    """The same tile with all lanes and with one: all that it takes shrinks alike."""
+    rows, points, tile_s = samples(1e-9, 2e-8, 3e-7)[0]
+    r = _core.fit_rate([*samples(1e-9, 2e-8, 3e-7), (rows, points, times * tile_s)])
+    assert r.alone == pytest.approx(alone, rel=1e-6)
 
 
 @pytest.mark.parametrize("given", [2, 5])
@@ -62,7 +64,7 @@ def test_all_lanes_have_tiles_when_a_rate_is_measured(monkeypatch, factors, tile
     assert 5 * tile[1] * tile[2] <= points <= 5 * most and 0 < rows < points and seconds > 0
     if lanes > 1:
         assert found[0][3][:2] == (rows, points)
-    assert 0 <= plan.notes["rate"]["alone_s"] <= (plan.notes["rate"]["point_s"] if lanes > 1 else 0)
+    assert 0 < plan.notes["rate"]["alone"] <= 1 if lanes > 1 else plan.notes["rate"]["alone"] == 0
 
 
 INTS = types.CPointer(types.int64)
