@@ -143,7 +143,9 @@ double Simulation::arrival(const Half& s, double now) {
     // The bytes come in as they go out, or as those before them make room.
     const double first = std::max(now, out.out_until - moving);
     in.in_until = std::max(in.in_until, first - burst) + moving;
-    return std::max(now + l.message_s(bytes), std::max(out.out_until, in.in_until) + l.latency_s);
+    // What a rested host sends ahead takes none of the time that its bytes take otherwise.
+    const double alone = burst > 0 ? std::max(l.message_s(bytes) - moving, l.latency_s) : l.message_s(bytes);
+    return std::max(now + alone, std::max(out.out_until, in.in_until) + l.latency_s);
 }
 
 // A poll at `when` or later finds the message complete.

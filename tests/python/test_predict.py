@@ -163,6 +163,15 @@ def test_a_rested_host_sends_ahead_of_its_rate():
     assert ends(predict([sends, takes], m))[1, 0][4:] == [2, 2.25, 4, 102.75]
 
 
+def test_a_rested_host_is_not_slowed_by_a_curve_of_a_busy_one():
+    """4 bytes keep the line for 2 s, of whatever the curve says: sent ahead they take that less, but their latency at least."""
+    for curve, there in ((3, [4, 2]), (4.5, [4.5, 2.5]), (5, [5, 3])):
+        sends = schedule(0, 2, [[("post_send", 0)]], [(True, 1, 0, 4, False)])
+        takes = schedule(1, 2, [[("post_recv", 0), ("wait", 0)]], [(False, 0, 0, 4, False)])
+        times = [ends(predict([sends, takes], machine((0, 1), burst_bytes=burst, transfer_s=_core.Curve([0.0], [float(curve)]))))[1, 0][-1] for burst in (0, 8)]
+        assert times == there, curve
+
+
 def test_messages_within_a_host_share_the_cpu_that_copies():
     m = machine(busy_byte_s=0.5)
     both = [schedule(r, 3, [[SEND, WAIT]], [(True, 2, 7, 4, False)]) for r in (0, 1)]
