@@ -3,8 +3,9 @@
 ``tilewave bench plan [--where NAME,...] [--json FILE] [--quick]``; NAME: 1x1, 1x2, 2x1 (ranks x threads here), or
 HOSTS@RATE as in 2@1gbit (hosts in a box; needs root). Brute force goes over mapping dimension, all ranks or one (or
 what else was played), schedule and look-ahead, grouping and slices, and tile heights by factors of two around the planned one; its best three are timed once more in
-turn with the plan. Regret: the plan's median over the best one's. Error: |predicted - measured| / measured. What of both is the machine's
-own: the same plan under three more names in that race, and its time before the grid was tried.
+turn with the plan, the shorter the run the more often. Regret: the plan's median over the best one's. Error: |predicted - measured| / measured, of a plan
+made before the grid and run after it. What of both is the machine's own: the same plan under three more names in that race, and its time before
+the grid was tried.
 """
 import argparse
 import json

@@ -6,6 +6,7 @@ import statistics
 import numpy as np
 
 import tilewave as tw
+from tilewave import machine
 from tilewave.bench.nests_bodies import SCORES, linear, recurrence, roots, smith_waterman, sor
 from tilewave.errors import ConfigError
 
@@ -62,7 +63,8 @@ def _case(context, name, numbers, repeats, heights):
     order = sorted(range(len(grid)), key=lambda c: statistics.median(times[c + 1][0]))
     # As many more of the plan itself say what regret is by luck alone.
     finalists = [ours, *(grid[c] for c in order[:3])]
-    final = _race(context, [*finalists, *([ours] * 3)], 2 * repeats)
+    turns = 2 * repeats * _more(context, statistics.median(times[0][0]))
+    final = _race(context, [*finalists, *([ours] * 3)], turns)
     best, itself = final[1:len(finalists)], final[len(finalists):]
     return {"case": f"{name} {'x'.join(map(str, numbers))}", "plan": _short(planned), "plans": len(grid),
             "planned_s": final[0][0], "predicted_s": final[0][1], "best": [_short(one.plan) for one in finalists[1:]],
@@ -81,6 +83,11 @@ class Contender:
 
     def run(self, context):
         return tw.run(self.nest, **self.arguments, context=context, plan=self.plan)
+
+
+def _more(context, seconds):
+    """How often a short run is repeated where a long one is once: the machine's speed changes within seconds."""
+    return max(1, min(8, round(0.06 / max(float(machine.share(context, seconds)[0]), 1e-6))))
 
 
 def _race(context, contenders, repeats):
