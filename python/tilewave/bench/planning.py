@@ -4,8 +4,8 @@
 HOSTS@RATE as in 2@1gbit (hosts in a box; needs root). Brute force goes over mapping dimension, all ranks or one (or
 what else was played), schedule and look-ahead, grouping and slices, and tile heights by factors of two around the planned one; its best three are timed once more in
 turn with the plan, the shorter the run the more often. Regret: the plan's median over the best one's. Error: |predicted - measured| / measured, of a plan
-made before the grid and run after it. What of both is the machine's own: the same plan under three more names in that race, and its time before
-the grid was tried.
+made before the grid and run after it. What of both is the machine's own: the same plan under three more names in that race, its time before
+the grid was tried, and what part of the CPU time other virtual machines took meanwhile.
 """
 import argparse
 import json
@@ -92,8 +92,12 @@ def error(case):
     return abs(case["predicted_s"] - measured) / measured
 
 
+#: Part of the CPU time that other virtual machines may take of a case that counts as undisturbed.
+LEAST_STOLEN = 0.01
+
+
 def _rows(case):
-    name = f"{case['where']}, {case['case']}"
+    name = f"{case['where']}, {case['case']}" + (f" (stolen: {100 * case['stolen']:.0f} %)" if case["stolen"] > LEAST_STOLEN else "")
     return [row(name, f"planned: {case['plan']}", [1e3 * s for s in case["planned_s"]], "ms", ratio_to_contender=1 / regret(case)),
             row(name, f"predicted (error {100 * error(case):.1f} %)", [1e3 * case["predicted_s"]], "ms"),
             row(name, f"best of {case['plans']}: {case['best'][0] if case['best'] else 'none'}",
@@ -101,17 +105,24 @@ def _rows(case):
 
 
 def _summary(found):
-    regrets, errors = [regret(c) for c in found], [error(c) for c in found]
+    rows = _figures(f"{len(found)} cases", found)
+    quiet = [c for c in found if c["stolen"] <= LEAST_STOLEN]
+    if 0 < len(quiet) < len(found):
+        rows += _figures(f"{len(quiet)} cases, undisturbed", quiet)
     every = [abs(p["predicted_s"] - p["measured_s"]) / p["measured_s"] for c in found for p in c["grid"]]
-    return [row(f"{len(found)} cases", "regret, median (target 1.03)", [statistics.median(regrets)], "x"),
-            row(f"{len(found)} cases", "regret, worst (target 1.15)", [max(regrets)], "x"),
-            row(f"{len(found)} cases", "regret of plans against themselves, median", [statistics.median(map(luck, found))], "x"),
-            row(f"{len(found)} cases", "regret of plans against themselves, worst", [max(map(luck, found))], "x"),
-            row(f"{len(found)} cases", "prediction error, median (target 8)", [100 * statistics.median(errors)], "%"),
-            row(f"{len(found)} cases", "prediction error, worst (target 25)", [100 * max(errors)], "%"),
-            row(f"{len(found)} cases", "the plan's time before the grid differs by, median", [100 * statistics.median(map(drift, found))], "%"),
-            row(f"{len(found)} cases", "the plan's time before the grid differs by, worst", [100 * max(map(drift, found))], "%"),
-            row(f"{len(every)} plans of the grids", "prediction error, median", [100 * statistics.median(every)], "%")]
+    return [*rows, row(f"{len(every)} plans of the grids", "prediction error, median", [100 * statistics.median(every)], "%")]
+
+
+def _figures(name, found):
+    regrets, errors = [regret(c) for c in found], [error(c) for c in found]
+    return [row(name, "regret, median (target 1.03)", [statistics.median(regrets)], "x"),
+            row(name, "regret, worst (target 1.15)", [max(regrets)], "x"),
+            row(name, "regret of plans against themselves, median", [statistics.median(map(luck, found))], "x"),
+            row(name, "regret of plans against themselves, worst", [max(map(luck, found))], "x"),
+            row(name, "prediction error, median (target 8)", [100 * statistics.median(errors)], "%"),
+            row(name, "prediction error, worst (target 25)", [100 * max(errors)], "%"),
+            row(name, "the plan's time before the grid differs by, median", [100 * statistics.median(map(drift, found))], "%"),
+            row(name, "the plan's time before the grid differs by, worst", [100 * max(map(drift, found))], "%")]
 
 
 def _picture(found, png):

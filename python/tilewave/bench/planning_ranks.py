@@ -55,6 +55,7 @@ def _case(context, name, numbers, repeats, heights):
     """The plan, the best of the grid, and the plans' predictions against what was measured."""
     make = lambda: PROBLEMS[name](context, *numbers)  # noqa: E731
     nest, arguments = make()
+    since = _cpu_ticks()
     planned = tw.plan(nest, **arguments, context=context)
     ours = Contender(nest, arguments, planned)
     grid = _grid(context, ours, make, heights)
@@ -66,11 +67,22 @@ def _case(context, name, numbers, repeats, heights):
     turns = 2 * repeats * _more(context, statistics.median(times[0][0]))
     final = _race(context, [*finalists, *([ours] * 3)], turns)
     best, itself = final[1:len(finalists)], final[len(finalists):]
-    return {"case": f"{name} {'x'.join(map(str, numbers))}", "plan": _short(planned), "plans": len(grid),
+    asked, stolen = (now - then for then, now in zip(since, _cpu_ticks(), strict=True))
+    return {"case": f"{name} {'x'.join(map(str, numbers))}", "plan": _short(planned), "plans": len(grid), "stolen": stolen / max(asked, 1),
             "planned_s": final[0][0], "predicted_s": final[0][1], "best": [_short(one.plan) for one in finalists[1:]],
             "best_s": [seconds for seconds, _ in best], "itself_s": [seconds for seconds, _ in itself], "before_s": times[0][0],
             "grid": [{"plan": _short(one.plan), "measured_s": statistics.median(seconds), "predicted_s": predicted}
                      for one, (seconds, predicted) in zip([ours, *grid], times, strict=True)]}
+
+
+def _cpu_ticks():
+    """CPU time that anything here has asked for, and what of it other virtual machines got; 0 where the system does not say."""
+    try:
+        with open("/proc/stat", encoding="ascii") as file:
+            user, nice, system, _, _, irq, softirq, stolen = (int(ticks) for ticks in file.readline().split()[1:9])
+    except (OSError, ValueError):
+        return 0, 0
+    return user + nice + system + irq + softirq + stolen, stolen
 
 
 @dataclasses.dataclass
