@@ -25,6 +25,7 @@ import uuid
 CODE_FILE = "TILEWAVE_LAUNCH_CODE"  # environment variable: where a rank that gives up writes why
 TAG = "TILEWAVE_LAUNCH"  # environment variable with the ids of the launches a process belongs to
 RANK_VARIABLES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
+SIZE_VARIABLES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
 GRACE_S = {"gone": 2.0, "exit": 10.0}  # how long a job may go on after a rank has failed
 PATIENCE_S = 5.0  # how long ranks may take to end themselves after Ctrl-C
 SHM = "/dev/shm"
@@ -125,10 +126,15 @@ def launch(script, args=(), ranks=1, threads=None, hosts=None):
     for what, value in (("ranks", ranks), ("threads", threads)):
         if value is not None and value < 1:
             raise LaunchError(f"{value} {what}; allowed: 1 or more")
+    for name in SIZE_VARIABLES:
+        if os.environ.get(name, "1") != "1":
+            raise LaunchError(f"this is one of {os.environ[name]} processes that mpiexec started, and tilewave starts mpiexec itself: "
+                              "`tilewave COMMAND -n 4 ...` in place of `mpiexec -n 4 tilewave COMMAND ...`")
     script = os.fspath(script)
     if not os.path.exists(script):
         raise LaunchError(f"no script '{script}' in {os.getcwd()}")
-    env = dict(os.environ)
+    # What connects this process with an mpiexec around it is closed in those that it starts.
+    env = {name: value for name, value in os.environ.items() if not name.startswith("PMI_")}
     if threads is not None:
         env["TILEWAVE_THREADS"] = str(threads)
     env.setdefault("TILEWAVE_PROGRESS", "1")  # rank 0 says how far a run is; 0: silent

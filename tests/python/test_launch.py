@@ -129,6 +129,14 @@ def test_missing_script_and_mpiexec(run):
     assert code == 2 and "'/no/mpiexec'" in err
 
 
+def test_inside_mpiexec(run):
+    pytest.importorskip("mpi4py")
+    code, _, err = run("pass", env={"PMI_RANK": "1", "PMI_SIZE": "2", "PMI_FD": "99"})
+    assert code == 2 and "one of 2 processes that mpiexec started" in err and "tilewave COMMAND -n 4" in err
+    code, out, err = run("from mpi4py import MPI; print(MPI.COMM_WORLD.size)", env={"PMI_RANK": "0", "PMI_SIZE": "1", "PMI_FD": "99"})
+    assert code == 0 and out == "1\n", err
+
+
 SLEEPING = "time.sleep(100)"
 SPINNING = """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
