@@ -37,7 +37,10 @@ SweepGeometry::SweepGeometry(const SweepProblem& problem, const Plan& plan)
       slots_(Index::filled(problem.dims(), 1)),
       fewest_(slots_),
       weights_(Index::filled(problem.dims(), 0)) {
-    for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a) layouts_.push_back(tilewave::layout(problem, plan, a));
+    for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a) {
+        layouts_.push_back(tilewave::layout(problem, plan, a));
+        kinds_.push_back(kind(a));
+    }
     nowhere_ = {space_.lo, space_.lo};
     for (int rank = 0; rank < blocks_.ranks(); ++rank) {
         const Index at = blocks_.coords(rank);
@@ -140,21 +143,28 @@ std::int64_t SweepGeometry::end_of_rows(int rank, std::int64_t t) const {
     return std::min(block(rank).hi[k] + margin_.at(t), space_.hi[k]);
 }
 
-Array SweepGeometry::array(int a, int rank) const {
+// What is the same on all ranks.
+Array SweepGeometry::kind(int a) const {
     const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
     Array result;
     result.item_bytes = n.item_bytes;
     result.levels = n.levels;
     // Every rank holds a replicated array whole.
     result.whole = n.replicated;
+    for (int k = 0; k < problem_.dims() && !n.replicated; ++k)
+        if (problem_.lacks(a, k) && !(n.levels > 0 && k == 0)) result.lacks |= 1u << k;
+    return result;
+}
+
+Array SweepGeometry::array(int a, int rank) const {
+    const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
+    Array result = kinds_[static_cast<std::size_t>(a)];
     if (n.replicated) {
         result.storage = result.owned = space_;
         return result;
     }
     result.storage = problem_.box_of(a, layout(a).storage(rank));
     result.owned = problem_.box_of(a, layout(a).owned(rank));
-    for (int k = 0; k < problem_.dims(); ++k)
-        if (problem_.lacks(a, k) && !(n.levels > 0 && k == 0)) result.lacks |= 1u << k;
     if (n.levels > 0)
         for (Box* b : {&result.storage, &result.owned}) b->hi[0] = std::max(b->hi[0], space_.hi[0]);
     if (rolls(a)) {
@@ -440,19 +450,21 @@ std::vector<Box> SweepGeometry::rim(int a, int source, int target) const {
     const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
     const Box theirs = reached(target);
     if (n.replicated || theirs.empty() || rolls(a)) return boxes;
-    Box mine = problem_.box_of(a, layout(a).owned(source));
+    const Box mine = problem_.box_of(a, layout(a).owned(source));
     for (std::size_t i = 0; i < offsets_.size(); ++i) {
         const Access& p = problem_.accesses[i];
         if (p.array != a) continue;
-        Box wanted = array(a, target).part(theirs.shifted(offsets_[i]));
+        Box wanted = kinds_[static_cast<std::size_t>(a)].part(theirs.shifted(offsets_[i]));
         if (n.levels > 0) {  // what is outside the space keeps its value through time
             wanted.lo[0] = mine.lo[0];
             wanted.hi[0] = mine.hi[0];
         }
+        const Box fresh = intersect(wanted, mine);
+        if (fresh.empty()) continue;
         std::vector<Box> known = boxes;
         // What tiles write reaches the target as faces, after it is computed.
         if (new_[i] && n.levels == 0) known.insert(known.end(), block_of_.begin(), block_of_.end());
-        for (const Box& f : without({intersect(wanted, mine)}, known))
+        for (const Box& f : without({fresh}, known))
             for (const Box& part : chunks(f, n.item_bytes, rim_chunk_bytes)) boxes.push_back(part);
     }
     return boxes;
@@ -461,7 +473,7 @@ std::vector<Box> SweepGeometry::rim(int a, int source, int target) const {
 std::vector<Box> SweepGeometry::homeward(int a, int source, int target) const {
     const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
     if (n.replicated || n.levels > 0 || rolls(a) || !problem_.written(a) || block(source).empty()) return {};
-    const Array here = array(a, source);
+    const Array& here = kinds_[static_cast<std::size_t>(a)];
     const Box theirs = problem_.box_of(a, layout(a).owned(target));
     std::vector<Box> known, boxes;
     for (std::size_t i = 0; i < offsets_.size(); ++i) {

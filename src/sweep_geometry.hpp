@@ -79,6 +79,7 @@ private:
     Box beyond_margin(int a, int target, std::int64_t t) const;
     std::int64_t first_read(int a, int target, const Box& region) const;
     Box widened(int a, const Box& needed, const Array& here, const Array& there) const;
+    Array kind(int a) const;
     void describe_planes(int a, Array& array) const;
     Index place(int rank) const;
     std::int64_t weight(int k) const;
@@ -88,6 +89,7 @@ private:
     const SweepProblem& problem_;
     const Plan& plan_;
     std::vector<Layout> layouts_;
+    std::vector<Array> kinds_;
     Layout blocks_;
     std::vector<Box> block_of_, reached_;  // by rank
     Box nowhere_;                // of ranks beyond the grid
