@@ -27,7 +27,10 @@ constexpr std::size_t few = 8;                  // times of tiles of one shape: 
 constexpr double least_absence_s = 1e-3;        // that the system takes a CPU away for: its time slices are 3 ms
 constexpr int least_rounds = 4;                 // the first does not count; of three, one may be interrupted
 constexpr std::int64_t telling_row = 256;       // points, of rows that are measured where the plan has shorter ones
-constexpr int planes_of_tiles[] = {1024, 96, 12};  // of arrays kept in planes: where they are slanted, rows are as long
+constexpr int planes_of_tiles[] = {1024, short_row, 12};  // of arrays kept in planes: where they are slanted, rows are as long
+constexpr int width_of_tiles[2][3] = {{0, 12, 12}, {0, 0, 12}};  // along rows, and where planes are slanted; 0: the plan's
+
+constexpr std::int64_t most_tiles_along = 8;       // where the plan has one
 
 // The boxes widened by how far points read, so that what they read is filled too.
 Box with_neighbours(const Box& box, const std::vector<Access>& places) {
@@ -251,6 +254,13 @@ private:
     std::vector<std::vector<double>> times_;  // by lane
 };
 
+// Its points; 0 without tiles.
+std::int64_t largest_tile(const Schedule& schedule) {
+    std::int64_t most = 0;
+    for (const Tile& tile : schedule.tiles) most = std::max(most, tile.box.points());
+    return most;
+}
+
 // Of the elements that a rank has of the arrays that are not replicated, without what lies between them.
 std::int64_t element_bytes(const SweepProblem& problem, const Plan& plan) {
     std::int64_t bytes = 0;
@@ -270,13 +280,22 @@ std::int64_t element_bytes(const SweepProblem& problem, const Plan& plan) {
 std::vector<RateSample> PreparedSweep::sample_planes(std::span<const RunArray> arrays, const Kernel& kernel, double budget_s) {
     const Scratch memory = scratch(arrays);
     std::vector<RateSample> samples(3);
-    double planes_s = 0;  // of one plane of a tile
+    double point_s = 0;
     for (int shape = 2; shape >= 0; --shape) {
         Plan plan = plan_;
         std::int64_t& height = plan.tile[problem_.planes.across];
         height = std::min<std::int64_t>(height, planes_of_tiles[shape]);
-        if (planes_s > 0) height = std::clamp<std::int64_t>(static_cast<std::int64_t>(budget_s / 6 / planes_s), 1, height);
-        const Schedule whole = sweep(problem_, plan, context_.rank(), context_.size());
+        // Rows of two lengths, and not as many everywhere; but there is a limit to how many tiles are worth it.
+        if (const int width = width_of_tiles[problem_.planes.slant != 0][shape]) {
+            std::int64_t& along = plan.tile[problem_.planes.along];
+            along = std::min<std::int64_t>(along, std::max<std::int64_t>(width, ceil_div(along, most_tiles_along)));
+        }
+        Schedule whole = sweep(problem_, plan, context_.rank(), context_.size());
+        const double seconds = point_s * static_cast<double>(largest_tile(whole));
+        if (seconds > budget_s / 6) {
+            height = std::clamp<std::int64_t>(static_cast<std::int64_t>(static_cast<double>(height) * budget_s / 6 / seconds), 1, height);
+            whole = sweep(problem_, plan, context_.rank(), context_.size());
+        }
         Pieces tiles = tiles_by_lane(whole);
         for (auto& lane : tiles) lane.resize(std::min<std::size_t>(lane.size(), shape == 0 ? 4 : 8));
         const Schedule s = computing(whole, tiles);
@@ -286,11 +305,22 @@ std::vector<RateSample> PreparedSweep::sample_planes(std::span<const RunArray> a
             for (const auto& lane : tiles)
                 for (const Box& box : lane) fill_around(memory, a, box);
         FrontierMemory planes(frontier, memory.unset);
-        Trial trial(whole, s, memory.bindings, kernel, context_);
-        trial.keep_planes(&planes);
-        if (!trial.run(budget_s / 4, 20)) return {};
-        samples[static_cast<std::size_t>(shape)] = trial.sample();
-        planes_s = samples[static_cast<std::size_t>(shape)].tile_s / static_cast<double>(height);
+        auto time = [&](const Schedule& part, RateSample& sample) {
+            Trial trial(whole, part, memory.bindings, kernel, context_);
+            trial.keep_planes(&planes);
+            if (!trial.run(budget_s / 4, 20)) return false;
+            sample = trial.sample();
+            return true;
+        };
+        RateSample& found = samples[static_cast<std::size_t>(shape)];
+        if (!time(s, found)) return {};
+        point_s = found.tile_s / std::max(found.points, 1.0);
+        if (shape == 0 && tiles.size() > 1) {
+            for (std::size_t lane = 1; lane < tiles.size(); ++lane) tiles[lane].clear();
+            RateSample alone;
+            if (!time(computing(whole, tiles), alone)) return {};
+            if (alone.points > 0) samples.push_back(alone);
+        }
     }
     return samples;
 }
@@ -373,7 +403,7 @@ std::vector<RateSample> PreparedSweep::sample_here(std::span<const RunArray> arr
         if (!time(first, 0, 3, samples[0])) return {};
         point_s = std::max(samples[0].tile_s / std::max(samples[0].points, 1.0), 1e-11);
     }
-    const std::int64_t largest = std::max_element(schedule_.tiles.begin(), schedule_.tiles.end(), [](auto& a, auto& b) { return a.box.points() < b.box.points(); })->box.points();
+    const std::int64_t largest = largest_tile(schedule_);
     // Memory is filled once and computed at least twice.
     const auto total = std::clamp<std::int64_t>(static_cast<std::int64_t>(budget_s / 5 / point_s), probe_points, most_points);
     // A whole tile, if there is time: parts of skewed rows lie further from each other than whole ones.

@@ -123,3 +123,34 @@ def test_storages_are_measured_in_turn(monkeypatch, faster, disturbed):
     plan = tw.plan(linear, A=tw.field((40, 50, 60), "f4", init=1.0, context=context), context=context)
     assert visits == {"plain": [2, 2], "skewed": [2, 2]}
     assert plan.storage == faster and plan.notes["storages"]["bringing_s"] == 0
+
+
+@tw.nest
+def down(H, B, i, j):
+    H[i, j] = H[i-1, j] + B[i, j]
+    B[i, j] = H[i, j]
+
+
+@tw.nest
+def scored(H, B, i, j):
+    H[i, j] = max(H[i-1, j], H[i, j-1], H[i-1, j-1] + B[i, j])
+
+
+@pytest.mark.parametrize("nest", [down, scored])
+@pytest.mark.parametrize("shape", [(300, 300), (40, 3000), (2500, 60), (1500, 1400)])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_planes_are_measured_in_rows_of_two_lengths_and_tiles_of_few(monkeypatch, nest, shape, threads):
+    """Else what begins a row cannot be told from what a point takes, nor from what begins a tile."""
+    found, fitted = [], rate._numbers
+
+    def spy(sample):
+        found.append(sample())
+        return fitted(lambda: found[-1])
+
+    monkeypatch.setattr(rate, "_numbers", spy)
+    context = tw.Context(threads=threads)
+    fields = {"H": tw.field(shape, "i4", keep="frontier", context=context), "B": tw.field(shape, "i4", init=1, context=context)}
+    plan = tw.plan(nest, **fields, context=context)
+    lengthy, brief, tiny = found[0][:3]
+    assert lengthy[1] / lengthy[0] > 1.3 * brief[1] / brief[0] and 2 * tiny[0] <= max(lengthy[0], brief[0]), (plan, found[0])
+    assert len(found[0]) == (4 if threads > 1 else 3) and (threads == 1 or found[0][3][:2] == lengthy[:2]), (plan, found[0])

@@ -162,12 +162,11 @@ def _heights(planned, count):
 
 
 def _runs(context, one):
-    """Whether the nest runs under a plan: a tile may be larger than a rank's block."""
+    """Whether the nest runs under a plan, as was asked: a tile may be larger than a rank's block, or a frontier kept whole."""
     try:
-        one.run(context)
+        return not one.run(context).stored
     except ConfigError:
         return False
-    return True
 
 
 def _short(plan):
