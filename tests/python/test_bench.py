@@ -1,4 +1,5 @@
 """The benchmarks run in their quick form and write the JSON that docs/benchmarks.md is made from."""
+import importlib
 import json
 
 import pytest
@@ -25,3 +26,19 @@ def test_quick(name, more, tmp_path, capsys):
 def test_unknown_case():
     with pytest.raises(SystemExit, match="no case 'blok'; there are: block"):
         NAMES["nests"](args=["--case", "blok"])
+
+
+def test_disturbed_cases_are_run_again_and_the_least_disturbed_run_counts(monkeypatch):
+    planning = importlib.import_module("tilewave.bench.planning")  # its name in the package is that of the benchmark
+    asked, stolen = [], {"a": [0.5, 0.1, 0.3], "b": [0.0], "c": [0.2, 0.001]}
+
+    def run(where, arguments):
+        asked.append(arguments["cases"])
+        return [{"case": name, "stolen": stolen[name].pop(0), "planned_s": [1.0], "predicted_s": len(asked), "best_s": [], "before_s": []}
+                for name in arguments["cases"]]
+
+    monkeypatch.setattr(planning, "_run", run)
+    found = planning._undisturbed("1x1", {"cases": ["a", "b", "c"]}, 2)
+    assert asked == [["a", "b", "c"], ["a", "c"], ["a"]]
+    assert [(c["case"], c["stolen"], c["predicted_s"]) for c in found] == [("a", 0.1, 2), ("b", 0.0, 1), ("c", 0.001, 2)]
+    assert [sorted(d["stolen"] for d in c.get("disturbed", [])) for c in found] == [[0.3, 0.5], [], [0.2]]

@@ -44,10 +44,9 @@ def test_so_many_samples_are_refused(given):
         _core.fit_rate((samples(1e-9, 2e-8, 3e-7) * 2)[:given])
 
 
-# Rows go along j and k here: tiles may not become wider than a lane's share of either.
-@pytest.mark.parametrize("factors, tile, most", [
-    ((1, 1, 2), (5, 63, 60), 63 * 128), ((1, 2, 1), (5, 30, 63), 32 * 255), ((1, 1, 1), (5, 63, 60), 63 * 255)])
-def test_all_lanes_have_tiles_when_a_rate_is_measured(monkeypatch, factors, tile, most):
+@pytest.fixture
+def found(monkeypatch):
+    """The samples of every rate that is measured."""
     found, fitted = [], rate._numbers
 
     def spy(sample):
@@ -55,6 +54,13 @@ def test_all_lanes_have_tiles_when_a_rate_is_measured(monkeypatch, factors, tile
         return fitted(lambda: found[-1])
 
     monkeypatch.setattr(rate, "_numbers", spy)
+    return found
+
+
+# Rows go along j and k here: tiles may not become wider than a lane's share of either.
+@pytest.mark.parametrize("factors, tile, most", [
+    ((1, 1, 2), (5, 63, 60), 63 * 128), ((1, 2, 1), (5, 30, 63), 32 * 255), ((1, 1, 1), (5, 63, 60), 63 * 255)])
+def test_all_lanes_have_tiles_when_a_rate_is_measured(found, factors, tile, most):
     context = tw.Context(threads=2)
     A = tw.field((64, 64, 256), "f4", init=lambda *at: 1.0, context=context)
     plan = tw.plan(linear, A=A, mapping_dim=0, factors=factors, tile=tile, row=(0, -1, 1), storage="skewed", context=context)
@@ -139,15 +145,8 @@ def scored(H, B, i, j):
 @pytest.mark.parametrize("nest", [down, scored])
 @pytest.mark.parametrize("shape", [(300, 300), (40, 3000), (2500, 60), (1500, 1400)])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_planes_are_measured_in_rows_of_two_lengths_and_tiles_of_few(monkeypatch, nest, shape, threads):
+def test_planes_are_measured_in_rows_of_two_lengths_and_tiles_of_few(found, nest, shape, threads):
     """Else what begins a row cannot be told from what a point takes, nor from what begins a tile."""
-    found, fitted = [], rate._numbers
-
-    def spy(sample):
-        found.append(sample())
-        return fitted(lambda: found[-1])
-
-    monkeypatch.setattr(rate, "_numbers", spy)
     context = tw.Context(threads=threads)
     fields = {"H": tw.field(shape, "i4", keep="frontier", context=context), "B": tw.field(shape, "i4", init=1, context=context)}
     plan = tw.plan(nest, **fields, context=context)
