@@ -10,7 +10,7 @@ LAYERS = [
     {"grouping"}, {"linear_schedule", "cost"}, {"layout"}, {"schedule"}, {"problem"},
     {"copy", "memory", "rows", "boxes", "shear", "broadcast_rounds", "binomial", "lane_builder", "plan", "plan_checks", "plan_rules", "memory_order", "tile_rows", "strip_width", "steps_together", "check", "check_end", "check_memory", "check_shapes",
      "check_versions", "checker", "transport", "lanes", "reduction"},
-    {"sweep", "sweep_geometry", "timeline", "timeline_bytes", "mailroom", "pattern", "pattern_shape", "pattern_lanes", "pattern_plan",
+    {"sweep", "sweep_geometry", "sweep_rims", "timeline", "timeline_bytes", "mailroom", "pattern", "pattern_shape", "pattern_lanes", "pattern_plan",
      "pattern_trees", "pattern_shift"}, {"exchange"}, {"executor", "execution", "compute", "execution_planes", "frontier", "frontier_rows"},
     {"predict", "simulation", "simulation_messages", "simulation_setup", "simulation_sharing", "parts_count", "tile_work", "recording"},
     {"planner", "plan_estimate", "plan_evaluation", "rate", "sample_pieces"}, {"context"},
