@@ -14,7 +14,7 @@ test: $(VENV)/installed
 test-long: $(VENV)/installed
 	PYTHON=$(VENV)/bin/python tools/test.sh --long
 
-$(VENV)/installed: $(SOURCES) tools/setup.sh
+$(VENV)/installed: $(SOURCES) tools/setup.sh tools/stages.sh
 	PYTHON=$(PYTHON) tools/setup.sh $(VENV)
 	touch $@
 

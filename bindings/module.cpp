@@ -36,8 +36,10 @@ NB_MODULE(_core, m) {
             set_error("MpiError", e.what());
         } catch (const tilewave::KernelError& e) {
             set_error("KernelError", e.what());
-        } catch (const tilewave::Interrupted&) {
-            PyErr_SetNone(PyExc_KeyboardInterrupt);
+        } catch (const tilewave::Interrupted& e) {
+            PyErr_SetString(PyExc_KeyboardInterrupt, e.what());
+        } catch (const tilewave::OutOfResources& e) {
+            PyErr_SetString(PyExc_MemoryError, e.what());
         } catch (const tilewave::InternalError& e) {
             set_error("InternalError", e.what());
         }

@@ -36,7 +36,7 @@ const std::string& loaded_mpi() { return path_loaded; }
 
 }  // namespace python
 
-std::unique_ptr<Transport> make_mpi_transport(std::optional<int> comm) { return need().make(comm); }
+std::unique_ptr<Transport> make_mpi_transport(std::optional<int> comm, std::int64_t piece) { return need().make(comm, piece); }
 MpiInfo mpi_info() { return need().info(); }
 bool mpi_started() { return entry && entry->started(); }
 void abandon_mpi() {

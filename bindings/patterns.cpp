@@ -27,7 +27,7 @@ Enum by_name(const std::string& name, const std::array<Enum, n>& all, const char
     throw ConfigError(std::string(what) + ": '" + name + "' was given; allowed: " + allowed);
 }
 
-constexpr std::array all_dtypes{Dtype::f4, Dtype::f8, Dtype::c8, Dtype::c16, Dtype::i4, Dtype::i8, Dtype::u1};
+constexpr std::array all_dtypes{Dtype::f4, Dtype::f8, Dtype::c8, Dtype::c16, Dtype::i4, Dtype::i8, Dtype::u1, Dtype::i1, Dtype::i2, Dtype::b1};
 constexpr std::array all_kinds{PatternKind::broadcast, PatternKind::reduce, PatternKind::spread, PatternKind::multi_reduce};
 constexpr std::array all_algorithms{Algorithm::automatic, Algorithm::tree, Algorithm::ring, Algorithm::rounds, Algorithm::direct, Algorithm::native};
 constexpr std::array all_reductions{Reduction::sum, Reduction::prod, Reduction::min, Reduction::max, Reduction::user};
@@ -52,7 +52,7 @@ bool plain_name(nb::handle given, const std::array<Enum, n>& all, Enum& value) {
 // The dtype of items that a buffer's format names; false: none of ours.
 bool item_type(const Py_buffer& b, Dtype& type) {
     static constexpr std::pair<std::string_view, Dtype> names[] = {{"d", Dtype::f8}, {"f", Dtype::f4}, {"Zd", Dtype::c16}, {"Zf", Dtype::c8},
-                                                                   {"i", Dtype::i4}, {"l", Dtype::i8}, {"B", Dtype::u1}};
+                                                                   {"i", Dtype::i4}, {"l", Dtype::i8}, {"B", Dtype::u1}, {"?", Dtype::b1}, {"b", Dtype::i1}, {"h", Dtype::i2}};
     for (const auto& [name, t] : names)
         if (name == b.format) {
             type = t;
@@ -61,7 +61,8 @@ bool item_type(const Py_buffer& b, Dtype& type) {
     return false;
 }
 
-// A matrix that is as it must be, without asking it attribute by attribute; none: the caller has to look closer.
+// A matrix that is as it must be, or an array of one dimension, which is one row; without asking it attribute by attribute. None: the
+// caller has to look closer.
 std::optional<MatrixView> plain_view(nb::handle M, bool written) {
     Py_buffer b;
     if (PyObject_GetBuffer(M.ptr(), &b, PyBUF_STRIDES | PyBUF_FORMAT | (written ? PyBUF_WRITABLE : 0)) != 0) {
@@ -71,6 +72,9 @@ std::optional<MatrixView> plain_view(nb::handle M, bool written) {
     std::optional<MatrixView> view;
     Dtype type;
     const auto address = reinterpret_cast<std::uintptr_t>(b.buf);
+    if (b.ndim == 1 && b.shape[0] > 0 && item_type(b, type) && address % static_cast<std::uintptr_t>(b.itemsize) == 0 &&
+        (b.shape[0] == 1 || b.strides[0] == b.itemsize))
+        view = MatrixView{static_cast<std::byte*>(b.buf), 1, b.shape[0], b.shape[0] * b.itemsize, type};
     if (b.ndim == 2 && b.shape[0] > 0 && b.shape[1] > 0 && item_type(b, type) && address % static_cast<std::uintptr_t>(b.itemsize) == 0) {
         const std::int64_t row_bytes = b.shape[1] * b.itemsize, row = b.shape[0] > 1 ? b.strides[0] : row_bytes;
         if ((b.shape[1] == 1 || b.strides[1] == b.itemsize) && row >= row_bytes && row % b.itemsize == 0)
@@ -109,10 +113,13 @@ bool apart(const MatrixView& a, const MatrixView& b) {
 
 // A blocking call whose arguments are all of the plain kind: no asking and no holding of each by itself.
 // False: nothing was done, one of them must be looked at closer.
-bool run_plain(Context& context, const char* kind, nb::handle in, nb::handle out, nb::handle root, nb::handle op, nb::handle algorithm) {
+// `function`: what the user called, where that is not the pattern itself; else empty.
+bool run_plain(Context& context, const char* kind, nb::handle in, nb::handle out, nb::handle root, nb::handle op, nb::handle algorithm,
+               const char* function) {
     PatternCall c;
     std::int64_t rank = 0;
     c.kind = kind_of(kind);
+    c.caller.call = function;
     if (!plain_int(root, INT_MAX, rank) || !plain_name(op, all_reductions, c.op) || !plain_name(algorithm, all_algorithms, c.request.algorithm)) return false;
     if (c.op == Reduction::user) return false;
     c.root = static_cast<int>(rank);
@@ -225,7 +232,8 @@ void bind_values(nb::module_& m) {
 
 void bind_calls(nb::module_& m) {
     m.def("plain_view", &plain_view, "matrix"_a, "written"_a);
-    m.def("run_plain", &run_plain, "context"_a, "kind"_a, "matrix"_a.none(), "out"_a.none(), "root"_a.none(), "op"_a.none(), "algorithm"_a.none());
+    m.def("run_plain", &run_plain, "context"_a, "kind"_a, "matrix"_a.none(), "out"_a.none(), "root"_a.none(), "op"_a.none(), "algorithm"_a.none(),
+          "function"_a = "");
     m.def("send_plain", &send_plain, "context"_a, "matrix"_a.none(), "rank"_a.none(), "tag"_a.none(), "limit_bytes"_a.none(), "on_full"_a.none(), "memory"_a);
     m.def("receive_plain", &receive_plain, "context"_a, "matrix"_a.none(), "rank"_a.none(), "tag"_a.none());
     nb::class_<PatternHandle>(m, "PatternHandle", "A pattern in flight.")
@@ -239,7 +247,8 @@ void bind_calls(nb::module_& m) {
     m.def("start_pattern",
           [](Context& context, const std::string& kind, std::optional<MatrixView> in, std::optional<MatrixView> out, int root, const std::string& op,
              nb::object user, std::int64_t block, std::int64_t part_inside, const std::string& algorithm, std::int64_t chunk_bytes, int buffers,
-             bool keep, const std::string& error, nb::object allocate, nb::object memory) {
+             bool keep, const std::string& error, nb::object allocate, nb::object memory, const std::string& where, const std::string& user_name, const std::string& outer,
+             const std::string& function) {
               PatternCall c;
               c.kind = kind_of(kind);
               if (in) c.in = *in;
@@ -251,6 +260,9 @@ void bind_calls(nb::module_& m) {
               c.request.buffers = buffers;
               c.keep = keep;
               c.error = error;
+              c.caller = {function, where};
+              c.user_name = user_name;
+              c.outer = outer;
               try {  // what is wrong here must be said to all ranks
                   c.op = reduction_of(op);
                   c.request.algorithm = algorithm_of(algorithm);
@@ -268,7 +280,8 @@ void bind_calls(nb::module_& m) {
               return start_pattern(context, std::move(c));
           },
           "context"_a, "kind"_a, "matrix"_a.none(), "out"_a.none(), "root"_a, "op"_a, "user"_a.none(), "block"_a, "part_inside"_a, "algorithm"_a,
-          "chunk_bytes"_a, "buffers"_a, "keep"_a, "error"_a, "allocate"_a.none(), "memory"_a);
+          "chunk_bytes"_a, "buffers"_a, "keep"_a, "error"_a, "allocate"_a.none(), "memory"_a, "where"_a = "", "user_name"_a = "", "outer"_a = "",
+          "function"_a = "");
     nb::class_<ReceiveHandle>(m, "ReceiveHandle", "A receive in flight.")
         .def("test", &ReceiveHandle::test, Release())
         .def("wait", &ReceiveHandle::wait, Release());

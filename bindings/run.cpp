@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "casters.hpp"
+#include "checksum.hpp"
 #include "mpi_library.hpp"
 #include "tilewave/run.hpp"
 
@@ -19,8 +20,8 @@ namespace {
 
 using Release = nb::call_guard<nb::gil_scoped_release>;
 
-std::shared_ptr<Context> make_context(std::unique_ptr<Transport> t, int threads) {
-    return std::make_shared<Context>(std::move(t), threads);
+std::shared_ptr<Context> make_context(std::unique_ptr<Transport> t, int threads, const std::string& call = "tw.Context", const std::string& where = "") {
+    return std::make_shared<Context>(std::move(t), threads, Caller{call, where});
 }
 
 Statement::Kind kind_of(const std::string& kind) {
@@ -28,6 +29,8 @@ Statement::Kind kind_of(const std::string& kind) {
     if (kind == "config") return Statement::Kind::config;
     if (kind == "mpi") return Statement::Kind::mpi;
     if (kind == "kernel") return Statement::Kind::kernel;
+    if (kind == "resources") return Statement::Kind::resources;
+    if (kind == "interrupt") return Statement::Kind::interrupt;
     return Statement::Kind::internal;
 }
 
@@ -38,8 +41,14 @@ void bind_context(nb::module_& m) {
                     "fabric"_a, "rank"_a, "threads"_a, Release())
         .def_static("dry", [](int rank, int size, int threads) { return make_context(make_dry_transport(rank, size), threads); },
                     "rank"_a, "size"_a, "threads"_a)
-        .def_static("mpi", [](std::optional<int> comm, int threads) { return make_context(make_mpi_transport(comm), threads); }, "comm"_a.none(),
-                    "threads"_a, Release())
+        .def_static("mpi",
+                    [](std::optional<int> comm, int threads, const std::string& call, const std::string& where) {
+                        return make_context(make_mpi_transport(comm), threads, call, where);
+                    },
+                    "comm"_a.none(), "threads"_a, "call"_a = "tw.Context", "where"_a = "", Release())
+        // For tests of long messages: with pieces of so many bytes for MPI.
+        .def_static("mpi_in_pieces", [](int threads, std::int64_t piece) { return make_context(make_mpi_transport({}, piece), threads); },
+                    "threads"_a, "piece"_a, Release())
         // (context, function giving the seconds spent in MPI so far)
         .def_static("timed_mpi",
                     [](int threads) {
@@ -51,6 +60,7 @@ void bind_context(nb::module_& m) {
         .def_prop_ro("rank", &Context::rank)
         .def_prop_ro("size", &Context::size)
         .def_prop_ro("threads", &Context::threads)
+        .def_prop_ro("share", &Context::share)
         .def_prop_ro("oversubscribed", &Context::oversubscribed)
         .def_prop_ro("cpus", &Context::cpus)
         .def("machine", &Context::machine, Release())
@@ -82,12 +92,30 @@ void bind_context(nb::module_& m) {
                  };
              },
              "callback"_a.none())
-        .def("agree",
-             [](Context& c, const std::string& kind, const std::string& error, const std::string& description, std::int64_t prepared) {
-                 nb::gil_scoped_release release;
-                 return agree(c.transport(), {kind_of(kind), error, description, prepared});
+        // Gives the place in the caller's program, as text; it must not raise.
+        .def("on_where",
+             [](Context& c, nb::object callback) {
+                 c.on_where([hold = std::shared_ptr<nb::object>(new nb::object(std::move(callback)), [](nb::object* p) {
+                                 nb::gil_scoped_acquire gil;
+                                 delete p;
+                             })] {
+                     nb::gil_scoped_acquire gil;
+                     try {
+                         return nb::cast<std::string>((*hold)());
+                     } catch (const std::exception&) {
+                         return std::string();
+                     }
+                 });
              },
-             "kind"_a, "error"_a, "description"_a, "prepared"_a = 0)
+             "callback"_a)
+        .def("end", &Context::end)
+        .def_prop_ro("ended", &Context::ended)
+        .def("agree",
+             [](Context& c, const std::string& kind, const std::string& error, const std::string& description, std::int64_t prepared, const std::string& call) {
+                 nb::gil_scoped_release release;
+                 return agree(c, {kind_of(kind), error, description, prepared, {call, ""}});
+             },
+             "kind"_a, "error"_a, "description"_a, "prepared"_a = 0, "call"_a = "agree")
         .def("allreduce_min",
              [](Context& c, std::vector<std::int64_t> values) {
                  nb::gil_scoped_release release;
@@ -97,21 +125,52 @@ void bind_context(nb::module_& m) {
              "values"_a)
         // Rank 0's bytes, on every rank.
         .def("broadcast",
-             [](Context& c, const nb::bytes& given) {
-                 std::string bytes(given.c_str(), given.size());
+             [](Context& c, nb::bytes given) {
+                 nb::bytes got = given;
+                 bool lacking = false;
+                 const auto place = [&](std::int64_t n) -> std::byte* {
+                     nb::gil_scoped_acquire gil;
+                     PyObject* const made = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(n));
+                     if (!made) {
+                         PyErr_Clear();
+                         lacking = true;
+                         return nullptr;
+                     }
+                     got = nb::steal<nb::bytes>(made);
+                     return reinterpret_cast<std::byte*>(PyBytes_AS_STRING(made));
+                 };
                  {
                      nb::gil_scoped_release release;
-                     broadcast(c.transport(), bytes, 0);
+                     broadcast(c.transport(), std::as_bytes(std::span(given.c_str(), given.size())), 0, place);
                  }
-                 return nb::bytes(bytes.data(), bytes.size());
+                 if (lacking) throw std::bad_alloc();
+                 return got;
              },
              "bytes"_a)
+        // Rank 0's memory, into that of every other rank; of equal length.
+        .def("broadcast_into",
+             [](Context& c, std::uintptr_t address, std::int64_t bytes) {
+                 constexpr std::int64_t most = 16 << 20;
+                 auto* const data = reinterpret_cast<char*>(address);
+                 std::string piece;
+                 for (std::int64_t at = 0; at < bytes && c.size() > 1; at += most) {
+                     const auto n = static_cast<std::size_t>(std::min(most, bytes - at));
+                     if (c.rank() == 0) piece.assign(data + at, n);
+                     broadcast(c.transport(), piece, 0);
+                     if (c.rank() > 0) std::memcpy(data + at, piece.data(), std::min(n, piece.size()));
+                 }
+             },
+             "address"_a, "bytes"_a, Release())
         .def("barrier", [](Context& c) { barrier(c.transport()); }, Release());
+    m.def("checksum",
+          [](std::uintptr_t address, std::int64_t bytes, std::uint64_t begin) { return checksum(reinterpret_cast<const std::byte*>(address), bytes, begin); },
+          "address"_a, "bytes"_a, "begin"_a = 0, Release());
     m.def("load_mpi", &python::load_mpi, "path"_a);
     m.def("loaded_mpi", &python::loaded_mpi);
     m.def("mpi_started", &mpi_started);
     m.def("abandon_mpi", &abandon_mpi);
     m.def("allowed_cpus", &allowed_cpus);
+    m.def("cpu_quota", [](const std::string& root) { return cpu_quota(root).cpus; }, "root"_a = "");
     m.def("mpi_info", [] {
         const MpiInfo i = mpi_info();
         nb::dict d;
@@ -139,30 +198,48 @@ PointReduction to_reduction(const ReductionTuple& t) {
 void bind_field(nb::module_& m) {
     nb::class_<FieldStorage>(m, "FieldStorage", "One rank's part of a distributed array, untyped.")
         .def(nb::init<Context&, Index, std::int64_t>(), "context"_a, "shape"_a, "item_bytes"_a, nb::keep_alive<1, 2>())
+        .def("copy", &FieldStorage::copy, nb::keep_alive<0, 1>())
         .def_prop_ro("owned", &FieldStorage::owned)
         .def_prop_ro("storage", &FieldStorage::storage)
         .def_prop_ro("layout", &FieldStorage::layout)
         .def_prop_ro("version", &FieldStorage::version)
+        .def_prop_ro("bytes", &FieldStorage::bytes)
         .def_prop_ro("address", [](FieldStorage& f) { return reinterpret_cast<std::uintptr_t>(f.data()); })
-        // Where this rank's own points are: address, bytes between neighbours, an owner that keeps the memory.
+        .def_prop_ro("history", &FieldStorage::history)
+        .def("keep_history", &FieldStorage::keep_history, "levels"_a, Release())
+        .def("join_steps", &FieldStorage::join_steps, Release())
+        // Where this rank's own points are, of a level of time: address, bytes between neighbours, an owner that keeps the memory.
         .def("view",
-             [](FieldStorage& f) {
+             [](FieldStorage& f, int back) {
                  auto* hold = new std::shared_ptr<std::byte[]>(f.share());
                  nb::capsule owner(hold, [](void* p) noexcept { delete static_cast<std::shared_ptr<std::byte[]>*>(p); });
-                 const Binding b = f.binding();
+                 const Binding b = f.binding(back);
                  const Box mine = f.owned(), all = f.storage();
                  std::intptr_t at = reinterpret_cast<std::intptr_t>(b.data);
                  for (int k = 0; k < mine.dims() && !mine.empty(); ++k) at += (mine.lo[k] - all.lo[k]) * b.stride_bytes[k];
                  return nb::make_tuple(at, b.stride_bytes, owner);
-             })
+             }, "back"_a = 0)
         .def("relayout", [](FieldStorage& f, const Layout& layout) { f.relayout(layout); }, "layout"_a, Release())
-        .def("gather", [](FieldStorage& f, std::uintptr_t out) { f.gather(reinterpret_cast<std::byte*>(out)); }, "out"_a, Release())
+        .def("gather", [](FieldStorage& f, std::uintptr_t out, int back) { f.gather(reinterpret_cast<std::byte*>(out), back); }, "out"_a, "back"_a = 0,
+             Release())
         .def("reduce", [](FieldStorage& f, const std::string& op, const std::string& type) { return f.reduce(to_reduction({op, type, 0, {}, {}, -1})); },
              "op"_a, "type"_a, Release())
-        .def("scatter", [](FieldStorage& f, std::uintptr_t in) { f.scatter(reinterpret_cast<std::byte*>(in)); }, "whole"_a, Release());
+        .def("scatter", [](FieldStorage& f, std::uintptr_t in, int back) { f.scatter(reinterpret_cast<std::byte*>(in), back); }, "whole"_a, "back"_a = 0,
+             Release());
 }
 
 nb::bytes raw(const void* data, std::size_t size) { return nb::bytes(static_cast<const char*>(data), size); }
+
+template <class T>
+std::vector<T> records(const nb::bytes& data) {
+    if (data.size() % sizeof(T)) throw ConfigError("a timeline of " + std::to_string(data.size()) + " bytes was given; allowed: whole records of " + std::to_string(sizeof(T)));
+    std::vector<T> all(data.size() / sizeof(T));
+    if (!all.empty()) std::memcpy(all.data(), data.data(), data.size());
+    return all;
+}
+
+// To pickle a timeline.
+using TimelineState = std::tuple<int, int, nb::bytes, nb::bytes>;
 
 void bind_timeline(nb::module_& m) {
     nb::class_<LaneSplit>(m, "LaneSplit", "Seconds one lane spent on each kind of step.")
@@ -179,7 +256,20 @@ void bind_timeline(nb::module_& m) {
         .def_ro("dims", &Timeline::dims)
         .def_prop_ro("event_bytes", [](const Timeline& t) { return raw(t.events.data(), t.events.size() * sizeof(Event)); })
         .def_prop_ro("request_bytes", [](const Timeline& t) { return raw(t.requests.data(), t.requests.size() * sizeof(Request)); })
+        .def("__getstate__", [](const Timeline& t) {
+                 return TimelineState(t.ranks, t.dims, raw(t.events.data(), t.events.size() * sizeof(Event)), raw(t.requests.data(), t.requests.size() * sizeof(Request)));
+             })
+        .def("__setstate__", [](Timeline& t, const TimelineState& state) {
+                 const auto& [ranks, dims, events, requests] = state;
+                 new (&t) Timeline{ranks, dims, records<Event>(events), records<Request>(requests)};
+             })
         .def("split", &Timeline::split)
+        // int64 pairs, as bytes: numbers of requests.
+        .def("message_bytes", [](const Timeline& t) {
+                 std::vector<std::int64_t> numbers;
+                 for (const auto& [send, receive] : t.messages()) numbers.insert(numbers.end(), {static_cast<std::int64_t>(send), static_cast<std::int64_t>(receive)});
+                 return raw(numbers.data(), numbers.size() * sizeof(std::int64_t));
+             })
         .def("overlap_ratio", &Timeline::overlap_ratio, "latency_s"_a, "byte_s"_a)
         .def("chrome_json", &Timeline::chrome_json);
 }
@@ -225,11 +315,14 @@ void bind_sweep(nb::module_& m) {
         .def_ro("steps", &Report::steps)
         .def_ro("buffer_bytes", &Report::buffer_bytes)
         .def_ro("time_s", &Report::time_s)
+        .def_ro("moving_s", &Report::moving_s)
+        .def_ro("call_s", &Report::call_s)
         .def_ro("overlap_ratio", &Report::overlap_ratio)
         .def_ro("interrupted", &Report::interrupted)
         .def_ro("reduced", &Report::reduced)
         .def_prop_ro("points_per_s", &Report::points_per_s)
         .def_ro("parts", &Report::parts)
+        .def_ro("lanes", &Report::lanes)
         .def_prop_ro("timeline", &Report::timeline, nb::rv_policy::reference_internal);
     nb::class_<PlainArray>(m, "RunArray", "One array of a run: a field, or memory that is whole on this rank.")
         .def("__init__", [](PlainArray* a, FieldStorage& f) { new (a) PlainArray{&f, 0, {}}; }, "field"_a, nb::keep_alive<1, 2>())
@@ -247,6 +340,7 @@ void bind_sweep(nb::module_& m) {
         .def(nb::init<Context&, SweepProblem, Plan>(), "context"_a, "problem"_a, "plan"_a, nb::keep_alive<1, 2>())
         .def_prop_ro("plan", &PreparedSweep::plan)
         .def_prop_ro("schedule", &PreparedSweep::schedule)
+        .def_prop_ro("bytes", &PreparedSweep::bytes)
         .def_prop_ro("problem", &PreparedSweep::problem)
         .def_prop_ro("independent_rows", &PreparedSweep::independent_rows)
         .def("stagger", &PreparedSweep::stagger)
@@ -282,23 +376,29 @@ void bind_sweep(nb::module_& m) {
         .def("run",
              [](PreparedSweep& s, const std::vector<PlainArray*>& arrays, std::uintptr_t row, std::uintptr_t env, nb::object explain,
                 const std::vector<std::uintptr_t>& tables, bool uses_index,
-                const std::vector<ReductionTuple>& reductions, std::uintptr_t rows) {
+                const std::vector<ReductionTuple>& reductions, std::uintptr_t rows, std::optional<std::int64_t> steps, double moving_s, double call_s,
+                std::int64_t first_step) {
                  const std::vector<RunArray> all = run_arrays(arrays);
                  const Kernel kernel = to_kernel(row, env, tables, uses_index, reductions, rows);
                  nb::gil_scoped_release release;
                  return s.run(all, kernel, [&explain](const Failure& f) {
                      nb::gil_scoped_acquire gil;
                      return nb::cast<std::string>(explain(f.site, f.point));
-                 });
+                 }, steps, {moving_s, call_s}, first_step);
              },
              "arrays"_a, "row"_a, "env"_a, "explain"_a.none(), "tables"_a = std::vector<std::uintptr_t>(), "uses_index"_a = true,
-             "reductions"_a = std::vector<ReductionTuple>(), "rows"_a = 0);
+             "reductions"_a = std::vector<ReductionTuple>(), "rows"_a = 0, "steps"_a = std::nullopt, "moving_s"_a = 0.0, "call_s"_a = 0.0,
+             "first_step"_a = 0)
+        .def("prepare_steps", &PreparedSweep::prepare_steps, "steps"_a, Release());
 
 }
 
 }  // namespace
 
 void bind_run(nb::module_& m) {
+    m.attr("BLOCK_POINTS") = block_points;
+    m.attr("FEWEST_BLOCK_STEPS") = fewest_block_steps;
+    m.attr("MOST_BLOCK_STEPS") = most_block_steps;
     bind_context(m);
     bind_field(m);
     bind_timeline(m);

@@ -160,6 +160,12 @@ void bind_plan(nb::module_& m) {
                  p->planes = choose_planes(*p);
              },
              "shape"_a, "space"_a, "arrays"_a, "accesses"_a, "bounds"_a, "downwards"_a, "in_order"_a)
+        .def("with_steps", [](SweepProblem p, std::int64_t steps) {
+                 const std::int64_t more = steps - p.space.extent(0);
+                 p.space.hi[0] += more;
+                 p.shape[0] += more;
+                 return p;
+             }, "steps"_a, "The same with another number of time steps.")
         .def("validate", &SweepProblem::validate)
         .def("may_cut", &SweepProblem::may_cut, "dimension"_a)
         .def("skewed", &SweepProblem::skewed, "outer"_a, "inner"_a)
@@ -227,6 +233,7 @@ void bind_plan(nb::module_& m) {
     m.def("largest_block", &largest_block, "problem"_a, "grid"_a, "dimension"_a, "Points of the largest block of a rank along a dimension.");
     m.def("skewed_row", [](const SweepProblem& p) { return skewed_row(p); }, "problem"_a,
           "A row of independent points for which storage is skewed, or empty.");
+    m.def("fitted", &fitted, "plan"_a, "before"_a, "now"_a, "A plan with tiles for another problem of the same nest.");
     m.def("mostly_padding", &mostly_padding, "problem"_a, "plan"_a,
           "Whether boxes of skewed loops have more than four times the arrays' elements, and more than 4 MB.");
     m.def("row_of_blocks", &row_of_blocks, "problem"_a, "plan"_a,
@@ -235,6 +242,7 @@ void bind_plan(nb::module_& m) {
           "Two loops along whose sum tiles are better cut where steps of time follow each other, or empty.");
     m.def("sweep", &sweep, "problem"_a, "plan"_a, "rank"_a, "ranks"_a = 0, nb::call_guard<nb::gil_scoped_release>(),
           "The part of one rank in a sweep, of as many ranks as the plan has or more.");
+    m.def("in_a_row", &in_a_row, "problem"_a, "plan"_a, "block"_a, "times"_a, "Blocks of time steps one behind the other.");
     m.def("margin", [](const SweepProblem& problem, const Plan& plan) {
         const Margin twice = margin(problem, plan);
         return nb::make_tuple(twice.along, twice.layers, twice.steps);

@@ -158,6 +158,13 @@ std::intptr_t Execution::place_at(std::size_t p, const Index& point) const {
     return at;
 }
 
+// The loop indices of point q of a row, time counted from the first block of steps.
+Index Execution::loop_index(const TileRows& rows, const Index& row, std::int64_t q) const {
+    Index x = rows.index(row, q);
+    x[0] += options_.first_time;
+    return x;
+}
+
 // How many rows a plane of a tile is from the next one in every array, so that a row's number says both; 0 where that differs, or
 // where planes do not go together.
 std::int64_t Execution::planes_apart(const TileRows& rows, const std::int64_t* next) const {
@@ -196,11 +203,11 @@ void Execution::compute(int l, const Tile& tile) {
         single = single || (s_.arrays[a].levels > 1 && rows.across()[0] != 0);
     }
     const bool polls = options_.poll_period_s > 0;
-    double begin = polls ? now_s() : 0;
+    double begin = now_s();
     Batches batches(rows, paces_[l].planes, single || !reduced_.empty(), s_.rows_depend && kernel_.rows != nullptr, planes_apart(rows, next));
     for (Batch batch; batches.next(batch, polls ? std::max<std::int64_t>(paces_[l].left, 1) : most_rows * longest_row);) {
         for (std::size_t p = 0; p < places; ++p) ptr[p] = reinterpret_cast<char*>(place_at(p, batch.first));
-        const Index x = kernel_.uses_index ? rows.index(batch.first, 0) : batch.first;
+        const Index x = kernel_.uses_index ? loop_index(rows, batch.first, 0) : batch.first;
         const std::int64_t code =
             kernel_.rows ? kernel_.rows(ptr, step, batch.count, batch.spans, next, x.begin(), rows.direction().begin(),
                                         rows.turn().begin(), kernel_.env)
@@ -211,16 +218,16 @@ void Execution::compute(int l, const Tile& tile) {
             const std::int64_t plane = batch.apart > 0 ? span.number / batch.apart : 0;
             for (int k = 0; k < row.n; ++k) row[k] += (span.number - plane * batch.apart) * rows.across()[k] + plane * rows.beyond()[k];
             const std::int64_t q = (code & 0xffffffff) / 4096;
-            fail(rows.index(row, span.begin + q), code % 4096);
+            fail(loop_index(rows, row, span.begin + q), code % 4096);
             return;
         }
         if (!reduced_.empty()) {  // a batch is one row
             for (std::size_t p = 0; p < places; ++p) ptr[p] = reinterpret_cast<char*>(reinterpret_cast<std::intptr_t>(ptr[p]) + batch.spans->begin * step[p]);
-            reduce(l, ptr, step, batch.points, rows.index(batch.first, batch.spans->begin), rows.direction());
+            reduce(l, ptr, step, batch.points, loop_index(rows, batch.first, batch.spans->begin), rows.direction());
         }
         if (!pace(l, batch.points, begin)) return;
     }
-    if (polls) paces_[l].spent_s += now_s() - begin;
+    paces_[l].spent_s += now_s() - begin;
 }
 
 }  // namespace tilewave

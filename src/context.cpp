@@ -1,6 +1,5 @@
 #include "tilewave/context.hpp"
 
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,29 +12,23 @@
 #include <span>
 #include <sstream>
 
+#include "agreement.hpp"
 #include "exchange.hpp"
 #include "memory.hpp"
+#include "waiting.hpp"
 
 namespace tilewave {
 
 namespace {
 
-// The machine and allowed CPUs of one rank, as text: what decides who pins where. The kernel's
-// boot id, not the host name: containers on one machine share its CPUs under names of their own.
-std::string placement() {
-    std::string text;
-    std::ifstream("/proc/sys/kernel/random/boot_id") >> text;
-    if (text.empty()) {
-        char host[256] = "";
-        gethostname(host, sizeof host - 1);
-        text = host;
-    }
-    for (int c : allowed_cpus()) text += " " + std::to_string(c);
-    return text;
+std::string setting(const char* name, const char* otherwise) {
+    const char* const given = std::getenv(name);
+    return given ? given : otherwise;
 }
 
 struct Pinning {
     std::vector<int> cpus;
+    int threads = 1, share = 1;
     bool oversubscribed = false;
     double ranks_per_core = 1;
     std::vector<std::int32_t> set_of;  // of each rank; none where other ranks are not here
@@ -43,46 +36,60 @@ struct Pinning {
 };
 
 // Ranks that share a host and a CPU set split the set in rank order; ranks that a launcher has
-// already bound to sets of their own use their own set from its start.
-Pinning pin_plan(Transport& t, int threads) {
+// already bound to sets of their own use their own set from its start. Whoever pins must know of all
+// that compute here: programs that nobody launched, or parts of a launch, would all take the first CPUs. So would
+// launches of one rank that has all CPUs because nobody said how many.
+Pinning pin_plan(Transport& t, int threads, bool launched, int told_on_host) {
+    const Place mine = Place::here(launched ? 0 : told_on_host);
     std::string all;
-    for (const std::string& p : gather(t, placement())) all += p + "\n";
+    for (const std::string& p : gather(t, mine.text())) all += p + "\n";
     broadcast(t, all, 0);
+    std::vector<Place> places;
     std::istringstream lines(all);
-    std::string line, mine = placement();
-    int before = 0, sharing = 0;
+    for (std::string line; std::getline(lines, line);) places.push_back(Place::of(line));
+    const bool everyone = places.size() == static_cast<std::size_t>(t.size());
+    if (!everyone) places = {mine};
+    const std::size_t me = everyone ? static_cast<std::size_t>(t.rank()) : 0;
+
     Pinning p;
-    std::vector<std::string> sets;
-    for (int r = 0; std::getline(lines, line); ++r) {
-        const auto set = std::find(sets.begin(), sets.end(), line);
-        p.set_of.push_back(static_cast<std::int32_t>(set - sets.begin()));
+    int before = 0, sharing = 0;
+    std::vector<Place> sets;
+    for (std::size_t r = 0; r < places.size(); ++r) {
+        const auto set = std::find_if(sets.begin(), sets.end(), [&](const Place& s) { return s.same_cpus(places[r]); });
+        if (everyone) p.set_of.push_back(static_cast<std::int32_t>(set - sets.begin()));
         if (set == sets.end()) {
-            sets.push_back(line);
-            p.set_cpus.push_back(static_cast<double>(std::max<std::ptrdiff_t>(std::count(line.begin(), line.end(), ' '), 1)));
+            sets.push_back(places[r]);
+            p.set_cpus.push_back(static_cast<double>(std::max<std::size_t>(places[r].cpus.size(), 1)));
         }
-        if (line != mine) continue;
+        if (!places[r].same_cpus(mine)) continue;
         ++sharing;
-        if (r < t.rank()) ++before;
+        if (r < me) ++before;
     }
-    if (p.set_of.size() != static_cast<std::size_t>(t.size())) p.set_of.clear();
-    const std::vector<int> allowed = allowed_cpus();
-    p.ranks_per_core = static_cast<double>(sharing) / static_cast<double>(allowed.size());
-    p.oversubscribed = static_cast<std::size_t>(sharing) * static_cast<std::size_t>(threads) > allowed.size();
-    if (!p.oversubscribed)
-        for (int l = 0; l < threads; ++l) p.cpus.push_back(allowed[static_cast<std::size_t>(before * threads + l)]);
+    const std::vector<double> shares = cpu_shares(places);
+    p.share = lanes_of(*std::min_element(shares.begin(), shares.end()));
+    p.threads = threads ? threads : p.share;
+    p.ranks_per_core = static_cast<double>(sharing) / static_cast<double>(std::max<std::size_t>(mine.cpus.size(), 1));
+    p.oversubscribed = p.threads > lanes_of(shares[me]) || shares[me] < 1 - 1e-9;
+    const std::string wanted = setting("TILEWAVE_PIN", "auto");
+    if (!p.oversubscribed && (wanted == "on" || (wanted == "auto" && launched && sharing * std::max(threads, 1) > 1)))
+        for (int l = before * p.threads; l < (before + 1) * p.threads; ++l)
+            p.cpus.push_back(mine.cpus[static_cast<std::size_t>(l)]);
     return p;
 }
 
-std::unique_ptr<Transport> checked(std::unique_ptr<Transport> t, int threads) {
+std::unique_ptr<Transport> checked(std::unique_ptr<Transport> t, int threads, const Caller& caller) {
+    constexpr int first_tag = 1;  // of a transport that has carried nothing yet
     Statement s;
-    const char* const given = std::getenv("TILEWAVE_SHARED_MEMORY");
-    const std::string sharing = given ? given : "on";
-    if (threads < 1 || threads > max_lanes)
+    s.caller = caller;
+    const std::string sharing = setting("TILEWAVE_SHARED_MEMORY", "on"), pinning = setting("TILEWAVE_PIN", "auto");
+    if (threads < 0 || threads > max_lanes)
         s.error = "threads " + std::to_string(threads) + " was given; 1 to " + std::to_string(max_lanes) + " are allowed";
     else if (sharing != "on" && sharing != "off")
         s.error = "TILEWAVE_SHARED_MEMORY is '" + sharing + "'; allowed: on, off";
+    else if (pinning != "on" && pinning != "off" && pinning != "auto")
+        s.error = "TILEWAVE_PIN is '" + pinning + "'; allowed: on, off, auto (pinned where a launcher started several lanes on a host)";
     if (!s.error.empty()) s.kind = Statement::Kind::config;
-    agree(*t, s);
+    agree(*t, first_tag, s);
     return share_memory(std::move(t), sharing == "on");
 }
 
@@ -212,11 +219,15 @@ double hand_over(Lanes& lanes) {
 
 }  // namespace
 
-Context::Context(std::unique_ptr<Transport> transport, int threads)
-    : exchange_(Exchange::make(checked(std::move(transport), threads))), threads_(threads) {
+Context::Context(std::unique_ptr<Transport> transport, int threads, const Caller& caller)
+    : launched_(transport->launched()), told_on_host_(transport->told_on_host()),
+      exchange_(Exchange::make(checked(std::move(transport), threads, caller))), threads_(threads) {
+    exchange_->caller = caller;
     rank_ = this->transport().rank();
     size_ = this->transport().size();
-    Pinning p = pin_plan(this->transport(), threads);
+    Pinning p = pin_plan(this->transport(), threads, launched_, told_on_host_);
+    threads_ = p.threads;
+    share_ = p.share;
     oversubscribed_ = p.oversubscribed;
     ranks_per_core_ = p.ranks_per_core;
     set_of_ = std::move(p.set_of);
@@ -304,51 +315,55 @@ void Context::measure() {
     machine_ = m;
 }
 
-namespace {
-
-std::int64_t hash_of(const std::string& text) {  // FNV-1a: the same on every rank and run
-    std::uint64_t h = 14695981039346656037u;
-    for (unsigned char c : text) h = (h ^ c) * 1099511628211u;
-    return static_cast<std::int64_t>(h >> 2);
-}
-
-[[noreturn]] void raise_difference(Transport& t, const std::string& mine) {
-    const auto all = gather(t, mine);
-    std::string text;
-    for (int r = 1; t.rank() == 0 && r < t.size() && text.empty(); ++r)
-        if (all[r] != all[0])
-            text = "the ranks were given different arguments. Rank 0: " + all[0] + ". Rank " + std::to_string(r) + ": " +
-                   all[r] + ". They must be the same on every rank";
-    broadcast(t, text, 0);
-    throw ConfigError(text);
-}
-
-}  // namespace
-
 void throw_as(Statement::Kind kind, const std::string& text) {
     switch (kind) {
         case Statement::Kind::mpi: throw MpiError(text);
         case Statement::Kind::kernel: throw KernelError(text);
+        case Statement::Kind::resources: throw OutOfResources(text);
         case Statement::Kind::internal: throw InternalError(text);
+        case Statement::Kind::interrupt: throw Interrupted(text);
         default: throw ConfigError(text);
     }
 }
 
-bool agree(Transport& t, const Statement& mine) {
-    constexpr std::int64_t none = std::numeric_limits<std::int64_t>::max();
-    const bool fine = mine.kind == Statement::Kind::fine;
-    const std::int64_t hash = hash_of(mine.description);
-    std::vector<std::int64_t> values{fine ? none : t.rank(), fine ? hash : none, fine ? -hash : none, mine.prepared, -mine.prepared};
-    allreduce_min(t, values);
-    if (values[0] != none) {
-        const int from = static_cast<int>(values[0]);
-        std::string text;
-        if (t.rank() == from) text = static_cast<char>(mine.kind) + mine.error;
-        broadcast(t, text, from);
-        throw_as(static_cast<Statement::Kind>(text[0]), text.substr(1));
+void Context::on_where(std::function<std::string()> where) { exchange_->where = std::move(where); }
+
+void Context::end() {
+    if (size_ == 1 || exchange_->ended >= 0 || !transport().connected()) return;
+    exchange_->ended = rank_;
+    Agreement::end(exchange_->kept_port(), exchange_->tag(static_cast<int>(exchange_->started % Exchange::turns)));
+    exchange_->move();
+}
+
+int Context::ended() const { return exchange_->ended; }
+
+bool agree(Context& context, const Statement& mine) {
+    auto& exchange = *context.exchange();
+    const auto number = take_number(context, [&] { return mine.caller; });
+    auto said = std::make_shared<const Said>(mine);
+    std::vector<std::int64_t> values{mine.prepared, -mine.prepared};
+    std::unique_ptr<Comparison> meeting = std::move(exchange.meeting);
+    if (meeting)
+        meeting->agreement.restate(std::move(said), std::move(values));
+    else
+        meeting = std::make_unique<Comparison>(exchange.kept_port(), std::move(said), std::move(values));
+    Agreement& agreement = meeting->agreement;
+    exchange.caller = mine.caller;
+    agreement.start(exchange.tag(static_cast<int>(number % Exchange::turns)), {}, mine.caller.where, &exchange.where);
+    try {
+        wait_until(context, [&] { return agreement.advance(); }, [&] { return agreement.waits(); }, only_insisting, Backoff::Kind::idle);
+    } catch (const MpiError&) {
+        keep_for_ever(meeting.release());
+        context.transport().mark_failed();
+        throw;
+    } catch (...) {
+        keep_for_ever(meeting.release());
+        throw;
     }
-    if (values[1] != -values[2]) raise_difference(t, mine.description);
-    return values[3] > 0 && values[3] == -values[4];
+    exchange.ended = std::max(exchange.ended, agreement.ended());
+    exchange.meeting = std::move(meeting);
+    agreement.raise();
+    return agreement.value(0) > 0 && agreement.value(0) == -agreement.value(1);
 }
 
 }  // namespace tilewave

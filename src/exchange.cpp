@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "agreement.hpp"
+
 namespace tilewave {
 
 class Exchange::Port final : public Transport {
@@ -37,6 +39,20 @@ public:
         exchange_->post(this, id, [&](int slot) { exchange_->inner_->post_native_message(slot, matrix, send, peer, buffered); });
     }
     bool native() const override { return exchange_->inner_->native(); }
+    bool alarms() const override { return exchange_->inner_->alarms(); }
+    void post_alarm(int peer, std::int64_t number) override {
+        std::scoped_lock guard(exchange_->lock_);
+        exchange_->inner_->post_alarm(peer, number);
+    }
+    void take_alarms(std::vector<Alarm>& alarms) override {
+        std::scoped_lock guard(exchange_->lock_);
+        exchange_->inner_->take_alarms(alarms);
+    }
+    std::string doing() const override {
+        const Caller& c = exchange_->caller;
+        const std::string where = exchange_->where_of(c);
+        return c.call.empty() ? "" : "in " + c.call + (where.empty() ? "" : ", " + where) + ", ";
+    }
     void poll(std::vector<int>& done) override {
         if (moves_) exchange_->progress();
         if (!any_.load(std::memory_order_acquire)) return;
@@ -74,12 +90,19 @@ std::shared_ptr<Exchange> Exchange::make(std::unique_ptr<Transport> inner) {
     e->inner_ = std::move(inner);
     e->spare = std::make_shared<SpareMemory>(std::int64_t{e->inner_->size() > 1 ? 64 : 256} << 20);
     e->main_ = std::make_unique<Port>(nullptr, e.get(), true);
+    e->alarms = std::make_unique<Alarms>(*e->main_);
+    e->main_->meanwhile = [alarms = e->alarms.get()] { (void)alarms->heard(); };  // throws where a rank has left
     return e;
 }
 
 Exchange::~Exchange() {  // their ports look at the slots once more
     transfers.idle.clear();
+    meeting.reset();
     main_.reset();
+}
+
+void Exchange::refuse_if_ended(const Caller& c) const {
+    if (ended >= 0) throw MpiError(text_of_end(ended, inner_->rank(), c.call, where_of(c)));
 }
 
 Transport& Exchange::main() { return *main_; }

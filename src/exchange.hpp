@@ -9,9 +9,10 @@
 #include <set>
 #include <vector>
 
+#include "alarms.hpp"
 #include "mailroom.hpp"
 #include "memory.hpp"
-#include "tilewave/transport.hpp"
+#include "tilewave/context.hpp"
 
 namespace tilewave {
 
@@ -30,14 +31,28 @@ protected:
 };
 
 class PatternTransfer;
+struct Comparison;
 
 class Exchange : public std::enable_shared_from_this<Exchange> {
 public:
     /// Tags above main().max_tag() belong to operations: `tag(0)` to `tag(operation_tags() - 1)`.
     int operation_tags() const { return inner_->max_tag() < 1 << 20 ? 8192 : 1 << 17; }
     int tag(int number) const { return inner_->max_tag() - operation_tags() + 1 + number; }
-    /// How many patterns have been started here: the same on every rank that keeps to one order.
+    /// How many calls have been started here, of patterns and of all else: the same on every rank that keeps to one order.
     std::int64_t started = 0;
+    /// Calls in flight take turns with this many tags, so the one that had a tag before must be over.
+    static constexpr std::int64_t turns = 2048;
+    /// Of the call that this rank has agreed on last or agrees on now, for what is told of long waits.
+    Caller caller;
+    /// What says where the caller stands, where `caller` does not.
+    std::function<std::string()> where;
+    std::string where_of(const Caller& c) const { return c.where.empty() && where ? where() : c.where; }
+    /// The rank that has ended, as this one has learned; -1: none.
+    int ended = -1;
+    /// @throws MpiError where a rank has ended
+    void refuse_if_ended(const Caller& caller) const;
+    /// For blocking agreements, one after another; its user takes it out while it needs it.
+    std::unique_ptr<Comparison> meeting;
     /// The next number of a pattern that may be run again.
     std::int64_t kept = 0;
     /// The library's own calls must be made in one order on all ranks. Who may make one takes a
@@ -47,6 +62,8 @@ public:
     void leave_line(std::int64_t place);
     /// Bytes that buffered sends keep now.
     std::atomic<std::int64_t> kept_bytes{0};
+    /// Of what the ranks do together on main().
+    std::unique_ptr<Alarms> alarms;
     /// Memory of buffered sends and of runs that are over, for the next ones. A rank alone has no others beside it on its host that keep as much.
     std::shared_ptr<SpareMemory> spare;
     /// Transfers of patterns that no call uses now, the last used last.

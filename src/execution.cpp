@@ -1,3 +1,4 @@
+#include "alarms.hpp"
 #include "execution.hpp"
 
 #include <algorithm>
@@ -40,15 +41,24 @@ void Execution::perform(int l, const Step& step) {
     switch (step.op) {
         case Op::compute:
             if (stopped_.load(std::memory_order_relaxed)) break;
-            if (frontier_)
-                compute_planes(l, s_.tiles[step.item]);
-            else
-                compute(l, s_.tiles[step.item]);
+            try {
+                if (frontier_)
+                    compute_planes(l, s_.tiles[step.item]);
+                else
+                    compute(l, s_.tiles[step.item]);
+            } catch (const std::bad_alloc&) {
+                stop_for(std::current_exception());
+            }
             break;
-        case Op::post_recv:
-        case Op::post_send: mailroom_.post(step.item, message_data(s_.messages[step.item]), l == 0); break;
+        case Op::post_recv: mailroom_.post(step.item, message_data(s_.messages[step.item]), l == 0); break;
+        case Op::post_send:
+            if (l == 0 && draining()) tell_others();
+            mailroom_.post(step.item, message_data(s_.messages[step.item]), l == 0, draining());
+            break;
         case Op::pack:
-        case Op::unpack: copy(s_.messages[step.item], step.op == Op::pack); break;
+        case Op::unpack:
+            if (!draining()) copy(s_.messages[step.item], step.op == Op::pack);
+            break;
         case Op::combine: {
             const std::int32_t next = combine_.straight.empty() ? 0 : combine_.straight[position_];
             combine(s_.messages[step.item], step.count, next ? &s_.messages[s_.lanes[0][static_cast<std::size_t>(next)].item] : nullptr);
@@ -108,14 +118,15 @@ void Execution::wait_for(int l, std::size_t step) {
     double since = 0;
     bool told = false;
     while (true) {
+        if (l == 0 && draining()) tell_others();
         mailroom_.poll(l == 0);
         if (ready(s_.lanes[l][step])) return;
         if (broken_.load(std::memory_order_acquire)) throw MpiError("another lane of this rank left the run");
         backoff.pause();
-        if (!backoff.slow()) continue;
+        if (!backoff.yielding()) continue;
         const double now = now_s();
         if (since == 0) since = now;
-        if (l == 0) look_around(l);
+        look_around(l);
         if (!told && now - since > options_.stall_s) {
             told = true;
             const std::string text = "tilewave: stalled for " + std::to_string(static_cast<int>(now - since)) +
@@ -133,28 +144,74 @@ void Execution::serve_until_all_ended() {
     Backoff backoff(options_.crowded ? Backoff::Kind::shared : Backoff::Kind::dedicated);
     const int others = static_cast<int>(s_.lanes.size()) - 1;
     while (ended_.load(std::memory_order_acquire) < others && !broken_.load(std::memory_order_acquire)) {
+        if (draining()) tell_others();
         mailroom_.poll(true);
         backoff.pause();
-        if (backoff.slow()) look_around(0);
+        if (backoff.yielding()) look_around(0);
     }
 }
 
+// The one lane that may always call the transport and the interpreter looks for what ends the run.
 void Execution::look_around(int l) {
-    if (l != 0 || !options_.heartbeat) return;
+    if (l != 0) return;
     const double now = now_s();
-    if (now - last_look_ < 0.05) return;
+    look_for_alarms(now);
+    if (!options_.heartbeat || now - last_look_ < 0.05) return;
     last_look_ = now;
     const double steps = std::max<double>(1, static_cast<double>(s_.lanes[0].size()));
     if (options_.heartbeat(static_cast<double>(position_) / steps) && !interrupted_) {
         interrupted_ = true;
         stopped_.store(true, std::memory_order_relaxed);
+        tell_others();
     }
+}
+
+void Execution::look_for_alarms(double now) {
+    if (!options_.alarms) return;
+    if (stopped_.load(std::memory_order_acquire)) return tell_others();
+    if (!options_.alarms->due(now)) return;
+    mailroom_.alone([&] {
+        if (!options_.alarms->heard()) return;
+        others_first_ = told_ = true;
+        stopped_.store(true, std::memory_order_relaxed);
+        mailroom_.let_empty_ones_leave();
+    });
+}
+
+// Lane 0, once this rank has stopped. Where an alarm is here already, the failure may be one of values that another rank has
+// left out: alarms come before the empty messages that stand for these.
+void Execution::tell_others() {
+    if (told_ || !options_.alarms) return;
+    told_ = true;
+    mailroom_.alone([&] {
+        if (options_.alarms->heard())
+            others_first_ = true;
+        else
+            options_.alarms->raise();
+        mailroom_.let_empty_ones_leave();
+    });
+}
+
+// The transport has thrown, here or in another lane: nothing can be taken to its end.
+void Execution::leave() {
+    give_up();
+    try {
+        if (options_.alarms) options_.alarms->raise(true);
+    } catch (const MpiError&) {  // what is thrown below says more
+    }
+    std::rethrow_exception(error_);
 }
 
 void Execution::fail(const Index& point, std::int64_t site) {
     std::scoped_lock guard(error_lock_);
     if (!failed_) failure_ = {site, point};
     failed_ = true;
+    stopped_.store(true, std::memory_order_relaxed);
+}
+
+void Execution::stop_for(std::exception_ptr error) {
+    std::scoped_lock guard(error_lock_);
+    if (!lacking_) lacking_ = std::move(error);
     stopped_.store(true, std::memory_order_relaxed);
 }
 
@@ -174,14 +231,16 @@ void Execution::carry_levels(const Tile& tile) {
 // After points were computed: polls when it is time to. False where computing is to end.
 bool Execution::pace(int l, std::int64_t points, double& begin) {
     Pace& pace = paces_[l];
+    constexpr double look_period_s = 1e-3;  // without polls
     pace.left -= points;
-    if (pace.left > 0 || options_.poll_period_s <= 0) return true;
+    if (pace.left > 0) return true;
     if (stopped_.load(std::memory_order_relaxed)) return false;
-    mailroom_.poll(l == 0, true);
+    if (options_.poll_period_s > 0) mailroom_.poll(l == 0, true);
     look_around(l);
     const double now = now_s();
     const double passed = pace.spent_s + now - begin;
-    const double scale = std::clamp(options_.poll_period_s / std::max(passed, 1e-9), 0.25, 4.0);
+    const double period_s = options_.poll_period_s > 0 ? options_.poll_period_s : look_period_s;
+    const double scale = std::clamp(period_s / std::max(passed, 1e-9), 0.25, 4.0);
     pace.quota = std::clamp<std::int64_t>(static_cast<std::int64_t>(static_cast<double>(pace.quota) * scale), 64, 1 << 24);
     pace.left = pace.quota;
     pace.spent_s = 0;

@@ -66,6 +66,7 @@ public:
             if (l == 0) begin_ = now_s();  // its thread is where it is to be
             run_steps(l);
             if (l == 0) serve_until_all_ended();
+            if (l == 0 && stopped_.load(std::memory_order_acquire)) tell_others();
             if (l == 0) end_ = now_s();
         } catch (...) {
             std::scoped_lock guard(error_lock_);
@@ -87,14 +88,13 @@ public:
     }
 
     Outcome outcome() {
-        if (error_) {
-            give_up();
-            std::rethrow_exception(error_);
-        }
+        if (error_) leave();
         Outcome o;
         o.time_s = (end_ > 0 ? end_ : now_s()) - begin_;
         o.interrupted = interrupted_;
-        if (failed_) o.failure = failure_;
+        o.stopped = others_first_;
+        o.error = lacking_;
+        if (failed_ && !others_first_) o.failure = failure_;
         if (options_.record) o.recording = recording();
         if (options_.record && options_.events) o.timeline = timeline_of(s_, std::exchange(o.recording, {}));
         for (const auto& lanes : reduced_) {
@@ -116,6 +116,7 @@ private:
     void reduce(int l, char* const* ptr, const std::int64_t* step, std::int64_t n, const Index& index, const Index& direction);
     void carry_levels(const Tile& tile);
     std::intptr_t place_at(std::size_t p, const Index& point) const;
+    Index loop_index(const TileRows& rows, const Index& row, std::int64_t q) const;
     std::int64_t planes_apart(const TileRows& rows, const std::int64_t* next) const;
     void copy(const Message& m, bool pack);
     void copy_levels(const Message& m, bool pack);
@@ -125,7 +126,13 @@ private:
     void wait_for(int l, std::size_t step);
     void serve_until_all_ended();
     void look_around(int l);
+    void look_for_alarms(double now);
+    void tell_others();
+    [[noreturn]] void leave();
     void fail(const Index& point, std::int64_t site);
+    void stop_for(std::exception_ptr error);
+    // After a stop messages are empty, and nothing is done with what they bring, where the other ranks stop, too.
+    bool draining() const { return options_.alarms && stopped_.load(std::memory_order_relaxed); }
     std::byte* address(int array, const Index& point) const {
         const Binding& b = bindings_[array];
         const Array& a = s_.arrays[array];
@@ -134,10 +141,10 @@ private:
         for (int k = 1; k < point.n; ++k) at += (point[k] - a.storage.lo[k]) * b.stride_bytes[k];
         return b.data + at;
     }
-    // Where in memory an array keeps time `t`.
+    // The buffer in which an array keeps time `t`.
     std::int64_t level(int array, std::int64_t t) const {
         const Array& a = s_.arrays[array];
-        return floor_mod(t - a.storage.lo[0] + bindings_[array].first_level, a.levels);
+        return floor_mod(bindings_[array].first_level - (t - a.storage.lo[0]), a.levels);
     }
     std::byte* message_data(const Message& m) const {
         return m.buffer >= 0 ? buffers_[m.buffer].get() : address(m.array, m.region.lo);
@@ -163,10 +170,12 @@ private:
     std::vector<std::vector<LaneReduced>> reduced_;  // by reduction, lane
     double begin_, end_ = 0;  // the end: of all lanes, where threads ran them
     std::atomic<int> ended_{0};
-    std::atomic<bool> stopped_{false};  // compute nothing more: failed or interrupted
+    std::atomic<bool> stopped_{options_.stopped};  // compute nothing more: failed or interrupted
     std::atomic<bool> broken_{false};   // the transport threw: leave at once
     bool failed_ = false, interrupted_ = false;
     Failure failure_;
+    bool told_ = false, others_first_ = false;  // lane 0's: that it has stopped; another rank has before
+    std::exception_ptr lacking_;                // what ended the computing beside the kernel
     double last_look_ = now_s();  // lane 0's alone, as is position_; a run that ends soon does not call into the interpreter
     std::size_t position_ = 0;
     std::mutex error_lock_;

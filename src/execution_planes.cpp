@@ -37,7 +37,7 @@ public:
         along[f_.along()] = 1;
         along[f_.across()] = -f_.slant();
         direction_ = same_loops_ ? along : e.s_.loops * along;
-        begin_ = e.options_.poll_period_s > 0 ? now_s() : 0;
+        begin_ = now_s();
         for (const Frontier::Part& part : f_.parts())
             for (std::size_t p = 0; p < places_; ++p)
                 if (e.s_.places[p].array == part.array && e.s_.places[p].writes) writer_.push_back(p);
@@ -282,7 +282,7 @@ void Execution::compute_planes(int l, const Tile& tile) {
     PieceWalk walk(*this, l, tile);
     for (const Frontier::Piece& piece : frontier_->where().pieces(tile.box))
         if (!walk.piece(piece)) return;
-    if (options_.poll_period_s > 0) paces_[static_cast<std::size_t>(l)].spent_s += now_s() - walk.begin();
+    paces_[static_cast<std::size_t>(l)].spent_s += now_s() - walk.begin();
 }
 
 }  // namespace tilewave

@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <new>
 
 #include "conversion.hpp"
+#include "execution.hpp"
 #include "memory.hpp"
 #include "tilewave/copy.hpp"
 
@@ -31,73 +35,158 @@ Layout first_layout(Context& context, const Index& shape, std::int64_t item_byte
     return Layout(shape, default_grid(shape, context.size(), -1));
 }
 
-// Runs a copy schedule from `from` to `to` on lane 0 alone.
-void move(Context& context, const Schedule& s, const Binding& from, const Binding& to) {
-    const Binding both[] = {from, to};
-    ExecuteOptions options = context.options();
-    options.record = false;
-    options.heartbeat = nullptr;
-    execute(s, both, {}, context.transport(), context.lanes(), options);
+// A copy schedule from one memory to another on lane 0 alone, with all memory that it takes.
+class Move {
+public:
+    Move(Context& context, Schedule schedule, const Binding& from, const Binding& to)
+        : context_(context), schedule_(std::move(schedule)), both_{from, to}, options_(options_of(context)),
+          execution_(schedule_, both_, kernel_, nothing_, context.transport(), options_) {}
+
+    /// @throws MpiError
+    void run() {
+        context_.transport().must_work();
+        context_.lanes().run(1, [&](int) { execution_.lane(0); });
+        execution_.outcome().must_have_run();
+    }
+
+private:
+    static ExecuteOptions options_of(Context& context) {
+        ExecuteOptions options = context.options();
+        options.record = false;
+        options.heartbeat = nullptr;
+        return options;
+    }
+
+    Context& context_;
+    Schedule schedule_;
+    Binding both_[2];
+    Kernel kernel_;
+    Combine nothing_;
+    ExecuteOptions options_;
+    Execution execution_;
+};
+
+// What a call needs on this rank, made by make(); all ranks have it after this, or none goes on.
+template <class Make>
+void get_ready(Context& context, const std::string& what, Make make) {
+    std::string lacking;
+    try {
+        make();
+    } catch (const std::bad_alloc&) {
+        lacking = what + ": rank " + std::to_string(context.rank()) + " has not the memory; nothing was moved";
+    }
+    Transport& t = context.transport();
+    constexpr std::int64_t none = std::numeric_limits<std::int64_t>::max();
+    std::vector<std::int64_t> first{lacking.empty() ? none : t.rank()};
+    allreduce_min(t, first);
+    if (first[0] == none) return;
+    broadcast(t, lacking, static_cast<int>(first[0]));
+    throw OutOfResources(lacking);
+}
+
+Binding binding_of(std::byte* data, const MemoryOrder& order, std::int64_t item_bytes) {
+    Index stride = order.stride;
+    for (auto& s : stride.v) s *= item_bytes;
+    return {data + order.first * item_bytes, stride};
 }
 
 }  // namespace
 
 FieldStorage::FieldStorage(Context& context, Index shape, std::int64_t item_bytes)
-    : context_(&context), layout_(first_layout(context, shape, item_bytes)), item_bytes_(item_bytes) {
-    allocate(layout_, MemoryOrder::row_major(storage()), 1);
+    : context_(&context), layout_(first_layout(context, shape, item_bytes)), order_(MemoryOrder::row_major(storage())), item_bytes_(item_bytes),
+      data_(aligned_memory(order_.items * item_bytes)), version_(1) {}
+
+Binding FieldStorage::binding(int back) const { return binding_of(data_.get() + back * level_bytes(), order_, item_bytes_); }
+
+FieldStorage FieldStorage::copy() const {
+    FieldStorage other = *this;
+    other.levels_ = 1 + history_;
+    other.version_ = 1;
+    const std::int64_t size = other.bytes();
+    other.data_ = aligned_memory(size);
+    if (size > 0) std::memcpy(other.data_.get(), data_.get(), static_cast<std::size_t>(size));
+    return other;
 }
 
-void FieldStorage::allocate(const Layout& layout, const MemoryOrder& order, int levels) {
-    layout_ = layout;
-    order_ = order;
-    levels_ = levels;
-    level_ = 0;
-    data_ = aligned_memory(order.items * item_bytes_ * levels);
-    ++version_;
+bool FieldStorage::stays(const Layout& layout, int levels, std::uint64_t orders) const {
+    return layout_.same_blocks(layout) && layout_.halo_lo == layout.halo_lo && layout_.halo_hi == layout.halo_hi &&
+           levels_ >= levels && orders_ == orders;
 }
 
-Binding FieldStorage::binding() const {
-    Index stride = order_.stride;
-    for (auto& s : stride.v) s *= item_bytes_;
-    return {data_.get() + level_ * level_bytes() + order_.first * item_bytes_, stride};
-}
-
-void FieldStorage::relayout(const Layout& layout, const MemoryOrder& order, int levels) {
+bool FieldStorage::relayout(const Layout& layout, const MemoryOrder& order, int levels, std::uint64_t orders) {
     if (layout.shape != layout_.shape || layout.ranks() > context_->size())
         throw ConfigError("relayout: a field of shape " + to_string(layout_.shape) + " on " +
                           std::to_string(context_->size()) + " ranks cannot take a layout of shape " +
                           to_string(layout.shape) + " on " + std::to_string(layout.ranks()));
     // Ghosts only where they are used: a face is one run of memory more often without them.
     const bool same_blocks = layout_.same_blocks(layout);
-    const bool same_layout = same_blocks && layout_.halo_lo == layout.halo_lo && layout_.halo_hi == layout.halo_hi;
-    // Every rank alike: ranks whose order stays take part where others move only in what is collective.
-    if (same_layout && order_ == order && levels_ >= levels) return;
-    const auto old_data = data_;
-    const Layout old = layout_;
-    const MemoryOrder old_order = order_;
+    // Ghosts that are outside the array a rank does not have.
+    const bool fits = same_blocks && storage() == layout.storage(context_->rank()) && order_ == order && levels_ >= levels;
+    // Every rank comes to the same here: one whose own order stays takes part, too.
+    const bool all_know = !stays(layout, levels, orders);
+    if (fits && !all_know) return false;
     const int rank = context_->rank();
-    const Binding from = binding();
-    allocate(layout, order, levels);
-    if (same_blocks) {
-        const Box mine = owned();
-        const Box before = old.storage(rank), now = storage();
-        if (mine.empty()) return;
-        const Binding to = binding();
-        const std::byte* source = from.data;
-        std::byte* target = to.data;
-        for (int k = 0; k < mine.dims(); ++k) {
-            source += (mine.lo[k] - before.lo[k]) * from.stride_bytes[k];
-            target += (mine.lo[k] - now.lo[k]) * to.stride_bytes[k];
+    std::shared_ptr<std::byte[]> data;
+    const int buffers = std::max(levels, history_ + 1);
+    std::vector<std::unique_ptr<Move>> moves;
+    const auto at = [&](int back) { return binding_of(data.get() + back * order.items * item_bytes_, order, item_bytes_); };
+    const auto make = [&] {
+        if (fits) return;
+        data = aligned_memory(order.items * item_bytes_ * buffers);
+        for (int back = 0; !same_blocks && back <= history_; ++back)
+            moves.push_back(std::make_unique<Move>(*context_, redistribute(layout_, layout, item_bytes_, rank, context_->size(), 1 << 20, order_.stride, order.stride),
+                                                   binding(back), at(back)));
+    };
+    if (all_know)
+        get_ready(*context_, "a field of shape " + to_string(layout_.shape) + " is to lie in another way in memory", make);
+    else
+        make();
+    for (const auto& move : moves) move->run();
+    if (const Box mine = owned(); moves.empty() && !fits && !mine.empty()) {
+        const Box before = storage(), now = layout.storage(rank);
+        for (int back = 0; back <= history_; ++back) {
+            const Binding from = binding(back), to = at(back);
+            const std::byte* source = from.data;
+            std::byte* target = to.data;
+            for (int k = 0; k < mine.dims(); ++k) {
+                source += (mine.lo[k] - before.lo[k]) * from.stride_bytes[k];
+                target += (mine.lo[k] - now.lo[k]) * to.stride_bytes[k];
+            }
+            copy_on_lanes(*context_, target, to.stride_bytes, source, from.stride_bytes, mine.hi - mine.lo, item_bytes_);
         }
-        copy_on_lanes(*context_, target, to.stride_bytes, source, from.stride_bytes, mine.hi - mine.lo, item_bytes_);
-        return;
     }
-    move(*context_, redistribute(old, layout, item_bytes_, rank, context_->size(), 1 << 20, old_order.stride, order_.stride), from, binding());
+    orders_ = orders;
+    layout_ = layout;
+    if (fits) return false;
+    order_ = order;
+    levels_ = buffers;
+    data_ = std::move(data);
+    ++version_;
+    return true;
 }
 
-void FieldStorage::gather(std::byte* out) {
+void FieldStorage::keep_history(int levels) {
+    if (levels <= history_) return;
+    if (levels_ < levels + 1) relayout(layout_, order_, levels + 1, orders_);
+    for (int back = history_ + 1; back <= levels; ++back)
+        std::memcpy(data_.get() + back * level_bytes(), data_.get(), static_cast<std::size_t>(level_bytes()));
+    history_ = levels;
+}
+
+void FieldStorage::join_steps() {
+    if (levels_ < history_ + 2)
+        throw ConfigError("join_steps: a field with " + std::to_string(levels_) + " time buffers keeps " + std::to_string(history_) +
+                          " levels; allowed: with two buffers more than that");
+    std::memmove(data_.get() + level_bytes(), data_.get() + 2 * level_bytes(), static_cast<std::size_t>(history_ * level_bytes()));
+}
+
+void FieldStorage::gather(std::byte* out, int back) {
     const Binding to{out, row_major_strides(layout_.whole(), item_bytes_)};
-    move(*context_, gather_schedule(layout_, item_bytes_, context_->rank(), context_->size(), 1 << 20, order_.stride), binding(), to);
+    std::unique_ptr<Move> move;
+    get_ready(*context_, "a field of shape " + to_string(layout_.shape) + " is to be gathered", [&] {
+        move = std::make_unique<Move>(*context_, gather_schedule(layout_, item_bytes_, context_->rank(), context_->size(), 1 << 20, order_.stride), binding(back), to);
+    });
+    move->run();
 }
 
 Reduced FieldStorage::reduce(const PointReduction& what) {
@@ -127,9 +216,13 @@ Reduced FieldStorage::reduce(const PointReduction& what) {
     return join_ranks(context_->transport(), {mine})[0];
 }
 
-void FieldStorage::scatter(std::byte* whole) {
+void FieldStorage::scatter(std::byte* whole, int back) {
     const Binding from{whole, row_major_strides(layout_.whole(), item_bytes_)};
-    move(*context_, scatter_schedule(layout_, item_bytes_, context_->rank(), context_->size(), 1 << 20, order_.stride), from, binding());
+    std::unique_ptr<Move> move;
+    get_ready(*context_, "a field of shape " + to_string(layout_.shape) + " is to be scattered", [&] {
+        move = std::make_unique<Move>(*context_, scatter_schedule(layout_, item_bytes_, context_->rank(), context_->size(), 1 << 20, order_.stride), from, binding(back));
+    });
+    move->run();
 }
 
 }  // namespace tilewave

@@ -5,7 +5,10 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <deque>
+#include <exception>
 #include <thread>
+#include <utility>
 
 #include "tilewave/transport.hpp"
 
@@ -23,31 +26,34 @@ void pin_to(int cpu) {
 
 }  // namespace
 
-std::vector<int> allowed_cpus() {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    std::vector<int> cpus;
-    if (sched_getaffinity(0, sizeof set, &set)) return cpus;
-    for (int c = 0; c < CPU_SETSIZE; ++c)
-        if (CPU_ISSET(c, &set)) cpus.push_back(c);
-    return cpus;
-}
-
 struct Lanes::Pool {
+    // Lanes that a run does not need are not woken for it.
+    struct Worker {
+        std::atomic<int> round{0};
+        std::thread thread;
+    };
     std::vector<int> cpus;
-    std::vector<std::thread> threads;  // lane l is threads[l - 1]
-    // The caller writes body and active, then raises round; a worker that sees the new round
-    // reads them; the caller leaves run() only when `left` is 0. So nobody reads while they change.
-    std::atomic<int> round{0};
+    std::deque<Worker> workers;  // lane l is workers[l - 1]
+    // The caller writes body, then raises the rounds of those that work; a worker that sees a new round
+    // reads it; the caller leaves run() only when `left` is 0. So nobody reads while it changes.
     std::atomic<int> left{0};
     const std::function<void(int)>* body = nullptr;
-    int active = 0;
+    std::atomic<bool> failed{false};
+    std::exception_ptr error;  // of the first lane that failed, whichever that is
     bool stop = false;
     pid_t process = getpid();
 
-    void work(int lane, int seen) {
+    // What the body throws is the caller's to see: a thread that it left would end the process.
+    void call(int lane) {
+        try {
+            (*body)(lane);
+        } catch (...) {
+            if (!failed.exchange(true)) error = std::current_exception();
+        }
+    }
+    void work(int lane, std::atomic<int>& round) {
         if (lane < static_cast<int>(cpus.size())) pin_to(cpus[lane]);
-        while (true) {
+        for (int seen = 0;; ++seen) {
             Backoff backoff;
             while (round.load(std::memory_order_acquire) == seen) {
                 if (backoff.slow())
@@ -55,16 +61,17 @@ struct Lanes::Pool {
                 else
                     backoff.pause();
             }
-            ++seen;
             if (stop) return;
-            if (lane < active) (*body)(lane);
+            call(lane);
             left.fetch_sub(1, std::memory_order_acq_rel);
         }
     }
-    void next_round() {
-        left.store(static_cast<int>(threads.size()), std::memory_order_relaxed);
-        round.fetch_add(1, std::memory_order_release);
-        round.notify_all();
+    void next_round(std::size_t count) {
+        left.store(static_cast<int>(count), std::memory_order_relaxed);
+        for (std::size_t w = 0; w < count; ++w) {
+            workers[w].round.fetch_add(1, std::memory_order_release);
+            workers[w].round.notify_one();
+        }
     }
 };
 
@@ -76,13 +83,13 @@ Lanes::~Lanes() {
         return;
     }
     pool_->stop = true;
-    pool_->next_round();
-    for (auto& t : pool_->threads) t.join();
+    pool_->next_round(pool_->workers.size());
+    for (auto& w : pool_->workers) w.thread.join();
 }
 
 const std::vector<int>& Lanes::cpus() const { return pool_->cpus; }
 
-void Lanes::run(int n, const std::function<void(int)>& body) {
+void Lanes::reserve(int n) {
     if (pool_->process != getpid()) {
         std::vector<int> cpus = pool_->cpus;
         (void)pool_.release();
@@ -90,21 +97,32 @@ void Lanes::run(int n, const std::function<void(int)>& body) {
         pool_->cpus = std::move(cpus);
     }
     Pool& p = *pool_;
+    while (static_cast<int>(p.workers.size()) < n - 1) {
+        const int lane = static_cast<int>(p.workers.size()) + 1;
+        Pool::Worker& worker = p.workers.emplace_back();
+        try {
+            worker.thread = std::thread([&p, lane, &worker] { p.work(lane, worker.round); });
+        } catch (...) {
+            p.workers.pop_back();
+            throw;
+        }
+    }
+}
+
+void Lanes::run(int n, const std::function<void(int)>& body) {
+    reserve(n);
+    Pool& p = *pool_;
     cpu_set_t before;
     const bool pin = !p.cpus.empty() && pthread_getaffinity_np(pthread_self(), sizeof before, &before) == 0;
-    const int round = p.round.load(std::memory_order_relaxed);
-    while (static_cast<int>(p.threads.size()) < n - 1) {
-        const int lane = static_cast<int>(p.threads.size()) + 1;
-        p.threads.emplace_back([&p, lane, round] { p.work(lane, round); });
-    }
     if (pin) pin_to(p.cpus[0]);
     p.body = &body;
-    p.active = n;
-    if (n > 1) p.next_round();
-    body(0);
+    p.failed = false;
+    if (n > 1) p.next_round(static_cast<std::size_t>(n - 1));
+    p.call(0);
     Backoff backoff(Backoff::Kind::shared);
     while (p.left.load(std::memory_order_acquire) > 0) backoff.pause();
     if (pin) (void)pthread_setaffinity_np(pthread_self(), sizeof before, &before);
+    if (p.failed) std::rethrow_exception(std::exchange(p.error, nullptr));
 }
 
 }  // namespace tilewave

@@ -32,15 +32,16 @@ public:
     Mailroom(const Schedule& s, Transport& transport, bool timed)
         : s_(s), transport_(transport), any_thread_(transport.any_thread()), timed_(timed), state_(s.messages.size()) {}
 
-    /// Starts message `id`; where only lane 0 may call the transport, others leave it for lane 0.
-    void post(int id, std::byte* data, bool lane0) {
+    /// Starts message `id`, or an empty one in its place; where only lane 0 may call the transport, others leave it for lane 0. Empty
+    /// ones leave after let_empty_ones_leave() only.
+    void post(int id, std::byte* data, bool lane0, bool empty = false) {
         std::scoped_lock guard(lock_);
         pending_.fetch_add(1, std::memory_order_relaxed);
         state_[id].posted = timed_ ? now_s() : 1;
-        if (any_thread_ || lane0) {
-            start(id, data);
+        if ((any_thread_ || lane0) && (!empty || empty_ones_leave_)) {
+            start({id, data, empty});
         } else {
-            queue_.push_back({id, data});
+            queue_.push_back({id, data, empty});
         }
     }
 
@@ -51,8 +52,7 @@ public:
         if (pending_.load(std::memory_order_relaxed) == 0 && !(idle && transport_.size() > 1)) return;
         if (!lock_.try_lock()) return;
         std::scoped_lock guard(std::adopt_lock, lock_);
-        for (const auto& [id, data] : queue_) start(id, data);
-        queue_.clear();
+        start_queued();
         found_.clear();
         transport_.poll(found_);
         if (found_.empty()) return;
@@ -64,12 +64,26 @@ public:
         pending_.fetch_sub(static_cast<int>(found_.size()), std::memory_order_relaxed);
     }
 
+    /// From now on empty messages leave: the ranks that they go to have been told why. @pre inside alone() (not checked)
+    void let_empty_ones_leave() {
+        empty_ones_leave_ = true;
+        start_queued();
+    }
+
+    /// Calls f while no lane uses the transport.
+    template <class F>
+    auto alone(F f) {
+        std::scoped_lock guard(lock_);
+        return f();
+    }
+
     /// As new, when every message is done.
     void restart() {
         for (State& s : state_) {
             s.done.store(false, std::memory_order_relaxed);
             s.posted = s.completed = 0;
         }
+        empty_ones_leave_ = false;
     }
 
     bool done(int id) const { return state_[id].done.load(std::memory_order_acquire); }
@@ -83,21 +97,35 @@ private:
         double posted = 0, completed = 0;
     };
 
-    void start(int id, std::byte* data) {
-        const Message& m = s_.messages[id];
+    struct Post {
+        int id;
+        std::byte* data;
+        bool empty;
+    };
+
+    void start_queued() {
+        std::erase_if(queue_, [this](const Post& post) {
+            if (post.empty && !empty_ones_leave_) return false;
+            start(post);
+            return true;
+        });
+    }
+
+    void start(const Post& post) {
+        const Message& m = s_.messages[post.id];
         if (m.send)
-            transport_.post_send(id, data, m.bytes, m.peer, m.tag, m.synchronous);
+            transport_.post_send(post.id, post.data, post.empty ? 0 : m.bytes, m.peer, m.tag, m.synchronous);
         else
-            transport_.post_recv(id, data, m.bytes, m.peer, m.tag);
+            transport_.post_recv(post.id, post.data, m.bytes, m.peer, m.tag);
     }
 
     const Schedule& s_;
     Transport& transport_;
-    bool any_thread_, timed_;
+    bool any_thread_, timed_, empty_ones_leave_ = false;
     SpinLock lock_;
     std::atomic<int> pending_{0};
     std::vector<State> state_;
-    std::vector<std::pair<int, std::byte*>> queue_;
+    std::vector<Post> queue_;
     std::vector<int> found_;
 };
 

@@ -44,7 +44,9 @@ struct Stage {
         return static_cast<int>(schedule.arrays.size()) - 1;
     }
     Outcome play(Context& context, const ExecuteOptions& options, const Kernel& kernel = {}) {
-        return execute(schedule, bindings, kernel, context.transport(), context.lanes(), options);
+        Outcome o = execute(schedule, bindings, kernel, context.transport(), context.lanes(), options);
+        o.must_have_run();
+        return o;
     }
 };
 

@@ -42,6 +42,7 @@ std::vector<double> hand_overs(Context& context, int samples) {
     ExecuteOptions options = context.options();
     options.heartbeat = nullptr;
     const Outcome o = execute(s, {}, {}, context.transport(), context.lanes(), options);
+    o.must_have_run();
     std::vector<double> found;
     for (int i = 0; i < samples; ++i) {
         const auto &from = o.timeline.events[static_cast<std::size_t>(2 * cycles * i)], &to = o.timeline.events[static_cast<std::size_t>(2 * cycles * (i + 1) - 1)];
@@ -79,6 +80,7 @@ std::vector<double> steps(int tiles, int samples) {
     std::vector<double> found;
     for (int i = 0; i < samples; ++i) {
         const Outcome o = execute(s, bindings, {nothing_row, nullptr, false, {}, {}, nullptr}, *transport, lanes);
+        o.must_have_run();
         const auto& events = o.timeline.events;
         found.push_back((events.back().end_s - events.front().begin_s) / static_cast<double>(events.size()));
     }
@@ -109,6 +111,7 @@ std::vector<double> memory(Context& context, int lanes, std::int64_t bytes, int 
     barrier(context.transport());
     if (lanes == 0) return {};
     const Outcome o = execute(s, bindings, {stream_row, nullptr, false, {}, {}, nullptr}, context.transport(), context.lanes(), options);
+    o.must_have_run();
     std::vector<double> found;
     for (const Event& e : o.timeline.events)
         if (e.step > 0) found.push_back((e.end_s - e.begin_s) / static_cast<double>(repeats));
@@ -138,6 +141,7 @@ std::vector<double> copies(std::int64_t run_bytes, std::int64_t bytes, int times
     const auto transport = make_dry_transport(0, 2);
     Lanes lanes;
     const Outcome o = execute(s, bindings, {}, *transport, lanes);
+    o.must_have_run();
     std::vector<double> found;
     for (const Event& e : o.timeline.events)
         if (e.step > 0) found.push_back(e.end_s - e.begin_s);

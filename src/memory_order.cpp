@@ -76,6 +76,24 @@ MemoryOrder memory_order(const SweepProblem& problem, const Plan& plan, int a, i
     return m;
 }
 
+std::uint64_t memory_orders(const SweepProblem& problem, const Plan& plan, int a, int ranks) {
+    constexpr int most = 64;  // ranks that are looked at: blocks have few extents, and few are at an edge
+    constexpr std::uint64_t row_major = 1;
+    std::uint64_t h = 14695981039346656037u;  // FNV-1a, number by number
+    const auto add = [&](std::int64_t n) { h = (h ^ static_cast<std::uint64_t>(n)) * 1099511628211u; };
+    bool all = true;
+    const int looked = std::min(ranks, most);
+    for (int i = 0; i < looked; ++i) {
+        const int rank = static_cast<int>(std::int64_t{i} * (ranks - 1) / std::max(looked - 1, 1));
+        const MemoryOrder order = memory_order(problem, plan, a, rank);
+        all = all && order == MemoryOrder::row_major(held(problem, plan, a, rank));
+        for (auto s : order.stride) add(s);
+        add(order.first);
+        add(order.items);
+    }
+    return all ? row_major : std::max(h, row_major + 1);
+}
+
 std::int64_t held_bytes(const SweepProblem& problem, const Plan& plan, int rank) {
     std::int64_t bytes = 0;
     for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a)

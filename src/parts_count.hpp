@@ -34,6 +34,13 @@ public:
             default: p_.post_s += t;
         }
     }
+    /// Nothing until then: the lane waited for the others between two blocks of steps.
+    void pause(double until_s) {
+        if (!begun_) return;
+        p_.hand_over_s += until_s - last_;
+        last_ = until_s;
+    }
+    bool begun() const { return begun_; }
     /// It has steps, and is no helper, which only waits for others.
     bool works() const { return works_; }
     /// Of a run from begin_s to end_s.

@@ -34,7 +34,8 @@ std::string check_call(const PatternCall& c, int rank, int ranks) {
             throw ConfigError(name + ": the matrix is " + shape(c.in) + ", out is " + shape(c.out) + (has_parts(c.kind) ? "; they need equally many rows" : "; they must be equal"));
         const bool reduces = c.kind == PatternKind::reduce || c.kind == PatternKind::multi_reduce;
         if (reduces && c.op != Reduction::user && !combine_row(c.op, c.in.type))
-            throw ConfigError(name + ": op '" + to_string(c.op) + "' of " + to_string(c.in.type) + " was asked for; complex numbers have no order");
+            throw ConfigError(name + ": op '" + to_string(c.op) + "' of " + to_string(c.in.type) + " was asked for; " +
+                              (c.in.type == Dtype::b1 ? "allowed: 'max' (any), 'min' (all), or integers, to count" : "complex numbers have no order"));
         return "";
     } catch (const ConfigError& e) {
         return e.what();
@@ -45,9 +46,10 @@ std::string describe(const PatternCall& c) {
     std::string text = to_string(c.kind);
     // Parts of a spread differ in columns; the whole must not.
     text += c.kind == PatternKind::spread ? " of " + std::to_string(c.in.rows) + " rows of " + to_string(c.in.type) : " of " + shape(c.in);
+    if (!c.outer.empty()) text += " (rows " + c.outer + ")";
     if (!has_parts(c.kind)) text += ", root " + std::to_string(c.root);
     if (has_parts(c.kind)) text += ", block " + (c.block ? std::to_string(c.block) : "none");
-    if (c.kind == PatternKind::reduce || c.kind == PatternKind::multi_reduce) text += std::string(", op ") + to_string(c.op);
+    if (c.kind == PatternKind::reduce || c.kind == PatternKind::multi_reduce) text += std::string(", op ") + to_string(c.op) + (c.user_name.empty() ? "" : " " + c.user_name);
     const auto choice = [](std::int64_t n) { return n ? std::to_string(n) : "auto"; };
     text += std::string(", algorithm ") + to_string(c.request.algorithm) + ", chunk_bytes " + choice(c.request.chunk_bytes) +
             ", buffers " + choice(c.request.buffers);

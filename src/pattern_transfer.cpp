@@ -21,7 +21,7 @@ bool join_user(std::byte* into, const std::byte* left, const std::byte* right, s
 
 PatternTransfer::Key PatternTransfer::key(const PatternCall& c) {
     return {c.kind, c.in.rows, c.in.cols, c.in.row_stride_bytes, c.out.rows, c.out.cols, c.out.row_stride_bytes, c.in.type, c.out.type,
-            c.root, c.op, c.block, c.part_inside, c.request.algorithm, c.request.chunk_bytes, c.request.buffers, bool(c.allocate)};
+            c.root, c.op, c.block, c.part_inside, c.request.algorithm, c.request.chunk_bytes, c.request.buffers, bool(c.allocate), c.user_name, c.outer, c.caller.call};
 }
 
 PatternTransfer::PatternTransfer(Context& context, Words words, const PatternProblem& problem, std::shared_ptr<const PatternPlan> plan, const PatternCall& call,

@@ -12,14 +12,6 @@
 
 namespace tilewave {
 
-/// How an operation's ranks compare their arguments, over a port for all of its messages.
-struct Comparison {
-    Comparison(std::unique_ptr<Transport> own, std::shared_ptr<const Said> mine, const std::vector<std::int64_t>& values)
-        : port(std::move(own)), agreement(*port, std::move(mine), values) {}
-    std::unique_ptr<Transport> port;
-    Agreement agreement;
-};
-
 class PatternTransfer {
 public:
     /// All of a call but where its matrices lie, its function and its number: calls of equal keys say and do the same.
@@ -34,6 +26,7 @@ public:
         std::int64_t chunk_bytes;
         int buffers;
         bool allocates;
+        std::string user_name, outer, function;
         friend bool operator==(const Key&, const Key&) = default;
     };
     static Key key(const PatternCall& call);

@@ -13,18 +13,21 @@ namespace tilewave {
 
 namespace {
 
-// Operations in flight take turns with this many tags, so the one that had a tag before must be over.
-constexpr std::int64_t turns = 2048;
+constexpr std::int64_t turns = Exchange::turns;
 // So often a blocking call looks whether it is over before it does what longer waits take: some 10 us.
 constexpr int quick_turns = 200;
 // Numbers of tags: agreements, data, buffered sends, then those of kept calls.
 constexpr int first_data = turns, first_kept = 2 * turns + 2048;
 
+Caller caller_of(const PatternCall& call) {
+    return {call.caller.call.empty() ? std::string("tw.patterns.") + to_string(call.kind) : call.caller.call, call.caller.where};
+}
+
 }  // namespace
 
 class PatternOperation final : public Operation {
 public:
-    PatternOperation(Context& context, PatternCall call);
+    PatternOperation(Context& context, PatternCall call, std::int64_t number);
     bool advance() override;
 
     bool over() const { return stage_ == Stage::over; }
@@ -42,7 +45,11 @@ public:
     double time_s() const { return time_s_; }
     Context& context() { return context_; }
     const std::shared_ptr<Exchange>& exchange() { return exchange_; }
-    std::string name() const { return describe(call_); }
+    std::string waits() {
+        if (stage_ == Stage::agreeing) return comparison().agreement.waits();
+        const std::string where = exchange_->where_of(call_.caller);
+        return "in " + caller().call + (where.empty() ? "" : ", " + where) + ", for messages of the " + describe(call_);
+    }
     const std::shared_ptr<void>& memory() const { return call_.memory; }
     void hold(std::shared_ptr<void> memory) { call_.memory = std::move(memory); }
 
@@ -50,6 +57,7 @@ private:
     enum class Stage { agreeing, running, ending, over };
     bool step();
     void speak();
+    Caller caller() const { return caller_of(call_); }
     void prepare();
     void check_places(const PatternProblem& q);
     PatternProblem problem();
@@ -90,9 +98,9 @@ private:
     std::exception_ptr error_;
 };
 
-PatternOperation::PatternOperation(Context& context, PatternCall call)
+PatternOperation::PatternOperation(Context& context, PatternCall call, std::int64_t its_number)
     : context_(context), exchange_(context.exchange()), call_(std::move(call)) {
-    number = exchange_->started++;
+    number = its_number;
     if (call_.error.empty() && !call_.keep) transfer_ = PatternTransfer::take(*exchange_, PatternTransfer::key(call_));
     if (!transfer_) {  // no such call was found right before
         speak();
@@ -103,7 +111,7 @@ PatternOperation::PatternOperation(Context& context, PatternCall call)
     if (call_.request.algorithm == Algorithm::native && port().native() && !call_.keep) enter_line();
     const bool gives = words.said->statement.kind == Statement::Kind::fine && may_be_carried(call_, port()) && (call_.kind != PatternKind::broadcast || context.rank() == call_.root) &&
                        call_.in.bytes() <= most_carried_bytes(call_.kind, context.size());
-    comparison().agreement.start(exchange_->tag(static_cast<int>(number % turns)), gives ? call_.in : MatrixView{});
+    comparison().agreement.start(exchange_->tag(static_cast<int>(number % turns)), gives ? call_.in : MatrixView{}, call_.caller.where, &exchange_->where);
 }
 
 // What this rank says of its call: the same as text, what may differ between ranks as numbers.
@@ -113,6 +121,7 @@ void PatternOperation::speak() {
     statement.error = check_call(call_, context_.rank(), context_.size());
     if (!statement.error.empty()) statement.kind = Statement::Kind::config;
     statement.description = describe(call_);
+    statement.caller = caller();
     words_.said = std::make_shared<Said>(std::move(statement));
     const auto p = static_cast<std::size_t>(context_.size()), mine = static_cast<std::size_t>(context_.rank());
     auto& values = words_.given;
@@ -132,7 +141,7 @@ bool PatternOperation::advance() {
         while (stage_ != Stage::over)
             if (!step()) return false;
     } catch (const MpiError&) {
-        exchange_->main().mark_failed();
+        if (exchange_->ended < 0) exchange_->main().mark_failed();
         stay_for_ever();
         error_ = std::current_exception();
         stage_ = Stage::over;
@@ -151,6 +160,7 @@ bool PatternOperation::step() {
     switch (stage_) {
         case Stage::agreeing:
             if (!comparison().agreement.advance()) return false;
+            if (agreed().ended() >= 0) exchange_->ended = agreed().ended();
             agreed().raise();
             prepare();
             if (carried_) {
@@ -172,7 +182,7 @@ bool PatternOperation::step() {
             Statement mine;
             if (transfer_->execution().outcome().failure) mine = {Statement::Kind::kernel, call_.user.failure(), ""};
             ending_ = std::make_unique<Agreement>(port(), std::make_shared<Said>(std::move(mine)), std::vector<std::int64_t>{});
-            ending_->start(exchange_->tag(tag_));
+            ending_->start(exchange_->tag(tag_), {}, call_.caller.where, &exchange_->where);
             stage_ = Stage::ending;
             return true;
         }
@@ -411,13 +421,8 @@ void finish(const std::shared_ptr<PatternOperation>& operation, Memory memory) {
 }
 
 std::shared_ptr<PatternOperation> make_operation(Context& context, PatternCall call) {
-    InsideReduction::refuse();
-    context.transport().must_work();
-    auto& exchange = *context.exchange();
-    // The operation that had this one's tags must be over.
-    if (exchange.busy())
-        wait_until(context, [&] { return exchange.oldest() > exchange.started - turns; }, [] { return "an earlier pattern"; });
-    return std::make_shared<PatternOperation>(context, std::move(call));
+    const auto number = take_number(context, [&] { return caller_of(call); });
+    return std::make_shared<PatternOperation>(context, std::move(call), number);
 }
 
 }  // namespace
@@ -443,7 +448,7 @@ bool PatternHandle::test() {
 }
 
 void PatternHandle::wait() {
-    wait_until(operation_->context(), [&] { return operation_->over(); }, [&] { return operation_->name(); });
+    wait_until(operation_->context(), [&] { return operation_->over(); }, [&] { return operation_->waits(); });
     operation_->raise();
 }
 
@@ -462,7 +467,7 @@ std::int64_t PatternHandle::buffer_bytes() const { return operation_->buffer_byt
 double PatternHandle::time_s() const { return operation_->time_s(); }
 
 void complete(Context& context) {
-    wait_until(context, [&] { return !context.exchange()->busy(); }, [] { return "what is in flight, at the end of its context"; });
+    wait_until(context, [&] { return !context.exchange()->busy(); }, [] { return "at the end of a context, for what is in flight"; });
 }
 
 }  // namespace tilewave

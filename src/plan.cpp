@@ -207,6 +207,17 @@ void Plan::validate(const SweepProblem& problem, int ranks) const {
         throw ConfigError("poll_period_s " + std::to_string(poll_period_s) + " was given; allowed: seconds >= 0, 0 for no polls while tiles are computed");
 }
 
+Plan fitted(const Plan& plan, const SweepProblem& before, const SweepProblem& now) {
+    Plan result = plan;
+    const std::vector<bool> unit = now.unit_dims();
+    for (int k = 0; k < plan.tile.n; ++k) {
+        const std::int64_t was = std::max<std::int64_t>(largest_block(before, plan.grid, k), 1);
+        const std::int64_t most = std::max<std::int64_t>(largest_block(now, plan.grid, k), 1), tiles = ceil_div(was, plan.tile[k]);
+        result.tile[k] = unit[static_cast<std::size_t>(k)] ? 1 : tiles <= plan.factors[k] ? ceil_div(most, tiles) : std::min(plan.tile[k], most);
+    }
+    return result;
+}
+
 std::string Plan::to_string() const {
     return std::string("grid ") + tilewave::to_string(grid) + ", mapping dimension " + std::to_string(mapping_dim) +
            ", tile " + tilewave::to_string(tile) + ", lanes " + tilewave::to_string(factors) + ", " +

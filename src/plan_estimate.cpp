@@ -8,8 +8,8 @@
 
 namespace tilewave {
 
-Estimate::Estimate(const SweepProblem& problem, const Machine& machine, const KernelRate& rate)
-    : problem_(problem), machine_(machine), rate_(rate), unit_(problem.unit_dims()) {
+Estimate::Estimate(const SweepProblem& problem, const Machine& machine, const PlanRates& rates)
+    : problem_(problem), machine_(machine), rates_(rates), unit_(problem.unit_dims()), reach_(reach_bytes(problem)), item_bytes_(item_bytes(problem)) {
     const int n = problem.dims();
     const Box box = image(problem.loops, problem.space);
     extents_ = box.hi - box.lo;
@@ -18,76 +18,6 @@ Estimate::Estimate(const SweepProblem& problem, const Machine& machine, const Ke
     depends_.assign(static_cast<std::size_t>(n), false);
     for (const Index& d : problem.dependences())
         for (int k = 0; k < n; ++k) depends_[static_cast<std::size_t>(k)] = depends_[static_cast<std::size_t>(k)] || d[k] != 0;
-    reach_.assign(static_cast<std::size_t>(n), 0);
-    for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a) {
-        const NestArray& array = problem.arrays[static_cast<std::size_t>(a)];
-        if (array.replicated) continue;
-        item_bytes_ += static_cast<double>(array.item_bytes);
-        if (!problem.written(a)) continue;
-        for (int k = 0; k < n; ++k) {
-            std::int64_t before = 0, after = 0;
-            for (const Access& p : problem.accesses) {
-                if (p.array != a || p.writes) continue;
-                const std::int64_t offset = problem.offset(p)[k];
-                before = std::max(before, -offset);
-                after = std::max(after, offset);
-            }
-            reach_[static_cast<std::size_t>(k)] += static_cast<double>((before + after) * array.item_bytes);
-        }
-    }
-}
-
-// What a point takes for values next to its tile that have left the core's cache since they were computed.
-double Estimate::fetched_s(const Plan& plan) const {
-    if (machine_.memory.empty() || plan.time_block > 1 || problem_.planes.along >= 0 || problem_.in_order) return 0;
-    double all = 1, tile_bytes = item_bytes_;
-    Index across = Index::filled(plan.tile.n, 1);
-    for (int k = 0; k < plan.tile.n; ++k) {
-        if (unit(k)) continue;
-        tile_bytes *= static_cast<double>(plan.tile[k]);
-        across[k] = ceil_div(ceil_div(std::max<std::int64_t>(block(plan.grid, k), 1), std::max<std::int64_t>(plan.tile[k], 1)), plan.factors[k]);
-        all *= static_cast<double>(across[k]);
-    }
-    const Curve& memory = machine_.memory[std::min(static_cast<std::size_t>(plan.lanes() * ranks_here()), machine_.memory.size()) - 1];
-    double seconds = 0;
-    for (int k = 0; k < plan.tile.n; ++k) {
-        if (unit(k) || across[k] == 1) continue;
-        // Of the tiles until the next one along k, and as much again beside them; half a cache stays, as for working sets.
-        const double between = 2 * tile_bytes * all / static_cast<double>(across[k]);
-        if (between > static_cast<double>(machine_.cache_bytes)) seconds += reach_[static_cast<std::size_t>(k)] / static_cast<double>(plan.tile[k]) * memory.at(between);
-    }
-    return seconds;
-}
-
-int Estimate::ranks_here() const {
-    return machine_.host_of.empty() ? 1 : static_cast<int>(std::count(machine_.host_of.begin(), machine_.host_of.end(), machine_.host_of[0]));
-}
-
-KernelRate Estimate::rate_of(const Plan& plan) const {
-    KernelRate rate = with_lanes(plan);
-    if (fetched_s_ >= 0) rate.point_s = std::max(rate.point_s / 4, rate.point_s + fetched_s(plan) - fetched_s_);
-    return rate;
-}
-
-KernelRate Estimate::with_lanes(const Plan& plan) const {
-    KernelRate rate = rate_;
-    // Measured with all lanes at once, and perhaps with one: between them in a straight line.
-    if (rate.alone > 0 && rate.lanes > 1) {
-        const double others = static_cast<double>(std::clamp(plan.lanes(), 1, rate.lanes) - 1) / (rate.lanes - 1);
-        for (double* s : {&rate.point_s, &rate.row_s, &rate.tile_s}) *s *= rate.alone + (1 - rate.alone) * others;
-        return rate;
-    }
-    // What memory takes a point of it shrinks as lanes do. Planes that are kept stay in the caches.
-    if (problem_.planes.along >= 0) return rate;
-    const auto all = static_cast<int>(machine_.memory.size());
-    if (all < 2) return rate;
-    const int lanes = std::clamp(plan.lanes() * ranks_here(), 1, all);
-    double points = 1;
-    for (int k = 0; k < problem_.dims(); ++k) points *= static_cast<double>(unit(k) ? 1 : block(plan.grid, k));
-    const double bytes = points * item_bytes_ / plan.lanes();
-    const double with_all = machine_.memory[static_cast<std::size_t>(all - 1)].at(bytes), with_these = machine_.memory[static_cast<std::size_t>(lanes - 1)].at(bytes);
-    rate.point_s = std::max(rate.point_s / 4, rate.point_s - item_bytes_ * std::max(0.0, with_all - with_these));
-    return rate;
 }
 
 double crowd(const Plan& plan, const Machine& machine) {
@@ -123,28 +53,8 @@ double Estimate::face_bytes(const Plan& plan, int k) const {
     return bytes;
 }
 
-double Estimate::rows_of(const Plan& plan) const {
-    double points = 1;
-    for (auto t : plan.tile) points *= static_cast<double>(t);
-    int up = plan.tile.n - 1, down = -1;
-    for (int k = 0; k < plan.row.n; ++k) {
-        if (plan.row[k] == 1) up = k;
-        if (plan.row[k] == -1) down = k;
-    }
-    const auto a = static_cast<double>(plan.tile[up]);
-    if (down < 0) return points / a;
-    const auto b = static_cast<double>(plan.tile[down]);
-    return points / (a * b) * (a + b - 1);
-}
-
-double Estimate::row_points(const Plan& plan) const {
-    double points = 1;
-    for (auto t : plan.tile) points *= static_cast<double>(t);
-    return points / std::max(rows_of(plan), 1.0);
-}
-
 Estimate::Step Estimate::step(const Plan& plan) const {
-    const KernelRate rate = shared_rate(rate_of(plan), crowd(plan, machine_));
+    const KernelRate rate = shared_rate(rates_.of(plan), crowd(plan, machine_));
     const int n = problem_.dims(), lanes = plan.lanes();
     Step s;
     double ranks = 1, tile_points = 1;
@@ -158,7 +68,7 @@ Estimate::Step Estimate::step(const Plan& plan) const {
     }
     // Tiles that skewed or bounded loops leave empty cost nothing, nearly.
     const double full = std::min(1.0, points_ / (ranks * lanes * s.tiles * tile_points));
-    s.tile_s = rate.tile_s + full * (rows_of(plan) * rate.row_s + tile_points * rate.point_s);
+    s.tile_s = rate.tile_s + full * (tile_rows(plan) * rate.row_s + tile_points * rate.point_s);
     const bool blocking = plan.schedule == ScheduleKind::blocking, vertical = plan.grouping == GroupingKind::vertical && lanes > 1;
     s.beside_s = 2 * machine_.step_s;
     if (lanes > 1) s.beside_s += machine_.step_s * plan.slices * 2;
@@ -206,24 +116,13 @@ std::int64_t Estimate::best_height(const Plan& plan) const {
     return static_cast<std::int64_t>(std::clamp(std::sqrt(layers * beside / (at.fill_tiles * layer)), 1.0, 1e15));
 }
 
-double Estimate::working_set(const Plan& plan) const {
-    if (problem_.planes.along >= 0) return 0;
-    int last = 0;  // the first dimension of the order of points
-    while (last < plan.tile.n && (unit(last) || (plan.row.n ? plan.row[last] != 0 : last == plan.tile.n - 1))) ++last;
-    if (last == plan.tile.n) return 0;
-    double bytes = 2 * std::max(item_bytes_, 1.0);
-    for (int k = 0; k < plan.tile.n; ++k)
-        if (k != last) bytes *= static_cast<double>(plan.tile[k]);
-    return bytes;
-}
-
 std::int64_t Estimate::cached_height(const Plan& plan, double bytes) const {
     const std::int64_t high = std::max<std::int64_t>(block(plan.grid, plan.mapping_dim), 1);
     Plan p = plan;
     p.tile[p.mapping_dim] = 1;
-    const double flat = working_set(p);
+    const double flat = rates_.working_set(p);
     p.tile[p.mapping_dim] = 2;
-    if (working_set(p) == flat) return flat <= bytes ? high : 0;
+    if (rates_.working_set(p) == flat) return flat <= bytes ? high : 0;
     return std::min(high, static_cast<std::int64_t>(bytes / flat));
 }
 
@@ -260,7 +159,8 @@ void shorten(SweepProblem& p, int k, std::int64_t points) {
 }
 
 double estimate_s(const SweepProblem& problem, const Plan& plan, const Machine& machine, const KernelRate& rate) {
-    return Estimate(problem, machine, rate).time_s(plan);
+    const MeasuredRate as_given[] = {{plan, rate, true}};
+    return Estimate(problem, machine, PlanRates(problem, machine, as_given)).time_s(plan);
 }
 
 // Minimises sum w_k m_k for a product of `lanes`: prime by prime, the largest first, to the dimension that is cheapest so far.

@@ -2,8 +2,7 @@
 #pragma once
 #include <vector>
 
-#include "tilewave/plan.hpp"
-#include "tilewave/predict.hpp"
+#include "plan_rates.hpp"
 
 namespace tilewave {
 
@@ -11,16 +10,13 @@ namespace tilewave {
 /// P·step of athanasaki2002, with the time of a border of ranks and of lanes in place of whole steps (docs/decisions/0010-planning.md).
 class Estimate {
 public:
-    Estimate(const SweepProblem& problem, const Machine& machine, const KernelRate& rate);
+    /// @pre problem, machine and rates outlive this (not checked)
+    Estimate(const SweepProblem& problem, const Machine& machine, const PlanRates& rates);
 
     double time_s(const Plan& plan) const;
     /// Of a tile's extent along the mapping dimension, the others as in `plan`: sqrt(H c / (f v)) for H layers, c seconds of a
     /// step beside its layers, v of a layer, f tiles on the way to the last lane.
     std::int64_t best_height(const Plan& plan) const;
-    /// Bytes that points of a tile use again: two layers of the dimension that its points vary last. 0 where that is a row.
-    double working_set(const Plan& plan) const;
-    /// Points of a row of a tile, on average.
-    double row_points(const Plan& plan) const;
     /// The most points along the mapping dimension with which the working set stays within `bytes`; 0: there is none.
     std::int64_t cached_height(const Plan& plan, double bytes) const;
     /// sqrt(alpha / t_sync_in), where rows stay long enough.
@@ -28,10 +24,6 @@ public:
     /// Steps of the schedules that evaluate() plays, about.
     double steps_played(const Plan& plan) const;
     std::int64_t largest_message(const Plan& plan) const;
-    /// The rate of the kernel with this plan's lanes and tiles: fewer lanes share the memory, and flat tiles fetch more of what others have computed.
-    KernelRate rate_of(const Plan& plan) const;
-    /// That the rate was measured with the tiles of `plan`.
-    void measured_with(const Plan& plan) { fetched_s_ = fetched_s(plan); }
 
     bool unit(int k) const { return unit_[static_cast<std::size_t>(k)]; }
     std::int64_t block(const Index& grid, int k) const { return ceil_div(extents_[k], grid[k]); }
@@ -49,20 +41,15 @@ private:
     Step step(const Plan& plan) const;
     const Link& link(const Plan& plan, int k) const;
     double face_bytes(const Plan& plan, int k) const;
-    double rows_of(const Plan& plan) const;
-    double fetched_s(const Plan& plan) const;
-    int ranks_here() const;
-    KernelRate with_lanes(const Plan& plan) const;
 
     const SweepProblem& problem_;
     const Machine& machine_;
-    const KernelRate& rate_;
+    const PlanRates& rates_;
     Index extents_;              // of the loops in z coordinates
     std::vector<bool> unit_;
     std::vector<bool> depends_;  // by dimension: some dependence goes along it
     std::vector<double> reach_;  // by dimension: bytes that a point's values are read by the next rank
     double points_ = 0, item_bytes_ = 0;
-    double fetched_s_ = -1;      // of a point of the tiles that the rate was measured with; less than 0: not known
 };
 
 /// Lanes of `plan` on the set of CPUs that has most of them, over its CPUs; 1 where each has its own.

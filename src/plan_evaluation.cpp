@@ -55,7 +55,7 @@ public:
     Candidate result() {
         Candidate c;
         c.plan = plan_;
-        c.estimate_s = Estimate(problem_, machine_, rate_).time_s(plan_);
+        c.estimate_s = estimate_s(problem_, plan_, machine_, rate_);
         if (tiles_ > too_many_tiles) {
             c.time_s = c.parts.total_s = c.parts.compute_s = c.estimate_s;
             c.memory_bytes = memory_of(nullptr);
@@ -191,6 +191,25 @@ private:
 Candidate evaluate(const SweepProblem& problem, const Plan& plan, const Machine& machine, const KernelRate& rate) {
     plan.validate(problem, plan.ranks());
     return Evaluation(problem, plan, machine, rate).result();
+}
+
+double border_s(const SweepProblem& problem, const Plan& plan, const Machine& machine, const KernelRate& rate) {
+    if (problem.in_order || (plan.ranks() == 1 && plan.lanes() == 1)) return 0;
+    SweepProblem p = problem;
+    const std::int64_t together = std::max<std::int64_t>(plan.time_block, plan.tile[0]);
+    const std::int64_t steps = std::min(problem.space.extent(0), std::max(steps_played / together, std::int64_t{2}) * together);
+    p.shape[0] += steps - problem.space.extent(0);
+    p.space.hi[0] += steps - problem.space.extent(0);
+    std::int64_t tiles = plan.slices;
+    for (int k = 0; k < p.dims(); ++k) tiles *= cells(p, plan, k) * plan.grid[k];
+    if (tiles > most_tiles) return 0;
+    double time_s[2];
+    for (int times : {1, 2}) {
+        std::vector<Schedule> schedules;
+        for (int r = 0; r < plan.ranks(); ++r) schedules.push_back(in_a_row(p, plan, sweep(p, plan, r), times));
+        time_s[times - 1] = predict(schedules, machine, rate, {plan.poll_period_s, false}).time_s;
+    }
+    return time_s[1] - 2 * time_s[0];
 }
 
 }  // namespace tilewave

@@ -137,6 +137,12 @@ int SweepProblem::plane_count(int a) const {
     return static_cast<int>(most);
 }
 
+bool SweepProblem::reads_history_beside() const {
+    return std::any_of(accesses.begin(), accesses.end(), [&](const Access& p) {
+        return arrays[p.array].levels > 0 && p.offset[0] < 0 && std::any_of(p.offset.begin() + 1, p.offset.end(), [](auto x) { return x != 0; });
+    });
+}
+
 std::vector<bool> SweepProblem::unit_dims() const {
     std::vector<bool> unit(static_cast<std::size_t>(dims()), false);
     for (const Index& d : dependences())
@@ -162,8 +168,16 @@ SweepProblem SweepProblem::skewed(int k, int l) const {
     return p;
 }
 
+// Arrays that could be given in each other's place, as A and B in turn: they get the same ghosts, so that nothing has to move then.
+bool SweepProblem::alike(int a, int b) const {
+    const NestArray &x = arrays[static_cast<std::size_t>(a)], &y = arrays[static_cast<std::size_t>(b)];
+    return x.shape == y.shape && x.axes == y.axes && x.item_bytes == y.item_bytes && x.levels == y.levels && x.replicated == y.replicated && rolls(a) == rolls(b);
+}
+
 Layout SweepProblem::layout(int a, const Index& grid, const Index& margin) const {
     const NestArray& array = arrays[a];
+    std::vector<char> same(arrays.size());
+    for (std::size_t b = 0; b < arrays.size(); ++b) same[b] = alike(a, static_cast<int>(b));
     Index own = Index::filled(array.shape.n, 1), lo = Index::filled(own.n, 0), hi = lo;
     if (array.replicated) return Layout(array.shape, own);
     const Index o = origin();
@@ -171,7 +185,7 @@ Layout SweepProblem::layout(int a, const Index& grid, const Index& margin) const
         const int k = static_cast<int>(array.axes[m]);
         own[m] = grid[k];
         for (const Access& p : accesses) {
-            if (p.array != a) continue;
+            if (!same[static_cast<std::size_t>(p.array)]) continue;
             lo[m] = std::max(lo[m], o[k] - p.offset[k]);
             hi[m] = std::max(hi[m], p.offset[k] - o[k]);
         }
@@ -189,8 +203,8 @@ Box SweepProblem::box_of(int a, const Box& own) const {
         box.hi[k] = std::max(own.hi[m] - first[k], box.lo[k]);
     }
     if (arrays[a].levels > 0) {
-        box.lo[0] = space.lo[0] - 1;
-        box.hi[0] = space.lo[0] - 1 + arrays[a].levels;
+        box.lo[0] = space.lo[0] - arrays[a].given_levels();
+        box.hi[0] = box.lo[0] + arrays[a].levels;
     }
     return image(loops, box);
 }
@@ -217,16 +231,16 @@ void check_time(const SweepProblem& problem, const Access& p) {
     if (p.writes && p.offset != next)
         throw ConfigError("an array with time levels is written at offset " + to_string(p.offset) + "; allowed is " + to_string(next));
     const Index d = next - p.offset;  // from the writer of what is read to the reader
-    if (p.offset[0] < 0 || p.offset[0] > 1 || (d != Index::filled(d.n, 0) && !lexicographically_positive(problem.loops * d)))
+    if (p.offset[0] > 1 || (d != Index::filled(d.n, 0) && !lexicographically_positive(problem.loops * d)))
         throw ConfigError("an array with time levels is read at offset " + to_string(p.offset) +
-                          ", a value that the loops have not computed yet; allowed are the level before, and points of this one "
+                          ", a value that the loops have not computed yet; allowed are levels before, and points of this one "
                           "that come earlier in the loops");
     Index reuse = p.offset - next;
     reuse[0] += levels;
     const Index zero = Index::filled(d.n, 0);
     if (!p.writes && problem.loops * reuse != zero && !lexicographically_positive(problem.loops * reuse))
         throw ConfigError("the read at offset " + to_string(p.offset) + " of an array that keeps " + std::to_string(levels) +
-                          " time level(s) comes after its value is overwritten; more levels are needed");
+                          " time level(s) comes after its value is overwritten; more time buffers are needed");
 }
 
 void check_access(const SweepProblem& problem, const Access& p) {

@@ -9,7 +9,8 @@
 #include "tilewave/error.hpp"
 #include "timeline_bytes.hpp"
 
-// A rank's bytes: the moment that times count from, when its first step began (infinity where it had none); for each lane its parts, the seconds of each kind of step, how many steps, and how long each took, in
+// A rank's bytes: the moment that times count from, when its first step began (infinity where it had none); for each lane its parts and the
+// seconds of each kind of step; for each block that is kept its number, its kind, and for each lane how many steps and how long each took, in
 // nanoseconds, seven bits a byte; then the waits for messages and the messages themselves, as a timeline.
 
 namespace tilewave {
@@ -59,90 +60,113 @@ private:
     std::size_t at_ = 0;
 };
 
-struct LaneSums {
-    PartsCount parts;
-    LaneSplit split{};
-    double end_s = 0;
-};
-
-LaneSums sums_of(const Schedule& s, const Recording& r, std::size_t lane) {
-    LaneSums sums;
-    sums.split.rank = s.rank;
-    sums.split.lane = static_cast<std::int32_t>(lane);
-    const auto& ends = r.ends[lane];
-    for (std::size_t i = 0; i + 1 < ends.size(); ++i) {
-        const Op op = s.lanes[lane][i].op;
-        sums.parts.add(op, ends[i], ends[i + 1]);
-        sums.split.add(op, ends[i + 1] - ends[i]);
-    }
-    sums.end_s = ends.empty() ? 0 : ends.back();
-    return sums;
-}
-
-
-std::string bytes_of(const Schedule& s, const Recording& r) {
-    double first = std::numeric_limits<double>::infinity(), begin = first;
-    for (const auto& ends : r.ends) {
-        if (!ends.empty()) begin = std::min(begin, ends.front());
-        if (ends.size() > 1) first = std::min(first, ends.front());  // a lane without steps has begun, too
-    }
-    std::string out;
-    put_raw(out, begin);
-    put_raw(out, first);
-    put(out, r.ends.size());
-    for (std::size_t l = 0; l < r.ends.size(); ++l) {
-        const auto& ends = r.ends[l];
-        put_raw(out, sums_of(s, r, l));
-        std::string steps;
-        steps.reserve(3 * ends.size());
-        std::int64_t last = 0;
-        for (const double end : ends) {
-            const std::int64_t tick = std::max<std::int64_t>(std::llround((end - begin) / ns), last);
-            put(steps, static_cast<std::uint64_t>(tick - last));
-            last = tick;
-        }
-        put(out, ends.size());
-        put(out, steps.size());
-        out += steps;
-    }
-    Timeline waits;
-    waits.requests = r.requests;
-    for (std::size_t l = 0; l < r.ends.size(); ++l)
-        for (std::size_t i = 0; i + 1 < r.ends[l].size(); ++i)
-            if (s.lanes[l][i].op == Op::wait) waits.events.push_back(event_of(s, static_cast<int>(l), i, r.ends[l][i], r.ends[l][i + 1]));
-    return out + timeline_bytes(waits);
-}
+// So many blocks are kept from the beginning of a run, and as many from its end.
+constexpr std::size_t kept_blocks = 4;
 
 }  // namespace
 
-Recorded gather(Transport& transport, const Schedule& schedule, const Recording& recording, double latency_s, double byte_s) {
+void Notes::add(const Schedule& s, int kind, Recording r) {
+    lanes_.resize(std::max(lanes_.size(), r.ends.size()));
+    for (std::size_t l = 0; l < r.ends.size(); ++l) {
+        const auto& ends = r.ends[l];
+        LaneSums& sums = lanes_[l];
+        sums.split.rank = sums.kept.rank = s.rank;
+        sums.split.lane = sums.kept.lane = static_cast<std::int32_t>(l);
+        if (!ends.empty()) begin_ = std::min(begin_, ends.front());
+        if (ends.size() < 2) continue;  // a lane without steps has begun, too
+        first_ = std::min(first_, ends.front());
+        sums.parts.pause(ends.front());
+        for (std::size_t i = 0; i + 1 < ends.size(); ++i) {
+            const Op op = s.lanes[l][i].op;
+            sums.parts.add(op, ends[i], ends[i + 1]);
+            sums.split.add(op, ends[i + 1] - ends[i]);
+        }
+        sums.end_s = ends.back();
+    }
+    keep({&s, blocks_++, kind, std::move(r)});
+}
+
+void Notes::keep(Block block) {
+    kept_.push_back(std::move(block));
+    if (kept_.size() <= 2 * kept_blocks) return;
+    kept_.erase(kept_.begin() + kept_blocks);
+}
+
+std::string Notes::bytes() const {
+    std::string out;
+    put_raw(out, begin_);
+    put_raw(out, first_);
+    put(out, lanes_.size());
+    std::vector<LaneSums> lanes = lanes_;
+    for (const Block& block : kept_)
+        for (std::size_t l = 0; l < block.recording.ends.size(); ++l) {
+            const auto& ends = block.recording.ends[l];
+            for (std::size_t i = 0; i + 1 < ends.size(); ++i) lanes[l].kept.add(block.schedule->lanes[l][i].op, ends[i + 1] - ends[i]);
+        }
+    for (const LaneSums& sums : lanes) put_raw(out, sums);
+    put(out, kept_.size());
+    Timeline waits;
+    for (const Block& block : kept_) {
+        const Recording& r = block.recording;
+        put(out, static_cast<std::uint64_t>(block.number));
+        put(out, static_cast<std::uint64_t>(block.kind));
+        put(out, r.ends.size());
+        for (std::size_t l = 0; l < r.ends.size(); ++l) {
+            const auto& ends = r.ends[l];
+            std::string steps;
+            steps.reserve(3 * ends.size());
+            std::int64_t last = 0;
+            for (const double end : ends) {
+                const std::int64_t tick = std::max<std::int64_t>(std::llround((end - begin_) / ns), last);
+                put(steps, static_cast<std::uint64_t>(tick - last));
+                last = tick;
+            }
+            put(out, ends.size());
+            put(out, steps.size());
+            out += steps;
+            for (std::size_t i = 0; i + 1 < ends.size(); ++i)
+                if (block.schedule->lanes[l][i].op == Op::wait) waits.events.push_back(event_of(*block.schedule, static_cast<int>(l), i, ends[i], ends[i + 1]));
+        }
+        waits.requests.insert(waits.requests.end(), r.requests.begin(), r.requests.end());
+    }
+    return out + timeline_bytes(waits);
+}
+
+Recorded gather(Transport& transport, const Notes& notes, const TransferTime& transfer_s) {
     Recorded result;
-    result.bytes = gather(transport, bytes_of(schedule, recording));
+    result.bytes = gather(transport, notes.bytes());
     double begin = std::numeric_limits<double>::infinity(), end = -begin;
     std::vector<PartsCount> parts;
-    std::vector<LaneSplit> splits;
+    std::vector<LaneSplit> kept;
     Timeline waits;
     for (const std::string& bytes : result.bytes) {
         Source in(bytes);
         in.raw<double>();
         begin = std::min(begin, in.raw<double>());
         for (std::uint64_t lanes = in.number(); lanes > 0; --lanes) {
-            const auto sums = in.raw<LaneSums>();
-            const std::uint64_t moments = in.number();
-            in.skip(in.number());
-            if (moments < 2) continue;
+            const auto sums = in.raw<Notes::LaneSums>();
+            if (!sums.parts.begun()) continue;
             parts.push_back(sums.parts);
-            splits.push_back(sums.split);
+            kept.push_back(sums.kept);
+            result.lanes.push_back(sums.split);
             end = std::max(end, sums.end_s);
+        }
+        for (std::uint64_t blocks = in.number(); blocks > 0; --blocks) {
+            in.number();
+            in.number();
+            for (std::uint64_t lanes = in.number(); lanes > 0; --lanes) {
+                in.number();
+                in.skip(in.number());
+            }
         }
         add_timeline(in.rest(), waits);
     }
     if (end >= begin) result.parts = average(parts, begin, end);
-    result.overlap_ratio = overlap_ratio(transport.size(), splits, waits.events, waits.requests, latency_s, byte_s);
+    result.overlap_ratio = overlap_ratio(transport.size(), kept, waits.events, waits.requests, transfer_s);
     return result;
 }
 
-Timeline timeline_of(const Recorded& recorded, const std::function<Schedule(int)>& schedule_of) {
+Timeline timeline_of(const Recorded& recorded, const BlockTimes& times, const std::function<Schedule(int, int)>& schedule_of) {
     Timeline all;
     all.ranks = static_cast<int>(recorded.bytes.size());
     double zero = std::numeric_limits<double>::infinity();
@@ -154,25 +178,38 @@ Timeline timeline_of(const Recorded& recorded, const std::function<Schedule(int)
     if (!std::isfinite(zero)) zero = 0;
     for (std::size_t rank = 0; rank < recorded.bytes.size(); ++rank) {
         Source in(recorded.bytes[rank]);
-        const Schedule schedule = schedule_of(static_cast<int>(rank));
-        Recording recording;
         const double begin = in.raw<double>() - zero;
         in.raw<double>();
-        for (std::uint64_t lanes = in.number(); lanes > 0; --lanes) {
-            in.raw<LaneSums>();
-            auto& ends = recording.ends.emplace_back();
-            const std::uint64_t moments = in.number();
-            in.number();
-            const std::size_t lane = recording.ends.size() - 1;
-            if (moments > 0 && (lane >= schedule.lanes.size() || moments != schedule.lanes[lane].size() + 1))
-                throw InternalError("rank " + std::to_string(rank) + " noted " + std::to_string(moments) + " moments of another schedule");
-            ends.reserve(moments);
-            std::uint64_t tick = 0;
-            for (std::uint64_t i = 0; i < moments; ++i) ends.push_back(begin + static_cast<double>(tick += in.number()) * ns);
+        for (std::uint64_t lanes = in.number(); lanes > 0; --lanes) in.raw<Notes::LaneSums>();
+        const std::size_t first = all.events.size();
+        Schedule schedule;
+        int made = -1;
+        for (std::uint64_t blocks = in.number(); blocks > 0; --blocks) {
+            const auto number = static_cast<std::int64_t>(in.number());
+            const int kind = static_cast<int>(in.number());
+            if (kind != made) schedule = schedule_of(static_cast<int>(rank), kind);
+            made = kind;
+            Recording recording;
+            for (std::uint64_t lanes = in.number(); lanes > 0; --lanes) {
+                auto& ends = recording.ends.emplace_back();
+                const std::uint64_t moments = in.number();
+                in.number();
+                const std::size_t lane = recording.ends.size() - 1;
+                if (moments > 0 && (lane >= schedule.lanes.size() || moments != schedule.lanes[lane].size() + 1))
+                    throw InternalError("rank " + std::to_string(rank) + " noted " + std::to_string(moments) + " moments of another schedule");
+                ends.reserve(moments);
+                std::uint64_t tick = 0;
+                for (std::uint64_t i = 0; i < moments; ++i) ends.push_back(begin + static_cast<double>(tick += in.number()) * ns);
+            }
+            Timeline one = timeline_of(schedule, recording);
+            all.dims = one.dims;
+            for (Event& e : one.events) {
+                if (e.time_step >= 0) e.time_step += number * times.steps;
+                if (e.tile[0] >= 0) e.tile[0] += static_cast<std::int32_t>(number * times.tiles);
+                all.events.push_back(e);
+            }
         }
-        const Timeline one = timeline_of(schedule, recording);
-        all.dims = one.dims;
-        all.events.insert(all.events.end(), one.events.begin(), one.events.end());
+        std::stable_sort(all.events.begin() + static_cast<std::ptrdiff_t>(first), all.events.end(), [](const Event& a, const Event& b) { return a.lane < b.lane; });
         Timeline waits;
         add_timeline(in.rest(), waits);
         for (Request& r : waits.requests) {

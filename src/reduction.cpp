@@ -196,7 +196,8 @@ void with_type(Dtype type, F f) {
         case Dtype::f4: return f(float{});
         case Dtype::f8: return f(double{});
         case Dtype::c8:
-        case Dtype::c16: break;
+        case Dtype::c16:
+        case Dtype::b1: break;
     }
 }
 

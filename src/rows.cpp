@@ -33,7 +33,12 @@ struct Sum {
 };
 struct Prod {
     template <class V>
-    static V join(const V& a, const V& b) { return a * b; }
+    static V join(const V& a, const V& b) {
+        if constexpr (std::is_integral_v<V> && sizeof(V) < sizeof(int))
+            return static_cast<V>(static_cast<unsigned>(a) * static_cast<unsigned>(b));  // an int could overflow
+        else
+            return a * b;
+    }
 };
 // The bits of NumPy's minimum and maximum: a NaN wins, the left one of two; of zeros that differ in
 // sign, the right one.
@@ -80,7 +85,10 @@ CombineRow combine_real(Dtype type) {
         case Dtype::f8: return combine<double, Op>;
         case Dtype::i4: return combine<std::conditional_t<ordered, std::int32_t, std::uint32_t>, Op>;
         case Dtype::i8: return combine<std::conditional_t<ordered, std::int64_t, std::uint64_t>, Op>;
+        case Dtype::i1: return combine<std::conditional_t<ordered, std::int8_t, std::uint8_t>, Op>;
+        case Dtype::i2: return combine<std::conditional_t<ordered, std::int16_t, std::uint16_t>, Op>;
         case Dtype::u1: return combine<std::uint8_t, Op>;
+        case Dtype::b1: return ordered ? combine<std::uint8_t, Op> : nullptr;
         default: return nullptr;
     }
 }

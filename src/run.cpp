@@ -6,14 +6,20 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <new>
+#include <system_error>
+#include <utility>
 
+#include "alarms.hpp"
 #include "conversion.hpp"
 #include "exchange.hpp"
 #include "frontier.hpp"
 #include "memory.hpp"
 #include "recording.hpp"
 #include "rows.hpp"
+#include "run_blocks.hpp"
 #include "tile_rows.hpp"
+#include "time_buffers.hpp"
 
 namespace tilewave {
 
@@ -61,6 +67,7 @@ PreparedSweep::PreparedSweep(Context& context, SweepProblem problem, Plan plan)
       schedule_(sweep(problem_, plan_, context.rank(), context.size())),
       steps_(sweep_steps(problem_, plan_)),
       points_(points_of(schedule_)) {
+    for (int a = 0; a < static_cast<int>(problem_.arrays.size()); ++a) orders_.push_back(rolls(a) ? 0 : memory_orders(problem_, plan_, a, context.size()));
     for (const Message& m : schedule_.messages)
         if (m.tag > context.transport().max_tag())
             throw ConfigError("the plan makes " + std::to_string(m.tag) + " and more messages between two ranks, this MPI has "
@@ -69,6 +76,23 @@ PreparedSweep::PreparedSweep(Context& context, SweepProblem problem, Plan plan)
 }
 
 PreparedSweep::~PreparedSweep() = default;
+
+void PreparedSweep::prepare_steps(std::int64_t steps) {
+    const StepBlocks blocks = StepBlocks::of(problem_, plan_, steps);
+    const bool in_time = std::all_of(problem_.accesses.begin(), problem_.accesses.end(), [&](const Access& p) {
+        return !p.writes || problem_.arrays[static_cast<std::size_t>(p.array)].levels > 0; });
+    const bool even = std::all_of(problem_.bounds.begin(), problem_.bounds.end(), [](const Bound& b) { return b.coefficients[0] == 0; });
+    if (!in_time || !even || frontier_) throw ConfigError("prepare_steps: the problem's first loop is no time that blocks of steps could be cut from");
+    if (blocks.rest > 0 && (!rest_ || rest_->extent() != blocks.rest))
+        rest_ = std::make_unique<RestOfSteps>(problem_, plan_, blocks.rest, context_.rank(), context_.size());
+}
+
+std::int64_t PreparedSweep::bytes() const {
+    const auto of = [](const auto& list) { return static_cast<std::int64_t>(list.size() * sizeof list[0]); };
+    std::int64_t bytes = static_cast<std::int64_t>(sizeof *this) + of(schedule_.tiles) + of(schedule_.messages) + of(schedule_.buffers);
+    for (const auto& lane : schedule_.lanes) bytes += of(lane);
+    return bytes;
+}
 
 std::vector<std::int64_t> PreparedSweep::unset(int a) const {
     std::vector<std::int64_t> result;
@@ -87,20 +111,77 @@ std::vector<std::int64_t> PreparedSweep::unset(int a) const {
 
 namespace {
 
-// How the run ended anywhere: the lowest rank that failed, whether any was interrupted, the
-// slowest rank's time.
+// How the run ended everywhere.
 struct Ending {
-    int failed_rank = -1;
     bool interrupted = false;
-    double time_s = 0;
+    double time_s = 0, moving_s = 0, call_s = 0;  // of the slowest rank
 };
 
-Ending agree_on_end(Transport& t, const Outcome& o) {
+// What this rank has to say of its own end; fine, too, where it was stopped for another one's.
+Statement statement_of(const Outcome& o, const std::function<std::string(const Failure&)>& explain, int rank) {
+    const std::string here = " on rank " + std::to_string(rank);
+    try {
+        if (o.failure) return {Statement::Kind::kernel, explain(*o.failure), ""};
+        if (o.error) std::rethrow_exception(o.error);
+        return {};
+    } catch (const std::bad_alloc&) {
+        return {Statement::Kind::resources, "memory ran out in a run" + here + "; the arrays that are written now hold anything", ""};
+    } catch (const std::system_error& e) {
+        return {Statement::Kind::resources, "no further thread could be started for a run" + here + " (" + e.what() +
+                "); fewer threads, or a higher limit of processes or memory, are needed", ""};
+    } catch (const std::exception& e) {
+        return {Statement::Kind::internal, std::string(e.what()) + here, ""};
+    }
+}
+
+// What is called while this rank waits for others.
+class Meanwhile {
+public:
+    template <class F>
+    Meanwhile(Transport& t, F& f) : t_(t), before_(std::exchange(t.meanwhile, [&f] { f(); })) {}
+    ~Meanwhile() { t_.meanwhile = std::move(before_); }
+    Meanwhile(const Meanwhile&) = delete;
+    Meanwhile& operator=(const Meanwhile&) = delete;
+
+private:
+    Transport& t_;
+    std::function<void()> before_;
+};
+
+/// @throws what the lowest rank says that failed in the first block of steps in which any did, on every rank
+Ending agree_on_end(Transport& t, Alarms& alarms, const Outcome& o, std::int64_t failed_block, const CallTimes& call,
+                    const std::function<std::string(const Failure&)>& explain, const std::function<bool(double)>& heartbeat) {
     constexpr std::int64_t none = std::numeric_limits<std::int64_t>::max();
-    std::vector<std::int64_t> v{o.failure ? t.rank() : none, o.interrupted ? 0 : 1,
-                                -static_cast<std::int64_t>(o.time_s * 1e9)};
+    const auto slowest = [](double seconds) { return -static_cast<std::int64_t>(seconds * 1e9); };
+    const bool failed = o.failure || o.error;
+    // Others may compute for long yet.
+    bool late = false;
+    const auto look = [&] {
+        (void)alarms.heard();
+        if (late || o.interrupted || !heartbeat || !heartbeat(-1)) return;
+        late = true;
+        alarms.raise();
+    };
+    const Meanwhile looking(t, look);
+    std::vector<std::int64_t> v{failed ? failed_block * t.size() + t.rank() : none, o.interrupted ? 0 : 1, o.stopped || alarms.raised() ? 0 : 1,
+                                slowest(o.time_s), slowest(call.moving_s), slowest(call.call_s)};
     allreduce_min(t, v);
-    return {v[0] == none ? -1 : static_cast<int>(v[0]), v[1] == 0, static_cast<double>(-v[2]) * 1e-9};
+    if (v[2] == 0) alarms.settle();
+    if (v[0] == none && v[1] != 0 && v[2] == 0) {  // a rank that waited here has stopped the others
+        std::vector<std::int64_t> interrupted{late ? 0 : 1};
+        allreduce_min(t, interrupted);
+        v[1] = interrupted[0];
+    }
+    if (v[0] != none) {
+        const int from = static_cast<int>(v[0] % t.size());
+        const Statement mine = t.rank() == from ? statement_of(o, explain, from) : Statement();
+        std::string text = static_cast<char>(mine.kind) + mine.error;
+        broadcast(t, text, from);
+        throw_as(static_cast<Statement::Kind>(text[0]), text.substr(1));
+    }
+    if (v[1] != 0 && v[2] == 0) throw InternalError("a run was stopped, and no rank says why");
+    const auto seconds = [&](std::size_t i) { return static_cast<double>(-v[i]) * 1e-9; };
+    return {v[1] == 0, seconds(3), seconds(4), seconds(5)};
 }
 
 }  // namespace
@@ -115,10 +196,8 @@ struct PreparedSweep::Loose {
     }
     void take(Context& context) const { copy_on_lanes(context, binding.data, binding.stride_bytes, whole.data, whole.stride_bytes, extents, item_bytes); }
     void put_back(Context& context, const SweepProblem& problem) const {
-        const NestArray& n = problem.arrays[static_cast<std::size_t>(array)];
         if (!problem.written(array)) return;
-        const std::int64_t level = n.levels == 2 ? problem.space.extent(0) % 2 : 0;
-        copy_on_lanes(context, whole.data, whole.stride_bytes, binding.data + level * order.items * item_bytes, binding.stride_bytes, extents, item_bytes);
+        copy_on_lanes(context, whole.data, whole.stride_bytes, binding.data, binding.stride_bytes, extents, item_bytes);
     }
     // take() and, for what is written, put_back(), by some of them: into memory of its own in place of the array.
     double both_s(Context& context, const SweepProblem& problem) {
@@ -149,11 +228,11 @@ struct PreparedSweep::Loose {
 };
 
 // Memory that is whole on the one rank is used where it lies, unless the plan wants rows of it that
-// are not there, or a second level of time.
+// are not there, or several time buffers.
 bool PreparedSweep::copied(int a, const RunArray& array) const {
     const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
     if (array.field || n.replicated) return false;
-    return plan_.storage == StorageKind::skewed || lies_in_boxes(problem_, plan_, a) || n.levels == 2;
+    return plan_.storage == StorageKind::skewed || lies_in_boxes(problem_, plan_, a) || n.levels > 1;
 }
 
 int PreparedSweep::stagger() const {
@@ -284,96 +363,152 @@ std::vector<std::int64_t> PreparedSweep::steps_by(const Index& along, std::span<
 }
 
 Report PreparedSweep::run(std::span<const RunArray> arrays, const Kernel& kernel,
-                          const std::function<std::string(const Failure&)>& explain) {
+                          const std::function<std::string(const Failure&)>& explain, std::optional<std::int64_t> given_steps, CallTimes call,
+                          std::int64_t first_step) {
+    const double begun = now_s();
     if (arrays.size() != problem_.arrays.size())
         throw ConfigError("run: " + std::to_string(arrays.size()) + " arrays given, the nest has " +
                           std::to_string(problem_.arrays.size()));
     if (!kernel.reductions.empty() && margin(problem_, plan_).along >= 0)
         throw ConfigError("run: points that two ranks compute were to be reduced; such a problem says `once`");
+    const std::int64_t block_steps = problem_.space.extent(0), steps = given_steps.value_or(block_steps);
+    const StepBlocks blocks = given_steps ? StepBlocks::of(problem_, plan_, steps) : StepBlocks{};
+    if (blocks.rest > 0 && (!rest_ || rest_->extent() != blocks.rest)) throw ConfigError("run: " + std::to_string(steps) + " steps were not prepared");
+    const bool beside = block_steps == 1 && steps > 1 && problem_.reads_history_beside();
     Transport& t = context_.transport();
+    Alarms& alarms = *context_.exchange()->alarms;
+    alarms.begin();
+    std::vector<std::int64_t> time_bytes(arrays.size(), 0);
+    bool moved = false, others_may = false;  // on this rank; on some rank, as all of them know
     std::vector<Binding> bindings;
     std::vector<Loose> loose;
+    std::vector<TimeBuffers> buffers;
     std::vector<FrontierValues> unset;
-    for (int a = 0; a < static_cast<int>(arrays.size()); ++a) {
-        const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
-        if (rolls(a)) {
-            const Array& array = schedule_.arrays[static_cast<std::size_t>(a)];
-            bindings.push_back({nullptr, array.stride});
-            for (auto& s : bindings.back().stride_bytes.v) s *= array.item_bytes;
-            unset.push_back({arrays[static_cast<std::size_t>(a)].unset, arrays[static_cast<std::size_t>(a)].same});
-            continue;
+    std::unique_ptr<FrontierMemory> frontier;
+    const auto make_ready = [&] {
+        for (int a = 0; a < static_cast<int>(arrays.size()); ++a) {
+            const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
+            if (rolls(a)) {
+                const Array& array = schedule_.arrays[static_cast<std::size_t>(a)];
+                bindings.push_back({nullptr, array.stride});
+                for (auto& s : bindings.back().stride_bytes.v) s *= array.item_bytes;
+                unset.push_back({arrays[static_cast<std::size_t>(a)].unset, arrays[static_cast<std::size_t>(a)].same});
+                continue;
+            }
+            const Layout layout = tilewave::layout(problem_, plan_, a);
+            const MemoryOrder order = memory_order(problem_, plan_, a, context_.rank());
+            const int levels = std::max(n.levels, 1);
+            FieldStorage* field = arrays[static_cast<std::size_t>(a)].field;
+            const Binding& whole = arrays[static_cast<std::size_t>(a)].whole;
+            std::byte* memory = nullptr;
+            Binding own = whole;
+            if (field) {
+                others_may |= !field->stays(layout, levels, orders_[static_cast<std::size_t>(a)]);
+                moved |= field->relayout(layout, order, levels, orders_[static_cast<std::size_t>(a)]);
+                field->keep_history(levels - 2);
+                own = field->binding();
+                memory = field->data();
+            } else if (copied(a, arrays[static_cast<std::size_t>(a)])) {
+                loose.emplace_back(context_, a, whole, n, layout.whole(), order, levels);
+                loose.back().take(context_);
+                moved = true;
+                own = loose.back().binding;
+                memory = loose.back().memory.get();
+            }
+            const std::int64_t level_bytes = order.items * n.item_bytes;
+            if (levels > 1 && steps > 0) {
+                const TimeBuffers all{memory, level_bytes, levels};
+                if (levels > 2 && !beside) keep_outside(problem_, a, all, own, held(problem_, plan_, a, context_.rank()), steps);
+                turn(all, steps);
+                buffers.push_back(all);
+            }
+            bindings.push_back(to_loops(a, own, held(problem_, plan_, a, context_.rank()).lo));
+            for (int d = 0; d < n.axes.n; ++d)
+                if (n.axes[d] == 0) time_bytes[static_cast<std::size_t>(a)] = own.stride_bytes[d];
+            bindings.back().data += first_step * time_bytes[static_cast<std::size_t>(a)];
+            if (n.levels > 0) {
+                bindings.back().stride_bytes[0] = level_bytes;
+                bindings.back().first_level = static_cast<int>(floor_mod(steps + n.given_levels() - 1, levels));
+            }
         }
-        const Layout layout = tilewave::layout(problem_, plan_, a);
-        const MemoryOrder order = memory_order(problem_, plan_, a, context_.rank());
-        const int levels = std::max(n.levels, 1);
-        FieldStorage* field = arrays[static_cast<std::size_t>(a)].field;
-        const Binding& whole = arrays[static_cast<std::size_t>(a)].whole;
-        std::byte* memory = nullptr;
-        int first_level = 0;
-        Binding own = whole;
-        if (field) {
-            field->relayout(layout, order, levels);
-            own = field->binding();
-            memory = field->data();
-            first_level = field->level();
-        } else if (copied(a, arrays[static_cast<std::size_t>(a)])) {
-            loose.emplace_back(context_, a, whole, n, layout.whole(), order, levels);
-            loose.back().take(context_);
-            own = loose.back().binding;
-            memory = loose.back().memory.get();
-        }
-        const std::int64_t level_bytes = order.items * n.item_bytes;
-        if (levels == 2) {  // what is outside the space keeps its value through time
-            own.data -= first_level * level_bytes;
-            std::memcpy(memory + (1 - first_level) * level_bytes, memory + first_level * level_bytes, static_cast<std::size_t>(level_bytes));
-        }
-        bindings.push_back(to_loops(a, own, held(problem_, plan_, a, context_.rank()).lo));
-        if (n.levels > 0) {
-            bindings.back().stride_bytes[0] = level_bytes;
-            bindings.back().first_level = first_level;
-        }
+        if (frontier_) frontier = std::make_unique<FrontierMemory>(*frontier_, std::move(unset));
+    };
+    std::exception_ptr lacking;  // what this rank does not get; the others may be computing already
+    try {
+        make_ready();
+    } catch (const std::bad_alloc&) {
+        lacking = std::current_exception();
+    } catch (const std::system_error&) {
+        lacking = std::current_exception();
     }
+    // Ranks move different amounts: who is ready first would wait in the run, as if for its messages.
+    if (others_may) barrier(t);
+    if (moved) call.moving_s += now_s() - begun;
     ExecuteOptions options = context_.options();
     options.poll_period_s = plan_.poll_period_s;
     options.events = false;
-    std::unique_ptr<FrontierMemory> frontier;
-    if (frontier_) frontier = std::make_unique<FrontierMemory>(*frontier_, std::move(unset));
+    options.first_time = first_step;
+    options.alarms = &alarms;
     options.frontier = frontier.get();
     options.crowded = options.crowded || plan_.lanes() + plan_.helper > context_.threads();
     if (t.size() > 1 && options.record) options.clock_offset_s = context_.clock_offset_s();
-    Outcome outcome = execute(schedule_, bindings, kernel, t, context_.lanes(), options);
-    for (int a = 0; a < static_cast<int>(arrays.size()); ++a)
-        if (FieldStorage* field = arrays[static_cast<std::size_t>(a)].field; field && problem_.arrays[static_cast<std::size_t>(a)].levels == 2)
-            field->set_level(static_cast<int>((field->level() + problem_.space.extent(0)) % 2));
-    for (const Loose& l : loose) l.put_back(context_, problem_);
-    const Ending end = agree_on_end(t, outcome);
-    if (end.failed_rank >= 0) {
-        std::string text;
-        if (t.rank() == end.failed_rank) text = explain(*outcome.failure);
-        broadcast(t, text, end.failed_rank);
-        throw KernelError(text);
+    BlocksRun run{blocks, schedule_, rest_ ? &rest_->schedule() : nullptr, block_steps, time_bytes};
+    if (beside) {
+        // What no point writes takes the value of the level at hand, in the buffers of those before, too, once they have been read.
+        run.before_block = [&](std::int64_t block) {
+            for (const TimeBuffers& b : buffers)
+                if (block <= b.count - 2) std::memcpy(b.of(steps - block - 1), b.of(steps - block), static_cast<std::size_t>(b.bytes));
+        };
     }
+    auto [outcome, failed_block, notes] = execute_blocks(run, bindings, kernel, t, context_.lanes(), options, lacking);
+    const double ran = now_s();
+    if (!lacking)
+        for (const Loose& l : loose) l.put_back(context_, problem_);
+    const double ended = now_s();
+    if (!loose.empty()) call.moving_s += ended - ran;
+    call.call_s += ended - begun;
+    // A run may be shorter than a beat, and a signal may have come since the last one.
+    if (options.heartbeat && !outcome.interrupted) outcome.interrupted = options.heartbeat(-1);
+    const Ending end = agree_on_end(t, alarms, outcome, failed_block, call, explain, options.heartbeat);
     Report report;
     report.plan = plan_;
     report.ranks = plan_.ranks();
     report.threads = plan_.lanes();
-    report.points = points_;
-    report.steps = steps_;
-    report.buffer_bytes = schedule_.buffer_bytes() + (frontier_ ? frontier_->bytes() : 0);
+    report.points = given_steps ? points_ / block_steps * steps : points_;
+    report.steps = steps_ * blocks.whole + (blocks.rest > 0 ? rest_->steps() : 0);
+    report.buffer_bytes = std::max(schedule_.buffer_bytes(), blocks.rest > 0 ? rest_->schedule().buffer_bytes() : 0) + (frontier_ ? frontier_->bytes() : 0);
     report.reduced = join_ranks(t, std::move(outcome.reduced));
     report.time_s = end.time_s;
+    report.moving_s = end.moving_s;
+    report.call_s = end.call_s;
     report.interrupted = end.interrupted;
     report.overlap_ratio = std::numeric_limits<double>::quiet_NaN();
     if (!options.record) return report;
     const Machine machine = t.size() > 1 ? context_.machine() : Machine();
-    Recorded all = gather(t, schedule_, outcome.recording, machine.latency_s, machine.byte_s);
+    Recorded all = gather(t, notes, [&](int from, int to, std::int64_t bytes) {
+        const Link& l = machine.link(from, to);
+        const bool measured = !l.transfer_s.x.empty();
+        const double byte_s = measured ? l.byte_s : machine.byte_s;
+        return (measured ? l.latency_s : machine.latency_s) + static_cast<double>(bytes) * byte_s;
+    });
     std::string ratio(reinterpret_cast<const char*>(&all.overlap_ratio), sizeof all.overlap_ratio);
     broadcast(t, ratio, 0);
     std::copy(ratio.begin(), ratio.end(), reinterpret_cast<char*>(&report.overlap_ratio));
     if (t.rank() > 0) return report;
     report.parts = all.parts;
-    report.make_timeline = [all = std::make_shared<const Recorded>(std::move(all)), problem = problem_, plan = plan_, ranks = t.size()] {
-        return timeline_of(*all, [&](int rank) { return sweep(problem, plan, rank, ranks); });
+    report.lanes = all.lanes;
+    const BlockTimes times{ceil_div(block_steps, plan_.tile[0]), steps_};
+    struct Kind {
+        SweepProblem problem;
+        Plan plan;
+    };
+    std::vector<Kind> kinds{{problem_, plan_}};
+    if (blocks.rest > 0) kinds.push_back({rest_->problem(), rest_->plan()});
+    report.make_timeline = [all = std::make_shared<const Recorded>(std::move(all)), times, kinds = std::move(kinds), ranks = t.size()] {
+        return timeline_of(*all, times, [&](int rank, int kind) {
+            const Kind& k = kinds[static_cast<std::size_t>(kind)];
+            return sweep(k.problem, k.plan, rank, ranks);
+        });
     };
     return report;
 }

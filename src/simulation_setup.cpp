@@ -103,11 +103,14 @@ Simulation::Simulation(std::span<const Schedule> schedules, const Machine& machi
     set_up_messages();
     set_up_work();
     set_up_cpus();
-    // Messages that are faster than a stream of their bytes are sent ahead.
+    // Of messages that are faster than a stream of their bytes the difference was sent ahead.
     const Link& l = machine_.other_host;
     burst_bytes_ = l.burst_bytes;
-    for (std::size_t i = 0; i < l.transfer_s.x.size(); ++i)
-        if (l.transfer_s.y[i] < 0.8 * l.transfer_s.x[i] * l.byte_s) burst_bytes_ = std::max(burst_bytes_, l.transfer_s.x[i]);
+    for (std::size_t i = 0; i < l.transfer_s.x.size(); ++i) {
+        const double bytes = l.transfer_s.x[i], seconds = l.transfer_s.y[i];
+        const double ahead = std::min(bytes - (seconds - l.latency_s) / l.byte_s, bytes);
+        if (seconds < 0.8 * bytes * l.byte_s) burst_bytes_ = std::max(burst_bytes_, ahead);
+    }
 }
 
 void Simulation::check() const {

@@ -335,7 +335,9 @@ std::int64_t SweepGeometry::first_read(int a, int target, const Box& region) con
 Box SweepGeometry::widened(int a, const Box& needed, const Array& here, const Array& there) const {
     if (staged(a) || here.lacks || here.planes) return needed;
     Box wide = needed;
-    for (int k = 0; k < wide.dims(); ++k) {
+    const bool timed = std::any_of(problem_.arrays.begin(), problem_.arrays.end(), [](const NestArray& n) { return n.levels > 0; });
+    // Times of arrays that have all of them are not widened: a run may begin at a later one.
+    for (int k = timed ? 1 : 0; k < wide.dims(); ++k) {
         if (plan_.grid[k] != 1 || needed.lo[k] != space_.lo[k] || needed.hi[k] != space_.hi[k]) continue;
         wide.lo[k] = here.storage.lo[k];
         wide.hi[k] = here.storage.hi[k];

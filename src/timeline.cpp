@@ -106,33 +106,57 @@ std::vector<Pair> match(std::span<const Request> requests) {
 }
 
 struct RankTimes {
-    double lanes = 0, compute = 0;
-    double transfer[2] = {0, 0}, exposed[2] = {0, 0};  // receives, sends
+    double lanes = 0, compute = 0;  // those that compute
+    struct Side {
+        double transfer = 0, exposed = 0;
+        std::vector<std::pair<double, double>> under_way;
+    };
+    Side sides[2];  // receives, sends
 };
+
+// Seconds that lie in one interval at least.
+double covered(std::vector<std::pair<double, double>> intervals) {
+    std::sort(intervals.begin(), intervals.end());
+    double seconds = 0, until = -std::numeric_limits<double>::infinity();
+    for (const auto& [begin, end] : intervals) {
+        seconds += std::max(end - std::max(begin, until), 0.0);
+        until = std::max(until, end);
+    }
+    return seconds;
+}
 
 }  // namespace
 
-double Timeline::overlap_ratio(double latency_s, double byte_s) const { return tilewave::overlap_ratio(ranks, split(), events, requests, latency_s, byte_s); }
+std::vector<std::pair<std::size_t, std::size_t>> Timeline::messages() const {
+    std::vector<std::pair<std::size_t, std::size_t>> all;
+    const auto number = [&](const Request* r) { return static_cast<std::size_t>(r - requests.data()); };
+    for (const Pair& p : match(requests)) all.emplace_back(number(p.send), number(p.receive));
+    return all;
+}
 
-double overlap_ratio(int ranks, std::span<const LaneSplit> lanes, std::span<const Event> events, std::span<const Request> requests, double latency_s,
-                     double byte_s) {
+double Timeline::overlap_ratio(double latency_s, double byte_s) const {
+    const auto transfer_s = [&](int, int, std::int64_t n) { return latency_s + static_cast<double>(n) * byte_s; };
+    return tilewave::overlap_ratio(ranks, split(), events, requests, transfer_s);
+}
+
+double overlap_ratio(int ranks, std::span<const LaneSplit> lanes, std::span<const Event> events,
+                     std::span<const Request> requests, const TransferTime& transfer_s) {
     std::vector<RankTimes> times(static_cast<std::size_t>(ranks));
     for (const LaneSplit& s : lanes) {
+        if (s.compute_s <= 0) continue;  // a helper's waits keep nobody from computing
         times[s.rank].lanes += 1;
         times[s.rank].compute += s.compute_s;
     }
-    // From when a message could move, as each side sees it.
-    struct Movable {
-        double from, transfer;
-    };
     std::vector<Key> keys;
-    std::vector<Movable> movable;  // of keys[i]
+    std::vector<double> posted;  // of keys[i], by both sides
     for (const Pair& p : match(requests)) {
-        const double both = std::max(p.send->posted_s, p.receive->posted_s);
-        const double t = latency_s + static_cast<double>(p.send->bytes) * byte_s;
-        for (const Request* r : {p.receive, p.send}) times[r->rank].transfer[r->send] += t;
+        for (const Request* r : {p.receive, p.send}) {
+            auto& side = times[r->rank].sides[r->send];
+            side.transfer += transfer_s(p.send->rank, p.receive->rank, p.send->bytes);
+            side.under_way.emplace_back(p.send->posted_s, p.receive->completed_s);
+        }
         keys.push_back(key_of(*p.send));
-        movable.push_back({both, t});
+        posted.push_back(std::max(p.send->posted_s, p.receive->posted_s));
     }
     // Waits on either side that were seen of the messages of one key, counted at its first.
     std::vector<std::size_t> waited[2]{std::vector<std::size_t>(keys.size()), std::vector<std::size_t>(keys.size())};
@@ -143,17 +167,18 @@ double overlap_ratio(int ranks, std::span<const LaneSplit> lanes, std::span<cons
         if (first == keys.size() || keys[first] != key) continue;
         const std::size_t i = first + waited[e.send != 0][first]++;
         if (i >= keys.size() || keys[i] != key) continue;
-        // A wait longer than the transfer itself is for the peer's computing, not for the message.
-        const double exposed = e.end_s - std::max(e.begin_s, movable[i].from);
-        times[e.rank].exposed[e.send] += std::clamp(exposed, 0.0, movable[i].transfer);
+        times[e.rank].sides[e.send].exposed += std::max(e.end_s - std::max(e.begin_s, posted[i]), 0.0);
     }
     double hidden = 0, hideable = 0;
-    for (const RankTimes& r : times)
-        for (int side = 0; side < 2; ++side) {
-            if (r.lanes == 0) continue;
-            const double most = std::min(r.transfer[side], r.compute / r.lanes);
+    for (RankTimes& r : times)
+        for (auto& side : r.sides) {
+            if (r.lanes == 0 || side.under_way.empty()) continue;
+            // Clocks of two ranks may differ by more than a message between them takes.
+            const double under_way = covered(std::move(side.under_way));
+            const double transfer = under_way > 0 ? std::min(side.transfer, under_way) : side.transfer;
+            const double most = std::min(transfer, r.compute / r.lanes);
             hideable += most;
-            hidden += std::clamp(r.transfer[side] - r.exposed[side], 0.0, most);
+            hidden += std::clamp(transfer - side.exposed / r.lanes, 0.0, most);
         }
     return hideable > 0 ? hidden / hideable : std::numeric_limits<double>::quiet_NaN();
 }

@@ -9,12 +9,12 @@ LAYERS = [
     {"error"}, {"index", "rational", "matrix", "machine"}, {"space", "fourier_motzkin", "residues"}, {"tiling"},
     {"grouping"}, {"linear_schedule", "cost"}, {"layout"}, {"schedule"}, {"problem"},
     {"copy", "memory", "rows", "boxes", "shear", "broadcast_rounds", "binomial", "lane_builder", "plan", "plan_checks", "plan_rules", "memory_order", "tile_rows", "strip_width", "steps_together", "check", "check_end", "check_memory", "check_shapes",
-     "check_versions", "checker", "transport", "lanes", "reduction"},
-    {"sweep", "sweep_geometry", "sweep_rims", "timeline", "timeline_bytes", "mailroom", "pattern", "pattern_shape", "pattern_lanes", "pattern_plan",
-     "pattern_trees", "pattern_shift"}, {"exchange"}, {"executor", "execution", "compute", "execution_planes", "frontier", "frontier_rows"},
+     "check_versions", "checker", "transport", "alarms", "cpus", "lanes", "reduction"},
+    {"sweep", "sweep_geometry", "sweep_rims", "blocks_in_a_row", "timeline", "timeline_bytes", "mailroom", "pattern", "pattern_shape", "pattern_lanes", "pattern_plan",
+     "pattern_trees", "pattern_shift"}, {"executor", "execution", "compute", "execution_planes", "frontier", "frontier_rows"},
     {"predict", "simulation", "simulation_messages", "simulation_setup", "simulation_sharing", "parts_count", "tile_work", "recording"},
-    {"planner", "plan_estimate", "plan_evaluation", "rate", "sample_pieces"}, {"context"},
-    {"agreement", "waiting", "conversion", "field", "measure", "measure_host"}, {"patterns", "carried", "pattern_call", "pattern_transfer", "sends", "run", "run_sample"}, {"nest"}, {"tilewave"},
+    {"planner", "plan_rates", "plan_candidates", "plan_alternatives", "plan_estimate", "plan_evaluation", "rate", "sample_pieces"}, {"checksum", "context", "exchange", "agreement", "waiting"},
+    {"conversion", "field", "measure", "measure_host", "run_blocks", "time_buffers"}, {"patterns", "carried", "pattern_call", "pattern_transfer", "sends", "run", "run_sample"}, {"nest"}, {"tilewave"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 

@@ -5,13 +5,17 @@ set -euo pipefail
 venv=$1
 python=${PYTHON:-python3}
 cd "$(dirname "$0")/.."
+source tools/stages.sh
 
 "$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' || {
     echo "tilewave needs Python 3.10 or newer; $python is $("$python" --version)" >&2
     exit 1
 }
-[ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
-pip=("$venv/bin/python" -m pip --disable-pip-version-check --quiet)
+if [ ! -x "$venv/bin/python" ]; then
+    stage "making the virtual environment $venv"
+    "$python" -m venv "$venv"
+fi
+pip=("$venv/bin/python" -m pip --disable-pip-version-check)
 
 # Debian's python3.11-venv comes without Python.h. Fetch and unpack the headers' package beside
 # the environment: that needs no root and leaves the system as it is.
@@ -35,6 +39,16 @@ if [ ! -e "$headers/Python.h" ]; then
 fi
 
 # The build's own requirements first, so that the build folder can be used again (no isolation).
-"${pip[@]}" install "scikit-build-core>=0.12" "nanobind>=2.12" "mpich>=5.0,<6" "cmake>=3.24" "ninja"
-PATH="$PWD/$venv/bin:$PATH" "${pip[@]}" install --no-compile --no-build-isolation "${defines[@]}" \
-    ${TILEWAVE_MPI:+"--config-settings=cmake.define.TILEWAVE_MPI=$TILEWAVE_MPI"} ".[test]"
+stage "fetching what the build needs: CMake, Ninja, nanobind, MPICH"
+"${pip[@]}" install --quiet "scikit-build-core>=0.12" "nanobind>=2.12" "mpich>=5.0,<6" "cmake>=3.24" "ninja"
+stage "building the wheel: the compiled core of Tilewave, about 3 minutes on two free cores the first time"
+rm -rf build/wheel
+mkdir -p build/wheel
+PATH="$PWD/$venv/bin:$PATH" compiling build/wheel.log "${pip[@]}" wheel --verbose --no-deps --no-build-isolation \
+    --wheel-dir build/wheel "${defines[@]}" ${TILEWAVE_MPI:+"--config-settings=cmake.define.TILEWAVE_MPI=$TILEWAVE_MPI"} .
+wheel=$(ls build/wheel/tilewave-*.whl)
+stage "installing $wheel and what it and its tests need: NumPy, llvmlite, Numba, SciPy, ..."
+"${pip[@]}" install --quiet --no-compile "$wheel[test]"
+# Of the same version: pip would keep what was built before.
+"${pip[@]}" install --quiet --no-compile --no-deps --force-reinstall "$wheel"
+stage "$venv is ready; in other environments of this Python: pip install $wheel"

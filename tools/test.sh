@@ -2,6 +2,7 @@
 # All tests: include layers, C++ (GoogleTest), Python, MPI, cluster. --long adds the long runs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+source tools/stages.sh
 python=${PYTHON:-.venv/bin/python}
 case "$python" in /*) ;; *) python=$PWD/$python ;; esac
 bin=$(dirname "$python")
@@ -18,7 +19,9 @@ fi
 cpp_tests() { # folder, build type, compiler flags, a built library or none
     cmake -S . -B "$1" -G Ninja -DPython_EXECUTABLE="$python" -DTILEWAVE_TESTS=ON -DTILEWAVE_EXAMPLES=ON \
         -DCMAKE_BUILD_TYPE="$2" -DCMAKE_CXX_FLAGS="$3" -DTILEWAVE_BUILT="$4" >"$1.log" 2>&1 || { cat "$1.log"; return 1; }
-    cmake --build "$1" >>"$1.log" 2>&1 || { tail -50 "$1.log"; return 1; }
+    stage "building the C++ tests in $1"
+    compiling "$1.log" cmake --build "$1" || return 1
+    stage "running them"
     ctest -j 3 --test-dir "$1" --output-on-failure --timeout 300
 }
 mkdir -p build
@@ -49,5 +52,7 @@ fi
 
 # What runs in one process on all cores at once, one more than the usual two since some only wait; what has
 # several ranks has the cores for itself.
+stage "tests in one process"
 "$python" -m pytest ${long:+--long} -n 3 tests/python
-"$python" -m pytest ${long:+--long} tests/mpi tests/cluster
+stage "tests on several ranks, and on several hosts in a box"
+"$python" -m pytest ${long:+--long} tests/mpi tests/campaign tests/cluster

@@ -25,7 +25,12 @@ struct KernelError : std::runtime_error {
 /// The caller's heartbeat asked a wait to end; what is in flight stays in flight.
 /// Becomes KeyboardInterrupt in Python.
 struct Interrupted : std::runtime_error {
-    Interrupted() : std::runtime_error("interrupted") {}
+    explicit Interrupted(const std::string& text = "interrupted") : std::runtime_error(text) {}
+};
+
+/// Memory or threads ran out, on any rank: every rank of the call raises it. Becomes MemoryError in Python.
+struct OutOfResources : std::runtime_error {
+    using std::runtime_error::runtime_error;
 };
 
 /// A broken invariant of Tilewave itself: a bug to report.

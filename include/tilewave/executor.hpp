@@ -1,5 +1,6 @@
 // Runs a Schedule: pinned lanes, counters between them, polls inside compute.
 #pragma once
+#include <exception>
 #include <functional>
 #include <optional>
 
@@ -47,11 +48,12 @@ struct Kernel {
     }
 };
 
+class Alarms;
 class FrontierMemory;
 
 /// Where a rank's part of an array lies: the address of storage.lo and bytes between neighbours
 /// along each dimension, as Array::stride says where the array has messages. Of an array with time
-/// levels, stride_bytes[0] lies between levels and storage.lo is in level `first_level` of memory.
+/// levels, stride_bytes[0] lies between time buffers: storage.lo is in buffer `first_level`, each later time in the buffer before.
 struct Binding {
     std::byte* data = nullptr;
     Index stride_bytes;
@@ -66,10 +68,14 @@ struct ExecuteOptions {
     bool events = true;             ///< make the timeline of it
     bool cpu_time = false;  ///< its times are what the lane's thread had of a CPU, not what passed
     double clock_offset_s = 0;      ///< added to this rank's clock to give rank 0's
-    /// Called by lane 0 about every 50 ms with the part of its steps done; true interrupts the run.
+    /// Called by lane 0 about every 50 ms with the part of its steps done; true interrupts the run. Below 0: once more, at its end. Above 1: by a
+    /// wait on which other ranks rely, so that true is only for a caller who insists.
     std::function<bool(double)> heartbeat;
     std::function<void(const std::string&)> stalled;        ///< default: a line on stderr
     FrontierMemory* frontier = nullptr;  ///< of the arrays that have planes (src/frontier.hpp)
+    std::int64_t first_time = 0;  ///< added to loop index 0 in what the kernel and the caller are told: of a block of time steps
+    bool stopped = false;         ///< computes nothing from the start on, as after a failure in an earlier block
+    Alarms* alarms = nullptr;  ///< by which ranks stop each other (src/alarms.hpp); null: other ranks go on to their end
 };
 
 /// The first point at which the kernel raised on this rank.
@@ -81,10 +87,16 @@ struct Failure {
 struct Outcome {
     double time_s = 0;
     bool interrupted = false;
+    bool stopped = false;           ///< because another rank was
     std::optional<Failure> failure;
+    std::exception_ptr error;       ///< what else ended the computing here, as memory that ran out
     Timeline timeline;
     Recording recording;           ///< where no timeline is made of it
     std::vector<Reduced> reduced;  ///< by reduction of the kernel, of this rank's points
+    /// @throws error, if there is one
+    void must_have_run() const {
+        if (error) std::rethrow_exception(error);
+    }
 };
 
 /// Seconds on this process's steady clock.
@@ -92,9 +104,11 @@ double now_s();
 /// Seconds that the calling thread has had a CPU.
 double cpu_s();
 
-/// Runs this rank's schedule with all others running theirs. After a failure or an interrupt on
-/// this rank tiles are no longer computed but messages keep going, so other ranks end normally;
-/// the caller then agrees on the outcome. Collective in effect (other ranks' messages).
+/// Runs this rank's schedule with all others running theirs. After a failure or an interrupt, here or as an alarm tells of another
+/// rank, tiles are no longer computed and messages are empty, but none is left out, so that every rank ends; the caller then
+/// agrees on the outcome. A failure that may only follow from another rank's is not reported. Memory or threads that this rank
+/// does not get before its first message are such a failure, too (Outcome::error).
+/// Collective in effect (other ranks' messages).
 /// @pre bindings.size() == schedule.arrays.size() (ConfigError)
 /// @pre transport.rank() == schedule.rank and transport.size() == schedule.ranks (ConfigError)
 /// @pre kernel.row unless the schedule computes nothing (ConfigError)
@@ -102,5 +116,10 @@ double cpu_s();
 /// @throws MpiError
 Outcome execute(const Schedule& schedule, std::span<const Binding> bindings, const Kernel& kernel,
                 Transport& transport, Lanes& lanes, const ExecuteOptions& options = {});
+
+/// Takes part in the messages of `schedule` as a rank that cannot compute for `error`: what execute() does on a rank that has failed,
+/// with memory for one message. Collective in effect.
+/// @throws MpiError
+Outcome stand_aside(const Schedule& schedule, Transport& transport, std::exception_ptr error, const ExecuteOptions& options = {});
 
 }  // namespace tilewave

@@ -4,10 +4,9 @@
 #include <memory>
 #include <vector>
 
-namespace tilewave {
+#include "tilewave/cpus.hpp"
 
-/// CPUs this process may use, in order.
-std::vector<int> allowed_cpus();
+namespace tilewave {
 
 /// Threads that stay between runs. Lane l runs on cpus[l]; with no cpus given nothing is pinned.
 class Lanes {
@@ -18,8 +17,12 @@ public:
     Lanes& operator=(const Lanes&) = delete;
 
     /// Calls body(lane) for lanes 0..n-1 at once and returns when all have; lane 0 is the caller,
-    /// whose own affinity is put back afterwards. `body` must not throw.
+    /// whose own affinity is put back afterwards.
+    /// @throws what the first lane threw that failed, when all have returned
     void run(int n, const std::function<void(int)>& body);
+    /// Starts the threads that run(n, ...) needs.
+    /// @throws std::system_error where the system has none left; those that were started stay
+    void reserve(int n);
     const std::vector<int>& cpus() const;
 
 private:

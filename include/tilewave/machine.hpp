@@ -18,8 +18,8 @@ struct Link {
     double receive_s = 3e-7;    ///< posting a receive
     double byte_s = 1e-10;      ///< one more byte in a stream of large messages
     Curve transfer_s = {};      ///< one message by bytes, one way, both ranks waiting; empty: latency_s + bytes byte_s
-    /// A host that has rested may send so much ahead of byte_s (a token bucket). Bytes for which transfer_s is well below
-    /// byte_s are known to be ahead, whatever this says.
+    /// A host that has rested may send so much ahead of byte_s (a token bucket). Where transfer_s is well below
+    /// byte_s, the bytes that byte_s leaves unexplained are known to be ahead, whatever this says.
     double burst_bytes = 0;
     double eager_bytes = 8000;  ///< larger messages leave only when the receiver, too, has asked for them (hidden_unpolled up to 0.8)
     /// Each byte of a message costs so much of the time of the rank that sends or receives it, whatever that

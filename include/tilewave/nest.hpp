@@ -2,15 +2,45 @@
 #pragma once
 #include <algorithm>
 #include <array>
-#include <iterator>
+#include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <tuple>
+#include <typeinfo>
 #include <utility>
+#include <vector>
 
 #include "tilewave/run.hpp"
 
 namespace tilewave {
+
+/// How the loops of a nest run, where that is not once, upwards and over the largest box.
+struct NestLoops {
+    std::optional<Box> over = {};             ///< of the loop indices, half-open; with steps of time without time
+    std::vector<int> reverse = {};            ///< loop indices that run downwards
+    std::optional<std::int64_t> steps = {};   ///< loop index 0 is time: so many steps of it
+};
+
+/// One array of a nest as plain data: where points read it, beside the point itself.
+struct ArrayReads {
+    FieldStorage* field;
+    std::int64_t item_bytes;
+    Index shape;
+    bool written;
+    std::vector<Index> offsets;
+};
+
+/// What a nest computes; those of `arrays` that are written come first. Pure.
+/// @pre all arrays have one shape, offsets as many components as there are loops (ConfigError)
+/// @pre loops.over lies in the box for which every access stays inside the arrays (ConfigError)
+/// @pre loops.reverse names loop indices, not time; loops.steps >= 0 (ConfigError)
+/// @pre with steps: of written arrays, reads are of the step that is computed or the one before it; of others of the step alone (ConfigError)
+SweepProblem nest_problem(const NestLoops& loops, std::span<const ArrayReads> arrays);
+
+/// Plans, prepares and runs a nest whose kernel is there; see run(). `body` stands for the kernel among those of the program.
+Report run_nest(Context& context, const NestLoops& loops, PlanRequest request, std::span<const ArrayReads> arrays, const Kernel& kernel,
+                const std::string& body, const std::function<std::string(const Failure&)>& explain);
 
 /// The offsets a body reads one array at, known when compiling: reads({-1, 0}, {0, -1}).
 template <std::size_t... D>
@@ -28,18 +58,19 @@ consteval auto reads(const int (&... offset)[D]) {
 }
 
 /// One array of a nest with its reads.
-template <auto Table, class T>
+template <auto Table, class T, bool Written>
 struct NestOperand {
     Field<T>* field;
 };
-/// The array a nest writes (at offset 0), read at `Table` and, before it is written, at offset 0.
+/// An array that a nest writes (at offset 0), read at `Table` and, before it is written, at offset 0. Those of a nest come before the
+/// ones that it only reads.
 template <auto Table, class T>
-NestOperand<Table, T> writes(Field<T>& field) {
+NestOperand<Table, T, true> writes(Field<T>& field) {
     return {&field};
 }
 /// An array a nest only reads, at `Table`.
 template <auto Table, class T>
-NestOperand<Table, T> only_reads(Field<T>& field) {
+NestOperand<Table, T, false> only_reads(Field<T>& field) {
     return {&field};
 }
 
@@ -69,51 +100,77 @@ namespace detail {
 template <class Body, class... Operands>
 class LambdaKernel;
 
-template <class Body, auto... Tables, class... T>
-class LambdaKernel<Body, NestOperand<Tables, T>...> {
+template <class Body, auto... Tables, class... T, bool... Written>
+class LambdaKernel<Body, NestOperand<Tables, T, Written>...> {
 public:
     explicit LambdaKernel(Body body) : body_(std::move(body)) {}
-    Kernel kernel() const { return {&row, this, false, {}}; }
+    Kernel kernel() const {
+        Kernel k;
+        k.row = &row;
+        k.env = this;
+        k.uses_index = false;
+        return k;
+    }
     std::string error() const {
         std::scoped_lock guard(lock_);
         return error_;
     }
 
 private:
-    using Out = std::tuple_element_t<0, std::tuple<T...>>;
+    static constexpr std::size_t written = (std::size_t{Written} + ...);
+    static constexpr std::array<bool, sizeof...(T)> writes_it{Written...};
+    static constexpr std::array<std::int64_t, sizeof...(T)> size{sizeof(T)...};
+    static constexpr std::array<std::size_t, sizeof...(T)> counts{Tables.size()...};
+    static constexpr std::size_t places = written + (Tables.size() + ... + 0);
+    static_assert(written > 0, "a nest writes an array");
+    static_assert(std::is_sorted(writes_it.begin(), writes_it.end(), std::greater<>()), "arrays that are written come first");
 
+    // Bytes from point to point where all of a row are neighbours, by place.
+    static constexpr std::array<std::int64_t, places> neighbours() {
+        std::array<std::int64_t, places> steps{};
+        std::size_t p = 0;
+        for (std::size_t a = 0; a < written; ++a) steps[p++] = size[a];
+        for (std::size_t a = 0; a < size.size(); ++a)
+            for (std::size_t r = 0; r < counts[a]; ++r) steps[p++] = size[a];
+        return steps;
+    }
     static std::int64_t row(char* const* ptr, const std::int64_t* step, std::int64_t n, const std::int64_t*, const std::int64_t*, const void* env) {
         const auto* self = static_cast<const LambdaKernel*>(env);
         // Unit steps are known when compiling, so that the loop can become vectors.
-        constexpr std::array<std::int64_t, sizeof...(T)> size{sizeof(T)...};
-        constexpr std::array<std::size_t, sizeof...(T)> counts{Tables.size()...};
-        bool unit = step[0] == size[0];
-        std::size_t p = 1;
-        for (std::size_t a = 0; a < size.size(); ++a)
-            for (std::size_t r = 0; r < counts[a]; ++r) unit = unit && step[p++] == size[a];
-        if (!unit) return self->run(ptr, step, n, std::index_sequence_for<T...>{});
-        std::array<std::int64_t, 1 + (Tables.size() + ... + 0)> known{size[0]};
-        p = 1;
-        for (std::size_t a = 0; a < size.size(); ++a)
-            for (std::size_t r = 0; r < counts[a]; ++r) known[p++] = size[a];
-        return self->run(ptr, known.data(), n, std::index_sequence_for<T...>{});
+        constexpr std::array<std::int64_t, places> known = neighbours();
+        return self->run(ptr, std::equal(known.begin(), known.end(), step) ? known.data() : step, n, std::index_sequence_for<T...>{});
     }
     template <std::size_t... A>
     [[gnu::always_inline]] inline std::int64_t run(char* const* ptr, const std::int64_t* step, std::int64_t n, std::index_sequence<A...>) const {
-        constexpr std::array<std::size_t, sizeof...(T)> counts{Tables.size()...};
         std::array<std::size_t, sizeof...(T)> first{};
+        first[0] = written;
         for (std::size_t a = 1; a < first.size(); ++a) first[a] = first[a - 1] + counts[a - 1];
         std::int64_t q = 0;
         try {
             for (; q < n; ++q)
-                *reinterpret_cast<Out*>(ptr[0] + q * step[0]) = static_cast<Out>(
-                    body_(PointView<Tables, T>{ptr + 1 + first[A], step + 1 + first[A], A == 0 ? ptr[0] : nullptr, q, step[0]}...));
+                store(ptr, step, q, body_(PointView<Tables, T>{ptr + first[A], step + first[A], Written ? ptr[A] : nullptr, q, Written ? step[A] : 0}...));
         } catch (const std::exception& e) {
             return note(e.what(), q);
         } catch (...) {
             return note("an exception that is no std::exception", q);
         }
         return 0;
+    }
+    // One value, or a tuple of one for each array that is written.
+    template <class Value>
+    [[gnu::always_inline]] static void store(char* const* ptr, const std::int64_t* step, std::int64_t q, const Value& value) {
+        if constexpr (requires { std::tuple_size<Value>::value; }) {
+            static_assert(std::tuple_size_v<Value> == written, "the body gives a value for each array that is written");
+            [&]<std::size_t... W>(std::index_sequence<W...>) { (store_one<W>(ptr, step, q, std::get<W>(value)), ...); }(std::make_index_sequence<written>());
+        } else {
+            static_assert(written == 1, "the body of a nest that writes several arrays gives a tuple of values");
+            store_one<0>(ptr, step, q, value);
+        }
+    }
+    template <std::size_t W, class Value>
+    [[gnu::always_inline]] static void store_one(char* const* ptr, const std::int64_t* step, std::int64_t q, const Value& value) {
+        using Out = std::tuple_element_t<W, std::tuple<T...>>;
+        *reinterpret_cast<Out*>(ptr[W] + q * step[W]) = static_cast<Out>(value);
     }
     std::int64_t note(const char* what, std::int64_t q) const {
         std::scoped_lock guard(lock_);
@@ -126,76 +183,54 @@ private:
     mutable std::string error_;
 };
 
-template <auto Table, class T>
-void add_operand(SweepProblem& problem, const NestOperand<Table, T>&, int array) {
-    problem.arrays.push_back({sizeof(T)});
+template <auto Table, class T, bool Written>
+ArrayReads array_reads(const NestOperand<Table, T, Written>& operand) {
+    ArrayReads a{&operand.field->storage(), sizeof(T), operand.field->shape(), Written, {}};
     for (const auto& row : Table) {
         Index o = Index::filled(static_cast<int>(row.size()), 0);
         for (int k = 0; k < o.n; ++k) o[k] = row[static_cast<std::size_t>(k)];
-        problem.accesses.push_back({array, o});
+        a.offsets.push_back(o);
     }
-}
-
-// The largest box of points for which every access stays inside the arrays.
-inline Box largest_space(const SweepProblem& p) {
-    Box space{Index::filled(p.shape.n, 0), p.shape};
-    for (const Access& r : p.accesses)
-        for (int k = 0; k < p.shape.n; ++k) {
-            space.lo[k] = std::max(space.lo[k], -r.offset[k]);
-            space.hi[k] = std::min(space.hi[k], p.shape[k] - r.offset[k]);
-        }
-    for (int k = 0; k < p.shape.n; ++k) space.hi[k] = std::max(space.hi[k], space.lo[k] = std::min(space.lo[k], p.shape[k]));
-    return space;
+    return a;
 }
 
 }  // namespace detail
 
-/// Runs `body` over the largest box of points for which every read stays inside the arrays, as
-/// plain nested loops with the first index outermost would. The first operand is written; offsets may
-/// have any sign, a read ahead in the loops gives the value from before the run:
+/// Runs `body` at every point of `loops`, as plain nested loops with the first index outermost would: once, upwards and over the largest
+/// box of points for which every access stays inside the arrays, where `loops` does not say otherwise. The body is given a view of each
+/// operand and returns the value of the array that is written, or a tuple of one for each; offsets may have any sign, a read ahead in the
+/// loops gives the value from before the run:
 ///
 ///     constexpr auto west_north = tilewave::reads({-1, 0}, {0, -1});
 ///     tilewave::run(context, {}, [](auto a) { return a(-1, 0) + 0.5f * a(0, -1); },
 ///                   tilewave::writes<west_north>(A));
 ///
-/// Collective. Costs making the schedule, then the work.
+/// With steps of time, loop index 0 is time, which the fields have no dimension for; in offsets it comes first: 0 is the step that is
+/// computed, -1 the one before it.
+///
+///     constexpr auto star = tilewave::reads({-1, 0, 0}, {-1, -1, 0}, {-1, 1, 0});
+///     tilewave::run(context, {.steps = 100}, {}, [](auto u) { return u(-1, 0, 0) + 0.1 * (u(-1, -1, 0) + u(-1, 1, 0)); },
+///                   tilewave::writes<star>(u));
+///
+/// The plan is chosen as a Python program's is: ways to lay out loops and arrays, tiles, lanes and schedule are predicted with the body's
+/// rate, which is measured at the first call (about 0.1 s a rate); `request` is obeyed. Later calls with the same body, shapes and loops
+/// take the plan as it is. Collective. Costs making the schedule, then the work.
 /// @pre all fields have one shape, and each is given once (ConfigError)
+/// @pre as nest_problem() and make_plan() (ConfigError)
 /// @throws ConfigError, KernelError (the body threw on some rank), MpiError; each on all ranks
 template <class Body, class... Operands>
-Report run(Context& context, PlanRequest request, Body body, const Operands&... operands) {
-    SweepProblem problem;
-    Statement mine;
-    std::optional<PreparedSweep> prepared;
-    problem.shape = std::get<0>(std::tie(operands...)).field->shape();
-    if (request.threads == 1) request.threads = context.threads();
-    const Machine machine = context.machine();
-    try {
-        problem.accesses.push_back({0, Index::filled(problem.shape.n, 0), true});
-        int array = 0;
-        ((operands.field->shape() == problem.shape
-              ? detail::add_operand(problem, operands, array++)
-              : throw ConfigError("the arrays of a nest have different shapes: " + to_string(problem.shape) + " and " +
-                                  to_string(operands.field->shape()) + "; they must be equal")),
-         ...);
-        const FieldStorage* fields[] = {&operands.field->storage()...};
-        std::sort(std::begin(fields), std::end(fields));
-        if (std::adjacent_find(std::begin(fields), std::end(fields)) != std::end(fields))
-            throw ConfigError("a field is given for two arrays of a nest; list all its reads at one of them");
-        problem.space = detail::largest_space(problem);
-        problem.complete();
-        problem.loops = legal_skew(problem);
-        const Plan plan = make_plan(problem, context.size(), request, machine);
-        prepared.emplace(context, problem, plan);
-        mine.description = "shape " + to_string(problem.shape) + ", " + plan.to_string();
-    } catch (const ConfigError& e) {
-        mine = {Statement::Kind::config, e.what(), ""};
-    }
-    agree(context.transport(), mine);
+Report run(Context& context, const NestLoops& loops, const PlanRequest& request, Body body, const Operands&... operands) {
+    const std::vector<ArrayReads> arrays{detail::array_reads(operands)...};
     const detail::LambdaKernel<Body, Operands...> kernel(std::move(body));
-    const RunArray arrays[] = {{&operands.field->storage(), {}}...};
-    return prepared->run(arrays, kernel.kernel(), [&](const Failure& f) {
+    return run_nest(context, loops, request, arrays, kernel.kernel(), typeid(Body).name(), [&](const Failure& f) {
         return "the body threw at " + to_string(f.point) + " on rank " + std::to_string(context.rank()) + ": " + kernel.error();
     });
+}
+
+/// The same once, upwards, over the largest box.
+template <class Body, class... Operands>
+Report run(Context& context, const PlanRequest& request, Body body, const Operands&... operands) {
+    return run(context, NestLoops{}, request, std::move(body), operands...);
 }
 
 }  // namespace tilewave

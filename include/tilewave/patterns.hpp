@@ -32,6 +32,9 @@ struct PatternCall {
     bool keep = false;          ///< agree and plan only: start() runs it, any number of times
     /// A spread with no `out`: called with the columns of all ranks once they are known.
     std::function<MatrixView(std::int64_t)> allocate;
+    Caller caller;              ///< its function is described by `kind` where it has no name
+    std::string user_name;      ///< with op user: which function; must be equal on all ranks
+    std::string outer;          ///< of arrays of more than two dimensions, all extents but the last; must be equal on all ranks
     std::string error;          ///< what the caller has found wrong on this rank
     std::shared_ptr<void> memory;  ///< let go when the handle is gone and nothing is in flight
 };

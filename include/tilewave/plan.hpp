@@ -96,6 +96,8 @@ Box held(const SweepProblem& problem, const Plan& plan, int a, int rank);
 
 /// How array `a` lies in the memory of `rank` under `plan`, in the array's own dimensions; one time level.
 MemoryOrder memory_order(const SweepProblem& problem, const Plan& plan, int a, int rank);
+/// A number for what memory_order() gives on all ranks (of very many, on some of them): equal where that is; 1 where all are row-major.
+std::uint64_t memory_orders(const SweepProblem& problem, const Plan& plan, int a, int ranks);
 
 /// Whether boxes of z coordinates of array `a` are copied, by messages or from a time level to the next, and differ from its own:
 /// what of them is outside the array has memory, too.
@@ -151,5 +153,9 @@ struct PlanRequest {
 /// for vertical grouping the slice count sqrt(alpha / t_sync_in) (athanasaki2002).
 /// Pure: equal arguments give equal plans on every rank.
 Plan make_plan(const SweepProblem& problem, int ranks, const PlanRequest& request, const Machine& machine);
+
+/// `plan`, made for `before`, with tiles for `now`, the same nest over other bounds: as many where there were no more than lanes, else of the
+/// same extents; at most a rank's block. It may still be none for `now`: see Plan::validate().
+Plan fitted(const Plan& plan, const SweepProblem& before, const SweepProblem& now);
 
 }  // namespace tilewave

@@ -1,5 +1,6 @@
 // Choosing a plan: what there is to choose from, pruned by closed forms, the best played by the predictor.
 #pragma once
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,16 +19,36 @@ struct Candidate {
     std::string reason;             ///< why the best was preferred; empty for the best itself
 };
 
+/// The rate of a body, and a plan with the tiles that it was measured on.
+struct MeasuredRate {
+    Plan plan;
+    KernelRate rate;
+    bool of_all_tiles = false;  ///< whatever caches their points find what they read in
+};
+
 /// What a planner found.
 struct Choice {
     std::vector<Candidate> ranked;  ///< the one to take first
     std::int64_t considered = 0;    ///< plans that were estimated
     std::int64_t simulated = 0;     ///< of which so many were played
+    KernelRate rate;                ///< of the body on the tiles of the first
+    bool measured = true;           ///< whether that rate was measured on such tiles; else it is what one can hope for
 };
 
 struct PlannerOptions {
     int simulate = 14;                   ///< candidates to play after pruning
     std::int64_t most_steps = 1500000;   ///< of schedules to play in all
+    bool measured_only = false;          ///< leave out plans on whose tiles the rate was not measured
+};
+
+/// One way in which the loops and arrays of a nest may lie: the problem in the coordinates that tiles are cut in, the
+/// request that fixes rows, storage and skew, and the plan by rules, on whose tiles the rate is measured first.
+struct Alternative {
+    SweepProblem problem;
+    PlanRequest request;
+    Plan plan;
+    bool on_one_rank = false;  ///< rank 0 computes for all
+    std::vector<Plan> others = {};  ///< plans of other kinds, on whose tiles the rate is measured first, too
 };
 
 /// What `plan` would take: schedules of all ranks are played against the machine's numbers. Where they are many, of
@@ -35,7 +56,12 @@ struct PlannerOptions {
 /// @pre plan.validate(problem, product of plan.grid) passes (ConfigError)
 Candidate evaluate(const SweepProblem& problem, const Plan& plan, const Machine& machine, const KernelRate& rate);
 
-/// The same by a closed form: tiles of the busiest lane, and the way of the first tile to the last lane
+/// Seconds that a block of time steps takes longer behind another one than alone: less than 0 where ranks that are done go on while others
+/// still compute. From playing one block and two in a row, of fewer steps than `problem` has; 0 where these are too many to play.
+/// @pre as evaluate, and as in_a_row (ConfigError)
+double border_s(const SweepProblem& problem, const Plan& plan, const Machine& machine, const KernelRate& rate);
+
+/// What evaluate() says, by a closed form: tiles of the busiest lane, and the way of the first tile to the last lane
 /// (docs/decisions/0010-planning.md).
 double estimate_s(const SweepProblem& problem, const Plan& plan, const Machine& machine, const KernelRate& rate);
 
@@ -45,9 +71,29 @@ double estimate_s(const SweepProblem& problem, const Plan& plan, const Machine& 
 /// @pre lanes >= 1 (ConfigError)
 Index best_factors(const SweepProblem& problem, const Index& grid, int mapping_dim, std::int64_t lanes);
 
-/// Plans for `ranks` ranks, the one to take first; request is obeyed. Pure: equal arguments give equal results.
+/// The ways in which `problem` may lie over `ranks` ranks under `request`, those to prefer first: rows across two loops whose
+/// points are neighbours in memory, where dependences ask for them and `rows_across` says that the body is then made of
+/// vectors; the same with tiles cut along such rows; arrays as they are. Where ranks have nothing to share, or arrays would be
+/// mostly padding, rank 0 computes for all. Pure.
+/// @pre as make_plan, for at least one of them (ConfigError)
+std::vector<Alternative> alternatives(const SweepProblem& problem, int ranks, const PlanRequest& request, const Machine& machine, bool rows_across);
+
+/// Plans for `ranks` ranks, the one to take first; request is obeyed. Pure: equal arguments give equal results. No plan that
+/// was played is predicted to take less than 0.98 of the first one, and the search ends when no neighbour does by 3 %. Plans
+/// whose tiles no rate was measured on are taken to be as quick as they may be hoped to be: measure on the first one's tiles and
+/// choose again until Choice::measured.
+/// @pre at least one rate (ConfigError)
 /// @pre as make_plan (ConfigError)
 Choice choose_plan(const SweepProblem& problem, int ranks, const PlanRequest& request, const Machine& machine,
+                   std::span<const MeasuredRate> rates, const PlannerOptions& options = {});
+/// The same with one rate for all plans.
+Choice choose_plan(const SweepProblem& problem, int ranks, const PlanRequest& request, const Machine& machine,
                    const KernelRate& rate, const PlannerOptions& options = {});
+
+/// The rate for the tiles of `plan`, from those that were measured.
+/// @pre at least one rate (ConfigError)
+KernelRate rate_for(const SweepProblem& problem, const Plan& plan, const Machine& machine, std::span<const MeasuredRate> rates);
+/// Whether a rate was measured on tiles like those of `plan`.
+bool rate_is_measured(const SweepProblem& problem, const Plan& plan, const Machine& machine, std::span<const MeasuredRate> rates);
 
 }  // namespace tilewave

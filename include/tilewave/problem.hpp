@@ -14,8 +14,11 @@ struct NestArray {
     bool replicated = false;  ///< read only, and whole on every rank
     Index shape = {};         ///< its own extents; empty: the problem's
     Index axes = {};          ///< the loop index of each of its dimensions; empty: all, in order
-    /// Above 0: loop index 0 is time, no dimension of the array, which keeps this many time levels.
+    /// Above 0: loop index 0 is time, no dimension of the array, which has this many time buffers. What a point reads d levels
+    /// before the one that it writes takes d + 1 of them.
     int levels = 0;
+    /// Levels that are there before the first step: the current one and those before it.
+    int given_levels() const { return levels > 1 ? levels - 1 : 1; }
     /// Nobody reads it after the run, so that planes of it may be all that is kept (Planes).
     bool frontier = false;
 };
@@ -71,7 +74,7 @@ struct SweepProblem {
     bool reads_new(const Access& access) const;
     /// Vectors in z coordinates from a point to one that must come later, each lexicographically
     /// positive: values (flow), reads before a write (anti), writes before a write (output), and
-    /// levels of time that share memory.
+    /// levels of time that share a buffer.
     std::vector<Index> dependences() const;
     /// Whether ranks may have parts of the loops along k: every array that is not replicated has that
     /// dimension, of one extent and after those of outer indices, z_k is one loop index, and an array with several written places has one
@@ -82,12 +85,17 @@ struct SweepProblem {
     bool rolls(int a) const;
     /// How many planes of array `a` points read or write. @pre planes.along >= 0
     int plane_count(int a) const;
+    /// Whether points read, beside their own place, of a level before the current one: with what is outside the space, which
+    /// may have another value there than it keeps from the current level on.
+    bool reads_history_beside() const;
     /// Whether a tile has one point along k: it carries a dependence that goes back along another index.
     std::vector<bool> unit_dims() const;
     /// The same nest, tiles cut along z_k + z_l in place of z_l: along a row of e_k - e_l only z_k varies then.
     /// @pre 0 <= k < l < dims, both loop indices that every spread array has (ConfigError)
     SweepProblem skewed(int k, int l) const;
-    /// The distribution of array `a` over `grid`, in its own dimensions, with the ghosts its accesses need: of the points of each
+    /// Whether arrays `a` and `b` have equal shape, dimensions, items and levels.
+    bool alike(int a, int b) const;
+    /// The distribution of array `a` over `grid`, in its own dimensions, with the ghosts that accesses of it and of arrays like it need: of the points of each
     /// rank's block and `margin` more of them along each dimension of z.
     Layout layout(int a, const Index& grid, const Index& margin = {}) const;
     /// The box of z coordinates of a box of array `a`; along time its levels from before the sweep.
@@ -100,7 +108,7 @@ struct SweepProblem {
     /// @pre an array that lacks a loop index and is written is accessed at one place (ConfigError)
     /// @pre an array with time levels has every loop index but time (ConfigError)
     /// @pre an array with time levels is written once, at the next level and no other offset, and
-    ///   reads what the levels it keeps still hold (ConfigError)
+    ///   reads what its time buffers still hold (ConfigError)
     void validate() const;
 };
 

@@ -14,9 +14,18 @@
 
 namespace tilewave {
 class Frontier;
+class RestOfSteps;
 }
 
 namespace tilewave {
+
+/// So many points a block of time steps has, if its steps allow: 4 to 40 ms of work, beside which its beginning and end (5 to 50 us)
+/// count little.
+inline constexpr std::int64_t block_points = 1 << 22;
+/// Steps of a block, at least: steps that go together, and ranks that wait for each other in turn, begin and end with each block.
+inline constexpr std::int64_t fewest_block_steps = 64;
+/// And at most: a step of few points takes 0.3 us, but 50 us to plan for.
+inline constexpr std::int64_t most_block_steps = 4096;
 
 /// What a run was and how it went. Equal on all ranks but for the timeline, which rank 0 has.
 struct Report {
@@ -26,11 +35,14 @@ struct Report {
     std::int64_t steps = 0;          ///< time steps of the linear schedule
     std::int64_t buffer_bytes = 0;   ///< staging memory of this rank, and what it keeps of arrays kept in planes
     double time_s = 0;               ///< slowest rank, the run alone
+    double moving_s = 0;             ///< slowest rank: bringing arrays into the plan's layout and order, and NumPy's back
+    double call_s = 0;               ///< slowest rank: the whole call, to the end of its part of the run
     double overlap_ratio = 0;        ///< NaN without messages
     bool interrupted = false;
     std::vector<Reduced> reduced;    ///< by reduction of the kernel, of all ranks' points
     Parts parts;                     ///< rank 0: where the lanes' time went, on average; 0 where nothing was recorded
-    /// Rank 0: all ranks' events; empty elsewhere. Made when it is first asked for, which costs as much as to make the ranks' schedules.
+    std::vector<LaneSplit> lanes;    ///< rank 0: the same of each lane
+    /// Rank 0: all ranks' events; empty elsewhere. Of a run in blocks of time steps, those of its first and last blocks. Made when it is first asked for, which costs as much as to make the ranks' schedules.
     const Timeline& timeline() const;
     std::function<Timeline()> make_timeline = {};
 
@@ -52,7 +64,13 @@ struct RunArray {
     bool same = true;
 };
 
-/// A sweep ready to run, any number of times: the schedule is made once.
+/// Seconds of a call on this rank: of moving arrays, and all.
+struct CallTimes {
+    double moving_s = 0, call_s = 0;
+};
+
+/// A sweep ready to run, any number of times: the schedule is made once. Of a problem whose loop index 0 is time, what is made
+/// serves any number of steps from its own on: the schedule is run block after block (src/run_blocks.hpp).
 class PreparedSweep {
 public:
     /// Local and pure but for `context`'s rank.
@@ -63,11 +81,22 @@ public:
 
     /// Brings the fields into the plan's layout, runs, agrees on the end. Collective; beyond the
     /// work it costs two small allreduces and, where recorded, a gather of what lanes noted, two bytes a step.
-    /// `explain` makes the text of this rank's kernel failure.
+    /// `explain` makes the text of this rank's kernel failure. `steps`: of time, after prepare_steps(); without, those of the problem.
+    /// `before`: what the call took on this rank before run() was called, to be counted in the report.
+    /// Where points read levels before the current one beside themselves, and what is outside the space had other values then, steps
+    /// are run in blocks of one.
+    /// `first_step` is what loop index 0 begins with, where it is time: arrays that have it as a dimension are read from there on.
     /// @pre one RunArray for each array of the problem (ConfigError)
     /// @throws KernelError on every rank when the kernel failed on any
     Report run(std::span<const RunArray> arrays, const Kernel& kernel,
-               const std::function<std::string(const Failure&)>& explain);
+               const std::function<std::string(const Failure&)>& explain, std::optional<std::int64_t> steps = {}, CallTimes before = {},
+               std::int64_t first_step = 0);
+
+    /// Makes what is left of `steps` steps after whole blocks ready to run, where that is not ready: a schedule of fewer than two
+    /// blocks. Local.
+    /// @pre loop index 0 is time, for which every array that is written has levels and none keeps planes; no bound of the
+    ///   loops depends on it; arrays that have it as a dimension have all steps; steps >= those of the problem (ConfigError)
+    void prepare_steps(std::int64_t steps);
 
     /// What tiles take this kernel, for fit_rate: those of the plan on memory like the arrays', computed by all
     /// lanes at once and without messages, in about `budget_s` seconds. The arrays are read for what their elements
@@ -102,6 +131,8 @@ public:
     std::vector<std::optional<std::pair<std::int64_t, std::int64_t>>> neighbours() const;
     /// No point of a row depends on another: the kernel may compute them in any order.
     bool independent_rows() const { return plan_.independent_rows(problem_); }
+    /// Of memory that is kept for runs to come, about.
+    std::int64_t bytes() const;
     const Schedule& schedule() const { return schedule_; }
     const SweepProblem& problem() const { return problem_; }
     const Plan& plan() const { return plan_; }
@@ -123,7 +154,9 @@ private:
     Plan plan_;
     Schedule schedule_;
     std::int64_t steps_, points_;
+    std::vector<std::uint64_t> orders_;  // by array: of all ranks' memory
     std::unique_ptr<Frontier> frontier_;  // where arrays are kept in planes
+    std::unique_ptr<RestOfSteps> rest_;   // of the number of steps that was prepared last
 };
 
 }  // namespace tilewave

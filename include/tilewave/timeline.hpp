@@ -1,7 +1,9 @@
 // What every lane did when: one event a step. The executor makes it, and so does the predictor.
 #pragma once
+#include <functional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tilewave/schedule.hpp"
@@ -53,10 +55,17 @@ struct Timeline {
     std::vector<Request> requests;
 
     std::vector<LaneSplit> split() const;
-    /// Hidden communication time / hideable communication time over all ranks, 0 to 1; NaN
-    /// without messages. A message's transfer takes latency_s + bytes * byte_s. Exposed is what
-    /// a lane waits for it after both sides have posted it; hideable is the transfer time of a
-    /// rank's receives, and of its sends, each at most its compute time.
+    /// The requests of each message of which both sides are here: numbers of its send and of its receive.
+    std::vector<std::pair<std::size_t, std::size_t>> messages() const;
+    /// The part of the transfers that ran beside computing, of what could have, over all ranks: 0 to 1, NaN without
+    /// messages or where no rank that has them computes. For a rank with lanes that compute, its receives and its
+    /// sends each by themselves:
+    ///   transfer  seconds of all its messages, latency_s + bytes * byte_s each; at most how long any of them was
+    ///             under way, from its post by the sender to the receiver's finding it
+    ///   exposed   what its lanes waited for them after both sides had posted, however long, a lane's average
+    ///   hideable  the lesser of transfer and the computing of a lane, on average
+    ///   hidden    transfer - exposed, within 0 and hideable
+    /// The ratio is the sum of what is hidden over the sum of what is hideable.
     double overlap_ratio(double latency_s, double byte_s) const;
     /// Chrome trace format: Perfetto and chrome://tracing open it. Messages are flow arrows,
     /// pending requests async events.
@@ -66,8 +75,11 @@ struct Timeline {
 /// One rank's events, from the schedule that it ran.
 Timeline timeline_of(const Schedule& schedule, const Recording& recording);
 
+/// Seconds of a message from one rank to another of so many bytes, while nothing else is on its way.
+using TransferTime = std::function<double(int from, int to, std::int64_t bytes)>;
+
 /// Timeline::overlap_ratio from what it is made of: of the events, the waits for messages.
-double overlap_ratio(int ranks, std::span<const LaneSplit> lanes, std::span<const Event> waits, std::span<const Request> requests, double latency_s,
-                     double byte_s);
+double overlap_ratio(int ranks, std::span<const LaneSplit> lanes, std::span<const Event> waits,
+                     std::span<const Request> requests, const TransferTime& transfer_s);
 
 }  // namespace tilewave

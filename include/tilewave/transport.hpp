@@ -2,9 +2,11 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -27,6 +29,12 @@ struct NativeCall {
     bool blocking = false;              ///< return when it is done
 };
 
+/// What another rank has said by post_alarm().
+struct Alarm {
+    int from = 0;
+    std::int64_t number = 0;
+};
+
 /// Point-to-point transfers by id. Calls must not overlap in time (the executor holds a lock);
 /// whether they may come from any thread is said by any_thread().
 class Transport {
@@ -38,10 +46,16 @@ public:
     virtual bool any_thread() const { return true; }
     /// False: nothing arrives anywhere, and collectives see this rank alone.
     virtual bool connected() const { return true; }
+    /// Whether a launcher started these ranks, and all of those that it started are here.
+    virtual bool launched() const { return false; }
+    /// Ranks of the launch on this host, as the launcher tells; 0 where nobody does.
+    virtual int told_on_host() const { return 0; }
     /// The ranks that can share memory with this one, itself among them, in order. Collective.
     virtual std::vector<int> host_ranks() { return {rank()}; }
     /// The largest tag a message may have.
     virtual int max_tag() const { return std::numeric_limits<int>::max(); }
+    /// What the caller is at, for what is told of long waits: "in tw.run, script.py:7, "; empty where nobody knows.
+    virtual std::string doing() const { return ""; }
     /// A call has thrown: what is pending is lost, and nothing more may be started.
     void mark_failed() { failed_ = true; }
     /// @throws MpiError after mark_failed()
@@ -59,6 +73,16 @@ public:
     /// Make progress; append the ids that have completed since the last call.
     /// @throws MpiError
     virtual void poll(std::vector<int>& done) = 0;
+    /// Called about every 50 ms by what waits in the collectives below; may throw.
+    std::function<void()> meanwhile;
+    /// Whether alarms reach other ranks.
+    virtual bool alarms() const { return false; }
+    /// Tells `peer` a number beside all messages, though not later than those that are sent to it afterwards; without an answer.
+    /// @throws MpiError
+    virtual void post_alarm(int peer, std::int64_t number);
+    /// Appends the alarms that have come since the last call. May cost as much as a poll.
+    /// @throws MpiError
+    virtual void take_alarms(std::vector<Alarm>&) {}
     /// Whether post_native() works here.
     virtual bool native() const { return false; }
     /// Start a collective of the library itself; collective in the library's sense.
@@ -73,6 +97,8 @@ private:
 };
 
 inline bool Transport::try_send(const MatrixView&, std::int64_t, std::int64_t, int, int) { return false; }
+
+inline void Transport::post_alarm(int, std::int64_t) {}
 
 inline void Transport::post_native(int, const NativeCall&) {
     throw MpiError("this transport has no collectives of its own");
@@ -110,9 +136,10 @@ private:
 
 /// A duplicate of the communicator with the integer handle `comm` (none: the world), with errors
 /// returned, not fatal. Starts MPI where nobody has (thread level SERIALIZED, or what the
-/// environment variable TILEWAVE_THREAD_LEVEL names). Collective over the communicator.
+/// environment variable TILEWAVE_THREAD_LEVEL names). Longer messages than `piece` bytes are told to MPI as pieces of that many, as
+/// its calls count in int. Collective over the communicator.
 /// @throws MpiError
-std::unique_ptr<Transport> make_mpi_transport(std::optional<int> comm = std::nullopt);
+std::unique_ptr<Transport> make_mpi_transport(std::optional<int> comm = std::nullopt, std::int64_t piece = std::int64_t{1} << 30);
 
 /// What MPI says of itself.
 struct MpiInfo {
@@ -129,11 +156,21 @@ void abandon_mpi();
 // Small collectives over any transport, built on its messages and waiting with backoff, so that
 // oversubscribed ranks do not starve each other. Collective; cost O(log ranks) latencies.
 void allreduce_min(Transport& transport, std::vector<std::int64_t>& values);
-/// Every rank gets root's bytes.
-void broadcast(Transport& transport, std::string& bytes, int root);
+// Their bytes go in messages of `piece` at most, so that they are passed on while more come.
+inline constexpr std::int64_t collective_piece = 4 << 20;
+/// Every rank gets root's `given`, where place(bytes) says; without memory for them (null) a rank still passes them on.
+void broadcast(Transport& transport, std::span<const std::byte> given, int root, const std::function<std::byte*(std::int64_t)>& place,
+               std::int64_t piece = collective_piece);
+/// The same as a string.
+/// @throws std::bad_alloc on a rank that has no memory for them; the others get theirs
+void broadcast(Transport& transport, std::string& bytes, int root, std::int64_t piece = collective_piece);
 /// Rank 0 gets everyone's bytes in rank order; the others get nothing. O(ranks) at rank 0.
-std::vector<std::string> gather(Transport& transport, const std::string& bytes);
+/// @throws std::bad_alloc on rank 0 where it has no memory for them; the others end as always
+std::vector<std::string> gather(Transport& transport, const std::string& bytes, std::int64_t piece = collective_piece);
 void barrier(Transport& transport);
+
+/// A wait of so many seconds for another rank is told once on stderr: 10, or what TILEWAVE_WAIT_S says.
+double patience_s();
 
 /// Waits politely: spins, then yields, then, where others may need the CPU, sleeps. A sleeping
 /// rank moves no bytes, so lanes with a CPU of their own only yield.
@@ -146,6 +183,8 @@ public:
     void pause();
     /// From the beginning: something has happened.
     void restart() { *this = Backoff(kind_); }
+    /// Rounds that ask the system: beside one, to look at the clock costs little. With more threads than CPUs one may take milliseconds.
+    bool yielding() const { return rounds_ > spins; }
     /// Rounds long enough that looking at the clock costs nothing.
     bool slow() const { return rounds_ > spins + yields; }
 

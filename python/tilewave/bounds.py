@@ -1,5 +1,6 @@
 """Bounds of the loops: ``over={"j": (0, "i+1")}`` read, checked and turned into constraints."""
 import inspect
+import math
 import numbers
 from dataclasses import dataclass
 
@@ -7,6 +8,9 @@ import numpy as np
 
 from .body.affine import Affine, NotAffine, read_affine
 from .errors import ConfigError
+
+#: What bounds may reach over the loops: the core computes with 64 bits, and the sum of a few of them, along skewed loops, too.
+MOST_REACH = 2**55
 
 #: Most outer points that are visited to find out whether a loop leaves the arrays.
 MOST_OUTER_POINTS = 10**6
@@ -80,7 +84,7 @@ def loop_bounds(indices, allowed, over=None):
     Raises
     ------
     ConfigError
-        For an unknown index, a bound that is not affine, or points outside `allowed`. This is
+        For an unknown index, a bound that is not affine or too large for exact arithmetic, or points outside `allowed`. This is
         exact as long as the outer loops have at most a million points; beyond, the ranges that
         the bounds could take over the box of the outer indices have to be inside.
     """
@@ -98,9 +102,12 @@ def loop_bounds(indices, allowed, over=None):
         box.append((low, max(low, min(high, allowed[k][1]))))
     if suspects:
         _refuse_outside(indices, ranges, allowed, suspects)
-    constraints = [form for k, bounds in enumerate(ranges) for form in _half_spaces(k, *bounds, len(indices))]
     empty = any(low == high for low, high in box)
-    needed = dict.fromkeys(form for form in constraints if not empty and _extremes(form, box)[0] < 0)
+    needed = {}
+    for k, bounds in enumerate(ranges):
+        for form in _half_spaces(k, *bounds, len(indices)):
+            if not empty and _extremes(form, box)[0] < 0:
+                needed[_small_enough(form, box, indices[k], over)] = True
     return Bounds(indices, tuple(box), tuple(needed), ranges)
 
 
@@ -215,6 +222,43 @@ def _half_spaces(k, lower, upper, rank):
         yield tuple(c - u for u, c in zip(unit, coefficients)), constant - 1
 
 
+def _small_enough(form, box, name, over):
+    """A constraint that holds for the same points of a box, with coefficients that 64 bits are enough for."""
+    longest = max(abs(end) for bounds in box for end in bounds)
+
+    def reach(form):
+        return abs(form[1]) + sum(map(abs, form[0])) * longest
+
+    while reach(form) > MOST_REACH:
+        smaller = min((_with_less(form, box, count) for count in range(len(box))), key=reach)
+        if reach(smaller) >= reach(form):
+            raise ConfigError(f"over: bounds {over[name]!r} of index {name!r} reach numbers beyond 64 bits within the loops; "
+                              "allowed: smaller coefficients and constants")
+        form = smaller
+    return form
+
+
+def _with_less(form, box, count):
+    """The same half-space of a box, with less for the factor that all but the `count` smallest coefficients have in common.
+
+    ``g*y + s >= 0`` says ``y >= -s/g``. Where s varies by less than g, the least y is `first`, for all s, or for those that are large
+    enough, and ``first + 1`` for the others. So g may be any factor from which on neighbours of `first` are decided whatever s is.
+    """
+    coefficients, constant = form
+    order = sorted(range(len(box)), key=lambda k: abs(coefficients[k]))
+    small, large = order[:count], order[count:]
+    g = math.gcd(*(coefficients[k] for k in large))
+    low, high = _extremes((tuple(c if k in small else 0 for k, c in enumerate(coefficients)), constant), box)
+    if g == 0 or high - low >= g:
+        return form
+    first, last = -(high // g), -(low // g)
+    if first == last:
+        return tuple(0 if k in small else c // g for k, c in enumerate(coefficients)), -first
+    factor = max(-(low + g * first), high + g * first + 1)
+    return (tuple(c if k in small else c // g * factor for k, c in enumerate(coefficients)),
+            constant + (g - factor) * first)
+
+
 # Points outside the arrays.
 
 
@@ -290,10 +334,11 @@ class Loops:
     over: dict
     reverse: tuple
     steps: int
+    again: frozenset = frozenset()  # arrays that another nest has written in the time step: their level t + 1 is there, to be changed
 
     def key(self, nest):
         """Equal where the loops are; a function counts by what it says, not by its identity."""
         over = self.over
         if isinstance(over, dict) and over:
             over = sorted((str(name), bounds_key(nest.indices, name, pair)) for name, pair in over.items())
-        return repr(over), repr(self.reverse), repr(self.steps)
+        return repr(over), repr(self.reverse), repr(self.steps), *sorted(self.again)

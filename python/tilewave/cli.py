@@ -17,6 +17,7 @@ from typing import List, Optional
 import typer
 
 PING_TIMEOUT_S = 60.0
+THREADS_HELP = "Lanes (CPUs) of each rank. Default: the CPUs allowed on its host, shared by the ranks there."
 
 # No `rich_markup_mode`: plain help texts. Tracebacks are for developers: the default ones.
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
@@ -59,7 +60,7 @@ def run(script: str = typer.Argument(..., help="Python script."),
             None, "-n", "--ranks", help="Number of ranks. Default: the tasks of the SLURM "
             "allocation, or one for each of --hosts, or 1."),
         threads: Optional[int] = typer.Option(
-            None, "--threads", help="Lanes (CPUs) of each rank. Default: 1."),
+            None, "--threads", help=THREADS_HELP),
         hosts: Optional[str] = typer.Option(
             None, "--hosts", help="Hosts, as in a,b or a:2,b:2; reached with ssh.")):
     """Run SCRIPT on several ranks; options come before SCRIPT.
@@ -82,7 +83,7 @@ def measure(picture: Optional[Path] = typer.Argument(None, help="Draw the curves
             ranks: Optional[int] = typer.Option(
                 None, "-n", "--ranks", help="Number of ranks. Default: the tasks of the SLURM "
                 "allocation, or one for each of --hosts, or 1."),
-            threads: Optional[int] = typer.Option(None, "--threads", help="Lanes (CPUs) of each rank. Default: 1."),
+            threads: Optional[int] = typer.Option(None, "--threads", help=THREADS_HELP),
             hosts: Optional[str] = typer.Option(None, "--hosts", help="Hosts, as in a,b or a:2,b:2; reached with ssh."),
             quick: bool = typer.Option(False, "--quick", help="At most 3 s in place of 30."),
             file: Optional[Path] = typer.Option(
@@ -124,7 +125,8 @@ def _show_machine(file, picture):
 def plan(script: str = typer.Argument(..., help="Python script."),
          args: Optional[List[str]] = typer.Argument(None, help="Arguments of the script, passed on untouched."),
          ranks: int = typer.Option(1, "-n", "--ranks", help="Number of ranks to plan for; they need not be here."),
-         threads: Optional[int] = typer.Option(None, "--threads", help="Lanes (CPUs) of each rank. Default: 1."),
+         threads: Optional[int] = typer.Option(
+             None, "--threads", help="Lanes (CPUs) of each rank. Default: as FILE says, else as of a run here."),
          machine: Optional[Path] = typer.Option(
              None, "--machine", help="The machine's numbers, as `tilewave measure -o FILE` wrote them there."),
          file: Optional[Path] = typer.Option(None, "-o", "--json", help="Write the plan to this file.")):
@@ -237,7 +239,18 @@ def _core_and_mpi():
         return
     yield "2-rank ping", "ok", f"{facts['latency_s'] * 1e6:.2f} µs one way, 8 bytes"
     if "pinning" in facts:
-        yield "lanes", "info", f"rank 0 of 2 pins its lanes to CPUs {facts['pinning']}"
+        yield "lanes", "info", _lanes(facts)
+        yield "pinning", "info", (f"rank 0 of 2 pins its lanes to CPUs {facts['pinning']}" if facts["pinning"] else
+                                "nothing is pinned with 2 ranks (TILEWAVE_PIN, or too few CPUs)")
+
+
+def _lanes(facts):
+    """Lanes that ranks here have."""
+    if "TILEWAVE_THREADS" in os.environ:
+        return f"{facts['threads']} a rank, as TILEWAVE_THREADS says"
+    limited = f"; a control group allows the time of {facts['quota']:g} CPUs" if facts["quota"] else ""
+    return (f"{facts['alone']} for one rank, {facts['threads']} for each of 2, fewer where that is predicted to be "
+            f"faster{limited}")
 
 
 def _ping():
@@ -263,7 +276,8 @@ def _ping():
 def _cpus():
     cpus = sorted(os.sched_getaffinity(0))
     yield "CPUs allowed", "ok", (f"{len(cpus)} of {os.cpu_count()}: "
-                                 f"{', '.join(map(str, cpus))}; one lane each, in this order")
+                                 f"{', '.join(map(str, cpus))}; lanes of a launch are pinned in this order "
+                                 "(TILEWAVE_PIN=on|off|auto), without a launcher nothing is")
 
 
 def _first_line(command):

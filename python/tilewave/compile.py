@@ -46,9 +46,9 @@ import ast
 import ctypes
 import dataclasses
 import functools
-import hashlib
 import json
-from pathlib import Path
+import os
+import sys
 
 import llvmlite
 import llvmlite.binding as llvm
@@ -56,9 +56,10 @@ import numpy as np
 
 import tilewave
 
-from . import kernel_cache
+from . import kernel_cache, loaded_code
 from .body import environment, jammed_rows, kernel_code, loops
 from .body.kernel_code import Choices, build_row
+from .body.permuted import Layout, best_way
 from .body.scalars import Slot
 from .body.typing import SUPPORTED
 from .errors import ConfigError
@@ -101,6 +102,8 @@ class Kernel:
         no function for one point and has no place that may raise.
     lanes_from : int
         Points of a row from which rows that depend within themselves are the lanes of vectors; 0: never.
+    copies_tables : bool
+        Whether `pack` copies elements of tables, so that it must be called again where they may have changed.
     bests : tuple of (int, str)
         The number of a written place, "max" or "min": the largest or smallest value that a row writes there, an element
         of the place's dtype, which the row function stores where the pointers after the tables' say.
@@ -109,11 +112,15 @@ class Kernel:
     def __init__(self, recipe):
         nest, choices = recipe.nest, recipe.choices
         self.nest = nest
+        self.runs = self.misses = 0  # on rank 0, of this process: tilewave.stale counts them
         self.places = nest.places
         self._recipe, object_code, facts = recipe, *recipe.object_code()
         self.sites = tuple((name, message, nest.line + line) for name, message, line in facts["sites"])
         self.vectors = facts["vectors"]
         self.lanes_from = facts["lanes_from"]
+        layouts = dict(zip(nest.tables, choices.layouts, strict=False)) if facts["permuted"] else {}
+        self._planes = environment.Planes(nest, recipe.slots, recipe.dtypes, layouts)
+        self.copies_tables = bool(self._planes.layouts)
         self.slots = recipe.slots
         self.fastmath, self.steps, self.independent = (
             choices.fastmath, choices.steps, choices.independent)
@@ -137,15 +144,15 @@ class Kernel:
         Returns
         -------
         numpy.ndarray
-            Of int64: an element for each scalar, then the extents and byte strides of each table;
-            at least one.
+            Of int64: an element for each scalar, then the extents and byte strides of each table, and what the
+            kernel permutes of them as they are now; at least one.
 
         Raises
         ------
         ConfigError
             For a value of another type than the kernel was compiled for, or a wrong rank.
         """
-        return environment.pack(self.nest, self.slots, self._recipe.dtypes, scalars or {}, tables or {})
+        return environment.pack(self.nest, self.slots, self._recipe.dtypes, scalars or {}, tables or {}, self._planes)
 
     def assembly(self):
         """The machine code as text, to look at."""
@@ -154,7 +161,7 @@ class Kernel:
 
 
 def compile_kernel(nest, dtype_of, scalars=None, fastmath=False, steps=None, independent=False, long_rows=False,
-                   beside=(), bests=(), staggered=None):
+                   beside=(), bests=(), staggered=None, captured=None, shapes=None):
     """Compile a nest's body for the given types.
 
     Parameters
@@ -184,6 +191,12 @@ def compile_kernel(nest, dtype_of, scalars=None, fastmath=False, steps=None, ind
     staggered : Staggered, optional
         The caller's word that rows that depend within themselves may be computed together, and how.
 
+    captured : dict, optional
+        Values of `Nest.captured`, all or none: then they are no constants of the kernel, but given to `Kernel.pack` beside the
+        scalars, others of the same kinds where the kernel is used again.
+    shapes : dict, optional
+        From the name of a table to a shape. Small tables of shapes like these are looked up by permutations.
+
     Returns
     -------
     Kernel
@@ -194,18 +207,24 @@ def compile_kernel(nest, dtype_of, scalars=None, fastmath=False, steps=None, ind
         Naming file, line and column of an operation that has no exact translation for these types.
     """
     dtypes = _checked_dtypes(nest, dtype_of)
-    slots = _slots(nest, scalars)
+    slots = _slots(nest, scalars, captured)
     choices = _choices(nest, fastmath, steps, independent, long_rows, beside)
-    choices = dataclasses.replace(choices, bests=_told(nest, dtypes, choices, bests), staggered=staggered)
-    return Kernel(_Recipe(nest, nest.signature(), nest.constants(), dtypes, slots, choices))
+    choices = dataclasses.replace(choices, bests=_told(nest, dtypes, choices, bests), staggered=staggered,
+                                  layouts=layouts_of(nest, shapes or {}))
+    return Kernel(_Recipe(nest, nest.code_signature() if captured else nest.signature(), nest.constants(), dtypes, slots, choices))
 
 
-def kernel_key(nest, dtype_of, scalars=None, fastmath=False, steps=None, independent=False):
+def layouts_of(nest, shapes):
+    """How tables of some shapes are looked up, hashable: a kernel serves all shapes that have the same."""
+    return tuple(Layout.of(shapes[table]) if table in shapes else None for table in nest.tables)
+
+
+def kernel_key(nest, dtype_of, scalars=None, fastmath=False, steps=None, independent=False, captured=None):
     """A hashable value that is equal exactly where a compiled kernel can be used again."""
     dtypes = _checked_dtypes(nest, dtype_of)
     names = tuple(dtypes[name].name for name in nest.arrays)
     choices = _choices(nest, fastmath, steps, independent)
-    return nest.signature(), names, _slots(nest, scalars), choices
+    return nest.code_signature() if captured else nest.signature(), names, _slots(nest, scalars, captured), choices
 
 
 def _choices(nest, fastmath, steps, independent, long_rows=False, beside=()):
@@ -227,8 +246,8 @@ def _told(nest, dtypes, choices, bests):
     return tuple(told[:MOST_POINTERS - len(nest.places) - len(nest.tables)])
 
 
-def _slots(nest, scalars):
-    values = nest.bind_scalars(scalars or {})
+def _slots(nest, scalars, captured=None):
+    values = {**nest.bind_scalars(scalars or {}), **(captured or {})}
     return tuple(Slot.of(name, value) for name, value in values.items())
 
 
@@ -276,6 +295,23 @@ def _vector_bytes():
 
 
 @functools.lru_cache(maxsize=None)
+def _way():
+    """How the processor permutes bytes, None where it has no instruction for it that is known here."""
+    return best_way(llvm.get_host_cpu_features())
+
+
+@functools.lru_cache(maxsize=None)
+def _lane_bytes():
+    """Size of the vectors that rows of dependent points become the lanes of.
+
+    Zen 5 works on 64 bytes at once: 8x64x256 doubles of one, two and four arrays 0.36, 0.52 and 0.93 ns a point, with
+    these 0.32, 0.46 and 0.77. A Xeon has one port to shuffle them: two vectors of 32 bytes are quicker (decisions/0006).
+    """
+    long = llvm.get_host_cpu_name() == "znver5" and llvm.get_host_cpu_features().get("avx512f")
+    return 64 if long else _vector_bytes()
+
+
+@functools.lru_cache(maxsize=None)
 def _ahead_bytes():
     """How far ahead rows of dependent points ask for the memory that they write; 0: they do not.
 
@@ -297,15 +333,16 @@ class _Recipe:
     choices: Choices
 
     def build(self):
-        return build_row(self.nest, self.dtypes, self.slots, self.constants, self.choices, _vector_bytes(), _ahead_bytes())
+        return build_row(self.nest, self.dtypes, self.slots, self.constants, self.choices,
+                         _vector_bytes(), _lane_bytes(), _ahead_bytes(), _way())
 
     def key(self):
         """All that the object code and what is known of it depend on, as text."""
         first, *rest = [node.lineno for node in ast.walk(self.nest.source.tree) if hasattr(node, "lineno")]
         types = [f"{name} {self.dtypes[name].name}" for name in self.nest.arrays]
-        return (f"{_toolchain()}{self.signature}\n{[line - first for line in rest]}\n{types}\n"
+        return (f"{_toolchain()}{self.signature}\n{[line - first for line in rest]} {self.nest.lines()[1:]}\n{types}\n"
                 f"{[(slot.name, str(slot.type), slot.low, slot.high) for slot in self.slots]}\n{self.choices}\n"
-                f"{_vector_bytes(), _ahead_bytes(), jammed_rows.LEAST_POINTS}\n")
+                f"{_vector_bytes(), _lane_bytes(), _ahead_bytes(), _way(), jammed_rows.LEAST_POINTS}\n")
 
     def object_code(self):
         """(object code, what is known of it), from disk if it is there; the functions that it calls are known to LLVM."""
@@ -317,7 +354,7 @@ class _Recipe:
     def _made(self):
         row = self.build()
         facts = {"sites": [(name, message, line - self.nest.line) for name, message, line in row.sites],
-                 "vectors": row.vectors, "several": row.several, "lanes_from": row.lanes_from,
+                 "vectors": row.vectors, "several": row.several, "lanes_from": row.lanes_from, "permuted": row.permuted,
                  "calls": [name for name in row.module.globals if loops.is_outside(name)]}
         machine = _target_machine()
         return json.dumps(facts).encode() + b"\0" + machine.emit_object(_optimised(str(row.module), machine))
@@ -328,13 +365,21 @@ def _parted(data):
     return code, json.loads(facts)
 
 
+def _c_library():
+    """Name and version of the C library, which computes what is known at compile time."""
+    try:
+        return os.confstr("CS_GNU_LIBC_VERSION")
+    except (ValueError, OSError):  # another system's
+        return sys.platform
+
+
 @functools.lru_cache(maxsize=None)
 def _toolchain():
     """All but the body, its types and choices that object code depends on, as text."""
-    here = Path(__file__).parent
-    sources = hashlib.sha256(b"".join(path.read_bytes() for path in sorted([*here.glob("*.py"), *here.glob("body/*.py")])))
     ties = [loops.zero_tie(name, dtype) for name in loops.TIES for dtype in ("float32", "float64")]
-    return (f"tilewave {tilewave.__version__} {sources.hexdigest()}\n"
-            f"llvmlite {llvmlite.__version__}, LLVM {llvm.llvm_version_info}, NumPy {np.__version__} {ties}\n"
+    weak = [str((np.dtype(name).type(1) + 1.0).dtype) for name in ("int8", "float32")]  # NumPy's rules of promotion are a switch, too
+    return (f"tilewave {tilewave.__version__} {loaded_code.digest()}\n"
+            f"Python {sys.implementation.cache_tag}, {_c_library()}\n"
+            f"llvmlite {llvmlite.__version__}, LLVM {llvm.llvm_version_info}, NumPy {np.__version__} {ties} {weak}\n"
             f"{llvm.get_process_triple()} {llvm.get_host_cpu_name()} "
             f"{llvm.get_host_cpu_features().flatten()}\n")

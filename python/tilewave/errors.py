@@ -3,7 +3,8 @@
 Each carries ``agreed``: true when every rank of the run raises the same error,
 so that a caller may go on without asking the other ranks. On an agreed error, ``quiet`` is true on
 all ranks but the one that prints it if nobody catches it, and ``partial`` where the launch has
-ranks outside the run, which know nothing of it.
+ranks outside the run, which know nothing of it. ``of_program``: an error that no rank was asked about, but that each
+meets when it comes to the same line of the program.
 """
 
 
@@ -11,6 +12,7 @@ class ConfigError(ValueError):
     """What the caller asked for is not possible; says what was given and what is allowed."""
 
     agreed = False
+    of_program = False
 
 
 class KernelError(RuntimeError):
@@ -29,3 +31,6 @@ class InternalError(RuntimeError):
     """Tilewave broke one of its own invariants: please report it."""
 
     agreed = False
+
+
+ERRORS = (ConfigError, KernelError, MpiError, InternalError)

@@ -9,7 +9,10 @@ def explain(plan):
     """The plan, the numbers it was chosen with, the others and why they lost, what was not tried; see `Plan.explain`."""
     lines = ["The plan", *("  " + line for line in str(plan).splitlines())]
     if plan.memory_bytes is not None:
-        lines.append(f"  {'memory':12} {_bytes(plan.memory_bytes)} on the rank that needs most: its parts of the fields, and staging")
+        copies = plan.notes.get("replicated", {})
+        whole = (f"{name} whole ({_bytes(count)})" for name, count in copies.items())
+        of = ["its parts of the fields, and staging", *whole]
+        lines.append(f"  {'memory':12} {_bytes(plan.memory_bytes)} on the rank that needs most: {', '.join(of)}")
     if plan.predicted:
         lines += ["", "Where the time goes (average of the lanes)", "  " + _parts(plan.predicted.parts)]
     notes = plan.notes
@@ -17,9 +20,21 @@ def explain(plan):
         return "\n".join([*lines, "", "Nothing is known of how it was chosen: it was made by hand."])
     extents = " x ".join(f"{name} {extent}" for name, extent in zip(notes.get("loops", ()), notes.get("extents", ())))
     lines += ["", f"For nest {notes.get('nest')}: {extents}; {notes.get('ranks')} rank(s), up to {notes.get('threads')} thread(s) each"]
-    lines += ["", "The body's rate", *_rate(notes.get("rate", {})), *_storages(notes.get("storages")), "", "The machine's numbers", *_machine(notes.get("machine", {}))]
+    if told := of_cpus(plan):
+        lines[-1] += f"; computes with {told}"
+    lines += ["", "The body's rate", *_rate(notes.get("rate", {})), *_ways(notes.get("ways")), *_turns(notes.get("turns")), "",
+              "The machine's numbers", *_machine(notes.get("machine", {}))]
     lines += ["", "Fixed by you", *_items(notes.get("fixed", {})), *_ranked(plan), "", "Not tried", *_not_tried(plan)]
     return "\n".join(lines)
+
+
+def of_cpus(plan):
+    """How many lanes a rank has of its CPUs, and why not all; empty where nobody knows how many CPUs there are."""
+    cpus, fewer = plan.notes.get("cpus"), plan.notes.get("fewer")
+    if cpus is None:
+        return ""
+    each = " of each rank" if plan.notes.get("ranks", 1) > 1 else ""
+    return f"{plan.threads} of {cpus} CPU{'s' if cpus > 1 else ''}{each}" + (f": {fewer}" if fewer else "")
 
 
 def _rate(rate):
@@ -28,12 +43,26 @@ def _rate(rate):
                f"while all compute; {rate['note']}")
 
 
-def _storages(times):
-    if times:
-        brought = f" and {_time(times['bringing_s'])} to bring NumPy arrays into that order and back" if times["bringing_s"] else ""
-        first = times["plain_s"] < times["skewed_s"] + times["bringing_s"]
-        yield from ("", "Storage", f"  row-major {_time(times['plain_s'])}; with the points of rows across as neighbours {_time(times['skewed_s'])}{brought}: the "
-                    f"{'first' if first else 'second'} is taken")
+def _ways(ways):
+    if ways:
+        yield from ("", "Ways in which loops and arrays may lie, each with its best plan")
+        for way in ways:
+            brought = f", and {_time(way['bringing_s'])} to bring NumPy arrays into that order and back" if way["bringing_s"] else ""
+            alone, taken = ", rank 0 for all" if way["on_one_rank"] else "", ": taken" if way["taken"] else ""
+            yield f"  {_time(way['time_s']):>10}  {_way(way['choices'])}{alone}{brought}{taken}"
+
+
+def _way(choices):
+    across = choices["storage"] == "skewed"
+    text = f"points of a row {tuple(choices['row'])} are neighbours in memory" if across and choices["row"] else "arrays are row-major"
+    skew = choices["skew"]
+    return text + (f", tiles are cut along the sum of loops {skew[0]} and {skew[1]}" if skew else "")
+
+
+def _turns(turns):
+    if turns:
+        yield from ("", "Layout of fields", f"  one for {', '.join(turns['nests'])}, which use the same fields in turn: {_time(turns['together_s'])} a turn of all so; "
+                    f"{_time(turns['moving_s'])} with plans of their own, as fields then move between them")
 
 
 def _machine(machine):
@@ -63,6 +92,9 @@ def _ranked(plan):
     notes = plan.notes
     if notes.get("given_whole"):
         yield from ("", "The plan was given as a whole: it is obeyed, and no other was tried")
+        return
+    if chosen_for := notes.get("chosen_for"):
+        yield from ("", f"It was chosen for a run over {' x '.join(map(str, chosen_for))} points and stays for this one; no other was tried")
         return
     yield from ("", f"{notes.get('considered')} plans estimated, {len(plan.ranked)} played; the best first")
     for number, record in enumerate(plan.ranked, 1):
@@ -98,10 +130,9 @@ def _not_tried(plan):
     notes, choices = plan.notes, plan
     if notes.get("sequential"):
         yield f"  any other order: only the order of the loops is certain to be right, because of {notes['sequential']}"
-    by_rule = notes.get("by_rule", {})
-    if "storage" in by_rule and "storages" not in notes:
-        yield "  plain storage: rows without dependences become vectors only in skewed storage, and the rate of the body is of that"
-    elif "storages" not in notes and choices.storage == "plain" and "storage" not in notes.get("fixed", {}):
+    if "storage" in notes.get("by_rule", {}) and "ways" not in notes:
+        yield "  plain storage: rows without dependences become vectors only in skewed storage"
+    elif "ways" not in notes and choices.storage == "plain" and "storage" not in notes.get("fixed", {}):
         yield "  skewed storage: rows along the last dimension do, or no other rows have independent points for every array"
     if notes.get("ranks", 1) == 1 and "schedule" not in notes.get("fixed", {}):
         yield "  blocking: one rank has no messages"
@@ -109,7 +140,7 @@ def _not_tried(plan):
         yield "  more lanes, vertical groups: one thread a rank was allowed"
     if notes.get("ranks", 1) > 1 and notes.get("threads", 1) == 1 and "helper" not in notes.get("fixed", {}):
         yield "  a helper thread for progress: it would need a second thread a rank"
-    yield "  tiles larger than the cache holds, rows of fewer than 12 points: the rate was measured with others"
+    yield "  rows of fewer than 12 points: the rate was measured with longer ones"
 
 
 def _parts(parts):

@@ -7,17 +7,21 @@ where a folder or file cannot be used, the kernel is compiled.
 
 The folder is ``$TILEWAVE_CACHE_DIR``, else ``$XDG_CACHE_HOME/tilewave``, else
 ``~/.cache/tilewave``. An empty ``TILEWAVE_CACHE_DIR`` turns the cache off. As code from it is run,
-it belongs to the user, and so do the files in it; others cannot write them.
+it belongs to the user, and so do the files in it; others cannot write them. Only files that a cache
+has written are ever removed: their names and first bytes tell, and a folder that is not the user's own is left as it is.
 """
 
 import contextlib
 import hashlib
 import os
+import re
 import stat
 import struct
 import tempfile
 import time
 from pathlib import Path
+
+from tilewave import files
 
 #: Files that are kept; beyond, those go that were not used for the longest time.
 FILES = 512
@@ -26,7 +30,9 @@ FILES = 512
 ABANDONED = 3600
 
 SUFFIX = ".kernel"
-_UNFINISHED = ".part"
+_UNFINISHED = "tilewave-", ".part"  # how names of unfinished files begin and end
+_OUR_KERNEL = re.compile(rf"[0-9a-f]{{64}}{re.escape(SUFFIX)}")
+_OUR_PART = re.compile(rf"{_UNFINISHED[0]}\w+{re.escape(_UNFINISHED[1])}")
 _MAGIC = b"tilewave kernel 1\n"
 _SIZES = struct.Struct("<QQ")  # of the key and of the object code
 _HEAD = len(_MAGIC) + _SIZES.size + hashlib.sha256().digest_size
@@ -67,18 +73,17 @@ def object_code(key, build):
         return found
     code = build()
     with contextlib.suppress(OSError):  # without a cache the kernel is as good
-        _write(path, key, code)
-        _remove_oldest(where)
+        if _write(path, key, code):
+            _remove_oldest(where)
     return code
 
 
 def _read(path, key):
     """The object code in a file; None unless it is whole, the user's own, and of this very key."""
     try:
-        with open(path, "rb") as file:
-            if not _own(os.fstat(file.fileno())) or not _own(os.stat(path.parent)):
-                return None
-            data = file.read()
+        data, status = files.read(path)
+        if not _own(status) or not _own(os.stat(path.parent)):
+            return None
     except OSError:
         return None
     code = _unpacked(data, key)
@@ -112,11 +117,17 @@ def _unpacked(data, key):
 
 
 def _write(path, key, code):
-    """Write a file at once: others see the old one, the new one or none."""
+    """Write a file at once: others see the old one, the new one or none.
+
+    Returns
+    -------
+    bool
+        False where the folder is not the user's own: then nothing is written.
+    """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not _own(os.stat(path.parent)):
-        return
-    handle, part = tempfile.mkstemp(suffix=_UNFINISHED, dir=path.parent)
+        return False
+    handle, part = tempfile.mkstemp(prefix=_UNFINISHED[0], suffix=_UNFINISHED[1], dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(_packed(key, code))
@@ -125,6 +136,7 @@ def _write(path, key, code):
         with contextlib.suppress(OSError):
             os.unlink(part)
         raise
+    return True
 
 
 def _remove_oldest(where):
@@ -133,11 +145,22 @@ def _remove_oldest(where):
     with os.scandir(where) as entries:
         for entry in entries:
             with contextlib.suppress(OSError):  # another process has removed it
-                if entry.name.endswith(SUFFIX):
-                    ages.append((entry.stat().st_mtime, entry.path))
-                elif entry.name.endswith(_UNFINISHED) and \
-                        entry.stat().st_mtime < time.time() - ABANDONED:
-                    os.unlink(entry.path)
+                if _OUR_KERNEL.fullmatch(entry.name):
+                    ages.append((entry.stat(follow_symlinks=False).st_mtime, entry.path))
+                elif _OUR_PART.fullmatch(entry.name) and \
+                        entry.stat(follow_symlinks=False).st_mtime < time.time() - ABANDONED:
+                    _remove(entry.path)
     for _, path in sorted(ages)[:max(0, len(ages) - FILES)]:
         with contextlib.suppress(OSError):
-            os.unlink(path)
+            _remove(path)
+
+
+def _remove(path):
+    """Remove a file that a cache has begun to write; leave any other."""
+    status = os.lstat(path)
+    if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
+        return
+    with open(path, "rb") as file:
+        begin = file.read(len(_MAGIC))
+    if _MAGIC.startswith(begin):  # an unfinished file may be shorter
+        os.unlink(path)

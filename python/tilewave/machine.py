@@ -7,16 +7,19 @@ import os
 import platform
 import socket
 import tempfile
-import warnings
 from pathlib import Path
 
-from tilewave import _core, fit, kernel_cache
+from tilewave import _core, files, fit, kernel_cache
 from tilewave.errors import ConfigError
+from tilewave.notices import warn
+from tilewave.value import Value
 
 FORMAT = 2
 VARIABLE = "TILEWAVE_MACHINE"
+#: As if it were not set, and what looks stale is measured again: tilewave.stale.
+AUTO = "auto"
 #: Settings of message libraries that change what messages cost.
-SETTINGS = ("TILEWAVE_SHARED_MEMORY", "MPIR_CVAR_", "UCX_", "FI_", "OMPI_MCA_btl", "OMPI_MCA_pml", "OMPI_MCA_mtl")
+SETTINGS = ("TILEWAVE_SHARED_MEMORY", "TILEWAVE_PIN", "MPIR_CVAR_", "UCX_", "FI_", "OMPI_MCA_btl", "OMPI_MCA_pml", "OMPI_MCA_mtl")
 UNITS = {
     "*_s": "seconds", "*_bytes": "bytes", "*_byte_s": "seconds a byte",
     "transfer_s, synchronous_s": "x: bytes of a message, y: seconds one way",
@@ -35,7 +38,7 @@ LINK_NUMBERS = ("latency_s", "send_s", "receive_s", "byte_s", "burst_bytes", "ea
 
 
 @dataclasses.dataclass
-class Curve:
+class Curve(Value):
     """y over x: straight lines between points, the first and the last one continued."""
 
     x: list
@@ -57,7 +60,7 @@ class Curve:
 
 
 @dataclasses.dataclass
-class Link:
+class Link(Value):
     """What messages between two ranks cost, for one kind of neighbour; seconds and bytes."""
 
     latency_s: float  # of 8 bytes, one way, both ranks waiting for it
@@ -85,8 +88,10 @@ class Link:
 
 
 @dataclasses.dataclass
-class Machine:
+class Machine(Value):
     """What messages, lanes and memory of one launch cost; made by `tilewave.measure`, or loaded.
+
+    A machine is a value: to change one changes no context. Setting an attribute that is not listed here raises ConfigError.
 
     Attributes
     ----------
@@ -185,11 +190,11 @@ class Machine:
 
 def _read(path):
     try:
-        return Path(path).read_text()
+        return files.read(path)[0].decode()
     except OSError as error:
         raise ConfigError(f"{path}: no machine can be read there ({error.strerror}); allowed: a file that "
                           "`tilewave measure -o FILE` wrote") from None
-    except UnicodeDecodeError:
+    except ValueError:
         raise ConfigError(f"{path}: is no text; allowed: a file that `tilewave measure -o FILE` wrote") from None
 
 
@@ -300,7 +305,8 @@ def of(context):
 
 def _look(context, complain):
     """Take the given or the kept machine over, if any: the text of rank 0's file is everyone's."""
-    given = context._core.broadcast(os.environ.get(VARIABLE, "").encode()).decode()
+    given = os.fsdecode(context._core.broadcast(os.fsencode(os.environ.get(VARIABLE, ""))))
+    given = "" if given == AUTO else given
     if given == "default":
         if complain:
             context._machine = _constants(context)
@@ -313,18 +319,21 @@ def _look(context, complain):
             if given or path and os.path.exists(path):
                 text = _read(path)
                 there = Machine._from_text(text, path)
+                there._to_core()
                 fits(there, found, path, SHAPE if given else CACHED)
                 if not given:
                     _same_network(there, own_constants(context), path)
                 state = "fine"
         except ConfigError as error:
             state, text = "bad", str(error)
+        except Exception as error:  # the other ranks wait to be told
+            state, text = "bad", f"{path}: {type(error).__name__}: {error}"
     state, text, path = json.loads(context._core.broadcast(json.dumps([state, text, path]).encode()))
     if state == "bad" and given and complain:
         raise context._shared(ConfigError(text))
     if state == "bad" and not given and context.rank == 0 and not context._warned:
         context._warned = True
-        warnings.warn(f"the kept machine is not used: {text}", RuntimeWarning, stacklevel=4)
+        warn(f"the kept machine is not used: {text}")
     if state == "fine":
         use(context, Machine._from_text(text, path))
     return context._machine

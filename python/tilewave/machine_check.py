@@ -1,14 +1,18 @@
 """A machine's JSON, field by field: what is not right is named with what is allowed."""
 import json
-import math
 
 from tilewave.errors import ConfigError
-from tilewave.machine import FORMAT, LATER, LINK_NUMBERS, NUMBERS, Curve, Link, Machine
+from tilewave.machine import FAR, FORMAT, LATER, LINK_NUMBERS, NUMBERS, Curve, Link, Machine
 
 #: Numbers that may be 0; all others must be greater. Parts of 1 lie between 0 and 1.
 MAY_BE_ZERO = {"short_s", "burst_bytes", "eager_bytes", "poll_period_s", "hidden_polled", "hidden_unpolled", "hidden"}
 WRITTEN = "allowed: a file that `tilewave measure -o FILE` wrote"
 PARTS = {"hidden_polled", "hidden_unpolled", "hidden"}
+#: The largest number, by the end of its name; others, such as ratios, may reach MOST. With these every sum stays finite.
+MOST_OF = {"byte_s": 1.0, "_s": 1e6, "bytes": FAR, "x": FAR, "y": 1e6}
+MOST = 1e12
+LEAST = 1e-18  # of numbers above 0: their inverses stay finite, too
+MOST_HOSTS = 1 << 30
 
 
 def checked(text, path):
@@ -16,14 +20,17 @@ def checked(text, path):
     return _Check(path).machine(text)
 
 
+def _short(found):
+    shown = repr(found)
+    return shown if len(shown) < 80 else shown[:77] + "..."
+
+
 class _Check:
     def __init__(self, path):
         self.path = path
 
     def wrong(self, field, found, allowed):
-        shown = repr(found)
-        shown = shown if len(shown) < 80 else shown[:77] + "..."
-        raise ConfigError(f"{self.path}: field {field}: found {shown}; allowed: {allowed}")
+        raise ConfigError(f"{self.path}: field {field}: found {_short(found)}; allowed: {allowed}")
 
     def machine(self, text):
         try:
@@ -40,8 +47,10 @@ class _Check:
         found = {name: self.number(data, "", name) for name in NUMBERS if data.get(name) is not None or name not in LATER}
         host_of = self.get(data, "", "host_of", list)
         for i, h in enumerate(host_of):
-            if not isinstance(h, int) or isinstance(h, bool) or h < 0:
-                self.wrong(f"host_of[{i}]", h, "the number of a rank's host, 0 or more")
+            if not isinstance(h, int) or isinstance(h, bool) or not 0 <= h < MOST_HOSTS:
+                self.wrong(f"host_of[{i}]", h, f"the number of a rank's host, 0 to {MOST_HOSTS - 1}")
+        if len(host_of) not in (0, conditions["ranks"]):
+            self.wrong("host_of", f"{len(host_of)} entries", f"one for each of the {_short(conditions['ranks'])} ranks of conditions, or none")
         memory = self.get(data, "", "memory", list)
         return Machine(conditions, **found, copy_byte_s=self.curve(data.get("copy_byte_s"), "copy_byte_s"),
                        memory=[self.curve(c, f"memory[{i}]") for i, c in enumerate(memory)], host_of=host_of,
@@ -121,8 +130,9 @@ class _Check:
 
     def sensible(self, where, name, value, zero=False):
         zero = zero or name in MAY_BE_ZERO or name.endswith("busy_byte_s")
-        allowed = "a number from 0 to 1" if name in PARTS else f"a finite number {'>= 0' if zero else '> 0'}"
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value < 0 \
-                or (value == 0 and not zero) or (name in PARTS and value > 1):
-            self.wrong(where, value, allowed)
+        most = 1.0 if name in PARTS else next((most for end, most in MOST_OF.items() if name.endswith(end)), MOST)
+        fine = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= most and (value >= LEAST or zero)
+        if not fine:  # NaN is not between any two numbers
+            least = ">= 0" if zero else f"> 0, at least {LEAST:g}"
+            self.wrong(where, value, "a number from 0 to 1" if name in PARTS else f"a finite number {least}, at most {most:g}")
         return value

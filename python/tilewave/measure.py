@@ -1,18 +1,18 @@
 """`tilewave.measure`: a machine's numbers by experiment on the real executor."""
-import contextlib
+import copy
 import datetime
-import os
-import sys
 import time
 
-from tilewave import machine, measure_host, measure_links
-from tilewave.context import resolve
+from tilewave import machine, measure_host, measure_links, notices
+from tilewave.collective import collective
 from tilewave.errors import ConfigError
+from tilewave.nest import Nest
 
 #: Below the 30 and 3 s that are promised: the last experiment may take longer than told.
 BUDGET_S = {False: 22.0, True: 2.2}
 
 
+@collective("tw.measure")
 def measure(quick=False, context=None, nest=None, **arguments):
     """Measure what messages, lanes and memory of this launch cost; collective.
 
@@ -37,18 +37,22 @@ def measure(quick=False, context=None, nest=None, **arguments):
     ConfigError
         On every rank, when ``quick`` is no bool on any, or as `plan`.
     """
-    context = resolve(context)
-    error = None if isinstance(quick, bool) else ConfigError(f"quick: given {quick!r}; allowed: True, False")
-    context.agree(error, f"measure, quick {quick!r}")
+    if not isinstance(quick, bool):
+        raise ConfigError(f"quick: given {quick!r}; allowed: True, False")
+    if nest is not None and not isinstance(nest, Nest):
+        raise ConfigError(f"nest: given {type(nest).__name__}; allowed: a function under @tilewave.nest")
+    with_nest = nest is not None or bool(arguments)
+    yield f"quick {quick!r}, {f'nest {nest and nest.name!r}' if with_nest else 'no nest'}"
     found = _measure(context, quick, BUDGET_S[quick])
-    if nest is not None or arguments:
+    if with_nest:
         from tilewave.run import plan
+        from tilewave.stale import kernel_record
 
         planned = plan(nest, context=context, **arguments)
-        found.kernels[nest.name] = {"tile": list(planned.tile), "row": list(planned.row), **planned.notes["rate"]}
+        found.kernels[nest.name] = kernel_record(planned)
         if context.rank == 0:
             machine.keep(found)
-    return found
+    return copy.deepcopy(found)  # the context keeps the other
 
 
 def _measure(context, quick, budget_s, save=True):
@@ -124,7 +128,7 @@ class Session:
         error, found = None, None
         try:
             found = experiment(self.context._core, *arguments, **more)
-        except Exception as problem:
+        except BaseException as problem:
             error = problem
         every = machine.share(self.context, [time.perf_counter() - self.begin_s, found, error is not None])
         self.now_s = every[0][0]
@@ -159,28 +163,22 @@ class Progress:
     """How far measuring is, on rank 0: a line that stays one on a terminal; elsewhere one for each quarter of a long time."""
 
     def __init__(self, mine, budget_s):
-        self.on = mine and (os.environ.get("TILEWAVE_PROGRESS") == "1" or sys.stderr.isatty())
-        self.line = self.on and sys.stderr.isatty()
+        style = notices.style() if mine else ""
+        self.on, self.line = bool(style), style == "line"
         self.every = 0.01 if self.line else 0.25 if budget_s > 5 else 2.0
         self.shown = 0.0
 
     def __enter__(self):
         if self.on and not self.line:
-            self._write("tilewave: measuring this machine\n")
+            notices.write("tilewave: measuring this machine\n")
         return self
 
     def show(self, part):
         """``part`` of the time is over."""
         if self.on and part >= self.shown + self.every:
             self.shown = part - part % self.every
-            self._write(f"\rmeasuring this machine: {100 * part:3.0f} %" if self.line else f"measuring {100 * self.shown:.0f} %\n")
+            notices.write(f"\rmeasuring this machine: {100 * part:3.0f} %" if self.line else f"measuring {100 * self.shown:.0f} %\n")
 
     def __exit__(self, *_):
         if self.line:
-            self._write("\r" + " " * 32 + "\r")
-
-    @staticmethod
-    def _write(text):
-        with contextlib.suppress(OSError):
-            sys.stderr.write(text)
-            sys.stderr.flush()
+            notices.write("\r" + " " * 32 + "\r")

@@ -4,19 +4,22 @@ import ast
 import hashlib
 import inspect
 import itertools
-import operator
-import weakref
+import linecache
+import math
+import textwrap
 from dataclasses import dataclass
 
 import numpy as np
 
 from .body.box import iteration_box
-from .body.dependences import dependences_of, places_of, time_index
+from .body.captured import Captured
+from .body.dependences import dependences_of, places_of, time_index, views_of
 from .body.names import Scope, is_constant
-from .body.source import Source
-from .body.subscript import names_outside, read_access, read_parameters
+from .body.source import Source, keep
+from .body.subscript import names_outside, place_of, read_parameters
 from .body.syntax import BodyChecker
 from .errors import ConfigError
+from .reserved import reserved_names
 
 #: Default of a scalar that has none.
 REQUIRED = inspect.Parameter.empty
@@ -28,9 +31,10 @@ def nest(function):
     Names that are subscripted are arrays, names used in subscripts are loop indices, nested in
     the order of the parameter list; keyword-only parameters are scalars. Subscripts are ``index +
     integer constant``; an array of lower rank has some of the indices. An array that is only read
-    may be a table instead, looked up by integers that are computed (``S[a[i], b[j-1]]``). Numbers defined outside
+    may be subscripted in several orders (``V[i] * V[j]``, ``S[i, j] + S[j, i]``, ``S[i, i]``), or
+    be a table, looked up by integers that are computed (``S[a[i], b[j-1]]``). Numbers defined outside
     the body (at module level or in an enclosing function) are constants: the values that they
-    have when the nest is compiled.
+    have when the nest is run. Another value is cheap, but for exponents and what else decides the code.
 
     Parameters
     ----------
@@ -44,7 +48,8 @@ def nest(function):
     Raises
     ------
     ConfigError
-        Naming file, line and column of what is not supported, and what is allowed.
+        Naming file, line and column of what is not supported, and what is allowed. Where a program of several ranks
+        ends with it, it is shown once.
 
     Examples
     --------
@@ -52,7 +57,62 @@ def nest(function):
     ... def relax(A, i, j, *, c=0.5):
     ...     A[i, j] = c * (A[i-1, j] + A[i, j-1])
     """
-    return Nest(function)
+    try:
+        return Nest(function)
+    except ConfigError as error:
+        error.of_program = True
+        raise
+
+
+def nest_from(text, names=None):
+    """Make a nest from the text of its body: where there is no file, as in programs that write bodies themselves.
+
+    Parameters
+    ----------
+    text : str
+        Python source with one ``def`` or several, of which the last is the body; it is run like a file. Indented text is dedented.
+    names : dict, optional
+        What the text finds as global names beside ``np`` and ``math``; a copy is taken.
+
+    Returns
+    -------
+    Nest
+
+    Raises
+    ------
+    ConfigError
+        As `nest`; for a text that is no Python, or has no function. What running the text raises comes as it is.
+
+    Examples
+    --------
+    >>> relax = nest_from("def relax(A, i, j): A[i, j] = c * (A[i-1, j] + A[i, j-1])", {"c": 0.5})
+    """
+    try:
+        return _nest_from(text, names)
+    except ConfigError as error:
+        error.of_program = True
+        raise
+
+
+def _nest_from(text, names):
+    if not isinstance(text, str) or not isinstance(names, dict | None):
+        raise ConfigError(f"nest_from: given {type(text).__name__} and {type(names).__name__}; "
+                          "allowed: Python source as a str, and a dict from names to what they stand for")
+    text = textwrap.dedent(text)
+    file = f"<nest {hashlib.sha256(text.encode()).hexdigest()[:16]}>"
+    try:
+        code = compile(text, file, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError) as error:
+        raise ConfigError(f"nest_from: the text is no Python: {error}") from None
+    functions = [statement.name for statement in ast.parse(text).body if isinstance(statement, ast.FunctionDef)]
+    if not functions:
+        raise ConfigError("nest_from: the text has no def; allowed: the body of a nest, def name(A, i, j): ...")
+    linecache.cache[file] = len(text), None, text.splitlines(True), file  # for tracebacks
+    keep(file, text)
+    names = {"np": np, "math": math, "__name__": "__tilewave__", **(names or {})}
+    exec(code, names)
+    made = names[functions[-1]]
+    return made if isinstance(made, Nest) else Nest(made)
 
 
 class Nest:
@@ -70,7 +130,9 @@ class Nest:
     tables : tuple of str
         The arrays that are looked up by computed integers.
     axes : dict
-        From each array that is no table to the loop indices of its subscripts.
+        From each array that is no table to the loop indices of its subscripts; those in several orders are not in it.
+    views : tuple of View
+        Each array that is no table, under each order of its subscripts.
     indices : tuple of str
         Outermost first.
     scalars : dict
@@ -84,35 +146,50 @@ class Nest:
         The loop indices that the body computes with.
     time : str or None
         The first loop index, if the body uses it as time steps are used: every array that is
-        written or has it is subscripted first with it, at +0 or +1, and written at +1 only.
+        written or has it is subscripted first with it, at -6 to +1, and written at +1 only.
     """
 
     def __init__(self, function):
         self._source = Source(function)
         self.function = function
-        self.kernels = weakref.WeakValueDictionary()  # of runs whose contexts live
         self.name = self.__name__ = function.__name__
         self.__doc__ = function.__doc__
         self.__module__ = function.__module__
         self.__qualname__ = function.__qualname__
         self._scope = Scope(function)
         self._parameters = read_parameters(self._source)
+        self._refuse_reserved_names()
         body = self._check(strict=False)
-        self._outer_nodes = list(body.outside.values())
         self._known = None
         self._nodes = {**body.reads, **body.stores}
         self.arrays = self._parameters.arrays
         self.indices = self._parameters.indices
         self.tables = self._parameters.tables
-        self.axes = self._parameters.axes
+        self.axes = {name: orders[0] for name, orders in self._parameters.orders.items() if len(orders) == 1}
         self.places = places_of(body)
+        self.views = views_of(self.places, self.arrays)
         self.written = tuple(name for name in self.arrays if any(
             place.array == name for place in self.places if place.written))
         self.dependences = dependences_of(self._source, body, self.places, self._parameters)
-        self.time = time_index(self.places, self._parameters)
+        self.time = time_index(self.places, self.indices)
+        #: Whether it reads levels of time before the current one, as u[t-1] is.
+        self.reads_history = self.time is not None and any(
+            place.offsets[0] < 0 for place in self.places if place.array in self.written and self.axes[place.array][0] == self.time)
         self.numbers = names_outside(self._source.tree.body, self.tables) & {*self.indices}
         defaults = inspect.signature(function).parameters
         self.scalars = {name: defaults[name].default for name in self._parameters.scalars}
+
+    def _refuse_reserved_names(self):
+        """Arrays and scalars are keywords of `run`: none may be named like one of its own."""
+        taken = reserved_names()
+        given = self._source.tree.args
+        for argument in (*given.args, *given.kwonlyargs):
+            name = argument.arg
+            if name in taken and name not in self._parameters.indices:
+                kind = "array" if name in self._parameters.arrays else "scalar"
+                raise self._source.error(
+                    argument, f"{kind} {name!r} of nest {self.name!r} has a name that is taken: {name}= is {taken[name]}",
+                    f"another name ({name}_, say); taken are {', '.join(taken)}")
 
     def _check(self, strict):
         return BodyChecker(self._source, self._scope, self._parameters, strict).check()
@@ -146,15 +223,15 @@ class Nest:
         return self._source.text_of(self._nodes[place.key])
 
     def place_of(self, node):
-        """``(array, offsets)`` of a subscript in the body's syntax tree."""
-        return node.value.id, read_access(self._source, node)[1]
+        """``Place.key`` of a subscript in the body's syntax tree."""
+        return place_of(self._source, node)
 
     def table_rank(self, table):
         """Number of subscripts of a table."""
         return self._parameters.ranks[table]
 
     def constants(self):
-        """Snapshot of the outside numbers that the body uses, by their text.
+        """Snapshot of the outside numbers that the body uses, by their text; of a function f that it calls, ``f:text``.
 
         Raises
         ------
@@ -173,23 +250,43 @@ class Nest:
         """
         return self._outside().signature
 
+    def captured(self):
+        """What kernels of the nest may be given of the constants when they run, as `Captured`."""
+        return self._outside().captured
+
+    def code_signature(self):
+        """Hash of the body and of those constants only whose values are compiled in where `captured` is given."""
+        return self._outside().code_signature
+
     def _outside(self):
         """What the body uses from outside; looked at again when a name has come to mean another
         object."""
-        scope = self._scope
-        objects = [scope.resolve(node) for node in self._outer_nodes]
         known = self._known
-        if known is None or any(map(operator.is_not, objects, known.objects)):
-            constants = self._check(strict=True).constants
-            known = self._known = _Outside(objects, constants, self._hash(scope, constants))
+        if known is None or any(scope.resolve(node) is not found for scope, node, found in known.watched):
+            body = self._check(strict=True)
+            watched = [(scope, node, scope.resolve(node)) for scope, node in body.watched]
+            lines = [node.lineno for each in body.called.values() for node in ast.walk(each.source.tree) if hasattr(node, "lineno")]
+            own = {text: value for text, value in body.constants.items() if ":" not in text}  # others are those of functions
+            captured = Captured(self._source.tree.body, own)
+            told = {text: _describe(value) for text, value in body.constants.items()}
+            free = {text: what if text in captured.compiled or text not in own else type(own[text]).__name__ for text, what in told.items()}
+            known = self._known = _Outside(watched, body.constants, self._hash(body, told), captured, self._hash(body, free),
+                                           [line - self.line for line in lines])
         return known
 
-    def _hash(self, scope, constants):
-        text = [ast.dump(self._source.tree.args), *map(ast.dump, self._source.tree.body)]
-        text += [f"{key}={_describe(value)}" for key, value in sorted(constants.items())]
-        for node in self._outer_nodes:
+    def lines(self):
+        """Line of the ``def``, then from it those of all parts of the functions that the body calls: what messages depend on."""
+        return self.line, *self._outside().lines
+
+    def _hash(self, body, told):
+        text = [f"asserts {__debug__}", ast.dump(self._source.tree.args), *map(ast.dump, self._source.tree.body)]
+        text += [f"{key}={what}" for key, what in sorted(told.items())]
+        for scope, node in body.watched:
             function, exception = scope.function(node), scope.exception(node)
             text.append(f"{ast.unparse(node)}:{function[0] if function else exception}")
+        for path, each in body.called.items():
+            text += [path, ast.dump(each.source.tree.args), *map(ast.dump, each.helper.body)]
+            text += [f"{name}={_describe(value)}" for name, value in each.helper.defaults.items()]
         return hashlib.sha256("\n".join(text).encode()).hexdigest()
 
     def bind_scalars(self, values):
@@ -247,7 +344,7 @@ class Nest:
             allowed range.
         """
         if not isinstance(shapes, dict):
-            shapes = dict.fromkeys(self.axes, shapes)
+            shapes = dict.fromkeys((view.array for view in self.views), shapes)
         if time is not None and time != self.time:
             raise ConfigError(f"nest {self.name!r} given time={time!r}; "
                               f"allowed: {self.time!r} (nest.time)")
@@ -304,9 +401,12 @@ class Nest:
 class _Outside:
     """The objects that a body's outside names stood for, and what follows from them."""
 
-    objects: list
+    watched: list  # (scope, node, object)
     constants: dict
     signature: str
+    captured: Captured
+    code_signature: str
+    lines: list
 
 
 def _describe(value):

@@ -45,8 +45,18 @@ class Parts:
 _ALL = operator.attrgetter(*(field.name for field in dataclasses.fields(Parts)))
 
 
+@dataclasses.dataclass(frozen=True)
+class Played:
+    """A prediction's timeline, played before."""
+
+    core: object
+
+    def __call__(self):
+        return self.core
+
+
 class Predicted:
-    """What a plan is predicted to take.
+    """What a plan is predicted to take; it cannot be changed.
 
     Attributes
     ----------
@@ -55,7 +65,17 @@ class Predicted:
     """
 
     def __init__(self, time_s, parts, play=None):
-        self.time_s, self.parts, self._play = time_s, parts, play
+        self._time_s, self._parts, self._play = time_s, parts, play
+
+    @property
+    def time_s(self):
+        """Seconds."""
+        return self._time_s
+
+    @property
+    def parts(self):
+        """Where they go."""
+        return self._parts
 
     @property
     def timeline(self):
@@ -64,11 +84,21 @@ class Predicted:
         Raises
         ------
         ConfigError
-            For a plan from a file: it does not say of what.
+            For a plan from a file or a pickle: it does not say of what.
         """
         if self._play is None:
             raise ConfigError("this prediction was read from a file, which has no timeline; plan again for one")
         return Timeline(self._play())
+
+    def __reduce__(self):
+        # A prediction is played by what pickle cannot keep; one that was played stays.
+        return Predicted, (self.time_s, self.parts, self._play if isinstance(self._play, Played) else None)
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
 
     def __repr__(self):
         return f"Predicted(time_s={self.time_s:.6g}, parts={self.parts})"

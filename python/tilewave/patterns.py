@@ -1,14 +1,21 @@
-"""Communication patterns on matrices with any row stride."""
+"""Communication patterns on arrays: matrices with any row stride, one row, one number.
+
+An array of one dimension is one row. One of three and more is contiguous, and a matrix: a row for each place in all dimensions but
+the last. An array of none, or a number (Python's or NumPy's), has one element; numbers are returned as numbers of the same type.
+"""
+import functools
+
 import numpy as np
 
-from tilewave import _core
-from tilewave.context import resolve
-from tilewave.errors import ConfigError, KernelError
-from tilewave.matrix import inside, same_or_apart, view
+from tilewave import _core, collective, interrupts
+from tilewave.context import Context, default_context
+from tilewave.errors import ERRORS, ConfigError
+from tilewave.matrix import NUMBERS, inside, number_of, outer_text, rows_and_columns, same_or_apart, same_rows, view
 from tilewave.user_op import UserOp, encodable
 
 OPS = ("sum", "prod", "min", "max")
 SEND_LIMIT_BYTES = 256 << 20
+ALLREDUCE_RING_BYTES = 128 << 10  # from here on an allreduce goes by parts of the columns
 
 
 class Handle:
@@ -61,7 +68,7 @@ class Handle:
         if self._explain and self._context.rank == 0:
             print(self.explain())
             self._explain = False
-        return self._call.result
+        return self._call.outcome()
 
     def start(self):
         """Go once more on the same memory; made with ``start=False``.
@@ -77,11 +84,11 @@ class Handle:
         """`start` and `wait` in one; what the blocking call returns."""
         try:
             self._run_core()
-        except (ConfigError, KernelError) as error:
-            raise self._context._shared(error) from None
+        except ERRORS as error:
+            raise self._context._of_all(error) from None
         finally:
             self._heart.done()
-        return self._call.result
+        return self._call.outcome()
 
     def explain(self):
         """The choice and its reason, as text."""
@@ -90,21 +97,42 @@ class Handle:
     def _guard(self, call):
         try:
             return call()
-        except (ConfigError, KernelError) as error:  # others may have happened on this rank alone
-            raise self._context._shared(error) from None
+        except ERRORS as error:
+            raise self._context._of_all(error) from None
         finally:
             self._context._heart.done()
 
 
+def _pattern(function):
+    """Decorator of a pattern: arguments that it does not take are an error of all ranks."""
+    @functools.wraps(function)
+    def call(*arguments, **keywords):
+        try:
+            return function(*arguments, **keywords)
+        except TypeError as problem:
+            if problem.__traceback__.tb_next is not None:
+                raise
+            context, _ = collective.find(keywords.get("context"), arguments, {})
+            context._doing = f"tw.patterns.{function.__name__}"
+            try:
+                collective.refuse(context, problem)
+            finally:
+                context._doing = ""
+
+    return call
+
+
+@_pattern
 def broadcast(M, root=0, *, algorithm="auto", chunk_bytes=None, buffers=None, wait=True, start=True,
               explain=False, context=None):
     """Give every rank the root's matrix; collective.
 
     Parameters
     ----------
-    M : numpy.ndarray
+    M : numpy.ndarray or number
         rows x cols, the same shape and dtype on every rank, unit column stride, any row stride;
-        read on the root, written elsewhere. float32/64, complex64/128, int32/64 or uint8.
+        read on the root, written elsewhere. float32/64, complex64/128, int8/16/32/64, uint8 or bool. Also arrays of other
+        dimensions and numbers, as `tilewave.patterns` says; of a number, each rank gives one of the same type.
     root : int
     algorithm : {"auto", "tree", "ring", "rounds", "direct", "mpi"}
         Binomial tree; pipelined ring; least rounds (n - 1 + ceil(log2 p) for n chunks); the root to
@@ -122,8 +150,8 @@ def broadcast(M, root=0, *, algorithm="auto", chunk_bytes=None, buffers=None, wa
 
     Returns
     -------
-    numpy.ndarray or Handle
-        M.
+    numpy.ndarray, number or Handle
+        M; of a number, the root's.
 
     Raises
     ------
@@ -136,27 +164,30 @@ def broadcast(M, root=0, *, algorithm="auto", chunk_bytes=None, buffers=None, wa
     the matrix goes along with, then the transfer; chunks in flight are `buffers` at most, and a contiguous
     matrix is not copied. [dawson2000]
     """
-    context = resolve(context)
-    if _run_plain("broadcast", context, M, None, root, "sum", None, algorithm, chunk_bytes, buffers, wait, start, explain):
+    here = context if context.__class__ is Context else _here(context)
+    if here and _run_plain("broadcast", here, M, None, root, "sum", None, algorithm, chunk_bytes, buffers, wait, start, explain):
         return M
-    call = _Call("broadcast", context, algorithm, chunk_bytes, buffers, wait, start, explain)
+    call = _Call("broadcast", context, M, algorithm, chunk_bytes, buffers, wait, start, explain)
     with call:
+        M = call.given(M)
         call.root = _whole("root", root)
         call.matrix = view("M", M, written=call.context.rank != call.root)
     return call.go(M, [M])
 
 
+@_pattern
 def reduce(M, root=0, op="sum", out=None, *, algorithm="auto", chunk_bytes=None, buffers=None, wait=True,
            start=True, explain=False, context=None):
     """Combine the matrices of all ranks on the root; collective.
 
     Parameters
     ----------
-    M : numpy.ndarray
+    M : numpy.ndarray or number
         As in `broadcast`; read.
     root : int
     op : {"sum", "prod", "min", "max"} or callable
-        min and max as NumPy's minimum and maximum. A function f(a, b) gets two read-only 1-D
+        min and max as NumPy's minimum and maximum; of bools they are "all" and "any", and there is no other. Integers wrap, also
+        Python's, which have 64 bits here. A function f(a, b) gets two read-only 1-D
         arrays of equal length and returns their combination element by element; it must be
         associative.
     out : numpy.ndarray, optional
@@ -170,8 +201,8 @@ def reduce(M, root=0, op="sum", out=None, *, algorithm="auto", chunk_bytes=None,
 
     Returns
     -------
-    numpy.ndarray, None or Handle
-        `out` on the root, None elsewhere.
+    numpy.ndarray, number, None or Handle
+        `out` on the root, or a number where one was given; None elsewhere.
 
     Raises
     ------
@@ -184,30 +215,34 @@ def reduce(M, root=0, op="sum", out=None, *, algorithm="auto", chunk_bytes=None,
     -----
     Collective. [dawson2000]
     """
-    context = resolve(context)
-    if _run_plain("reduce", context, M, out, root, op, None, algorithm, chunk_bytes, buffers, wait, start, explain):
-        return out if context.rank == root else None
-    call = _Call("reduce", context, algorithm, chunk_bytes, buffers, wait, start, explain)
+    here = context if context.__class__ is Context else _here(context)
+    if here and _run_plain("reduce", here, M, out, root, op, None, algorithm, chunk_bytes, buffers, wait, start, explain):
+        return out if here.rank == root else None
+    call = _Call("reduce", context, M, algorithm, chunk_bytes, buffers, wait, start, explain)
     with call:
+        M = call.given(M)
         call.root = _whole("root", root)
         call.matrix = view("M", M)
         call.reduction(op, M.dtype)
         if call.context.rank == call.root:
             out = np.empty(M.shape, M.dtype) if out is None else out
             call.out = view("out", out, written=True)
+            same_rows(M, out)
             same_or_apart(M, out)
     result = out if call.context.rank == call.root else None
     return call.go(result, [M, result])
 
 
+@_pattern
 def spread(M, out=None, *, block=None, algorithm="auto", chunk_bytes=None, buffers=None, wait=True, start=True,
            explain=False, context=None):
     """Give every rank the columns of all: the column-replicated matrix; collective.
 
     Parameters
     ----------
-    M : numpy.ndarray
-        This rank's part: rows x its columns (any number, also 0); as in `broadcast` otherwise.
+    M : numpy.ndarray or number
+        This rank's part: rows x its columns (any number, also 0); as in `broadcast` otherwise. Of arrays of other dimensions the
+        last one is spread; numbers become an array of one dimension.
     out : numpy.ndarray, optional
         rows x the columns of all ranks. M may be its own place in it. Default: a new array.
     block : int, optional
@@ -232,21 +267,26 @@ def spread(M, out=None, *, block=None, algorithm="auto", chunk_bytes=None, buffe
     -----
     Collective: each rank sends and receives (p - 1)/p of the whole. [dawson2000]
     """
-    context = resolve(context)
-    if _run_plain("spread", context, M, out, 0, "sum", block, algorithm, chunk_bytes, buffers, wait, start, explain):
+    here = context if context.__class__ is Context else _here(context)
+    if here and _run_plain("spread", here, M, out, 0, "sum", block, algorithm, chunk_bytes, buffers, wait, start, explain):
         return out
-    call = _Call("spread", context, algorithm, chunk_bytes, buffers, wait, start, explain)
+    call = _Call("spread", context, M, algorithm, chunk_bytes, buffers, wait, start, explain)
     with call:
+        M = call.given(M)
+        call.scalar = None
+        M = M.reshape(1) if isinstance(M, np.ndarray) and M.ndim == 0 else M
         call.matrix = view("M", M)
         call.block = _block(block)
         if out is None:
-            call.rows, call.dtype = M.shape[0], M.dtype
+            call.head, call.dtype = M.shape[:-1], M.dtype
         else:
             call.out = view("out", out, written=True)
+            same_rows(M, out)
             call.part_inside = inside(M, out)
     return call.go(out, [M, out])
 
 
+@_pattern
 def multi_reduce(M, out=None, op="sum", *, block=None, algorithm="auto", chunk_bytes=None, buffers=None,
                  wait=True, start=True, explain=False, context=None):
     """Combine the matrices of all ranks, each rank getting its columns; collective.
@@ -254,7 +294,7 @@ def multi_reduce(M, out=None, op="sum", *, block=None, algorithm="auto", chunk_b
     Parameters
     ----------
     M : numpy.ndarray
-        The whole matrix, rows x all columns, the same shape on every rank; read.
+        As in `broadcast`, but no number. The whole matrix, rows x all columns, the same shape on every rank; read.
     out : numpy.ndarray, optional
         rows x this rank's columns; the columns of all ranks add up to M's. May be its own place in
         M. Default: a new array for an even part (the first ranks one column more), or what `block`
@@ -281,20 +321,162 @@ def multi_reduce(M, out=None, op="sum", *, block=None, algorithm="auto", chunk_b
     -----
     Collective: each rank sends and receives (p - 1)/p of the whole. [dawson2000]
     """
-    context = resolve(context)
-    if _run_plain("multi_reduce", context, M, out, 0, op, block, algorithm, chunk_bytes, buffers, wait, start, explain):
+    here = context if context.__class__ is Context else _here(context)
+    if here and _run_plain("multi_reduce", here, M, out, 0, op, block, algorithm, chunk_bytes, buffers, wait, start, explain):
         return out
-    call = _Call("multi_reduce", context, algorithm, chunk_bytes, buffers, wait, start, explain)
+    call = _Call("multi_reduce", context, M, algorithm, chunk_bytes, buffers, wait, start, explain)
     with call:
+        M = call.given(M)
         call.matrix = view("M", M)
+        if M.ndim == 0:
+            raise ConfigError("M is one number, which has no columns to share out; allowed: an array, or allreduce")
         call.reduction(op, M.dtype)
         call.block = _block(block)
         if out is None:
-            columns = _core.dealt_columns(M.shape[1], call.block, call.context.size, call.context.rank)
-            out = np.empty((M.shape[0], columns), M.dtype)
+            columns = _core.dealt_columns(M.shape[-1], call.block, call.context.size, call.context.rank)
+            out = np.empty((*M.shape[:-1], columns), M.dtype)
         call.out = view("out", out, written=True)
+        same_rows(M, out)
         call.part_inside = inside(out, M)
     return call.go(out, [M, out])
+
+
+@_pattern
+def allreduce(M, op="sum", out=None, *, algorithm="auto", chunk_bytes=None, buffers=None, wait=True, start=True, explain=False,
+              context=None):
+    """Combine the matrices of all ranks and give every rank the result, the same bits everywhere; collective.
+
+    Parameters
+    ----------
+    M : numpy.ndarray or number
+        As in `broadcast`; read.
+    op : {"sum", "prod", "min", "max"} or callable
+        As in `reduce`.
+    out : numpy.ndarray, optional
+        Like M; may be M. Default: a new array.
+    algorithm : {"auto", "tree", "ring"}
+        "tree": `reduce` on rank 0, then `broadcast`; "ring": `multi_reduce`, then `spread`. "auto": "ring" from
+        `ALLREDUCE_RING_BYTES` on, where each rank gets columns.
+    chunk_bytes, buffers, wait, start, explain, context
+        As in `broadcast`, for each of the two.
+
+    Returns
+    -------
+    numpy.ndarray, number or Handle
+        `out`, or a number where one was given.
+
+    Raises
+    ------
+    ConfigError, KernelError
+        As `reduce`.
+
+    Notes
+    -----
+    Collective: the messages of the two patterns. The order of the combination is that of the first one. [dawson2000]
+    """
+    here = _here(context) or collective.find(context, (M,), {})[0]
+    with interrupts.held():  # a rank that stopped between the two patterns would leave the others waiting
+        outer, here._doing = here._doing, "tw.patterns.allreduce"  # so that ranks that call one of the two themselves differ
+        try:
+            return _allreduce(M, op, out, algorithm, chunk_bytes, buffers, wait, start, explain, context)
+        finally:
+            here._doing = outer
+
+
+def _allreduce(M, op, out, algorithm, chunk_bytes, buffers, wait, start, explain, context):
+    here = _here(context)
+    if here and algorithm.__class__ is str and algorithm == "auto" and out is None:  # the most frequent calls, as in the other patterns
+        row = M if type(M) is np.ndarray else np.array([M]) if isinstance(M, NUMBERS) else None
+        if row is not None and row.nbytes < ALLREDUCE_RING_BYTES:
+            whole = np.empty(row.shape, row.dtype)
+            if _run_plain("reduce", here, row, whole, 0, op, None, "auto", chunk_bytes, buffers, wait, start, explain):
+                broadcast(whole, context=here)
+                return whole if row is M else whole[0] if isinstance(M, np.generic) else whole.item()
+    call = _Call("reduce", context, M, "auto", chunk_bytes, buffers, wait, start, explain)
+    ring = False
+    with call:
+        M = call.given(M)
+        out = np.empty(M.shape, M.dtype) if out is None and isinstance(M, np.ndarray) else out
+        ring = _as_ring(call.context, M, op, out, algorithm)
+    if call.error:
+        call.name = "allreduce"
+        call.go(None, [])  # raises on every rank
+    call.result = out
+    choices = {"chunk_bytes": chunk_bytes, "buffers": buffers, "explain": explain, "context": call.context}
+    if call.wait and call.start:
+        for pattern in _two_patterns(call.context, M, op, out, ring):
+            pattern(**choices)
+        return call.outcome()
+    # Ranks start patterns in one order: both are compared now; the second goes whenever the first is over.
+    handle = AllreduceHandle(call, [pattern(start=False, **choices) for pattern in _two_patterns(call.context, M, op, out, ring)])
+    return handle.start() if call.start else handle
+
+
+def _as_ring(context, M, op, out, algorithm):
+    """Whether an allreduce goes by parts of the columns; what is wrong with its arguments raises."""
+    if not isinstance(algorithm, str) or algorithm not in ("auto", "tree", "ring"):
+        raise ConfigError(f"algorithm {algorithm!r} was given; allowed: 'auto', 'tree', 'ring'")
+    view("M", M)
+    view("out", out, written=True)
+    if out.shape != M.shape or out.dtype != M.dtype:
+        raise ConfigError(f"M is {M.shape} {M.dtype}, out is {out.shape} {out.dtype}; they must be equal")
+    same_or_apart(M, out)
+    columns = M.shape[-1] if M.ndim else 1
+    return algorithm == "ring" and M.ndim > 0 or algorithm == "auto" and M.nbytes >= ALLREDUCE_RING_BYTES and columns >= context.size
+
+
+def _two_patterns(context, M, op, out, ring):
+    if not ring:
+        return functools.partial(reduce, M, 0, op, out), functools.partial(broadcast, out)
+    M, out = rows_and_columns("M", M), rows_and_columns("out", out)
+    counts = [_core.dealt_columns(M.shape[1], 0, context.size, rank) for rank in range(context.rank + 1)]
+    part = out[:, sum(counts[:-1]):sum(counts)]
+    return functools.partial(multi_reduce, M, part, op), functools.partial(spread, part, out)
+
+
+class AllreduceHandle:
+    """An `allreduce` in flight, or made with ``start=False``: `test`, `wait`, `start` and `run` as a pattern's `Handle` has them."""
+
+    def __init__(self, call, handles):
+        self._call, self._handles, self._at = call, handles, None  # the one of the two that is under way
+
+    algorithm = property(lambda self: " + ".join(handle.algorithm for handle in self._handles))
+    buffer_bytes = property(lambda self: sum(handle.buffer_bytes for handle in self._handles))
+    time_s = property(lambda self: sum(handle.time_s for handle in self._handles))
+
+    def start(self):
+        """Go once more on the same memory; made with ``start=False``."""
+        self._handles[0].start()
+        self._at = 0
+        return self
+
+    def test(self):
+        """Move things on; True when it is over."""
+        while self._at is not None:
+            if not self._handles[self._at].test():
+                return False
+            self._next()
+        return True
+
+    def wait(self):
+        """Wait until it is over; what the blocking call returns."""
+        while self._at is not None:
+            self._handles[self._at].wait()
+            self._next()
+        return self._call.outcome()
+
+    def run(self):
+        """`start` and `wait` in one; what the blocking call returns."""
+        return self.start().wait()
+
+    def explain(self):
+        """The choices and their reasons, as text."""
+        return "\n".join(handle.explain() for handle in self._handles)
+
+    def _next(self):
+        self._at = None if self._at else 1
+        if self._at:
+            self._handles[1].start()
 
 
 def send(M, dest, tag=0, *, limit_bytes=SEND_LIMIT_BYTES, on_full="wait", context=None):
@@ -302,7 +484,7 @@ def send(M, dest, tag=0, *, limit_bytes=SEND_LIMIT_BYTES, on_full="wait", contex
 
     Parameters
     ----------
-    M : numpy.ndarray
+    M : numpy.ndarray or number
         As in `broadcast`; may be changed as soon as the call returns.
     dest, tag : int
         Rank (also this one) and a number from 0 to 2047. Matrices to one rank with one tag
@@ -323,11 +505,12 @@ def send(M, dest, tag=0, *, limit_bytes=SEND_LIMIT_BYTES, on_full="wait", contex
     -----
     Not collective. One copy packs and buffers; `Context.close` waits until all is received. [dawson2000]
     """
-    context = resolve(context)
+    context = _given(context)
     try:
         if _core.send_plain(context._core, M, dest, tag, limit_bytes, on_full, context):
             return
-        matrix = view("send: M", M)
+        number = number_of(M)
+        matrix = view("send: M", M if number is None else number)
         if on_full not in ("wait", "raise"):
             raise ConfigError(f"send: on_full {on_full!r} was given; allowed: 'wait', 'raise'")
         _core.send_buffered(context._core, matrix, _whole("send: dest", dest), _whole("send: tag", tag),
@@ -363,7 +546,7 @@ def receive(M, source, tag=0, *, wait=True, context=None):
     -----
     Not collective.
     """
-    context = resolve(context)
+    context = _given(context)
     if wait:
         try:
             if _core.receive_plain(context._core, M, source, tag):
@@ -398,30 +581,58 @@ class ReceiveHandle:
             self._context._heart.done()
 
 
+def _here(context):
+    """The context of a call, where it is of the kind wanted; None elsewhere."""
+    if context is None:
+        return default_context()
+    return context if context.__class__ is Context else None
+
+
+def _given(context):
+    """The context of a call that is not collective."""
+    found = _here(context)
+    if found is None:
+        raise ConfigError(f"context: given {type(context).__name__}; allowed: tilewave.Context")
+    return found
+
+
 def _run_plain(kind, context, M, out, root, op, block, algorithm, chunk_bytes, buffers, wait, start, explain):
     """The most frequent call, where the time between calls counts: blocking, all arguments of exactly the types wanted.
 
     False: nothing was done; `_Call` must look at the arguments one by one.
     """
-    if not (wait and start) or explain or block is not None or chunk_bytes is not None or buffers is not None:
+    if wait is not True or start is not True or explain is not False or block is not None or chunk_bytes is not None or buffers is not None:
+        return False
+    if not context._lock.acquire(False):
         return False
     try:
-        return _core.run_plain(context._core, kind, M, out, root, op, algorithm)
-    except (ConfigError, KernelError) as problem:
-        raise context._shared(problem) from None
+        return _core.run_plain(context._core, kind, M, out, root, op, algorithm, context._doing)
+    except ERRORS as problem:
+        raise context._of_all(problem) from None
     finally:
+        context._lock.release()
         context._heart.done()
 
 
 class _Call:
-    """Collects one call's arguments; what is wrong with them is said to all ranks by `go`."""
+    """Collects one call's arguments; what is wrong with them is said to all ranks by `go`, as the pattern begins.
 
-    def __init__(self, kind, context, algorithm, chunk_bytes, buffers, wait, start, explain):
-        self.kind, self.context = kind, resolve(context)
-        self.error = self.matrix = self.out = self.user = self.result = None
+    A pattern agrees by itself, in messages that small matrices go along with: so it has not the shape of `tilewave.collective`, but keeps
+    its rules. Nothing raises on one rank alone.
+    """
+
+    def __init__(self, kind, context, M, algorithm, chunk_bytes, buffers, wait, start, explain):
+        self.kind = self.name = kind
+        self.user_name = ""
+        self.context, problem = collective.find(context, (M,), {})
+        self.error = problem and str(problem)
+        self.matrix = self.out = self.user = self.result = self.scalar = None
+        self.outer = ""
         self.op, self.root, self.block, self.part_inside = "sum", 0, 0, -1
         self.algorithm, self.chunk_bytes, self.buffers = "auto", 0, 0
-        self.wait, self.start, self.explain = wait, start, explain
+        self.wait, self.start, self.explain = True, True, False
+        with self:
+            self.wait, self.start, self.explain = _flag("wait", wait), _flag("start", start), _flag("explain", explain)
         with self:
             if not isinstance(algorithm, str):
                 raise ConfigError(f"algorithm {algorithm!r} was given; allowed: a name")
@@ -433,36 +644,68 @@ class _Call:
         return self
 
     def __exit__(self, kind, error, trace):
-        if error is None or not isinstance(error, Exception):
+        if error is None:
             return False
         if self.error is None:
-            self.error = str(error) if isinstance(error, ConfigError) else f"{kind.__name__}: {error}"
+            text = collective.text_of(error)
+            self.error = text if isinstance(error, ConfigError) else f"{kind.__name__}: {text}"
         return True
+
+    def given(self, M):
+        """What the user gave as an array; of a number, one element."""
+        number = number_of(M)
+        if number is None:
+            self.outer = outer_text(M)
+            return M
+        self.scalar = type(M)
+        return number
+
+    def outcome(self):
+        """What the user gets; a number where a number was given."""
+        if self.scalar is None or self.result is None:
+            return self.result
+        return self.result[()] if issubclass(self.scalar, np.generic) else self.result.item()
 
     def reduction(self, op, dtype):
         if callable(op):
-            self.op, self.user = "user", UserOp(op, dtype, self.context.rank)
-        elif op in OPS:
+            self.op, self.user, self.user_name = "user", UserOp(op, dtype, self.context.rank), collective.function_text(op)
+        elif isinstance(op, str) and op in OPS:
             self.op = op
         else:
             raise ConfigError(f"op {op!r} was given; allowed: {', '.join(OPS)}, or a function of two arrays")
 
     def allocate(self, columns):
         """The result of a spread that was given none, once its columns are known."""
-        self.result = np.empty((self.rows, columns), self.dtype)
+        self.result = np.empty((*self.head, columns), self.dtype)
         return view("out", self.result)
 
     def go(self, result, memory):
-        error = encodable(f"{self.kind}: {self.error}") if self.error else ""
+        context = self.context
+        if not context._lock.acquire(False):
+            with self:
+                problem = collective.wait_for_turn(context, f"tw.patterns.{self.kind}")
+                if problem:
+                    raise problem
+        outer = context._doing
+        context._doing = outer or f"tw.patterns.{self.kind}"
+        try:
+            with interrupts.held():
+                return self._go(result, memory)
+        finally:
+            context._doing = outer
+            context._lock.release()
+
+    def _go(self, result, memory):
+        error = encodable(f"{self.name}: {self.error}") if self.error else ""
         self.result = result
         own = self.allocate if self.kind == "spread" and result is None else None
         try:
             core = _core.start_pattern(
                 self.context._core, self.kind, self.matrix, self.out, self.root, self.op, self.user, self.block,
                 self.part_inside, self.algorithm, self.chunk_bytes, self.buffers, not self.start, error, own,
-                [memory, self])
-        except (ConfigError, KernelError) as problem:  # others may have happened on this rank alone
-            raise self.context._shared(problem) from None
+                [memory, self], collective.where(), self.user_name, self.outer, self.context._doing)
+        except ERRORS as problem:
+            raise self.context._of_all(problem) from None
         finally:
             self.context._heart.done()
         handle = Handle(self, core)
@@ -471,6 +714,12 @@ class _Call:
         if self.explain and self.context.rank == 0:
             print(handle.explain())
         return handle
+
+
+def _flag(name, value):
+    if not isinstance(value, (bool, np.bool_)):
+        raise ConfigError(f"{name}: given {type(value).__name__}; allowed: True, False")
+    return bool(value)
 
 
 def _whole(name, value):

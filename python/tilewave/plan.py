@@ -1,22 +1,28 @@
 """Plans: every choice that turns a nest into schedules, as a value."""
 import dataclasses
 import hashlib
+import html
 import json
 import math
 from pathlib import Path
 
-from tilewave import _core
+from tilewave import _core, files
 from tilewave.errors import ConfigError
 from tilewave.explain import explain
-from tilewave.parts import Parts, Predicted
+from tilewave.parts import PARTS, Parts, Predicted
+from tilewave.value import Value, plain_copy
+from tilewave.timeline import html_table
 
 CHOICES = ("grid", "tile", "factors", "mapping_dim", "grouping", "schedule", "lookahead",
            "slices", "chunk_bytes", "row", "storage", "skew", "time_block", "bundle", "poll_period_s", "helper", "synchronous")
 
 
 @dataclasses.dataclass
-class Plan:
+class Plan(Value):
     """How a sweep is cut and ordered: print it, edit it, save it, pass it back to `run`.
+
+    A plan is a value: what is done to one changes no other, nor what runs do that are not given it. Setting an attribute that
+    is not listed here raises ConfigError. Lists become tuples.
 
     Attributes
     ----------
@@ -90,6 +96,9 @@ class Plan:
     ranked: list = dataclasses.field(default_factory=list, compare=False, repr=False)
     notes: dict = dataclasses.field(default_factory=dict, compare=False, repr=False)
 
+    def __setattr__(self, name, value):
+        super().__setattr__(name, tuple(value) if name in CHOICES and isinstance(value, list) else value)
+
     @property
     def threads(self):
         """Lanes of a rank, its helper counted."""
@@ -107,6 +116,16 @@ class Plan:
         str
         """
         return explain(self)
+
+    def _copy(self):
+        """An equal plan that shares nothing which can be changed."""
+        return dataclasses.replace(self, ranked=plain_copy(self.ranked), notes=plain_copy(self.notes))
+
+    def _repr_html_(self):
+        rows = [(name, getattr(self, name)) for name in CHOICES]
+        if self.predicted:
+            rows.append(("predicted", f"{self.predicted.time_s:.6g} s"))
+        return f"{html_table(rows)}<details><summary>Why this plan</summary><pre>{html.escape(self.explain())}</pre></details>"
 
     @classmethod
     def _from_core(cls, core):
@@ -140,8 +159,8 @@ class Plan:
             When the file is no plan, naming the field that is wrong. What only a nest can tell is checked when it is run.
         """
         try:
-            data = json.loads(Path(path).read_text())
-        except (OSError, ValueError) as error:
+            data = json.loads(files.read(path)[0])
+        except (OSError, ValueError, RecursionError) as error:
             raise ConfigError(f"{path} is no saved plan: {error}") from None
         try:
             return _from_data(cls, data)
@@ -173,9 +192,51 @@ def _from_data(cls, data):
         if value is None:
             continue
         if not isinstance(value, kind) or isinstance(value, bool):
-            raise ConfigError(f"{name}: given {value!r}; allowed: {allowed}")
+            raise ConfigError(f"{name}: given {_short(value)}; allowed: {allowed}")
         values[name] = value
-    return cls(**values)
+    if not 0 <= values.get("memory_bytes", 0) <= MOST_BYTES:
+        raise ConfigError(f"memory_bytes: given {_short(values['memory_bytes'])}; allowed: 0 to {MOST_BYTES}")
+    for number, record in enumerate(values.get("ranked", ())):
+        _check_ranked(f"ranked[{number}]", record)
+    plan = cls(**values)
+    try:
+        plan.explain()
+    except Exception as error:  # whatever has been done to what explains it
+        raise ConfigError(f"notes: they cannot be explained ({type(error).__name__}: {error}); allowed: as `save` wrote them, or none") from None
+    return plan
+
+
+MOST_BYTES = 1 << 62
+RANKED = {"time_s": "seconds >= 0", "estimate_s": "seconds >= 0", "parts": f"an object with {', '.join(PARTS)}, seconds >= 0", "memory_bytes": "bytes >= 0",
+          "reason": "a text", "choices": f"an object with {', '.join(CHOICES)}"}
+
+
+def _check_ranked(where, record):
+    """Raise ConfigError unless this is what `_record` makes of a plan."""
+    if not isinstance(record, dict) or record.keys() != RANKED.keys():
+        raise ConfigError(f"{where}: given {_short(record)}; allowed: an object with {', '.join(RANKED)}")
+    parts, choices = record["parts"], record["choices"]
+    fine = {"time_s": _is_time(record["time_s"]), "estimate_s": _is_time(record["estimate_s"]), "memory_bytes": _is_time(record["memory_bytes"]),
+            "parts": isinstance(parts, dict) and all(_is_time(parts.get(name)) for name in PARTS), "reason": isinstance(record["reason"], str),
+            "choices": isinstance(choices, dict) and choices.keys() == set(CHOICES)}
+    for name, allowed in RANKED.items():
+        if not fine[name]:
+            raise ConfigError(f"{where}.{name}: given {_short(record[name])}; allowed: {allowed}")
+    probe = _core.Plan()
+    for name, value in choices.items():
+        try:
+            _assign(probe, name, tuple(value) if isinstance(value, list) else value)
+        except ConfigError as error:
+            raise ConfigError(f"{where}.choices: {error}") from None
+
+
+def _is_time(value):
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= MOST_BYTES
+
+
+def _short(value):
+    text = repr(value)
+    return text if len(text) < 80 else text[:77] + "..."
 
 
 def _predicted(data):
@@ -184,8 +245,8 @@ def _predicted(data):
     names = [field.name for field in dataclasses.fields(Parts)]
     parts = data.get("parts") if isinstance(data, dict) else None
     numbers = [data.get("time_s"), *(parts.get(name) for name in names)] if isinstance(parts, dict) else [None]
-    if not all(isinstance(x, int | float) and not isinstance(x, bool) and math.isfinite(x) and x >= 0 for x in numbers):
-        raise ConfigError(f"predicted: given {data!r}; allowed: time_s and parts {', '.join(names)}, seconds >= 0")
+    if not all(map(_is_time, numbers)):
+        raise ConfigError(f"predicted: given {_short(data)}; allowed: time_s and parts {', '.join(names)}, seconds >= 0")
     return Predicted(float(numbers[0]), Parts(*map(float, numbers[1:])))
 
 
@@ -220,34 +281,45 @@ def request_of(choices, threads):
     return request
 
 
-def choose(problem, ranks, threads, machine, rate, choices, fixed, plan):
+def choose(problem, ranks, threads, cpus, machine, rates, choices, fixed, plan, measured_only=False):
     """The plan for a problem, with what it is predicted to take; pure, so that it is the same on all ranks.
 
     Parameters
     ----------
     problem : Problem
     ranks, threads : int
+    cpus : int or None
+        Of each rank; None where the ranks are not here.
     machine : the core's machine
-    rate : Rate
+    rates : Rates
     choices : dict
         Obeyed; the rest is picked.
     fixed : dict
         Those of `choices` that the user made.
     plan : Plan
         Given: only what it takes is found out.
+    measured_only : bool
+        Leave out plans on whose tiles no rate was measured.
+
+    Returns
+    -------
+    (Plan, Rate, bool)
+        The rate that it was predicted with, and whether that was measured on such tiles.
     """
-    request = request_of(choices, threads)
+    request, known = request_of(choices, threads), rates.core()
     if plan is None:
-        found = _core.choose_plan(problem.core, ranks, request, machine, rate.core())
-        ranked, considered = found.ranked, found.considered
+        found = _core.choose_plan(problem.core, ranks, request, machine, known, measured_only)
+        ranked, considered, core_rate, measured = found.ranked, found.considered, found.rate, found.measured
     else:
-        ranked, considered = [_core.evaluate(problem.core, plan._to_core(), machine, rate.core())], 0
+        core_rate, measured = _core.rate_for(problem.core, plan._to_core(), machine, known), True
+        ranked, considered = [_core.evaluate(problem.core, plan._to_core(), machine, core_rate)], 0
+    rate = rates.rate(core_rate)
     best = ranked[0]
     chosen = Plan._from_core(best.plan)
 
     def play():
         schedules = [_core.sweep(problem.core, best.plan, rank) for rank in range(best.plan.ranks)]
-        return _core.predict(schedules, machine, rate.core(), best.plan.poll_period_s).timeline
+        return _core.predict(schedules, machine, core_rate, best.plan.poll_period_s).timeline
 
     chosen.predicted = Predicted(best.time_s, Parts.of(best.parts), play)
     chosen.memory_bytes = best.memory_bytes
@@ -260,7 +332,28 @@ def choose(problem, ranks, threads, machine, rate, choices, fixed, plan):
         "rate": {"point_s": rate.point_s, "row_s": rate.row_s, "tile_s": rate.tile_s, "alone": rate.alone, "note": rate.note},
         "machine": _numbers(machine, ranks), "sequential": problem.sequential,
     }
-    return chosen
+    if cpus is not None:
+        chosen.notes["cpus"] = cpus
+        chosen.notes["fewer"] = _why_fewer(chosen)
+    return chosen, rate, measured
+
+
+def _why_fewer(plan):
+    """Why a rank does not compute with all its CPUs; empty where it does."""
+    notes, used = plan.notes, plan.threads
+    if used >= notes["cpus"]:
+        return ""
+    if notes["sequential"]:
+        return "points go in the order of the loops"
+    if notes["given_whole"]:
+        return "as the given plan says"
+    for name in ("threads", "factors"):
+        if name in notes["fixed"]:
+            return f"as {name}= says"
+    if used >= notes["threads"]:
+        return f"the context has {notes['threads']} thread(s)"
+    most = max(math.prod(record["choices"]["factors"]) + record["choices"]["helper"] for record in plan.ranked)
+    return "fewer are predicted to be faster" if most > used else "the loops cannot be cut for more"
 
 
 def _record(candidate):

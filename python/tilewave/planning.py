@@ -30,8 +30,15 @@ class Planned(BaseException):
 
 
 def dry_core(threads):
-    """The core context of rank 0 of the ranks that are planned for: nothing is sent."""
+    """The core context of rank 0 of the ranks that are planned for: nothing is sent.
+
+    0 threads: those that the machine was measured with, else as here.
+    """
+    if threads == 0 and wanted.machine is not None:
+        threads = wanted.machine.conditions["threads"]
     core = _core.Context.dry(0, wanted.ranks, threads)
+    if threads == 0 and core.threads > 1:  # here is one rank of them
+        core = _core.Context.dry(0, wanted.ranks, max(core.threads // wanted.ranks, 1))
     machine = core.machine() if wanted.machine is None else wanted.machine._to_core()
     machine.host_of = hosts_of(wanted.machine, wanted.ranks)
     core.use_machine(machine)

@@ -44,54 +44,106 @@ class Rate:
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:7], "little") + 1
 
 
-def measured_rate(context, key, sample, lanes=1):
-    """The rate for what `key` stands for; collective.
+class Rates:
+    """What was measured of one body on arrays of one kind.
+
+    Attributes
+    ----------
+    measured : list of (the core's plan, Rate)
+        Each with the plan on whose tiles; the same on every rank after `agree`.
+    of_all_tiles : bool
+        Whether each holds for any tiles.
+    """
+
+    def __init__(self, measured=(), of_all_tiles=False):
+        self.measured, self.of_all_tiles = list(measured), of_all_tiles
+
+    def core(self):
+        """The core's, for choosing plans."""
+        return [_core.MeasuredRate(plan, rate.core(), self.of_all_tiles) for plan, rate in self.measured]
+
+    def rate(self, core):
+        """A `Rate` of the core's one, with what is said of those that were measured."""
+        return dataclasses.replace(self.measured[-1][1], point_s=core.point_s, row_s=core.row_s, tile_s=core.tile_s, alone=core.alone)
+
+    def number(self):
+        """Equal where the rates are, as a positive integer; 0 for none."""
+        if not self.measured:
+            return 0
+        text = repr([(str(plan), rate.number()) for plan, rate in self.measured])
+        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:7], "little") + 1
+
+
+def agree(context, all_rates):
+    """Forget what some rank has measured otherwise, or not at all; collective.
 
     Parameters
     ----------
     context : Context
-    key : hashable
-        What was measured before is taken again, where all ranks have the same. None: this rank has failed, and only
-        takes part.
+    all_rates : list of Rates, or None
+        None: this rank has failed, and only takes part.
+
+    Returns
+    -------
+    bool
+        Whether no rank has failed, and all gave as many.
+    """
+    count = len(all_rates) if all_rates is not None else -1
+    low, high = context._core.allreduce_min([count, -count])
+    if low < 0 or low != -high:
+        return False
+    numbers = [rates.number() for rates in all_rates]
+    found = context._core.allreduce_min([*numbers, *(-number for number in numbers)])
+    for k, rates in enumerate(all_rates):
+        if found[k] != -found[count + k]:
+            rates.measured.clear()
+    return True
+
+
+def measure(context, count, sample, lanes):
+    """The rates of bodies or tiles that are measured at the same time on all ranks; collective.
+
+    Parameters
+    ----------
+    context : Context
+    count : int
+        Of rates.
     sample : callable
-        Gives (rows, points, seconds) of tiles with long rows, short rows and few points, of this rank, and perhaps of long rows
-        on one lane alone; an empty list where the body raised. None: this rank has nothing to measure.
-    lanes : int
+        Gives for each rate (rows, points, seconds) of tiles with long rows, short rows and few points, of this rank, and perhaps of long
+        rows on one lane alone; an empty list where the body raised; None where this rank has nothing to measure.
+    lanes : list of int
         Of a rank, that are measured at once.
 
     Returns
     -------
-    Rate
-        Of the rank that takes longest: the others wait for it. Where the body raised on some rank, the machine's number for any body.
+    list of Rate
+        Each of the rank that takes longest: the others wait for it. Where the body raised on some rank, the machine's number for any body.
     """
-    known = context._rates.get(key)
-    number = known.number() if known else 0
-    low, high = context._core.allreduce_min([number, -number])
-    if number > 0 and low == -high:
-        return known
-    values = [_NONE] * (_EACH * context.size)
+    values = [_NONE] * (_EACH * context.size * count)
     context._core.barrier()  # ranks on one host share its memory: they measure at the same time
-    if sample is not None and key is not None:
-        values[_EACH * context.rank:_EACH * (context.rank + 1)] = _numbers(sample)
-    values = context._core.allreduce_min(values)
-    found = [values[i:i + _EACH] for i in range(0, len(values), _EACH) if values[i] != _NONE]
-    if not found or any(x < 0 for numbers in found for x in numbers):
-        why = "no rank has a point to compute" if not found else "the body raised on the values that it was measured with"
-        rate = Rate(context._core.machine().point_s, 0.0, 0.0, f"not measured: {why}; a number for any body")
-    else:
-        point, row, tile, alone, _ = (number * _UNIT_S for number in max(found, key=lambda numbers: numbers[-1]))
-        rate = Rate(point, row, tile, f"measured on {len(found)} rank(s) at once", alone, lanes)
-    if key is not None:
-        context._rates[key] = rate
-    return rate
-
-
-def _numbers(sample):
-    """This rank's numbers in units that add up alike everywhere; -1: the body raised; none without tiles."""
     try:
         samples = sample()
     except Exception:  # what is wrong with the arguments was said before; here it only costs the measurement
-        samples = []
+        samples = [[]] * count
+    for k, each in enumerate(samples):
+        if each is not None:
+            at = _EACH * (context.size * k + context.rank)
+            values[at:at + _EACH] = _numbers(each)
+    values = context._core.allreduce_min(values)
+    return [_slowest(context, values[_EACH * context.size * k:_EACH * context.size * (k + 1)], lanes[k]) for k in range(count)]
+
+
+def _slowest(context, values, lanes):
+    found = [values[i:i + _EACH] for i in range(0, len(values), _EACH) if values[i] != _NONE]
+    if not found or any(x < 0 for numbers in found for x in numbers):
+        why = "no rank has a point to compute" if not found else "the body raised on the values that it was measured with"
+        return Rate(context._core.machine().point_s, 0.0, 0.0, f"not measured: {why}; a number for any body")
+    point, row, tile, alone, _ = (number * _UNIT_S for number in max(found, key=lambda numbers: numbers[-1]))
+    return Rate(point, row, tile, f"measured on {len(found)} rank(s) at once", alone, lanes)
+
+
+def _numbers(samples):
+    """This rank's numbers in units that add up alike everywhere; -1: the body raised; none without tiles."""
     if not samples:
         return [-1] * _EACH
     if any(points == 0 for _, points, _ in samples):

@@ -1,8 +1,10 @@
 """One number out of all values that a nest computes, or out of all elements of a field."""
 import dataclasses
+import functools
 
 import numpy as np
 
+from tilewave.collective import collective
 from tilewave.errors import ConfigError
 from tilewave.field import Field
 
@@ -25,6 +27,29 @@ class Reduction:
     array: str
 
 
+def _of_name_or_field(function):
+    """Decorator: a function's docstring becomes that of a call that is local for a name, and collective for a field."""
+    kind = function.__name__
+
+    def of_field(array):
+        if not isinstance(array, Field):
+            raise ConfigError(f"{kind}: given {type(array).__name__}; allowed: the name of an array of the nest, or a field")
+        storage = array._whole(kind)
+        yield f"field {array._number}"
+        found = storage.reduce(OPS[kind], array.dtype.name)
+        return _value(kind, array.dtype, (found.any, found.at, found.bytes), f"a field of shape {array.shape}")
+
+    of_field = collective(f"tw.{kind}")(functools.wraps(function)(of_field))
+
+    @functools.wraps(function)
+    def call(*arguments, **keywords):
+        array = arguments[0] if len(arguments) == 1 and not keywords else keywords.get("array")
+        return Reduction(kind, array) if isinstance(array, str) else of_field(*arguments, **keywords)
+
+    return call
+
+
+@_of_name_or_field
 def max(array):  # noqa: A001
     """The largest value: ``tw.run(..., reduce={"best": tw.max("H")})``, or at once for a field.
 
@@ -50,40 +75,30 @@ def max(array):  # noqa: A001
     computed, and only a row that has a better one than those before is searched; other values are read once more while
     they are in the nearest cache.
     """
-    return _reduce("max", array)
 
 
+@_of_name_or_field
 def min(array):  # noqa: A001
     """The smallest value; as `max`."""
-    return _reduce("min", array)
 
 
+@_of_name_or_field
 def sum(array):  # noqa: A001
     """The sum; as `max`.
 
     Of integers as int64, modulo 2**64. Of floats as float64: the exact sum, rounded once, as `math.fsum`
     gives; so it is the same for any plan and number of ranks.
     """
-    return _reduce("sum", array)
 
 
+@_of_name_or_field
 def argmax(array):
     """The subscripts of the largest value, a tuple; of equals the lexicographically first; as `max`."""
-    return _reduce("argmax", array)
 
 
+@_of_name_or_field
 def argmin(array):
     """The subscripts of the smallest value, a tuple; of equals the lexicographically first; as `max`."""
-    return _reduce("argmin", array)
-
-
-def _reduce(kind, array):
-    if isinstance(array, str):
-        return Reduction(kind, array)
-    if not isinstance(array, Field):
-        raise ConfigError(f"{kind}: given {type(array).__name__}; allowed: the name of an array of the nest, or a field")
-    found = array._whole(kind).reduce(OPS[kind], array.dtype.name)
-    return _value(kind, array.dtype, (found.any, found.at, found.bytes), f"a field of shape {array.shape}")
 
 
 def check(nest, reduce, dtypes):
@@ -126,9 +141,11 @@ def with_bests(described, told):
 
 def results(nest, reduce, dtypes, described, reduced):
     """Names to values; `reduced` has (any, at, bytes) of each of `described`."""
+    if not reduce:
+        return {}
     found = dict(zip(described, reduced, strict=True))
     return {name: _value(r.kind, dtypes[r.array], found[_described(nest, r, dtypes)], f"reduce: {name}")
-            for name, r in (reduce or {}).items()}
+            for name, r in reduce.items()}
 
 
 def _value(kind, dtype, found, what):

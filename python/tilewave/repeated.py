@@ -1,11 +1,11 @@
 """Calls that were checked before: one that is the same at a glance is not checked again."""
-import copy
 import weakref
 
 import numpy as np
 
-from tilewave.field import Field
+from tilewave.field import Field, is_left
 from tilewave.nest import Nest
+from tilewave.operands import tables_of
 
 
 class Call:
@@ -21,27 +21,39 @@ class Call:
         if not isinstance(nest, Nest) or plan is not None or reduce is not None:
             return None
         arrays = {name: arguments.get(name) for name in nest.arrays}
-        kinds = {type(array) for array in arrays.values()}
-        if len(kinds) != 1 or not kinds <= {Field, np.ndarray}:
-            return None
-        # An array may have been given another shape since, or be read-only now; scalars count by type and every bit.
-        memory = [array.__array_interface__ for array in arrays.values()] if np.ndarray in kinds else None
-        others = [(name, type(value), repr(value)) for name, value in arguments.items() if name not in arrays]
-        return cls(nest, arrays, (nest.signature(), loops.key(nest), bool(fastmath), others, id(context._machine), context.threads, memory))
+        # An array may have been given another shape since, or be read-only now; a field may keep more of its history.
+        memory, kind = [], None
+        for array in arrays.values():
+            if kind is None:
+                kind = array.__class__
+            if array.__class__ is not kind:
+                return None
+            if kind is np.ndarray:
+                if array.base is not None and is_left(array):
+                    return None
+                memory.append(array.__array_interface__)
+            elif kind is Field:
+                memory.append(array.history)
+            else:
+                return None
+        # Scalars count by type and every bit.
+        others = []
+        if len(arguments) > len(arrays):
+            others = [(name, type(value), repr(value)) for name, value in arguments.items() if name not in arrays]
+        return cls(nest, arrays, (nest.signature(), loops.key(nest), bool(fastmath), others, context._machine_number, context.threads, memory))
 
     def known(self, calls):
         """What the check of the last call found, with this one's arrays; None where they differ."""
         told, arrays, given = calls.get(self.nest, (None, None, None))
-        if told != self.told or any(ref() is not array for ref, array in zip(arrays, self.arrays.values(), strict=True)):
+        if told != self.told:
             return None
-        given = copy.copy(given)
-        given.arrays = given.whole = self.arrays
-        given.tables = {name: self.arrays[name] for name in self.nest.tables}
-        return given
+        for ref, array in zip(arrays, self.arrays.values(), strict=True):
+            if ref() is not array:
+                return None
+        return given.with_arrays(self.arrays, tables_of(self.nest, self.arrays) if self.nest.tables else {})
 
     def keep(self, calls, given):
         """Remember what the check of this call found, but not its arrays: they live as long as their owner wants."""
         if not given.small:
-            given = copy.copy(given)
-            given.arrays = given.whole = given.tables = None
-            calls[self.nest] = self.told, [weakref.ref(array) for array in self.arrays.values()], given
+            arrays = [weakref.ref(array) for array in self.arrays.values()]
+            calls[self.nest] = self.told, arrays, given.with_arrays(None, None)

@@ -1,5 +1,4 @@
 """Timelines: what every lane did when, as data, Chrome trace, picture."""
-import base64
 import functools
 import html
 import io
@@ -17,6 +16,8 @@ PARTS = {"compute": "computing", "pack": "packing", "unpack": "packing", "combin
 #: Parts of the core, and what they are called.
 PART_NAMES = {"fill_s": "fill", "compute_s": "compute", "pack_s": "pack", "post_s": "post", "wait_s": "wait", "hand_over_s": "hand-over",
               "drain_s": "drain", "total_s": "total"}
+MESSAGE = "#202020"
+FEW_MESSAGES = 250  # more of them would hide the bars
 EVENT = np.dtype([("rank", "i4"), ("lane", "i4"), ("step", "i4"), ("op", "i4"), ("peer", "i4"),
                   ("tag", "i4"), ("send", "i4"), ("slice", "i4"), ("tile", "i4", 4),
                   ("time_step", "i8"), ("bytes", "i8"), ("begin_s", "f8"), ("end_s", "f8")])
@@ -39,6 +40,9 @@ class Timeline:
     def __init__(self, core):
         self._core = core
 
+    def __getstate__(self):
+        return {"_core": self._core}
+
     @functools.cached_property
     def events(self):  # copied when they are asked for: a long run has millions
         return np.frombuffer(self._core.event_bytes, EVENT)
@@ -46,6 +50,11 @@ class Timeline:
     @functools.cached_property
     def requests(self):
         return np.frombuffer(self._core.request_bytes, REQUEST)
+
+    @functools.cached_property
+    def messages(self):
+        """numpy.ndarray: rows of `requests`, (count, 2): of each message its send and its receive."""
+        return np.frombuffer(self._core.message_bytes(), np.int64).reshape(-1, 2)
 
     def split(self):
         """Seconds of each lane by kind of step."""
@@ -66,7 +75,7 @@ class Timeline:
         ----------
         path : str or path
             ``.json``: Chrome trace, for ui.perfetto.dev or chrome://tracing, messages as arrows;
-            ``.png``: one bar a lane; ``.html``: the picture with the time split.
+            ``.png``: one bar a lane; ``.html``: a page that zooms and names what the pointer is on, without network, and the time split.
 
         Raises
         ------
@@ -81,7 +90,7 @@ class Timeline:
         Parameters
         ----------
         path : str or path
-            ``.png``; ``.html``: the picture with the parts of both.
+            ``.png``; ``.html``: a page that zooms, with the parts of both.
         predicted : Timeline
             Of the same lanes.
 
@@ -91,8 +100,11 @@ class Timeline:
             For another ending, or a prediction of other lanes.
         """
         def page():
-            return _page("Predicted and measured", self.draw_comparison(predicted), ["", "predicted ms", "measured ms"], (
-                [name] + [f"{getattr(p, part) * 1e3:.3f}" for p in (predicted.parts(), self.parts())] for part, name in PART_NAMES.items()))
+            self._same_lanes(predicted)
+            bars = [(f"rank {r} lane {l} {what}", t._of((r, l))) for r, l in self._lanes() for what, t in (("predicted", predicted), ("measured", self))]
+            numbers = html_table(([name] + [f"{getattr(p, part) * 1e3:.3f}" for p in (predicted.parts(), self.parts())]
+                                  for part, name in PART_NAMES.items()), ["", "predicted ms", "measured ms"])
+            return _page("Predicted and measured", bars, np.empty((0, 4)), numbers).encode()
 
         self._write(path, {".png": lambda: _png(self.draw_comparison(predicted)), ".html": page})
 
@@ -111,9 +123,24 @@ class Timeline:
     def _lanes(self):
         return sorted({(int(r), int(l)) for r, l in zip(self.events["rank"], self.events["lane"])})
 
+    def _of(self, lane):
+        return self.events[(self.events["rank"] == lane[0]) & (self.events["lane"] == lane[1])]
+
+    def _same_lanes(self, predicted):
+        if predicted._lanes() != self._lanes():
+            raise ConfigError(f"timeline: a prediction of {len(predicted._lanes())} lanes was given; allowed: of the {len(self._lanes())} measured")
+
+    def _paths(self):
+        """Of each message, (count, 4): the number of its sender's lane, when it was sent, the number of its receiver's, when it was there."""
+        rows = {lane: row for row, lane in enumerate(self._lanes())}
+        ends = self.requests[self.messages]
+        found = [[rows.get((int(r), int(l)), 0) for r, l in zip(side["rank"], side["lane"])] for side in (ends[:, 0], ends[:, 1])]
+        sent = ends["posted_s"][:, 0]
+        return np.stack([found[0], sent, found[1], np.maximum(ends["completed_s"][:, 1], sent)], axis=1).astype("f8")
+
     def _bars(self, axes, lane, middle, height, scale):
         """What a lane did, one colour for each part."""
-        mine = self.events[(self.events["rank"] == lane[0]) & (self.events["lane"] == lane[1])]
+        mine = self._of(lane)
         for op, part in PARTS.items():
             some = mine[mine["op"] == OPS.index(op)]
             spans = np.stack([some["begin_s"], some["end_s"] - some["begin_s"]], 1) * scale
@@ -132,13 +159,11 @@ class Timeline:
         ConfigError
             For a prediction of other lanes.
         """
-        from matplotlib.figure import Figure
         from matplotlib.patches import Patch
 
+        self._same_lanes(predicted)
         lanes = self._lanes()
-        if predicted._lanes() != lanes:
-            raise ConfigError(f"timeline: a prediction of {len(predicted._lanes())} lanes was given; allowed: of the {len(lanes)} measured")
-        figure = Figure(figsize=(11, 1.6 + 0.8 * len(lanes)), layout="constrained")
+        figure = _figure(figsize=(11, 1.6 + 0.8 * len(lanes)), layout="constrained")
         axes = figure.add_subplot()
         longest = max(float(t.events["end_s"].max()) for t in (self, predicted))
         scale, unit = _unit(longest)
@@ -156,16 +181,22 @@ class Timeline:
         return figure
 
     def draw(self):
-        """A Matplotlib figure: one bar a lane (computing, packing, waiting, posting) and, above each rank's
-        lanes, a thin line while a message of it is under way.
+        """A Matplotlib figure, which a notebook shows: one bar a lane (computing, packing, waiting, posting); below each bar a
+        thin line while a message of its lane is pending; where messages are few, a line for each from its send to its receive.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            To save: ``figure.savefig("timeline.png")``. Empty on ranks other than 0.
         """
-        from matplotlib.figure import Figure
+        from matplotlib.lines import Line2D
         from matplotlib.patches import Patch
 
         lanes = self._lanes()
-        figure = Figure(figsize=(11, 1.6 + 0.55 * len(lanes)), layout="constrained")
+        figure = _figure(figsize=(11, 1.6 + 0.55 * len(lanes)), layout="constrained")
         axes = figure.add_subplot()
-        scale, unit = _unit(float(self.events["end_s"].max()))
+        scale, unit = _unit(float(self.events["end_s"].max(initial=0)))
+        paths = self._paths() if len(self.messages) <= FEW_MESSAGES else ()
         for row, (rank, lane) in enumerate(lanes):
             self._bars(axes, (rank, lane), row, 0.6, scale)
             pending = self.requests[(self.requests["rank"] == rank) & (self.requests["lane"] == lane)]
@@ -173,6 +204,8 @@ class Timeline:
                 some = pending[pending["send"] == send]
                 spans = np.stack([some["posted_s"], some["completed_s"] - some["posted_s"]], 1) * scale
                 axes.broken_barh(spans, (row + height, 0.05), color=colour, linewidth=0)
+        for sender, sent, receiver, there in paths:
+            axes.plot([sent * scale, there * scale], [sender, receiver], color=MESSAGE, linewidth=0.9, marker="o", markersize=2)
         axes.set_yticks(range(len(lanes)), [f"rank {r} lane {l}" for r, l in lanes])
         axes.set_ylim(-0.6, len(lanes) - 0.35)
         axes.invert_yaxis()
@@ -180,14 +213,22 @@ class Timeline:
         figure.legend(
             handles=[*(Patch(color=c, label=name) for name, c in COLOURS.items()),
                      Patch(color="#3060a0", label="receive pending"),
-                     Patch(color="#8060b0", label="send pending")],
-            loc="outside upper center", ncols=6, frameon=False, fontsize=9)
+                     Patch(color="#8060b0", label="send pending"),
+                     *([Line2D([], [], color=MESSAGE, linewidth=0.9, marker="o", markersize=2, label="message")] if len(paths) else [])],
+            loc="outside upper center", ncols=7, frameon=False, fontsize=9)
         return figure
 
     def _html(self):
-        return _page("Tilewave timeline", self.draw(), ["rank", "lane", "compute ms", "pack ms", "wait ms", "post ms", "total ms"], (
-            [s.rank, s.lane] + [f"{value * 1e3:.3f}" for value in (s.compute_s, s.pack_s, s.wait_s, s.post_s, s.total_s)]
-            for s in self.split()))
+        numbers = html_table(([s.rank, s.lane] + [f"{value * 1e3:.3f}" for value in (s.compute_s, s.pack_s, s.wait_s, s.post_s, s.total_s)]
+                              for s in self.split()), ["rank", "lane", "compute ms", "pack ms", "wait ms", "post ms", "total ms"])
+        return _page("Tilewave timeline", [(f"rank {r} lane {l}", self._of((r, l))) for r, l in self._lanes()], self._paths(), numbers).encode()
+
+    def _repr_html_(self):
+        if len(self.events) == 0:
+            return html.escape(repr(self))
+        # A frame: the page's names and styles stay its own.
+        height = 260 + 30 * len(self._lanes()) + 28 * len(self.split())
+        return f"<iframe srcdoc=\"{html.escape(self._html().decode())}\" style='width:100%;height:{height}px;border:0'></iframe>"
 
     def __repr__(self):
         return f"<tilewave.Timeline {len(self.events)} events, {len(self.requests)} messages>"
@@ -202,14 +243,30 @@ def _png(figure):
     return out.getvalue()
 
 
-def _page(title, figure, head, rows):
-    """A page of HTML: a picture, and a table below it."""
-    picture = base64.b64encode(_png(figure)).decode()
-    cells = "".join(f"<th>{html.escape(t)}</th>" for t in head)
-    body = "".join("<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows)
-    return (f"<!doctype html><meta charset=utf-8><title>{html.escape(title)}</title>"
-            f"<img alt='one bar a lane' src='data:image/png;base64,{picture}'>"
-            f"<table border=1 cellpadding=4><tr>{cells}</tr>{body}</table>\n").encode()
+def _figure(**options):
+    """A figure that notebooks show, though pyplot knows nothing of it."""
+    from matplotlib.figure import Figure
+
+    class Picture(Figure):
+        def _repr_png_(self):
+            return _png(self)
+
+    return Picture(**options)
+
+
+def html_table(rows, head=()):
+    """Rows of text as a table of HTML; without a head the first cell of each row is its name."""
+    cells = "".join(f"<th>{html.escape(str(text))}</th>" for text in head)
+    body = "".join("<tr>" + "".join(f"<{kind}>{html.escape(str(cell))}</{kind}>" for cell, kind in zip(row, ("td" if head else "th", *["td"] * (len(row) - 1))))
+                   + "</tr>" for row in map(list, rows))
+    return f"<table>{f'<tr>{cells}</tr>' if head else ''}{body}</table>"
+
+
+def _page(title, bars, paths, table):
+    from tilewave.timeline_page import page
+
+    parts = [(name, colour, {OPS.index(op) for op, part in PARTS.items() if part == name}) for name, colour in COLOURS.items()]
+    return page(title, bars, paths, parts, OPS, table)
 
 
 def _unit(longest_s):

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <new>
 #include <thread>
 
 #include "binomial.hpp"
@@ -14,29 +16,34 @@ namespace tilewave {
 namespace {
 
 constexpr int collective_tag = 1;  // below every tag of a schedule
-constexpr double stall_s = 30;
+
+constexpr double meanwhile_s = 0.05;
 
 // A rank that does not take part shows here: say so once, and go on waiting.
 void tell_stall(const Transport& t, int peer) {
-    std::fprintf(stderr,
-                 "tilewave: rank %d has waited %.0f s for rank %d in a collective call; did every rank call it?\n",
-                 t.rank(), stall_s, peer);
+    std::fprintf(stderr, "tilewave: rank %d waits %sfor rank %d\n", t.rank(), t.doing().c_str(), peer);
 }
 
 void wait_all(Transport& t, int n, int peer) {
     t.must_work();
     std::vector<int> done;
     Backoff backoff;
-    double since = 0;
+    double since = 0, looked = 0;
     while (static_cast<int>(done.size()) < n) {
         const auto before = done.size();
         t.poll(done);
         if (done.size() != before) continue;
         backoff.pause();
-        if (!backoff.slow() || since < 0) continue;
+        if (!backoff.yielding()) continue;
         const double now = std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+        if (looked == 0) looked = now;
+        if (t.meanwhile && now - looked > meanwhile_s) {
+            looked = now;
+            t.meanwhile();
+        }
+        if (!backoff.slow() || since < 0) continue;
         if (since == 0) since = now;
-        if (now - since > stall_s) {
+        if (now - since > patience_s()) {
             tell_stall(t, peer);
             since = -1;
         }
@@ -71,6 +78,15 @@ void relax() {
 
 }  // namespace
 
+double patience_s() {
+    static const double seconds = [] {
+        const char* const given = std::getenv("TILEWAVE_WAIT_S");
+        const double s = given ? std::strtod(given, nullptr) : 0;
+        return s > 0 ? s : 10.0;
+    }();
+    return seconds;
+}
+
 void Backoff::pause() {
     if (rounds_ <= spins + yields) ++rounds_;
     if (rounds_ <= spins) {
@@ -98,29 +114,70 @@ void allreduce_min(Transport& t, std::vector<std::int64_t>& values) {
     broadcast_fixed(t, values.data(), bytes, 0);
 }
 
-void broadcast(Transport& t, std::string& bytes, int root) {
-    if (t.size() == 1 || !t.connected()) return;
-    std::int64_t size = static_cast<std::int64_t>(bytes.size());
-    broadcast_fixed(t, &size, sizeof size, root);
-    bytes.resize(static_cast<std::size_t>(size));
-    if (size) broadcast_fixed(t, bytes.data(), bytes.size(), root);
+namespace {
+
+// f(first byte, bytes) piece by piece.
+template <class F>
+void in_pieces(std::int64_t bytes, std::int64_t piece, F f) {
+    for (std::int64_t at = 0; at < bytes; at += piece) f(at, static_cast<std::size_t>(std::min(piece, bytes - at)));
 }
 
-std::vector<std::string> gather(Transport& t, const std::string& bytes) {
+// Memory for one piece, where all of it has none: what comes in must be taken.
+std::vector<std::byte> passing(std::int64_t bytes, std::int64_t piece) { return std::vector<std::byte>(static_cast<std::size_t>(std::min(bytes, piece))); }
+
+}  // namespace
+
+void broadcast(Transport& t, std::span<const std::byte> given, int root, const std::function<std::byte*(std::int64_t)>& place, std::int64_t piece) {
+    if (t.size() == 1 || !t.connected()) return;
+    auto bytes = static_cast<std::int64_t>(given.size());
+    broadcast_fixed(t, &bytes, sizeof bytes, root);
+    std::byte* const data = t.rank() == root ? const_cast<std::byte*>(given.data()) : place(bytes);
+    std::vector<std::byte> passed;
+    if (!data) passed = passing(bytes, piece);
+    in_pieces(bytes, piece, [&](std::int64_t at, std::size_t n) { broadcast_fixed(t, data ? data + at : passed.data(), n, root); });
+}
+
+void broadcast(Transport& t, std::string& bytes, int root, std::int64_t piece) {
+    bool lacking = false;
+    const auto place = [&](std::int64_t n) -> std::byte* {
+        try {
+            bytes.resize(static_cast<std::size_t>(n));
+            return reinterpret_cast<std::byte*>(bytes.data());
+        } catch (const std::bad_alloc&) {
+            lacking = true;
+            return nullptr;
+        }
+    };
+    broadcast(t, std::as_bytes(std::span(bytes)), root, place, piece);
+    if (lacking) throw std::bad_alloc();
+}
+
+std::vector<std::string> gather(Transport& t, const std::string& bytes, std::int64_t piece) {
     if (t.size() == 1 || !t.connected()) return {bytes};
-    std::int64_t size = static_cast<std::int64_t>(bytes.size());
+    auto size = static_cast<std::int64_t>(bytes.size());
     if (t.rank()) {
         send(t, &size, sizeof size, 0);
-        if (size) send(t, bytes.data(), bytes.size(), 0);
+        in_pieces(size, piece, [&](std::int64_t at, std::size_t n) { send(t, bytes.data() + at, n, 0); });
         return {};
     }
     std::vector<std::string> all(static_cast<std::size_t>(t.size()));
     all[0] = bytes;
+    bool lacking = false;
     for (int r = 1; r < t.size(); ++r) {
         receive(t, &size, sizeof size, r);
-        all[r].resize(static_cast<std::size_t>(size));
-        if (size) receive(t, all[r].data(), all[r].size(), r);
+        std::string& one = all[static_cast<std::size_t>(r)];
+        std::vector<std::byte> passed;
+        try {
+            one.resize(static_cast<std::size_t>(size));
+        } catch (const std::bad_alloc&) {
+            lacking = true;
+            passed = passing(size, piece);
+        }
+        in_pieces(size, piece, [&](std::int64_t at, std::size_t n) {
+            receive(t, passed.empty() ? static_cast<void*>(one.data() + at) : passed.data(), n, r);
+        });
     }
+    if (lacking) throw std::bad_alloc();
     return all;
 }
 

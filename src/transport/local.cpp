@@ -22,6 +22,9 @@ struct Mailbox {
     std::mutex done_lock;
     std::vector<int> done;
     std::atomic<bool> any_done{false};
+    std::mutex alarm_lock;
+    std::vector<Alarm> alarms;
+    std::atomic<bool> any_alarm{false};
 
     void complete(int id) {
         std::scoped_lock guard(done_lock);
@@ -99,6 +102,22 @@ public:
         done.insert(done.end(), box.done.begin(), box.done.end());
         box.done.clear();
         box.any_done.store(false, std::memory_order_relaxed);
+    }
+
+    bool alarms() const override { return true; }
+    void post_alarm(int peer, std::int64_t number) override {
+        Mailbox& box = shared_->boxes[static_cast<std::size_t>(peer)];
+        std::scoped_lock guard(box.alarm_lock);
+        box.alarms.push_back({rank_, number});
+        box.any_alarm.store(true, std::memory_order_release);
+    }
+    void take_alarms(std::vector<Alarm>& alarms) override {
+        Mailbox& box = shared_->boxes[static_cast<std::size_t>(rank_)];
+        if (!box.any_alarm.load(std::memory_order_acquire)) return;
+        std::scoped_lock guard(box.alarm_lock);
+        alarms.insert(alarms.end(), box.alarms.begin(), box.alarms.end());
+        box.alarms.clear();
+        box.any_alarm.store(false, std::memory_order_relaxed);
     }
 
 private:

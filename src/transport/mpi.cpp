@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <limits>
 #include <map>
 #include <numeric>
@@ -20,6 +21,9 @@
 namespace tilewave {
 
 namespace {
+
+constexpr int native_tag = 3, alarm_tag = 4;  // below those of schedules
+constexpr int no_id = -1;                     // of messages nobody asks for
 
 std::atomic<bool> abandoned{false};
 pid_t started_by = 0;  // a forked child inherits exit handlers, but is no rank
@@ -123,7 +127,8 @@ MPI_Datatype mpi_type(Dtype type) {
         case Dtype::c16: return MPI_C_DOUBLE_COMPLEX;
         case Dtype::i4: return MPI_INT32_T;
         case Dtype::i8: return MPI_INT64_T;
-        case Dtype::u1: return MPI_UINT8_T;
+        case Dtype::u1:
+        case Dtype::b1: return MPI_UINT8_T;
         case Dtype::i1: return MPI_INT8_T;
         case Dtype::i2: return MPI_INT16_T;
     }
@@ -167,6 +172,39 @@ public:
 
 private:
     MPI_Datatype type_;
+};
+
+// So many bytes as what a call can count. Calls count in int: those of MPI 4 that count further are not in every library of the
+// ABIs that this may meet. Longer messages are one of a type: pieces of `piece` bytes and the rest.
+class Bytes {
+public:
+    Bytes(std::int64_t bytes, std::int64_t piece) {
+        if (bytes <= piece) {
+            count_ = as_int(bytes);
+            return;
+        }
+        const int lengths[] = {as_int(bytes / piece), as_int(bytes % piece)};
+        const MPI_Aint places[] = {0, static_cast<MPI_Aint>(bytes - bytes % piece)};
+        MPI_Datatype types[] = {MPI_BYTE, MPI_BYTE};
+        must(MPI_Type_contiguous(as_int(piece), MPI_BYTE, &types[0]), "MPI_Type_contiguous");
+        must(MPI_Type_create_struct(2, lengths, places, types, &type_), "MPI_Type_create_struct");
+        must(MPI_Type_commit(&type_), "MPI_Type_commit");
+        MPI_Type_free(&types[0]);
+        count_ = 1;
+        made_ = true;
+    }
+    ~Bytes() {  // what is pending keeps it
+        if (made_) MPI_Type_free(&type_);
+    }
+    Bytes(const Bytes&) = delete;
+    Bytes& operator=(const Bytes&) = delete;
+    int count() const { return count_; }
+    MPI_Datatype type() const { return type_; }
+
+private:
+    MPI_Datatype type_ = MPI_BYTE;
+    int count_ = 0;
+    bool made_ = false;
 };
 
 void native_broadcast(const NativeCall& c, MPI_Comm comm, MPI_Request& request) {
@@ -231,12 +269,13 @@ void native_multi_reduce(const NativeCall& c, const Counts& parts, MPI_Comm comm
 
 class MpiTransport final : public Transport {
 public:
-    explicit MpiTransport(MPI_Comm from) : owner_(std::this_thread::get_id()) {
+    MpiTransport(MPI_Comm from, std::int64_t piece) : owner_(std::this_thread::get_id()), piece_(piece) {
         leave_with(from);
         must(MPI_Comm_dup(from, &comm_), "MPI_Comm_dup");
         must(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
         must(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank");
         must(MPI_Comm_size(comm_, &size_), "MPI_Comm_size");
+        must(MPI_Comm_size(MPI_COMM_WORLD, &world_size_), "MPI_Comm_size");
         int* bound = nullptr;
         int known = 0;
         must(MPI_Comm_get_attr(comm_, MPI_TAG_UB, &bound, &known), "MPI_Comm_get_attr");
@@ -257,6 +296,12 @@ public:
     int rank() const override { return rank_; }
     int size() const override { return size_; }
     bool any_thread() const override { return any_thread_; }
+    bool launched() const override { return size_ == world_size_; }
+    int told_on_host() const override {
+        for (const char* const name : {"MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE"})  // Hydra's, Open MPI's
+            if (const char* const told = std::getenv(name)) return std::clamp(std::atoi(told), 0, world_size_);
+        return 0;
+    }
     int max_tag() const override { return max_tag_; }
 
     std::vector<int> host_ranks() override {
@@ -278,16 +323,17 @@ public:
 
     void post_send(int id, const std::byte* data, std::int64_t bytes, int peer, int tag, bool synchronous) override {
         MPI_Request request;
-        const int n = static_cast<int>(bytes);
-        must(synchronous ? MPI_Issend(data, n, MPI_BYTE, peer, tag, comm_, &request)
-                         : MPI_Isend(data, n, MPI_BYTE, peer, tag, comm_, &request),
+        const Bytes all(bytes, piece_);
+        must(synchronous ? MPI_Issend(data, all.count(), all.type(), peer, tag, comm_, &request)
+                         : MPI_Isend(data, all.count(), all.type(), peer, tag, comm_, &request),
              synchronous ? "MPI_Issend" : "MPI_Isend");
         add(id, request);
     }
 
     void post_recv(int id, std::byte* data, std::int64_t bytes, int peer, int tag) override {
         MPI_Request request;
-        must(MPI_Irecv(data, static_cast<int>(bytes), MPI_BYTE, peer, tag, comm_, &request), "MPI_Irecv");
+        const Bytes all(bytes, piece_);
+        must(MPI_Irecv(data, all.count(), all.type(), peer, tag, comm_, &request), "MPI_Irecv");
         add(id, request);
     }
 
@@ -309,7 +355,7 @@ public:
     }
 
     void post_native_message(int id, const MatrixView& matrix, bool send, int peer, bool buffered) override {
-        constexpr int tag = 3;
+        constexpr int tag = native_tag;
         MPI_Request request = MPI_REQUEST_NULL;
         if (send && buffered) keep_room(matrix.bytes());
         std::optional<MatrixType> rows;
@@ -323,6 +369,24 @@ public:
         else
             must(MPI_Isend(matrix.data, n, type, peer, tag, comm_, &request), "MPI_Isend");
         add(id, request);
+    }
+
+    bool alarms() const override { return true; }
+    void post_alarm(int peer, std::int64_t number) override {
+        MPI_Request request;
+        must(MPI_Isend(&own_alarms_.emplace_back(number), sizeof number, MPI_BYTE, peer, alarm_tag, comm_, &request), "MPI_Isend");
+        add(no_id, request);
+    }
+    void take_alarms(std::vector<Alarm>& alarms) override {
+        while (true) {
+            int there = 0;
+            MPI_Status status;
+            must(MPI_Iprobe(MPI_ANY_SOURCE, alarm_tag, comm_, &there, &status), "MPI_Iprobe");
+            if (!there) return;
+            std::int64_t number = 0;
+            must(MPI_Recv(&number, sizeof number, MPI_BYTE, status.MPI_SOURCE, alarm_tag, comm_, MPI_STATUS_IGNORE), "MPI_Recv");
+            alarms.push_back({status.MPI_SOURCE, number});
+        }
     }
 
     void poll(std::vector<int>& done) override {
@@ -343,7 +407,7 @@ public:
         std::sort(which_.begin(), which_.begin() + count, std::greater<>());
         for (int c = 0; c < count; ++c) {
             const auto i = static_cast<std::size_t>(which_[c]);
-            done.push_back(ids_[i]);
+            if (ids_[i] != no_id) done.push_back(ids_[i]);
             if (!counts_.empty()) counts_.erase(ids_[i]);
             requests_[i] = requests_.back();
             ids_[i] = ids_.back();
@@ -371,12 +435,14 @@ private:
 
     MPI_Comm comm_ = MPI_COMM_NULL;
     std::thread::id owner_;
-    int rank_ = 0, size_ = 1;
+    std::int64_t piece_;  // bytes that one call counts
+    int rank_ = 0, size_ = 1, world_size_ = 1;
     bool any_thread_ = false;
     int max_tag_ = 32767;  // what the standard guarantees
     std::vector<MPI_Request> requests_;
     std::vector<int> ids_, which_, finished_;
     std::vector<std::byte> room_;  // attached
+    std::deque<std::int64_t> own_alarms_;  // posted: few, as each follows a failure
     std::map<int, std::shared_ptr<Counts>> counts_;  // of library calls under way
 };
 
@@ -390,12 +456,12 @@ bool mpi_started() {
 
 void abandon_mpi() { abandoned = true; }
 
-std::unique_ptr<Transport> make_mpi_transport(std::optional<int> comm) {
+std::unique_ptr<Transport> make_mpi_transport(std::optional<int> comm, std::int64_t piece) {
     start();
     int finished = 0;
     MPI_Finalized(&finished);
     if (finished) throw MpiError("MPI has been finalized in this process: no context can be made any more");
-    return std::make_unique<MpiTransport>(comm ? comm_of(*comm) : MPI_COMM_WORLD);
+    return std::make_unique<MpiTransport>(comm ? comm_of(*comm) : MPI_COMM_WORLD, piece);
 }
 
 MpiInfo mpi_info() {

@@ -7,7 +7,7 @@ namespace tilewave {
 
 /// The functions of src/transport/mpi.cpp, by pointer.
 struct MpiEntry {
-    std::unique_ptr<Transport> (*make)(std::optional<int> comm);
+    std::unique_ptr<Transport> (*make)(std::optional<int> comm, std::int64_t piece);
     MpiInfo (*info)();
     bool (*started)();
     void (*abandon)();

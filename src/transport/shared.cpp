@@ -20,6 +20,7 @@ namespace {
 using namespace host;
 
 constexpr int no_id = -1;  // of messages nobody asks for again
+constexpr int alarm_tag = -1;  // of announcements that are an alarm
 // Up to here two copies beside each other are quicker than one by the system, whatever processors do: it asks for each page.
 constexpr std::int64_t always_in_pieces = 16 << 10;
 // Longer ones go in pieces up to the longest of `tried` for which that is the quicker way, and up to `most_in_pieces` where it
@@ -170,6 +171,22 @@ public:
         Incoming in = std::move(*early);
         link.early.erase(early);
         begin(link, std::move(in), {id, tag, data, bytes}, peer);
+    }
+
+    bool alarms() const override { return inner_->alarms(); }
+    void post_alarm(int peer, std::int64_t number) override {
+        const int l = peers_[static_cast<std::size_t>(peer)];
+        if (l < 0) return inner_->post_alarm(peer, number);
+        Link& link = links_[static_cast<std::size_t>(l)];
+        // A value of its own: it may have to wait for room.
+        const auto* const data = reinterpret_cast<const std::byte*>(&own_alarms_.emplace_back(number));
+        Outgoing message{no_id, peer, alarm_tag, false, data, sizeof number, 0, link.messages++};
+        if (!link.waiting.empty() || !announce(link, message, FromMemory{message.data})) link.waiting.push_back(message);
+    }
+    void take_alarms(std::vector<Alarm>& alarms) override {
+        alarms.insert(alarms.end(), alarms_.begin(), alarms_.end());
+        alarms_.clear();
+        if (!alone_) inner_->take_alarms(alarms);
     }
 
     void poll(std::vector<int>& done) override {
@@ -328,6 +345,12 @@ private:
 
     void take(Link& link, const Announcement& what, int peer) {
         if (what.way == Way::more) return take_piece(link, what);
+        if (what.tag == alarm_tag) {
+            std::int64_t number;
+            std::memcpy(&number, what.inside, sizeof number);
+            alarms_.push_back({peer, number});
+            return;
+        }
         const auto receive = std::find_if(link.receives.begin(), link.receives.end(), [&](const Receive& r) { return r.tag == what.tag; });
         Incoming in{what, {}, 0, {}};
         if (what.way == Way::pieces) in.pieces.push_back({what.piece, what.piece_bytes});
@@ -396,6 +419,8 @@ private:
     bool kept_[all_pieces] = {};   // for one of parts_
     std::vector<Outgoing> parts_;  // announced, not all copied
     std::vector<int> over_;
+    std::deque<std::int64_t> own_alarms_;  // posted: few, as each follows a failure
+    std::vector<Alarm> alarms_;
 };
 
 }  // namespace

@@ -14,6 +14,8 @@ public:
     int rank() const override { return inner_->rank(); }
     int size() const override { return inner_->size(); }
     bool any_thread() const override { return inner_->any_thread(); }
+    bool launched() const override { return inner_->launched(); }
+    int told_on_host() const override { return inner_->told_on_host(); }
     int max_tag() const override { return inner_->max_tag(); }
     void post_send(int id, const std::byte* data, std::int64_t bytes, int peer, int tag, bool synchronous) override {
         timed([&] { inner_->post_send(id, data, bytes, peer, tag, synchronous); });
@@ -25,6 +27,9 @@ public:
     void post_native(int id, const NativeCall& call) override {
         timed([&] { inner_->post_native(id, call); });
     }
+    bool alarms() const override { return inner_->alarms(); }
+    void post_alarm(int peer, std::int64_t number) override { inner_->post_alarm(peer, number); }
+    void take_alarms(std::vector<Alarm>& alarms) override { inner_->take_alarms(alarms); }
     void poll(std::vector<int>& done) override {
         timed([&] { inner_->poll(done); });
     }

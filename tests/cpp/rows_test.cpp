@@ -209,6 +209,12 @@ TEST(CombineRow, complex64) { expect_combined<std::complex<float>>(Dtype::c8, {s
 TEST(CombineRow, complex128) { expect_combined<std::complex<double>>(Dtype::c16, {sum, prod}); }
 TEST(CombineRow, int32) { expect_combined<std::int32_t>(Dtype::i4, {sum, prod, min, max}); }
 TEST(CombineRow, int64) { expect_combined<std::int64_t>(Dtype::i8, {sum, prod, min, max}); }
+TEST(CombineRow, int8) { expect_combined<std::int8_t>(Dtype::i1, {sum, prod, min, max}); }
+TEST(CombineRow, int16) { expect_combined<std::int16_t>(Dtype::i2, {sum, prod, min, max}); }
+TEST(CombineRow, bools_have_an_order_alone) {
+    expect_combined<std::uint8_t>(Dtype::b1, {min, max});
+    for (Reduction op : {sum, prod}) EXPECT_EQ(combine_row(op, Dtype::b1), nullptr);
+}
 TEST(CombineRow, uint8) { expect_combined<std::uint8_t>(Dtype::u1, {sum, prod, min, max}); }
 
 TEST(CombineRow, has_no_order_of_complex_numbers_and_no_functions_of_the_user) {

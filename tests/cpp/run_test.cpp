@@ -5,6 +5,7 @@
 #include <mutex>
 #include <thread>
 
+#include "exchange.hpp"
 #include "tilewave/tilewave.hpp"
 
 using namespace tilewave;
@@ -29,6 +30,15 @@ public:
     void poll(std::vector<int>& done) override {
         check();
         inner_->poll(done);
+    }
+    bool alarms() const override { return inner_->alarms(); }
+    void post_alarm(int peer, std::int64_t number) override {
+        check();
+        inner_->post_alarm(peer, number);
+    }
+    void take_alarms(std::vector<Alarm>& alarms) override {
+        check();
+        inner_->take_alarms(alarms);
     }
 
 private:
@@ -283,7 +293,7 @@ TEST(Agree, TheLowestFailingRankSpeaksForAll) {
             Statement mine;
             if (context.rank() >= bad) mine = {Statement::Kind::kernel, "rank " + std::to_string(context.rank()), ""};
             try {
-                agree(context.transport(), mine);
+                agree(context, mine);
             } catch (const KernelError& e) {
                 EXPECT_EQ(std::string(e.what()), "rank " + std::to_string(bad));
                 ++caught;
@@ -291,6 +301,54 @@ TEST(Agree, TheLowestFailingRankSpeaksForAll) {
         });
         EXPECT_EQ(caught, 3);
     }
+}
+
+TEST(Agree, RanksThatCallDifferentFunctionsAllLearnOfItAndGoOn) {
+    for (int ranks : {2, 3, 6}) {
+        std::atomic<int> caught{0}, went_on{0};
+        on_ranks(ranks, 1, false, [&](Context& context) {
+            for (int odd = 0; odd < ranks; ++odd) {
+                Statement mine;
+                mine.caller = {context.rank() == odd ? "one" : "other", "here:" + std::to_string(context.rank())};
+                mine.description = std::string(static_cast<std::size_t>(200 * context.rank()), 'x');
+                try {
+                    agree(context, mine);
+                } catch (const ConfigError& e) {
+                    const std::string text = e.what();
+                    // Two ranks that differ, the one that does and another.
+                    const std::string line = "here:" + std::to_string(odd);
+                    caught += text.find("different functions: rank ") != text.npos && text.find(" one") != text.npos && text.find(" other") != text.npos &&
+                              text.find(line) != text.npos;
+                }
+                mine = {};
+                mine.prepared = 7;
+                went_on += agree(context, mine);
+            }
+        });
+        EXPECT_EQ(caught, ranks * ranks);
+        EXPECT_EQ(went_on, ranks * ranks);
+    }
+}
+
+TEST(Agree, ARankThatHasEndedIsNotWaitedFor) {
+    for (int ranks : {2, 3, 5})
+        for (int gone = 0; gone < ranks; ++gone) {
+            std::atomic<int> caught{0};
+            on_ranks(ranks, 1, false, [&](Context& context) {
+                if (context.rank() == gone) return context.end();
+                for (int call = 0; call < 2; ++call) {
+                    Statement mine;
+                    mine.caller = {"one", "here"};
+                    try {
+                        agree(context, mine);
+                    } catch (const MpiError& e) {
+                        caught += e.what() == "rank " + std::to_string(gone) + " has ended; rank " + std::to_string(context.rank()) + " calls one, here";
+                    }
+                }
+                EXPECT_EQ(context.ended(), gone);
+            });
+            EXPECT_EQ(caught, 2 * (ranks - 1));
+        }
 }
 
 TEST(Executor, AStallIsReportedWithRankLaneAndMessage) {
@@ -328,4 +386,170 @@ TEST(Executor, AStallIsReportedWithRankLaneAndMessage) {
     });
     EXPECT_NE(report.find("rank 0, lane 0, step 1: wait message 0 (receive of 32 bytes from rank 1, tag 5)"), std::string::npos)
         << report;
+}
+
+namespace {
+
+// Takes long for a row; at one point it fails.
+struct SlowRows {
+    Index bad;
+    bool out_of_memory = false;
+    std::atomic<int> calls{0};  // on all ranks
+    static std::int64_t row(char* const*, const std::int64_t*, std::int64_t n, const std::int64_t* x, const std::int64_t*, const void* env) {
+        auto& self = *static_cast<SlowRows*>(const_cast<void*>(env));
+        ++self.calls;
+        std::this_thread::sleep_for(std::chrono::microseconds(100));
+        if (x[0] != self.bad[0] || self.bad[1] < x[1] || self.bad[1] >= x[1] + n) return 0;
+        if (self.out_of_memory) throw std::bad_alloc();
+        return (self.bad[1] - x[1]) * 4096 + 1;
+    }
+};
+
+// `rows` rows of 8 points, their columns divided over the ranks; with `linked` each rank needs what the one before it computes.
+Report run_rows(Context& context, SlowRows& kernel_data, std::int64_t rows, bool linked) {
+    SweepProblem problem;
+    problem.shape = {rows, 8};
+    problem.space = {Index{1, 1}, Index{rows, 8}};
+    problem.arrays = {{8}};
+    problem.accesses = {{0, Index{0, 0}, true}, {0, Index{-1, 0}}, {0, Index{0, linked ? -1 : 0}}};
+    problem.complete();
+    PlanRequest request;
+    request.grid = Index{1, context.size()};
+    request.tile = Index{std::min<std::int64_t>(40, rows - 1), 2};
+    request.threads = context.threads();
+    PreparedSweep sweep(context, problem, make_plan(problem, context.size(), request, Machine()));
+    FieldStorage field(context, problem.shape, 8);
+    std::fill_n(field.data(), field.bytes(), std::byte{0});
+    Kernel kernel;
+    kernel.row = SlowRows::row;
+    kernel.env = &kernel_data;
+    const RunArray arrays[] = {{&field, {}}};
+    return sweep.run(arrays, kernel, [&](const Failure& f) { return "at " + to_string(f.point) + " on rank " + std::to_string(context.rank()); });
+}
+
+}  // namespace
+
+TEST(Run, AFailureOnOneRankStopsAll) {
+    constexpr std::int64_t rows = 8000, columns[] = {1, 7};
+    for (bool funneled : {false, true})
+        for (int threads : {1, 2})
+            for (bool linked : {false, true})
+                for (int rank = funneled; rank < 2; ++rank) {
+                    SlowRows kernel{{2, columns[rank]}};
+                    std::atomic<int> told{0};
+                    on_ranks(2, threads, funneled, [&](Context& context) {
+                        try {
+                            run_rows(context, kernel, rows, linked);
+                        } catch (const KernelError& e) {
+                            told += e.what() == "at " + to_string(kernel.bad) + " on rank " + std::to_string(rank);
+                        }
+                    });
+                    EXPECT_EQ(told, 2);
+                    EXPECT_LT(kernel.calls, rows / 2) << threads << " threads, linked " << linked << ", rank " << rank;
+                }
+}
+
+TEST(Run, MemoryThatRunsOutOnOneRankIsAnErrorOnAll) {
+    for (bool linked : {false, true}) {
+        SlowRows kernel{{2, 7}, true};
+        std::atomic<int> told{0};
+        on_ranks(2, 1, false, [&](Context& context) {
+            try {
+                run_rows(context, kernel, 8000, linked);
+            } catch (const OutOfResources& e) {
+                told += std::string(e.what()).find("memory ran out in a run on rank 1") == 0;
+            }
+            barrier(context.transport());
+            SlowRows good{{-1, -1}};
+            run_rows(context, good, 8, linked);
+        });
+        EXPECT_EQ(told, 2);
+        EXPECT_LT(kernel.calls, 4000);
+    }
+}
+
+TEST(Run, ASignalAtItsEndInterruptsAll) {
+    std::atomic<int> interrupted{0};
+    on_ranks(3, 1, false, [&](Context& context) {
+        if (context.rank() == 1) context.options().heartbeat = [](double part) { return part < 0; };
+        SlowRows good{{-1, -1}};
+        interrupted += run_rows(context, good, 8, true).interrupted;
+        context.options().heartbeat = nullptr;
+        EXPECT_FALSE(run_rows(context, good, 8, true).interrupted);
+    });
+    EXPECT_EQ(interrupted, 3);
+}
+
+TEST(Field, StaysAsItWasWhereOneRankHasNotTheMemory) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    GTEST_SKIP() << "a sanitizer's operator new ends the program in place of throwing";
+#endif
+    const Index shape{6, 10};
+    for (int p : {1, 2, 3})
+        on_ranks(p, 1, false, [&](Context& context) {
+            Field<int> a(context, shape, [](const Index& x) { return static_cast<int>(10 * x[0] + x[1]); });
+            const std::vector<int> before = a.gather();
+            const Layout old = a.storage().layout(), other(shape, p == 1 ? Index{1, 1} : old.grid == Index{p, 1} ? Index{1, p} : Index{p, 1});
+            const int version = a.storage().version();
+            for (const Layout& layout : {old, other})
+                for (int bad = 0; bad < p; ++bad) {
+                    MemoryOrder order = MemoryOrder::row_major(layout.storage(context.rank()));
+                    order.items += context.rank() == bad ? std::int64_t{1} << 50 : 1;
+                    try {
+                        a.storage().relayout(layout, order, 1, 7);
+                        ADD_FAILURE() << "nothing was thrown";
+                    } catch (const OutOfResources& e) {
+                        EXPECT_NE(std::string(e.what()).find("rank " + std::to_string(bad) + " has not the memory"), std::string::npos) << e.what();
+                    }
+                    EXPECT_EQ(a.storage().version(), version);
+                    EXPECT_TRUE(a.gather() == before);
+                }
+            a.storage().relayout(other);
+            EXPECT_TRUE(a.gather() == before);
+        });
+}
+
+// Rank 0 is done long before the other one, and is interrupted where it waits for it.
+TEST(Run, AnInterruptWhileARankWaitsAtItsEndStopsTheOthers) {
+    std::atomic<int> interrupted{0};
+    SlowRows kernel{{-1, -1}};
+    on_ranks(2, 1, false, [&](Context& context) {
+        SweepProblem problem;
+        problem.shape = {20000, 2};
+        problem.space = {Index{1, 0}, Index{20000, 2}};
+        problem.arrays = {{8}};
+        problem.accesses = {{0, Index{0, 0}, true}, {0, Index{-1, 0}}};
+        problem.bounds = {{Index{-1, 19998}, 1}};  // of the first column: two rows
+        problem.complete();
+        PlanRequest request;
+        request.grid = Index{1, 2};
+        PreparedSweep sweep(context, problem, make_plan(problem, 2, request, Machine()));
+        FieldStorage field(context, problem.shape, 8);
+        std::fill_n(field.data(), field.bytes(), std::byte{0});
+        Kernel rows;
+        rows.row = SlowRows::row;
+        rows.env = &kernel;
+        const RunArray arrays[] = {{&field, {}}};
+        if (context.rank() == 0) context.options().heartbeat = [beats = 0](double) mutable { return ++beats == 3; };
+        interrupted += sweep.run(arrays, rows, [](const Failure&) { return ""; }).interrupted;
+    });
+    EXPECT_EQ(interrupted, 2);
+    EXPECT_LT(kernel.calls, 15000);
+}
+
+TEST(Alarms, OfARankThatHasLeftEndEveryWait) {
+    std::atomic<int> told{0};
+    on_ranks(3, 1, false, [&](Context& context) {
+        if (context.rank() == 1) {
+            context.exchange()->alarms->raise(true);
+            return;
+        }
+        SlowRows kernel{{-1, -1}};
+        try {
+            run_rows(context, kernel, 20, true);
+        } catch (const MpiError& e) {
+            told += std::string(e.what()).find("rank 1 could not go on") == 0;
+        }
+    });
+    EXPECT_EQ(told, 2);
 }

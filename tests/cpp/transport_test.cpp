@@ -5,6 +5,7 @@
 #include <map>
 #include <thread>
 
+#include "alarms.hpp"
 #include "dice.hpp"
 #include "tilewave/transport.hpp"
 
@@ -171,4 +172,56 @@ TEST(SharedMemory, RanksAloneOnTheirHostsShareNone) {
     auto endpoint = fabric.endpoint(0);
     const Transport* const same = endpoint.get();
     EXPECT_EQ(share_memory(std::move(endpoint)).get(), same);
+}
+
+// An alarm comes beside all messages, however many wait, and before those that follow it.
+TEST(Alarms, ComeBeforeTheMessagesThatFollowThem) {
+    constexpr int many = 300;
+    for (int per_host : {1, 2, 3})
+        on_ranks(3, per_host, [&](Transport& t) {
+            std::vector<std::byte> memory(many * 200);
+            if (t.rank() == 0) {
+                for (int i = 0; i < many; ++i) t.post_send(i, memory.data() + 200 * i, 200, 1, 20, false);
+                for (int r : {1, 2}) t.post_alarm(r, 7);
+                t.post_send(many, memory.data(), 0, 1, 21, false);
+                wait(t, many + 1);
+                return;
+            }
+            std::vector<Alarm> alarms;
+            std::vector<int> done;
+            if (t.rank() == 1) {
+                std::byte last[8];  // longer than what comes
+                t.post_recv(many, last, 8, 0, 21);
+                Backoff backoff;
+                while (t.poll(done), done.empty()) backoff.pause();
+                t.take_alarms(alarms);
+                ASSERT_EQ(alarms.size(), 1u);
+                for (int i = 0; i < many; ++i) t.post_recv(i, memory.data() + 200 * i, 200, 0, 20);
+                wait(t, many);
+            }
+            for (Backoff backoff; alarms.empty(); backoff.pause()) {
+                t.poll(done);
+                t.take_alarms(alarms);
+            }
+            EXPECT_EQ(alarms[0].from, 0);
+            EXPECT_EQ(alarms[0].number, 7);
+        });
+}
+
+TEST(Alarms, OfEarlierWorkStopNothing) {
+    on_ranks(3, 1, [](Transport& t) {
+        Alarms alarms(t);
+        for (int work = 0; work < 20; ++work) {
+            alarms.begin();
+            const int bad = work % 4;
+            if (t.rank() == bad) alarms.raise();
+            if (work % 2)
+                for (Backoff backoff; bad < 3 && bad != t.rank() && !alarms.heard(); backoff.pause()) {}
+            barrier(t);
+            if (bad < 3 && work % 3) alarms.settle();
+        }
+        alarms.begin();
+        barrier(t);
+        EXPECT_FALSE(alarms.heard());
+    });
 }

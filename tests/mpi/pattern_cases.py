@@ -3,7 +3,7 @@ import random
 
 import numpy as np
 
-DTYPES = ("f4", "f8", "c8", "c16", "i4", "i8", "u1")
+DTYPES = ("f4", "f8", "c8", "c16", "i4", "i8", "u1", "i1", "i2", "?")
 GUARD = 0xA5
 
 
@@ -33,6 +33,8 @@ def same_bits(a, b):
 def values(rng, shape, dtype, op="sum"):
     """Values on which the order of a reduction shows; NaN and both zeros for min and max."""
     dtype = np.dtype(dtype)
+    if dtype.kind == "b":
+        return rng.random(shape) < 0.5
     if dtype.kind in "iu":
         low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
         return rng.integers(low, high, shape, dtype, endpoint=True)
@@ -129,6 +131,8 @@ class Case:
 
     def _op(self, pick):
         complex_ = np.dtype(self.dtype).kind == "c"
+        if np.dtype(self.dtype).kind == "b":
+            return pick.choice(("min", "max", "np.maximum"))
         names = ["sum", "prod", "a + b", "a + b - a * b"] + ([] if complex_ else ["min", "max", "np.maximum"])
         if np.dtype(self.dtype).kind == "f":
             names.append("hypot")

@@ -29,6 +29,11 @@ def third(A, B, C, i, j):
 
 
 @tw.nest
+def cube(A, i, j, k):
+    A[i, j, k] = A[i-1, j, k] + 1.0
+
+
+@tw.nest
 def stops(A, i, j, *, where):
     if i == where:
         raise ValueError("reached the row")
@@ -157,6 +162,22 @@ def test_a_repeated_call_that_differs_on_one_rank(context):
         with pytest.raises(tw.ConfigError, match="different arguments"):
             tw.run(good, A=another if context.rank else A, context=context, c=0.5)
     works(context)
+
+
+def test_numbers_beyond_64_bits(context):
+    for number in (2**63, 2**64, 2**70 + 1):
+        refused(context, r"steps: given .* up to 2\*\*40", beside, A=field(context), steps=number)
+        refused(context, "skew: given .* two integers", A=field(context), skew=(number, 1))
+        refused(context, "reach numbers beyond 64 bits", cube, A=tw.field((5, 6, 7), context=context),
+                over={"k": (0, [f"{number}*i - {number * 3 + 1}*j + 2", 7])})
+    for number in (2**61, 3 * 2**61, 2**63 - 1, 2**64 + 1):  # where arithmetic of 64 bits would wrap round
+        A, plain = field(context), np.ones((12, 10))
+        tw.run(good, A=A, over={"j": (1, [f"{number}*i - {number * 5 - 4}", 10])}, context=context)
+        for i in range(1, 12):
+            for j in range(1, min(10, number * (i - 5) + 4)):
+                good.function(plain, i, j)
+        whole = A.gather()
+        assert whole is None or np.array_equal(whole, plain)
 
 
 def test_a_bad_argument_on_one_rank_only(context):

@@ -52,6 +52,13 @@ def cube(context, n=20):
     return tw.field((n, n, n), "f4", init=lambda i, j, k: 1.0 + 0 * i, context=context)
 
 
+def forget(context):
+    """What this rank has prepared and planned."""
+    context._prepared.clear()
+    context._plans.clear()
+
+
+
 def everywhere(context, value):
     """Whether a value, plain data, is the same on all ranks."""
     text = json.dumps(value, sort_keys=True)
@@ -105,7 +112,7 @@ def test_rows_go_down_what_ranks_leave_longer(context):
     u, f = random.random((2, 120, 120))
     fields = {"u": tw.field(u.shape, "f8", init=u, context=context), "f": tw.field(f.shape, "f8", init=f, context=context)}
     for grid, row in (((1, n, 1), (0, 1, -1)), ((1, 1, n), (0, -1, 1))):
-        report = tw.run(relaxes, **fields, steps=steps, context=context, grid=grid)
+        report = tw.run(relaxes, **fields, steps=steps, context=context, grid=grid, storage="skewed")
         for _ in range(steps):
             for i, j in np.ndindex(118, 118):
                 u[i+1, j+1] = 0.25 * (u[i, j+1] + u[i+1, j] + u[i+2, j+1] + u[i+1, j+2]) + f[i+1, j+1]
@@ -171,10 +178,10 @@ def test_what_one_rank_has_forgotten_all_plan_again(context):
     A = cube(context)
     plan = tw.plan(roots, A=A, context=context)
     if context.rank == context.size - 1:
-        context._prepared.clear()
+        forget(context)
     assert tw.plan(roots, A=A, context=context).predicted.time_s > 0
     if context.rank == 0:
-        context._prepared.clear()
+        forget(context)
         context._rates.clear()
     again = tw.plan(roots, A=A, context=context)
     assert everywhere(context, again.choices()) and plan.memory_bytes > 0
@@ -207,36 +214,36 @@ def test_a_body_that_raises_where_it_is_measured(context):
 
 def test_one_rank_that_fails_while_planning(context, monkeypatch):
     """Wherever it fails, all raise, nobody waits, and the next call is fine."""
-    from tilewave import prepare
+    from tilewave import choosing, prepare
 
-    for name in ("_draft", "_planned", "_bind"):
+    for module, name in ((choosing, "drafts"), (choosing, "_best"), (choosing, "_prepared"), (prepare, "_bind")):
         for rank in {0, context.size - 1}:
-            context._prepared.clear()
+            forget(context)
             context._rates.clear()
             with monkeypatch.context() as patch:
                 if context.rank == rank:
-                    def fails(*given):
+                    def fails(*given, **named):
                         raise ValueError("this rank alone")
-                    patch.setattr(prepare, name, fails)
+                    patch.setattr(module, name, fails)
                 with pytest.raises((tw.InternalError, ValueError), match="this rank alone"):
                     tw.plan(roots, A=cube(context), context=context)
             assert tw.plan(roots, A=cube(context), context=context).predicted.time_s > 0
 
 
 def test_a_rank_that_cannot_measure(context, monkeypatch):
-    from tilewave import prepare
+    from tilewave import choosing
 
-    context._prepared.clear()
+    forget(context)
     context._rates.clear()
     with monkeypatch.context() as patch:
         if context.rank == 0:
             def fails(*given):
                 raise MemoryError
-            patch.setattr(prepare, "_sampled", fails)
+            patch.setattr(choosing, "_sampled", fails)
         plan = tw.plan(roots, A=cube(context), context=context)
     assert everywhere(context, plan.choices()) and "not measured" in plan.notes["rate"]["note"]
     context._rates.clear()
-    context._prepared.clear()
+    forget(context)
 
 
 def test_ranks_that_plan_differently_are_told(context):

@@ -138,15 +138,18 @@ def random_problem(rng, seed, item_bytes, long_rows):
     written = rng.choice((1, 1, 1, 2, 3))
     reads_only = rng.choice((0, 0, 1, 2))
     levels = rng.choice((1, 2)) if time else 0
+    history = random.Random(f"history {seed}")  # of its own: other cases stay as they are
     axes, arrays, places = [], [], []
     for a in range(written + reads_only):
         writes = a < written
         own = random_axes(rng, dims, time, writes, low_rank)
         count = levels if writes and 0 not in own and time else 0
+        if count and history.random() < 0.3:
+            count = history.choice((3, 3, 4, 5))
         axes.append(own)
         whole = not writes and rng.random() < 0.3
         arrays.append([rng.choice(item_bytes), whole, None, own, count])
-        places += random_places(rng, a, dims, own, writes, count, in_order, bounds)
+        places += with_history(history, count, random_places(rng, a, dims, own, writes, count, in_order, bounds))
     space, shape = fit(rng, extents, arrays, places)
     places.sort(key=lambda p: not p[2])
     return GeneralCase(seed, shape, space, [tuple(a) for a in arrays], places, bounds, downwards, in_order)
@@ -199,6 +202,16 @@ def random_places(rng, a, dims, axes, written, levels, in_order, bounds):
     unique = {}
     for place in found:
         unique.setdefault(place[1], place)
+    return list(unique.values())
+
+
+def with_history(rng, levels, places):
+    """The same places of an array with so many time buffers, some of them in levels before the current one."""
+    unique = {}
+    for a, offset, writes, keeps in places:
+        if levels > 2 and offset[0] == 0 and rng.random() < 0.6:
+            offset = -rng.randint(1, levels - 2), *offset[1:]
+        unique.setdefault(offset, (a, offset, writes, keeps))
     return list(unique.values())
 
 
@@ -325,7 +338,8 @@ def environment(case):
 
 
 def plain_loops(case, arrays):
-    """The arrays after the nest has run on copies, point by point in the order of the loops."""
+    """The arrays after the nest has run on copies, point by point in the order of the loops; levels of time before the first are copies."""
+    before = 4
     low, high = (np.array(x, dtype=np.int64) for x in case.space)
     dims = len(low)
     steps = max(0, high[0] - low[0])
@@ -335,9 +349,10 @@ def plain_loops(case, arrays):
         for m, k in enumerate(axes):
             stride[k] = math.prod(values.shape[m + 1:])
         stride[0] = values.size if levels else stride[0]
-        memory = np.zeros(values.size * (steps + 1 if levels else 1), dtype=np.int64)
-        memory[:values.size] = values.ravel()
-        first.append(sum(len(f) for f in flat))
+        older = before if levels else 0
+        memory = np.zeros(values.size * (older + 1 + steps if levels else 1), dtype=np.int64)
+        memory[:values.size * (older + 1)] = np.tile(values.ravel(), older + 1)
+        first.append(sum(len(f) for f in flat) + older * values.size)
         flat.append(memory)
         strides.append(stride)
         each.append(values.size if levels else 0)

@@ -24,14 +24,18 @@ class Raised(Exception):
 def shapes_of(nest, extents):
     """Shapes of the arrays that are no tables, from one extent a loop index."""
     extent = dict(zip(nest.indices, extents, strict=True))
-    return {name: tuple(extent[index] for index in axes) for name, axes in nest.axes.items()}
+    found = {}
+    for view in nest.views:
+        shape = [extent[index] for index in view.axes]
+        found[view.array] = tuple(map(max, shape, found.get(view.array, shape)))
+    return found
 
 
 def byte_steps(nest, arrays, direction):
     """Bytes from point to point of a row, for each place."""
     change = dict(zip(nest.indices, direction, strict=True))
     return [sum(change[index] * stride for index, stride
-                in zip(nest.axes[place.array], arrays[place.array].strides, strict=True))
+                in zip(place.axes, arrays[place.array].strides, strict=True))
             for place in nest.places]
 
 
@@ -56,7 +60,7 @@ class Runner:
         steps = byte_steps(nest, self.arrays, direction)
         at = dict(zip(nest.indices, point, strict=True))
         for k, place in enumerate(places):
-            array, axes = self.arrays[place.array], nest.axes[place.array]
+            array, axes = self.arrays[place.array], place.axes
             subscripts = [at[index] + offset for index, offset in zip(axes, place.offsets)]
             if count > 0:
                 assert all(0 <= n < extent for n, extent in zip(subscripts, array.shape))

@@ -18,12 +18,17 @@ class Array:
     axes: tuple  # index names; of a table None for a computed subscript
     dtype: str
     role: str  # "written", "input", "index" (holds subscripts of a table), "table"
-    offsets: set = dataclasses.field(default_factory=set)
+    places: set = dataclasses.field(default_factory=set)  # (axes, offsets) of its accesses, as in the finished text
+    orders: tuple = ()  # of an input that may be read in several orders: the axes of each
     extent: int = 0  # of a table's computed subscripts: index arrays hold -extent..extent-1
 
     @property
     def is_float(self):
         return self.dtype in FLOATS
+
+    @property
+    def offsets(self):
+        return {offsets for _, offsets in self.places}
 
 
 @dataclasses.dataclass
@@ -49,6 +54,9 @@ class Writer:
 
     def __init__(self, seed):
         self.random = random.Random(f"body {seed}")
+        self.older = random.Random(f"history {seed}")  # a stream of its own: other bodies stay as they are
+        self.turned = random.Random(f"orders {seed}")  # so is this one
+        self.reads_history = self.older.random() < 0.4
         self.kinds, self.locals, self.scalars = set(), [], {}
         self.timed = self.chance(0.3)
         self.partial = not self.timed and self.chance(0.2)
@@ -80,11 +88,25 @@ class Writer:
         for k in range(self.pick((0, 1, 1, 2, 3))):
             axes = tuple(self.space) if self.chance(0.4) else self.some_indices(ordered=False)
             self.add("DEF"[k], axes, self.pick(dtypes), "input")
+            if self.turned.random() < 0.3:
+                self.give_orders(self.arrays["DEF"[k]])
         if self.chance(0.25):
             self.make_table(dtypes)
 
     def add(self, name, axes, dtype, role, **more):
         self.arrays[name] = Array(name, tuple(axes), dtype, role, **more)
+
+    def give_orders(self, array):
+        """Two or three orders of its subscripts, an index perhaps at several of them, perhaps all behind time."""
+        orders = {array.axes}
+        for _ in range(self.turned.choice((1, 1, 2))):
+            if self.turned.random() < 0.3:
+                orders.add(tuple(self.turned.choice(self.space) for _ in array.axes))
+            else:
+                orders.add(tuple(self.turned.sample(self.space, len(array.axes))))
+        if self.timed and self.turned.random() < 0.3:
+            orders, array.axes = {("t", *axes) for axes in orders}, ("t", *array.axes)
+        array.orders = tuple(sorted(orders))
 
     def some_indices(self, ordered):
         chosen = self.random.sample(self.space, self.random.randint(1, len(self.space)))
@@ -103,9 +125,9 @@ class Writer:
 
     # Accesses.
 
-    def subscripts(self, array, offsets):
+    def subscripts(self, array, offsets, axes=None):
         parts = []
-        for axis, offset in zip(array.axes, offsets):
+        for axis, offset in zip(axes or array.axes, offsets):
             parts.append(axis if not offset else f"{offset}+{axis}" if self.chance(0.05) else f"{axis}{offset:+d}")
         return f"{array.name}[{', '.join(parts)}]"
 
@@ -114,7 +136,11 @@ class Writer:
             return self.look_up(array)
         if array.role == "written":
             return self.subscripts(array, self.offsets_of_written(array))
-        return self.subscripts(array, [self.step(0.3) for _ in array.axes])
+        axes = self.turned.choice(array.orders) if array.orders else array.axes
+        steps = [self.step(0.3) for _ in axes]
+        if axes[0] == "t":
+            steps[0] = self.turned.choice((0, 0, 1))
+        return self.subscripts(array, steps, axes)
 
     def step(self, p):
         return self.pick((-2, -1, -1, 1, 1, 2)) if self.chance(p) else 0
@@ -125,6 +151,9 @@ class Writer:
         if not self.timed:
             return self.ordered(steps, self.order)
         level = self.pick((0, 0, 1))
+        if self.reads_history and self.older.random() < 0.5:
+            level, steps = -self.older.choice((1, 1, 1, 2, 4)), steps if self.older.random() < 0.4 else [0] * rank
+            return [level, *steps]
         if level == 0 or self.chance(0.08):
             return [level, *steps]
         return [1, *self.ordered(steps, self.pick(("backwards", "box")))]
@@ -312,12 +341,14 @@ class Writer:
                 continue
             parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
             offsets = tuple(eval(ast.unparse(part), zeros) for part in parts)
-            array.offsets.add(offsets)
+            axes = tuple(name.id for part in parts for name in ast.walk(part) if isinstance(name, ast.Name))
+            array.places.add((axes, offsets))
             if array.role == "written":
                 self.kinds |= kinds_of_access(isinstance(node.ctx, ast.Store), offsets, self.timed)
                 levels |= {offsets[0]} if isinstance(node.ctx, ast.Load) else set()
         if self.timed:
             self.kinds |= {"time", f"time with {len(self.space)} space indices"}
+            self.kinds |= {"time: levels before the current one"} if min(levels, default=0) < 0 else set()
             self.kinds.add("time: in place" if 1 in levels else "time: from the old level only" if levels
                            else "time: no level read")
         self.kinds |= kinds_of_text(tree, text, self.indices)
@@ -337,6 +368,19 @@ class Writer:
                 self.kinds.add("input of one axis" if len(array.axes) == 1 else "input of lower rank")
             if array.role == "input" and list(array.axes) != sorted(array.axes):
                 self.kinds.add("transposed input")
+            self.kinds |= set(kinds_of_orders({axes for axes, _ in array.places}))
+
+
+def kinds_of_orders(orders):
+    """What is special about the orders in which an array is subscripted."""
+    if len(orders) > 1:
+        yield "input in several orders"
+        if any("t" in axes for axes in orders):
+            yield "time: input in several orders"
+        if any(one != other and sorted(one) == sorted(other) for one in orders for other in orders):
+            yield "input both ways"
+    if any(len(set(axes)) < len(axes) for axes in orders):
+        yield "input with an index at several subscripts"
 
 
 def kinds_of_access(store, offsets, timed):
@@ -345,6 +389,8 @@ def kinds_of_access(store, offsets, timed):
     if store:
         return {"write at an offset"} if any(space) else set()
     ahead = next(filter(None, space), 0) > 0
+    if timed and offsets[0] < 0:
+        return {"reads a level before the current one" + (" beside the point" if any(space) else "")}
     if timed and offsets[0] == 0:
         return {"reads the old level"}
     if timed:

@@ -41,6 +41,7 @@ class Problem:
     as_numpy: set  # inputs that are given as NumPy arrays
     runs: int  # in a row, each on what the one before left
     kinds: set
+    history: dict = dataclasses.field(default_factory=dict)  # of written arrays: the levels of time before the first, the latest first
 
     @property
     def written(self):
@@ -56,9 +57,19 @@ class Problem:
         """The written arrays after plain loops over `function`."""
         arrays = {name: array.copy() for name, array in self.arrays.items()}
         nest = types.SimpleNamespace(function=function, scalars=self.body.scalars, **vars(stand_in(self.body)))
+        history = self.levels_before()
         for _ in range(self.runs):
-            plain_loops(nest, self.bounds, arrays, self.scalars, self.reverse, self.steps)
+            plain_loops(nest, self.bounds, arrays, self.scalars, self.reverse, self.steps, history)
         return {name: arrays[name] for name in self.written}
+
+    def levels_before(self, without=()):
+        """Of each written array the levels of time before the first that the nest reads or the array is given: copies, to be changed."""
+        found = {}
+        for name in self.written if self.steps is not None else ():
+            given = self.history.get(name, []) if name not in without else []
+            depth = max(len(given), -min(offsets[0] for offsets in self.body.arrays[name].offsets))
+            found[name] = [level.copy() for level in [*given, *[self.arrays[name]] * (depth - len(given))]]
+        return found
 
     def __str__(self):
         arrays = ", ".join(f"{n}: {a.dtype.name}{list(a.shape)}{' NumPy' if n in self.as_numpy else ''}"
@@ -100,23 +111,36 @@ def make_problem(seed):
     runs = 2 if rng.random() < 0.2 else 1
     if runs > 1:
         kinds.add("run twice")
-    return Problem(seed, body, arrays, scalars, over, reverse, steps, bounds, as_numpy, runs, kinds)
+    problem = Problem(seed, body, arrays, scalars, over, reverse, steps, bounds, as_numpy, runs, kinds)
+    if steps is not None:
+        give_history(random.Random(f"history {seed}"), problem)
+    return problem
+
+
+def give_history(rng, problem):
+    """Give some written arrays levels of time before the first one, mostly those whose nest reads them."""
+    for name in problem.written:
+        array = problem.arrays[name]
+        depth = max(0, -min(offsets[0] for offsets in problem.body.arrays[name].offsets))
+        if rng.random() < (0.7 if depth else 0.1):
+            # Values of the array itself: of its dtype, and as near to it as an array's are.
+            problem.history[name] = [np.roll(array.ravel(), k).reshape(array.shape) for k in range(1, 1 + rng.choice((depth or 1, depth + 1)))]
+            problem.kinds.add("history given")
 
 
 def stand_in(body):
     """What the plain loops and the box need to know of a nest, from its writer."""
     looped = {name: array for name, array in body.arrays.items() if array.role != "table"}
-    places = [types.SimpleNamespace(array=name, offsets=offsets)
-              for name, array in looped.items() for offsets in sorted(array.offsets)]
-    return types.SimpleNamespace(indices=body.indices, time=body.indices[0] if body.timed else None,
-                                 axes={name: array.axes for name, array in looped.items()}, places=places)
+    places = [types.SimpleNamespace(array=name, offsets=offsets, axes=axes)
+              for name, array in looped.items() for axes, offsets in sorted(array.places)]
+    return types.SimpleNamespace(indices=body.indices, time=body.indices[0] if body.timed else None, places=places)
 
 
 def allowed_box(nest, shapes, steps):
     """For each index the largest half-open range in which every access is inside its array."""
     lows, highs = {name: [] for name in nest.indices}, {name: [] for name in nest.indices}
     for place in nest.places:
-        axes, offsets = nest.axes[place.array], place.offsets
+        axes, offsets = place.axes, place.offsets
         if steps is not None and axes[0] == nest.time:
             axes, offsets = axes[1:], offsets[1:]
         for name, offset, extent in zip(axes, offsets, shapes[place.array], strict=True):
@@ -133,10 +157,10 @@ def random_shapes(rng, body, steps, kinds):
     looped = [array for array in body.arrays.values() if array.role != "table"]
     low, reach, extents = {}, {}, {}
     for k, name in enumerate(body.indices):
-        steps_of = [(array.name, offsets[array.axes.index(name)]) for array in looped if name in array.axes
-                    for offsets in array.offsets]
-        low[name] = max(-step for _, step in steps_of)
-        reach[name] = max(step for _, step in steps_of)
+        steps_of = [step for array in looped for axes, offsets in array.places
+                    for axis, step in zip(axes, offsets, strict=True) if axis == name]
+        low[name] = max(-step for step in steps_of)
+        reach[name] = max(step for step in steps_of)
         extents[name] = rng.choice((rng.randint(1, longest), *3 * (rng.randint(longest // 2, longest),)))
         if body.timed and k == 0:
             extents[name] = rng.randint(1, 4)
@@ -148,9 +172,10 @@ def random_shapes(rng, body, steps, kinds):
         if array.role == "table":
             shapes[array.name] = tuple(array.extent if axis is None else TABLE_EXTENT for axis in array.axes)
             continue
-        axes = array.axes[1:] if steps is not None and array.axes[0] == body.indices[0] else array.axes
-        shapes[array.name] = tuple(low[n] + extents[n] + reach[n] + (rng.randint(0, 2) if uneven else 0) for n in axes)
-        shapes[array.name] = tuple(max(n, 1) for n in shapes[array.name])
+        first = 1 if steps is not None and body.timed and array.axes[0] == body.indices[0] else 0
+        names_of = zip(*(axes[first:] for axes, _ in array.places))
+        shape = [max(low[n] + extents[n] + reach[n] for n in names) for names in names_of]
+        shapes[array.name] = tuple(max(n + (rng.randint(0, 2) if uneven else 0), 1) for n in shape)
     return shapes
 
 

@@ -65,8 +65,9 @@ def scratch_shape(problem, name, chosen):
         if other.name in chosen or other.role == "table":
             continue
         shape = problem.arrays[other.name].shape
-        for index, extent in zip(other.axes[len(other.axes) - len(shape):], shape, strict=True):
-            longest[index] = max(longest.get(index, 0), extent)
+        for axes, _ in other.places:
+            for index, extent in zip(axes[len(axes) - len(shape):], shape, strict=True):
+                longest[index] = max(longest.get(index, 0), extent)
     axes = problem.body.arrays[name].axes
     return tuple(longest.get(index) for index in axes[len(axes) - problem.arrays[name].ndim:])
 
@@ -89,13 +90,15 @@ def index_of(x):
 def plain_results(problem, nest, results):
     """(the written arrays, the numbers asked for) after plain loops; frontiers start anew in each run."""
     arrays = {name: array.copy() for name, array in problem.arrays.items()}
-    values = {}
+    values, history = {}, problem.levels_before(results.frontier)
     for _ in range(problem.runs):
         for name in results.frontier:
             arrays[name] = problem.arrays[name].copy()
+            if name in history:
+                history[name] = problem.levels_before(results.frontier)[name]
         values = {name: [] for _, name in results.reduce.values()}
         recorder = types.SimpleNamespace(function=recording(nest, values), scalars=problem.body.scalars, **vars(stand_in(problem.body)))
-        plain_loops(recorder, problem.bounds, arrays, problem.scalars, problem.reverse, problem.steps)
+        plain_loops(recorder, problem.bounds, arrays, problem.scalars, problem.reverse, problem.steps, history)
     numbers = {name: reduced(kind, values[array], problem.arrays[array].dtype) for name, (kind, array) in results.reduce.items()}
     return {name: arrays[name] for name in problem.written}, numbers
 

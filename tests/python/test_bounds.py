@@ -123,6 +123,36 @@ def test_the_exact_check_looks_at_real_points_only():
         loop_bounds(IJK, [(0, 5), (0, 5), (0, 4)], {"j": (0, "5-i"), "k": (0, "i+j+1")})
 
 
+def huge(rng):
+    return rng.choice((1, -1)) * (rng.choice((2**53, 2**61, 2**62, 3 * 2**61, 2**63, 2**64 + 2, 10**30)) * rng.choice((1, 2, 3)) + rng.choice((0, 0, 1)))
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_huge_coefficients_mean_what_plain_integers_do(seed):
+    """Or are refused: a constraint is exact, and computing with it takes 64 bits."""
+    rng = random.Random(seed)
+    extents = [rng.randint(2, 7) for _ in IJK]
+    at = rng.randint(0, 4)
+    factors = [rng.choice((0, 1, -2, huge(rng))), huge(rng)]
+    if rng.random() < 0.4:
+        factors[0] = factors[1] * rng.choice((1, -1, 2, 2**40))
+    constant = rng.choice((0, 1, -2, huge(rng))) - at * factors[1]
+    upper = rng.random() < 0.5
+    text = f"{factors[0]}*i + {factors[1]}*j + {constant}"
+    over = {"k": (0, [text, extents[2]]) if upper else ([text, 0], extents[2])}
+    try:
+        bounds = loop_bounds(IJK, [(0, extent) for extent in extents], over)
+    except ConfigError as error:
+        assert "bounds" in str(error) and "'k' reach numbers beyond 64 bits" in str(error)
+        assert factors[0] % factors[1], seed  # a common factor is never too large
+        return
+    expected = [(i, j, k) for i, j, k in itertools.product(*map(range, extents))
+                if (k < factors[0]*i + factors[1]*j + constant) == upper or not upper and k >= factors[0]*i + factors[1]*j + constant]
+    assert [x for x in itertools.product(*(range(*pair) for pair in bounds.box)) if bounds.contains(x)] == expected
+    for coefficients, number in bounds.constraints:
+        assert abs(number) + sum(abs(c) * 8 for c in coefficients) < 2**60
+
+
 def test_long_outer_loops_go_by_intervals():
     n = 10**7
     wide = [(0, n), (0, n)]

@@ -4,6 +4,7 @@ import itertools
 import math
 import os
 import random
+import re
 import warnings
 
 import numpy as np
@@ -22,6 +23,7 @@ warnings.filterwarnings("ignore", category=RuntimeWarning)
 DTYPES = ("f4", "f8", "i4", "i8", "i1", "i2", "u1")
 PAIRS = list(itertools.product(DTYPES, DTYPES))
 OPERATORS = ("+", "-", "*", "/", "//", "%", "<", "<=", ">", ">=", "==", "!=")
+BITS = ("&", "|", "^", "<<", ">>")
 RANDOM_BODIES = int(os.environ.get("TILEWAVE_RANDOM_BODIES", "60"))
 FIRST_SEED = int(os.environ.get("TILEWAVE_SEED", "20260"))
 
@@ -124,7 +126,7 @@ def compare_rows(found, arrays, scalars=None):
 def test_operators_on_elements(tmp_path, pair):
     both = "f" not in pair[0] + pair[1]
     symbols = [symbol for symbol in OPERATORS if not (both and symbol == "/")]
-    symbols += [] if both else ["**"]
+    symbols += BITS if both else ["**"]
     b, c = (each.ravel() for each in grid(*map(special, pair)))
     written = "i8" if both else "f8"
     shape = (len(symbols), len(b))
@@ -150,13 +152,20 @@ def test_operators_on_an_element_and_a_scalar(tmp_path, dtype, value):
               "min(c, B[i, j]) * 0.5 > c", "(B[i, j] if B[i, j] > c else c) * 3"]
     if not ints:
         texts += ["B[i, j] ** c", "c ** B[i, j]", "np.minimum(B[i, j], c)", "np.power(B[i, j], c)"]
+    else:
+        texts += [text for symbol in BITS for text in (f"B[i, j] {symbol} c", f"c {symbol} B[i, j]")]
+        texts += ["~B[i, j] & c", "(B[i, j] > c) | (B[i, j] < 0)", "(B[i, j] == c) ^ True", "~(B[i, j] > c)", "(B[i, j] > 0) & c", "~c ^ B[i, j]"]
+    if ints or dtype[0] == "f":  # else of an integer, between a Python int and a float
+        texts += ["np.clip(B[i, j], c, 100)", "np.clip(B[i, j], -100, c)", "np.clip(B[i, j], 2, c)"]
+    if ints or not isinstance(value, int | np.integer):
+        texts += ["np.clip(c, B[i, j], 50)"]
     values = special(dtype)
     arrays = {"A": np.zeros((len(texts), len(values)), "i8" if ints else "f8"),
               "B": np.tile(values, (len(texts), 1))}
     found = body(tmp_path, switch(texts), head="A, B, i, j, *, c")
     compare_rows(found, arrays, {"c": value})
     if type(value) is int:  # as a constant of the body, too
-        compare_rows(body(tmp_path, switch(texts).replace("c", repr(value))), arrays)
+        compare_rows(body(tmp_path, re.sub(r"\bc\b", repr(value), switch(texts))), arrays)
 
 
 @pytest.mark.parametrize("pair", [
@@ -173,6 +182,96 @@ def test_arithmetic_of_scalars_and_indices(tmp_path, pair):
               "np.maximum(c, i)", "np.sign(i - 3)", "math.pow(2, d)", "int(d) // 2"]
     found = body(tmp_path, switch(texts), head="A, i, j, *, c, d")
     compare(found, {"A": "f8"}, (len(texts), 4), dict(zip("cd", pair, strict=True)))
+
+
+@pytest.mark.parametrize("pair", [(7, 3), (-3, 70), (2**40, 21), (2**62, 1), (-(2**62), 1), (-1, 63), (1, 63), (0, 10**6), (5, -2), (True, 3),
+                                  (True, False), (-(2**63), 62), (2**63 - 1, 0), (6, 200), (np.int8(-3), 7), (7, np.int8(3)), (np.bool_(True), True),
+                                  (np.uint8(200), np.int16(-3)), (np.bool_(True), np.int64(5))], ids=str)
+def test_bits_of_scalars_and_indices(tmp_path, pair):
+    texts = [f"{a} {symbol} {b}" for symbol in BITS for a, b in (("c", "d"), ("i", "d"), ("c", "j"), ("(i - j)", "(j + 1)"), ("c", "2"), ("3", "d"))]
+    texts += ["~c", "~i", "~(i > j)", "(i > j) & (c > d)", "(i > j) | c", "(i < 3) ^ (j < 2)", "~c & 255", "(c & 15) | ((d & 15) << 4)", "c >> 3 << 3",
+              "(c >> 70) + (i >> 2)", "i & j | 1 ^ 3", "1 << 40 >> 38", "~5", "~True", "pow(c, 2)", "pow(c, i, 7)", "pow(i, j, -5)", "pow(c, 5, d)",
+              "pow(-3, j, 2**31)", "pow(7, 100, 13)", "round(c)", "round(c, 2)"]
+    if not all(type(value) in (bool, int) for value in pair):
+        texts = [text for text in texts if text.count(",") != 2 and "round(c" not in text]
+    found = body(tmp_path, switch(texts), head="A, i, j, *, c, d")
+    values = dict(zip("cd", pair, strict=True))
+    kernel = compile_kernel(found, {"A": "i8"}, values)
+    for i, j in itertools.product(range(len(texts)), range(0, 5, 2)):
+        compare(found, {"A": "i8"}, None, values, arrays={"A": np.zeros((len(texts), 5), "i8")}, kernel=kernel, box=((i, i + 1), (j, j + 1)))
+
+
+ROUNDED = [0.5, 1.5, 2.5, -0.5, -1.5, 0.125, 0.375, 2.675, 1.005, -2.675, 1e-9, 0.0, -0.0, -0.001, 12345.678, 1e15 + 0.3, 2.0**52 + 1, 1e300, 5e-324,
+           -7.5, 0.15, 0.25, 0.35, 1e22, 123456789.123456789, 2.5e-5, 5e-3, 1.5e-2, math.nan, math.inf, -math.inf, 0.045, 1.115, 4503599627370495.5]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_rounding(tmp_path, dtype):
+    """Python's and NumPy's, of elements and of Python numbers, to all digits."""
+    digits = [0, 1, 2, 3, 7, 15, 22, -1, -3]
+    texts = ["round(B[i, j])", "np.round(B[i, j])", "np.rint(B[i, j])", "round(float(B[i, j]))", "np.around(B[i, j], 2)", "np.round(float(B[i, j]), 1)"]
+    texts += [f"round(B[i, j], {n})" for n in digits if n >= 0 or dtype[0] == "f"]
+    texts += [f"round(float(B[i, j]), {n})" for n in digits if n >= 0]
+    texts += [f"np.round(B[i, j], {n})" for n in digits if n >= 0 or dtype[0] == "f"]
+    rng = np.random.default_rng(5)
+    random_values = np.concatenate([rng.normal(size=60), np.round(rng.normal(size=60) * 100, 3), rng.integers(0, 2000, 60) / 8]) * 10.0
+    values = special(dtype) if dtype[0] != "f" else np.array([x for x in (*ROUNDED, *random_values)
+                                                                           if dtype == "f8" or not 1e38 < abs(x) < math.inf], dtype)
+    if dtype in ("i1", "u1"):
+        texts = [text for text in texts if "rint" not in text]
+    arrays = {"A": np.zeros((len(texts), len(values))), "B": np.tile(values, (len(texts), 1))}
+    found = body(tmp_path, switch(texts))
+    kernel = compile_kernel(found, {"A": "f8", "B": dtype})
+    for i, text in enumerate(texts):
+        whole = text in ("round(B[i, j])", "round(float(B[i, j]))")  # an int has 64 bits here
+        boxes = [(j, j + 1) for j in range(len(values)) if not whole or not 2**63 <= abs(float(values[j])) < math.inf]
+        for columns in boxes if text.startswith("round(") else [(0, len(values))]:
+            compare(found, {"A": "f8", "B": dtype}, None, arrays=arrays, kernel=kernel, box=((i, i + 1), columns))
+
+
+@pytest.mark.parametrize("text", ["round(B[i, j], -1)", "round(float(B[i, j]), -2)", "round(B[i, j], i)", "round(B[i, j], 30)", "np.round(B[i, j], c)",
+                                  "np.clip(B[i, j], 0.5, c)", "B[i, j] & 1.5", "~float(B[i, j])", "pow(B[i, j], 2, 3)", "B[i, j] << 0.5", "(1 << 5000)"])
+def test_what_has_no_exact_translation_is_refused(tmp_path, text):
+    found = body(tmp_path, f"A[i, j] = {text} + B[i, j]", head="A, B, i, j" + ", *, c" * ("c" in text.replace("clip", "")))
+    with pytest.raises(ConfigError, match=r"body.py:\d+:\d+: .*not supported: "):
+        compile_kernel(found, {"A": "i8", "B": "i8"}, {"c": 3} if found.scalars else None)
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids="-".join)
+def test_clip(tmp_path, pair):
+    b, c = (each.ravel() for each in grid(*map(special, pair)))
+    d = np.random.default_rng(9).permutation(c)
+    texts = ["np.clip(B[i, j], C[i, j], D[i, j])", "np.clip(B[i, j], 0, D[i, j])", "np.clip(C[i, j], -0.0, 1.0)", "np.clip(B[i, j], C[i, j], 0.0)",
+             "np.clip(float(B[i, j]), C[i, j], D[i, j])", "np.clip(B[i, j], -1, 1) + np.clip(C[i, j], B[i, j], 7.5)"]
+    if pair[0][0] != "f" and pair[1][0] == "f":
+        del texts[1]  # refused: of an integer, between a Python int and a float
+    found = body(tmp_path, switch(texts), head="A, B, C, D, i, j")
+    arrays = {"A": np.zeros((len(texts), len(b))), **{name: np.tile(values, (len(texts), 1)) for name, values in zip("BCD", (b, c, d), strict=True)}}
+    compare_rows(found, arrays)
+
+
+ASSIGNMENTS = [
+    "x, y = B[i, j], A[i, j]\n    x, y = y, x\n    A[i, j] = x - y",
+    "A[i, j] = x = B[i, j] * 3\n    A[i, j] += x",
+    "x = y = z = B[i, j] + A[i-1, j]\n    y += 1\n    z -= x\n    A[i, j] = x * y + z",
+    "A[i, j], B[i, j] = B[i, j], A[i, j]",
+    "A[i, j], A[i-1, j] = A[i-1, j], A[i, j]",
+    "x: float = B[i, j]\n    y: 'anything[1, 2]' = x\n    z: int\n    z = 3\n    A[i, j] = y + z",
+    "(x, y), z = (B[i, j], 2), A[i, j-1]\n    A[i, j] = x * y + z",
+    "[x, y] = [A[i, j], B[i, j]]\n    A[i, j] = x or y",
+    "a, b = 0, 1\n    a, b = b, a + b\n    a, b = b, a + b\n    A[i, j] = a * B[i, j] + b",
+    "x, y = B[i, j], 1\n    if x > y: x, y = y, x\n    A[i, j] = y - x",
+    "A[i, j] = B[i, j] = x = A[i, j-1] + 1\n    B[i, j] += x",
+    "A[i, j], = B[i, j],",
+    "x = 12\n    x &= i\n    x |= 3\n    x ^= j\n    x <<= 2\n    x >>= 1\n    A[i, j] = x + B[i, j]",
+]
+
+
+@pytest.mark.parametrize("text", ASSIGNMENTS)
+def test_assignments_of_all_kinds(tmp_path, text):
+    found = body(tmp_path, text + ("" if "B" in text else "\n    B[i, j] = 0"))
+    for seed, dtypes in enumerate((("f8", "f4"), ("i4", "i2"))):
+        compare(found, dict(zip("AB", dtypes, strict=True)), (6, 17), seed=seed)
 
 
 @pytest.mark.parametrize("dtype", [dtype for dtype in DTYPES if dtype[0] != "f"])
@@ -192,15 +291,40 @@ def test_math_functions_and_their_exceptions(tmp_path, name):
     found = body(tmp_path, f"A[i, j] = math.{name}", head="A, B, C, i, j" if "C" in name
                  else "A, B, i, j")
     for dtype in ("f4", "f8"):
+        if name.startswith("trunc") and dtype == "f4":
+            refused(found, dict.fromkeys(found.arrays, dtype), "not define it for NumPy float32")
+            continue
         kernel = compile_kernel(found, dict.fromkeys(found.arrays, dtype))
         values = special(dtype)[:34]
-        if name.startswith(("floor", "ceil")):  # a Python int has 64 bits here
+        if name.startswith(("floor", "ceil", "trunc")):  # a Python int has 64 bits here
             values = values[~(np.isfinite(values) & (abs(values) >= 2**63))]
         for left, right in itertools.product(values, values[:24] if "C" in name else [0]):
             arrays = {"A": np.zeros((1, 1), dtype), "B": np.full((1, 1), left, dtype)}
             if "C" in name:
                 arrays["C"] = np.full((1, 1), right, dtype)
             check_one(found, kernel, arrays)
+
+
+BEYOND_DOUBLES = [2**53 + 1, -(2**53) - 1, 2**53 + 3, 2**62 + 1, 2**63 - 1025, -(2**63) + 1, 2**53, 5, -7, 0]
+
+
+@pytest.mark.parametrize("text", [
+    *(f"math.{name}({{}})" for name in ("floor", "ceil")), "int(math.fabs({}))", "int(math.copysign({}, -1))", "int(math.fmod({}, 1000))",
+    "abs({})", "int({})", "int(float({}))", "{} // 3", "{} % 1000", "{} // -7", "np.floor({})", "int(math.sqrt(abs({})))", "{} == float({})",
+    "int({} // 3.0)", "int({} % 1000.0)", "int(np.fmod({}, 1000))", "{} ** 1", "{} < 2.0**53", "int(abs({}) ** 0.5)",
+])
+def test_ints_beyond_doubles(tmp_path, text):
+    """Where Python and NumPy go through a double, the kernel does, and only there; elements and Python ints."""
+    found = body(tmp_path, switch([text.format("B[i, j]", "B[i, j]")]))
+    arrays = {"A": np.zeros((1, len(BEYOND_DOUBLES)), "i8"), "B": np.array([BEYOND_DOUBLES], "i8")}
+    kernel = compile_kernel(found, {"A": "i8", "B": "i8"})
+    for j in range(len(BEYOND_DOUBLES)):
+        compare(found, {"A": "i8", "B": "i8"}, None, arrays=arrays, kernel=kernel, box=((0, 1), (j, j + 1)))
+    scalar = body(tmp_path, switch([text.format("c", "c")]), head="A, i, j, *, c")
+    texts = body(tmp_path, switch([f"math.trunc(c) + {text.format('c', 'c')} * 0"]), head="A, i, j, *, c")
+    for value in BEYOND_DOUBLES:
+        for each in (scalar, texts):
+            compare(each, {"A": "i8"}, (1, 2), {"c": value})
 
 
 def check_one(found, kernel, arrays, at=(0, 0)):
@@ -325,6 +449,49 @@ def test_vector_loops_of_any_length(rows):
                                       + B[i+1, j+1] + B[i-1, j-1] + B[i-1, j+1])
 
     compare(stencil, {"A": "f4", "B": "f4"}, (4, rows + 2), seed=rows)
+
+
+@nest
+def many_arrays(A, B, C, D, E, F, i, j):
+    A[i, j] = A[i, j+1] + B[i, j] * C[i, j] - D[i, j+1] + E[i+1, j] + F[i, j] - B[i-1, j] + C[i, j-1] * 0.5
+
+
+@nest
+def eight_neighbours(A, B, i, j):
+    A[i, j] = min(A[i-1, j-1] + B[i-1, j-1], A[i-1, j] + B[i-1, j], A[i, j-1] + B[i, j-1], A[i, j+1] + B[i, j+1],
+                  A[i+1, j] + B[i+1, j], A[i+1, j+1] + B[i+1, j+1])
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["steps-at-run-time", "steps-compiled-in"])
+@pytest.mark.parametrize("found", [many_arrays, eight_neighbours], ids=lambda found: found.name)
+def test_arrays_that_overlap_and_arrays_apart(found, known):
+    """All arrays in one buffer: B begins `shift` elements after A, the others far away."""
+    rows, cols = 5, 41
+    steps = (1,) * len(found.places) if known else None
+    kernel = compile_kernel(found, dict.fromkeys(found.arrays, "f8"), steps=steps)
+    for shift in (1, -1, 3, 40, -200, 205, 1000):
+        def arrays():
+            memory = np.random.default_rng(3).random(4000)
+            starts = {name: 1000 + 230 * k + 1000 * (k > 1) for k, name in enumerate(found.arrays)}
+            starts["B"] = starts["A"] + shift
+            return {name: memory[at:at + rows * cols].reshape(rows, cols) for name, at in starts.items()}
+
+        box = [(1, rows - 1), (1, cols - 1)]
+        ours, plain = arrays(), arrays()
+        run_box(kernel, box, ours)
+        for i in range(*box[0]):
+            for j in range(*box[1]):
+                found.function(*plain.values(), i, j)
+        assert np.array_equal(ours["A"], plain["A"]), shift
+
+
+@pytest.mark.parametrize("found", [many_arrays, eight_neighbours, branches, old_values_ahead], ids=lambda found: found.name)
+def test_llvm_prints_nothing(found, capfd):
+    for dtype in ("f4", "i8"):
+        for steps in (None, (1,) * len(found.places), (2,) * len(found.places)):
+            compile_kernel(found, dict.fromkeys(found.arrays, dtype), steps=steps).assembly()
+    printed = capfd.readouterr()
+    assert printed.err == printed.out == ""
 
 
 @pytest.mark.parametrize("seed", [FIRST_SEED + k for k in range(RANDOM_BODIES)])

@@ -51,7 +51,7 @@ def points(found):
 def element(found, place, point):
     at = dict(zip(found.indices, point, strict=True))
     return place.array, tuple(at[i] + o for i, o
-                              in zip(found.axes[place.array], place.offsets, strict=True))
+                              in zip(place.axes, place.offsets, strict=True))
 
 
 def check_by_places(found):
@@ -91,8 +91,8 @@ class Watched:
 def check_by_running(found, seed):
     """No two points that a run lets touch one element are missing, and no flag is wrong."""
     rng, watched = np.random.default_rng(seed), {}
-    for name, axes in found.axes.items():
-        values = rng.integers(-3, 4, (EXTENT + 4,) * len(axes))
+    for name, rank in {view.array: len(view.axes) for view in found.views}.items():
+        values = rng.integers(-3, 4, (EXTENT + 4,) * rank)
         watched[name] = Watched(name, values if name == "P" else values.astype("f8"))
     tables = {name: rng.normal(size=(8,) * found.table_rank(name)) for name in found.tables}
     touches = {}

@@ -8,7 +8,7 @@ import pytest
 
 import tilewave as tw
 from body_generator import load
-from tilewave import compile
+from tilewave import compile, prepared as preparing
 from tilewave.body import jammed_rows
 from tilewave.bounds import loop_bounds
 from tilewave.reference import plain_loops
@@ -145,7 +145,7 @@ def numbered(A, i, j):
 def test_every_number_of_rows_and_points(nest, ahead_bytes, monkeypatch):
     """Also as on a processor that is not told which memory will be written, and on one that is."""
     monkeypatch.setattr(compile, "_ahead_bytes", lambda: ahead_bytes)
-    nest.kernels.clear()
+    preparing.kernels.clear()
     context = tw.Context(threads=1)
     for rows in (1, 2, 3, 4, 5, 8, 9, 11, 17):
         for points in (1, 21, 22, 23, 28, 29, 30, 36, 37, 38, 40, 41, 300):

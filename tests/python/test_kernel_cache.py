@@ -4,6 +4,7 @@ import errno
 import os
 import random
 import re
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -89,13 +90,17 @@ def test_a_file_that_others_can_write_is_not_run(cache, mode):
     assert builder.calls == 1 and path.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_folder_that_others_can_write_is_not_used(cache):
+def test_a_folder_that_others_can_write_is_not_used(cache, monkeypatch):
     kernel_cache.object_code("key", Builder())
     cache.chmod(0o777)
+    part = cache / "tilewave-old.part"
+    part.write_text("")
+    os.utime(part, (time.time() - 2 * kernel_cache.ABANDONED,) * 2)
+    monkeypatch.setattr(kernel_cache, "FILES", 0)
     builder = Builder()
     for key in ("key", "new"):
         assert kernel_cache.object_code(key, builder) == builder.code
-    assert builder.calls == 2 and len(files(cache)) == 1
+    assert builder.calls == 2 and len(files(cache)) == 2
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="gives a file away")
@@ -106,6 +111,21 @@ def test_a_file_of_another_user_is_not_run(cache):
     builder = Builder()
     kernel_cache.object_code("key", builder)
     assert builder.calls == 1 and path.stat().st_uid == 0
+
+
+def huge(path):
+    with open(path, "wb") as file:
+        file.truncate(1 << 40)
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, huge, lambda path: os.symlink("/dev/zero", path)], ids=["fifo", "folder", "huge", "device"])
+def test_what_is_no_kernel_file_is_not_waited_for(cache, make):
+    build = Builder()
+    kernel_cache.object_code("key", build)
+    path, = files(cache)
+    path.unlink()
+    make(path)
+    assert kernel_cache.object_code("key", build) == b"object code" and build.calls == 2
 
 
 def test_a_folder_that_cannot_be_made_means_no_cache(tmp_path, monkeypatch):
@@ -159,13 +179,17 @@ def test_the_oldest_files_go(cache, monkeypatch):
         for path in files(cache):
             os.utime(path, (path.stat().st_mtime - 10,) * 2)
     kernel_cache.object_code("key 0", Builder())  # used, so no longer the oldest
-    stranger, part, new = (cache / name for name in ("notes.txt", "old.part", "new.part"))
+    stranger, part, new = (cache / name for name in ("notes.txt", "tilewave-old.part", "tilewave-new.part"))
+    others = [cache / name for name in ("thesis.part", "tilewave-thesis.part.txt", "cuda.kernel", f"{'e' * 64}.kernel", "tilewave-x.part")]
     for path in (stranger, part, new):
         path.write_text("")
-    for path in (stranger, part):
+    for path in others:
+        path.write_text("somebody's")
+    for path in (stranger, part, *others):
         os.utime(path, (time.time() - 2 * kernel_cache.ABANDONED,) * 2)
     kernel_cache.object_code("key 3", Builder())
     assert stranger.exists() and new.exists() and not part.exists()
+    assert all(path.read_text() == "somebody's" for path in others)
     built = [Builder() for _ in range(4)]
     for k in (0, 2, 3, 1):
         kernel_cache.object_code(f"key {k}", built[k])
@@ -230,7 +254,8 @@ def test_another_processor_or_version_has_kernels_of_its_own(cache, compilations
     types = {"A": "f8", "B": "f8"}
     changes = [(compiler.llvm, "get_host_cpu_name", lambda: "generic"), (compiler.np, "__version__", "9.9"),
                (compiler.llvmlite, "__version__", "9.9"),
-               (compiler.tilewave, "__version__", "9.9"), (compiler, "_vector_bytes", lambda: 8), (compiler, "_ahead_bytes", lambda: 64),
+               (compiler.tilewave, "__version__", "9.9"), (compiler, "_vector_bytes", lambda: 8),
+               (compiler, "_lane_bytes", lambda: 8), (compiler, "_ahead_bytes", lambda: 64),
                (compiler.jammed_rows, "LEAST_POINTS", 1)]
     compile_kernel(scaled, types)
     for k, (owner, name, other) in enumerate(changes):
@@ -242,6 +267,51 @@ def test_another_processor_or_version_has_kernels_of_its_own(cache, compilations
     compiler._toolchain.cache_clear()
     compile_kernel(scaled, types)
     assert len(compilations) == len(changes) + 1
+
+
+UPGRADED = """
+import sys
+import numpy as np
+import tilewave as tw
+@tw.nest
+def largest(A, i):
+    assert A[i] >= 0
+    A[i] = max(A[i-1], 1.0) + 1.0
+print("loaded", flush=True)
+sys.stdin.readline()
+A = np.zeros(4)
+A[2] = float(sys.argv[1])
+try:
+    tw.run(largest, A=A)
+    print(*A)
+except tw.KernelError:
+    print("raised")
+"""
+
+
+def test_what_is_in_memory_decides_and_not_what_is_on_disk(cache, tmp_path):
+    """A process from before an upgrade keeps its kernels apart; so do those with and without asserts."""
+    package = Path(compiler.tilewave.__file__).parent
+    shutil.copytree(package, tmp_path / "tilewave", ignore=shutil.ignore_patterns("__pycache__"))
+    script = tmp_path / "script.py"
+    script.write_text(UPGRADED)
+
+    def start(*options, value=0):
+        return subprocess.Popen([sys.executable, *options, str(script), str(value)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                text=True, env={**os.environ, "PYTHONPATH": str(tmp_path)})
+
+    def end(process):
+        return process.communicate("\n", timeout=120)[0].splitlines()[-1]
+
+    old = start()
+    old.stdout.readline()
+    functions = tmp_path / "tilewave" / "body" / "functions.py"
+    text = functions.read_text()
+    assert text.count('"<" if name == "min" else ">"') == 1
+    functions.write_text(text.replace('"<" if name == "min" else ">"', '">" if name == "min" else "<"'))
+    assert end(old) == "0.0 2.0 3.0 4.0"
+    new = [start(), start(value=-1), start("-O", value=-1), start(value=-1)]
+    assert [end(process) for process in new] == ["0.0 1.0 2.0 2.0", "raised", "0.0 1.0 2.0 2.0", "raised"]
 
 
 SEED = int(os.environ.get("TILEWAVE_SEED", 1))

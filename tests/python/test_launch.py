@@ -1,6 +1,8 @@
 """`tilewave run`: exit codes, arguments, tracebacks, and that no rank survives."""
 import os
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -13,7 +15,7 @@ import pytest
 SOURCE = Path(__file__).resolve().parents[2] / "python" / "tilewave"
 # How long it waits for ranks that do not end, and that keep the cores busy: here they never would.
 SHORTER = {"PATIENCE_S = 5.0": "PATIENCE_S = 1.0",
-           'GRACE_S = {"gone": 2.0, "exit": 10.0}': 'GRACE_S = {"gone": 2.0, "exit": 2.0}'}
+           'GRACE_S = {"gone": 2.0, "silent": 2.0, "exit": 10.0}': 'GRACE_S = {"gone": 2.0, "silent": 1.0, "exit": 2.0}'}
 
 
 @pytest.fixture
@@ -29,11 +31,11 @@ def start(tmp_path):
             text = text.replace(given, shorter)
         (package / module).write_text(text)
 
-    def start(script, *arguments, options=(), env=None):
-        (tmp_path / "script.py").write_text("import os, sys, time\nrank = int(os.environ.get("
+    def start(script, *arguments, options=(), env=None, name="script.py"):
+        (tmp_path / name).write_text("import os, sys, time\nrank = int(os.environ.get("
                                             "'PMI_RANK', 0))\n" + textwrap.dedent(script))
         return subprocess.Popen(
-            [sys.executable, "-m", "tilewave.cli", "run", *options, "script.py", *arguments],
+            [sys.executable, "-m", "tilewave.cli", "run", *options, name, *arguments],
             cwd=tmp_path, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": str(package.parent), **(env or {})})
 
@@ -60,7 +62,7 @@ both = pytest.mark.parametrize("ranks", ["1", "2"])
 @both
 @pytest.mark.parametrize("env", [{"PYTHONUNBUFFERED": ""}, {"PYTHONUNBUFFERED": "1"}])
 def test_arguments_pass_untouched(run, ranks, env):
-    given = ["--help", "-n", "3", "--", "a b", "--version", ""]
+    given = ["--help", "-n", "3", "--", "a b", "--version", "", ":", "-n", "1", "/bin/echo", "=x", "-genv", "A", "B", "-x", "#", "\\", "$HOME"]
     code, out, err = run("print(sys.argv[1:], __name__, os.environ.get('TILEWAVE_THREADS'))\n"
                          "assert sys.path[0] == os.path.dirname(__file__)",
                          *given, options=("-n", ranks, "--threads", "2"), env=env)
@@ -116,6 +118,12 @@ def test_an_error_without_mpiexec(run):
     (("-n", "-3"), "-3 ranks; allowed: 1 or more"),
     (("--threads", "0"), "0 threads; allowed: 1 or more"),
     (("--hosts", "a:b"), "host 'a:b'; allowed"),
+    (("--hosts=-oX",), "host '-oX'; allowed"),
+    (("--hosts=a,b@-oX",), "host 'b@-oX'; allowed"),
+    (("--hosts", "a;b"), "host 'a;b'; allowed"),
+    (("--hosts", "a:2,b\n"), "allowed: NAME, NAME:RANKS or USER@NAME"),
+    (("-n", "99999999999"), "99999999999 ranks; allowed: 1 to"),
+    (("--hosts", "a:999999999,b:999999999"), "1999999998 ranks; allowed: 1 to 1048576"),
 ])
 def test_bad_options(run, options, words):
     code, _, err = run("pass", options=options)
@@ -127,6 +135,8 @@ def test_missing_script_and_mpiexec(run):
     assert code == 2 and "no script 'missing.py'" in err
     code, _, err = run("pass", options=("-n", "2"), env={"TILEWAVE_MPIEXEC": "/no/mpiexec"})
     assert code == 2 and "'/no/mpiexec'" in err
+    code, _, err = run("pass", options=("-n", "2"), env={"TILEWAVE_MPIEXEC": "mpiexec -v"})
+    assert code == 2 and "allowed: the path or name of a program, without options" in err
 
 
 def test_inside_mpiexec(run):
@@ -181,12 +191,13 @@ def test_slurm_and_hosts(launch_tool, monkeypatch):
 
 
 FACTS = {"library": "Some MPI 1.2\nmore", "path": "/lib/libsome.so", "standard": "5.0",
-         "thread_level": "multiple", "rank": 0, "latency_s": 1.5e-6, "pinning": [0, 1]}
+         "thread_level": "multiple", "rank": 0, "latency_s": 1.5e-6, "pinning": [0, 1],
+         "threads": 3, "alone": 5, "quota": 6.5}
 
 
 @pytest.mark.parametrize("facts, code, words", [
     (None, 1, ["Compiled core", "pip install"]),
-    ({**FACTS, "size": 2}, 0, ["Some MPI 1.2 (MPI 5.0)", "libsome", "1.50 µs", "usable here"]),
+    ({**FACTS, "size": 2}, 0, ["Some MPI 1.2 (MPI 5.0)", "libsome", "1.50 µs", "5 for one rank, 3 for each of 2", "the time of 6.5 CPUs", "usable here"]),
     ({**FACTS, "size": 1}, 1, ["do not belong"]),
     ({}, 1, ["no network", "exit code"]),
 ], ids=["no core", "fine", "wrong mpiexec", "broken"])
@@ -245,3 +256,181 @@ def test_a_rank_that_fails_before_or_after_mpi_while_the_others_wait(run, ending
     assert code == (1 if before else 3)
     assert err.count(words) == 1
     assert time.monotonic() - started < 30
+
+
+@pytest.mark.parametrize(("who", "shown"), [("True", 1), ("rank", 2), ("rank == 1", 1)])
+def test_an_error_that_every_rank_meets_is_shown_once(run, who, shown):
+    """By rank 0; by others where rank 0 does not come to it."""
+    code, _, err = run(f"""
+        class Refused(ValueError):
+            of_program = True
+        if {who}:
+            raise Refused("no nest")
+        time.sleep(60)
+    """, options=("-n", "3"))
+    assert code == 1 and 1 <= err.count("Refused: no nest") <= shown and ("rank " in err) == (who != "True"), err
+
+
+@pytest.mark.parametrize("name", ["-genv", ":", "=a b:c.py"])
+def test_names_of_scripts_that_mean_something_to_launchers(run, name):
+    code, out, err = run("print(os.path.basename(sys.argv[0]), sys.argv[1:])", ":", options=("-n", "2", "--"), name=name)
+    assert code == 0 and out.splitlines() == [f"{name} [':']"] * 2, err
+
+
+WAITING = """
+    if {mpi}:
+        from mpi4py import MPI
+    if rank == 1:
+        {ending}
+    if {mpi}:
+        MPI.COMM_WORLD.Barrier()
+    time.sleep(100)
+"""
+
+
+@pytest.mark.parametrize("mpi, ending", [(True, "os._exit(0)"), (True, "os.kill(os.getpid(), 9)"), (False, "os._exit(0)"),
+                                         (False, "import atexit; atexit.register(os._exit, 0); sys.exit()")])
+def test_a_rank_that_ends_without_a_word_fails_the_job(run, launch_tool, mpi, ending):
+    if mpi:
+        pytest.importorskip("mpi4py")
+    before = launch_tool.shared_files()
+    code, _, err = run(WAITING.format(mpi=mpi, ending=ending), options=("-n", "3"))
+    assert code not in (0, 137) and err.count("tilewave:") == 1
+    if "kill" in ending:  # who of those that Hydra then kills has ended first is not certain
+        assert " ended before the script was over" in err and "SIGKILL" in err and code == 9
+    else:
+        assert "rank 1 ended before the script was over, by os._exit(0)" in err and code == 1
+    assert launch_tool.orphaned_shared_files(before) == []
+
+
+def test_ranks_may_have_children_and_become_other_programs(run):
+    code, out, err = run("""
+        if rank == 0:
+            if os.fork() == 0:
+                os._exit(3)
+            os.wait()
+        else:
+            os.execv(sys.executable, [sys.executable, "-c", "print('another')"])
+    """, options=("-n", "2"))
+    assert code == 0 and out == "another\n", err
+
+
+def test_an_error_in_a_child_of_a_rank_is_not_the_ranks(run):
+    code, _, err = run("""
+        if rank == 1:
+            if os.fork() == 0:
+                raise ValueError("in the child")
+            os.wait()
+            time.sleep(1.5)
+    """, options=("-n", "2"))
+    assert code == 0 and "in the child" in err
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("unshare") or subprocess.run(["unshare", "-pf", "true"]).returncode != 0,
+                    reason="no process ids of its own can be made here")
+def test_ranks_of_hosts_whose_processes_are_not_seen_here(run, tmp_path):
+    """They have other process ids: mpiexec says how they end."""
+    ssh = tmp_path / "ssh"
+    ssh.write_text("#!/bin/sh\nwhile [ \"${1#-}\" != \"$1\" ]; do shift; done\nshift\nexec unshare -pf --mount-proc sh -c \"$*\"\n")
+    ssh.chmod(0o755)
+    hosts = f"--hosts={socket.gethostname()},someone@elsewhere"
+    for ending, expected in (("pass", 0), ("sys.exit(3 * rank)", 3), ("if rank == 0: os._exit(0)", 1)):
+        code, out, err = run(f"print(rank, os.getpid() < 9, sys.argv[1:])\n{ending}", ":", options=("-n", "2", hosts),
+                             env={"HYDRA_BOOTSTRAP_EXEC": str(ssh)})
+        assert code == expected and sorted(out.splitlines()) == ["0 False [':']", "1 True [':']"], err
+        assert ("rank 0 ended before" in err) == (expected == 1)
+
+
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
+def test_a_launcher_that_hangs_is_ended_by_a_signal(start, tmp_path, signum):
+    hangs = tmp_path / "mpiexec"
+    hangs.write_text("#!/bin/sh\ntrap '' TERM INT\n[ $1 = --version ] && exit\ntouch up\nwhile :; do sleep 0.1; done\n")
+    hangs.chmod(0o755)
+    process = start("pass", options=("-n", "2"), env={"TILEWAVE_MPIEXEC": str(hangs)})
+    try:
+        wait_until((tmp_path / "up").exists)
+        process.send_signal(signum)
+        process.communicate(timeout=30)
+        assert process.returncode == 128 + signum
+    finally:
+        process.kill()
+        process.communicate(timeout=10)
+
+
+@pytest.fixture
+def shm(launch_tool, monkeypatch, tmp_path):
+    """A folder in place of /dev/shm, and a function that makes a file in it, some seconds old."""
+    folder = tmp_path / "shm"
+    folder.mkdir()
+    monkeypatch.setattr(launch_tool, "SHM", str(folder))
+
+    def plant(name, age_s=100):
+        path = folder / name
+        path.write_bytes(b"x" * 4096)
+        os.utime(path, (time.time() - age_s,) * 2)
+        return path
+
+    return plant
+
+
+def test_what_killed_jobs_have_left_is_removed(launch_tool, shm):
+    left = [shm("mpich_shm_1a2b_0"), shm("mpich_shm_837b53d9_12"), shm("ucx_shm_posix_2403050")]
+    kept = [shm("mpich_shm_5e_0", age_s=0), shm("mpich_shm_"), shm("sem.mine"), shm("my_mpich_shm_1_0"), shm("mpich_shm_1.bak")]
+    folder = left[0].parent / "mpich_shm_77_0"
+    folder.mkdir()
+    os.utime(folder, (1, 1))
+    link = left[0].parent / "mpich_shm_78_0"
+    link.symlink_to(kept[0])
+    launch_tool.remove_left_over()
+    assert not any(path.exists() for path in left)
+    assert all(path.exists() for path in [*kept, folder, link])
+
+
+def test_what_a_living_process_has_open_or_mapped_stays(launch_tool, shm):
+    mapped, opened = shm("mpich_shm_1_0"), shm("mpich_shm_2_0")
+    user = subprocess.Popen([sys.executable, "-c", f"""
+import mmap, sys
+with open({str(mapped)!r}, "r+b") as file:
+    memory = mmap.mmap(file.fileno(), 4096)
+file = open({str(opened)!r})
+print("up", flush=True)
+sys.stdin.read()
+"""], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        assert user.stdout.readline() == b"up\n"
+        launch_tool.remove_left_over()
+        assert mapped.exists() and opened.exists() and launch_tool.orphaned_shared_files() == []
+    finally:
+        user.communicate(timeout=10)
+    launch_tool.remove_left_over()
+    assert not mapped.exists() and not opened.exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_what_belongs_to_others_stays(launch_tool, shm):
+    theirs = shm("mpich_shm_3_0")
+    os.chown(theirs, 12345, 12345)
+    launch_tool.remove_left_over()
+    assert theirs.exists() and launch_tool.orphaned_shared_files() == []
+
+
+def test_the_next_start_removes_what_a_killed_launcher_left(run, start, tmp_path):
+    pytest.importorskip("mpi4py")
+    process = start("""
+        from mpi4py import MPI
+        MPI.COMM_WORLD.Barrier()
+        if rank == 0:
+            open("up", "w").write(" ".join(f for f in os.listdir("/dev/shm") if f in open("/proc/self/maps").read()))
+            os.rename("up", "found")
+        time.sleep(100)
+    """, options=("-n", "2"))
+    try:
+        wait_until((tmp_path / "found").exists)
+    finally:
+        process.kill()
+        process.communicate(timeout=10)
+    found = [Path("/dev/shm", name) for name in (tmp_path / "found").read_text().split()]
+    assert found
+    time.sleep(1.2)  # its ranks end, and it is not young any more
+    assert run("pass")[0] == 0
+    assert not any(path.exists() for path in found)

@@ -2,10 +2,12 @@
 import copy
 import json
 import math
+import os
 import random
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import tilewave as tw
@@ -128,6 +130,17 @@ NAN, INFINITE = float("nan"), float("inf")
     (changed("memory", 1, "x", to=[8, 8]), ["field memory[1].x[1]: found 8; allowed: more than x[0], 8"]),
     (changed("memory", to=5), ["field memory: found 5; allowed: a list"]),
     (changed("host_of", 0, to=-1), ["field host_of[0]: found -1"]),
+    (changed("host_of", 0, to=1 << 64), ["field host_of[0]: found 18446744073709551616; allowed: the number of a rank's host, 0 to"]),
+    (changed("host_of", to=[0]), ["field host_of: found '1 entries'; allowed: one for each of the 2 ranks"]),
+    (changed("latency_s", to=10 ** 400), ["field latency_s: found 1000", "...; allowed: a finite number > 0, at least 1e-18, at most 1e+06"]),
+    (changed("step_s", to=1e300), ["field step_s: found 1e+300; allowed"]),
+    (changed("cache_bytes", to=1 << 64), ["field cache_bytes: found 18446744073709551616; allowed"]),
+    (changed("byte_s", to=1e-320), ["field byte_s: found 1e-320"]),
+    (changed("other_host", "byte_s", to=2.0), ["other_host.byte_s: found 2.0; allowed: a finite number > 0, at least 1e-18, at most 1"]),
+    (changed("same_host", "transfer_s", "x", -1, to=10 ** 30), ["same_host.transfer_s.x[3]: found 1000"]),
+    (changed("same_host", "crowd", to=-INFINITE), ["same_host.crowd: found -inf"]),
+    (changed("same_host", "overlap", 0, "slowdown", to=10 ** 400), ["same_host.overlap[0].slowdown"]),
+    (changed("latency_s", to=7).replace('"latency_s": 7', f'"latency_s": {"9" * 5000}', 1), ["no JSON"]),
     (changed("conditions", to=None), ["field conditions: missing"]),
     (changed("conditions", "ranks", to="2"), ["field conditions.ranks: found '2'; allowed: an integer"]),
     (changed("spread", "latency_s", to=-1), ["field spread.latency_s: found -1"]),
@@ -148,9 +161,44 @@ def test_files_that_are_none(tmp_path):
         tw.Machine.load(tmp_path / "none.json")
     with pytest.raises(tw.ConfigError, match="no machine can be read"):
         tw.Machine.load(tmp_path)
+    os.mkfifo(tmp_path / "fifo")
+    with open(tmp_path / "huge", "wb") as file:
+        file.truncate(1 << 40)
+    for path, words in ((tmp_path / "fifo", "no regular file"), ("/dev/zero", "no regular file"), (tmp_path / "huge", "allowed: 268435456")):
+        with pytest.raises(tw.ConfigError, match=f"no machine can be read there .it .*{words}"):
+            tw.Machine.load(path)
     (tmp_path / "bytes").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(tw.ConfigError, match="is no text"):
         tw.Machine.load(tmp_path / "bytes")
+
+
+def test_numbers_at_their_limits_are_used():
+    """What is accepted can be planned with: no number overflows on the way."""
+    from tilewave.machine_check import LEAST, MAY_BE_ZERO, MOST, MOST_OF, PARTS, checked
+
+    for least in (False, True):
+        data = json.loads(some()._to_text())
+
+        def limit(name):
+            if name in PARTS or name in MAY_BE_ZERO:
+                return 0 if least else 1
+            return LEAST if least else next((most for end, most in MOST_OF.items() if name.endswith(end)), MOST)
+
+        for part in (data, data["same_host"], data["other_host"]):
+            for name, value in part.items():
+                if isinstance(value, (int, float)) and name != "format":
+                    part[name] = limit(name)
+        found = checked(json.dumps(data), "limits.json")
+
+        @tw.nest
+        def relax(A, i, j):
+            A[i, j] = A[i-1, j] + A[i, j-1]
+
+        context = tw.Context()
+        machine.use(context, found)
+        A = np.ones((200, 200))
+        tw.run(relax, A=A, context=context)
+        assert "The machine's numbers" in tw.plan(relax, A=A, context=context).explain()
 
 
 @pytest.fixture
@@ -175,27 +223,34 @@ def test_a_kept_machine_is_used_at_once(cache):
     assert second._machine.latency_s == second._core.machine().latency_s == 7.25e-6
     assert machine.of(second) is second._machine
     assert second.solo()._machine is None and machine.of(second.solo()).latency_s == 7.25e-6
-    assert tw.Context(threads=2)._machine is None  # another launch shape
+    assert tw.Context(threads=second.threads + 1)._machine is None  # another launch shape
     assert machine.own_constants(second).latency_s != 7.25e-6
 
 
 def test_a_given_machine_is_used(cache, tmp_path, monkeypatch):
     path = tmp_path / "given.json"
-    kept_for(tw.Context()).save(path)
+    kept_for(tw.Context(threads=1)).save(path)
     monkeypatch.setenv(machine.VARIABLE, str(path))
-    assert tw.Context()._core.machine().latency_s == 7.25e-6
+    assert tw.Context(threads=1)._core.machine().latency_s == 7.25e-6
     context = tw.Context(threads=2)
     with pytest.raises(tw.ConfigError, match=r"given.json: field conditions.threads: found 1; allowed: 2"):
         machine.of(context)
 
 
 @pytest.mark.parametrize("spoil", [lambda text: text[:100], lambda text: text.replace('"format": 2', '"format": 0'),
-                                   lambda text: text.replace("7.25e-06", "-1")])
+                                   lambda text: text.replace("7.25e-06", "-1"), lambda text: text.replace("7.25e-06", "1" + "0" * 400),
+                                   lambda text: text.replace('"host_of": [\n  0', f'"host_of": [\n  {1 << 64}'),
+                                   lambda text: text.replace('"step_s": ', '"step_s": 1e300, "was": '), None])
 def test_a_spoilt_kept_machine_is_measured_anew(cache, spoil):
     context = tw.Context()
     machine.keep(kept_for(context))
     path, = cache.glob("machine-*.json")
-    path.write_text(spoil(path.read_text()))
+    if spoil:
+        assert spoil(path.read_text()) != path.read_text()
+        path.write_text(spoil(path.read_text()))
+    else:  # nobody will ever write into it
+        path.unlink()
+        os.mkfifo(path)
     with pytest.warns(RuntimeWarning, match="the kept machine is not used: .*machine-"):
         context = tw.Context()
     assert context._machine is None

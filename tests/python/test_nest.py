@@ -1,5 +1,6 @@
 """@nest: what it reads from a body, and what it refuses."""
 
+import re
 import subprocess
 import sys
 
@@ -10,6 +11,7 @@ from body_generator import HEADER, load
 from tilewave.body.dependences import Place
 from tilewave.errors import ConfigError
 from tilewave.nest import REQUIRED, Nest, nest
+from tilewave.plan import CHOICES
 
 OMEGA = 0.5
 
@@ -37,10 +39,10 @@ def test_reads_the_roles_of_the_parameters():
 
 def test_places_come_once_each_written_ones_first():
     assert mixed.places == (
-        Place("A", (0, 0), written=True, read=True, always=True),
-        Place("B", (0, 1), written=False, read=True, always=False),
-        Place("B", (-2, 1), written=False, read=True, always=False),
-        Place("A", (-1, -2), written=False, read=True, always=False),
+        Place("A", (0, 0), ("i", "j"), written=True, read=True, always=True),
+        Place("B", (0, 1), ("i", "j"), written=False, read=True, always=False),
+        Place("B", (-2, 1), ("i", "j"), written=False, read=True, always=False),
+        Place("A", (-1, -2), ("i", "j"), written=False, read=True, always=False),
     )
     line = mixed.function.__code__.co_firstlineno
     assert [mixed.line_of(place) - line for place in mixed.places] == [3, 2, 2, 3]
@@ -120,7 +122,8 @@ def test_time():
 
 
 @pytest.mark.parametrize(("text", "time"), [
-    ("A[i+1, j] = A[i, j]", "i"), ("A[i, j] = A[i-1, j]", None), ("A[i+1, j] = A[i-1, j]", None),
+    ("A[i+1, j] = A[i, j]", "i"), ("A[i, j] = A[i-1, j]", None), ("A[i+1, j] = A[i-1, j]", "i"), ("A[i+1, j] = A[i-6, j]", "i"),
+    ("A[i+1, j] = A[i-7, j]", None), ("A[i-1, j] = A[i, j]", None),
     ("A[i+1, j] = A[i, j] + B[i+2, j]", None), ("A[i+1, j] = B[j, i]", None),
     ("A[i+1, j] = B[j]", "i"), ("A[i+1, j] = B[i+1]", "i"), ("A[i+1, j] = 1; B[j] = 2", None),
     ("A[i+1, j] = 1; A[i, j] = 2", None), ("A[i+1, j] = 1; B[i+1] = 2", "i"),
@@ -223,7 +226,7 @@ def test_constants_are_those_of_the_moment(tmp_path):
     before = module.body.signature()
     module.LATER = 0.75
     assert module.body.constants()["LATER"] == 0.75 and module.body.signature() != before
-    module.root = print
+    module.root = np.sort
     with pytest.raises(ConfigError, match="late.py:6:20: `root.*calling root is not supported"):
         module.body.constants()
     module.root, module.Problem = np.sqrt, int
@@ -246,12 +249,16 @@ def test_enclosing_scope_and_indented_source():
 
 REFUSED = {
     "transposed": ("A[i, j] = A[j, i]", "A[j, i]", ["'A'", "by j, i here and by i, j", "transposed"]),
-    "other axes": ("A[i, j] = B[j, i] + B[i, j]", "B[i, j]\n", ["'B'", "given twice"]),
+    "read in another order": ("x = A[j, i]; A[i, j] = x", "A[i, j]",
+                              ["'A' is written", "by i, j here and by j, i", "a copy of 'A'"]),
+    "read twice in another order": ("A[i, j] += B[i, j] + A[j, i-1]", "A[j, i-1]",
+                                    ["'A' is written", "by j, i here and by i, j", "a copy of 'A'"]),
     "order of writing": ("A[j, i] = 1 + B[i, j]", "A[j, i]", ["order j, i", "order i, j"]),
     "scaled": ("A[i, j] = A[2*i, j]", "A[2*i, j]", ["scales", "'i' by 2", "index + integer"]),
     "negated": ("A[i, j] = B[-i, j] + A[i-1, j]", "B[-i, j]", ["scales", "by -1"]),
     "sum of indices": ("A[i, j] = B[i+j, j]", "B[i+j, j]", ["several loop indices"]),
-    "repeated": ("A[i, j] = B[i, i]", "B[i, i]", ["'i' is repeated", "index + integer"]),
+    "repeated": ("A[i, i] = B[i, j]", "A[i, i]", ["'i' is repeated", "'A', which is written", "B[i, i]"]),
+    "repeated in a read": ("A[i, j] = A[i, i-1]", "A[i, i-1]", ["by i, i here and by i, j", "transposed"]),
     "constant": ("A[i, j] = B[0, j]", "B[0, j]", ["`0`", "no loop index"]),
     "float offset": ("A[i, j] = B[i+1.0, j]", "B[i+1.0, j]", ["`i+1.0`", "index + integer"]),
     "quotient": ("A[i, j] = B[i//2, j]", "B[i//2, j]", ["`i//2`", "index + integer"]),
@@ -264,7 +271,8 @@ REFUSED = {
     "no subscript": ("A[i, j] = T[()]", "T[()]", ["'T' has no subscript"]),
     "slice of a table": ("A[i, j] = T[A[i, j], :]", ":]", ["slice"]),
     "outside name in subscript": ("A[i, j] = B[i+COUNT, j]", "B[i+COUNT, j]", ["'COUNT'", "loop"]),
-    "scalar in subscript": ("A[i, j] = B[i+c, j]", "B[i+c, j]", ["'c'", "loop index"]),
+    "scalar in subscript": ("A[i, j] = A[i-c, j]", "A[i-c, j]", ["looked up as a table", "given twice"]),
+    "far": ("A[i, j] = B[i, j-9223372036854775808]", "B[i, j-9", ["9223372036854775808 away", "below 2**40"]),
     "chained subscript": ("A[i, j] = B[i, j][0]", "B[i, j][0]", ["only a name can be subscripted"]),
     "subscripted local": ("A[i, j] = TABLE[i, j]", "TABLE[i, j]", ["'TABLE'", "no parameter"]),
     "subscripted scalar": ("A[i, j] = c[i, j]", "c[i, j]", ["'c'", "scalar (keyword-only)"]),
@@ -274,13 +282,13 @@ REFUSED = {
     "for": ("for x in (1, 2): A[i, j] = x", "for x", ["a loop inside a body", "if/elif"]),
     "while": ("while A[i, j]: A[i, j] = 1", "while", ["a loop inside a body"]),
     "return": ("A[i, j] = 1; return 3", "return 3", ["return is not supported"]),
-    "call": ("A[i, j] = print(1)", "print(1)", ["calling print", "min, max, abs", "np.exp"]),
-    "call of own": ("A[i, j] = helper(1)", "helper(1)", ["calling helper"]),
+    "call": ("A[i, j] = print(1)", "print(1)", ["print in a body", "allowed: an array that keeps"]),
+    "call of own": ("A[i, j] = helper(1, 2)", "helper(1, 2)", ["given 2 positional", "allowed: helper(x)"]),
     "np call": ("A[i, j] = np.interp(1, 2, 3)", "np.interp(1, 2, 3)", ["calling np.interp"]),
     "keyword": ("A[i, j] = np.exp(1, out=None)", "np.exp(1, out=None)", ["keywords"]),
     "too many": ("A[i, j] = np.exp(1, 2)", "np.exp(1, 2)", ["2 argument", "allowed: 1 here"]),
     "too few": ("A[i, j] = min(A[i-1, j])", "min(A", ["1 argument", "2 or more"]),
-    "list": ("A[i, j] = [1]", "[1]", ["a list is not supported", "allowed: numbers"]),
+    "list": ("A[i, j] = [1]", "[1]", ["a list as a value is not supported", "allowed: numbers"]),
     "dict": ("A[i, j] = {}", "{}", ["a dict"]),
     "tuple": ("A[i, j] = 1, 2", "1, 2", ["a tuple"]),
     "comprehension": ("A[i, j] = [x for x in (1,)]", "[x for", ["a comprehension"]),
@@ -290,15 +298,18 @@ REFUSED = {
     "f-string": ("A[i, j] = f'{c}'", "f'{c}'", ["an f-string"]),
     "walrus": ("A[i, j] = (x := 1)", "x := 1", ["assignment expression"]),
     "global": ("global WEIGHT; A[i, j] = 1", "global", ["global is not supported"]),
-    "annotated": ("x: int = 1; A[i, j] = x", "x: int", ["annotated assignment"]),
-    "chained assignment": ("x = A[i, j] = 1", "x = A", ["chained assignment"]),
-    "unpacking": ("x, y = 1, 2; A[i, j] = x", "1, 2", ["a tuple"]),
+    "annotated": ("A[i, j] = 1; A[i, j]: int", "A[i, j]: int", ["annotation of an element", "x: float"]),
+    "annotated unassigned": ("x: int; A[i, j] = x", "x\n", ["'x' may be read before"]),
+    "tuple kept": ("x = y, z = 1, 2; A[i, j] = z", "1, 2", ["a tuple as a value", "a, b = x, y"]),
+    "unpacking": ("x, y = B[i, j]; A[i, j] = x", "B[i, j]", ["unpacking this value", "a, b = x, y"]),
+    "too many values": ("x, y = 1, 2, 3; A[i, j] = x", "1, 2, 3", ["3 value(s) for 2 target(s)"]),
+    "starred": ("x, *y = 1, 2; A[i, j] = x", "1, 2", ["2 value(s) for 2 target(s)"]),
+    "swapped index": ("i, x = 1, 2; A[i, j] = x", "i, x", ["'i'", "a loop index"]),
     "delete": ("x = 1; A[i, j] = x; del x", "del x", ["del is not supported"]),
+    "print": ("A[i, j] = 1; print(A[i, j])", "print(", ["print in a body", "printed after the run", "names the point"]),
     "unused value": ("A[i, j] = 1; A[i, j]", "A[i, j]\n", ["value is not used"]),
-    "matrix product": ("A[i, j] = B[i, j] @ c", "B[i, j] @ c", ["MatMult", "+ - *"]),
-    "bit operator": ("A[i, j] = i & 1", "i & 1", ["BitAnd", "//"]),
-    "augmented bits": ("A[i, j] |= 1", "A[i, j] |= 1", ["BitOr", "+="]),
-    "invert": ("A[i, j] = ~i", "~i", ["Invert", "- + not"]),
+    "matrix product": ("A[i, j] = B[i, j] @ c", "B[i, j] @ c", ["MatMult", "+ - *", "<< >>"]),
+    "augmented product": ("A[i, j] @= 1", "A[i, j] @= 1", ["MatMult", "+=", ">>="]),
     "is": ("A[i, j] = i is j", "i is j", ["Is", "<="]),
     "assign index": ("i = 1; A[i, j] = 2", "i = 1", ["'i'", "a loop index"]),
     "assign scalar": ("c = 1; A[i, j] = c", "c = 1", ["'c'", "a scalar parameter"]),
@@ -337,6 +348,27 @@ def test_refusals_name_place_and_what_is_allowed(tmp_path, name):
     assert all(word in message for word in words), message
 
 
+@pytest.mark.parametrize(("text", "first"), [
+    ("np.minimun(A[i], 1)", "np.minimum,"), ("math.arctan(A[i])", "np.arctan,"), ("np.arctn2(A[i], 1.0)", "np.arctan2,"),
+    ("maximum(A[i], 1)", "np.maximum,"), ("math.sqr(A[i])", "math.sqrt, np.sqrt,"), ("nothing_like_it(A[i])", "abs, int,"),
+])
+def test_the_nearest_functions_come_first(tmp_path, text, first):
+    with pytest.raises(ConfigError, match=re.escape(f"allowed: {first}")):
+        load(tmp_path, "nearest", HEADER + f"@nest\ndef body(A, i):\n    A[i] = {text}\n").body.constants()
+
+
+@pytest.mark.parametrize("name", ["nest", "context", "over", "reverse", "steps", "plan", "fastmath", "reduce", "threads", "periodic", "times",
+                                  "until", *CHOICES])
+def test_names_that_run_takes_for_itself(tmp_path, name):
+    for k, (head, text) in enumerate([(f"A, i, *, {name}=1", f"A[i] = {name}"), (f"A, {name}, i", f"A[i] = {name}[i]"),
+                                      (f"{name}, i", f"{name}[i] = 1"), (f"A, {name}, i", f"A[i] = {name}[int(A[i-1])]")]):
+        with pytest.raises(ConfigError, match=rf"names.py:\d+:\d+: .*'{name}' of nest 'body' .* taken: {name}= .*allowed: another") as error:
+            load(tmp_path, "names", f"{HEADER}@nest\ndef body({head}):\n    {text}\n")
+        assert error.value.of_program, k
+    found = load(tmp_path, "index", f"{HEADER}@nest\ndef body(A, {name}):\n    A[{name}] = A[{name}-1]\n").body
+    assert found.indices == (name,)  # an index is no keyword
+
+
 @pytest.mark.parametrize(("head", "pointed", "words"), [
     ("A, i, *more", "more", ["*arguments", "keyword-only"]),
     ("A, i, **more", "more", ["**keywords"]),
@@ -365,7 +397,7 @@ def test_what_is_not_a_plain_function_is_refused():
 
 def test_source_that_python_does_not_keep():
     scope = {"nest": nest}
-    with pytest.raises(ConfigError, match="'body'.*source text is not available.*python -c"):
+    with pytest.raises(ConfigError, match="'body'.*source text is not available.*tilewave.nest_from"):
         exec("@nest\ndef body(A, i):\n    A[i] = 1\n", scope)
 
 

@@ -20,8 +20,10 @@ KINDS = {
     *(f"{n} indices" for n in (1, 2, 3, 4)), *(f"{n} statements" for n in (1, 2, 3)),
     *(f"{n} written arrays" for n in (1, 2, 3)), "one dtype", "several dtypes",
     *(f"{what} {dtype}" for what in ("dtype", "written dtype") for dtype in "f4 f8 i4 i8 i1 i2 u1".split()),
-    "reads ahead", "reads behind with a positive component", "write at an offset", "written array of lower rank",
-    "input of one axis", "input of lower rank", "transposed input", "arrays of different extents",
+    "time: levels before the current one", "reads a level before the current one", "reads a level before the current one beside the point",
+    "history given", "reads ahead", "reads behind with a positive component", "write at an offset", "written array of lower rank",
+    "input of one axis", "input of lower rank", "transposed input", "input in several orders", "input both ways",
+    "time: input in several orders", "input with an index at several subscripts", "arrays of different extents",
     "table", "table by an index", "table by a computed integer",
     "local", "if with else", "if without else", "condition on an index", "conditional expression",
     "augmented assignment", "abs", "min or max", "np.minimum or np.maximum", "np.where", "square root",
@@ -83,7 +85,8 @@ def test_a_seed_means_the_same_in_every_process():
 
 
 def nest_of(function, indices, axes, time=None):
-    return types.SimpleNamespace(function=function, indices=indices, axes=axes, time=time, scalars={"c": None})
+    places = [types.SimpleNamespace(array=name, axes=own, offsets=(0,) * len(own)) for name, own in axes.items()]
+    return types.SimpleNamespace(function=function, indices=indices, time=time, scalars={"c": None}, places=places)
 
 
 def test_plain_loops_keep_the_nesting_and_turn_directions():

@@ -1,8 +1,10 @@
 """Plans as files, and plans for machines that are not here: `tilewave plan`."""
 import json
+import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import tilewave as tw
@@ -22,6 +24,57 @@ def test_a_file_that_is_no_plan_names_the_field(tmp_path, change, words):
     with pytest.raises(tw.ConfigError, match=words) as caught:
         tw.Plan.load(path)
     assert "plan.json" in str(caught.value)
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """A plan as `save` writes it, with all that explains it."""
+    @tw.nest
+    def relax(A, i, j):
+        A[i, j] = A[i-1, j] + A[i, j-1]
+
+    path = tmp_path_factory.mktemp("plan") / "plan.json"
+    tw.plan(relax, A=np.ones((64, 64))).save(path)
+    return path.read_text()
+
+
+@pytest.mark.parametrize("where, to, words", [
+    ((0,), 3, r"ranked\[0\]: given 3; allowed: an object with time_s"), ((0,), {}, r"ranked\[0\]: given {}"),
+    ((0, "time_s"), "soon", r"ranked\[0\].time_s: given 'soon'; allowed: seconds >= 0"), ((-1, "time_s"), float("nan"), "time_s: given nan"),
+    ((0, "time_s"), 10 ** 400, "time_s: given 1000"), ((0, "reason"), 1, "reason: given 1; allowed: a text"),
+    ((0, "parts", "wait_s"), None, "parts: given"), ((0, "parts"), [], r"parts: given \[\]"), ((0, "memory_bytes"), -1, "memory_bytes: given -1"),
+    ((0, "choices", "tile"), "big", r"ranked\[0\].choices: tile: given 'big'"), ((0, "choices"), {"tile": [1, 1]}, "choices: given"),
+    ((0, "choices", "lookahead"), 1 << 70, r"ranked\[0\].choices: lookahead"),
+])
+def test_damaged_reasons_of_plans_are_refused(tmp_path, saved, where, to, words):
+    data = json.loads(saved)
+    *path, last = ("ranked", *where)
+    at = data
+    for key in path:
+        at = at[key]
+    at[last] = to
+    (tmp_path / "plan.json").write_text(json.dumps(data))
+    with pytest.raises(tw.ConfigError, match=f"plan.json is no saved plan: .*{words}"):
+        tw.Plan.load(tmp_path / "plan.json")
+
+
+@pytest.mark.parametrize("notes", [{"rate": {"point_s": 1}}, {"machine": {"poll_s": "fast"}}, {"fixed": 5}, {"loops": 3}, {"ranks": "two"}])
+def test_damaged_notes_are_refused(tmp_path, saved, notes):
+    data = json.loads(saved)
+    data["notes"].update(notes)
+    (tmp_path / "plan.json").write_text(json.dumps(data))
+    with pytest.raises(tw.ConfigError, match="plan.json is no saved plan: notes: they cannot be explained"):
+        tw.Plan.load(tmp_path / "plan.json")
+
+
+def test_an_undamaged_file_is_the_plan(tmp_path, saved):
+    (tmp_path / "plan.json").write_text(saved)
+    again = tw.Plan.load(tmp_path / "plan.json")
+    assert again.ranked and "played; the best first" in again.explain()
+    os.mkfifo(tmp_path / "fifo")
+    for path in (tmp_path / "fifo", "/dev/zero", tmp_path):
+        with pytest.raises(tw.ConfigError, match="no saved plan: .*it is no regular file"):
+            tw.Plan.load(path)
 
 
 def test_other_files(tmp_path):

@@ -163,6 +163,17 @@ def test_a_rested_host_sends_ahead_of_its_rate():
     assert ends(predict([sends, takes], m))[1, 0][4:] == [2, 2.25, 4, 102.75]
 
 
+def test_no_more_is_sent_ahead_than_the_rate_leaves_unexplained():
+    """16 bytes took 6 s, 4 less their latency than a stream of 8 s: 8 bytes were ahead, and not all 16."""
+    m = machine((0, 1), transfer_s=_core.Curve([0.0, 16.0, 64.0], [2.0, 6.0, 30.0]))
+    steps = [("post_send", 0), COMPUTE, ("post_send", 1)]
+    sends = schedule(0, 2, [steps], [(True, 1, i, 16, False) for i in range(2)], (4,))
+    takes = schedule(1, 2, [[(op, i) for op in ("post_recv", "wait") for i in range(2)]],
+                     [(False, 0, i, 16, False) for i in range(2)])
+    # The second is posted at 4.25. Both leave in 16 s, 4 of them ahead; a latency later it is there.
+    assert ends(predict([sends, takes], m))[1, 0][2:] == [6, 14]
+
+
 def test_a_rested_host_is_not_slowed_by_a_curve_of_a_busy_one():
     """4 bytes keep the line for 2 s, of whatever the curve says: sent ahead they take that less, but their latency at least."""
     for curve, there in ((3, [4, 2]), (4.5, [4.5, 2.5]), (5, [5, 3])):

@@ -8,7 +8,7 @@ import pytest
 from numba import types
 
 import tilewave as tw
-from tilewave import ConfigError, _core, prepare, rate
+from tilewave import ConfigError, _core, choosing, rate
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
 
@@ -49,9 +49,9 @@ def found(monkeypatch):
     """The samples of every rate that is measured."""
     found, fitted = [], rate._numbers
 
-    def spy(sample):
-        found.append(sample())
-        return fitted(lambda: found[-1])
+    def spy(samples):
+        found.append(samples)
+        return fitted(samples)
 
     monkeypatch.setattr(rate, "_numbers", spy)
     return found
@@ -99,13 +99,13 @@ class Sleeping:
 
 @pytest.mark.parametrize("more", [0, 1])
 def test_where_lanes_share_cpus_their_own_time_counts(monkeypatch, more):
-    found, sampled = [], prepare._sampled
+    found, sampled = [], choosing._sampled
 
     def spy(given, draft, visits):
         found.append(sampled(given, dataclasses.replace(draft, kernel=Sleeping(draft.kernel)), visits))
         return found[-1]
 
-    monkeypatch.setattr(prepare, "_sampled", spy)
+    monkeypatch.setattr(choosing, "_sampled", spy)
     context = tw.Context(threads=len(_core.allowed_cpus()) + more)
     A = tw.field((4, 9, 300), "f4", init=lambda *at: 1.0, context=context)
     tw.plan(linear, A=A, mapping_dim=0, factors=(1, 1, 1), tile=(3, 8, 299), row=(0, 0, 1), storage="plain", context=context)
@@ -124,11 +124,11 @@ def test_storages_are_measured_in_turn(monkeypatch, faster, disturbed):
         slower = (4 if storage != faster else 1) * (100 if storage == disturbed and len(visits[storage]) == 1 else 1)
         return [(10, 100_000, slower * 1e-4), (100, 10_000, slower * 1e-5), (10, 100, slower * 1e-7)]
 
-    monkeypatch.setattr(prepare, "_sampled", beside_other_work)
+    monkeypatch.setattr(choosing, "_sampled", beside_other_work)
     context = tw.Context(threads=1)
     plan = tw.plan(linear, A=tw.field((40, 50, 60), "f4", init=1.0, context=context), context=context)
     assert visits == {"plain": [2, 2], "skewed": [2, 2]}
-    assert plan.storage == faster and plan.notes["storages"]["bringing_s"] == 0
+    assert plan.storage == faster and all(way["bringing_s"] == 0 for way in plan.notes["ways"])
 
 
 @tw.nest

@@ -129,3 +129,36 @@ def test_arrays_are_not_kept_alive():
     del fields
     gc.collect()
     assert [ref() for ref in alive] == [None, None]
+
+
+@tw.nest
+def looked_up(A, S, T, i, *, c=0.0):
+    A[i] = A[i-1] + S[T[i], 0] * c
+
+
+def test_tables_are_those_of_the_call(checks):
+    """Their values may change in place; their extents and strides go to the kernel, and so must be those of the array."""
+    context = tw.Context(threads=1)
+    A, T = np.zeros(9), np.arange(9) % 3
+    for turn, S in enumerate([np.arange(6.0).reshape(3, 2), np.arange(40.0).reshape(20, 2)[::5], np.arange(8.0).reshape(2, 4).T]):
+        for again in range(3):
+            A[:] = 0
+            S[1, 0] = again + 1.5
+            tw.run(looked_up, A=A, S=S, T=T, context=context, c=2.0)
+            assert (A[1:] == np.cumsum(S[T, 0][1:] * 2.0)).all(), (turn, again)
+        assert len(checks) == turn + 1
+
+
+@pytest.mark.parametrize("values", [(np.array(1.0), np.array(1 + 1e-12)), (np.float64(1), np.float64(1 + 1e-12))])
+def test_scalars_that_print_alike(values):
+    context = tw.Context(threads=1)
+    start, B = arrays()
+    A = start.copy()
+    for c in values:
+        A[...] = start
+        try:
+            tw.run(mixed, A=A, B=B, context=context, c=c)
+        except tw.ConfigError:  # an array is no scalar
+            assert isinstance(c, np.ndarray)
+        else:
+            assert same(A, expected(start, B, float(c))), c

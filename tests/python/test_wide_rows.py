@@ -44,7 +44,7 @@ def addresses(kernel, arrays, i, j):
     """Pointers to what the places are at point (i, j), then the tables."""
     pointers = []
     for place in kernel.places:
-        array, axes = arrays[place.array], kernel.nest.axes[place.array]
+        array, axes = arrays[place.array], place.axes
         at = [{"i": i, "j": j}[index] + offset for index, offset in zip(axes, place.offsets, strict=True)]
         pointers.append(array.ctypes.data + sum(n * s for n, s in zip(at, array.strides, strict=True)))
     return pointers + [arrays[table].ctypes.data for table in kernel.nest.tables]
@@ -53,7 +53,7 @@ def addresses(kernel, arrays, i, j):
 def change(kernel, arrays, direction):
     """Bytes from each place to the one `direction` away."""
     return [sum(direction[index] * stride for index, stride
-                in zip(kernel.nest.axes[place.array], arrays[place.array].strides, strict=True))
+                in zip(place.axes, arrays[place.array].strides, strict=True))
             for place in kernel.places]
 
 

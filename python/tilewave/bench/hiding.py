@@ -8,6 +8,7 @@ from tilewave import _core
 from tilewave.bench.cluster import LINE_BYTES_S, cluster_tool, on_hosts
 from tilewave.bench.results import on_ranks, publish, row
 from tilewave.bounds import Loops
+from tilewave.collective import collective
 from tilewave.report import Report
 from tilewave.prepare import prepare
 
@@ -47,7 +48,7 @@ def _run(body, context, A, tile, schedule, poll, tile_s):
     if body == "exp":
         return tw.run(decay, A=A, context=context, **choices)
     # The same sweep with a body that lasts exactly tile_s a tile.
-    ready = prepare(decay, context, Loops(None, (), None), None, False, {"A": A, **choices}, None)
+    ready = collective("bench hiding")(prepare)(decay, context, Loops(None, (), None), None, False, {"A": A, **choices}, None)
     ns = np.array([tile_s * 1e9 / np.prod(tile)])
     return Report(ready.sweep.run(ready.operands, _core.spin_row(), ns.ctypes.data, None), ready.plan)
 

@@ -1,6 +1,6 @@
 """General nests against compiled plain loops, OpenMP, hand-jammed rows, parasail and the memory.
 
-``tilewave bench nests [--case NAME] [--json FILE] [--quick]``; NAME: block, array, recurrence, sor, alignment,
+``tilewave bench nests [--case NAME] [--json FILE] [--quick]``; NAME: block, array, arrays, recurrence, sor, alignment,
 hosts (needs root) or compile, several with commas. Results are compared bit for bit before anything is timed;
 contenders take turns in one process.
 """
@@ -19,6 +19,7 @@ import numpy as np
 import tilewave as tw
 from tilewave.bench.cluster import cluster_tool, on_hosts
 from tilewave.bench.nests_alignment import alignment
+from tilewave.bench.nests_arrays import arrays
 from tilewave.bench.nests_bodies import linear, recurrence, roots, sor
 from tilewave.bench.nests_plain import numba_loops, plain_loops
 from tilewave.bench.nests_race import chart, compare, lanes, must_equal, race, rank_rows, skipped
@@ -182,8 +183,8 @@ def compiling(quick):
     return rows
 
 
-CASES = {"block": block, "array": array, "recurrence": recurrences, "sor": over_relaxation, "alignment": alignment,
-         "hosts": hosts, "compile": compiling}
+CASES = {"block": block, "array": array, "arrays": arrays, "recurrence": recurrences, "sor": over_relaxation,
+         "alignment": alignment, "hosts": hosts, "compile": compiling}
 
 
 def nests(json_path=None, quick=False, args=()):

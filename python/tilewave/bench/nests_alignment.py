@@ -1,9 +1,11 @@
-"""`bench nests`: Smith-Waterman with affine gaps, 16 bits, against parasail; lanes, ranks and memory."""
+"""`bench nests`: Smith-Waterman with affine gaps, against parasail; tables of scores, lanes, ranks, memory."""
 import time
 
+import numpy as np
+
 import tilewave as tw
-from tilewave.bench.nests_bodies import SCORES, smith_waterman
-from tilewave.bench.nests_plain import parasail_calls, plain_loops, sequences
+from tilewave.bench.nests_bodies import SCORES, smith_waterman, smith_waterman_by_table
+from tilewave.bench.nests_plain import parasail, parasail_calls, plain_loops, sequences, table_calls
 from tilewave.bench.nests_race import compare, lanes, race, rank_rows, skipped
 from tilewave.bench.results import on_ranks, row
 
@@ -33,6 +35,7 @@ def alignment(quick):
     for methods, length in ((("striped", "scan"), a.size), (("diag",), 30000)):
         length = min(length, 3000) if quick else length
         rows += _frontier(a[:length], b[:length], methods, 2 if quick else 5)
+    rows += _by_tables(a, b, 2000 if quick else 10000, 2 if quick else 9)
     length = 3000 if quick else int(a.size)
     case = f"alignment {length}x{length} i2, frontier kept"
     found = on_ranks(RANKS, 2, {"what": "alignment", "length": length, "repeats": 2 if quick else 5})
@@ -88,4 +91,45 @@ def _frontier(a, b, methods, repeats):
         rows.append(row(case, "plain loops, g++ (once)", [rate], "Gcells/s"))
         if any(score != best for best, _ in ours.values()):
             raise SystemExit(f"{case}: the score of plain loops differs: {score}")
+    return rows
+
+
+#: Letters of parasail's tables for proteins.
+LETTERS = "ARNDCQEGHILKMFPSTWYVBZX*"
+
+
+def _by_tables(a, b, length, repeats):
+    """Scores looked up in a table, 4x4 of bases and 24x24 of proteins, on one lane; the frontier kept.
+
+    In 16 bits, and in 8 where scores fit. parasail's "striped, 8 bits" begins again with 16 where they do not.
+    """
+    if parasail() is None:
+        return skipped("alignment by tables", "parasail, whose tables they are, is not there")
+    bases = np.array([*b"ACGT"])
+    random, library = np.random.default_rng(1), parasail()
+    a, b = (np.searchsorted(bases, sequence[:length]).astype("i1") for sequence in (a, b))
+    proteins = random.integers(0, 24, (2, length), "i1")
+    return [*_by_table("bases", a, b, "ACGT", library.matrix_create("ACGT", SCORES["match"], SCORES["mismatch"]),
+                       {"start": SCORES["start"], "extend": SCORES["extend"]}, repeats),
+            *_by_table("proteins", *proteins, LETTERS, library.blosum62, {"start": 11, "extend": 1}, repeats)]
+
+
+def _by_table(what, a, b, letters, matrix, gaps, repeats):
+    texts = ["".join(letters[code] for code in sequence) for sequence in (a, b)]
+    size, context, rows, best = len(letters), lanes(1), [], 0
+    for dtype, methods in (("i2", {"striped": "striped_16", "scan": "scan_16", "diag": "diag_16"}),
+                           ("i1", {"striped, 8 bits": "striped_sat"})):
+        score = matrix.matrix[:size, :size].astype(dtype)
+        if best + int(score.max()) > np.iinfo(dtype).max:
+            break
+        fields = {name: tw.field((a.size + 1, b.size + 1), dtype, keep="frontier", context=context) for name in "HEF"}
+
+        def run(fields=fields, score=score):
+            return tw.run(smith_waterman_by_table, **fields, score=score, a=a, b=b, **gaps, context=context,
+                          reduce={"best": tw.max("H")})
+
+        best = int(run().results["best"])
+        rows += _race(f"alignment {a.size}x{b.size} {dtype}, table {size}x{size} of {what}, frontier kept", a, b,
+                      table_calls(*texts, matrix, *gaps.values(), methods),
+                      {"tilewave, 1 lane": (best, lambda run=run: run().measured.time_s)}, repeats)
     return rows

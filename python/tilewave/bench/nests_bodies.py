@@ -33,6 +33,15 @@ def smith_waterman(H, E, F, a, b, i, j, *, match, mismatch, start, extend):
 
 
 @tw.nest
+def smith_waterman_by_table(H, E, F, score, a, b, i, j, *, start, extend):
+    e = max(E[i, j-1] - extend, H[i, j-1] - start)
+    f = max(F[i-1, j] - extend, H[i-1, j] - start)
+    E[i, j] = e
+    F[i, j] = f
+    H[i, j] = max(max(H[i-1, j-1] + score[a[i-1], b[j-1]], 0), max(e, f))
+
+
+@tw.nest
 def sor(u, f, t, i, j, *, w):
     mean = 0.25 * (u[t+1, i-1, j] + u[t+1, i, j-1] + u[t, i+1, j] + u[t, i, j+1] + f[i, j])
     u[t+1, i, j] = u[t, i, j] + w * (mean - u[t, i, j])

@@ -91,6 +91,30 @@ def numba_loops():
     return {"linear": linear, "roots": roots}
 
 
+@functools.cache
+def numba_arrays():
+    """The bodies of `nests_arrays` under Numba, by name; empty where it is not installed."""
+    try:
+        import numba
+    except ImportError:
+        print("bench nests: no Numba: its plain loops are skipped", file=sys.stderr)
+        return {}
+    source = """
+def {name}(c, {arrays}):
+    for i in range(1, A.shape[0]):
+        for j in range(1, A.shape[1]):
+            for k in range(1, A.shape[2]):
+                A[i, j, k] = c * A[i-1, j, k] + c * A[i, j-1, k] + c * A[i, j, k-1]{more}
+"""
+    loops = {}
+    for count, name in enumerate(("one", "two", "three", "four"), 1):
+        made = {}
+        more = "".join(f" + {array}[i, j, k]" for array in "BCD"[:count - 1])
+        exec(source.format(name=name, arrays=", ".join("ABCD"[:count]), more=more), made)
+        loops[name] = numba.njit(boundscheck=False)(made[name])
+    return loops
+
+
 def sequences(length=None):
     """The lambda genome and its other strand as int8 codes; (None, None) outside a checkout."""
     if not GENOME.exists():
@@ -101,18 +125,30 @@ def sequences(length=None):
     return tuple(np.frombuffer(s.encode(), "i1")[:length] for s in (bases, other))
 
 
-def parasail_calls(a, b, methods):
-    """Functions that return the score by parasail's 16-bit methods; empty where it is not installed."""
+@functools.cache
+def parasail():
+    """The module; None where it is not installed."""
     try:
         import parasail
     except ImportError:
         print("bench nests: no parasail (pip install parasail): it is skipped", file=sys.stderr)
+        return None
+    return parasail
+
+
+def parasail_calls(a, b, methods):
+    """Functions that return the score of two sequences of bases by parasail's 16-bit methods; empty without it."""
+    if parasail() is None:
         return {}
-    matrix = parasail.matrix_create("ACGT", SCORES["match"], SCORES["mismatch"])
-    first, second = bytes(a).decode(), bytes(b).decode()
+    matrix = parasail().matrix_create("ACGT", SCORES["match"], SCORES["mismatch"])
+    return table_calls(bytes(a).decode(), bytes(b).decode(), matrix, SCORES["start"], SCORES["extend"],
+                       {method: f"{method}_16" for method in methods})
 
+
+def table_calls(first, second, matrix, start, extend, methods):
+    """Functions that return the score of two texts by a matrix of parasail's; `methods`: their names there."""
     def call(method):
-        align = getattr(parasail, f"sw_{method}_16")
-        return lambda: align(first, second, SCORES["start"], SCORES["extend"], matrix).score
+        align = getattr(parasail(), f"sw_{method}")
+        return lambda: align(first, second, start, extend, matrix).score
 
-    return {f"parasail, {method}": call(method) for method in methods}
+    return {f"parasail, {name}": call(method) for name, method in methods.items()}

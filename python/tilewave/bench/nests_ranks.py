@@ -3,7 +3,6 @@ import os
 import resource
 import time
 
-import numpy as np
 
 import tilewave as tw
 from tilewave.bench.nests_alignment import aligning

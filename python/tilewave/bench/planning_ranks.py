@@ -3,45 +3,10 @@ import dataclasses
 import math
 import statistics
 
-import numpy as np
-
 import tilewave as tw
 from tilewave import machine
-from tilewave.bench.nests_bodies import SCORES, linear, recurrence, roots, smith_waterman, sor
+from tilewave.bench.planning_bodies import PROBLEMS
 from tilewave.errors import ConfigError
-
-
-@tw.nest
-def decay(A, i, j, k):
-    A[i, j, k] = 0.5 * np.exp(-A[i-1, j, k]) + 0.25 * A[i, j-1, k]
-
-
-@tw.nest
-def hyper(A, i, j, k, l):
-    A[i, j, k, l] = 0.2 * (A[i-1, j, k, l] + A[i, j-1, k, l] + A[i, j, k-1, l] + A[i, j, k, l-1])
-
-
-def _field(shape, dtype, context):
-    return tw.field(shape, dtype, init=lambda *at: 1.0, context=context)
-
-
-def _alignment(context, n):
-    random = np.random.default_rng(1)
-    fields = {name: tw.field((n + 1, n + 1), "i2", keep="frontier", context=context) for name in "HEF"}
-    return smith_waterman, {**fields, **{name: random.integers(0, 4, n).astype("i1") for name in "ab"}, **SCORES}
-
-
-def _sor(context, n, steps):
-    return sor, {"u": _field((n, n), "f8", context), "f": _field((n, n), "f8", context), "w": 1.9, "steps": steps}
-
-
-def _one(nest, dtype):
-    return lambda context, *shape: (nest, {"A": _field(shape, dtype, context)})
-
-
-# By name, what makes a nest and its arguments from a context and numbers.
-PROBLEMS = {"linear": _one(linear, "f4"), "roots": _one(roots, "f4"), "decay": _one(decay, "f8"),
-            "recurrence": _one(recurrence, "f8"), "hyper": _one(hyper, "f4"), "sor": _sor, "alignment": _alignment}
 
 
 def worker(cases, threads, repeats, heights):
@@ -71,6 +36,8 @@ def _case(context, name, numbers, repeats, heights):
     return {"case": f"{name} {'x'.join(map(str, numbers))}", "plan": _short(planned), "plans": len(grid), "stolen": stolen / max(asked, 1),
             "planned_s": final[0][0], "predicted_s": final[0][1], "best": [_short(one.plan) for one in finalists[1:]],
             "best_s": [seconds for seconds, _ in best], "itself_s": [seconds for seconds, _ in itself], "before_s": times[0][0],
+            "least_predicted_s": min([final[0][1], *(predicted for _, predicted in times), *(record["time_s"] for record in planned.ranked
+                                                                                            if math.prod(record["choices"]["grid"]) == math.prod(planned.grid))]),
             "grid": [{"plan": _short(one.plan), "measured_s": statistics.median(seconds), "predicted_s": predicted}
                      for one, (seconds, predicted) in zip([ours, *grid], times, strict=True)]}
 
@@ -118,7 +85,8 @@ def _race(context, contenders, repeats):
 
 
 def _grid(context, ours, make, heights):
-    """The stated choices: mapping dimension, ranks used and their grid x schedule and look-ahead x grouping and slices x height."""
+    """The stated choices: mapping dimension, ranks used and their grid x schedule and look-ahead x grouping and slices x height;
+    then other tiles and time blocking."""
     found, planned = [], ours.plan
     for dim in range(len(planned.tile)):
         try:
@@ -134,7 +102,24 @@ def _grid(context, ours, make, heights):
                     one = Contender(nest, arguments, dataclasses.replace(base, tile=tile, **choices))
                     if one.plan != planned and _runs(context, one):
                         found.append(one)
+    for plan in _other_tiles(planned):
+        one = Contender(ours.nest, ours.arguments, plan)
+        if plan not in [planned, *(other.plan for other in found)] and _runs(context, one):
+            found.append(one)
     return found
+
+
+def _other_tiles(planned):
+    """Narrower and wider tiles along each other dimension, and time blocking on and off."""
+    for k, t in enumerate(planned.tile):
+        if k != planned.mapping_dim and t > 1:
+            for extent in {max(t // 8, 1), max(t // 2, 1), 2 * t}:
+                yield dataclasses.replace(planned, tile=planned.tile[:k] + (extent,) + planned.tile[k + 1:])
+    if planned.tile[0] == 1 and planned.bundle == 1:
+        for steps in {1, 2, 4, 8} - {planned.time_block}:
+            for height in _heights(planned.tile[planned.mapping_dim], 4)[::2]:
+                tile = tuple(height if k == planned.mapping_dim else t for k, t in enumerate(planned.tile))
+                yield dataclasses.replace(planned, tile=tile, time_block=steps)
 
 
 def _by_ranks(plan):
@@ -173,4 +158,5 @@ def _short(plan):
     return (f"map {plan.mapping_dim}, grid {'x'.join(map(str, plan.grid))}, tile {'x'.join(map(str, plan.tile))}, lanes "
             f"{'x'.join(map(str, plan.factors))}, {plan.schedule}"
             + (f" {plan.lookahead}" if plan.schedule == "overlapping" else "")
+            + (f", {plan.time_block} steps together" if plan.time_block > 1 else "")
             + (f", {plan.grouping} {plan.slices}" if plan.threads > 1 else ""))

@@ -1,10 +1,12 @@
 """Operators: each NumPy's or Python's result for the types of its operands, bit for bit."""
 
+import operator
+
 from llvmlite import ir
 
 from .casts import boolean, cast, check_range, exact_double, fits, fold, promote, to_float, truth
 from .division import float_divmod, int_divmod
-from .python_math import python_divmod_float, python_int, python_int_pow, python_pow
+from .python_math import BITS, python_bits, python_divmod_float, python_int, python_int_pow, python_pow
 from .typing import ARRAY0, BOOL, FLOAT, INT, OPERATORS, Unsupported, infer, scalar
 from .values import I1, INT64_MAX, Typed, Value, constant, ir_type
 
@@ -31,6 +33,8 @@ def _binary(e, symbol, left, right):
 def numpy_binary(e, symbol, dtype, left, right):
     """An operator of NumPy on two LLVM values of one dtype."""
     build = e.builder
+    if symbol in BITS:
+        return _bits(e, symbol, dtype, left, right)
     if dtype.kind == "b":  # NumPy's + and * of booleans
         return build.or_(left, right) if symbol == "+" else build.and_(left, right)
     if symbol in ("//", "%"):
@@ -42,8 +46,24 @@ def numpy_binary(e, symbol, dtype, left, right):
     return {"+": build.add, "-": build.sub, "*": build.mul}[symbol](left, right)
 
 
+def _bits(e, symbol, dtype, left, right):
+    """NumPy's operators on bits. All bits are gone after a shift by their number and more; a negative one counts as such."""
+    build = e.builder
+    if symbol in "&|^":
+        return {"&": build.and_, "|": build.or_, "^": build.xor}[symbol](left, right)
+    width = 8 * dtype.itemsize
+    within = build.icmp_unsigned("<", right, constant(dtype, width))
+    if symbol == ">>" and dtype.kind == "i":
+        return build.ashr(left, build.select(within, right, constant(dtype, width - 1)))
+    amount = build.select(within, right, constant(dtype, 0))
+    shifted = build.lshr(left, amount) if symbol == ">>" else build.shl(left, amount)
+    return build.select(within, shifted, constant(dtype, 0))
+
+
 def _python_binary(e, symbol, left, right):
     """Python's arithmetic on its own numbers."""
+    if symbol in BITS:
+        return python_bits(e, symbol, left, right)
     if left.const is not None and right.const is not None:
         if symbol == "**" and left.type.is_int and abs(right.const) * left.magnitude.bit_length() \
                 > 4096:
@@ -149,9 +169,11 @@ def is_true(e, value):
 
 
 def unary(e, symbol, value):
-    """``-x``, ``+x``, ``not x``."""
+    """``-x``, ``+x``, ``not x``, ``~x``."""
     if symbol == "not":
         return boolean(e.builder.not_(is_true(e, value)))
+    if symbol == "~":
+        return e.dispatch(lambda typed: Value([_inverted(e, typed)]), value)
     return e.dispatch(lambda typed: Value([_signed(e, symbol, typed)]), value)
 
 
@@ -165,6 +187,17 @@ def _signed(e, symbol, typed):
     if symbol == "+":
         return _as_scalar(typed)
     return negative(e, typed)
+
+
+def _inverted(e, typed):
+    result = infer(operator.invert, typed.type)
+    if typed.const is not None:
+        return fold(e, operator.invert, typed)
+    value = cast(e, typed.ir, typed.type.dtype, result.dtype)
+    if result != INT:
+        return Typed(result, e.builder.not_(value))
+    low, high = (0, 1) if typed.type == BOOL else (typed.low, typed.high)
+    return Typed(INT, e.builder.not_(value), low=~high, high=~low)
 
 
 def _as_scalar(typed):

@@ -8,15 +8,13 @@ from ..errors import ConfigError
 def iteration_box(nest, shapes, over, time, steps):
     """See `Nest.iteration_box`."""
     bounds = {name: (None, None) for name in nest.indices if name != time}
-    reach = _reach(nest)
-    for array, axes in nest.axes.items():
-        axes_here = axes[1:] if time is not None and axes[0] == time else axes
-        shape = _shape(nest, shapes, array, axes_here, time)
-        for name, extent in zip(axes_here, shape, strict=True):
-            first, ahead = reach[array, name]
+    for place in nest.places:
+        first = 1 if time is not None and place.axes[0] == time else 0
+        shape = _shape(nest, shapes, place, place.axes[first:], time)
+        for name, offset, extent in zip(place.axes[first:], place.offsets[first:], shape, strict=True):
             low, high = bounds[name]
-            bounds[name] = (first if low is None else max(low, first),
-                            extent - ahead if high is None else min(high, extent - ahead))
+            bounds[name] = (-offset if low is None else max(low, -offset),
+                            extent - offset if high is None else min(high, extent - offset))
     for name, (low, _) in bounds.items():
         if low is None:
             raise ConfigError(
@@ -28,27 +26,43 @@ def iteration_box(nest, shapes, over, time, steps):
     return tuple(_narrow(nest, box, over, time).values())
 
 
-def _reach(nest):
-    """How far each array is read back and ahead along each of its indices.
+def cut_short(nest, shapes, ranges):
+    """What arrays that are only read leave out of what the written ones allow, as texts: a shape that is too small is easily missed.
 
-    An array that is subscripted at ``i-1`` only lets the loop begin at 1 and end one later.
+    Parameters
+    ----------
+    nest : Nest
+    shapes : dict
+        Of each array, time included.
+    ranges : dict
+        Of the loop indices to look at, as they run.
     """
-    offsets = {}
-    for place in nest.places:
-        for name, offset in zip(nest.axes[place.array], place.offsets, strict=True):
-            offsets.setdefault((place.array, name), []).append(offset)
-    return {key: (-min(found), max(found)) for key, found in offsets.items()}
+    def allowed(names, index):
+        found = [(-offset, extent - offset) for place in nest.places if place.array in names
+                 for name, offset, extent in zip(place.axes, place.offsets, shapes[place.array], strict=True)
+                 if name == index]
+        return (max(first for first, _ in found), min(end for _, end in found)) if found else None
+
+    read = [name for name in nest.arrays if name not in nest.tables and name not in nest.written]
+    for index, (low, high) in ranges.items():
+        if (written := allowed(nest.written, index)) is None:
+            continue
+        for name in read:
+            own = allowed([name], index)
+            if own and (low == own[0] > written[0] or high == own[1] < written[1]):
+                yield f"{index} by {name} of shape {tuple(shapes[name])}: the written arrays allow range({written[0]}, {written[1]})"
 
 
-def _shape(nest, shapes, array, axes, time):
+def _shape(nest, shapes, place, axes, time):
+    array = place.array
     if array not in shapes:
         raise ConfigError(f"nest {nest.name!r} needs the shape of its array {array!r}")
     shape = tuple(int(extent) for extent in shapes[array])
     if len(shape) != len(axes):
-        lacks = f" (its shape lacks the time index {time!r})" if axes != nest.axes[array] else ""
+        lacks = f" (its shape lacks the time index {time!r})" if axes != place.axes else ""
         raise ConfigError(
             f"array {array!r} of nest {nest.name!r} has the subscripts "
-            f"({', '.join(nest.axes[array])}), given shape {shape}; "
+            f"({', '.join(place.axes)}), given shape {shape}; "
             f"allowed: shapes of rank {len(axes)}{lacks}")
     return shape
 

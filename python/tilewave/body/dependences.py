@@ -2,6 +2,11 @@
 
 from dataclasses import dataclass
 
+from .views import View
+
+#: So many levels of time before the current one a nest may read: u[t-6].
+MOST_HISTORY = 6
+
 
 @dataclass(frozen=True)
 class Place:
@@ -12,6 +17,8 @@ class Place:
     array : str
     offsets : tuple of int
         One a subscript, in the order of the array's own subscripts.
+    axes : tuple of str
+        The loop index of each subscript. All places of an array that is written have the same.
     written : bool
     read : bool
         Whether its value from before the point may be needed: it is read before it is assigned, or
@@ -22,14 +29,27 @@ class Place:
 
     array: str
     offsets: tuple
+    axes: tuple
     written: bool
     read: bool
     always: bool
 
     @property
     def key(self):
-        """``(array, offsets)``."""
-        return self.array, self.offsets
+        """``(array, offsets, axes)``."""
+        return self.array, self.offsets, self.axes
+
+    @property
+    def along(self):
+        """The offset along each loop index that it has; of several subscripts with one index the first counts."""
+        return dict(zip(reversed(self.axes), reversed(self.offsets), strict=True))
+
+    @property
+    def view(self):
+        """The array under the order of these subscripts."""
+        first = self.along
+        lags = tuple(offset - first[index] for index, offset in zip(self.axes, self.offsets, strict=True))
+        return View(self.array, self.axes, lags)
 
 
 @dataclass(frozen=True)
@@ -82,6 +102,12 @@ def places_of(body):
     )
 
 
+def views_of(places, arrays):
+    """The views of arrays, those of one behind each other; the core has an array for each."""
+    found = dict.fromkeys(place.view for place in places)
+    return tuple(sorted(found, key=lambda view: arrays.index(view.array)))
+
+
 def dependences_of(source, body, places, parameters):
     """All dependences between points, in the order of the places."""
     written = [place for place in places if place.written]
@@ -93,7 +119,7 @@ def dependences_of(source, body, places, parameters):
             for later in sinks:
                 if first.array != later.array:
                     continue
-                vector = _vector(first, later, parameters)
+                vector = _vector(first, later, parameters.indices)
                 if vector is None:
                     continue
                 nodes = (_node(body, first, kind != "anti"), _node(body, later, kind != "flow"))
@@ -109,15 +135,14 @@ def _node(body, place, stores):
     return body.needed.get(place.key) or body.stores[place.key]
 
 
-def _vector(first, later, parameters):
+def _vector(first, later, indices):
     """From a point to the later ones whose second access touches what its first one does.
 
     None where there are none.
     """
-    axes = parameters.axes[first.array]
     known = {name: one - two for name, one, two
-             in zip(axes, first.offsets, later.offsets, strict=True)}
-    vector = [known.get(name) for name in parameters.indices]
+             in zip(first.axes, first.offsets, later.offsets, strict=True)}
+    vector = [known.get(name) for name in indices]
     leading = next((entry for entry in vector if entry != 0), 0)
     if leading == 0 or leading is not None and leading < 0:
         return None
@@ -127,17 +152,16 @@ def _vector(first, later, parameters):
     return tuple(vector)
 
 
-def time_index(places, parameters):
+def time_index(places, indices):
     """The first loop index, if the body uses it as time steps are used, else None.
 
     Every array that is written, or that has this index at all, must have it as its first subscript,
-    at offset 0 or 1, and be written at 1 only.
+    at offsets from -MOST_HISTORY to 1, and be written at 1 only.
     """
-    time = parameters.indices[0]
+    time = indices[0]
     for place in places:
-        axes = parameters.axes[place.array]
-        if not place.written and time not in axes:
+        if not place.written and time not in place.axes:
             continue
-        if axes[0] != time or place.offsets[0] not in ((1,) if place.written else (0, 1)):
+        if place.axes[0] != time or not (1 if place.written else -MOST_HISTORY) <= place.offsets[0] <= 1:
             return None
     return time

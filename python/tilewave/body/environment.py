@@ -1,13 +1,42 @@
-"""What a kernel is given beside pointers: scalars, and the extents and strides of its tables."""
+"""What a kernel is given beside pointers: scalars, extents and strides of its tables, planes of some."""
 
 import numpy as np
 
 from . import scalars
 from ..errors import ConfigError
 
+#: Elements of an environment in a cache line.
+LINE = 8
 
-def pack(nest, slots, dtypes, values, tables):
-    """An int64 array: one element a scalar, then extents and byte strides of each table."""
+
+class Planes:
+    """Where planes of tables are in an environment, in words: ``kinds`` what is told of each, ``first`` the planes."""
+
+    def __init__(self, nest, slots, dtypes, layouts):
+        self.layouts = {table: layout for table, layout in layouts.items() if layout is not None}
+        at = len(slots) + 2 * sum(map(nest.table_rank, nest.tables))
+        self.kinds = {table: at + k for k, table in enumerate(self.layouts)}
+        at = -(-(at + len(self.kinds)) // LINE) * LINE
+        self.first = {}
+        for table, layout in self.layouts.items():
+            self.first[table] = at
+            at += layout.plane * dtypes[table].itemsize // 8
+        self.end = at
+
+    def fill(self, packed, tables):
+        """Put them behind what is packed, with planes at the beginning of a cache line."""
+        room = np.zeros(self.end + LINE, np.int64)
+        room = room[-room.ctypes.data // 8 % LINE:][:self.end]
+        room[:packed.size] = packed
+        for table, layout in self.layouts.items():
+            kind, planes = layout.planes(tables[table])
+            room[self.kinds[table]] = kind
+            room[self.first[table]:][:planes.size // 8] = planes.view(np.int64)
+        return room
+
+
+def pack(nest, slots, dtypes, values, tables, planes):
+    """An int64 array: one element a scalar, then extents and byte strides of each table, then what `planes` says."""
     numbers = [scalars.pack(nest, slots, values)[:len(slots)]]
     for name in tables:
         if name not in nest.tables:
@@ -19,6 +48,8 @@ def pack(nest, slots, dtypes, values, tables):
         table = _checked(nest, name, tables[name], dtypes[name])
         numbers += [np.array(table.shape, np.int64), np.array(table.strides, np.int64)]
     packed = np.concatenate(numbers)
+    if planes.layouts:
+        return planes.fill(packed, tables)
     return packed if packed.size else np.zeros(1, np.int64)
 
 

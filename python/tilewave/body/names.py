@@ -2,6 +2,7 @@
 
 import ast
 import builtins
+import difflib
 import math
 import types
 
@@ -27,13 +28,13 @@ NUMPY_TYPES = "float32 float64 int8 int16 int32 int64 uint8".split()
 #: Functions of the math module with one argument.
 MATH_UNARY = (
     "sqrt exp expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh "
-    "fabs floor ceil isnan isinf isfinite"
+    "fabs floor ceil trunc isnan isinf isfinite"
 ).split()
 
 #: Functions of the math module with two arguments.
 MATH_BINARY = "atan2 copysign fmod pow".split()
 
-PYTHON = {"abs": (1, 1), "int": (1, 1), "float": (1, 1), "min": (2, None), "max": (2, None)}
+PYTHON = {"abs": (1, 1), "int": (1, 1), "float": (1, 1), "min": (2, None), "max": (2, None), "round": (1, 2), "pow": (2, 3)}
 
 
 def _table():
@@ -46,6 +47,8 @@ def _table():
     for name in NUMPY_TYPES:
         table[getattr(np, name)] = (f"np.{name}", 1, 1)
     table[np.where] = ("np.where", 3, 3)
+    table[np.clip] = ("np.clip", 3, 3)
+    table[np.round] = table[np.around] = ("np.round", 1, 2)
     for name in MATH_UNARY:
         table[getattr(math, name)] = (f"math.{name}", 1, 1)
     for name in MATH_BINARY:
@@ -57,12 +60,23 @@ def _table():
 
 FUNCTIONS = _table()
 
-ALLOWED_FUNCTIONS = (
-    "min, max, abs, int, float; np."
-    + ", np.".join(sorted(NUMPY_UNARY + NUMPY_BINARY + NUMPY_TYPES + ["where", "abs", "mod"]))
-    + "; math."
-    + ", math.".join(sorted(MATH_UNARY + MATH_BINARY))
-)
+ALLOWED_FUNCTIONS = [
+    *PYTHON, *(f"np.{name}" for name in sorted([*NUMPY_UNARY, *NUMPY_BINARY, *NUMPY_TYPES, "where", "abs", "mod", "clip", "round"])),
+    *(f"math.{name}" for name in sorted(MATH_UNARY + MATH_BINARY)),
+]
+
+
+def allowed_functions(text):
+    """The functions that a body may call, as text: first those whose names are nearest to one that it may not."""
+    name = text.rpartition(".")[2].lower()
+    names = [each.rpartition(".")[2] for each in ALLOWED_FUNCTIONS]
+    order = {found: k for k, found in enumerate(difflib.get_close_matches(name, dict.fromkeys(names), 3, 0.6))}
+    # Of one name in two modules, the one of the module that was meant.
+    nearest = sorted((order[short], each.rpartition(".")[0] != text.rpartition(".")[0], each)
+                     for each, short in zip(ALLOWED_FUNCTIONS, names, strict=True) if short in order)
+    return ", ".join(dict.fromkeys([*(each for *_, each in nearest), *ALLOWED_FUNCTIONS])) + \
+        "; plain functions of the same module, and those under @tilewave.inline"
+
 
 #: Result of a look-up of a name that does not exist (yet).
 MISSING = object()
@@ -82,6 +96,10 @@ class Scope:
         free = function.__code__.co_freevars
         self._cells = dict(zip(free, function.__closure__ or (), strict=True))
         self._globals = function.__globals__
+
+    def is_of_module(self, function):
+        """Whether a function was defined in the same module."""
+        return function.__globals__ is self._globals
 
     def lookup(self, name):
         """The object a name stands for: closure, then globals, then builtins."""

@@ -59,7 +59,8 @@ class Slot:
 
 def pack(nest, slots, values):
     """An int64 array with one slot a scalar, at least one."""
-    bound = nest.bind_scalars(values)
+    captured = {slot.name: values[slot.name] for slot in slots if slot.name not in nest.scalars}
+    bound = {**nest.bind_scalars({name: value for name, value in values.items() if name not in captured}), **captured}
     packed = np.zeros(max(1, len(slots)), np.int64)
     for position, slot in enumerate(slots):
         given = Slot.of(slot.name, bound[slot.name])

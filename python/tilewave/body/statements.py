@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from . import arithmetic
 from .casts import assign
 from .functions import call
+from .helpers import MOST_CALLS, helper_of
 from .names import Scope
 from .subscript import subscripts_of
 from .typing import ARRAY0, BOOL, FLOAT, INT, Unsupported, scalar, type_of
@@ -14,7 +15,8 @@ from .values import Typed, Value, constant
 SYMBOLS = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%",
     ast.Pow: "**", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==",
-    ast.NotEq: "!=", ast.USub: "-", ast.UAdd: "+", ast.Not: "not",
+    ast.NotEq: "!=", ast.USub: "-", ast.UAdd: "+", ast.Not: "not", ast.Invert: "~",
+    ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.LShift: "<<", ast.RShift: ">>",
 }
 
 
@@ -47,7 +49,7 @@ class Body:
     cells : dict
         The old values of the places that are written.
     lookup : callable
-        Given a table's name and its subscripts as LLVM integers, emits the load of an element.
+        Given the node of a table's lookup and the values of its subscripts, emits the load of an element.
     """
 
     def __init__(self, emitter, nest, constants, names, reads, cells, lookup):
@@ -56,15 +58,24 @@ class Body:
         self.tables = nest.tables
         self.constants = constants
         self.names = names
+        self._given = {node: name for node, name in nest.captured().nodes.items() if name in names}
         self.reads = reads
         self.lookup = lookup
         self.scope = Scope(nest.function)
         self.state = State({}, cells)
+        self._path = ""  # the names that lead to the function whose statements are translated
+        self._ends = []  # of that function: (block, values) of each return
+        self._calls = 0
         self._place_of = nest.place_of
 
     def translate(self):
         """Emit the body; ``state`` is then the path that falls off its end, None if none does."""
         self._block(self.source.tree.body)
+
+    def values_of(self, assignments, expressions):
+        """The values of lists of expressions, by name, after some of the body's assignments."""
+        self._block(assignments)
+        return {name: [self.expression(node) for node in nodes] for name, nodes in expressions.items()}
 
     # Statements.
 
@@ -77,7 +88,16 @@ class Body:
 
     def _statement(self, node):
         if isinstance(node, ast.Assign):
-            self._store(node.targets[0], self.expression(node.value))
+            values = self._values(node.value)
+            for target in node.targets:
+                self._assign(target, values)
+        elif isinstance(node, ast.AnnAssign):
+            if node.value is not None:
+                self._assign(node.target, self._values(node.value))
+        elif isinstance(node, ast.Return):
+            parts = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
+            self._ends.append(([self.expression(part) for part in parts], self.e.builder.block))
+            self.state = None
         elif isinstance(node, ast.AugAssign):
             self._augmented(node)
         elif isinstance(node, ast.If):
@@ -86,6 +106,53 @@ class Body:
             self._assert(node)
         elif isinstance(node, ast.Raise):
             self._raise(node)
+
+    def _values(self, node):
+        """The value of an expression; of a tuple that is unpacked those of its parts, nested like it."""
+        if isinstance(node, ast.Tuple | ast.List):
+            return [self._values(part) for part in node.elts]
+        helper = self._helper(node)
+        if helper is not None and helper.count:
+            return self._guarded(node, lambda: self._inlined(node, helper))
+        return self.expression(node)
+
+    def _helper(self, node):
+        return helper_of(self.scope.resolve(node.func), self.scope) if isinstance(node, ast.Call) else None
+
+    def _inlined(self, node, helper):
+        """The values that a call returns, by the function's statements."""
+        self._calls += 1
+        if self._calls > MOST_CALLS:
+            raise Unsupported(f"a body with more than {MOST_CALLS} calls of functions")
+        given = {name: self.expression(value) if isinstance(value, ast.expr) else _number(value)
+                 for name, value in helper.bind(self.source, node)}
+        outer, line, build = (self.source, self.scope, self.names, self._path, self._ends), self.e.line, self.e.builder
+        before = self.state
+        path = f"{self._path}/{ast.unparse(node.func)}".lstrip("/")
+        self.source, self.scope, self.names, self._path, self._ends = helper.source, helper.scope, {}, path, []
+        self.state = replace(before, locals=given)
+        self._block(helper.body)
+        ends = self._ends
+        (self.source, self.scope, self.names, self._path, self._ends), self.e.line, self.state = outer, line, before
+        if not ends:  # no point comes out of it
+            build.position_at_end(build.append_basic_block("never"))
+            return [_number(0)] * max(1, helper.count)
+        if len(ends) == 1:
+            build.position_at_end(ends[0][1])
+            return ends[0][0]
+        end = build.append_basic_block("returned")
+        for _, block in ends:
+            build.position_at_end(block)
+            build.branch(end)
+        build.position_at_end(end)
+        return [self.e.merge([(block, values[k]) for values, block in ends]) for k in range(max(1, helper.count))]
+
+    def _assign(self, target, values):
+        if not isinstance(target, ast.Tuple | ast.List):
+            self._store(target, values)
+            return
+        for part, value in zip(target.elts, values, strict=True):
+            self._assign(part, value)
 
     def _augmented(self, node):
         if isinstance(node.target, ast.Name):
@@ -177,6 +244,8 @@ class Body:
             raise self.source.error(node, f"not supported: {reason}") from None
 
     def _expression(self, node):
+        if id(node) in self._given:
+            return self.names[self._given[id(node)]]
         if isinstance(node, ast.Constant):
             return _number(node.value)
         if isinstance(node, ast.Name | ast.Attribute):
@@ -198,6 +267,9 @@ class Body:
             return self.e.branch(
                 condition, lambda: self.expression(node.body), lambda: self.expression(node.orelse)
             )
+        helper = self._helper(node)
+        if helper is not None and self.scope.function(node.func) is None:
+            return self._inlined(node, helper)[0]
         values = [self.expression(argument) for argument in node.args]
         return call(self.e, self.scope.function(node.func)[0], values)
 
@@ -205,12 +277,14 @@ class Body:
         text = ast.unparse(node)
         if text in self.state.locals:
             return self.state.locals[text]
-        return self.names[text] if text in self.names else _number(self.constants[text])
+        if text in self.names:
+            return self.names[text]
+        return _number(self.constants[f"{self._path}:{text}" if self._path else text])
 
     def _read(self, node):
         if node.value.id in self.tables:
             subscripts = [self.expression(part) for part in subscripts_of(node)]
-            return self.lookup(node.value.id, subscripts)
+            return self.lookup(node, subscripts)
         place = self._place_of(node)
         return Value([self.state.cells[place]]) if place in self.state.cells else self.reads[place]
 

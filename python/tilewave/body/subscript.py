@@ -4,29 +4,33 @@ import ast
 from dataclasses import dataclass
 
 ALLOWED = (
-    "index + integer constant (i, i+1, i-2, 1+i), each index at most once; or a table, looked up "
-    "by array elements, scalars and locals (S[a[i], b[j-1]])"
+    "index + integer constant (i, i+1, i-2, 1+i), each index at most once where the array is written; or a table, "
+    "looked up by array elements, scalars and locals (S[a[i], b[j-1]], S[i-c])"
 )
+
+
+#: What offsets of subscripts are below: arrays have fewer elements along a dimension.
+MOST_OFFSET = 2**40
 
 
 @dataclass(frozen=True)
 class Parameters:
     """The parameters of a nest by their roles, each in the order of the parameter list.
 
-    ``axes`` has the loop indices in the subscripts of each array that is no table; ``ranks`` the
-    number of subscripts of every array.
+    ``orders`` has for each array that is no table the loop indices in its subscripts, once for each order that they
+    come in: several where it is only read. ``ranks`` has the number of subscripts of every array.
     """
 
     arrays: tuple
     indices: tuple
     scalars: tuple
     tables: tuple
-    axes: dict
+    orders: dict
     ranks: dict
 
     def example(self, array):
         """How an array is subscripted, for messages."""
-        inner = ", ".join(self.axes[array]) if array in self.axes else "..."
+        inner = ", ".join(self.orders[array][0]) if array in self.orders else "..."
         return f"{array}[{inner}]"
 
 
@@ -61,7 +65,7 @@ def read_parameters(source):
     return Parameters(
         arrays, tuple(name for name in plain if name in roles.indices), scalars,
         tuple(name for name in arrays if name in roles.tables),
-        {name: roles.axes[name] for name in arrays if name in roles.axes}, roles.ranks,
+        {name: tuple(roles.orders[name]) for name in arrays if name in roles.orders}, roles.ranks,
     )
 
 
@@ -73,13 +77,18 @@ class _Roles:
         self.locals = local_names(source)
         subscripts = [node for node in _walk(source.tree.body) if isinstance(node, ast.Subscript)]
         subscripts.sort(key=lambda node: (node.lineno, node.col_offset))
-        self.ranks, self.indices, self.axes, self.tables = {}, set(), {}, {}
+        self.ranks, self.indices, self.tables = {}, set(), {}
+        self.orders = {}  # of each array its orders, in those of the source
         for node in subscripts:
             self._array(node)
         for node in subscripts:
             self._names(node)
         for node in subscripts:
             self._kind(node)
+        written = {node.value.id for node in subscripts if isinstance(node.ctx, ast.Store)}
+        for node in subscripts:
+            if node.value.id in written & self.orders.keys():
+                self._order_of_written(node)
 
     def _array(self, node):
         if not isinstance(node.value, ast.Name):
@@ -117,13 +126,10 @@ class _Roles:
                 )
 
     def _is_lookup(self, node):
-        """Whether an element, a local, or a scalar by itself is among the subscripts, or no index."""
+        """Whether an element, a local or a scalar is among the subscripts, or no index."""
         indices = self.plain.keys() - self.ranks.keys()
-        for part in subscripts_of(node):
-            names = set(_names_in(part))
-            if names & (self.ranks.keys() | self.locals) or names & set(self.scalars) and \
-                    not names & indices:
-                return True
+        if set(_names_in(node.slice)) & (self.ranks.keys() | self.locals | set(self.scalars)):
+            return True
         return not indices & set(_names_in(node.slice))
 
     def _kind(self, node):
@@ -131,21 +137,31 @@ class _Roles:
         if self._is_lookup(node):
             self.tables.setdefault(name, node)
         else:
-            axes, _ = read_access(self.source, node)
-            known = self.axes.setdefault(name, axes)
-            if known != axes:
-                raise self.source.error(
-                    node, f"array {name!r} is subscripted by {', '.join(axes)} here and by "
-                    f"{', '.join(known)} before: transposed access is not supported",
-                    f"the same indices in the same order in every access of {name!r} (an array that "
-                    "is only read can be given twice, under two names)",
-                )
-        if name in self.tables and name in self.axes:
+            self.orders.setdefault(name, {})[read_access(self.source, node)[0]] = True
+        if name in self.tables and name in self.orders:
             raise self.source.error(
                 node, f"array {name!r} is looked up as a table in one place and subscripted by loop "
                 "indices in another", "one of the two (an array that is only read can be given "
                 "twice, under two names)",
             )
+
+    def _order_of_written(self, node):
+        """Refuse a second order, or an index that is repeated: no vector tells how points then depend on each other."""
+        name, (axes, _) = node.value.id, read_access(self.source, node)
+        known = next(iter(self.orders[name]))
+        if axes != known:
+            raise self.source.error(
+                node, f"array {name!r} is written, and subscripted by {', '.join(axes)} here and by "
+                f"{', '.join(known)} before: transposed access of an array that is written is not supported",
+                f"the same indices in the same order in every access of {name!r}; arrays that are only read may be "
+                f"subscripted in several orders: a copy of {name!r}, made before the run, may be given as another one",
+            )
+        for index in axes:
+            if axes.count(index) > 1:
+                raise self.source.error(
+                    node, f"index {index!r} is repeated in a subscript of {name!r}, which is written: not supported",
+                    f"{ALLOWED}; arrays that are only read may repeat an index (B[{index}, {index}])",
+                )
 
 
 def local_names(source):
@@ -175,11 +191,13 @@ def subscripts_of(node):
 def read_access(source, node):
     """(index names, offsets) of an access: A[i-1, j] has (i, j) and (-1, 0)."""
     used = [_index_and_offset(source, node, part) for part in subscripts_of(node)]
-    names = tuple(name for name, _ in used)
-    for name in names:
-        if names.count(name) > 1:
-            raise source.error(node, f"index {name!r} is repeated: not supported", ALLOWED)
-    return names, tuple(offset for _, offset in used)
+    return tuple(name for name, _ in used), tuple(offset for _, offset in used)
+
+
+def place_of(source, node):
+    """The place that an access stands for: (array, offsets, index names)."""
+    names, offsets = read_access(source, node)
+    return node.value.id, offsets, names
 
 
 def _index_and_offset(source, node, part):
@@ -196,7 +214,8 @@ def _index_and_offset(source, node, part):
     if not names:
         raise source.error(
             node, f"subscript `{source.text_of(part)}` uses no loop index: a constant subscript "
-            "is not supported", ALLOWED,
+            "is not supported", f"{ALLOWED}. Elements at fixed subscripts, receivers say, are recorded between runs: a run of "
+            "a few steps=, then what is wanted of the field's values, again and again; or a whole line of them under `if j == 5:`",
         )
     if len(names) > 1:
         raise source.error(
@@ -208,6 +227,9 @@ def _index_and_offset(source, node, part):
             node, f"subscript `{source.text_of(part)}` scales the loop index {names[0]!r} by "
             f"{factors[names[0]]}: not supported", ALLOWED,
         )
+    if abs(constant) >= MOST_OFFSET:
+        raise source.error(node, f"subscript `{source.text_of(part)}` is {abs(constant)} away from the point: not supported",
+                           "offsets below 2**40")
     return names[0], constant
 
 

@@ -2,21 +2,29 @@
 
 import ast
 
-from .names import ALLOWED_FUNCTIONS, MISSING, is_constant
-from .subscript import local_names, read_access, subscripts_of
+from .helpers import MOST_CALLS, helper_of, without_docstring
+from .names import MISSING, allowed_functions, is_constant
+from .subscript import Parameters, local_names, place_of, subscripts_of
 
-BINARY = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow)
+BINARY = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow,
+          ast.BitAnd, ast.BitOr, ast.BitXor, ast.LShift, ast.RShift)
+SYMBOLS = "+ - * / // % ** & | ^ << >>"
 COMPARISONS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
-UNARY = (ast.USub, ast.UAdd, ast.Not)
+UNARY = (ast.USub, ast.UAdd, ast.Not, ast.Invert)
 
+#: What a body may consist of.
 ALLOWED_STATEMENTS = (
-    "assignments to array elements and to local scalars, augmented assignments, "
-    "if/elif/else, assert, raise inside an if, pass"
+    "assignments to array elements and to local scalars, also of several at once (a, b = b, a; a = b = x), augmented and annotated "
+    "assignments, if/elif/else, assert, raise inside an if, pass"
 )
 ALLOWED_EXPRESSIONS = (
-    "numbers, loop indices, scalars, array elements, + - * / // % **, comparisons, and/or/not, "
+    f"numbers, loop indices, scalars, array elements, {SYMBOLS} ~, comparisons, and/or/not, "
     "conditional expressions, calls of supported functions"
 )
+
+#: What to do in place of printing.
+PRINTING = ("an array that keeps what is to be seen (S[i, j] = x), printed after the run; or raise "
+            "SomeError(\"constant message\") inside an if, whose error names the point")
 
 #: Readable names of what Python has and a body may not use.
 NAMES = {
@@ -29,7 +37,6 @@ NAMES = {
     ast.ClassDef: "a class inside a body",
     ast.Global: "global",
     ast.Nonlocal: "nonlocal",
-    ast.AnnAssign: "an annotated assignment",
     ast.Delete: "del",
     ast.With: "with",
     ast.Try: "try",
@@ -58,7 +65,7 @@ NAMES = {
 class BodyChecker:
     """Walks a body once; refuses by name what is not supported.
 
-    A place is ``(array, offsets)``: one element of an array in each point.
+    A place is ``(array, offsets, axes)``: one element of an array in each point; axes are its loop indices.
 
     Attributes
     ----------
@@ -75,7 +82,12 @@ class BodyChecker:
         From the text of each captured constant to its value.
     outside : dict
         From the text of each name that is neither parameter nor local to a node of it.
+    called : dict
+        The checkers of the functions that it calls, of their own calls, too, by the names that lead there: ``f``, and ``f/g``
+        where that calls ``g``. In `constants` theirs are ``f:WEIGHT``.
     """
+
+    path = ""  # of a function that is called: the names that lead to it
 
     def __init__(self, source, scope, parameters, strict):
         self.source = source
@@ -85,16 +97,17 @@ class BodyChecker:
         self.reads, self.stores, self.needed, self.always = {}, {}, {}, set()
         self.constants = {}
         self.outside = {}
+        self.called = {}
         self._locals = local_names(source)
+
+    @property
+    def watched(self):
+        """(scope, node) of all names from outside, those of functions that are called among them."""
+        return [(each.scope, node) for each in (self, *self.called.values()) for node in each.outside.values()]
 
     def check(self):
         """Check the whole body and return self."""
-        body = list(self.source.tree.body)
-        first = body[0]
-        if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) \
-                and isinstance(first.value.value, str):
-            body = body[1:]
-        assigned = self._block(body, frozenset(), conditional=False)
+        assigned = self._block(without_docstring(self.source.tree.body), frozenset(), conditional=False)
         if not self.stores:
             raise self.source.error(
                 self.source.tree, "the body assigns to no array", "A[i, j] = ..., once or more",
@@ -119,7 +132,9 @@ class BodyChecker:
         if isinstance(node, ast.Pass):
             return assigned
         if isinstance(node, ast.Assign):
-            return self._assign(node, assigned)
+            return self._assign(node.targets, node.value, assigned)
+        if isinstance(node, ast.AnnAssign):
+            return self._annotated(node, assigned)
         if isinstance(node, ast.AugAssign):
             return self._augmented(node, assigned)
         if isinstance(node, ast.If):
@@ -131,19 +146,72 @@ class BodyChecker:
         if isinstance(node, ast.Raise):
             self._raise(node, conditional)
             return None
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+            self._refuse_print(node.value)
         what = NAMES.get(type(node), f"{type(node).__name__.lower()}")
         raise self.refuse(node, what, ALLOWED_STATEMENTS)
 
-    def _assign(self, node, assigned):
-        if len(node.targets) > 1:
-            raise self.refuse(node, "a chained assignment (x = y = ...)", ALLOWED_STATEMENTS)
-        self._expression(node.value, assigned)
-        return self._target(node.targets[0], assigned)
+    def _refuse_print(self, call):
+        if self.scope.resolve(call.func) is print:
+            raise self.refuse(call, "print in a body, whose points may run in any order and on any rank,", PRINTING)
+
+    def _assign(self, targets, value, assigned):
+        for target in targets:
+            self._shape(target, value)
+        self._values(value, assigned, unpacked=all(isinstance(target, ast.Tuple | ast.List) for target in targets))
+        for target in targets:
+            assigned = self._targets(target, assigned)
+        return assigned
+
+    def _annotated(self, node, assigned):
+        if node.value is not None:
+            return self._assign([node.target], node.value, assigned)
+        if not isinstance(node.target, ast.Name):
+            raise self.refuse(node, "an annotation of an element", "an annotation of a local scalar (x: float)")
+        return assigned
+
+    def _shape(self, target, value):
+        """What is unpacked has to be written out, in as many parts as it has names."""
+        allowed = "as many values as targets, written out (a, b = x, y)"
+        if isinstance(target, ast.Tuple | ast.List):
+            helper = self._helper(value)
+            if helper is not None and helper.count == len(target.elts) and not any(
+                    isinstance(each, ast.Tuple | ast.List | ast.Starred) for each in target.elts):
+                return
+            if helper is not None and helper.count:
+                raise self.source.error(value, f"{helper.count} value(s) for {len(target.elts)} target(s)", allowed)
+            if self._may_come(value):
+                return
+            if not isinstance(value, ast.Tuple | ast.List):
+                raise self.refuse(value, "unpacking this value", allowed)
+            if len(target.elts) != len(value.elts) or any(isinstance(each, ast.Starred) for each in (*target.elts, *value.elts)):
+                raise self.source.error(value, f"{len(value.elts)} value(s) for {len(target.elts)} target(s)", allowed)
+            for each in zip(target.elts, value.elts, strict=True):
+                self._shape(*each)
+        elif isinstance(value, ast.Tuple | ast.List):
+            what = NAMES[type(value)]
+            raise self.refuse(value, f"{what} as a value", f"{ALLOWED_EXPRESSIONS}; to unpack: {allowed}")
+
+    def _values(self, value, assigned, unpacked=False):
+        if isinstance(value, ast.Tuple | ast.List):
+            for part in value.elts:
+                self._values(part, assigned)
+        elif unpacked and isinstance(value, ast.Call):
+            self._call(value, assigned, unpacked=True)
+        else:
+            self._expression(value, assigned)
+
+    def _targets(self, target, assigned):
+        if not isinstance(target, ast.Tuple | ast.List):
+            return self._target(target, assigned)
+        for part in target.elts:
+            assigned = self._targets(part, assigned)
+        return assigned
 
     def _augmented(self, node, assigned):
         if not isinstance(node.op, BINARY):
             raise self.refuse(
-                node, f"operator {type(node.op).__name__}=", "+= -= *= /= //= %= **="
+                node, f"operator {type(node.op).__name__}=", " ".join(f"{symbol}=" for symbol in SYMBOLS.split())
             )
         self._expression(_as_load(node.target), assigned)
         self._expression(node.value, assigned)
@@ -173,15 +241,16 @@ class BodyChecker:
                 node, f"writing {array!r} at subscripts that are computed is not supported",
                 "index + integer constant in the subscripts of an array that is written",
             )
-        axes, offsets = read_access(self.source, node)
+        place = place_of(self.source, node)
+        axes = place[2]
         if [name for name in indices if name in axes] != list(axes):
             raise self.source.error(
                 node, f"writing {array!r} with its subscripts in the order {', '.join(axes)} is not "
                 f"supported: the loops are nested in the order {', '.join(indices)}",
                 "an array that is written has its subscripts in the order of the loops",
             )
-        self.stores.setdefault((array, offsets), node)
-        return array, offsets
+        self.stores.setdefault(place, node)
+        return place
 
     def _load(self, node, assigned):
         """An element that is read, of an array or a table."""
@@ -189,7 +258,7 @@ class BodyChecker:
             for part in subscripts_of(node):
                 self._expression(part, assigned)
             return
-        place = node.value.id, read_access(self.source, node)[1]
+        place = place_of(self.source, node)
         self.reads.setdefault(place, node)
         if place not in assigned:
             self.needed.setdefault(place, node)
@@ -256,9 +325,9 @@ class BodyChecker:
 
     def _operators(self, node):
         if isinstance(node, ast.BinOp) and not isinstance(node.op, BINARY):
-            raise self.refuse(node, f"operator {type(node.op).__name__}", "+ - * / // % **")
+            raise self.refuse(node, f"operator {type(node.op).__name__}", SYMBOLS)
         if isinstance(node, ast.UnaryOp) and not isinstance(node.op, UNARY):
-            raise self.refuse(node, f"operator {type(node.op).__name__}", "- + not")
+            raise self.refuse(node, f"operator {type(node.op).__name__}", "- + ~ not")
         for operator in node.ops if isinstance(node, ast.Compare) else ():
             if not isinstance(operator, COMPARISONS):
                 raise self.refuse(
@@ -306,17 +375,49 @@ class BodyChecker:
         elif self.strict:
             raise self.source.error(node, f"name {text!r} is not defined", ALLOWED_EXPRESSIONS)
 
-    def _call(self, node, assigned):
+    def _helper(self, node):
+        """The function that a call puts its statements in place of; None where it is none."""
+        if not isinstance(node, ast.Call) or self._is_own(ast.unparse(node.func)):
+            return None
+        return helper_of(self.scope.resolve(node.func), self.scope)
+
+    def _may_come(self, node):
+        """Whether a call is of a function that is not defined yet."""
+        return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not self.strict and not self._is_own(node.func.id) \
+            and self.scope.resolve(node.func) is MISSING
+
+    def _is_own(self, text):
+        return text in self._locals or text in self.parameters.arrays + self.parameters.indices + self.parameters.scalars
+
+    def _inlined(self, node, helper, assigned, unpacked):
+        if helper.count and not unpacked:
+            raise self.source.error(node, f"{helper.name} returns {helper.count} values", "unpacking them: x, y = f(...)")
+        for _, value in helper.bind(self.source, node):
+            if isinstance(value, ast.expr):
+                self._expression(value, assigned)
+        path = f"{self.path}/{ast.unparse(node.func)}".lstrip("/")
+        if path not in self.called:
+            inner = HelperChecker(helper, path, self)
+            if len(self.called) > MOST_CALLS:
+                raise self.refuse(node, f"a body that calls more than {MOST_CALLS} functions", "fewer")
+            self.called[path] = inner
+            inner.check()
+            self.constants.update((f"{path}:{text}" if ":" not in text else text, value) for text, value in inner.constants.items())
+
+    def _call(self, node, assigned, unpacked=False):
         text = ast.unparse(node.func)
-        known = self.parameters.arrays + self.parameters.indices + self.parameters.scalars
-        shadowed = text in self._locals or text in known
+        shadowed = self._is_own(text)
         self.outside.setdefault(text, node.func)
         found = None if shadowed else self.scope.function(node.func)
+        if found is None and (helper := self._helper(node)) is not None:
+            self._inlined(node, helper, assigned, unpacked)
+            return
         if found is None:
+            self._refuse_print(node)
             missing = self.scope.resolve(node.func) is MISSING and not shadowed
             if not missing or self.strict or not isinstance(node.func, ast.Name):
-                raise self.refuse(node, f"calling {text}", ALLOWED_FUNCTIONS)
-        if node.keywords or any(isinstance(argument, ast.Starred) for argument in node.args):
+                raise self.refuse(node, f"calling {text}", allowed_functions(text))
+        if found is not None and node.keywords or any(isinstance(argument, ast.Starred) for argument in node.args):
             raise self.refuse(node, "a call with keywords or *arguments", "plain arguments")
         if found is not None:
             _, least, most = found
@@ -325,8 +426,43 @@ class BodyChecker:
                 raise self.source.error(
                     node, f"{text} given {len(node.args)} argument(s)", f"{count} here"
                 )
-        for argument in node.args:
+        for argument in (*node.args, *(keyword.value for keyword in node.keywords)):
             self._expression(argument, assigned)
+
+
+class HelperChecker(BodyChecker):
+    """Checks a function that a body calls: numbers in, numbers out."""
+
+    def __init__(self, helper, path, caller):
+        super().__init__(helper.source, helper.scope, Parameters((), (), (), (), {}, {}), caller.strict)
+        self.helper, self.path = helper, path
+        self.stack = (*getattr(caller, "stack", ()), helper)
+        self.called = caller.called  # of all that are called
+        self._locals |= set(helper.parameters)
+        if helper in getattr(caller, "stack", ()):
+            raise self.refuse(helper.source.tree, f"{helper.name}, which calls itself,", "functions that do not")
+
+    def check(self):
+        """Check all statements and return self."""
+        end = self._block(self.helper.body, frozenset(self.helper.parameters), conditional=False)
+        if end is not None:
+            raise self.source.error(self.source.tree, f"{self.helper.name} may end without a return", "a return on every path")
+        return self
+
+    def _statement(self, node, assigned, conditional):
+        if not isinstance(node, ast.Return):
+            return super()._statement(node, assigned, conditional=True)  # some path has returned
+        if node.value is None:
+            raise self.refuse(node, "a return without a value", "return x, or return x, y")
+        for part in node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]:
+            self._expression(part, assigned)
+        return None
+
+    def _store(self, node):
+        raise self.refuse(node, "assigning to an element in a function that a body calls", "local names of its own, and return")
+
+    def _load(self, node, assigned):
+        raise self.refuse(node, "a subscript in a function that a body calls", "elements as arguments: f(A[i, j])")
 
 
 def _as_load(node):

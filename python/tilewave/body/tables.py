@@ -25,6 +25,8 @@ class Tables:
     checked : bool
         Whether lookups check their subscripts; if not, they are known to be within the extents,
         and the tables to be smaller than 2**31 bytes.
+    rows : LookedUpRows or None
+        Where a loop has its lookups ready before its points, they come from there.
     """
 
     def __init__(self, emitter, nest, dtypes, loaded):
@@ -34,6 +36,7 @@ class Tables:
         self.loaded = loaded
         self.known = {}
         self.checked = True
+        self.rows = None
 
     def open(self, pointers, first_pointer, env, first_slot):
         """Load address, extents and byte strides of each table, before the loop."""
@@ -48,9 +51,11 @@ class Tables:
             rank = len(numbers) // 2
             self.known[table] = build.load(place, typ=POINTER), numbers[:rank], numbers[rank:]
 
-    def lookup(self, table, subscripts):
+    def lookup(self, node, subscripts):
         """The element that NumPy gives for these values: negative ones count from the end."""
-        build = self.e.builder
+        if self.rows and self.rows.base is not None:
+            return self.rows.value(node)
+        build, table = self.e.builder, node.value.id
         base, extents, strides = self.known[table]
         indices = [self._integer(table, value) for value in subscripts]
         if self.checked:

@@ -47,13 +47,24 @@ class ParallelAccesses:
         _loop_property(self.module, branch, *map(self.module.add_metadata, wishes))
 
 
-def wish_for_vectors(module, branch):
-    """Ask LLVM for vectors even where that takes many checks for overlap.
+class ArraysApart:
+    """The word that a loop's arrays do not overlap each other, where that was checked before the loop.
 
-    Not for a loop that carries a value from point to point: LLVM then sums in another order.
+    LLVM then compares no pointers of different arrays. A wish for vectors in spite of many comparisons
+    ("llvm.loop.vectorize.enable") would print a warning on stderr for each loop that cannot become vectors.
     """
-    _loop_property(module, branch, module.add_metadata(
-        ["llvm.loop.vectorize.enable", ir.Constant(I1, 1)]))
+
+    def __init__(self, module, arrays):
+        domain = module.add_metadata(["tilewave arrays"])
+        scopes = {array: module.add_metadata([f"tilewave array {array}", domain]) for array in arrays}
+        self.inside = {array: module.add_metadata([scope]) for array, scope in scopes.items()}
+        self.outside = {array: module.add_metadata([scope for other, scope in scopes.items() if other != array]) for array in arrays}
+
+    def mark(self, access, array):
+        """Say of which array a load or store is; returns it."""
+        access.set_metadata("alias.scope", self.inside[array])
+        access.set_metadata("noalias", self.outside[array])
+        return access
 
 
 def _loop_property(module, branch, *wishes):

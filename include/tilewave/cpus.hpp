@@ -1,0 +1,44 @@
+// Which CPUs ranks may use, how much of their time, and how the ranks of a host share them.
+#pragma once
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace tilewave {
+
+/// CPUs this process may use, in order.
+std::vector<int> allowed_cpus();
+
+/// Time that a control group allows.
+struct CpuQuota {
+    double cpus = std::numeric_limits<double>::infinity();  ///< seconds of CPU time a second
+    std::string group;  ///< equal for processes that share it; empty: no limit
+};
+
+/// The tightest limit of the control groups of this process, of version 1 or 2. `root`: of the file system, for tests.
+CpuQuota cpu_quota(const std::string& root = "");
+
+/// Where a rank is, as it tells the others.
+struct Place {
+    std::string host;
+    CpuQuota quota;
+    /// Ranks on the host as its launcher tells, where not all of them are among those that share; 0: they are.
+    int told = 0;
+    std::vector<int> cpus;
+
+    /// This process's.
+    static Place here(int told);
+    std::string text() const;
+    /// What text() gave.
+    static Place of(const std::string& text);
+    bool same_cpus(const Place& other) const { return host == other.host && cpus == other.cpus; }
+};
+
+/// Of each rank its share of the CPUs that it may use, as they are divided among all that may use them; no more than its
+/// part of a quota.
+std::vector<double> cpu_shares(const std::vector<Place>& places);
+
+/// Lanes that a rank with such a share has where nobody says how many: whole CPUs, at least one.
+int lanes_of(double share);
+
+}  // namespace tilewave

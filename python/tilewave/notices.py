@@ -1,0 +1,84 @@
+"""What Tilewave says on stderr without being asked: warnings, and how far a long run is."""
+import contextlib
+import os
+import sys
+import time
+import warnings
+
+#: "0": say nothing; "1": say it line by line; "line": on one line of a terminal that this process may not see, as `tilewave run` asks
+#: for. Not set: one line where stderr is a terminal.
+VARIABLE = "TILEWAVE_PROGRESS"
+
+LEAST_S = 5.0  # runs that take less say nothing
+QUARTER = 0.25  # of a run: how often it is told line by line
+
+_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+
+def warn(text):
+    """Warn of ``text`` at the line of the user's program that called Tilewave; Python shows it once for each such line.
+
+    Notes
+    -----
+    Not collective: call it on rank 0 alone.
+    """
+    level, frame = 2, sys._getframe(1)
+    while frame is not None and os.path.abspath(frame.f_code.co_filename).startswith(_HERE):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, RuntimeWarning, stacklevel=level)
+
+
+def style():
+    """How to tell progress: "" (not at all), "lines", or "line"."""
+    wanted = os.environ.get(VARIABLE)
+    if wanted is None:
+        return "line" if _terminal() else ""
+    return {"0": "", "": "", "line": "line"}.get(wanted, "line" if _terminal() else "lines")
+
+
+def write(text):
+    """On stderr, at once; a stderr that is closed is no error."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        sys.stderr.write(text)
+        sys.stderr.flush()
+
+
+class Progress:
+    """How far a run is: nothing for `LEAST_S` seconds, then one line that is written over, or a line for each quarter."""
+
+    def __init__(self, mine):
+        self._style = style() if mine else ""
+        self._since = self._part = self._width = 0
+        self.of = ""  # the nest that runs; empty between runs
+
+    def at(self, part):
+        """``part`` of the run is over, 0 to 1; 0 where that is not known."""
+        if not self._style or not self.of:
+            return
+        now = time.monotonic()
+        if not self._since:
+            self._since = now
+        if now - self._since < LEAST_S:
+            return
+        if self._style == "line":
+            self._part = max(part, self._part)
+            text = f"running {self.of} {100 * self._part:3.0f} %"
+            self._width = max(self._width, len(text))
+            write("\r" + text)
+        elif part >= self._part + QUARTER:
+            self._part = part - part % QUARTER
+            write(f"running {self.of} {100 * self._part:.0f} %\n")
+
+    def end(self):
+        """The run is over: the line goes."""
+        if self._width:
+            write("\r" + " " * self._width + "\r")
+        self._since = self._part = self._width = 0
+        self.of = ""
+
+
+def _terminal():
+    try:
+        return sys.stderr.isatty()
+    except (AttributeError, ValueError):  # none, or closed
+        return False

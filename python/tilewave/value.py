@@ -1,0 +1,34 @@
+"""Values that users edit: an attribute that there is none of is an error, not a new attribute."""
+import difflib
+
+from tilewave.errors import ConfigError
+
+
+class NoSuchAttribute(ConfigError, AttributeError):
+    """An attribute was set that a value has not."""
+
+
+class Value:
+    """Base of dataclasses: only what they declare can be set.
+
+    Raises
+    ------
+    NoSuchAttribute
+        A ConfigError and an AttributeError, with the nearest name first.
+    """
+
+    def __setattr__(self, name, value):
+        if name not in self.__dataclass_fields__:
+            names = list(self.__dataclass_fields__)
+            near = difflib.get_close_matches(name, names, 1, 0.5)
+            allowed = ", ".join(near + [other for other in names if other not in near])
+            raise NoSuchAttribute(f"{type(self).__name__} has no attribute {name!r}; allowed: {allowed}"
+                                  + (f". Was {near[0]!r} meant?" if near else ""))
+        object.__setattr__(self, name, value)
+
+
+def plain_copy(data):
+    """A copy of dicts and lists of plain data, all the way down."""
+    if isinstance(data, dict):
+        return {key: plain_copy(value) for key, value in data.items()}
+    return [plain_copy(value) for value in data] if isinstance(data, list) else data

@@ -1,0 +1,113 @@
+"""The public collective calls, each with arguments that work, and values that most parameters cannot take."""
+import inspect
+import os
+
+import numpy as np
+
+import tilewave as tw
+from tilewave.plan import CHOICES
+
+SHAPE = (20, 30)
+REDUCTIONS = ("max", "min", "sum", "argmax", "argmin")
+
+
+@tw.nest
+def relax(A, i, j, *, c=0.5):
+    A[i, j] = c * (A[i-1, j] + A[i, j-1])
+
+
+@tw.nest
+def steps_of(u, t, i, j):
+    u[t+1, i, j] = u[t, i-1, j] + u[t, i, j+1]
+
+
+class Unprintable:
+    """An object that nobody can turn into text."""
+
+    def __repr__(self):
+        raise RuntimeError("no text")
+
+
+def fails(*arguments):
+    raise ValueError("odd text \udc80")
+
+
+class Calls:
+    """Made on every rank alike; `table` has (function, arguments) by name."""
+
+    def __init__(self, folder):
+        self.A = tw.field(SHAPE, "f8", init=1.0)
+        self.B = tw.field(SHAPE, "f8", init=2.0)
+        self.u = tw.field(SHAPE, "f8", init=1.0)
+        self.check = tw.field((6, 5), "f8", init=7.0)
+        M = np.ones((4, 4))
+        self.table = {
+            "run": (tw.run, {"nest": relax, "A": self.A}),
+            "run steps": (tw.run, {"nest": steps_of, "u": self.u, "steps": 3}),
+            "plan": (tw.plan, {"nest": relax, "A": self.A}),
+            "field": (tw.field, {"shape": (5, 4), "dtype": "f8", "init": 1.0}),
+            "Context": (tw.Context, {}),
+            "gather": (self.A.gather, {}),
+            "broadcast": (tw.patterns.broadcast, {"M": M}),
+            "reduce": (tw.patterns.reduce, {"M": M}),
+            "spread": (tw.patterns.spread, {"M": M}),
+            "multi_reduce": (tw.patterns.multi_reduce, {"M": M}),
+        }
+        for name in REDUCTIONS:
+            self.table[name] = (getattr(tw, name), {"array": self.A})
+        if hasattr(tw, "barrier"):
+            self.table["barrier"] = (tw.barrier, {})
+        if hasattr(tw.patterns, "allreduce"):
+            self.table["allreduce"] = (tw.patterns.allreduce, {"M": M})
+        if hasattr(tw.Field, "copy"):
+            self.table["copy"] = (self.A.copy, {})
+        if hasattr(tw.Field, "fill"):
+            self.table["fill"] = (self.B.fill, {"value": 3.0})
+        if hasattr(tw.Field, "__getitem__"):
+            self.table["get item"] = (_named(self.A.__getitem__, "key"), {"key": (3, 4)})
+            self.table["set item"] = (_named(self.B.__setitem__, "key", "value"), {"key": (slice(2), 3), "value": 5.0})
+        if hasattr(tw.Field, "save"):
+            path = os.path.join(folder, "saved.npy")
+            self.table["save"] = (self.A.save, {"path": path})
+            self.table["load"] = (tw.load, {"path": path})
+            self.A.save(path)
+
+    def parameters(self, name):
+        """Those of a call, and for a nest its choices of a plan."""
+        function, good = self.table[name]
+        kinds = inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL
+        names = [p.name for p in inspect.signature(function).parameters.values() 
+                 if p.kind not in kinds and not p.name.startswith("_")]
+        names += [given for given in good if given not in names]
+        if function in (tw.run, tw.plan):
+            names += [*CHOICES, "threads", "c", "unknown_name"]
+        return names
+
+    def values(self):
+        """Each by name: what a parameter may be given on one rank alone."""
+        return {
+            "None": None, "True": True, "-1": -1, "0": 0, "3": 3, "2**31": 2**31, "2**64": 2**64, "1.5": 1.5,
+            "nan": float("nan"), "text": "nonsense", "empty text": "", "bytes": b"x", "object": object(), "list": [],
+            "dict": {}, "tuple": (1,), "large tuple": (2**70, 1), "array": np.ones(2), "empty array": np.zeros((0, 3)),
+            "objects": np.array([None, "x"], object), "unaligned": _unaligned(), "read-only": _read_only(),
+            "function": fails, "type": int, "unprintable": Unprintable(), "field": self.B, "nest": steps_of,
+        }
+
+
+def _named(method, *names):
+    """A method whose parameters are given by keyword, as those of the others are."""
+    def call(**given):
+        return method(*(given[name] for name in names))
+
+    call.__signature__ = inspect.Signature([inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY) for n in names])
+    return call
+
+
+def _unaligned():
+    return np.zeros(4 * 4 * 8 + 1, "u1")[1:].view("f8").reshape(4, 4)
+
+
+def _read_only():
+    array = np.ones((4, 4))
+    array.flags.writeable = False
+    return array

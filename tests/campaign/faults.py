@@ -1,0 +1,106 @@
+"""Run on every rank: random collective calls, and at a random moment a fault on one rank: ``faults.py KIND SEED``."""
+import os
+import random
+import resource
+import signal
+import sys
+import threading
+import time
+
+import numpy as np
+
+import tilewave as tw
+
+kind, seed = sys.argv[1], int(sys.argv[2])
+rng = random.Random(seed)  # the same on every rank
+
+
+@tw.nest
+def relax(A, i, j, *, at=-1):
+    if i == at:
+        raise ValueError("asked for")
+    A[i, j] = 0.5 * (A[i-1, j] + A[i, j-1])
+
+
+@tw.nest
+def sweeps(u, t, i, j):
+    u[t+1, i, j] = u[t, i, j] - u[t+1, i-1, j] + u[t, i, j+1]
+
+
+A = tw.field((300, 400), "f8", init=1.0)
+u = tw.field((300, 400), "i8", init=1)
+matrix = np.ones((3000, 20))  # made now: what the program itself lacks memory for is no fault of a call
+rank, size = A.context.rank, A.context.size
+victim, delay_s = rng.randrange(size), rng.random()
+
+
+def random_call(at=-1):
+    choice = rng.randrange(6)
+    if choice == 0:
+        tw.run(relax, A=A, at=at)
+    elif choice == 1:
+        tw.run(sweeps, u=u, steps=rng.randrange(1, 60))
+    elif choice == 2:
+        A.gather()
+    elif choice == 3:
+        # Staging memory of patterns that one rank lacks is told there alone (docs/faults.md): small ones need none.
+        tw.patterns.broadcast(matrix[:rng.randrange(1, 20 if kind == "memory" else 3000)])
+    elif choice == 4:
+        tw.max(A)
+    else:
+        tw.run(relax, A=A, over={"i": (1, rng.randrange(2, 300))}, at=at)
+
+
+def leave(code):
+    """After some calls that all ranks make."""
+    for _ in range(rng.randrange(8)):
+        random_call()
+    if rank == victim:
+        {"exit": sys.exit, "os._exit": os._exit}[kind.split()[0]](code)
+
+
+def end_by(number):
+    threading.Timer(delay_s, os.kill, (os.getpid(), number)).start()
+
+
+def no_memory():
+    now = int(open("/proc/self/statm").read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    resource.setrlimit(resource.RLIMIT_AS, (now + (rng.randrange(1, 40) << 20), -1))
+
+
+if kind in ("exit 0", "exit 3", "os._exit 0"):
+    leave(int(kind.split()[1]))
+elif kind in ("kill", "interrupt"):
+    if rank == victim:
+        end_by({"kill": signal.SIGKILL, "interrupt": signal.SIGINT}[kind])
+elif kind == "memory":
+    rng.random()
+    if rank == victim:
+        no_memory()
+    else:
+        rng.randrange(1, 40)
+
+begin, told = time.time(), 0
+
+
+def over():
+    """Whether the ranks have gone on for long enough: the same on all."""
+    return np.max(tw.patterns.spread(np.full((1, 1), time.time() - begin))) > 2
+
+
+while time.time() - begin < 8:
+    try:
+        at = rng.randrange(1, 300) if rng.random() < 0.3 else -1
+        if kind == "memory" and rng.random() < 0.3:
+            tw.field((rng.randrange(1, 9) * 1000, 1000), "f8", init=1.0).gather()
+        random_call(at if kind == "body" else -1)
+        if kind in ("body", "memory", "interrupt") and over():
+            break
+    except (tw.KernelError, tw.ConfigError, tw.InternalError, MemoryError, KeyboardInterrupt) as error:
+        if kind not in ("body", "memory", "interrupt"):
+            raise
+        told += 1
+        if kind != "interrupt" and not getattr(error, "agreed", False):
+            raise
+resource.setrlimit(resource.RLIMIT_AS, (-1, -1))
+print(f"rank {rank}: {kind}, {told} errors, all told on every rank", flush=True)

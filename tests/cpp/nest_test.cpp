@@ -1,0 +1,197 @@
+// Nests of C++ programs: bounds, directions, steps of time, several written arrays, against plain loops on ranks as
+// threads.
+#include <gtest/gtest.h>
+
+#include <mutex>
+#include <random>
+#include <thread>
+
+#include "tilewave/tilewave.hpp"
+
+using namespace tilewave;
+
+namespace {
+
+template <class Body>
+void on_ranks(int ranks, int threads, Body body) {
+    LocalFabric fabric(ranks);
+    std::vector<std::thread> all;
+    std::mutex lock;
+    std::vector<std::string> errors;
+    for (int r = 0; r < ranks; ++r)
+        all.emplace_back([&, r] {
+            try {
+                Context context(fabric.endpoint(r), threads);
+                body(context);
+            } catch (const std::exception& e) {
+                std::scoped_lock guard(lock);
+                errors.push_back(e.what());
+            }
+        });
+    for (auto& t : all) t.join();
+    EXPECT_TRUE(errors.empty()) << errors.front();
+}
+
+double start(std::int64_t i, std::int64_t j) { return static_cast<double>((7 * i + 13 * j) % 11) - 3.5; }
+
+struct Grid {
+    std::int64_t rows, columns;
+    std::vector<double> values;
+    Grid(std::int64_t r, std::int64_t c) : rows(r), columns(c), values(static_cast<std::size_t>(r * c)) {
+        for (std::int64_t i = 0; i < r; ++i)
+            for (std::int64_t j = 0; j < c; ++j) (*this)(i, j) = start(i, j);
+    }
+    double& operator()(std::int64_t i, std::int64_t j) { return values[static_cast<std::size_t>(i * columns + j)]; }
+};
+
+Field<double> field(Context& context, std::int64_t rows, std::int64_t columns) {
+    return Field<double>(context, {rows, columns}, [](const Index& at) { return start(at[0], at[1]); });
+}
+
+void expect_equal(Context& context, Field<double>& found, const Grid& plain, const std::string& what) {
+    const std::vector<double> whole = found.gather();
+    if (context.rank() == 0) {
+        EXPECT_EQ(whole, plain.values) << what;
+    }
+}
+
+constexpr auto before = reads({-1, 0}, {0, -1}, {1, 1});
+constexpr auto after = reads({1, 0}, {0, 1});
+constexpr auto heat = reads({-1, 0, 0}, {-1, -1, 0}, {-1, 1, 0}, {-1, 0, -1}, {-1, 0, 1});
+constexpr auto relax = reads({-1, 0, 0}, {0, -1, 0}, {0, 0, -1}, {-1, 1, 0}, {-1, 0, 1});
+
+class Nests : public ::testing::TestWithParam<std::pair<int, int>> {};
+
+}  // namespace
+
+TEST_P(Nests, BoundsAndDirections) {
+    const auto [ranks, threads] = GetParam();
+    std::mt19937 random(20261124);
+    for (int turn = 0; turn < 3; ++turn) {
+        const std::int64_t rows = 9 + static_cast<std::int64_t>(random() % 20),
+                           columns = 9 + static_cast<std::int64_t>(random() % 20);
+        const Box over{{2, 1 + static_cast<std::int64_t>(random() % 4)}, {rows - 1, columns - 2}};
+        Grid plain(rows, columns), down(rows, columns);
+        for (std::int64_t i = over.lo[0]; i < over.hi[0]; ++i)
+            for (std::int64_t j = over.lo[1]; j < over.hi[1]; ++j)
+                plain(i, j) = 0.5 * plain(i - 1, j) + plain(i, j - 1) - plain(i + 1, j + 1);
+        for (std::int64_t i = over.hi[0] - 1; i >= over.lo[0]; --i)
+            for (std::int64_t j = over.lo[1]; j < over.hi[1]; ++j)
+                down(i, j) = 0.5 * down(i + 1, j) + 0.25 * down(i, j + 1);
+        const std::string what =
+            std::to_string(rows) + " x " + std::to_string(columns) + ", " + std::to_string(ranks) + " ranks";
+        on_ranks(ranks, threads, [&](Context& context) {
+            Field<double> a = field(context, rows, columns), b = field(context, rows, columns);
+            run(
+                context, {.over = over}, {}, [](auto x) { return 0.5 * x(-1, 0) + x(0, -1) - x(1, 1); },
+                writes<before>(a));
+            run(
+                context, {.over = over, .reverse = {0}}, {}, [](auto x) { return 0.5 * x(1, 0) + 0.25 * x(0, 1); },
+                writes<after>(b));
+            expect_equal(context, a, plain, what);
+            expect_equal(context, b, down, what + ", downwards");
+        });
+    }
+}
+
+TEST_P(Nests, StepsOfTime) {
+    const auto [ranks, threads] = GetParam();
+    for (const std::int64_t steps : {0, 1, 7, 150}) {
+        const std::int64_t rows = 21, columns = 17;
+        Grid jacobi(rows, columns), sor(rows, columns);
+        for (std::int64_t t = 0; t < steps; ++t) {
+            Grid old = jacobi;
+            for (std::int64_t i = 1; i < rows - 1; ++i)
+                for (std::int64_t j = 1; j < columns - 1; ++j) {
+                    jacobi(i, j) =
+                        0.5 * old(i, j) + 0.125 * (old(i - 1, j) + old(i + 1, j) + old(i, j - 1) + old(i, j + 1));
+                    sor(i, j) =
+                        0.25 * sor(i, j) + 0.2 * (sor(i - 1, j) + sor(i, j - 1) + sor(i + 1, j) + sor(i, j + 1));
+                }
+        }
+        on_ranks(ranks, threads, [&](Context& context) {
+            Field<double> u = field(context, rows, columns), v = field(context, rows, columns);
+            for (const bool whole : {true, false}) {  // the second call takes the plan of the first
+                if (!whole) u = field(context, rows, columns), v = field(context, rows, columns);
+                run(
+                    context, {.steps = steps}, {},
+                    [](auto x) {
+                        return 0.5 * x(-1, 0, 0) + 0.125 * (x(-1, -1, 0) + x(-1, 1, 0) + x(-1, 0, -1) + x(-1, 0, 1));
+                    },
+                    writes<heat>(u));
+                const Report report = run(
+                    context, {.steps = steps}, {},
+                    [](auto x) {
+                        return 0.25 * x(-1, 0, 0) + 0.2 * (x(0, -1, 0) + x(0, 0, -1) + x(-1, 1, 0) + x(-1, 0, 1));
+                    },
+                    writes<relax>(v));
+                EXPECT_EQ(report.points, steps * (rows - 2) * (columns - 2));
+                expect_equal(context, u, jacobi, "jacobi");
+                expect_equal(context, v, sor, "over-relaxation");
+            }
+        });
+    }
+}
+
+TEST_P(Nests, SeveralWrittenArrays) {
+    const auto [ranks, threads] = GetParam();
+    static constexpr auto west = reads({0, -1});
+    static constexpr auto north = reads({-1, 0});
+    static constexpr auto here = reads({0, 0}, {1, 0});
+    const std::int64_t rows = 23, columns = 31;
+    Grid a(rows, columns), b(rows, columns), c(rows, columns);
+    for (std::int64_t i = 1; i < rows - 1; ++i)
+        for (std::int64_t j = 1; j < columns; ++j) {
+            const double x = 0.5 * a(i, j - 1) + b(i - 1, j) + c(i + 1, j),
+                         y = a(i, j - 1) - 0.25 * b(i - 1, j) * c(i, j);
+            a(i, j) = x;
+            b(i, j) = y;
+        }
+    on_ranks(ranks, threads, [&](Context& context) {
+        Field<double> p = field(context, rows, columns), q = field(context, rows, columns),
+                      r = field(context, rows, columns);
+        run(
+            context, {},
+            [](auto x, auto y, auto z) {
+                return std::tuple{0.5 * x(0, -1) + y(-1, 0) + z(1, 0), x(0, -1) - 0.25 * y(-1, 0) * z(0, 0)};
+            },
+            writes<west>(p), writes<north>(q), only_reads<here>(r));
+        expect_equal(context, p, a, "first");
+        expect_equal(context, q, b, "second");
+    });
+}
+
+INSTANTIATE_TEST_SUITE_P(OnRanks, Nests,
+                         ::testing::Values(std::pair{1, 1}, std::pair{1, 2}, std::pair{2, 1}, std::pair{3, 2},
+                                           std::pair{4, 1}));
+
+TEST(NestProblem, WhatIsWrongIsRefused) {
+    const ArrayReads u{nullptr, 8, {10, 12}, true, {{-1, 0, 0}, {0, -1, 0}}},
+        f{nullptr, 8, {10, 12}, false, {{0, 0, 0}}};
+    auto refused = [](const NestLoops& loops, std::vector<ArrayReads> arrays, const std::string& words) {
+        try {
+            (void)nest_problem(loops, arrays);
+            ADD_FAILURE() << "not refused: " << words;
+        } catch (const ConfigError& e) {
+            EXPECT_NE(std::string(e.what()).find(words), std::string::npos) << e.what();
+        }
+    };
+    refused({.reverse = {0}, .steps = 3}, {u, f}, "reverse: loop index 0 was given; allowed: 1 to 2");
+    refused({.reverse = {3}, .steps = 3}, {u, f}, "reverse: loop index 3 was given");
+    refused({.steps = -1}, {u, f}, "steps: -1 was given");
+    refused({.over = Box{{0, 0}, {10, 12}}, .steps = 3}, {u, f}, "over: 0 to 10 was given for loop 1");
+    refused({.over = Box{{1}, {10}}, .steps = 3}, {u, f}, "over: 1 ranges were given");
+    refused({}, {u, f}, "components, one for each loop");
+    ArrayReads late = f, early = u;
+    late.offsets = {{-1, 0, 0}};
+    refused({.steps = 3}, {u, late}, "of an array that is only read");
+    early.offsets = {{-2, 0, 0}};
+    refused({.steps = 3}, {early}, "of an array that is written: time -2");
+    ArrayReads other = f;
+    other.shape = {10, 11};
+    refused({.steps = 3}, {u, other}, "different shapes");
+    ArrayReads unwritten = u;
+    unwritten.written = false;
+    unwritten.offsets = {{0, 0, 0}};
+    refused({.steps = 3}, {unwritten}, "writes no array");
+}

@@ -1,0 +1,126 @@
+"""Views of a field's memory: right after runs of any number of time steps, refused where the field's values have moved away."""
+import gc
+
+import numpy as np
+import pytest
+
+import tilewave as tw
+
+pytestmark = [pytest.mark.mpi(ranks=[1, 2]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
+
+
+@tw.nest
+def heat(u, t, i, j):
+    u[t+1, i, j] = u[t, i-1, j] + 0.5 * u[t, i+1, j] - u[t, i, j-1]
+
+
+@tw.nest
+def forced(u, f, t, i, j):
+    u[t+1, i, j] = u[t, i-1, j] + 0.5 * u[t, i+1, j] + f[i, j]
+
+
+@tw.nest
+def add(A, B, i, j):
+    A[i, j] = A[i-1, j] + B[i, j]
+
+
+@tw.nest
+def back(u, i, j):
+    u[i, j] = u[i+1, j] + u[i, j-1] + u[i+1, j-1]
+
+
+def stepped(u, steps):
+    for _ in range(steps):
+        now = u.copy()
+        now[1:-1, 1:] = u[:-2, 1:] + 0.5 * u[2:, 1:] - u[1:-1, :-1]
+        u = now
+    return u
+
+
+@pytest.fixture(scope="module")
+def context():
+    return tw.Context(threads=1)
+
+
+def make(context, shape=(12, 10), seed=1):
+    values = np.random.default_rng(seed).random(shape)
+    return tw.field(shape, init=values, context=context), values
+
+
+@pytest.mark.parametrize("choices", [{}, {"schedule": "blocking", "tile": (1, 2, 3), "mapping_dim": 2}])
+def test_a_view_shows_the_present_values_after_any_number_of_steps(context, choices):
+    u, values = make(context)
+    choices["grid"] = (1, context.size, 1)
+    tw.run(heat, u=u, steps=1, context=context, **choices)  # now there is room for time buffers
+    values, view, version = stepped(values, 1), u.local, u._storage.version
+    for steps in (1, 2, 3, 1, 0, 5):
+        tw.run(heat, u=u, steps=steps, context=context, **choices)
+        values = stepped(values, steps)
+        assert u._storage.version == version and np.shares_memory(view, u.local)
+        assert view.size and np.array_equal(view, values[u.owned]), steps
+        whole = u.gather()
+        assert whole is None or np.array_equal(whole, values)
+        view *= 0.5  # what is written through it counts, on every rank
+        values *= 0.5
+
+
+def test_numpy_arrays_in_time(context):
+    if context.size > 1:
+        return
+    for steps in (0, 1, 2, 3, 7):
+        values = np.random.default_rng(2).random((9, 8))
+        given = values.copy()
+        tw.run(heat, u=given, steps=steps, context=context)
+        assert np.array_equal(given, stepped(values, steps)), steps
+
+
+def test_a_view_of_what_a_field_was_is_refused(context):
+    u, values = make(context)
+    A, _ = make(context, seed=2)
+    before, owned = u.local, u.owned
+    part, through = before[1:], np.asarray(memoryview(before))
+    tw.run(heat, u=u, steps=1, context=context)
+    assert not np.shares_memory(before, u.local)
+    assert np.array_equal(before, values[owned])  # it keeps what it showed
+    inputs = np.zeros(u.shape)
+    tw.run(forced, u=u, f=inputs, steps=1, context=context)
+    for view in (before, part, before.T, before.reshape(-1).view()):
+        with pytest.raises(tw.ConfigError, match=r"view of a field from before .* copy\(\)"):
+            tw.run(forced, u=u, f=view, steps=1, context=context)
+        with pytest.raises(tw.ConfigError, match=r"view of a field from before .* copy\(\)"):
+            tw.run(add, A=A, B=view, context=context)
+    for view in (through, u.local, u.local[:, ::-1]):
+        with pytest.raises(tw.ConfigError, match="share memory"):
+            tw.run(forced, u=u, f=view, steps=1, context=context)
+    if context.size == 1:
+        tw.run(add, A=A, B=before.copy(), context=context)
+
+
+def test_a_view_that_was_right_when_it_was_given_before(context):
+    if context.size > 1:
+        return
+    u, values = make(context)
+    A, view = np.zeros(u.shape), u.local
+    for _ in range(3):
+        A[...] = 0
+        tw.run(add, A=A, B=view, context=context)
+        assert np.array_equal(A[1:], np.cumsum(values[1:], axis=0))
+    tw.run(heat, u=u, steps=2, context=context)
+    with pytest.raises(tw.ConfigError, match="view of a field from before"):
+        tw.run(add, A=A, B=view, context=context)
+
+
+def test_memory_that_nobody_sees_is_not_kept(context):
+    u, _ = make(context)
+    for k in range(6):
+        view = u.local
+        tw.run(back, u=u, context=context, **({"storage": "skewed", "row": (1, -1)} if k % 2 else {"storage": "plain", "row": ()}))
+        assert view is not None
+    del view
+    gc.collect()
+    assert len(u._views) <= 1
+    kept = [u.local for _ in range(100)]
+    assert len(u._views) == 1 and len(kept) == 100
+    del kept
+    gc.collect()
+    assert not len(u._views)

@@ -1,0 +1,48 @@
+"""Lanes are pinned to CPUs where a launcher started several; what nobody launched leaves the CPUs to the system."""
+import os
+
+import numpy as np
+import pytest
+
+import tilewave as tw
+
+ALLOWED = sorted(os.sched_getaffinity(0))
+several = pytest.mark.skipif(len(ALLOWED) < 2, reason="one CPU")
+
+
+@tw.nest
+def relax(A, i, j, *, fail=0):
+    A[i, j] = A[i-1, j] + A[i, j-1]
+    if fail:
+        raise ValueError
+
+
+@pytest.mark.parametrize("pin, one_lane, two_lanes", [
+    (None, [], []), ("auto", [], []), ("off", [], []), ("on", ALLOWED[:1], ALLOWED[:2] if len(ALLOWED) > 1 else []),
+])
+def test_alone(monkeypatch, pin, one_lane, two_lanes):
+    monkeypatch.delenv("TILEWAVE_PIN", raising=False)
+    if pin is not None:
+        monkeypatch.setenv("TILEWAVE_PIN", pin)
+    assert tw.Context(threads=1).cpus == one_lane and tw.Context(threads=2).cpus == two_lanes
+    assert tw.Context().cpus == (ALLOWED if pin == "on" else [])
+
+
+@pytest.mark.parametrize("pin", ["", "yes", "ON"])
+def test_another_switch_is_refused(monkeypatch, pin):
+    monkeypatch.setenv("TILEWAVE_PIN", pin)
+    with pytest.raises(tw.ConfigError, match=f"TILEWAVE_PIN is '{pin}'; allowed: on, off, auto"):
+        tw.Context()
+
+
+@several
+@pytest.mark.parametrize("pin", ["auto", "on"])
+def test_the_callers_thread_is_as_it_was_after_a_run(monkeypatch, pin):
+    monkeypatch.setenv("TILEWAVE_PIN", pin)
+    context = tw.Context(threads=2)
+    for fail in (0, 1):
+        try:
+            tw.run(relax, A=np.ones((40, 40)), fail=fail, context=context)
+        except tw.KernelError:
+            assert fail
+        assert sorted(os.sched_getaffinity(0)) == ALLOWED
