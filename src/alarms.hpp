@@ -13,11 +13,15 @@ class Alarms {
 public:
     explicit Alarms(Transport& transport) : transport_(transport) {}
 
-    /// The next work begins. Every rank counts it.
-    void begin() {
+    /// The next work begins; it has so many blocks, the same number on every rank. Every rank counts it.
+    void begin(std::int64_t blocks = 1) {
         ++number_;
+        blocks_ = blocks;
+        block_ = 0;
         raised_ = false;
     }
+    /// This rank begins a block of the work.
+    void begin_block(std::int64_t block) { block_ = block; }
     /// Tells every other rank, once, that this one stops; `leaves`: that it sends and receives nothing more, either.
     /// @throws MpiError
     void raise(bool leaves = false);
@@ -29,18 +33,23 @@ public:
         looked_s_ = now_s;
         return true;
     }
-    /// Whether another rank has stopped.
+    /// Whether another rank has stopped. In work of several blocks this rank then raises an alarm, too: the others wait for its block.
     /// @throws MpiError where one has left
     bool heard();
+    /// After a block of work that is stopped: the last block that any rank has begun. All ranks must take part in the messages up to that one.
+    /// Waits until every rank has said where it is; none begins another block before.
+    /// @throws MpiError
+    std::int64_t last_block();
     /// After work in which a rank has raised an alarm: takes what is still under way. Collective.
     /// @throws MpiError
     void settle();
 
 private:
     void take();
+    const Alarm* of_this_work(int from) const;
 
     Transport& transport_;
-    std::int64_t number_ = 0;
+    std::int64_t number_ = 0, blocks_ = 1, block_ = 0;
     bool raised_ = false;
     double looked_s_ = 0;
     int left_ = -1;  // the rank that has left

@@ -40,9 +40,9 @@ public:
     }
     bool native() const override { return exchange_->inner_->native(); }
     bool alarms() const override { return exchange_->inner_->alarms(); }
-    void post_alarm(int peer, std::int64_t number) override {
+    void post_alarm(int peer, const Alarm& alarm) override {
         std::scoped_lock guard(exchange_->lock_);
-        exchange_->inner_->post_alarm(peer, number);
+        exchange_->inner_->post_alarm(peer, alarm);
     }
     void take_alarms(std::vector<Alarm>& alarms) override {
         std::scoped_lock guard(exchange_->lock_);

@@ -377,7 +377,7 @@ Report PreparedSweep::run(std::span<const RunArray> arrays, const Kernel& kernel
     const bool beside = block_steps == 1 && steps > 1 && problem_.reads_history_beside();
     Transport& t = context_.transport();
     Alarms& alarms = *context_.exchange()->alarms;
-    alarms.begin();
+    alarms.begin(blocks.whole + (blocks.rest > 0));
     std::vector<std::int64_t> time_bytes(arrays.size(), 0);
     bool moved = false, others_may = false;  // on this rank; on some rank, as all of them know
     std::vector<Binding> bindings;

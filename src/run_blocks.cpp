@@ -1,7 +1,9 @@
 // Runs of more steps of time than their schedule has: it runs block after block, then a shorter or longer one what is left.
+#include "run_blocks.hpp"
+
 #include <algorithm>
 
-#include "run_blocks.hpp"
+#include "alarms.hpp"
 
 namespace tilewave {
 
@@ -54,7 +56,10 @@ BlocksOutcome execute_blocks(const BlocksRun& run, std::span<const Binding> bind
             looked = now_s();
             return heartbeat((static_cast<double>(block) + part) / static_cast<double>(blocks));
         };
+    // A rank without messages holds nobody up, wherever it is.
+    const bool meets_others = !run.schedule.messages.empty() || (run.rest && !run.rest->messages.empty());
     for (; block < blocks; ++block) {
+        if (options.alarms && meets_others) options.alarms->begin_block(block);
         const bool rest = block == run.blocks.whole;
         const Schedule& schedule = rest ? *run.rest : run.schedule;
         const std::int64_t passed = block * run.schedule_steps;
@@ -79,6 +84,7 @@ BlocksOutcome execute_blocks(const BlocksRun& run, std::span<const Binding> bind
         }
         if (block + 1 < blocks && heartbeat && now_s() - looked > look_s && options.heartbeat(1)) all.outcome.interrupted = true;
         options.stopped = all.outcome.failure || all.outcome.error || all.outcome.interrupted || all.outcome.stopped;
+        if (options.stopped && blocks > 1 && options.alarms && block >= options.alarms->last_block()) break;
     }
     if (blocks > 1) all.outcome.time_s = now_s() - begin;
     return all;

@@ -53,8 +53,8 @@ struct BlocksOutcome {
 
 /// Runs the blocks with all other ranks running theirs, without agreement between blocks: a rank begins the next one when its own lanes
 /// and messages are done, and messages of a tag follow each other in order. With `lacking`, what this rank could not get for them, it stands
-/// aside in all of them. After a failure or an interrupt messages go on to the end,
-/// as in execute(). Collective in effect.
+/// aside in all of them. After a failure or an interrupt messages go on to the end of the last block that a rank has begun (Alarms::last_block);
+/// without `options.alarms` to the end of the run. Collective in effect.
 /// @throws MpiError
 BlocksOutcome execute_blocks(const BlocksRun& run, std::span<const Binding> bindings, const Kernel& kernel, Transport& transport, Lanes& lanes,
                              ExecuteOptions options, const std::exception_ptr& lacking = nullptr);

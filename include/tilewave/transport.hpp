@@ -29,10 +29,11 @@ struct NativeCall {
     bool blocking = false;              ///< return when it is done
 };
 
-/// What another rank has said by post_alarm().
+/// What a rank says by post_alarm().
 struct Alarm {
     int from = 0;
-    std::int64_t number = 0;
+    std::int64_t number = 0;  ///< of the work that stops
+    std::int64_t block = 0;   ///< of that work: the last one that the sender has begun
 };
 
 /// Point-to-point transfers by id. Calls must not overlap in time (the executor holds a lock);
@@ -77,9 +78,9 @@ public:
     std::function<void()> meanwhile;
     /// Whether alarms reach other ranks.
     virtual bool alarms() const { return false; }
-    /// Tells `peer` a number beside all messages, though not later than those that are sent to it afterwards; without an answer.
+    /// Sends `peer` an alarm beside all messages, though not later than those that are sent to it afterwards; without an answer.
     /// @throws MpiError
-    virtual void post_alarm(int peer, std::int64_t number);
+    virtual void post_alarm(int peer, const Alarm& alarm);
     /// Appends the alarms that have come since the last call. May cost as much as a poll.
     /// @throws MpiError
     virtual void take_alarms(std::vector<Alarm>&) {}
@@ -98,7 +99,7 @@ private:
 
 inline bool Transport::try_send(const MatrixView&, std::int64_t, std::int64_t, int, int) { return false; }
 
-inline void Transport::post_alarm(int, std::int64_t) {}
+inline void Transport::post_alarm(int, const Alarm&) {}
 
 inline void Transport::post_native(int, const NativeCall&) {
     throw MpiError("this transport has no collectives of its own");

@@ -105,10 +105,10 @@ public:
     }
 
     bool alarms() const override { return true; }
-    void post_alarm(int peer, std::int64_t number) override {
+    void post_alarm(int peer, const Alarm& alarm) override {
         Mailbox& box = shared_->boxes[static_cast<std::size_t>(peer)];
         std::scoped_lock guard(box.alarm_lock);
-        box.alarms.push_back({rank_, number});
+        box.alarms.push_back(alarm);
         box.any_alarm.store(true, std::memory_order_release);
     }
     void take_alarms(std::vector<Alarm>& alarms) override {

@@ -372,9 +372,9 @@ public:
     }
 
     bool alarms() const override { return true; }
-    void post_alarm(int peer, std::int64_t number) override {
+    void post_alarm(int peer, const Alarm& alarm) override {
         MPI_Request request;
-        must(MPI_Isend(&own_alarms_.emplace_back(number), sizeof number, MPI_BYTE, peer, alarm_tag, comm_, &request), "MPI_Isend");
+        must(MPI_Isend(&own_alarms_.emplace_back(alarm), sizeof alarm, MPI_BYTE, peer, alarm_tag, comm_, &request), "MPI_Isend");
         add(no_id, request);
     }
     void take_alarms(std::vector<Alarm>& alarms) override {
@@ -383,9 +383,8 @@ public:
             MPI_Status status;
             must(MPI_Iprobe(MPI_ANY_SOURCE, alarm_tag, comm_, &there, &status), "MPI_Iprobe");
             if (!there) return;
-            std::int64_t number = 0;
-            must(MPI_Recv(&number, sizeof number, MPI_BYTE, status.MPI_SOURCE, alarm_tag, comm_, MPI_STATUS_IGNORE), "MPI_Recv");
-            alarms.push_back({status.MPI_SOURCE, number});
+            Alarm& alarm = alarms.emplace_back();
+            must(MPI_Recv(&alarm, sizeof alarm, MPI_BYTE, status.MPI_SOURCE, alarm_tag, comm_, MPI_STATUS_IGNORE), "MPI_Recv");
         }
     }
 
@@ -442,7 +441,7 @@ private:
     std::vector<MPI_Request> requests_;
     std::vector<int> ids_, which_, finished_;
     std::vector<std::byte> room_;  // attached
-    std::deque<std::int64_t> own_alarms_;  // posted: few, as each follows a failure
+    std::deque<Alarm> own_alarms_;  // posted: few, as each follows a failure
     std::map<int, std::shared_ptr<Counts>> counts_;  // of library calls under way
 };
 

@@ -174,13 +174,13 @@ public:
     }
 
     bool alarms() const override { return inner_->alarms(); }
-    void post_alarm(int peer, std::int64_t number) override {
+    void post_alarm(int peer, const Alarm& alarm) override {
         const int l = peers_[static_cast<std::size_t>(peer)];
-        if (l < 0) return inner_->post_alarm(peer, number);
+        if (l < 0) return inner_->post_alarm(peer, alarm);
         Link& link = links_[static_cast<std::size_t>(l)];
-        // A value of its own: it may have to wait for room.
-        const auto* const data = reinterpret_cast<const std::byte*>(&own_alarms_.emplace_back(number));
-        Outgoing message{no_id, peer, alarm_tag, false, data, sizeof number, 0, link.messages++};
+        // Memory of its own: it may have to wait for room.
+        const auto* const data = reinterpret_cast<const std::byte*>(&own_alarms_.emplace_back(alarm));
+        Outgoing message{no_id, peer, alarm_tag, false, data, sizeof alarm, 0, link.messages++};
         if (!link.waiting.empty() || !announce(link, message, FromMemory{message.data})) link.waiting.push_back(message);
     }
     void take_alarms(std::vector<Alarm>& alarms) override {
@@ -346,9 +346,7 @@ private:
     void take(Link& link, const Announcement& what, int peer) {
         if (what.way == Way::more) return take_piece(link, what);
         if (what.tag == alarm_tag) {
-            std::int64_t number;
-            std::memcpy(&number, what.inside, sizeof number);
-            alarms_.push_back({peer, number});
+            std::memcpy(&alarms_.emplace_back(), what.inside, sizeof(Alarm));
             return;
         }
         const auto receive = std::find_if(link.receives.begin(), link.receives.end(), [&](const Receive& r) { return r.tag == what.tag; });
@@ -419,7 +417,7 @@ private:
     bool kept_[all_pieces] = {};   // for one of parts_
     std::vector<Outgoing> parts_;  // announced, not all copied
     std::vector<int> over_;
-    std::deque<std::int64_t> own_alarms_;  // posted: few, as each follows a failure
+    std::deque<Alarm> own_alarms_;  // posted: few, as each follows a failure
     std::vector<Alarm> alarms_;
 };
 

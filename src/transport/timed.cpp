@@ -28,7 +28,7 @@ public:
         timed([&] { inner_->post_native(id, call); });
     }
     bool alarms() const override { return inner_->alarms(); }
-    void post_alarm(int peer, std::int64_t number) override { inner_->post_alarm(peer, number); }
+    void post_alarm(int peer, const Alarm& alarm) override { inner_->post_alarm(peer, alarm); }
     void take_alarms(std::vector<Alarm>& alarms) override { inner_->take_alarms(alarms); }
     void poll(std::vector<int>& done) override {
         timed([&] { inner_->poll(done); });

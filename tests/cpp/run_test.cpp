@@ -32,9 +32,9 @@ public:
         inner_->poll(done);
     }
     bool alarms() const override { return inner_->alarms(); }
-    void post_alarm(int peer, std::int64_t number) override {
+    void post_alarm(int peer, const Alarm& alarm) override {
         check();
-        inner_->post_alarm(peer, number);
+        inner_->post_alarm(peer, alarm);
     }
     void take_alarms(std::vector<Alarm>& alarms) override {
         check();

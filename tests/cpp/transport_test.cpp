@@ -182,7 +182,7 @@ TEST(Alarms, ComeBeforeTheMessagesThatFollowThem) {
             std::vector<std::byte> memory(many * 200);
             if (t.rank() == 0) {
                 for (int i = 0; i < many; ++i) t.post_send(i, memory.data() + 200 * i, 200, 1, 20, false);
-                for (int r : {1, 2}) t.post_alarm(r, 7);
+                for (int r : {1, 2}) t.post_alarm(r, {0, 7, 1 << 30});
                 t.post_send(many, memory.data(), 0, 1, 21, false);
                 wait(t, many + 1);
                 return;
@@ -205,7 +205,25 @@ TEST(Alarms, ComeBeforeTheMessagesThatFollowThem) {
             }
             EXPECT_EQ(alarms[0].from, 0);
             EXPECT_EQ(alarms[0].number, 7);
+            EXPECT_EQ(alarms[0].block, 1 << 30);
         });
+}
+
+// Ranks that are stopped at different blocks of their work agree on the last one in which messages are sent.
+TEST(Alarms, TheLastBlockIsTheOneThatARankIsFurthestAt) {
+    for (int per_host : {1, 3})
+        for (int failing : {0, 1, 2})
+            on_ranks(3, per_host, [&](Transport& t) {
+                Alarms alarms(t);
+                for (int work = 1; work < 5; ++work) {
+                    alarms.begin(100);
+                    const std::int64_t blocks[] = {7 * work, 0, 90 - work};
+                    alarms.begin_block(blocks[t.rank()]);
+                    if (t.rank() == failing) alarms.raise();
+                    EXPECT_EQ(alarms.last_block(), std::max(blocks[0], blocks[2]));
+                    alarms.settle();
+                }
+            });
 }
 
 TEST(Alarms, OfEarlierWorkStopNothing) {
