@@ -2,9 +2,10 @@
 #include <cstring>
 
 #include "casters.hpp"
+#include "execute/executor.hpp"
+#include "generate/sweep/sweep.hpp"
 #include "tilewave/context.hpp"
 #include "tilewave/predict.hpp"
-#include "tilewave/sweep.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;

@@ -1,5 +1,5 @@
 // The closed-form costs, as the submodule `cost`.
-#include "tilewave/cost.hpp"
+#include "polyhedral/cost.hpp"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>

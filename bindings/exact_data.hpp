@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "tilewave/grouping.hpp"
-#include "tilewave/linear_schedule.hpp"
-#include "tilewave/rational.hpp"
+#include "polyhedral/grouping.hpp"
+#include "polyhedral/linear_schedule.hpp"
+#include "polyhedral/rational.hpp"
 
 namespace tilewave::python {
 

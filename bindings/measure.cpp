@@ -1,5 +1,5 @@
 // Experiments of `tilewave measure`: samples in seconds.
-#include "measure.hpp"
+#include "measure/measure.hpp"
 
 #include "casters.hpp"
 

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "casters.hpp"
-#include "tilewave/run.hpp"
+#include "runtime/prepared_sweep.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;

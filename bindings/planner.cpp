@@ -1,11 +1,11 @@
 // Choosing plans, and the rate of a kernel.
-#include "tilewave/planner.hpp"
+#include "plan/planner.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/tuple.h>
 
 #include "casters.hpp"
-#include "tilewave/rate.hpp"
+#include "predict/rate.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;

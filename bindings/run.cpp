@@ -8,9 +8,10 @@
 #include <thread>
 
 #include "casters.hpp"
-#include "checksum.hpp"
+#include "data/checksum.hpp"
+#include "execute/executor.hpp"
 #include "mpi_library.hpp"
-#include "tilewave/run.hpp"
+#include "runtime/prepared_sweep.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;

@@ -7,10 +7,10 @@
 
 #include "casters.hpp"
 #include "exact_data.hpp"
+#include "generate/copy/copy.hpp"
+#include "generate/sweep/sweep.hpp"
 #include "tilewave/check.hpp"
-#include "tilewave/copy.hpp"
 #include "tilewave/plan.hpp"
-#include "tilewave/sweep.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;

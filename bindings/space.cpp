@@ -5,8 +5,8 @@
 #include <nanobind/stl/string.h>
 
 #include "exact_data.hpp"
-#include "tilewave/space.hpp"
-#include "tilewave/tiling.hpp"
+#include "polyhedral/space.hpp"
+#include "polyhedral/tiling.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;

@@ -1,6 +1,6 @@
 # Defines tilewave_base (all but MPI, as objects) and tilewave, the library for C++ users.
-file(GLOB TILEWAVE_SOURCES CONFIGURE_DEPENDS src/*.cpp src/transport/*.cpp)
-list(FILTER TILEWAVE_SOURCES EXCLUDE REGEX "/mpi[^/]*\\.cpp$")
+file(GLOB_RECURSE TILEWAVE_SOURCES CONFIGURE_DEPENDS src/*.cpp)
+list(FILTER TILEWAVE_SOURCES EXCLUDE REGEX "/transport/mpi[^/]*\\.cpp$")
 add_library(tilewave_base OBJECT ${TILEWAVE_SOURCES})
 target_include_directories(tilewave_base PUBLIC include PRIVATE src)
 # Results must be those of the plain loops, bit for bit: no contraction into fused operations.

@@ -1,44 +1,102 @@
-"""Checks that no header or source includes one of a higher layer, and that only src/transport names MPI."""
+"""Checks who includes whom: a table of folders, each of which may use only those above it; and that one place names MPI."""
 import re
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-# A file may include itself, its own layer where told, and anything to its left.
-LAYERS = [
-    {"error"}, {"index", "rational", "matrix", "machine"}, {"space", "fourier_motzkin", "residues"}, {"tiling"},
-    {"grouping"}, {"linear_schedule", "cost"}, {"layout"}, {"schedule"}, {"problem"},
-    {"copy", "memory", "rows", "boxes", "shear", "broadcast_rounds", "binomial", "lane_builder", "plan", "plan_checks", "plan_rules", "memory_order", "tile_rows", "strip_width", "steps_together", "check", "check_end", "check_memory", "check_shapes",
-     "check_versions", "checker", "transport", "alarms", "cpus", "lanes", "reduction"},
-    {"sweep", "sweep_geometry", "sweep_rims", "blocks_in_a_row", "timeline", "timeline_bytes", "mailroom", "pattern", "pattern_shape", "pattern_lanes", "pattern_plan",
-     "pattern_trees", "pattern_shift"}, {"executor", "execution", "compute", "execution_planes", "frontier", "frontier_rows"},
-    {"predict", "simulation", "simulation_messages", "simulation_setup", "simulation_sharing", "parts_count", "tile_work", "recording"},
-    {"planner", "plan_rates", "plan_candidates", "plan_alternatives", "plan_estimate", "plan_evaluation", "rate", "sample_pieces"}, {"checksum", "context", "exchange", "agreement", "waiting"},
-    {"conversion", "field", "measure", "measure_host", "run_blocks", "time_buffers"}, {"patterns", "carried", "pattern_call", "pattern_transfer", "sends", "run", "run_sample"}, {"nest"}, {"tilewave"},
-]
-LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
+
+# Folder of src/: the public headers (include/tilewave) that it implements. A folder may include itself and the folders above it.
+FOLDERS = {
+    "core": "error index",
+    "data": "layout matrix",
+    "polyhedral": "scheme",
+    "schedule": "schedule timeline",
+    "check": "check",
+    "transport": "transport",
+    "problem": "machine problem plan",
+    "execute": "kernel reduction",
+    "predict": "predict",
+    "generate/copy": "",
+    "generate/sweep": "",
+    "generate/pattern": "pattern",
+    "plan": "",
+    "runtime": "context field nest patterns report tilewave",
+    "measure": "",
+    "bindings": "",
+}
+MAY_NAME_MPI = re.compile(r"src/transport/mpi(_entry)?\.[ch]pp|bindings/mpi_library\.[ch]pp")
+LEVEL = {folder: level for level, folder in enumerate(FOLDERS)}
+HOME = {header: folder for folder, headers in FOLDERS.items() for header in headers.split()}
 
 
-def includes(path):
+def folder_of(path, root):
+    """The folder of the table that a file belongs to; None where there is none."""
+    parts = path.relative_to(root).parts
+    if parts[:2] == ("include", "tilewave"):
+        return HOME.get(path.stem)
+    if parts[0] == "bindings":
+        return "bindings"
+    return next((f for f in FOLDERS if parts[0] == "src" and "/".join(parts[1:-1]) == f), None)
+
+
+def included(path, root):
+    """(line number, file) of what a file includes of this repository."""
     for number, line in enumerate(path.read_text().splitlines(), 1):
-        if match := re.match(r'\s*#include "(?:tilewave/)?([\w/]+)\.hpp"', line):
-            yield number, match[1].split("/")[-1]
+        if match := re.match(r'\s*#include "([^"]+)"', line):
+            for base in (root / "include", root / "src", path.parent):
+                if (base / match[1]).exists():
+                    yield number, (base / match[1]).resolve()
+                    break
+
+
+def circles(graph):
+    """Files that include each other in a circle, each circle once, as a list of names."""
+    state, found = {}, []
+
+    def visit(node, way):
+        state[node] = "open"
+        for following in graph.get(node, ()):
+            if state.get(following) == "open":
+                found.append([*way[way.index(following):], following])
+            elif following not in state:
+                visit(following, [*way, following])
+        state[node] = "done"
+
+    for node in graph:
+        if node not in state:
+            visit(node, [node])
+    return found
+
+
+def violations(root=ROOT):
+    """All that is wrong in the tree at `root`, a line each, and the number of files that were looked at."""
+    root = root.resolve()
+    files = sorted(p for d in ("include", "src", "bindings") for p in (root / d).rglob("*.[ch]pp"))
+    wrong, graph = [], {}
+    for path in files:
+        name, here = path.relative_to(root).as_posix(), folder_of(path, root)
+        if here is None:
+            wrong.append(f"{name}: its folder is not in the table of tools/layers.py; give it a place there")
+            continue
+        graph[name] = []
+        for number, other in included(path, root):
+            there, other_name = folder_of(other, root), other.relative_to(root).as_posix()
+            graph[name].append(other_name)
+            if there is not None and LEVEL[there] > LEVEL[here]:
+                wrong.append(f"{name}:{number}: {here} includes {other_name}; it may use only folders above itself")
+            if name.startswith("include/") and not other_name.startswith("include/"):
+                wrong.append(f"{name}:{number}: a public header includes {other_name}, which is not installed")
+        if not MAY_NAME_MPI.fullmatch(name):
+            wrong += [f"{name}:{number}: names MPI; only src/transport/mpi.cpp and what loads it may"
+                      for number, line in enumerate(path.read_text().splitlines(), 1)
+                      if re.search(r"#include <mpi\.h>|\bMPI_[A-Z]", line)]
+    wrong += [" includes ".join(circle) for circle in circles(graph)]
+    return wrong, len(files)
 
 
 def main():
-    wrong = []
-    files = [*ROOT.glob("include/tilewave/*.hpp"), *ROOT.glob("src/*.[ch]pp")]
-    for path in sorted(files):
-        level = LEVEL.get(path.stem)
-        if level is None:
-            wrong.append(f"{path.relative_to(ROOT)}: not in tools/layers.py; give it a layer")
-            continue
-        wrong += [f"{path.relative_to(ROOT)}:{n}: {path.stem} includes {name}, of a higher layer"
-                  for n, name in includes(path) if LEVEL.get(name, 0) > level]
-        wrong += [f"{path.relative_to(ROOT)}:{n}: names MPI; only src/transport may"
-                  for n, line in enumerate(path.read_text().splitlines(), 1)
-                  if re.search(r"#include <mpi\.h>|\bMPI_[A-Z]", line)]
-    print("\n".join(wrong) or f"layers: {len(files)} files in order")
+    wrong, count = violations()
+    print("\n".join(wrong) or f"layers: {count} files in order")
     return 1 if wrong else 0
 
 

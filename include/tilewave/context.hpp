@@ -6,15 +6,16 @@
 #include <optional>
 #include <string>
 #include <typeindex>
+#include <vector>
 
-#include "tilewave/executor.hpp"
-#include "tilewave/lanes.hpp"
-#include "tilewave/plan.hpp"
+#include "tilewave/machine.hpp"
 #include "tilewave/transport.hpp"
 
 namespace tilewave {
 
 class Exchange;
+class Lanes;
+struct ExecuteOptions;
 
 /// Which function a rank calls, and where its program stands.
 struct Caller {
@@ -31,6 +32,8 @@ public:
     /// 0 threads: as many as the rank with the smallest share of its host's CPUs has there.
     /// @pre 0 <= threads <= max_lanes (ConfigError)
     Context(std::unique_ptr<Transport> transport, int threads, const Caller& caller = {"Context", ""});
+    ~Context();
+    Context(Context&&) noexcept;
 
     int rank() const { return rank_; }
     int size() const { return size_; }
@@ -47,7 +50,7 @@ public:
     /// CPUs that this rank's lanes are pinned to; empty when nothing is pinned. The environment variable TILEWAVE_PIN decides:
     /// on, off, or auto, which pins where these are all the ranks of a launch and several lanes of theirs are on this host.
     /// With more lanes than CPUs nothing is pinned. The caller's own thread is pinned only inside a run.
-    const std::vector<int>& cpus() const { return lanes_->cpus(); }
+    const std::vector<int>& cpus() const;
 
     /// Latency and bandwidth to the farthest rank and the hand-over between two lanes, equal on
     /// all ranks; measured when the context is made, on one rank alone at first use.
@@ -58,7 +61,7 @@ public:
     /// Add to this rank's clock to get rank 0's.
     double clock_offset_s();
 
-    ExecuteOptions& options() { return options_; }
+    ExecuteOptions& options() { return *options_; }
 
     /// What says where the caller's program stands, "script.py:7": asked for texts only, by the thread that made the call.
     void on_where(std::function<std::string()> where);
@@ -87,7 +90,7 @@ private:
     std::vector<std::int32_t> set_of_;  // as Machine has them
     std::vector<double> set_cpus_;
     std::unique_ptr<Lanes> lanes_;
-    ExecuteOptions options_;
+    std::unique_ptr<ExecuteOptions> options_;
     std::optional<Machine> machine_;
     double clock_offset_s_ = 0;
     std::map<std::type_index, std::shared_ptr<void>> own_;

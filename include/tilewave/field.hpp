@@ -4,6 +4,7 @@
 #include <span>
 
 #include "tilewave/context.hpp"
+#include "tilewave/kernel.hpp"
 #include "tilewave/layout.hpp"
 
 namespace tilewave {

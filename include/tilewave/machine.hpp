@@ -5,6 +5,10 @@
 
 namespace tilewave {
 
+/// Messages up to here go through the library's own buffers as they come, in shared memory with UCX
+/// (to 8064 bytes) and elsewhere; larger ones are asked for first.
+inline constexpr std::int64_t short_bytes = 8000;
+
 /// y over x: straight lines between measured points, the first and the last one continued; 0 without points.
 struct Curve {
     std::vector<double> x, y;  ///< of equal lengths, x ascending

@@ -11,7 +11,10 @@
 #include <utility>
 #include <vector>
 
-#include "tilewave/run.hpp"
+#include "tilewave/context.hpp"
+#include "tilewave/field.hpp"
+#include "tilewave/kernel.hpp"
+#include "tilewave/report.hpp"
 
 namespace tilewave {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "tilewave/machine.hpp"
 #include "tilewave/matrix.hpp"
-#include "tilewave/plan.hpp"
 #include "tilewave/schedule.hpp"
 
 namespace tilewave {

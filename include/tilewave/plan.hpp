@@ -4,16 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "tilewave/grouping.hpp"
-#include "tilewave/linear_schedule.hpp"
 #include "tilewave/machine.hpp"
 #include "tilewave/problem.hpp"
+#include "tilewave/scheme.hpp"
 
 namespace tilewave {
-
-/// Messages up to here go through the library's own buffers as they come, in shared memory with UCX
-/// (to 8064 bytes) and elsewhere; larger ones are asked for first.
-inline constexpr std::int64_t short_bytes = 8000;
 
 /// How an array lies in a rank's memory. plain: row-major as the array's own indices. skewed: points
 /// of a row of the kernel are neighbours.

@@ -1,6 +1,6 @@
-// Everything a user of the C++ interface needs.
+// Everything that a C++ program needs.
 #pragma once
 #include "tilewave/check.hpp"
 #include "tilewave/nest.hpp"
-#include "tilewave/space.hpp"
-#include "tilewave/tiling.hpp"
+#include "tilewave/patterns.hpp"
+#include "tilewave/predict.hpp"

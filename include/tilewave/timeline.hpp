@@ -82,4 +82,19 @@ using TransferTime = std::function<double(int from, int to, std::int64_t bytes)>
 double overlap_ratio(int ranks, std::span<const LaneSplit> lanes, std::span<const Event> waits,
                      std::span<const Request> requests, const TransferTime& transfer_s);
 
+/// Where the time of a run went: averages over all lanes that have steps, which add up to total_s.
+struct Parts {
+    double total_s = 0;      ///< from the first lane's start to the last one's end
+    double fill_s = 0;       ///< before a lane's first tile, but for packing
+    double compute_s = 0;
+    double pack_s = 0;       ///< pack, unpack, combine
+    double post_s = 0;       ///< posting messages, and between steps
+    double wait_s = 0;       ///< for messages, after the first tile
+    double hand_over_s = 0;  ///< for other lanes, after the first tile
+    double drain_s = 0;      ///< after a lane's end until the last one's
+};
+
+/// The parts of a timeline that has all ranks' events, measured or predicted.
+Parts parts(const Timeline& timeline);
+
 }  // namespace tilewave

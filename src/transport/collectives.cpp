@@ -8,7 +8,7 @@
 #include <new>
 #include <thread>
 
-#include "binomial.hpp"
+#include "core/binomial.hpp"
 #include "tilewave/transport.hpp"
 
 namespace tilewave {

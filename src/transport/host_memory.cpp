@@ -1,4 +1,4 @@
-#include "host_memory.hpp"
+#include "transport/host_memory.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "memory.hpp"
+#include "data/memory.hpp"
 
 namespace tilewave::host {
 

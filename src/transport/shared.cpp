@@ -7,11 +7,11 @@
 #include <cstring>
 #include <deque>
 
-#include "host_memory.hpp"
-#include "host_segment.hpp"
-#include "memory.hpp"
-#include "rows.hpp"
+#include "data/memory.hpp"
+#include "data/rows.hpp"
 #include "tilewave/transport.hpp"
+#include "transport/host_memory.hpp"
+#include "transport/host_segment.hpp"
 
 namespace tilewave {
 

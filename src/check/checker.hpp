@@ -1,0 +1,107 @@
+// The checker at work: lanes played one step at a time, and what they know of messages and memory.
+#pragma once
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "check/memory.hpp"
+#include "tilewave/check.hpp"
+
+namespace tilewave {
+
+using Clock = std::vector<std::int32_t>;
+
+inline void join(Clock& a, const Clock& b) {
+    for (std::size_t i = 0; i < a.size(); ++i) a[i] = std::max(a[i], b[i]);
+}
+
+enum class Stage : std::uint8_t { fresh, posted, finished };
+
+struct MessageState {
+    Stage stage = Stage::fresh;
+    Clock posted;               // clock of the post
+    int partner = -1;           // message id on the peer, once matched
+    Versions content;           // of a send, till it is received: versions of the region's cells when posted
+};
+
+struct Player {
+    Player(const Schedule& schedule, int first_lane) : s(&schedule), first_lane(first_lane) {}
+    const Schedule* s;
+    int first_lane;  // number of its lane 0 among all lanes
+    std::vector<std::size_t> next;
+    std::vector<Clock> clock;
+    std::vector<std::vector<std::pair<int, Clock>>> signals;  // by lane: (count, clock)
+    std::vector<MessageState> messages;
+    std::vector<BufferState> buffers;
+    std::vector<CellStore> cells;  // by array
+    std::vector<char> computed;    // by cell of the whole space: a tile here has computed it
+    std::map<std::vector<std::int64_t>, std::int64_t> columns;  // of tiles that keep planes: how far each is
+};
+
+class Checker {
+public:
+    explicit Checker(std::span<const Schedule> schedules)
+        : schedules_(schedules), table_(static_cast<int>(schedules[0].arrays.size()), static_cast<int>(schedules.size())) {}
+    std::optional<Violation> run();
+
+private:
+    using Why = std::optional<std::string>;
+
+    void set_up();
+    void leave_out_corners();
+    void leave_out_padding(int array);
+    bool ready(const Player& p, const Step& step) const;
+    Why play(Player& p, int lane, const Step& step);
+    Why compute(Player& p, int lane, const Tile& tile);
+    Why post(Player& p, int lane, int id);
+    Why wait(Player& p, int lane, int id);
+    Why pack(Player& p, int lane, int id);
+    Why unpack(Player& p, int lane, int id);
+    Why combine(Player& p, int lane, int id, int operand);
+    Why read_cells(Player& p, int lane, int array, const Box& box, Versions* versions);
+    Why write_cells(Player& p, int lane, int array, const Box& box, const Versions& versions);
+    std::optional<Violation> stuck() const;
+    std::optional<Violation> leftovers() const;
+    std::optional<Violation> results();
+    bool reads(const Tile& tile, const Access& place, const Index& cell) const;
+    bool all_write(const Tile& tile, const Access& place, const Index& cell) const;
+    bool planned(const Array& array, const Index& cell) const;
+    Version computed_at(const Array& array, const Index& cell) const;
+    Version start(int rank, int array) const {
+        return schedules_[0].arrays[array].separate ? table_.leaf(rank, array) : given(array);
+    }
+    // Where the values of a part lie in those of its carrier.
+    std::size_t place_of(const Schedule& s, int part) const {
+        std::size_t cells = 0;
+        for (int i = s.messages[part].carrier + 1; i < part; ++i) cells += space_.count(s.messages[i].region);
+        return cells;
+    }
+    bool alike(const Player& p, int a, int b) const {  // the bytes of one are those of the other
+        const Message &x = p.s->messages[a], &y = p.s->messages[b];
+        return x.region == y.region && p.s->arrays[x.array].item_bytes == p.s->arrays[y.array].item_bytes;
+    }
+    Who who(const Player& p, int lane) const { return {p.first_lane + lane, p.clock[lane][p.first_lane + lane]}; }
+
+    std::span<const Schedule> schedules_;
+    VersionTable table_;
+    int lanes_ = 0;
+    // Each element once, where the point is; or elements several times or elsewhere.
+    enum class Written { never, once, often };
+    std::vector<Written> written_;  // by array
+    Cells space_;                   // compressed coordinates of all boxes
+    std::vector<Player> players_;
+    std::vector<char> computed_;    // by cell of the whole space: a tile has computed it
+    std::vector<char> planned_;     // the same: some tile will, and holds points within the bounds at some time; 2: there
+    struct Posted {
+        std::deque<int> waiting;  // not yet matched, in order
+        int last = -1;            // latest, matched or not
+    };
+    std::map<std::tuple<int, int, int>, Posted> sends_, receives_;  // by (sender, receiver, tag)
+};
+
+}  // namespace tilewave

@@ -1,0 +1,251 @@
+// What the checker knows of memory: compressed coordinates, and who touched what last.
+#pragma once
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "check/versions.hpp"
+#include "tilewave/index.hpp"
+
+namespace tilewave {
+
+/// One moment of one lane.
+struct Who {
+    int lane = -1;
+    std::int32_t tick = 0;
+};
+inline bool before(const Who& a, const std::vector<std::int32_t>& clock) {
+    return a.lane < 0 || clock[a.lane] >= a.tick;
+}
+
+/// The last read of each lane: a lane's earlier ones are before it.
+class Readers {
+public:
+    void note(const Who& who) {
+        for (Who& r : last_)
+            if (r.lane == who.lane) {
+                r.tick = who.tick;
+                return;
+            }
+        last_.push_back(who);
+    }
+    bool all_before(const std::vector<std::int32_t>& clock) const {
+        return std::all_of(last_.begin(), last_.end(), [&](const Who& r) { return before(r, clock); });
+    }
+    void clear() { last_.clear(); }
+
+private:
+    std::vector<Who> last_;
+};
+
+/// Index space cut at every coordinate where some box begins or ends; a cell is never split.
+class Cells {
+public:
+    void add(const Box& box) {
+        if (box.empty()) return;
+        cuts_.resize(std::max<std::size_t>(cuts_.size(), static_cast<std::size_t>(box.dims())));
+        for (int k = 0; k < box.dims(); ++k) {
+            cuts_[k].push_back(box.lo[k]);
+            cuts_[k].push_back(box.hi[k]);
+        }
+    }
+    void finish() {
+        for (auto& c : cuts_) {
+            std::sort(c.begin(), c.end());
+            c.erase(std::unique(c.begin(), c.end()), c.end());
+        }
+        all_.lo = all_.hi = Index::filled(static_cast<int>(cuts_.size()), 0);
+        for (std::size_t k = 0; k < cuts_.size(); ++k) {
+            all_.lo[static_cast<int>(k)] = cuts_[k].front();
+            all_.hi[static_cast<int>(k)] = cuts_[k].back();
+        }
+    }
+    const Box& all() const { return all_; }
+    /// The cells of a box whose faces are all cuts.
+    Box cells(const Box& box) const {
+        Box c = box;
+        for (int k = 0; k < box.dims(); ++k) {
+            c.lo[k] = find(k, box.lo[k]);
+            c.hi[k] = box.extent(k) ? find(k, box.hi[k]) : c.lo[k];
+        }
+        return c;
+    }
+    std::size_t count(const Box& box) const { return box.empty() ? 0 : static_cast<std::size_t>(cells(box).points()); }
+    template <class F>
+    void for_each(const Box& box, F f) const {
+        if (box.empty()) return;
+        const Box c = cells(box);
+        Index at = c.lo;
+        while (true) {
+            f(at);
+            int k = at.n - 1;
+            while (k >= 0 && ++at[k] == c.hi[k]) {
+                at[k] = c.lo[k];
+                --k;
+            }
+            if (k < 0) return;
+        }
+    }
+    bool inside(const Index& cell, const Box& box) const { return !box.empty() && cells(box).contains(cell); }
+    std::size_t linear(const Box& in, const Index& cell) const {
+        const Box c = cells(in);
+        std::int64_t q = 0;
+        for (int k = 0; k < cell.n; ++k) q = q * c.extent(k) + cell[k] - c.lo[k];
+        return static_cast<std::size_t>(q);
+    }
+    Box box_of(const Index& cell) const {
+        Box b{low_corner(cell), cell};
+        for (int k = 0; k < cell.n; ++k) b.hi[k] = cuts_[k][static_cast<std::size_t>(cell[k]) + 1];
+        return b;
+    }
+    Index low_corner(const Index& cell) const {
+        Index p = cell;
+        for (int k = 0; k < cell.n; ++k) p[k] = cuts_[k][static_cast<std::size_t>(cell[k])];
+        return p;
+    }
+
+private:
+    std::int64_t find(int k, std::int64_t x) const {
+        return std::lower_bound(cuts_[k].begin(), cuts_[k].end(), x) - cuts_[k].begin();
+    }
+    std::vector<std::vector<std::int64_t>> cuts_;
+    Box all_;
+};
+
+/// One staging buffer: the values of one message's region at a time. Any number of sends and reads
+/// may share them; to change them all must be over.
+struct BufferState {
+    int holds = -1;            ///< message whose values are in it, there for reading
+    int receiving = -1;        ///< receive in flight into it
+    std::vector<int> sending;  ///< sends in flight from it
+    Who writer;
+    Readers readers;
+    Versions content;
+
+    using Why = std::optional<std::string>;
+    Why read(const Who& who, const std::vector<std::int32_t>& clock) {
+        if (receiving >= 0) return "its buffer is still in use by message " + std::to_string(receiving);
+        if (!before(writer, clock)) return "its buffer was filled with no order before this step";
+        readers.note(who);
+        return std::nullopt;
+    }
+    Why write(const Who& who, const std::vector<std::int32_t>& clock, int id, Versions versions) {
+        if (receiving >= 0 || !sending.empty())
+            return "its buffer is reused while message " + std::to_string(receiving >= 0 ? receiving : sending[0]) +
+                   " is in flight";
+        if (!before(writer, clock)) return "its buffer was filled with no order before this step";
+        if (!readers.all_before(clock)) return "its buffer may still be read by another lane";
+        readers.clear();
+        writer = who;
+        holds = id;
+        content = std::move(versions);
+        return std::nullopt;
+    }
+    Why begin_receive(const Who& who, const std::vector<std::int32_t>& clock, int id) {
+        if (auto why = write(who, clock, -1, {})) return why;
+        receiving = id;
+        return std::nullopt;
+    }
+    void arrive(const Who& who, Versions versions) {
+        holds = std::exchange(receiving, -1);
+        writer = who;
+        content = std::move(versions);
+    }
+    Why begin_send(const Who& who, const std::vector<std::int32_t>& clock, int id) {
+        if (auto why = read(who, clock)) return why;
+        sending.push_back(id);
+        return std::nullopt;
+    }
+    Why end_send(const Who& who, const std::vector<std::int32_t>& clock, int id) {
+        sending.erase(std::find(sending.begin(), sending.end(), id));
+        return read(who, clock);
+    }
+};
+
+/// One array of one rank, cell by cell.
+class CellStore {
+public:
+    using Why = std::optional<std::string>;
+    CellStore(const Cells& space, const Array& array, Version start) : storage_(array.whole ? Box{} : array.storage) {
+        if (array.whole) return;
+        if (array.levels > 0) {
+            levels_ = array.levels;
+            storage_.hi[0] = std::min(storage_.hi[0], storage_.lo[0] + levels_);
+        }
+        cells_.resize(space.count(storage_));
+        space.for_each(array.planes > 0 ? storage_ : intersect(array.owned, storage_), [&](const Index& c) { at(space, c).version = start; });
+    }
+    Why read(const Cells& space, const Box& box, const Who& who, const std::vector<std::int32_t>& clock,
+             Versions* versions) {
+        if (versions) versions->clear();
+        Why why;
+        space.for_each(box, [&](const Index& c) {
+            Cell& cell = at(space, c);
+            if (versions) versions->push_back(cell.version);
+            if (why) return;
+            if (cell.promised >= 0)
+                why = "it reads " + to_string(box) + " while message " + std::to_string(cell.promised) + " is being received there";
+            else if (!before(cell.writer, clock))
+                why = "it reads " + to_string(box) + " with no order after the step that writes it";
+            cell.readers.note(who);
+        });
+        return why;
+    }
+    Why write(const Cells& space, const Box& box, const Who& who, const std::vector<std::int32_t>& clock,
+              const Versions& versions) {
+        Why why;
+        std::size_t i = 0;
+        space.for_each(box, [&](const Index& c) {
+            Cell& cell = at(space, c);
+            if (!why) {
+                if (cell.promised >= 0)
+                    why = "it writes " + to_string(box) + " while message " + std::to_string(cell.promised) + " is being received there";
+                else if (cell.lent > 0)
+                    why = "it writes " + to_string(box) + " while it is being sent";
+                else if (!before(cell.writer, clock))
+                    why = "it writes " + to_string(box) + " with no order after another write";
+                if (!why && !cell.readers.all_before(clock))
+                    why = "it writes " + to_string(box) + " with no order after a step that reads it";
+            }
+            cell.readers.clear();
+            cell.writer = who;
+            cell.version = i < versions.size() ? versions[i] : missing;
+            ++i;
+        });
+        return why;
+    }
+    void set(const Cells& space, const Index& cell, Version version) { at(space, cell).version = version; }
+    Version version(const Cells& space, const Index& cell) const { return cells_[place(space, cell)].version; }
+    /// A send straight from the cells begins (+1) or ends (-1).
+    void lend(const Cells& space, const Box& box, int change) {
+        space.for_each(box, [&](const Index& c) { at(space, c).lent += change; });
+    }
+    /// A receive straight into the cells is pending (its message) or over (-1).
+    void promise(const Cells& space, const Box& box, int message) {
+        space.for_each(box, [&](const Index& c) { at(space, c).promised = message; });
+    }
+
+private:
+    struct Cell {
+        Version version = missing;
+        int lent = 0, promised = -1;
+        Who writer;
+        Readers readers;
+    };
+    Cell& at(const Cells& space, const Index& cell) { return cells_[place(space, cell)]; }
+    // Times that share memory share a cell; cells along time are single times.
+    std::size_t place(const Cells& space, Index cell) const {
+        if (levels_ > 0) {
+            const std::int64_t first = space.cells(storage_).lo[0];
+            cell[0] = first + (cell[0] - first) % levels_;
+        }
+        return space.linear(storage_, cell);
+    }
+    Box storage_;
+    int levels_ = 0;
+    std::vector<Cell> cells_;
+};
+
+}  // namespace tilewave

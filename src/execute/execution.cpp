@@ -1,0 +1,399 @@
+#include "execute/alarms.hpp"
+#include "execute/execution.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include "tilewave/layout.hpp"
+
+namespace tilewave {
+
+namespace {
+
+// f(first point) for each row of a box along its last dimension, in row-major order.
+template <class F>
+void for_each_row(const Box& box, F f) {
+    Index at = box.lo;
+    while (true) {
+        f(at);
+        int k = box.dims() - 2;
+        while (k >= 0 && ++at[k] == box.hi[k]) {
+            at[k] = box.lo[k];
+            --k;
+        }
+        if (k < 0) return;
+    }
+}
+
+}  // namespace
+
+// Whether a step can be taken without waiting.
+bool Execution::ready(const Step& step) const {
+    if (step.op == Op::wait) return mailroom_.done(step.item);
+    if (step.op == Op::await) return counters_[step.item].value.load(std::memory_order_acquire) >= step.count;
+    return true;
+}
+
+void Execution::perform(int l, const Step& step) {
+    switch (step.op) {
+        case Op::compute:
+            if (stopped_.load(std::memory_order_relaxed)) break;
+            try {
+                if (frontier_)
+                    compute_planes(l, s_.tiles[step.item]);
+                else
+                    compute(l, s_.tiles[step.item]);
+            } catch (const std::bad_alloc&) {
+                stop_for(std::current_exception());
+            }
+            break;
+        case Op::post_recv: mailroom_.post(step.item, message_data(s_.messages[step.item]), l == 0); break;
+        case Op::post_send:
+            if (l == 0 && draining()) tell_others();
+            mailroom_.post(step.item, message_data(s_.messages[step.item]), l == 0, draining());
+            break;
+        case Op::pack:
+        case Op::unpack:
+            if (!draining()) copy(s_.messages[step.item], step.op == Op::pack);
+            break;
+        case Op::combine: {
+            const std::int32_t next = combine_.straight.empty() ? 0 : combine_.straight[position_];
+            combine(s_.messages[step.item], step.count, next ? &s_.messages[s_.lanes[0][static_cast<std::size_t>(next)].item] : nullptr);
+            break;
+        }
+        case Op::signal: counters_[l].value.store(step.count, std::memory_order_release); break;
+        case Op::wait:
+        case Op::await: break;
+    }
+}
+
+void Execution::run_steps(int l) {
+    const bool record = options_.record;
+    auto& ends = ends_[l];
+    double (*const clock)() = options_.cpu_time ? cpu_s : now_s;
+    if (record) ends.push_back(clock());  // start of the lane, then the end of each step
+    const auto& steps = s_.lanes[l];
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+        if (l == 0) position_ = i;
+        if (!ready(steps[i])) wait_for(l, i);
+        perform(l, steps[i]);
+        if (record) ends.push_back(clock());
+    }
+}
+
+bool Execution::advance() {
+    const auto& steps = s_.lanes[0];
+    const bool record = options_.record;
+    if (record && ends_[0].empty()) ends_[0].push_back(now_s());
+    for (; position_ < steps.size(); ++position_) {
+        const Step& step = steps[position_];
+        if (!ready(step)) {
+            mailroom_.poll(true);
+            if (!ready(step)) return false;
+        }
+        if (!unpacked_before(position_)) perform(0, step);
+        if (record) ends_[0].push_back(now_s());
+    }
+    return true;
+}
+
+// Whether the combine step before has written what this one would.
+bool Execution::unpacked_before(std::size_t step) const {
+    return step > 0 && !combine_.straight.empty() && combine_.straight[step - 1] == static_cast<std::int32_t>(step);
+}
+
+void Execution::restart() {
+    mailroom_.restart();
+    for (auto& ends : ends_) ends.clear();
+    position_ = 0;
+    stopped_ = failed_ = interrupted_ = false;
+    if (options_.record) begin_ = now_s();
+}
+
+void Execution::wait_for(int l, std::size_t step) {
+    Backoff backoff(options_.crowded ? Backoff::Kind::shared : Backoff::Kind::dedicated);
+    double since = 0;
+    bool told = false;
+    while (true) {
+        if (l == 0 && draining()) tell_others();
+        mailroom_.poll(l == 0);
+        if (ready(s_.lanes[l][step])) return;
+        if (broken_.load(std::memory_order_acquire)) throw MpiError("another lane of this rank left the run");
+        backoff.pause();
+        if (!backoff.yielding()) continue;
+        const double now = now_s();
+        if (since == 0) since = now;
+        look_around(l);
+        if (!told && now - since > options_.stall_s) {
+            told = true;
+            const std::string text = "tilewave: stalled for " + std::to_string(static_cast<int>(now - since)) +
+                                     " s: " + describe(s_, l, step);
+            if (options_.stalled)
+                options_.stalled(text);
+            else
+                std::fprintf(stderr, "%s\n", text.c_str());
+        }
+    }
+}
+
+// Other lanes may still need lane 0 for their messages, and the interpreter for its signals.
+void Execution::serve_until_all_ended() {
+    Backoff backoff(options_.crowded ? Backoff::Kind::shared : Backoff::Kind::dedicated);
+    const int others = static_cast<int>(s_.lanes.size()) - 1;
+    while (ended_.load(std::memory_order_acquire) < others && !broken_.load(std::memory_order_acquire)) {
+        if (draining()) tell_others();
+        mailroom_.poll(true);
+        backoff.pause();
+        if (backoff.yielding()) look_around(0);
+    }
+}
+
+// The one lane that may always call the transport and the interpreter looks for what ends the run.
+void Execution::look_around(int l) {
+    if (l != 0) return;
+    const double now = now_s();
+    look_for_alarms(now);
+    if (!options_.heartbeat || now - last_look_ < 0.05) return;
+    last_look_ = now;
+    const double steps = std::max<double>(1, static_cast<double>(s_.lanes[0].size()));
+    if (options_.heartbeat(static_cast<double>(position_) / steps) && !interrupted_) {
+        interrupted_ = true;
+        stopped_.store(true, std::memory_order_relaxed);
+        tell_others();
+    }
+}
+
+void Execution::look_for_alarms(double now) {
+    if (!options_.alarms) return;
+    if (stopped_.load(std::memory_order_acquire)) return tell_others();
+    if (!options_.alarms->due(now)) return;
+    mailroom_.alone([&] {
+        if (!options_.alarms->heard()) return;
+        others_first_ = told_ = true;
+        stopped_.store(true, std::memory_order_relaxed);
+        mailroom_.let_empty_ones_leave();
+    });
+}
+
+// Lane 0, once this rank has stopped. Where an alarm is here already, the failure may be one of values that another rank has
+// left out: alarms come before the empty messages that stand for these.
+void Execution::tell_others() {
+    if (told_ || !options_.alarms) return;
+    told_ = true;
+    mailroom_.alone([&] {
+        if (options_.alarms->heard())
+            others_first_ = true;
+        else
+            options_.alarms->raise();
+        mailroom_.let_empty_ones_leave();
+    });
+}
+
+// The transport has thrown, here or in another lane: nothing can be taken to its end.
+void Execution::leave() {
+    give_up();
+    try {
+        if (options_.alarms) options_.alarms->raise(true);
+    } catch (const MpiError&) {  // what is thrown below says more
+    }
+    std::rethrow_exception(error_);
+}
+
+void Execution::fail(const Index& point, std::int64_t site) {
+    std::scoped_lock guard(error_lock_);
+    if (!failed_) failure_ = {site, point};
+    failed_ = true;
+    stopped_.store(true, std::memory_order_relaxed);
+}
+
+void Execution::stop_for(std::exception_ptr error) {
+    std::scoped_lock guard(error_lock_);
+    if (!lacking_) lacking_ = std::move(error);
+    stopped_.store(true, std::memory_order_relaxed);
+}
+
+// What points of the tile leave out keeps the value of the time before, which is in other memory.
+void Execution::carry_levels(const Tile& tile) {
+    for (const Access& w : s_.places) {
+        const Array& a = s_.arrays[w.array];
+        if (!w.writes || !w.keeps || a.levels < 2) continue;
+        const Box now = tile.box.shifted(w.offset);
+        Index before = now.lo;
+        before[0] -= 1;
+        copy_box(address(w.array, now.lo), bindings_[w.array].stride_bytes, address(w.array, before), bindings_[w.array].stride_bytes,
+                 now.hi - now.lo, a.item_bytes);
+    }
+}
+
+// After points were computed: polls when it is time to. False where computing is to end.
+bool Execution::pace(int l, std::int64_t points, double& begin) {
+    Pace& pace = paces_[l];
+    constexpr double look_period_s = 1e-3;  // without polls
+    pace.left -= points;
+    if (pace.left > 0) return true;
+    if (stopped_.load(std::memory_order_relaxed)) return false;
+    if (options_.poll_period_s > 0) mailroom_.poll(l == 0, true);
+    look_around(l);
+    const double now = now_s();
+    const double passed = pace.spent_s + now - begin;
+    const double period_s = options_.poll_period_s > 0 ? options_.poll_period_s : look_period_s;
+    const double scale = std::clamp(period_s / std::max(passed, 1e-9), 0.25, 4.0);
+    pace.quota = std::clamp<std::int64_t>(static_cast<std::int64_t>(static_cast<double>(pace.quota) * scale), 64, 1 << 24);
+    pace.left = pace.quota;
+    pace.spent_s = 0;
+    begin = now;
+    return true;
+}
+
+// Whether the values that a row has just written change nothing of a reduction: by the best that the kernel tells, or a look at all.
+bool Execution::worse(const Reduced& r, char* const* ptr, const std::int64_t* step, std::int64_t n) const {
+    const PointReduction& what = r.what();
+    const std::size_t bests = s_.places.size() + kernel_.tables.size();
+    if (what.best >= 0) return r.worse(reinterpret_cast<const std::byte*>(ptr[bests + static_cast<std::size_t>(what.best)]));
+    return r.worse(reinterpret_cast<const std::byte*>(ptr[what.place]), step[what.place], n);
+}
+
+// Those values, while they are in the nearest cache.
+void Execution::reduce(int l, char* const* ptr, const std::int64_t* step, std::int64_t n, const Index& index, const Index& direction) {
+    for (auto& lanes : reduced_) {
+        Reduced& r = lanes[static_cast<std::size_t>(l)].value;
+        const PointReduction& what = r.what();
+        if (what.best >= 0 && worse(r, ptr, step, n)) continue;
+        Index at = what.shift, by = what.shift;
+        for (int d = 0; d < at.n; ++d) {
+            at[d] += index[static_cast<int>(what.axes[d])];
+            by[d] = direction[static_cast<int>(what.axes[d])];
+        }
+        r.add(reinterpret_cast<const std::byte*>(ptr[what.place]), step[what.place], n, at, by);
+    }
+}
+
+void Execution::copy(const Message& m, bool pack) {
+    if (m.region.empty()) return;
+    Index extents = m.region.hi - m.region.lo;
+    const std::int64_t item = s_.arrays[m.array].item_bytes;
+    const Index& strided = bindings_[m.array].stride_bytes;
+    if (const int levels = s_.arrays[m.array].levels; levels > 0 && extents[0] > 1)
+        return copy_levels(m, pack);
+    std::byte *buffer = buffers_[m.buffer].get() + m.at, *array = address(m.array, m.region.lo);
+    if (m.carrier >= 0 && copy_few(array, strided, extents, item, buffer, pack)) return;
+    const Index packed = row_major_strides(m.region, item);
+    if (pack)
+        copy_box(buffer, packed, array, strided, extents, item);
+    else
+        copy_box(array, strided, buffer, packed, extents, item);
+}
+
+// Level by level: they follow each other in memory up to the last, then from the first on.
+void Execution::copy_levels(const Message& m, bool pack) {
+    Box one = m.region;
+    const std::int64_t item = s_.arrays[m.array].item_bytes;
+    const Index packed = row_major_strides(m.region, item), &strided = bindings_[m.array].stride_bytes;
+    for (std::int64_t t = m.region.lo[0]; t < m.region.hi[0]; ++t) {
+        one.lo[0] = t;
+        one.hi[0] = t + 1;
+        Index extents = one.hi - one.lo;
+        std::byte *buffer = buffers_[m.buffer].get() + m.at + (t - m.region.lo[0]) * packed[0], *array = address(m.array, one.lo);
+        if (pack)
+            copy_box(buffer, packed, array, strided, extents, item);
+        else
+            copy_box(array, strided, buffer, packed, extents, item);
+    }
+}
+
+// Items one by one, where they are few along one dimension: less than to find out how they lie.
+bool Execution::copy_few(std::byte* array, const Index& stride, const Index& extents, std::int64_t item, std::byte* buffer, bool pack) {
+    constexpr std::int64_t few = 32;
+    int along = -1;
+    for (int k = 0; k < extents.n; ++k) {
+        if (extents[k] == 1) continue;
+        if (along >= 0) return false;
+        along = k;
+    }
+    const std::int64_t n = along < 0 ? 1 : extents[along], step = along < 0 ? 0 : stride[along];
+    if (n > few) return false;
+    const auto go = [&](auto unit) {
+        for (std::int64_t i = 0; i < n; ++i, array += step, buffer += sizeof unit)
+            std::memcpy(pack ? buffer : array, pack ? array : buffer, sizeof unit);
+        return true;
+    };
+    if (item == 8) return go(std::uint64_t{});
+    if (item == 4) return go(std::uint32_t{});
+    return false;
+}
+
+// Run by run of what is next to each other in the arrays; buffers have no gaps.
+void Execution::combine(const Message& m, std::int32_t with, const Message* straight) {
+    if (m.region.empty() || stopped_.load(std::memory_order_relaxed)) return;
+    const std::int64_t item = s_.arrays[m.array].item_bytes, points = m.region.points();
+    std::byte* buffer = buffers_[m.buffer].get();
+    const std::byte* with_buffer = with >= 0 ? buffers_[s_.messages[with].buffer].get() : nullptr;
+    const bool other_left = with >= 0 || with == combine_array_left;
+    bool fine = true;
+    auto join = [&](std::byte* into, const std::byte* other, std::int64_t n) {
+        fine = combine_.row(into, other_left ? other : buffer, other_left ? buffer : other, n, combine_.env) && fine;
+        buffer += n * item;
+    };
+    const bool other_run = with >= 0 || one_run(m.region, s_.arrays[m.array]);
+    if (other_run && (!straight || one_run(m.region, s_.arrays[straight->array]))) {
+        join(straight ? address(straight->array, m.region.lo) : buffer, with >= 0 ? with_buffer : address(m.array, m.region.lo), points);
+    } else if (combine_.whole) {
+        gathered_.resize(static_cast<std::size_t>(points * item));
+        copy_box(gathered_.data(), row_major_strides(m.region, item), address(m.array, m.region.lo),
+                 bindings_[m.array].stride_bytes, m.region.hi - m.region.lo, item);
+        join(buffer, gathered_.data(), points);
+    } else {
+        const std::int64_t run = m.region.extent(m.region.dims() - 1);
+        for_each_row(m.region, [&](const Index& row) {
+            join(straight ? address(straight->array, row) : buffer, with >= 0 ? with_buffer : address(m.array, row), run);
+            if (with >= 0) with_buffer += run * item;
+        });
+    }
+    if (!fine) fail(m.region.lo, 0);
+}
+
+std::vector<std::int32_t> straight_combines(const Schedule& s) {
+    const auto& steps = s.lanes[0];
+    auto buffer_of = [&](const Step& step) { return step.op == Op::signal || step.op == Op::await || step.op == Op::compute ? -1 : s.messages[step.item].buffer; };
+    // From the end: whether each buffer's next use reads it.
+    std::vector<bool> read_later(s.buffers.size(), false);
+    std::vector<std::int32_t> straight(steps.size(), 0);
+    for (std::size_t i = steps.size(); i-- > 0;) {
+        const Step& step = steps[i];
+        const int b = buffer_of(step);
+        if (step.op == Op::combine && step.count >= 0) read_later[static_cast<std::size_t>(s.messages[step.count].buffer)] = true;
+        if (b < 0 || step.op == Op::wait) continue;
+        const auto at = static_cast<std::size_t>(b);
+        if (step.op == Op::unpack && i > 0 && steps[i - 1].op == Op::combine && buffer_of(steps[i - 1]) == b && !read_later[at])
+            straight[i - 1] = static_cast<std::int32_t>(i);
+        read_later[at] = step.op != Op::post_recv && step.op != Op::pack;
+    }
+    return straight;
+}
+
+// To be asked for once.
+Recording Execution::recording() {
+    Recording r;
+    const double shift = options_.clock_offset_s;
+    std::vector<int> lane_of(s_.messages.size(), 0);
+    for (std::size_t l = 0; l < ends_.size(); ++l)
+        for (std::size_t i = 0; i + 1 < ends_[l].size(); ++i) {
+            const Op op = s_.lanes[l][i].op;
+            if (op != Op::compute && op != Op::signal && op != Op::await) lane_of[s_.lanes[l][i].item] = static_cast<int>(l);
+        }
+    for (std::size_t m = 0; m < s_.messages.size(); ++m) {
+        const Message& message = s_.messages[m];
+        if (!mailroom_.was_posted(static_cast<int>(m))) continue;
+        r.requests.push_back({s_.rank, lane_of[m], message.peer, message.tag, message.send, 0, message.bytes,
+                              mailroom_.posted_s(static_cast<int>(m)) + shift, mailroom_.completed_s(static_cast<int>(m)) + shift});
+    }
+    r.ends = std::exchange(ends_, std::vector<std::vector<double>>(ends_.size()));
+    for (auto& ends : r.ends)
+        for (double& end : ends) end += shift;
+    return r;
+}
+
+}  // namespace tilewave

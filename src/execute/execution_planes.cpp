@@ -1,0 +1,288 @@
+// Tiles of nests that keep planes only: piece after piece of them, in each plane after plane.
+#include <algorithm>
+
+#include "execute/execution.hpp"
+#include "execute/frontier_rows.hpp"
+
+namespace tilewave {
+
+namespace {
+
+// Runs of planes shorter than this are not worth their own preparation.
+constexpr std::int64_t shortest_run = 4;
+
+// A move of a run of planes in which it is always made.
+struct RunMove {
+    char* beside;
+    std::int64_t beside_step, at, at_step, item_bytes;  // at: bytes from the row's first computed element
+    std::size_t place;                                  // that writes the array
+    void next() {
+        beside += beside_step;
+        at += at_step;
+    }
+};
+
+}  // namespace
+
+// The planes of one piece, in turn.
+class Execution::PieceWalk {
+public:
+    PieceWalk(Execution& e, int lane, const Tile& tile)
+        : e_(e), f_(e.frontier_->where()), tile_(tile), lane_(lane), places_(e.s_.places.size()),
+          same_loops_(e.s_.loops.n == 0 || e.s_.loops.is_identity()), x_(tile.box.lo) {
+        char** tell = std::copy(e.kernel_.tables.begin(), e.kernel_.tables.end(), ptr_ + places_);
+        for (int k = 0; k < e.kernel_.bests(); ++k) *tell++ = reinterpret_cast<char*>(bests_ + k);
+        std::fill(step_ + places_, step_ + places_ + e.kernel_.tables.size(), 0);
+        Index along = Index::filled(f_.dims(), 0);
+        along[f_.along()] = 1;
+        along[f_.across()] = -f_.slant();
+        direction_ = same_loops_ ? along : e.s_.loops * along;
+        begin_ = now_s();
+        for (const Frontier::Part& part : f_.parts())
+            for (std::size_t p = 0; p < places_; ++p)
+                if (e.s_.places[p].array == part.array && e.s_.places[p].writes) writer_.push_back(p);
+    }
+
+    // False where computing is to end.
+    bool piece(const Frontier::Piece& piece) {
+        open(piece);
+        const std::vector<std::int64_t> ends = run_ends();
+        for (std::size_t i = 0; i + 1 < ends.size(); ++i) {
+            std::int64_t first = ends[i], end = ends[i + 1];
+            // What is computed is convex: what holds for the first and the last plane holds for those between.
+            const bool even = steps_[0].usable() && f_.others().empty() && end - first >= shortest_run;
+            if (!even) first = end;
+            while (first < end && !whole(first)) first += std::max<std::int64_t>((end - first) / 64, 1);
+            while (first < end && !whole(end - 1)) end -= std::max<std::int64_t>((end - first) / 64, 1);
+            for (; row_[f_.across()] < first; next_plane())
+                if (!any_rows()) return false;
+            if (first < end && !even_rows(end)) return false;
+            for (; row_[f_.across()] < ends[i + 1]; next_plane())
+                if (!any_rows()) return false;
+        }
+        return true;
+    }
+    double begin() const { return begin_; }
+
+private:
+    // Before the first plane that has anything of the piece.
+    void open(const Frontier::Piece& piece) {
+        const int across = f_.across();
+        piece_ = &piece;
+        const int column = f_.column_of(tile_.box.lo[f_.along()]);
+        int& turn = e_.frontier_->turn(column);
+        if (piece.first) turn ^= 1;
+        moves_ = moves_of(*e_.frontier_, piece, column, turn);
+        box_ = tile_.box;
+        for (int k : f_.others()) box_.lo[k] -= f_.reach()[k];
+        box_.lo[across] = piece.begin + f_.slant() * piece.lo;
+        box_.hi[across] = piece.end + f_.slant() * (piece.hi - 1);
+        first_ = box_.lo[across];
+        // Nobody here computes the planes before the first, but points read them.
+        if (f_.slant() || piece.begin == f_.block().lo[across]) box_.lo[across] -= f_.most_planes() - 1;
+        row_ = box_.lo;
+        row_[f_.along()] = 0;
+        for (std::size_t p = 0; p < places_; ++p) {
+            const Access& place = e_.s_.places[p];
+            const Frontier::Part* part = f_.part(place.array);
+            rows_[p] = part ? rows_in_planes(*e_.frontier_, static_cast<std::size_t>(part - f_.parts().data()), piece, row_[across], place.offset)
+                            : rows_in_array(f_, e_.bindings_[place.array].data, e_.bindings_[place.array].stride_bytes,
+                                            e_.s_.arrays[place.array].storage.lo, row_[across], place.offset);
+            step_[p] = rows_[p].step;
+        }
+        for (int along : {0, f_.slant()}) steps_[along] = RingSteps(rows_, places_, along);
+    }
+
+    // Planes between which the same moves are made, rows begin and end at the same component or one that changes by one, and
+    // it does not change whether elements that nobody computes may be in a row.
+    std::vector<std::int64_t> run_ends() const {
+        const int across = f_.across();
+        const Frontier::Piece& piece = *piece_;
+        std::vector<std::int64_t> ends{box_.lo[across], first_, box_.hi[across]};
+        if (f_.others().empty()) {
+            for (const auto* moves : {&moves_.take, &moves_.leave})
+                for (const Move& m : *moves) ends.insert(ends.end(), {m.begin, m.end});
+            if (f_.slant()) ends.insert(ends.end(), {piece.lo + piece.end - 1, piece.hi + piece.begin - 1});
+            ends.push_back(filled_until());
+        }
+        for (std::int64_t& plane : ends) plane = std::clamp(plane, box_.lo[across], box_.hi[across]);
+        std::sort(ends.begin(), ends.end());
+        ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
+        return ends;
+    }
+    // The first plane from which on the piece meets no element that nobody computes.
+    std::int64_t filled_until() const {
+        const int a = f_.along(), across = f_.across();
+        const Frontier::Piece& piece = *piece_;
+        if (!e_.s_.bounds.empty()) return box_.hi[across];
+        std::int64_t plane = box_.lo[across];
+        if (piece.lo - f_.reach()[a] < f_.space().lo[a]) plane = f_.slant() ? piece.end + f_.space().lo[a] : box_.hi[across];
+        if (f_.slant() && piece.begin - f_.reach()[across] < f_.space().lo[across]) plane = std::max(plane, piece.hi + f_.space().lo[across]);
+        return plane;
+    }
+
+    // The piece's part of the rows of a plane: a range of z[along].
+    std::pair<std::int64_t, std::int64_t> limits(std::int64_t plane) const {
+        if (!f_.slant()) return {piece_->lo, piece_->hi};
+        return {std::max(piece_->lo, plane - piece_->end + 1), std::min(piece_->hi, plane - piece_->begin + 1)};
+    }
+    // Whether all of it is computed, and something.
+    bool whole(std::int64_t plane) const {
+        if (plane < first_) return false;
+        Index row = row_;
+        row[f_.across()] = plane;
+        const auto [lo, hi] = f_.computed(row);
+        const auto [first, end] = limits(plane);
+        return first < end && lo <= first && end <= hi;
+    }
+
+    void next_plane(std::int64_t by = 1) {
+        row_[f_.across()] += by;
+        for (std::size_t p = 0; p < places_; ++p) rows_[p].advance(by);
+    }
+
+    // All rows of the present plane, whatever they meet.
+    bool any_rows() {
+        const std::vector<int>& others = f_.others();
+        for (int k : others) row_[k] = box_.lo[k];
+        while (true) {
+            if (!any_row()) return false;
+            int k = static_cast<int>(others.size()) - 1;
+            for (; k >= 0; --k) {
+                const int d = others[static_cast<std::size_t>(k)];
+                if (++row_[d] < box_.hi[d]) break;
+                row_[d] = box_.lo[d];
+            }
+            if (k < 0) return true;
+        }
+    }
+    bool any_row() {
+        const std::vector<int>& others = f_.others();
+        const std::int64_t plane = row_[f_.across()];
+        bool inside = true, in_tile = f_.slant() || plane >= piece_->begin;
+        for (int k : others) {
+            inside = inside && row_[k] >= f_.space().lo[k];
+            in_tile = in_tile && row_[k] >= tile_.box.lo[k];
+        }
+        auto element = [&](std::size_t part, std::int64_t along) { return rows_[writer_[part]].element(others, row_, along); };
+        const std::int64_t number = e_.frontier_->others(row_);
+        if (inside)
+            for (const Move& m : moves_.take)
+                if (m.in(plane) && f_.has_row(f_.parts()[m.part], row_))
+                    copy_item(element(m.part, m.along + plane * m.along_step), m.kept(plane, number), m.item_bytes);
+        for (std::size_t p = 0; p < f_.parts().size(); ++p) {
+            const Frontier::Part& part = f_.parts()[p];
+            if (f_.has_row(part, row_) && f_.has_segments(part, *piece_, row_)) e_.frontier_->fill(p, *piece_, row_, element(p, piece_->lo));
+        }
+        if (!in_tile) return true;
+        const auto [first, end] = limits(plane);
+        const auto [least, most] = f_.computed(row_);
+        const std::int64_t lo = std::max(first, least), hi = std::min(end, most);
+        if (lo < hi) {
+            for (std::size_t p = 0; p < places_; ++p) ptr_[p] = rows_[p].element(others, row_, lo);
+            if (!compute_row(lo, hi)) return false;
+        }
+        for (const Move& m : moves_.leave)
+            if (m.in(plane)) copy_item(m.kept(plane, number), element(m.part, m.along + plane * m.along_step), m.item_bytes);
+        return true;
+    }
+
+    // The rows up to plane `end`, all alike (run_ends): no more is done for each than must be.
+    bool even_rows(std::int64_t end) {
+        std::int64_t& plane = row_[f_.across()];
+        auto [lo, hi] = limits(plane);
+        const auto [then_lo, then_hi] = limits(plane + 1);
+        const std::int64_t lo_step = plane + 1 < end ? then_lo - lo : 0, hi_step = plane + 1 < end ? then_hi - hi : 0;
+        const std::int64_t from = plane;
+        const RingSteps& steps = steps_[lo_step];
+        const bool fills = plane < filled_until();
+        int phase = static_cast<int>((plane - box_.lo[f_.across()]) % steps.phases());
+        list_run(moves_.take, lo, lo_step, take_);
+        list_run(moves_.leave, lo, lo_step, leave_);
+        for (std::size_t p = 0; p < places_; ++p) ptr_[p] = reinterpret_cast<char*>(rows_[p].at + lo * step_[p]);
+        for (; plane < end; ++plane, lo += lo_step, hi += hi_step) {
+            for (RunMove& m : take_) {
+                copy_item(ptr_[m.place] + m.at, m.beside, m.item_bytes);
+                m.next();
+            }
+            if (fills) fill(lo);
+            if (!compute_row(lo, hi)) return false;
+            for (RunMove& m : leave_) {
+                copy_item(m.beside, ptr_[m.place] + m.at, m.item_bytes);
+                m.next();
+            }
+            const std::ptrdiff_t* by = steps.by(phase);
+            phase = phase + 1 == steps.phases() ? 0 : phase + 1;
+            for (std::size_t p = 0; p < places_; ++p) ptr_[p] += by[p];
+        }
+        for (std::size_t p = 0; p < places_; ++p) rows_[p].advance(end - from);
+        return true;
+    }
+    // Those of `moves` that are made in the present plane, and so in all of its run.
+    void list_run(const std::vector<Move>& moves, std::int64_t lo, std::int64_t lo_step, std::vector<RunMove>& run) const {
+        const std::int64_t plane = row_[f_.across()];
+        run.clear();
+        for (const Move& m : moves)
+            if (m.in(plane))
+                run.push_back({m.kept(plane, 0), m.beside_step, (m.along + plane * m.along_step - lo) * m.item_bytes,
+                               (m.along_step - lo_step) * m.item_bytes, m.item_bytes, writer_[m.part]});
+    }
+    void fill(std::int64_t lo) const {
+        for (std::size_t p = 0; p < f_.parts().size(); ++p) {
+            const Frontier::Part& part = f_.parts()[p];
+            char* first = ptr_[writer_[p]] + (piece_->lo - lo) * part.item_bytes;
+            if (f_.has_segments(part, *piece_, row_)) e_.frontier_->fill(p, *piece_, row_, first);
+        }
+    }
+
+    Index point(std::int64_t i) const {
+        Index z = row_;
+        z[f_.along()] = i;
+        z[f_.across()] -= f_.slant() * i;
+        return same_loops_ ? z : e_.s_.loops * z;
+    }
+
+    bool compute_row(std::int64_t lo, std::int64_t hi) {
+        const Kernel& kernel = e_.kernel_;
+        if (kernel.uses_index) x_ = point(lo);
+        if (const std::int64_t code = kernel.row(ptr_, step_, hi - lo, x_.begin(), direction_.begin(), kernel.env); code != 0) {
+            e_.fail(point(lo + code / 4096), code % 4096);
+            return false;
+        }
+        bool changes = false;
+        for (const auto& lanes : e_.reduced_) {
+            changes = changes || !e_.worse(lanes[static_cast<std::size_t>(lane_)].value, ptr_, step_, hi - lo);
+        }
+        if (changes) e_.reduce(lane_, ptr_, step_, hi - lo, point(lo), direction_);
+        return (e_.paces_[static_cast<std::size_t>(lane_)].left -= hi - lo) > 0 || e_.pace(lane_, 0, begin_);
+    }
+
+    Execution& e_;
+    const Frontier& f_;
+    const Tile& tile_;
+    const Frontier::Piece* piece_ = nullptr;
+    int lane_;
+    std::size_t places_;
+    bool same_loops_;
+    Index direction_, x_, row_;  // row_: component across is the plane
+    Box box_;                    // of planes and of the other dimensions' rows
+    std::int64_t first_ = 0;     // plane that has points of the piece
+    Moves moves_;
+    std::vector<RunMove> take_, leave_;
+    std::vector<std::size_t> writer_;  // by part: the place that writes it
+    double begin_ = 0;
+    std::int64_t bests_[max_places];  // of a row, as the kernel tells them
+    char* ptr_[max_places];
+    std::int64_t step_[max_places];
+    PlaneRows rows_[max_places];
+    RingSteps steps_[2];  // by how much further on a row begins than the one before
+};
+
+void Execution::compute_planes(int l, const Tile& tile) {
+    PieceWalk walk(*this, l, tile);
+    for (const Frontier::Piece& piece : frontier_->where().pieces(tile.box))
+        if (!walk.piece(piece)) return;
+    paces_[static_cast<std::size_t>(l)].spent_s += now_s() - walk.begin();
+}
+
+}  // namespace tilewave

@@ -1,0 +1,85 @@
+#include "execute/executor.hpp"
+
+#include <algorithm>
+
+#include "execute/alarms.hpp"
+#include "execute/execution.hpp"
+
+namespace tilewave {
+
+Outcome execute(const Schedule& schedule, std::span<const Binding> bindings, const Kernel& kernel,
+                Transport& transport, Lanes& lanes, const ExecuteOptions& options) {
+    if (bindings.size() != schedule.arrays.size())
+        throw ConfigError("execute: " + std::to_string(bindings.size()) + " bindings for " +
+                          std::to_string(schedule.arrays.size()) + " arrays");
+    if (transport.rank() != schedule.rank || transport.size() != schedule.ranks)
+        throw ConfigError("execute: the schedule is for rank " + std::to_string(schedule.rank) + " of " +
+                          std::to_string(schedule.ranks) + ", the transport is rank " + std::to_string(transport.rank()) +
+                          " of " + std::to_string(transport.size()));
+    if (!kernel.row && !schedule.tiles.empty()) throw ConfigError("execute: the schedule computes but no kernel was given");
+    if (const std::size_t n = schedule.places.size() + kernel.tables.size() + static_cast<std::size_t>(kernel.bests()); n > max_places)
+        throw ConfigError("execute: a kernel has " + std::to_string(n) + " places, tables and bests; at most " +
+                          std::to_string(max_places) + " are allowed");
+    transport.must_work();
+    const Combine none;
+    const int count = std::max<int>(1, static_cast<int>(schedule.lanes.size()));
+    std::optional<Execution> run;
+    try {
+        lanes.reserve(count);
+        run.emplace(schedule, bindings, kernel, none, transport, options);
+    } catch (const std::exception&) {
+        return stand_aside(schedule, transport, std::current_exception(), options);
+    }
+    lanes.run(count, [&](int l) {
+        if (l < static_cast<int>(schedule.lanes.size())) run->lane(l);
+    });
+    return run->outcome();
+}
+
+namespace {
+
+void take_no_part(const Schedule& schedule, Transport& transport) {
+    const auto for_posts = [&](Op op, auto f) {
+        for (const auto& lane : schedule.lanes)
+            for (const Step& step : lane)
+                if (step.op == op) f(step.item, schedule.messages[static_cast<std::size_t>(step.item)]);
+    };
+    std::int64_t longest = 0;
+    for_posts(Op::post_recv, [&](int, const Message& m) { longest = std::max(longest, m.bytes); });
+    // All at one place, one over the other: nobody reads them, and a sender may wait for any of them before it goes on.
+    const auto bytes = staging_memory(longest);
+    std::int64_t pending = 0;
+    for_posts(Op::post_recv, [&](int id, const Message& m) {
+        transport.post_recv(id, bytes.get(), m.bytes, m.peer, m.tag);
+        ++pending;
+    });
+    for_posts(Op::post_send, [&](int id, const Message& m) {
+        transport.post_send(id, bytes.get(), 0, m.peer, m.tag, m.synchronous);
+        ++pending;
+    });
+    std::vector<int> done;
+    for (Backoff backoff; pending > 0;) {
+        done.clear();
+        transport.poll(done);
+        pending -= static_cast<std::int64_t>(done.size());
+        done.empty() ? backoff.pause() : backoff.restart();
+    }
+}
+
+}  // namespace
+
+Outcome stand_aside(const Schedule& schedule, Transport& transport, std::exception_ptr error, const ExecuteOptions& options) {
+    Outcome outcome;
+    outcome.error = std::move(error);
+    try {
+        if (options.alarms) options.alarms->raise();
+        take_no_part(schedule, transport);
+    } catch (...) {
+        transport.mark_failed();
+        if (options.alarms) options.alarms->raise(true);
+        throw;
+    }
+    return outcome;
+}
+
+}  // namespace tilewave

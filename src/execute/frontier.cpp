@@ -1,0 +1,316 @@
+#include "execute/frontier.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "problem/strip_width.hpp"
+
+namespace tilewave {
+
+namespace {
+
+constexpr std::int64_t line_bytes = 64;
+
+std::int64_t rounded_up(std::int64_t n, std::int64_t unit) { return ceil_div(n, unit) * unit; }
+
+}  // namespace
+
+PieceCut piece_cut(const Schedule& s) {
+    Box block;
+    for (const Tile& t : s.tiles) block = block.dims() == 0 ? t.box : hull(block, t.box);
+    std::int64_t column_bytes = 0, least_item = 8;
+    for (const Array& array : s.arrays) {
+        if (array.planes == 0) continue;
+        std::int64_t bytes = array.planes * array.item_bytes;
+        for (int k = 0; k < block.dims(); ++k)
+            if (k != s.along && k != s.across) bytes *= block.extent(k) + array.reach[k];
+        column_bytes += bytes;
+        least_item = std::min(least_item, array.item_bytes);
+    }
+    return {strip_width(column_bytes, least_item), line_bytes / least_item};
+}
+
+std::vector<Box> cut_into_pieces(int along, int across, int slant, const PieceCut& cut, const Box& tile) {
+    const bool bands = slant && tile.extent(across) <= tile.extent(along);
+    const int k = bands ? across : along;
+    std::int64_t size = cut.width;
+    if (bands) size = rounded_up(ceil_div(tile.extent(k), std::max<std::int64_t>(ceil_div(tile.extent(k), cut.width), 1)), cut.unit);
+    std::vector<Box> pieces;
+    for (std::int64_t at = tile.lo[k]; at < tile.hi[k]; at += size) {
+        pieces.push_back(tile);
+        pieces.back().lo[k] = at;
+        pieces.back().hi[k] = std::min(at + size, tile.hi[k]);
+    }
+    return pieces;
+}
+
+Frontier::Frontier(const Schedule& s)
+    : along_(s.along), across_(s.across), slant_(s.slant), space_(s.space), bounds_(s.bounds), part_of_(s.arrays.size(), -1) {
+    block_ = {Index::filled(dims(), 0), Index::filled(dims(), 0)};
+    reach_ = block_.lo;
+    const int a = along(), f = across();
+    for (const Tile& t : s.tiles) {
+        block_ = block_.empty() ? t.box : hull(block_, t.box);
+        columns_.push_back(t.box.lo[a]);
+        tallest_ = std::max(tallest_, t.box.extent(f));
+    }
+    std::sort(columns_.begin(), columns_.end());
+    columns_.erase(std::unique(columns_.begin(), columns_.end()), columns_.end());
+    columns_.push_back(block_.hi[a]);
+    for (int k = 0; k < dims(); ++k) {
+        if (k == a || k == f) continue;
+        others_.push_back(k);
+        others_count_ *= space_.extent(k);
+    }
+    first_plane_ = block_.lo[f] + slant_ * block_.lo[a];
+    end_plane_ = block_.hi[f] + slant_ * (block_.hi[a] - 1);
+    for (std::size_t i = 0; i < s.arrays.size(); ++i) {
+        const Array& array = s.arrays[i];
+        if (array.planes == 0) continue;
+        Part part;
+        part.array = static_cast<int>(i);
+        part.planes = array.planes;
+        part.item_bytes = array.item_bytes;
+        part.reach = array.reach;
+        for (int k = 0; k < reach_.n; ++k) reach_[k] = std::max(reach_[k], part.reach[k]);
+        most_planes_ = std::max(most_planes_, part.planes);
+        part_of_[i] = static_cast<int>(parts_.size());
+        parts_.push_back(std::move(part));
+    }
+    cut_ = piece_cut(s);
+    std::int64_t strips = 0, widest = 1;
+    for (std::size_t c = 0; c + 1 < columns_.size(); ++c) {
+        first_strip_.push_back(strips);
+        const std::int64_t extent = columns_[c + 1] - columns_[c];
+        strips += ceil_div(extent, cut_.width);
+        widest = std::max(widest, std::min(cut_.width, std::max(extent, slant_ * tallest_)));
+    }
+    first_strip_.push_back(strips);
+    for (Part& part : parts_) {
+        // A strip's first element begins a cache line; rows are an odd number of lines apart, so that those of
+        // several planes do not meet in the same sets of the cache.
+        const std::int64_t line = line_bytes / part.item_bytes;
+        part.lead = rounded_up(reads_along(part), line);
+        part.row = rounded_up(part.lead + widest + slant_ * reads_across(part), line);
+        if (part.row / line % 2 == 0) part.row += line;
+        part.plane = part.row;
+        for (int k : others_) part.plane *= extent(part, k);
+        part.strip = part.plane * part.planes;
+        find_segments(part, s.places);
+    }
+}
+
+int Frontier::column_of(std::int64_t lo) const {
+    return static_cast<int>(std::upper_bound(columns_.begin(), columns_.end() - 1, lo) - columns_.begin()) - 1;
+}
+
+std::vector<Frontier::Piece> Frontier::pieces(const Box& tile) const {
+    const std::int64_t strip = first_strip_[static_cast<std::size_t>(column_of(tile.lo[along_]))];
+    const std::int64_t lo = tile.lo[along_], hi = tile.hi[along_];
+    std::vector<Piece> pieces;
+    for (const Box& box : cut_into_pieces(along_, across_, slant_, cut_, tile)) {
+        const bool band = box.extent(along_) == hi - lo && slant_ && tile.extent(across_) <= hi - lo;
+        pieces.push_back({box.lo[along_], box.hi[along_], box.lo[across_], box.hi[across_],
+                          strip + (band ? 0 : static_cast<std::int64_t>(pieces.size())), box.lo[along_] == lo, box.hi[along_] == hi, band ? 1 : 0});
+    }
+    return pieces;
+}
+
+std::pair<std::int64_t, std::int64_t> Frontier::computed(const Index& row) const {
+    const int a = along_, f = across_;
+    std::int64_t lo = space_.lo[a], hi = space_.hi[a];
+    for (int k : others_)
+        if (row[k] < space_.lo[k] || row[k] >= space_.hi[k]) return {lo, lo};
+    if (slant_) {
+        lo = std::max(lo, row[f] - space_.hi[f] + 1);
+        hi = std::min(hi, row[f] - space_.lo[f] + 1);
+    } else if (row[f] < space_.lo[f] || row[f] >= space_.hi[f]) {
+        return {lo, lo};
+    }
+    for (const Bound& b : bounds_) {
+        std::int64_t value = b.constant + b.coefficients[f] * row[f];
+        for (int k : others_) value += b.coefficients[k] * row[k];
+        const std::int64_t slope = b.coefficients[a] - slant_ * b.coefficients[f];
+        if (slope == 0 && value < 0) return {lo, lo};
+        if (slope == 1) lo = std::max(lo, -value);
+        else if (slope == -1) hi = std::min(hi, value + 1);
+        else if (slope > 0) lo = std::max(lo, ceil_div(-value, slope));
+        else if (slope < 0) hi = std::min(hi, floor_div(value, -slope) + 1);
+    }
+    return {lo, std::max(lo, hi)};
+}
+
+// f(row) for each row that the array has, those before the block too, in the order of their numbers.
+template <class F>
+void Frontier::for_each_row(const Part& part, F f) const {
+    if (block_.empty()) return;
+    const Index lo = block_.lo - part.reach;
+    Index row = lo;
+    row[along_] = 0;
+    for (row[across_] = first_plane_ - part.planes + 1; row[across_] < end_plane_; ++row[across_]) {
+        for (int k : others_) row[k] = lo[k];
+        while (true) {
+            f(row);
+            int k = static_cast<int>(others_.size()) - 1;
+            for (; k >= 0; --k) {
+                const int d = others_[static_cast<std::size_t>(k)];
+                if (++row[d] < block_.hi[d]) break;
+                row[d] = lo[d];
+            }
+            if (k < 0) break;
+        }
+    }
+}
+
+bool Frontier::has_row(const Part& part, const Index& row) const {
+    if (row[across_] < first_plane_ - part.planes + 1) return false;
+    for (int k : others_)
+        if (row[k] < block_.lo[k] - part.reach[k]) return false;
+    return true;
+}
+
+void Frontier::find_segments(Part& part, std::span<const Access> places) {
+    std::int64_t values = 0;
+    std::vector<std::pair<std::int64_t, std::int64_t>> wanted;
+    for_each_row(part, [&](const Index& row) {
+        part.first.push_back(static_cast<std::int64_t>(part.segments.size()));
+        const auto [begin, end] = computed(row);
+        wanted.clear();
+        for (const Access& p : places) {
+            if (p.array != part.array || p.writes) continue;
+            Index reader = row - p.offset;
+            reader[across_] = row[across_] - plane(p.offset);
+            bool inside = slant_ || (reader[across_] >= block_.lo[across_] && reader[across_] < block_.hi[across_]);
+            for (int k : others_) inside = inside && reader[k] >= block_.lo[k] && reader[k] < block_.hi[k];
+            if (!inside) continue;
+            auto [lo, hi] = computed(reader);
+            lo = std::max(lo, block_.lo[along_]);
+            hi = std::min(hi, block_.hi[along_]);
+            if (slant_) {
+                lo = std::max(lo, reader[across_] - block_.hi[across_] + 1);
+                hi = std::min(hi, reader[across_] - block_.lo[across_] + 1);
+            }
+            lo += p.offset[along_];
+            hi += p.offset[along_];
+            if (lo >= hi) continue;
+            if (begin == end) {
+                wanted.push_back({lo, hi});
+                continue;
+            }
+            if (lo < begin) wanted.push_back({lo, std::min(hi, begin)});
+            if (hi > end) wanted.push_back({std::max(lo, end), hi});
+        }
+        std::sort(wanted.begin(), wanted.end());
+        for (const auto& [lo, hi] : wanted) {
+            const bool joins = part.first.back() < static_cast<std::int64_t>(part.segments.size()) &&
+                               part.segments.back().begin + part.segments.back().count >= lo;
+            if (!joins) part.segments.push_back({lo, values, 0});
+            Segment& s = part.segments.back();
+            const std::int64_t more = std::max<std::int64_t>(hi - s.begin - s.count, 0);
+            s.count += static_cast<std::int32_t>(more);
+            values += more;
+        }
+    });
+    part.first.push_back(static_cast<std::int64_t>(part.segments.size()));
+}
+
+std::vector<std::int64_t> Frontier::elements(int array) const {
+    std::vector<std::int64_t> all;
+    const Part* p = part(array);
+    if (!p) return all;
+    std::size_t number = 0;
+    for_each_row(*p, [&](const Index& row) {
+        for (std::int64_t i = p->first[number]; i < p->first[number + 1]; ++i) {
+            const Segment& s = p->segments[static_cast<std::size_t>(i)];
+            for (std::int32_t q = 0; q < s.count; ++q) {
+                Index z = row;
+                z[along_] = s.begin + q;
+                z[across_] -= slant_ * z[along_];
+                all.insert(all.end(), z.begin(), z.end());
+            }
+        }
+        ++number;
+    });
+    return all;
+}
+
+std::int64_t Frontier::face_bytes(const Part& part) const {
+    return (block_.extent(across_) + part.reach[across_]) * others_count_ * reads_along(part) * part.item_bytes;
+}
+
+std::int64_t Frontier::between_bytes(const Part& part) const { return tallest_ * others_count_ * reads_along(part) * part.item_bytes; }
+
+std::int64_t Frontier::back_bytes(const Part& part) const {
+    return slant_ ? block_.extent(along_) * others_count_ * reads_across(part) * part.item_bytes : 0;
+}
+
+std::int64_t Frontier::bytes() const {
+    std::int64_t n = 0;
+    for (const Part& p : parts_)
+        n += planes_bytes(p) + (columns() + 1) * face_bytes(p) + 2 * columns() * between_bytes(p) + 2 * back_bytes(p);
+    return n;
+}
+
+FrontierMemory::FrontierMemory(const Frontier& where, std::vector<FrontierValues> values)
+    : where_(where), values_(std::move(values)), turns_(static_cast<std::size_t>(where.columns())) {
+    auto bytes = [](std::int64_t n) { return std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(n)); };
+    for (const Frontier::Part& part : where.parts()) {
+        Memory m;
+        m.planes = bytes(where.planes_bytes(part) + line_bytes);
+        const auto at = reinterpret_cast<std::uintptr_t>(m.planes.get());
+        m.aligned = m.planes.get() + (line_bytes - at % line_bytes) % line_bytes;
+        m.faces = bytes((where.columns() + 1) * where.face_bytes(part));
+        m.strips = bytes(2 * where.columns() * where.between_bytes(part));
+        m.backs = bytes(2 * where.back_bytes(part));
+        memory_.push_back(std::move(m));
+    }
+}
+
+char* FrontierMemory::strip(std::size_t p, std::int64_t number) const {
+    const Frontier::Part& part = where_.parts()[p];
+    return reinterpret_cast<char*>(memory_[p].aligned + (number * part.strip + part.lead) * part.item_bytes);
+}
+
+char* FrontierMemory::face(std::size_t p, int column, std::int64_t across) const {
+    const Frontier::Part& part = where_.parts()[p];
+    const std::int64_t line = across - where_.block().lo[where_.across()] + part.reach[where_.across()];
+    return reinterpret_cast<char*>(memory_[p].faces.get() + column * where_.face_bytes(part) +
+                                   line * where_.across_others() * where_.reads_along(part) * part.item_bytes);
+}
+
+char* FrontierMemory::between(std::size_t p, int column, std::int64_t strip, std::int64_t plane) const {
+    const Frontier::Part& part = where_.parts()[p];
+    return reinterpret_cast<char*>(memory_[p].strips.get() + (2 * column + strip % 2) * where_.between_bytes(part) +
+                                   plane * where_.across_others() * where_.reads_along(part) * part.item_bytes);
+}
+
+char* FrontierMemory::back(std::size_t p, int turn, std::int64_t along) const {
+    const Frontier::Part& part = where_.parts()[p];
+    return reinterpret_cast<char*>(memory_[p].backs.get() + turn * where_.back_bytes(part) +
+                                   (along - where_.block().lo[where_.along()]) * where_.across_others() * where_.reads_across(part) * part.item_bytes);
+}
+
+std::byte* FrontierMemory::message(int array, const Index& z) const {
+    const Frontier::Part* part = where_.part(array);
+    const auto p = static_cast<std::size_t>(part - where_.parts().data());
+    const std::int64_t at = z[where_.along()];
+    const int column = at < where_.block().lo[where_.along()] ? 0 : where_.column_of(at) + 1;
+    const std::int64_t first = where_.column_begin(column) - where_.reads_along(*part);
+    return reinterpret_cast<std::byte*>(face(p, column, z[where_.across()])) + (others(z) * where_.reads_along(*part) + at - first) * part->item_bytes;
+}
+
+void FrontierMemory::fill(std::size_t p, const Frontier::Piece& piece, const Index& row, char* to) const {
+    const Frontier::Part& part = where_.parts()[p];
+    const auto number = static_cast<std::size_t>(where_.row_number(part, row));
+    const auto [begin, end] = where_.kept(part, piece, row);
+    for (std::int64_t i = part.first[number]; i < part.first[number + 1]; ++i) {
+        const Segment& s = part.segments[static_cast<std::size_t>(i)];
+        const std::int64_t lo = std::max(s.begin, begin), hi = std::min(s.begin + s.count, end);
+        for (std::int64_t q = lo; q < hi; ++q) {
+            const std::byte* value = values_[p].data + (values_[p].same ? 0 : (s.value + q - s.begin) * part.item_bytes);
+            std::memcpy(to + (q - piece.lo) * part.item_bytes, value, static_cast<std::size_t>(part.item_bytes));
+        }
+    }
+}
+
+}  // namespace tilewave

@@ -1,0 +1,90 @@
+// The rows of a piece of a tile: where they are in memory, and what is copied between them and what is kept beside.
+#pragma once
+#include <cstring>
+#include <vector>
+
+#include "execute/frontier.hpp"
+
+namespace tilewave {
+
+/// Where the rows of a piece are for a place of the kernel: in planes that follow each other in a ring of memory,
+/// or in an array that is there whole.
+struct PlaneRows {
+    std::intptr_t at = 0;         ///< of component 0 along the row; of the plane's row that has zeros as other components
+    std::int64_t step = 0;        ///< bytes from element to element
+    std::int64_t plane_bytes = 0, ring_bytes = 0;
+    std::int32_t plane = 0, planes = 0;
+    Index row_bytes = {};         ///< along the other dimensions
+
+    /// To a later plane.
+    void advance(std::int64_t by) {
+        at += by * plane_bytes;
+        if (planes == 0) return;
+        const std::int64_t to = plane + by;
+        at -= to / planes * ring_bytes;
+        plane = static_cast<std::int32_t>(to % planes);
+    }
+    /// The element at component `along` of a row of the plane that has been reached.
+    char* element(const std::vector<int>& others, const Index& row, std::int64_t along) const {
+        std::intptr_t to = at + along * step;
+        for (int k : others) to += row[k] * row_bytes[k];
+        return reinterpret_cast<char*>(to);
+    }
+};
+
+/// Of a place of an array kept in planes, where points of plane `plane` are computed.
+PlaneRows rows_in_planes(const FrontierMemory& memory, std::size_t part, const Frontier::Piece& piece, std::int64_t plane,
+                         const Index& offset);
+/// Of a place of another array, of which the element at `storage_lo` is at `data`.
+PlaneRows rows_in_array(const Frontier& f, std::byte* data, const Index& stride_bytes, const Index& storage_lo,
+                        std::int64_t plane, const Index& offset);
+
+/// What to add to the pointers of rows in rings of several lengths from plane to plane.
+class RingSteps {
+public:
+    static constexpr int most_phases = 12;
+    RingSteps() = default;
+    /// Of rows that each begin `along` elements further on than the one before. @pre at most max_places
+    RingSteps(const PlaneRows* rows, std::size_t count, std::int64_t along);
+    /// Whether they repeat soon enough.
+    bool usable() const { return phases_ <= most_phases; }
+    int phases() const { return phases_; }
+    /// @pre usable(). What leads to the next plane, `planes` % phases() after the one that the rows were given for.
+    const std::ptrdiff_t* by(int phase) const { return by_[phase]; }
+
+private:
+    int phases_ = 1;
+    std::ptrdiff_t by_[most_phases][max_places];
+};
+
+/// One element of each row of some planes, and where it is kept beside pieces.
+struct Move {
+    std::size_t part = 0;
+    std::int64_t begin = 0, end = 0;         ///< of the planes
+    std::int64_t along = 0, along_step = 0;  ///< its z[along] in plane 0; from plane to plane
+    std::intptr_t beside = 0;                ///< in plane 0, for the first of the other dimensions' rows
+    std::int64_t beside_step = 0;            ///< bytes from plane to plane
+    std::int64_t beside_row = 0;             ///< and from row to row of the other dimensions
+    std::int64_t item_bytes = 0;
+
+    char* kept(std::int64_t plane, std::int64_t row) const { return reinterpret_cast<char*>(beside + plane * beside_step + row * beside_row); }
+    bool in(std::int64_t plane) const { return begin <= plane && plane < end; }
+};
+
+/// What a piece takes over from those before it, and leaves for those after.
+struct Moves {
+    std::vector<Move> take, leave;
+};
+/// Of all parts. `turn`: of what this piece leaves across (FrontierMemory::back).
+Moves moves_of(const FrontierMemory& memory, const Frontier::Piece& piece, int column, int turn);
+
+inline void copy_item(char* to, const char* from, std::int64_t bytes) {
+    switch (bytes) {
+        case 1: *to = *from; break;
+        case 2: std::memcpy(to, from, 2); break;
+        case 4: std::memcpy(to, from, 4); break;
+        default: std::memcpy(to, from, 8);
+    }
+}
+
+}  // namespace tilewave

@@ -1,0 +1,132 @@
+// The lanes of one rank share one transport here: who may call it, what is pending, what is done.
+#pragma once
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "core/clock.hpp"
+#include "tilewave/schedule.hpp"
+#include "tilewave/transport.hpp"
+
+namespace tilewave {
+
+
+/// A short lock: holders only make transport calls.
+class SpinLock {
+public:
+    bool try_lock() { return !held_.load(std::memory_order_relaxed) && !held_.exchange(true, std::memory_order_acquire); }
+    void lock() {
+        Backoff backoff;
+        while (!try_lock()) backoff.pause();
+    }
+    void unlock() { held_.store(false, std::memory_order_release); }
+
+private:
+    std::atomic<bool> held_{false};
+};
+
+class Mailroom {
+public:
+    /// `timed`: what posted_s() and completed_s() say is asked for.
+    Mailroom(const Schedule& s, Transport& transport, bool timed)
+        : s_(s), transport_(transport), any_thread_(transport.any_thread()), timed_(timed), state_(s.messages.size()) {}
+
+    /// Starts message `id`, or an empty one in its place; where only lane 0 may call the transport, others leave it for lane 0. Empty
+    /// ones leave after let_empty_ones_leave() only.
+    void post(int id, std::byte* data, bool lane0, bool empty = false) {
+        std::scoped_lock guard(lock_);
+        pending_.fetch_add(1, std::memory_order_relaxed);
+        state_[id].posted = timed_ ? now_s() : 1;
+        if ((any_thread_ || lane0) && (!empty || empty_ones_leave_)) {
+            start({id, data, empty});
+        } else {
+            queue_.push_back({id, data, empty});
+        }
+    }
+
+    /// Makes progress for all lanes of the rank unless another lane is at it. With `idle` also when
+    /// nothing of this rank is pending: its peers may wait for the library's own answers.
+    void poll(bool lane0, bool idle = false) {
+        if (!any_thread_ && !lane0) return;
+        if (pending_.load(std::memory_order_relaxed) == 0 && !(idle && transport_.size() > 1)) return;
+        if (!lock_.try_lock()) return;
+        std::scoped_lock guard(std::adopt_lock, lock_);
+        start_queued();
+        found_.clear();
+        transport_.poll(found_);
+        if (found_.empty()) return;
+        const double now = timed_ ? now_s() : 1;
+        for (int id : found_) {
+            state_[id].completed = now;
+            state_[id].done.store(true, std::memory_order_release);
+        }
+        pending_.fetch_sub(static_cast<int>(found_.size()), std::memory_order_relaxed);
+    }
+
+    /// From now on empty messages leave: the ranks that they go to have been told why. @pre inside alone() (not checked)
+    void let_empty_ones_leave() {
+        empty_ones_leave_ = true;
+        start_queued();
+    }
+
+    /// Calls f while no lane uses the transport.
+    template <class F>
+    auto alone(F f) {
+        std::scoped_lock guard(lock_);
+        return f();
+    }
+
+    /// As new, when every message is done.
+    void restart() {
+        for (State& s : state_) {
+            s.done.store(false, std::memory_order_relaxed);
+            s.posted = s.completed = 0;
+        }
+        empty_ones_leave_ = false;
+    }
+
+    bool done(int id) const { return state_[id].done.load(std::memory_order_acquire); }
+    bool was_posted(int id) const { return state_[id].posted > 0; }
+    double posted_s(int id) const { return state_[id].posted; }
+    double completed_s(int id) const { return state_[id].completed; }
+
+private:
+    struct State {
+        std::atomic<bool> done{false};
+        double posted = 0, completed = 0;
+    };
+
+    struct Post {
+        int id;
+        std::byte* data;
+        bool empty;
+    };
+
+    void start_queued() {
+        std::erase_if(queue_, [this](const Post& post) {
+            if (post.empty && !empty_ones_leave_) return false;
+            start(post);
+            return true;
+        });
+    }
+
+    void start(const Post& post) {
+        const Message& m = s_.messages[post.id];
+        if (m.send)
+            transport_.post_send(post.id, post.data, post.empty ? 0 : m.bytes, m.peer, m.tag, m.synchronous);
+        else
+            transport_.post_recv(post.id, post.data, m.bytes, m.peer, m.tag);
+    }
+
+    const Schedule& s_;
+    Transport& transport_;
+    bool any_thread_, timed_, empty_ones_leave_ = false;
+    SpinLock lock_;
+    std::atomic<int> pending_{0};
+    std::vector<State> state_;
+    std::vector<Post> queue_;
+    std::vector<int> found_;
+};
+
+}  // namespace tilewave

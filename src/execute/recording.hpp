@@ -1,0 +1,64 @@
+// What lanes noted of a run while it was under way: a moment a step. Events and pictures are made of it when they are asked for.
+#pragma once
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "execute/executor.hpp"
+#include "schedule/parts_count.hpp"
+#include "tilewave/transport.hpp"
+
+namespace tilewave {
+
+/// What the lanes of one rank noted of a run, block by block of time steps; a run of one schedule is one block. Times are summed
+/// over all blocks; steps and messages are kept of the first and the last blocks only, so that memory does not grow with steps.
+class Notes {
+public:
+    /// After `schedule` has run; `kind` says which of the run's schedules it is.
+    void add(const Schedule& schedule, int kind, Recording recording);
+    /// All of it, for gather().
+    std::string bytes() const;
+
+    struct LaneSums {
+        PartsCount parts;
+        LaneSplit split{}, kept{};  ///< of all blocks, and of those that are kept
+        double end_s = 0;
+    };
+
+private:
+    struct Block {
+        const Schedule* schedule;
+        std::int64_t number;
+        int kind;
+        Recording recording;
+    };
+    void keep(Block block);
+
+    std::int64_t blocks_ = 0;
+    double begin_ = std::numeric_limits<double>::infinity(), first_ = begin_;  // of any lane; of one that has steps
+    std::vector<LaneSums> lanes_;
+    std::vector<Block> kept_;
+};
+
+/// Of all ranks' notes.
+struct Recorded {
+    Parts parts;               ///< rank 0 only, as what follows; averages over all lanes
+    double overlap_ratio = 0;  ///< NaN without messages; of the blocks that are kept
+    std::vector<LaneSplit> lanes;    ///< by rank, lane
+    std::vector<std::string> bytes;  ///< by rank: half a nanosecond near
+};
+
+/// Rank 0 gets what the ranks have noted, about two bytes a step that is kept, and what follows from it. Collective.
+Recorded gather(Transport& transport, const Notes& notes, const TransferTime& transfer_s);
+
+/// Of one block of steps, in the numbers of its tiles: what each block before it adds to them.
+struct BlockTimes {
+    std::int64_t tiles = 0, steps = 0;  ///< along time; of the linear schedule
+};
+
+/// The events of all ranks of it, of the blocks that are kept; of their schedules, by rank and kind, each is made in turn. Times count from the first event.
+/// @pre the schedules are those that ran (InternalError where they have not as many steps)
+Timeline timeline_of(const Recorded& recorded, const BlockTimes& block, const std::function<Schedule(int, int)>& schedule_of);
+
+}  // namespace tilewave

@@ -1,0 +1,448 @@
+#include "generate/sweep/geometry.hpp"
+#include "polyhedral/linear_schedule.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+
+namespace tilewave {
+
+namespace {
+
+// Every face between two ranks has a tag of its own: lanes post in no certain order.
+constexpr std::size_t first_face_tag = 8192;
+
+std::vector<std::int64_t> to_vector(const Index& i) { return {i.begin(), i.end()}; }
+
+int face_tag(std::size_t number) {
+    if (number > static_cast<std::size_t>(std::numeric_limits<int>::max()) - first_face_tag)
+        throw ConfigError("the plan makes more than 2^31 messages between two ranks; take larger tiles");
+    return static_cast<int>(first_face_tag + number);
+}
+
+}  // namespace
+
+SweepGeometry::SweepGeometry(const SweepProblem& problem, const Plan& plan)
+    : problem_(problem),
+      plan_(plan),
+      blocks_(problem.shape, plan.grid),
+      space_(image(problem.loops, problem.space)),
+      dependences_(problem.dependences()),
+      margin_(margin(problem, plan)),
+      planes_(keeps_planes(problem, plan)),
+      grouping_(plan.grouping, plan.mapping_dim, to_vector(plan.factors)),
+      times_(LinearSchedule::for_groups(plan.schedule, grouping_)),
+      slots_(Index::filled(problem.dims(), 1)),
+      fewest_(slots_),
+      weights_(Index::filled(problem.dims(), 0)) {
+    for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a) {
+        layouts_.push_back(tilewave::layout(problem, plan, a));
+        kinds_.push_back(kind(a));
+    }
+    nowhere_ = {space_.lo, space_.lo};
+    for (int rank = 0; rank < blocks_.ranks(); ++rank) {
+        const Index at = blocks_.coords(rank);
+        Box x = problem.space;
+        for (int k = 0; k < at.n; ++k) std::tie(x.lo[k], x.hi[k]) = problem.part(k, plan.grid[k], at[k]);
+        block_of_.push_back(image(problem.loops, x));
+        if (const int k = margin_.along; k >= 0 && !x.empty()) {
+            const std::int64_t more = margin_.most(at.n)[k];
+            if (problem.loops.row[k][k] < 0)
+                x.lo[k] = std::max(x.lo[k] - more, problem.space.lo[k]);
+            else
+                x.hi[k] = std::min(x.hi[k] + more, problem.space.hi[k]);
+        }
+        reached_.push_back(image(problem.loops, x));
+    }
+    for (const Access& p : problem.accesses) {
+        offsets_.push_back(problem.offset(p));
+        new_.push_back(!p.writes && problem.reads_new(p));
+        if (new_.back()) reads_.push_back({p.array, offsets_.back()});
+        if (!p.keeps || margin_.along < 0) continue;
+        reads_.push_back({p.array, offsets_.back()});  // a point that leaves its element out has the value of the time before
+        reads_.back().offset[0] -= 1;
+    }
+    // A strip of rows is given what the one before it has computed next to it plane by plane.
+    for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a) {
+        if (!rolls(a)) continue;
+        const int along = problem.planes.along;
+        Index back = Index::filled(problem.dims(), 0);
+        for (back[along] = -1; back[along] >= -reach(a)[along]; --back[along]) {
+            reads_.push_back({a, back});
+            const Index d = Index::filled(problem.dims(), 0) - back;
+            if (std::find(dependences_.begin(), dependences_.end(), d) == dependences_.end()) dependences_.push_back(d);
+        }
+    }
+    // Ranks with fewer tiles than others leave slots empty: the group transform needs equal strides.
+    for (int k = 0; k < slots_.n; ++k) {
+        std::int64_t fewest = std::numeric_limits<std::int64_t>::max();
+        for (std::int64_t c = 0; c < plan.grid[k]; ++c) {
+            std::int64_t n = space_.extent(k);
+            if (plan.grid[k] > 1) {
+                const auto [lo, hi] = problem.part(k, plan.grid[k], c);
+                n = hi - lo;
+            }
+            if (n <= 0) continue;
+            slots_[k] = std::max(slots_[k], ceil_div(n, plan.tile[k]));
+            fewest = std::min(fewest, ceil_div(n, plan.tile[k]));
+        }
+        fewest_[k] = std::min(fewest, slots_[k]);
+        slots_[k] = ceil_div(slots_[k], plan.factors[k]) * plan.factors[k];
+    }
+    // A dependence that goes back along some dimension is carried by the first it goes forward along:
+    // there a tile is one point, and one step of it outweighs the way back. Innermost first, as the
+    // way back may be along another such dimension.
+    const std::vector<bool> unit = problem.unit_dims();
+    for (int u = slots_.n - 1; u >= 0; --u) {
+        if (!unit[static_cast<std::size_t>(u)]) continue;
+        weights_[u] = 1;
+        for (const Index& d : dependences_) {
+            if (std::any_of(d.begin(), d.begin() + u, [](auto x) { return x != 0; }) || d[u] <= 0) continue;
+            std::int64_t back = 0;
+            for (int k = u + 1; k < d.n; ++k)
+                if (d[k] < 0 && k != margin_.along && (unit[static_cast<std::size_t>(k)] || plan.grid[k] * slots_[k] > 1))
+                    back += weight(k) * (unit[static_cast<std::size_t>(k)] ? -d[k] : -d[k] + slots_[k] - fewest_[k]);
+            weights_[u] = std::max(weights_[u], back + 1);
+        }
+    }
+    if (plan.time_block > 1 && unit[0]) {
+        Index last = Index::filled(slots_.n, 0);
+        for (int k = 1; k < last.n; ++k) last[k] = plan.grid[k] * slots_[k] - 1;
+        block_time_ = weights_[0] * plan.time_block + time_of(last) + 1;
+    }
+}
+
+// At most so much does the time of a tile change with one step along k.
+std::int64_t SweepGeometry::weight(int k) const {
+    if (weights_[k] > 0) return weights_[k];
+    // A group's time weighs a coordinate with 1 or 2; where lanes round it, one more.
+    Index one = Index::filled(slots_.n, 0);
+    one[k] = 1;
+    const std::vector<bool> unit = problem_.unit_dims();
+    bool whole = true;
+    for (int l = 0; l < one.n; ++l) whole = whole && (unit[static_cast<std::size_t>(l)] || plan_.factors[l] == 1);
+    return whole ? times_.time(grouping_.group_of(one.span())) : 3;
+}
+
+// The place of a rank in the grid, along z: loops that run downwards begin at the last rank.
+Index SweepGeometry::place(int rank) const {
+    Index at = blocks_.coords(rank);
+    for (int k = 0; k < at.n; ++k)
+        if (problem_.loops.row[k][k] < 0) at[k] = plan_.grid[k] - 1 - at[k];
+    return at;
+}
+
+const Box& SweepGeometry::block(int rank) const { return rank < blocks_.ranks() ? block_of_[static_cast<std::size_t>(rank)] : nowhere_; }
+
+const Box& SweepGeometry::reached(int rank) const { return rank < blocks_.ranks() ? reached_[static_cast<std::size_t>(rank)] : nowhere_; }
+
+std::int64_t SweepGeometry::end_of_rows(int rank, std::int64_t t) const {
+    const int k = margin_.along;
+    return std::min(block(rank).hi[k] + margin_.at(t), space_.hi[k]);
+}
+
+// What is the same on all ranks.
+Array SweepGeometry::kind(int a) const {
+    const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
+    Array result;
+    result.item_bytes = n.item_bytes;
+    result.levels = n.levels;
+    // Every rank holds a replicated array whole.
+    result.whole = n.replicated;
+    for (int k = 0; k < problem_.dims() && !n.replicated; ++k)
+        if (problem_.lacks(a, k) && !(n.levels > 0 && k == 0)) result.lacks |= 1u << k;
+    return result;
+}
+
+Array SweepGeometry::array(int a, int rank) const {
+    const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
+    Array result = kinds_[static_cast<std::size_t>(a)];
+    if (n.replicated) {
+        result.storage = result.owned = space_;
+        return result;
+    }
+    result.storage = problem_.box_of(a, layout(a).storage(rank));
+    result.owned = problem_.box_of(a, layout(a).owned(rank));
+    if (n.levels > 0)
+        for (Box* b : {&result.storage, &result.owned}) b->hi[0] = std::max(b->hi[0], space_.hi[0]);
+    if (rolls(a)) {
+        describe_planes(a, result);
+        return result;
+    }
+    const MemoryOrder memory = memory_order(problem_, plan_, a, rank);
+    Index x = Index::filled(problem_.dims(), 0);
+    for (int m = 0; m < n.axes.n; ++m) x[static_cast<int>(n.axes[m])] = memory.stride[m];
+    result.stride = x * inverse(problem_.loops);
+    if (n.levels > 0) result.stride[0] = memory.items;
+    return result;
+}
+
+Index SweepGeometry::reach(int a) const {
+    Index reach = Index::filled(problem_.dims(), 0);
+    for (std::size_t i = 0; i < offsets_.size(); ++i)
+        for (int k = 0; k < reach.n && problem_.accesses[i].array == a; ++k) reach[k] = std::max(reach[k], -offsets_[i][k]);
+    return reach;
+}
+
+// Messages carry what is beside a column of tiles: plane by plane, the elements of a row together.
+void SweepGeometry::describe_planes(int a, Array& array) const {
+    const int along = problem_.planes.along, across = problem_.planes.across;
+    array.reach = reach(a);
+    array.planes = problem_.plane_count(a);
+    array.stride = Index::filled(problem_.dims(), 0);
+    array.stride[along] = 1;
+    std::int64_t run = std::max<std::int64_t>(array.reach[along], 1);
+    for (int k = problem_.dims() - 1; k >= 0; --k) {
+        if (k == along || k == across) continue;
+        array.stride[k] = run;
+        run *= space_.extent(k);
+    }
+    array.stride[across] = run;
+}
+
+std::int64_t SweepGeometry::time_of(const Index& coord) const {
+    Index rest = coord;
+    std::int64_t time = 0;
+    for (int k = 0; k < rest.n; ++k) {
+        if (weights_[k] == 0) continue;
+        std::int64_t steps = rest[k];
+        if (k == 0 && block_time_ > 0) {
+            steps += floor_mod(-space_.extent(0), plan_.time_block);  // the first block is the short one
+            time += floor_div(steps, plan_.time_block) * block_time_;
+            steps = floor_mod(steps, plan_.time_block);
+        }
+        time += weights_[k] * steps;
+        rest[k] = 0;
+    }
+    return time + times_.time(grouping_.group_of(rest.span()));
+}
+
+std::vector<PlacedTile> SweepGeometry::tiles(int rank) const {
+    const Box mine = reached(rank);
+    if (mine.empty()) return {};
+    const Index at = place(rank), begin = tiles_begin(rank), first = first_tile(rank);
+    Index count = Index::filled(begin.n, 0);
+    for (int k = 0; k < count.n; ++k) count[k] = k == margin_.along ? 1 : ceil_div(mine.hi[k] - begin[k], plan_.tile[k]) - first[k];
+    std::vector<PlacedTile> result;
+    const Box all{Index::filled(count.n, 0), count};
+    result.reserve(static_cast<std::size_t>(all.points()));
+    for (std::int64_t q = 0; q < all.points(); ++q) {
+        PlacedTile t;
+        t.local = t.coord = count;
+        std::int64_t rest = q;
+        for (int k = count.n - 1; k >= 0; --k) {
+            t.local[k] = rest % count[k];
+            rest /= count[k];
+            t.coord[k] = at[k] * slots_[k] + first[k] + t.local[k];
+        }
+        t.box = mine;
+        for (int k = 0; k < count.n; ++k) {
+            const std::int64_t lo = begin[k] + (first[k] + t.local[k]) * plan_.tile[k];
+            t.box.lo[k] = std::max(lo, mine.lo[k]);
+            t.box.hi[k] = std::min(lo + plan_.tile[k], mine.hi[k]);
+        }
+        if (margin_.along >= 0) t.box.hi[margin_.along] = end_of_rows(rank, t.box.lo[0]);
+        t.time = time_of(t.coord);
+        t.lane = static_cast<int>(grouping_.cpu_of(t.coord.span()));
+        result.push_back(t);
+    }
+    std::stable_sort(result.begin(), result.end(), [](const PlacedTile& a, const PlacedTile& b) {
+        return a.time < b.time;  // equal times stay in lexicographic order of coord
+    });
+    return result;
+}
+
+// Where tiles are counted from: a dimension that is not cut has the same tiles on all ranks, though
+// the block of a rank, where the loop is skewed, is but some of them.
+Index SweepGeometry::tiles_begin(int rank) const {
+    Index begin = space_.lo;
+    for (int k = 0; k < begin.n; ++k)
+        if (plan_.grid[k] > 1) begin[k] = reached(rank).lo[k];
+    return begin;
+}
+
+Index SweepGeometry::first_tile(int rank) const {
+    Index first = reached(rank).lo - tiles_begin(rank);
+    for (int k = 0; k < first.n; ++k) first[k] = floor_div(first[k], plan_.tile[k]);
+    return first;
+}
+
+Box SweepGeometry::tiles_meeting(int rank, const Box& region) const {
+    const Box mine = reached(rank);
+    Box common = intersect(region, mine);
+    const int m = margin_.along;
+    if (m >= 0 && !common.empty()) common.hi[m] = std::min(common.hi[m], common.extent(0) == 1 ? end_of_rows(rank, common.lo[0]) : mine.hi[m]);
+    Box r = common;
+    if (common.empty()) return {Index::filled(r.dims(), 0), Index::filled(r.dims(), 0)};
+    const Index begin = tiles_begin(rank), first = first_tile(rank);
+    for (int k = 0; k < r.dims(); ++k) {
+        r.lo[k] = floor_div(common.lo[k] - begin[k], plan_.tile[k]) - first[k];
+        r.hi[k] = floor_div(common.hi[k] - 1 - begin[k], plan_.tile[k]) - first[k] + 1;
+    }
+    if (m >= 0) {
+        r.lo[m] = 0;
+        r.hi[m] = 1;
+    }
+    return r;
+}
+
+std::vector<Box> SweepGeometry::readers(int a, const Box& region) const {
+    std::vector<Box> boxes;
+    for (const Read& r : reads_)
+        if (r.array == a) boxes.push_back(region.shifted(Index::filled(r.offset.n, 0) - r.offset));
+    return boxes;
+}
+
+bool SweepGeometry::staged(int a) const {
+    if (problem_.arrays[static_cast<std::size_t>(a)].levels > 0) return true;
+    for (std::size_t i = 0; i < offsets_.size(); ++i)
+        if (problem_.accesses[i].array == a && !new_[i] && lexicographically_positive(offsets_[i])) return problem_.written(a);
+    return false;
+}
+
+std::vector<Box> SweepGeometry::former_readers(int a, const Box& region) const {
+    std::vector<Box> boxes;
+    if (!staged(a)) return boxes;
+    const int levels = problem_.arrays[static_cast<std::size_t>(a)].levels;
+    Box former = region;
+    if (levels > 0) {
+        former.lo[0] -= levels + margin_.steps - 1;  // what was computed twice has been there since then
+        former.hi[0] -= levels;
+    }
+    for (std::size_t i = 0; i < offsets_.size(); ++i)
+        if (problem_.accesses[i].array == a && (levels > 0 || !new_[i]))
+            boxes.push_back(former.shifted(Index::filled(offsets_[i].n, 0) - offsets_[i]));
+    if (margin_.along >= 0)
+        for (const Box& kept : readers(a, former)) boxes.push_back(kept);
+    return boxes;
+}
+
+// Times do not fall with any coordinate, so the first reader at an offset is the lowest one.
+std::int64_t SweepGeometry::first_read(int a, int target, const Box& region) const {
+    std::int64_t first = std::numeric_limits<std::int64_t>::max();
+    const Index at = place(target), tile = first_tile(target);
+    for (const Box& box : readers(a, region)) {
+        const Box reading = tiles_meeting(target, box);
+        if (reading.empty()) continue;
+        Index coord = reading.lo;
+        for (int k = 0; k < coord.n; ++k) coord[k] += at[k] * slots_[k] + tile[k];
+        first = std::min(first, time_of(coord));
+    }
+    return first;
+}
+
+// Whole rows of memory where that makes one run of it on both sides: the surplus is rim that
+// nobody writes, so sending it again is harmless, and saves packing.
+Box SweepGeometry::widened(int a, const Box& needed, const Array& here, const Array& there) const {
+    if (staged(a) || here.lacks || here.planes) return needed;
+    Box wide = needed;
+    const bool timed = std::any_of(problem_.arrays.begin(), problem_.arrays.end(), [](const NestArray& n) { return n.levels > 0; });
+    // Times of arrays that have all of them are not widened: a run may begin at a later one.
+    for (int k = timed ? 1 : 0; k < wide.dims(); ++k) {
+        if (plan_.grid[k] != 1 || needed.lo[k] != space_.lo[k] || needed.hi[k] != space_.hi[k]) continue;
+        wide.lo[k] = here.storage.lo[k];
+        wide.hi[k] = here.storage.hi[k];
+    }
+    // What another rank owns is there only where it is needed.
+    if (here.owned.contains(wide) && one_run(wide, here) && one_run(wide, there)) return wide;
+    return needed;
+}
+
+bool SweepGeometry::sends(int source, int target) const {
+    const Box &theirs = reached(target), &mine = block(source);
+    return std::any_of(reads_.begin(), reads_.end(), [&](const Read& r) { return !intersect(theirs.shifted(r.offset), mine).empty(); });
+}
+
+// What `target` reads, of the values of time `t` of array `a`, beyond the rows that it computes itself then.
+Box SweepGeometry::beyond_margin(int a, int target, std::int64_t t) const {
+    const int k = margin_.along;
+    Box all{space_.lo, space_.lo};
+    for (const Read& wanted : reads_) {
+        const std::int64_t at = t - wanted.offset[0];
+        if (wanted.array != a || at >= space_.hi[0]) continue;
+        Box reading = reached(target);
+        reading.lo[0] = at;
+        reading.hi[0] = at + 1;
+        reading.hi[k] = end_of_rows(target, at);
+        Box cells = reading.shifted(wanted.offset);
+        cells.lo[k] = std::max(cells.lo[k], end_of_rows(target, t));
+        if (!cells.empty()) all = hull(all, cells);
+    }
+    return all;
+}
+
+std::vector<Face> SweepGeometry::faces(int source, const std::vector<PlacedTile>& source_tiles, int target) const {
+    std::vector<Face> result;
+    const Box theirs = block(target), mine = block(source);
+    if (theirs.empty() || mine.empty()) return result;
+    const int arrays = static_cast<int>(problem_.arrays.size());
+    std::vector<Array> here, there;
+    for (int a = 0; a < arrays; ++a) {
+        here.push_back(array(a, source));
+        there.push_back(array(a, target));
+    }
+    std::vector<std::vector<Box>> read(static_cast<std::size_t>(arrays));  // by array: what the target reads of the source's block
+    for (const Read& wanted : reads_) {
+        const Box r = intersect(theirs.shifted(wanted.offset), mine);
+        if (!r.empty()) read[static_cast<std::size_t>(wanted.array)].push_back(r);
+    }
+    const bool twice = margin_.along >= 0 && mine.lo[margin_.along] >= theirs.hi[margin_.along];
+    for (std::size_t t = 0; t < source_tiles.size(); ++t)
+        for (int a = 0; a < arrays; ++a) {
+            Box needed;
+            if (twice)
+                needed = intersect(beyond_margin(a, target, source_tiles[t].box.lo[0]), intersect(source_tiles[t].box, mine));
+            else
+                for (const Box& r : read[static_cast<std::size_t>(a)]) needed = hull(needed, intersect(source_tiles[t].box, r));
+            if (needed.dims() == 0 || needed.empty()) continue;
+            const auto at = static_cast<std::size_t>(a);
+            const Box region = widened(a, needed, here[at], there[at]);
+            const bool direct = !staged(a) && one_run(region, here[at]) && one_run(region, there[at]);
+            // Above 1 GiB even a direct message is cut: MPI counts are 32-bit in older libraries.
+            for (const Box& part : chunks(region, here[at].item_bytes, direct ? std::int64_t{1} << 30 : plan_.chunk_bytes))
+                // The hull of what is read has corners that nobody reads: no tile would be the one to receive them.
+                if (const std::int64_t read_at = first_read(a, target, part); read_at < std::numeric_limits<std::int64_t>::max())
+                    result.push_back({a, static_cast<int>(t), part, face_tag(result.size()), read_at});
+        }
+    return result;
+}
+
+std::vector<int> SweepGeometry::bundles(const std::vector<Face>& faces, const std::vector<PlacedTile>& source_tiles) const {
+    std::vector<int> result(faces.size(), -1);
+    if (plan_.bundle == 1) return result;
+    const auto block = [&](const Face& f) {
+        return margin_.along < 0 ? 0 : floor_div(margin_.end - 1 - source_tiles[static_cast<std::size_t>(f.tile)].box.lo[0], margin_.steps);
+    };
+    int bundle = -1, tiles = 0;
+    std::int64_t bytes = 0;
+    for (std::size_t f = 0; f < faces.size(); ++f) {
+        const std::int64_t more = faces[f].region.points() * problem_.arrays[static_cast<std::size_t>(faces[f].array)].item_bytes;
+        const bool next = f > 0 && faces[f].tile != faces[f - 1].tile;
+        if (f == 0 || (next && tiles == plan_.bundle) || bytes + more > plan_.chunk_bytes || block(faces[f]) != block(faces[f - 1])) {
+            ++bundle;
+            tiles = 0;
+            bytes = 0;
+        }
+        tiles += next || tiles == 0;
+        bytes += more;
+        result[f] = bundle;
+    }
+    return result;
+}
+
+std::vector<Box> SweepGeometry::slices(const Box& tile) const {
+    // The one tile of a nest in loop order has no other order.
+    if (plan_.grouping != GroupingKind::vertical || plan_.slices == 1 || problem_.in_order) return {tile};
+    const int i = plan_.mapping_dim;
+    const std::int64_t n = std::min<std::int64_t>(plan_.slices, tile.extent(i));
+    std::vector<Box> parts;
+    for (std::int64_t q = 0; q < n; ++q) {
+        Box part = tile;
+        part.lo[i] = tile.lo[i] + block_start(tile.extent(i), n, q);
+        part.hi[i] = tile.lo[i] + block_start(tile.extent(i), n, q + 1);
+        parts.push_back(part);
+    }
+    return parts;
+}
+
+}  // namespace tilewave

@@ -1,0 +1,116 @@
+// Where each tile and each message of a sweep lies: pure functions of problem, plan and rank,
+// so that a sender and a receiver, each alone, list the same messages in the same order.
+#pragma once
+#include <vector>
+
+#include "generate/copy/copy.hpp"
+#include "generate/sweep/sweep.hpp"
+#include "polyhedral/grouping.hpp"
+#include "polyhedral/linear_schedule.hpp"
+
+namespace tilewave {
+
+/// One tile of one rank. A rank's tiles are ordered by (time, coord), which every dependence
+/// follows, so a lane that runs its tiles in this order cannot wait for itself.
+struct PlacedTile {
+    Index local;  // tile position within the rank's block
+    Index coord;  // in the global tile space, where every rank has `slots` tiles a dimension
+    std::int64_t time = 0;
+    int lane = 0;
+    Box box;
+};
+
+/// A message that carries one tile's face, or a chunk of it, to another rank.
+struct Face {
+    int array = 0;
+    int tile = 0;  // position in the sender's order
+    Box region;    // what the receiver reads of it, perhaps widened to whole rows of memory
+    int tag = 0;
+    std::int64_t read_at = 0;  // time of the first tile of the receiver that reads it
+};
+
+/// All boxes are of z coordinates (SweepProblem::loops).
+class SweepGeometry {
+public:
+    SweepGeometry(const SweepProblem& problem, const Plan& plan);
+
+    /// Array `a` as `rank` holds it.
+    Array array(int a, int rank) const;
+    /// The points that `rank` computes for all, and perhaps more.
+    const Box& block(int rank) const;
+    /// The points that it computes, those of the margin among them.
+    const Box& reached(int rank) const;
+    /// The tiles of `rank` in order.
+    std::vector<PlacedTile> tiles(int rank) const;
+    /// Range of local tile positions that meet `region` in the block of `rank`.
+    Box tiles_meeting(int rank, const Box& region) const;
+    /// Whether `target` reads anything that `source` computes: only then are there faces.
+    bool sends(int source, int target) const;
+    /// The faces `source` sends to `target`, in the sender's tile order.
+    std::vector<Face> faces(int source, const std::vector<PlacedTile>& source_tiles, int target) const;
+    /// By face: its bundle, faces of some tiles that go together (Plan::bundle), counted from 0; -1: it goes alone. Faces of
+    /// different blocks of time do not go together, nor more bytes than a message has.
+    std::vector<int> bundles(const std::vector<Face>& faces, const std::vector<PlacedTile>& source_tiles) const;
+    /// Boxes of array `a` that `source` owns and `target` reads as they were before the sweep.
+    std::vector<Box> rim(int a, int source, int target) const;
+    /// Boxes of array `a` that `source` has computed and `target` owns.
+    std::vector<Box> homeward(int a, int source, int target) const;
+    /// Parts of a tile that lanes pipeline, along the mapping dimension.
+    std::vector<Box> slices(const Box& tile) const;
+    /// Boxes whose points read what `region` of array `a` holds now, in the run: each a region shifted.
+    std::vector<Box> readers(int a, const Box& region) const;
+    /// The same for what the memory of `region` held before it got there, for arrays whose memory
+    /// holds several values in a run; else empty.
+    std::vector<Box> former_readers(int a, const Box& region) const;
+    /// Messages of this array go by way of buffers: its memory holds several values in a run.
+    bool staged(int a) const;
+    /// Only planes of this array are kept.
+    bool rolls(int a) const { return planes_ && problem_.rolls(a); }
+    /// How far back points read array `a`, along each dimension.
+    Index reach(int a) const;
+    const std::vector<Index>& dependences() const { return dependences_; }
+    const Box& space() const { return space_; }
+    const Layout& layout(int a) const { return layouts_[static_cast<std::size_t>(a)]; }
+    std::int64_t time_of(const Index& coord) const;
+    /// Whether `peer` comes after `rank` in the order of the loops.
+    bool forward(int rank, int peer) const { return lexicographically_positive(place(peer) - place(rank)); }
+    Index slots() const { return slots_; }
+
+private:
+    std::int64_t end_of_rows(int rank, std::int64_t t) const;
+    Box beyond_margin(int a, int target, std::int64_t t) const;
+    std::int64_t first_read(int a, int target, const Box& region) const;
+    Box widened(int a, const Box& needed, const Array& here, const Array& there) const;
+    Array kind(int a) const;
+    void describe_planes(int a, Array& array) const;
+    Index place(int rank) const;
+    std::int64_t weight(int k) const;
+    Index tiles_begin(int rank) const;
+    Index first_tile(int rank) const;
+
+    const SweepProblem& problem_;
+    const Plan& plan_;
+    std::vector<Layout> layouts_;
+    std::vector<Array> kinds_;
+    Layout blocks_;
+    std::vector<Box> block_of_, reached_;  // by rank
+    Box nowhere_;                // of ranks beyond the grid
+    Box space_;
+    std::vector<Index> dependences_;
+    std::vector<Index> offsets_;  // of the accesses, in z coordinates
+    std::vector<bool> new_;       // by access: it reads what the run computes
+    Margin margin_;
+    bool planes_;                 // of the arrays that problem_.rolls() says, planes are all that is kept
+    struct Read {
+        int array;
+        Index offset;
+    };
+    std::vector<Read> reads_;     // of what the run computes: by points; and of planes by the next column of tiles
+    Grouping grouping_;
+    LinearSchedule times_;
+    Index slots_, fewest_;        // tiles a dimension: room for the most of any rank, the fewest of a rank with points
+    std::int64_t block_time_ = 0;  // from the first step of a block of time to that of the next; 0: steps follow each other
+    Index weights_;               // of the dimensions with tiles of one point, in the time of a tile; else 0
+};
+
+}  // namespace tilewave

@@ -1,0 +1,453 @@
+#include "generate/sweep/sweep.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "generate/sweep/geometry.hpp"
+#include "schedule/lane_builder.hpp"
+
+// The order that makes a sweep right, as relations (E precedes F: E happens before F):
+//   compute(t - d) precedes compute(t)            for every dependence d,
+//       by the lane's own order, by signal -> await between lanes, by send -> wait between ranks;
+//   wait(receive m) precedes unpack(m) precedes compute(t) for every tile t that reads m;
+//   compute(t) precedes unpack(m) for every tile t that reads what m's memory held before;
+//   compute(t) precedes pack(m) precedes post_send(m)      for every face m of t;
+//   pack(m) precedes compute(t) for every tile t that overwrites m's level of time;
+//   wait(m) precedes the next use of m's buffer.
+// Blocking and overlapping differ only in how long after its post a wait stands.
+
+namespace tilewave {
+
+namespace {
+
+constexpr int rim_tag = 64;     // between the tags of collectives and of faces; posted in one order
+constexpr int home_tag = 4352;  // after the rim's
+
+struct Incoming {
+    int peer = 0;
+    Face face;
+    bool shared = false;  // read by tiles of more than the owning lane
+    int message = -1;
+    int bundle = -1;      // that it comes with
+};
+
+// Faces of several tiles that go to a rank together.
+struct Bundle {
+    int peer = 0, tag = 0;
+    std::vector<LaneBuilder::Part> parts = {};
+    int message = -1, left = 0;  // parts that are still to be packed or unpacked
+    std::int64_t read_at = 0;    // the last first reader's time
+};
+
+// One rank's sweep while it is being written.
+class SweepWriter {
+public:
+    SweepWriter(const SweepProblem& problem, const Plan& plan, int rank, int ranks)
+        : problem_(problem), plan_(plan), rank_(rank), ranks_(ranks), geometry_(problem, plan), tiles_(geometry_.tiles(rank)) {}
+
+    Schedule write();
+
+private:
+    void index_tiles();
+    void list_incoming();
+    void list_outgoing();
+    void count_signals();
+    void write_prologue();
+    void write_epilogue();
+    void write_helper();
+    void write_lane(int lane);
+    void write_compute(LaneBuilder& out, int tile, std::vector<int>& seen);
+    bool signals_late(int tile) const;
+    int last_piece(int tile) const { return first_slice_[tile] + static_cast<int>(slices_[tile].size()) - 1; }
+    int last_signal(int tile) const { return after_first_slice_[tile] + static_cast<int>(slices_[tile].size()) - 1; }
+    void await(LaneBuilder& out, int own, int lane, int count, std::vector<int>& seen);
+
+    int tile_at(const Index& local) const { return order_[static_cast<std::size_t>(linear(local))]; }
+    std::int64_t linear(const Index& local) const {
+        std::int64_t q = 0;
+        for (int k = 0; k < local.n; ++k) q = q * count_[k] + local[k];
+        return q;
+    }
+    template <class F>
+    void for_each_tile(const Box& locals, F f) const {
+        Index p = locals.lo;
+        if (locals.empty()) return;
+        while (true) {
+            f(tile_at(p));
+            int k = p.n - 1;
+            while (k >= 0 && ++p[k] == locals.hi[k]) {
+                p[k] = locals.lo[k];
+                --k;
+            }
+            if (k < 0) return;
+        }
+    }
+    std::vector<int> tiles_reading(int array, const Box& region) const;
+    void await_former_readers(LaneBuilder& out, int lane, const Face& face, std::vector<int>& seen);
+
+    const SweepProblem& problem_;
+    const Plan& plan_;
+    int rank_, ranks_;
+    SweepGeometry geometry_;
+    std::vector<PlacedTile> tiles_;
+    Index count_;              // tiles of this rank a dimension
+    std::vector<int> order_;   // local position -> order
+    Schedule s_;
+    bool prologue_ = false;
+    std::vector<std::vector<Box>> slices_;              // by tile
+    std::vector<int> first_slice_;                      // by tile: index into s_.tiles
+    std::vector<std::vector<Incoming>> incoming_;       // by tile that owns the receive
+    std::vector<std::vector<std::pair<int, int>>> uses_; // by tile: (owner tile) of shared receives
+    struct Outgoing {
+        int peer = 0;
+        Face face;
+        int bundle = -1;
+    };
+    std::vector<std::vector<Outgoing>> outgoing_;       // by tile
+    std::vector<Bundle> arriving_, leaving_;
+    std::vector<std::vector<int>> bundles_;             // by tile that owns the receive
+    std::vector<int> after_receive_, after_first_slice_;       // by tile: counter values
+    std::vector<int> last_count_;                              // by lane
+};
+
+void SweepWriter::index_tiles() {
+    count_ = Index::filled(problem_.dims(), 0);
+    for (const auto& t : tiles_)
+        for (int k = 0; k < count_.n; ++k) count_[k] = std::max(count_[k], t.local[k] + 1);
+    order_.resize(tiles_.size());
+    for (std::size_t q = 0; q < tiles_.size(); ++q) {
+        order_[static_cast<std::size_t>(linear(tiles_[q].local))] = static_cast<int>(q);
+        slices_.push_back(geometry_.slices(tiles_[q].box));
+        first_slice_.push_back(static_cast<int>(s_.tiles.size()));
+        for (std::size_t i = 0; i < slices_[q].size(); ++i)
+            s_.tiles.push_back({tiles_[q].coord, tiles_[q].time, static_cast<std::int32_t>(i), slices_[q][i]});
+    }
+    incoming_.resize(tiles_.size());
+    outgoing_.resize(tiles_.size());
+    bundles_.resize(tiles_.size());
+    uses_.resize(tiles_.size());
+    after_receive_.assign(tiles_.size(), 0);
+    after_first_slice_.assign(tiles_.size(), 0);
+}
+
+// The tiles that read a point of `region`, each once. Not the hull of them: a tile that only lies between others would wait for what
+// comes of its own results.
+std::vector<int> SweepWriter::tiles_reading(int array, const Box& region) const {
+    std::vector<int> all;
+    for (const Box& reading : geometry_.readers(array, region))
+        for_each_tile(geometry_.tiles_meeting(rank_, reading), [&](int t) { all.push_back(t); });
+    std::sort(all.begin(), all.end());
+    all.erase(std::unique(all.begin(), all.end()), all.end());
+    return all;
+}
+
+void SweepWriter::list_incoming() {
+    for (int peer = 0; peer < s_.ranks; ++peer) {
+        if (peer == rank_ || tiles_.empty() || !geometry_.sends(peer, rank_)) continue;
+        const std::vector<PlacedTile> theirs = geometry_.tiles(peer);
+        const std::vector<Face> faces = geometry_.faces(peer, theirs, rank_);
+        const std::vector<int> together = geometry_.bundles(faces, theirs);
+        std::vector<int> owners;  // of each bundle
+        const int first = static_cast<int>(arriving_.size());
+        for (std::size_t f = 0; f < faces.size(); ++f) {
+            const Face& face = faces[f];
+            // Rim that a widened face brings along counts: it must not arrive while it is read.
+            const std::vector<int> readers = tiles_reading(face.array, face.region);
+            const int owner = readers.front();
+            Incoming in{peer, face, false, -1};
+            for (const int t : readers) {
+                if (tiles_[t].lane == tiles_[owner].lane) continue;
+                in.shared = true;
+                uses_[t].push_back({tiles_[owner].lane, owner});
+            }
+            if (together[f] >= 0) {
+                in.bundle = first + together[f];
+                if (in.bundle == static_cast<int>(arriving_.size())) {
+                    arriving_.push_back({peer, face.tag});
+                    owners.push_back(owner);
+                }
+                arriving_[in.bundle].parts.push_back({face.array, face.region, first_slice_[owner]});
+                owners[together[f]] = std::min(owners[together[f]], owner);
+                in.message = static_cast<int>(arriving_[in.bundle].parts.size());  // in the bundle, from 1
+            }
+            incoming_[owner].push_back(in);
+        }
+        for (std::size_t b = 0; b < owners.size(); ++b) bundles_[owners[b]].push_back(first + static_cast<int>(b));
+    }
+}
+
+void SweepWriter::list_outgoing() {
+    for (int peer = 0; peer < s_.ranks; ++peer) {
+        if (peer == rank_ || !geometry_.sends(rank_, peer)) continue;
+        const std::vector<Face> faces = geometry_.faces(rank_, tiles_, peer);
+        const std::vector<int> together = geometry_.bundles(faces, tiles_);
+        const int first = static_cast<int>(leaving_.size());
+        for (std::size_t f = 0; f < faces.size(); ++f) {
+            const Face& face = faces[f];
+            outgoing_[face.tile].push_back({peer, face, together[f] < 0 ? -1 : first + together[f]});
+            if (together[f] < 0) continue;
+            if (first + together[f] == static_cast<int>(leaving_.size())) leaving_.push_back({peer, face.tag});
+            Bundle& b = leaving_.back();
+            b.parts.push_back({face.array, face.region, last_piece(face.tile)});
+            b.left = static_cast<int>(b.parts.size());
+            b.read_at = std::max(b.read_at, face.read_at);
+        }
+    }
+}
+
+// Counter values of each lane, before any step is written: awaits look ahead of the lane they name.
+void SweepWriter::count_signals() {
+    std::vector<int> counter(static_cast<std::size_t>(plan_.lanes()), 0);
+    if (prologue_) counter[0] = 1;
+    for (std::size_t t = 0; t < tiles_.size(); ++t) {
+        int& c = counter[tiles_[t].lane];
+        const bool shared = std::any_of(incoming_[t].begin(), incoming_[t].end(), [](auto& in) { return in.shared; });
+        if (shared) after_receive_[t] = ++c;
+        after_first_slice_[t] = c + 1;
+        c += static_cast<int>(slices_[t].size());
+    }
+    last_count_ = counter;
+}
+
+// Values from before the sweep that lie on other ranks: the written array's rim and the ghosts
+// of the arrays that are only read. Lane 0 exchanges them, then the sweep starts.
+void SweepWriter::write_prologue() {
+    LaneBuilder out(s_, 0);
+    std::vector<int> received, sent;
+    for (int a = 0; a < static_cast<int>(problem_.arrays.size()); ++a)
+        for (int peer = 0; peer < s_.ranks; ++peer) {
+            if (peer == rank_) continue;
+            // Both sides list the same boxes in the same order.
+            int tag = 0;
+            for (const Box& box : geometry_.rim(a, peer, rank_)) received.push_back(out.post_receive(peer, rim_tag + tag++ % 4096, a, box, -1));
+        }
+    for (int a = 0; a < static_cast<int>(problem_.arrays.size()); ++a)
+        for (int peer = 0; peer < s_.ranks; ++peer) {
+            if (peer == rank_) continue;
+            int tag = 0;
+            for (const Box& box : geometry_.rim(a, rank_, peer)) sent.push_back(out.post_send(peer, rim_tag + tag++ % 4096, a, box, false, -1));
+        }
+    for (int m : received) out.finish_receive(m);
+    for (int m : sent) out.finish_send(m);
+    // What was sent may be overwritten only now.
+    prologue_ = !(received.empty() && sent.empty()) && plan_.lanes() > 1;
+    if (prologue_) out.add(Op::signal, 0, 1);
+}
+
+// Values that this rank has computed and another owns, and the other way round: an array that is
+// written at an offset from the point. When all lanes are done, lane 0 exchanges them.
+void SweepWriter::write_epilogue() {
+    LaneBuilder out(s_, 0);
+    bool first = true;
+    std::vector<int> received, sent;
+    auto begin = [&] {
+        if (!std::exchange(first, false)) return;
+        for (int l = 1; l < plan_.lanes(); ++l)
+            if (last_count_[static_cast<std::size_t>(l)] > 0) out.add(Op::await, l, last_count_[static_cast<std::size_t>(l)]);
+    };
+    for (const bool send : {false, true})
+        for (int a = 0; a < static_cast<int>(problem_.arrays.size()); ++a)
+            for (int peer = 0; peer < s_.ranks; ++peer) {
+                if (peer == rank_) continue;
+                int tag = 0;
+                for (const Box& box : send ? geometry_.homeward(a, rank_, peer) : geometry_.homeward(a, peer, rank_)) {
+                    begin();
+                    const int t = home_tag + tag++ % 2048;
+                    if (send)
+                        sent.push_back(out.post_send(peer, t, a, box, false, -1));
+                    else
+                        received.push_back(out.post_receive(peer, t, a, box, -1));
+                }
+            }
+    for (int m : received) out.finish_receive(m);
+    for (int m : sent) out.finish_send(m);
+}
+
+// A lane that only waits, until all others are done: as all that wait, it moves messages meanwhile.
+void SweepWriter::write_helper() {
+    s_.lanes.emplace_back();
+    LaneBuilder helper(s_, plan_.lanes());
+    for (int l = 0; l < plan_.lanes(); ++l) {
+        const int count = last_count_[static_cast<std::size_t>(l)] + 1;
+        LaneBuilder(s_, l).add(Op::signal, 0, count);
+        helper.add(Op::await, l, count);
+    }
+}
+
+void SweepWriter::await(LaneBuilder& out, int own, int lane, int count, std::vector<int>& seen) {
+    if (lane == own || count <= seen[lane]) return;
+    seen[lane] = count;
+    out.add(Op::await, lane, count);
+}
+
+// Tiles of other lanes that read what the memory of a face held before it arrives; the lane's own
+// are earlier in its order.
+void SweepWriter::await_former_readers(LaneBuilder& out, int lane, const Face& face, std::vector<int>& seen) {
+    std::vector<int> need(static_cast<std::size_t>(plan_.lanes()), 0);
+    for (const Box& reading : geometry_.former_readers(face.array, face.region))
+        for_each_tile(geometry_.tiles_meeting(rank_, reading), [&](int t) {
+            int& n = need[static_cast<std::size_t>(tiles_[t].lane)];
+            n = std::max(n, last_signal(t));
+        });
+    for (int l = 0; l < plan_.lanes(); ++l) await(out, lane, l, need[static_cast<std::size_t>(l)], seen);
+}
+
+void SweepWriter::write_compute(LaneBuilder& out, int t, std::vector<int>& seen) {
+    const int lane = tiles_[t].lane;
+    for (std::size_t i = 0; i < slices_[t].size(); ++i) {
+        std::vector<int> need(static_cast<std::size_t>(plan_.lanes()), 0);
+        for (const Index& d : geometry_.dependences()) {
+            const Box read = slices_[t][i].shifted(Index::filled(d.n, 0) - d);
+            for_each_tile(geometry_.tiles_meeting(rank_, read), [&](int from) {
+                // The last slice of `from` that the read reaches.
+                std::size_t last = slices_[from].size();
+                while (last > 1 && intersect(slices_[from][last - 1], read).empty()) --last;
+                const int count = after_first_slice_[from] + static_cast<int>(last) - 1;
+                if (tiles_[from].lane != lane) need[tiles_[from].lane] = std::max(need[tiles_[from].lane], count);
+            });
+        }
+        for (int l = 0; l < plan_.lanes(); ++l) await(out, lane, l, need[l], seen);
+        out.add(Op::compute, first_slice_[t] + static_cast<int>(i));
+        if (plan_.lanes() > 1 && !signals_late(t)) out.add(Op::signal, 0, after_first_slice_[t] + static_cast<int>(i));
+    }
+}
+
+// Where lanes share out time, another lane may compute the next values into the memory of the tile's
+// faces as soon as it is told of the tile: they are packed before.
+bool SweepWriter::signals_late(int t) const {
+    return plan_.factors[0] > 1 && std::any_of(outgoing_[t].begin(), outgoing_[t].end(), [&](const auto& out) {
+               return problem_.arrays[static_cast<std::size_t>(out.face.array)].levels > 0;
+           });
+}
+
+void SweepWriter::write_lane(int lane) {
+    LaneBuilder out(s_, lane);
+    const bool blocking = plan_.schedule == ScheduleKind::blocking;
+    std::vector<int> mine;
+    for (std::size_t t = 0; t < tiles_.size(); ++t)
+        if (tiles_[t].lane == lane) mine.push_back(static_cast<int>(t));
+    const std::size_t ahead = blocking ? 0 : std::min(static_cast<std::size_t>(plan_.lookahead), mine.size());
+    std::vector<int> seen(static_cast<std::size_t>(plan_.lanes()), 0);
+    if (prologue_) await(out, lane, 0, 1, seen);
+    struct Sent {
+        int message;
+        std::int64_t read_at;
+        bool forward;  // to a rank further on in the loops
+    };
+    std::vector<std::vector<Sent>> sent(mine.size());
+    std::size_t settled = 0;  // tiles before this one have no send under way
+    auto post = [&](std::size_t k) {
+        if (k >= mine.size()) return;
+        for (const int b : bundles_[mine[k]]) {
+            arriving_[b].message = out.add_parts(false, arriving_[b].peer, arriving_[b].tag, arriving_[b].parts, false);
+            arriving_[b].left = static_cast<int>(arriving_[b].parts.size());
+            out.add(Op::post_recv, arriving_[b].message);
+        }
+        for (Incoming& in : incoming_[mine[k]])
+            if (in.bundle < 0) in.message = out.post_receive(in.peer, in.face.tag, in.face.array, in.face.region, first_slice_[mine[k]],
+                                          geometry_.staged(in.face.array));
+    };
+    // Waits for the sends of the lane's first n tiles that are read up to `time`. Two ranks that send
+    // to each other do not both wait where the reader is the other's next tile.
+    auto finish_sends = [&](std::size_t n, std::int64_t time) {
+        for (; settled < n && sent[settled].empty(); ++settled) {}
+        for (std::size_t i = settled; i < n; ++i) {
+            auto due = [&](const Sent& m) { return m.read_at < time || (m.read_at == time && m.forward); };
+            for (const Sent& m : sent[i])
+                if (due(m)) out.finish_send(m.message);
+            std::erase_if(sent[i], due);
+        }
+    };
+    constexpr auto always = std::numeric_limits<std::int64_t>::max();
+    for (std::size_t k = 0; k < ahead; ++k) post(k);
+    for (std::size_t k = 0; k < mine.size(); ++k) {
+        const int t = mine[k];
+        post(k + ahead);
+        for (const int b : bundles_[t]) out.add(Op::wait, arriving_[b].message);
+        for (const Incoming& in : incoming_[t]) {
+            await_former_readers(out, lane, in.face, seen);
+            if (in.bundle < 0) {
+                out.finish_receive(in.message);
+                continue;
+            }
+            Bundle& b = arriving_[in.bundle];
+            out.add(Op::unpack, b.message + in.message);
+            if (--b.left == 0) out.release(b.message);
+        }
+        if (after_receive_[t]) out.add(Op::signal, 0, after_receive_[t]);
+        for (const auto& [owner_lane, owner] : uses_[t]) await(out, lane, owner_lane, after_receive_[owner], seen);
+        write_compute(out, t, seen);
+        for (const auto& [peer, face, bundle] : outgoing_[t]) {
+            if (bundle < 0) {
+                sent[k].push_back({out.post_send(peer, face.tag, face.array, face.region, plan_.synchronous, last_piece(t), geometry_.staged(face.array)),
+                                   face.read_at, geometry_.forward(rank_, peer)});
+                continue;
+            }
+            Bundle& b = leaving_[bundle];
+            if (b.message < 0) b.message = out.add_parts(true, b.peer, b.tag, b.parts, plan_.synchronous);
+            const int parts = static_cast<int>(b.parts.size());
+            out.add(Op::pack, b.message + 1 + parts - b.left);
+            if (--b.left > 0) continue;
+            out.add(Op::post_send, b.message);
+            sent[k].push_back({b.message, b.read_at, geometry_.forward(rank_, peer)});
+        }
+        if (signals_late(t)) out.add(Op::signal, 0, last_signal(t));
+        // A send ends `ahead` tiles later (blocking: before the lane's next tile), unless its reader
+        // comes after that tile: the reader may need it, and the send would then wait for itself.
+        const bool last = k + 1 == mine.size();
+        finish_sends(last ? k + 1 : k + 1 - std::min(ahead, k + 1), last ? always : tiles_[mine[k + 1]].time);
+    }
+}
+
+Schedule SweepWriter::write() {
+    s_.rank = rank_;
+    s_.ranks = ranks_;
+    s_.space = geometry_.space();
+    s_.bounds = problem_.conditions();
+    s_.order = plan_.order(problem_.dims());
+    s_.rows_depend = !plan_.independent_rows(problem_);
+    s_.planes_together = plan_.planes_together(problem_);
+    if (keeps_planes(problem_, plan_)) {
+        s_.along = problem_.planes.along;
+        s_.across = problem_.planes.across;
+        s_.slant = problem_.planes.slant;
+    }
+    s_.loops = inverse(problem_.loops);
+    s_.places = problem_.accesses;
+    for (Access& p : s_.places) p.offset = problem_.offset(p);
+    for (int a = 0; a < static_cast<int>(problem_.arrays.size()); ++a) s_.arrays.push_back(geometry_.array(a, rank_));
+    s_.lanes.resize(static_cast<std::size_t>(plan_.lanes()));
+    index_tiles();
+    write_prologue();
+    list_incoming();
+    list_outgoing();
+    count_signals();
+    for (int lane = 0; lane < plan_.lanes(); ++lane) write_lane(lane);
+    write_epilogue();
+    if (plan_.helper && plan_.ranks() > 1 && !tiles_.empty()) write_helper();
+    return std::move(s_);
+}
+
+}  // namespace
+
+Schedule sweep(const SweepProblem& problem, const Plan& plan, int rank, int ranks) {
+    problem.validate();
+    if (ranks == 0) ranks = plan.ranks();
+    plan.validate(problem, ranks);
+    if (rank < 0 || rank >= ranks) throw ConfigError("rank " + std::to_string(rank) + " was given; there are " + std::to_string(ranks));
+    return SweepWriter(problem, plan, rank, ranks).write();
+}
+
+std::int64_t sweep_steps(const SweepProblem& problem, const Plan& plan) {
+    const SweepGeometry geometry(problem, plan);
+    std::int64_t first = std::numeric_limits<std::int64_t>::max(), last = std::numeric_limits<std::int64_t>::min();
+    for (int rank = 0; rank < plan.ranks(); ++rank)
+        for (const PlacedTile& t : geometry.tiles(rank)) {
+            first = std::min(first, t.time);
+            last = std::max(last, t.time);
+        }
+    return last < first ? 0 : last - first + 1;
+}
+
+}  // namespace tilewave

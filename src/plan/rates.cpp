@@ -1,0 +1,227 @@
+#include "plan/rates.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace tilewave {
+
+namespace {
+
+// A first-level cache as a part of the second: 32 KB of 1 MB, 48 KB of 2 MB. Machine files do not have it.
+constexpr double first_level_part = 1.0 / 32;
+// Points of rows at which a kernel's rate changes: rows of less than a vector or two are computed point by point.
+constexpr double row_lengths[] = {12, 48, 192};
+// What a class of tiles that was not measured may take, as a part of the nearest that was: sweeps of 256³ floats over
+// tiles in caches took 0.6 to 0.75 of what they took in memory.
+constexpr double hoped_part = 0.7;
+// Of larger tiles and of rows of another length: two arrays of 64 x 64 x 256 floats on two lanes took 0.18 ms in tiles of
+// 32 KB of values that are used again, 0.14 in tiles of 129 KB with rows twice as long.
+constexpr double barely_hoped_part = 0.85;
+// A rate is not taken to fall below this part of what was measured, whatever the machine's memory curves say.
+constexpr double least_part = 0.25;
+
+// Part of a hand-over between two lanes that it takes to get a cache line which the other has written, and to get it
+// back: 146 to 160 ns a row where hand-overs took 350 to 510 (300² and 1200² doubles, two CPUs of an AMD EPYC).
+constexpr double line_of_hand_over = 0.35;
+
+}  // namespace
+
+double item_bytes(const SweepProblem& problem) {
+    double bytes = 0;
+    for (const NestArray& a : problem.arrays)
+        if (!a.replicated) bytes += static_cast<double>(a.item_bytes);
+    return bytes;
+}
+
+std::vector<double> reach_bytes(const SweepProblem& problem) {
+    const int n = problem.dims();
+    std::vector<double> reach(static_cast<std::size_t>(n), 0);
+    for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a) {
+        const NestArray& array = problem.arrays[static_cast<std::size_t>(a)];
+        if (array.replicated || !problem.written(a)) continue;
+        for (int k = 0; k < n; ++k) {
+            std::int64_t before = 0, after = 0;
+            for (const Access& p : problem.accesses) {
+                if (p.array != a || p.writes) continue;
+                const std::int64_t offset = problem.offset(p)[k];
+                before = std::max(before, -offset);
+                after = std::max(after, offset);
+            }
+            reach[static_cast<std::size_t>(k)] += static_cast<double>((before + after) * array.item_bytes);
+        }
+    }
+    return reach;
+}
+
+PlanRates::PlanRates(const SweepProblem& problem, const Machine& machine, std::span<const MeasuredRate> rates)
+    : problem_(problem),
+      machine_(machine),
+      rates_(rates),
+      unit_(problem.unit_dims()),
+      rows_depend_(!problem.in_order && !Plan{}.independent_rows(problem)),
+      reach_(reach_bytes(problem)),
+      item_bytes_(item_bytes(problem)) {
+    const Box box = image(problem.loops, problem.space);
+    extents_ = box.hi - box.lo;
+    for (auto& e : extents_.v) e = std::max<std::int64_t>(e, 0);
+    const auto own = static_cast<double>(machine.cache_bytes), shared = static_cast<double>(machine.shared_cache_bytes);
+    cache_sizes_ = {own * first_level_part, own / 2, std::max(shared, own) / 2};
+}
+
+double tile_rows(const Plan& plan) {
+    double points = 1;
+    for (auto t : plan.tile) points *= static_cast<double>(t);
+    int up = plan.tile.n - 1, down = -1;
+    for (int k = 0; k < plan.row.n; ++k) {
+        if (plan.row[k] == 1) up = k;
+        if (plan.row[k] == -1) down = k;
+    }
+    const auto a = static_cast<double>(plan.tile[up]);
+    if (down < 0) return points / a;
+    const auto b = static_cast<double>(plan.tile[down]);
+    return points / (a * b) * (a + b - 1);
+}
+
+double tile_row_points(const Plan& plan) {
+    double points = 1;
+    for (auto t : plan.tile) points *= static_cast<double>(t);
+    return points / std::max(tile_rows(plan), 1.0);
+}
+
+double PlanRates::working_set(const Plan& plan) const {
+    if (problem_.planes.along >= 0) return 0;
+    int last = 0;  // the first dimension of the order of points
+    while (last < plan.tile.n && (unit(last) || (plan.row.n ? plan.row[last] != 0 : last == plan.tile.n - 1))) ++last;
+    if (last == plan.tile.n) return 0;
+    double bytes = 2 * std::max(item_bytes_, 1.0);
+    for (int k = 0; k < plan.tile.n; ++k)
+        if (k != last) bytes *= static_cast<double>(plan.tile[k]);
+    return bytes;
+}
+
+TileClass PlanRates::tile_class(const Plan& plan) const {
+    const auto lanes_in_time = unit(0) && plan.tile.n > 1 ? static_cast<int>(plan.factors[0]) : 1;
+    const int steps = std::max(plan.time_block, lanes_in_time);
+    TileClass c{steps > 1, 0};
+    for (int s = steps; s > 1; s /= 2) ++c.steps;
+    const double row = tile_row_points(plan);
+    while (c.rows < static_cast<int>(std::size(row_lengths)) && row >= row_lengths[c.rows]) ++c.rows;
+    const int across = plan.tile.n - 2;
+    if (plan.row.n == 0 && across >= 0 && !unit(across) && rows_depend_) {
+        const std::int64_t share = ceil_div(block(plan.grid, across), plan.factors[across]);
+        c.few_rows = plan.tile[across] < std::min(rows_together, share);
+    }
+    double bytes = working_set(plan);
+    if (c.together) {  // the tiles of all steps, each a tile or two behind the one before it
+        bytes = 2 * item_bytes_ * steps;
+        for (const std::int64_t extent : plan.tile) bytes *= static_cast<double>(std::max<std::int64_t>(extent, 1));
+    }
+    while (c.level < static_cast<int>(cache_sizes_.size()) && bytes > cache_sizes_[static_cast<std::size_t>(c.level)])
+        ++c.level;
+    return c;
+}
+
+bool PlanRates::measured(const Plan& plan) const {
+    const TileClass c = tile_class(plan);
+    return std::any_of(rates_.begin(), rates_.end(), [&](const MeasuredRate& m) {
+        return m.of_all_tiles || (tile_class(m.plan) == c && m.plan.lanes() >= plan.lanes());
+    });
+}
+
+const MeasuredRate& PlanRates::nearest(const Plan& plan) const {
+    const TileClass c = tile_class(plan);
+    const MeasuredRate* best = nullptr;
+    double least = std::numeric_limits<double>::infinity();
+    for (const MeasuredRate& m : rates_) {
+        const TileClass other = tile_class(m.plan);
+        double apart = 100.0 * (other.together != c.together) + 15.0 * std::abs(other.steps - c.steps) + 10.0 * std::abs(other.level - c.level) +
+                       20.0 * (std::abs(other.rows - c.rows) + (other.few_rows != c.few_rows)) +
+                       5.0 * (m.plan.lanes() < plan.lanes());
+        for (int k = 0; k < plan.tile.n && k < m.plan.tile.n; ++k)
+            apart += 0.1 * std::abs(std::log2(static_cast<double>(std::max<std::int64_t>(plan.tile[k], 1)) /
+                                              static_cast<double>(std::max<std::int64_t>(m.plan.tile[k], 1))));
+        if (apart < least) {
+            least = apart;
+            best = &m;
+        }
+    }
+    return *best;
+}
+
+// What a point takes for values next to its tile that have left the core's cache since they were computed.
+double PlanRates::fetched_s(const Plan& plan) const {
+    if (machine_.memory.empty() || plan.time_block > 1 || problem_.planes.along >= 0 || problem_.in_order) return 0;
+    double all = 1, tile_bytes = item_bytes_;
+    Index across = Index::filled(plan.tile.n, 1);
+    for (int k = 0; k < plan.tile.n; ++k) {
+        if (unit(k)) continue;
+        tile_bytes *= static_cast<double>(plan.tile[k]);
+        across[k] =
+            ceil_div(ceil_div(std::max<std::int64_t>(block(plan.grid, k), 1), std::max<std::int64_t>(plan.tile[k], 1)),
+                     plan.factors[k]);
+        all *= static_cast<double>(across[k]);
+    }
+    const Curve& memory =
+        machine_.memory[std::min(static_cast<std::size_t>(plan.lanes() * ranks_here()), machine_.memory.size()) - 1];
+    double seconds = 0;
+    for (int k = 0; k < plan.tile.n; ++k) {
+        if (unit(k) || across[k] == 1) continue;
+        // Of the tiles until the next one along k, and as much again beside them; half a cache stays, as for working
+        // sets.
+        const double between = 2 * tile_bytes * all / static_cast<double>(across[k]);
+        if (between > static_cast<double>(machine_.cache_bytes))
+            seconds += reach_[static_cast<std::size_t>(k)] / static_cast<double>(plan.tile[k]) * memory.at(between);
+    }
+    return seconds;
+}
+
+int PlanRates::ranks_here() const {
+    return machine_.host_of.empty()
+               ? 1
+               : static_cast<int>(std::count(machine_.host_of.begin(), machine_.host_of.end(), machine_.host_of[0]));
+}
+
+KernelRate PlanRates::of(const Plan& plan) const {
+    const MeasuredRate& m = nearest(plan);
+    // What one lane takes alone is as quick as several lanes can be hoped to be.
+    const bool alone = !m.of_all_tiles && m.plan.lanes() == 1;
+    KernelRate rate = alone ? m.rate : with_lanes(m.rate, plan);
+    rate.point_s = std::max(rate.point_s * least_part, rate.point_s + fetched_s(plan) - fetched_s(m.plan));
+    // Lanes that split rows meet in a cache line of each, which goes to the other lane and, by the next sweep, back.
+    // Each lane's rate is measured in memory of its own.
+    const bool rows_split = plan.row.n == 0 && plan.storage == StorageKind::plain && plan.time_block == 1 &&
+                            plan.factors[plan.factors.n - 1] > 1;
+    if (rows_split && problem_.planes.along < 0) rate.row_s += line_of_hand_over * machine_.hand_over_s;
+    const TileClass c = tile_class(plan), was = tile_class(m.plan);
+    // Smaller tiles find more in nearer caches; steps of time together gain by larger ones, too, while a cache holds them.
+    const bool cached = c.level < static_cast<int>(cache_sizes_.size());
+    const bool hopeful = c.together != was.together || (c.together ? cached && (c.level != was.level || c.steps > was.steps) : c.level < was.level);
+    const bool fewer_steps = c.together && was.together && c.steps < was.steps;
+    if (!m.of_all_tiles && c != was && !fewer_steps) rate.point_s *= hopeful ? hoped_part : barely_hoped_part;
+    return rate;
+}
+
+KernelRate PlanRates::with_lanes(KernelRate rate, const Plan& plan) const {
+    // Measured with all lanes at once, and perhaps with one: between them in a straight line.
+    if (rate.alone > 0 && rate.lanes > 1) {
+        const double others = static_cast<double>(std::clamp(plan.lanes(), 1, rate.lanes) - 1) / (rate.lanes - 1);
+        for (double* s : {&rate.point_s, &rate.row_s, &rate.tile_s}) *s *= rate.alone + (1 - rate.alone) * others;
+        return rate;
+    }
+    // What memory takes a point of it shrinks as lanes do. Planes that are kept stay in the caches.
+    if (problem_.planes.along >= 0) return rate;
+    const auto all = static_cast<int>(machine_.memory.size());
+    if (all < 2) return rate;
+    const int lanes = std::clamp(plan.lanes() * ranks_here(), 1, all);
+    double points = 1;
+    for (int k = 0; k < problem_.dims(); ++k) points *= static_cast<double>(unit(k) ? 1 : block(plan.grid, k));
+    const double bytes = points * item_bytes_ / plan.lanes();
+    const double with_all = machine_.memory[static_cast<std::size_t>(all - 1)].at(bytes),
+                 with_these = machine_.memory[static_cast<std::size_t>(lanes - 1)].at(bytes);
+    rate.point_s =
+        std::max(rate.point_s * least_part, rate.point_s - item_bytes_ * std::max(0.0, with_all - with_these));
+    return rate;
+}
+
+}  // namespace tilewave

@@ -1,0 +1,317 @@
+// Plans by rules, from the shape of the problem and the machine's numbers alone: where measuring and playing begin.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "polyhedral/cost.hpp"
+#include "problem/choice_checks.hpp"
+#include "problem/steps_together.hpp"
+#include "problem/strip_width.hpp"
+#include "tilewave/schedule.hpp"
+
+namespace tilewave {
+
+namespace {
+
+// Points of a row of a tile, at least: a row of one point costs twenty times as much a point, which no shorter fill is worth.
+constexpr std::int64_t shortest_row_of_tiles = 12;
+// Points of a row on average from which vectors pay for storage in their order.
+constexpr double shortest_skewed_row = 12;
+// Points of a tile along an index that rows vary, to be called long beside the cost of a row.
+constexpr std::int64_t long_row = 128;
+// Tiles of a lane in a sweep before rows are made longer than long_row.
+constexpr std::int64_t least_tiles_of_a_sweep = 8;
+// Where sweeps follow each other, a lane starts the next while its neighbour is at the last, so that each
+// is cut; ranks hear of each other later than lanes. Long rows are worth more than even work.
+constexpr std::int64_t least_tiles_over_lanes = 2, least_tiles_over_ranks = 4;
+// The part of all sweeps that a lane may wait for its first tile.
+constexpr double filling = 1.0 / 32;
+
+// Planes of a tile: enough that beginning a strip of rows costs little beside them.
+constexpr std::int64_t planes_of_a_tile = 16384, least_planes_of_a_tile = 64;
+// What beginning a row of planes costs, in points of it.
+constexpr double row_cost = 300;
+
+// Lanes go where a rank has most points: prime factors of `threads`, largest first.
+Index spread_lanes(const SweepProblem& problem, const Index& grid, int mapping_dim, int threads) {
+    Index factors = Index::filled(problem.shape.n, 1);
+    if (problem.shape.n == 1 || problem.in_order) return factors;  // a chain: one lane is all it can use
+    const std::vector<bool> unit = problem.unit_dims();
+    for (int left = threads, p = threads; left > 1; p = left) {
+        for (int q = left; q >= 2; --q)
+            if (left % q == 0) p = q;  // smallest prime factor of what is left
+        int best = -1;
+        double most = 0;
+        for (int k = 0; k < problem.shape.n; ++k) {
+            if (problem.planes.along >= 0 && k != problem.planes.along) continue;
+            const double width = static_cast<double>(largest_block(problem, grid, k)) / static_cast<double>(factors[k]);
+            if (k != mapping_dim && !unit[static_cast<std::size_t>(k)] && width > most) {
+                most = width;
+                best = k;
+            }
+        }
+        if (best < 0) break;  // nothing to give them
+        factors[best] *= p;
+        left /= p;
+    }
+    return factors;
+}
+
+// z that minimises P(z) (t + V z) for P(z) = N/z + fill, kept within 1..N.
+std::int64_t best_height(double n, double fill, double step_s, double layer_s) {
+    const double z = std::sqrt(n * step_s / (std::max(fill, 1e-9) * std::max(layer_s, 1e-12)));
+    return static_cast<std::int64_t>(std::clamp(z, 1.0, std::max(n, 1.0)));
+}
+
+std::int64_t band_height(const SweepProblem& problem, std::int64_t others) {
+    std::int64_t bytes = 0, least = 8;
+    for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a) {
+        if (!problem.rolls(a)) continue;
+        const std::int64_t item = problem.arrays[static_cast<std::size_t>(a)].item_bytes;
+        bytes += problem.plane_count(a) * item * others;
+        least = std::min(least, item);
+    }
+    return strip_width(bytes, least);
+}
+
+// Where planes are all that is kept: a lane's rows whole, over as many planes as make a step of the pipeline.
+Index planes_tile(const SweepProblem& problem, int ranks, const Plan& plan, const Machine& machine) {
+    Index tile = Index::filled(problem.dims(), 1);
+    for (int k = 0; k < tile.n; ++k) tile[k] = std::max<std::int64_t>(ceil_div(largest_block(problem, plan.grid, k), plan.factors[k]), 1);
+    const int f = plan.mapping_dim, a = problem.planes.along;
+    const auto columns = static_cast<double>(plan.grid[a] * plan.factors[a]);
+    double others = 1;
+    for (int k = 0; k < tile.n; ++k)
+        if (k != f && k != a) others *= static_cast<double>(tile[k]);
+    const double layer = static_cast<double>(tile[a]) * others * machine.point_s;
+    double step = ranks > 1 ? 2 * machine.latency_s : 2 * machine.hand_over_s;
+    std::int64_t height = planes_of_a_tile;
+    if (columns > 1) {
+        // P(J) = N/J + fill steps of J layers (athanasaki2002), and, slanted, of a row for each point of one: a tile is a band
+        // (src/frontier.hpp), no higher than its rows are long.
+        if (problem.planes.slant) step += row_cost * layer;
+        height = best_height(static_cast<double>(tile[f]), columns - 1, step, layer);
+        if (problem.planes.slant) height = std::min(height, band_height(problem, static_cast<std::int64_t>(others)));
+    }
+    tile[f] = std::clamp<std::int64_t>(height, std::min<std::int64_t>(tile[f], least_planes_of_a_tile), tile[f]);
+    return tile;
+}
+
+// The height at which two layers of a tile, a point's and that of the point before it along the outermost
+// dimension, half fill the cache. No limit where rows run along that dimension: they reuse a row or two.
+std::int64_t cached_height(const SweepProblem& problem, const Plan& plan, const Machine& machine, const Index& tile, double layer,
+                           std::int64_t n) {
+    const std::vector<bool> unit = problem.unit_dims();
+    int outermost = 0;
+    while (outermost < tile.n && (unit[static_cast<std::size_t>(outermost)] || outermost == plan.mapping_dim)) ++outermost;
+    if (outermost == tile.n || (plan.row.n == tile.n && plan.row[outermost] != 0)) return n;
+    double bytes = 2 * layer / static_cast<double>(tile[outermost]);
+    std::int64_t items = 0;
+    for (const NestArray& a : problem.arrays)
+        if (!a.replicated) items += a.item_bytes;
+    bytes *= static_cast<double>(std::max<std::int64_t>(items, 1));
+    return std::clamp<std::int64_t>(static_cast<std::int64_t>(static_cast<double>(machine.cache_bytes) / 2 / bytes), 1, n);
+}
+
+Index default_tile(const SweepProblem& problem, int ranks, const Plan& plan, const Machine& machine) {
+    if (problem.planes.along >= 0) return planes_tile(problem, ranks, plan, machine);
+    Index tile = Index::filled(problem.shape.n, 1);
+    double layer = 1, fill = 0, sweeps = 1;
+    const std::vector<bool> unit = problem.unit_dims();
+    for (int k = 0; k < problem.shape.n; ++k) {
+        const std::int64_t block = std::max<std::int64_t>(largest_block(problem, plan.grid, k), 1);
+        if (problem.in_order) tile[k] = block;
+        if (unit[static_cast<std::size_t>(k)]) sweeps *= static_cast<double>(block);
+        if (k == plan.mapping_dim || unit[static_cast<std::size_t>(k)] || problem.in_order) continue;
+        tile[k] = ceil_div(block, plan.factors[k]);
+        layer *= static_cast<double>(tile[k]);
+        // Steps to reach the last tile along k: lanes are 1 apart, ranks 1 more.
+        fill += static_cast<double>(plan.grid[k] * plan.factors[k] - 1 + plan.grid[k] - 1);
+    }
+    const int i = plan.mapping_dim;
+    if (problem.in_order || unit[static_cast<std::size_t>(i)]) return tile;
+    const auto n = std::max<std::int64_t>(largest_block(problem, plan.grid, i), 1);
+    // A lane must reach its part before it can work: the wait for a tile is small beside all sweeps.
+    const double step = ranks > 1 ? 2 * machine.latency_s : 2 * machine.hand_over_s;
+    const std::int64_t least_tiles = ranks > 1 ? least_tiles_over_ranks : least_tiles_over_lanes;
+    std::int64_t height = n;
+    if (fill > 0) height = best_height(static_cast<double>(n) * sweeps, fill, step, layer * machine.point_s);
+    if (fill > 0 && sweeps > 1)
+        height = std::clamp<std::int64_t>(std::max(height, static_cast<std::int64_t>(static_cast<double>(n) * sweeps * filling / fill)), 1,
+                                          ceil_div(n, least_tiles));
+    // Rows across both are as short as the shorter side of the tile.
+    if (plan.row.n == problem.dims() && plan.row[i] != 0)
+        for (int k = 0; k < plan.row.n; ++k) {
+            if (k == i || plan.row[k] == 0) continue;
+            const std::int64_t some = std::min(long_row, ceil_div(n, least_tiles_of_a_sweep));
+            height = std::max(height, std::min(4 * tile[k], std::max(some, ceil_div(n, 2 * least_tiles_of_a_sweep))));
+        }
+    // Rows whose points depend on each other go together, which saves more than the cache does.
+    const bool across = i == problem.dims() - 2 && plan.row.n == 0 && !plan.independent_rows(problem);
+    // Tiles cut across their rows keep rows of some points.
+    const bool along = i == problem.dims() - 1 && plan.row.n == 0;
+    const std::int64_t least = across ? rows_together : along ? shortest_row_of_tiles : 1;
+    height = std::clamp<std::int64_t>(std::min(height, cached_height(problem, plan, machine, tile, layer, n)), std::min(least, n), n);
+    tile[i] = ceil_div(n, ceil_div(n, height));  // the last one is about as large as the others
+    return tile;
+}
+
+// sqrt(alpha / t_sync_in), alpha the time of a tile (athanasaki2002), or as many as leave the kernel its rows.
+int default_slices(const SweepProblem& problem, const Plan& plan, const Machine& machine) {
+    double alpha = machine.point_s;
+    for (auto t : plan.tile) alpha *= static_cast<double>(std::max<std::int64_t>(t, 1));
+    return static_cast<int>(std::clamp<std::int64_t>(std::llround(best_slices(alpha, machine.hand_over_s)), 1, plan.most_slices(problem)));
+}
+
+}  // namespace
+
+namespace {
+
+// Tiles along it stay on one CPU: the longest dimension, the last of equals, that is not carried by
+// tiles of one point and leaves another one to cut.
+int longest_dim(const SweepProblem& problem, int ranks, const PlanRequest& request, int not_along) {
+    const int n = problem.dims();
+    const Box box = image(problem.loops, problem.space);
+    const std::vector<bool> unit = problem.unit_dims();
+    const bool fixed = request.grid && request.grid->n == n;
+    int best = -1;
+    for (const bool strict : {true, false}) {
+        for (int k = 0; k < n; ++k) {
+            bool other = ranks == 1 || n == 1;
+            for (int l = 0; l < n; ++l) other = other || (l != k && problem.may_cut(l));
+            // A fixed grid says which dimensions are cut: map along the longest uncut one.
+            if (!other || k == not_along || (fixed && (*request.grid)[k] != 1) || (strict && unit[static_cast<std::size_t>(k)])) continue;
+            if (best < 0 || box.extent(k) >= box.extent(best)) best = k;
+        }
+        if (best >= 0) return best;
+        if (not_along >= 0) return longest_dim(problem, ranks, request, -1);
+    }
+    return n - 1;
+}
+
+// The dimension that rows go along, where steps of time would go together and tiles be low across it; else -1.
+int whole_row(const SweepProblem& problem, int ranks, const PlanRequest& request, const Machine& machine) {
+    if (request.tile || request.time_block || !streams(problem, static_cast<double>(ranks) * request.threads, machine)) return -1;
+    const Index row = request.row.value_or(Index{});
+    int along = problem.dims() - 1;
+    for (int k = 0, varied = 0; k < row.n; ++k) {
+        if (row[k] == 0) continue;
+        along = k;
+        if (++varied > 1) return -1;
+    }
+    return along;
+}
+
+}  // namespace
+
+namespace {
+
+// Whether points along `row` can be neighbours in every array: fields are stored that way, what is
+// replicated lies as it lies.
+bool storable(const SweepProblem& problem, const Index& row) {
+    for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a) {
+        const NestArray& n = problem.arrays[static_cast<std::size_t>(a)];
+        if (problem.planes.along >= 0 && problem.rolls(a)) continue;  // kept in planes
+        int varied = 0, has = 0;
+        for (int k = 0; k < row.n; ++k) {
+            varied += row[k] != 0;
+            has += row[k] != 0 && !problem.lacks(a, k);
+        }
+        const bool last = n.axes.n > 0 && row[static_cast<int>(n.axes[n.axes.n - 1])] != 0;
+        if (n.replicated ? has > 1 || (has == 1 && !last) : has != varied) return false;
+    }
+    return true;
+}
+
+}  // namespace
+
+Index skewed_row(const SweepProblem& problem) {
+    const int n = problem.dims();
+    Plan probe;
+    if (n < 2 || problem.in_order || probe.independent_rows(problem)) return {};
+    const std::vector<Index> deps = problem.dependences();
+    const Box box = image(problem.loops, problem.space);
+    double longest = shortest_skewed_row;
+    Index best;
+    for (int up = 0; up < n; ++up)
+        for (int down = 0; down < n; ++down) {
+            probe.row = Index::filled(n, 0);
+            probe.row[down] = -1;  // up == down: along one dimension
+            probe.row[up] = 1;
+            const auto a = static_cast<double>(box.extent(up)), b = static_cast<double>(box.extent(down));
+            const double length = up == down ? a : a * b / std::max(a + b - 1, 1.0);
+            if (length < longest || (up != down && a > b) || !storable(problem, probe.row)) continue;
+            const IndexMatrix t = probe.order(n);
+            const bool legal = std::all_of(deps.begin(), deps.end(), [&](const Index& d) { return lexicographically_positive(t * d); });
+            if (!legal || !probe.independent_rows(problem)) continue;
+            longest = length;
+            best = probe.row;
+        }
+    return best;
+}
+
+bool keeps_planes(const SweepProblem& problem, const Plan& plan) {
+    const auto [along, across, slant] = problem.planes;
+    if (along < 0 || plan.mapping_dim != across) return false;
+    const int n = problem.dims();
+    if (plan.row.n == 0 ? along != n - 1 || slant : plan.row != problem.planes.row(n)) return false;
+    for (int k = 0; k < n; ++k) {
+        if (k == along) continue;
+        if (plan.grid[k] != 1 || plan.factors[k] != 1) return false;
+        // A rank of skewed loops begins after planes and rows that the rank before it computes, and its tiles read.
+        if (plan.grid[along] != 1 && !problem.loops.keeps(k)) return false;
+        if (k != across && plan.tile[k] < image(problem.loops, problem.space).extent(k)) return false;
+    }
+    return true;
+}
+
+Plan make_plan(const SweepProblem& problem, int ranks, const PlanRequest& request, const Machine& machine) {
+    problem.validate();
+    const int n = problem.shape.n;
+    const int along = problem.planes.along;
+    if (along >= 0 && ranks > 1 && !problem.may_cut(along)) {  // ranks share another dimension, so arrays are whole
+        SweepProblem whole = problem;
+        whole.planes = {};
+        return make_plan(whole, ranks, request, machine);
+    }
+    Plan plan;
+    plan.mapping_dim = along >= 0 ? problem.planes.across : longest_dim(problem, ranks, request, whole_row(problem, ranks, request, machine));
+    plan.mapping_dim = request.mapping_dim.value_or(plan.mapping_dim);
+    check_mapping_dim(plan.mapping_dim, n);
+    if (along >= 0) {
+        plan.row = problem.planes.row(n);
+        // What is kept whole lies along the same rows, where it can.
+        if (problem.planes.slant && storable(problem, plan.row)) plan.storage = StorageKind::skewed;
+    }
+    // Checked as they come: what follows divides by them and loops over them.
+    std::vector<bool> whole;
+    for (int k = 0; k < n; ++k)
+        whole.push_back(!problem.may_cut(k) || (k == plan.mapping_dim && n > 1) || (along >= 0 && k != along && problem.may_cut(along)));
+    plan.grid = request.grid ? *request.grid : default_grid(problem.space.hi - problem.space.lo, ranks, whole);
+    check_grid(plan.grid, n, ranks);
+    check_cuts(problem, plan.grid);
+    plan.helper = request.helper.value_or(false);
+    plan.factors = request.factors.value_or(spread_lanes(problem, plan.grid, plan.mapping_dim, std::max(request.threads - plan.helper, 1)));
+    check_factors(plan.factors, n, plan.mapping_dim, plan.helper);
+    plan.grouping = request.grouping.value_or(GroupingKind::hyperplane);
+    plan.schedule = request.schedule.value_or(ScheduleKind::overlapping);
+    plan.lookahead = request.lookahead.value_or(1);
+    plan.synchronous = request.synchronous.value_or(plan.schedule == ScheduleKind::blocking);
+    plan.poll_period_s = request.poll_period_s.value_or(plan.poll_period_s);
+    plan.row = request.row.value_or(plan.row);
+    plan.storage = request.storage.value_or(plan.storage);
+    plan.skew = request.skew.value_or(plan.skew);
+    plan.tile = request.tile ? *request.tile : default_tile(problem, ranks, plan, machine);
+    check_dims(plan.tile, n, "tile");
+    if (!request.tile && !request.time_block && !request.factors && !request.grouping) take_steps_together(problem, machine, request.threads, plan);
+    plan.time_block = request.time_block.value_or(plan.time_block);
+    plan.bundle = request.bundle.value_or(plan.bundle);
+    plan.chunk_bytes = request.chunk_bytes.value_or(plan.chunk_bytes);
+    if (plan.grouping == GroupingKind::vertical && plan.lanes() > 1)
+        plan.slices = default_slices(problem, plan, machine);
+    plan.slices = request.slices.value_or(plan.slices);
+    plan.validate(problem, ranks);
+    return plan;
+}
+
+}  // namespace tilewave

@@ -1,0 +1,207 @@
+// Messages of the predictor: how they meet, when they may move, what they share.
+#include <algorithm>
+#include <cmath>
+
+#include "predict/simulation.hpp"
+
+namespace tilewave {
+
+void Simulation::post(Lane& lane, std::int32_t id, double now) {
+    Half& h = halves_[static_cast<std::size_t>(id)];
+    if (h.posted >= 0) throw ConfigError("predict: " + name(lane) + " is posted twice");
+    h.posted = now;
+    h.lane = index(lane);
+    const bool send = h.m->send;
+    const auto bytes = static_cast<double>(h.m->bytes);
+    if (const Link& l = link(h); send && leaves(l, bytes)) {
+        h.begin = now;
+        h.there = arrival(h, now);
+        if (!h.m->synchronous) h.done = now;
+    }
+    Channel& c = channels_[static_cast<std::size_t>(h.channel)];
+    const std::int32_t other = c.head[!send];
+    if (other < 0) {
+        (c.tail[send] < 0 ? c.head[send] : halves_[static_cast<std::size_t>(c.tail[send])].next) = id;
+        c.tail[send] = id;
+        return;
+    }
+    Half& o = halves_[static_cast<std::size_t>(other)];
+    c.head[!send] = o.next;
+    if (o.next < 0) c.tail[!send] = -1;
+    if (o.m->bytes != h.m->bytes)
+        throw ConfigError("predict: " + name(lane) + " meets a message of " + std::to_string(o.m->bytes) + " bytes on rank " + std::to_string(o.rank));
+    h.partner = other;
+    o.partner = id;
+    meet(send ? id : other, send ? other : id, now);
+}
+
+// Both sides are posted.
+void Simulation::meet(std::int32_t send, std::int32_t receive, double now) {
+    Half &s = halves_[static_cast<std::size_t>(send)], &r = halves_[static_cast<std::size_t>(receive)];
+    const Link& l = link(s);
+    const bool waits_for_receiver = r.posted < s.posted;  // it has posted, and must poll to learn of the send
+    const auto id = static_cast<std::int32_t>(meetings_.size());
+    if (leaves(l, static_cast<double>(s.m->bytes))) {
+        const double there = s.there;
+        r.begin = s.begin;
+        r.busy = static_cast<double>(s.m->bytes) * l.busy_byte_s;
+        r.idle = waited(lanes_[static_cast<std::size_t>(r.lane)], now);
+        complete(r, std::max(there, now));
+        if (!s.m->synchronous) return;
+        if (there <= now) {  // found where the receive is posted
+            complete(s, now + l.latency_s);
+            return;
+        }
+        meetings_.push_back({send, receive, Stage::arriving, there});
+        push(there, static_cast<std::int32_t>(lanes_.size()) + id);
+        return;
+    }
+    meetings_.push_back({send, receive, waits_for_receiver ? Stage::asked : Stage::granted, -1});
+    seek_poll(id, waits_for_receiver ? r.rank : s.rank, now);
+}
+
+// Finds the poll of `rank` that moves a meeting on; where none is in sight, the rank's next one does.
+void Simulation::seek_poll(std::int32_t id, std::int32_t rank, double now) {
+    const double poll = next_poll(rank, now);
+    Meeting& m = meetings_[static_cast<std::size_t>(id)];
+    if (poll <= now) {
+        advance(id, now);
+        return;
+    }
+    if (poll < never) {
+        m.due = poll;
+        push(poll, static_cast<std::int32_t>(lanes_.size()) + id);
+    }
+    ranks_[static_cast<std::size_t>(rank)].meetings.push_back(id);
+}
+
+// A poll has moved a meeting on.
+void Simulation::advance(std::int32_t id, double now) {
+    Meeting& m = meetings_[static_cast<std::size_t>(id)];
+    Half &s = halves_[static_cast<std::size_t>(m.send)], &r = halves_[static_cast<std::size_t>(m.receive)];
+    m.due = -1;
+    if (m.stage != Stage::arriving) {
+        auto& waiting = ranks_[static_cast<std::size_t>(m.stage == Stage::granted ? s.rank : r.rank)].meetings;
+        if (const auto it = std::find(waiting.begin(), waiting.end(), id); it != waiting.end()) waiting.erase(it);
+    }
+    switch (m.stage) {
+        case Stage::asked:
+            m.stage = Stage::granted;
+            seek_poll(id, s.rank, now);
+            break;
+        case Stage::granted:
+            m.stage = Stage::over;
+            start_transfer(s, r, now);
+            break;
+        case Stage::arriving:
+            m.stage = Stage::matching;
+            seek_poll(id, r.rank, now);
+            break;
+        case Stage::matching:
+            m.stage = Stage::over;
+            complete(s, now + link(s).latency_s);
+            break;
+        case Stage::over: break;
+    }
+}
+
+void Simulation::start_transfer(Half& s, Half& r, double now) {
+    const Link& l = link(s);
+    const auto bytes = static_cast<double>(s.m->bytes);
+    // message_s is from the post of a send to a receiver that waits, so it has the time of the post in it.
+    const double posting = r.posted < s.posted ? std::min(now - s.posted, l.send_s) : 0;
+    const double there = std::max(arrival(s, now) - posting, now), moving = std::max(l.message_s(bytes) - l.latency_s, 0.0);
+    for (Half* h : {&s, &r}) {
+        Lane& lane = lanes_[static_cast<std::size_t>(h->lane)];
+        const bool helped = ranks_[static_cast<std::size_t>(h->rank)].helped;
+        h->begin = now;
+        // A helper hides what polls would, and takes the copies off the lane.
+        h->busy = (1 - (helped || options_.poll_period_s > 0 ? l.hidden_polled : l.hidden_unpolled)) * moving;
+        if (!helped) (lane.state == State::computing ? lane.copying : h->busy) += bytes * l.busy_byte_s;
+        h->idle = waited(lane, now);
+    }
+    s.busy = std::max(s.busy - posting, 0.0);
+    complete(r, there);
+    complete(s, std::max(there - l.latency_s, now));
+}
+
+// When a message that leaves now is there. In the order of their leaving, messages have a host's link to themselves,
+// and what it may send ahead of its rate; those within a host, the receiving rank's CPU.
+double Simulation::arrival(const Half& s, double now) {
+    const Link& l = link(s);
+    const auto bytes = static_cast<double>(s.m->bytes);
+    const std::int32_t from = host_[static_cast<std::size_t>(s.rank)], to = host_[static_cast<std::size_t>(s.m->peer)];
+    if (from == to) {
+        double& until = ranks_[static_cast<std::size_t>(s.m->peer)].copies_until;
+        const double begin = std::max(now, until);
+        until = begin + bytes * l.busy_byte_s;
+        return begin + l.message_s(bytes);
+    }
+    Host &out = hosts_[static_cast<std::size_t>(from)], &in = hosts_[static_cast<std::size_t>(to)];
+    const double burst = burst_bytes_ * l.byte_s, moving = bytes * l.byte_s;
+    out.out_until = std::max(out.out_until, now - burst) + moving;
+    // The bytes come in as they go out, or as those before them make room.
+    const double first = std::max(now, out.out_until - moving);
+    in.in_until = std::max(in.in_until, first - burst) + moving;
+    // What a rested host sends ahead takes none of the time that its bytes take otherwise.
+    const double alone = burst > 0 ? std::max(l.message_s(bytes) - moving, l.latency_s) : l.message_s(bytes);
+    return std::max(now + alone, std::max(out.out_until, in.in_until) + l.latency_s);
+}
+
+// A poll at `when` or later finds the message complete.
+void Simulation::complete(Half& h, double when) {
+    h.done = when;
+    if (h.waiter < 0) return;
+    Lane& lane = lanes_[static_cast<std::size_t>(h.waiter)];
+    lane.end = found(h, lane) + machine_.step_s;
+    push(lane.end, h.waiter);
+}
+
+// When the lane that waits for it since lane.begin finds it: its share of the work is done while it waits.
+double Simulation::found(const Half& h, const Lane& lane) const {
+    const double from = std::max(lane.begin, h.begin);
+    const double idle = index(lane) == h.lane ? waited(lane, from) - h.idle : 0;
+    return std::max(std::max(h.done, lane.begin), from + std::max(h.busy - idle, 0.0));
+}
+
+double Simulation::wait(Lane& lane, std::int32_t id, double now) {
+    Half& h = halves_[static_cast<std::size_t>(id)];
+    if (h.posted < 0) throw ConfigError("predict: " + name(lane) + " is not posted before");
+    if (h.done < never) {
+        const double end = found(h, lane);
+        if (end > now) polls(lane, now);
+        return end + machine_.step_s;
+    }
+    polls(lane, now);  // which may complete it
+    if (h.done < never) return found(h, lane) + machine_.step_s;
+    h.waiter = index(lane);
+    return never;
+}
+
+// The first time from now on at which a lane of the rank polls, as far as the steps under way say.
+double Simulation::next_poll(std::int32_t rank, double now) const {
+    double first = never;
+    const auto begin = static_cast<std::size_t>(ranks_[static_cast<std::size_t>(rank)].first_lane);
+    const std::size_t count = schedules_[static_cast<std::size_t>(rank)].lanes.size();
+    for (std::size_t l = begin; l < begin + count; ++l) {
+        const Lane& lane = lanes_[l];
+        if (lane.state == State::waiting || (lane.state == State::ended && lane.number == 0)) return now;
+        if (lane.state != State::computing || lane.period <= 0) continue;
+        const double ticks = std::max(std::ceil((now - lane.tick) / lane.period), 0.0), poll = lane.tick + ticks * lane.period;
+        if (poll < lane.end) first = std::min(first, std::max(poll, now));
+    }
+    return first;
+}
+
+// The lane polls from now on, till its step ends: lane 0 for all lanes when it has ended.
+void Simulation::polls(Lane& lane, double now) {
+    if (lane.state != State::ended) lane.state = State::waiting;
+    else if (lane.number != 0) return;
+    auto& waiting = ranks_[static_cast<std::size_t>(lane.rank)].meetings;
+    while (!waiting.empty()) {
+        const std::int32_t id = waiting.front();
+        advance(id, now);
+    }
+}
+
+}  // namespace tilewave

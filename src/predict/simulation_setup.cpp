@@ -1,0 +1,195 @@
+// What the predictor does before it begins: which messages may meet, which host a rank is on, what it refuses.
+#include <algorithm>
+#include <cmath>
+
+#include "predict/simulation.hpp"
+
+namespace tilewave {
+
+namespace {
+
+void require(bool ok, const std::string& what) {
+    if (!ok) throw ConfigError("predict: " + what);
+}
+
+void require_time(double s, const char* what) {
+    require(std::isfinite(s) && s >= 0, std::string(what) + " is " + std::to_string(s) + "; 0 or more is allowed");
+}
+
+void check_link(const Link& l, const std::string& which) {
+    require_time(l.latency_s, (which + ".latency_s").c_str());
+    require_time(l.send_s, (which + ".send_s").c_str());
+    require_time(l.receive_s, (which + ".receive_s").c_str());
+    require_time(l.byte_s, (which + ".byte_s").c_str());
+    require_time(l.busy_byte_s, (which + ".busy_byte_s").c_str());
+    require_time(l.burst_bytes, (which + ".burst_bytes").c_str());
+    require(l.eager_bytes >= 0, which + ".eager_bytes is " + std::to_string(l.eager_bytes) + "; 0 or more is allowed");
+    for (double h : {l.hidden_polled, l.hidden_unpolled})
+        require(h >= 0 && h <= 1, "a hidden part of " + which + " is " + std::to_string(h) + "; 0 to 1 is allowed");
+}
+
+// Numbers for keys as they come.
+class Numbers {
+public:
+    explicit Numbers(std::size_t most) {
+        std::size_t size = 16;
+        while (size < 2 * most) size *= 2;
+        slots_.resize(size);
+    }
+    std::int32_t of(std::int64_t ranks, std::int64_t tag) {
+        const std::size_t mask = slots_.size() - 1;
+        const auto mixed = (static_cast<std::size_t>(ranks) * 0x9e3779b97f4a7c15u) ^ (static_cast<std::size_t>(tag) * 0xc2b2ae3d27d4eb4fu);
+        for (std::size_t i = (mixed ^ mixed >> 32) & mask;; i = (i + 1) & mask) {
+            Slot& s = slots_[i];
+            if (s.number >= 0 && (s.ranks != ranks || s.tag != tag)) continue;
+            if (s.number < 0) s = {ranks, tag, count_++};
+            return s.number;
+        }
+    }
+    std::int32_t count() const { return count_; }
+
+private:
+    struct Slot {
+        std::int64_t ranks = 0, tag = 0;
+        std::int32_t number = -1;
+    };
+    std::vector<Slot> slots_;
+    std::int32_t count_ = 0;
+};
+
+// What the steps of a rank name is there.
+void check_steps(const Schedule& s, std::size_t ranks) {
+    auto below = [](std::int32_t i, std::size_t n) { return i >= 0 && static_cast<std::size_t>(i) < n; };
+    for (const Message& m : s.messages) {
+        if (below(m.peer, ranks) && below(m.array, s.arrays.size()) && m.bytes >= 0 && m.tile < static_cast<std::int32_t>(s.tiles.size())) continue;
+        throw ConfigError("predict: a message of rank " + std::to_string(s.rank) + " names rank " + std::to_string(m.peer) + ", array " +
+                          std::to_string(m.array) + ", tile " + std::to_string(m.tile) + " or has " + std::to_string(m.bytes) +
+                          " bytes: there are none such");
+    }
+    for (std::size_t l = 0; l < s.lanes.size(); ++l)
+        for (std::size_t i = 0; i < s.lanes[l].size(); ++i) {
+            const Step& step = s.lanes[l][i];
+            const bool there = step.op == Op::compute  ? below(step.item, s.tiles.size())
+                               : step.op == Op::await  ? below(step.item, s.lanes.size())
+                               : step.op == Op::signal ? true
+                                                       : below(step.item, s.messages.size());
+            if (!there)
+                throw ConfigError("predict: rank " + std::to_string(s.rank) + ", lane " + std::to_string(l) + ", step " + std::to_string(i) + ": " +
+                                  to_string(step.op) + " names " + std::to_string(step.item) + ", which there is not");
+            if (step.op != Op::post_recv && step.op != Op::post_send) continue;
+            const Message& m = s.messages[static_cast<std::size_t>(step.item)];
+            if (m.peer == s.rank || m.send != (step.op == Op::post_send))
+                throw ConfigError("predict: " + describe(s, static_cast<int>(l), i) + " cannot be posted so");
+        }
+}
+
+}  // namespace
+
+Simulation::Simulation(std::span<const Schedule> schedules, const Machine& machine, const KernelRate& rate, const PredictOptions& options)
+    : schedules_(schedules), machine_(machine), rate_(rate), options_(options) {
+    check();
+    for (const Schedule& s : schedules_) {
+        ranks_.push_back({static_cast<std::int32_t>(lanes_.size()), 0, nullptr, {}, 0, false});
+        for (std::size_t l = 0; l < s.lanes.size(); ++l) {
+            Lane& lane = lanes_.emplace_back();
+            lane.rank = s.rank;
+            lane.number = static_cast<std::int32_t>(l);
+            if (options_.record) lane.ends.reserve(s.lanes[l].size());
+            if (!s.lanes[l].empty() && std::all_of(s.lanes[l].begin(), s.lanes[l].end(), [](const Step& step) { return step.op == Op::await; }))
+                ranks_.back().helped = true;
+        }
+    }
+    parts_.resize(lanes_.size());
+    set_up_messages();
+    set_up_work();
+    set_up_cpus();
+    // Of messages that are faster than a stream of their bytes the difference was sent ahead.
+    const Link& l = machine_.other_host;
+    burst_bytes_ = l.burst_bytes;
+    for (std::size_t i = 0; i < l.transfer_s.x.size(); ++i) {
+        const double bytes = l.transfer_s.x[i], seconds = l.transfer_s.y[i];
+        const double ahead = std::min(bytes - (seconds - l.latency_s) / l.byte_s, bytes);
+        if (seconds < 0.8 * bytes * l.byte_s) burst_bytes_ = std::max(burst_bytes_, ahead);
+    }
+}
+
+void Simulation::check() const {
+    for (std::size_t r = 0; r < schedules_.size(); ++r) {
+        const Schedule& s = schedules_[r];
+        require(s.rank == static_cast<int>(r) && s.ranks == static_cast<int>(schedules_.size()),
+                "schedule " + std::to_string(r) + " of " + std::to_string(schedules_.size()) + " is for rank " + std::to_string(s.rank) +
+                    " of " + std::to_string(s.ranks) + "; allowed: those of all ranks, in order");
+        check_steps(s, schedules_.size());
+    }
+    require_time(rate_.point_s, "point_s");
+    require_time(rate_.row_s, "row_s");
+    require_time(rate_.tile_s, "tile_s");
+    require(rate_.spread >= 0 && rate_.spread <= 1, "spread is " + std::to_string(rate_.spread) + "; 0 to 1 is allowed");
+    require_time(options_.poll_period_s, "poll_period_s");
+    require_time(machine_.hand_over_s, "hand_over_s");
+    require_time(machine_.poll_s, "poll_s");
+    require_time(machine_.step_s, "step_s");
+    check_link(machine_.same_host, "same_host");
+    check_link(machine_.other_host, "other_host");
+    require(machine_.set_of.empty() || machine_.set_of.size() >= schedules_.size(),
+            "set_of says where " + std::to_string(machine_.set_of.size()) + " ranks are, the schedules are for " + std::to_string(schedules_.size()));
+    for (const std::int32_t s : machine_.set_of)
+        require(s >= 0 && static_cast<std::size_t>(s) < machine_.set_cpus.size() && machine_.set_cpus[static_cast<std::size_t>(s)] > 0,
+                "set_of names set " + std::to_string(s) + ", of which set_cpus knows no CPUs");
+    require(machine_.host_of.empty() || machine_.host_of.size() >= schedules_.size(),
+            "host_of says where " + std::to_string(machine_.host_of.size()) + " ranks are, the schedules are for " + std::to_string(schedules_.size()));
+}
+
+void Simulation::set_up_messages() {
+    host_.assign(schedules_.size(), 0);
+    Numbers hosts(schedules_.size());
+    if (!machine_.host_of.empty())
+        for (std::size_t r = 0; r < schedules_.size(); ++r) host_[r] = hosts.of(machine_.host_of[r], 0);
+    hosts_.resize(std::max<std::size_t>(static_cast<std::size_t>(hosts.count()), 1));
+    std::size_t messages = 0;
+    for (std::size_t r = 0; r < schedules_.size(); ++r) {
+        ranks_[r].first_half = static_cast<std::int32_t>(messages);
+        messages += schedules_[r].messages.size();
+    }
+    halves_.reserve(messages);
+    meetings_.reserve(messages / 2 + 1);
+    Numbers channels(messages / 2 + 1);
+    for (const Schedule& s : schedules_)
+        for (const Message& m : s.messages) {
+            Half& h = halves_.emplace_back();
+            h.m = &m;
+            h.rank = s.rank;
+            const std::int64_t from = m.send ? s.rank : m.peer, to = m.send ? m.peer : s.rank;
+            h.channel = channels.of(from << 32 | to, m.tag);
+        }
+    channels_.resize(static_cast<std::size_t>(channels.count()));
+}
+
+void Simulation::set_up_cpus() {
+    if (machine_.set_of.empty()) return;
+    std::vector<Cpus> sets(machine_.set_cpus.size());
+    for (std::size_t l = 0; l < lanes_.size(); ++l) {
+        const Lane& lane = lanes_[l];
+        const auto& steps = schedules_[static_cast<std::size_t>(lane.rank)].lanes[static_cast<std::size_t>(lane.number)];
+        const bool works = std::any_of(steps.begin(), steps.end(), [](const Step& s) { return s.op == Op::compute; });
+        if (works) sets[static_cast<std::size_t>(machine_.set_of[static_cast<std::size_t>(lane.rank)])].lanes.push_back(static_cast<std::int32_t>(l));
+    }
+    for (std::size_t s = 0; s < sets.size(); ++s) {
+        sets[s].count = machine_.set_cpus[s];
+        if (static_cast<double>(sets[s].lanes.size()) <= sets[s].count) continue;
+        for (const std::int32_t l : sets[s].lanes) lanes_[static_cast<std::size_t>(l)].cpus = static_cast<std::int32_t>(cpus_.size());
+        cpus_.push_back(std::move(sets[s]));
+    }
+}
+
+void Simulation::set_up_work() {
+    for (std::size_t r = 0; r < schedules_.size(); ++r) {
+        for (const auto& w : works_)
+            if (w->serves(schedules_[r])) ranks_[r].work = w.get();
+        if (ranks_[r].work) continue;
+        works_.push_back(std::make_unique<TileWork>(schedules_[r]));
+        ranks_[r].work = works_.back().get();
+    }
+}
+
+}  // namespace tilewave

@@ -1,0 +1,234 @@
+#include "tilewave/plan.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "problem/choice_checks.hpp"
+#include "problem/steps_together.hpp"
+#include "tilewave/schedule.hpp"
+
+namespace tilewave {
+
+// Points of a row below which the call of the kernel shows beside the points.
+static constexpr std::int64_t shortest_row = 64;
+
+int Plan::lanes() const {
+    std::int64_t product = 1;
+    for (auto m : factors) product *= m;
+    return static_cast<int>(product);
+}
+
+int Plan::ranks() const {
+    constexpr std::int64_t most = std::numeric_limits<int>::max();
+    std::int64_t product = 1;
+    for (auto g : grid) product = std::min(product * std::clamp<std::int64_t>(g, 1, most), most);
+    return static_cast<int>(product);
+}
+
+IndexMatrix Plan::order(int n) const {
+    IndexMatrix t = IndexMatrix::identity(n);
+    if (row.n == 0) return t;
+    int up = -1, down = -1, others = 0;
+    for (int k = 0; k < row.n; ++k) {
+        others += row[k] != 0 && ((row[k] != 1 && row[k] != -1) || (row[k] == 1 ? up : down) >= 0);
+        if (row[k] == 1) up = k;
+        if (row[k] == -1) down = k;
+    }
+    if (row.n != n || up < 0 || others)
+        throw ConfigError("row " + tilewave::to_string(row) + " was given; allowed are " + std::to_string(n) +
+                          " entries, one of them 1, perhaps another -1, the rest 0");
+    int next = 0;
+    for (int k = 0; k < n; ++k)
+        if (k != up && k != down) t.row[next++] = IndexMatrix::identity(n).row[k];
+    if (down >= 0) {
+        t.row[next] = IndexMatrix::identity(n).row[up];
+        t.row[next++][down] = 1;
+    }
+    t.row[next] = IndexMatrix::identity(n).row[up];
+    return t;
+}
+
+bool Plan::independent_rows(const SweepProblem& problem) const {
+    const int n = problem.dims();
+    if (problem.in_order) return false;
+    const IndexMatrix t = order(n);
+    for (const Index& d : problem.dependences()) {
+        const Index y = t * d;
+        if (std::all_of(y.begin(), y.end() - 1, [](auto x) { return x == 0; })) return false;
+    }
+    return true;
+}
+
+bool Plan::planes_together(const SweepProblem& problem) const {
+    const int n = problem.dims();
+    if (problem.in_order || n < 3) return false;
+    const IndexMatrix t = order(n);
+    for (const Index& d : problem.dependences()) {
+        const Index y = t * d;
+        if (std::any_of(y.begin(), y.end() - 3, [](auto x) { return x != 0; })) continue;
+        if (y[n - 3] > 0 && y[n - 2] < -y[n - 3]) return false;
+    }
+    return true;
+}
+
+int Plan::most_slices(const SweepProblem& problem) const {
+    std::int64_t least = 1;
+    const bool across = row.n > 0 && std::any_of(row.begin(), row.end(), [](auto x) { return x < 0; });
+    if (mapping_dim == tile.n - 1)
+        least = shortest_row;
+    else if (tile.n > 2 && across && planes_together(problem) && order(tile.n).row[tile.n - 3][mapping_dim] != 0)
+        least = planes_in_turn;
+    else if (mapping_dim == tile.n - 2 && row.n == 0 && !problem.in_order && !independent_rows(problem))
+        least = rows_together;
+    return static_cast<int>(std::max<std::int64_t>(tile[mapping_dim] / least, 1));
+}
+
+std::int64_t largest_block(const SweepProblem& problem, const Index& grid, int k) {
+    if (grid[k] == 1) return image(problem.loops, problem.space).extent(k);
+    std::int64_t most = 0;
+    for (std::int64_t c = 0; c < grid[k]; ++c) {
+        const auto [lo, hi] = problem.part(k, grid[k], c);
+        most = std::max(most, hi - lo);
+    }
+    return most;
+}
+
+void check_dims(const Index& given, int n, const char* what) {
+    if (given.n != n)
+        throw ConfigError(std::string(what) + " " + to_string(given) + " has " + std::to_string(given.n) +
+                          " entries; the nest has " + std::to_string(n) + " dimensions");
+}
+
+void check_mapping_dim(int mapping_dim, int n) {
+    if (mapping_dim < 0 || mapping_dim >= n)
+        throw ConfigError("mapping_dim " + std::to_string(mapping_dim) + " was given; allowed are 0 to " +
+                          std::to_string(n - 1));
+}
+
+void check_grid(const Index& grid, int n, int ranks) {
+    check_dims(grid, n, "grid");
+    std::int64_t product = 1;
+    for (auto g : grid) product = g < 1 || product > ranks ? product : product * std::min<std::int64_t>(g, ranks + std::int64_t{1});
+    if (std::any_of(grid.begin(), grid.end(), [](auto g) { return g < 1; }) || product > ranks)
+        throw ConfigError("grid " + to_string(grid) + " was given for " + std::to_string(ranks) + " ranks; its entries must be >= 1 and multiply to at most " +
+                          std::to_string(ranks));
+}
+
+static std::string why_whole(const SweepProblem& problem, int k) {
+    if (problem.in_order) return "the nest runs in loop order";
+    if (!problem.loops.keeps(k)) return "it is a sum of loop indices, so that tiles honour every dependence";
+    for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a)
+        if (!problem.arrays[a].replicated && problem.lacks(a, k))
+            return problem.arrays[a].levels > 0 && k == 0 ? "it is time" : "array " + std::to_string(a) + " lacks it";
+    for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a)
+        if (!problem.arrays[a].replicated && problem.swaps(a, k)) return "array " + std::to_string(a) + " has it before an outer index";
+    for (const NestArray& a : problem.arrays)
+        for (int m = 0; !a.replicated && m < a.axes.n; ++m)
+            if (a.axes[m] == k && a.shape[m] != problem.shape[k])
+                return "the arrays have different extents along it, " + std::to_string(a.shape[m]) + " and " + std::to_string(problem.shape[k]);
+    return "an array is written at several offsets along it";
+}
+
+void check_cuts(const SweepProblem& problem, const Index& grid) {
+    for (int k = 0; k < grid.n; ++k) {
+        if (grid[k] == 1) continue;
+        if (!problem.may_cut(k))
+            throw ConfigError("grid " + to_string(grid) + " cuts dimension " + std::to_string(k) + ", which stays whole on a rank: " +
+                              why_whole(problem, k));
+    }
+}
+
+static void check_row(const SweepProblem& problem, const Plan& plan) {
+    const IndexMatrix t = plan.order(problem.dims());
+    if (problem.in_order && !t.is_identity())
+        throw ConfigError("row " + to_string(plan.row) + " was given for a nest that runs in loop order; allowed are rows along the last dimension");
+    // A row has one step a place, levels of time are reused in turn.
+    const bool levels = std::any_of(problem.arrays.begin(), problem.arrays.end(), [](const NestArray& a) { return a.levels > 1; });
+    if (levels && problem.dims() > 1 && plan.row.n && plan.row[0] != 0)
+        throw ConfigError("row " + to_string(plan.row) + " was given for a nest with several levels of time; allowed are rows within one time step");
+    for (const Index& d : problem.dependences())
+        if (!lexicographically_positive(t * d))
+            throw ConfigError("row " + to_string(plan.row) + " gives an order of points against the dependence " + to_string(d));
+}
+
+void check_factors(const Index& factors, int n, int mapping_dim, bool helper) {
+    check_dims(factors, n, "factors");
+    std::int64_t lanes = 1;
+    for (auto m : factors) {
+        if (m < 1 || factors[mapping_dim] != 1)
+            throw ConfigError("factors " + to_string(factors) + " must be >= 1, and 1 at the mapping dimension " +
+                              std::to_string(mapping_dim));
+        // Before the product, which could overflow.
+        if (m > max_lanes || (lanes *= m) > max_lanes - helper)
+            throw ConfigError("factors " + to_string(factors) + " ask for more lanes a rank than the " +
+                              std::to_string(max_lanes - helper) + " that are allowed" + (helper ? " beside a helper" : ""));
+    }
+}
+
+void Plan::validate(const SweepProblem& problem, int ranks) const {
+    const int n = problem.shape.n;
+    check_mapping_dim(mapping_dim, n);
+    check_grid(grid, n, ranks);
+    check_cuts(problem, grid);
+    check_dims(tile, n, "tile");
+    check_factors(factors, n, mapping_dim, helper);
+    check_row(problem, *this);
+    const std::vector<bool> unit = problem.unit_dims();
+    for (int k = 0; k < n; ++k) {
+        const std::int64_t most = std::max<std::int64_t>(largest_block(problem, grid, k), 1);
+        if (tile[k] < 1 || tile[k] > most)
+            throw ConfigError("tile " + tilewave::to_string(tile) + ": entry " + std::to_string(tile[k]) +
+                              " of dimension " + std::to_string(k) + " is outside 1 to " + std::to_string(most) +
+                              ", the largest block of a rank");
+        if (unit[static_cast<std::size_t>(k)] && tile[k] != 1)
+            throw ConfigError("tile " + tilewave::to_string(tile) + ": entry " + std::to_string(k) +
+                              " must be 1: a dependence along it goes back along another dimension");
+        if (problem.in_order && (tile[k] != most || lanes() > 1))
+            throw ConfigError("tile " + tilewave::to_string(tile) + " on " + std::to_string(lanes()) +
+                              " lane(s): a nest that runs in loop order is one tile on one lane");
+    }
+    constexpr std::int64_t most_padded = std::int64_t{64} << 20;  // less is let through where it is asked for
+    if (storage == StorageKind::skewed && mostly_padding(problem, *this) && held_bytes(problem, *this, 0) > most_padded)
+        throw ConfigError("storage skewed was given: the boxes of these skewed loops take " + std::to_string(held_bytes(problem, *this, 0) >> 20) +
+                          " MiB a rank, more than four times the arrays; allowed here: plain");
+    if (skew.n != 0 && (skew.n != 2 || skew[0] < 0 || skew[0] >= skew[1] || skew[1] >= n || problem.loops.row[static_cast<int>(skew[1])][static_cast<int>(skew[0])] == 0))
+        throw ConfigError("skew " + tilewave::to_string(skew) + " was given; allowed are (k, l) with 0 <= k < l < " + std::to_string(n) +
+                          ", whose sum the loops are cut along, or none");
+    if (lookahead < 1 || slices < 1 || time_block < 1 || bundle < 1 || chunk_bytes < 1)
+        throw ConfigError("lookahead " + std::to_string(lookahead) + ", slices " + std::to_string(slices) + ", time_block " +
+                          std::to_string(time_block) + ", bundle " + std::to_string(bundle) + " and chunk_bytes " + std::to_string(chunk_bytes) + " must be >= 1");
+    if (bundle > 1 && !may_bundle(problem, *this))
+        throw ConfigError("bundle " + std::to_string(bundle) + " was given; allowed here is 1: " +
+                          (lanes() > 1 ? "each of several lanes sends by itself"
+                           : keeps_planes(problem, *this) ? "planes that are kept go as they are computed"
+                                                          : "ranks read what later ones compute, and would wait for each other"));
+    if (!std::isfinite(poll_period_s) || poll_period_s < 0)
+        throw ConfigError("poll_period_s " + std::to_string(poll_period_s) + " was given; allowed: seconds >= 0, 0 for no polls while tiles are computed");
+}
+
+Plan fitted(const Plan& plan, const SweepProblem& before, const SweepProblem& now) {
+    Plan result = plan;
+    const std::vector<bool> unit = now.unit_dims();
+    for (int k = 0; k < plan.tile.n; ++k) {
+        const std::int64_t was = std::max<std::int64_t>(largest_block(before, plan.grid, k), 1);
+        const std::int64_t most = std::max<std::int64_t>(largest_block(now, plan.grid, k), 1), tiles = ceil_div(was, plan.tile[k]);
+        result.tile[k] = unit[static_cast<std::size_t>(k)] ? 1 : tiles <= plan.factors[k] ? ceil_div(most, tiles) : std::min(plan.tile[k], most);
+    }
+    return result;
+}
+
+std::string Plan::to_string() const {
+    return std::string("grid ") + tilewave::to_string(grid) + ", mapping dimension " + std::to_string(mapping_dim) +
+           ", tile " + tilewave::to_string(tile) + ", lanes " + tilewave::to_string(factors) + ", " +
+           (grouping == GroupingKind::hyperplane ? "hyperplane" : "vertical") + ", " +
+           (schedule == ScheduleKind::overlapping ? "overlapping" : "blocking") + ", look-ahead " +
+           std::to_string(lookahead) + ", slices " + std::to_string(slices) + ", chunk " +
+           std::to_string(chunk_bytes) + " bytes" + (poll_period_s == Plan().poll_period_s ? "" : ", polls every " + std::to_string(1e6 * poll_period_s) + " us") +
+           (helper ? ", helper" : "") + (synchronous ? ", synchronous" : "") + (time_block > 1 ? ", " + std::to_string(time_block) + " steps together" : "") +
+           (bundle > 1 ? ", messages of " + std::to_string(bundle) + " tiles together" : "") +
+           (skew.n ? ", cut along the sum of " + tilewave::to_string(skew) : "") + (row.n ? ", rows along " + tilewave::to_string(row) : "") +
+           (storage == StorageKind::skewed ? ", skewed storage" : "");
+}
+
+}  // namespace tilewave

@@ -1,0 +1,164 @@
+#include "problem/steps_together.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tilewave {
+
+namespace {
+
+// Of the lanes' shares of the last cache, what steps of time that go together fill (docs/decisions/0011).
+constexpr double cached_part = 0.25, cached_part_over_ranks = 0.5;
+// So many steps go together, if there are not more lanes: memory is then an eighth of what it was. Tiles so large that a step of the
+// schedule is little.
+constexpr std::int64_t steps_together = 8;
+constexpr double least_points_together = 16384, least_points_over_ranks = 32768;
+// What fits a core's own cache is quicker there, if no other lane computes and so many steps of tiles that large do.
+constexpr std::int64_t least_steps_in_own_cache = 4;
+constexpr double least_points_in_own_cache = 6000, own_cached_part = 0.75;
+// A tile of a rank takes as long as so many messages, or longer, where it has one of its own.
+constexpr double messages = 16;
+// Of the tiles of a step those that go together are a part, so that ranks follow each other closely.
+constexpr double bundles_of_a_step = 8;
+// Points of a rank along the rows, from which tiles are cut along the sum of two loops for it.
+constexpr std::int64_t least_width_together = 64;
+
+// Bytes that a point of the arrays has on a rank, with all levels of time.
+double point_bytes(const SweepProblem& problem) {
+    double bytes = 0;
+    for (const NestArray& a : problem.arrays)
+        if (!a.replicated) bytes += static_cast<double>(a.item_bytes * std::max(a.levels, 1));
+    return bytes;
+}
+
+// By how many tiles a step of time follows the one before it: the way back of its dependences (SweepGeometry).
+std::int64_t lag_of_a_step(const SweepProblem& problem, const Plan& plan) {
+    std::int64_t most = 0;
+    const int twice = margin(problem, plan).along;
+    for (const Index& d : problem.dependences()) {
+        std::int64_t back = 0;
+        for (int k = 1; k < d.n; ++k)
+            if (d[0] > 0 && d[k] < 0 && k != twice && (k == plan.mapping_dim || plan.grid[k] > 1)) back += k == plan.mapping_dim ? 1 : 2;
+        most = std::max(most, back);
+    }
+    return most + 1;
+}
+
+}  // namespace
+
+Index Margin::most(int dims) const {
+    Index all = Index::filled(dims, 0);
+    if (along >= 0) all[along] = layers * (steps - 1);
+    return all;
+}
+
+Margin margin(const SweepProblem& problem, const Plan& plan) {
+    if (plan.time_block < 2 || problem.in_order || problem.once || problem.dims() < 2 || !problem.unit_dims()[0]) return {};
+    int cut = -1;
+    for (int k = 0; k < plan.grid.n; ++k) {
+        if (plan.grid[k] == 1) continue;
+        if (k == 0 || cut >= 0) return {};
+        cut = k;
+    }
+    if (cut < 0 || plan.tile[cut] < largest_block(problem, plan.grid, cut)) return {};
+    for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a)
+        if (problem.written(a) && (problem.arrays[static_cast<std::size_t>(a)].levels == 0 || problem.lacks(a, cut))) return {};
+    Margin m{cut, 0, std::min<std::int64_t>(plan.time_block, problem.space.extent(0)), problem.space.hi[0]};
+    for (const Access& p : problem.accesses) {
+        const Index from = problem.offset(p);
+        if (p.writes || from[cut] <= 0 || !problem.reads_new(p)) continue;
+        if (from[0] > -1) return {};
+        m.layers = std::max(m.layers, ceil_div(from[cut], -from[0]));
+    }
+    for (std::int64_t c = 0; c < plan.grid[cut]; ++c) {
+        const auto [lo, hi] = problem.part(cut, plan.grid[cut], c);
+        if (hi - lo < m.layers * m.steps) return {};
+    }
+    return m.layers > 0 && m.steps > 1 ? m : Margin{};
+}
+
+bool may_bundle(const SweepProblem& problem, const Plan& plan) {
+    if (plan.lanes() > 1 || keeps_planes(problem, plan)) return false;
+    if (margin(problem, plan).along >= 0) return true;
+    for (const Access& p : problem.accesses) {
+        const Index from = problem.offset(p);
+        for (int k = 0; k < from.n; ++k)
+            if (plan.grid[k] > 1 && from[k] > 0 && !p.writes && problem.reads_new(p)) return false;
+    }
+    return true;
+}
+
+Layout layout(const SweepProblem& problem, const Plan& plan, int a) { return problem.layout(a, plan.grid, margin(problem, plan).most(problem.dims())); }
+
+Box held(const SweepProblem& problem, const Plan& plan, int a, int rank) {
+    const Layout l = layout(problem, plan, a);
+    return problem.arrays[static_cast<std::size_t>(a)].replicated ? l.whole() : l.storage(rank);
+}
+
+bool streams(const SweepProblem& problem, double lanes, const Machine& machine) {
+    if (problem.dims() < 2 || problem.in_order || problem.planes.along >= 0 || problem.space.extent(0) < 2 || !problem.unit_dims()[0]) return false;
+    double points = 1;
+    for (int k = 1; k < problem.dims(); ++k) points *= static_cast<double>(std::max<std::int64_t>(problem.space.extent(k), 0));
+    return points * point_bytes(problem) / lanes > cached_part * static_cast<double>(machine.shared_cache_bytes);
+}
+
+Index skew_for_time(const SweepProblem& problem, int ranks, int lanes, const Index& row, const Machine& machine) {
+    if (!streams(problem, static_cast<double>(ranks) * lanes, machine) || row.n != problem.dims()) return {};
+    Index pair;
+    for (int k = 0; k < row.n; ++k)
+        if (row[k] != 0) pair.v[pair.n++] = k;
+    if (pair.n != 2 || pair[0] == 0) return {};
+    const int k = static_cast<int>(pair[0]), l = static_cast<int>(pair[1]);
+    if (problem.unit_dims()[static_cast<std::size_t>(k)] || !problem.loops.keeps(k) || !problem.loops.keeps(l)) return {};
+    if ((ranks > 1 && !problem.may_cut(k)) || problem.space.extent(k) < least_width_together * ranks) return {};
+    try {
+        problem.skewed(k, l);
+    } catch (const ConfigError&) {
+        return {};
+    }
+    return pair;
+}
+
+bool take_steps_together(const SweepProblem& problem, const Machine& machine, int lanes, Plan& plan) {
+    const int i = plan.mapping_dim;
+    double all = lanes, layer = 1;
+    for (auto g : plan.grid) all *= static_cast<double>(g);
+    const std::vector<bool> unit = problem.unit_dims();
+    if (!streams(problem, all, machine) || unit[static_cast<std::size_t>(i)] || (plan.row.n ? plan.row[i] != 0 : i == problem.dims() - 1)) return false;
+    for (int k = 0; k < problem.dims(); ++k)
+        if (k != i && !unit[static_cast<std::size_t>(k)]) layer *= static_cast<double>(std::max<std::int64_t>(largest_block(problem, plan.grid, k), 1));
+    Plan taken = plan;
+    for (int k = 0; k < problem.dims(); ++k) {
+        taken.factors[k] = k == 0 ? lanes : 1;
+        if (!unit[static_cast<std::size_t>(k)]) taken.tile[k] = std::max<std::int64_t>(largest_block(problem, plan.grid, k), 1);
+    }
+    taken.time_block = 2;
+    taken.grouping = GroupingKind::hyperplane;
+    const bool together = lanes == 1 && margin(problem, taken).along >= 0;  // messages of many tiles, and nobody waits for them long
+    const bool ranks = all > lanes && !together;  // each tile has messages then
+    const double room = (ranks ? cached_part_over_ranks : cached_part) * static_cast<double>(machine.shared_cache_bytes) * lanes;
+    const double step_bytes = static_cast<double>(lag_of_a_step(problem, taken)) * layer * point_bytes(problem);  // of a layer of each step
+    double layers = room / step_bytes;  // of all steps
+    double least = std::ceil((ranks ? std::max(least_points_over_ranks, messages * machine.latency_s / machine.point_s) : least_points_together) / layer);
+    const double own_layers = own_cached_part * static_cast<double>(machine.cache_bytes) / step_bytes, own_least = std::ceil(least_points_in_own_cache / layer);
+    if ((all == 1 || together) && own_layers >= own_least * static_cast<double>(least_steps_in_own_cache)) {
+        layers = own_layers;
+        least = own_least;
+    }
+    auto steps = static_cast<std::int64_t>(std::min(layers / least, static_cast<double>(std::max<std::int64_t>(steps_together, lanes))));
+    steps = std::min(steps, problem.space.extent(0)) / lanes * lanes;  // each lane has every `lanes`th
+    if (steps < 2) return false;
+    plan = std::move(taken);
+    plan.time_block = static_cast<int>(steps);
+    while (together && plan.time_block > 2 && margin(problem, plan).along < 0) --plan.time_block;  // as many as the blocks are wide enough for
+    plan.tile[i] = std::clamp<std::int64_t>(static_cast<std::int64_t>(layers / plan.time_block), 1, plan.tile[i]);
+    if (!together) return true;
+    // The fewest messages, of n tiles a step, and the shortest time until the last rank has its first: B that minimises n/B l + (ranks - 1) B t.
+    const double tile_s = layer * static_cast<double>(plan.tile[i]) * machine.point_s;
+    const double step_tiles = std::ceil(static_cast<double>(largest_block(problem, plan.grid, i)) / static_cast<double>(plan.tile[i]));
+    const double best = std::sqrt(static_cast<double>(problem.space.extent(0)) * step_tiles * machine.latency_s / ((all - 1) * tile_s));
+    plan.bundle = static_cast<int>(std::clamp(best, 1.0, std::max(1.0, step_tiles / bundles_of_a_step)));
+    return true;
+}
+
+}  // namespace tilewave

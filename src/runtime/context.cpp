@@ -1,0 +1,376 @@
+#include "tilewave/context.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <span>
+#include <sstream>
+
+#include "data/memory.hpp"
+#include "execute/executor.hpp"
+#include "execute/lanes.hpp"
+#include "runtime/agreement.hpp"
+#include "runtime/exchange.hpp"
+#include "runtime/waiting.hpp"
+
+namespace tilewave {
+
+namespace {
+
+std::string setting(const char* name, const char* otherwise) {
+    const char* const given = std::getenv(name);
+    return given ? given : otherwise;
+}
+
+struct Pinning {
+    std::vector<int> cpus;
+    int threads = 1, share = 1;
+    bool oversubscribed = false;
+    double ranks_per_core = 1;
+    std::vector<std::int32_t> set_of;  // of each rank; none where other ranks are not here
+    std::vector<double> set_cpus;
+};
+
+// Ranks that share a host and a CPU set split the set in rank order; ranks that a launcher has
+// already bound to sets of their own use their own set from its start. Whoever pins must know of all
+// that compute here: programs that nobody launched, or parts of a launch, would all take the first CPUs. So would
+// launches of one rank that has all CPUs because nobody said how many.
+Pinning pin_plan(Transport& t, int threads, bool launched, int told_on_host) {
+    const Place mine = Place::here(launched ? 0 : told_on_host);
+    std::string all;
+    for (const std::string& p : gather(t, mine.text())) all += p + "\n";
+    broadcast(t, all, 0);
+    std::vector<Place> places;
+    std::istringstream lines(all);
+    for (std::string line; std::getline(lines, line);) places.push_back(Place::of(line));
+    const bool everyone = places.size() == static_cast<std::size_t>(t.size());
+    if (!everyone) places = {mine};
+    const std::size_t me = everyone ? static_cast<std::size_t>(t.rank()) : 0;
+
+    Pinning p;
+    int before = 0, sharing = 0;
+    std::vector<Place> sets;
+    for (std::size_t r = 0; r < places.size(); ++r) {
+        const auto set = std::find_if(sets.begin(), sets.end(), [&](const Place& s) { return s.same_cpus(places[r]); });
+        if (everyone) p.set_of.push_back(static_cast<std::int32_t>(set - sets.begin()));
+        if (set == sets.end()) {
+            sets.push_back(places[r]);
+            p.set_cpus.push_back(static_cast<double>(std::max<std::size_t>(places[r].cpus.size(), 1)));
+        }
+        if (!places[r].same_cpus(mine)) continue;
+        ++sharing;
+        if (r < me) ++before;
+    }
+    const std::vector<double> shares = cpu_shares(places);
+    p.share = lanes_of(*std::min_element(shares.begin(), shares.end()));
+    p.threads = threads ? threads : p.share;
+    p.ranks_per_core = static_cast<double>(sharing) / static_cast<double>(std::max<std::size_t>(mine.cpus.size(), 1));
+    p.oversubscribed = p.threads > lanes_of(shares[me]) || shares[me] < 1 - 1e-9;
+    const std::string wanted = setting("TILEWAVE_PIN", "auto");
+    if (!p.oversubscribed && (wanted == "on" || (wanted == "auto" && launched && sharing * std::max(threads, 1) > 1)))
+        for (int l = before * p.threads; l < (before + 1) * p.threads; ++l)
+            p.cpus.push_back(mine.cpus[static_cast<std::size_t>(l)]);
+    return p;
+}
+
+std::unique_ptr<Transport> checked(std::unique_ptr<Transport> t, int threads, const Caller& caller) {
+    constexpr int first_tag = 1;  // of a transport that has carried nothing yet
+    Statement s;
+    s.caller = caller;
+    const std::string sharing = setting("TILEWAVE_SHARED_MEMORY", "on"), pinning = setting("TILEWAVE_PIN", "auto");
+    if (threads < 0 || threads > max_lanes)
+        s.error = "threads " + std::to_string(threads) + " was given; 1 to " + std::to_string(max_lanes) + " are allowed";
+    else if (sharing != "on" && sharing != "off")
+        s.error = "TILEWAVE_SHARED_MEMORY is '" + sharing + "'; allowed: on, off";
+    else if (pinning != "on" && pinning != "off" && pinning != "auto")
+        s.error = "TILEWAVE_PIN is '" + pinning + "'; allowed: on, off, auto (pinned where a launcher started several lanes on a host)";
+    if (!s.error.empty()) s.kind = Statement::Kind::config;
+    agree(*t, first_tag, s);
+    return share_memory(std::move(t), sharing == "on");
+}
+
+void transfer(Transport& t, bool send, std::span<std::byte> data, int peer) {
+    constexpr int tag = 2;
+    if (send)
+        t.post_send(0, data.data(), static_cast<std::int64_t>(data.size()), peer, tag, false);
+    else
+        t.post_recv(0, data.data(), static_cast<std::int64_t>(data.size()), peer, tag);
+    std::vector<int> done;
+    Backoff backoff;
+    while (done.empty()) {
+        t.poll(done);
+        if (done.empty()) backoff.pause();
+    }
+}
+
+std::shared_ptr<std::byte[]> zeros(std::size_t bytes) {
+    auto memory = staging_memory(static_cast<std::int64_t>(bytes));
+    std::fill_n(memory.get(), bytes, std::byte{0});
+    return memory;
+}
+
+// Half of the shortest round trip of `bytes` between this rank and `peer`, over `n` trials; and,
+// on the answering side, the peer's clock minus ours at that trial.
+double ping(Transport& t, bool first, int peer, std::size_t bytes, int n, double* offset = nullptr) {
+    // At one place in a page on both ranks: its luck is not to be measured (memory.hpp).
+    const auto memory = zeros(std::max(bytes, sizeof(double)));
+    const std::span data(memory.get(), std::max(bytes, sizeof(double)));
+    double best = std::numeric_limits<double>::infinity();
+    for (int i = 0; i < n; ++i) {
+        const double begin = now_s();
+        transfer(t, first, data, peer);
+        if (!first && offset) *reinterpret_cast<double*>(data.data()) = now_s();
+        transfer(t, !first, data, peer);
+        const double end = now_s(), half = (end - begin) / 2;
+        if (half < best) {
+            best = half;
+            if (first && offset) *offset = (begin + end) / 2 - *reinterpret_cast<double*>(data.data());
+        }
+    }
+    return best;
+}
+
+// Shortest time of `count` messages of `bytes` one after another, all posted at once, and an answer.
+double stream(Transport& t, bool first, int peer, std::size_t bytes, int count, int trials) {
+    constexpr int tag = 2;
+    const auto memory = zeros(bytes * static_cast<std::size_t>(count));
+    std::byte* const data = memory.get();
+    std::byte answer[8] = {};
+    double best = std::numeric_limits<double>::infinity();
+    for (int i = 0; i < trials; ++i) {
+        const double begin = now_s();
+        for (int c = 0; c < count; ++c) {
+            std::byte* at = data + bytes * static_cast<std::size_t>(c);
+            if (first)
+                t.post_send(c, at, static_cast<std::int64_t>(bytes), peer, tag, false);
+            else
+                t.post_recv(c, at, static_cast<std::int64_t>(bytes), peer, tag);
+        }
+        std::vector<int> done;
+        Backoff backoff;
+        while (static_cast<int>(done.size()) < count) {
+            const auto before = done.size();
+            t.poll(done);
+            if (done.size() == before) backoff.pause();
+        }
+        transfer(t, !first, answer, peer);
+        best = std::min(best, now_s() - begin);
+    }
+    return best;
+}
+
+// What the system says of a core's second-level cache; `otherwise` where it says nothing.
+std::int64_t core_cache(std::int64_t otherwise) {
+#ifdef _SC_LEVEL2_CACHE_SIZE
+    if (const long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE); bytes > 0) return std::clamp<std::int64_t>(bytes, 64 << 10, 8 << 20);
+#endif
+    return otherwise;
+}
+
+// CPUs of a list as the system writes it: 0-3,8.
+int count_cpus(const std::string& list) {
+    int count = 0;
+    std::istringstream parts(list);
+    for (std::string part; std::getline(parts, part, ',');) {
+        int first = 0, last = 0;
+        const int read = std::sscanf(part.c_str(), "%d-%d", &first, &last);
+        count += read == 2 ? std::max(last - first, 0) + 1 : read == 1;
+    }
+    return count;
+}
+
+// A CPU's share of the last-level cache, as the system tells it; `otherwise` where it says nothing.
+std::int64_t shared_cache(std::int64_t otherwise) {
+    const std::string folder = "/sys/devices/system/cpu/cpu0/cache/index3/";
+    std::string cpus;
+    std::int64_t kilobytes = 0;  // written as 32768K
+    std::ifstream(folder + "size") >> kilobytes;
+    std::getline(std::ifstream(folder + "shared_cpu_list"), cpus);
+    if (kilobytes <= 0) return otherwise;
+    return std::clamp<std::int64_t>((kilobytes << 10) / std::max(count_cpus(cpus), 1), 256 << 10, 64 << 20);
+}
+
+// On the most crowded host, the same on all ranks.
+double most_crowded(Transport& t, double ranks_per_core) {
+    std::vector<std::int64_t> most{-std::llround(1e3 * std::max(ranks_per_core, 1.0))};
+    allreduce_min(t, most);
+    return -1e-3 * static_cast<double>(most[0]);
+}
+
+double hand_over(Lanes& lanes) {
+    std::atomic<int> turn{0};
+    constexpr int rounds = 200;
+    double time = 0;
+    lanes.run(2, [&](int lane) {
+        const double begin = now_s();
+        for (int i = lane; i < rounds; i += 2) {
+            Backoff backoff;
+            while (turn.load(std::memory_order_acquire) != i) backoff.pause();
+            turn.store(i + 1, std::memory_order_release);
+        }
+        if (lane == 0) time = (now_s() - begin) / rounds;
+    });
+    return time;
+}
+
+}  // namespace
+
+Context::~Context() = default;
+Context::Context(Context&&) noexcept = default;
+const std::vector<int>& Context::cpus() const { return lanes_->cpus(); }
+
+Context::Context(std::unique_ptr<Transport> transport, int threads, const Caller& caller)
+    : launched_(transport->launched()), told_on_host_(transport->told_on_host()),
+      exchange_(Exchange::make(checked(std::move(transport), threads, caller))), threads_(threads),
+      options_(std::make_unique<ExecuteOptions>()) {
+    exchange_->caller = caller;
+    rank_ = this->transport().rank();
+    size_ = this->transport().size();
+    Pinning p = pin_plan(this->transport(), threads, launched_, told_on_host_);
+    threads_ = p.threads;
+    share_ = p.share;
+    oversubscribed_ = p.oversubscribed;
+    ranks_per_core_ = p.ranks_per_core;
+    set_of_ = std::move(p.set_of);
+    set_cpus_ = std::move(p.set_cpus);
+    lanes_ = std::make_unique<Lanes>(std::move(p.cpus));
+    options_->crowded = oversubscribed_;
+    // Now, while all ranks are here: a pattern that needs the numbers must not stop to measure.
+    if (size_ > 1 && this->transport().connected()) measure();
+}
+
+Transport& Context::transport() { return exchange_->main(); }
+
+const Machine& Context::machine() {
+    if (!machine_) measure();
+    return *machine_;
+}
+
+void Context::use_machine(const Machine& machine) {
+    const double crowd = machine_ ? machine_->ranks_per_core : 1;  // of these ranks, whoever was measured
+    machine_ = machine;
+    machine_->ranks_per_core = crowd;
+    machine_->set_of = set_of_;
+    machine_->set_cpus = set_cpus_;
+}
+
+double Context::clock_offset_s() {
+    if (!machine_) measure();
+    return clock_offset_s_;
+}
+
+void Context::measure() {
+    Transport& t = transport();
+    Machine m;
+    m.cache_bytes = core_cache(m.cache_bytes);
+    m.shared_cache_bytes = std::max(shared_cache(m.shared_cache_bytes), m.cache_bytes);
+    m.ranks_per_core = most_crowded(t, ranks_per_core_);
+    m.set_of = set_of_;
+    m.set_cpus = set_cpus_;
+    if (threads_ > 1) m.hand_over_s = std::max(hand_over(*lanes_), 1e-8);
+    const int last = t.connected() ? t.size() - 1 : 0;
+    // Clocks first: each rank in turn plays with rank 0.
+    for (int r = 1; r <= last; ++r)
+        if (rank() == 0) {
+            double offset = 0;
+            ping(t, true, r, sizeof(double), 8, &offset);
+            std::vector<std::byte> data(sizeof offset);
+            *reinterpret_cast<double*>(data.data()) = offset;
+            transfer(t, true, data, r);
+        } else if (rank() == r) {
+            double unused = 0;
+            ping(t, false, 0, sizeof(double), 8, &unused);
+            std::vector<std::byte> data(sizeof(double));
+            transfer(t, false, data, 0);
+            clock_offset_s_ = *reinterpret_cast<double*>(data.data());
+        }
+    if (last > 0 && (rank() == 0 || rank() == last)) {
+        const bool first = rank() == 0;
+        const int peer = first ? last : 0;
+        constexpr std::size_t small = 128 << 10, large = 1 << 20;
+        m.latency_s = ping(t, first, peer, 8, 20);
+        const double a = ping(t, first, peer, small, 3), b = ping(t, first, peer, large, 3);
+        m.byte_s = std::max((b - a) / static_cast<double>(large - small), 1e-12);
+        constexpr int count = 16;
+        constexpr std::size_t chunk = 16 << 10;
+        const double many = stream(t, first, peer, chunk, count, 3), one = stream(t, first, peer, count * chunk, 1, 3);
+        m.chunk_s = std::clamp((many - one) / (count - 1), 1e-6, 50e-6);
+        const double shorts = stream(t, first, peer, short_bytes, 4 * count, 3) - stream(t, first, peer, short_bytes, count, 3);
+        m.short_s = std::clamp(shorts / (3 * count), 1e-7, 1e-3);
+    }
+    // Rank 0's numbers are everyone's: equal plans need equal numbers.
+    double* const numbers[] = {&m.latency_s, &m.byte_s, &m.chunk_s, &m.short_s, &m.hand_over_s};
+    std::string bytes;
+    for (const double* n : numbers) bytes.append(reinterpret_cast<const char*>(n), sizeof *n);
+    for (const std::int64_t* n : {&m.cache_bytes, &m.shared_cache_bytes}) bytes.append(reinterpret_cast<const char*>(n), sizeof *n);
+    broadcast(t, bytes, 0);
+    const char* at = bytes.data();
+    for (double* n : numbers) {
+        std::memcpy(n, at, sizeof *n);
+        at += sizeof *n;
+    }
+    for (std::int64_t* n : {&m.cache_bytes, &m.shared_cache_bytes}) {
+        std::memcpy(n, at, sizeof *n);
+        at += sizeof *n;
+    }
+    machine_ = m;
+}
+
+void throw_as(Statement::Kind kind, const std::string& text) {
+    switch (kind) {
+        case Statement::Kind::mpi: throw MpiError(text);
+        case Statement::Kind::kernel: throw KernelError(text);
+        case Statement::Kind::resources: throw OutOfResources(text);
+        case Statement::Kind::internal: throw InternalError(text);
+        case Statement::Kind::interrupt: throw Interrupted(text);
+        default: throw ConfigError(text);
+    }
+}
+
+void Context::on_where(std::function<std::string()> where) { exchange_->where = std::move(where); }
+
+void Context::end() {
+    if (size_ == 1 || exchange_->ended >= 0 || !transport().connected()) return;
+    exchange_->ended = rank_;
+    Agreement::end(exchange_->kept_port(), exchange_->tag(static_cast<int>(exchange_->started % Exchange::turns)));
+    exchange_->move();
+}
+
+int Context::ended() const { return exchange_->ended; }
+
+bool agree(Context& context, const Statement& mine) {
+    auto& exchange = *context.exchange();
+    const auto number = take_number(context, [&] { return mine.caller; });
+    auto said = std::make_shared<const Said>(mine);
+    std::vector<std::int64_t> values{mine.prepared, -mine.prepared};
+    std::unique_ptr<Comparison> meeting = std::move(exchange.meeting);
+    if (meeting)
+        meeting->agreement.restate(std::move(said), std::move(values));
+    else
+        meeting = std::make_unique<Comparison>(exchange.kept_port(), std::move(said), std::move(values));
+    Agreement& agreement = meeting->agreement;
+    exchange.caller = mine.caller;
+    agreement.start(exchange.tag(static_cast<int>(number % Exchange::turns)), {}, mine.caller.where, &exchange.where);
+    try {
+        wait_until(context, [&] { return agreement.advance(); }, [&] { return agreement.waits(); }, only_insisting, Backoff::Kind::idle);
+    } catch (const MpiError&) {
+        keep_for_ever(meeting.release());
+        context.transport().mark_failed();
+        throw;
+    } catch (...) {
+        keep_for_ever(meeting.release());
+        throw;
+    }
+    exchange.ended = std::max(exchange.ended, agreement.ended());
+    exchange.meeting = std::move(meeting);
+    agreement.raise();
+    return agreement.value(0) > 0 && agreement.value(0) == -agreement.value(1);
+}
+
+}  // namespace tilewave

@@ -1,0 +1,228 @@
+#include "tilewave/field.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <new>
+
+#include "data/memory.hpp"
+#include "execute/execution.hpp"
+#include "generate/copy/copy.hpp"
+#include "runtime/conversion.hpp"
+
+namespace tilewave {
+
+namespace {
+
+constexpr std::int64_t most_bytes = std::int64_t{1} << 60;
+
+Layout first_layout(Context& context, const Index& shape, std::int64_t item_bytes) {
+    if (shape.n < 1 || item_bytes < 1)
+        throw ConfigError("a field of shape " + to_string(shape) + " and " + std::to_string(item_bytes) +
+                          " bytes an item was asked for; 1 to 4 dimensions and at least 1 byte are allowed");
+    for (auto n : shape)
+        if (n < 0) throw ConfigError("a field of shape " + to_string(shape) + " was asked for; extents must be >= 0");
+    // Sizes and strides are int64 everywhere after this.
+    std::int64_t bytes = item_bytes;
+    for (auto n : shape) {
+        if (std::max<std::int64_t>(n, 1) <= most_bytes / bytes)
+            bytes *= std::max<std::int64_t>(n, 1);
+        else
+            throw ConfigError("a field of shape " + to_string(shape) + " was asked for; its " + std::to_string(item_bytes) +
+                              "-byte items would fill more than 2**60 bytes");
+    }
+    return Layout(shape, default_grid(shape, context.size(), -1));
+}
+
+// A copy schedule from one memory to another on lane 0 alone, with all memory that it takes.
+class Move {
+public:
+    Move(Context& context, Schedule schedule, const Binding& from, const Binding& to)
+        : context_(context), schedule_(std::move(schedule)), both_{from, to}, options_(options_of(context)),
+          execution_(schedule_, both_, kernel_, nothing_, context.transport(), options_) {}
+
+    /// @throws MpiError
+    void run() {
+        context_.transport().must_work();
+        context_.lanes().run(1, [&](int) { execution_.lane(0); });
+        execution_.outcome().must_have_run();
+    }
+
+private:
+    static ExecuteOptions options_of(Context& context) {
+        ExecuteOptions options = context.options();
+        options.record = false;
+        options.heartbeat = nullptr;
+        return options;
+    }
+
+    Context& context_;
+    Schedule schedule_;
+    Binding both_[2];
+    Kernel kernel_;
+    Combine nothing_;
+    ExecuteOptions options_;
+    Execution execution_;
+};
+
+// What a call needs on this rank, made by make(); all ranks have it after this, or none goes on.
+template <class Make>
+void get_ready(Context& context, const std::string& what, Make make) {
+    std::string lacking;
+    try {
+        make();
+    } catch (const std::bad_alloc&) {
+        lacking = what + ": rank " + std::to_string(context.rank()) + " has not the memory; nothing was moved";
+    }
+    Transport& t = context.transport();
+    constexpr std::int64_t none = std::numeric_limits<std::int64_t>::max();
+    std::vector<std::int64_t> first{lacking.empty() ? none : t.rank()};
+    allreduce_min(t, first);
+    if (first[0] == none) return;
+    broadcast(t, lacking, static_cast<int>(first[0]));
+    throw OutOfResources(lacking);
+}
+
+Binding binding_of(std::byte* data, const MemoryOrder& order, std::int64_t item_bytes) {
+    Index stride = order.stride;
+    for (auto& s : stride.v) s *= item_bytes;
+    return {data + order.first * item_bytes, stride};
+}
+
+}  // namespace
+
+FieldStorage::FieldStorage(Context& context, Index shape, std::int64_t item_bytes)
+    : context_(&context), layout_(first_layout(context, shape, item_bytes)), order_(MemoryOrder::row_major(storage())), item_bytes_(item_bytes),
+      data_(aligned_memory(order_.items * item_bytes)), version_(1) {}
+
+Binding FieldStorage::binding(int back) const { return binding_of(data_.get() + back * level_bytes(), order_, item_bytes_); }
+
+FieldStorage FieldStorage::copy() const {
+    FieldStorage other = *this;
+    other.levels_ = 1 + history_;
+    other.version_ = 1;
+    const std::int64_t size = other.bytes();
+    other.data_ = aligned_memory(size);
+    if (size > 0) std::memcpy(other.data_.get(), data_.get(), static_cast<std::size_t>(size));
+    return other;
+}
+
+bool FieldStorage::stays(const Layout& layout, int levels, std::uint64_t orders) const {
+    return layout_.same_blocks(layout) && layout_.halo_lo == layout.halo_lo && layout_.halo_hi == layout.halo_hi &&
+           levels_ >= levels && orders_ == orders;
+}
+
+bool FieldStorage::relayout(const Layout& layout, const MemoryOrder& order, int levels, std::uint64_t orders) {
+    if (layout.shape != layout_.shape || layout.ranks() > context_->size())
+        throw ConfigError("relayout: a field of shape " + to_string(layout_.shape) + " on " +
+                          std::to_string(context_->size()) + " ranks cannot take a layout of shape " +
+                          to_string(layout.shape) + " on " + std::to_string(layout.ranks()));
+    // Ghosts only where they are used: a face is one run of memory more often without them.
+    const bool same_blocks = layout_.same_blocks(layout);
+    // Ghosts that are outside the array a rank does not have.
+    const bool fits = same_blocks && storage() == layout.storage(context_->rank()) && order_ == order && levels_ >= levels;
+    // Every rank comes to the same here: one whose own order stays takes part, too.
+    const bool all_know = !stays(layout, levels, orders);
+    if (fits && !all_know) return false;
+    const int rank = context_->rank();
+    std::shared_ptr<std::byte[]> data;
+    const int buffers = std::max(levels, history_ + 1);
+    std::vector<std::unique_ptr<Move>> moves;
+    const auto at = [&](int back) { return binding_of(data.get() + back * order.items * item_bytes_, order, item_bytes_); };
+    const auto make = [&] {
+        if (fits) return;
+        data = aligned_memory(order.items * item_bytes_ * buffers);
+        for (int back = 0; !same_blocks && back <= history_; ++back)
+            moves.push_back(std::make_unique<Move>(*context_, redistribute(layout_, layout, item_bytes_, rank, context_->size(), 1 << 20, order_.stride, order.stride),
+                                                   binding(back), at(back)));
+    };
+    if (all_know)
+        get_ready(*context_, "a field of shape " + to_string(layout_.shape) + " is to lie in another way in memory", make);
+    else
+        make();
+    for (const auto& move : moves) move->run();
+    if (const Box mine = owned(); moves.empty() && !fits && !mine.empty()) {
+        const Box before = storage(), now = layout.storage(rank);
+        for (int back = 0; back <= history_; ++back) {
+            const Binding from = binding(back), to = at(back);
+            const std::byte* source = from.data;
+            std::byte* target = to.data;
+            for (int k = 0; k < mine.dims(); ++k) {
+                source += (mine.lo[k] - before.lo[k]) * from.stride_bytes[k];
+                target += (mine.lo[k] - now.lo[k]) * to.stride_bytes[k];
+            }
+            copy_on_lanes(*context_, target, to.stride_bytes, source, from.stride_bytes, mine.hi - mine.lo, item_bytes_);
+        }
+    }
+    orders_ = orders;
+    layout_ = layout;
+    if (fits) return false;
+    order_ = order;
+    levels_ = buffers;
+    data_ = std::move(data);
+    ++version_;
+    return true;
+}
+
+void FieldStorage::keep_history(int levels) {
+    if (levels <= history_) return;
+    if (levels_ < levels + 1) relayout(layout_, order_, levels + 1, orders_);
+    for (int back = history_ + 1; back <= levels; ++back)
+        std::memcpy(data_.get() + back * level_bytes(), data_.get(), static_cast<std::size_t>(level_bytes()));
+    history_ = levels;
+}
+
+void FieldStorage::join_steps() {
+    if (levels_ < history_ + 2)
+        throw ConfigError("join_steps: a field with " + std::to_string(levels_) + " time buffers keeps " + std::to_string(history_) +
+                          " levels; allowed: with two buffers more than that");
+    std::memmove(data_.get() + level_bytes(), data_.get() + 2 * level_bytes(), static_cast<std::size_t>(history_ * level_bytes()));
+}
+
+void FieldStorage::gather(std::byte* out, int back) {
+    const Binding to{out, row_major_strides(layout_.whole(), item_bytes_)};
+    std::unique_ptr<Move> move;
+    get_ready(*context_, "a field of shape " + to_string(layout_.shape) + " is to be gathered", [&] {
+        move = std::make_unique<Move>(*context_, gather_schedule(layout_, item_bytes_, context_->rank(), context_->size(), 1 << 20, order_.stride), binding(back), to);
+    });
+    move->run();
+}
+
+Reduced FieldStorage::reduce(const PointReduction& what) {
+    if (tilewave::item_bytes(what.type) != item_bytes_)
+        throw ConfigError("reduce: items of " + std::to_string(tilewave::item_bytes(what.type)) + " bytes were asked for, the field's have " +
+                          std::to_string(item_bytes_));
+    Reduced mine(what);
+    const Box own = owned(), all = storage();
+    if (const Binding b = binding(); !own.empty()) {
+        int along = 0;  // rows go where elements are closest
+        for (int k = 1; k < own.dims(); ++k)
+            if (std::abs(b.stride_bytes[k]) <= std::abs(b.stride_bytes[along])) along = k;
+        Index unit = Index::filled(own.dims(), 0), at = own.lo;
+        unit[along] = 1;
+        while (true) {
+            std::int64_t offset = 0;
+            for (int k = 0; k < at.n; ++k) offset += (at[k] - all.lo[k]) * b.stride_bytes[k];
+            mine.add(b.data + offset, b.stride_bytes[along], own.extent(along), at, unit);
+            int k = at.n - 1;
+            while (k >= 0 && (k == along || ++at[k] == own.hi[k])) {
+                at[k] = own.lo[k];
+                --k;
+            }
+            if (k < 0) break;
+        }
+    }
+    return join_ranks(context_->transport(), {mine})[0];
+}
+
+void FieldStorage::scatter(std::byte* whole, int back) {
+    const Binding from{whole, row_major_strides(layout_.whole(), item_bytes_)};
+    std::unique_ptr<Move> move;
+    get_ready(*context_, "a field of shape " + to_string(layout_.shape) + " is to be scattered", [&] {
+        move = std::make_unique<Move>(*context_, scatter_schedule(layout_, item_bytes_, context_->rank(), context_->size(), 1 << 20, order_.stride), from, binding(back));
+    });
+    move->run();
+}
+
+}  // namespace tilewave

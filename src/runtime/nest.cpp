@@ -1,0 +1,290 @@
+// Nests of C++ programs: their problem, and a plan as Python programs get it.
+#include "tilewave/nest.hpp"
+
+#include <cmath>
+#include <deque>
+#include <limits>
+#include <set>
+
+#include "plan/planner.hpp"
+#include "runtime/prepared_sweep.hpp"
+
+namespace tilewave {
+
+namespace {
+
+// Seconds that the samples of one rate may take, about; and the tiles of other kinds that a rate is measured on.
+constexpr double rate_budget_s = 0.1;
+constexpr int most_more_rates = 4;
+// A run that is predicted to take less is not worth another measurement.
+constexpr double least_run_s = 1e-4;
+// Of the numbers that ranks exchange.
+constexpr double unit_s = 1e-15;
+constexpr std::int64_t none = std::numeric_limits<std::int64_t>::max();
+
+// A plan that was chosen, and the problem in the coordinates that it cuts.
+struct PlannedNest {
+    SweepProblem problem;
+    Plan plan;
+};
+// Those of a context, the last one first.
+struct PlannedNests {
+    static constexpr std::size_t most = 64;
+    std::deque<std::pair<std::string, PlannedNest>> all;
+
+    const PlannedNest* find(const std::string& name) const {
+        for (const auto& [other, planned] : all)
+            if (other == name) return &planned;
+        return nullptr;
+    }
+    const PlannedNest* keep(const std::string& name, PlannedNest planned) {
+        std::erase_if(all, [&](const auto& each) { return each.first == name; });
+        all.emplace_front(name, std::move(planned));
+        if (all.size() > most) all.pop_back();
+        return &all.front().second;
+    }
+};
+
+bool lexicographically_ahead(const Index& offset, const std::vector<int>& signs) {
+    for (int k = 1; k < offset.n; ++k)
+        if (offset[k] != 0) return signs[static_cast<std::size_t>(k)] * offset[k] > 0;
+    return false;
+}
+
+bool zero(const Index& offset) { return offset == Index::filled(offset.n, 0); }
+
+// The largest box of points for which every read stays inside the arrays; of the loops without time.
+Box largest_space(std::span<const ArrayReads> arrays, int first, int dims) {
+    Box space{Index::filled(dims, 0), Index::filled(dims, 0)};
+    for (int k = first; k < dims; ++k) space.hi[k] = arrays[0].shape[k - first];
+    for (const ArrayReads& a : arrays)
+        for (const Index& o : a.offsets)
+            for (int k = first; k < dims; ++k) {
+                space.lo[k] = std::max(space.lo[k], -o[k]);
+                space.hi[k] = std::min(space.hi[k], a.shape[k - first] - o[k]);
+            }
+    for (int k = first; k < dims; ++k)
+        space.hi[k] = std::max(space.hi[k], space.lo[k] = std::min(space.lo[k], arrays[0].shape[k - first]));
+    return space;
+}
+
+// Rates of one body on the same arrays, measured on all ranks at once: the slowest rank's. Collective.
+MeasuredRate measure_together(Context& context, PreparedSweep& sweep, std::span<const RunArray> arrays,
+                              const Kernel& kernel) {
+    constexpr std::size_t each = 5;
+    std::vector<std::int64_t> values(each * static_cast<std::size_t>(context.size()), none);
+    std::int64_t* const mine = values.data() + each * static_cast<std::size_t>(context.rank());
+    try {
+        const std::vector<RateSample> samples = sweep.sample(arrays, kernel, rate_budget_s);
+        if (samples.empty()) {
+            mine[0] = -1;  // the body threw
+        } else if (std::all_of(samples.begin(), samples.end(), [](const RateSample& s) { return s.points > 0; })) {
+            const KernelRate r = fit_rate(samples);
+            const double numbers[each] = {r.point_s, r.row_s, r.tile_s, r.alone, samples[0].tile_s / samples[0].points};
+            for (std::size_t i = 0; i < each; ++i) mine[i] = std::llround(numbers[i] / unit_s);
+        }
+    } catch (const std::bad_alloc&) {
+        mine[0] = -1;
+    }
+    allreduce_min(context.transport(), values);
+    KernelRate rate;
+    rate.point_s = context.machine().point_s;
+    std::int64_t slowest = -1;
+    for (std::size_t r = 0; r < values.size(); r += each) {
+        if (values[r] == -1) return {sweep.plan(), rate, true};
+        if (values[r] == none || values[r + 4] <= slowest) continue;
+        slowest = values[r + 4];
+        rate.point_s = static_cast<double>(values[r]) * unit_s;
+        rate.row_s = static_cast<double>(values[r + 1]) * unit_s;
+        rate.tile_s = static_cast<double>(values[r + 2]) * unit_s;
+        rate.alone = static_cast<double>(values[r + 3]) * unit_s;
+        rate.lanes = sweep.plan().lanes();
+    }
+    return {sweep.plan(), rate, slowest < 0};
+}
+
+// The best plan of all ways in which the nest may lie, as Python's choosing.py decides. Collective.
+PlannedNest choose_together(Context& context, const std::vector<Alternative>& ways, std::span<const RunArray> arrays,
+                            const Kernel& kernel) {
+    std::vector<std::vector<MeasuredRate>> rates;
+    for (const Alternative& way : ways) {
+        PreparedSweep sweep(context, way.problem, way.plan);
+        rates.push_back({measure_together(context, sweep, arrays, kernel)});
+        for (const Plan& other : way.others) {
+            PreparedSweep apart(context, way.problem, other);
+            rates.back().push_back(measure_together(context, apart, arrays, kernel));
+        }
+    }
+    for (int round = 0;; ++round) {
+        PlannerOptions options;
+        options.measured_only = round == most_more_rates;
+        std::size_t best = 0;
+        Choice choice;
+        for (std::size_t w = 0; w < ways.size(); ++w) {
+            Choice one = choose_plan(ways[w].problem, ways[w].on_one_rank ? 1 : context.size(), ways[w].request,
+                                     context.machine(), rates[w], options);
+            if (w > 0 && one.ranked[0].time_s >= choice.ranked[0].time_s) continue;
+            best = w;
+            choice = std::move(one);
+        }
+        const Candidate& first = choice.ranked[0];
+        if (choice.measured || options.measured_only || first.time_s < least_run_s)
+            return {ways[best].problem, first.plan};
+        PreparedSweep sweep(context, ways[best].problem, first.plan);
+        rates[best].push_back(measure_together(context, sweep, arrays, kernel));
+    }
+}
+
+// What must be equal on all ranks, and stands for a plan that was chosen.
+std::string described(const SweepProblem& p, const NestLoops& loops, const PlanRequest& request, const Plan& by_rules,
+                      const std::string& body) {
+    std::string text =
+        "shape " + to_string(p.shape) + ", loops " + to_string(p.space.lo) + " to " + to_string(p.space.hi);
+    for (const int k : loops.reverse) text += ", loop " + std::to_string(k) + " downwards";
+    if (loops.steps) text += ", " + std::to_string(*loops.steps) + " steps";
+    for (const NestArray& a : p.arrays) text += ", array of " + std::to_string(a.item_bytes) + " bytes";
+    for (const Access& a : p.accesses)
+        text += (a.writes ? ", writes " : ", reads ") + std::to_string(a.array) + to_string(a.offset);
+    return text + ", up to " + std::to_string(request.threads) + " threads, first plan " + by_rules.to_string() +
+           ", body " + body;
+}
+
+}  // namespace
+
+SweepProblem nest_problem(const NestLoops& loops, std::span<const ArrayReads> arrays) {
+    SweepProblem p;
+    const bool in_time = loops.steps.has_value();
+    const int first = in_time, dims = arrays[0].shape.n + first;
+    std::vector<int> signs(static_cast<std::size_t>(dims), 1);
+    for (const int k : loops.reverse) {
+        if (k < first || k >= dims)
+            throw ConfigError("reverse: loop index " + std::to_string(k) +
+                              " was given; allowed: " + std::to_string(first) + " to " + std::to_string(dims - 1) +
+                              (in_time ? ", as time, index 0, runs forwards" : ""));
+        signs[static_cast<std::size_t>(k)] = -1;
+    }
+    if (in_time && *loops.steps < 0)
+        throw ConfigError("steps: " + std::to_string(*loops.steps) + " was given; allowed: 0 and more");
+    std::set<const FieldStorage*> fields;
+    for (const ArrayReads& a : arrays) {
+        if (a.shape != arrays[0].shape)
+            throw ConfigError("the arrays of a nest have different shapes: " + to_string(arrays[0].shape) + " and " +
+                              to_string(a.shape) + "; they must be equal");
+        if (a.field && !fields.insert(a.field).second)
+            throw ConfigError("a field is given for two arrays of a nest; list all its reads at one of them");
+        for (const Index& o : a.offsets)
+            if (o.n != dims)
+                throw ConfigError("offset " + to_string(o) + " was given; allowed: " + std::to_string(dims) +
+                                  " components, one for each loop" + (in_time ? " with time as the first" : ""));
+    }
+    // Written places first, then what is read, array by array.
+    std::vector<int> levels(arrays.size(), in_time);
+    std::vector<Access> reads;
+    int a = 0;
+    for (const ArrayReads& array : arrays) {
+        bool at_point = !in_time;
+        for (Index o : array.offsets) {
+            at_point = at_point || zero(o);
+            if (in_time && array.written) {
+                if (o[0] != 0 && o[0] != -1)
+                    throw ConfigError("offset " + to_string(o) + " of an array that is written: time " +
+                                      std::to_string(o[0]) + "; allowed: 0, the step that is computed, and -1");
+                o[0] += 1;  // what is written is level t + 1
+                const bool ahead = lexicographically_ahead(o, signs);
+                if (o[0] == 1 && ahead) o[0] = 0;  // a step begins as a copy of the one before
+                Index beside = o;
+                beside[0] = 0;
+                if (o[0] == 0 && !ahead && !zero(beside)) levels[static_cast<std::size_t>(a)] = 2;
+            } else if (in_time && o[0] != 0) {
+                throw ConfigError("offset " + to_string(o) + " of an array that is only read: time " +
+                                  std::to_string(o[0]) + "; allowed: 0, as it has no time");
+            }
+            reads.push_back({a, o});
+        }
+        if (array.written) {
+            Access write{a, Index::filled(dims, 0), true};
+            write.offset[0] = in_time;
+            write.keeps = in_time && at_point;
+            p.accesses.push_back(write);
+        }
+        ++a;
+    }
+    if (p.accesses.empty())
+        throw ConfigError("a nest writes no array; allowed: one or more, before those that are only read");
+    p.accesses.insert(p.accesses.end(), reads.begin(), reads.end());
+    p.space = largest_space(arrays, first, dims);
+    p.shape = p.space.hi;
+    for (int k = first; k < dims; ++k) p.shape[k] = arrays[0].shape[k - first];
+    if (in_time) p.shape[0] = p.space.hi[0] = *loops.steps;
+    if (loops.over) {
+        const Box& over = *loops.over;
+        if (over.dims() != dims - first)
+            throw ConfigError("over: " + std::to_string(over.dims()) + " ranges were given; allowed: " +
+                              std::to_string(dims - first) + ", one for each loop" + (in_time ? " but time" : ""));
+        for (int k = first; k < dims; ++k) {
+            const std::int64_t lo = over.lo[k - first], hi = over.hi[k - first];
+            if (lo < p.space.lo[k] || hi > p.space.hi[k] || lo > hi)
+                throw ConfigError("over: " + std::to_string(lo) + " to " + std::to_string(hi) + " was given for loop " +
+                                  std::to_string(k) + "; allowed: within " + std::to_string(p.space.lo[k]) + " to " +
+                                  std::to_string(p.space.hi[k]) + ", where every access stays inside the arrays");
+            p.space.lo[k] = lo;
+            p.space.hi[k] = hi;
+        }
+    }
+    const int most = *std::max_element(levels.begin(), levels.end());
+    for (std::size_t b = 0; b < arrays.size(); ++b) {
+        NestArray n{arrays[b].item_bytes};
+        if (in_time) {
+            n.shape = arrays[b].shape;
+            n.axes = Index::filled(dims - 1, 0);
+            for (int k = 0; k < n.axes.n; ++k) n.axes[k] = k + 1;
+            n.levels = arrays[b].written ? most : 0;
+        }
+        p.arrays.push_back(n);
+    }
+    p.complete();
+    for (int k = 0; k < dims; ++k)
+        if (signs[static_cast<std::size_t>(k)] < 0) p.loops.row[k][k] = -1;
+    p.validate();
+    p.loops = legal_skew(p);
+    return p;
+}
+
+Report run_nest(Context& context, const NestLoops& loops, PlanRequest request, std::span<const ArrayReads> arrays,
+                const Kernel& kernel, const std::string& body,
+                const std::function<std::string(const Failure&)>& explain) {
+    Statement mine;
+    std::vector<Alternative> ways;
+    if (request.threads == 1) request.threads = context.threads();
+    const Machine machine = context.machine();
+    NestLoops block = loops;
+    const PlannedNest* known = nullptr;
+    try {
+        SweepProblem problem = nest_problem(loops, arrays);
+        if (loops.steps) {
+            std::int64_t points = 1;
+            for (int k = 1; k < problem.dims(); ++k) points *= std::max<std::int64_t>(problem.space.extent(k), 1);
+            block.steps =
+                std::min(*loops.steps, std::clamp(block_points / points, fewest_block_steps, most_block_steps));
+            problem = nest_problem(block, arrays);
+        }
+        ways = alternatives(problem, context.size(), request, machine, true);
+        mine.description = described(problem, loops, request, ways[0].plan, body);
+        known = context.own<PlannedNests>().find(mine.description);
+        mine.prepared = known != nullptr;
+    } catch (const ConfigError& e) {
+        mine = {Statement::Kind::config, e.what(), ""};
+    }
+    mine.caller = {"run", ""};
+    const bool all_know = agree(context, mine);
+    std::vector<RunArray> operands;
+    for (const ArrayReads& a : arrays) operands.push_back({a.field, {}});
+    if (!all_know)
+        known = context.own<PlannedNests>().keep(mine.description, choose_together(context, ways, operands, kernel));
+    PreparedSweep sweep(context, known->problem, known->plan);
+    if (!loops.steps || *loops.steps == *block.steps) return sweep.run(operands, kernel, explain);
+    sweep.prepare_steps(*loops.steps);
+    return sweep.run(operands, kernel, explain, *loops.steps);
+}
+
+}  // namespace tilewave

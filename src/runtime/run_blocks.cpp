@@ -1,0 +1,93 @@
+// Runs of more steps of time than their schedule has: it runs block after block, then a shorter or longer one what is left.
+#include "runtime/run_blocks.hpp"
+
+#include <algorithm>
+
+#include "execute/alarms.hpp"
+
+namespace tilewave {
+
+RestOfSteps::RestOfSteps(const SweepProblem& problem, const Plan& plan, std::int64_t extent, int rank, int ranks) : problem_(problem), plan_(plan) {
+    const std::int64_t more = extent - problem.space.extent(0);
+    problem_.space.hi[0] += more;
+    problem_.shape[0] += more;
+    plan_.tile[0] = problem.in_order ? extent : std::min(plan.tile[0], extent);
+    schedule_ = sweep(problem_, plan_, rank, ranks);
+    steps_ = sweep_steps(problem_, plan_);
+}
+
+StepBlocks StepBlocks::of(const SweepProblem& problem, const Plan& plan, std::int64_t steps) {
+    const std::int64_t block = problem.space.extent(0);
+    if (steps < block || block == 0) throw ConfigError("run: " + std::to_string(steps) + " steps were asked for; allowed: at least the " + std::to_string(block) + " of a block");
+    StepBlocks b{steps / block, steps % block};
+    // With fewer steps than go together ranks would need other ghosts.
+    if (b.rest > 0 && b.rest < plan.time_block) {
+        --b.whole;
+        b.rest += block;
+    }
+    return b;
+}
+
+namespace {
+
+// Where arrays lie for the block that begins at `time`, from where they lie for the first.
+std::vector<Binding> bindings_at(std::int64_t time, const Schedule& schedule, std::span<const Binding> first, std::span<const std::int64_t> time_bytes) {
+    std::vector<Binding> all(first.begin(), first.end());
+    for (std::size_t a = 0; a < all.size(); ++a) {
+        all[a].data += time * time_bytes[a];
+        if (const int levels = schedule.arrays[a].levels; levels > 0) all[a].first_level = static_cast<int>(floor_mod(all[a].first_level - time, levels));
+    }
+    return all;
+}
+
+}  // namespace
+
+BlocksOutcome execute_blocks(const BlocksRun& run, std::span<const Binding> bindings, const Kernel& kernel, Transport& transport, Lanes& lanes,
+                             ExecuteOptions options, const std::exception_ptr& lacking) {
+    constexpr double look_s = 0.05;  // between two heartbeats, as in a block
+    BlocksOutcome all;
+    const double begin = now_s();
+    double looked = begin;
+    const std::int64_t blocks = run.blocks.whole + (run.blocks.rest > 0), first_time = options.first_time;
+    std::int64_t block = 0;
+    const std::function<bool(double)> heartbeat = options.heartbeat;
+    if (heartbeat)
+        options.heartbeat = [&](double part) {
+            looked = now_s();
+            return heartbeat((static_cast<double>(block) + part) / static_cast<double>(blocks));
+        };
+    // A rank without messages holds nobody up, wherever it is.
+    const bool meets_others = !run.schedule.messages.empty() || (run.rest && !run.rest->messages.empty());
+    for (; block < blocks; ++block) {
+        if (options.alarms && meets_others) options.alarms->begin_block(block);
+        const bool rest = block == run.blocks.whole;
+        const Schedule& schedule = rest ? *run.rest : run.schedule;
+        const std::int64_t passed = block * run.schedule_steps;
+        options.first_time = first_time + passed;
+        if (block > 0 && run.before_block && !lacking) run.before_block(block);
+        const std::vector<Binding> here = bindings_at(passed, schedule, bindings, run.time_bytes);
+        Outcome one = lacking ? stand_aside(schedule, transport, lacking, options) : execute(schedule, here, kernel, transport, lanes, options);
+        if (options.record && !one.error) all.notes.add(schedule, rest, std::move(one.recording));
+        if ((one.failure || one.error) && !all.outcome.failure && !all.outcome.error) {
+            all.outcome.failure = one.failure;
+            all.outcome.error = one.error;
+            all.failed_block = block;
+        }
+        all.outcome.stopped = all.outcome.stopped || one.stopped;
+        all.outcome.interrupted = all.outcome.interrupted || one.interrupted;
+        if (block == 0) all.outcome.time_s = one.time_s;
+        for (std::size_t r = 0; r < one.reduced.size(); ++r) {
+            if (all.outcome.reduced.size() == r)
+                all.outcome.reduced.push_back(std::move(one.reduced[r]));
+            else
+                all.outcome.reduced[r].join(one.reduced[r]);
+        }
+        if (block + 1 < blocks && heartbeat && now_s() - looked > look_s && options.heartbeat(1)) all.outcome.interrupted = true;
+        options.stopped = all.outcome.failure || all.outcome.error || all.outcome.interrupted || all.outcome.stopped;
+        if (options.stopped && blocks > 1 && options.alarms && block >= options.alarms->last_block()) break;
+    }
+    if (blocks > 1) all.outcome.time_s = now_s() - begin;
+    return all;
+}
+
+}  // namespace tilewave

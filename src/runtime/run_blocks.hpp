@@ -1,0 +1,62 @@
+// Runs of more steps of time than their schedule has.
+#pragma once
+#include <span>
+#include <vector>
+
+#include "execute/executor.hpp"
+#include "execute/recording.hpp"
+#include "generate/sweep/sweep.hpp"
+#include "tilewave/plan.hpp"
+
+namespace tilewave {
+
+/// So often the schedule of a block runs, and so many steps are left after it.
+struct StepBlocks {
+    std::int64_t whole = 1, rest = 0;
+    /// Of `steps` steps, where `problem` has the steps of a block. What is left may be longer than a block.
+    /// @pre steps >= those of a block, which are more than 0 (ConfigError)
+    static StepBlocks of(const SweepProblem& problem, const Plan& plan, std::int64_t steps);
+};
+
+/// The schedule of the steps that are left: the problem of a block with another number of steps, cut by the same plan.
+class RestOfSteps {
+public:
+    RestOfSteps(const SweepProblem& block, const Plan& plan, std::int64_t extent, int rank, int ranks);
+    const Schedule& schedule() const { return schedule_; }
+    const SweepProblem& problem() const { return problem_; }
+    const Plan& plan() const { return plan_; }
+    std::int64_t extent() const { return problem_.space.extent(0); }
+    std::int64_t steps() const { return steps_; }  ///< of the linear schedule
+
+private:
+    SweepProblem problem_;
+    Plan plan_;
+    Schedule schedule_;
+    std::int64_t steps_ = 0;
+};
+
+/// What is run: this rank's schedule of a block, so often, then that of the rest.
+struct BlocksRun {
+    StepBlocks blocks;
+    const Schedule& schedule;
+    const Schedule* rest;                     ///< null without a rest
+    std::int64_t schedule_steps;              ///< time steps of a block
+    std::span<const std::int64_t> time_bytes; ///< by array: from one time to the next, of those that have time as a dimension; else 0
+    std::function<void(std::int64_t)> before_block = {};  ///< called before each block but the first, while nothing moves
+};
+
+struct BlocksOutcome {
+    Outcome outcome;  ///< of all blocks; the first failure. Its recording is empty
+    std::int64_t failed_block = 0;
+    Notes notes;      ///< where recorded
+};
+
+/// Runs the blocks with all other ranks running theirs, without agreement between blocks: a rank begins the next one when its own lanes
+/// and messages are done, and messages of a tag follow each other in order. With `lacking`, what this rank could not get for them, it stands
+/// aside in all of them. After a failure or an interrupt messages go on to the end of the last block that a rank has begun (Alarms::last_block);
+/// without `options.alarms` to the end of the run. Collective in effect.
+/// @throws MpiError
+BlocksOutcome execute_blocks(const BlocksRun& run, std::span<const Binding> bindings, const Kernel& kernel, Transport& transport, Lanes& lanes,
+                             ExecuteOptions options, const std::exception_ptr& lacking = nullptr);
+
+}  // namespace tilewave

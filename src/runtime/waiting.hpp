@@ -1,0 +1,90 @@
+// Waiting for what is in flight: moves everything on, politely, and lets the interpreter look around.
+#pragma once
+#include <cstdio>
+#include <string>
+
+#include "execute/executor.hpp"
+#include "runtime/exchange.hpp"
+#include "tilewave/context.hpp"
+
+namespace tilewave {
+
+/// Around a caller's reduction: what is called from there would wait for ranks that are not in it.
+class InsideReduction {
+public:
+    InsideReduction() { active() = true; }
+    ~InsideReduction() { active() = false; }
+    InsideReduction(const InsideReduction&) = delete;
+    InsideReduction& operator=(const InsideReduction&) = delete;
+    /// @throws ConfigError inside one
+    static void refuse() {
+        if (active()) throw ConfigError("patterns, sends and receives cannot be called from a reduction's function");
+    }
+
+private:
+    static bool& active() {
+        thread_local bool yes = false;
+        return yes;
+    }
+};
+
+/// What the heartbeat is told by waits that end early only for a caller who insists: other ranks rely on them.
+constexpr double only_insisting = 2;
+
+/// Until ready(). `what` says for what this rank waits, "in tw.run, for rank 1", once a wait is suspiciously long.
+/// @throws MpiError; Interrupted when the heartbeat, given `fraction`, asks for it
+template <class Ready, class What>
+void wait_until(Context& context, Ready ready, What what, double fraction, Backoff::Kind kind) {
+    const ExecuteOptions& options = context.options();
+    Backoff backoff(kind);
+    double since = 0, looked = now_s();
+    bool told = false;
+    while (!ready()) {
+        const bool moved = context.exchange()->progress();
+        if (ready()) return;
+        if (moved) {  // more is likely to follow
+            backoff.restart();
+            since = 0;
+        } else {
+            backoff.pause();
+            if (!backoff.slow()) continue;
+        }
+        const double now = now_s();
+        if (options.heartbeat && now - looked >= 0.05) {
+            looked = now;
+            if (options.heartbeat(fraction)) throw Interrupted();
+        }
+        if (moved) continue;
+        if (since == 0) since = now;
+        if (told || now - since < patience_s()) continue;
+        told = true;
+        const std::string text = "tilewave: rank " + std::to_string(context.rank()) + " waits " + what();
+        if (options.stalled)
+            options.stalled(text);
+        else
+            std::fprintf(stderr, "%s\n", text.c_str());
+    }
+}
+
+template <class Ready, class What>
+void wait_until(Context& context, Ready ready, What what) {
+    InsideReduction::refuse();
+    wait_until(context, std::move(ready), std::move(what), 0, context.options().crowded ? Backoff::Kind::shared : Backoff::Kind::dedicated);
+}
+
+/// The number of a call that begins: on every rank the same. `who` gives its caller, where that is needed.
+/// @throws MpiError where the transport has failed or a rank has ended; ConfigError inside a caller's reduction
+template <class Who>
+std::int64_t take_number(Context& context, Who who) {
+    InsideReduction::refuse();
+    Exchange& exchange = *context.exchange();
+    context.transport().must_work();
+    if (exchange.ended >= 0) exchange.refuse_if_ended(who());
+    // The one that had this one's tags must be over.
+    if (exchange.busy())
+        wait_until(context, [&] { return exchange.oldest() > exchange.started - Exchange::turns; },
+                   [&] { return "in " + who().call + ", " + exchange.where_of(who()) + ", for an earlier pattern"; });
+    return exchange.started++;
+}
+
+}  // namespace tilewave
