@@ -8,6 +8,8 @@ namespace nb = nanobind;
 void bind_space(nb::module_& m);
 void bind_machine(nb::module_& m);
 void bind_schedule(nb::module_& m);
+void bind_problem(nb::module_& m);
+void bind_generate(nb::module_& m);
 void bind_run(nb::module_& m);
 void bind_predict(nb::module_& m);
 void bind_planner(nb::module_& m);
@@ -47,6 +49,8 @@ NB_MODULE(_core, m) {
     bind_space(m);
     bind_machine(m);
     bind_schedule(m);
+    bind_problem(m);
+    bind_generate(m);
     bind_run(m);
     bind_predict(m);
     bind_planner(m);

@@ -5,36 +5,17 @@
 #include <vector>
 
 #include "tilewave/machine.hpp"
+#include "tilewave/plan_choices.hpp"
 #include "tilewave/problem.hpp"
-#include "tilewave/scheme.hpp"
 
 namespace tilewave {
 
-/// How an array lies in a rank's memory. plain: row-major as the array's own indices. skewed: points
-/// of a row of the kernel are neighbours.
-enum class StorageKind { plain, skewed };
-
 /// How a sweep is cut and ordered. Plain data; every field can be set by the user.
 struct Plan {
-    Index grid;             ///< ranks along each dimension; ranks beyond it have nothing to do
-    int mapping_dim = 0;    ///< tiles along it stay on one CPU
-    Index tile;             ///< extents of a tile
-    Index row = {};         ///< from one point of a kernel's row to the next; empty: along the last dimension
-    StorageKind storage = StorageKind::plain;
-    Index factors;          ///< lanes of a rank along each dimension (m of athanasaki2002)
-    GroupingKind grouping = GroupingKind::hyperplane;
-    ScheduleKind schedule = ScheduleKind::overlapping;
-    int lookahead = 1;      ///< tiles that receives are posted ahead (overlapping)
-    int slices = 1;         ///< parts of a tile that lanes pipeline (vertical)
-    Index skew = {};        ///< (k, l), k < l: tiles are cut along z_k + z_l in place of z_l, as the problem is (SweepProblem::skewed)
-    /// Where tiles are one point along dimension 0, usually time: so many steps of it go along the other dimensions together,
-    /// so that a step finds in the caches what the one before has computed.
-    int time_block = 1;
-    int bundle = 1;         ///< tiles whose messages to a rank go together: of ranks that read nothing of a later one, on one lane
-    std::int64_t chunk_bytes = 256 << 10;  ///< most bytes of a packed message
-    double poll_period_s = 50e-6;  ///< between polls of the transport inside a tile; 0: none, only lanes that wait poll
-    bool helper = false;           ///< one more thread of each rank moves messages while the lanes compute
-    bool synchronous = false;      ///< a send is complete only when its receive has begun (blocking schedules by rule)
+    // Every choice with its default, and what it means: tilewave/plan_choices.hpp.
+#define TILEWAVE_CHOICE(type, name, otherwise, least, text) type name = otherwise;
+    TILEWAVE_PLAN_CHOICES(TILEWAVE_CHOICE)
+#undef TILEWAVE_CHOICE
 
     int lanes() const;
     /// Ranks that compute.
@@ -53,14 +34,13 @@ struct Plan {
     int most_slices(const SweepProblem& problem) const;
     /// @pre grid >= 1 multiplies to at most `ranks`; factors >= 1, 1 at mapping_dim (ConfigError)
     /// @pre factors multiply to at most max_lanes, one less with a helper (ConfigError)
-    /// @pre poll_period_s is finite and >= 0 (ConfigError)
     /// @pre grid is 1 along every dimension that problem.may_cut() refuses (ConfigError)
     /// @pre arrays that are spread have equal extents along a dimension that is cut (ConfigError)
     /// @pre 1 <= tile <= largest block, componentwise; 1 along unit_dims (ConfigError)
     /// @pre the order of a row's points honours every dependence (ConfigError)
     /// @pre for a problem in loop order: one lane, one tile, rows along the last dimension (ConfigError)
     /// @pre skew is empty, or k < l for which problem.loops has the sum (ConfigError)
-    /// @pre lookahead, slices, time_block, bundle, chunk_bytes >= 1 (ConfigError)
+    /// @pre every number is finite and at least the least value that plan_choices.hpp gives (ConfigError)
     /// @pre bundle is 1 with several lanes, or where ranks read what later ones compute in the same steps (ConfigError)
     void validate(const SweepProblem& problem, int ranks) const;
     std::string to_string() const;
@@ -131,14 +111,11 @@ bool take_steps_together(const SweepProblem& problem, const Machine& machine, in
 
 /// The choices a user fixes; the others are picked.
 struct PlanRequest {
-    std::optional<Index> grid, tile, factors, row, skew;
-    std::optional<StorageKind> storage;
-    std::optional<int> mapping_dim, lookahead, slices, time_block, bundle;
-    std::optional<GroupingKind> grouping;
-    std::optional<ScheduleKind> schedule;
-    std::optional<std::int64_t> chunk_bytes;
-    std::optional<double> poll_period_s;
-    std::optional<bool> helper, synchronous;
+#define TILEWAVE_CHOICE(type, name, otherwise, least, text) std::optional<type> name;
+    TILEWAVE_PLAN_CHOICES(TILEWAVE_CHOICE)
+#undef TILEWAVE_CHOICE
+    /// `plan` with the choices that are fixed.
+    Plan apply(Plan plan) const;
     int threads = 1;           ///< lanes of a rank at most, a helper counted
     bool all_threads = false;  ///< not fewer, where the nest has work for them (planner.hpp)
 };

@@ -55,6 +55,12 @@ struct SweepProblem {
 
     /// Fills in what was left empty.
     void complete();
+    /// complete(), with the loops that run downwards turned; then, where it is valid, the skew that makes tiles legal and the
+    /// planes of arrays that may be kept in planes. `downwards`: one for each loop index.
+    /// @throws ConfigError as validate()
+    void settle(const std::vector<bool>& downwards);
+    /// The same with another number of time steps, where loop index 0 is time.
+    SweepProblem with_steps(std::int64_t steps) const;
     int dims() const { return shape.n; }
     bool written(int a) const;
     bool lacks(int a, int k) const;

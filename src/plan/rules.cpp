@@ -274,7 +274,7 @@ Plan make_plan(const SweepProblem& problem, int ranks, const PlanRequest& reques
         whole.planes = {};
         return make_plan(whole, ranks, request, machine);
     }
-    Plan plan;
+    Plan plan = request.apply({});
     plan.mapping_dim = along >= 0 ? problem.planes.across : longest_dim(problem, ranks, request, whole_row(problem, ranks, request, machine));
     plan.mapping_dim = request.mapping_dim.value_or(plan.mapping_dim);
     check_mapping_dim(plan.mapping_dim, n);
@@ -290,26 +290,17 @@ Plan make_plan(const SweepProblem& problem, int ranks, const PlanRequest& reques
     plan.grid = request.grid ? *request.grid : default_grid(problem.space.hi - problem.space.lo, ranks, whole);
     check_grid(plan.grid, n, ranks);
     check_cuts(problem, plan.grid);
-    plan.helper = request.helper.value_or(false);
     plan.factors = request.factors.value_or(spread_lanes(problem, plan.grid, plan.mapping_dim, std::max(request.threads - plan.helper, 1)));
     check_factors(plan.factors, n, plan.mapping_dim, plan.helper);
-    plan.grouping = request.grouping.value_or(GroupingKind::hyperplane);
-    plan.schedule = request.schedule.value_or(ScheduleKind::overlapping);
-    plan.lookahead = request.lookahead.value_or(1);
     plan.synchronous = request.synchronous.value_or(plan.schedule == ScheduleKind::blocking);
-    plan.poll_period_s = request.poll_period_s.value_or(plan.poll_period_s);
     plan.row = request.row.value_or(plan.row);
     plan.storage = request.storage.value_or(plan.storage);
-    plan.skew = request.skew.value_or(plan.skew);
     plan.tile = request.tile ? *request.tile : default_tile(problem, ranks, plan, machine);
     check_dims(plan.tile, n, "tile");
     if (!request.tile && !request.time_block && !request.factors && !request.grouping) take_steps_together(problem, machine, request.threads, plan);
-    plan.time_block = request.time_block.value_or(plan.time_block);
-    plan.bundle = request.bundle.value_or(plan.bundle);
-    plan.chunk_bytes = request.chunk_bytes.value_or(plan.chunk_bytes);
-    if (plan.grouping == GroupingKind::vertical && plan.lanes() > 1)
+    plan = request.apply(std::move(plan));
+    if (!request.slices && plan.grouping == GroupingKind::vertical && plan.lanes() > 1)
         plan.slices = default_slices(problem, plan, machine);
-    plan.slices = request.slices.value_or(plan.slices);
     plan.validate(problem, ranks);
     return plan;
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <sstream>
+#include <type_traits>
 
 #include "problem/choice_checks.hpp"
 #include "problem/steps_together.hpp"
@@ -166,6 +168,16 @@ void check_factors(const Index& factors, int n, int mapping_dim, bool helper) {
     }
 }
 
+template <class T>
+static void check_least(const char* name, const T& value, double least) {
+    if constexpr (std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) {
+        if (std::isfinite(static_cast<double>(value)) && static_cast<double>(value) >= least) return;
+        std::ostringstream text;
+        text << name << " " << value << " was given; allowed: " << (std::is_integral_v<T> ? "an integer" : "a number") << " >= " << least;
+        throw ConfigError(text.str());
+    }
+}
+
 void Plan::validate(const SweepProblem& problem, int ranks) const {
     const int n = problem.shape.n;
     check_mapping_dim(mapping_dim, n);
@@ -195,16 +207,14 @@ void Plan::validate(const SweepProblem& problem, int ranks) const {
     if (skew.n != 0 && (skew.n != 2 || skew[0] < 0 || skew[0] >= skew[1] || skew[1] >= n || problem.loops.row[static_cast<int>(skew[1])][static_cast<int>(skew[0])] == 0))
         throw ConfigError("skew " + tilewave::to_string(skew) + " was given; allowed are (k, l) with 0 <= k < l < " + std::to_string(n) +
                           ", whose sum the loops are cut along, or none");
-    if (lookahead < 1 || slices < 1 || time_block < 1 || bundle < 1 || chunk_bytes < 1)
-        throw ConfigError("lookahead " + std::to_string(lookahead) + ", slices " + std::to_string(slices) + ", time_block " +
-                          std::to_string(time_block) + ", bundle " + std::to_string(bundle) + " and chunk_bytes " + std::to_string(chunk_bytes) + " must be >= 1");
+#define TILEWAVE_CHOICE(type, name, otherwise, least, text) check_least(#name, name, least);
+    TILEWAVE_PLAN_CHOICES(TILEWAVE_CHOICE)
+#undef TILEWAVE_CHOICE
     if (bundle > 1 && !may_bundle(problem, *this))
         throw ConfigError("bundle " + std::to_string(bundle) + " was given; allowed here is 1: " +
                           (lanes() > 1 ? "each of several lanes sends by itself"
                            : keeps_planes(problem, *this) ? "planes that are kept go as they are computed"
                                                           : "ranks read what later ones compute, and would wait for each other"));
-    if (!std::isfinite(poll_period_s) || poll_period_s < 0)
-        throw ConfigError("poll_period_s " + std::to_string(poll_period_s) + " was given; allowed: seconds >= 0, 0 for no polls while tiles are computed");
 }
 
 Plan fitted(const Plan& plan, const SweepProblem& before, const SweepProblem& now) {
@@ -218,17 +228,39 @@ Plan fitted(const Plan& plan, const SweepProblem& before, const SweepProblem& no
     return result;
 }
 
+namespace {
+
+template <class T>
+std::string text_of(const T& value) {
+    if constexpr (std::is_same_v<T, Index>) {
+        return tilewave::to_string(value);
+    } else if constexpr (std::is_enum_v<T>) {
+        return choice_names<T>[static_cast<std::size_t>(value)];
+    } else {
+        std::ostringstream text;
+        text << std::boolalpha << value;
+        return text.str();
+    }
+}
+
+}  // namespace
+
+// Those that are not as they are by default.
 std::string Plan::to_string() const {
-    return std::string("grid ") + tilewave::to_string(grid) + ", mapping dimension " + std::to_string(mapping_dim) +
-           ", tile " + tilewave::to_string(tile) + ", lanes " + tilewave::to_string(factors) + ", " +
-           (grouping == GroupingKind::hyperplane ? "hyperplane" : "vertical") + ", " +
-           (schedule == ScheduleKind::overlapping ? "overlapping" : "blocking") + ", look-ahead " +
-           std::to_string(lookahead) + ", slices " + std::to_string(slices) + ", chunk " +
-           std::to_string(chunk_bytes) + " bytes" + (poll_period_s == Plan().poll_period_s ? "" : ", polls every " + std::to_string(1e6 * poll_period_s) + " us") +
-           (helper ? ", helper" : "") + (synchronous ? ", synchronous" : "") + (time_block > 1 ? ", " + std::to_string(time_block) + " steps together" : "") +
-           (bundle > 1 ? ", messages of " + std::to_string(bundle) + " tiles together" : "") +
-           (skew.n ? ", cut along the sum of " + tilewave::to_string(skew) : "") + (row.n ? ", rows along " + tilewave::to_string(row) : "") +
-           (storage == StorageKind::skewed ? ", skewed storage" : "");
+    const Plan usual;
+    std::string text;
+#define TILEWAVE_CHOICE(type, name, otherwise, least, doc) \
+    if (name != usual.name) text += (text.empty() ? "" : ", ") + std::string(#name " ") + text_of(name);
+    TILEWAVE_PLAN_CHOICES(TILEWAVE_CHOICE)
+#undef TILEWAVE_CHOICE
+    return text;
+}
+
+Plan PlanRequest::apply(Plan plan) const {
+#define TILEWAVE_CHOICE(type, name, otherwise, least, text) plan.name = name.value_or(plan.name);
+    TILEWAVE_PLAN_CHOICES(TILEWAVE_CHOICE)
+#undef TILEWAVE_CHOICE
+    return plan;
 }
 
 }  // namespace tilewave

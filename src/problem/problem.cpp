@@ -14,6 +14,23 @@ void SweepProblem::complete() {
     }
 }
 
+void SweepProblem::settle(const std::vector<bool>& downwards) {
+    complete();
+    for (int k = 0; k < dims(); ++k)
+        if (downwards[static_cast<std::size_t>(k)]) loops.row[k][k] = -1;
+    validate();
+    loops = legal_skew(*this);
+    planes = choose_planes(*this);
+}
+
+SweepProblem SweepProblem::with_steps(std::int64_t steps) const {
+    SweepProblem other = *this;
+    const std::int64_t more = steps - space.extent(0);
+    other.space.hi[0] += more;
+    other.shape[0] += more;
+    return other;
+}
+
 bool SweepProblem::written(int a) const {
     return std::any_of(accesses.begin(), accesses.end(), [&](const Access& p) { return p.writes && p.array == a; });
 }

@@ -242,11 +242,9 @@ SweepProblem nest_problem(const NestLoops& loops, std::span<const ArrayReads> ar
         }
         p.arrays.push_back(n);
     }
-    p.complete();
-    for (int k = 0; k < dims; ++k)
-        if (signs[static_cast<std::size_t>(k)] < 0) p.loops.row[k][k] = -1;
-    p.validate();
-    p.loops = legal_skew(p);
+    std::vector<bool> downwards;
+    for (const int sign : signs) downwards.push_back(sign < 0);
+    p.settle(downwards);
     return p;
 }
 

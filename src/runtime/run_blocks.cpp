@@ -7,10 +7,8 @@
 
 namespace tilewave {
 
-RestOfSteps::RestOfSteps(const SweepProblem& problem, const Plan& plan, std::int64_t extent, int rank, int ranks) : problem_(problem), plan_(plan) {
-    const std::int64_t more = extent - problem.space.extent(0);
-    problem_.space.hi[0] += more;
-    problem_.shape[0] += more;
+RestOfSteps::RestOfSteps(const SweepProblem& problem, const Plan& plan, std::int64_t extent, int rank, int ranks)
+    : problem_(problem.with_steps(extent)), plan_(plan) {
     plan_.tile[0] = problem.in_order ? extent : std::min(plan.tile[0], extent);
     schedule_ = sweep(problem_, plan_, rank, ranks);
     steps_ = sweep_steps(problem_, plan_);

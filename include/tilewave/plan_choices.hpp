@@ -1,0 +1,70 @@
+// The choices of a plan, each declared once. Plan, PlanRequest, their checks and texts, the bindings, and Python's
+// tilewave.Plan with its keywords and documentation are all made from this list.
+#pragma once
+#include <array>
+#include <cstdint>
+
+#include "tilewave/index.hpp"
+#include "tilewave/scheme.hpp"
+
+namespace tilewave {
+
+/// How an array lies in a rank's memory. plain: row-major in the array's own indices. skewed: the points of a kernel's row
+/// are neighbours.
+enum class StorageKind { plain, skewed };
+
+/// What the values of an enumeration are called, in order.
+template <class Kind>
+inline constexpr std::array<const char*, 0> choice_names{};
+template <>
+inline constexpr std::array choice_names<GroupingKind>{"hyperplane", "vertical"};
+template <>
+inline constexpr std::array choice_names<ScheduleKind>{"blocking", "overlapping"};
+template <>
+inline constexpr std::array choice_names<StorageKind>{"plain", "skewed"};
+
+/// No least value of a choice.
+inline constexpr double unbounded = -1e300;
+
+// clang-format off
+/// X(type, name, default, least value, documentation). To add a choice, add a line, and read `plan.name` where it decides.
+#define TILEWAVE_PLAN_CHOICES(X) \
+    X(Index, grid, Index(), unbounded, \
+      "Ranks along each dimension. Ranks beyond the grid have nothing to do.") \
+    X(int, mapping_dim, 0, unbounded, \
+      "The mapping dimension: tiles along it stay on one CPU.") \
+    X(Index, tile, Index(), unbounded, \
+      "Points of a tile along each dimension.") \
+    X(Index, factors, Index(), unbounded, \
+      "Lanes of a rank along each dimension (m of athanasaki2002).") \
+    X(GroupingKind, grouping, GroupingKind::hyperplane, unbounded, \
+      "How tiles are grouped onto the CPUs of a rank (athanasaki2002).") \
+    X(ScheduleKind, schedule, ScheduleKind::overlapping, unbounded, \
+      "Whether a tile is computed while messages travel (athanasaki2002).") \
+    X(int, lookahead, 1, 1, \
+      "Tiles that receives are posted ahead, in an overlapping schedule.") \
+    X(int, slices, 1, 1, \
+      "Slices of a tile that lanes pipeline, in vertical grouping.") \
+    X(std::int64_t, chunk_bytes, 256 << 10, 1, \
+      "Most bytes of a packed message.") \
+    X(Index, row, Index(), unbounded, \
+      "From one point of a kernel's row to the next: a unit vector, or one with a 1 and a -1. Empty: along the last " \
+      "dimension. Rows of independent points become vectors.") \
+    X(StorageKind, storage, StorageKind::plain, unbounded, \
+      "plain: arrays are row-major. skewed: the points of a row are neighbours in memory.") \
+    X(Index, skew, Index(), unbounded, \
+      "(k, l): tiles are cut along the sum of loops k and l instead of l. Empty: along the loops.") \
+    X(int, time_block, 1, 1, \
+      "Temporal blocking: time steps that a tile takes before its neighbours do, so that each step finds in the caches " \
+      "what the step before has computed. Only where tiles are one point along time.") \
+    X(int, bundle, 1, 1, \
+      "Tiles whose messages to a rank go as one aggregated message. Only on one lane, where ranks read nothing of later ones.") \
+    X(double, poll_period_s, 50e-6, 0, \
+      "Seconds between polls of the transport inside a tile. 0: only lanes that wait poll.") \
+    X(bool, helper, false, unbounded, \
+      "One more thread of each rank moves messages while its lanes compute.") \
+    X(bool, synchronous, false, unbounded, \
+      "A send is complete only when its receive has begun. By rule true in blocking schedules.")
+// clang-format on
+
+}  // namespace tilewave
