@@ -100,9 +100,11 @@ def _decide(context, given, drafts):
 
 
 def _family(given, problem):
-    """Equal for runs that differ in bounds and steps only: what is written and read of which arrays, how loops depend on each other."""
+    """Equal for runs that differ in bounds, steps and the sizes of numbers only: what is written and read of which arrays, how loops depend
+    on each other."""
     core = problem.core
-    return (*given.key[:4], *given.key[5:], bool(given.block), given.loops.again, problem.in_time, problem.downwards, problem.sequential,
+    signature, dtypes, slots, choices = given.key[0]  # kernels are compiled for ranges of integers; plans are the same
+    return (signature, dtypes, tuple((slot.name, slot.type) for slot in slots), choices, *given.key[1:4], *given.key[5:], bool(given.block), given.loops.again, problem.in_time, problem.downwards, problem.sequential,
             tuple(coefficients for coefficients, _ in problem.bounds.constraints), core.planes)
 
 

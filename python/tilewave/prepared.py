@@ -5,6 +5,7 @@ import weakref
 import numpy as np
 
 from tilewave import _core, reduction
+from tilewave.body.scalars import Slot
 from tilewave.body.streams import Staggered
 from tilewave.bounds import Loops
 from tilewave.compile import compile_kernel, kernel_key, layouts_of
@@ -128,7 +129,8 @@ def with_plan(given, draft, core):
     made_from = (steps, sweep.independent_rows, bool(subscripts), _beside(sweep, steps), reduction.bests(given.reductions),
                  _staggered(sweep, operands), layouts_of(nest, shapes_of_tables(given)))
     kernel = draft.kernel
-    if made_from != draft.made_from:
+    slots = {slot.name: slot for slot in draft.kernel.slots} if draft.kernel else {}
+    if made_from != draft.made_from or any(Slot.of(name, value) != slots.get(name) for name, value in {**given.scalars, **given.captured}.items()):
         try:
             kernel = kernel_for(given, made_from)
         except ConfigError:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tilewave as tw
-from tilewave import prepare
+from tilewave import choosing, prepare
 from tilewave.bounds import loop_bounds
 from tilewave.reference import plain_loops
 
@@ -53,6 +53,19 @@ def test_equal_calls_are_checked_once(checks, fields):
         tw.run(mixed, A=given[0], B=given[1], context=context, c=3.0)
         assert same(given[0].gather() if fields else given[0], expected(before, B, 3.0))
         assert len(checks) == 1, n
+
+
+def test_an_integer_of_another_size_takes_another_kernel_and_the_same_plan(monkeypatch):
+    """Kernels are compiled for ranges of integers; the rate is measured once."""
+    measured, measure = [], choosing._measure
+    monkeypatch.setattr(choosing, "_measure", lambda *given: measured.append(1) or measure(*given))
+    context = tw.Context(threads=1)
+    A, B = arrays()
+    for c in (3, 5, -3, 300, 70_000, 2**40, 200, 4):
+        given = A.copy()
+        tw.run(mixed, A=given, B=B, context=context, c=c)
+        assert same(given, expected(A, B, c)), c
+    assert len(measured) == 1 and len(context._plans) == 1
 
 
 @pytest.mark.parametrize("scalars", [(0.0, -0.0), (1, 1.0), (2.0, np.float32(2)), (1e-3, 2e-3), (3, 300)])
