@@ -104,7 +104,8 @@ def _family(given, problem):
     on each other."""
     core = problem.core
     signature, dtypes, slots, choices = given.key[0]  # kernels are compiled for ranges of integers; plans are the same
-    return (signature, dtypes, tuple((slot.name, slot.type) for slot in slots), choices, *given.key[1:4], *given.key[5:], bool(given.block), given.loops.again, problem.in_time, problem.downwards, problem.sequential,
+    kernel = signature, dtypes, tuple((slot.name, slot.type) for slot in slots), choices
+    return (kernel, *given.key[1:4], *given.key[5:], bool(given.block), given.loops.again, problem.in_time, problem.downwards, problem.sequential,
             tuple(coefficients for coefficients, _ in problem.bounds.constraints), core.planes)
 
 
