@@ -112,7 +112,7 @@ def cluster_name():
 
 @pytest.fixture(scope="session")
 def launch_tool():
-    """The module tilewave.launch, loaded by its path."""
+    """The module tilewave.launch.launch, loaded by its path."""
     return launch
 
 

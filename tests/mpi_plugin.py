@@ -35,8 +35,8 @@ NOISE = ("/_pytest/", "/pluggy/", "<frozen ", "/pytest/__main__.py")  # the bott
 
 
 def _load_launch():
-    """`tilewave.launch` by its path: the tests of the tests do not need the compiled core."""
-    path = Path(__file__).resolve().parents[1] / "python" / "tilewave" / "launch.py"
+    """`tilewave.launch.launch` by its path: the tests of the tests do not need the compiled core."""
+    path = Path(__file__).resolve().parents[1] / "python" / "tilewave" / "launch" / "launch.py"
     spec = importlib.util.spec_from_file_location("tilewave_launch_for_tests", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

@@ -10,6 +10,7 @@ export PATH="$bin:$PATH"
 long=${1:-}
 
 "$python" tools/layers.py
+"$python" tools/imports.py
 
 # GoogleTest is a system package: install it where that is possible, else say so and go on.
 have_gtest() { [ -e /usr/include/gtest/gtest.h ] && ls /usr/lib/*/libgtest.a >/dev/null 2>&1; }

@@ -1,26 +1,22 @@
 """Tilewave: loop nests with dependences on clusters, the communication hidden."""
-from importlib.metadata import PackageNotFoundError, version
-
 from tilewave.errors import ConfigError, InternalError, KernelError, MpiError
 from tilewave import patterns
 from tilewave._core import Grouping, LinearSchedule, Space, Tiling
-from tilewave.context import Context, set_default
-from tilewave.field import Field, field, load, scratch
-from tilewave.machine import Machine
-from tilewave.measure import measure
-from tilewave.body.helpers import inline
-from tilewave.nest import Nest, nest, nest_from
-from tilewave.plan import Plan
-from tilewave.ranks import barrier, print  # noqa: A004
-from tilewave.reduction import argmax, argmin, max, min, sum  # noqa: A004
-from tilewave.report import Report
-from tilewave.run import plan, run
-from tilewave.timeline import Timeline
+from tilewave.runtime.context import Context, default_context, set_default
+from tilewave.field.field import Field, field, load, scratch
+from tilewave.machine.machine import Machine
+from tilewave.nest.helpers import inline
+from tilewave.nest.nest import Nest, nest, nest_from
+from tilewave.plan.plan import Plan
+from tilewave.runtime.ranks import barrier, print  # noqa: A004
+from tilewave.run.reduction import argmax, argmin, max, min, sum  # noqa: A004
+from tilewave.run.report import Report
+from tilewave.run.measuring import measure
+from tilewave.run.run import plan, run
+from tilewave.timeline.timeline import Timeline
+from tilewave.version import VERSION
 
-try:
-    __version__ = version("tilewave")
-except PackageNotFoundError:  # run from a source tree
-    __version__ = "0+unknown"
+__version__ = VERSION
 
 __all__ = [
     "ConfigError", "Context", "Field", "Grouping", "InternalError", "KernelError",
@@ -33,7 +29,5 @@ __all__ = [
 def __getattr__(name):
     """`rank` and `size`: this rank's number and the number of ranks of the launch, from the default context, which the first look makes."""
     if name in ("rank", "size"):
-        from tilewave.context import default_context
-
         return getattr(default_context(), name)
     raise AttributeError(f"module 'tilewave' has no attribute {name!r}")

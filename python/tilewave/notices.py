@@ -12,7 +12,8 @@ VARIABLE = "TILEWAVE_PROGRESS"
 LEAST_S = 5.0  # runs that take less say nothing
 QUARTER = 0.25  # of a run: how often it is told line by line
 
-_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+#: The folder of this package, with a separator at its end.
+HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 def warn(text):
@@ -23,7 +24,7 @@ def warn(text):
     Not collective: call it on rank 0 alone.
     """
     level, frame = 2, sys._getframe(1)
-    while frame is not None and os.path.abspath(frame.f_code.co_filename).startswith(_HERE):
+    while frame is not None and os.path.abspath(frame.f_code.co_filename).startswith(HERE):
         level, frame = level + 1, frame.f_back
     warnings.warn(text, RuntimeWarning, stacklevel=level)
 

@@ -5,7 +5,7 @@ import os
 import numpy as np
 
 import tilewave as tw
-from tilewave.plan import CHOICES
+from tilewave.plan.plan import CHOICES
 
 SHAPE = (20, 30)
 REDUCTIONS = ("max", "min", "sum", "argmax", "argmin")

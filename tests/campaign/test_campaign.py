@@ -26,7 +26,7 @@ class Launched:
         before = os.environ.get(launch_tool.TAG)
         env = {**os.environ, launch_tool.TAG: f"{before}/{self.tag}" if before else self.tag,
                "TILEWAVE_PROGRESS": "0", "OMP_NUM_THREADS": "1"}
-        command = [sys.executable, "-c", "from tilewave.cli import main; main()",
+        command = [sys.executable, "-c", "from tilewave.cli.commands import main; main()",
                    "run", "-n", str(ranks), str(HERE / program), *map(str, arguments)]
         self.output = open(folder / "output.txt", "ab")
         self.process = subprocess.Popen(command, env=env, stdout=self.output, stderr=self.output,

@@ -9,20 +9,20 @@ LINE_BYTES_S = 119.7e6  # payload of 1 Gb/s Ethernet under TCP
 PROGRAM = """
 import sys, tilewave as tw, warnings
 warnings.simplefilter("ignore")
-from tilewave.measure import _measure
+from tilewave.machine.measure import measured
 context = tw.Context()
-found = _measure(context, False, float(sys.argv[1]), save=False)
+found = measured(context, False, float(sys.argv[1]), save=False)
 if context.rank == 0:
     found.save(sys.argv[2])
 """
 AGAIN = """
 import tilewave as tw
-from tilewave.measure import _measure
+from tilewave.machine.measure import measured
 context = tw.Context()
 if context.rank == 0:
     print("kept" if context._machine else "none")
 if not context._machine:
-    _measure(context, True, 0.3)
+    measured(context, True, 0.3)
 """
 
 

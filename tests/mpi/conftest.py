@@ -20,7 +20,7 @@ def kernels_are_compiled_once():
     if folder is None:  # the parent, whose tests start programs
         yield
         return
-    from tilewave import kernel_cache
+    from tilewave.kernel import cache as kernel_cache
 
     object_code = kernel_cache.object_code
 

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 import tilewave as tw
-from tilewave import steps
+from tilewave.run import steps
 
 pytestmark = [pytest.mark.mpi(ranks=[2, 3]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
 

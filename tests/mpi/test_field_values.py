@@ -193,7 +193,7 @@ def test_a_file_is_written_by_all_or_not_at_all(context, folder, monkeypatch):
     for name in ("write", "create", "finish"):
         with monkeypatch.context() as patch:
             if context.rank == (last if name == "write" else 0):
-                patch.setattr(f"tilewave.npy.{name}", full)
+                patch.setattr(f"tilewave.field.npy.{name}", full)
             agreed(context, tw.ConfigError, "save: no space left", lambda: A.save(path))
         assert open(path, "rb").read() == before
         context.agree()

@@ -62,8 +62,8 @@ def bounds_of(kind, nest, shape):
 
 def plain(nest, shape, arrays, over, reverse):
     """B after plain loops."""
-    from tilewave.bounds import loop_bounds
-    from tilewave.reference import plain_loops
+    from tilewave.nest.bounds import loop_bounds
+    from tilewave.nest.reference import plain_loops
     arrays = {name: array.copy() for name, array in arrays.items()}
     box = nest.iteration_box({name: shape for name in nest.arrays})
     plain_loops(nest, loop_bounds(nest.indices, box, over), arrays, reverse=reverse)
@@ -106,7 +106,7 @@ def test_frontier_by_way_of_a_kept_array(name, mpi_ranks):
 
 def numbers_of(nest, shape, over, expected):
     """What the reductions give after plain loops."""
-    from tilewave.bounds import loop_bounds
+    from tilewave.nest.bounds import loop_bounds
     points = list(loop_bounds(nest.indices, nest.iteration_box({name: shape for name in nest.arrays}), over).points())
     best = max(expected["H"][p] for p in points)
     return {"best": best, "where": min(p for p in points if expected["H"][p] == best), "all": sum(expected["B"][p] for p in points)}

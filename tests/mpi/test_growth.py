@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import tilewave as tw
-from tilewave import context as contexts
-from tilewave import prepare, prepared
-from tilewave.kept import Kept
+from tilewave.runtime import context as contexts
+from tilewave.run import prepare, prepared
+from tilewave.runtime.kept import Kept
 
 pytestmark = [pytest.mark.mpi(ranks=[1, 2]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
 

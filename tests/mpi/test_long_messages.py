@@ -3,8 +3,9 @@ import numpy as np
 import pytest
 
 import tilewave as tw
-from tilewave import _core, patterns
-from tilewave.context import load_mpi
+from tilewave import _core
+from tilewave import patterns
+from tilewave.runtime.context import load_mpi
 
 pytestmark = [pytest.mark.mpi(ranks=[2, 3]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
 

@@ -7,8 +7,9 @@ import time
 import pytest
 
 import tilewave as tw
-from tilewave import _core, machine
-from tilewave.measure import Session, _measure
+from tilewave import _core
+from tilewave.machine import known, measure as measuring
+from tilewave.machine.measure import Session, measured
 
 pytestmark = [pytest.mark.mpi(ranks=[1, 2, 3, 4, 6]),
               pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
@@ -20,7 +21,7 @@ def cache(monkeypatch, request):
     """A folder of this test's own in the session's cache, and measuring allowed."""
     folder = os.path.join(os.environ["TILEWAVE_CACHE_DIR"], request.node.name.replace("/", "_"))
     monkeypatch.setenv("TILEWAVE_CACHE_DIR", folder)
-    monkeypatch.delenv(machine.VARIABLE)
+    monkeypatch.delenv(known.VARIABLE)
     return folder
 
 
@@ -28,15 +29,15 @@ def cache(monkeypatch, request):
 @pytest.mark.parametrize("quick", [True, False])
 def test_all_ranks_have_the_same_numbers(cache, threads, quick):
     context = tw.Context(threads=threads)
-    found = _measure(context, quick, BUDGET_S)
-    texts = machine.share(context, found._to_text())
+    found = measured(context, quick, BUDGET_S)
+    texts = known.share(context, found._to_text())
     assert len(set(texts)) == 1
     assert tw.Machine._from_text(texts[0], "it") == found  # what is measured would be loaded
     assert found.host_of == [0] * context.size and found.other_host is None
     assert (found.same_host is None) == (context.size == 1)
     assert len(found.memory) == context.size * threads
     core = context._core.machine()
-    assert core.latency_s == found.latency_s == machine.own_constants(context).latency_s
+    assert core.latency_s == found.latency_s == known.own_constants(context).latency_s
     if found.same_host:
         assert core.same_host.byte_s == found.same_host.byte_s and found.same_host.transfer_s.x[0] == 1
 
@@ -48,12 +49,12 @@ def relax(A, i, j):
 
 def test_the_rate_of_a_kernel(cache, monkeypatch):
     context = tw.Context()
-    monkeypatch.setattr(sys.modules["tilewave.measure"], "BUDGET_S", {False: BUDGET_S, True: BUDGET_S})
+    monkeypatch.setattr(sys.modules["tilewave.run.measuring"], "BUDGET_S", {False: BUDGET_S, True: BUDGET_S})
     A = tw.field((200, 300), "f8", init=lambda i, j: 1.0, context=context)
     found = tw.measure(True, context, relax, A=A)
     rate = found.kernels["relax"]
     assert rate["point_s"] + rate["row_s"] > 0 and "measured on" in rate["note"]
-    texts = machine.share(context, found._to_text())
+    texts = known.share(context, found._to_text())
     assert len(set(texts)) == 1 and tw.Machine._from_text(texts[0], "it") == found
     assert "relax" in str(found)
     with pytest.raises(tw.ConfigError, match="needs its array 'A'"):
@@ -64,17 +65,17 @@ def test_it_ends_in_time(cache):
     """The time that it was given, and at most a few experiments more: far from what all sizes would take."""
     context = tw.Context()
     begin = time.perf_counter()
-    _measure(context, False, 0.3)
+    measured(context, False, 0.3)
     assert time.perf_counter() - begin < 30
 
 
 def test_it_is_kept_and_later_contexts_use_it(cache):
     context = tw.Context()
     assert context._machine is None
-    found = machine.of(context) if context.size < 3 else _measure(context, True, BUDGET_S)
+    found = measuring.of(context) if context.size < 3 else measured(context, True, BUDGET_S)
     context._core.barrier()  # rank 0 has written it
     later = tw.Context()
-    assert later._machine == found and machine.of(later) is later._machine
+    assert later._machine == found and measuring.of(later) is later._machine
     assert later._core.machine().chunk_s == found.chunk_s
     assert tw.Context(threads=3)._machine is None
 
@@ -82,12 +83,12 @@ def test_it_is_kept_and_later_contexts_use_it(cache):
 def test_a_rank_that_sees_another_file(cache, monkeypatch, tmp_path):
     """Rank 0's file is everyone's."""
     context = tw.Context()
-    found = _measure(context, True, BUDGET_S)
+    found = measured(context, True, BUDGET_S)
     if context.rank > 0:
-        monkeypatch.setenv(machine.VARIABLE, str(tmp_path / "none.json"))
+        monkeypatch.setenv(known.VARIABLE, str(tmp_path / "none.json"))
         monkeypatch.setenv("TILEWAVE_CACHE_DIR", str(tmp_path))
     context._core.barrier()
-    assert machine.of(tw.Context()) == found
+    assert measuring.of(tw.Context()) == found
 
 
 @pytest.mark.parametrize("spoil, words", [
@@ -103,21 +104,21 @@ def test_a_given_file_that_does_not_do(cache, monkeypatch, tmp_path, spoil, word
     context = tw.Context()
     path = os.path.join(cache, "given.json")
     if spoil and context.rank == 0:
-        data = json.loads(tw.Machine._from_core(machine.own_constants(context), machine.conditions(_alone()))._to_text())
+        data = json.loads(tw.Machine._from_core(known.own_constants(context), known.conditions(_alone()))._to_text())
         data["conditions"]["ranks"] = context.size
         data["conditions"]["hosts"] *= context.size
         spoil(data)
         os.makedirs(cache, exist_ok=True)
         with open(path, "w") as file:
             json.dump(data, file)
-    monkeypatch.setenv(machine.VARIABLE, path)
+    monkeypatch.setenv(known.VARIABLE, path)
     context._core.barrier()
     context = tw.Context()  # patterns go on with what it measured itself
     for _ in range(2):
         with pytest.raises(tw.ConfigError) as error:
-            machine.of(context)
+            measuring.of(context)
         assert "given.json" in str(error.value) and words in str(error.value)
-    assert len(set(machine.share(context, str(error.value)))) == 1
+    assert len(set(known.share(context, str(error.value)))) == 1
 
 
 def _alone():
@@ -126,9 +127,9 @@ def _alone():
 
 def test_a_spoilt_kept_file_is_measured_anew(cache):
     context = tw.Context()
-    _measure(context, True, BUDGET_S)
+    measured(context, True, BUDGET_S)
     if context.rank == 0:
-        path = machine.cache_path(machine_conditions := context._machine.conditions)
+        path = known.cache_path(machine_conditions := context._machine.conditions)
         assert machine_conditions["ranks"] == context.size
         path.write_text(path.read_text()[:200])
     context._core.barrier()
@@ -138,7 +139,7 @@ def test_a_spoilt_kept_file_is_measured_anew(cache):
     else:
         context = tw.Context()
     assert context._machine is None
-    found = _measure(context, True, BUDGET_S)
+    found = measured(context, True, BUDGET_S)
     context._core.barrier()
     assert tw.Context()._machine == found
 

@@ -27,7 +27,7 @@ def start(tmp_path):
     def start(script, ranks=2):
         path = tmp_path / "program.py"
         path.write_text(START + textwrap.dedent(script))
-        return subprocess.Popen([sys.executable, "-m", "tilewave.cli", "run", "-n", str(ranks), str(path)],
+        return subprocess.Popen([sys.executable, "-m", "tilewave.cli.commands", "run", "-n", str(ranks), str(path)],
                                 text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     return start
 

@@ -107,7 +107,7 @@ def test_allreduce(context, algorithm):
 
 
 def test_large_arrays_go_by_parts(context):
-    M = np.ones(patterns.ALLREDUCE_RING_BYTES // 8)
+    M = np.ones(patterns.calls.ALLREDUCE_RING_BYTES // 8)
     handle = patterns.allreduce(M, start=False, context=context)
     assert ("ring" in handle.algorithm or "direct" in handle.algorithm) or context.size == 1
     assert patterns.allreduce(M[:-1], start=False, context=context).run().sum() == context.size * (len(M) - 1)

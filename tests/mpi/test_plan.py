@@ -214,7 +214,7 @@ def test_a_body_that_raises_where_it_is_measured(context):
 
 def test_one_rank_that_fails_while_planning(context, monkeypatch):
     """Wherever it fails, all raise, nobody waits, and the next call is fine."""
-    from tilewave import choosing, prepare
+    from tilewave.run import choosing, prepare
 
     for module, name in ((choosing, "drafts"), (choosing, "_best"), (choosing, "_prepared"), (prepare, "_bind")):
         for rank in {0, context.size - 1}:
@@ -231,7 +231,7 @@ def test_one_rank_that_fails_while_planning(context, monkeypatch):
 
 
 def test_a_rank_that_cannot_measure(context, monkeypatch):
-    from tilewave import choosing
+    from tilewave.run import choosing
 
     forget(context)
     context._rates.clear()

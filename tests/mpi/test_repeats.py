@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tilewave as tw
-from tilewave import rate
+from tilewave.plan import rate
 
 pytestmark = [pytest.mark.mpi(ranks=[1, 2]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
 

@@ -6,8 +6,8 @@ import warnings
 import pytest
 
 import tilewave as tw
-from tilewave import machine, stale
-from tilewave.measure import _measure
+from tilewave.machine import known, machine, stale
+from tilewave.machine.measure import measured
 
 pytestmark = [pytest.mark.mpi(ranks=[2]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
 
@@ -22,12 +22,12 @@ def lying(monkeypatch, request):
     """A context's honest numbers, and the same with the latency of messages 0.2 s; a cache of this test's own."""
     folder = os.path.join(os.environ["TILEWAVE_CACHE_DIR"], request.node.name.replace("/", "_"))
     monkeypatch.setenv("TILEWAVE_CACHE_DIR", folder)
-    monkeypatch.delenv(machine.VARIABLE)
+    monkeypatch.delenv(known.VARIABLE)
     monkeypatch.setattr(stale, "LEAST_S", 0.05)  # what else runs here disturbs less; the lie is of more
     context = tw.Context()
     if context._core.oversubscribed:
         pytest.skip("with more ranks than CPUs nothing is said of a machine")
-    honest = _measure(context, True, 0.3, save=False)
+    honest = measured(context, True, 0.3, save=False)
     wrong = copy.deepcopy(honest)
     wrong.same_host.latency_s = 0.2
     wrong.same_host.transfer_s = machine.Curve([1, 1 << 24], [0.2, 0.2 + (1 << 24) * honest.same_host.byte_s])
@@ -50,7 +50,7 @@ def test_rank_0_tells_once(lying, monkeypatch):
     if context.rank == 0:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         wrong.save(path)
-    monkeypatch.setenv(machine.VARIABLE, path)
+    monkeypatch.setenv(known.VARIABLE, path)
     context._core.barrier()
     context = tw.Context()
     said, predicted = runs(context)
@@ -63,8 +63,8 @@ def test_rank_0_tells_once(lying, monkeypatch):
 def test_all_ranks_mend_it_together(lying, monkeypatch):
     context, _, wrong = lying
     if context.rank == 0:
-        assert machine.keep(wrong)
-    monkeypatch.setenv(machine.VARIABLE, machine.AUTO)
+        assert known.keep(wrong)
+    monkeypatch.setenv(known.VARIABLE, known.AUTO)
     context._core.barrier()
     context = tw.Context()
     assert context._machine == wrong
@@ -73,7 +73,7 @@ def test_all_ranks_mend_it_together(lying, monkeypatch):
     assert found.same_host.latency_s < 5e-3 and predicted[-1] < predicted[0]
     assert (found.memory, found.step_s) == (wrong.memory, wrong.step_s)
     assert len(said) == (context.rank == 0)
-    every = machine.share(context, [found._to_text(), predicted])
+    every = known.share(context, [found._to_text(), predicted])
     assert all(one == every[0] for one in every)
     context._core.barrier()
     assert tw.Context()._machine == found
@@ -82,9 +82,9 @@ def test_all_ranks_mend_it_together(lying, monkeypatch):
 def test_only_rank_0_s_variable_counts(lying, monkeypatch):
     context, _, wrong = lying
     if context.rank == 0:
-        assert machine.keep(wrong)
+        assert known.keep(wrong)
     else:
-        monkeypatch.setenv(machine.VARIABLE, machine.AUTO)
+        monkeypatch.setenv(known.VARIABLE, known.AUTO)
     context._core.barrier()
     context = tw.Context()
     runs(context)

@@ -6,8 +6,8 @@ import pytest
 
 import tilewave as tw
 from tilewave import _core
-from tilewave.plan import Plan, request_of
-from tilewave.problem import make_problem
+from tilewave.plan.plan import Plan, request_of
+from tilewave.run.problem import make_problem
 
 pytestmark = [pytest.mark.mpi(ranks=[1, 2, 3]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
 

@@ -6,7 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tilewave.body import names as _names
+from tilewave.nest import names as _names
 
 ARRAYS = ("A", "B", "C")
 OFFSETS_OF_WRITTEN = ("[i-1, j]", "[i, j-1]", "[i-1, j-1]", "[i-2, j]", "[i, j-2]", "[i, j]")
@@ -276,7 +276,7 @@ class NestGenerator(Generator):
 HEADER = """\
 import math
 import numpy as np
-from tilewave.nest import nest
+from tilewave import nest
 
 WEIGHT = 0.125
 COUNT = 5

@@ -6,7 +6,7 @@ import random
 
 import numpy as np
 
-from tilewave.compile import ROW, compile_kernel
+from tilewave.kernel.compile import ROW, compile_kernel
 
 
 #: Parts of the messages with which a kernel refuses, in a point, what plain Python would compute.

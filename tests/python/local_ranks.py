@@ -2,7 +2,7 @@
 import threading
 
 from tilewave import _core
-from tilewave.context import Context
+from tilewave.runtime.context import Context
 
 
 def on_ranks(ranks, threads, body, timeout_s=60):

@@ -10,7 +10,7 @@ import numpy as np
 
 import tilewave as tw
 from nest_problems import stand_in
-from tilewave.reference import plain_loops
+from tilewave.nest.reference import plain_loops
 
 KINDS = ("max", "min", "argmax", "argmin", "sum")
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tilewave.bench import NAMES
+from tilewave_bench import NAMES
 
 KEYS = {"case", "contender", "value", "unit", "spread", "ratio_to_contender", "fraction_of_limit"}
 
@@ -29,7 +29,7 @@ def test_unknown_case():
 
 
 def test_disturbed_cases_are_run_again_and_the_least_disturbed_run_counts(monkeypatch):
-    planning = importlib.import_module("tilewave.bench.planning")  # its name in the package is that of the benchmark
+    planning = importlib.import_module("tilewave_bench.planning")  # its name in the package is that of the benchmark
     asked, stolen = [], {"a": [0.5, 0.1, 0.3], "b": [0.0], "c": [0.2, 0.001]}
 
     def run(where, arguments):

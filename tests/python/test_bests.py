@@ -8,8 +8,8 @@ import pytest
 
 import tilewave as tw
 from tests.python.test_wide_rows import BODIES, addresses, change, words
-from tilewave import reduction
-from tilewave.compile import ROW, ROWS, compile_kernel
+from tilewave.run import reduction
+from tilewave.kernel.compile import ROW, ROWS, compile_kernel
 
 SEED = int(os.environ.get("TILEWAVE_SEED", "20261"))
 pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")

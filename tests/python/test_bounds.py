@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from tilewave.bounds import loop_bounds, loop_directions
+from tilewave.nest.bounds import loop_bounds, loop_directions
 from tilewave.errors import ConfigError
 
 IJ, IJK = ("i", "j"), ("i", "j", "k")

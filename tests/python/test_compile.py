@@ -12,11 +12,11 @@ import pytest
 
 from body_generator import HEADER, load, random_nest
 from kernel_helpers import Raised, bits, compare, random_array, run_box
-from tilewave.body import names as _names
-from tilewave.body.typing import Unsupported, infer, scalar, type_of
-from tilewave.compile import compile_kernel, kernel_key
+from tilewave.nest import names as _names
+from tilewave.nest.types import Unsupported, infer, scalar, type_of
+from tilewave.kernel.compile import compile_kernel, kernel_key
 from tilewave.errors import ConfigError
-from tilewave.nest import nest
+from tilewave.nest.nest import nest
 
 warnings.filterwarnings("ignore", category=RuntimeWarning)
 

@@ -8,7 +8,7 @@ import pytest
 
 from body_generator import HEADER, NestGenerator, load, random_nest
 from tilewave.errors import ConfigError
-from tilewave.nest import nest
+from tilewave.nest.nest import nest
 
 FIRST_SEED = int(os.environ.get("TILEWAVE_SEED", "20260"))
 RANDOM_BODIES = int(os.environ.get("TILEWAVE_RANDOM_BODIES", "60"))

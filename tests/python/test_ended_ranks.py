@@ -12,7 +12,7 @@ def run(tmp_path):
     def run(ranks, script, **env):
         path = tmp_path / "script.py"
         path.write_text("import sys, time, numpy as np, tilewave as tw\nA = tw.field((6, 6), init=1.0)\n" + textwrap.dedent(script))
-        done = subprocess.run([sys.executable, "-m", "tilewave.cli", "run", "-n", str(ranks), str(path)], capture_output=True, text=True, timeout=60,
+        done = subprocess.run([sys.executable, "-m", "tilewave.cli.commands", "run", "-n", str(ranks), str(path)], capture_output=True, text=True, timeout=60,
                               cwd=tmp_path, env={**os.environ, "TILEWAVE_MACHINE": "default", "TILEWAVE_SHARED_MEMORY": "on", **env})
         return done.returncode, done.stdout, done.stderr
     return run

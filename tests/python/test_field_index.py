@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tilewave.errors import ConfigError
-from tilewave.field_index import Selection, SubscriptError, pack, unpack
+from tilewave.field.index import Selection, SubscriptError, pack, unpack
 
 
 def even(extent, parts):

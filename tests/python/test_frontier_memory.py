@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import tilewave as tw
-from tilewave.bounds import loop_bounds
-from tilewave.reference import plain_loops
+from tilewave.nest.bounds import loop_bounds
+from tilewave.nest.reference import plain_loops
 
 MOST_MB = 64
 

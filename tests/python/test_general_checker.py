@@ -8,8 +8,8 @@ from general_sweeps import general_case
 
 import tilewave as tw
 from tilewave import _core
-from tilewave.plan import request_of
-from tilewave.problem import make_problem
+from tilewave.plan.plan import request_of
+from tilewave.run.problem import make_problem
 
 LEAST_ACCEPTED = 0.6
 

@@ -8,7 +8,7 @@ import pytest
 import tilewave as tw
 from body_generator import HEADER, load
 from kernel_helpers import compare
-from tilewave.compile import compile_kernel
+from tilewave.kernel.compile import compile_kernel
 
 CASES = {
     "expression": ("def f(x):\n    return x * x + WEIGHT\n", "A[i, j] = f(B[i, j]) - f(A[i-1, j])"),

@@ -4,9 +4,9 @@ import pytest
 from local_ranks import on_ranks
 
 import tilewave as tw
-from tilewave.bounds import loop_bounds
-from tilewave.problem import check_steps
-from tilewave.reference import plain_loops
+from tilewave.nest.bounds import loop_bounds
+from tilewave.run.problem import check_steps
+from tilewave.nest.reference import plain_loops
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
 SHAPE = 10, 12

@@ -179,7 +179,7 @@ def test_plans_for_ranks_elsewhere_have_their_machines_lanes(tmp_path, monkeypat
     assert threads_of("--threads", "3") == 3
     assert threads_of() == max(tw.Context().share // 4, 1)
     machine = tw.Context(threads=5)._core.machine()
-    from tilewave.machine import Machine
+    from tilewave.machine.machine import Machine
 
     file = tmp_path / "machine.json"
     Machine._from_core(machine, {"hosts": ["a"] * 4, "ranks": 4, "threads": 5}).save(file)

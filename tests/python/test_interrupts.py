@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from tilewave import interrupts
+from tilewave.runtime import interrupts
 
 
 @pytest.fixture(autouse=True)

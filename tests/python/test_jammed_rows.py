@@ -8,10 +8,11 @@ import pytest
 
 import tilewave as tw
 from body_generator import load
-from tilewave import compile, prepared as preparing
-from tilewave.body import jammed_rows
-from tilewave.bounds import loop_bounds
-from tilewave.reference import plain_loops
+from tilewave.kernel import compile
+from tilewave.run import prepared as preparing
+from tilewave.kernel import jammed_rows
+from tilewave.nest.bounds import loop_bounds
+from tilewave.nest.reference import plain_loops
 
 HEADER = "import numpy as np\nimport tilewave as tw\n\n\n"
 SEED = int(os.environ.get("TILEWAVE_SEED", "20261"))

@@ -15,11 +15,12 @@ import numpy as np
 import pytest
 from body_generator import HEADER, Generator, load
 
-from tilewave import compile as compiler
-from tilewave import kernel_cache
-from tilewave.compile import compile_kernel
+import tilewave
+from tilewave.kernel import compile as compiler
+from tilewave.kernel import cache as kernel_cache
+from tilewave.kernel.compile import compile_kernel
 from tilewave.errors import ConfigError
-from tilewave.nest import nest
+from tilewave.nest.nest import nest
 
 
 @pytest.fixture
@@ -200,7 +201,7 @@ def test_many_processes_at_once(cache):
     """Readers, writers and removers of the same files: each gets what belongs to its key."""
     script = textwrap.dedent("""
         import random, sys
-        from tilewave import kernel_cache
+        from tilewave.kernel import cache as kernel_cache
         kernel_cache.FILES = 3
         choose = random.Random(int(sys.argv[1]))
         for turn in range(300):
@@ -254,7 +255,7 @@ def test_another_processor_or_version_has_kernels_of_its_own(cache, compilations
     types = {"A": "f8", "B": "f8"}
     changes = [(compiler.llvm, "get_host_cpu_name", lambda: "generic"), (compiler.np, "__version__", "9.9"),
                (compiler.llvmlite, "__version__", "9.9"),
-               (compiler.tilewave, "__version__", "9.9"), (compiler, "_vector_bytes", lambda: 8),
+               (compiler, "VERSION", "9.9"), (compiler, "_vector_bytes", lambda: 8),
                (compiler, "_lane_bytes", lambda: 8), (compiler, "_ahead_bytes", lambda: 64),
                (compiler.jammed_rows, "LEAST_POINTS", 1)]
     compile_kernel(scaled, types)
@@ -291,7 +292,7 @@ except tw.KernelError:
 
 def test_what_is_in_memory_decides_and_not_what_is_on_disk(cache, tmp_path):
     """A process from before an upgrade keeps its kernels apart; so do those with and without asserts."""
-    package = Path(compiler.tilewave.__file__).parent
+    package = Path(tilewave.__file__).parent
     shutil.copytree(package, tmp_path / "tilewave", ignore=shutil.ignore_patterns("__pycache__"))
     script = tmp_path / "script.py"
     script.write_text(UPGRADED)
@@ -305,7 +306,7 @@ def test_what_is_in_memory_decides_and_not_what_is_on_disk(cache, tmp_path):
 
     old = start()
     old.stdout.readline()
-    functions = tmp_path / "tilewave" / "body" / "functions.py"
+    functions = tmp_path / "tilewave" / "kernel" / "functions.py"
     text = functions.read_text()
     assert text.count('"<" if name == "min" else ">"') == 1
     functions.write_text(text.replace('"<" if name == "min" else ">"', '">" if name == "min" else "<"'))
@@ -374,8 +375,8 @@ def test_loops_of_another_numpy_on_this_processor(cache, compilations, monkeypat
 PROGRAM = '''
 import math, sys
 import numpy as np
-from tilewave import compile as compiler
-from tilewave.nest import nest
+from tilewave.kernel import compile as compiler
+from tilewave import nest
 from kernel_helpers import compare
 
 @nest

@@ -7,10 +7,10 @@ import pytest
 
 from kernel_helpers import Raised, compare, run_box
 from test_compile import body, line
-from tilewave.body.typing import Unsupported, infer, type_of
-from tilewave.compile import ROW, compile_kernel
+from tilewave.nest.types import Unsupported, infer, type_of
+from tilewave.kernel.compile import ROW, compile_kernel
 from tilewave.errors import ConfigError
-from tilewave.nest import nest
+from tilewave.nest.nest import nest
 
 
 @nest

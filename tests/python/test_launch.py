@@ -20,14 +20,17 @@ SHORTER = {"PATIENCE_S = 5.0": "PATIENCE_S = 1.0",
 
 @pytest.fixture
 def start(tmp_path):
-    """Start the CLI on a script; its package holds only launch and cli, not the compiled core."""
+    """Start the CLI on a script; its package holds what launching needs, not the compiled core."""
     package = tmp_path / "package" / "tilewave"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("")
-    for module in ("launch.py", "cli.py"):
+    for folder in ("launch", "cli", "nest"):
+        (package / folder).mkdir()
+        (package / folder / "__init__.py").write_text("")
+    for module in ("launch/launch.py", "cli/commands.py", "cli/on_rank.py", "nest/source.py", "notices.py", "errors.py"):
         text = (SOURCE / module).read_text()
         for given, shorter in SHORTER.items():
-            assert (given in text) == (module == "launch.py")
+            assert (given in text) == (module == "launch/launch.py")
             text = text.replace(given, shorter)
         (package / module).write_text(text)
 
@@ -35,7 +38,7 @@ def start(tmp_path):
         (tmp_path / name).write_text("import os, sys, time\nrank = int(os.environ.get("
                                             "'PMI_RANK', 0))\n" + textwrap.dedent(script))
         return subprocess.Popen(
-            [sys.executable, "-m", "tilewave.cli", "run", *options, name, *arguments],
+            [sys.executable, "-m", "tilewave.cli.commands", "run", *options, name, *arguments],
             cwd=tmp_path, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": str(package.parent), **(env or {})})
 
@@ -206,10 +209,10 @@ def test_doctor(start, tmp_path, facts, code, words):
     package = tmp_path / "package"
     if facts is not None:  # in place of the core and of the module that pings with it
         (package / "tilewave" / "_core.py").write_text("")
-        (package / "tilewave" / "_ping.py").write_text(
+        (package / "tilewave" / "cli" / "ping.py").write_text(
             f"import json, os\nfacts = {facts!r}\nif not facts:\n    raise OSError('no network')\n"
             "if os.environ['PMI_RANK'] == '0':\n    print('ping ' + json.dumps(facts))\n")
-    done = subprocess.run([sys.executable, "-m", "tilewave.cli", "doctor"], text=True, timeout=100,
+    done = subprocess.run([sys.executable, "-m", "tilewave.cli.commands", "doctor"], text=True, timeout=100,
                           capture_output=True, env={**os.environ, "PYTHONPATH": str(package),
                                                     "COLUMNS": "200", "PYTHONUTF8": "1"})
     assert done.returncode == code, done.stdout + done.stderr
@@ -220,11 +223,11 @@ def test_doctor(start, tmp_path, facts, code, words):
 def test_bench_looks_into_the_registry(start, tmp_path):
     start("pass").communicate(timeout=60)
     package = tmp_path / "package"
-    (package / "tilewave" / "bench.py").write_text(
+    (package / "tilewave_bench.py").write_text(
         "def one(json_path, quick):\n    print('one', json_path, quick)\nNAMES = {'one': one}\n")
 
     def bench(*arguments):
-        return subprocess.run([sys.executable, "-m", "tilewave.cli", "bench", *arguments],
+        return subprocess.run([sys.executable, "-m", "tilewave.cli.commands", "bench", *arguments],
                               text=True, timeout=60, capture_output=True,
                               env={**os.environ, "PYTHONPATH": str(package)})
 

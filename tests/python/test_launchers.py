@@ -7,7 +7,7 @@ import warnings
 
 import pytest
 
-from tilewave import launch, launchers
+from tilewave.launch import launch, launchers
 from tilewave.errors import ConfigError
 
 VARIABLES = ("PMI", "OMPI_", "SLURM_")
@@ -97,7 +97,7 @@ def test_open_mpi_itself():
     command = ["mpirun.openmpi", "-n", "2", "--oversubscribe"]
     done = run([*command, sys.executable, "-c", PROGRAM], **as_root)
     assert done.returncode == 1 and "started by Open MPI's mpirun (OMPI_COMM_WORLD_SIZE=2)" in done.stderr and "Abort(" not in done.stderr
-    done = run(["mpirun.openmpi", "-n", "1", sys.executable, "-m", "tilewave.cli", "run", "-n", "2", __file__], **as_root)
+    done = run(["mpirun.openmpi", "-n", "1", sys.executable, "-m", "tilewave.cli.commands", "run", "-n", "2", __file__], **as_root)
     assert done.returncode == 0 and done.stdout == "2 ranks\n", done.stderr
 
 

@@ -96,7 +96,7 @@ def test_ctrl_c_in_one_process(tmp_path):
 
 
 def test_ctrl_c_ends_all_ranks(tmp_path):
-    command = [sys.executable, "-c", "from tilewave.cli import main; main()", "run", "-n", "2",
+    command = [sys.executable, "-c", "from tilewave.cli.commands import main; main()", "run", "-n", "2",
                str(write(tmp_path, LONG))]
     code, _, output = interrupt(command, 40)
     assert code == 130, output

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import tilewave as tw
-import tilewave.compile
+import tilewave.kernel.compile
 from kernel_helpers import Raised, Runner, check, constant_steps, relaid, rows_in_order, ways
 from test_compile import DTYPES as NAMES
-from tilewave.body.permuted import MOST_ELEMENTS, NARROW, UNFIT, WAYS, WHOLE, Layout
-from tilewave.compile import ROW, ROWS, compile_kernel
+from tilewave.kernel.permuted import MOST_ELEMENTS, NARROW, UNFIT, WAYS, WHOLE, Layout
+from tilewave.kernel.compile import ROW, ROWS, compile_kernel
 
 DTYPES = [np.dtype(name) for name in NAMES]
 FEATURES = llvm.get_host_cpu_features()
@@ -39,7 +39,7 @@ def way(request, monkeypatch):
     """One way of permuting bytes that this processor has, or none."""
     if request.param in WAYS and request.param not in HERE:
         pytest.skip("not on this processor")
-    monkeypatch.setattr(tilewave.compile, "_way", lambda: WAYS.get(request.param))
+    monkeypatch.setattr(tilewave.kernel.compile, "_way", lambda: WAYS.get(request.param))
     return request.param
 
 

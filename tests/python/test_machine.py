@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tilewave as tw
-from tilewave import fit, machine
+from tilewave.machine import fit, known, machine, measure as measuring
 
 
 def some():
@@ -78,7 +78,7 @@ def test_it_prints():
 
 def test_it_draws(tmp_path):
     pytest.importorskip("matplotlib")
-    from tilewave import machine_show
+    from tilewave.machine import show as machine_show
 
     machine_show.picture(some(), tmp_path / "curves.png")
     assert (tmp_path / "curves.png").stat().st_size > 10000
@@ -174,7 +174,7 @@ def test_files_that_are_none(tmp_path):
 
 def test_numbers_at_their_limits_are_used():
     """What is accepted can be planned with: no number overflows on the way."""
-    from tilewave.machine_check import LEAST, MAY_BE_ZERO, MOST, MOST_OF, PARTS, checked
+    from tilewave.machine.check import LEAST, MAY_BE_ZERO, MOST, MOST_OF, PARTS, checked
 
     for least in (False, True):
         data = json.loads(some()._to_text())
@@ -188,14 +188,14 @@ def test_numbers_at_their_limits_are_used():
             for name, value in part.items():
                 if isinstance(value, (int, float)) and name != "format":
                     part[name] = limit(name)
-        found = checked(json.dumps(data), "limits.json")
+        found = tw.Machine._from_text(json.dumps(data), "limits.json")
 
         @tw.nest
         def relax(A, i, j):
             A[i, j] = A[i-1, j] + A[i, j-1]
 
         context = tw.Context()
-        machine.use(context, found)
+        known.use(context, found)
         A = np.ones((200, 200))
         tw.run(relax, A=A, context=context)
         assert "The machine's numbers" in tw.plan(relax, A=A, context=context).explain()
@@ -204,37 +204,37 @@ def test_numbers_at_their_limits_are_used():
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("TILEWAVE_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.delenv(machine.VARIABLE)
+    monkeypatch.delenv(known.VARIABLE)
     return tmp_path / "cache"
 
 
 def kept_for(context):
     """A machine of this very launch, with a latency to know it by."""
     found = some()
-    found.conditions = {**machine.conditions(context), "date": "2026-11-22"}
+    found.conditions = {**known.conditions(context), "date": "2026-11-22"}
     found.latency_s, found.host_of = 7.25e-6, [0] * context.size
     return found
 
 
 def test_a_kept_machine_is_used_at_once(cache):
     first = tw.Context()
-    assert first._machine is None and machine.keep(kept_for(first))
+    assert first._machine is None and known.keep(kept_for(first))
     second = tw.Context()
     assert second._machine.latency_s == second._core.machine().latency_s == 7.25e-6
-    assert machine.of(second) is second._machine
-    assert second.solo()._machine is None and machine.of(second.solo()).latency_s == 7.25e-6
+    assert measuring.of(second) is second._machine
+    assert second.solo()._machine is None and measuring.of(second.solo()).latency_s == 7.25e-6
     assert tw.Context(threads=second.threads + 1)._machine is None  # another launch shape
-    assert machine.own_constants(second).latency_s != 7.25e-6
+    assert known.own_constants(second).latency_s != 7.25e-6
 
 
 def test_a_given_machine_is_used(cache, tmp_path, monkeypatch):
     path = tmp_path / "given.json"
     kept_for(tw.Context(threads=1)).save(path)
-    monkeypatch.setenv(machine.VARIABLE, str(path))
+    monkeypatch.setenv(known.VARIABLE, str(path))
     assert tw.Context(threads=1)._core.machine().latency_s == 7.25e-6
     context = tw.Context(threads=2)
     with pytest.raises(tw.ConfigError, match=r"given.json: field conditions.threads: found 1; allowed: 2"):
-        machine.of(context)
+        measuring.of(context)
 
 
 @pytest.mark.parametrize("spoil", [lambda text: text[:100], lambda text: text.replace('"format": 2', '"format": 0'),
@@ -243,7 +243,7 @@ def test_a_given_machine_is_used(cache, tmp_path, monkeypatch):
                                    lambda text: text.replace('"step_s": ', '"step_s": 1e300, "was": '), None])
 def test_a_spoilt_kept_machine_is_measured_anew(cache, spoil):
     context = tw.Context()
-    machine.keep(kept_for(context))
+    known.keep(kept_for(context))
     path, = cache.glob("machine-*.json")
     if spoil:
         assert spoil(path.read_text()) != path.read_text()
@@ -254,28 +254,28 @@ def test_a_spoilt_kept_machine_is_measured_anew(cache, spoil):
     with pytest.warns(RuntimeWarning, match="the kept machine is not used: .*machine-"):
         context = tw.Context()
     assert context._machine is None
-    from tilewave.measure import _measure
+    from tilewave.machine.measure import measured
 
-    found = _measure(context, True, 0.2)
-    assert machine.of(context) is found and tw.Context()._machine == found
+    found = measured(context, True, 0.2)
+    assert measuring.of(context) is found and tw.Context()._machine == found
 
 
 def test_the_default_neither_reads_nor_measures(cache, monkeypatch):
     context = tw.Context()
-    machine.keep(kept_for(context))
-    monkeypatch.setenv(machine.VARIABLE, "default")
+    known.keep(kept_for(context))
+    monkeypatch.setenv(known.VARIABLE, "default")
     context = tw.Context()
-    assert machine.of(context).latency_s == context._core.machine().latency_s != 7.25e-6
-    assert machine.of(context).memory == []
+    assert measuring.of(context).latency_s == context._core.machine().latency_s != 7.25e-6
+    assert measuring.of(context).memory == []
 
 
 def test_a_folder_that_cannot_be_written_is_no_error(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("TILEWAVE_CACHE_DIR", str(tmp_path / "file" / "below"))
-    monkeypatch.delenv(machine.VARIABLE)
-    assert not machine.keep(kept_for(tw.Context()))
+    monkeypatch.delenv(known.VARIABLE)
+    assert not known.keep(kept_for(tw.Context()))
     monkeypatch.setenv("TILEWAVE_CACHE_DIR", "")
-    assert not machine.keep(kept_for(tw.Context())) and tw.Context()._machine is None
+    assert not known.keep(kept_for(tw.Context())) and tw.Context()._machine is None
 
 
 def test_measure_refuses_nonsense():
@@ -285,9 +285,9 @@ def test_measure_refuses_nonsense():
 
 def test_local_ranks_measure_each_other(cache):
     from local_ranks import on_ranks
-    from tilewave.measure import _measure
+    from tilewave.machine.measure import measured
 
-    found, errors = on_ranks(2, 1, lambda context: _measure(context, True, 0.3))
+    found, errors = on_ranks(2, 1, lambda context: measured(context, True, 0.3))
     assert errors == [None, None] and found[0] == found[1]
     assert found[0].same_host.byte_s > 0 and found[0].conditions["mpi"] == ""
     assert found[0].same_host.eager_bytes == 8  # sends of ranks as threads wait for their receivers
@@ -301,7 +301,7 @@ def test_local_ranks_measure_each_other(cache):
 def test_the_command_refuses(tmp_path, monkeypatch, arguments, words):
     from typer.testing import CliRunner
 
-    from tilewave import cli
+    from tilewave.cli import commands as cli
 
     monkeypatch.chdir(tmp_path)
     (tmp_path / "bad.json").write_text("x")
@@ -311,7 +311,7 @@ def test_the_command_refuses(tmp_path, monkeypatch, arguments, words):
 
 def test_the_command_measures_once_and_shows(tmp_path, cache):
     def run(*arguments):
-        return subprocess.run([sys.executable, "-m", "tilewave.cli", "measure", *arguments], capture_output=True, text=True,
+        return subprocess.run([sys.executable, "-m", "tilewave.cli.commands", "measure", *arguments], capture_output=True, text=True,
                               timeout=60, cwd=tmp_path)
 
     done = run("--quick", "-o", "machine.json")

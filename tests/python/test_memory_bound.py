@@ -8,7 +8,7 @@ import pytest
 
 import tilewave as tw
 from tilewave import _core
-from tilewave.memory_bound import bound_of
+from tilewave.run.memory_bound import bound_of
 
 
 @tw.nest

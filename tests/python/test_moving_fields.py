@@ -6,8 +6,8 @@ import pytest
 from local_ranks import on_ranks
 
 import tilewave as tw
-from tilewave import turns
-from tilewave.body.views import View
+from tilewave.runtime import turns
+from tilewave.nest.views import View
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
 

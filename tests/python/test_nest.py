@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from body_generator import HEADER, load
-from tilewave.body.dependences import Place
+from tilewave.nest.dependences import Place
 from tilewave.errors import ConfigError
-from tilewave.nest import REQUIRED, Nest, nest
-from tilewave.plan import CHOICES
+from tilewave.nest.nest import REQUIRED, Nest, nest
+from tilewave.plan.plan import CHOICES
 
 OMEGA = 0.5
 
@@ -217,7 +217,7 @@ def test_signature_covers_body_and_constants(tmp_path):
 
 def test_constants_are_those_of_the_moment(tmp_path):
     module = load(tmp_path, "late", (
-        "from tilewave.nest import nest\n@nest\ndef body(A, i):\n"
+        "from tilewave import nest\n@nest\ndef body(A, i):\n"
         "    if A[i-1] > LIMIT:\n        raise Problem('x')\n    A[i] = LATER * root(A[i-1])\n"))
     with pytest.raises(ConfigError, match=r"late.py:4:17: `LIMIT`: name 'LIMIT' is not defined"):
         module.body.constants()
@@ -402,7 +402,7 @@ def test_source_that_python_does_not_keep():
 
 
 def test_source_from_standard_input(tmp_path):
-    text = "from tilewave.nest import nest\n@nest\ndef body(A, i):\n    A[i] = 1\n"
+    text = "from tilewave import nest\n@nest\ndef body(A, i):\n    A[i] = 1\n"
     done = subprocess.run([sys.executable, "-"], input=text, text=True, capture_output=True,
                           env={"PYTHONPATH": ":".join(sys.path)}, check=False)
     assert done.returncode == 1 and "source text is not available" in done.stderr

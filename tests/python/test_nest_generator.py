@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from nest_problems import make_problem, random_plan
-from tilewave.bounds import loop_bounds
+from tilewave.nest.bounds import loop_bounds
 from tilewave.errors import ConfigError
-from tilewave.reference import plain_loops
+from tilewave.nest.reference import plain_loops
 
 SEEDS = range(500)  # those that tests/mpi/test_random_nests.py runs without --long
 

@@ -6,7 +6,7 @@ import random
 import numpy as np
 import pytest
 
-from tilewave import npy
+from tilewave.field import npy
 from tilewave.errors import ConfigError
 
 DTYPES = tuple(map(np.dtype, ("f4", "f8", "i2")))

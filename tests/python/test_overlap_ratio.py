@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tilewave import _core
-from tilewave.timeline import EVENT, OPS, REQUEST
+from tilewave.timeline.timeline import EVENT, OPS, REQUEST
 
 COMPUTE, WAIT, AWAIT = (OPS.index(name) for name in ("compute", "wait", "await"))
 

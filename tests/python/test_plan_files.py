@@ -105,7 +105,7 @@ raise SystemExit("it went on")
 
 
 def command(*words):
-    return subprocess.run([sys.executable, "-m", "tilewave.cli", "plan", *map(str, words)], capture_output=True, text=True, timeout=120)
+    return subprocess.run([sys.executable, "-m", "tilewave.cli.commands", "plan", *map(str, words)], capture_output=True, text=True, timeout=120)
 
 
 def test_a_script_is_planned_for_ranks_that_are_not_here(tmp_path):
@@ -136,13 +136,13 @@ def test_a_machine_file_is_used(tmp_path):
 
 
 def _curve(x, y):
-    from tilewave.machine import Curve
+    from tilewave.machine.machine import Curve
 
     return Curve(x, y)
 
 
 def _link(transfer_s, **numbers):
-    from tilewave.machine import Link
+    from tilewave.machine.machine import Link
 
     return Link(**numbers, transfer_s=_curve(**transfer_s))
 

@@ -8,7 +8,7 @@ import pytest
 
 from general_sweeps import general_case
 from tilewave import ConfigError, _core
-from tilewave.plan import CHOICES
+from tilewave.plan.plan import CHOICES
 
 RATE = _core.KernelRate(1e-9, 2e-8, 3e-7)
 

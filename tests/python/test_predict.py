@@ -61,7 +61,7 @@ def ends(prediction):
     """When each step ends, by (rank, lane)."""
     found = {}
     events = np.frombuffer(prediction.timeline.event_bytes, np.uint8)
-    from tilewave.timeline import EVENT
+    from tilewave.timeline.timeline import EVENT
     for e in events.view(EVENT):
         found.setdefault((int(e["rank"]), int(e["lane"])), []).append(float(e["end_s"]))
     return found

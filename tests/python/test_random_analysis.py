@@ -9,8 +9,8 @@ import pytest
 from body_generator import load
 from kernel_helpers import Runner, bits
 from nest_problems import HEADER, allowed_box, make_problem, stand_in
-from tilewave.compile import compile_kernel
-from tilewave.reference import _run
+from tilewave.kernel.compile import compile_kernel
+from tilewave.nest.reference import _run
 
 USUAL = [range(k, k + 50) for k in range(0, 200, 50)]
 LONG = [range(k, k + 500) for k in range(1000, 11000, 500)]

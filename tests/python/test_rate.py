@@ -8,7 +8,9 @@ import pytest
 from numba import types
 
 import tilewave as tw
-from tilewave import ConfigError, _core, choosing, rate
+from tilewave import ConfigError, _core
+from tilewave.run import choosing
+from tilewave.plan import rate
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
 

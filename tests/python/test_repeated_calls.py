@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import tilewave as tw
-from tilewave import choosing, prepare
-from tilewave.bounds import loop_bounds
-from tilewave.reference import plain_loops
+from tilewave.run import choosing, prepare
+from tilewave.nest.bounds import loop_bounds
+from tilewave.nest.reference import plain_loops
 
 FACTOR = 2.0
 

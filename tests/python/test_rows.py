@@ -14,9 +14,9 @@ from kernel_helpers import (
     skewed,
 )
 from test_compile import DTYPES, FIRST_SEED, RANDOM_BODIES, alignment, body, relax
-from tilewave.compile import compile_kernel
+from tilewave.kernel.compile import compile_kernel
 from tilewave.errors import ConfigError
-from tilewave.nest import nest
+from tilewave.nest.nest import nest
 
 
 @pytest.mark.parametrize("seed", [FIRST_SEED + k for k in range(RANDOM_BODIES)])

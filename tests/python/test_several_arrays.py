@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import tilewave as tw
-from tilewave import compile, prepared as preparing
-from tilewave.bounds import loop_bounds
-from tilewave.reference import plain_loops
+from tilewave.kernel import compile
+from tilewave.run import prepared as preparing
+from tilewave.nest.bounds import loop_bounds
+from tilewave.nest.reference import plain_loops
 
 SEED = int(os.environ.get("TILEWAVE_SEED", "20262"))
 pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")

@@ -16,7 +16,7 @@ import pytest
 
 import tilewave as tw
 from body_generator import load
-from tilewave.body import source as reading
+from tilewave.nest import source as reading
 
 HEADER = "import tilewave as tw\n"
 LATER = HEADER + """
@@ -104,7 +104,7 @@ def test_a_script_that_is_edited_while_it_runs(tmp_path):
         open(__file__, "w").write(text)
         print(A)
     """))
-    for command in ([sys.executable, "script.py"], [sys.executable, "-m", "tilewave.cli", "run", "script.py"]):
+    for command in ([sys.executable, "script.py"], [sys.executable, "-m", "tilewave.cli.commands", "run", "script.py"]):
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
         assert done.stdout.strip() == "[0. 1. 2. 3.]", done.stderr
 

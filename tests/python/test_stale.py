@@ -9,10 +9,10 @@ import pytest
 from local_ranks import on_ranks
 
 import tilewave as tw
-from tilewave import machine, stale
-from tilewave.measure import _measure
-from tilewave.parts import PARTS, Parts
-from tilewave.stale import Suspect, suspected_number, suspected_part
+from tilewave.machine import known, machine, stale
+from tilewave.machine.measure import measured as measure_now
+from tilewave.timeline.parts import PARTS, Parts
+from tilewave.machine.stale import Suspect, suspected_number, suspected_part
 
 RUNS = 6
 
@@ -96,7 +96,7 @@ class FakeCore:
 
 def watched(monkeypatch, times, predicted_s=0.1, variable="kept.json", threads=1, oversubscribed=False, notes=None):
     """What is said of runs of one kernel that took these times; all of it computing."""
-    monkeypatch.setenv(machine.VARIABLE, variable)
+    monkeypatch.setenv(known.VARIABLE, variable)
     watch = stale.Watch()
     core = types.SimpleNamespace(oversubscribed=oversubscribed)
     context = types.SimpleNamespace(_core=core, _machine=types.SimpleNamespace(), _own=core, size=1, threads=1)
@@ -145,14 +145,14 @@ def test_auto_wants_it_measured(monkeypatch):
 @pytest.fixture
 def folder(monkeypatch, tmp_path):
     monkeypatch.setenv("TILEWAVE_CACHE_DIR", str(tmp_path))
-    monkeypatch.delenv(machine.VARIABLE)
+    monkeypatch.delenv(known.VARIABLE)
     monkeypatch.setattr(stale, "LEAST_S", 0.05)  # what else runs here disturbs less; the lies are of more
     return tmp_path
 
 
 def measured(ranks, threads):
     """The numbers of such ranks here, found quickly."""
-    results, errors = on_ranks(ranks, threads, lambda context: _measure(context, True, 0.3, save=False))
+    results, errors = on_ranks(ranks, threads, lambda context: measure_now(context, True, 0.3, save=False))
     assert errors == [None] * ranks
     return results[0]
 
@@ -205,7 +205,7 @@ CASES = [("bandwidth", 2, 1, "bandwidth between ranks of one host (same_host)"),
 def test_a_file_that_lies_is_told_once(folder, monkeypatch, name, ranks, threads, words):
     path = folder / "given.json"
     lie(measured(ranks, threads), name).save(path)
-    monkeypatch.setenv(machine.VARIABLE, str(path))
+    monkeypatch.setenv(known.VARIABLE, str(path))
     said, results = warned(ranks, threads, runs)
     assert len(said) == 1 and words in str(said[0].message), [str(one.message) for one in said]
     assert "tilewave measure -n" in str(said[0].message) and said[0].filename == __file__
@@ -219,7 +219,7 @@ def test_an_honest_file_is_not_told(folder, monkeypatch, ranks, threads):
     monkeypatch.setattr(stale, "FACTOR", 30)
     path = folder / "given.json"
     measured(ranks, threads).save(path)
-    monkeypatch.setenv(machine.VARIABLE, str(path))
+    monkeypatch.setenv(known.VARIABLE, str(path))
     assert warned(ranks, threads, runs)[0] == []
 
 
@@ -228,8 +228,8 @@ def test_an_honest_file_is_not_told(folder, monkeypatch, ranks, threads):
 def test_auto_mends_that_number_alone(folder, monkeypatch, name, ranks, threads, words):
     honest = measured(ranks, threads)
     wrong = lie(honest, name)
-    assert machine.keep(wrong)
-    monkeypatch.setenv(machine.VARIABLE, machine.AUTO)
+    assert known.keep(wrong)
+    monkeypatch.setenv(known.VARIABLE, known.AUTO)
     said, results = warned(ranks, threads, runs)
     assert len(said) == 1 and words in str(said[0].message)
     after = [context._machine for _, context in results]
@@ -243,13 +243,13 @@ def test_auto_mends_that_number_alone(folder, monkeypatch, name, ranks, threads,
     # It was planned anew with it, on all ranks alike, and is kept for the next launch.
     predicted = [found for found, _ in results]
     assert all(found == predicted[0] for found in predicted) and predicted[0][-1] < predicted[0][0]
-    kept = tw.Machine.load(machine.cache_path(wrong.conditions))
+    kept = tw.Machine.load(known.cache_path(wrong.conditions))
     assert kept == after[0] and "renewed" in kept.conditions
 
 
 def test_auto_measures_the_rate_of_a_body_again(folder, monkeypatch):
-    assert machine.keep(measured(1, 1))
-    monkeypatch.setenv(machine.VARIABLE, machine.AUTO)
+    assert known.keep(measured(1, 1))
+    monkeypatch.setenv(known.VARIABLE, known.AUTO)
 
     def slow_rate(context):
         for key in list(context._rates):
@@ -263,4 +263,4 @@ def test_auto_measures_the_rate_of_a_body_again(folder, monkeypatch):
     assert all(rate.point_s < 0.5e-6 for rates in context._rates.values() for _, rate in rates.measured)
     assert predicted[-1] < predicted[1] / 2
     assert context._machine.kernels["relax"]["point_s"] < 0.5e-6
-    assert tw.Machine.load(machine.cache_path(context._machine.conditions)).kernels == context._machine.kernels
+    assert tw.Machine.load(known.cache_path(context._machine.conditions)).kernels == context._machine.kernels

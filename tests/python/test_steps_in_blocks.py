@@ -6,11 +6,12 @@ import pytest
 from local_ranks import on_ranks
 
 import tilewave as tw
-from tilewave import _core, steps
-from tilewave.bounds import loop_bounds
-from tilewave.plan import request_of
-from tilewave.problem import check_steps, make_problem
-from tilewave.reference import plain_loops
+from tilewave import _core
+from tilewave.run import steps
+from tilewave.nest.bounds import loop_bounds
+from tilewave.plan.plan import request_of
+from tilewave.run.problem import check_steps, make_problem
+from tilewave.nest.reference import plain_loops
 
 BLOCK = 6
 pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")

@@ -9,7 +9,7 @@ from sweeps import random_case, schedules
 import tilewave as tw
 from tilewave import _core
 from tilewave.errors import ConfigError
-from tilewave.timeline import PART_NAMES, Timeline
+from tilewave.timeline.timeline import PART_NAMES, Timeline
 
 ADD_UP = [name for name in PART_NAMES if name != "total_s"]
 

@@ -11,8 +11,9 @@ import pytest
 from local_ranks import on_ranks
 
 import tilewave as tw
-from tilewave import _core, timeline_page
-from tilewave.timeline import FEW_MESSAGES, OPS, Timeline
+from tilewave import _core
+from tilewave.timeline import page as timeline_page
+from tilewave.timeline.timeline import FEW_MESSAGES, OPS, Timeline
 
 
 @tw.nest
@@ -90,7 +91,7 @@ def test_a_picture_has_a_line_for_each_message_where_they_are_few(reports, monke
     assert len(lines) == len(timeline.messages)
     # From one lane to another, never back in time.
     assert all(abs(line.get_ydata()[0] - line.get_ydata()[1]) == 1 and line.get_xdata()[0] <= line.get_xdata()[1] for line in lines)
-    monkeypatch.setattr("tilewave.timeline.FEW_MESSAGES", 2)
+    monkeypatch.setattr("tilewave.timeline.timeline.FEW_MESSAGES", 2)
     assert not timeline.draw().axes[0].lines
 
 

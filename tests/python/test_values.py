@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 import tilewave as tw
-from tilewave import machine
-from tilewave.measure import measure
-from tilewave.plan import CHOICES
+from tilewave.machine import known, machine
+from tilewave.run.measuring import measure
+from tilewave.plan.plan import CHOICES
 
 
 @tw.nest
@@ -89,7 +89,7 @@ def test_lists_do_for_tuples(context):
 
 def test_a_machine_that_is_changed_changes_no_context(context, monkeypatch):
     found = machine.Machine._from_core(context._core.machine(), {"hosts": [], "ranks": 1, "threads": 1})
-    monkeypatch.setitem(measure.__globals__, "_measure", lambda context, quick, budget_s: machine.use(context, found) or found)
+    monkeypatch.setitem(measure.__globals__, "measured", lambda context, quick, budget_s: known.use(context, found) or found)
     mine = measure(quick=True, context=context)
     kept = copy.deepcopy(context._machine)
     assert mine == kept

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tilewave as tw
-from tilewave.compile import ROW, ROWS, compile_kernel
+from tilewave.kernel.compile import ROW, ROWS, compile_kernel
 
 
 @tw.nest

@@ -1,0 +1,292 @@
+"""The command `tilewave`. Everything heavy is imported by the command that needs it."""
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import List, Optional
+
+import typer
+
+PING_TIMEOUT_S = 60.0
+THREADS_HELP = "Lanes (CPUs) of each rank. Default: the CPUs allowed on its host, shared by the ranks there."
+
+# No `rich_markup_mode`: plain help texts. Tracebacks are for developers: the default ones.
+app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+
+
+def main():
+    """Entry point of the command line."""
+    app(prog_name="tilewave")
+
+
+def _fail(message):
+    typer.echo(f"tilewave: {message}", err=True)
+    raise typer.Exit(2)
+
+
+def _version():
+    try:
+        return importlib.metadata.version("tilewave")
+    except importlib.metadata.PackageNotFoundError:
+        return "unknown (not installed)"
+
+
+def _show_version(wanted: bool):
+    if wanted:
+        typer.echo(f"tilewave {_version()}")
+        raise typer.Exit()
+
+
+@app.callback()
+def options(version: bool = typer.Option(False, "--version", callback=_show_version,
+                                         is_eager=True, help="Show the version and exit.")):
+    """Loop nests with dependences on clusters, with the communication hidden."""
+
+
+@app.command(context_settings={"allow_interspersed_args": False})
+def run(script: str = typer.Argument(..., help="Python script."),
+        args: Optional[List[str]] = typer.Argument(
+            None, help="Arguments of the script, passed on untouched."),
+        ranks: Optional[int] = typer.Option(
+            None, "-n", "--ranks", help="Number of ranks. Default: the tasks of the SLURM "
+            "allocation, or one for each of --hosts, or 1."),
+        threads: Optional[int] = typer.Option(
+            None, "--threads", help=THREADS_HELP),
+        hosts: Optional[str] = typer.Option(
+            None, "--hosts", help="Hosts, as in a,b or a:2,b:2; reached with ssh.")):
+    """Run SCRIPT on several ranks; options come before SCRIPT.
+
+    Inside a SLURM allocation its hosts are used. Ctrl-C ends all ranks.
+    """
+    from tilewave.launch.launch import LaunchError, default_ranks, launch
+
+    try:
+        if ranks is None:
+            ranks = default_ranks(hosts)
+        code = launch(script, args or [], ranks=ranks, threads=threads, hosts=hosts)
+    except LaunchError as error:
+        _fail(error)
+    raise typer.Exit(code)
+
+
+@app.command()
+def measure(picture: Optional[Path] = typer.Argument(None, help="Draw the curves into this file, such as curves.png."),
+            ranks: Optional[int] = typer.Option(
+                None, "-n", "--ranks", help="Number of ranks. Default: the tasks of the SLURM "
+                "allocation, or one for each of --hosts, or 1."),
+            threads: Optional[int] = typer.Option(None, "--threads", help=THREADS_HELP),
+            hosts: Optional[str] = typer.Option(None, "--hosts", help="Hosts, as in a,b or a:2,b:2; reached with ssh."),
+            quick: bool = typer.Option(False, "--quick", help="At most 3 s in place of 30."),
+            file: Optional[Path] = typer.Option(
+                None, "-o", "--json", help="Write the machine to this file; with --show, show it if it exists."),
+            show: bool = typer.Option(
+                False, "--show", help="Show the machine that was measured before, and measure only where there is none.")):
+    """Measure what messages, lanes and memory cost; runs and plans of this launch shape use it from then on."""
+    from tilewave.launch.launch import LaunchError, default_ranks, launch
+
+    for path in (picture, file):
+        if path is not None and not path.absolute().parent.is_dir():
+            _fail(f"no folder for {path}")
+    try:
+        if show and file is not None and file.exists():
+            code = _show_machine(file, picture)
+        else:
+            wanted = {"quick": quick, "show": show, "file": file and str(file.absolute()), "picture": picture and str(picture.absolute())}
+            ranks = default_ranks(hosts) if ranks is None else ranks
+            code = launch(Path(__file__).with_name("measure_ranks.py"), [json.dumps(wanted)], ranks=ranks, threads=threads, hosts=hosts)
+    except LaunchError as error:
+        _fail(error)
+    raise typer.Exit(code)
+
+
+def _show_machine(file, picture):
+    from tilewave import ConfigError, Machine
+    from tilewave.machine import show as machine_show
+
+    try:
+        machine = Machine.load(file)
+    except ConfigError as error:
+        _fail(error)
+    machine_show.show(machine)
+    if picture:
+        machine_show.picture(machine, picture)
+    return 0
+
+
+@app.command(context_settings={"allow_interspersed_args": False})
+def plan(script: str = typer.Argument(..., help="Python script."),
+         args: Optional[List[str]] = typer.Argument(None, help="Arguments of the script, passed on untouched."),
+         ranks: int = typer.Option(1, "-n", "--ranks", help="Number of ranks to plan for; they need not be here."),
+         threads: Optional[int] = typer.Option(
+             None, "--threads", help="Lanes (CPUs) of each rank. Default: as FILE says, else as of a run here."),
+         machine: Optional[Path] = typer.Option(
+             None, "--machine", help="The machine's numbers, as `tilewave measure -o FILE` wrote them there."),
+         file: Optional[Path] = typer.Option(None, "-o", "--json", help="Write the plan to this file.")):
+    """Say how SCRIPT's first nest would be run, and why, for a machine that need not be here; options come before SCRIPT.
+
+    The script runs in one process, up to its first run or plan of a nest.
+    """
+    from tilewave import ConfigError, Machine
+    from tilewave.cli import plan_script
+    from tilewave.plan import planning
+
+    if file is not None and not file.absolute().parent.is_dir():
+        _fail(f"no folder for {file}")
+    try:
+        numbers = None if machine is None else Machine.load(machine)
+        found = plan_script.plan_script(script, args or [], ranks, threads, numbers, str(machine))
+    except ConfigError as error:
+        _fail(error)
+    typer.echo(plan_script.text(found, planning.Wanted(ranks, threads, numbers, str(machine))))
+    if file is not None:
+        found.save(file)
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def bench(context: typer.Context,
+          name: str = typer.Argument(..., help="Name of the benchmark."),
+          json_file: Optional[Path] = typer.Option(
+              None, "--json", help="Write the results to this file."),
+          quick: bool = typer.Option(False, "--quick", help="Small sizes: does it work?")):
+    """Run a benchmark and show its rows; further arguments go to the benchmark."""
+    import tilewave_bench as registry
+
+    if name not in registry.NAMES:
+        _fail(f"no benchmark '{name}'; there are: {', '.join(sorted(registry.NAMES))}")
+    more = {"args": context.args} if context.args else {}
+    code = registry.NAMES[name](json_path=json_file, quick=quick, **more)
+    raise typer.Exit(code if isinstance(code, int) else 0)
+
+
+@app.command()
+def doctor():
+    """Show what Tilewave finds on this machine and what is missing; exit code 1 if unusable."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title="tilewave doctor", show_header=False, title_justify="left")
+    table.add_column(no_wrap=True, style="bold")
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    usable = True
+    for what, state, text in _findings():
+        mark = {"ok": "[green]ok[/]", "note": "[yellow]note[/]", "missing": "[red]missing[/]",
+                "info": ""}[state]
+        table.add_row(what, mark, text.replace("[", r"\["))
+        usable = usable and state != "missing"
+    Console().print(table)
+    typer.echo("Tilewave is usable here." if usable else
+               "Tilewave does not work here: see what is missing.")
+    raise typer.Exit(0 if usable else 1)
+
+
+def _findings():
+    """Rows (what, state, text); state "missing" makes Tilewave unusable, "note" does not."""
+    yield "Tilewave", "info", _version()
+    yield "Python", "info", f"{platform.python_version()}, {sys.executable}"
+    yield from _core_and_mpi()
+    yield from _cpus()
+    try:
+        yield "llvmlite", "ok", importlib.metadata.version("llvmlite")
+    except importlib.metadata.PackageNotFoundError:
+        yield "llvmlite", "missing", "compiles nests; get it with: pip install llvmlite"
+    compiler = shutil.which("g++")
+    yield ("C++ compiler", "ok", _first_line([compiler, "--version"])) if compiler else (
+        "C++ compiler", "note", "no g++: only needed for the C++ interface and to build "
+        "Tilewave; get it with: apt install g++")
+    lacking = [tool for tool in ("ip", "tc") if not shutil.which(tool)]
+    if lacking:
+        yield "Cluster in a box", "note", (f"no {' and '.join(lacking)}: tests marked cluster skip;"
+                                           " get them with: apt install iproute2")
+    elif os.geteuid() != 0:
+        yield "Cluster in a box", "note", "needs root: tests marked cluster skip"
+    else:
+        yield "Cluster in a box", "ok", "root, ip and tc are there"
+
+
+def _core_and_mpi():
+    try:
+        from tilewave import _core  # noqa: F401
+    except ImportError as error:
+        yield "Compiled core", "missing", f"{error}; get it with: pip install ."
+        return
+    from tilewave.launch.launch import LaunchError, find_mpiexec
+
+    try:
+        mpiexec = find_mpiexec()
+    except LaunchError as error:
+        yield "mpiexec", "missing", str(error)
+        return
+    yield "mpiexec", "ok", mpiexec
+    facts, problem = _ping()
+    if facts is None:
+        yield "2-rank ping", "missing", problem
+        return
+    library = str(facts.get("library", "?")).strip().splitlines()[0]
+    yield "MPI library", "ok", f"{library} (MPI {facts.get('standard', '?')})"
+    yield "loaded from", "info", str(facts.get("path", "?"))
+    yield "thread level", "info", str(facts.get("thread_level", "?"))
+    size = facts.get("size")
+    if size != 2:
+        yield "2-rank ping", "missing", (f"the ranks see a world of {size}, not 2: mpiexec and the "
+                                         "MPI library do not belong together")
+        return
+    yield "2-rank ping", "ok", f"{facts['latency_s'] * 1e6:.2f} µs one way, 8 bytes"
+    if "pinning" in facts:
+        yield "lanes", "info", _lanes(facts)
+        yield "pinning", "info", (f"rank 0 of 2 pins its lanes to CPUs {facts['pinning']}" if facts["pinning"] else
+                                "nothing is pinned with 2 ranks (TILEWAVE_PIN, or too few CPUs)")
+
+
+def _lanes(facts):
+    """Lanes that ranks here have."""
+    if "TILEWAVE_THREADS" in os.environ:
+        return f"{facts['threads']} a rank, as TILEWAVE_THREADS says"
+    limited = f"; a control group allows the time of {facts['quota']:g} CPUs" if facts["quota"] else ""
+    return (f"{facts['alone']} for one rank, {facts['threads']} for each of 2, fewer where that is predicted to be "
+            f"faster{limited}")
+
+
+def _ping():
+    """Run the ping on two ranks: (facts, None) or (None, what went wrong)."""
+    from tilewave.launch.launch import mpiexec_command, supervise
+
+    end = time.monotonic() + PING_TIMEOUT_S
+    with tempfile.TemporaryFile("w+") as output:
+        command = mpiexec_command(2, [sys.executable, "-m", "tilewave.cli.ping"])
+        code = supervise(command, watch=lambda: time.monotonic() > end, stdin=subprocess.DEVNULL,
+                         stdout=output, stderr=subprocess.STDOUT)
+        output.seek(0)
+        text = output.read()
+    for line in text.splitlines():
+        if line.startswith("ping {"):
+            with contextlib.suppress(ValueError):
+                return json.loads(line[5:]), None
+    if time.monotonic() > end:
+        return None, f"no answer within {PING_TIMEOUT_S:.0f} s; output: {text[-500:]}"
+    return None, f"failed with exit code {code}: {text[-500:]}"
+
+
+def _cpus():
+    cpus = sorted(os.sched_getaffinity(0))
+    yield "CPUs allowed", "ok", (f"{len(cpus)} of {os.cpu_count()}: "
+                                 f"{', '.join(map(str, cpus))}; lanes of a launch are pinned in this order "
+                                 "(TILEWAVE_PIN=on|off|auto), without a launcher nothing is")
+
+
+def _first_line(command):
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    return (done.stdout.splitlines() or ["?"])[0]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,723 @@
+"""Distributed arrays."""
+import dataclasses
+import hashlib
+import itertools
+import math
+import weakref
+
+import numpy as np
+
+from tilewave import _core
+from tilewave.field import npy
+from tilewave.nest.dependences import MOST_HISTORY
+from tilewave.runtime.collective import collective, holds_context, text_of
+from tilewave.errors import ConfigError
+from tilewave.field.index import Selection, SubscriptError, is_of_subscript, pack, unpack
+from tilewave.field.level import Level
+from tilewave.patterns.calls import spread
+
+DTYPES = tuple(np.dtype(name) for name in ("f4", "f8", "i1", "i2", "i4", "i8", "u1"))
+NOTHING, FUNCTION, ARRAY = 0, 1, 2
+SAME = object()  # as the current level
+
+
+@holds_context
+class Field:
+    """An array spread over the ranks in even blocks; make it with `field`.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Of the whole array.
+    dtype : numpy.dtype
+    ndim : int
+    keep : str
+        "all", or "frontier": it has no values outside a run.
+    """
+
+    def __init__(self, context, shape, dtype, keep="all", init=None, storage=None):
+        self.context = context
+        self.shape = shape
+        self.dtype = dtype
+        self.ndim = len(shape)
+        self.keep = keep
+        self._init = init  # of a frontier: what elements are before each run
+        self._number = 0   # of those that a context's ranks made together, from 1; 0: one rank's own
+        self._storage = storage or (_core.FieldStorage(context._core, shape, dtype.itemsize) if keep == "all" else None)
+        self._views = weakref.WeakSet()  # the memory that someone sees through `local`, now or as it was before
+
+    def _count(self):
+        """Number it among those that all ranks made together; after they have agreed on it."""
+        self.context._fields += 1
+        self._number = self.context._fields
+
+    def _whole(self, what):
+        """The storage, for what asks for all values."""
+        if self._storage is None:
+            raise ConfigError(f"{what}: this field of shape {self.shape} keeps its frontier only, so it has no values outside a "
+                              "run; allowed: reduce= in the run, or a field with keep='all'")
+        return self._storage
+
+    @property
+    def owned(self):
+        """The global index ranges of this rank's points, as a tuple of slices."""
+        low, high = self._whole("owned").owned
+        return tuple(slice(a, max(a, b)) for a, b in zip(low, high, strict=True))
+
+    @property
+    def local(self):
+        """This rank's points as a NumPy array: a view, with the strides of the storage that the last run wanted.
+
+        The view shows the field's values, also after runs of any number of time steps, until a run moves them: to other
+        blocks, into another order of memory, or to where time buffers have room. Then take `local` again. The former view
+        keeps the former values; a run that is given it raises ConfigError.
+        """
+        return self._view(0)
+
+    def _view(self, back):
+        storage = self._whole("local")
+        version = storage.version
+        memory = next((m for m in self._views if m.version == version and m.back == back), None)
+        if memory is None:
+            # The bytes belong to the storage; the view keeps them alive after it is gone.
+            address, strides, owner = storage.view(back)
+            memory = _Memory(self, address, tuple(s.stop - s.start for s in self.owned), strides, owner, back)
+            self._views.add(memory)
+        return np.asarray(memory)
+
+    @property
+    def history(self):
+        """How many levels of time before the current one the field keeps through runs with ``steps=``."""
+        return self._storage.history if self._storage is not None else 0
+
+    def level(self, number):
+        """The values at a time step before the current one, as long as the field keeps them.
+
+        Parameters
+        ----------
+        number : int
+            0: the current values; -1: those one step before, which a nest reads at ``u[t-1]``; down to ``-history``.
+
+        Returns
+        -------
+        Level
+            With ``local`` and ``gather()``, as the field has them: ``u.level(-1).local[...] = u.local``.
+
+        Raises
+        ------
+        ConfigError
+            For a level that the field does not keep.
+        """
+        self._whole("level")
+        if isinstance(number, bool) or not isinstance(number, int | np.integer) or not -self.history <= number <= 0:
+            raise ConfigError(f"level: {number!r} was given; allowed: {-self.history} to 0, the levels that this field keeps; "
+                              "more with field(..., history=), or after a run of a nest that reads them")
+        return Level(self, -int(number))
+
+    def _holds(self, array):
+        """Whether a NumPy array may lie in memory that is or was this field's, all its time buffers, on this rank."""
+        if self._storage is None or not array.size:
+            return False
+        low = high = array.__array_interface__["data"][0]
+        for step, extent in zip(array.strides, array.shape, strict=True):
+            low, high = low + min(0, step * (extent - 1)), high + max(0, step * (extent - 1))
+        now = self._storage.address, self._storage.address + self._storage.bytes
+        return any(low < end and first < high + array.itemsize for first, end in (now, *(m.range for m in self._views)))
+
+    @collective("tw.Field.gather")
+    def gather(self):
+        """The whole array on rank 0, None elsewhere.
+
+        Returns
+        -------
+        numpy.ndarray or None
+
+        Raises
+        ------
+        ConfigError
+            On every rank: for a field that keeps its frontier only; when the ranks gather different fields.
+        MemoryError
+            On every rank: when rank 0 has no memory for the whole array.
+
+        Notes
+        -----
+        Collective. Rank 0 needs memory for the whole array; staging is a few MB.
+        """
+        return (yield from self._gathered(0))
+
+    def _gathered(self, back):  # part of a collective call
+        self._whole("gather")
+        whole = np.empty(self.shape, self.dtype) if self.context.rank == 0 else None
+        yield f"field {self._number}" + (f", level {-back}" if back else "")
+        self.context._moves(self._storage.gather, 0 if whole is None else whole.ctypes.data, back)
+        return whole
+
+    def _scatter(self, whole):
+        self.context._moves(self._storage.scatter, whole)
+
+    @property
+    def size(self):
+        """Number of elements of the whole array."""
+        return math.prod(self.shape)
+
+    @collective("tw.Field.__getitem__")
+    def _get(self, given):
+        self._whole("field[...]")
+        selection = Selection(given, self.shape)
+        mine = pack(selection, self.owned, self.local)
+        np.empty(selection.counts, self.dtype)  # memory for the rest, or an error of all
+        yield f"field {self._number}, {selection.key}"
+        found = unpack(selection, self.dtype, spread(mine, context=self.context))
+        return found[()] if selection.scalar else found
+
+    @collective("tw.Field.__setitem__")
+    def _set(self, given, value):
+        self._whole("field[...] = ")
+        selection = Selection(given, self.shape)
+        values = _as_elements(value, self.dtype)
+        _fits(values.shape, selection.shape)
+        yield f"field {self._number}, {selection.key}, value {values.shape} {_digest(values)}"
+        there, here = selection.inside(self.owned)
+        # A dimension for each of the array's; those of integers have one element.
+        whole = np.broadcast_to(values.reshape(values.shape[max(0, values.ndim - len(selection.shape)):]), selection.shape).reshape(selection.counts)
+        self.local[here] = whole[there]
+
+    def __getitem__(self, given):
+        """Elements by global index, on every rank; collective.
+
+        Parameters
+        ----------
+        given : int, slice, Ellipsis or tuple of them
+            NumPy's basic indexing, the same on every rank.
+
+        Returns
+        -------
+        numpy.ndarray or NumPy scalar
+            A copy, the same on every rank.
+
+        Raises
+        ------
+        ConfigError
+            On every rank, and an IndexError as well: for an index out of range or of another kind. For a field that keeps its
+            frontier only.
+
+        Notes
+        -----
+        Collective: two rounds of small messages, and every rank gets all that was asked for. For the whole array use `gather`, in a
+        loop `local`.
+        """
+        return _as_index_error(lambda: self._get(given))
+
+    def __setitem__(self, given, value):
+        """Set elements by global index; collective.
+
+        Parameters
+        ----------
+        given : int, slice, Ellipsis or tuple of them
+            As in reading.
+        value : number or array
+            Equal on every rank; broadcast and converted as NumPy's assignment does.
+
+        Raises
+        ------
+        ConfigError
+            On every rank: as in reading; for a value of another shape, or that differs between ranks.
+
+        Notes
+        -----
+        Collective: one round of small messages; each rank sets what it owns.
+        """
+        _as_index_error(lambda: self._set(given, value))
+
+    @collective("tw.Field.copy")
+    def copy(self):
+        """A field of its own with the same values, those of its history too.
+
+        Returns
+        -------
+        Field
+            In the same blocks, so that nothing moves between ranks.
+
+        Raises
+        ------
+        ConfigError
+            On every rank: for a field that keeps its frontier only.
+        MemoryError
+            On every rank: where one has no memory for it.
+
+        Notes
+        -----
+        Collective: one round of small messages, and a copy of each rank's part.
+        """
+        made = Field(self.context, self.shape, self.dtype, storage=self._whole("copy").copy())
+        yield f"field {self._number}"
+        made._count()
+        return made
+
+    @collective("tw.Field.fill")
+    def fill(self, value):
+        """Set all elements of the current level.
+
+        Parameters
+        ----------
+        value : number or function
+            One for all, or a function of the global indices as in `tilewave.field`.
+
+        Raises
+        ------
+        ConfigError
+            On every rank: for a value that is neither, for what the function raises; the field is then as it was.
+
+        Notes
+        -----
+        Collective: one round of small messages. A function needs memory for a copy of each rank's part.
+        """
+        self._whole("fill")
+        local = self.local
+        if callable(value):
+            values = np.empty_like(local)
+            try:
+                _fill(values, self.owned, value)
+            except Exception as problem:
+                raise _named("fill: the function raised", problem) from problem
+            text = "a function"
+        else:
+            values = _as_elements(value, self.dtype)
+            if values.ndim:
+                raise ConfigError(f"fill: an array of shape {values.shape} was given; allowed: a number, or a function of the indices; "
+                                  "field[...] = array sets all elements")
+            text = _digest(values)
+        yield f"field {self._number}, {text}"
+        local[...] = values
+
+    def save(self, path):
+        """Write a .npy file, each rank its own part; collective.
+
+        Parameters
+        ----------
+        path : str or path
+            On a disk that all ranks share, the same on every rank.
+
+        Raises
+        ------
+        ConfigError
+            On every rank: when any could not write its part. There is then no file of that name, or the one before.
+
+        Notes
+        -----
+        Collective: a few rounds of small messages; each rank writes its part at its place, from 8 MB of memory. The file has
+        its name when all of it is on disk: until then a hidden one beside it grows.
+        """
+        unnamed = []
+        try:
+            self._save(path, unnamed)
+        finally:
+            for made in unnamed:
+                npy.remove(made)
+
+    @collective("tw.Field.save")
+    def _save(self, path, unnamed):
+        self._whole("save")
+        path, context = npy.path_of("save", path), self.context
+        if context.rank == 0:
+            unnamed.append(npy.create(path, self.shape, self.dtype))
+        yield f"field {self._number}, path {path!r}"
+        made = context._core.broadcast(unnamed[0].encode() if unnamed else b"").decode()
+        yield _problem_of(lambda: npy.write(path, made, self.shape, self.dtype, self.owned, self.local)) or "written"
+        yield _problem_of(lambda: npy.finish(path, made) if context.rank == 0 else None) or "named"
+        unnamed.clear()
+
+    def __len__(self):
+        return self.shape[0]
+
+    def __bool__(self):
+        raise TypeError("the truth value of a field is not defined; allowed: `field is not None`, or a comparison of numbers that all ranks have")
+
+    def __iter__(self):
+        raise TypeError("a field cannot be iterated over: each element would be a message; allowed: field.local, this rank's part, or field.gather()")
+
+    def __array__(self, dtype=None, copy=None):
+        raise TypeError("a field lies on all ranks and is no NumPy array; allowed: field.local, this rank's part without a copy; field.gather(), "
+                        "the whole array on rank 0; field[...], on every rank")
+
+    __array_ufunc__ = None  # NumPy's functions of arrays refuse it
+
+    def __repr__(self):
+        what = f"rank {self.context.rank} holds {self.owned}" if self.keep == "all" else "the frontier only"
+        return f"<tilewave.Field {self.shape} {self.dtype}, {what}>"
+
+
+class _Memory:
+    """A field's elements on this rank, for NumPy to view."""
+
+    def __init__(self, field, address, shape, strides, owner, back):
+        self.__array_interface__ = {"data": (address, False), "shape": shape, "strides": strides,
+                                    "typestr": field.dtype.str, "version": 3}
+        storage = field._storage
+        self.version, self.range = storage.version, (storage.address, storage.address + storage.bytes)
+        self.back = back
+        self._field, self._owner = weakref.ref(field), owner
+
+    def left(self):
+        """Whether the field's values have moved elsewhere."""
+        field = self._field()
+        return field is not None and field._storage.version != self.version
+
+
+def is_left(array):
+    """Whether a NumPy array is a view of what a field was, before a run moved its values."""
+    base = array.base
+    while isinstance(base, np.ndarray):
+        base = base.base
+    return isinstance(base, _Memory) and base.left()
+
+
+@collective("tw.field")
+def field(shape, dtype=None, init=None, *, keep="all", history=0, context=None):
+    """Make a distributed array; collective.
+
+    Parameters
+    ----------
+    shape : sequence of int, or numpy.ndarray
+        One to four extents. An array, on every rank, without `init`: the field gets its shape, dtype and values.
+    dtype : dtype, optional
+        Default: float64, or the array's. Allowed:
+        float32, float64, int8, int16, int32, int64 or uint8.
+    init : function, array, number or None
+        A function of the global indices, called with index arrays where it takes them, else point
+        by point; or the whole array, on every rank, or on rank 0 with None on the others; or one number
+        for all. None everywhere: zeros.
+    keep : str
+        "all", or "frontier": a run that writes the field keeps no more of it than later points read, so a table
+        of a dynamic programme takes the memory of its border. Before each run its elements are `init`
+        (not an array on rank 0 alone); after it they are gone: ask for what is wanted of them by `run`'s
+        ``reduce=``, or write it to another array. Where a body reads values ahead of the loops, or
+        keeps elements on some path, the run has to store the field whole, and its report says so.
+    history : int or list
+        How many levels of time before the current one the field keeps, which nests read at ``u[t-1]``, ``u[t-2]``, ...: a
+        number, at most 6, and all are what `init` says; or a list of what they are, the latest first, each as `init`.
+        Every run with ``steps=`` leaves them to the next. A run of a nest that reads more of them than the
+        field has kept so far takes copies of the current level, and the field keeps as many from then on.
+    context : Context, optional
+
+    Returns
+    -------
+    Field
+
+    Raises
+    ------
+    ConfigError
+        On every rank: for a wrong shape, dtype or init on any, or when ranks differ.
+
+    Notes
+    -----
+    Collective: one allreduce, and moving the array where only rank 0 gives it.
+    """
+    made, kind, before, starts = None, NOTHING, [], []
+    try:
+        if isinstance(shape, np.ndarray) and init is None:
+            shape, dtype, init = shape.shape, shape.dtype if dtype is None else dtype, shape
+        shape, dtype = _shape(shape), _dtype("f8" if dtype is None else dtype)
+        if not isinstance(keep, str) or keep not in ("all", "frontier"):
+            raise ConfigError(f"field: keep={keep!r} was given; allowed: 'all', 'frontier'")
+        before = _history(history, keep)
+        init, kind = _init(init, shape, dtype)
+        starts = [_init(start, shape, dtype) for start in before if start is not SAME]
+        if kind == ARRAY and keep == "frontier" and any(init.strides):
+            init = init.copy()  # for runs to come
+        made = Field(context, shape, dtype, keep, init) if keep == "frontier" else _make(context, shape, dtype)
+        if kind == FUNCTION and keep == "all":
+            _fill(made.local, made.owned, init)
+    except Exception as problem:
+        raise problem if isinstance(problem, ConfigError) else _named("field: init raised", problem) from problem
+    yield f"shape {shape}, dtype {dtype}, keep {keep}, history {len(before)} {len(starts)}" + (f", init {kind}" if keep == "frontier" else "")
+    made._count()
+    if keep == "all":
+        _spread(made, init, kind)
+    if before:
+        _give_history(made, len(before), starts)
+    return made
+
+
+def _give_history(made, count, starts):
+    """Give a field so many levels before the current one: copies of it, or what each of `starts` says; collective."""
+    error = None
+    made.context._moves(made._storage.keep_history, count)
+    levels = [(made.level(-1 - number), init, kind) for number, (init, kind) in enumerate(starts)]
+    try:
+        for level, init, kind in levels:
+            if kind == FUNCTION:
+                _fill(level.local, level.owned, init)
+    except Exception as problem:
+        error = _named("field: history raised", problem)
+    made.context.agree(error)
+    for level, init, kind in levels:
+        _spread(level, init, kind)
+
+
+def _history(history, keep):
+    """What levels before the current one begin as, the latest first."""
+    number = isinstance(history, int | np.integer) and not isinstance(history, bool)
+    count = int(history) if number else len(history) if isinstance(history, list | tuple) else -1
+    if not 0 <= count <= MOST_HISTORY:
+        raise ConfigError(f"field: history={history!r} was given; allowed: a number from 0 to {MOST_HISTORY}, or a list of so many, each as init")
+    if count and keep == "frontier":
+        raise ConfigError("field: history= was given for a field with keep='frontier', which has no values outside a run; allowed: keep='all'")
+    return [SAME] * count if number else list(history)
+
+
+def _init(init, shape, dtype):
+    """What was given as init, an array of the field's shape and dtype where it is none or a number; and its kind."""
+    kind = NOTHING if init is None else FUNCTION if callable(init) else ARRAY
+    if kind == ARRAY:
+        init = np.ascontiguousarray(init, dtype=dtype) if np.ndim(init) else np.asarray(init, dtype=dtype)
+        if init.ndim and init.shape != shape:
+            raise ConfigError(f"field: init has shape {init.shape}, the field {shape}; "
+                              "they must be equal, or init a number")
+        init = np.broadcast_to(init, shape)  # a number: strides of 0
+    return init, kind
+
+
+@dataclasses.dataclass(frozen=True)
+class Scratch:
+    """An array of a nest's own; made by `scratch`."""
+
+    dtype: np.dtype
+    init: object
+
+
+def scratch(dtype="f8", init=0):
+    """An array that a nest needs for itself: given to `run`, it keeps its frontier only, as `field` says.
+
+    Parameters
+    ----------
+    dtype : dtype
+        As in `field`.
+    init : number or function of the indices
+        What its elements are before the run.
+
+    Returns
+    -------
+    Scratch
+        Each run makes the field: along each loop index as long as the longest other array.
+
+    Raises
+    ------
+    ConfigError
+        For a wrong dtype or init.
+    """
+    if not callable(init) and np.ndim(init) != 0:
+        raise ConfigError(f"scratch: init of shape {np.shape(init)} was given; allowed: a number, or a function of the indices")
+    return Scratch(_dtype(dtype), init)
+
+
+def values_at(field, subscripts):
+    """What elements of a frontier field are before a run.
+
+    Parameters
+    ----------
+    field : Field
+    subscripts : numpy.ndarray
+        (count, ndim), int64.
+
+    Returns
+    -------
+    numpy.ndarray
+        Of the field's dtype: one value for all, or `count` values.
+
+    Raises
+    ------
+    ConfigError
+        For an init that raises.
+    """
+    try:
+        return _values_at(field, subscripts)
+    except Exception as problem:
+        raise _named("field: init raised", problem) from problem
+
+
+def _values_at(field, subscripts):
+    init = field._init
+    if init is None:
+        return np.zeros(1, field.dtype)
+    if not callable(init):
+        if not any(init.strides):
+            return init.reshape(-1)[:1].copy() if init.size else np.zeros(1, field.dtype)
+        return np.ascontiguousarray(init[tuple(subscripts.T)])
+    values = np.empty(len(subscripts), field.dtype)
+    if len(subscripts):
+        try:
+            found = np.asarray(init(*subscripts.T))
+            if found.dtype == object:
+                raise TypeError("init made objects of index arrays")
+            values[...] = found
+        except Exception:
+            # Not a function of arrays: point by point, as for other fields.
+            for k, point in enumerate(subscripts.tolist()):
+                value = init(*point)
+                if value is None:
+                    raise TypeError(f"init returned None at {tuple(point)}; allowed: a number") from None
+                values[k] = value
+    return values
+
+
+@collective("tw.load")
+def load(path, *, context=None):
+    """Make a distributed array of a .npy file, each rank reading its own part; collective.
+
+    Parameters
+    ----------
+    path : str or path
+        On a disk that all ranks share, the same on every rank: written by `Field.save` on any number of ranks, or by NumPy.
+    context : Context, optional
+
+    Returns
+    -------
+    Field
+        Of the file's shape and dtype.
+
+    Raises
+    ------
+    ConfigError
+        On every rank: when any cannot read the file, or it holds no array of one to four dimensions and a field's dtype.
+
+    Notes
+    -----
+    Collective: two rounds of small messages.
+    """
+    path = npy.path_of("load", path)
+    whole = npy.opened(path, DTYPES)
+    made = _make(context, whole.shape, whole.dtype.newbyteorder("="))
+    yield f"path {path!r}, shape {whole.shape}, dtype {whole.dtype}"
+
+    def read():
+        made.local[...] = whole[made.owned]
+
+    yield _problem_of(read) or "read"
+    made._count()
+    return made
+
+
+def _problem_of(step):
+    """What a local step raises, for a later agreement; None where all is well."""
+    try:
+        step()
+    except Exception as problem:
+        return problem
+    return None
+
+
+def _as_index_error(call):
+    """Of an error of all ranks, the kind that says which it is: a wrong subscript is an IndexError, too."""
+    try:
+        return call()
+    except ConfigError as error:
+        if isinstance(error, SubscriptError) or not is_of_subscript(str(error)):
+            raise
+        found = SubscriptError(str(error))
+        found.agreed, found.quiet, found.partial = error.agreed, getattr(error, "quiet", False), getattr(error, "partial", False)
+        raise found from None
+
+
+def _as_elements(value, dtype):
+    """A value to be stored, converted as NumPy's assignment does."""
+    if isinstance(value, Field):
+        raise ConfigError("field: a field was given as the value; allowed: a number or a NumPy array that every rank has; "
+                          "other.copy() makes another field")
+    given = np.asarray(value)
+    elements = np.empty(given.shape, dtype)
+    try:
+        elements[...] = given if isinstance(value, np.ndarray | np.generic) else value
+    except (TypeError, ValueError, OverflowError) as problem:
+        raise ConfigError(f"field: {type(value).__name__} of shape {given.shape} was given for {dtype}: {problem}") from None
+    return elements
+
+
+def _fits(given, wanted):
+    extra = len(given) - len(wanted)
+    if any(n != 1 for n in given[:max(extra, 0)]) or any(n not in (1, m) for n, m in zip(given[::-1], wanted[::-1])):
+        raise ConfigError(f"field: a value of shape {given} was given for elements of shape {wanted}; they must be equal, or broadcast to it")
+
+
+def _digest(values):
+    """Stands for the bits of an array when ranks compare."""
+    return hashlib.blake2b(np.ascontiguousarray(values).tobytes(), digest_size=8).hexdigest()
+
+
+def _make(context, shape, dtype):
+    size = math.prod(max(n, 1) for n in shape) * dtype.itemsize
+    if size > 2**60:
+        raise ConfigError(f"field: shape {shape} was given, {size} bytes; allowed: at most 2**60")
+    try:
+        return Field(context, shape, dtype)
+    except MemoryError:
+        raise ConfigError(f"field: no memory for this rank's part of shape {shape}, {size} bytes "
+                          f"over {context.size} rank(s)") from None
+
+
+def _named(what, problem):
+    error = ConfigError(f"{what} {type(problem).__name__}: {text_of(problem)}")
+    error.__cause__ = problem
+    return error
+
+
+def _shape(shape):
+    try:
+        if isinstance(shape, str):
+            raise ValueError
+        result = tuple(int(n) for n in shape)
+        if any(float(n) != int(n) for n in shape):
+            raise ValueError
+    except (TypeError, ValueError, OverflowError):
+        raise ConfigError(f"field: shape {shape!r} was given; allowed: one to four integers") from None
+    if not 1 <= len(result) <= 4 or any(n < 0 for n in result):
+        raise ConfigError(f"field: shape {result} was given; allowed: one to four extents >= 0")
+    return result
+
+
+def _dtype(dtype):
+    try:
+        result = np.dtype(dtype)
+    except TypeError:
+        result = None
+    if result is None or result not in DTYPES:  # NumPy finds None equal to float64
+        raise ConfigError(f"field: dtype {dtype!r} was given; allowed: "
+                          f"{', '.join(d.name for d in DTYPES)}")
+    return result
+
+
+def _spread(made, init, kind):
+    """Give each rank its block of an init array; agree on which ranks gave one."""
+    mine = kind if made.context.rank == 0 else NOTHING
+    others = kind if made.context.rank else NOTHING
+    least, most, on_zero, elsewhere = made.context._core.allreduce_min([kind, -kind, -mine, -others])
+    if least == -most:
+        if kind == NOTHING:
+            made.local[...] = 0
+        elif kind == ARRAY:
+            made.local[...] = init[made.owned]
+    elif -on_zero == ARRAY and elsewhere == 0:
+        made._scatter(init.ctypes.data if made.context.rank == 0 else 0)
+    else:
+        made.context.agree(ConfigError(
+            "field: init differs between ranks; allowed: the same kind on every rank, or an array "
+            "on rank 0 and None on the others"))
+
+
+def _fill(local, owned, init):
+    """Set a block's points to init(global indices)."""
+    if local.size == 0:
+        return
+    index = np.ogrid[owned]
+    try:
+        values = np.asarray(init(*index))
+        if values.dtype == object:
+            raise TypeError("init made objects of index arrays")
+        local[...] = values
+    except Exception:
+        # Not a function of arrays (an `if`, math.sin): point by point. What still raises is its own.
+        for point in itertools.product(*(range(s.start, s.stop) for s in owned)):
+            value = init(*point)
+            if value is None:  # NumPy would store NaN
+                raise TypeError(f"init returned None at {point}; allowed: a number") from None
+            local[tuple(p - s.start for p, s in zip(point, owned, strict=True))] = value

@@ -1,0 +1,384 @@
+"""Turns the body of a nest into machine code for one row of points.
+
+The C signature of a row function, which is all that the engine knows of a kernel::
+
+    int64 row(char* const* pointers, const int64* step, int64 count,
+              const int64* index, const int64* direction, const void* env)
+
+``pointers[p]`` is place ``p`` of ``nest.places`` at the row's first point; after the places comes
+the element [0, 0, ...] of each table, then where each of ``kernel.bests`` goes. ``step[p]`` is the number of bytes from point to point where
+none was compiled in. Point ``q`` has the indices ``index + q * direction``. ``env`` has 8-byte slots:
+the scalars, then extents and byte strides of each table (`Kernel.pack`). A point loads all that it
+reads before it stores; it stores each written place once, with the old value where no statement
+assigned it. Points are computed in increasing order unless the caller vouched that they are
+independent. The result is 0, or ``point * 4096 + site`` where the body raised: the points before are
+stored, and ``kernel.sites[site - 1]`` says what was raised.
+
+A kernel whose points are independent has a second function, of several rows in one call::
+
+    int64 rows(char* const* pointers, const int64* step, int64 count, const int64* spans,
+               const int64* next, const int64* index, const int64* direction, const int64* turn,
+               const void* env)
+
+Row number ``r`` is ``r * next[p]`` bytes and ``r * turn`` indices from row 0, of which ``pointers``
+and ``index`` hold point 0. There are three ``spans`` for each of the ``count`` rows: its number, first
+point and points. It does what the row function does for each in turn; where one raises, the result has
+its place among the spans in the bits from 32 on.
+
+The result is that of nested Python loops over NumPy arrays, bit for bit (the sign and payload of
+a NaN aside). The types of all values are inferred by NumPy's own rules, also where a value may have
+one of several, as ``max(A[i, j], 0)`` has; LLVM computes exactly the operations that the body
+names. NumPy's exponentials and their kin are called one element at a time from NumPy's own loops.
+
+Four limits beside what is refused at compile time; each raises in the point where it is met, as
+the body's own exceptions do. A Python int (an index, a scalar, ``int(x)``) has 64 bits; with a
+Python float in a comparison, or in a quotient of two ints, 53. A loop index that is used as a
+number is below 2**30 in size. A Python float to a fractional power that Python would make complex.
+
+A body that assigns its element on some paths only writes the old value back on the others.
+
+The object code of a kernel is kept on disk (`kernel_cache`), by all that it is made from: the body's
+syntax tree, the values that it captures, types, choices, the processor, and the sources and libraries that
+make it. The LLVM module is not made where that is found: it takes ten times as long as the rest.
+"""
+
+import ast
+import ctypes
+import dataclasses
+import functools
+import json
+import os
+import sys
+
+import llvmlite
+import llvmlite.binding as llvm
+import numpy as np
+
+from tilewave.kernel import cache as kernel_cache, loaded_code
+from tilewave.kernel import environment, jammed_rows, kernel_code, loops
+from tilewave.kernel.kernel_code import Choices, build_row
+from tilewave.kernel.permuted import Layout, best_way
+from tilewave.kernel.scalars import Slot
+from tilewave.nest.types import SUPPORTED
+from tilewave.errors import ConfigError
+from tilewave.version import VERSION
+
+DTYPES = tuple(dtype for dtype in SUPPORTED if dtype.kind != "b")
+
+#: Places, tables and bests of a kernel.
+MOST_POINTERS = 64
+
+#: The C type of a row function, for ctypes.
+ROW = ctypes.CFUNCTYPE(
+    ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p,
+    ctypes.c_void_p, ctypes.c_void_p
+)
+#: Of a function of several rows.
+ROWS = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 2, ctypes.c_int64, *[ctypes.c_void_p] * 6)
+
+
+class Kernel:
+    """A compiled body.
+
+    Attributes
+    ----------
+    address : int
+        The row function, a C function pointer; valid as long as the kernel lives.
+    rows_address : int
+        The function of several rows where points are independent or rows may be staggered, else 0.
+    places : tuple of Place
+        What the pointers stand for; equals ``nest.places``.
+    steps : tuple of int or None
+        Elements from point to point that are compiled in, one a place.
+    independent : bool
+        Whether the caller vouched that no point of a row depends on another.
+    sites : tuple of (str, str, int)
+        Exception name, message and source line of each place where the body may raise.
+    slots : tuple of Slot
+        Name and type of each scalar.
+    vectors : bool
+        Whether several points can be computed at once where they are independent: the body calls
+        no function for one point and has no place that may raise.
+    lanes_from : int
+        Points of a row from which rows that depend within themselves are the lanes of vectors; 0: never.
+    copies_tables : bool
+        Whether `pack` copies elements of tables, so that it must be called again where they may have changed.
+    bests : tuple of (int, str)
+        The number of a written place, "max" or "min": the largest or smallest value that a row writes there, an element
+        of the place's dtype, which the row function stores where the pointers after the tables' say.
+    """
+
+    def __init__(self, recipe):
+        nest, choices = recipe.nest, recipe.choices
+        self.nest = nest
+        self.runs = self.misses = 0  # on rank 0, of this process: tilewave.machine.stale counts them
+        self.places = nest.places
+        self._recipe, object_code, facts = recipe, *recipe.object_code()
+        self.sites = tuple((name, message, nest.line + line) for name, message, line in facts["sites"])
+        self.vectors = facts["vectors"]
+        self.lanes_from = facts["lanes_from"]
+        layouts = dict(zip(nest.tables, choices.layouts, strict=False)) if facts["permuted"] else {}
+        self._planes = environment.Planes(nest, recipe.slots, recipe.dtypes, layouts)
+        self.copies_tables = bool(self._planes.layouts)
+        self.slots = recipe.slots
+        self.fastmath, self.steps, self.independent = (
+            choices.fastmath, choices.steps, choices.independent)
+        self.bests = choices.bests
+        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target_machine())
+        self._engine.add_object_file(llvm.ObjectFileRef.from_data(object_code))
+        self._engine.finalize_object()
+        self.address = self._engine.get_function_address(kernel_code.ROW)
+        self.rows_address = self._engine.get_function_address(kernel_code.ROWS) if facts["several"] else 0
+
+    def pack(self, scalars=None, tables=None):
+        """What the row function is given as ``env``: pass the address, keep the array alive.
+
+        Parameters
+        ----------
+        scalars : dict, optional
+            Defaults of the nest stand for what is missing.
+        tables : dict, optional
+            The NumPy array of each table of the nest.
+
+        Returns
+        -------
+        numpy.ndarray
+            Of int64: an element for each scalar, then the extents and byte strides of each table, and what the
+            kernel permutes of them as they are now; at least one.
+
+        Raises
+        ------
+        ConfigError
+            For a value of another type than the kernel was compiled for, or a wrong rank.
+        """
+        return environment.pack(self.nest, self.slots, self._recipe.dtypes, scalars or {}, tables or {}, self._planes)
+
+    def assembly(self):
+        """The machine code as text, to look at."""
+        machine = _target_machine()
+        return machine.emit_assembly(_optimised(str(self._recipe.build().module), machine))
+
+
+def compile_kernel(nest, dtype_of, scalars=None, fastmath=False, steps=None, independent=False, long_rows=False,
+                   beside=(), bests=(), staggered=None, captured=None, shapes=None):
+    """Compile a nest's body for the given types.
+
+    Parameters
+    ----------
+    nest : Nest
+    dtype_of : dict
+        From array name to dtype: int8, int16, int32, int64, uint8, float32 or float64.
+    scalars : dict, optional
+        Values of the scalars. Only their types are compiled in, and for a Python int the range
+        that it is in (`body.scalars.RANGES`).
+    fastmath : bool
+        Allow reordering, fused operations and the C library's functions in place of NumPy's;
+        results are then no longer those of plain loops to the last bit.
+    steps : sequence of (int or None), optional
+        For each of ``nest.places`` the elements from one point of a row to the next, to compile in;
+        None to be told at run time, in bytes. Default: all None.
+    independent : bool
+        The caller vouches that in no row a point touches memory that another point of it writes.
+    long_rows : bool
+        Rows have hundreds of points, so that those left over beside whole vectors do not count.
+    beside : sequence of (None or (int, int)), optional
+        For each of ``nest.places`` another one before it in the list, of the same array and with steps that are
+        compiled in, and the elements from that place to this one, where the caller vouches for them.
+    bests : sequence of (int, str), optional
+        Numbers of written places, each with "max" or "min": of these a row's largest or smallest value is wanted. The
+        kernel's `bests` has those that it tells.
+    staggered : Staggered, optional
+        The caller's word that rows that depend within themselves may be computed together, and how.
+
+    captured : dict, optional
+        Values of `Nest.captured`, all or none: then they are no constants of the kernel, but given to `Kernel.pack` beside the
+        scalars, others of the same kinds where the kernel is used again.
+    shapes : dict, optional
+        From the name of a table to a shape. Small tables of shapes like these are looked up by permutations.
+
+    Returns
+    -------
+    Kernel
+
+    Raises
+    ------
+    ConfigError
+        Naming file, line and column of an operation that has no exact translation for these types.
+    """
+    dtypes = _checked_dtypes(nest, dtype_of)
+    slots = _slots(nest, scalars, captured)
+    choices = _choices(nest, fastmath, steps, independent, long_rows, beside)
+    choices = dataclasses.replace(choices, bests=_told(nest, dtypes, choices, bests), staggered=staggered,
+                                  layouts=layouts_of(nest, shapes or {}))
+    return Kernel(_Recipe(nest, nest.code_signature() if captured else nest.signature(), nest.constants(), dtypes, slots, choices))
+
+
+def layouts_of(nest, shapes):
+    """How tables of some shapes are looked up, hashable: a kernel serves all shapes that have the same."""
+    return tuple(Layout.of(shapes[table]) if table in shapes else None for table in nest.tables)
+
+
+def kernel_key(nest, dtype_of, scalars=None, fastmath=False, steps=None, independent=False, captured=None):
+    """A hashable value that is equal exactly where a compiled kernel can be used again."""
+    dtypes = _checked_dtypes(nest, dtype_of)
+    names = tuple(dtypes[name].name for name in nest.arrays)
+    choices = _choices(nest, fastmath, steps, independent)
+    return nest.code_signature() if captured else nest.signature(), names, _slots(nest, scalars, captured), choices
+
+
+def _choices(nest, fastmath, steps, independent, long_rows=False, beside=()):
+    count = len(nest.places)
+    steps = (None,) * count if steps is None else tuple(steps)
+    whole = all(step is None or isinstance(step, int | np.integer) and not isinstance(step, bool)
+                for step in steps)
+    if len(steps) != count or not whole:
+        raise ConfigError(f"steps of nest {nest.name!r}: given {steps}; allowed: {count} entries, one a "
+                          "place of nest.places, each an int (elements) or None")
+    steps = tuple(None if step is None else int(step) for step in steps)
+    return Choices(bool(fastmath), steps, bool(independent), bool(long_rows), tuple(beside))
+
+
+def _told(nest, dtypes, choices, bests):
+    """Those of the wanted bests that a row function finds: of integers, where each point has an element of its own."""
+    told = [(k, op) for k, op in dict.fromkeys(bests)
+            if choices.independent and choices.steps[k] in (1, -1) and dtypes[nest.places[k].array].kind in "iu"]
+    return tuple(told[:MOST_POINTERS - len(nest.places) - len(nest.tables)])
+
+
+def _slots(nest, scalars, captured=None):
+    values = {**nest.bind_scalars(scalars or {}), **(captured or {})}
+    return tuple(Slot.of(name, value) for name, value in values.items())
+
+
+def _checked_dtypes(nest, dtype_of):
+    checked = {}
+    for name in nest.arrays:
+        if name not in dtype_of:
+            raise ConfigError(f"nest {nest.name!r} needs the dtype of its array {name!r}")
+        dtype = np.dtype(dtype_of[name])
+        if dtype not in DTYPES or not dtype.isnative:
+            raise ConfigError(
+                f"array {name!r} of nest {nest.name!r} has dtype {dtype}; "
+                f"allowed: {', '.join(each.name for each in DTYPES)}"
+            )
+        checked[name] = dtype
+    return checked
+
+
+def _target_machine():
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    target = llvm.Target.from_triple(llvm.get_process_triple())
+    return target.create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(),
+        opt=3, jit=True,
+    )
+
+
+def _optimised(text, machine):
+    """An LLVM module from its text, optimised for a target machine."""
+    parsed = llvm.parse_assembly(text)
+    parsed.verify()
+    tuning = llvm.create_pipeline_tuning_options(speed_level=3)
+    tuning.loop_vectorization = True
+    tuning.slp_vectorization = True
+    passes = llvm.create_pass_builder(machine, tuning)
+    passes.getModulePassManager().run(parsed, passes)
+    return parsed
+
+
+@functools.lru_cache(maxsize=None)
+def _vector_bytes():
+    """Size of a vector register; of AVX-512's, LLVM prefers the half."""
+    return 32 if llvm.get_host_cpu_features().get("avx2") else 16
+
+
+@functools.lru_cache(maxsize=None)
+def _way():
+    """How the processor permutes bytes, None where it has no instruction for it that is known here."""
+    return best_way(llvm.get_host_cpu_features())
+
+
+@functools.lru_cache(maxsize=None)
+def _lane_bytes():
+    """Size of the vectors that rows of dependent points become the lanes of.
+
+    Zen 5 works on 64 bytes at once: 8x64x256 doubles of one, two and four arrays 0.36, 0.52 and 0.93 ns a point, with
+    these 0.32, 0.46 and 0.77. A Xeon has one port to shuffle them: two vectors of 32 bytes are quicker (decisions/0006).
+    """
+    long = llvm.get_host_cpu_name() == "znver5" and llvm.get_host_cpu_features().get("avx512f")
+    return 64 if long else _vector_bytes()
+
+
+@functools.lru_cache(maxsize=None)
+def _ahead_bytes():
+    """How far ahead rows of dependent points ask for the memory that they write; 0: they do not.
+
+    Stores to eight rows a page and more apart wait for their lines. Measured on processors with AVX-512 only (Xeon, 48 KB of
+    cache in 12 ways; 64x64x16384 floats 0.38 and 0.34 ns a point, 2048x2048 doubles 0.36 and 0.31, the same with 128 to 512 bytes).
+    """
+    return 256 if llvm.get_host_cpu_features().get("avx512f") else 0
+
+
+@dataclasses.dataclass(frozen=True)
+class _Recipe:
+    """All that a kernel is made from."""
+
+    nest: object
+    signature: str
+    constants: dict
+    dtypes: dict
+    slots: tuple
+    choices: Choices
+
+    def build(self):
+        return build_row(self.nest, self.dtypes, self.slots, self.constants, self.choices,
+                         _vector_bytes(), _lane_bytes(), _ahead_bytes(), _way())
+
+    def key(self):
+        """All that the object code and what is known of it depend on, as text."""
+        first, *rest = [node.lineno for node in ast.walk(self.nest.source.tree) if hasattr(node, "lineno")]
+        types = [f"{name} {self.dtypes[name].name}" for name in self.nest.arrays]
+        return (f"{_toolchain()}{self.signature}\n{[line - first for line in rest]} {self.nest.lines()[1:]}\n{types}\n"
+                f"{[(slot.name, str(slot.type), slot.low, slot.high) for slot in self.slots]}\n{self.choices}\n"
+                f"{_vector_bytes(), _lane_bytes(), _ahead_bytes(), _way(), jammed_rows.LEAST_POINTS}\n")
+
+    def object_code(self):
+        """(object code, what is known of it), from disk if it is there; the functions that it calls are known to LLVM."""
+        code, facts = _parted(kernel_cache.object_code(self.key(), self._made))
+        if not loops.register(facts["calls"]):  # NumPy has other loops on the same processor, as its environment may ask for
+            code, facts = _parted(self._made())
+        return code, facts
+
+    def _made(self):
+        row = self.build()
+        facts = {"sites": [(name, message, line - self.nest.line) for name, message, line in row.sites],
+                 "vectors": row.vectors, "several": row.several, "lanes_from": row.lanes_from, "permuted": row.permuted,
+                 "calls": [name for name in row.module.globals if loops.is_outside(name)]}
+        machine = _target_machine()
+        return json.dumps(facts).encode() + b"\0" + machine.emit_object(_optimised(str(row.module), machine))
+
+
+def _parted(data):
+    facts, _, code = data.partition(b"\0")
+    return code, json.loads(facts)
+
+
+def _c_library():
+    """Name and version of the C library, which computes what is known at compile time."""
+    try:
+        return os.confstr("CS_GNU_LIBC_VERSION")
+    except (ValueError, OSError):  # another system's
+        return sys.platform
+
+
+@functools.lru_cache(maxsize=None)
+def _toolchain():
+    """All but the body, its types and choices that object code depends on, as text."""
+    ties = [loops.zero_tie(name, dtype) for name in loops.TIES for dtype in ("float32", "float64")]
+    weak = [str((np.dtype(name).type(1) + 1.0).dtype) for name in ("int8", "float32")]  # NumPy's rules of promotion are a switch, too
+    return (f"tilewave {VERSION} {loaded_code.digest()}\n"
+            f"Python {sys.implementation.cache_tag}, {_c_library()}\n"
+            f"llvmlite {llvmlite.__version__}, LLVM {llvm.llvm_version_info}, NumPy {np.__version__} {ties} {weak}\n"
+            f"{llvm.get_process_triple()} {llvm.get_host_cpu_name()} "
+            f"{llvm.get_host_cpu_features().flatten()}\n")

@@ -1,0 +1,188 @@
+"""Rows whose points depend on each other, several at once: each a few points behind the one before it."""
+
+from llvmlite import ir
+
+from tilewave.kernel.values import I1, I8, I64, POINTER, constant
+from tilewave.kernel.wide_rows import SPAN
+
+#: Rows that are computed together (also `PreparedSweep::stagger`). A chain of dependent operations leaves most of a core idle,
+#: a few chains fill it. Zen 3, ns a point with 3, 4, 6, 8 of them: 1024x1024 doubles 0.8, 0.7, 0.9, 1.0 (alone 2.0).
+ROWS_TOGETHER = 4
+
+#: Points of a row beside those at its ends from which it pays.
+LEAST_POINTS = 16
+
+
+def can_jam(frame):
+    """Whether a frame's body may be computed in another order of points: it neither raises nor calls, and tells nothing of a row."""
+    return not (frame.e.sites or frame.e.calls or frame.nest.tables or frame.nest.numbers or frame.bests.wanted)
+
+
+def stagger_of(staggered):
+    """Points that each row is behind the one before it: 2 are faster than 1, and rows that meet in a page stay apart."""
+    return max(8 if staggered.meet else 2, staggered.points)
+
+
+def jam_points(staggered):
+    """Points of a row from which four together pay."""
+    return stagger_of(staggered) * (ROWS_TOGETHER - 1) + LEAST_POINTS
+
+
+def jam_function(frame, staggered):
+    """Emit the function of `ROWS_TOGETHER` rows into a frame of its own, which returns 1; ``ahead`` says how they follow each other.
+
+    Point q of row r comes together with point q - stagger of row r + 1, which depends on none after it. Where the rows
+    begin and end they are computed one after the other, as far as they are ahead of the next.
+    """
+    stagger = stagger_of(staggered)
+    build, count, last = frame.build_at, frame.count, ROWS_TOGETHER - 1
+    frame.open()
+    rows = [{} for _ in range(ROWS_TOGETHER)]
+    for k, place in enumerate(frame.nest.places):
+        across = build.load(build.gep(frame.ahead, [constant("int64", k)], source_etype=I64), typ=I64)
+        for r, places in enumerate(rows):
+            places[place.key] = build.gep(frame.places[place.key], [build.mul(across, constant("int64", r))], source_etype=I8)
+    frame.places = rows[0]
+    carried = _carried(frame)
+    follows = frame.follows(carried) if carried else ir.Constant(I1, 1)
+    for r in range(last):
+        _points(frame, rows[r], constant("int64", 0), constant("int64", stagger * (last - r)))
+    kept, loaded, end = (frame.row.append_basic_block(name) for name in ("kept", "loaded", "ends"))
+    build.cbranch(follows, kept, loaded)
+    for block, values in ((kept, carried), (loaded, {})):
+        build.position_at_end(block)
+        _together(frame, rows, stagger, values, end)
+    build.position_at_end(end)
+    for r in range(1, ROWS_TOGETHER):
+        _points(frame, rows[r], build.sub(count, constant("int64", stagger * r)), count)
+    build.ret(constant("int64", 1))
+
+
+def _carried(frame):
+    """Places whose value stays in a register from point to point, though other rows are computed in between: nobody else writes it."""
+    written = [key[0] for key in frame.written()]
+    return {key: writer for key, writer in frame.carried_places().items() if written.count(writer[0]) == 1}
+
+
+def _points(frame, places, begin, end):
+    """Points `begin` to `end` of one row, of which there may be none."""
+    build, before = frame.build_at, frame.build_at.block
+    loop, beyond = (frame.row.append_basic_block(name) for name in ("points", "beyond"))
+    build.cbranch(build.icmp_signed("<", begin, end), loop, beyond)
+    build.position_at_end(loop)
+    point = build.phi(I64)
+    point.add_incoming(begin, before)
+    _point(frame, places, point, {})
+    more = build.add(point, constant("int64", 1))
+    point.add_incoming(more, build.block)
+    build.cbranch(build.icmp_signed("<", more, end), loop, beyond)
+    build.position_at_end(beyond)
+
+
+def _together(frame, rows, stagger, carried, end):
+    """The points at which all rows are under way."""
+    build, first = frame.build_at, stagger * (len(rows) - 1)
+    points = [constant("int64", first - stagger * r) for r in range(len(rows))]
+    ahead = []
+    for places, point in zip(rows, points, strict=True):
+        frame.places, frame.point = places, point
+        ahead.append({key: frame.load(key) for key in carried})
+    before, loop = build.block, frame.row.append_basic_block("together")
+    build.branch(loop)
+    build.position_at_end(loop)
+    now = build.phi(I64)
+    now.add_incoming(constant("int64", first), before)
+    previous = [{key: build.phi(value.type) for key, value in values.items()} for values in ahead]
+    results = []
+    for r, places in enumerate(rows):
+        _point(frame, places, build.sub(now, constant("int64", stagger * r)), previous[r])
+        results.append({key: frame.body.state.cells[writer].ir for key, writer in carried.items()})
+    for values, phis, following in zip(ahead, previous, results, strict=True):
+        for key, phi in phis.items():
+            phi.add_incoming(values[key], before)
+            phi.add_incoming(following[key], build.block)
+    more = build.add(now, constant("int64", 1))
+    now.add_incoming(more, build.block)
+    build.cbranch(build.icmp_signed("<", more, frame.count), loop, end)
+
+
+def _point(frame, places, point, known):
+    frame.places, frame.point = places, point
+    frame.translate(known)
+    frame.write_back(frame.written())
+
+
+def rows_function(module, name, places, row, ways):
+    """Add the function of several rows, as `wide_rows.rows_function` says it: equal rows that follow each other together, others alone.
+
+    `ways`: functions of several rows in the order in which they are tried, each with the least and the most rows and the points
+    from which it pays. They tell whether they have computed them.
+    """
+    kind = ir.FunctionType(I64, [POINTER, POINTER, I64, POINTER, POINTER, POINTER, POINTER, POINTER, POINTER])
+    rows = ir.Function(module, kind, name)
+    pointers, step, count, spans, following, index, direction, _, env = rows.args
+    build = ir.IRBuilder(rows.append_basic_block("entry"))
+    zero, one = constant("int64", 0), constant("int64", 1)
+    here = build.alloca(ir.ArrayType(POINTER, places))
+    first = [_number(build, pointers, k, POINTER) for k in range(places)]
+    moves = [(_number(build, following, k), _number(build, step, k)) for k in range(places)]
+    entry = build.block
+    loop, on, done = map(rows.append_basic_block, ("row", "on", "done"))
+    build.cbranch(build.icmp_signed(">", count, zero), loop, done)
+    build.position_at_end(loop)
+    span = build.phi(I64)
+    span.add_incoming(zero, entry)
+    of_row = build.gep(spans, [build.mul(span, constant("int64", SPAN))], source_etype=I64)
+    row_number, begin, points = (_number(build, of_row, k) for k in range(SPAN))
+    for k, (across, along) in enumerate(moves):
+        moved = build.add(build.mul(row_number, across), build.mul(begin, along))
+        build.store(build.gep(first[k], [moved], source_etype=I8), build.gep(here, [zero, constant("int64", k)]))
+    gone = []
+    for function, least, most, least_points in ways:
+        call, did, other = map(rows.append_basic_block, ("several", "did", "other"))
+        alike = _alike(build, of_row, build.sub(count, span), most)
+        enough = build.icmp_signed(">=", points, constant("int64", least_points))
+        build.cbranch(build.and_(enough, build.icmp_signed(">=", alike, constant("int64", least))), call, other)
+        build.position_at_end(call)
+        computed = build.call(function, [here, step, points, index, direction, env, following, alike])
+        build.cbranch(build.icmp_signed("!=", computed, zero), did, other)
+        build.position_at_end(did)
+        build.branch(on)
+        gone.append((alike, did))
+        build.position_at_end(other)
+    build.call(row, [here, step, points, index, direction, env])
+    gone.append((one, build.block))
+    build.branch(on)
+    build.position_at_end(on)
+    by = build.phi(I64)
+    for computed, block in gone:
+        by.add_incoming(computed, block)
+    after = build.add(span, by)
+    span.add_incoming(after, on)
+    build.cbranch(build.icmp_signed("<", after, count), loop, done)
+    build.position_at_end(done)
+    build.ret(zero)
+
+
+def _number(build, array, k, of=I64):
+    return build.load(build.gep(array, [constant("int64", k)], source_etype=of), typ=of)
+
+
+def _alike(build, spans, left, most):
+    """How many of the first spans, of those that are left and `most`, say the same points of rows that follow each other."""
+    one, before = constant("int64", 1), build.block
+    most = build.select(build.icmp_signed("<", left, constant("int64", most)), left, constant("int64", most))
+    loop, look, found = map(build.function.append_basic_block, ("alike", "look", "found"))
+    build.branch(loop)
+    build.position_at_end(loop)
+    rows = build.phi(I64)
+    rows.add_incoming(one, before)
+    build.cbranch(build.icmp_signed("<", rows, most), look, found)
+    build.position_at_end(look)
+    span = build.gep(spans, [build.mul(rows, constant("int64", SPAN))], source_etype=I64)
+    expected = build.add(_number(build, spans, 0), rows), _number(build, spans, 1), _number(build, spans, 2)
+    same = [build.icmp_signed("==", _number(build, span, k), value) for k, value in enumerate(expected)]
+    rows.add_incoming(build.add(rows, one), look)
+    build.cbranch(build.and_(build.and_(*same[:2]), same[2]), loop, found)
+    build.position_at_end(found)
+    return rows

@@ -1,0 +1,421 @@
+"""The frame of a row function: its loop over the points, around the translated body."""
+
+from dataclasses import dataclass
+
+from llvmlite import ir
+
+from tilewave.kernel.bests import Bests
+from tilewave.kernel.emitter import SITES, Emitter
+from tilewave.kernel.environment import Planes
+from tilewave.kernel.jammed_rows import ROWS_TOGETHER, can_jam, jam_function, jam_points
+from tilewave.kernel.jammed_rows import rows_function as jammed_rows_function
+from tilewave.kernel.looked_up_rows import LookedUpRows
+from tilewave.kernel.row_check import lookups_are_inside, lookups_to_check
+from tilewave.kernel.rows_in_lanes import lanes_function, least_points, rows_of
+from tilewave.kernel.statements import Body
+from tilewave.kernel.streams import Staggered, streams_of
+from tilewave.kernel.tables import Tables
+from tilewave.nest.types import INT, scalar
+from tilewave.kernel.values import I1, I8, I64, POINTER, Typed, Value, constant, ir_type
+from tilewave.kernel.vectors import ArraysApart, ParallelAccesses
+from tilewave.kernel.wide_rows import chunk_loop, row_function, rows_function, vector_points
+
+#: Bound of a loop index that a body uses as a number; it keeps index arithmetic within 64 bits.
+INDEX_LIMIT = 2**30
+
+#: LLVM checks this many pairs of pointers for overlap by itself before it vectorises a loop.
+LLVM_POINTER_CHECKS = 8
+
+#: Names of the functions of one row and of several.
+ROW, ROWS = "tilewave_row", "tilewave_rows"
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What a row function is made for, beside the body and its types.
+
+    ``steps`` has for each place the elements from point to point, None where that is known at run
+    time only. ``long_rows``: rows have hundreds of points, so that those left over beside whole vectors do not count.
+    ``beside`` has for each place None, or another one before it and the elements from that to it.
+    ``staggered``: how rows whose points depend on each other may be computed at once; None: they may not.
+    ``bests``: of which written places (their numbers) the row's largest ("max") or smallest ("min") integer is told.
+    ``layouts``: of each table how its planes lie, None for one that has none.
+    """
+
+    fastmath: bool
+    steps: tuple
+    independent: bool
+    long_rows: bool = False
+    beside: tuple = ()
+    bests: tuple = ()
+    staggered: Staggered | None = None
+    layouts: tuple = ()
+
+
+@dataclass
+class Row:
+    """A row function, done."""
+
+    module: ir.Module
+    sites: list
+    vectors: bool  # nothing in a point stands against computing several at once
+    several: bool  # there is a function of several rows
+    frame: object  # what it was made in
+    lanes_from: int = 0  # points from which dependent rows are lanes of vectors; 0: never
+    permuted: bool = False  # it looks into planes of the tables
+
+
+def build_row(nest, dtypes, slots, constants, choices, vector_bytes, lane_bytes, ahead_bytes=0, way=None):
+    """The LLVM module of a nest's row function, and where points are independent that of several rows.
+
+    ``lane_bytes``: size of vectors whose lanes are rows; ``ahead_bytes``: how far ahead these ask for memory to write;
+    ``way``: how the processor permutes bytes.
+    """
+    row = _Frame(nest, dtypes, slots, constants, choices, way=way).build()
+    steps = dict(zip((place.key for place in nest.places), choices.steps, strict=True))
+    together = all(steps[place.key] == 1 for place in nest.places if place.written)
+    width = vector_points(dtypes.values(), vector_bytes)
+    if choices.independent and row.vectors and together and width > 1 and not choices.long_rows:
+        return _Frame(nest, dtypes, slots, constants, choices, width, way=way).build()
+    if choices.staggered and not choices.independent and can_jam(row.frame):
+        _add_several_rows(row, nest, dtypes, slots, constants, choices, lane_bytes, ahead_bytes)
+    return row
+
+
+def _add_several_rows(row, nest, dtypes, slots, constants, choices, lane_bytes, ahead_bytes):
+    """To the module of one row whose points depend on each other, the function of several."""
+    def frame(name):
+        return _Frame(nest, dtypes, slots, constants, choices, into=row.module, name=name)
+
+    ways = []
+    streams = streams_of(row.frame, choices.staggered, row.frame.unused(), rows_of(lane_bytes))
+    if streams:
+        lanes = frame("tilewave_lanes")
+        lanes_function(lanes, streams, lane_bytes, ahead_bytes)
+        row.lanes_from = least_points(streams, lane_bytes)
+        ways.append((lanes.row, 2, rows_of(lane_bytes), row.lanes_from))
+    jam = frame("tilewave_jam")
+    jam_function(jam, choices.staggered)
+    ways.append((jam.row, ROWS_TOGETHER, ROWS_TOGETHER, jam_points(choices.staggered)))
+    jammed_rows_function(row.module, ROWS, len(nest.places), row.module.get_global(ROW), ways)
+    row.several = True
+
+
+class _Frame:
+    def __init__(self, nest, dtypes, slots, constants, choices, width=1, into=None, name="tilewave_points", way=None):
+        self.nest, self.dtypes, self.slots, self.constants = nest, dtypes, slots, constants
+        self.choices, self.way = choices, way
+        self.independent, self.width, self.beside = choices.independent, width, choices.beside
+        self.module = ir.Module("tilewave") if into is None else into
+        # Beside what a row function is given, the bytes from each place to where it is in the next row; of several rows, how many.
+        kind = ir.FunctionType(I64, [POINTER, POINTER, I64, POINTER, POINTER, POINTER, POINTER] + [I64] * (into is not None))
+        self.row = ir.Function(self.module, kind, name)
+        self.pointers, self.step, self.count, self.index, self.direction, self.env, self.ahead = self.row.args[:7]
+        self.live = self.row.args[7] if into is not None else None
+        self.build_at = ir.IRBuilder(self.row.append_basic_block("entry"))
+        self.e = Emitter(self.build_at, choices.fastmath)
+        self.parallel = ParallelAccesses(self.module) if choices.independent else None
+        self.tables = Tables(self.e, nest, dtypes, self.marked)
+        self.steps = dict(zip((place.key for place in nest.places), choices.steps, strict=True))
+        self.bests = Bests(self, choices.bests)
+        self.apart = None  # in a loop whose arrays are known not to overlap
+        self.point = constant("int64", 0)
+        self.body = None
+
+    def build(self):
+        build = self.build_at
+        self.e.leave = self._leave
+        self.e.line = self.nest.line
+        self.bests.open()
+        start, self.done = map(self.row.append_basic_block, ("start", "done"))
+        build.cbranch(build.icmp_signed(">", self.count, constant("int64", 0)), start, self.done)
+        build.position_at_end(self.done)
+        self.bests.tell()
+        build.ret(constant("int64", 0))
+        build.position_at_end(start)
+        self.open()
+        lookups = lookups_to_check(self.nest, self.dtypes, self.slots) if self.independent else None
+        rows = self._looked_up_rows(lookups) if self.independent else None
+        before = inside = len(self.e.sites)
+        if rows:
+            usual = self.row.append_basic_block("checked")
+            self.tables.rows = rows
+            self.split(rows.open(usual), lambda: chunk_loop(self, self.width, rows) if self.width > 1 else rows.loop())
+            inside = len(self.e.sites)
+        if lookups:
+            self.split(lookups_are_inside(self, lookups), self._unchecked_loop)
+            inside = len(self.e.sites)
+        if rows:
+            build.branch(usual)
+            build.position_at_end(usual)
+        carried = self.carried_places()
+        certain = {key: writer for key, writer in carried.items() if self.steps[key] == 0}
+        if len(certain) < len(carried):
+            self.split(self.follows(carried), lambda: self.loop(carried))
+        if rows:
+            self.loop(certain, begin=build.load(rows.resume, typ=I64))
+        elif self.width > 1 and not lookups:
+            chunk_loop(self, self.width)
+        else:
+            self._loop_or_vectors(certain)
+        inside = inside if lookups or rows else len(self.e.sites)
+        row_function(self, ROW)
+        if self.independent:
+            rows_function(self, ROWS)
+        return Row(self.module, self.e.sites, inside == before and not self.e.calls, self.independent, self,
+                   permuted=bool(rows and rows.layouts))
+
+    def _looked_up_rows(self, checked):
+        """Lookups before the points, where some are permutations, or none are checked before the row; else None.
+
+        Loaded one by one they take as long before the points as in them.
+        """
+        layouts = dict(zip(self.nest.tables, self.choices.layouts, strict=False))
+        self.planes = Planes(self.nest, self.slots, self.dtypes, layouts)
+
+        def trial():
+            return _Frame(self.nest, self.dtypes, self.slots, self.constants, self.choices)
+
+        rows = LookedUpRows.of(self, trial, layouts, self.way)
+        return rows if rows and (rows.layouts or checked is None) else None
+
+    def open(self):
+        """Emit what comes before all loops."""
+        self._open_places()
+        self.tables.open(self.pointers, len(self.nest.places), self.env, len(self.slots))
+        self.names = {slot.name: Value([slot.load(self.build_at, self.env, k)])
+                      for k, slot in enumerate(self.slots)}
+        self.first = self._first_point()
+
+    def split(self, condition, emit):
+        """A loop of its own where a condition holds; what is emitted next is for where it fails."""
+        special, usual = map(self.row.append_basic_block, ("special", "usual"))
+        self.build_at.cbranch(condition, special, usual)
+        self.build_at.position_at_end(special)
+        emit()
+        self.build_at.position_at_end(usual)
+
+    def _unchecked_loop(self):
+        self.tables.checked = False
+        if self.width > 1:
+            chunk_loop(self, self.width)
+        else:
+            self.loop({})
+        self.tables.checked = True
+
+    def _loop_or_vectors(self, carried):
+        """The usual loop; before it one for arrays apart from each other, where LLVM would not make vectors for all its checks."""
+        build, choice, usual = self.build_at, self.build_at.block, self.row.append_basic_block("usual")
+        build.position_at_end(usual)
+        plain = self.loop(carried)
+        build.position_at_end(choice)
+        arrays = {place.array for place in self.nest.places}
+        if self.independent or not plain or len(arrays) < 2 or len(self.nest.places) <= LLVM_POINTER_CHECKS:
+            build.branch(usual)
+            return
+        special = self.row.append_basic_block("apart")
+        build.cbranch(self.arrays_are_apart(), special, usual)
+        build.position_at_end(special)
+        self.apart = ArraysApart(self.module, sorted(arrays))
+        self.loop(carried)
+        self.apart = None
+
+    # Before the loop.
+
+    def _slot(self, array, position, kind=I64):
+        place = self.build_at.gep(array, [constant("int64", position)], source_etype=kind)
+        return self.build_at.load(place, typ=kind)
+
+    def _open_places(self):
+        """Pointers of the places at the first point, and the byte steps known at run time only."""
+        self.places, self.byte_steps = {}, {}
+        for k, place in enumerate(self.nest.places):
+            if k < len(self.beside) and self.beside[k]:  # one pointer for both: registers are few
+                other, elements = self.beside[k]
+                self.places[place.key] = self.build_at.gep(self.places[self.nest.places[other].key], [constant("int64", elements)],
+                                                           source_etype=ir_type(self.dtypes[place.array]))
+            else:
+                self.places[place.key] = self._slot(self.pointers, k, POINTER)
+            if self.steps[place.key] is None:
+                self.byte_steps[place.key] = self._slot(self.step, k)
+
+    def _first_point(self):
+        """First value and change of the indices that the body uses as numbers."""
+        build, first, used = self.build_at, {}, self.nest.numbers
+        limit = constant("int64", INDEX_LIMIT)
+        for axis, name in enumerate(self.nest.indices):
+            if name not in used:
+                continue
+            start, change = self._slot(self.index, axis), self._slot(self.direction, axis)
+            steps = build.sub(self.count, constant("int64", 1))
+            last = build.add(start, build.mul(steps, change))
+            far = [build.icmp_unsigned(">=", build.add(end, limit), constant("int64", 2 * INDEX_LIMIT))
+                   for end in (start, last)]
+            self.e.fail_if(build.or_(*far), "OverflowError",
+                           f"index {name} used as a number beyond {INDEX_LIMIT}")
+            first[name] = start, change
+        return first
+
+    def carried_places(self):
+        """The places whose value the point before has just written: {place: its writer there}.
+
+        Their values stay in registers. With a step of 0 that is sure; with one of an element it
+        holds where the row goes along the last subscript, which its pointers tell.
+        """
+        carried = {}
+        for place in () if self.independent else self.nest.places:
+            step = self.steps[place.key]
+            if step not in (-1, 0, 1) or step and place.axes[-1] != self.nest.indices[-1]:
+                continue
+            before = place.array, (*place.offsets[:-1], place.offsets[-1] + step), place.axes
+            if self.steps.get(before) == step and before in self.written():
+                carried[place.key] = before
+        return carried
+
+    def written(self):
+        return [place.key for place in self.nest.places if place.written]
+
+    def follows(self, carried):
+        """Whether each carried place is one step behind its writer in memory."""
+        build, follows = self.build_at, ir.Constant(I1, 1)
+        for key, writer in carried.items():
+            kind = ir_type(self.dtypes[key[0]])
+            behind = build.gep(self.places[key], [constant("int64", self.steps[key])], source_etype=kind)
+            here = build.icmp_unsigned("==", behind, self.places[writer])
+            follows = build.and_(follows, here)
+        return follows
+
+    def arrays_are_apart(self):
+        """Whether no written array's part of the row, from its first byte to its last, overlaps another array's."""
+        build, ends = self.build_at, {}
+        last = build.sub(self.count, constant("int64", 1))
+        for place in self.nest.places:
+            item, step = self.dtypes[place.array].itemsize, self.steps[place.key]
+            span = build.mul(last, self.byte_steps[place.key] if step is None else constant("int64", step * item))
+            first = build.ptrtoint(self.places[place.key], I64)
+            there = build.add(first, span)
+            upwards = build.icmp_unsigned("<=", first, there)
+            low, high = build.select(upwards, first, there), build.select(upwards, there, first)
+            high = build.add(high, constant("int64", item))
+            if place.array in ends:
+                before, after = ends[place.array]
+                low = build.select(build.icmp_unsigned("<", low, before), low, before)
+                high = build.select(build.icmp_unsigned(">", high, after), high, after)
+            ends[place.array] = low, high
+        written = sorted({key[0] for key in self.written()})
+        apart = ir.Constant(I1, 1)
+        for k, array in enumerate(written):
+            for other in sorted(set(ends) - set(written[:k + 1])):
+                below = build.icmp_unsigned("<=", ends[array][1], ends[other][0])
+                apart = build.and_(apart, build.or_(below, build.icmp_unsigned("<=", ends[other][1], ends[array][0])))
+        return apart
+
+    # The loop.
+
+    def loop(self, carried, width=None, begin=None, end=None, after=None):
+        """Emit the loop from here to ``done``; ``carried`` places stay in registers.
+
+        ``width`` is the points that are computed at once; LLVM's choice where it is None. ``begin``, ``end``,
+        ``after``: the first point, that behind the last, and the block that follows, where they are not the row's.
+        Returns whether LLVM may make vectors of it: no point calls a function, leaves the loop, or needs the one before.
+        """
+        build = self.build_at
+        self.point, self.body = constant("int64", 0), None
+        ahead = {place.key: self.load(place.key) for place in self.nest.places
+                 if place.key in carried or self.is_invariant(place)}
+        before, loop = build.block, self.row.append_basic_block("loop")
+        calls, exits = self.e.calls, self.e.exits
+        build.branch(loop)
+        build.position_at_end(loop)
+        self.point = build.phi(I64)
+        self.point.add_incoming(constant("int64", 0) if begin is None else begin, before)
+        previous = {key: build.phi(ahead[key].type) for key in carried}
+        for key, phi in previous.items():
+            phi.add_incoming(ahead[key], before)
+        self.translate({**ahead, **previous})
+        if self.body.state is None:
+            return False
+        plain = (self.e.calls, self.e.exits) == (calls, exits) and not carried
+        latch = self._close_loop(loop, width, self.count if end is None else end, self.done if after is None else after)
+        for key, phi in previous.items():
+            phi.add_incoming(self.body.state.cells[carried[key]].ir, latch)
+        return plain
+
+    def is_invariant(self, place):
+        """Whether all points of a row read one element that none of them writes."""
+        return self.independent and not place.written and self.steps[place.key] == 0
+
+    def translate(self, known):
+        """Load every element that the body may read, then compute the point.
+
+        All places of a point are inside their arrays and distinct elements, so loads stand before
+        the branches: that lets the loop vectorise. Tables are read where their subscripts are known.
+        """
+        values = {}
+        for place in self.nest.places:
+            value = known[place.key] if place.key in known else self.marked(self.load(place.key), place.array)
+            values[place.key] = Typed(scalar(self.dtypes[place.array]), value)
+        self.values = {key: value.ir for key, value in values.items()}
+        cells = {key: values[key] for key in self.written()}
+        reads = {key: Value([value]) for key, value in values.items() if key not in cells}
+        self.body = Body(self.e, self.nest, self.constants, self.point_names(), reads, cells, self.tables.lookup)
+        self.body.translate()
+
+    def unused(self):
+        """Places whose value nothing in the function uses."""
+        instructions = [instruction for block in self.row.blocks for instruction in block.instructions]
+        operands = {id(operand) for instruction in instructions for operand in instruction.operands}
+        operands |= {id(value) for each in instructions if isinstance(each, ir.PhiInstr) for value, _ in each.incomings}
+        return {key for key, value in self.values.items() if id(value) not in operands}
+
+    def point_names(self):
+        """The scalars, and the indices of the point."""
+        values = {**self.names}
+        for name, (start, change) in self.first.items():
+            value = self.build_at.add(start, self.build_at.mul(self.point, change))
+            values[name] = Value([Typed(INT, value, low=-INDEX_LIMIT, high=INDEX_LIMIT)])
+        return values
+
+    def address(self, key):
+        """Where a place is in the point of the loop."""
+        build, base, step = self.build_at, self.places[key], self.steps[key]
+        if step == 0:
+            return base
+        if step is None:
+            return build.gep(base, [build.mul(self.point, self.byte_steps[key])], source_etype=I8)
+        distance = self.point if step == 1 else build.mul(self.point, constant("int64", step))
+        return build.gep(base, [distance], source_etype=ir_type(self.dtypes[key[0]]))
+
+    def load(self, key):
+        return self.build_at.load(self.address(key), typ=ir_type(self.dtypes[key[0]]))
+
+    def marked(self, access, array=None):
+        """A load or store of the loop, with what is known of it: it touches no other point's memory, or no other array's."""
+        if self.apart and array:
+            self.apart.mark(access, array)
+        return self.parallel.mark(access) if self.parallel else access
+
+    def write_back(self, keys):
+        for key in keys:
+            store = self.build_at.store(self.body.state.cells[key].ir, self.address(key))
+            self.marked(store, key[0])
+
+    def _leave(self, site):
+        """What a raising point does: keep what it stored, return where and why."""
+        self.e.exits += 1
+        if self.body is not None:
+            self.write_back(key for key in self.written() if key in self.body.state.stored)
+        code = self.build_at.mul(self.point, constant("int64", SITES))
+        self.build_at.ret(self.build_at.add(code, constant("int64", site)))
+
+    def _close_loop(self, loop, width, end, then):
+        build = self.build_at
+        self.write_back(self.written())
+        self.bests.take({key: cell.ir for key, cell in self.body.state.cells.items()})
+        after = build.add(self.point, constant("int64", 1))
+        latch = build.block
+        self.point.add_incoming(after, latch)
+        branch = build.cbranch(build.icmp_signed("<", after, end), loop, then)
+        if self.parallel:
+            self.parallel.close(branch, width)
+        return latch

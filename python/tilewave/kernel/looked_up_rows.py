@@ -1,0 +1,268 @@
+"""Rows whose lookups are computed before their points, by vectors.
+
+Elements that a row looks up go to rooms on the stack, `BLOCK_BYTES` at a time, from which the body then loads as from
+an array. `LANES` points of them are computed at once, the last ones so that they end with the row. Subscripts are
+checked on the way: where one is outside its table or negative, nothing of these points is stored yet, and the usual
+loop goes on from there, with its checks.
+"""
+
+import ast
+
+from llvmlite import ir
+
+from tilewave.kernel.permuted import LANES, NARROW, UNFIT, joined, look_up, number_of, widened
+from tilewave.kernel.told_ahead import ToldAhead
+from tilewave.nest.types import scalar
+from tilewave.kernel.values import I8, I64, POINTER, Typed, Value, constant, ir_type
+
+#: Bytes of the rooms for what a lookup gives: few, as they share the nearest cache with the row's arrays.
+BLOCK_BYTES = 4096
+
+
+class LookedUpRows:
+    """What the lookups of a row give, ready before its points.
+
+    Parameters
+    ----------
+    frame
+        The row function under construction.
+    told : ToldAhead
+    layouts : dict
+        Of each table, its `Layout`.
+    way : Way
+
+    Attributes
+    ----------
+    usual : ir.Block
+        Where the loop with checks is, which begins at the point in ``resume``.
+    """
+
+    def __init__(self, frame, told, layouts, way):
+        self.frame, self.told, self.way = frame, told, way
+        self.layouts = {table: layout for table, layout in layouts.items() if way
+                        and way.suits(layout, frame.dtypes[table])}  # of those permuted
+        self.tables = {text: node.value.id for text, node in told.lookups.items()}
+        largest = max(frame.dtypes[table].itemsize for table in self.tables.values())
+        self.block = BLOCK_BYTES // largest
+        self.base = None  # the point whose elements are `LANES` after the rooms' beginning; None: no loop uses them
+
+    @classmethod
+    def of(cls, frame, trial, layouts, way):
+        """None where lookups cannot be told ahead; `trial` makes a frame to try them in."""
+        told = ToldAhead.of(frame.nest)
+        return cls(frame, told, layouts, way) if told and told.is_plain(trial()) else None
+
+    def open(self, usual):
+        """Make the rooms, and find the planes; whether a row may be computed so."""
+        frame, build = self.frame, self.frame.build_at
+        self.usual = usual
+        with build.goto_entry_block():
+            self.resume, self._base, self._ready = (build.alloca(I64) for _ in range(3))
+            points = self.block + 2 * LANES
+            self.rooms = {text: self._bytes(points * frame.dtypes[table].itemsize) for text, table in self.tables.items()}
+        build.store(constant("int64", 0), self.resume)
+        build.store(constant("int64", 0), self._ready)
+        usable = build.icmp_signed(">=", frame.count, constant("int64", LANES))
+        self.kinds = {}
+        for table in dict.fromkeys(self.tables.values()):
+            if table not in self.layouts:
+                for extent in frame.tables.known[table][1]:
+                    usable = build.and_(usable, build.icmp_signed(">", extent, constant("int64", 0)))
+                continue
+            kind = build.load(build.gep(frame.env, [constant("int64", frame.planes.kinds[table])], source_etype=I64),
+                              typ=I64)
+            usable = build.and_(usable, build.icmp_signed("!=", kind, constant("int64", UNFIT)))
+            self.kinds[table] = kind
+        return usable
+
+    def _bytes(self, size):
+        """Memory; a pointer without a type, as alloca gives it for pointers."""
+        room = self.frame.build_at.alloca(POINTER, size=size // 8)
+        room.align = LANES
+        return room
+
+    # Loops over points.
+
+    def loop(self):
+        """Emit the loop over a row, block by block, from here to ``frame.done``."""
+        frame, build = self.frame, self.frame.build_at
+        before = build.block
+        block, spoilt, after = (frame.row.append_basic_block(name) for name in ("lookups", "spoilt", "looked_up"))
+        build.branch(block)
+        build.position_at_end(block)
+        begin = build.phi(I64)
+        begin.add_incoming(constant("int64", 0), before)
+        end = self._end(begin)
+        self._fill(begin, end, spoilt)
+        self.base = begin
+        frame.loop({}, begin=begin, end=end, after=after)
+        self.base = None
+        build.position_at_end(after)
+        begin.add_incoming(end, build.block)
+        build.cbranch(build.icmp_signed("<", end, frame.count), block, frame.done)
+        build.position_at_end(spoilt)
+        self._resume(begin)
+
+    def provide(self, start, width, stored):
+        """In a loop over chunks of points: see that those of a chunk are ready. All before ``stored`` are stored."""
+        frame, build = self.frame, self.frame.build_at
+        fill, spoilt, ready = (frame.row.append_basic_block(name) for name in ("fill", "spoilt", "ready"))
+        enough = build.icmp_signed("<=", build.add(start, constant("int64", width)), build.load(self._ready, typ=I64))
+        build.cbranch(enough, ready, fill)
+        build.position_at_end(fill)
+        end = self._end(start)
+        self._fill(start, end, spoilt)
+        build.store(start, self._base)
+        build.store(end, self._ready)
+        build.branch(ready)
+        build.position_at_end(spoilt)
+        frame.bests.close_vectors(width)
+        self._resume(stored)
+        build.position_at_end(ready)
+        self.base = build.load(self._base, typ=I64)
+
+    def closed(self):
+        """After such a loop."""
+        self.base = None
+
+    def value(self, node):
+        """What a lookup gives in the point of a loop."""
+        frame, build = self.frame, self.frame.build_at
+        text = ast.unparse(node)
+        dtype = frame.dtypes[self.tables[text]]
+        slot = build.add(build.sub(frame.point, self.base), constant("int64", LANES))
+        at = build.gep(self.rooms[text], [slot], source_etype=ir_type(dtype))
+        return Value([Typed(scalar(dtype), frame.marked(build.load(at, typ=ir_type(dtype))))])
+
+    def _resume(self, point):
+        build = self.frame.build_at
+        build.store(point, self.resume)
+        build.branch(self.usual)
+
+    def _end(self, begin):
+        build = self.frame.build_at
+        end = build.add(begin, constant("int64", self.block))
+        return build.select(build.icmp_signed("<", end, self.frame.count), end, self.frame.count)
+
+    # Lookups.
+
+    def _fill(self, begin, end, spoilt):
+        """The lookups of some points, and of a few before them at times; to `spoilt` where a subscript is outside."""
+        frame, build = self.frame, self.frame.build_at
+        last = build.sub(frame.count, constant("int64", LANES))
+        before, group, filled = build.block, *(frame.row.append_basic_block(name) for name in ("group", "filled"))
+        build.branch(group)
+        build.position_at_end(group)
+        first = build.phi(I64)
+        first.add_incoming(begin, before)
+        point = build.select(build.icmp_signed("<", first, last), first, last)
+        vectors = self._subscripts(point)
+        outside = None
+        for text, table in self.tables.items():
+            for axis, (dtype, vector) in enumerate(vectors[text]):
+                wrong = self._outside(table, axis, dtype, vector)
+                outside = wrong if outside is None else build.or_(outside, wrong)
+        inside = frame.row.append_basic_block("inside")
+        any_outside = build.icmp_unsigned("!=", build.bitcast(outside, I64), constant("int64", 0))
+        build.cbranch(any_outside, spoilt, inside)
+        build.position_at_end(inside)
+        slot = build.add(build.sub(point, begin), constant("int64", LANES))
+        for text, table in self.tables.items():
+            subscripts = [vector for _, vector in vectors[text]]
+            look_up_all = self._permute if table in self.layouts else self._load
+            look_up_all(text, table, subscripts, slot)
+        following = build.add(first, constant("int64", LANES))
+        first.add_incoming(following, build.block)
+        build.cbranch(build.icmp_signed("<", following, end), group, filled)
+        build.position_at_end(filled)
+
+    def _subscripts(self, point):
+        """(dtype, vector) of each subscript of each lookup, for `LANES` points."""
+        frame, build = self.frame, self.frame.build_at
+        before, loop, done = build.block, *(frame.row.append_basic_block(name)
+                                            for name in ("subscripts", "subscripted"))
+        build.branch(loop)
+        build.position_at_end(loop)
+        lane = build.phi(I64)
+        lane.add_incoming(constant("int64", 0), before)
+        frame.point = build.add(point, lane)
+        rooms, found = {}, {}
+        for text, values in self.told.subscripts(frame).items():
+            found[text] = []
+            for value in values:
+                typed = value.only
+                if id(typed.ir) not in rooms:
+                    with build.goto_entry_block():
+                        room = self._bytes(LANES * typed.type.dtype.itemsize)
+                    build.store(typed.ir, build.gep(room, [lane], source_etype=typed.ir.type))
+                    rooms[id(typed.ir)] = typed, room
+                found[text].append(id(typed.ir))
+        more = build.add(lane, constant("int64", 1))
+        lane.add_incoming(more, build.block)
+        branch = build.cbranch(build.icmp_signed("<", more, constant("int64", LANES)), loop, done)
+        frame.parallel.close(branch, LANES)
+        build.position_at_end(done)
+        vectors = {key: (typed.type.dtype, build.load(room, typ=ir.VectorType(typed.ir.type, LANES))) for key,
+                   (typed, room) in rooms.items()}
+        return {text: [vectors[key] for key in keys] for text, keys in found.items()}
+
+    def _outside(self, table, axis, dtype, vector):
+        """Lanes whose subscript is negative, or beyond its axis."""
+        build, kind = self.frame.build_at, vector.type.element
+        extent = self.frame.tables.known[table][1][axis]
+        most = constant("int64", (1 << (kind.width - (dtype.kind == "i"))) - 1)
+        last = build.sub(extent, constant("int64", 1))
+        last = build.select(build.icmp_signed("<", last, most), last, most)
+        last = last if kind == I64 else build.trunc(last, kind)
+        single = build.insert_element(ir.Constant(vector.type, ir.Undefined), last, constant("int32", 0))
+        every = build.shuffle_vector(single, single, ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES))
+        return build.icmp_unsigned(">", vector, every)
+
+    def _load(self, text, table, subscripts, slot):
+        """Put what a lookup gives into its room, loaded element by element."""
+        frame, build = self.frame, self.frame.build_at
+        kind = ir_type(frame.dtypes[table])
+        base, _, strides = frame.tables.known[table]
+        with build.goto_entry_block():
+            rooms = [self._bytes(LANES * vector.type.element.width // 8) for vector in subscripts]
+        for room, vector in zip(rooms, subscripts, strict=True):
+            build.store(vector, room)
+        before, loop, done = build.block, *(frame.row.append_basic_block(name) for name in ("load", "loaded"))
+        build.branch(loop)
+        build.position_at_end(loop)
+        lane = build.phi(I64)
+        lane.add_incoming(constant("int64", 0), before)
+        at = base
+        for room, vector, stride in zip(rooms, subscripts, strides, strict=True):
+            number = build.load(build.gep(room, [lane], source_etype=vector.type.element), typ=vector.type.element)
+            number = number if number.type == I64 else build.zext(number, I64)
+            at = build.gep(at, [build.mul(number, stride)], source_etype=I8)
+        build.store(build.load(at, typ=kind), build.gep(self.rooms[text], [build.add(slot, lane)], source_etype=kind))
+        more = build.add(lane, constant("int64", 1))
+        lane.add_incoming(more, loop)
+        branch = build.cbranch(build.icmp_signed("<", more, constant("int64", LANES)), loop, done)
+        frame.parallel.close(branch)
+        build.position_at_end(done)
+
+    def _permute(self, text, table, subscripts, slot):
+        """Put what a lookup gives into its room, byte by byte."""
+        frame, build, layout = self.frame, self.frame.build_at, self.layouts[table]
+        dtype = frame.dtypes[table]
+        first = build.gep(frame.env, [constant("int64", frame.planes.first[table])], source_etype=I64)
+        planes = [build.gep(first, [constant("int64", k * layout.plane)], source_etype=I8)
+                  for k in range(dtype.itemsize)]
+        number = number_of(build, self.way, layout, subscripts)
+        at = build.gep(self.rooms[text], [slot], source_etype=ir_type(dtype))
+
+        def put(vector):
+            build.store(vector, at).align = dtype.itemsize
+
+        if dtype.kind != "i" or dtype.itemsize == 1:
+            put(joined(build, [look_up(build, self.way, layout, plane, number) for plane in planes]))
+            return
+        narrow = build.icmp_signed("==", self.kinds[table], constant("int64", NARROW))
+        with build.if_else(narrow) as (one, all_):
+            with one:
+                put(widened(build, dtype, look_up(build, self.way, layout, planes[0], number)))
+            with all_:
+                put(joined(build, [look_up(build, self.way, layout, plane, number) for plane in planes]))

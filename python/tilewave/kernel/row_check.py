@@ -1,0 +1,124 @@
+"""Whether all lookups of a row are inside their tables, told before its loop.
+
+A check in every point would leave the loop in its middle, which keeps LLVM from computing several
+points at once. Subscripts that are elements of arrays that are only read, indices, scalars and
+constants are therefore looked at ahead: the greatest element of a row, as an unsigned number, tells
+whether all are in range, and the ends of a row do for what is linear in its points. Where a negative
+or wrong subscript is found, or a subscript is of another kind, the loop with its checks runs.
+"""
+
+import ast
+
+from llvmlite import ir
+
+from tilewave.kernel.casts import cast
+from tilewave.nest.subscript import linear_form, subscripts_of
+from tilewave.kernel.values import I1, I64, constant, ir_type
+from tilewave.nest.types import INT
+
+#: Distances within tables of fewer bytes are computed with 32 bits.
+NEAR = 2**31
+
+
+def lookups_to_check(nest, dtypes, slots):
+    """(table, axis, subscript) of every lookup; None where one cannot be told before the loop."""
+    found = []
+    for node in (part for statement in nest.source.tree.body for part in ast.walk(statement)):
+        if not isinstance(node, ast.Subscript) or node.value.id not in nest.tables:
+            continue
+        for axis, part in enumerate(subscripts_of(node)):
+            if _kind(nest, dtypes, slots, part) is None:
+                return None
+            found.append((node.value.id, axis, part))
+    return found
+
+
+def _kind(nest, dtypes, slots, part):
+    if isinstance(part, ast.Subscript):
+        name = part.value.id
+        known = name not in nest.tables and name not in nest.written and dtypes[name].kind in "iu"
+        return "element" if known else None
+    if isinstance(part, ast.Name) and part.id in nest.scalars:
+        kind = next(slot.type for slot in slots if slot.name == part.id)
+        return "scalar" if kind.is_int else None
+    form = linear_form(part)
+    return "linear" if form is not None and form[0].keys() <= set(nest.indices) else None
+
+
+def lookups_are_inside(frame, lookups):
+    """Emit the check before the loop; the result is an LLVM i1."""
+    build = frame.e.builder
+    greatest = _greatest_elements(frame, {
+        frame.nest.place_of(part) for _, _, part in lookups if isinstance(part, ast.Subscript)})
+    inside = ir.Constant(I1, 1)
+    for table, axis, part in lookups:
+        extent = frame.tables.known[table][1][axis]
+        for value in _extremes(frame, part, greatest):
+            inside = build.and_(inside, build.icmp_unsigned("<", value, extent))
+    for _, extents, strides in (frame.tables.known[name] for name in frame.nest.tables):
+        inside = build.and_(inside, _is_near(build, extents, strides))
+    return inside
+
+
+def _is_near(build, extents, strides):
+    """Whether every element of a table is less than 2**31 bytes from its first."""
+    near, span = ir.Constant(I1, 1), constant("int64", 0)
+    for extent, stride in zip(extents, strides, strict=True):
+        size = build.select(build.icmp_signed("<", stride, constant("int64", 0)),
+                            build.neg(stride), stride)
+        for number in (extent, size):
+            near = build.and_(near, build.icmp_unsigned("<", number, constant("int64", NEAR)))
+        span = build.add(span, build.mul(extent, size))
+        near = build.and_(near, build.icmp_unsigned("<", span, constant("int64", NEAR)))
+    return near
+
+
+def _extremes(frame, part, greatest):
+    """64-bit numbers that are within an extent, as unsigned ones, if a subscript is in every point."""
+    if isinstance(part, ast.Subscript):
+        return [greatest[frame.nest.place_of(part)]]
+    if isinstance(part, ast.Name) and part.id in frame.nest.scalars:
+        typed = frame.names[part.id].only
+        return [cast(frame.e, typed.ir, typed.type.dtype, INT.dtype)]
+    build, (factors, offset) = frame.e.builder, linear_form(part)
+    last = build.sub(frame.count, constant("int64", 1))
+    ends = [constant("int64", offset)] * 2
+    for name, factor in factors.items():
+        start, change = frame.first[name]
+        for k, value in enumerate((start, build.add(start, build.mul(last, change)))):
+            ends[k] = build.add(ends[k], build.mul(value, constant("int64", factor)))
+    return ends
+
+
+def _greatest_elements(frame, places):
+    """The greatest element of each place in the row, as an unsigned number of 64 bits.
+
+    A negative one is greater than any extent.
+    """
+    if not places:
+        return {}
+    build, places = frame.e.builder, sorted(places)
+    before, loop, after = build.block, *map(frame.row.append_basic_block, ("look", "looked"))
+    build.branch(loop)
+    build.position_at_end(loop)
+    frame.point = build.phi(I64)
+    frame.point.add_incoming(constant("int64", 0), before)
+    best = {}
+    for place in places:
+        kind = ir_type(frame.dtypes[place[0]])
+        least = build.phi(kind)
+        least.add_incoming(ir.Constant(kind, 0), before)
+        best[place] = least
+    greatest = {}
+    for place, least in best.items():
+        value = frame.marked(frame.load(place))
+        above = build.icmp_unsigned(">", value, least)
+        greatest[place] = build.select(above, value, least)
+        least.add_incoming(greatest[place], loop)
+    following = build.add(frame.point, constant("int64", 1))
+    frame.point.add_incoming(following, loop)
+    branch = build.cbranch(build.icmp_signed("<", following, frame.count), loop, after)
+    frame.parallel.close(branch)
+    build.position_at_end(after)
+    return {place: cast(frame.e, value, frame.dtypes[place[0]], INT.dtype)
+            for place, value in greatest.items()}

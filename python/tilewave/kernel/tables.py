@@ -1,0 +1,93 @@
+"""Tables: read-only arrays that a body looks up by integers that it computes."""
+
+import functools
+
+from tilewave.kernel.casts import to_int
+from tilewave.nest.types import Unsupported, scalar
+from tilewave.kernel.values import I8, I32, I64, POINTER, Typed, Value, constant, ir_type
+
+
+class Tables:
+    """The tables of a kernel under construction.
+
+    Parameters
+    ----------
+    emitter : Emitter
+    nest : Nest
+    dtypes : dict
+    loaded : callable
+        Given an LLVM load, marks it as one of the loop's and returns it.
+
+    Attributes
+    ----------
+    known : dict
+        Address, extents and byte strides of each table, as LLVM values.
+    checked : bool
+        Whether lookups check their subscripts; if not, they are known to be within the extents,
+        and the tables to be smaller than 2**31 bytes.
+    rows : LookedUpRows or None
+        Where a loop has its lookups ready before its points, they come from there.
+    """
+
+    def __init__(self, emitter, nest, dtypes, loaded):
+        self.e = emitter
+        self.nest = nest
+        self.dtypes = dtypes
+        self.loaded = loaded
+        self.known = {}
+        self.checked = True
+        self.rows = None
+
+    def open(self, pointers, first_pointer, env, first_slot):
+        """Load address, extents and byte strides of each table, before the loop."""
+        build, slot = self.e.builder, first_slot
+        for k, table in enumerate(self.nest.tables):
+            place = build.gep(pointers, [constant("int64", first_pointer + k)], source_etype=POINTER)
+            numbers = []
+            for _ in range(2 * self.nest.table_rank(table)):
+                here = build.gep(env, [constant("int64", slot)], source_etype=I64)
+                numbers.append(build.load(here, typ=I64))
+                slot += 1
+            rank = len(numbers) // 2
+            self.known[table] = build.load(place, typ=POINTER), numbers[:rank], numbers[rank:]
+
+    def lookup(self, node, subscripts):
+        """The element that NumPy gives for these values: negative ones count from the end."""
+        if self.rows and self.rows.base is not None:
+            return self.rows.value(node)
+        build, table = self.e.builder, node.value.id
+        base, extents, strides = self.known[table]
+        indices = [self._integer(table, value) for value in subscripts]
+        if self.checked:
+            inside = [self._wrapped(table, axis, index, extents[axis])
+                      for axis, index in enumerate(indices)]
+        else:
+            inside = [build.trunc(index.ir, I32) for index in indices]
+            strides = [build.trunc(stride, I32) for stride in strides]
+        products = [build.mul(*pair) for pair in zip(inside, strides, strict=True)]
+        distance = functools.reduce(build.add, products)
+        if not self.checked:
+            distance = build.sext(distance, I64)
+        dtype = self.dtypes[table]
+        place = build.gep(base, [distance], source_etype=I8)
+        value = self.loaded(build.load(place, typ=ir_type(dtype)))
+        return Value([Typed(scalar(dtype), value)])
+
+    def _integer(self, table, value):
+        def convert(typed):
+            if typed.type.is_float or typed.type.is_bool:
+                raise Unsupported(f"a {typed.type} as a subscript of table {table!r} "
+                                  "(allowed: integers)")
+            return Value([to_int(self.e, typed)])
+
+        return self.e.dispatch(convert, value).only
+
+    def _wrapped(self, table, axis, index, extent):
+        build = self.e.builder
+        value = index.ir
+        if index.low < 0:
+            negative = build.icmp_signed("<", value, constant("int64", 0))
+            value = build.select(negative, build.add(value, extent), value)
+        outside = build.icmp_unsigned(">=", value, extent)
+        self.e.fail_if(outside, "IndexError", f"index out of bounds for axis {axis} of {table}")
+        return value

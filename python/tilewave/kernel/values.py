@@ -1,0 +1,98 @@
+"""Values of a body while it is translated.
+
+Python's types are dynamic: ``max(A[i, j], 0)`` is a float32 or a Python int, and the arithmetic
+that follows differs. A ``Value`` therefore has one ``Typed`` option for each type it may have and
+a tag that says which one it is in a given point; most have one option and no tag.
+"""
+
+import numpy as np
+from llvmlite import ir
+
+from tilewave.nest.types import Unsupported
+
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+
+I1, I8, I16, I32, I64 = (ir.IntType(bits) for bits in (1, 8, 16, 32, 64))
+F32, F64 = ir.FloatType(), ir.DoubleType()
+POINTER = ir.PointerType()
+
+_IR = {"bool": I1, "int8": I8, "int16": I16, "int32": I32, "int64": I64, "uint8": I8,
+       "float32": F32, "float64": F64}
+
+
+def ir_type(dtype):
+    """LLVM type of a value of a dtype in a register."""
+    return _IR[np.dtype(dtype).name]
+
+
+def constant(dtype, value):
+    """LLVM constant of a dtype."""
+    dtype = np.dtype(dtype)
+    if dtype.kind == "f":
+        return ir.Constant(ir_type(dtype), float(dtype.type(value)))
+    bits = int(value)
+    if dtype.kind == "u" and bits > np.iinfo(dtype).max // 2:
+        bits -= 2 ** (8 * dtype.itemsize)  # LLVM's integers have no sign; literals are two's complement
+    return ir.Constant(ir_type(dtype), bits)
+
+
+class Typed:
+    """A value of one known type.
+
+    Attributes
+    ----------
+    type : Type
+    const : int, float, bool or None
+        The value, for a Python number known at compile time.
+    low, high : int
+        Bounds that hold in every point, for a Python int.
+    """
+
+    __slots__ = ("type", "const", "low", "high", "_ir")
+
+    def __init__(self, kind, value=None, const=None, low=INT64_MIN, high=INT64_MAX):
+        self.type = kind
+        self.const = const
+        self._ir = value
+        self.low, self.high = (low, high) if const is None or kind.is_float else (const, const)
+
+    @property
+    def ir(self):
+        """The LLVM value."""
+        if self._ir is None:
+            if self.type.is_int and not INT64_MIN <= self.const <= INT64_MAX:
+                raise Unsupported(f"integer {self.const} is beyond 64 bits and")
+            self._ir = constant(self.type.dtype, self.const)
+        return self._ir
+
+    @property
+    def magnitude(self):
+        """Bound of the absolute value of a Python int."""
+        return max(abs(self.low), abs(self.high))
+
+
+class Value:
+    """A value of one or several possible types.
+
+    Attributes
+    ----------
+    options : tuple of Typed
+        One for each type.
+    tag : LLVM i8 or None
+        Position of the option that holds; None for one option.
+    """
+
+    __slots__ = ("options", "tag")
+
+    def __init__(self, options, tag=None):
+        self.options = tuple(options)
+        self.tag = tag
+
+    @property
+    def single(self):
+        return len(self.options) == 1
+
+    @property
+    def only(self):
+        assert self.single
+        return self.options[0]

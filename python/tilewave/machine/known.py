@@ -1,0 +1,162 @@
+"""The machine of a context: given by TILEWAVE_MACHINE or kept from an earlier launch."""
+import contextlib
+import dataclasses
+import hashlib
+import json
+import os
+import platform
+import socket
+import tempfile
+from pathlib import Path
+
+from tilewave import _core
+from tilewave.errors import ConfigError
+from tilewave.kernel import cache as kernel_cache
+from tilewave.machine.machine import Machine, read
+from tilewave.notices import warn
+
+VARIABLE = "TILEWAVE_MACHINE"
+#: As if it were not set, and what looks stale is measured again: tilewave.machine.stale.
+AUTO = "auto"
+#: Settings of message libraries that change what messages cost.
+SETTINGS = ("TILEWAVE_SHARED_MEMORY", "TILEWAVE_PIN", "MPIR_CVAR_", "UCX_", "FI_", "OMPI_MCA_btl", "OMPI_MCA_pml", "OMPI_MCA_mtl")
+
+
+def share(context, value):
+    """Every rank's value, plain data, in rank order; collective."""
+    all_of = _core.measure.gather(context._core, json.dumps(value).encode())
+    text = b"[" + b",".join(all_of) + b"]" if context.rank == 0 else b""
+    return json.loads(context._core.broadcast(text))
+
+
+def conditions(context):
+    """What a launch's numbers depend on, the same on every rank; collective."""
+    ranks = share(context, {"host": socket.gethostname(), "cpus": len(_core.allowed_cpus()), "cpu": _cpu_model()})
+    hosts = [r["host"] for r in ranks]
+    found = {"hosts": hosts, "ranks": context.size, "threads": context.threads,
+             "ranks_per_host": [hosts.count(h) for h in dict.fromkeys(hosts)],
+             "cpus": [r["cpus"] for r in ranks], "cpu_models": sorted({r["cpu"] for r in ranks}),
+             "oversubscribed": context._core.oversubscribed, "mpi": "", "settings": {}}
+    if _core.measure.native(context._core):
+        found["mpi"] = _core.mpi_info()["library"].strip().splitlines()[0]
+        found["settings"] = {k: v for k, v in sorted(os.environ.items()) if k.startswith(SETTINGS)}
+    return json.loads(context._core.broadcast(json.dumps(found).encode()))
+
+
+def _cpu_model():
+    with contextlib.suppress(OSError):
+        for text in Path("/proc/cpuinfo").read_text().splitlines():
+            if text.startswith("model name"):
+                return text.split(":", 1)[1].strip()
+    return platform.processor() or "unknown"
+
+
+CHANGED = 4  # between two looks at one network, in whatever company, a byte's time differs by less
+SHAPE = ("hosts", "ranks", "threads")  # what a given machine must agree with
+CACHED = (*SHAPE, "cpus", "cpu_models", "mpi", "settings")  # what a kept one must
+
+
+def cache_path(found):
+    """Where the machine of such conditions is kept; None if nowhere."""
+    where = kernel_cache.folder()
+    key = json.dumps({name: found[name] for name in CACHED}, sort_keys=True)
+    return where and where / f"machine-{hashlib.sha256(key.encode()).hexdigest()[:24]}.json"
+
+
+def keep(machine):
+    """Write a machine where later launches of this shape find it; whether it could be written."""
+    path = cache_path(machine.conditions)
+    if path is None:
+        return False
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle, part = tempfile.mkstemp(suffix=".part", dir=path.parent)
+        with os.fdopen(handle, "w") as file:
+            file.write(machine._to_text())
+        os.replace(part, path)  # others see the old one, the new one or none
+    except OSError:
+        return False
+    return True
+
+
+def fits(machine, found, path, names=SHAPE):
+    """Raise ConfigError unless a machine is of a launch like this one."""
+    for name in names:
+        if machine.conditions.get(name) != found[name]:
+            raise ConfigError(f"{path}: field conditions.{name}: found {machine.conditions.get(name)!r}; allowed: "
+                              f"{found[name]!r}, as this launch has it. `tilewave measure` measures it")
+
+
+def _same_network(machine, own, path):
+    """Raise ConfigError where a byte to another host now takes much more or less time than when the machine was kept."""
+    now, then = own.byte_s, machine.byte_s
+    if len(set(machine.host_of)) > 1 and not 1 / CHANGED < now / then < CHANGED:
+        raise ConfigError(f"{path}: field byte_s: found {then:.3g}, but the network of these hosts now takes {now:.3g}")
+
+
+def adopt(context):
+    """Use the machine that is given or was kept, if there is one; collective, about a millisecond.
+
+    A given file that does not do says so in `of`; until then patterns keep what the context measured itself.
+    """
+    if _core.measure.connected(context._core):
+        look(context, complain=False)
+
+
+def look(context, complain):
+    """Take the given or the kept machine over, if any: the text of rank 0's file is everyone's."""
+    given = os.fsdecode(context._core.broadcast(os.fsencode(os.environ.get(VARIABLE, ""))))
+    given = "" if given == AUTO else given
+    if given == "default":
+        if complain:
+            context._machine = constants(context)
+        return context._machine
+    found = conditions(context)
+    state, text, path = "none", "", given
+    if context.rank == 0:
+        try:
+            path = given or str(cache_path(found) or "")
+            if given or path and os.path.exists(path):
+                text = read(path)
+                there = Machine._from_text(text, path)
+                there._to_core()
+                fits(there, found, path, SHAPE if given else CACHED)
+                if not given:
+                    _same_network(there, own_constants(context), path)
+                state = "fine"
+        except ConfigError as error:
+            state, text = "bad", str(error)
+        except Exception as error:  # the other ranks wait to be told
+            state, text = "bad", f"{path}: {type(error).__name__}: {error}"
+    state, text, path = json.loads(context._core.broadcast(json.dumps([state, text, path]).encode()))
+    if state == "bad" and given and complain:
+        raise context._shared(ConfigError(text))
+    if state == "bad" and not given and context.rank == 0 and not context._warned:
+        context._warned = True
+        warn(f"the kept machine is not used: {text}")
+    if state == "fine":
+        use(context, Machine._from_text(text, path))
+    return context._machine
+
+
+def use(context, machine):
+    """From now on this machine in the context: runs, plans, patterns."""
+    own, core = own_constants(context), machine._to_core()
+    if machine.shared_cache_bytes is None:
+        core.shared_cache_bytes = own.shared_cache_bytes
+    context._machine = machine
+    context._core.use_machine(core)
+
+
+def own_constants(context):
+    """The core machine that the context measured itself when it was made."""
+    if context._own is None:
+        context._own = context._core.machine()
+    return context._own
+
+
+def constants(context):
+    parent = context._part_of
+    if parent is not None and parent._machine is not None:
+        return dataclasses.replace(parent._machine, host_of=[0])
+    return Machine._from_core(own_constants(context), {"hosts": [], "ranks": context.size, "threads": context.threads})

@@ -1,0 +1,176 @@
+"""A machine's numbers: what messages, lanes and memory cost. Plain data, kept on disk, the same on every rank."""
+import dataclasses
+import json
+from pathlib import Path
+
+from tilewave import _core, files
+from tilewave.errors import ConfigError
+from tilewave.machine import fit, show
+from tilewave.machine.check import checked
+from tilewave.machine.numbers import FAR, FORMAT, LINK_NUMBERS, NUMBERS
+from tilewave.value import Value
+
+UNITS = {
+    "*_s": "seconds", "*_bytes": "bytes", "*_byte_s": "seconds a byte",
+    "transfer_s, synchronous_s": "x: bytes of a message, y: seconds one way",
+    "copy_byte_s": "x: bytes next to each other, y: seconds a byte",
+    "memory": "by busy lanes of a host, from 1 on; x: bytes of a lane's working set, y: seconds a byte read and written",
+    "hidden*, crowd, slowdown": "ratios", "spread": "(third quartile - first) / median of the samples",
+}
+
+
+@dataclasses.dataclass
+class Curve(Value):
+    """y over x: straight lines between points, the first and the last one continued."""
+
+    x: list
+    y: list
+
+    def at(self, value):
+        """y at ``value``; 0 without points."""
+        return fit.interpolate(value, self.x, self.y) if self.x else 0.0
+
+    def flat(self):
+        """The same between the first and the last point, and as these beyond: of what costs the same for all that is larger."""
+        if not self.x:
+            return self
+        before, after = [1] * (self.x[0] > 1), [FAR] * (self.x[-1] < FAR)
+        return Curve([*before, *self.x, *after], [self.y[0]] * len(before) + self.y + [self.y[-1]] * len(after))
+
+    def _to_core(self):
+        return _core.Curve([float(v) for v in self.x], [float(v) for v in self.y])
+
+
+@dataclasses.dataclass
+class Link(Value):
+    """What messages between two ranks cost, for one kind of neighbour; seconds and bytes."""
+
+    latency_s: float  # of 8 bytes, one way, both ranks waiting for it
+    send_s: float  # posting a small send
+    receive_s: float  # posting a receive
+    byte_s: float  # one more byte in a stream of large messages
+    transfer_s: Curve  # one message by bytes, one way, both ranks waiting
+    burst_bytes: float = 0.0  # a host that has rested may send so much ahead of byte_s (a token bucket)
+    eager_bytes: float = 8000.0  # larger messages leave only when the receiver, too, has asked for them
+    busy_byte_s: float = 0.0  # a byte's share of the time of the rank that sends or receives it, while it computes
+    hidden_polled: float = 0.9  # part of a large transfer that runs beside computing, polls every 50 us
+    hidden_unpolled: float = 0.0
+    crowd: float = 1.0  # time of all neighbours at once over that of a pair alone, by the messages of the fullest host
+    breaks_bytes: list = dataclasses.field(default_factory=list)  # sizes from which messages go another way
+    synchronous_s: Curve | None = None  # as transfer_s, sends complete when they are received
+    overlap: list = dataclasses.field(default_factory=list)  # dicts: way, poll_period_s, hidden, slowdown, ...
+    strided: list = dataclasses.field(default_factory=list)  # dicts: way, stride, bytes, byte_s
+
+    def _to_core(self):
+        core = _core.Link()
+        for name in LINK_NUMBERS:
+            setattr(core, name, float(getattr(self, name)))
+        core.transfer_s = self.transfer_s._to_core()
+        return core
+
+
+@dataclasses.dataclass
+class Machine(Value):
+    """What messages, lanes and memory of one launch cost; made by `tilewave.measure`, or loaded.
+
+    A machine is a value: to change one changes no context. Setting an attribute that is not listed here raises ConfigError.
+
+    Attributes
+    ----------
+    conditions : dict
+        hosts (of each rank), threads, CPUs, MPI library, settings, date, version.
+    latency_s, byte_s, chunk_s, short_s, ranks_per_core, hand_over_s, point_s, cache_bytes, shared_cache_bytes
+        To the farthest rank, as every context measures them when it is made; patterns plan with them. shared_cache_bytes is None in
+        files of before: a context then asks the system.
+    same_host, other_host : Link or None
+        None where the launch has no such neighbours.
+    poll_s, step_s : float
+        Seconds of a poll that finds nothing, and of a schedule's step beside what it does.
+    copy_byte_s : Curve
+        Seconds a byte between an array and a buffer, by the bytes that are next to each other.
+    memory : list of Curve
+        By busy lanes of a host, from 1 on: seconds a byte that a lane reads and writes, by the bytes of its working set.
+    host_of : list of int
+        Of each rank.
+    kernels : dict
+        By name: seconds of a point, of a row beside its points and of a tile beside its rows, and the tile they are of.
+    spread : dict
+        Of each number, by its name: (third quartile - first) / median of the samples.
+    """
+
+    conditions: dict
+    latency_s: float
+    byte_s: float
+    chunk_s: float
+    short_s: float
+    ranks_per_core: float
+    hand_over_s: float
+    point_s: float
+    cache_bytes: int
+    poll_s: float
+    step_s: float
+    copy_byte_s: Curve
+    memory: list
+    host_of: list
+    same_host: Link | None = None
+    other_host: Link | None = None
+    kernels: dict = dataclasses.field(default_factory=dict)
+    spread: dict = dataclasses.field(default_factory=dict)
+    shared_cache_bytes: int | None = None
+
+    def save(self, path):
+        """Write the machine as JSON."""
+        Path(path).write_text(self._to_text())
+
+    @classmethod
+    def load(cls, path):
+        """Read a machine that `save` wrote.
+
+        Raises
+        ------
+        ConfigError
+            When there is no such file, it is no machine of this format, or a number makes no sense.
+        """
+        return cls._from_text(read(path), path)
+
+    def _to_text(self):
+        return json.dumps({"format": FORMAT, "units": UNITS, **dataclasses.asdict(self)}, indent=1) + "\n"
+
+    @classmethod
+    def _from_text(cls, text, path):
+        return checked(text, path, (cls, Link, Curve))
+
+    @classmethod
+    def _from_core(cls, core, conditions):
+        """What a core machine knows, without measured curves."""
+        return cls(conditions, **{name: getattr(core, name) for name in NUMBERS}, copy_byte_s=Curve([], []), memory=[],
+                   host_of=list(core.host_of))
+
+    def _to_core(self):
+        """The machine as the core's: a kind of neighbour that was not met costs what the other kind does."""
+        core = _core.Machine()
+        for name in NUMBERS:
+            value = getattr(self, name)
+            if value is None:
+                continue
+            setattr(core, name, int(value) if name.endswith("_bytes") else float(value))
+        core.copy_byte_s = self.copy_byte_s.flat()._to_core()
+        core.memory = [curve.flat()._to_core() for curve in self.memory]
+        core.host_of = [int(h) for h in self.host_of]
+        if known := self.same_host or self.other_host:
+            core.same_host = (self.same_host or known)._to_core()
+            core.other_host = (self.other_host or known)._to_core()
+        return core
+
+    def __str__(self):
+        return show.text(self)
+
+
+def read(path):
+    try:
+        return files.read(path)[0].decode()
+    except OSError as error:
+        raise ConfigError(f"{path}: no machine can be read there ({error.strerror}); allowed: a file that "
+                          "`tilewave measure -o FILE` wrote") from None
+    except ValueError:
+        raise ConfigError(f"{path}: is no text; allowed: a file that `tilewave measure -o FILE` wrote") from None

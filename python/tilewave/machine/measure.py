@@ -1,0 +1,161 @@
+"""`tilewave.measure`: a machine's numbers by experiment on the real executor."""
+import datetime
+import time
+
+from tilewave import _core, notices
+from tilewave.machine import host as measure_host, known, links as measure_links
+from tilewave.machine.machine import Machine
+from tilewave.machine.numbers import NUMBERS
+from tilewave.version import VERSION
+
+#: Below the 30 and 3 s that are promised: the last experiment may take longer than told.
+BUDGET_S = {False: 22.0, True: 2.2}
+
+
+def measured(context, quick, budget_s, save=True):
+    session = Session(context, quick, budget_s)
+    with session.progress:
+        found = _experiments(session)
+    known.use(context, found)
+    if save and context.rank == 0:
+        known.keep(found)
+    return found
+
+
+def _experiments(session):
+    """All experiments, and the machine that they give: the same on every rank, as all know all samples."""
+    context, spread = session.context, {}
+    own = known.own_constants(context)
+    numbers = {name: getattr(own, name) for name in NUMBERS}
+    conditions = known.conditions(context)
+    hosts = list(dict.fromkeys(conditions["hosts"]))
+    host_of = [hosts.index(h) for h in conditions["hosts"]]
+    kinds = measure_links.pairs(host_of)
+    # Parts of the time, of which links get what is left.
+    if context.threads > 1:
+        numbers["hand_over_s"] = session.note(spread, "hand_over_s", measure_host.hand_over(session, 0.02))
+    numbers["step_s"] = session.note(spread, "step_s", measure_host.step(session, 0.01))
+    copies = measure_host.copies(session, 0.04, spread)
+    memory = measure_host.memory(session, 0.15, host_of, spread)
+    links = {}
+    for done, (kind, pair) in enumerate(kinds.items()):
+        part = (1.0 - session.used()) / (len(kinds) - done)
+        links[kind] = measure_links.link(session, part, kind, pair, host_of, spread)
+    if kinds:
+        kind = "other_host" if "other_host" in kinds else "same_host"
+        numbers["poll_s"] = session.note(spread, "poll_s", measure_links.poll(session, 0.01, kinds[kind]))
+    conditions = {**conditions, "date": session.date, "tilewave": session.version, "quick": session.quick,
+                  "measured_s": round(session.elapsed(), 3)}
+    return Machine(conditions, **numbers, copy_byte_s=copies, memory=memory, host_of=host_of, spread=spread, **links)
+
+
+def of(context):
+    """The machine of a context: given by TILEWAVE_MACHINE, kept, or measured now; collective.
+
+    Returns
+    -------
+    Machine
+        The same on every rank; the context's core uses it, too.
+
+    Raises
+    ------
+    ConfigError
+        On every rank, when TILEWAVE_MACHINE names a file that does not do.
+    """
+    if context._machine is not None:
+        return context._machine
+    if not _core.measure.connected(context._core) or context._part_of is not None:
+        return known.constants(context)
+    if known.look(context, complain=True) is None:
+        measured(context, True, BUDGET_S[True])
+    return context._machine
+
+
+class Session:
+    """One measuring: its time, and experiments whose samples all ranks know.
+
+    Decisions are made by every rank alike, out of shared samples and rank 0's clock.
+    """
+
+    def __init__(self, context, quick, budget_s):
+        self.context, self.quick, self.budget_s = context, quick, budget_s
+        self.progress = Progress(context.rank == 0, budget_s)
+        self.begin_s = time.perf_counter()
+        self.now_s = 0.0  # rank 0's clock at the end of the last experiment
+        now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+        self.date, self.version = known.share(context, [now, VERSION])[0]
+
+    def elapsed(self):
+        """Seconds since the begin, as rank 0 saw it after the last experiment."""
+        return self.now_s
+
+    def used(self):
+        """Part of the time that is over."""
+        return min(self.now_s / self.budget_s, 1.0)
+
+    def until(self, part):
+        """When an experiment must end that may take this part of the time, from now on."""
+        return self.now_s + part * self.budget_s
+
+    def run(self, experiment, *arguments, **more):
+        """Call an experiment of the core on this rank; the results of all ranks, in rank order.
+
+        What fails on one rank alone fails on all.
+        """
+        error, found = None, None
+        try:
+            found = experiment(self.context._core, *arguments, **more)
+        except BaseException as problem:
+            error = problem
+        every = known.share(self.context, [time.perf_counter() - self.begin_s, found, error is not None])
+        self.now_s = every[0][0]
+        if any(failed for _, _, failed in every):
+            self.context.agree(error)
+        self.progress.show(self.used())
+        return [found for _, found, _ in every]
+
+    def repeat(self, experiment, until_s, least=3, most=200, first=2):
+        """Samples of ``experiment(count)``, repeated as long as there is time.
+
+        At most `most`, and at least `least` where that does not take four times the time.
+        """
+        begin, samples, count = self.now_s, [], first
+        while True:
+            before = self.now_s
+            samples += experiment(count)
+            each = max((self.now_s - before) / count, 1e-7)
+            left = until_s - self.now_s
+            over = len(samples) >= least or self.now_s - begin > 4 * (until_s - begin)
+            if len(samples) >= most or (left < each and over):
+                return samples
+            count = max(1, min(most - len(samples), int(left / each), 4 * count))
+
+    def note(self, spread, name, sample):
+        """The value of a sample; its spread is written down."""
+        spread[name] = sample.spread
+        return sample.value
+
+
+class Progress:
+    """How far measuring is, on rank 0: a line that stays one on a terminal; elsewhere one for each quarter of a long time."""
+
+    def __init__(self, mine, budget_s):
+        style = notices.style() if mine else ""
+        self.on, self.line = bool(style), style == "line"
+        self.every = 0.01 if self.line else 0.25 if budget_s > 5 else 2.0
+        self.shown = 0.0
+
+    def __enter__(self):
+        if self.on and not self.line:
+            notices.write("tilewave: measuring this machine\n")
+        return self
+
+    def show(self, part):
+        """``part`` of the time is over."""
+        if self.on and part >= self.shown + self.every:
+            self.shown = part - part % self.every
+            notices.write(f"\rmeasuring this machine: {100 * part:3.0f} %" if self.line else f"measuring {100 * self.shown:.0f} %\n")
+
+    def __exit__(self, *_):
+        if self.line:
+            notices.write("\r" + " " * 32 + "\r")

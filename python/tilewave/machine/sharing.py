@@ -1,0 +1,121 @@
+"""Experiments between ranks that do more than wait for a message: compute, crowd together, pack."""
+import statistics
+
+from tilewave import _core
+from tilewave.machine import fit
+
+POLL_S = 50e-6  # between polls, as runs do
+BESIDE_LEAST, BESIDE_MOST = 256 << 10, 4 << 20  # bytes of a message beside computing
+CROWD_LEAST, CROWD_MOST = 256 << 10, 1 << 20
+STRIDES = (1, 2, 4, 8, 16, 32, 64)  # float64s
+STRIDED = (4096, 64 << 10, 1 << 20, 4 << 20)  # bytes
+CHUNK_BYTES = 32 << 10
+
+
+def seat(session, pair):
+    """What an experiment of two is told: whom this rank plays with (-1: nobody), and whether it begins."""
+    rank = session.context.rank
+    return (pair[1 - pair.index(rank)], rank == pair[0]) if rank in pair else (-1, False)
+
+
+def beside(session, end_s, pair, byte_s):
+    """Rows: the part of a large transfer that runs beside computing, and what that costs the computing, by way of polling."""
+    length = max(end_s - session.now_s, 1e-3)
+    size = int(min(max(length / 150 / byte_s, BESIDE_LEAST), BESIDE_MOST))
+
+    def run(bytes_, rows, turns, period_s, helper=False):
+        both = session.run(_core.measure.beside, *seat(session, pair), bytes_, rows, turns, period_s, helper)
+        return [both[rank] for rank in pair]
+
+    row_s = statistics.median(v for _, computed, _ in run(0, 64, 9, 0.0) for v in computed) / 64
+    run(size, 1, 1, 0.0)
+    alone_s = statistics.median(max(waits) for waits in zip(*(waited for *_, waited in run(size, 1, 7, 0.0)), strict=True))
+    rows = max(1, round(1.5 * alone_s / row_s))
+    ways = [("none", 0.0), ("polls", POLL_S), ("helper", 0.0)]
+    if not session.quick:
+        ways[1:2] = [("polls", p) for p in (25e-6, POLL_S, 200e-6, 1e-3)]
+    plain, with_message = {w: [[], []] for w in ways}, {w: [[], []] for w in ways}
+    waits, posts = {w: [] for w in ways}, {w: [[], []] for w in ways}
+    begin = session.now_s
+    for turn in range(25):
+        for way, period in ways:
+            for bytes_, computed in ((0, plain), (size, with_message)):
+                both = run(bytes_, rows, 1, period, way == "helper")
+                for i, (_, seconds, _) in enumerate(both):
+                    computed[way, period][i] += seconds
+            for i, (seconds, *_) in enumerate(both):
+                posts[way, period][i] += seconds
+            waits[way, period].append(max(both[0][2][0], both[1][2][0]))
+        each = (session.now_s - begin) / (turn + 1)
+        if session.now_s + each > end_s:
+            break
+    return [_row(way, period, size, alone_s, waits[way, period],
+                 *(plain[ways[0]], plain[way, period], with_message[way, period], posts[way, period])) for way, period in ways]
+
+
+def _row(way, period_s, size, alone_s, waits, *samples):
+    """One way of polling. Samples of both ranks: computing without any polls, without a message, with one; and its post."""
+    # The shortest: at slow rates the computing takes so long that what else runs here adds more than a message does.
+    never, without, beside_it, post = ([min(s) for s in both] for both in samples)
+    busy = [(max(b - a, 0.0) + p) / size for a, b, p in zip(without, beside_it, post, strict=True)]
+    return {"way": way, "poll_period_s": period_s, "bytes": size,
+            "hidden": min(max(1.0 - statistics.median(waits) / alone_s, 0.0), 1.0),
+            "slowdown": sum(beside_it) / sum(never), "polls_slowdown": sum(without) / sum(never),
+            "busy_byte_s": sum(busy) / 2, "send_busy_byte_s": busy[0], "receive_busy_byte_s": busy[1]}
+
+
+def crowd_of(session, end_s, kind, pair, host_of, byte_s):
+    """The time of all neighbours at once over that of a pair alone, by the bytes that the fullest host moves: a Sample."""
+    ranks, me = len(host_of), session.context.rank
+    targets = ring(host_of, kind == "same_host")
+    size = int(min(max((end_s - session.now_s) / 20 / ranks / byte_s, CROWD_LEAST), CROWD_MOST))
+
+    def together(to, count):
+        """Seconds of the slowest rank, each time."""
+        mine = [to[me]] if me in to else []
+        every = session.run(_core.measure.exchange, mine, [r for r in sorted(to) if to[r] == me], size, count)
+        taking_part = [every[r] for r in range(ranks) if r in to or r in to.values()]
+        return [max(one) for one in zip(*taking_part, strict=True)]
+
+    moved = [0] * (max(host_of) + 1)
+    for r in targets:
+        moved[host_of[r]] += 1
+    samples, begin = [], session.now_s
+    together(targets, 1)
+    for turn in range(15):
+        alone, crowded = together({pair[0]: pair[1]}, 1)[0], together(targets, 1)[0]
+        samples.append(crowded / (alone * max(moved)))
+        if session.now_s + (session.now_s - begin) / (turn + 1) > end_s:
+            break
+    return fit.summary(samples)
+
+
+def ring(host_of, same_host):
+    """To whom each rank sends when all do, by rank: the next rank of its host, or its like on the next host that has one."""
+    hosts = [[r for r, h in enumerate(host_of) if h == host] for host in dict.fromkeys(host_of)]
+    found = {}
+    for at, ranks in enumerate(hosts):
+        for i, rank in enumerate(ranks):
+            others = ranks if same_host else hosts[(at + 1) % len(hosts)]
+            to = others[(i + 1 if same_host else i) % len(others)]
+            if to != rank:
+                found[rank] = to
+    return found
+
+
+def strided_rows(session, end_s, pair, byte_s):
+    """Rows: seconds a byte of float64s with a stride, by way of sending, size and stride."""
+    ways = ("datatype", "packed", "chunks") if _core.measure.native(session.context._core) else ("packed", "chunks")
+    cases = [(size, stride, way) for size in STRIDED for stride in STRIDES for way in ways]
+    found, took = [], {}
+    for i, (size, stride, way) in enumerate(cases):
+        begin = session.now_s
+        slot = (end_s - begin) / (len(cases) - i)
+        # Memory is made at every call, so there is one; the next stride has twice as much of it.
+        if 2.5 * took.get((size, stride // 2, way), took.get((size // 4, stride, way), 0.0)) > end_s - begin:
+            break
+        rounds = int(min(max(slot / 2 / (4 * size * byte_s + 1e-5), 3), 41))
+        samples = session.run(_core.measure.strided_trips, *seat(session, pair), size, rounds, way, stride, CHUNK_BYTES)[pair[0]]
+        found.append({"way": way, "stride": stride, "bytes": size, "byte_s": fit.summary(samples).value / size})
+        took[size, stride, way] = session.now_s - begin
+    return found

@@ -1,0 +1,167 @@
+"""The places that a body touches in a point, and the dependences between points."""
+
+from dataclasses import dataclass
+
+from tilewave.nest.views import View
+
+#: So many levels of time before the current one a nest may read: u[t-6].
+MOST_HISTORY = 6
+
+
+@dataclass(frozen=True)
+class Place:
+    """One element of an array in each point.
+
+    Attributes
+    ----------
+    array : str
+    offsets : tuple of int
+        One a subscript, in the order of the array's own subscripts.
+    axes : tuple of str
+        The loop index of each subscript. All places of an array that is written have the same.
+    written : bool
+    read : bool
+        Whether its value from before the point may be needed: it is read before it is assigned, or
+        some path does not assign it.
+    always : bool
+        Whether every path through the body that does not raise assigns it.
+    """
+
+    array: str
+    offsets: tuple
+    axes: tuple
+    written: bool
+    read: bool
+    always: bool
+
+    @property
+    def key(self):
+        """``(array, offsets, axes)``."""
+        return self.array, self.offsets, self.axes
+
+    @property
+    def along(self):
+        """The offset along each loop index that it has; of several subscripts with one index the first counts."""
+        return dict(zip(reversed(self.axes), reversed(self.offsets), strict=True))
+
+    @property
+    def view(self):
+        """The array under the order of these subscripts."""
+        first = self.along
+        lags = tuple(offset - first[index] for index, offset in zip(self.axes, self.offsets, strict=True))
+        return View(self.array, self.axes, lags)
+
+
+@dataclass(frozen=True)
+class Dependence:
+    """Two accesses of one array that may touch one element in different points.
+
+    Attributes
+    ----------
+    vector : tuple of int or None
+        From the point that comes first to the one that comes later, one entry a loop index,
+        lexicographically positive; None stands for every integer that leaves it so.
+    kind : str
+        ``"flow"`` (a value is used), ``"anti"`` (a value is used, then replaced) or ``"output"``
+        (a value is replaced).
+    array : str
+    line : int
+        Of the sink, in its file.
+    source, sink : str
+        The texts of the two accesses.
+
+    Notes
+    -----
+    An assignment that some path skips keeps the value from before: it counts as reading it too.
+    """
+
+    vector: tuple
+    kind: str
+    array: str
+    line: int
+    source: str
+    sink: str
+
+    def __str__(self):
+        entries = ", ".join("*" if entry is None else str(entry) for entry in self.vector)
+        comma = "," if len(self.vector) == 1 else ""
+        return f"({entries}{comma}) {self.kind}: {self.source} -> {self.sink}, line {self.line}"
+
+
+def places_of(body):
+    """The places of a checked body: written ones first, each group in source order."""
+    def in_order(nodes):
+        return sorted(nodes, key=lambda place: (nodes[place].lineno, nodes[place].col_offset))
+
+    read = {place: node for place, node in body.reads.items() if place not in body.stores}
+    return tuple(
+        Place(*place, place in body.stores,
+              place in body.needed or place not in body.stores or place not in body.always,
+              place in body.always)
+        for place in (*in_order(body.stores), *in_order(read))
+    )
+
+
+def views_of(places, arrays):
+    """The views of arrays, those of one behind each other; the core has an array for each."""
+    found = dict.fromkeys(place.view for place in places)
+    return tuple(sorted(found, key=lambda view: arrays.index(view.array)))
+
+
+def dependences_of(source, body, places, parameters):
+    """All dependences between points, in the order of the places."""
+    written = [place for place in places if place.written]
+    read = [place for place in places if place.read]
+    found = []
+    for kind, sources, sinks in (("flow", written, read), ("anti", read, written),
+                                 ("output", written, written)):
+        for first in sources:
+            for later in sinks:
+                if first.array != later.array:
+                    continue
+                vector = _vector(first, later, parameters.indices)
+                if vector is None:
+                    continue
+                nodes = (_node(body, first, kind != "anti"), _node(body, later, kind != "flow"))
+                found.append(Dependence(vector, kind, first.array, source.line(nodes[1]),
+                                        *map(source.text_of, nodes)))
+    return tuple(found)
+
+
+def _node(body, place, stores):
+    """The syntax node of a place as an assignment or as a read of the value from before."""
+    if stores:
+        return body.stores[place.key]
+    return body.needed.get(place.key) or body.stores[place.key]
+
+
+def _vector(first, later, indices):
+    """From a point to the later ones whose second access touches what its first one does.
+
+    None where there are none.
+    """
+    known = {name: one - two for name, one, two
+             in zip(first.axes, first.offsets, later.offsets, strict=True)}
+    vector = [known.get(name) for name in indices]
+    leading = next((entry for entry in vector if entry != 0), 0)
+    if leading == 0 or leading is not None and leading < 0:
+        return None
+    missing = [k for k, entry in enumerate(vector) if entry is None]
+    if len(missing) == 1 and not any(known.values()):
+        vector[missing[0]] = 1
+    return tuple(vector)
+
+
+def time_index(places, indices):
+    """The first loop index, if the body uses it as time steps are used, else None.
+
+    Every array that is written, or that has this index at all, must have it as its first subscript,
+    at offsets from -MOST_HISTORY to 1, and be written at 1 only.
+    """
+    time = indices[0]
+    for place in places:
+        if not place.written and time not in place.axes:
+            continue
+        if place.axes[0] != time or not (1 if place.written else -MOST_HISTORY) <= place.offsets[0] <= 1:
+            return None
+    return time

@@ -1,0 +1,414 @@
+"""``@nest``: a loop body in Python, read as a nest with uniform dependences."""
+
+import ast
+import hashlib
+import inspect
+import itertools
+import linecache
+import math
+import textwrap
+from dataclasses import dataclass
+
+import numpy as np
+
+from tilewave.nest.box import iteration_box
+from tilewave.nest.captured import Captured
+from tilewave.nest.dependences import dependences_of, places_of, time_index, views_of
+from tilewave.nest.names import Scope, is_constant
+from tilewave.nest.source import Source, keep
+from tilewave.nest.subscript import names_outside, place_of, read_parameters
+from tilewave.nest.syntax import BodyChecker
+from tilewave.errors import ConfigError
+from tilewave.nest.reserved import reserved_names
+
+#: Default of a scalar that has none.
+REQUIRED = inspect.Parameter.empty
+
+
+def nest(function):
+    """Declare a loop body: the plain Python loops around it are the meaning.
+
+    Names that are subscripted are arrays, names used in subscripts are loop indices, nested in
+    the order of the parameter list; keyword-only parameters are scalars. Subscripts are ``index +
+    integer constant``; an array of lower rank has some of the indices. An array that is only read
+    may be subscripted in several orders (``V[i] * V[j]``, ``S[i, j] + S[j, i]``, ``S[i, i]``), or
+    be a table, looked up by integers that are computed (``S[a[i], b[j-1]]``). Numbers defined outside
+    the body (at module level or in an enclosing function) are constants: the values that they
+    have when the nest is run. Another value is cheap, but for exponents and what else decides the code.
+
+    Parameters
+    ----------
+    function : function
+        The body, written with ``def``.
+
+    Returns
+    -------
+    Nest
+
+    Raises
+    ------
+    ConfigError
+        Naming file, line and column of what is not supported, and what is allowed. Where a program of several ranks
+        ends with it, it is shown once.
+
+    Examples
+    --------
+    >>> @nest
+    ... def relax(A, i, j, *, c=0.5):
+    ...     A[i, j] = c * (A[i-1, j] + A[i, j-1])
+    """
+    try:
+        return Nest(function)
+    except ConfigError as error:
+        error.of_program = True
+        raise
+
+
+def nest_from(text, names=None):
+    """Make a nest from the text of its body: where there is no file, as in programs that write bodies themselves.
+
+    Parameters
+    ----------
+    text : str
+        Python source with one ``def`` or several, of which the last is the body; it is run like a file. Indented text is dedented.
+    names : dict, optional
+        What the text finds as global names beside ``np`` and ``math``; a copy is taken.
+
+    Returns
+    -------
+    Nest
+
+    Raises
+    ------
+    ConfigError
+        As `nest`; for a text that is no Python, or has no function. What running the text raises comes as it is.
+
+    Examples
+    --------
+    >>> relax = nest_from("def relax(A, i, j): A[i, j] = c * (A[i-1, j] + A[i, j-1])", {"c": 0.5})
+    """
+    try:
+        return _nest_from(text, names)
+    except ConfigError as error:
+        error.of_program = True
+        raise
+
+
+def _nest_from(text, names):
+    if not isinstance(text, str) or not isinstance(names, dict | None):
+        raise ConfigError(f"nest_from: given {type(text).__name__} and {type(names).__name__}; "
+                          "allowed: Python source as a str, and a dict from names to what they stand for")
+    text = textwrap.dedent(text)
+    file = f"<nest {hashlib.sha256(text.encode()).hexdigest()[:16]}>"
+    try:
+        code = compile(text, file, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError) as error:
+        raise ConfigError(f"nest_from: the text is no Python: {error}") from None
+    functions = [statement.name for statement in ast.parse(text).body if isinstance(statement, ast.FunctionDef)]
+    if not functions:
+        raise ConfigError("nest_from: the text has no def; allowed: the body of a nest, def name(A, i, j): ...")
+    linecache.cache[file] = len(text), None, text.splitlines(True), file  # for tracebacks
+    keep(file, text)
+    names = {"np": np, "math": math, "__name__": "__tilewave__", **(names or {})}
+    exec(code, names)
+    made = names[functions[-1]]
+    return made if isinstance(made, Nest) else Nest(made)
+
+
+class Nest:
+    """A loop body with its arrays, indices, scalars and dependences.
+
+    Attributes
+    ----------
+    name : str
+    function : function
+        The body as written; call it for one point: ``nest.function(A, i, j, c=0.5)``.
+    arrays : tuple of str
+        In the order of the parameter list, tables among them.
+    written : tuple of str
+        The arrays that the body assigns.
+    tables : tuple of str
+        The arrays that are looked up by computed integers.
+    axes : dict
+        From each array that is no table to the loop indices of its subscripts; those in several orders are not in it.
+    views : tuple of View
+        Each array that is no table, under each order of its subscripts.
+    indices : tuple of str
+        Outermost first.
+    scalars : dict
+        From name to default; ``REQUIRED`` where there is none.
+    places : tuple of Place
+        The elements that a point touches: written ones first, then those only read, each group in
+        source order.
+    dependences : tuple of Dependence
+        Between points that touch one element; print them to see kind, accesses and line.
+    numbers : set of str
+        The loop indices that the body computes with.
+    time : str or None
+        The first loop index, if the body uses it as time steps are used: every array that is
+        written or has it is subscripted first with it, at -6 to +1, and written at +1 only.
+    """
+
+    def __init__(self, function):
+        self._source = Source(function)
+        self.function = function
+        self.name = self.__name__ = function.__name__
+        self.__doc__ = function.__doc__
+        self.__module__ = function.__module__
+        self.__qualname__ = function.__qualname__
+        self._scope = Scope(function)
+        self._parameters = read_parameters(self._source)
+        self._refuse_reserved_names()
+        body = self._check(strict=False)
+        self._known = None
+        self._nodes = {**body.reads, **body.stores}
+        self.arrays = self._parameters.arrays
+        self.indices = self._parameters.indices
+        self.tables = self._parameters.tables
+        self.axes = {name: orders[0] for name, orders in self._parameters.orders.items() if len(orders) == 1}
+        self.places = places_of(body)
+        self.views = views_of(self.places, self.arrays)
+        self.written = tuple(name for name in self.arrays if any(
+            place.array == name for place in self.places if place.written))
+        self.dependences = dependences_of(self._source, body, self.places, self._parameters)
+        self.time = time_index(self.places, self.indices)
+        #: Whether it reads levels of time before the current one, as u[t-1] is.
+        self.reads_history = self.time is not None and any(
+            place.offsets[0] < 0 for place in self.places if place.array in self.written and self.axes[place.array][0] == self.time)
+        self.numbers = names_outside(self._source.tree.body, self.tables) & {*self.indices}
+        defaults = inspect.signature(function).parameters
+        self.scalars = {name: defaults[name].default for name in self._parameters.scalars}
+
+    def _refuse_reserved_names(self):
+        """Arrays and scalars are keywords of `run`: none may be named like one of its own."""
+        taken = reserved_names()
+        given = self._source.tree.args
+        for argument in (*given.args, *given.kwonlyargs):
+            name = argument.arg
+            if name in taken and name not in self._parameters.indices:
+                kind = "array" if name in self._parameters.arrays else "scalar"
+                raise self._source.error(
+                    argument, f"{kind} {name!r} of nest {self.name!r} has a name that is taken: {name}= is {taken[name]}",
+                    f"another name ({name}_, say); taken are {', '.join(taken)}")
+
+    def _check(self, strict):
+        return BodyChecker(self._source, self._scope, self._parameters, strict).check()
+
+    @property
+    def source(self):
+        """The source text with file, lines and columns."""
+        return self._source
+
+    @property
+    def rank(self):
+        """Number of loop indices."""
+        return len(self.indices)
+
+    @property
+    def line(self):
+        """Line of the ``def`` in its file."""
+        return self._source.line(self._source.tree)
+
+    def line_of(self, place):
+        """Line of the first assignment of a place, or of its first read, in its file."""
+        return self._source.line(self._nodes[place.key])
+
+    def where(self, place):
+        """``file:line:column`` of the first assignment or read of a place."""
+        node = self._nodes[place.key]
+        return f"{self._source.file}:{self._source.line(node)}:{self._source.column(node)}"
+
+    def text_of(self, place):
+        """The source text of the first assignment or read of a place."""
+        return self._source.text_of(self._nodes[place.key])
+
+    def place_of(self, node):
+        """``Place.key`` of a subscript in the body's syntax tree."""
+        return place_of(self._source, node)
+
+    def table_rank(self, table):
+        """Number of subscripts of a table."""
+        return self._parameters.ranks[table]
+
+    def constants(self):
+        """Snapshot of the outside numbers that the body uses, by their text; of a function f that it calls, ``f:text``.
+
+        Raises
+        ------
+        ConfigError
+            When a name is not defined, or is no number or supported function.
+        """
+        return dict(self._outside().constants)
+
+    def signature(self):
+        """Hash of the body and of the constants it captures, the same on every rank.
+
+        Returns
+        -------
+        str
+            64 hexadecimal digits.
+        """
+        return self._outside().signature
+
+    def captured(self):
+        """What kernels of the nest may be given of the constants when they run, as `Captured`."""
+        return self._outside().captured
+
+    def code_signature(self):
+        """Hash of the body and of those constants only whose values are compiled in where `captured` is given."""
+        return self._outside().code_signature
+
+    def _outside(self):
+        """What the body uses from outside; looked at again when a name has come to mean another
+        object."""
+        known = self._known
+        if known is None or any(scope.resolve(node) is not found for scope, node, found in known.watched):
+            body = self._check(strict=True)
+            watched = [(scope, node, scope.resolve(node)) for scope, node in body.watched]
+            lines = [node.lineno for each in body.called.values() for node in ast.walk(each.source.tree) if hasattr(node, "lineno")]
+            own = {text: value for text, value in body.constants.items() if ":" not in text}  # others are those of functions
+            captured = Captured(self._source.tree.body, own)
+            told = {text: _describe(value) for text, value in body.constants.items()}
+            free = {text: what if text in captured.compiled or text not in own else type(own[text]).__name__ for text, what in told.items()}
+            known = self._known = _Outside(watched, body.constants, self._hash(body, told), captured, self._hash(body, free),
+                                           [line - self.line for line in lines])
+        return known
+
+    def lines(self):
+        """Line of the ``def``, then from it those of all parts of the functions that the body calls: what messages depend on."""
+        return self.line, *self._outside().lines
+
+    def _hash(self, body, told):
+        text = [f"asserts {__debug__}", ast.dump(self._source.tree.args), *map(ast.dump, self._source.tree.body)]
+        text += [f"{key}={what}" for key, what in sorted(told.items())]
+        for scope, node in body.watched:
+            function, exception = scope.function(node), scope.exception(node)
+            text.append(f"{ast.unparse(node)}:{function[0] if function else exception}")
+        for path, each in body.called.items():
+            text += [path, ast.dump(each.source.tree.args), *map(ast.dump, each.helper.body)]
+            text += [f"{name}={_describe(value)}" for name, value in each.helper.defaults.items()]
+        return hashlib.sha256("\n".join(text).encode()).hexdigest()
+
+    def bind_scalars(self, values):
+        """Values of all scalars in the order of the parameter list, defaults filled in.
+
+        Raises
+        ------
+        ConfigError
+            For an unknown name, a missing value, or a value that is not a number.
+        """
+        for name in values:
+            if name not in self.scalars:
+                allowed = ", ".join(self.scalars) or "none, the nest has no scalars"
+                raise ConfigError(
+                    f"nest {self.name!r} has no scalar {name!r}; allowed: {allowed}"
+                )
+        bound = {}
+        for name, default in self.scalars.items():
+            value = values.get(name, default)
+            if value is REQUIRED:
+                raise ConfigError(f"nest {self.name!r} needs a value for its scalar {name!r}")
+            if not is_constant(value):
+                raise ConfigError(
+                    f"scalar {name!r} of nest {self.name!r}: given {type(value).__name__} "
+                    f"{value!r}; allowed: int, float, bool and NumPy scalars of bool, int32, "
+                    "int64, float32, float64"
+                )
+            bound[name] = value
+        return bound
+
+    def iteration_box(self, shapes, over=None, *, time=None, steps=None):
+        """The largest box of points for which every access is inside its array.
+
+        Parameters
+        ----------
+        shapes : dict or tuple of int
+            Shape of each array by name; those of tables are not looked at. A tuple: of all arrays.
+        over : dict, optional
+            Half-open bounds by index name, ``{"i": (1, n)}``, that narrow the box.
+        time : str, optional
+            ``nest.time``, to run the first index as time: the arrays whose subscripts begin with it
+            have no such axis in their shapes.
+        steps : int, optional
+            Number of time steps, given with ``time``.
+
+        Returns
+        -------
+        tuple of (int, int)
+            Half-open bounds, one pair an index; those of time are (0, steps).
+
+        Raises
+        ------
+        ConfigError
+            For a wrong rank, an index that no array bounds, an unknown index, or bounds outside the
+            allowed range.
+        """
+        if not isinstance(shapes, dict):
+            shapes = dict.fromkeys((view.array for view in self.views), shapes)
+        if time is not None and time != self.time:
+            raise ConfigError(f"nest {self.name!r} given time={time!r}; "
+                              f"allowed: {self.time!r} (nest.time)")
+        return iteration_box(self, shapes, over, time, steps)
+
+    def reference(self, box, arrays, scalars=None):
+        """Run the body as plain nested Python loops, in place: slow, and the definition.
+
+        Parameters
+        ----------
+        box : sequence of (int, int)
+            Half-open bounds, one pair an index.
+        arrays : dict
+            NumPy arrays by name.
+        scalars : dict, optional
+        """
+        operands = [arrays[name] for name in self.arrays]
+        scalars = dict(scalars or {})
+        order = inspect.signature(self.function).parameters
+        position = {name: k for k, name in enumerate(n for n in order if n not in self.scalars)}
+        places = [position[name] for name in self.indices]
+        arguments = [None] * len(position)
+        for name, array in zip(self.arrays, operands, strict=True):
+            arguments[position[name]] = array
+        with np.errstate(all="ignore"):
+            for point in itertools.product(*(range(low, high) for low, high in box)):
+                for place, value in zip(places, point, strict=True):
+                    arguments[place] = value
+                self.function(*arguments, **scalars)
+
+    def __call__(self, *arguments, **keywords):
+        raise TypeError(
+            f"{self.name} is a loop nest, not a function: run it with "
+            f"tilewave.run({self.name}, ...); {self.name}.function(...) computes one point"
+        )
+
+    def __repr__(self):
+        def texts(places):
+            return ", ".join(map(self.text_of, places)) or "nothing"
+
+        scalars = f", scalars {', '.join(self.scalars)}" if self.scalars else ""
+        vectors = dict.fromkeys(str(each).split(":")[0] for each in self.dependences)
+        tables = f"; tables {', '.join(self.tables)}" if self.tables else ""
+        return (
+            f"<nest {self.name} ({self._source.file}:{self.line}): "
+            f"loops {', '.join(self.indices)}; "
+            f"writes {texts(place for place in self.places if place.written)}; "
+            f"reads {texts(place for place in self.places if not place.written)}{tables}; "
+            f"dependences {', '.join(vectors) or 'none'}{scalars}>"
+        )
+
+
+@dataclass(frozen=True)
+class _Outside:
+    """The objects that a body's outside names stood for, and what follows from them."""
+
+    watched: list  # (scope, node, object)
+    constants: dict
+    signature: str
+    captured: Captured
+    code_signature: str
+    lines: list
+
+
+def _describe(value):
+    """Type and exact value of a constant."""
+    return f"{type(value).__name__}:{value.hex() if isinstance(value, float) else value!r}"

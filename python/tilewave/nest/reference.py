@@ -1,0 +1,98 @@
+"""What a run of a nest means: its plain Python loops, slowly."""
+import inspect
+import itertools
+
+import numpy as np
+
+from tilewave.errors import ConfigError
+
+
+def plain_loops(nest, bounds, arrays, scalars=None, reverse=(), steps=None, history=None):
+    """Run the body of a nest as plain nested loops, in place: slow, and the definition.
+
+    Parameters
+    ----------
+    nest : Nest
+    bounds : Bounds
+        Of all loop indices; with `steps` the first one, time, runs from 0 to `steps`.
+    arrays : dict
+        NumPy arrays by name; the written ones are changed.
+    scalars : dict, optional
+    reverse : sequence of str
+        Indices whose loops run downwards. The loops stay nested in the order of the indices.
+    steps : int, optional
+        Time steps. Arrays whose subscripts begin with ``nest.time`` are then given without that
+        axis: they are level 0. Level t+1 starts as a copy of level t, so that points which no
+        statement writes keep their values; then the loops over the other indices run. The array
+        ends as level `steps`.
+    history : dict, optional
+        With `steps`: from names to the levels before level 0, level -1 first, as lists of arrays, which are changed to those before
+        level `steps`. Levels that are read and not given are copies of level 0.
+    """
+    with np.errstate(all="ignore"):
+        if steps is None:
+            _run(nest, bounds.points(reverse), arrays, scalars)
+        else:
+            _run_in_time(nest, bounds, arrays, scalars, reverse, steps, history or {})
+
+
+class _Levels:
+    """An array with all levels of time, those before level 0 too, which a list would take for its last ones."""
+
+    def __init__(self, all_levels, zero):
+        self.all_levels, self.zero = all_levels, zero
+
+    def _at(self, subscripts):
+        t, *space = subscripts if isinstance(subscripts, tuple) else (subscripts,)
+        return t + self.zero, *space
+
+    def __getitem__(self, subscripts):
+        return self.all_levels[self._at(subscripts)]
+
+    def __setitem__(self, subscripts, value):
+        self.all_levels[self._at(subscripts)] = value
+
+
+def _run_in_time(nest, bounds, arrays, scalars, reverse, steps, history):
+    if nest.time is None or nest.time in reverse or bounds.ranges[0] != _from_zero(steps, len(bounds.indices)):
+        raise ConfigError(f"steps={steps}: allowed for a nest whose first index is time; that loop runs "
+                          f"upwards over (0, {steps}); given {bounds.box[0]}, reverse {tuple(reverse)}")
+    in_time = list(dict.fromkeys(place.array for place in nest.places
+                                 if place.axes[0] == nest.time and arrays[place.array].ndim == len(place.axes) - 1))
+    levels = {}
+    for name in in_time:
+        given = history.get(name, [])
+        zero = max(len(given), -min((place.offsets[0] for place in nest.places if place.array == name), default=0))
+        levels[name] = _Levels(np.empty((zero + steps + 1, *arrays[name].shape), arrays[name].dtype), zero)
+        levels[name].all_levels[:zero + 1] = arrays[name]
+        for back, level in enumerate(given, 1):
+            levels[name].all_levels[zero - back] = level
+    sweeps = itertools.groupby(bounds.points(reverse), key=lambda point: point[0])
+    t, points = next(sweeps, (None, ()))
+    for step in range(steps):
+        for name in in_time:
+            levels[name][step + 1,] = levels[name][step,]
+        if t == step:  # a time step may have no points
+            _run(nest, points, {**arrays, **levels}, scalars)
+            t, points = next(sweeps, (None, ()))
+    for name in in_time:
+        arrays[name][...] = levels[name][steps,]
+        for back, level in enumerate(history.get(name, []), 1):
+            level[...] = levels[name].all_levels[levels[name].zero + steps - back]
+
+
+def _from_zero(steps, rank):
+    zeros = (0,) * rank
+    return ((zeros, 0),), ((zeros, steps),)
+
+
+def _run(nest, points, arrays, scalars):
+    """The body at each point, in the order given."""
+    scalars = dict(scalars or {})
+    order = [name for name in inspect.signature(nest.function).parameters if name not in nest.scalars]
+    arguments = [arrays.get(name) for name in order]
+    positions = [order.index(name) for name in nest.indices]
+    for point in points:
+        for position, value in zip(positions, point):
+            arguments[position] = value
+        nest.function(*arguments, **scalars)

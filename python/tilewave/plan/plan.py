@@ -1,0 +1,376 @@
+"""Plans: every choice that turns a nest into schedules, as a value."""
+import dataclasses
+import hashlib
+import html
+import json
+import math
+from pathlib import Path
+
+from tilewave import _core, files
+from tilewave.errors import ConfigError
+from tilewave.plan.explain import explain
+from tilewave.timeline.parts import PARTS, Parts, Predicted
+from tilewave.value import Value, plain_copy
+from tilewave.timeline.timeline import html_table
+
+CHOICES = ("grid", "tile", "factors", "mapping_dim", "grouping", "schedule", "lookahead",
+           "slices", "chunk_bytes", "row", "storage", "skew", "time_block", "bundle", "poll_period_s", "helper", "synchronous")
+
+
+@dataclasses.dataclass
+class Plan(Value):
+    """How a sweep is cut and ordered: print it, edit it, save it, pass it back to `run`.
+
+    A plan is a value: what is done to one changes no other, nor what runs do that are not given it. Setting an attribute that
+    is not listed here raises ConfigError. Lists become tuples.
+
+    Attributes
+    ----------
+    grid : tuple of int
+        Ranks along each dimension; ranks beyond it have nothing to do.
+    mapping_dim : int
+        Tiles along this dimension stay on one CPU.
+    tile : tuple of int
+        Points of a tile along each dimension.
+    factors : tuple of int
+        Lanes of a rank along each dimension (m of athanasaki2002).
+    grouping : str
+        "hyperplane" or "vertical" (athanasaki2002).
+    schedule : str
+        "overlapping" or "blocking".
+    lookahead : int
+        Tiles that receives are posted ahead.
+    slices : int
+        Parts of a tile that lanes pipeline (vertical).
+    chunk_bytes : int
+        Most bytes of a packed message.
+    row : tuple of int
+        From one point of a kernel's row to the next: a unit vector, or one with a 1 and a -1; empty
+        for the last dimension. Rows whose points do not depend on each other become vectors.
+    storage : str
+        "plain" (row-major), or "skewed": the points of a row are neighbours in memory.
+    skew : tuple of int
+        (k, l): tiles are cut along the sum of loops k and l in place of l, where rows of the kernel go that way; empty: along the loops.
+    time_block : int
+        Steps of time that go along the other dimensions together, so that each finds in the caches what the one before has computed.
+    bundle : int
+        Tiles whose messages to a rank go together, so that tiles may be small where messages are dear: where ranks wait for earlier ones
+        only, on one lane.
+    poll_period_s : float
+        Seconds between polls of the transport inside a tile; 0: none, only lanes that wait poll.
+    helper : bool
+        One more thread of each rank moves messages while its lanes compute.
+    synchronous : bool
+        A send is complete only when its receive has begun.
+    predicted : Predicted
+        ``predicted.time_s`` and ``predicted.parts``: what it would take; None for a plan made by hand. It is of the plan as it was
+        chosen: run an edited one, and the report has its own.
+    memory_bytes : int
+        Of the rank that needs most: its parts of the fields, and staging.
+    ranked : list of dict
+        The plans that were played, this one first: ``time_s``, ``parts``, ``memory_bytes``, the choices, and ``reason``, why it was
+        not taken.
+    notes : dict
+        What the choice was made from: the machine's numbers, the body's rate, what was fixed, what was not tried.
+    """
+
+    grid: tuple
+    mapping_dim: int
+    tile: tuple
+    factors: tuple
+    grouping: str = "hyperplane"
+    schedule: str = "overlapping"
+    lookahead: int = 1
+    slices: int = 1
+    chunk_bytes: int = 262144
+    row: tuple = ()
+    storage: str = "plain"
+    skew: tuple = ()
+    time_block: int = 1
+    bundle: int = 1
+    poll_period_s: float = 50e-6
+    helper: bool = False
+    synchronous: bool = False
+    predicted: Predicted = dataclasses.field(default=None, compare=False, repr=False)
+    memory_bytes: int = dataclasses.field(default=None, compare=False, repr=False)
+    ranked: list = dataclasses.field(default_factory=list, compare=False, repr=False)
+    notes: dict = dataclasses.field(default_factory=dict, compare=False, repr=False)
+
+    def __setattr__(self, name, value):
+        super().__setattr__(name, tuple(value) if name in CHOICES and isinstance(value, list) else value)
+
+    @property
+    def threads(self):
+        """Lanes of a rank, its helper counted."""
+        return self._to_core().lanes + self.helper
+
+    def choices(self):
+        """The choices, as a tuple in the order of the attributes."""
+        return tuple(getattr(self, name) for name in CHOICES)
+
+    def explain(self):
+        """Why this plan: what was chosen from, with which numbers, and why the others lost.
+
+        Returns
+        -------
+        str
+        """
+        return explain(self)
+
+    def _copy(self):
+        """An equal plan that shares nothing which can be changed."""
+        return dataclasses.replace(self, ranked=plain_copy(self.ranked), notes=plain_copy(self.notes))
+
+    def _repr_html_(self):
+        rows = [(name, getattr(self, name)) for name in CHOICES]
+        if self.predicted:
+            rows.append(("predicted", f"{self.predicted.time_s:.6g} s"))
+        return f"{html_table(rows)}<details><summary>Why this plan</summary><pre>{html.escape(self.explain())}</pre></details>"
+
+    @classmethod
+    def _from_core(cls, core):
+        return cls(**{name: getattr(core, name) for name in CHOICES})
+
+    def _to_core(self):
+        core = _core.Plan()
+        for name in CHOICES:
+            _assign(core, name, getattr(self, name))
+        return core
+
+    def _number(self):
+        """Stands for the choices: equal where they are, above 0."""
+        return int.from_bytes(hashlib.sha256(repr(self.choices()).encode()).digest()[:7], "little") + 1
+
+    def save(self, path):
+        """Write the plan as JSON, with what it is predicted to take and why it was chosen."""
+        data = {name: getattr(self, name) for name in CHOICES}
+        if self.predicted:
+            data["predicted"] = {"time_s": self.predicted.time_s, "parts": dataclasses.asdict(self.predicted.parts)}
+        data.update(memory_bytes=self.memory_bytes, ranked=self.ranked, notes=self.notes)
+        Path(path).write_text(json.dumps(data, indent=2) + "\n")
+
+    @classmethod
+    def load(cls, path):
+        """Read a plan that `save` wrote, perhaps edited.
+
+        Raises
+        ------
+        ConfigError
+            When the file is no plan, naming the field that is wrong. What only a nest can tell is checked when it is run.
+        """
+        try:
+            data = json.loads(files.read(path)[0])
+        except (OSError, ValueError, RecursionError) as error:
+            raise ConfigError(f"{path} is no saved plan: {error}") from None
+        try:
+            return _from_data(cls, data)
+        except ConfigError as error:
+            raise ConfigError(f"{path} is no saved plan: {error}") from None
+
+    def __str__(self):
+        lines = [f"{name:12} {getattr(self, name)}" for name in CHOICES]
+        if self.predicted:
+            lines.append(f"{'predicted':12} {self.predicted.time_s:.6g} s")
+        return "\n".join(lines)
+
+
+def _from_data(cls, data):
+    if not isinstance(data, dict):
+        raise ConfigError(f"given {type(data).__name__}; allowed: an object with the fields {', '.join(CHOICES)}")
+    if unknown := data.keys() - {field.name for field in dataclasses.fields(cls)}:
+        raise ConfigError(f"no field {sorted(unknown)[0]!r}; allowed: {', '.join(CHOICES)}")
+    for field in dataclasses.fields(cls):
+        if field.name not in data and field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
+            raise ConfigError(f"field {field.name!r} is missing")
+    values = {name: tuple(value) if isinstance(value, list) else value for name, value in data.items() if name in CHOICES}
+    probe = _core.Plan()
+    for name, value in values.items():
+        _assign(probe, name, value)
+    values["predicted"] = _predicted(data.get("predicted"))
+    for name, kind, allowed in (("memory_bytes", int, "an integer"), ("ranked", list, "a list"), ("notes", dict, "an object")):
+        value = data.get(name)
+        if value is None:
+            continue
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise ConfigError(f"{name}: given {_short(value)}; allowed: {allowed}")
+        values[name] = value
+    if not 0 <= values.get("memory_bytes", 0) <= MOST_BYTES:
+        raise ConfigError(f"memory_bytes: given {_short(values['memory_bytes'])}; allowed: 0 to {MOST_BYTES}")
+    for number, record in enumerate(values.get("ranked", ())):
+        _check_ranked(f"ranked[{number}]", record)
+    plan = cls(**values)
+    try:
+        plan.explain()
+    except Exception as error:  # whatever has been done to what explains it
+        raise ConfigError(f"notes: they cannot be explained ({type(error).__name__}: {error}); allowed: as `save` wrote them, or none") from None
+    return plan
+
+
+MOST_BYTES = 1 << 62
+RANKED = {"time_s": "seconds >= 0", "estimate_s": "seconds >= 0", "parts": f"an object with {', '.join(PARTS)}, seconds >= 0", "memory_bytes": "bytes >= 0",
+          "reason": "a text", "choices": f"an object with {', '.join(CHOICES)}"}
+
+
+def _check_ranked(where, record):
+    """Raise ConfigError unless this is what `_record` makes of a plan."""
+    if not isinstance(record, dict) or record.keys() != RANKED.keys():
+        raise ConfigError(f"{where}: given {_short(record)}; allowed: an object with {', '.join(RANKED)}")
+    parts, choices = record["parts"], record["choices"]
+    fine = {"time_s": _is_time(record["time_s"]), "estimate_s": _is_time(record["estimate_s"]), "memory_bytes": _is_time(record["memory_bytes"]),
+            "parts": isinstance(parts, dict) and all(_is_time(parts.get(name)) for name in PARTS), "reason": isinstance(record["reason"], str),
+            "choices": isinstance(choices, dict) and choices.keys() == set(CHOICES)}
+    for name, allowed in RANKED.items():
+        if not fine[name]:
+            raise ConfigError(f"{where}.{name}: given {_short(record[name])}; allowed: {allowed}")
+    probe = _core.Plan()
+    for name, value in choices.items():
+        try:
+            _assign(probe, name, tuple(value) if isinstance(value, list) else value)
+        except ConfigError as error:
+            raise ConfigError(f"{where}.choices: {error}") from None
+
+
+def _is_time(value):
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= MOST_BYTES
+
+
+def _short(value):
+    text = repr(value)
+    return text if len(text) < 80 else text[:77] + "..."
+
+
+def _predicted(data):
+    if data is None:
+        return None
+    names = [field.name for field in dataclasses.fields(Parts)]
+    parts = data.get("parts") if isinstance(data, dict) else None
+    numbers = [data.get("time_s"), *(parts.get(name) for name in names)] if isinstance(parts, dict) else [None]
+    if not all(map(_is_time, numbers)):
+        raise ConfigError(f"predicted: given {_short(data)}; allowed: time_s and parts {', '.join(names)}, seconds >= 0")
+    return Predicted(float(numbers[0]), Parts(*map(float, numbers[1:])))
+
+
+ALLOWED = {"grid": "a tuple of integers", "tile": "a tuple of integers", "factors": "a tuple of integers",
+           "mapping_dim": "an integer", "lookahead": "an integer", "slices": "an integer",
+           "chunk_bytes": "an integer", "grouping": "'hyperplane', 'vertical'",
+           "schedule": "'blocking', 'overlapping'", "row": "a tuple of integers",
+           "storage": "'plain', 'skewed'", "skew": "a tuple of two integers, or an empty one", "time_block": "an integer", "bundle": "an integer",
+           "poll_period_s": "seconds, 0 for no polls while tiles are computed", "helper": "True, False", "synchronous": "True, False"}
+
+
+def _assign(core, name, value):
+    try:
+        setattr(core, name, value)
+    except TypeError:
+        raise ConfigError(f"{name}: given {value!r}; allowed: {ALLOWED[name]}") from None
+
+
+def request_of(choices, threads):
+    """The core's request for choices of the user, checked one by one; `threads` where they do not say."""
+    request = _core.PlanRequest()
+    for name, value in choices.items():
+        if name in CHOICES:
+            if value is None:
+                raise ConfigError(f"{name}: given None; allowed: {ALLOWED[name]}")
+            _assign(request, name, value)
+    threads = choices.get("threads", threads)
+    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
+        raise ConfigError(f"threads: given {threads!r}; allowed: an integer >= 1")
+    request.threads = threads
+    request.all_threads = "threads" in choices
+    return request
+
+
+def choose(problem, ranks, threads, cpus, machine, rates, choices, fixed, plan, measured_only=False):
+    """The plan for a problem, with what it is predicted to take; pure, so that it is the same on all ranks.
+
+    Parameters
+    ----------
+    problem : Problem
+    ranks, threads : int
+    cpus : int or None
+        Of each rank; None where the ranks are not here.
+    machine : the core's machine
+    rates : Rates
+    choices : dict
+        Obeyed; the rest is picked.
+    fixed : dict
+        Those of `choices` that the user made.
+    plan : Plan
+        Given: only what it takes is found out.
+    measured_only : bool
+        Leave out plans on whose tiles no rate was measured.
+
+    Returns
+    -------
+    (Plan, Rate, bool)
+        The rate that it was predicted with, and whether that was measured on such tiles.
+    """
+    request, known = request_of(choices, threads), rates.core()
+    if plan is None:
+        found = _core.choose_plan(problem.core, ranks, request, machine, known, measured_only)
+        ranked, considered, core_rate, measured = found.ranked, found.considered, found.rate, found.measured
+    else:
+        core_rate, measured = _core.rate_for(problem.core, plan._to_core(), machine, known), True
+        ranked, considered = [_core.evaluate(problem.core, plan._to_core(), machine, core_rate)], 0
+    rate = rates.rate(core_rate)
+    best = ranked[0]
+    chosen = Plan._from_core(best.plan)
+
+    def play():
+        schedules = [_core.sweep(problem.core, best.plan, rank) for rank in range(best.plan.ranks)]
+        return _core.predict(schedules, machine, core_rate, best.plan.poll_period_s).timeline
+
+    chosen.predicted = Predicted(best.time_s, Parts.of(best.parts), play)
+    chosen.memory_bytes = best.memory_bytes
+    chosen.ranked = [_record(candidate) for candidate in ranked]
+    chosen.notes = {
+        "nest": problem.nest.name, "loops": list(problem.nest.indices), "extents": [hi - lo for lo, hi in zip(*problem.core.space)],
+        "ranks": ranks, "threads": request.threads, "considered": considered, "given_whole": plan is not None,
+        "fixed": {name: list(value) if isinstance(value, tuple) else value for name, value in fixed.items()},
+        "by_rule": {name: list(value) if isinstance(value, tuple) else value for name, value in choices.items() if name not in fixed},
+        "rate": {"point_s": rate.point_s, "row_s": rate.row_s, "tile_s": rate.tile_s, "alone": rate.alone, "note": rate.note},
+        "machine": _numbers(machine, ranks), "sequential": problem.sequential,
+    }
+    if cpus is not None:
+        chosen.notes["cpus"] = cpus
+        chosen.notes["fewer"] = _why_fewer(chosen)
+    return chosen, rate, measured
+
+
+def _why_fewer(plan):
+    """Why a rank does not compute with all its CPUs; empty where it does."""
+    notes, used = plan.notes, plan.threads
+    if used >= notes["cpus"]:
+        return ""
+    if notes["sequential"]:
+        return "points go in the order of the loops"
+    if notes["given_whole"]:
+        return "as the given plan says"
+    for name in ("threads", "factors"):
+        if name in notes["fixed"]:
+            return f"as {name}= says"
+    if used >= notes["threads"]:
+        return f"the context has {notes['threads']} thread(s)"
+    most = max(math.prod(record["choices"]["factors"]) + record["choices"]["helper"] for record in plan.ranked)
+    return "fewer are predicted to be faster" if most > used else "the loops cannot be cut for more"
+
+
+def _record(candidate):
+    plan = Plan._from_core(candidate.plan)
+    return {"time_s": candidate.time_s, "estimate_s": candidate.estimate_s, "parts": dataclasses.asdict(Parts.of(candidate.parts)),
+            "memory_bytes": candidate.memory_bytes, "reason": candidate.reason, "choices": dict(zip(CHOICES, plan.choices()))}
+
+
+def _numbers(machine, ranks):
+    """The machine's numbers that decide, as plain data."""
+    numbers = {"hand_over_s": machine.hand_over_s, "poll_s": machine.poll_s, "step_s": machine.step_s, "cache_bytes": machine.cache_bytes}
+    hosts = list(machine.host_of[:ranks])
+    links = {"same_host": machine.same_host}
+    if len(set(hosts)) > 1:
+        links["other_host"] = machine.other_host
+    for name, link in links.items() if ranks > 1 else ():
+        numbers[name] = {"latency_s": link.latency_s, "send_s": link.send_s, "receive_s": link.receive_s, "bandwidth_bytes_s":
+                         1 / link.byte_s if link.byte_s > 0 else None, "hidden_polled": link.hidden_polled}
+    numbers["hosts"] = len(set(hosts)) if hosts else 1
+    return numbers

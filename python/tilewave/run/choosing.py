@@ -1,0 +1,235 @@
+"""Choosing a plan: the ways in which a nest may lie are tried, its body's rate measured on their tiles, until the best was measured."""
+import dataclasses
+import math
+
+import numpy as np
+
+from tilewave import _core
+from tilewave.plan import planning, rate
+from tilewave.run import reduction
+from tilewave.kernel.compile import compile_kernel
+from tilewave.errors import ConfigError
+from tilewave.field.field import values_at
+from tilewave.notices import warn
+from tilewave.plan.plan import ALLOWED, choose, request_of
+from tilewave.run.prepared import Prepared, probe, shapes_of_tables, with_plan
+from tilewave.run.problem import make_problem
+from tilewave.run.replicated import copies_of, count_copies
+from tilewave.run.steps import whole_blocks
+
+#: Tiles of other kinds that the rate of one body is measured on, after those of the plans by rules.
+MOST_MORE_RATES = 4
+#: A run that is predicted to take less is not worth another measurement.
+LEAST_RUN_S = 1e-4
+
+
+def drafts(context, given):
+    """The ways in which the nest may lie, those to prefer first, each with a sweep and a kernel by rules to measure with; local."""
+    problem = make_problem(given.nest, given.arrays, given.loops.over, given.loops.reverse, given.block or given.loops.steps, given.loops.again)
+    problem.core.once = bool(given.reductions)
+    if given.plan is not None:
+        return [_as_planned(context, given, problem)]
+    if skew := given.choices.get("skew"):
+        _check_skew(skew)
+    request = request_of(given.choices, context.threads)
+    if planning.wanted is not None:  # the lanes that are here measure for those that are not
+        request.threads = min(request.threads, len(_core.allowed_cpus()))
+    found = []
+    for way in _core.alternatives(problem.core, context.size, request, context._core.machine(), _rows_across(given, problem)):
+        fixed = {name: getattr(way.request, name) for name in ("row", "storage", "skew")}
+        choices = {**given.choices, **{name: value for name, value in fixed.items() if value is not None}}
+        there = context.solo() if way.on_one_rank else context
+        draft = Prepared(dataclasses.replace(problem, core=way.problem), way.on_one_rank, there, choices, None, None, (), {})
+        draft = with_plan(given, draft, way.plan)
+        found.append(dataclasses.replace(draft, others=tuple(with_plan(given, draft, plan) for plan in way.others)))
+    # Point by point is never faster than vectors: arrays as they are pay only where they need not be brought there.
+    best = [draft for draft in found if draft.choices.get("storage") == "skewed" or draft.kernel.lanes_from or _brought(given)]
+    return best or found
+
+
+def _as_planned(context, given, problem):
+    """The way that a given plan says."""
+    alone = context.size > 1 and not any(problem.core.may_cut(k) for k in range(given.nest.rank))
+    if skew := given.plan.skew:
+        _check_skew(skew)
+        problem = dataclasses.replace(problem, core=problem.core.skewed(*skew))
+        if context.size > 1 and not any(problem.core.may_cut(k) for k in range(given.nest.rank)):
+            raise ConfigError(f"skew {skew} was given; so no loop index can be cut over {context.size} ranks; allowed: another or none")
+    there = context.solo() if alone else context
+    return with_plan(given, Prepared(problem, alone, there, given.choices, None, None, (), {}), given.plan._to_core())
+
+
+def _check_skew(skew):
+    if not isinstance(skew, tuple) or len(skew) != 2 or not all(type(k) is int and abs(k) < 2**31 for k in skew):
+        raise ConfigError(f"skew: given {skew!r}; allowed: {ALLOWED['skew']}")
+
+
+def _rows_across(given, problem):
+    """Whether the body is made of vectors where points of a row across two loops are neighbours."""
+    if not _core.skewed_row(problem.core):
+        return False
+    nest = given.nest
+    return compile_kernel(nest, given.dtypes, given.scalars, given.fastmath, [1] * len(nest.places), True, captured=given.captured,
+                          shapes=shapes_of_tables(given)).vectors
+
+
+@dataclasses.dataclass(eq=False)
+class Way:
+    """One way in which a nest may lie: what was prepared for a plan by rules, and what is known of its body's rate."""
+
+    draft: Prepared
+    rates: rate.Rates
+    bringing_s: float = 0.0  # to bring NumPy arrays into its order and back
+
+    def measured(self, numbers, plan):
+        """Whether a rate is known for tiles like those of a plan."""
+        return _core.rate_is_measured(self.draft.problem.core, plan, numbers, self.rates.core())
+
+
+def decide(context, given, found):
+    """The plan and what was prepared for it, the same on all ranks; collective.
+
+    Parameters
+    ----------
+    context : Context
+    given : Given
+    found : list of Prepared, or None
+        What `drafts` gave; None: this rank has failed, and only takes part.
+
+    Returns
+    -------
+    Prepared
+        None where some rank has failed.
+    """
+    ways = None if found is None else [Way(draft, context._rates.setdefault(_rate_key(given, draft), rate.Rates())) for draft in found]
+    if not rate.agree(context, ways and [way.rates for way in ways]):
+        return None
+    numbers = context._core.machine()
+    first = [(way, way.draft) for way in ways if not way.measured(numbers, way.draft.sweep.plan)]
+    first += [(way, other) for way in ways for other in way.draft.others if not way.measured(numbers, other.sweep.plan)]
+    _measure(context, given, first)
+    for way in ways if len(ways) > 1 else ():
+        way.bringing_s = _bringing_s(given, way.draft)
+    for _ in range(MOST_MORE_RATES):
+        other = _next_to_measure(context, given, ways)
+        (go,) = context._core.allreduce_min([int(other is not None)])
+        if not go:
+            break
+        _measure(context, given, [other])
+    return _prepared(context, given, ways)
+
+
+def _next_to_measure(context, given, ways):
+    """(way, what was prepared for the best plan) if nobody has measured tiles like its own; else None, as where that fails: the last
+    choice says why."""
+    try:
+        way, plan, _, measured = _best(context, given, ways, measured_only=False)
+        if measured or plan.predicted.time_s * _blocks(given) < LEAST_RUN_S:
+            return None
+        return way, with_plan(given, way.draft, plan._to_core())
+    except Exception:
+        return None
+
+
+def _measure(context, given, some):
+    """Rates of all of them, (way, what was prepared for a plan) each, measured in turn; collective."""
+    if not some:
+        return
+    takes_part = [not draft.alone or context.rank == 0 for _, draft in some]
+
+    def sample():
+        samples = iter(_sampled_in_turn(given, [draft for (_, draft), part in zip(some, takes_part, strict=True) if part]))
+        return [next(samples) if part else None for part in takes_part]
+
+    found = rate.measure(context, len(some), sample, [draft.sweep.plan.lanes for _, draft in some])
+    for (way, draft), one in zip(some, found, strict=True):
+        way.rates.measured.append((draft.sweep.plan, one))
+
+
+def _best(context, given, ways, measured_only):
+    """(way, plan, rate, whether that was measured) of what takes least, bringing arrays included. Local, and the same on all ranks."""
+    best, times = None, []
+    for way in ways:
+        there = way.draft.context
+        plan, found, measured = choose(way.draft.problem, there.size, there.threads, cpus_of(context), context._core.machine(), way.rates, way.draft.choices, given.choices,
+                                       given.plan, measured_only)
+        total_s = plan.predicted.time_s * _blocks(given) + way.bringing_s
+        times.append({"time_s": plan.predicted.time_s, "bringing_s": way.bringing_s, "on_one_rank": way.draft.alone,
+                      "choices": {name: way.draft.choices.get(name) for name in ("row", "storage", "skew")}})
+        if best is None or total_s < best[0]:
+            best = total_s, (way, plan, found, measured)
+    if len(ways) > 1:
+        best[1][1].notes["ways"] = [{**time, "taken": way is best[1][0]} for way, time in zip(ways, times, strict=True)]
+    return best[1]
+
+
+def _prepared(context, given, ways):
+    """What was prepared for the best plan; local."""
+    way, plan, found, _ = _best(context, given, ways, measured_only=True)
+    draft, border_s = way.draft, 0.0
+    count_copies(given, draft.alone, plan)
+    if given.block:
+        border_s = _core.border_s(draft.problem.core, plan._to_core(), context._core.machine(), found.core())
+        draft = dataclasses.replace(draft, problem=dataclasses.replace(draft.problem, core=draft.problem.core.with_steps(whole_blocks(given.block, plan))))
+    prepared = with_plan(given, draft, plan._to_core())
+    return dataclasses.replace(prepared, plan=plan, rate=found, border_s=border_s, number=plan._number(), others=())
+
+
+def _blocks(given):
+    return given.loops.steps / given.block if given.block else 1
+
+
+def _rate_key(given, draft):
+    """Equal where a rate serves: the body, its arrays, the extents of its loops, how they lie, and the lanes that are measured at once."""
+    core, plan = draft.problem.core, draft.sweep.plan
+    extents = tuple(hi - lo for lo, hi in zip(*core.space, strict=True))
+    return (*given.key[:4], *given.key[5:6], extents, tuple(map(tuple, core.loops)), draft.alone, plan.lanes, plan.row, plan.storage)
+
+
+def _sampled_in_turn(given, some):
+    """Of each, times of tiles of three shapes on this rank, all its lanes at once: see `rate.measure`.
+
+    Several are measured twice in turn, and the lesser times count: what else the machine does is seldom beside both visits of one.
+    """
+    visits = min(len(some), 2)
+    times = [[_sampled(given, draft, visits) for draft in some] for _ in range(visits)]
+    return [[min(alike, key=lambda sample: sample[2] / max(sample[1], 1)) for alike in zip(*each)] for each in zip(*times)]
+
+
+def _sampled(given, draft, visits):
+    """Of one of so many visits."""
+    nest = given.nest
+    unset = {name: values_at(given.whole[name], points) for name, points in draft.subscripts.items()}
+    for name in copies_of(given.whole, given.small):
+        given.arrays[name].fill(0)  # memory that nobody has written is one page of zeros, which the caches hold
+    operands, copies = probe(given, draft, draft.subscripts, unset)
+    environment = draft.kernel.pack({**given.scalars, **given.captured}, given.tables)
+    # A small nest is not measured for much longer than it runs.
+    points = math.prod(max(hi - lo, 0) for lo, hi in zip(*draft.problem.core.space)) / draft.context.size
+    budget_s = min(rate.BUDGET_S, max(rate.LEAST_BUDGET_S, 10 * _core.Machine().point_s * points)) / visits
+    return draft.sweep.sample(operands, draft.kernel.address, environment.ctypes.data,
+                              [table.ctypes.data for table in given.tables.values()], bool(nest.numbers),
+                              reduction.with_bests(given.reductions, draft.kernel.bests), draft.kernel.rows_address, budget_s)
+
+
+def _brought(given):
+    return any(isinstance(given.arrays[name], np.ndarray) for name in given.nest.written)
+
+
+def _bringing_s(given, draft):
+    """Seconds that bring NumPy arrays into the order of rows across and back; measured on this rank, which is then the only one."""
+    if draft.choices.get("storage") != "skewed" or not _brought(given):
+        return 0.0
+    return draft.sweep.conversion_s(probe(given, draft, draft.subscripts)[0])
+
+
+def cpus_of(context):
+    """CPUs of each rank; None where the ranks are not here."""
+    return None if planning.wanted is not None else context.share
+
+
+def warn_of_lanes(context, there, plan):
+    """On rank 0, where a plan has more lanes than a rank has CPUs and threads of its context."""
+    cpus = len(_core.allowed_cpus())
+    if plan.threads > max(there.threads, cpus) and context.rank == 0 and planning.wanted is None:
+        warn(f"{plan.threads} threads are more than the {cpus} CPUs allowed here: the run is slower")

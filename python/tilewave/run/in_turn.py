@@ -1,0 +1,200 @@
+"""Several nests in one time step: each step runs them one after another."""
+import dataclasses
+import time
+
+import numpy as np
+
+from tilewave.nest.bounds import Loops
+from tilewave.errors import ConfigError
+from tilewave.field.field import Field, Scratch
+from tilewave.nest.nest import Nest
+from tilewave.run.operands import copied, operands_of
+from tilewave.plan.plan import CHOICES
+from tilewave.run.prepare import prepare
+from tilewave.run.problem import check_steps, depth_of, lacking_time
+
+
+@dataclasses.dataclass
+class Turn:
+    """One of the nests: what it did in all steps together.
+
+    Attributes
+    ----------
+    nest : str
+    plan : Plan
+    predicted_s, time_s : float
+        Seconds of all its steps.
+    points : int
+    """
+
+    nest: str
+    plan: object
+    predicted_s: float
+    time_s: float
+    points: int
+
+
+class StepsReport:
+    """What `run` did with several nests; prints as a short table.
+
+    Attributes
+    ----------
+    turns : list of Turn
+        By nest.
+    steps : int
+        Time steps.
+    predicted_s, time_s : float
+        Sums over nests.
+    points : int
+    points_per_s : float
+    """
+
+    def __init__(self, turns, steps):
+        self.turns, self.steps = turns, steps
+        self.predicted_s, self.time_s = sum(turn.predicted_s for turn in turns), sum(turn.time_s for turn in turns)
+        self.points = sum(turn.points for turn in turns)
+        self.points_per_s = self.points / self.time_s if self.time_s > 0 else 0.0
+
+    def __str__(self):
+        rows = [f"{self.steps} time steps, {len(self.turns)} nests in turn: {self.time_s:.4g} s, predicted {self.predicted_s:.4g} s, "
+                f"{self.points} points, {self.points_per_s:.4g} /s"]
+        width = max(len(turn.nest) for turn in self.turns)
+        rows += [f"  {turn.nest:{width}}  {turn.time_s:.4g} s, predicted {turn.predicted_s:.4g} s, {turn.points} points" for turn in self.turns]
+        return "\n".join(rows)
+
+    def __repr__(self):
+        return f"StepsReport({', '.join(turn.nest for turn in self.turns)}: {self.steps} steps, {self.time_s:.4g} s)"
+
+
+def run_in_turn(nests, context, over, reverse, steps, fastmath, arguments, refused, run_ready):
+    """Run nests one after another in each time step; part of a collective call: ``yield from`` it.
+
+    Parameters
+    ----------
+    nests : tuple of Nest
+    over, reverse
+        As in `run`, for the nests that have the indices; or a list of them, one a nest.
+    refused : dict
+        What was given and is not supported here, by name.
+    run_ready : function
+        Runs what `prepare` has made, as part of a collective call, and returns the core's report and seconds.
+
+    Returns
+    -------
+    StepsReport
+    """
+    error, parts, histories, description = None, [], {}, ""
+    try:
+        parts = _parts(nests, over, reverse, steps, arguments, refused)
+        histories = _histories(parts)
+        description = f"nests {', '.join(nest.name for nest in nests)} in turn, {steps} steps, histories {sorted(histories.items())}"
+    except BaseException as problem:
+        error = problem
+    yield error or description
+    for name, count in sorted(histories.items()):
+        context._moves(arguments[name]._storage.keep_history, count)
+    ready = []
+    for part in parts:
+        ready.append((yield from prepare(part.nest, context, part.loops, None, fastmath, part.arguments, None)))
+    turns = [Turn(part.nest.name, one.plan, one.plan.predicted.time_s * steps, 0.0, 0) for part, one in zip(parts, ready, strict=True)]
+    changing = {name for part in parts for name in part.nest.written}
+    recording, context._core.record = context._core.record, False
+    try:
+        for step in range(steps):
+            for part, one, turn in zip(parts, ready, turns, strict=True):
+                one.first_step = step
+                if any(isinstance(value, np.ndarray) and copied(value) for value in one.arrays.values()):
+                    # Another nest may have changed them since.
+                    one.operands, one.copies = operands_of(part.nest, one.arrays, one.unset)
+                    one.look_again()
+                elif changing & {*part.nest.tables}:
+                    one.look_again()
+                core, _ = yield from run_ready(part.nest, one, time.perf_counter())
+                for name in part.loops.again:
+                    if part.arguments[name].__class__ is Field and part.arguments[name].history:
+                        part.arguments[name]._storage.join_steps()
+                turn.time_s += core.time_s
+                turn.points += core.points
+    finally:
+        context._core.record = recording
+    return StepsReport(turns, int(steps))
+
+
+@dataclasses.dataclass
+class _Part:
+    nest: Nest
+    loops: Loops
+    arguments: dict
+
+
+def _parts(nests, over, reverse, steps, arguments, refused):
+    """What each nest is given; checked."""
+    if not nests:
+        raise ConfigError("run: an empty tuple of nests was given; allowed: one nest or more")
+    for nest in nests:
+        if not isinstance(nest, Nest):
+            raise ConfigError(f"run: given {type(nest).__name__} among several nests; allowed: functions under @tilewave.nest")
+        if nest.time is None:
+            raise ConfigError(f"run: nest {nest.name!r} has no time; allowed in a time step with others: nests whose first index is time, "
+                              "which write their arrays at +1")
+    if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 0:
+        raise ConfigError(f"steps: given {steps!r}; allowed for several nests: an integer >= 0")
+    for name, value in refused.items():
+        raise ConfigError(f"{name}={value!r} was given for several nests; allowed: for one nest")
+    for name, value in arguments.items():
+        if not any(name in nest.arrays or name in nest.scalars for nest in nests) and name not in CHOICES and name != "threads":
+            raise ConfigError(f"run: none of the nests {', '.join(nest.name for nest in nests)} has an argument {name!r}")
+        if isinstance(value, Scratch) or isinstance(value, Field) and value.keep == "frontier":
+            raise ConfigError(f"array {name!r} keeps its frontier only; allowed for several nests: fields with keep='all'")
+    overs = over if isinstance(over, list | tuple) else [over] * len(nests)
+    reverses = reverse if isinstance(reverse, list) else [reverse] * len(nests)
+    if len(overs) != len(nests) or len(reverses) != len(nests):
+        raise ConfigError(f"over= or reverse= is a list of another length than there are nests, {len(nests)}; allowed: one for all, or one a nest")
+    written, parts = set(), []
+    everywhere = {name for nest in nests for name in nest.written}
+    for k, nest in enumerate(nests):
+        mine = {name: value for name, value in arguments.items() if name in nest.arrays or name in nest.scalars or name in CHOICES or name == "threads"}
+        if missing := [name for name in nest.arrays if name not in mine]:
+            raise ConfigError(f"run: nest {nest.name!r} needs its array {missing[0]!r}")
+        own_over, own_reverse = overs[k], reverses[k]
+        if overs is not over and isinstance(over, dict):
+            own_over = {index: bounds for index, bounds in over.items() if index in nest.indices}
+        if reverses is not reverse and isinstance(reverse, tuple):
+            own_reverse = tuple(index for index in reverse if index in nest.indices)
+        in_time = set(lacking_time(nest, mine))
+        check_steps(nest, {name: mine[name] for name in nest.arrays}, int(steps))
+        _check_reads(nest, in_time & everywhere, written)
+        again = frozenset(name for name in nest.written if name in written and name in in_time)
+        parts.append(_Part(nest, Loops(own_over, own_reverse, 1, again), mine))
+        written |= set(nest.written)
+    return parts
+
+
+def _check_reads(nest, changing, written):
+    """What a nest only reads and another of the step writes must be there at that level."""
+    for place in nest.places:
+        if place.array not in changing or place.array in nest.written:
+            continue
+        if place.offsets[0] == 1 and place.array not in written:
+            raise ConfigError(f"{nest.where(place)}: `{nest.text_of(place)}` is read before a nest of the time step has written it; allowed: "
+                              f"the nest that writes {place.array!r} first, or the level {nest.time}")
+        if place.offsets[0] < 1 and (place.array in written or place.offsets[0] < 0):
+            raise ConfigError(f"{nest.where(place)}: `{nest.text_of(place)}` is a level that {place.array!r} no longer has when nest {nest.name!r} "
+                              f"runs, which does not write it; allowed: {nest.time}+1 after the nest that writes it, {nest.time} before it")
+
+
+def _histories(parts):
+    """By field: how many levels before the current one the nests read, where that is more than it keeps."""
+    found = {}
+    for part in parts:
+        for name in part.nest.written:
+            value = part.arguments[name]
+            if value.ndim == len(part.nest.axes[name]):
+                continue
+            depth = depth_of(part.nest, name, part.loops.again)
+            if depth and not isinstance(value, Field):
+                raise ConfigError(f"array {name!r} is a NumPy array, and nest {part.nest.name!r} reads of it a level that has been replaced by "
+                                  f"then; allowed: {name} = tilewave.field(array.shape, array.dtype, array)")
+            if depth > (value.history if isinstance(value, Field) else 0):
+                found[name] = max(found.get(name, 0), depth)
+    return found

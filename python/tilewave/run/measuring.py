@@ -1,0 +1,50 @@
+"""`tilewave.measure`: the numbers of a machine, and on request the rate of a nest."""
+import copy
+
+from tilewave.errors import ConfigError
+from tilewave.machine import known
+from tilewave.machine.measure import BUDGET_S, measured
+from tilewave.machine.stale import kernel_record
+from tilewave.nest.nest import Nest
+from tilewave.run.run import plan
+from tilewave.runtime.collective import collective
+
+
+@collective("tw.measure")
+def measure(quick=False, context=None, nest=None, **arguments):
+    """Measure what messages, lanes and memory of this launch cost; collective.
+
+    Parameters
+    ----------
+    quick : bool
+        At most 3 s in place of 30, with fewer and smaller sizes.
+    context : Context, optional
+        Default: all ranks of the launch.
+    nest : Nest, optional
+        Then the rate of this kernel, too, on tiles of its plan: ``kernels[nest.name]``.
+    **arguments
+        Of the nest, as in `plan`.
+
+    Returns
+    -------
+    Machine
+        The same on every rank. It is kept for later launches of this shape on these hosts, and the context uses it.
+
+    Raises
+    ------
+    ConfigError
+        On every rank, when ``quick`` is no bool on any, or as `plan`.
+    """
+    if not isinstance(quick, bool):
+        raise ConfigError(f"quick: given {quick!r}; allowed: True, False")
+    if nest is not None and not isinstance(nest, Nest):
+        raise ConfigError(f"nest: given {type(nest).__name__}; allowed: a function under @tilewave.nest")
+    with_nest = nest is not None or bool(arguments)
+    yield f"quick {quick!r}, {f'nest {nest and nest.name!r}' if with_nest else 'no nest'}"
+    found = measured(context, quick, BUDGET_S[quick])
+    if with_nest:
+        planned = plan(nest, context=context, **arguments)
+        found.kernels[nest.name] = kernel_record(planned)
+        if context.rank == 0:
+            known.keep(found)
+    return copy.deepcopy(found)  # the context keeps the other

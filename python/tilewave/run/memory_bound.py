@@ -1,0 +1,86 @@
+"""The least time of a run that the memory allows: what its arrays move, over what the machine's memory moves."""
+import dataclasses
+import math
+
+from tilewave.field.field import Field
+
+
+@dataclasses.dataclass(frozen=True)
+class Bound:
+    """What moving a run's arrays between memory and processor takes at least.
+
+    An element of an array that is only read is moved once, of a written one twice: there and back. Each sweep over the
+    arrays moves them once; steps of time that go together (``plan.time_block``) are one sweep. Tables do not count, nor
+    arrays that keep their frontier only.
+
+    Attributes
+    ----------
+    bytes_per_point : float
+        Bytes moved over the points computed.
+    working_set_bytes : int
+        Of all these elements.
+    lanes : int
+        Lanes that move them at the same time on the fullest host.
+    byte_s : float
+        Seconds a byte moved, all lanes of all ranks together, as the machine's memory was measured for as large a
+        working set a lane and as many lanes a host. Where the set fits a cache, the cache is meant.
+    time_s : float
+        ``points * bytes_per_point * byte_s``.
+    fraction : float
+        ``time_s`` over what the run took, moving fields and NumPy arrays into another order included. Near 1 the memory
+        bounds the run; where it is small computing does, or waiting.
+    """
+
+    bytes_per_point: float
+    working_set_bytes: int
+    lanes: int
+    byte_s: float
+    time_s: float
+    fraction: float
+
+
+def bound_of(moved, points, ranks, lanes_a_rank, machine, run_s):
+    """The `Bound` of a run that took `run_s` seconds; None where nothing is known of the memory, or nothing was moved.
+
+    Parameters
+    ----------
+    moved : (int, int)
+        From `moved_by`.
+    points : int
+        Computed over all ranks and steps.
+    ranks, lanes_a_rank : int
+    machine : the core's machine
+    """
+    bytes_, elements = moved
+    if not machine.memory or bytes_ == 0 or run_s <= 0:
+        return None
+    hosts = list(machine.host_of[:ranks]) or [0] * ranks
+    busy = max(hosts.count(host) for host in set(hosts)) * lanes_a_rank
+    curve, lanes = machine.memory[min(busy, len(machine.memory)) - 1], ranks * lanes_a_rank
+    within = min(max(elements / lanes, curve.x[0]), curve.x[-1])
+    byte_s = curve.at(within) / 2 / lanes  # the curve is of bytes that are both read and written
+    return Bound(bytes_ / points, elements, busy, byte_s, bytes_ * byte_s, bytes_ * byte_s / run_s)
+
+
+def moved_by(ready, points):
+    """Bytes that a run of so many points moves at least, and the bytes of the elements that it touches."""
+    problem, nest = ready.problem, ready.problem.nest
+    extents = {index: max(high - low, 0) for index, (low, high) in ready.ranges().items()}
+    steps = max(extents[nest.time], 1) if problem.in_time else 1
+    moved = elements = 0
+    touched = {}  # by array: elements, and whether they are of one time step; of several orders the one with most counts
+    for view in nest.views:
+        array, name = ready.arrays[view.array], view.array
+        if array.__class__ is Field and array.keep == "frontier" and name not in ready.stored:
+            continue
+        one_level = name in problem.in_time or nest.time not in view.axes
+        own = [index for index in view.indices if not (problem.in_time and one_level and index == nest.time)]
+        in_reach = math.prod(extents[index] for index in own)  # more than points where bounds cut the box
+        count = min(in_reach, points // steps if one_level else points)
+        touched[name] = max(touched.get(name, (0, one_level)), (count, one_level))
+    for name, (count, one_level) in touched.items():
+        bytes_ = count * ready.dtypes[name].itemsize
+        sweeps = math.ceil(steps / ready.plan.time_block) if one_level else 1
+        elements += bytes_
+        moved += bytes_ * sweeps * (2 if name in nest.written else 1)
+    return moved, elements

@@ -1,0 +1,313 @@
+"""What comes before a run: arguments are checked, the body compiled and its rate measured, a plan chosen, all agreed on."""
+import dataclasses
+
+import numpy as np
+
+from tilewave import _core
+from tilewave.run import choosing, reduction
+from tilewave.machine import measure as machine, stale
+from tilewave.plan import planning
+from tilewave.runtime.checksum import checksum
+from tilewave.kernel.compile import kernel_key
+from tilewave.errors import ConfigError
+from tilewave.field.field import Field, Scratch, values_at
+from tilewave.nest.nest import Nest
+from tilewave.run.operands import lie_of, operands_of, tables_of
+from tilewave.plan.plan import CHOICES, Plan, choose
+from tilewave.run.prepared import Given, Ready, with_plan
+from tilewave.run.problem import check_arrays, history_of, make_problem
+from tilewave.plan.rate import Rates
+from tilewave.run.repeated import Call
+from tilewave.run.replicated import as_replicated, copies_of, count_copies, replicated_fields
+from tilewave.nest.reserved import LATER
+from tilewave.plan.same_plan import alike, as_good
+from tilewave.run.steps import block_of, for_steps, whole_blocks
+from tilewave.runtime.turns import NEVER, Turn, choices_for, layout_of
+
+#: Plans that are kept for runs which differ in bounds and steps only.
+MOST_OF_A_FAMILY = 4
+
+
+def prepare(nest, context, loops, plan, fastmath, arguments, reduce):
+    """Check, compile, measure, plan; agree. Part of a collective call: ``yield from`` it.
+
+    Repeated calls cost one small allreduce. Only when some rank has not prepared the call, or another plan for it,
+    all ranks measure and plan together.
+
+    Raises
+    ------
+    ConfigError
+        On every rank alike.
+    """
+    if not context._asked:  # collective, so outside what may fail on one rank
+        yield "the machine's numbers are looked up first"
+        machine.of(context)
+        context._asked = True
+    given = found = drafts = ready = error = None
+    description = ""
+    try:
+        if not isinstance(fastmath, (bool, np.bool_)):
+            raise ConfigError(f"fastmath: given {type(fastmath).__name__}; allowed: True, False")
+        call = Call.of(nest, context, loops, plan, fastmath, arguments, reduce)
+        known = call and call.known(context._calls)
+        given = known or _check(nest, context, loops, plan, fastmath, arguments, reduce)
+        found = context._prepared.get(given.key) or _as_before(context, given)
+        if found is not None and found.turn.taken is not None:
+            found = found.turn.taken
+        if found is None:
+            drafts = choosing.drafts(context, given)
+        else:
+            ready = _bind(context, given, found)
+        if not known:
+            given.description = _description(given, (found or drafts[0]).problem)
+        if call and not known:
+            call.keep(context._calls, given)
+        description = given.description
+    except BaseException as problem:
+        error = problem
+    prepared = found.number + found.turn.state if found and context._watch.wanted is None else 0
+    if not (yield (description, prepared) if error is None else error):
+        if (renewed := stale.renew(context)) is not None:
+            ready = yield from prepare(nest, context, loops, plan, fastmath, arguments, reduce)
+            if renewed.name == "rate" and renewed.nest == nest.name:
+                stale.keep_rate(context, nest, ready.plan)
+            return ready
+        ready, _ = yield from _decide(context, given, drafts)
+    elif found.turn.wanted:
+        ready = yield from _weigh_layouts(context, given, found)
+    if planning.wanted is not None:
+        raise planning.Planned(ready.plan)
+    return ready
+
+
+def _decide(context, given, drafts):
+    """A call with a plan from numbers that all ranks have measured together, and what was prepared for it; collective."""
+    ready = error = prepared = None
+    try:
+        drafts = drafts or choosing.drafts(context, given)
+    except BaseException as problem:
+        error = problem
+    try:
+        prepared = choosing.decide(context, given, drafts if error is None else None)
+        if prepared is not None:
+            choosing.warn_of_lanes(context, prepared.context, prepared.plan)
+            prepared.turn = Turn(prepared)
+            ready = _bind(context, given, prepared)
+    except BaseException as problem:
+        error = error or problem
+    yield f"plan {prepared and prepared.plan.choices()}" if error is None else error
+    context._prepared[given.key] = prepared
+    family = _family(given, prepared.problem)
+    context._plans[family] = [dataclasses.replace(prepared, sweep=None, turn=None), *context._plans.get(family, ())][:MOST_OF_A_FAMILY]
+    return ready, prepared
+
+
+def _family(given, problem):
+    """Equal for runs that differ in bounds, steps and the sizes of numbers only: what is written and read of which arrays, how loops depend
+    on each other."""
+    core = problem.core
+    signature, dtypes, slots, choices = given.key[0]  # kernels are compiled for ranges of integers; plans are the same
+    kernel = signature, dtypes, tuple((slot.name, slot.type) for slot in slots), choices
+    return (kernel, *given.key[1:4], *given.key[5:], bool(given.block), given.loops.again, problem.in_time, problem.downwards, problem.sequential,
+            tuple(coefficients for coefficients, _ in problem.bounds.constraints), core.planes)
+
+
+def _as_before(context, given):
+    """What is ready of a run with other bounds or another number of steps, with its plan, where that can stay; else None. Local."""
+    steps = given.block or given.loops.steps
+    problem = make_problem(given.nest, given.arrays, given.loops.over, given.loops.reverse, steps, given.loops.again)
+    problem.core.once = bool(given.reductions)
+    for chosen in context._plans.get(_family(given, problem), ()):
+        core = problem.core.skewed(*chosen.plan.skew) if chosen.plan.skew else problem.core
+        if core.loops != chosen.problem.core.loops or not alike(chosen.plan.notes["extents"], core.space, steps is not None):
+            continue
+        try:
+            prepared = _kept(context, given, chosen, dataclasses.replace(problem, core=core))
+        except ConfigError:  # the plan is none for these bounds
+            continue
+        if prepared is not None:
+            context._prepared[given.key] = prepared
+            return prepared
+    return None
+
+
+def _kept(context, given, chosen, problem):
+    """The same with the plan that was `chosen`, fitted to other bounds; None where another may be better."""
+    before, there = chosen.problem.core, chosen.context
+    if given.block:
+        before = before.with_steps(chosen.plan.notes["extents"][0])
+    plan = Plan._from_core(_core.fitted(chosen.plan._to_core(), before, problem.core))
+    fixed = {**given.choices, **(dict(zip(CHOICES, given.plan.choices(), strict=True)) if given.plan else {})}
+    if any(getattr(plan, name) != value for name, value in fixed.items() if name in CHOICES):
+        return None
+    rates = Rates([(chosen.plan._to_core(), chosen.rate)], of_all_tiles=True)
+    plan, _, _ = choose(problem, there.size, there.threads, choosing.cpus_of(context), context._core.machine(), rates, chosen.choices, given.choices, plan)
+    count_copies(given, chosen.alone, plan)
+    if not as_good(plan, chosen.plan):
+        return None
+    plan.notes.update(chosen_for=chosen.plan.notes["extents"], **{name: chosen.plan.notes[name] for name in ("given_whole", "ways", "fewer")
+                                                                if name in chosen.plan.notes})
+    if given.block:
+        problem = dataclasses.replace(problem, core=problem.core.with_steps(whole_blocks(given.block, plan)))
+    prepared = with_plan(given, dataclasses.replace(chosen, problem=problem), plan._to_core())
+    prepared = dataclasses.replace(prepared, plan=plan, number=plan._number())
+    prepared.turn = Turn(prepared)
+    return prepared
+
+
+def _weigh_layouts(context, given, found):
+    """Plans for the layouts that nests which use the same fields in turn want; the one that is then taken. Collective."""
+    turn, ready, error = found.turn, None, None
+    wanted, turn.wanted = turn.wanted, ()
+    turn.scale = given.loops.steps / given.block if given.block else 1.0
+    for layout in wanted:
+        turn.times[layout] = yield from _with_layout(context, given, found, layout)
+    for other in turn.cycle:
+        other.decide()
+    try:
+        ready = _bind(context, given, turn.taken or found)
+    except BaseException as problem:
+        error = problem
+    yield error
+    return ready
+
+
+def _with_layout(context, given, found, layout):
+    """Predicted seconds of a call with fields in that layout, and what was prepared for it; collective."""
+    turn = found.turn
+    if layout == turn.own:
+        return turn.predicted_s, None
+    choices = choices_for(layout, found)
+    if choices is None or given.plan is not None or {*choices, "row", "grid"} & given.choices.keys():
+        return NEVER
+    other = dataclasses.replace(given, choices={**given.choices, **choices}, key=(*given.key, layout))
+    try:
+        _, prepared = yield from _decide(context, other, None)
+    except ConfigError:  # on all ranks
+        return NEVER
+    prepared.plan.notes["fixed"] = found.plan.notes["fixed"]
+    return (prepared.plan.predicted.time_s * turn.scale, prepared) if layout_of(prepared) == layout else NEVER
+
+
+def _fields_for_scratch(nest, arrays, context, steps):
+    """The fields of arrays that were given as scratch: along each index but time as long as the longest other array."""
+    longest = {}
+    for view in nest.views:
+        if isinstance(value := arrays[view.array], Scratch):
+            continue
+        for index, extent in zip(reversed(view.axes), reversed(getattr(value, "shape", ()))):
+            longest[index] = max(longest.get(index, 0), extent)
+    made = {}
+    for name, value in arrays.items():
+        if isinstance(value, Scratch):
+            if name in nest.tables or name not in nest.written:
+                raise ConfigError(f"array {name!r}: given scratch; allowed: where nest {nest.name!r} writes it")
+            axes = nest.axes[name][steps is not None and nest.axes[name][0] == nest.time:]
+            if missing := [index for index in axes if index not in longest]:
+                raise ConfigError(f"array {name!r}: given scratch, and no other array has index {missing[0]!r}, "
+                                  "from which its length would follow; allowed: a field with keep='frontier'")
+            shape = tuple(longest[index] for index in axes)
+            init = value.init if callable(value.init) else np.broadcast_to(np.asarray(value.init, value.dtype), shape)
+            value = Field(context, shape, value.dtype, "frontier", init)
+        made[name] = value
+    return made
+
+
+def _check(nest, context, loops, plan, fastmath, arguments, reduce):
+    """The arguments as they are; local."""
+    if not isinstance(nest, Nest):
+        raise ConfigError(f"run: given {type(nest).__name__}; allowed: a function under @tilewave.nest")
+    arrays, scalars, choices = _sort(nest, arguments)
+    arrays = _fields_for_scratch(nest, arrays, context, loops.steps)
+    check_arrays(nest, arrays, context)
+    arrays = {name: np.asarray(value) if isinstance(value, np.ndarray) else value for name, value in arrays.items()}  # no subclass
+    scalars = nest.bind_scalars(scalars)
+    if plan is not None and not isinstance(plan, Plan):
+        raise ConfigError(f"plan: given {type(plan).__name__}; allowed: a tilewave.Plan")
+    if plan is not None and choices:
+        raise ConfigError(f"plan= and {', '.join(choices)}= were both given; allowed: one of them")
+    dtypes = {name: arrays[name].dtype for name in nest.arrays}
+    tables = tables_of(nest, arrays)
+    small = replicated_fields(nest, arrays, context, loops.steps)
+    seen = {name: as_replicated(value) if name in small else value for name, value in arrays.items()}
+    reductions = reduction.check(nest, reduce, dtypes)
+    block = block_of(nest, arrays, loops, plan, choices)
+    # However many blocks there are, one is prepared.
+    prepared_loops = (*dataclasses.replace(loops, steps=block).key(nest), "block") if block else loops.key(nest)
+    captured = nest.captured().values
+    key = (kernel_key(nest, dtypes, scalars, fastmath, captured=captured), tuple(reductions), nest.name, nest.lines(), prepared_loops,
+           tuple(lie_of(seen[name]) for name in nest.arrays),
+           tuple(history_of(nest, arrays, name, loops.again) for name in nest.written if loops.steps is not None), plan and plan.choices(), repr(sorted(choices.items())),
+           context._machine_number, tuple(copies_of(arrays, small)))
+    return Given(nest, loops, plan, choices, fastmath, seen, arrays, small, dtypes, scalars, captured, tables, reductions, reduce,
+                 context.threads, block, frozenset(a._number for a in arrays.values() if isinstance(a, Field)) - {0}, key, context.size > 1 and planning.wanted is None)
+
+
+def _description(given, problem):
+    """What must be equal on all ranks, as text."""
+    nest, arrays, dtypes = given.nest, given.arrays, given.dtypes
+    values = ", ".join(f"{name}={value!r}" for name, value in given.scalars.items())
+    plan = f"plan {given.plan.choices()}" if given.plan else (
+        ", ".join(f"{name}={value!r}" for name, value in sorted(given.choices.items())) or f"threads {given.threads}")
+    return (f"nest {nest.name!r} {nest.signature()[:12]}, loops {problem.bounds.box} {problem.bounds.constraints} "
+            f"downwards {problem.downwards} steps {given.loops.steps}, "
+            f"{', '.join(f'{n}: {dtypes[n]} {arrays[n].shape} {_kind(given, given.whole[n])}' for n in nest.arrays)}, scalars {values or 'none'}, "
+            f"fastmath {given.fastmath}, {plan}, reductions {given.reduce!r}")
+
+
+def _kind(given, array):
+    """Of what is given for an array: it decides who has which elements."""
+    if isinstance(array, Field):
+        return f"field {array._number}, keep {array.keep}"
+    return f"NumPy array, checksum {checksum(array)}" if given.compared and array.dtype.hasobject is False else "NumPy array"
+
+
+def _sort(nest, arguments):
+    """Split keywords into arrays, scalars and choices; names of the nest come first."""
+    arrays, scalars, choices = {}, {}, {}
+    for name, value in arguments.items():
+        if name in nest.arrays:
+            arrays[name] = value
+        elif name in nest.scalars:
+            scalars[name] = value
+        elif name in CHOICES or name == "threads":
+            choices[name] = value
+        elif name in LATER:
+            raise ConfigError(f"{name}= is not supported by this version: nests run once, over a box")
+        else:
+            raise ConfigError(
+                f"run: nest {nest.name!r} has no argument {name!r}; allowed: arrays "
+                f"{', '.join(nest.arrays)}; scalars {', '.join(nest.scalars) or 'none'}; choices "
+                f"{', '.join(CHOICES)}, threads")
+    if missing := [name for name in nest.arrays if name not in arrays]:
+        raise ConfigError(f"run: nest {nest.name!r} needs its array {missing[0]!r}")
+    return arrays, scalars, choices
+
+
+def _bind(context, given, found):
+    """What was prepared, with this call's arrays."""
+    nest, plan, steps = given.nest, found.plan, None
+    if given.block:
+        steps = int(given.loops.steps)
+        found.sweep.prepare_steps(steps)
+        plan = for_steps(plan, given.block, found.sweep.problem.space[1][0], found.border_s, steps)
+    unset = {name: values_at(given.whole[name], points) for name, points in found.subscripts.items()}
+    stored = [name for name in nest.written
+              if given.whole[name].__class__ is Field and given.whole[name].keep == "frontier" and name not in found.subscripts]
+    operands, copies = ([], []) if stored or found.alone else operands_of(nest, given.arrays, unset)
+    values = {**given.scalars, **given.captured}
+    return Ready(context, found.kernel, found.sweep, operands, _environment(given, found.kernel, values), given.tables, copies, found.problem.sequential, given.whole,
+                 [] if found.alone else given.small, found.alone, stored, unset, given.reductions, given.dtypes, plan, given.loops, steps,
+                 found.turn, given.fields, problem=found.problem, values=values)
+
+
+def _environment(given, kernel, values):
+    """What a kernel is given beside arrays, and its address: equal calls have equal scalars, and tables of equal shapes and strides."""
+    environment = given.packed.get(kernel)
+    if environment is None:
+        packed = kernel.pack(values, given.tables)
+        environment = packed, packed.ctypes.data
+        given.packed.clear()
+        if not kernel.copies_tables:
+            given.packed[kernel] = environment
+    return environment

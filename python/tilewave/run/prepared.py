@@ -1,0 +1,190 @@
+"""What is known of a call before it runs: its arguments, its problem, and what was made for a plan of it."""
+import dataclasses
+import weakref
+
+import numpy as np
+
+from tilewave import _core
+from tilewave.run import reduction
+from tilewave.kernel.scalars import Slot
+from tilewave.kernel.streams import Staggered
+from tilewave.nest.bounds import Loops
+from tilewave.kernel.compile import compile_kernel, kernel_key, layouts_of
+from tilewave.errors import ConfigError
+from tilewave.field.field import Field
+from tilewave.nest.nest import Nest
+from tilewave.run.operands import operands_of, tables_of
+from tilewave.plan.plan import Plan
+from tilewave.plan.rate import Rate
+from tilewave.runtime.turns import Turn
+
+#: Those that some context still runs, of all nests. Nests that are defined again and again, as in a function, are equal.
+kernels = weakref.WeakValueDictionary()
+
+
+@dataclasses.dataclass
+class Ready:
+    """All that a run needs; made on all ranks or on none."""
+
+    context: object
+    kernel: object
+    sweep: object
+    operands: list
+    environment: tuple   # what the kernel is given beside arrays: an array, which must live as long, and its address
+    tables: dict
+    copies: list  # (written array, aligned copy): written back after the run
+    sequential: str
+    arrays: dict
+    small: list   # fields that every rank gets whole
+    alone: bool   # one rank computes for all
+    stored: list  # arrays that could keep their frontier only, but not in this run
+    unset: dict   # of the others: what elements hold that nobody computes
+    reductions: list
+    dtypes: dict
+    plan: Plan    # with what it is predicted to take
+    loops: Loops
+    steps: int = None  # of time, where the sweep is of a block of them
+    turn: Turn = None
+    fields: frozenset = frozenset()  # their numbers
+    first_step: int = 0  # of time
+    problem: object = None
+    values: dict = None  # scalars, and numbers from outside the body
+
+    def look_again(self):
+        """Give the kernel the tables as they are now."""
+        self.tables = tables_of(self.kernel.nest, self.arrays)
+        packed = self.kernel.pack(self.values, self.tables)
+        self.environment = packed, packed.ctypes.data
+
+    def ranges(self):
+        """The range of each loop index; the least and the greatest one of an index whose bounds depend on others."""
+        ranges = dict(zip(self.problem.nest.indices, self.problem.bounds.box, strict=True))
+        if self.steps is not None:
+            ranges[self.problem.nest.time] = (0, self.steps)
+        return ranges
+
+
+@dataclasses.dataclass
+class Given:
+    """The arguments of one call, checked on this rank."""
+
+    nest: Nest
+    loops: Loops
+    plan: Plan
+    choices: dict
+    fastmath: bool
+    arrays: dict      # as the core sees them
+    whole: dict       # as they were given, fields in place of scratch
+    small: list
+    dtypes: dict
+    scalars: dict
+    captured: dict    # numbers from outside the body that its kernel is given when it runs
+    tables: dict
+    reductions: list
+    reduce: dict
+    threads: int
+    block: int        # steps of time that are prepared, where more are run; else None
+    fields: frozenset  # their numbers
+    key: tuple        # equal where a call can be repeated
+    compared: bool    # whether other ranks are given NumPy arrays, too, and these must be equal
+    description: str = ""  # what must be equal on all ranks
+    packed: dict = dataclasses.field(default_factory=dict)  # by the kernel that has it: its environment, shared by equal calls
+
+    def with_arrays(self, arrays, tables):
+        """The same of a call with these arrays. Half of what `copy.copy` takes."""
+        other = object.__new__(Given)
+        other.__dict__.update(self.__dict__, arrays=arrays, whole=arrays, tables=tables)
+        return other
+
+
+@dataclasses.dataclass
+class Prepared:
+    """What a repeated call finds: problem and plan, schedule and kernel."""
+
+    problem: object
+    alone: bool
+    context: object   # where the sweep runs
+    choices: dict     # with the rows that suit the body
+    sweep: object
+    kernel: object
+    made_from: tuple  # what the kernel was compiled from
+    subscripts: dict  # of arrays kept in planes: the elements that points read and none computes
+    plan: Plan = None
+    rate: Rate = None  # of the body, that it was chosen with
+    border_s: float = 0.0  # what a block of time steps takes longer behind another than alone
+    number: int = 0   # stands for the plan in the agreement
+    turn: Turn = None  # what it has to do with calls that use the same fields
+    others: tuple = ()  # the same for plans of other kinds, on whose tiles the body's rate is measured first, too
+
+
+def with_plan(given, draft, core):
+    """The same with the schedule and the kernel for a plan; local."""
+    context, nest = draft.context, given.nest
+    sweep = _core.PreparedSweep(context._core, draft.problem.core, core)
+    arrays = arrays_there(given, draft)
+    subscripts = {view.array: np.frombuffer(sweep.unset(a), np.int64).reshape(-1, arrays[view.array].ndim)
+                  for a, view in enumerate(nest.views) if sweep.rolls(a)}
+    operands = probe(given, draft, subscripts)[0]
+    steps = tuple(_elements(step, given.dtypes[place.array].itemsize)
+                  for step, place in zip(sweep.row_steps(operands), nest.places, strict=True))
+    made_from = (steps, sweep.independent_rows, bool(subscripts), _beside(sweep, steps), reduction.bests(given.reductions),
+                 _staggered(sweep, operands), layouts_of(nest, shapes_of_tables(given)))
+    kernel = draft.kernel
+    slots = {slot.name: slot for slot in draft.kernel.slots} if draft.kernel else {}
+    if made_from != draft.made_from or any(Slot.of(name, value) != slots.get(name) for name, value in {**given.scalars, **given.captured}.items()):
+        try:
+            kernel = kernel_for(given, made_from)
+        except ConfigError:
+            raise
+        except Exception as error:
+            raise ConfigError(f"nest {nest.name!r} does not compile: {type(error).__name__}: {error}") from error
+    return dataclasses.replace(draft, sweep=sweep, kernel=kernel, made_from=made_from, subscripts=subscripts)
+
+
+def kernel_for(given, made_from):
+    """The kernel; one that is still in use, as for other shapes or tiles or by an equal nest, is not made again."""
+    nest = given.nest
+    key = (kernel_key(nest, given.dtypes, given.scalars, given.fastmath, captured=given.captured), nest.name, nest.lines(), made_from)
+    if (kernel := kernels.get(key)) is None:
+        steps, independent, long_rows, beside, bests, staggered, _ = made_from
+        kernel = kernels[key] = compile_kernel(nest, given.dtypes, given.scalars, given.fastmath, steps, independent, long_rows,
+                                               beside, bests, staggered, given.captured, shapes_of_tables(given))
+    return kernel
+
+
+def shapes_of_tables(given):
+    """By name."""
+    return {name: table.shape for name, table in given.tables.items()}
+
+
+def arrays_there(given, draft):
+    """The arrays of the rank that computes for all, or of each."""
+    if not draft.alone:
+        return given.arrays
+    return {name: value if isinstance(value, np.ndarray) or value.keep == "frontier" else np.zeros(value.shape, value.dtype)
+            for name, value in given.arrays.items()}
+
+
+def probe(given, draft, subscripts, unset=None):
+    """Operands that lie in memory as those of a run: where they are is not theirs to keep."""
+    context = draft.context
+    memory = {name: Field(context, value.shape, value.dtype) if isinstance(value, Field) and value.keep == "frontier" and name not in subscripts
+              else value for name, value in arrays_there(given, draft).items()}
+    return operands_of(given.nest, memory, unset or {name: np.zeros(1, given.dtypes[name]) for name in subscripts})
+
+
+def _elements(step, item_bytes):
+    """Steps that are worth a kernel of their own: to the neighbour, or none."""
+    return step // item_bytes if abs(step) in (0, item_bytes) else None
+
+
+def _beside(sweep, steps):
+    """For each place another one of its array in the same row, and how many elements it is behind that."""
+    return tuple((other, points * steps[q]) if other >= 0 and steps[q] and steps[other] == steps[q] else None
+                 for q, (other, points) in enumerate(sweep.beside()))
+
+
+def _staggered(sweep, operands):
+    """How rows whose points depend on each other may be computed together, or None."""
+    points = sweep.stagger()
+    return Staggered(points, sweep.rows_meet(operands), tuple(sweep.neighbours())) if points else None

@@ -1,0 +1,263 @@
+"""Running nests, and planning without running."""
+import json
+import math
+import time
+import types
+
+import numpy as np
+
+from tilewave import _core
+from tilewave.run import reduction
+from tilewave.nest.bounds import Loops
+from tilewave.runtime.collective import collective
+from tilewave.errors import ConfigError, KernelError
+from tilewave.field.field import field
+from tilewave.run.in_turn import run_in_turn
+from tilewave.run.memory_bound import moved_by
+from tilewave.run.operands import operands_of
+from tilewave.run.prepare import prepare
+from tilewave.run.problem import history_of
+from tilewave.run.replicated import memory_in_c_order
+from tilewave.run.report import Report
+from tilewave.nest.reserved import reserve, takes_nests
+from tilewave.plan.plan import CHOICES
+
+
+@takes_nests
+@collective("tw.run")
+def run(nest, *, context=None, over=None, reverse=(), steps=None, plan=None, fastmath=False, reduce=None, **arguments):
+    """Run a nest: what its plain loops would compute, over ranks and threads; collective.
+
+    Parameters
+    ----------
+    nest : Nest, or tuple of Nest
+        Made with ``@tilewave.nest``. Several are run one after another in each of `steps` time steps: what one has written of level
+        t+1 is there for the next. Arrays and scalars are shared by name; `over` may be a list with one for each nest.
+    context : Context, optional
+        Default: the one of the fields; without any, all ranks of the launch.
+    over : dict, optional
+        Half-open bounds by index name, ``{"i": (1, n)}``, that narrow the loops. A bound may be an
+        affine expression of outer indices, ``{"j": ("i", "2*i+3")}`` or ``lambda i: i``, or a list of
+        bounds, which all hold.
+    reverse : tuple of str
+        Loop indices that run downwards; the loops stay nested in the order of the indices.
+    steps : int, optional
+        Time steps, for a nest whose arrays are subscripted first with time at +0 or +1 and have no
+        such dimension: level t+1 begins as a copy of level t; the arrays end as the last level.
+    plan : Plan, optional
+        From `tilewave.plan`, perhaps edited. Default: picked.
+    fastmath : bool
+        Allow results that differ from the plain loops in rounding.
+    reduce : dict, optional
+        From names to what is wanted of all values that points write, ``{"best": tilewave.max("H"), "where":
+        tilewave.argmax("H")}``: found while they are computed, in the report's ``results``.
+    **arguments
+        The nest's arrays (fields; NumPy arrays where only read, the same on each rank, or on one
+        rank, then written in place; `scratch` for what the nest needs for itself), its scalars, and any
+        choice of `tilewave.plan` to fix.
+
+    Returns
+    -------
+    Report
+
+    Raises
+    ------
+    ConfigError
+        On every rank, before anything runs: for what cannot be run, on any rank, or when ranks
+        were given different arguments.
+    KernelError
+        On every rank, after the run: when the body raised on any. The written array is then
+        unspecified.
+    KeyboardInterrupt
+        On every rank, when one was interrupted.
+
+    Notes
+    -----
+    Collective. A repeated run of equal nest, shapes and choices reuses kernel and schedule. On several ranks NumPy arrays are
+    compared by a checksum, which reads each array object once (0.1 s a GB); values changed in place later are not looked at.
+    """
+    begun = time.perf_counter()
+    if isinstance(nest, tuple | list):
+        refused = {name: value for name, value in (("plan", plan), ("reduce", reduce)) if value is not None}
+        return (yield from run_in_turn(tuple(nest), context, over, reverse, steps, fastmath, arguments, refused, _run_ready))
+    loops = Loops(over, reverse, steps)
+    ready = yield from prepare(nest, context, loops, plan, fastmath, arguments, reduce)
+    core, after_s = yield from _run_ready(nest, ready, begun)
+    found = [(r.any, r.at, r.bytes) for r in core.reduced]
+    return Report(core, ready.plan, ready.sequential, ready.alone, tuple(ready.stored), reduction.results(nest, reduce, ready.dtypes, ready.reductions, found),
+                  ready.ranges(), ready.problem.cut, after_s, moved_by(ready, core.points), ready.context._core.machine)
+
+
+def _run_ready(nest, ready, begun):
+    """The run of what was prepared: the core's report, and seconds of giving fields back after it; part of a collective call."""
+    context = ready.context
+    after_s = 0.0
+    if ready.alone:
+        core, after_s = yield from run_on_one_rank(nest, ready, begun)
+    else:
+        moving_s = 0.0
+        if ready.small or ready.stored:
+            moving_s = -time.perf_counter()
+            yield from _whole_operands(nest, ready)
+            moving_s += time.perf_counter()
+        try:
+            core = execute(nest, context, ready, ready.operands, begun, moving_s)
+        except (ConfigError, KernelError, MemoryError) as error:  # others may have happened on this rank alone
+            raise context._shared(error)
+        finally:
+            for whole, part in ready.copies:
+                whole[...] = part
+        ready.turn.ran(context._turns, ready.fields, core.time_s, 0.0 if ready.small or ready.stored else core.moving_s)
+    if core.interrupted:
+        raise KeyboardInterrupt("another rank was interrupted" if context.size > 1 else "")
+    if context.rank == 0:
+        context._watch.ran(nest, ready, core)
+    return core, after_s
+
+
+def execute(nest, context, ready, operands, begun, moving_s):
+    """The run itself, in `context`, of a call that began at `begun` and has moved fields for `moving_s` seconds; collective over it."""
+    context._heart.progress.of = nest.name
+    try:
+        return ready.sweep.run(operands, ready.kernel.address, ready.environment[1],
+                               lambda site, point: _explain(nest, context, ready.kernel, site, point),
+                               [table.ctypes.data for table in ready.tables.values()], bool(nest.numbers),
+                               reduction.with_bests(ready.reductions, ready.kernel.bests), ready.kernel.rows_address, ready.steps,
+                               moving_s, time.perf_counter() - begun, ready.first_step)
+    finally:
+        context._heart.done()
+
+
+def run_on_one_rank(nest, ready, begun):
+    """Run a nest that cannot be shared: rank 0 gathers the fields, computes, gives them back; part of a collective call.
+
+    Returns the core's report, and the seconds of giving back.
+    """
+    context, error, core, wholes = ready.context, None, None, {}
+    spread = [name for name, value in ready.arrays.items() if not isinstance(value, np.ndarray) and value.keep == "all"]
+    try:
+        wholes = {name: np.empty(value.shape, value.dtype) if name in spread and context.rank == 0 else value for name, value in ready.arrays.items()}
+    except BaseException as problem:
+        error = problem
+    yield error
+    moving_s = -time.perf_counter()
+    history = {name: history_of(nest, ready.arrays, name, ready.loops.again) for name in nest.written if ready.loops.steps is not None}
+    before = {name: _levels_before(ready.arrays[name], count) for name, count in history.items() if count}
+    for name in spread:
+        context._moves(ready.arrays[name]._storage.gather, wholes[name].ctypes.data if context.rank == 0 else 0)
+    moving_s += time.perf_counter()
+    if context.rank == 0:
+        try:
+            solo = context.solo()
+            stored = {name: _stored(wholes[name], solo) for name in ready.stored}
+            kept = {name: field(whole.shape, whole.dtype, whole, history=before[name], context=solo)
+                    for name, whole in wholes.items() if name in before and name not in stored}
+            stored.update(kept)
+            operands, copies = operands_of(nest, {**wholes, **stored}, ready.unset)
+            core = execute(nest, solo, ready, operands, begun, moving_s)
+            for whole, part in copies:
+                whole[...] = part
+            for name, part in kept.items():
+                wholes[name], before[name] = part.gather(), [part.level(-1 - number).gather() for number in range(history[name])]
+        except BaseException as problem:
+            error = problem
+    interrupted = isinstance(error, KeyboardInterrupt)
+    yield None if interrupted else error
+    after_s = -time.perf_counter()
+    for name in nest.written:
+        if ready.arrays[name].keep == "all":
+            for number, whole in enumerate([wholes[name], *before.get(name, [])]):
+                data = whole.ctypes.data if context.rank == 0 else 0
+                context._moves(ready.arrays[name]._storage.scatter, data, number)
+    numbers = {"interrupted": interrupted or core is not None and core.interrupted, "after_s": after_s + time.perf_counter()}
+    if core is not None:
+        numbers["reduced"] = [(r.any, r.at, r.bytes.hex()) for r in core.reduced]
+        numbers.update((name, getattr(core, name)) for name in ("time_s", "moving_s", "call_s", "points", "points_per_s", "steps", "buffer_bytes"))
+    numbers = json.loads(context._core.broadcast(json.dumps(numbers).encode()))
+    after_s = numbers.pop("after_s")
+    if context.rank == 0 and core is not None:
+        return core, after_s
+    numbers["reduced"] = [types.SimpleNamespace(any=has, at=at, bytes=bytes.fromhex(data)) for has, at, data in numbers.get("reduced", ())]
+    return types.SimpleNamespace(plan=ready.sweep.plan, ranks=1, threads=ready.sweep.plan.lanes, timeline=_core.Timeline(), parts=_core.parts(_core.Timeline()), lanes=[],
+                                 overlap_ratio=math.nan, **numbers), after_s
+
+
+def _levels_before(value, count):
+    """So many levels of a field before the current one, the latest first, on rank 0; collective."""
+    if value.keep == "frontier":
+        return []
+    value.context._moves(value._storage.keep_history, count)
+    return [value.level(-1 - number).gather() for number in range(count)]
+
+
+@takes_nests
+@collective("tw.plan")
+def plan(nest, *, context=None, over=None, reverse=(), steps=None, **arguments):
+    """The plan that `run` would use, without running.
+
+    Parameters
+    ----------
+    nest : Nest
+    over, reverse, steps
+        As in `run`.
+    **arguments
+        The nest's arrays and scalars, and any choice to fix: ``grid``, ``tile``, ``factors``,
+        ``mapping_dim``, ``grouping``, ``schedule``, ``lookahead``, ``slices``, ``chunk_bytes``,
+        ``row``, ``storage``, ``skew``, ``time_block``, ``bundle``, ``poll_period_s``, ``helper``, ``synchronous``, ``threads``.
+
+    Returns
+    -------
+    Plan
+        With what it is predicted to take, and the others that were tried: ``plan.explain()``.
+
+    Raises
+    ------
+    ConfigError
+        On every rank: as `run`.
+
+    Notes
+    -----
+    Collective; the first call measures the machine, and the first for a nest the rate of its body (0.1 s). A run of the same
+    nest with the same arrays then takes this plan.
+    """
+    return (yield from prepare(nest, context, Loops(over, reverse, steps), None, False, arguments, None)).plan._copy()
+
+
+def _whole_operands(nest, ready):
+    """What every rank needs whole, and what a run stores though it could keep less; part of a collective call."""
+    context, error, whole, copied = ready.context, None, {}, []
+    for name in ready.stored:  # each is a call of its own
+        whole[name] = _stored(ready.arrays[name], context)
+    try:
+        for name in ready.small:
+            value = ready.arrays[name]
+            whole[name] = memory_in_c_order(value)
+            if whole[name] is None:
+                whole[name] = np.empty(value.shape, value.dtype)
+                copied.append(name)
+        ready.operands, ready.copies = operands_of(nest, {**ready.arrays, **whole}, ready.unset)
+    except BaseException as problem:
+        error = problem
+    yield error
+    for name in copied:
+        address = whole[name].ctypes.data
+        context._moves(ready.arrays[name]._storage.gather, address if context.rank == 0 else 0)
+        context._core.broadcast_into(address, whole[name].nbytes)
+
+
+def _stored(frontier, context):
+    """A field that keeps its frontier only, as one that keeps all; collective over `context`."""
+    init = frontier._init
+    if init is not None and not callable(init):
+        whole = init
+        init = whole.flat[0] if not any(whole.strides) and whole.size else whole
+    return field(frontier.shape, frontier.dtype, init, context=context)
+
+
+def _explain(nest, context, kernel, site, point):
+    name, message, line = kernel.sites[site - 1]
+    where = ", ".join(f"{i}={p}" for i, p in zip(nest.indices, point, strict=True))
+    return f"nest {nest.name!r} raised {name}({message!r}) at {where} on rank {context.rank}, line {line}"
+
+
+reserve([*CHOICES, "threads"], "a choice of the plan")

@@ -1,0 +1,492 @@
+"""Where a run happens: ranks, threads, and how ranks agree on errors."""
+import atexit
+import importlib.util
+import os
+import re
+import signal
+import sys
+import threading
+import weakref
+from pathlib import Path
+
+from tilewave import _core
+from tilewave.launch import launchers
+from tilewave.runtime import collective, interrupts
+from tilewave.plan import planning
+from tilewave.errors import ERRORS, ConfigError, KernelError, MpiError
+from tilewave.runtime.kept import Kept
+from tilewave.notices import Progress, warn
+from tilewave.machine import known
+from tilewave.machine.stale import Watch
+from tilewave.runtime.turns import Turns
+
+# A process started by some mpiexec carries one of these; without any, one rank needs no MPI.
+LAUNCH_VARIABLES = ("PMI_RANK", "PMI_SIZE", "PMIX_RANK", "OMPI_COMM_WORLD_SIZE")
+SIZE_VARIABLES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
+#: Schedules with their kernels that a context keeps, at most, and their bytes; nests whose last call it knows; rates of bodies.
+MOST_PREPARED, MOST_PREPARED_BYTES, MOST_CALLS, MOST_RATES = 64, 1 << 28, 64, 256
+KINDS = {ConfigError: "config", KernelError: "kernel", MpiError: "mpi"}
+
+
+@collective.holds_context
+class Context:
+    """A group of ranks with some threads each; collective to make.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Comm, optional
+        The ranks of this communicator (it is duplicated). Default: all ranks of the launch, or
+        this process alone when nothing launched it.
+    threads : int, optional
+        Lanes of each rank. Default: the environment variable TILEWAVE_THREADS, else as many CPUs as each rank has:
+        those allowed here, no more than a control group's quota, shared by the ranks of the launch on this host
+        (docs/machine.md).
+
+    Raises
+    ------
+    ConfigError
+        When ``threads`` is no positive integer or ``comm`` belongs to another MPI library.
+    MpiError
+        When MPI cannot be started.
+
+    Notes
+    -----
+    Collective over the ranks; costs a gather of host names. More threads than CPUs is a warning. Calls from two threads of one
+    process wait for each other on one rank; on several they are an error on all, as their order could differ.
+    """
+
+    def __init__(self, comm=None, threads=None, *, _call="tw.Context"):
+        self._doing = _call
+        # On one rank alone it must not leave the others waiting in what is collective.
+        problem = None
+        try:
+            threads = _threads(threads)
+            if comm is not None and not hasattr(comm, "py2f"):
+                raise ConfigError(f"comm: given {type(comm).__name__}; allowed: an mpi4py communicator or None")
+        except Exception as error:  # also of an object that cannot be shown
+            problem, threads, comm = error, 1, None
+        if planning.wanted is not None:
+            self._set_up(planning.dry_core(threads), problem)
+            return
+        if comm is None and not _launched():
+            launchers.look_around()
+            self._set_up(_core.Context.local(_core.LocalFabric(1), 0, threads), problem)
+            return
+        load_mpi()
+        _meet(comm, problem, _call)
+        with interrupts.held():
+            core = _core.Context.mpi(None if comm is None else comm.py2f(), threads, _call, collective.where())
+            if comm is None and _meeting.core is None and core.size > 1:
+                _meeting.core = core
+            self._set_up(core, problem)
+        _check_launch_size(comm)
+
+    @classmethod
+    def _of(cls, core, part_of=None):
+        """A context on a core context made elsewhere (ranks as threads, dry, or one rank of ``part_of``)."""
+        self = cls.__new__(cls)
+        self._doing = ""
+        self._set_up(core, part_of=part_of)
+        return self
+
+    def _set_up(self, core, problem=None, part_of=None):
+        interrupts.install()
+        self._core = core
+        self._lock = threading.RLock()  # of the thread whose call is under way
+        self._process = os.getpid()
+        core.on_where(collective.where)
+        self.agree(problem)
+        self._doing = ""
+        self._fields = 0
+        self._turns = Turns()
+        # What was prepared, checked, planned and measured for calls to come. Ranks need not keep the same: they agree on what all have.
+        self._prepared = Kept(MOST_PREPARED, MOST_PREPARED_BYTES, lambda prepared: prepared.sweep.bytes)
+        self._calls, self._plans, self._rates = Kept(MOST_CALLS), Kept(MOST_PREPARED), Kept(MOST_RATES)
+        self._solo = None
+        self._machine_number = 0
+        self._machine, self._own, self._part_of = None, None, part_of  # tilewave.machine
+        self._warned = self._asked = False
+        self._heart = Heartbeat(core)
+        self._watch = Watch()
+        _open.add(self)
+        if core.oversubscribed and core.rank == 0 and planning.wanted is None:
+            others = ", which other ranks of the launch share" if core.size < _launch_size() else ""
+            warn(f"{core.threads} thread(s) on each of {core.size} rank(s) are more than the {cpus_here():g} CPUs "
+                 f"allowed here{others}: nothing is pinned and runs are slower")
+        if part_of is None:
+            known.adopt(self)
+
+    @property
+    def context(self):
+        """Itself, as a field has the one that it lives on."""
+        return self
+
+    @property
+    def rank(self):
+        """Number of this rank."""
+        return self._core.rank
+
+    @property
+    def size(self):
+        """Number of ranks."""
+        return self._core.size
+
+    @property
+    def threads(self):
+        """Lanes of each rank."""
+        return self._core.threads
+
+    @property
+    def share(self):
+        """CPUs of each rank, as the ranks of a host share them: its lanes, where nobody says how many."""
+        return self._core.share
+
+    @property
+    def cpus(self):
+        """CPUs that this rank's lanes are pinned to while they run; empty where nothing is pinned.
+
+        The environment variable TILEWAVE_PIN decides: ``on``, ``off``, or ``auto`` (the default), which pins where this context has all
+        the ranks of a launch and several of their lanes are on this host. With more lanes than CPUs nothing is pinned.
+        """
+        return list(self._core.cpus)
+
+    @property
+    def _machine(self):
+        """The machine that calls are planned with; `_machine_number` differs for each that there was."""
+        return self._known_machine
+
+    @_machine.setter
+    def _machine(self, machine):
+        self._known_machine = machine
+        self._machine_number += 1
+
+    def close(self):
+        """Wait until nothing is in flight: patterns, buffered sends and receives of this rank.
+
+        Notes
+        -----
+        Not collective, but what is in flight needs its other ranks: the receiver of a large matrix
+        may have to call its context once more, or end, before the sender's close returns. ``with Context() as c:`` does
+        it at the end; the end of the program does it for every context.
+        """
+        if 0 <= self._core.ended != self.rank:
+            return  # what is in flight waits for a rank that has ended
+        try:
+            _core.complete(self._core)
+        finally:
+            self._heart.done()
+
+    def solo(self):
+        """A context of this rank alone, with as many threads; made at first use."""
+        if self._solo is None:
+            self._solo = Context._of(_core.Context.local(_core.LocalFabric(1), 0, self.threads), part_of=self)
+        return self._solo
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, trace):
+        if kind is None:
+            self.close()
+
+    def agree(self, error=None, description="", prepared=0):
+        """Go on together, or raise one error on every rank.
+
+        Parameters
+        ----------
+        error : Exception, optional
+            What went wrong on this rank.
+        description : str
+            Must be equal on all ranks.
+        prepared : int
+            Above 0: stands for what this rank has ready for it.
+
+        Returns
+        -------
+        bool
+            Whether all ranks have the same ready.
+
+        Raises
+        ------
+        ConfigError, KernelError, MpiError, InternalError
+            The error of the lowest rank that has one, marked ``agreed``; ConfigError when the
+            descriptions differ.
+
+        Notes
+        -----
+        Collective; one small allreduce when all is well.
+        """
+        if error is None:
+            error = interrupts.take()
+        kind, text = _statement(error, self)
+        try:
+            return self._core.agree(kind, text, collective.plain(description) if not description.isascii() else description, prepared,
+                                    self._doing or "agree")
+        except (*ERRORS, MemoryError) as agreed:
+            # Our own errors say it all; another's keeps its traceback on the rank that had it.
+            raise self._shared(agreed) from None if isinstance(error, ERRORS) else error
+        except KeyboardInterrupt as agreed:
+            raise (error if isinstance(error, KeyboardInterrupt) else agreed) from None
+
+    def _shared(self, error):
+        """Mark an error that every rank of this context raises, and return it."""
+        ended = self._core.ended
+        error.agreed = True
+        error.quiet = self.rank != 0 and ended != 0
+        # A rank that has ended, and those outside this context, would be waited for at the end of the program.
+        error.partial = self.size < _launch_size() or ended >= 0
+        return error
+
+    def _moves(self, call, *arguments):
+        """A call of the core that moves a field: where one rank lacks memory, all say so before anything moves."""
+        try:
+            return call(*arguments)
+        except MemoryError as error:
+            raise self._shared(error) from None
+
+    def _of_all(self, error):
+        """An error that the core has raised, marked if every rank raises it: MPI's may have happened on this rank alone."""
+        return error if isinstance(error, MpiError) and self._core.ended < 0 else self._shared(error)
+
+    def __repr__(self):
+        return f"<tilewave.Context rank {self.rank} of {self.size}, {self.threads} thread(s)>"
+
+
+class Heartbeat:
+    """Called about every 50 ms during a run: signals, and progress on rank 0."""
+
+    def __init__(self, core):
+        self.progress = Progress(core.rank == 0)
+        self.pending = None
+        core.on_heartbeat(self._beat)
+
+    def _beat(self, fraction):
+        if fraction < 0:  # the end of a run: to be called has let pending signals be handled
+            return self.pending is not None or interrupts.pending() is not None
+        try:
+            if threading.current_thread() is threading.main_thread():
+                signal.getsignal(signal.SIGINT)  # any bytecode lets pending signals be handled
+            if fraction > 1:  # other ranks rely on this wait: only what a handler raises at once ends it
+                return False
+            self.progress.at(fraction)
+            return interrupts.pending() is not None
+        except BaseException as error:  # KeyboardInterrupt, or what a handler raises
+            self.pending = error
+            return True
+
+    def done(self):
+        """End the progress line; raise what interrupted the run on this rank."""
+        if self.progress.of:
+            self.progress.end()
+        if self.pending is not None:
+            pending, self.pending = self.pending, None
+            raise pending
+
+
+_default = None
+_open = weakref.WeakSet()  # what is in flight at the end of the program is waited for
+
+
+class _Meeting:
+    """Where the ranks of the launch compare notes before they make a context: the default one, where most calls happen, else the first."""
+
+    core = None
+
+    def move_to(self, context):
+        if self.core is not None and context.size == self.core.size:
+            self.core = context._core
+
+
+_meeting = _Meeting()
+
+
+def _meet(comm, problem, call, description=""):
+    """Before a context of all ranks of the launch is made: they must all be about to. Collective over them."""
+    core = _meeting.core
+    if core is None or comm is not None and comm.Get_size() != core.size:
+        return
+    place = Context.__new__(Context)  # no more of one than agree() needs
+    place._core, place._doing = core, call
+    place.agree(problem, description)
+
+
+@atexit.register
+def _close_all():
+    if os.getpid() != _made_by:
+        return  # a forked child is no rank
+    alone = bool(_left_alone) and _left_alone[0]
+    cores = [context._core for context in list(_open)] + [core for core in [_meeting.core] if core is not None]
+    if not alone:  # the others must not wait for this rank, whatever it ended with
+        for core in cores:
+            core.end()
+    if not _left_alone:
+        for context in list(_open):
+            context.close()
+
+
+@collective.without_context
+def default_context():
+    """The context of all ranks of the launch, made when first needed."""
+    global _default  # the one piece of global state, as DESIGN allows
+    if _default is None:
+        _default = Context(_call="tw.Context()")
+        _meeting.move_to(_default)
+    return _default
+
+
+def set_default(context=None, *, comm=None, threads=None):
+    """Choose the context of all calls that are given none and no field; collective.
+
+    Parameters
+    ----------
+    context : Context, optional
+        This one. Default: a new one, of `comm` and `threads` as `Context` takes them.
+    comm, threads
+        As `Context`.
+
+    Returns
+    -------
+    Context
+
+    Raises
+    ------
+    ConfigError
+        On every rank, as `Context`; when both a context and what one is made of are given.
+
+    Notes
+    -----
+    For notebooks, say: ``tw.set_default(threads=4)``. Fields stay on the context that they were made on. Costs making a
+    context, a few milliseconds.
+    """
+    global _default
+    problem = None
+    if context is not None and not isinstance(context, Context):
+        problem = ConfigError(f"set_default: context: given {type(context).__name__}; allowed: tilewave.Context")
+    elif context is not None and (comm is not None or threads is not None):
+        problem = ConfigError("set_default: a context and comm or threads were given; allowed: one of them")
+    _meet(None, problem, "tw.set_default", "a new one" if context is None else "a given one")
+    if problem is not None:
+        raise problem
+    _default = Context(comm, threads, _call="tw.set_default") if context is None else context
+    _meeting.move_to(_default)
+    return _default
+
+
+def _statement(error, context):
+    """Kind and text of what this rank says to the others."""
+    if error is None:
+        return "fine", ""
+    for base, kind in KINDS.items():
+        if isinstance(error, base):
+            return kind, collective.text_of(error)
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupt", f"rank {context.rank} was interrupted"
+    kind = "config" if isinstance(error, TypeError) else "resources" if isinstance(error, MemoryError) else "internal"
+    return kind, f"on rank {context.rank}: {type(error).__name__}: {collective.text_of(error)}"
+
+
+def cpus_here():
+    """CPUs that this process may use, or as much of their time as its control group allows."""
+    return min(len(_core.allowed_cpus()), _core.cpu_quota())
+
+
+def _threads(given):
+    if given is None and planning.wanted is not None:
+        given = planning.wanted.threads
+    value = os.environ.get("TILEWAVE_THREADS") if given is None else given
+    if value is None:
+        return 0  # the core knows who shares the CPUs
+    try:
+        number = int(value)
+        if isinstance(value, float) or not 1 <= number < 2**31:
+            raise ValueError
+    except (TypeError, ValueError, OverflowError):
+        raise ConfigError(f"threads: given {value!r}; allowed: an integer >= 1") from None
+    return number
+
+
+def _launched():
+    return any(name in os.environ for name in LAUNCH_VARIABLES) or _core.mpi_started() or _mpi4py_has_started()
+
+
+def _mpi4py_has_started():
+    return "mpi4py.MPI" in sys.modules and sys.modules["mpi4py.MPI"].Is_initialized()
+
+
+def _loaded_libraries():
+    try:
+        maps = Path("/proc/self/maps").read_text()
+    except OSError:
+        return set()
+    return set(re.findall(r"/(libmpi[\w-]*\.so[.\d]*)$", maps, re.MULTILINE))
+
+
+def _mpi_library():
+    """The transport for the MPI that this process holds, or will: a process can hold only one."""
+    here = Path(_core.__file__).parent
+    found = {path.stem.removeprefix("_mpi_"): path for path in here.glob("_mpi_*.so")}
+    if "system" in found:
+        return found["system"]
+    wanted = os.environ.get("TILEWAVE_MPI_ABI")
+    if wanted is not None and wanted not in found:
+        raise ConfigError(f"TILEWAVE_MPI_ABI is {wanted!r}; allowed: {', '.join(sorted(found))}")
+    loaded = _loaded_libraries()
+    if any(name.startswith("libmpi.so.12") for name in loaded):
+        return found["mpich"]
+    if any(name.startswith("libmpi_abi") for name in loaded):
+        return found["abi"]
+    if other := [name for name in loaded if name.startswith("libmpi.so")]:
+        raise ConfigError(
+            f"this process has loaded {other[0]}, an MPI of another ABI; Tilewave's own build uses "
+            "MPICH's or the MPI-5 standard ABI: build it with --config-settings=cmake.define.TILEWAVE_MPI=system"
+        )
+    if wanted is not None:
+        return found[wanted]
+    # A later `import mpi4py.MPI` must find its own library in use, not a second MPI.
+    return found["mpich" if importlib.util.find_spec("mpi4py") else "abi"]
+
+
+def load_mpi():
+    """Load the MPI that this process holds or will hold; more than once is fine."""
+    library = _mpi_library()
+    if not (_core.mpi_started() or _mpi4py_has_started()):
+        if library.stem != "_mpi_system":
+            launchers.refuse_others()
+        launchers.look_around()
+    _core.load_mpi(str(library))
+
+
+def _check_launch_size(comm):
+    if comm is not None:
+        return
+    size = _core.mpi_info()["size"]
+    for name in SIZE_VARIABLES:
+        told = os.environ.get(name, "")
+        if told.isdigit() and int(told) > 1 and size == 1:
+            raise ConfigError(
+                f"this process was launched as one of {told} ({name}), but the MPI library "
+                f"{_core.mpi_info()['path']} sees a world of 1: its mpiexec is another; use "
+                "`tilewave run`, or build with --config-settings=cmake.define.TILEWAVE_MPI=system"
+            )
+
+
+def _launch_size():
+    return max(int(told) for name in ("", *SIZE_VARIABLES)
+               if (told := os.environ.get(name, "1")).isdigit())
+
+
+def _leave_without_waiting(kind, value, trace):
+    """A rank that ends by an error of its own must not wait for the others at exit; an error of
+    all is said once."""
+    agreed = getattr(value, "agreed", False)
+    alone = not agreed or getattr(value, "partial", False)
+    _left_alone.append(alone)
+    if alone and _core.mpi_started() and _core.mpi_info()["size"] > 1:
+        _core.abandon_mpi()
+    if not (agreed and getattr(value, "quiet", False)):
+        _next_hook(kind, value, trace)
+
+
+_left_alone = []  # whether the program ended with an error of this rank alone, if not well
+_made_by = os.getpid()
+_next_hook, sys.excepthook = sys.excepthook, _leave_without_waiting

@@ -1,0 +1,42 @@
+"""What programs ask of the ranks themselves: to meet, and one of them to speak."""
+import builtins
+
+from tilewave.runtime.collective import collective
+from tilewave.runtime.context import default_context
+
+
+@collective("tw.barrier")
+def barrier(*, context=None):
+    """Wait until every rank is here.
+
+    Parameters
+    ----------
+    context : Context, optional
+        Default: all ranks of the launch.
+
+    Raises
+    ------
+    ConfigError
+        On every rank: when some rank calls another function.
+
+    Notes
+    -----
+    Collective; ceil(log2 ranks) small messages a rank. No other function needs it: it is for what programs time or do to files.
+    """
+    yield ""
+
+
+def print(*values, **keywords):  # noqa: A001
+    """Python's `print`, on rank 0 of the launch alone.
+
+    Parameters
+    ----------
+    *values, **keywords
+        As Python's own; every rank evaluates them.
+
+    Notes
+    -----
+    Not collective, once the default context has been made; the first call makes it.
+    """
+    if default_context().rank == 0:
+        builtins.print(*values, **keywords)

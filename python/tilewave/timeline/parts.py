@@ -1,0 +1,104 @@
+"""Where the time of a run went, as it was predicted or measured."""
+import dataclasses
+import operator
+
+from tilewave.errors import ConfigError
+from tilewave.timeline.timeline import PART_NAMES, Timeline
+
+#: The parts that make up the total, and what they are called in tables.
+PARTS = {name: label for name, label in PART_NAMES.items() if name != "total_s"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Parts:
+    """Seconds, averages over all lanes; the parts add up to ``total_s``.
+
+    Attributes
+    ----------
+    total_s : float
+        From the first lane's start to the last one's end.
+    fill_s : float
+        Before a lane's first tile.
+    compute_s, pack_s, post_s : float
+        Tiles; copies between arrays and messages; posting, and between steps.
+    wait_s, hand_over_s : float
+        For messages, and for other lanes of the rank, after the first tile.
+    drain_s : float
+        After a lane's end until the last one's.
+    """
+
+    total_s: float
+    fill_s: float
+    compute_s: float
+    pack_s: float
+    post_s: float
+    wait_s: float
+    hand_over_s: float
+    drain_s: float
+
+    @classmethod
+    def of(cls, core):
+        """From the core's."""
+        return cls(*_ALL(core))
+
+
+_ALL = operator.attrgetter(*(field.name for field in dataclasses.fields(Parts)))
+
+
+@dataclasses.dataclass(frozen=True)
+class Played:
+    """A prediction's timeline, played before."""
+
+    core: object
+
+    def __call__(self):
+        return self.core
+
+
+class Predicted:
+    """What a plan is predicted to take; it cannot be changed.
+
+    Attributes
+    ----------
+    time_s : float
+    parts : Parts
+    """
+
+    def __init__(self, time_s, parts, play=None):
+        self._time_s, self._parts, self._play = time_s, parts, play
+
+    @property
+    def time_s(self):
+        """Seconds."""
+        return self._time_s
+
+    @property
+    def parts(self):
+        """Where they go."""
+        return self._parts
+
+    @property
+    def timeline(self):
+        """What every lane does when, of all ranks; played anew each time.
+
+        Raises
+        ------
+        ConfigError
+            For a plan from a file or a pickle: it does not say of what.
+        """
+        if self._play is None:
+            raise ConfigError("this prediction was read from a file, which has no timeline; plan again for one")
+        return Timeline(self._play())
+
+    def __reduce__(self):
+        # A prediction is played by what pickle cannot keep; one that was played stays.
+        return Predicted, (self.time_s, self.parts, self._play if isinstance(self._play, Played) else None)
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __repr__(self):
+        return f"Predicted(time_s={self.time_s:.6g}, parts={self.parts})"

@@ -1,0 +1,275 @@
+"""Timelines: what every lane did when, as data, Chrome trace, picture."""
+import functools
+import html
+import io
+from pathlib import Path
+
+import numpy as np
+
+from tilewave import _core
+from tilewave.errors import ConfigError
+from tilewave.timeline.page import page
+
+OPS = ("compute", "post_recv", "post_send", "wait", "pack", "unpack", "signal", "await", "combine")
+COLOURS = {"computing": "#4c9f70", "packing": "#e0a030", "waiting": "#c8504b", "posting": "#7f7f7f"}
+PARTS = {"compute": "computing", "pack": "packing", "unpack": "packing", "combine": "packing", "wait": "waiting", "await": "waiting",
+         "post_recv": "posting", "post_send": "posting", "signal": "posting"}
+#: Parts of the core, and what they are called.
+PART_NAMES = {"fill_s": "fill", "compute_s": "compute", "pack_s": "pack", "post_s": "post", "wait_s": "wait", "hand_over_s": "hand-over",
+              "drain_s": "drain", "total_s": "total"}
+MESSAGE = "#202020"
+FEW_MESSAGES = 250  # more of them would hide the bars
+EVENT = np.dtype([("rank", "i4"), ("lane", "i4"), ("step", "i4"), ("op", "i4"), ("peer", "i4"),
+                  ("tag", "i4"), ("send", "i4"), ("slice", "i4"), ("tile", "i4", 4),
+                  ("time_step", "i8"), ("bytes", "i8"), ("begin_s", "f8"), ("end_s", "f8")])
+REQUEST = np.dtype([("rank", "i4"), ("lane", "i4"), ("peer", "i4"), ("tag", "i4"), ("send", "i4"),
+                    ("pad", "i4"), ("bytes", "i8"), ("posted_s", "f8"), ("completed_s", "f8")])
+
+
+class Timeline:
+    """One event a step, of all ranks on rank 0; empty elsewhere.
+
+    Attributes
+    ----------
+    events : numpy structured array
+        rank, lane, step, op (index into `OPS`), peer, tag, send, slice, tile, time_step, bytes,
+        begin_s, end_s: seconds since the run began. -1 where a column does not apply.
+    requests : numpy structured array
+        rank, lane, peer, tag, send, bytes, posted_s, completed_s.
+    """
+
+    def __init__(self, core):
+        self._core = core
+
+    def __getstate__(self):
+        return {"_core": self._core}
+
+    @functools.cached_property
+    def events(self):  # copied when they are asked for: a long run has millions
+        return np.frombuffer(self._core.event_bytes, EVENT)
+
+    @functools.cached_property
+    def requests(self):
+        return np.frombuffer(self._core.request_bytes, REQUEST)
+
+    @functools.cached_property
+    def messages(self):
+        """numpy.ndarray: rows of `requests`, (count, 2): of each message its send and its receive."""
+        return np.frombuffer(self._core.message_bytes(), np.int64).reshape(-1, 2)
+
+    def split(self):
+        """Seconds of each lane by kind of step."""
+        return self._core.split()
+
+    def parts(self):
+        """Where the time went: averages over all lanes, in seconds, which add up to ``total_s`` (rank 0).
+
+        ``fill_s`` (before a lane's first tile), ``compute_s``, ``pack_s``, ``post_s``, ``wait_s``, ``hand_over_s``, ``drain_s``
+        (after its end until the last lane's).
+        """
+        return _core.parts(self._core)
+
+    def save(self, path):
+        """Write the timeline; does nothing on ranks other than 0.
+
+        Parameters
+        ----------
+        path : str or path
+            ``.json``: Chrome trace, for ui.perfetto.dev or chrome://tracing, messages as arrows;
+            ``.png``: one bar a lane; ``.html``: a page that zooms and names what the pointer is on, without network, and the time split.
+
+        Raises
+        ------
+        ConfigError
+            For another ending.
+        """
+        self._write(path, {".json": self._json, ".png": lambda: _png(self.draw()), ".html": self._html})
+
+    def save_comparison(self, path, predicted):
+        """Write a picture of what was predicted above what was measured, lane by lane; nothing on ranks other than 0.
+
+        Parameters
+        ----------
+        path : str or path
+            ``.png``; ``.html``: a page that zooms, with the parts of both.
+        predicted : Timeline
+            Of the same lanes.
+
+        Raises
+        ------
+        ConfigError
+            For another ending, or a prediction of other lanes.
+        """
+        def page():
+            self._same_lanes(predicted)
+            bars = [(f"rank {r} lane {l} {what}", t._of((r, l))) for r, l in self._lanes() for what, t in (("predicted", predicted), ("measured", self))]
+            numbers = html_table(([name] + [f"{getattr(p, part) * 1e3:.3f}" for p in (predicted.parts(), self.parts())]
+                                  for part, name in PART_NAMES.items()), ["", "predicted ms", "measured ms"])
+            return _page("Predicted and measured", bars, np.empty((0, 4)), numbers).encode()
+
+        self._write(path, {".png": lambda: _png(self.draw_comparison(predicted)), ".html": page})
+
+    def _write(self, path, writers):
+        path = Path(path)
+        if path.suffix not in writers:
+            raise ConfigError(f"timeline: {path.name!r} was given; allowed endings: "
+                              f"{', '.join(writers)}")
+        if len(self.events):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(writers[path.suffix]())
+
+    def _json(self):
+        return self._core.chrome_json().encode()
+
+    def _lanes(self):
+        return sorted({(int(r), int(l)) for r, l in zip(self.events["rank"], self.events["lane"])})
+
+    def _of(self, lane):
+        return self.events[(self.events["rank"] == lane[0]) & (self.events["lane"] == lane[1])]
+
+    def _same_lanes(self, predicted):
+        if predicted._lanes() != self._lanes():
+            raise ConfigError(f"timeline: a prediction of {len(predicted._lanes())} lanes was given; allowed: of the {len(self._lanes())} measured")
+
+    def _paths(self):
+        """Of each message, (count, 4): the number of its sender's lane, when it was sent, the number of its receiver's, when it was there."""
+        rows = {lane: row for row, lane in enumerate(self._lanes())}
+        ends = self.requests[self.messages]
+        found = [[rows.get((int(r), int(l)), 0) for r, l in zip(side["rank"], side["lane"])] for side in (ends[:, 0], ends[:, 1])]
+        sent = ends["posted_s"][:, 0]
+        return np.stack([found[0], sent, found[1], np.maximum(ends["completed_s"][:, 1], sent)], axis=1).astype("f8")
+
+    def _bars(self, axes, lane, middle, height, scale):
+        """What a lane did, one colour for each part."""
+        mine = self._of(lane)
+        for op, part in PARTS.items():
+            some = mine[mine["op"] == OPS.index(op)]
+            spans = np.stack([some["begin_s"], some["end_s"] - some["begin_s"]], 1) * scale
+            axes.broken_barh(spans, (middle - height / 2, height), color=COLOURS[part], linewidth=0)
+
+    def draw_comparison(self, predicted):
+        """A Matplotlib figure: for each lane, the bar that was predicted above the one that was measured.
+
+        Parameters
+        ----------
+        predicted : Timeline
+            Of the same lanes.
+
+        Raises
+        ------
+        ConfigError
+            For a prediction of other lanes.
+        """
+        from matplotlib.patches import Patch
+
+        self._same_lanes(predicted)
+        lanes = self._lanes()
+        figure = _figure(figsize=(11, 1.6 + 0.8 * len(lanes)), layout="constrained")
+        axes = figure.add_subplot()
+        longest = max(float(t.events["end_s"].max()) for t in (self, predicted))
+        scale, unit = _unit(longest)
+        for row, lane in enumerate(lanes):
+            predicted._bars(axes, lane, row - 0.2, 0.36, scale)
+            self._bars(axes, lane, row + 0.2, 0.36, scale)
+        axes.set_yticks([row + d for row in range(len(lanes)) for d in (-0.2, 0.2)],
+                        [f"rank {r} lane {l} {what}" for r, l in lanes for what in ("predicted", "measured")], fontsize=8)
+        axes.set_xlim(0, longest * scale)
+        axes.set_ylim(-0.6, len(lanes) - 0.4)
+        axes.invert_yaxis()
+        axes.set_xlabel(f"time ({unit})")
+        figure.legend(handles=[Patch(color=c, label=name) for name, c in COLOURS.items()], loc="outside upper center", ncols=4,
+                      frameon=False, fontsize=9)
+        return figure
+
+    def draw(self):
+        """A Matplotlib figure, which a notebook shows: one bar a lane (computing, packing, waiting, posting); below each bar a
+        thin line while a message of its lane is pending; where messages are few, a line for each from its send to its receive.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            To save: ``figure.savefig("timeline.png")``. Empty on ranks other than 0.
+        """
+        from matplotlib.lines import Line2D
+        from matplotlib.patches import Patch
+
+        lanes = self._lanes()
+        figure = _figure(figsize=(11, 1.6 + 0.55 * len(lanes)), layout="constrained")
+        axes = figure.add_subplot()
+        scale, unit = _unit(float(self.events["end_s"].max(initial=0)))
+        paths = self._paths() if len(self.messages) <= FEW_MESSAGES else ()
+        for row, (rank, lane) in enumerate(lanes):
+            self._bars(axes, (rank, lane), row, 0.6, scale)
+            pending = self.requests[(self.requests["rank"] == rank) & (self.requests["lane"] == lane)]
+            for send, height, colour in ((0, 0.36, "#3060a0"), (1, 0.43, "#8060b0")):
+                some = pending[pending["send"] == send]
+                spans = np.stack([some["posted_s"], some["completed_s"] - some["posted_s"]], 1) * scale
+                axes.broken_barh(spans, (row + height, 0.05), color=colour, linewidth=0)
+        for sender, sent, receiver, there in paths:
+            axes.plot([sent * scale, there * scale], [sender, receiver], color=MESSAGE, linewidth=0.9, marker="o", markersize=2)
+        axes.set_yticks(range(len(lanes)), [f"rank {r} lane {l}" for r, l in lanes])
+        axes.set_ylim(-0.6, len(lanes) - 0.35)
+        axes.invert_yaxis()
+        axes.set_xlabel(f"time ({unit})")
+        figure.legend(
+            handles=[*(Patch(color=c, label=name) for name, c in COLOURS.items()),
+                     Patch(color="#3060a0", label="receive pending"),
+                     Patch(color="#8060b0", label="send pending"),
+                     *([Line2D([], [], color=MESSAGE, linewidth=0.9, marker="o", markersize=2, label="message")] if len(paths) else [])],
+            loc="outside upper center", ncols=7, frameon=False, fontsize=9)
+        return figure
+
+    def _html(self):
+        numbers = html_table(([s.rank, s.lane] + [f"{value * 1e3:.3f}" for value in (s.compute_s, s.pack_s, s.wait_s, s.post_s, s.total_s)]
+                              for s in self.split()), ["rank", "lane", "compute ms", "pack ms", "wait ms", "post ms", "total ms"])
+        return _page("Tilewave timeline", [(f"rank {r} lane {l}", self._of((r, l))) for r, l in self._lanes()], self._paths(), numbers).encode()
+
+    def _repr_html_(self):
+        if len(self.events) == 0:
+            return html.escape(repr(self))
+        # A frame: the page's names and styles stay its own.
+        height = 260 + 30 * len(self._lanes()) + 28 * len(self.split())
+        return f"<iframe srcdoc=\"{html.escape(self._html().decode())}\" style='width:100%;height:{height}px;border:0'></iframe>"
+
+    def __repr__(self):
+        return f"<tilewave.Timeline {len(self.events)} events, {len(self.requests)} messages>"
+
+
+def _png(figure):
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    FigureCanvasAgg(figure)
+    out = io.BytesIO()
+    figure.savefig(out, format="png", dpi=120)
+    return out.getvalue()
+
+
+def _figure(**options):
+    """A figure that notebooks show, though pyplot knows nothing of it."""
+    from matplotlib.figure import Figure
+
+    class Picture(Figure):
+        def _repr_png_(self):
+            return _png(self)
+
+    return Picture(**options)
+
+
+def html_table(rows, head=()):
+    """Rows of text as a table of HTML; without a head the first cell of each row is its name."""
+    cells = "".join(f"<th>{html.escape(str(text))}</th>" for text in head)
+    body = "".join("<tr>" + "".join(f"<{kind}>{html.escape(str(cell))}</{kind}>" for cell, kind in zip(row, ("td" if head else "th", *["td"] * (len(row) - 1))))
+                   + "</tr>" for row in map(list, rows))
+    return f"<table>{f'<tr>{cells}</tr>' if head else ''}{body}</table>"
+
+
+def _page(title, bars, paths, table):
+    parts = [(name, colour, {OPS.index(op) for op, part in PARTS.items() if part == name}) for name, colour in COLOURS.items()]
+    return page(title, bars, paths, parts, OPS, table)
+
+
+def _unit(longest_s):
+    for scale, unit in ((1, "s"), (1e3, "ms")):
+        if longest_s * scale >= 1:
+            return scale, unit
+    return 1e6, "µs"

@@ -1,0 +1,10 @@
+"""Benchmarks: ``tilewave bench NAME [--json FILE] [--quick]``."""
+from tilewave_bench.executor import executor
+from tilewave_bench.hiding import hiding
+from tilewave_bench.nests import nests
+from tilewave_bench.paper import paper
+from tilewave_bench.patterns import patterns
+from tilewave_bench.planning import planning
+from tilewave_bench.sweep import sweep
+
+NAMES = {"executor": executor, "hiding": hiding, "nests": nests, "paper": paper, "patterns": patterns, "plan": planning, "sweep": sweep}

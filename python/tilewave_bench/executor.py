@@ -1,0 +1,99 @@
+"""What the executor costs a step, with nothing to compute; and the predictor."""
+import threading
+
+import numpy as np
+
+import tilewave as tw
+from tilewave import _core
+from tilewave_bench.results import on_ranks, publish, row
+from tilewave.kernel.compile import compile_kernel
+from tilewave.runtime.context import load_mpi
+
+
+@tw.nest
+def keep(A, i, j):
+    A[i, j] = A[i-1, j] + A[i, j-1]
+
+
+def _prepared(context, steps):
+    """A sweep of one-point tiles: about six steps a tile, messages of 8 bytes."""
+    shape = (1 + context.size, 1 + steps)
+    problem = _core.SweepProblem(shape, ((1, 1), shape), [(8, False)], list(enumerate_reads()))
+    plan = _core.Plan()
+    plan.grid, plan.factors, plan.tile, plan.mapping_dim = (context.size, 1), (1, 1), (1, 1), 1
+    return _core.PreparedSweep(context, problem, plan), _core.FieldStorage(context, shape, 8)
+
+
+def enumerate_reads():
+    """The reads of `keep` as the core counts them."""
+    return [(0, place.offsets) for place in keep.places if not place.written]
+
+
+def _time(context, steps, kernel, repeats, seconds_inside=lambda: 0.0):
+    """Microseconds a step of each run: (all, without the transport's own)."""
+    sweep, storage = _prepared(context, steps)
+    operands = [_core.RunArray(storage)]
+    count = sweep.schedule.steps
+    both = []
+    for turn in range(repeats + 1):
+        inside = seconds_inside()
+        report = sweep.run(operands, kernel.address, 0, None)
+        inside = seconds_inside() - inside
+        if turn:
+            both.append((report.time_s / count * 1e6, (report.time_s - inside) / count * 1e6))
+    return both
+
+
+def _kernel():
+    return compile_kernel(keep, {"A": np.dtype("f8")}, {})
+
+
+def worker(steps, repeats):
+    """MPI on two ranks; rank 0's figures, which sends and never waits for data."""
+    load_mpi()
+    core, seconds = _core.Context.timed_mpi(1)
+    both = _time(core, steps, _kernel(), repeats, seconds)
+    return both if core.rank == 0 else None
+
+
+def _predictions(repeats):
+    """predict() on 64 ranks of 4 a host: a sweep of 8 by 8 columns of tiles, overlapping."""
+    shape = (512, 512, 4097)
+    unit = [(0, (-1, 0, 0)), (0, (0, -1, 0)), (0, (0, 0, -1))]
+    problem = _core.SweepProblem(shape, ((1, 1, 1), shape), [(4, False)], unit)
+    plan = _core.Plan()
+    plan.grid, plan.factors, plan.tile, plan.mapping_dim, plan.lookahead = (8, 8, 1), (1, 1, 1), (64, 64, 16), 2, 2
+    machine = _core.Machine()
+    machine.host_of = [r // 4 for r in range(64)]
+    rows = []
+    for name, record in (("", False), (", with the timeline", True)):
+        steps, seconds = _core.predict_times(problem, plan, machine, record, repeats + 1)
+        rows.append(row(f"predict, 64 ranks{name}", "target 0.5", [s / steps * 1e6 for s in seconds[1:]], "us/step"))
+        rows[-1].ratio_to_contender = 0.5 / rows[-1].value
+    return rows
+
+
+def executor(json_path=None, quick=False, args=()):
+    """Microseconds a step on the dry and local transports, and on MPI beyond its own calls; of predict()."""
+    steps, repeats = (2000, 3) if quick else (20000, 9)
+    kernel = _kernel()
+    dry = _time(_core.Context.dry(0, 2, 1), steps, kernel, repeats)
+    fabric, local = _core.LocalFabric(2), [None, None]
+
+    def rank(r):
+        local[r] = _time(_core.Context.local(fabric, r, 1), steps, kernel, repeats)
+
+    threads = [threading.Thread(target=rank, args=(r,)) for r in range(2)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    mpi = on_ranks("tilewave_bench.executor", 2, {"steps": steps, "repeats": repeats})
+    rows = [row("one-point tiles, dry transport", "target 1", [a for a, _ in dry], "us/step"),
+            row("one-point tiles, 2 local ranks", "target 1", [a for a, _ in local[0]], "us/step"),
+            row("one-point tiles, 2 MPI ranks, beyond MPI's calls", "target 2", [b for _, b in mpi], "us/step"),
+            row("one-point tiles, 2 MPI ranks, all", "", [a for a, _ in mpi], "us/step")]
+    for r, limit in zip(rows, (1, 1, 2), strict=False):
+        r.ratio_to_contender = limit / r.value
+    rows += _predictions(repeats)
+    publish("executor", rows, json_path)

@@ -1,0 +1,84 @@
+"""Rows of a benchmark: collected, shown as a table, written as JSON."""
+import dataclasses
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+
+@dataclasses.dataclass
+class Row:
+    """One figure: the median of some runs and their spread (largest minus smallest)."""
+
+    case: str
+    contender: str
+    value: float
+    unit: str
+    spread: float
+    ratio_to_contender: float | None = None  # above 1: we are faster
+    fraction_of_limit: float | None = None
+
+
+def row(case, contender, values, unit, **ratios):
+    """The row of several measurements of one thing."""
+    return Row(case, contender, statistics.median(values), unit, max(values) - min(values), **ratios)
+
+
+def machine():
+    """What the figures depend on: processor, cores, system, compiler, commit."""
+    def first_line(*command):
+        try:
+            return subprocess.run(command, capture_output=True, text=True, timeout=20,
+                                  check=True).stdout.splitlines()[0]
+        except (OSError, subprocess.SubprocessError, IndexError):
+            return "unknown"
+
+    model = "unknown"
+    if Path("/proc/cpuinfo").exists():
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        model = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")),
+                     model)
+    return {"processor": model, "cpus": len(os.sched_getaffinity(0)), "system": platform.platform(),
+            "python": platform.python_version(), "compiler": first_line("g++", "--version"),
+            "commit": first_line("git", "rev-parse", "--short", "HEAD")}
+
+
+def publish(name, rows, json_path):
+    """Show the rows; write them where asked."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=f"tilewave bench {name}", title_justify="left")
+    for head in ("case", "contender", "median", "spread", "unit", "ratio", "of limit"):
+        table.add_column(head, justify="right" if head in ("median", "spread") else "left")
+    for r in rows:
+        table.add_row(r.case, r.contender, f"{r.value:.4g}", f"{r.spread:.2g}", r.unit,
+                      "" if r.ratio_to_contender is None else f"{r.ratio_to_contender:.3f}",
+                      "" if r.fraction_of_limit is None else f"{r.fraction_of_limit:.3f}")
+    Console(width=None if sys.stdout.isatty() else 130).print(table)
+    if json_path:
+        data = {"bench": name, "machine": machine(), "rows": [dataclasses.asdict(r) for r in rows]}
+        Path(json_path).write_text(json.dumps(data, indent=1) + "\n")
+
+
+def on_ranks(module, ranks, arguments, runner=None, timeout_s=900):
+    """Run a module's ``worker(arguments)`` on some ranks; what rank 0 returns.
+
+    ``runner(argv, ranks)`` starts the ranks, by default with mpiexec here; it returns an exit code.
+    """
+    from tilewave.launch.launch import mpiexec_command, supervise
+
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "rows.json"
+        argv = [sys.executable, "-m", "tilewave_bench.worker", module, json.dumps(arguments), str(out)]
+        if runner is None:
+            code = supervise(mpiexec_command(ranks, argv))
+        else:
+            code = runner(argv, ranks)
+        if code or not out.exists():
+            raise SystemExit(f"the benchmark's ranks ended with exit code {code}")
+        return json.loads(out.read_text())

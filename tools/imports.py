@@ -1,0 +1,90 @@
+"""Checks who imports whom in the Python package: a table of folders, each of which may use those above it, and no circles."""
+import ast
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent / "python"
+
+# Folder of python/tilewave, or "" for the files beside them. A folder may import itself and what stands above it.
+FOLDERS = ["", "launch", "nest", "kernel", "timeline", "plan", "machine", "runtime", "patterns", "field", "run", "cli"]
+LEVEL = {folder: level for level, folder in enumerate(FOLDERS)}
+#: The package's front: what it offers comes from all folders, and the command line and benchmarks use it as programs do.
+FRONT, CORE = "tilewave", "tilewave._core"
+
+
+def imported(path, names):
+    """(line number, module) of each import of this package in a file, inside functions too."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            found = [f"{node.module}.{alias.name}" if f"{node.module}.{alias.name}" in names else node.module for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.level:
+            yield node.lineno, None
+            continue
+        else:
+            continue
+        yield from ((node.lineno, module) for module in found if module.split(".")[0] == FRONT)
+
+
+def folder_of(name):
+    """The folder of a module's dotted name."""
+    parts = name.split(".")[1:]
+    return parts[0] if len(parts) > 1 or parts and parts[0] in LEVEL else ""
+
+
+def violations(root=ROOT):
+    """All that is wrong in the package `tilewave` in the folder `root`, a line each, and the number of files."""
+    files = {}
+    for path in sorted((root / FRONT).rglob("*.py")):
+        parts = path.relative_to(root).with_suffix("").parts
+        files[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    wrong, graph = [], {}
+    for name, path in files.items():
+        here, graph[name] = folder_of(name), []
+        where = path.relative_to(root).as_posix()
+        if here not in LEVEL:
+            wrong.append(f"{where}: its folder is not in the table of tools/imports.py; give it a place there")
+            continue
+        for line, module in imported(path, files.keys() | {CORE}):
+            if module is None:
+                wrong.append(f"{where}:{line}: a relative import; allowed: from tilewave.folder.file import name")
+                continue
+            there = folder_of(module)
+            if name == FRONT or there not in LEVEL:
+                continue
+            graph[name].append(module)
+            if module == FRONT and here != "cli":
+                wrong.append(f"{where}:{line}: imports the package's front; allowed: the file that has what it needs")
+            elif LEVEL[there] > LEVEL[here]:
+                wrong.append(f"{where}:{line}: {here or 'a file beside the folders'} imports {module}; it may use only folders above itself")
+    return wrong + [" imports ".join(circle) for circle in circles(graph)], len(files)
+
+
+def circles(graph):
+    """Modules that import each other in a circle, each circle once."""
+    state, found = {}, []
+
+    def visit(node, way):
+        state[node] = "open"
+        for following in graph.get(node, ()):
+            if state.get(following) == "open":
+                found.append([*way[way.index(following):], following])
+            elif following not in state:
+                visit(following, [*way, following])
+        state[node] = "done"
+
+    for node in graph:
+        if node not in state:
+            visit(node, [node])
+    return found
+
+
+def main():
+    wrong, count = violations()
+    print("\n".join(wrong) or f"imports: {count} files in order")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
