@@ -6,7 +6,7 @@ SOURCES := $(shell find include src bindings cmake python -type f -not -name '*.
 .PHONY: demo test test-long clean
 
 demo: $(VENV)/installed
-	$(VENV)/bin/tilewave run -n 2 examples/01_sweep.py
+	$(VENV)/bin/tilewave run -n 2 examples/01_first_nest.py
 
 test: $(VENV)/installed
 	PYTHON=$(VENV)/bin/python tools/test.sh

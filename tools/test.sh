@@ -44,7 +44,7 @@ if [ "$long" = --long ] && command -v mpirun.openmpi >/dev/null; then
     cmake --build build/openmpi >>build/openmpi.log 2>&1 || { tail -50 build/openmpi.log; exit 1; }
     for ranks in 1 2 3; do
         (cd build/openmpi && OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 timeout 120 \
-            mpirun.openmpi -n "$ranks" --oversubscribe examples/01_sweep 2) | tee build/openmpi.out
+            mpirun.openmpi -n "$ranks" --oversubscribe examples/11_nest_in_cpp 2) | tee build/openmpi.out
         grep -q 'last value     8.999999' build/openmpi.out
     done
 elif [ "$long" = --long ]; then

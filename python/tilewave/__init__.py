@@ -2,6 +2,7 @@
 from tilewave.errors import ConfigError, InternalError, KernelError, MpiError
 from tilewave import patterns
 from tilewave._core import Grouping, LinearSchedule, Space, Tiling
+from tilewave.runtime import context
 from tilewave.runtime.context import Context, default_context, set_default
 from tilewave.field.field import Field, field, load, scratch
 from tilewave.machine.machine import Machine
@@ -21,7 +22,7 @@ __version__ = VERSION
 __all__ = [
     "ConfigError", "Context", "Field", "Grouping", "InternalError", "KernelError",
     "LinearSchedule", "Machine", "MpiError", "Nest", "Plan", "Report", "Space", "Tiling", "Timeline",
-    "argmax", "argmin", "barrier", "field", "inline", "load", "measure", "nest", "nest_from", "patterns", "plan", "rank", "run", "scratch", "set_default",
+    "argmax", "argmin", "barrier", "context", "field", "inline", "load", "measure", "nest", "nest_from", "patterns", "plan", "rank", "run", "scratch", "set_default",
     "size",
 ]  # max, min, print and sum would hide Python's own
 

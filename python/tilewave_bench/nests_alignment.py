@@ -28,7 +28,7 @@ def alignment(quick):
     """Cells a second, tables kept, and only their frontier; ranks and memory."""
     a, b = sequences()
     if a is None:
-        return skipped("alignment", "examples/data/lambda_virus.fa.gz is not there: run it in a checkout")
+        return skipped("alignment", "examples/cases/data/lambda_virus.fa.gz is not there: run it in a checkout")
     kept = 1000 if quick else 8192
     rows = _kept(a[:kept], b[:kept], 2 if quick else 7)
     # parasail's diag counts positions in 16 bits: its sequences must be shorter than 32768.

@@ -15,7 +15,7 @@ import numpy as np
 from tilewave_bench.nests_bodies import SCORES
 
 FLAGS = "-std=c++17 -O3 -march=native -ffp-contract=off -fno-math-errno -fopenmp -shared -fPIC".split()
-GENOME = Path("examples/data/lambda_virus.fa.gz")
+GENOME = Path("examples/cases/data/lambda_virus.fa.gz")
 
 
 @functools.cache

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import tilewave as tw
+from tilewave.field import npy
 
 pytestmark = [pytest.mark.mpi(ranks=[1, 2, 3]),
               pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
@@ -193,7 +194,7 @@ def test_a_file_is_written_by_all_or_not_at_all(context, folder, monkeypatch):
     for name in ("write", "create", "finish"):
         with monkeypatch.context() as patch:
             if context.rank == (last if name == "write" else 0):
-                patch.setattr(f"tilewave.field.npy.{name}", full)
+                patch.setattr(npy, name, full)
             agreed(context, tw.ConfigError, "save: no space left", lambda: A.save(path))
         assert open(path, "rb").read() == before
         context.agree()

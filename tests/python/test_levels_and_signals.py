@@ -103,10 +103,10 @@ def test_ctrl_c_ends_all_ranks(tmp_path):
 
 
 def test_cpp_example(tmp_path, launch_tool):
-    program = ROOT / "build" / "cpp" / "examples" / "01_sweep"
+    program = ROOT / "build" / "cpp" / "examples" / "11_nest_in_cpp"
     if not program.exists():
-        pytest.skip("build/cpp/examples/01_sweep is not built: tools/test.sh builds it where GoogleTest is")
+        pytest.skip("build/cpp/examples/11_nest_in_cpp is not built: tools/test.sh builds it where GoogleTest is")
     done = subprocess.run(launch_tool.mpiexec_command(3, [str(program), "1"]), timeout=120, cwd=tmp_path,
                           capture_output=True, text=True)
     assert "last value     8.999999" in done.stdout, done.stdout + done.stderr
-    assert (tmp_path / "01_sweep_cpp.json").stat().st_size > 1000
+    assert (tmp_path / "11_nest_in_cpp.json").stat().st_size > 1000

@@ -4,6 +4,7 @@ import hashlib
 import html
 import json
 import math
+import textwrap
 from pathlib import Path
 
 from tilewave import _core, files
@@ -13,11 +14,32 @@ from tilewave.timeline.parts import PARTS, Parts, Predicted
 from tilewave.value import Value, plain_copy
 from tilewave.timeline.timeline import html_table
 
-CHOICES = ("grid", "tile", "factors", "mapping_dim", "grouping", "schedule", "lookahead",
-           "slices", "chunk_bytes", "row", "storage", "skew", "time_block", "bundle", "poll_period_s", "helper", "synchronous")
+#: The choices of a plan, as they are declared in include/tilewave/plan_choices.hpp.
+CHOICES = tuple(name for name, *_ in _core.plan_choices)
+#: Of each what may be given, in words.
+ALLOWED = {name: allowed for name, _, allowed, _ in _core.plan_choices}
+_DEFAULTS = {name: default for name, default, *_ in _core.plan_choices}
+#: Without these there is no plan.
+_NEEDED = ("grid", "mapping_dim", "tile", "factors")
+
+
+def _with_choices(cls):
+    """Class decorator: an attribute for each choice, with its default and documentation, before those of the class."""
+    own = dict(cls.__annotations__)
+    cls.__annotations__ = {name: type(default) for name, default in _DEFAULTS.items()} | own
+    for name, default in _DEFAULTS.items():
+        if name not in _NEEDED:
+            setattr(cls, name, default)
+    lines = []
+    for name, default, allowed, doc in _core.plan_choices:
+        kind = "str" if isinstance(default, str) else "tuple of int" if isinstance(default, tuple) else type(default).__name__
+        lines.append(f"{name} : {kind}\n    {doc} Allowed: {allowed}.")
+    cls.__doc__ = cls.__doc__.replace("CHOICES\n", textwrap.indent("\n".join(lines), "    ").lstrip() + "\n")
+    return cls
 
 
 @dataclasses.dataclass
+@_with_choices
 class Plan(Value):
     """How a sweep is cut and ordered: print it, edit it, save it, pass it back to `run`.
 
@@ -26,42 +48,7 @@ class Plan(Value):
 
     Attributes
     ----------
-    grid : tuple of int
-        Ranks along each dimension; ranks beyond it have nothing to do.
-    mapping_dim : int
-        Tiles along this dimension stay on one CPU.
-    tile : tuple of int
-        Points of a tile along each dimension.
-    factors : tuple of int
-        Lanes of a rank along each dimension (m of athanasaki2002).
-    grouping : str
-        "hyperplane" or "vertical" (athanasaki2002).
-    schedule : str
-        "overlapping" or "blocking".
-    lookahead : int
-        Tiles that receives are posted ahead.
-    slices : int
-        Parts of a tile that lanes pipeline (vertical).
-    chunk_bytes : int
-        Most bytes of a packed message.
-    row : tuple of int
-        From one point of a kernel's row to the next: a unit vector, or one with a 1 and a -1; empty
-        for the last dimension. Rows whose points do not depend on each other become vectors.
-    storage : str
-        "plain" (row-major), or "skewed": the points of a row are neighbours in memory.
-    skew : tuple of int
-        (k, l): tiles are cut along the sum of loops k and l in place of l, where rows of the kernel go that way; empty: along the loops.
-    time_block : int
-        Steps of time that go along the other dimensions together, so that each finds in the caches what the one before has computed.
-    bundle : int
-        Tiles whose messages to a rank go together, so that tiles may be small where messages are dear: where ranks wait for earlier ones
-        only, on one lane.
-    poll_period_s : float
-        Seconds between polls of the transport inside a tile; 0: none, only lanes that wait poll.
-    helper : bool
-        One more thread of each rank moves messages while its lanes compute.
-    synchronous : bool
-        A send is complete only when its receive has begun.
+    CHOICES
     predicted : Predicted
         ``predicted.time_s`` and ``predicted.parts``: what it would take; None for a plan made by hand. It is of the plan as it was
         chosen: run an edited one, and the report has its own.
@@ -74,23 +61,6 @@ class Plan(Value):
         What the choice was made from: the machine's numbers, the body's rate, what was fixed, what was not tried.
     """
 
-    grid: tuple
-    mapping_dim: int
-    tile: tuple
-    factors: tuple
-    grouping: str = "hyperplane"
-    schedule: str = "overlapping"
-    lookahead: int = 1
-    slices: int = 1
-    chunk_bytes: int = 262144
-    row: tuple = ()
-    storage: str = "plain"
-    skew: tuple = ()
-    time_block: int = 1
-    bundle: int = 1
-    poll_period_s: float = 50e-6
-    helper: bool = False
-    synchronous: bool = False
     predicted: Predicted = dataclasses.field(default=None, compare=False, repr=False)
     memory_bytes: int = dataclasses.field(default=None, compare=False, repr=False)
     ranked: list = dataclasses.field(default_factory=list, compare=False, repr=False)
@@ -248,14 +218,6 @@ def _predicted(data):
     if not all(map(_is_time, numbers)):
         raise ConfigError(f"predicted: given {_short(data)}; allowed: time_s and parts {', '.join(names)}, seconds >= 0")
     return Predicted(float(numbers[0]), Parts(*map(float, numbers[1:])))
-
-
-ALLOWED = {"grid": "a tuple of integers", "tile": "a tuple of integers", "factors": "a tuple of integers",
-           "mapping_dim": "an integer", "lookahead": "an integer", "slices": "an integer",
-           "chunk_bytes": "an integer", "grouping": "'hyperplane', 'vertical'",
-           "schedule": "'blocking', 'overlapping'", "row": "a tuple of integers",
-           "storage": "'plain', 'skewed'", "skew": "a tuple of two integers, or an empty one", "time_block": "an integer", "bundle": "an integer",
-           "poll_period_s": "seconds, 0 for no polls while tiles are computed", "helper": "True, False", "synchronous": "True, False"}
 
 
 def _assign(core, name, value):

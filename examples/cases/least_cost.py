@@ -1,6 +1,6 @@
 """Least-cost distance over real terrain, any of eight ways at each cell: in-place sweeps until nothing changes.
 
-tilewave run -n 2 examples/05_least_cost.py [--small] [--output demo/05_least_cost.png]
+tilewave run -n 2 examples/cases/least_cost.py [--small] [--output demo/least_cost.png]
 
 The elevation grid ships with Matplotlib (a fault near Jacksboro, Tennessee; cells taken as squares of 90 m). A
 step costs its length times the mean of what its two cells ask for, more on slopes. A sweep looks at all eight
@@ -149,7 +149,7 @@ def draw(height, cost, ways, start, changed, path):
 def main():
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--small", action="store_true", help="60 x 70 cells of the terrain")
-    options.add_argument("--output", type=Path, default=Path("demo/05_least_cost.png"))
+    options.add_argument("--output", type=Path, default=Path("demo/least_cost.png"))
     given = options.parse_args()
     height, pace = terrain(given.small)
     start = (height.shape[0] // 2, height.shape[1] // 3)

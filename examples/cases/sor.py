@@ -1,6 +1,6 @@
 """Successive over-relaxation of Poisson's equation, its sweeps in one nest: sweep t + 1 starts before sweep t ends.
 
-tilewave run -n 2 examples/04_sor.py [--small] [--output demo/04_sor.png]
+tilewave run -n 2 examples/cases/sor.py [--small] [--output demo/sor.png]
 
 -(u_xx + u_yy) = f on the unit square, u = 0 on its edge, with f such that u = sin(pi x) sin(2 pi y). The
 solution of the discrete equations is known as well (the same function times a number), so what the
@@ -67,7 +67,7 @@ def draw(curves, batch, whole, path):
 def main():
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--small", action="store_true", help="a grid of 24 x 24 intervals")
-    options.add_argument("--output", type=Path, default=Path("demo/04_sor.png"))
+    options.add_argument("--output", type=Path, default=Path("demo/sor.png"))
     given = options.parse_args()
     intervals, batch = (24, 4) if given.small else (512, 64)
     h2f, discrete, exact = problem(intervals)

@@ -1,6 +1,6 @@
 """The first nest: three square roots, each of a point computed before. The main job.
 
-tilewave run -n 2 examples/01_sweep.py [--input FILE.npy] [--shape 64,64,16384] [--out demo/01_sweep]
+tilewave run -n 2 examples/cases/sweep.py [--input FILE.npy] [--shape 64,64,16384] [--out demo/sweep]
 
 With --input it sweeps over any 2-D or 3-D array of numbers: each point becomes its own value plus
 the mean of the smoothed values before it. Every result is checked against plain loops. About 7 s on one core, most of it Numba and the pictures.
@@ -91,7 +91,7 @@ def main():
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--input", type=Path, metavar="FILE.npy", help="sweep over this array")
     options.add_argument("--shape", default="64,64,16384", help="i,j,k of the default sweep")
-    options.add_argument("--out", type=Path, default=Path("demo/01_sweep"), help="name of the pictures")
+    options.add_argument("--out", type=Path, default=Path("demo/sweep"), help="name of the pictures")
     given = options.parse_args()
     report, whole, plain = sweep_input(given.input) if given.input else sweep_ones(
         tuple(int(n) for n in given.shape.split(",")))

@@ -1,6 +1,6 @@
 """Fast sweeping in 3-D: travel times of a wave from a point, in-place sweeps from the eight corners of a cube.
 
-tilewave run -n 2 examples/06_eikonal.py [--small] [--output demo/06_eikonal.png]
+tilewave run -n 2 examples/cases/eikonal.py [--small] [--output demo/eikonal.png]
 
 |grad T| = 1 with Godunov's upwind differences, so that T is the distance to the point. Sweeps in eight directions
 (`reverse=`) follow each other until nothing changes. T is given within a ball around the point; outside it the
@@ -107,7 +107,7 @@ def _circle():
 def main():
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--small", action="store_true", help="11 and 21 points each way")
-    options.add_argument("--output", type=Path, default=Path("demo/06_eikonal.png"))
+    options.add_argument("--output", type=Path, default=Path("demo/eikonal.png"))
     given = options.parse_args()
     sizes, errors = (11, 21) if given.small else (31, 61, 121), []
     for points in sizes:

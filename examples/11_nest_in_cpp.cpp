@@ -1,5 +1,5 @@
-// The sweep of examples/01_sweep.py in C++: three square roots, each from a point before.
-// mpiexec -n 2 ./01_sweep [THREADS]
+// A nest in C++: a generic lambda over offsets, three square roots, each of a point computed before.
+// mpiexec -n 2 ./11_nest_in_cpp [THREADS]
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -19,7 +19,7 @@ int main(int argc, char** argv) {
     const std::vector<float> whole = A.gather();
     if (context.rank() == 0) {
         std::printf("%slast value     %.6f\n", report.to_string().c_str(), static_cast<double>(whole.back()));
-        std::FILE* out = std::fopen("01_sweep_cpp.json", "w");
+        std::FILE* out = std::fopen("11_nest_in_cpp.json", "w");
         if (!out) return 1;
         const std::string json = report.timeline().chrome_json();
         std::fwrite(json.data(), 1, json.size(), out);

@@ -1,12 +1,12 @@
 """Smith-Waterman with affine gaps: the genome of phage lambda against a relative, 48,502 x 48,502 cells.
 
-tilewave run -n 2 examples/07_alignment.py [--small] [--output demo/07_alignment.png]
+tilewave run -n 2 examples/cases/alignment.py [--small] [--output demo/alignment.png]
 
 Score and end of the best local alignment need no more of the tables than what later cells still read, so the fields
 keep their frontier only: megabytes in place of 14 GB. A second such run, backwards from the end, finds where the
 alignment starts. A third keeps everything, but only of the piece around the end, and the path is traced back in it.
 
-The relative is made from lambda (examples/data): a third of its bases drawn anew, some lost or doubled, and the
+The relative is made from lambda (examples/cases/data): a third of its bases drawn anew, some lost or doubled, and the
 stretch between one third and one half turned round, onto the other strand.
 
 Checks: the score against parasail's where it is installed (pip install parasail); the score backwards; all scores
@@ -172,7 +172,7 @@ def draw(a, b, start, end, piece, cells, path):
 def main():
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--small", action="store_true", help="the first 1500 bases")
-    options.add_argument("--output", type=Path, default=Path("demo/07_alignment.png"))
+    options.add_argument("--output", type=Path, default=Path("demo/alignment.png"))
     given = options.parse_args()
     a = genome()[:1500 if given.small else None]
     b = relative(a)

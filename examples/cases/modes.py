@@ -1,6 +1,6 @@
 """The strongest modes of real terrain, its columns spread over the ranks.
 
-tilewave run -n 3 examples/03_patterns.py [--modes 6] [--out demo/03_patterns.png]
+tilewave run -n 3 examples/cases/patterns.py [--modes 6] [--out demo/patterns.png]
 
 Block power iteration on the elevation grid that ships with Matplotlib: each rank keeps some columns, a
 strided slice of the grid, and never packs anything. A product with all columns is a multi_reduce,
@@ -61,7 +61,7 @@ def draw(height, vectors, changes, path):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--modes", type=int, default=6)
-    parser.add_argument("--out", default="demo/03_patterns.png")
+    parser.add_argument("--out", default="demo/patterns.png")
     options = parser.parse_args()
     context = tw.context.default_context()
     height = terrain()

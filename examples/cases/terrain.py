@@ -1,6 +1,6 @@
 """A 2-D recurrence over real terrain: the cheapest climb from the north-west corner.
 
-tilewave run -n 2 examples/02_terrain.py [--out demo/02_terrain.png]
+tilewave run -n 2 examples/cases/terrain.py [--out demo/terrain.png]
 
 The elevation grid ships with Matplotlib (a fault near Jacksboro, Tennessee). A walker goes only
 south or east; a step costs its length and, uphill, its climb times `uphill`. The least cost to
@@ -52,7 +52,7 @@ def draw(height, cost, report, path):
 
 def main():
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("--out", type=Path, default=Path("demo/02_terrain.png"))
+    options.add_argument("--out", type=Path, default=Path("demo/terrain.png"))
     given = options.parse_args()
     height = terrain()
 

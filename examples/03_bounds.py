@@ -1,0 +1,22 @@
+"""over= narrows the loops; bounds may depend on outer indices.    tilewave run -n 2 examples/03_bounds.py"""
+import numpy as np
+
+import tilewave as tw
+
+
+@tw.nest
+def paths(P, i, j):
+    P[i, j] = P[i-1, j] + P[i, j-1]
+
+
+n = 12
+P = tw.field((n, n), "i8", init=lambda i, j: ((i == 0) | (j == 0)) * 1)
+tw.run(paths, P=P, over={"j": (1, "i+1")})  # j < i + 1: paths that stay below the diagonal, and touch it
+whole = P.gather()
+if whole is not None:
+    plain = ((np.arange(n)[:, None] == 0) | (np.arange(n) == 0)).astype("i8")
+    for i in range(1, n):
+        for j in range(1, i + 1):
+            plain[i, j] = plain[i-1, j] + plain[i, j-1]
+    assert np.array_equal(whole, plain)
+    print(whole[:6, :6])
