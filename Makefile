@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 SOURCES := $(shell find include src bindings cmake python -type f -not -name '*.pyc') CMakeLists.txt pyproject.toml
 
-.PHONY: demo test test-long clean
+.PHONY: demo test test-long lint clean
 
 demo: $(VENV)/installed
 	$(VENV)/bin/tilewave run -n 2 examples/01_first_nest.py
@@ -17,6 +17,10 @@ test-long: $(VENV)/installed
 $(VENV)/installed: $(SOURCES) tools/setup.sh tools/stages.sh
 	PYTHON=$(PYTHON) tools/setup.sh $(VENV)
 	touch $@
+
+# What make test checks of the sources: folders, imports, ruff and clang-format.
+lint: $(VENV)/installed
+	PYTHON=$(VENV)/bin/python tools/lint.sh
 
 clean:
 	rm -rf build demo $(VENV)

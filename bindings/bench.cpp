@@ -16,7 +16,8 @@ namespace {
 // A row at a time, as packing by hand is usually written.
 void copy_rows(const MatrixView& to, const MatrixView& from) {
     for (std::int64_t i = 0; i < from.rows; ++i)
-        std::memcpy(to.data + i * to.row_stride_bytes, from.data + i * from.row_stride_bytes, static_cast<std::size_t>(from.row_bytes()));
+        std::memcpy(to.data + i * to.row_stride_bytes, from.data + i * from.row_stride_bytes,
+                    static_cast<std::size_t>(from.row_bytes()));
 }
 
 MatrixView part_of(MatrixView m, std::int64_t first, std::int64_t count) {
@@ -28,7 +29,8 @@ MatrixView part_of(MatrixView m, std::int64_t first, std::int64_t count) {
 /// One collective of the library, prepared; by derived datatype, or with strided matrices packed by hand.
 class NativeRun {
 public:
-    NativeRun(Context& context, NativeCall call, bool packed) : context_(context), call_(std::move(call)), used_(call_), packed_(packed) {
+    NativeRun(Context& context, NativeCall call, bool packed)
+        : context_(context), call_(std::move(call)), used_(call_), packed_(packed) {
         used_.blocking = true;
         const PatternKind kind = call_.kind;
         gets_ = kind != PatternKind::broadcast && (kind != PatternKind::reduce || context.rank() == call_.root);
@@ -91,7 +93,12 @@ private:
 class NativeSend {
 public:
     NativeSend(Context& context, MatrixView matrix, int from, int to, bool packed, bool buffered)
-        : context_(context), matrix_(matrix), from_(from), to_(to), packed_(packed && !matrix.contiguous()), buffered_(buffered) {
+        : context_(context),
+          matrix_(matrix),
+          from_(from),
+          to_(to),
+          packed_(packed && !matrix.contiguous()),
+          buffered_(buffered) {
         if (packed_) memory_.resize(static_cast<std::size_t>(matrix.bytes()));
     }
     void run() {
@@ -119,7 +126,8 @@ private:
 };
 
 // Seconds that predict() alone takes for the schedules of all ranks, and their steps.
-std::pair<std::int64_t, std::vector<double>> predict_times(const SweepProblem& problem, const Plan& plan, const Machine& machine, bool record, int times) {
+std::pair<std::int64_t, std::vector<double>> predict_times(const SweepProblem& problem, const Plan& plan,
+                                                           const Machine& machine, bool record, int times) {
     std::vector<Schedule> schedules;
     std::int64_t ranks = 1, steps = 0;
     for (auto g : plan.grid) ranks *= g;
@@ -136,23 +144,26 @@ std::pair<std::int64_t, std::vector<double>> predict_times(const SweepProblem& p
 }  // namespace
 
 void bind_bench(nb::module_& m) {
-    m.def("predict_times", &predict_times, "problem"_a, "plan"_a, "machine"_a, "record"_a, "times"_a, nb::call_guard<nb::gil_scoped_release>(),
-          "(steps of all ranks, seconds of each prediction).");
+    m.def("predict_times", &predict_times, "problem"_a, "plan"_a, "machine"_a, "record"_a, "times"_a,
+          nb::call_guard<nb::gil_scoped_release>(), "(steps of all ranks, seconds of each prediction).");
     nb::class_<NativeRun>(m, "NativeRun", "A collective of the MPI library itself, to compare with.")
-        .def("__init__",
-             [](NativeRun* r, Context& context, const std::string& kind, MatrixView in, std::optional<MatrixView> out, std::vector<std::int64_t> columns,
-                bool packed) {
-                 NativeCall c;
-                 for (PatternKind k : {PatternKind::broadcast, PatternKind::reduce, PatternKind::spread, PatternKind::multi_reduce})
-                     if (kind == to_string(k)) c.kind = k;
-                 c.in = in;
-                 if (out) c.out = *out;
-                 c.columns = std::move(columns);
-                 new (r) NativeRun(context, std::move(c), packed);
-             },
-             "context"_a, "kind"_a, "matrix"_a, "out"_a.none(), "columns"_a, "packed"_a, nb::keep_alive<1, 2>())
+        .def(
+            "__init__",
+            [](NativeRun* r, Context& context, const std::string& kind, MatrixView in, std::optional<MatrixView> out,
+               std::vector<std::int64_t> columns, bool packed) {
+                NativeCall c;
+                for (PatternKind k :
+                     {PatternKind::broadcast, PatternKind::reduce, PatternKind::spread, PatternKind::multi_reduce})
+                    if (kind == to_string(k)) c.kind = k;
+                c.in = in;
+                if (out) c.out = *out;
+                c.columns = std::move(columns);
+                new (r) NativeRun(context, std::move(c), packed);
+            },
+            "context"_a, "kind"_a, "matrix"_a, "out"_a.none(), "columns"_a, "packed"_a, nb::keep_alive<1, 2>())
         .def("run", &NativeRun::run, nb::call_guard<nb::gil_scoped_release>());
     nb::class_<NativeSend>(m, "NativeSend", "A message of the MPI library itself, to compare with.")
-        .def(nb::init<Context&, MatrixView, int, int, bool, bool>(), "context"_a, "matrix"_a, "from_rank"_a, "to"_a, "packed"_a, "buffered"_a, nb::keep_alive<1, 2>())
+        .def(nb::init<Context&, MatrixView, int, int, bool, bool>(), "context"_a, "matrix"_a, "from_rank"_a, "to"_a,
+             "packed"_a, "buffered"_a, nb::keep_alive<1, 2>())
         .def("run", &NativeSend::run, nb::call_guard<nb::gil_scoped_release>());
 }

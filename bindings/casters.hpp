@@ -39,7 +39,8 @@ struct type_caster<tilewave::Box> {
         return true;
     }
     static handle from_cpp(const tilewave::Box& box, rv_policy p, cleanup_list* c) noexcept {
-        handle lo = type_caster<tilewave::Index>::from_cpp(box.lo, p, c), hi = type_caster<tilewave::Index>::from_cpp(box.hi, p, c);
+        handle lo = type_caster<tilewave::Index>::from_cpp(box.lo, p, c),
+               hi = type_caster<tilewave::Index>::from_cpp(box.hi, p, c);
         return PyTuple_Pack(2, steal(lo).ptr(), steal(hi).ptr());
     }
 };

@@ -8,8 +8,7 @@ namespace tilewave::python {
 namespace {
 
 std::string shown(nb::handle value) {
-    return std::string(nb::repr(value).c_str()) + " (" +
-           nb::cast<std::string>(value.type().attr("__name__")) + ")";
+    return std::string(nb::repr(value).c_str()) + " (" + nb::cast<std::string>(value.type().attr("__name__")) + ")";
 }
 
 /// The items of a sequence or array; text and mappings are none.
@@ -17,8 +16,7 @@ std::vector<nb::object> items(nb::handle values, const std::string& what) {
     const bool listed = nb::hasattr(values, "__len__") && nb::hasattr(values, "__getitem__") &&
                         !nb::isinstance<nb::str>(values) && !nb::isinstance<nb::dict>(values) &&
                         nb::hasattr(values, "__iter__");
-    if (!listed)
-        throw ConfigError(what + " was given as " + shown(values) + "; a sequence is allowed");
+    if (!listed) throw ConfigError(what + " was given as " + shown(values) + "; a sequence is allowed");
     std::vector<nb::object> r;
     for (nb::handle v : values) r.push_back(nb::borrow(v));
     return r;
@@ -38,24 +36,21 @@ std::int64_t to_int(nb::handle value, const std::string& what) {
     int overflow = 0;
     const long long r = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
     if (overflow != 0)
-        throw ConfigError(what + " was given as " + shown(value) +
-                          "; an integer of at most 64 bits is allowed");
+        throw ConfigError(what + " was given as " + shown(value) + "; an integer of at most 64 bits is allowed");
     return r;
 }
 
 int to_small_int(nb::handle value, const std::string& what) {
     const std::int64_t r = to_int(value, what);
     if (r < std::numeric_limits<int>::min() || r > std::numeric_limits<int>::max())
-        throw ConfigError(what + " was given as " + shown(value) +
-                          "; an integer of at most 32 bits is allowed");
+        throw ConfigError(what + " was given as " + shown(value) + "; an integer of at most 32 bits is allowed");
     return int(r);
 }
 
 Rational to_rational(nb::handle value, const std::string& what) {
     // int, fractions.Fraction and NumPy integers have both; floats do not.
     if (!nb::hasattr(value, "numerator") || !nb::hasattr(value, "denominator"))
-        throw ConfigError(what + " was given as " + shown(value) +
-                          "; an int or a fractions.Fraction is allowed");
+        throw ConfigError(what + " was given as " + shown(value) + "; an int or a fractions.Fraction is allowed");
     return {to_int(value.attr("numerator"), what), to_int(value.attr("denominator"), what)};
 }
 
@@ -67,8 +62,7 @@ std::vector<std::int64_t> to_ints(nb::handle values, const std::string& what) {
 
 IntMatrix to_int_rows(nb::handle rows, const std::string& what) {
     IntMatrix r;
-    for (const nb::object& row : items(rows, what))
-        r.push_back(to_ints(row, item_of(what, r.size())));
+    for (const nb::object& row : items(rows, what)) r.push_back(to_ints(row, item_of(what, r.size())));
     return r;
 }
 
@@ -77,8 +71,7 @@ Matrix to_matrix(nb::handle rows, const std::string& what) {
     for (const nb::object& row : items(rows, what)) {
         const std::string name = item_of(what, r.size());
         std::vector<Rational> entries;
-        for (const nb::object& v : items(row, name))
-            entries.push_back(to_rational(v, item_of(name, entries.size())));
+        for (const nb::object& v : items(row, name)) entries.push_back(to_rational(v, item_of(name, entries.size())));
         r.push_back(std::move(entries));
     }
     return Matrix(r);

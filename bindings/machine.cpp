@@ -10,7 +10,10 @@ using namespace tilewave;
 void bind_machine(nb::module_& m) {
     nb::class_<Curve>(m, "Curve", "y over x, straight lines between measured points.")
         .def(nb::init<>())
-        .def("__init__", [](Curve* c, std::vector<double> x, std::vector<double> y) { new (c) Curve{std::move(x), std::move(y)}; }, "x"_a, "y"_a)
+        .def(
+            "__init__",
+            [](Curve* c, std::vector<double> x, std::vector<double> y) { new (c) Curve{std::move(x), std::move(y)}; },
+            "x"_a, "y"_a)
         .def_rw("x", &Curve::x)
         .def_rw("y", &Curve::y)
         .def("at", &Curve::at, "value"_a);

@@ -9,7 +9,9 @@ using namespace tilewave;
 
 namespace {
 
-measure::Pair pair_of(int peer, bool first) { return {peer, first}; }
+measure::Pair pair_of(int peer, bool first) {
+    return {peer, first};
+}
 
 measure::Shape shape_of(const std::string& way, std::int64_t stride, std::int64_t chunk_bytes) {
     using Way = measure::Shape::Way;
@@ -25,56 +27,68 @@ measure::Shape shape_of(const std::string& way, std::int64_t stride, std::int64_
 void bind_measure(nb::module_& m) {
     using Release = nb::call_guard<nb::gil_scoped_release>;
     nb::module_ e = m.def_submodule("measure", "Experiments; samples in seconds.");
-    e.def("round_trips",
-          [](Context& c, int peer, bool first, std::int64_t bytes, int rounds, bool synchronous) {
-              return measure::round_trips(c, pair_of(peer, first), bytes, rounds, synchronous);
-          },
-          "context"_a, "peer"_a, "first"_a, "bytes"_a, "rounds"_a, "synchronous"_a = false, Release());
-    e.def("strided_trips",
-          [](Context& c, int peer, bool first, std::int64_t bytes, int rounds, const std::string& way, std::int64_t stride, std::int64_t chunk_bytes) {
-              return measure::strided_trips(c, pair_of(peer, first), bytes, rounds, shape_of(way, stride, chunk_bytes));
-          },
-          "context"_a, "peer"_a, "first"_a, "bytes"_a, "rounds"_a, "way"_a, "stride"_a, "chunk_bytes"_a = 0, Release());
+    e.def(
+        "round_trips",
+        [](Context& c, int peer, bool first, std::int64_t bytes, int rounds, bool synchronous) {
+            return measure::round_trips(c, pair_of(peer, first), bytes, rounds, synchronous);
+        },
+        "context"_a, "peer"_a, "first"_a, "bytes"_a, "rounds"_a, "synchronous"_a = false, Release());
+    e.def(
+        "strided_trips",
+        [](Context& c, int peer, bool first, std::int64_t bytes, int rounds, const std::string& way,
+           std::int64_t stride, std::int64_t chunk_bytes) {
+            return measure::strided_trips(c, pair_of(peer, first), bytes, rounds, shape_of(way, stride, chunk_bytes));
+        },
+        "context"_a, "peer"_a, "first"_a, "bytes"_a, "rounds"_a, "way"_a, "stride"_a, "chunk_bytes"_a = 0, Release());
     // (turns, posts of sends, posts of receives)
-    e.def("stream",
-          [](Context& c, int peer, bool first, std::int64_t bytes, int count, int turns, bool synchronous) {
-              measure::Stream s = measure::stream(c, pair_of(peer, first), bytes, count, turns, synchronous);
-              return std::vector{std::move(s.turn_s), std::move(s.send_s), std::move(s.receive_s)};
-          },
-          "context"_a, "peer"_a, "first"_a, "bytes"_a, "count"_a, "turns"_a, "synchronous"_a = false, Release());
+    e.def(
+        "stream",
+        [](Context& c, int peer, bool first, std::int64_t bytes, int count, int turns, bool synchronous) {
+            measure::Stream s = measure::stream(c, pair_of(peer, first), bytes, count, turns, synchronous);
+            return std::vector{std::move(s.turn_s), std::move(s.send_s), std::move(s.receive_s)};
+        },
+        "context"_a, "peer"_a, "first"_a, "bytes"_a, "count"_a, "turns"_a, "synchronous"_a = false, Release());
     // (posting, computing, waiting after it)
-    e.def("beside",
-          [](Context& c, int peer, bool first, std::int64_t bytes, std::int64_t rows, int turns, double poll_period_s, bool helper) {
-              measure::BesideTimes t = measure::beside(c, pair_of(peer, first), {bytes, rows, poll_period_s, helper, false}, turns);
-              return std::vector{std::move(t.post_s), std::move(t.compute_s), std::move(t.wait_s)};
-          },
-          "context"_a, "peer"_a, "first"_a, "bytes"_a, "rows"_a, "turns"_a, "poll_period_s"_a, "helper"_a = false, Release());
+    e.def(
+        "beside",
+        [](Context& c, int peer, bool first, std::int64_t bytes, std::int64_t rows, int turns, double poll_period_s,
+           bool helper) {
+            measure::BesideTimes t =
+                measure::beside(c, pair_of(peer, first), {bytes, rows, poll_period_s, helper, false}, turns);
+            return std::vector{std::move(t.post_s), std::move(t.compute_s), std::move(t.wait_s)};
+        },
+        "context"_a, "peer"_a, "first"_a, "bytes"_a, "rows"_a, "turns"_a, "poll_period_s"_a, "helper"_a = false,
+        Release());
     e.def("exchange", &measure::exchange, "context"_a, "to"_a, "from_ranks"_a, "bytes"_a, "turns"_a, Release());
-    e.def("polls", [](Context& c, int peer, bool first, int turns) { return measure::polls(c, pair_of(peer, first), turns); },
-          "context"_a, "peer"_a, "first"_a, "turns"_a, Release());
-    e.def("early_sends",
-          [](Context& c, int peer, bool first, std::int64_t bytes, double delay_s, int turns) {
-              return measure::early_sends(c, pair_of(peer, first), bytes, delay_s, turns);
-          },
-          "context"_a, "peer"_a, "first"_a, "bytes"_a, "delay_s"_a, "turns"_a, Release());
+    e.def(
+        "polls",
+        [](Context& c, int peer, bool first, int turns) { return measure::polls(c, pair_of(peer, first), turns); },
+        "context"_a, "peer"_a, "first"_a, "turns"_a, Release());
+    e.def(
+        "early_sends",
+        [](Context& c, int peer, bool first, std::int64_t bytes, double delay_s, int turns) {
+            return measure::early_sends(c, pair_of(peer, first), bytes, delay_s, turns);
+        },
+        "context"_a, "peer"_a, "first"_a, "bytes"_a, "delay_s"_a, "turns"_a, Release());
     e.def("hand_overs", &measure::hand_overs, "context"_a, "samples"_a, Release());
     e.def("steps", &measure::steps, "tiles"_a, "samples"_a, Release());
     e.def("memory", &measure::memory, "context"_a, "lanes"_a, "bytes"_a, "passes"_a, Release());
     e.def("copies", &measure::copies, "run_bytes"_a, "bytes"_a, "times"_a, Release());
     // Every rank's bytes at rank 0, an empty list elsewhere.
-    e.def("gather",
-          [](Context& c, const nb::bytes& given) {
-              const std::string bytes(given.c_str(), given.size());
-              std::vector<std::string> all;
-              {
-                  nb::gil_scoped_release release;
-                  all = measure::gathered(c, bytes);
-              }
-              nb::list found;
-              for (const auto& one : all) found.append(nb::bytes(one.data(), one.size()));
-              return found;
-          },
-          "context"_a, "bytes"_a);
+    e.def(
+        "gather",
+        [](Context& c, const nb::bytes& given) {
+            const std::string bytes(given.c_str(), given.size());
+            std::vector<std::string> all;
+            {
+                nb::gil_scoped_release release;
+                all = measure::gathered(c, bytes);
+            }
+            nb::list found;
+            for (const auto& one : all) found.append(nb::bytes(one.data(), one.size()));
+            return found;
+        },
+        "context"_a, "bytes"_a);
     e.def("native", [](Context& c) { return c.transport().native(); }, "context"_a);
     e.def("connected", [](Context& c) { return c.transport().connected(); }, "context"_a);
 }

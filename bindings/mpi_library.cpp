@@ -22,7 +22,9 @@ namespace python {
 
 void load_mpi(const std::string& path) {
     if (path == path_loaded) return;
-    if (entry) throw MpiError("the MPI of " + path_loaded + " is in use in this process; " + path + " cannot be loaded beside it");
+    if (entry)
+        throw MpiError("the MPI of " + path_loaded + " is in use in this process; " + path +
+                       " cannot be loaded beside it");
     void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!library) throw MpiError(std::string("the MPI library cannot be loaded: ") + dlerror());
     using Get = const MpiEntry* (*)();
@@ -32,13 +34,21 @@ void load_mpi(const std::string& path) {
     path_loaded = path;
 }
 
-const std::string& loaded_mpi() { return path_loaded; }
+const std::string& loaded_mpi() {
+    return path_loaded;
+}
 
 }  // namespace python
 
-std::unique_ptr<Transport> make_mpi_transport(std::optional<int> comm, std::int64_t piece) { return need().make(comm, piece); }
-MpiInfo mpi_info() { return need().info(); }
-bool mpi_started() { return entry && entry->started(); }
+std::unique_ptr<Transport> make_mpi_transport(std::optional<int> comm, std::int64_t piece) {
+    return need().make(comm, piece);
+}
+MpiInfo mpi_info() {
+    return need().info();
+}
+bool mpi_started() {
+    return entry && entry->started();
+}
 void abandon_mpi() {
     if (entry) entry->abandon();
 }

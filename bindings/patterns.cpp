@@ -27,15 +27,26 @@ Enum by_name(const std::string& name, const std::array<Enum, n>& all, const char
     throw ConfigError(std::string(what) + ": '" + name + "' was given; allowed: " + allowed);
 }
 
-constexpr std::array all_dtypes{Dtype::f4, Dtype::f8, Dtype::c8, Dtype::c16, Dtype::i4, Dtype::i8, Dtype::u1, Dtype::i1, Dtype::i2, Dtype::b1};
-constexpr std::array all_kinds{PatternKind::broadcast, PatternKind::reduce, PatternKind::spread, PatternKind::multi_reduce};
-constexpr std::array all_algorithms{Algorithm::automatic, Algorithm::tree, Algorithm::ring, Algorithm::rounds, Algorithm::direct, Algorithm::native};
+constexpr std::array all_dtypes{Dtype::f4, Dtype::f8, Dtype::c8, Dtype::c16, Dtype::i4,
+                                Dtype::i8, Dtype::u1, Dtype::i1, Dtype::i2,  Dtype::b1};
+constexpr std::array all_kinds{PatternKind::broadcast, PatternKind::reduce, PatternKind::spread,
+                               PatternKind::multi_reduce};
+constexpr std::array all_algorithms{Algorithm::automatic, Algorithm::tree,   Algorithm::ring,
+                                    Algorithm::rounds,    Algorithm::direct, Algorithm::native};
 constexpr std::array all_reductions{Reduction::sum, Reduction::prod, Reduction::min, Reduction::max, Reduction::user};
 
-Dtype dtype_of(const std::string& name) { return by_name(name, all_dtypes, "dtype"); }
-PatternKind kind_of(const std::string& name) { return by_name(name, all_kinds, "pattern"); }
-Algorithm algorithm_of(const std::string& name) { return by_name(name, all_algorithms, "algorithm"); }
-Reduction reduction_of(const std::string& name) { return by_name(name, all_reductions, "op"); }
+Dtype dtype_of(const std::string& name) {
+    return by_name(name, all_dtypes, "dtype");
+}
+PatternKind kind_of(const std::string& name) {
+    return by_name(name, all_kinds, "pattern");
+}
+Algorithm algorithm_of(const std::string& name) {
+    return by_name(name, all_algorithms, "algorithm");
+}
+Reduction reduction_of(const std::string& name) {
+    return by_name(name, all_reductions, "op");
+}
 
 // An argument that is exactly a str and one of the names.
 template <class Enum, std::size_t n>
@@ -51,8 +62,9 @@ bool plain_name(nb::handle given, const std::array<Enum, n>& all, Enum& value) {
 
 // The dtype of items that a buffer's format names; false: none of ours.
 bool item_type(const Py_buffer& b, Dtype& type) {
-    static constexpr std::pair<std::string_view, Dtype> names[] = {{"d", Dtype::f8}, {"f", Dtype::f4}, {"Zd", Dtype::c16}, {"Zf", Dtype::c8},
-                                                                   {"i", Dtype::i4}, {"l", Dtype::i8}, {"B", Dtype::u1}, {"?", Dtype::b1}, {"b", Dtype::i1}, {"h", Dtype::i2}};
+    static constexpr std::pair<std::string_view, Dtype> names[] = {
+        {"d", Dtype::f8}, {"f", Dtype::f4}, {"Zd", Dtype::c16}, {"Zf", Dtype::c8}, {"i", Dtype::i4},
+        {"l", Dtype::i8}, {"B", Dtype::u1}, {"?", Dtype::b1},   {"b", Dtype::i1},  {"h", Dtype::i2}};
     for (const auto& [name, t] : names)
         if (name == b.format) {
             type = t;
@@ -61,8 +73,8 @@ bool item_type(const Py_buffer& b, Dtype& type) {
     return false;
 }
 
-// A matrix that is as it must be, or an array of one dimension, which is one row; without asking it attribute by attribute. None: the
-// caller has to look closer.
+// A matrix that is as it must be, or an array of one dimension, which is one row; without asking it attribute by
+// attribute. None: the caller has to look closer.
 std::optional<MatrixView> plain_view(nb::handle M, bool written) {
     Py_buffer b;
     if (PyObject_GetBuffer(M.ptr(), &b, PyBUF_STRIDES | PyBUF_FORMAT | (written ? PyBUF_WRITABLE : 0)) != 0) {
@@ -75,7 +87,8 @@ std::optional<MatrixView> plain_view(nb::handle M, bool written) {
     if (b.ndim == 1 && b.shape[0] > 0 && item_type(b, type) && address % static_cast<std::uintptr_t>(b.itemsize) == 0 &&
         (b.shape[0] == 1 || b.strides[0] == b.itemsize))
         view = MatrixView{static_cast<std::byte*>(b.buf), 1, b.shape[0], b.shape[0] * b.itemsize, type};
-    if (b.ndim == 2 && b.shape[0] > 0 && b.shape[1] > 0 && item_type(b, type) && address % static_cast<std::uintptr_t>(b.itemsize) == 0) {
+    if (b.ndim == 2 && b.shape[0] > 0 && b.shape[1] > 0 && item_type(b, type) &&
+        address % static_cast<std::uintptr_t>(b.itemsize) == 0) {
         const std::int64_t row_bytes = b.shape[1] * b.itemsize, row = b.shape[0] > 1 ? b.strides[0] : row_bytes;
         if ((b.shape[1] == 1 || b.strides[1] == b.itemsize) && row >= row_bytes && row % b.itemsize == 0)
             view = MatrixView{static_cast<std::byte*>(b.buf), b.shape[0], b.shape[1], row, type};
@@ -114,13 +127,15 @@ bool apart(const MatrixView& a, const MatrixView& b) {
 // A blocking call whose arguments are all of the plain kind: no asking and no holding of each by itself.
 // False: nothing was done, one of them must be looked at closer.
 // `function`: what the user called, where that is not the pattern itself; else empty.
-bool run_plain(Context& context, const char* kind, nb::handle in, nb::handle out, nb::handle root, nb::handle op, nb::handle algorithm,
-               const char* function) {
+bool run_plain(Context& context, const char* kind, nb::handle in, nb::handle out, nb::handle root, nb::handle op,
+               nb::handle algorithm, const char* function) {
     PatternCall c;
     std::int64_t rank = 0;
     c.kind = kind_of(kind);
     c.caller.call = function;
-    if (!plain_int(root, INT_MAX, rank) || !plain_name(op, all_reductions, c.op) || !plain_name(algorithm, all_algorithms, c.request.algorithm)) return false;
+    if (!plain_int(root, INT_MAX, rank) || !plain_name(op, all_reductions, c.op) ||
+        !plain_name(algorithm, all_algorithms, c.request.algorithm))
+        return false;
     if (c.op == Reduction::user) return false;
     c.root = static_cast<int>(rank);
     const auto given = array_view(in, c.kind == PatternKind::broadcast && context.rank() != c.root);
@@ -140,11 +155,14 @@ bool run_plain(Context& context, const char* kind, nb::handle in, nb::handle out
 }
 
 // The same for buffered sends and their receives; `rank` is the other end's.
-bool send_plain(Context& context, nb::handle M, nb::handle rank, nb::handle tag, nb::handle limit_bytes, nb::handle on_full, nb::object memory) {
+bool send_plain(Context& context, nb::handle M, nb::handle rank, nb::handle tag, nb::handle limit_bytes,
+                nb::handle on_full, nb::object memory) {
     std::int64_t to = 0, number = 0, limit = 0;
     constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
-    if (!plain_int(rank, INT_MAX, to) || !plain_int(tag, INT_MAX, number) || !plain_int(limit_bytes, most, limit)) return false;
-    if (!PyUnicode_CheckExact(on_full.ptr()) || PyUnicode_CompareWithASCIIString(on_full.ptr(), "wait") != 0) return false;
+    if (!plain_int(rank, INT_MAX, to) || !plain_int(tag, INT_MAX, number) || !plain_int(limit_bytes, most, limit))
+        return false;
+    if (!PyUnicode_CheckExact(on_full.ptr()) || PyUnicode_CompareWithASCIIString(on_full.ptr(), "wait") != 0)
+        return false;
     const auto given = array_view(M, false);
     if (!given) return false;
     auto held = hold(std::move(memory));
@@ -188,53 +206,62 @@ UserReduction user_reduction(nb::object op) {
 
 void bind_values(nb::module_& m) {
     nb::class_<MatrixView>(m, "MatrixView", "Rows of items at unit column stride.")
-        .def("__init__",
-             [](MatrixView* v, std::uintptr_t address, std::int64_t rows, std::int64_t cols, std::int64_t row_stride_bytes, const std::string& dtype) {
-                 new (v) MatrixView{reinterpret_cast<std::byte*>(address), rows, cols, row_stride_bytes, dtype_of(dtype)};
-             },
-             "address"_a, "rows"_a, "cols"_a, "row_stride_bytes"_a, "dtype"_a);
+        .def(
+            "__init__",
+            [](MatrixView* v, std::uintptr_t address, std::int64_t rows, std::int64_t cols,
+               std::int64_t row_stride_bytes, const std::string& dtype) {
+                new (v)
+                    MatrixView{reinterpret_cast<std::byte*>(address), rows, cols, row_stride_bytes, dtype_of(dtype)};
+            },
+            "address"_a, "rows"_a, "cols"_a, "row_stride_bytes"_a, "dtype"_a);
     nb::class_<PatternProblem>(m, "PatternProblem", "What a pattern moves: the same on all ranks.")
-        .def("__init__",
-             [](PatternProblem* p, const std::string& kind, int ranks, std::int64_t rows, std::vector<std::int64_t> columns, std::int64_t item_bytes,
-                int root, std::int64_t block) {
-                 new (p) PatternProblem{kind_of(kind), ranks, root, rows, item_bytes, std::move(columns), block};
-             },
-             "kind"_a, "ranks"_a, "rows"_a, "columns"_a, "item_bytes"_a = 8, "root"_a = 0, "block"_a = 0)
+        .def(
+            "__init__",
+            [](PatternProblem* p, const std::string& kind, int ranks, std::int64_t rows,
+               std::vector<std::int64_t> columns, std::int64_t item_bytes, int root, std::int64_t block) {
+                new (p) PatternProblem{kind_of(kind), ranks, root, rows, item_bytes, std::move(columns), block};
+            },
+            "kind"_a, "ranks"_a, "rows"_a, "columns"_a, "item_bytes"_a = 8, "root"_a = 0, "block"_a = 0)
         .def("validate", &PatternProblem::validate)
         .def_prop_ro("bytes", &PatternProblem::bytes);
     nb::class_<PatternPlan>(m, "PatternPlan", "How a pattern moves it.")
-        .def("__init__",
-             [](PatternPlan* p, const std::string& algorithm, std::int64_t chunk_bytes, int buffers) {
-                 new (p) PatternPlan{algorithm_of(algorithm), chunk_bytes, buffers, ""};
-             },
-             "algorithm"_a, "chunk_bytes"_a = 32 << 10, "buffers"_a = 4)
+        .def(
+            "__init__",
+            [](PatternPlan* p, const std::string& algorithm, std::int64_t chunk_bytes, int buffers) {
+                new (p) PatternPlan{algorithm_of(algorithm), chunk_bytes, buffers, ""};
+            },
+            "algorithm"_a, "chunk_bytes"_a = 32 << 10, "buffers"_a = 4)
         .def_prop_ro("algorithm", [](const PatternPlan& p) { return to_string(p.algorithm); })
         .def_ro("chunk_bytes", &PatternPlan::chunk_bytes)
         .def_ro("buffers", &PatternPlan::buffers)
         .def_ro("why", &PatternPlan::why)
         .def("__str__", &PatternPlan::to_string);
-    m.def("make_pattern_plan",
-          [](const PatternProblem& problem, const Machine& machine, const std::string& algorithm, std::int64_t chunk_bytes, int buffers,
-             bool contiguous, bool native) {
-              return make_pattern_plan(problem, {algorithm_of(algorithm), chunk_bytes, buffers}, {contiguous, native}, machine);
-          },
-          "problem"_a, "machine"_a, "algorithm"_a = "auto", "chunk_bytes"_a = 0, "buffers"_a = 0, "contiguous"_a = true,
-          "native"_a = false, "The plan for a pattern; what is given is obeyed, the rest is picked.");
+    m.def(
+        "make_pattern_plan",
+        [](const PatternProblem& problem, const Machine& machine, const std::string& algorithm,
+           std::int64_t chunk_bytes, int buffers, bool contiguous, bool native) {
+            return make_pattern_plan(problem, {algorithm_of(algorithm), chunk_bytes, buffers}, {contiguous, native},
+                                     machine);
+        },
+        "problem"_a, "machine"_a, "algorithm"_a = "auto", "chunk_bytes"_a = 0, "buffers"_a = 0, "contiguous"_a = true,
+        "native"_a = false, "The plan for a pattern; what is given is obeyed, the rest is picked.");
     m.def("pattern_time", &pattern_time, "problem"_a, "plan"_a, "machine"_a, "Seconds by the closed forms.");
-    m.def("pattern_schedule",
-          [](const PatternProblem& problem, const PatternPlan& plan, int rank, std::int64_t in_stride, std::int64_t out_stride) {
-              return pattern_schedule(problem, plan, rank, {in_stride, out_stride});
-          },
-          "problem"_a, "plan"_a, "rank"_a, "in_stride_bytes"_a, "out_stride_bytes"_a, "The part of one rank in a pattern.");
+    m.def(
+        "pattern_schedule",
+        [](const PatternProblem& problem, const PatternPlan& plan, int rank, std::int64_t in_stride,
+           std::int64_t out_stride) { return pattern_schedule(problem, plan, rank, {in_stride, out_stride}); },
+        "problem"_a, "plan"_a, "rank"_a, "in_stride_bytes"_a, "out_stride_bytes"_a,
+        "The part of one rank in a pattern.");
     m.def("dealt_columns", &dealt_columns, "columns"_a, "block"_a, "ranks"_a, "rank"_a,
           "Columns of a rank when columns are dealt in blocks over ranks.");
 }
 
 void bind_calls(nb::module_& m) {
     m.def("plain_view", &plain_view, "matrix"_a, "written"_a);
-    m.def("run_plain", &run_plain, "context"_a, "kind"_a, "matrix"_a.none(), "out"_a.none(), "root"_a.none(), "op"_a.none(), "algorithm"_a.none(),
-          "function"_a = "");
-    m.def("send_plain", &send_plain, "context"_a, "matrix"_a.none(), "rank"_a.none(), "tag"_a.none(), "limit_bytes"_a.none(), "on_full"_a.none(), "memory"_a);
+    m.def("run_plain", &run_plain, "context"_a, "kind"_a, "matrix"_a.none(), "out"_a.none(), "root"_a.none(),
+          "op"_a.none(), "algorithm"_a.none(), "function"_a = "");
+    m.def("send_plain", &send_plain, "context"_a, "matrix"_a.none(), "rank"_a.none(), "tag"_a.none(),
+          "limit_bytes"_a.none(), "on_full"_a.none(), "memory"_a);
     m.def("receive_plain", &receive_plain, "context"_a, "matrix"_a.none(), "rank"_a.none(), "tag"_a.none());
     nb::class_<PatternHandle>(m, "PatternHandle", "A pattern in flight.")
         .def("test", &PatternHandle::test, Release())
@@ -244,61 +271,66 @@ void bind_calls(nb::module_& m) {
         .def_prop_ro("plan", &PatternHandle::plan)
         .def_prop_ro("buffer_bytes", &PatternHandle::buffer_bytes)
         .def_prop_ro("time_s", &PatternHandle::time_s);
-    m.def("start_pattern",
-          [](Context& context, const std::string& kind, std::optional<MatrixView> in, std::optional<MatrixView> out, int root, const std::string& op,
-             nb::object user, std::int64_t block, std::int64_t part_inside, const std::string& algorithm, std::int64_t chunk_bytes, int buffers,
-             bool keep, const std::string& error, nb::object allocate, nb::object memory, const std::string& where, const std::string& user_name, const std::string& outer,
-             const std::string& function) {
-              PatternCall c;
-              c.kind = kind_of(kind);
-              if (in) c.in = *in;
-              if (out) c.out = *out;
-              c.root = root;
-              c.block = block;
-              c.part_inside = part_inside;
-              c.request.chunk_bytes = chunk_bytes;
-              c.request.buffers = buffers;
-              c.keep = keep;
-              c.error = error;
-              c.caller = {function, where};
-              c.user_name = user_name;
-              c.outer = outer;
-              try {  // what is wrong here must be said to all ranks
-                  c.op = reduction_of(op);
-                  c.request.algorithm = algorithm_of(algorithm);
-              } catch (const ConfigError& e) {
-                  if (c.error.empty()) c.error = std::string(kind) + ": " + e.what();
-              }
-              if (!user.is_none()) c.user = user_reduction(user);
-              if (!allocate.is_none())
-                  c.allocate = [call = hold(allocate)](std::int64_t columns) {
-                      nb::gil_scoped_acquire gil;
-                      return nb::cast<MatrixView>((*call)(columns));
-                  };
-              c.memory = hold(memory);
-              nb::gil_scoped_release release;
-              return start_pattern(context, std::move(c));
-          },
-          "context"_a, "kind"_a, "matrix"_a.none(), "out"_a.none(), "root"_a, "op"_a, "user"_a.none(), "block"_a, "part_inside"_a, "algorithm"_a,
-          "chunk_bytes"_a, "buffers"_a, "keep"_a, "error"_a, "allocate"_a.none(), "memory"_a, "where"_a = "", "user_name"_a = "", "outer"_a = "",
-          "function"_a = "");
+    m.def(
+        "start_pattern",
+        [](Context& context, const std::string& kind, std::optional<MatrixView> in, std::optional<MatrixView> out,
+           int root, const std::string& op, nb::object user, std::int64_t block, std::int64_t part_inside,
+           const std::string& algorithm, std::int64_t chunk_bytes, int buffers, bool keep, const std::string& error,
+           nb::object allocate, nb::object memory, const std::string& where, const std::string& user_name,
+           const std::string& outer, const std::string& function) {
+            PatternCall c;
+            c.kind = kind_of(kind);
+            if (in) c.in = *in;
+            if (out) c.out = *out;
+            c.root = root;
+            c.block = block;
+            c.part_inside = part_inside;
+            c.request.chunk_bytes = chunk_bytes;
+            c.request.buffers = buffers;
+            c.keep = keep;
+            c.error = error;
+            c.caller = {function, where};
+            c.user_name = user_name;
+            c.outer = outer;
+            try {  // what is wrong here must be said to all ranks
+                c.op = reduction_of(op);
+                c.request.algorithm = algorithm_of(algorithm);
+            } catch (const ConfigError& e) {
+                if (c.error.empty()) c.error = std::string(kind) + ": " + e.what();
+            }
+            if (!user.is_none()) c.user = user_reduction(user);
+            if (!allocate.is_none())
+                c.allocate = [call = hold(allocate)](std::int64_t columns) {
+                    nb::gil_scoped_acquire gil;
+                    return nb::cast<MatrixView>((*call)(columns));
+                };
+            c.memory = hold(memory);
+            nb::gil_scoped_release release;
+            return start_pattern(context, std::move(c));
+        },
+        "context"_a, "kind"_a, "matrix"_a.none(), "out"_a.none(), "root"_a, "op"_a, "user"_a.none(), "block"_a,
+        "part_inside"_a, "algorithm"_a, "chunk_bytes"_a, "buffers"_a, "keep"_a, "error"_a, "allocate"_a.none(),
+        "memory"_a, "where"_a = "", "user_name"_a = "", "outer"_a = "", "function"_a = "");
     nb::class_<ReceiveHandle>(m, "ReceiveHandle", "A receive in flight.")
         .def("test", &ReceiveHandle::test, Release())
         .def("wait", &ReceiveHandle::wait, Release());
-    m.def("send_buffered",
-          [](Context& context, const MatrixView& matrix, int to, int tag, std::int64_t limit_bytes, bool wait, nb::object memory) {
-              auto held = hold(memory);
-              nb::gil_scoped_release release;
-              send_buffered(context, matrix, to, tag, {limit_bytes, wait}, held);
-          },
-          "context"_a, "matrix"_a, "to"_a, "tag"_a, "limit_bytes"_a, "wait"_a, "memory"_a);
-    m.def("start_receive",
-          [](Context& context, const MatrixView& matrix, int from, int tag, nb::object memory) {
-              auto held = hold(memory);
-              nb::gil_scoped_release release;
-              return start_receive(context, matrix, from, tag, held);
-          },
-          "context"_a, "matrix"_a, "from_rank"_a, "tag"_a, "memory"_a, nb::keep_alive<0, 1>());
+    m.def(
+        "send_buffered",
+        [](Context& context, const MatrixView& matrix, int to, int tag, std::int64_t limit_bytes, bool wait,
+           nb::object memory) {
+            auto held = hold(memory);
+            nb::gil_scoped_release release;
+            send_buffered(context, matrix, to, tag, {limit_bytes, wait}, held);
+        },
+        "context"_a, "matrix"_a, "to"_a, "tag"_a, "limit_bytes"_a, "wait"_a, "memory"_a);
+    m.def(
+        "start_receive",
+        [](Context& context, const MatrixView& matrix, int from, int tag, nb::object memory) {
+            auto held = hold(memory);
+            nb::gil_scoped_release release;
+            return start_receive(context, matrix, from, tag, held);
+        },
+        "context"_a, "matrix"_a, "from_rank"_a, "tag"_a, "memory"_a, nb::keep_alive<0, 1>());
     m.def("complete", &complete, "context"_a, Release());
 }
 

@@ -25,9 +25,14 @@ void bind_planner(nb::module_& m) {
         .def_ro("simulated", &Choice::simulated)
         .def_ro("rate", &Choice::rate)
         .def_ro("measured", &Choice::measured);
-    nb::class_<MeasuredRate>(m, "MeasuredRate", "The rate of a body, and a plan with the tiles that it was measured on.")
-        .def("__init__", [](MeasuredRate* at, const Plan& plan, const KernelRate& rate, bool of_all_tiles) { new (at) MeasuredRate{plan, rate, of_all_tiles}; },
-             "plan"_a, "rate"_a, "of_all_tiles"_a = false)
+    nb::class_<MeasuredRate>(m, "MeasuredRate",
+                             "The rate of a body, and a plan with the tiles that it was measured on.")
+        .def(
+            "__init__",
+            [](MeasuredRate* at, const Plan& plan, const KernelRate& rate, bool of_all_tiles) {
+                new (at) MeasuredRate{plan, rate, of_all_tiles};
+            },
+            "plan"_a, "rate"_a, "of_all_tiles"_a = false)
         .def_ro("plan", &MeasuredRate::plan)
         .def_ro("rate", &MeasuredRate::rate);
     nb::class_<Alternative>(m, "Alternative", "One way in which the loops and arrays of a nest may lie.")
@@ -38,47 +43,54 @@ void bind_planner(nb::module_& m) {
         .def_ro("others", &Alternative::others);
     m.def("alternatives", &alternatives, "problem"_a, "ranks"_a, "request"_a, "machine"_a, "rows_across"_a,
           "The ways in which a problem may lie over ranks, those to prefer first; see planner.hpp.");
-    m.def("rate_for",
-          [](const SweepProblem& problem, const Plan& plan, const Machine& machine, const std::vector<MeasuredRate>& rates) {
-              return rate_for(problem, plan, machine, rates);
-          },
-          "problem"_a, "plan"_a, "machine"_a, "rates"_a, "The rate for the tiles of a plan, from those that were measured.");
-    m.def("rate_is_measured",
-          [](const SweepProblem& problem, const Plan& plan, const Machine& machine, const std::vector<MeasuredRate>& rates) {
-              return rate_is_measured(problem, plan, machine, rates);
-          },
-          "problem"_a, "plan"_a, "machine"_a, "rates"_a, "Whether a rate was measured on tiles like those of a plan.");
-    m.def("choose_plan",
-          [](const SweepProblem& problem, int ranks, const PlanRequest& request, const Machine& machine, const std::vector<MeasuredRate>& rates,
-             bool measured_only) {
-              PlannerOptions options;
-              options.measured_only = measured_only;
-              return choose_plan(problem, ranks, request, machine, rates, options);
-          },
-          "problem"_a, "ranks"_a, "request"_a, "machine"_a, "rates"_a, "measured_only"_a = false,
-          nb::call_guard<nb::gil_scoped_release>(), "Plans for a problem, the one to take first; the request is obeyed.");
-    m.def("evaluate",
-          [](const SweepProblem& problem, const Plan& plan, const Machine& machine, const KernelRate& rate) {
-              return evaluate(problem, plan, machine, rate);
-          },
-          "problem"_a, "plan"_a, "machine"_a, "rate"_a, nb::call_guard<nb::gil_scoped_release>(),
-          "What a plan would take.");
-    m.def("choose_plan",
-          [](const SweepProblem& problem, int ranks, const PlanRequest& request, const Machine& machine, const KernelRate& rate) {
-              return choose_plan(problem, ranks, request, machine, rate);
-          },
-          "problem"_a, "ranks"_a, "request"_a, "machine"_a, "rate"_a,
-          nb::call_guard<nb::gil_scoped_release>(), "Plans for a problem, the one to take first; the request is obeyed.");
+    m.def(
+        "rate_for",
+        [](const SweepProblem& problem, const Plan& plan, const Machine& machine,
+           const std::vector<MeasuredRate>& rates) { return rate_for(problem, plan, machine, rates); },
+        "problem"_a, "plan"_a, "machine"_a, "rates"_a,
+        "The rate for the tiles of a plan, from those that were measured.");
+    m.def(
+        "rate_is_measured",
+        [](const SweepProblem& problem, const Plan& plan, const Machine& machine,
+           const std::vector<MeasuredRate>& rates) { return rate_is_measured(problem, plan, machine, rates); },
+        "problem"_a, "plan"_a, "machine"_a, "rates"_a, "Whether a rate was measured on tiles like those of a plan.");
+    m.def(
+        "choose_plan",
+        [](const SweepProblem& problem, int ranks, const PlanRequest& request, const Machine& machine,
+           const std::vector<MeasuredRate>& rates, bool measured_only) {
+            PlannerOptions options;
+            options.measured_only = measured_only;
+            return choose_plan(problem, ranks, request, machine, rates, options);
+        },
+        "problem"_a, "ranks"_a, "request"_a, "machine"_a, "rates"_a, "measured_only"_a = false,
+        nb::call_guard<nb::gil_scoped_release>(), "Plans for a problem, the one to take first; the request is obeyed.");
+    m.def(
+        "evaluate",
+        [](const SweepProblem& problem, const Plan& plan, const Machine& machine, const KernelRate& rate) {
+            return evaluate(problem, plan, machine, rate);
+        },
+        "problem"_a, "plan"_a, "machine"_a, "rate"_a, nb::call_guard<nb::gil_scoped_release>(),
+        "What a plan would take.");
+    m.def(
+        "choose_plan",
+        [](const SweepProblem& problem, int ranks, const PlanRequest& request, const Machine& machine,
+           const KernelRate& rate) { return choose_plan(problem, ranks, request, machine, rate); },
+        "problem"_a, "ranks"_a, "request"_a, "machine"_a, "rate"_a, nb::call_guard<nb::gil_scoped_release>(),
+        "Plans for a problem, the one to take first; the request is obeyed.");
     m.def("border_s", &border_s, "problem"_a, "plan"_a, "machine"_a, "rate"_a, nb::call_guard<nb::gil_scoped_release>(),
           "Seconds that a block of time steps takes longer behind another one than alone.");
-    m.def("estimate_s", &estimate_s, "problem"_a, "plan"_a, "machine"_a, "rate"_a, "What a plan would take, by a closed form.");
+    m.def("estimate_s", &estimate_s, "problem"_a, "plan"_a, "machine"_a, "rate"_a,
+          "What a plan would take, by a closed form.");
     m.def("best_factors", &best_factors, "problem"_a, "grid"_a, "mapping_dim"_a, "lanes"_a,
           "Lanes of a rank along each dimension so that the way to the last lane costs least.");
-    m.def("fit_rate",
-          [](const std::vector<std::tuple<double, double, double>>& samples) {
-              std::vector<RateSample> all;
-              for (const auto& [rows, points, tile_s] : samples) all.push_back({rows, points, tile_s});
-              return fit_rate(all);
-          },
-          "samples"_a, "The rate of a kernel from (rows, points, seconds) of tiles with long rows, short rows, few points, and of one lane alone.");
+    m.def(
+        "fit_rate",
+        [](const std::vector<std::tuple<double, double, double>>& samples) {
+            std::vector<RateSample> all;
+            for (const auto& [rows, points, tile_s] : samples) all.push_back({rows, points, tile_s});
+            return fit_rate(all);
+        },
+        "samples"_a,
+        "The rate of a kernel from (rows, points, seconds) of tiles with long rows, short rows, few points, and of one "
+        "lane alone.");
 }

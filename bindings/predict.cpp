@@ -10,13 +10,15 @@ using namespace nb::literals;
 using namespace tilewave;
 
 void bind_predict(nb::module_& m) {
-    nb::class_<KernelRate>(m, "KernelRate", "What a kernel takes on one lane while all lanes of the host compute; seconds.")
-        .def("__init__",
-             [](KernelRate* r, double point_s, double row_s, double tile_s, double spread, double alone, int lanes) {
-                 new (r) KernelRate{point_s, row_s, tile_s, spread, alone, lanes};
-             },
-             "point_s"_a = KernelRate().point_s, "row_s"_a = KernelRate().row_s, "tile_s"_a = KernelRate().tile_s, "spread"_a = 0.0,
-             "alone"_a = 0.0, "lanes"_a = 0)
+    nb::class_<KernelRate>(m, "KernelRate",
+                           "What a kernel takes on one lane while all lanes of the host compute; seconds.")
+        .def(
+            "__init__",
+            [](KernelRate* r, double point_s, double row_s, double tile_s, double spread, double alone, int lanes) {
+                new (r) KernelRate{point_s, row_s, tile_s, spread, alone, lanes};
+            },
+            "point_s"_a = KernelRate().point_s, "row_s"_a = KernelRate().row_s, "tile_s"_a = KernelRate().tile_s,
+            "spread"_a = 0.0, "alone"_a = 0.0, "lanes"_a = 0)
         .def_rw("point_s", &KernelRate::point_s)
         .def_rw("row_s", &KernelRate::row_s)
         .def_rw("tile_s", &KernelRate::tile_s)
@@ -34,7 +36,9 @@ void bind_predict(nb::module_& m) {
         .def_ro("drain_s", &Parts::drain_s)
         .def("__repr__", [](const Parts& p) {
             char text[240];
-            std::snprintf(text, sizeof text, "Parts(total_s=%.6g, fill_s=%.6g, compute_s=%.6g, pack_s=%.6g, post_s=%.6g, wait_s=%.6g, hand_over_s=%.6g, drain_s=%.6g)",
+            std::snprintf(text, sizeof text,
+                          "Parts(total_s=%.6g, fill_s=%.6g, compute_s=%.6g, pack_s=%.6g, post_s=%.6g, wait_s=%.6g, "
+                          "hand_over_s=%.6g, drain_s=%.6g)",
                           p.total_s, p.fill_s, p.compute_s, p.pack_s, p.post_s, p.wait_s, p.hand_over_s, p.drain_s);
             return std::string(text);
         });
@@ -43,17 +47,20 @@ void bind_predict(nb::module_& m) {
         .def_ro("parts", &Prediction::parts)
         .def_ro("timeline", &Prediction::timeline);
     m.def("parts", &parts, "timeline"_a, "The parts of a timeline that has all ranks' events.");
-    m.def("predict",
-          [](const std::vector<Schedule>& schedules, const Machine& machine, const KernelRate& rate, double poll_period_s, bool record) {
-              nb::gil_scoped_release release;
-              return predict(schedules, machine, rate, {poll_period_s, record});
-          },
-          "schedules"_a, "machine"_a, "rate"_a, "poll_period_s"_a = PredictOptions().poll_period_s, "record"_a = true,
-          "What running the schedules of all ranks takes, by event simulation.");
-    m.def("tile_work",
-          [](const Schedule& schedule) {
-              const std::vector<std::pair<std::int64_t, std::int64_t>> work = tile_work(schedule);
-              return work;
-          },
-          "schedule"_a, "(rows, points) of each tile of a schedule.");
+    m.def(
+        "predict",
+        [](const std::vector<Schedule>& schedules, const Machine& machine, const KernelRate& rate, double poll_period_s,
+           bool record) {
+            nb::gil_scoped_release release;
+            return predict(schedules, machine, rate, {poll_period_s, record});
+        },
+        "schedules"_a, "machine"_a, "rate"_a, "poll_period_s"_a = PredictOptions().poll_period_s, "record"_a = true,
+        "What running the schedules of all ranks takes, by event simulation.");
+    m.def(
+        "tile_work",
+        [](const Schedule& schedule) {
+            const std::vector<std::pair<std::int64_t, std::int64_t>> work = tile_work(schedule);
+            return work;
+        },
+        "schedule"_a, "(rows, points) of each tile of a schedule.");
 }

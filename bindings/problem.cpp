@@ -20,48 +20,58 @@ void bind_layout(nb::module_& m) {
         .def_ro("grid", &Layout::grid)
         .def("owned", &Layout::owned, "rank"_a)
         .def("storage", &Layout::storage, "rank"_a);
-    m.def("default_grid", nb::overload_cast<const Index&, int, int>(&default_grid), "shape"_a, "ranks"_a, "fixed"_a = -1,
-          "The process grid of least surface over the dimensions other than `fixed`.");
+    m.def("default_grid", nb::overload_cast<const Index&, int, int>(&default_grid), "shape"_a, "ranks"_a,
+          "fixed"_a = -1, "The process grid of least surface over the dimensions other than `fixed`.");
 }
 
 void bind_problem_class(nb::module_& m) {
     nb::class_<SweepProblem>(m, "SweepProblem", "What a sweep computes: shape, space, arrays, accesses.")
         // One written array, at the point itself.
-        .def("__init__",
-             [](SweepProblem* p, Index shape, Box space, const std::vector<std::pair<std::int64_t, bool>>& arrays,
-                const std::vector<std::pair<int, Index>>& reads) {
-                 new (p) SweepProblem{shape, space, {}, {{0, Index::filled(shape.n, 0), true}}};
-                 for (const auto& [bytes, replicated] : arrays) p->arrays.push_back({bytes, replicated});
-                 for (const auto& [array, offset] : reads) p->accesses.push_back({array, offset});
-                 p->complete();
-             },
-             "shape"_a, "space"_a, "arrays"_a, "reads"_a)
-        // arrays: (item bytes, replicated, shape, axes, time levels, frontier); accesses: (array, offset, writes, keeps);
-        // bounds: (coefficients, constant) of loop indices; downwards: for each loop index.
-        .def("__init__",
-             [](SweepProblem* p, Index shape, Box space, const std::vector<std::tuple<std::int64_t, bool, Index, Index, int, bool>>& arrays,
-                const std::vector<std::tuple<int, Index, bool, bool>>& accesses, const std::vector<std::pair<Index, std::int64_t>>& bounds,
-                const std::vector<bool>& downwards, bool in_order) {
-                 new (p) SweepProblem{shape, space, {}, {}};
-                 for (const auto& [bytes, replicated, own, axes, levels, frontier] : arrays)
-                     p->arrays.push_back({bytes, replicated, own, axes, levels, frontier});
-                 for (const auto& [array, offset, writes, keeps] : accesses) p->accesses.push_back({array, offset, writes, keeps});
-                 for (const auto& [coefficients, constant] : bounds) p->bounds.push_back({coefficients, constant});
-                 p->in_order = in_order;
-                 p->settle(downwards);
-             },
-             "shape"_a, "space"_a, "arrays"_a, "accesses"_a, "bounds"_a, "downwards"_a, "in_order"_a)
+        .def(
+            "__init__",
+            [](SweepProblem* p, Index shape, Box space, const std::vector<std::pair<std::int64_t, bool>>& arrays,
+               const std::vector<std::pair<int, Index>>& reads) {
+                new (p) SweepProblem{shape, space, {}, {{0, Index::filled(shape.n, 0), true}}};
+                for (const auto& [bytes, replicated] : arrays) p->arrays.push_back({bytes, replicated});
+                for (const auto& [array, offset] : reads) p->accesses.push_back({array, offset});
+                p->complete();
+            },
+            "shape"_a, "space"_a, "arrays"_a, "reads"_a)
+        // arrays: (item bytes, replicated, shape, axes, time levels, frontier); accesses: (array, offset, writes,
+        // keeps); bounds: (coefficients, constant) of loop indices; downwards: for each loop index.
+        .def(
+            "__init__",
+            [](SweepProblem* p, Index shape, Box space,
+               const std::vector<std::tuple<std::int64_t, bool, Index, Index, int, bool>>& arrays,
+               const std::vector<std::tuple<int, Index, bool, bool>>& accesses,
+               const std::vector<std::pair<Index, std::int64_t>>& bounds, const std::vector<bool>& downwards,
+               bool in_order) {
+                new (p) SweepProblem{shape, space, {}, {}};
+                for (const auto& [bytes, replicated, own, axes, levels, frontier] : arrays)
+                    p->arrays.push_back({bytes, replicated, own, axes, levels, frontier});
+                for (const auto& [array, offset, writes, keeps] : accesses)
+                    p->accesses.push_back({array, offset, writes, keeps});
+                for (const auto& [coefficients, constant] : bounds) p->bounds.push_back({coefficients, constant});
+                p->in_order = in_order;
+                p->settle(downwards);
+            },
+            "shape"_a, "space"_a, "arrays"_a, "accesses"_a, "bounds"_a, "downwards"_a, "in_order"_a)
         .def("with_steps", &SweepProblem::with_steps, "steps"_a, "The same with another number of time steps.")
         .def("validate", &SweepProblem::validate)
         .def("may_cut", &SweepProblem::may_cut, "dimension"_a)
         .def("skewed", &SweepProblem::skewed, "outer"_a, "inner"_a)
         .def("rolls", &SweepProblem::rolls, "array"_a)
-        .def_prop_ro("planes", [](const SweepProblem& p) { return nb::make_tuple(p.planes.along, p.planes.across, p.planes.slant); })
+        .def_prop_ro(
+            "planes",
+            [](const SweepProblem& p) { return nb::make_tuple(p.planes.along, p.planes.across, p.planes.slant); })
         .def_ro("shape", &SweepProblem::shape)
         .def_ro("space", &SweepProblem::space)
         .def_ro("in_order", &SweepProblem::in_order)
         .def_rw("once", &SweepProblem::once)
-        .def_prop_ro("loops", [](const SweepProblem& p) { return std::vector<Index>(p.loops.row.begin(), p.loops.row.begin() + p.loops.n); })
+        .def_prop_ro("loops",
+                     [](const SweepProblem& p) {
+                         return std::vector<Index>(p.loops.row.begin(), p.loops.row.begin() + p.loops.n);
+                     })
         .def_prop_ro("dependences", &SweepProblem::dependences);
 }
 
@@ -100,8 +110,8 @@ std::string allowed() {
 }
 
 template <class T>
-void bind_choice(nb::class_<Plan>& plan, nb::class_<PlanRequest>& request, nb::list& all, const char* name, T Plan::*chosen,
-                 std::optional<T> PlanRequest::*fixed, const char* doc) {
+void bind_choice(nb::class_<Plan>& plan, nb::class_<PlanRequest>& request, nb::list& all, const char* name,
+                 T Plan::* chosen, std::optional<T> PlanRequest::* fixed, const char* doc) {
     using Given = decltype(to_python(std::declval<T>()));
     const auto taken = [name](const Given& given) {
         if constexpr (is_kind<T>)
@@ -109,8 +119,9 @@ void bind_choice(nb::class_<Plan>& plan, nb::class_<PlanRequest>& request, nb::l
         else
             return given;
     };
-    plan.def_prop_rw(name, [chosen](const Plan& p) { return to_python(p.*chosen); },
-                     [chosen, taken](Plan& p, Given given) { p.*chosen = taken(given); }, doc);
+    plan.def_prop_rw(
+        name, [chosen](const Plan& p) { return to_python(p.*chosen); },
+        [chosen, taken](Plan& p, Given given) { p.*chosen = taken(given); }, doc);
     request.def_prop_rw(
         name, [fixed](const PlanRequest& r) { return r.*fixed ? std::optional(to_python(*(r.*fixed))) : std::nullopt; },
         [fixed, taken](PlanRequest& r, std::optional<Given> given) {
@@ -137,9 +148,11 @@ void bind_plan(nb::module_& m) {
     m.attr("plan_choices") = nb::tuple(all);
     m.def("make_plan", &make_plan, "problem"_a, "ranks"_a, "request"_a, "machine"_a,
           "The plan for a problem by rules; what is given is obeyed, the rest is picked.");
-    m.def("largest_block", &largest_block, "problem"_a, "grid"_a, "dimension"_a, "Points of the largest block of a rank along a dimension.");
-    m.def("skewed_row", [](const SweepProblem& p) { return skewed_row(p); }, "problem"_a,
-          "A row of independent points for which storage is skewed, or empty.");
+    m.def("largest_block", &largest_block, "problem"_a, "grid"_a, "dimension"_a,
+          "Points of the largest block of a rank along a dimension.");
+    m.def(
+        "skewed_row", [](const SweepProblem& p) { return skewed_row(p); }, "problem"_a,
+        "A row of independent points for which storage is skewed, or empty.");
     m.def("fitted", &fitted, "plan"_a, "before"_a, "now"_a, "A plan with tiles for another problem of the same nest.");
     m.def("mostly_padding", &mostly_padding, "problem"_a, "plan"_a,
           "Whether boxes of skewed loops have more than four times the arrays' elements, and more than 4 MB.");
@@ -147,10 +160,13 @@ void bind_plan(nb::module_& m) {
           "The row of a plan with skewed storage, or the same the other way where a rank's arrays lie denser so.");
     m.def("skew_for_time", &skew_for_time, "problem"_a, "ranks"_a, "lanes"_a, "row"_a, "machine"_a,
           "Two loops along whose sum tiles are better cut where steps of time follow each other, or empty.");
-    m.def("margin", [](const SweepProblem& problem, const Plan& plan) {
-        const Margin twice = margin(problem, plan);
-        return nb::make_tuple(twice.along, twice.layers, twice.steps);
-    }, "problem"_a, "plan"_a, "(dimension or -1, layers a step, steps) of what ranks compute beyond their blocks.");
+    m.def(
+        "margin",
+        [](const SweepProblem& problem, const Plan& plan) {
+            const Margin twice = margin(problem, plan);
+            return nb::make_tuple(twice.along, twice.layers, twice.steps);
+        },
+        "problem"_a, "plan"_a, "(dimension or -1, layers a step, steps) of what ranks compute beyond their blocks.");
 }
 
 }  // namespace

@@ -4,8 +4,8 @@
 
 #include <cstring>
 #include <map>
-#include <tuple>
 #include <thread>
+#include <tuple>
 
 #include "casters.hpp"
 #include "data/checksum.hpp"
@@ -21,7 +21,8 @@ namespace {
 
 using Release = nb::call_guard<nb::gil_scoped_release>;
 
-std::shared_ptr<Context> make_context(std::unique_ptr<Transport> t, int threads, const std::string& call = "tw.Context", const std::string& where = "") {
+std::shared_ptr<Context> make_context(std::unique_ptr<Transport> t, int threads, const std::string& call = "tw.Context",
+                                      const std::string& where = "") {
     return std::make_shared<Context>(std::move(t), threads, Caller{call, where});
 }
 
@@ -38,26 +39,33 @@ Statement::Kind kind_of(const std::string& kind) {
 void bind_context(nb::module_& m) {
     nb::class_<LocalFabric>(m, "LocalFabric", "Ranks as threads of one process.").def(nb::init<int>(), "ranks"_a);
     nb::class_<Context>(m, "Context", "One rank's place in a group of ranks.")
-        .def_static("local", [](LocalFabric& f, int rank, int threads) { return make_context(f.endpoint(rank), threads); },
-                    "fabric"_a, "rank"_a, "threads"_a, Release())
-        .def_static("dry", [](int rank, int size, int threads) { return make_context(make_dry_transport(rank, size), threads); },
-                    "rank"_a, "size"_a, "threads"_a)
-        .def_static("mpi",
-                    [](std::optional<int> comm, int threads, const std::string& call, const std::string& where) {
-                        return make_context(make_mpi_transport(comm), threads, call, where);
-                    },
-                    "comm"_a.none(), "threads"_a, "call"_a = "tw.Context", "where"_a = "", Release())
+        .def_static(
+            "local", [](LocalFabric& f, int rank, int threads) { return make_context(f.endpoint(rank), threads); },
+            "fabric"_a, "rank"_a, "threads"_a, Release())
+        .def_static(
+            "dry",
+            [](int rank, int size, int threads) { return make_context(make_dry_transport(rank, size), threads); },
+            "rank"_a, "size"_a, "threads"_a)
+        .def_static(
+            "mpi",
+            [](std::optional<int> comm, int threads, const std::string& call, const std::string& where) {
+                return make_context(make_mpi_transport(comm), threads, call, where);
+            },
+            "comm"_a.none(), "threads"_a, "call"_a = "tw.Context", "where"_a = "", Release())
         // For tests of long messages: with pieces of so many bytes for MPI.
-        .def_static("mpi_in_pieces", [](int threads, std::int64_t piece) { return make_context(make_mpi_transport({}, piece), threads); },
-                    "threads"_a, "piece"_a, Release())
+        .def_static(
+            "mpi_in_pieces",
+            [](int threads, std::int64_t piece) { return make_context(make_mpi_transport({}, piece), threads); },
+            "threads"_a, "piece"_a, Release())
         // (context, function giving the seconds spent in MPI so far)
-        .def_static("timed_mpi",
-                    [](int threads) {
-                        auto seconds = std::make_shared<double>(0);
-                        auto context = make_context(make_timed_transport(make_mpi_transport(), seconds), threads);
-                        return std::pair{context, std::function<double()>([seconds] { return *seconds; })};
-                    },
-                    "threads"_a)
+        .def_static(
+            "timed_mpi",
+            [](int threads) {
+                auto seconds = std::make_shared<double>(0);
+                auto context = make_context(make_timed_transport(make_mpi_transport(), seconds), threads);
+                return std::pair{context, std::function<double()>([seconds] { return *seconds; })};
+            },
+            "threads"_a)
         .def_prop_ro("rank", &Context::rank)
         .def_prop_ro("size", &Context::size)
         .def_prop_ro("threads", &Context::threads)
@@ -66,106 +74,119 @@ void bind_context(nb::module_& m) {
         .def_prop_ro("cpus", &Context::cpus)
         .def("machine", &Context::machine, Release())
         .def("use_machine", &Context::use_machine, "machine"_a)
-        .def_prop_rw("stall_s", [](Context& c) { return c.options().stall_s; }, [](Context& c, double s) { c.options().stall_s = s; })
-        .def_prop_rw("record", [](Context& c) { return c.options().record; }, [](Context& c, bool b) { c.options().record = b; })
-        .def("on_heartbeat",
-             [](Context& c, nb::object callback) {
-                 if (callback.is_none()) {
-                     c.options().heartbeat = nullptr;
-                     return;
-                 }
-                 // Called by lane 0, the thread that called run(), which has given up the GIL.
-                 // Runs copy their options without the GIL, so the reference count is not Python's.
-                 std::shared_ptr<nb::object> hold(new nb::object(callback), [](nb::object* p) {
-                     nb::gil_scoped_acquire gil;
-                     delete p;
-                 });
-                 c.options().heartbeat = [hold](double fraction) {
-                     nb::gil_scoped_acquire gil;
-                     try {
-                         return nb::cast<bool>((*hold)(fraction));
-                     } catch (nb::python_error& e) {
-                         // A signal's exception that came before the callback's own `try`: an interrupt.
-                         e.restore();
-                         PyErr_Clear();
-                         return true;
-                     }
-                 };
-             },
-             "callback"_a.none())
+        .def_prop_rw(
+            "stall_s", [](Context& c) { return c.options().stall_s; },
+            [](Context& c, double s) { c.options().stall_s = s; })
+        .def_prop_rw(
+            "record", [](Context& c) { return c.options().record; }, [](Context& c, bool b) { c.options().record = b; })
+        .def(
+            "on_heartbeat",
+            [](Context& c, nb::object callback) {
+                if (callback.is_none()) {
+                    c.options().heartbeat = nullptr;
+                    return;
+                }
+                // Called by lane 0, the thread that called run(), which has given up the GIL.
+                // Runs copy their options without the GIL, so the reference count is not Python's.
+                std::shared_ptr<nb::object> hold(new nb::object(callback), [](nb::object* p) {
+                    nb::gil_scoped_acquire gil;
+                    delete p;
+                });
+                c.options().heartbeat = [hold](double fraction) {
+                    nb::gil_scoped_acquire gil;
+                    try {
+                        return nb::cast<bool>((*hold)(fraction));
+                    } catch (nb::python_error& e) {
+                        // A signal's exception that came before the callback's own `try`: an interrupt.
+                        e.restore();
+                        PyErr_Clear();
+                        return true;
+                    }
+                };
+            },
+            "callback"_a.none())
         // Gives the place in the caller's program, as text; it must not raise.
-        .def("on_where",
-             [](Context& c, nb::object callback) {
-                 c.on_where([hold = std::shared_ptr<nb::object>(new nb::object(std::move(callback)), [](nb::object* p) {
-                                 nb::gil_scoped_acquire gil;
-                                 delete p;
-                             })] {
-                     nb::gil_scoped_acquire gil;
-                     try {
-                         return nb::cast<std::string>((*hold)());
-                     } catch (const std::exception&) {
-                         return std::string();
-                     }
-                 });
-             },
-             "callback"_a)
+        .def(
+            "on_where",
+            [](Context& c, nb::object callback) {
+                c.on_where([hold = std::shared_ptr<nb::object>(new nb::object(std::move(callback)), [](nb::object* p) {
+                                nb::gil_scoped_acquire gil;
+                                delete p;
+                            })] {
+                    nb::gil_scoped_acquire gil;
+                    try {
+                        return nb::cast<std::string>((*hold)());
+                    } catch (const std::exception&) {
+                        return std::string();
+                    }
+                });
+            },
+            "callback"_a)
         .def("end", &Context::end)
         .def_prop_ro("ended", &Context::ended)
-        .def("agree",
-             [](Context& c, const std::string& kind, const std::string& error, const std::string& description, std::int64_t prepared, const std::string& call) {
-                 nb::gil_scoped_release release;
-                 return agree(c, {kind_of(kind), error, description, prepared, {call, ""}});
-             },
-             "kind"_a, "error"_a, "description"_a, "prepared"_a = 0, "call"_a = "agree")
-        .def("allreduce_min",
-             [](Context& c, std::vector<std::int64_t> values) {
-                 nb::gil_scoped_release release;
-                 allreduce_min(c.transport(), values);
-                 return values;
-             },
-             "values"_a)
+        .def(
+            "agree",
+            [](Context& c, const std::string& kind, const std::string& error, const std::string& description,
+               std::int64_t prepared, const std::string& call) {
+                nb::gil_scoped_release release;
+                return agree(c, {kind_of(kind), error, description, prepared, {call, ""}});
+            },
+            "kind"_a, "error"_a, "description"_a, "prepared"_a = 0, "call"_a = "agree")
+        .def(
+            "allreduce_min",
+            [](Context& c, std::vector<std::int64_t> values) {
+                nb::gil_scoped_release release;
+                allreduce_min(c.transport(), values);
+                return values;
+            },
+            "values"_a)
         // Rank 0's bytes, on every rank.
-        .def("broadcast",
-             [](Context& c, nb::bytes given) {
-                 nb::bytes got = given;
-                 bool lacking = false;
-                 const auto place = [&](std::int64_t n) -> std::byte* {
-                     nb::gil_scoped_acquire gil;
-                     PyObject* const made = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(n));
-                     if (!made) {
-                         PyErr_Clear();
-                         lacking = true;
-                         return nullptr;
-                     }
-                     got = nb::steal<nb::bytes>(made);
-                     return reinterpret_cast<std::byte*>(PyBytes_AS_STRING(made));
-                 };
-                 {
-                     nb::gil_scoped_release release;
-                     broadcast(c.transport(), std::as_bytes(std::span(given.c_str(), given.size())), 0, place);
-                 }
-                 if (lacking) throw std::bad_alloc();
-                 return got;
-             },
-             "bytes"_a)
+        .def(
+            "broadcast",
+            [](Context& c, nb::bytes given) {
+                nb::bytes got = given;
+                bool lacking = false;
+                const auto place = [&](std::int64_t n) -> std::byte* {
+                    nb::gil_scoped_acquire gil;
+                    PyObject* const made = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(n));
+                    if (!made) {
+                        PyErr_Clear();
+                        lacking = true;
+                        return nullptr;
+                    }
+                    got = nb::steal<nb::bytes>(made);
+                    return reinterpret_cast<std::byte*>(PyBytes_AS_STRING(made));
+                };
+                {
+                    nb::gil_scoped_release release;
+                    broadcast(c.transport(), std::as_bytes(std::span(given.c_str(), given.size())), 0, place);
+                }
+                if (lacking) throw std::bad_alloc();
+                return got;
+            },
+            "bytes"_a)
         // Rank 0's memory, into that of every other rank; of equal length.
-        .def("broadcast_into",
-             [](Context& c, std::uintptr_t address, std::int64_t bytes) {
-                 constexpr std::int64_t most = 16 << 20;
-                 auto* const data = reinterpret_cast<char*>(address);
-                 std::string piece;
-                 for (std::int64_t at = 0; at < bytes && c.size() > 1; at += most) {
-                     const auto n = static_cast<std::size_t>(std::min(most, bytes - at));
-                     if (c.rank() == 0) piece.assign(data + at, n);
-                     broadcast(c.transport(), piece, 0);
-                     if (c.rank() > 0) std::memcpy(data + at, piece.data(), std::min(n, piece.size()));
-                 }
-             },
-             "address"_a, "bytes"_a, Release())
+        .def(
+            "broadcast_into",
+            [](Context& c, std::uintptr_t address, std::int64_t bytes) {
+                constexpr std::int64_t most = 16 << 20;
+                auto* const data = reinterpret_cast<char*>(address);
+                std::string piece;
+                for (std::int64_t at = 0; at < bytes && c.size() > 1; at += most) {
+                    const auto n = static_cast<std::size_t>(std::min(most, bytes - at));
+                    if (c.rank() == 0) piece.assign(data + at, n);
+                    broadcast(c.transport(), piece, 0);
+                    if (c.rank() > 0) std::memcpy(data + at, piece.data(), std::min(n, piece.size()));
+                }
+            },
+            "address"_a, "bytes"_a, Release())
         .def("barrier", [](Context& c) { barrier(c.transport()); }, Release());
-    m.def("checksum",
-          [](std::uintptr_t address, std::int64_t bytes, std::uint64_t begin) { return checksum(reinterpret_cast<const std::byte*>(address), bytes, begin); },
-          "address"_a, "bytes"_a, "begin"_a = 0, Release());
+    m.def(
+        "checksum",
+        [](std::uintptr_t address, std::int64_t bytes, std::uint64_t begin) {
+            return checksum(reinterpret_cast<const std::byte*>(address), bytes, begin);
+        },
+        "address"_a, "bytes"_a, "begin"_a = 0, Release());
     m.def("load_mpi", &python::load_mpi, "path"_a);
     m.def("loaded_mpi", &python::loaded_mpi);
     m.def("mpi_started", &mpi_started);
@@ -185,13 +206,16 @@ void bind_context(nb::module_& m) {
     });
 }
 
-// Operation, dtype, place, the element's subscripts: loop indices, and what is added to each; number among the kernel's bests.
+// Operation, dtype, place, the element's subscripts: loop indices, and what is added to each; number among the kernel's
+// bests.
 using ReductionTuple = std::tuple<std::string, std::string, int, Index, Index, int>;
 
 PointReduction to_reduction(const ReductionTuple& t) {
-    static const std::map<std::string, Reduction> ops = {{"max", Reduction::max}, {"min", Reduction::min}, {"sum", Reduction::sum}};
-    static const std::map<std::string, Dtype> types = {{"int8", Dtype::i1},  {"int16", Dtype::i2},   {"int32", Dtype::i4},  {"int64", Dtype::i8},
-                                                       {"uint8", Dtype::u1}, {"float32", Dtype::f4}, {"float64", Dtype::f8}};
+    static const std::map<std::string, Reduction> ops = {
+        {"max", Reduction::max}, {"min", Reduction::min}, {"sum", Reduction::sum}};
+    static const std::map<std::string, Dtype> types = {
+        {"int8", Dtype::i1},  {"int16", Dtype::i2},   {"int32", Dtype::i4},  {"int64", Dtype::i8},
+        {"uint8", Dtype::u1}, {"float32", Dtype::f4}, {"float64", Dtype::f8}};
     const auto& [op, type, place, axes, shift, best] = t;
     return {ops.at(op), types.at(type), place, axes, shift, best};
 }
@@ -209,31 +233,48 @@ void bind_field(nb::module_& m) {
         .def_prop_ro("history", &FieldStorage::history)
         .def("keep_history", &FieldStorage::keep_history, "levels"_a, Release())
         .def("join_steps", &FieldStorage::join_steps, Release())
-        // Where this rank's own points are, of a level of time: address, bytes between neighbours, an owner that keeps the memory.
-        .def("view",
-             [](FieldStorage& f, int back) {
-                 auto* hold = new std::shared_ptr<std::byte[]>(f.share());
-                 nb::capsule owner(hold, [](void* p) noexcept { delete static_cast<std::shared_ptr<std::byte[]>*>(p); });
-                 const Binding b = f.binding(back);
-                 const Box mine = f.owned(), all = f.storage();
-                 std::intptr_t at = reinterpret_cast<std::intptr_t>(b.data);
-                 for (int k = 0; k < mine.dims() && !mine.empty(); ++k) at += (mine.lo[k] - all.lo[k]) * b.stride_bytes[k];
-                 return nb::make_tuple(at, b.stride_bytes, owner);
-             }, "back"_a = 0)
-        .def("relayout", [](FieldStorage& f, const Layout& layout) { f.relayout(layout); }, "layout"_a, Release())
-        .def("gather", [](FieldStorage& f, std::uintptr_t out, int back) { f.gather(reinterpret_cast<std::byte*>(out), back); }, "out"_a, "back"_a = 0,
-             Release())
-        .def("reduce", [](FieldStorage& f, const std::string& op, const std::string& type) { return f.reduce(to_reduction({op, type, 0, {}, {}, -1})); },
-             "op"_a, "type"_a, Release())
-        .def("scatter", [](FieldStorage& f, std::uintptr_t in, int back) { f.scatter(reinterpret_cast<std::byte*>(in), back); }, "whole"_a, "back"_a = 0,
-             Release());
+        // Where this rank's own points are, of a level of time: address, bytes between neighbours, an owner that keeps
+        // the memory.
+        .def(
+            "view",
+            [](FieldStorage& f, int back) {
+                auto* hold = new std::shared_ptr<std::byte[]>(f.share());
+                nb::capsule owner(hold, [](void* p) noexcept { delete static_cast<std::shared_ptr<std::byte[]>*>(p); });
+                const Binding b = f.binding(back);
+                const Box mine = f.owned(), all = f.storage();
+                std::intptr_t at = reinterpret_cast<std::intptr_t>(b.data);
+                for (int k = 0; k < mine.dims() && !mine.empty(); ++k)
+                    at += (mine.lo[k] - all.lo[k]) * b.stride_bytes[k];
+                return nb::make_tuple(at, b.stride_bytes, owner);
+            },
+            "back"_a = 0)
+        .def(
+            "relayout", [](FieldStorage& f, const Layout& layout) { f.relayout(layout); }, "layout"_a, Release())
+        .def(
+            "gather",
+            [](FieldStorage& f, std::uintptr_t out, int back) { f.gather(reinterpret_cast<std::byte*>(out), back); },
+            "out"_a, "back"_a = 0, Release())
+        .def(
+            "reduce",
+            [](FieldStorage& f, const std::string& op, const std::string& type) {
+                return f.reduce(to_reduction({op, type, 0, {}, {}, -1}));
+            },
+            "op"_a, "type"_a, Release())
+        .def(
+            "scatter",
+            [](FieldStorage& f, std::uintptr_t in, int back) { f.scatter(reinterpret_cast<std::byte*>(in), back); },
+            "whole"_a, "back"_a = 0, Release());
 }
 
-nb::bytes raw(const void* data, std::size_t size) { return nb::bytes(static_cast<const char*>(data), size); }
+nb::bytes raw(const void* data, std::size_t size) {
+    return nb::bytes(static_cast<const char*>(data), size);
+}
 
 template <class T>
 std::vector<T> records(const nb::bytes& data) {
-    if (data.size() % sizeof(T)) throw ConfigError("a timeline of " + std::to_string(data.size()) + " bytes was given; allowed: whole records of " + std::to_string(sizeof(T)));
+    if (data.size() % sizeof(T))
+        throw ConfigError("a timeline of " + std::to_string(data.size()) +
+                          " bytes was given; allowed: whole records of " + std::to_string(sizeof(T)));
     std::vector<T> all(data.size() / sizeof(T));
     if (!all.empty()) std::memcpy(all.data(), data.data(), data.size());
     return all;
@@ -255,20 +296,28 @@ void bind_timeline(nb::module_& m) {
         .def(nb::init<>())
         .def_ro("ranks", &Timeline::ranks)
         .def_ro("dims", &Timeline::dims)
-        .def_prop_ro("event_bytes", [](const Timeline& t) { return raw(t.events.data(), t.events.size() * sizeof(Event)); })
-        .def_prop_ro("request_bytes", [](const Timeline& t) { return raw(t.requests.data(), t.requests.size() * sizeof(Request)); })
-        .def("__getstate__", [](const Timeline& t) {
-                 return TimelineState(t.ranks, t.dims, raw(t.events.data(), t.events.size() * sizeof(Event)), raw(t.requests.data(), t.requests.size() * sizeof(Request)));
+        .def_prop_ro("event_bytes",
+                     [](const Timeline& t) { return raw(t.events.data(), t.events.size() * sizeof(Event)); })
+        .def_prop_ro("request_bytes",
+                     [](const Timeline& t) { return raw(t.requests.data(), t.requests.size() * sizeof(Request)); })
+        .def("__getstate__",
+             [](const Timeline& t) {
+                 return TimelineState(t.ranks, t.dims, raw(t.events.data(), t.events.size() * sizeof(Event)),
+                                      raw(t.requests.data(), t.requests.size() * sizeof(Request)));
              })
-        .def("__setstate__", [](Timeline& t, const TimelineState& state) {
+        .def("__setstate__",
+             [](Timeline& t, const TimelineState& state) {
                  const auto& [ranks, dims, events, requests] = state;
                  new (&t) Timeline{ranks, dims, records<Event>(events), records<Request>(requests)};
              })
         .def("split", &Timeline::split)
         // int64 pairs, as bytes: numbers of requests.
-        .def("message_bytes", [](const Timeline& t) {
+        .def("message_bytes",
+             [](const Timeline& t) {
                  std::vector<std::int64_t> numbers;
-                 for (const auto& [send, receive] : t.messages()) numbers.insert(numbers.end(), {static_cast<std::int64_t>(send), static_cast<std::int64_t>(receive)});
+                 for (const auto& [send, receive] : t.messages())
+                     numbers.insert(numbers.end(),
+                                    {static_cast<std::int64_t>(send), static_cast<std::int64_t>(receive)});
                  return raw(numbers.data(), numbers.size() * sizeof(std::int64_t));
              })
         .def("overlap_ratio", &Timeline::overlap_ratio, "latency_s"_a, "byte_s"_a)
@@ -276,9 +325,11 @@ void bind_timeline(nb::module_& m) {
 }
 
 // A row that lasts a set time, whatever the machine's speed at the moment: env is double ns a point.
-std::int64_t spin_row(char* const*, const std::int64_t*, std::int64_t n, const std::int64_t*, const std::int64_t*, const void* env) {
+std::int64_t spin_row(char* const*, const std::int64_t*, std::int64_t n, const std::int64_t*, const std::int64_t*,
+                      const void* env) {
     const double end = now_s() + static_cast<double>(n) * *static_cast<const double*>(env) * 1e-9;
-    while (now_s() < end) {}
+    while (now_s() < end) {
+    }
     return 0;
 }
 
@@ -292,7 +343,11 @@ struct PlainArray {
 
 std::vector<RunArray> run_arrays(const std::vector<PlainArray*>& arrays) {
     std::vector<RunArray> all;
-    for (const PlainArray* a : arrays) all.push_back({a->field, {reinterpret_cast<std::byte*>(a->address), a->strides}, reinterpret_cast<const std::byte*>(a->unset), a->same});
+    for (const PlainArray* a : arrays)
+        all.push_back({a->field,
+                       {reinterpret_cast<std::byte*>(a->address), a->strides},
+                       reinterpret_cast<const std::byte*>(a->unset),
+                       a->same});
     return all;
 }
 
@@ -306,8 +361,9 @@ Kernel to_kernel(std::uintptr_t row, std::uintptr_t env, const std::vector<std::
 }
 
 void bind_sweep(nb::module_& m) {
-    m.def("spin_row", [] { return reinterpret_cast<std::uintptr_t>(&spin_row); },
-          "Address of a row function that only lasts a set time, for benchmarks.");
+    m.def(
+        "spin_row", [] { return reinterpret_cast<std::uintptr_t>(&spin_row); },
+        "Address of a row function that only lasts a set time, for benchmarks.");
     nb::class_<Report>(m, "Report", "What a run was and how it went.")
         .def_ro("plan", &Report::plan)
         .def_ro("ranks", &Report::ranks)
@@ -326,13 +382,21 @@ void bind_sweep(nb::module_& m) {
         .def_ro("lanes", &Report::lanes)
         .def_prop_ro("timeline", &Report::timeline, nb::rv_policy::reference_internal);
     nb::class_<PlainArray>(m, "RunArray", "One array of a run: a field, or memory that is whole on this rank.")
-        .def("__init__", [](PlainArray* a, FieldStorage& f) { new (a) PlainArray{&f, 0, {}}; }, "field"_a, nb::keep_alive<1, 2>())
+        .def(
+            "__init__", [](PlainArray* a, FieldStorage& f) { new (a) PlainArray{&f, 0, {}}; }, "field"_a,
+            nb::keep_alive<1, 2>())
         // `owner`: of the memory, which lives as long.
-        .def("__init__", [](PlainArray* a, std::uintptr_t address, Index strides, nb::object) { new (a) PlainArray{nullptr, address, strides}; },
-             "address"_a, "strides"_a, "owner"_a = nb::none(), nb::keep_alive<1, 4>())
+        .def(
+            "__init__",
+            [](PlainArray* a, std::uintptr_t address, Index strides, nb::object) {
+                new (a) PlainArray{nullptr, address, strides};
+            },
+            "address"_a, "strides"_a, "owner"_a = nb::none(), nb::keep_alive<1, 4>())
         // Kept in planes: the address of what elements hold that nobody computes, one value for all or one each.
-        .def_static("planes", [](std::uintptr_t unset, bool same, nb::object) { return PlainArray{nullptr, 0, {}, unset, same}; },
-             "unset"_a, "same"_a, "owner"_a = nb::none(), nb::keep_alive<0, 3>());
+        .def_static(
+            "planes",
+            [](std::uintptr_t unset, bool same, nb::object) { return PlainArray{nullptr, 0, {}, unset, same}; },
+            "unset"_a, "same"_a, "owner"_a = nb::none(), nb::keep_alive<0, 3>());
     nb::class_<Reduced>(m, "Reduced", "One number out of all values that points computed.")
         .def_prop_ro("any", &Reduced::any)
         .def_prop_ro("at", &Reduced::at)
@@ -345,53 +409,75 @@ void bind_sweep(nb::module_& m) {
         .def_prop_ro("problem", &PreparedSweep::problem)
         .def_prop_ro("independent_rows", &PreparedSweep::independent_rows)
         .def("stagger", &PreparedSweep::stagger)
-        .def("rows_meet", [](const PreparedSweep& s, const std::vector<PlainArray*>& arrays) { return s.rows_meet(run_arrays(arrays)); }, "arrays"_a)
+        .def(
+            "rows_meet",
+            [](const PreparedSweep& s, const std::vector<PlainArray*>& arrays) {
+                return s.rows_meet(run_arrays(arrays));
+            },
+            "arrays"_a)
         .def("neighbours", &PreparedSweep::neighbours)
         .def("beside", &PreparedSweep::beside)
         .def("rolls", &PreparedSweep::rolls, "array"_a)
         // int64, as bytes: the subscripts of one element after the other.
-        .def("unset", [](const PreparedSweep& s, int array) {
-                 const std::vector<std::int64_t> all = s.unset(array);
-                 return nb::bytes(all.data(), all.size() * sizeof all[0]);
-             }, "array"_a)
-        .def("row_steps", [](const PreparedSweep& s, const std::vector<PlainArray*>& arrays) { return s.row_steps(run_arrays(arrays)); },
-             "arrays"_a)
-        .def("conversion_s", [](const PreparedSweep& s, const std::vector<PlainArray*>& arrays) { return s.conversion_s(run_arrays(arrays)); },
-             "arrays"_a)
-        .def("sample",
-             [](PreparedSweep& s, const std::vector<PlainArray*>& arrays, std::uintptr_t row, std::uintptr_t env, const std::vector<std::uintptr_t>& tables,
-                bool uses_index, const std::vector<ReductionTuple>& reductions, std::uintptr_t rows, double budget_s) {
-                 const std::vector<RunArray> all = run_arrays(arrays);
-                 const Kernel kernel = to_kernel(row, env, tables, uses_index, reductions, rows);
-                 std::vector<RateSample> samples;
-                 {
-                     nb::gil_scoped_release release;
-                     samples = s.sample(all, kernel, budget_s);
-                 }
-                 std::vector<std::tuple<double, double, double>> result;
-                 for (const RateSample& r : samples) result.push_back({r.rows, r.points, r.tile_s});
-                 return result;
-             },
-             "arrays"_a, "row"_a, "env"_a, "tables"_a, "uses_index"_a, "reductions"_a, "rows"_a, "budget_s"_a,
-             "(rows, points, seconds) of tiles with long rows, short rows, few points, and of long rows on one lane alone where there are several; empty where the kernel raised.")
-        .def("run",
-             [](PreparedSweep& s, const std::vector<PlainArray*>& arrays, std::uintptr_t row, std::uintptr_t env, nb::object explain,
-                const std::vector<std::uintptr_t>& tables, bool uses_index,
-                const std::vector<ReductionTuple>& reductions, std::uintptr_t rows, std::optional<std::int64_t> steps, double moving_s, double call_s,
-                std::int64_t first_step) {
-                 const std::vector<RunArray> all = run_arrays(arrays);
-                 const Kernel kernel = to_kernel(row, env, tables, uses_index, reductions, rows);
-                 nb::gil_scoped_release release;
-                 return s.run(all, kernel, [&explain](const Failure& f) {
-                     nb::gil_scoped_acquire gil;
-                     return nb::cast<std::string>(explain(f.site, f.point));
-                 }, steps, {moving_s, call_s}, first_step);
-             },
-             "arrays"_a, "row"_a, "env"_a, "explain"_a.none(), "tables"_a = std::vector<std::uintptr_t>(), "uses_index"_a = true,
-             "reductions"_a = std::vector<ReductionTuple>(), "rows"_a = 0, "steps"_a = std::nullopt, "moving_s"_a = 0.0, "call_s"_a = 0.0,
-             "first_step"_a = 0)
+        .def(
+            "unset",
+            [](const PreparedSweep& s, int array) {
+                const std::vector<std::int64_t> all = s.unset(array);
+                return nb::bytes(all.data(), all.size() * sizeof all[0]);
+            },
+            "array"_a)
+        .def(
+            "row_steps",
+            [](const PreparedSweep& s, const std::vector<PlainArray*>& arrays) {
+                return s.row_steps(run_arrays(arrays));
+            },
+            "arrays"_a)
+        .def(
+            "conversion_s",
+            [](const PreparedSweep& s, const std::vector<PlainArray*>& arrays) {
+                return s.conversion_s(run_arrays(arrays));
+            },
+            "arrays"_a)
+        .def(
+            "sample",
+            [](PreparedSweep& s, const std::vector<PlainArray*>& arrays, std::uintptr_t row, std::uintptr_t env,
+               const std::vector<std::uintptr_t>& tables, bool uses_index,
+               const std::vector<ReductionTuple>& reductions, std::uintptr_t rows, double budget_s) {
+                const std::vector<RunArray> all = run_arrays(arrays);
+                const Kernel kernel = to_kernel(row, env, tables, uses_index, reductions, rows);
+                std::vector<RateSample> samples;
+                {
+                    nb::gil_scoped_release release;
+                    samples = s.sample(all, kernel, budget_s);
+                }
+                std::vector<std::tuple<double, double, double>> result;
+                for (const RateSample& r : samples) result.push_back({r.rows, r.points, r.tile_s});
+                return result;
+            },
+            "arrays"_a, "row"_a, "env"_a, "tables"_a, "uses_index"_a, "reductions"_a, "rows"_a, "budget_s"_a,
+            "(rows, points, seconds) of tiles with long rows, short rows, few points, and of long rows on one lane "
+            "alone where there are several; empty where the kernel raised.")
+        .def(
+            "run",
+            [](PreparedSweep& s, const std::vector<PlainArray*>& arrays, std::uintptr_t row, std::uintptr_t env,
+               nb::object explain, const std::vector<std::uintptr_t>& tables, bool uses_index,
+               const std::vector<ReductionTuple>& reductions, std::uintptr_t rows, std::optional<std::int64_t> steps,
+               double moving_s, double call_s, std::int64_t first_step) {
+                const std::vector<RunArray> all = run_arrays(arrays);
+                const Kernel kernel = to_kernel(row, env, tables, uses_index, reductions, rows);
+                nb::gil_scoped_release release;
+                return s.run(
+                    all, kernel,
+                    [&explain](const Failure& f) {
+                        nb::gil_scoped_acquire gil;
+                        return nb::cast<std::string>(explain(f.site, f.point));
+                    },
+                    steps, {moving_s, call_s}, first_step);
+            },
+            "arrays"_a, "row"_a, "env"_a, "explain"_a.none(), "tables"_a = std::vector<std::uintptr_t>(),
+            "uses_index"_a = true, "reductions"_a = std::vector<ReductionTuple>(), "rows"_a = 0,
+            "steps"_a = std::nullopt, "moving_s"_a = 0.0, "call_s"_a = 0.0, "first_step"_a = 0)
         .def("prepare_steps", &PreparedSweep::prepare_steps, "steps"_a, Release());
-
 }
 
 }  // namespace

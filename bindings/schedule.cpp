@@ -14,7 +14,8 @@ using namespace tilewave;
 
 namespace {
 
-constexpr const char* op_names[] = {"compute", "post_recv", "post_send", "wait", "pack", "unpack", "signal", "await", "combine"};
+constexpr const char* op_names[] = {"compute", "post_recv", "post_send", "wait",   "pack",
+                                    "unpack",  "signal",    "await",     "combine"};
 
 Op op_of(const std::string& name) {
     std::string allowed;
@@ -27,14 +28,18 @@ Op op_of(const std::string& name) {
 
 void bind_data(nb::module_& m) {
     nb::class_<Step>(m, "Step", "One step of a lane: an op, the item it acts on, a count.")
-        .def("__init__", [](Step* s, const std::string& op, int item, int count) { new (s) Step{op_of(op), item, count}; },
-             "op"_a, "item"_a = 0, "count"_a = 0)
-        .def_prop_rw("op", [](const Step& s) { return to_string(s.op); }, [](Step& s, const std::string& n) { s.op = op_of(n); })
+        .def(
+            "__init__",
+            [](Step* s, const std::string& op, int item, int count) { new (s) Step{op_of(op), item, count}; }, "op"_a,
+            "item"_a = 0, "count"_a = 0)
+        .def_prop_rw(
+            "op", [](const Step& s) { return to_string(s.op); }, [](Step& s, const std::string& n) { s.op = op_of(n); })
         .def_rw("item", &Step::item)
         .def_rw("count", &Step::count)
         .def("__eq__", [](const Step& a, const Step& b) { return a == b; })
         .def("__repr__", [](const Step& s) {
-            return std::string("Step('") + to_string(s.op) + "', " + std::to_string(s.item) + ", " + std::to_string(s.count) + ")";
+            return std::string("Step('") + to_string(s.op) + "', " + std::to_string(s.item) + ", " +
+                   std::to_string(s.count) + ")";
         });
     m.attr("combine_array_right") = combine_array_right;
     m.attr("combine_array_left") = combine_array_left;
@@ -67,18 +72,20 @@ void bind_data(nb::module_& m) {
         .def_rw("separate", &Array::separate)
         .def_rw("levels", &Array::levels);
     nb::class_<Result>(m, "Result", "What must be in a part of an array at the end.")
-        .def("__init__",
-             [](Result* r, int array, const Box& region, int source, std::vector<std::int32_t> ranks) {
-                 new (r) Result{array, region, source, std::move(ranks)};
-             },
-             "array"_a, "region"_a, "source"_a, "ranks"_a)
+        .def(
+            "__init__",
+            [](Result* r, int array, const Box& region, int source, std::vector<std::int32_t> ranks) {
+                new (r) Result{array, region, source, std::move(ranks)};
+            },
+            "array"_a, "region"_a, "source"_a, "ranks"_a)
         .def_rw("array", &Result::array)
         .def_rw("region", &Result::region)
         .def_rw("source", &Result::source)
         .def_rw("ranks", &Result::ranks);
     nb::class_<Schedule>(m, "Schedule", "One rank's part of a distributed computation, as plain data.")
         .def(nb::init<>())
-        .def("__init__", [](Schedule* s, const Schedule& o) { new (s) Schedule(o); }, "other"_a)
+        .def(
+            "__init__", [](Schedule* s, const Schedule& o) { new (s) Schedule(o); }, "other"_a)
         .def_rw("rank", &Schedule::rank)
         .def_rw("ranks", &Schedule::ranks)
         .def_rw("space", &Schedule::space)
@@ -102,8 +109,8 @@ void bind_data(nb::module_& m) {
 
 void bind_schedule(nb::module_& m) {
     bind_data(m);
-    m.def("check",
-          [](const std::vector<Schedule>& schedules) { return check(schedules); },
-          "schedules"_a, nb::call_guard<nb::gil_scoped_release>(),
-          "The first violation in the schedules of all ranks, or None: see check.hpp.");
+    m.def(
+        "check", [](const std::vector<Schedule>& schedules) { return check(schedules); }, "schedules"_a,
+        nb::call_guard<nb::gil_scoped_release>(),
+        "The first violation in the schedules of all ranks, or None: see check.hpp.");
 }

@@ -18,8 +18,9 @@ namespace {
 /// A row of coefficients with the constant last.
 Constraint to_constraint(std::vector<std::int64_t> row, const std::string& what) {
     if (row.empty())
-        throw ConfigError(what + " holds an empty row; coefficients and then the constant "
-                                 "are allowed");
+        throw ConfigError(what +
+                          " holds an empty row; coefficients and then the constant "
+                          "are allowed");
     const std::int64_t c = row.back();
     row.pop_back();
     return {std::move(row), c};
@@ -33,11 +34,11 @@ std::vector<Constraint> to_constraints(nb::handle rows, const std::string& what)
 
 std::vector<std::vector<Constraint>> to_bounds(nb::handle loops, const std::string& what) {
     if (!nb::hasattr(loops, "__iter__"))
-        throw ConfigError(what + " was given as no sequence; one list of bounds for each loop "
-                                 "is allowed");
+        throw ConfigError(what +
+                          " was given as no sequence; one list of bounds for each loop "
+                          "is allowed");
     std::vector<std::vector<Constraint>> r;
-    for (nb::handle bounds : loops)
-        r.push_back(to_constraints(bounds, what + "[" + std::to_string(r.size()) + "]"));
+    for (nb::handle bounds : loops) r.push_back(to_constraints(bounds, what + "[" + std::to_string(r.size()) + "]"));
     return r;
 }
 
@@ -62,15 +63,11 @@ void bind_space_class(nb::module_& m) {
         .def(
             "__init__",
             [](Space* self, nb::handle dims, nb::handle constraints) {
-                new (self) Space(to_small_int(dims, "dims"),
-                                 to_constraints(constraints, "constraints"));
+                new (self) Space(to_small_int(dims, "dims"), to_constraints(constraints, "constraints"));
             },
             "dims"_a, "constraints"_a)
         .def_static(
-            "box",
-            [](nb::handle lo, nb::handle hi) {
-                return Space::box(to_ints(lo, "lo"), to_ints(hi, "hi"));
-            },
+            "box", [](nb::handle lo, nb::handle hi) { return Space::box(to_ints(lo, "lo"), to_ints(hi, "hi")); },
             "lo"_a, "hi"_a,
             "The box lo <= j <= hi, both ends inclusive.\n\n"
             "Parameters\n----------\nlo, hi : sequence of int\n    As many of each.")
@@ -90,35 +87,30 @@ void bind_space_class(nb::module_& m) {
                      "Rows (a_0, .., a_n-1, c) of a.j + c >= 0, without redundant ones.")
         .def_prop_ro("is_box", &Space::is_box, "Whether each constraint bounds one index.")
         .def(
-            "contains", [](const Space& s, nb::handle j) { return s.contains(to_ints(j, "j")); },
-            "j"_a, "Whether the point j (dims ints) is in the space.")
+            "contains", [](const Space& s, nb::handle j) { return s.contains(to_ints(j, "j")); }, "j"_a,
+            "Whether the point j (dims ints) is in the space.")
         .def(
-            "__contains__",
-            [](const Space& s, nb::handle j) { return s.contains(to_ints(j, "j")); }, "j"_a)
+            "__contains__", [](const Space& s, nb::handle j) { return s.contains(to_ints(j, "j")); }, "j"_a)
         .def(
             "bounds",
             [](const Space& s, nb::handle k, nb::handle outer) {
                 return s.bounds(to_small_int(k, "k"), to_ints(outer, "outer"));
             },
-            "k"_a, "outer"_a,
-            "The inclusive range (lo, hi) of index k for k outer values; hi < lo if it is empty.")
+            "k"_a, "outer"_a, "The inclusive range (lo, hi) of index k for k outer values; hi < lo if it is empty.")
         .def(
-            "project",
-            [](const Space& s, nb::handle k) { return s.project(to_small_int(k, "k")); }, "k"_a,
+            "project", [](const Space& s, nb::handle k) { return s.project(to_small_int(k, "k")); }, "k"_a,
             "The first k indices as a Space: the rational projection by Fourier-Motzkin "
             "elimination, a superset of the exact one.")
         .def(
             "prefixes",
             [](const Space& s, nb::handle k) {
                 IntMatrix r;
-                s.for_each_prefix(to_small_int(k, "k"),
-                                  [&](auto j) { r.emplace_back(j.begin(), j.end()); });
+                s.for_each_prefix(to_small_int(k, "k"), [&](auto j) { r.emplace_back(j.begin(), j.end()); });
                 return from_points(r);
             },
             "k"_a, "The values of the first k indices that have a point: the exact projection.")
         .def(
-            "points", [](const Space& s) { return from_points(s.points()); },
-            "The points as tuples, in loop order.")
+            "points", [](const Space& s) { return from_points(s.points()); }, "The points as tuples, in loop order.")
         .def("count", &Space::count, "Number of points.")
         .def("empty", &Space::empty, "Whether there is no point.")
         .def("__repr__", [](const Space& s) { return "Space(" + to_string(s) + ")"; });
@@ -134,32 +126,27 @@ void bind_tiling(nb::module_& m) {
                        "Raises\n------\n"
                        "ConfigError\n    H is singular or not square, or an entry is not exact.")
         .def(
-            "__init__",
-            [](Tiling* self, nb::handle h) { new (self) Tiling(to_matrix(h, "h")); }, "h"_a)
+            "__init__", [](Tiling* self, nb::handle h) { new (self) Tiling(to_matrix(h, "h")); }, "h"_a)
         .def_static(
             "from_p", [](nb::handle p) { return Tiling::from_p(to_matrix(p, "p")); }, "p"_a,
             "The tiling with H = P^-1; the columns of P are the edges of a tile.\n\n"
             "Raises\n------\nConfigError\n    P is singular or not square.")
         .def_static(
-            "rectangular",
-            [](nb::handle sizes) { return Tiling::rectangular(to_ints(sizes, "sizes")); },
-            "sizes"_a, "The tiling with P = diag(sizes), each an int of 1 or more.")
+            "rectangular", [](nb::handle sizes) { return Tiling::rectangular(to_ints(sizes, "sizes")); }, "sizes"_a,
+            "The tiling with P = diag(sizes), each an int of 1 or more.")
         .def_prop_ro("dims", &Tiling::dims, "Number of indices.")
-        .def_prop_ro("h", [](const Tiling& t) { return from_matrix(t.h()); },
-                     "H as a nested list of fractions.Fraction.")
-        .def_prop_ro("p", [](const Tiling& t) { return from_matrix(t.p()); },
-                     "P = H^-1 as a nested list of fractions.Fraction.")
+        .def_prop_ro(
+            "h", [](const Tiling& t) { return from_matrix(t.h()); }, "H as a nested list of fractions.Fraction.")
+        .def_prop_ro(
+            "p", [](const Tiling& t) { return from_matrix(t.p()); }, "P = H^-1 as a nested list of fractions.Fraction.")
         .def(
-            "tile_of",
-            [](const Tiling& t, nb::handle j) { return from_ints(t.tile_of(to_ints(j, "j"))); },
-            "j"_a, "The tile floor(H j) of a point, as a tuple [athanasaki2002].")
+            "tile_of", [](const Tiling& t, nb::handle j) { return from_ints(t.tile_of(to_ints(j, "j"))); }, "j"_a,
+            "The tile floor(H j) of a point, as a tuple [athanasaki2002].")
         .def(
-            "legal",
-            [](const Tiling& t, nb::handle d) { return t.legal(to_int_rows(d, "d")); }, "d"_a,
+            "legal", [](const Tiling& t, nb::handle d) { return t.legal(to_int_rows(d, "d")); }, "d"_a,
             "Whether H d >= 0 elementwise: tiles can run one after another [athanasaki2002].")
         .def(
-            "dependences_fit",
-            [](const Tiling& t, nb::handle d) { return t.dependences_fit(to_int_rows(d, "d")); },
+            "dependences_fit", [](const Tiling& t, nb::handle d) { return t.dependences_fit(to_int_rows(d, "d")); },
             "d"_a,
             "Whether 0 <= H d < 1 elementwise: a tile needs nearest neighbours only "
             "[athanasaki2002].")
@@ -167,9 +154,8 @@ void bind_tiling(nb::module_& m) {
              "The tiles as a Space, by Fourier-Motzkin elimination: all non-empty tiles, and "
              "perhaps empty ones.")
         .def(
-            "tiles",
-            [](const Tiling& t, const Space& space) { return from_points(t.tiles(space)); },
-            "space"_a, "The tiles that hold a point of space, as tuples in loop order.")
+            "tiles", [](const Tiling& t, const Space& space) { return from_points(t.tiles(space)); }, "space"_a,
+            "The tiles that hold a point of space, as tuples in loop order.")
         .def(
             "points_of",
             [](const Tiling& t, nb::handle tile, const Space& space) {
@@ -178,10 +164,7 @@ void bind_tiling(nb::module_& m) {
             "tile"_a, "space"_a, "The points of space in one tile, as a Space.")
         .def(
             "tile_dependences",
-            [](const Tiling& t, nb::handle d) {
-                return from_int_rows(t.tile_dependences(to_int_rows(d, "d")));
-            },
-            "d"_a,
+            [](const Tiling& t, nb::handle d) { return from_int_rows(t.tile_dependences(to_int_rows(d, "d"))); }, "d"_a,
             "D^S, a column for each dependence between two tiles, exact and sorted "
             "[athanasaki2002].\n\n"
             "Returns\n-------\nlist of n lists of int\n"
@@ -202,43 +185,35 @@ void bind_grouping(nb::module_& m) {
                          "ConfigError\n    A factor is below 1, or not 1 at mapping_dim.")
         .def(
             "__init__",
-            [](Grouping* self, const std::string& kind, nb::handle mapping_dim,
-               nb::handle factors) {
-                new (self) Grouping(to_grouping_kind(kind),
-                                    to_small_int(mapping_dim, "mapping_dim"),
+            [](Grouping* self, const std::string& kind, nb::handle mapping_dim, nb::handle factors) {
+                new (self) Grouping(to_grouping_kind(kind), to_small_int(mapping_dim, "mapping_dim"),
                                     to_ints(factors, "factors"));
             },
             "kind"_a, "mapping_dim"_a, "factors"_a)
-        .def_prop_ro("kind", [](const Grouping& g) { return to_name(g.kind()); },
-                     "'hyperplane' or 'vertical'.")
+        .def_prop_ro(
+            "kind", [](const Grouping& g) { return to_name(g.kind()); }, "'hyperplane' or 'vertical'.")
         .def_prop_ro("mapping_dim", &Grouping::mapping_dim, "The mapping dimension, from 0.")
-        .def_prop_ro("factors", [](const Grouping& g) { return from_ints(g.factors()); },
-                     "CPUs of a node along each dimension.")
-        .def_prop_ro("p", [](const Grouping& g) { return from_matrix(g.p()); },
-                     "P^G as a nested list of fractions.Fraction [athanasaki2002].")
-        .def_prop_ro("h", [](const Grouping& g) { return from_matrix(g.h()); },
-                     "H^G as a nested list of fractions.Fraction [athanasaki2002].")
+        .def_prop_ro(
+            "factors", [](const Grouping& g) { return from_ints(g.factors()); }, "CPUs of a node along each dimension.")
+        .def_prop_ro(
+            "p", [](const Grouping& g) { return from_matrix(g.p()); },
+            "P^G as a nested list of fractions.Fraction [athanasaki2002].")
+        .def_prop_ro(
+            "h", [](const Grouping& g) { return from_matrix(g.h()); },
+            "H^G as a nested list of fractions.Fraction [athanasaki2002].")
         .def(
-            "group_of",
-            [](const Grouping& g, nb::handle t) {
-                return from_ints(g.group_of(to_ints(t, "tile")));
-            },
+            "group_of", [](const Grouping& g, nb::handle t) { return from_ints(g.group_of(to_ints(t, "tile"))); },
             "tile"_a, "The group floor(H^G tile), a tuple of n ints [athanasaki2002].")
         .def(
-            "node_of",
-            [](const Grouping& g, nb::handle t) {
-                return from_ints(g.node_of(to_ints(t, "tile")));
-            },
+            "node_of", [](const Grouping& g, nb::handle t) { return from_ints(g.node_of(to_ints(t, "tile"))); },
             "tile"_a, "The node floor(t_x / m_x), x != mapping_dim: n - 1 ints [athanasaki2002].")
         .def(
-            "cpu_of", [](const Grouping& g, nb::handle t) { return g.cpu_of(to_ints(t, "tile")); },
-            "tile"_a, "The CPU in its node: t_x mod m_x, x != mapping_dim, in row-major order.")
+            "cpu_of", [](const Grouping& g, nb::handle t) { return g.cpu_of(to_ints(t, "tile")); }, "tile"_a,
+            "The CPU in its node: t_x mod m_x, x != mapping_dim, in row-major order.")
         .def("cpus", &Grouping::cpus, "CPUs of a node, the product of the factors.")
         .def(
             "group_dependences",
-            [](const Grouping& g, nb::handle ds) {
-                return from_int_rows(g.group_dependences(to_int_rows(ds, "ds")));
-            },
+            [](const Grouping& g, nb::handle ds) { return from_int_rows(g.group_dependences(to_int_rows(ds, "ds"))); },
             "ds"_a,
             "A column for each dependence between two groups, given D^S [athanasaki2002].\n\n"
             "Returns\n-------\nlist of n lists of int\n"
@@ -259,10 +234,7 @@ void bind_linear_schedule(nb::module_& m) {
                                "The time step of a tile or group v is pi.v [athanasaki2002].\n\n"
                                "Parameters\n----------\npi : sequence of int")
         .def(
-            "__init__",
-            [](LinearSchedule* self, nb::handle pi) {
-                new (self) LinearSchedule(to_ints(pi, "pi"));
-            },
+            "__init__", [](LinearSchedule* self, nb::handle pi) { new (self) LinearSchedule(to_ints(pi, "pi")); },
             "pi"_a)
         .def_static(
             "for_tiles",
@@ -281,11 +253,10 @@ void bind_linear_schedule(nb::module_& m) {
             "kind"_a, "grouping"_a,
             "The schedule of groups of tiles [athanasaki2002].\n\n"
             "Parameters\n----------\nkind : 'blocking' or 'overlapping'")
-        .def_prop_ro("pi", [](const LinearSchedule& s) { return from_ints(s.pi()); },
-                     "The weights of the coordinates.")
+        .def_prop_ro(
+            "pi", [](const LinearSchedule& s) { return from_ints(s.pi()); }, "The weights of the coordinates.")
         .def(
-            "time",
-            [](const LinearSchedule& s, nb::handle v) { return s.time(to_ints(v, "v")); }, "v"_a,
+            "time", [](const LinearSchedule& s, nb::handle v) { return s.time(to_ints(v, "v")); }, "v"_a,
             "The step pi.v of a tile or group.")
         .def(
             "step_of",

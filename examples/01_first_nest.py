@@ -1,6 +1,5 @@
 """A nest is plain loops: run it over ranks and threads.    tilewave run -n 2 examples/01_first_nest.py"""
 import numpy as np
-
 import tilewave as tw
 
 

@@ -1,6 +1,5 @@
 """Time is a loop whose index writes at t+1.    tilewave run -n 2 examples/02_time_steps.py"""
 import numpy as np
-
 import tilewave as tw
 
 

@@ -1,6 +1,5 @@
 """over= narrows the loops; bounds may depend on outer indices.    tilewave run -n 2 examples/03_bounds.py"""
 import numpy as np
-
 import tilewave as tw
 
 

@@ -1,6 +1,5 @@
 """Reductions of what a nest writes, and of whole fields.    tilewave run -n 2 examples/05_reductions.py"""
 import numpy as np
-
 import tilewave as tw
 
 

@@ -1,6 +1,7 @@
-"""Arrays of different shapes and offsets, and several nests in a time step.    tilewave run -n 2 examples/06_several_arrays.py"""
+"""Arrays of different shapes and offsets, and several nests in a time step.    tilewave run -n 2
+examples/06_several_arrays.py
+"""
 import numpy as np
-
 import tilewave as tw
 
 

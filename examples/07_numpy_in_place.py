@@ -1,6 +1,5 @@
 """On one rank arrays may be NumPy's: they are computed in place, by threads.    python examples/07_numpy_in_place.py"""
 import numpy as np
-
 import tilewave as tw
 
 

@@ -1,8 +1,7 @@
 """In a program of mpi4py: any communicator, its messages beside ours.    tilewave run -n 2 examples/08_mpi4py.py"""
 import numpy as np
-from mpi4py import MPI
-
 import tilewave as tw
+from mpi4py import MPI
 
 half = MPI.COMM_WORLD.Split(MPI.COMM_WORLD.rank % 2)  # two groups of ranks, each with a context of its own
 context = tw.Context(half, threads=1)

@@ -1,6 +1,5 @@
 """Patterns on matrices with any row stride.    tilewave run -n 3 examples/09_patterns.py"""
 import numpy as np
-
 import tilewave as tw
 from tilewave import patterns
 

@@ -12,8 +12,7 @@ int main(int argc, char** argv) {
 
     constexpr auto before = tilewave::reads({-1, 0, 0}, {0, -1, 0}, {0, 0, -1});
     const tilewave::Report report = tilewave::run(
-        context, {},
-        [](auto a) { return std::sqrt(a(-1, 0, 0)) + std::sqrt(a(0, -1, 0)) + std::sqrt(a(0, 0, -1)); },
+        context, {}, [](auto a) { return std::sqrt(a(-1, 0, 0)) + std::sqrt(a(0, -1, 0)) + std::sqrt(a(0, 0, -1)); },
         tilewave::writes<before>(A));
 
     const std::vector<float> whole = A.gather();

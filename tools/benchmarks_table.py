@@ -1,4 +1,5 @@
 """Turns the JSON of `tilewave bench` into Markdown rows: python tools/benchmarks_table.py FILE.json ..."""
+
 import json
 import sys
 from pathlib import Path
@@ -15,8 +16,10 @@ def main():
         print("| case | contender | median | spread | unit | ratio to contender | of the limit |")
         print("| --- | --- | --- | --- | --- | --- | --- |")
         for r in data["rows"]:
-            print(f"| {r['case']} | {r['contender']} | {cell(r['value'])} | {cell(r['spread'])} | {r['unit']} | "
-                  f"{cell(r['ratio_to_contender'])} | {cell(r['fraction_of_limit'])} |")
+            print(
+                f"| {r['case']} | {r['contender']} | {cell(r['value'])} | {cell(r['spread'])} | {r['unit']} | "
+                f"{cell(r['ratio_to_contender'])} | {cell(r['fraction_of_limit'])} |"
+            )
 
 
 if __name__ == "__main__":

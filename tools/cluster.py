@@ -13,6 +13,7 @@ end with their namespaces, and `down` finds everything by name, also after ``kil
 has its own host name and /dev/shm, and its own share of the CPUs when there are enough of them.
 Needs root and iproute2; Python's standard library only.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -36,8 +37,7 @@ HEAD_ADDRESS = f"{NETWORK}.254"
 MAX_HOSTS = 200
 # tbf: the bucket must hold at least one 64 KB segment; 100 ms of queue before packets are dropped.
 SHAPING = ["burst", "128k", "latency", "100ms"]
-TOOLS = {"ip": "iproute2", "tc": "iproute2", "unshare": "util-linux", "taskset": "util-linux",
-         "mount": "mount"}
+TOOLS = {"ip": "iproute2", "tc": "iproute2", "unshare": "util-linux", "taskset": "util-linux", "mount": "mount"}
 
 # Hydra calls it like ssh: options, host address, command line for a shell. CPUS has one set a host.
 LAUNCHER = """#!/bin/sh
@@ -90,7 +90,7 @@ def namespaces(name):
         return []
     ours = re.compile(re.escape(name) + r"-(head|\d+)$")
     hosts = [n for n in found if ours.match(n)]
-    return sorted(hosts, key=lambda n: int(n[len(name) + 1:].replace("head", "999")))
+    return sorted(hosts, key=lambda n: int(n[len(name) + 1 :].replace("head", "999")))
 
 
 def find_mpiexec():
@@ -100,8 +100,9 @@ def find_mpiexec():
     for path in [given] if given else [os.path.join(f, "mpiexec") for f in folders]:
         if path and shutil.which(path):
             return path
-    raise ClusterError(f"no mpiexec at {given or ' or '.join(folders)}; "
-                       "install the Python package 'mpich' into this environment")
+    raise ClusterError(
+        f"no mpiexec at {given or ' or '.join(folders)}; install the Python package 'mpich' into this environment"
+    )
 
 
 def cpu_sets(hosts):
@@ -178,16 +179,14 @@ class Cluster:
         for h in range(1, self.hosts + 1):
             host, port = f"{self.name}-{h}", f"host{h}"
             _call("ip", "netns", "add", host)
-            _call("ip", "-n", head, "link", "add", port, "type", "veth",
-                  "peer", "name", "eth0", "netns", host)
+            _call("ip", "-n", head, "link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", host)
             _call("ip", "-n", head, "link", "set", port, "master", "bridge", "up")
             _call("ip", "-n", host, "link", "set", "lo", "up")
             _call("ip", "-n", host, "address", "add", f"{NETWORK}.{h}/24", "dev", "eth0")
             _call("ip", "-n", host, "link", "set", "eth0", "up")
             if self.rate != "none":
                 for where, device in ((head, port), (host, "eth0")):
-                    _call("tc", "-n", where, "qdisc", "add", "dev", device, "root",
-                          "tbf", "rate", self.rate, *SHAPING)
+                    _call("tc", "-n", where, "qdisc", "add", "dev", device, "root", "tbf", "rate", self.rate, *SHAPING)
 
     def down(self):
         """End everything that runs in the cluster and remove it; nothing to remove is fine."""
@@ -232,8 +231,7 @@ class Cluster:
                 raise ClusterError(f"the cluster '{self.name}' is running a command") from None
             yield
 
-    def run(self, argv, ranks=None, env=None, timeout=None, threads=None, netmod=None,
-            capture=True):
+    def run(self, argv, ranks=None, env=None, timeout=None, threads=None, netmod=None, capture=True):
         """Run `argv` on `ranks` ranks, spread over the hosts in blocks, and wait.
 
         Parameters
@@ -277,12 +275,33 @@ class Cluster:
             script = Path(folder, "launcher")
             script.write_text(LAUNCHER.format(name=self.name, cpus=" ".join(cpu_sets(hosts))))
             script.chmod(0o755)
-            command = ["ip", "netns", "exec", f"{self.name}-head", find_mpiexec(),
-                       "-launcher", "ssh", "-launcher-exec", str(script),
-                       "-hosts", ",".join(f"{NETWORK}.{h + 1}:{share[h]}" for h in range(hosts)),
-                       "-localhost", HEAD_ADDRESS, "-n", str(ranks), *map(str, argv)]
-            process = subprocess.Popen(command, env=full_env, text=True, stdout=pipe, stderr=pipe,
-                                       start_new_session=True, preexec_fn=_die_with_parent)
+            command = [
+                "ip",
+                "netns",
+                "exec",
+                f"{self.name}-head",
+                find_mpiexec(),
+                "-launcher",
+                "ssh",
+                "-launcher-exec",
+                str(script),
+                "-hosts",
+                ",".join(f"{NETWORK}.{h + 1}:{share[h]}" for h in range(hosts)),
+                "-localhost",
+                HEAD_ADDRESS,
+                "-n",
+                str(ranks),
+                *map(str, argv),
+            ]
+            process = subprocess.Popen(
+                command,
+                env=full_env,
+                text=True,
+                stdout=pipe,
+                stderr=pipe,
+                start_new_session=True,
+                preexec_fn=_die_with_parent,
+            )
             try:
                 out, err = process.communicate(timeout=timeout)
             except subprocess.TimeoutExpired as expired:
@@ -328,9 +347,11 @@ def main(arguments=None):
             command = given.command[1:] if given.command[:1] == ["--"] else given.command
             if not command:
                 parser.error("run: give a command after --")
-            code = Cluster.existing(given.name).run(
-                command, given.n, timeout=given.timeout, threads=given.threads,
-                netmod=given.netmod, capture=False).returncode
+            code = (
+                Cluster.existing(given.name)
+                .run(command, given.n, timeout=given.timeout, threads=given.threads, netmod=given.netmod, capture=False)
+                .returncode
+            )
             return code if code >= 0 else 128 - code
     except ClusterError as error:
         print(f"cluster.py: {error}", file=sys.stderr)

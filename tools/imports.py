@@ -1,4 +1,7 @@
-"""Checks who imports whom in the Python package: a table of folders, each of which may use those above it, and no circles."""
+"""Checks who imports whom in the Python package: a table of folders, each of which may use those above it, and no
+circles.
+"""
+
 import ast
 import sys
 from pathlib import Path
@@ -8,7 +11,8 @@ ROOT = Path(__file__).resolve().parent.parent / "python"
 # Folder of python/tilewave, or "" for the files beside them. A folder may import itself and what stands above it.
 FOLDERS = ["", "launch", "nest", "kernel", "timeline", "plan", "machine", "runtime", "patterns", "field", "run", "cli"]
 LEVEL = {folder: level for level, folder in enumerate(FOLDERS)}
-#: The package's front: what it offers comes from all folders, and the command line and benchmarks use it as programs do.
+#: The package's front: what it offers comes from all folders, and the command line and benchmarks use it as programs
+#: do.
 FRONT, CORE = "tilewave", "tilewave._core"
 
 
@@ -18,7 +22,10 @@ def imported(path, names):
         if isinstance(node, ast.Import):
             found = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
-            found = [f"{node.module}.{alias.name}" if f"{node.module}.{alias.name}" in names else node.module for alias in node.names]
+            found = [
+                f"{node.module}.{alias.name}" if f"{node.module}.{alias.name}" in names else node.module
+                for alias in node.names
+            ]
         elif isinstance(node, ast.ImportFrom) and node.level:
             yield node.lineno, None
             continue
@@ -57,7 +64,10 @@ def violations(root=ROOT):
             if module == FRONT and here != "cli":
                 wrong.append(f"{where}:{line}: imports the package's front; allowed: the file that has what it needs")
             elif LEVEL[there] > LEVEL[here]:
-                wrong.append(f"{where}:{line}: {here or 'a file beside the folders'} imports {module}; it may use only folders above itself")
+                wrong.append(
+                    f"{where}:{line}: {here or 'a file beside the folders'} imports {module}; it may use only folders "
+                    "above itself"
+                )
     return wrong + [" imports ".join(circle) for circle in circles(graph)], len(files)
 
 
@@ -69,7 +79,7 @@ def circles(graph):
         state[node] = "open"
         for following in graph.get(node, ()):
             if state.get(following) == "open":
-                found.append([*way[way.index(following):], following])
+                found.append([*way[way.index(following) :], following])
             elif following not in state:
                 visit(following, [*way, following])
         state[node] = "done"

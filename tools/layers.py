@@ -1,11 +1,15 @@
-"""Checks who includes whom: a table of folders, each of which may use only those above it; and that one place names MPI."""
+"""Checks who includes whom: a table of folders, each of which may use only those above it; and that one place names
+MPI.
+"""
+
 import re
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# Folder of src/: the public headers (include/tilewave) that it implements. A folder may include itself and the folders above it.
+# Folder of src/: the public headers (include/tilewave) that it implements. A folder may include itself and the folders
+# above it.
 FOLDERS = {
     "core": "error index",
     "data": "layout matrix",
@@ -13,7 +17,7 @@ FOLDERS = {
     "schedule": "schedule timeline",
     "check": "check",
     "transport": "transport",
-    "problem": "machine problem plan",
+    "problem": "machine plan plan_choices problem",
     "execute": "kernel reduction",
     "predict": "predict",
     "generate/copy": "",
@@ -57,7 +61,7 @@ def circles(graph):
         state[node] = "open"
         for following in graph.get(node, ()):
             if state.get(following) == "open":
-                found.append([*way[way.index(following):], following])
+                found.append([*way[way.index(following) :], following])
             elif following not in state:
                 visit(following, [*way, following])
         state[node] = "done"
@@ -87,9 +91,11 @@ def violations(root=ROOT):
             if name.startswith("include/") and not other_name.startswith("include/"):
                 wrong.append(f"{name}:{number}: a public header includes {other_name}, which is not installed")
         if not MAY_NAME_MPI.fullmatch(name):
-            wrong += [f"{name}:{number}: names MPI; only src/transport/mpi.cpp and what loads it may"
-                      for number, line in enumerate(path.read_text().splitlines(), 1)
-                      if re.search(r"#include <mpi\.h>|\bMPI_[A-Z]", line)]
+            wrong += [
+                f"{name}:{number}: names MPI; only src/transport/mpi.cpp and what loads it may"
+                for number, line in enumerate(path.read_text().splitlines(), 1)
+                if re.search(r"#include <mpi\.h>|\bMPI_[A-Z]", line)
+            ]
     wrong += [" includes ".join(circle) for circle in circles(graph)]
     return wrong, len(files)
 

@@ -9,8 +9,7 @@ bin=$(dirname "$python")
 export PATH="$bin:$PATH"
 long=${1:-}
 
-"$python" tools/layers.py
-"$python" tools/imports.py
+PYTHON=$python tools/lint.sh
 
 # GoogleTest is a system package: install it where that is possible, else say so and go on.
 have_gtest() { [ -e /usr/include/gtest/gtest.h ] && ls /usr/lib/*/libgtest.a >/dev/null 2>&1; }

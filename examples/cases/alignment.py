@@ -17,7 +17,6 @@ import gzip
 from pathlib import Path
 
 import numpy as np
-
 import tilewave as tw
 
 GENOME = Path(__file__).with_name("data") / "lambda_virus.fa.gz"

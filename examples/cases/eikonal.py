@@ -14,7 +14,6 @@ import itertools
 from pathlib import Path
 
 import numpy as np
-
 import tilewave as tw
 
 FAR = 1e3

@@ -15,7 +15,6 @@ import argparse
 from pathlib import Path
 
 import numpy as np
-
 import tilewave as tw
 
 CORNERS = ((), ("i",), ("i", "j"), ("j",))

@@ -11,7 +11,6 @@ import argparse
 from pathlib import Path
 
 import numpy as np
-
 import tilewave as tw
 
 
@@ -48,7 +47,9 @@ def draw(height, vectors, changes, path):
     FigureCanvasAgg(figure)
     left, middle, right = figure.subplots(1, 3)
     low = vectors @ (vectors.T @ height)
-    for axis, what, title in ((left, height, "terrain about its mean, m"), (middle, low, f"its {vectors.shape[1]} strongest modes")):
+    for axis, what, title in ((left, height, "terrain "
+                                             "about its "
+                                             "mean, m"), (middle, low, f"its {vectors.shape[1]} strongest modes")):
         figure.colorbar(axis.imshow(what, cmap="terrain", vmin=height.min(), vmax=height.max()), ax=axis)
         axis.set_title(title)
     right.semilogy(range(1, len(changes) + 1), changes)
@@ -70,7 +71,8 @@ def main():
     if context.rank == 0:
         exact = np.linalg.svd(height, compute_uv=False)[:options.modes]
         error = np.abs(values - exact).max() / exact[0]
-        print(f"{options.modes} modes in {len(changes)} sweeps on {context.size} ranks; largest error {error:.1e} of the first value")
+        print(f"{options.modes} modes in {len(changes)} sweeps on {context.size} ranks; largest error {error:.1e} of "
+              "the first value")
         if error > 1e-6:
             raise SystemExit("the singular values differ from NumPy's")
         draw(height, vectors, changes, options.out)

@@ -3,14 +3,14 @@
 tilewave run -n 2 examples/cases/sweep.py [--input FILE.npy] [--shape 64,64,16384] [--out demo/sweep]
 
 With --input it sweeps over any 2-D or 3-D array of numbers: each point becomes its own value plus
-the mean of the smoothed values before it. Every result is checked against plain loops. About 7 s on one core, most of it Numba and the pictures.
+the mean of the smoothed values before it. Every result is checked against plain loops. About 7 s on one core, most of
+it Numba and the pictures.
 """
 import argparse
 from pathlib import Path
 
 import numba
 import numpy as np
-
 import tilewave as tw
 
 

@@ -10,7 +10,6 @@ import argparse
 from pathlib import Path
 
 import numpy as np
-
 import tilewave as tw
 
 

@@ -19,8 +19,9 @@ struct ExecuteOptions;
 
 /// Which function a rank calls, and where its program stands.
 struct Caller {
-    std::string call;   ///< "tw.run"; must be the same on every rank
-    std::string where;  ///< "script.py:7"; only shown. Empty: what Context::on_where() was given is asked, if it is needed
+    std::string call;  ///< "tw.run"; must be the same on every rank
+    std::string
+        where;  ///< "script.py:7"; only shown. Empty: what Context::on_where() was given is asked, if it is needed
 };
 
 /// One rank's place in a group of ranks, with `threads` lanes each. No global state: any number
@@ -44,12 +45,12 @@ public:
     Transport& transport();
     const std::shared_ptr<Exchange>& exchange() { return exchange_; }
     Lanes& lanes() { return *lanes_; }
-    /// This rank's lanes are more than its share of the host's CPUs, or of a quota: nothing is pinned, and waits yield at
-    /// once.
+    /// This rank's lanes are more than its share of the host's CPUs, or of a quota: nothing is pinned, and waits yield
+    /// at once.
     bool oversubscribed() const { return oversubscribed_; }
-    /// CPUs that this rank's lanes are pinned to; empty when nothing is pinned. The environment variable TILEWAVE_PIN decides:
-    /// on, off, or auto, which pins where these are all the ranks of a launch and several lanes of theirs are on this host.
-    /// With more lanes than CPUs nothing is pinned. The caller's own thread is pinned only inside a run.
+    /// CPUs that this rank's lanes are pinned to; empty when nothing is pinned. The environment variable TILEWAVE_PIN
+    /// decides: on, off, or auto, which pins where these are all the ranks of a launch and several lanes of theirs are
+    /// on this host. With more lanes than CPUs nothing is pinned. The caller's own thread is pinned only inside a run.
     const std::vector<int>& cpus() const;
 
     /// Latency and bandwidth to the farthest rank and the hand-over between two lanes, equal on
@@ -63,9 +64,11 @@ public:
 
     ExecuteOptions& options() { return *options_; }
 
-    /// What says where the caller's program stands, "script.py:7": asked for texts only, by the thread that made the call.
+    /// What says where the caller's program stands, "script.py:7": asked for texts only, by the thread that made the
+    /// call.
     void on_where(std::function<std::string()> where);
-    /// What a part of the library keeps with this context, which does not know it: made at first use, gone with the context. Local.
+    /// What a part of the library keeps with this context, which does not know it: made at first use, gone with the
+    /// context. Local.
     template <class T>
     T& own() {
         std::shared_ptr<void>& there = own_[typeid(T)];
@@ -73,9 +76,11 @@ public:
         return *static_cast<T*>(there.get());
     }
 
-    /// This rank makes no more calls: the others, in their next call, fail with that in place of waiting for it. Does not wait.
+    /// This rank makes no more calls: the others, in their next call, fail with that in place of waiting for it. Does
+    /// not wait.
     void end();
-    /// The rank that has ended, as this one has learned in a call; -1: none. All calls on the context fail from then on.
+    /// The rank that has ended, as this one has learned in a call; -1: none. All calls on the context fail from then
+    /// on.
     int ended() const;
 
 private:
@@ -86,7 +91,7 @@ private:
     std::shared_ptr<Exchange> exchange_;
     int threads_, share_ = 1, rank_ = 0, size_ = 1;
     bool oversubscribed_ = false;
-    double ranks_per_core_ = 1;  // here
+    double ranks_per_core_ = 1;         // here
     std::vector<std::int32_t> set_of_;  // as Machine has them
     std::vector<double> set_cpus_;
     std::unique_ptr<Lanes> lanes_;
@@ -98,10 +103,18 @@ private:
 
 /// What one rank has to say before a collective operation goes on.
 struct Statement {
-    enum class Kind : char { fine = ' ', config = 'c', mpi = 'm', kernel = 'k', resources = 'r', internal = 'i', interrupt = 'x' };
+    enum class Kind : char {
+        fine = ' ',
+        config = 'c',
+        mpi = 'm',
+        kernel = 'k',
+        resources = 'r',
+        internal = 'i',
+        interrupt = 'x'
+    };
     Kind kind = Kind::fine;
-    std::string error;        ///< with a kind other than fine
-    std::string description;  ///< of the arguments; must be equal on all ranks
+    std::string error;          ///< with a kind other than fine
+    std::string description;    ///< of the arguments; must be equal on all ranks
     std::int64_t prepared = 0;  ///< a number above 0 that stands for what this rank has prepared for them; 0: nothing
     Caller caller = {};
 };
@@ -109,11 +122,10 @@ struct Statement {
 /// The exception of a kind.
 [[noreturn]] void throw_as(Statement::Kind kind, const std::string& text);
 
-/// All ranks pass, or all throw one error: a ConfigError that names the first two calls or descriptions that differ, or the
-/// error of the lowest rank that has one. Either way the context is as it was, and the next call meets the others' next.
-/// Returns whether all have prepared the same. Every call on a context begins with this, or as a pattern does, so that ranks
-/// that call different functions meet.
-/// Collective; ceil(log2 ranks) small messages a rank when all is well.
+/// All ranks pass, or all throw one error: a ConfigError that names the first two calls or descriptions that differ, or
+/// the error of the lowest rank that has one. Either way the context is as it was, and the next call meets the others'
+/// next. Returns whether all have prepared the same. Every call on a context begins with this, or as a pattern does, so
+/// that ranks that call different functions meet. Collective; ceil(log2 ranks) small messages a rank when all is well.
 /// @throws ConfigError, KernelError, InternalError; Interrupted where any rank says so; MpiError where a rank has ended
 bool agree(Context& context, const Statement& mine);
 

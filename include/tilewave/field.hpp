@@ -32,29 +32,32 @@ public:
 
     /// Number of row-major storage among those of memory orders.
     static constexpr std::uint64_t row_major_orders = 1;
-    /// Moves the owned values, those of its history too, to `layout` and `order`, with at least `levels` time buffers; ghosts are
-    /// undefined after it. Whether values moved on this rank.
-    /// `orders` stands for the memory orders of all ranks, the same number on each: where it changes, or the layout, or more levels
-    /// are wanted, the ranks agree that all have the memory, and each point moves once. Free where nothing changes. Collective.
+    /// Moves the owned values, those of its history too, to `layout` and `order`, with at least `levels` time buffers;
+    /// ghosts are undefined after it. Whether values moved on this rank. `orders` stands for the memory orders of all
+    /// ranks, the same number on each: where it changes, or the layout, or more levels are wanted, the ranks agree that
+    /// all have the memory, and each point moves once. Free where nothing changes. Collective.
     /// @pre layout.shape is the field's and layout.ranks() at most the context's (ConfigError)
     /// @throws OutOfResources on every rank, with nothing changed, where one has not the memory
     bool relayout(const Layout& layout, const MemoryOrder& order, int levels, std::uint64_t orders);
     /// Whether relayout() has nothing to do on any rank: the same on each, found without a word to the others.
     bool stays(const Layout& layout, int levels, std::uint64_t orders) const;
     /// Row-major.
-    bool relayout(const Layout& layout) { return relayout(layout, MemoryOrder::row_major(layout.storage(context_->rank())), 1, row_major_orders); }
+    bool relayout(const Layout& layout) {
+        return relayout(layout, MemoryOrder::row_major(layout.storage(context_->rank())), 1, row_major_orders);
+    }
     /// The memory order of this rank's storage.
     const MemoryOrder& order() const { return order_; }
-    /// Keeps so many levels of time before the current one from now on, if it does not keep more: copies of the current one where
-    /// there are none. Collective, as relayout(); local where there are time buffers for it.
+    /// Keeps so many levels of time before the current one from now on, if it does not keep more: copies of the current
+    /// one where there are none. Collective, as relayout(); local where there are time buffers for it.
     /// @throws OutOfResources as relayout
     void keep_history(int levels);
     int history() const { return history_; }
-    /// The level before the current one is forgotten, as if the last two time steps were one; the oldest one stays as it is.
+    /// The level before the current one is forgotten, as if the last two time steps were one; the oldest one stays as
+    /// it is.
     /// @pre the last run had a time buffer for each level kept and two more (ConfigError)
     void join_steps();
-    /// Bytes from time buffer to time buffer. Outside of runs the field's values are in the first one, those of the level k before
-    /// in the k-th behind it.
+    /// Bytes from time buffer to time buffer. Outside of runs the field's values are in the first one, those of the
+    /// level k before in the k-th behind it.
     std::int64_t level_bytes() const { return order_.items * item_bytes_; }
     /// Of all time buffers.
     std::int64_t bytes() const { return levels_ * level_bytes(); }
@@ -111,7 +114,8 @@ public:
     }
     /// The whole array, row-major, on rank 0; empty elsewhere. Collective.
     std::vector<T> gather() {
-        std::vector<T> whole(storage_.context().rank() == 0 ? static_cast<std::size_t>(storage_.layout().whole().points()) : 0);
+        std::vector<T> whole(
+            storage_.context().rank() == 0 ? static_cast<std::size_t>(storage_.layout().whole().points()) : 0);
         storage_.gather(reinterpret_cast<std::byte*>(whole.data()));
         return whole;
     }

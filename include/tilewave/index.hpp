@@ -109,8 +109,12 @@ constexpr std::int64_t floor_div(std::int64_t a, std::int64_t b) {
     return a >= 0 ? a / b : -((b - 1 - a) / b);
 }
 /// ceil(a / b) for b > 0.
-constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return -floor_div(-a, b); }
+constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
+    return -floor_div(-a, b);
+}
 /// a - b floor(a / b) for b > 0.
-constexpr std::int64_t floor_mod(std::int64_t a, std::int64_t b) { return a - b * floor_div(a, b); }
+constexpr std::int64_t floor_mod(std::int64_t a, std::int64_t b) {
+    return a - b * floor_div(a, b);
+}
 
 }  // namespace tilewave

@@ -19,8 +19,7 @@ struct Layout {
     /// @pre every extent >= 0, every grid entry >= 1, every halo >= 0 (ConfigError)
     Layout(Index shape, Index grid, Index halo_lo, Index halo_hi);
     /// Without ghosts.
-    Layout(Index shape, Index grid)
-        : Layout(shape, grid, Index::filled(shape.n, 0), Index::filled(shape.n, 0)) {}
+    Layout(Index shape, Index grid) : Layout(shape, grid, Index::filled(shape.n, 0), Index::filled(shape.n, 0)) {}
 
     int dims() const { return shape.n; }
     /// Those that have a block.
@@ -33,9 +32,7 @@ struct Layout {
     /// Owned points plus ghosts, clipped to the array; empty where nothing is owned.
     Box storage(int rank) const;
     /// Equal shape and grid: the same points are owned by the same ranks.
-    bool same_blocks(const Layout& other) const {
-        return shape == other.shape && grid == other.grid;
-    }
+    bool same_blocks(const Layout& other) const { return shape == other.shape && grid == other.grid; }
 };
 
 /// The process grid of `ranks` ranks over the dimensions other than `fixed` (-1: over all) that

@@ -20,9 +20,9 @@ namespace tilewave {
 
 /// How the loops of a nest run, where that is not once, upwards and over the largest box.
 struct NestLoops {
-    std::optional<Box> over = {};             ///< of the loop indices, half-open; with steps of time without time
-    std::vector<int> reverse = {};            ///< loop indices that run downwards
-    std::optional<std::int64_t> steps = {};   ///< loop index 0 is time: so many steps of it
+    std::optional<Box> over = {};            ///< of the loop indices, half-open; with steps of time without time
+    std::vector<int> reverse = {};           ///< loop indices that run downwards
+    std::optional<std::int64_t> steps = {};  ///< loop index 0 is time: so many steps of it
 };
 
 /// One array of a nest as plain data: where points read it, beside the point itself.
@@ -38,12 +38,15 @@ struct ArrayReads {
 /// @pre all arrays have one shape, offsets as many components as there are loops (ConfigError)
 /// @pre loops.over lies in the box for which every access stays inside the arrays (ConfigError)
 /// @pre loops.reverse names loop indices, not time; loops.steps >= 0 (ConfigError)
-/// @pre with steps: of written arrays, reads are of the step that is computed or the one before it; of others of the step alone (ConfigError)
+/// @pre with steps: of written arrays, reads are of the step that is computed or the one before it; of others of the
+/// step alone (ConfigError)
 SweepProblem nest_problem(const NestLoops& loops, std::span<const ArrayReads> arrays);
 
-/// Plans, prepares and runs a nest whose kernel is there; see run(). `body` stands for the kernel among those of the program.
-Report run_nest(Context& context, const NestLoops& loops, PlanRequest request, std::span<const ArrayReads> arrays, const Kernel& kernel,
-                const std::string& body, const std::function<std::string(const Failure&)>& explain);
+/// Plans, prepares and runs a nest whose kernel is there; see run(). `body` stands for the kernel among those of the
+/// program.
+Report run_nest(Context& context, const NestLoops& loops, PlanRequest request, std::span<const ArrayReads> arrays,
+                const Kernel& kernel, const std::string& body,
+                const std::function<std::string(const Failure&)>& explain);
 
 /// The offsets a body reads one array at, known when compiling: reads({-1, 0}, {0, -1}).
 template <std::size_t... D>
@@ -65,8 +68,8 @@ template <auto Table, class T, bool Written>
 struct NestOperand {
     Field<T>* field;
 };
-/// An array that a nest writes (at offset 0), read at `Table` and, before it is written, at offset 0. Those of a nest come before the
-/// ones that it only reads.
+/// An array that a nest writes (at offset 0), read at `Table` and, before it is written, at offset 0. Those of a nest
+/// come before the ones that it only reads.
 template <auto Table, class T>
 NestOperand<Table, T, true> writes(Field<T>& field) {
     return {&field};
@@ -126,7 +129,8 @@ private:
     static constexpr std::array<std::size_t, sizeof...(T)> counts{Tables.size()...};
     static constexpr std::size_t places = written + (Tables.size() + ... + 0);
     static_assert(written > 0, "a nest writes an array");
-    static_assert(std::is_sorted(writes_it.begin(), writes_it.end(), std::greater<>()), "arrays that are written come first");
+    static_assert(std::is_sorted(writes_it.begin(), writes_it.end(), std::greater<>()),
+                  "arrays that are written come first");
 
     // Bytes from point to point where all of a row are neighbours, by place.
     static constexpr std::array<std::int64_t, places> neighbours() {
@@ -137,21 +141,26 @@ private:
             for (std::size_t r = 0; r < counts[a]; ++r) steps[p++] = size[a];
         return steps;
     }
-    static std::int64_t row(char* const* ptr, const std::int64_t* step, std::int64_t n, const std::int64_t*, const std::int64_t*, const void* env) {
+    static std::int64_t row(char* const* ptr, const std::int64_t* step, std::int64_t n, const std::int64_t*,
+                            const std::int64_t*, const void* env) {
         const auto* self = static_cast<const LambdaKernel*>(env);
         // Unit steps are known when compiling, so that the loop can become vectors.
         constexpr std::array<std::int64_t, places> known = neighbours();
-        return self->run(ptr, std::equal(known.begin(), known.end(), step) ? known.data() : step, n, std::index_sequence_for<T...>{});
+        return self->run(ptr, std::equal(known.begin(), known.end(), step) ? known.data() : step, n,
+                         std::index_sequence_for<T...>{});
     }
     template <std::size_t... A>
-    [[gnu::always_inline]] inline std::int64_t run(char* const* ptr, const std::int64_t* step, std::int64_t n, std::index_sequence<A...>) const {
+    [[gnu::always_inline]] inline std::int64_t run(char* const* ptr, const std::int64_t* step, std::int64_t n,
+                                                   std::index_sequence<A...>) const {
         std::array<std::size_t, sizeof...(T)> first{};
         first[0] = written;
         for (std::size_t a = 1; a < first.size(); ++a) first[a] = first[a - 1] + counts[a - 1];
         std::int64_t q = 0;
         try {
             for (; q < n; ++q)
-                store(ptr, step, q, body_(PointView<Tables, T>{ptr + first[A], step + first[A], Written ? ptr[A] : nullptr, q, Written ? step[A] : 0}...));
+                store(ptr, step, q,
+                      body_(PointView<Tables, T>{ptr + first[A], step + first[A], Written ? ptr[A] : nullptr, q,
+                                                 Written ? step[A] : 0}...));
         } catch (const std::exception& e) {
             return note(e.what(), q);
         } catch (...) {
@@ -161,17 +170,21 @@ private:
     }
     // One value, or a tuple of one for each array that is written.
     template <class Value>
-    [[gnu::always_inline]] static void store(char* const* ptr, const std::int64_t* step, std::int64_t q, const Value& value) {
+    [[gnu::always_inline]] static void store(char* const* ptr, const std::int64_t* step, std::int64_t q,
+                                             const Value& value) {
         if constexpr (requires { std::tuple_size<Value>::value; }) {
             static_assert(std::tuple_size_v<Value> == written, "the body gives a value for each array that is written");
-            [&]<std::size_t... W>(std::index_sequence<W...>) { (store_one<W>(ptr, step, q, std::get<W>(value)), ...); }(std::make_index_sequence<written>());
+            [&]<std::size_t... W>(std::index_sequence<W...>) {
+                (store_one<W>(ptr, step, q, std::get<W>(value)), ...);
+            }(std::make_index_sequence<written>());
         } else {
             static_assert(written == 1, "the body of a nest that writes several arrays gives a tuple of values");
             store_one<0>(ptr, step, q, value);
         }
     }
     template <std::size_t W, class Value>
-    [[gnu::always_inline]] static void store_one(char* const* ptr, const std::int64_t* step, std::int64_t q, const Value& value) {
+    [[gnu::always_inline]] static void store_one(char* const* ptr, const std::int64_t* step, std::int64_t q,
+                                                 const Value& value) {
         using Out = std::tuple_element_t<W, std::tuple<T...>>;
         *reinterpret_cast<Out*>(ptr[W] + q * step[W]) = static_cast<Out>(value);
     }
@@ -199,34 +212,38 @@ ArrayReads array_reads(const NestOperand<Table, T, Written>& operand) {
 
 }  // namespace detail
 
-/// Runs `body` at every point of `loops`, as plain nested loops with the first index outermost would: once, upwards and over the largest
-/// box of points for which every access stays inside the arrays, where `loops` does not say otherwise. The body is given a view of each
-/// operand and returns the value of the array that is written, or a tuple of one for each; offsets may have any sign, a read ahead in the
-/// loops gives the value from before the run:
+/// Runs `body` at every point of `loops`, as plain nested loops with the first index outermost would: once, upwards and
+/// over the largest box of points for which every access stays inside the arrays, where `loops` does not say otherwise.
+/// The body is given a view of each operand and returns the value of the array that is written, or a tuple of one for
+/// each; offsets may have any sign, a read ahead in the loops gives the value from before the run:
 ///
 ///     constexpr auto west_north = tilewave::reads({-1, 0}, {0, -1});
 ///     tilewave::run(context, {}, [](auto a) { return a(-1, 0) + 0.5f * a(0, -1); },
 ///                   tilewave::writes<west_north>(A));
 ///
-/// With steps of time, loop index 0 is time, which the fields have no dimension for; in offsets it comes first: 0 is the step that is
-/// computed, -1 the one before it.
+/// With steps of time, loop index 0 is time, which the fields have no dimension for; in offsets it comes first: 0 is
+/// the step that is computed, -1 the one before it.
 ///
 ///     constexpr auto star = tilewave::reads({-1, 0, 0}, {-1, -1, 0}, {-1, 1, 0});
-///     tilewave::run(context, {.steps = 100}, {}, [](auto u) { return u(-1, 0, 0) + 0.1 * (u(-1, -1, 0) + u(-1, 1, 0)); },
+///     tilewave::run(context, {.steps = 100}, {}, [](auto u) { return u(-1, 0, 0) + 0.1 * (u(-1, -1, 0) + u(-1, 1, 0));
+///     },
 ///                   tilewave::writes<star>(u));
 ///
-/// The plan is chosen as a Python program's is: ways to lay out loops and arrays, tiles, lanes and schedule are predicted with the body's
-/// rate, which is measured at the first call (about 0.1 s a rate); `request` is obeyed. Later calls with the same body, shapes and loops
-/// take the plan as it is. Collective. Costs making the schedule, then the work.
+/// The plan is chosen as a Python program's is: ways to lay out loops and arrays, tiles, lanes and schedule are
+/// predicted with the body's rate, which is measured at the first call (about 0.1 s a rate); `request` is obeyed. Later
+/// calls with the same body, shapes and loops take the plan as it is. Collective. Costs making the schedule, then the
+/// work.
 /// @pre all fields have one shape, and each is given once (ConfigError)
 /// @pre as nest_problem() and make_plan() (ConfigError)
 /// @throws ConfigError, KernelError (the body threw on some rank), MpiError; each on all ranks
 template <class Body, class... Operands>
-Report run(Context& context, const NestLoops& loops, const PlanRequest& request, Body body, const Operands&... operands) {
+Report run(Context& context, const NestLoops& loops, const PlanRequest& request, Body body,
+           const Operands&... operands) {
     const std::vector<ArrayReads> arrays{detail::array_reads(operands)...};
     const detail::LambdaKernel<Body, Operands...> kernel(std::move(body));
     return run_nest(context, loops, request, arrays, kernel.kernel(), typeid(Body).name(), [&](const Failure& f) {
-        return "the body threw at " + to_string(f.point) + " on rank " + std::to_string(context.rank()) + ": " + kernel.error();
+        return "the body threw at " + to_string(f.point) + " on rank " + std::to_string(context.rank()) + ": " +
+               kernel.error();
     });
 }
 

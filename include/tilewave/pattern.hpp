@@ -58,8 +58,8 @@ struct PatternRequest {
 
 /// What else decides, the same on all ranks.
 struct PatternConditions {
-    bool contiguous = true;   ///< every rank's matrix
-    bool native = false;      ///< the library's own call is there; it is never picked, only obeyed
+    bool contiguous = true;  ///< every rank's matrix
+    bool native = false;     ///< the library's own call is there; it is never picked, only obeyed
 };
 
 /// Picks what is left open: the least time by the closed forms below.
@@ -73,12 +73,13 @@ PatternPlan make_pattern_plan(const PatternProblem& problem, const PatternReques
 /// ring: (p - 1)(L - k) + (n + p - 2)(k + c b); rounds: (n - 1 + ceil(log2 p))(L + c b);
 /// spread and multi_reduce: ring (p - 1) n (k + c b) with n chunks a part, n = 1: (p - 1)(L + c b);
 /// direct, also of a broadcast, L + (p - 1) n (k + c b). A chunk of at most short_bytes
-/// costs short_s (twice that where ranks send and receive in turn) in place of k + c b where that is less. Packing is not counted.
-/// With r > 1 ranks on a core it is at least the r-fold copies of a rank, (p - 1) n (k + c b), of a broadcast
-/// the p-th part of that (in shared memory), and each of the waits one after another takes 40 us (r - 1) more; with w buffers and
-/// g = ceil(n / (w / 2)) groups of chunks (16 in place of w / 2 for short ones): tree ceil(log2 p) + g - 1, ring
-/// p - 2 + g, rounds n - 1 + ceil(log2 p), direct g, ring of spread and multi_reduce (p - 1) g. Not for reduce,
-/// and over a network only for spread and multi_reduce where r x 2.4 ns > b: where processors are slower than links.
+/// costs short_s (twice that where ranks send and receive in turn) in place of k + c b where that is less. Packing is
+/// not counted. With r > 1 ranks on a core it is at least the r-fold copies of a rank, (p - 1) n (k + c b), of a
+/// broadcast the p-th part of that (in shared memory), and each of the waits one after another takes 40 us (r - 1)
+/// more; with w buffers and g = ceil(n / (w / 2)) groups of chunks (16 in place of w / 2 for short ones): tree
+/// ceil(log2 p) + g - 1, ring p - 2 + g, rounds n - 1 + ceil(log2 p), direct g, ring of spread and multi_reduce (p - 1)
+/// g. Not for reduce, and over a network only for spread and multi_reduce where r x 2.4 ns > b: where processors are
+/// slower than links.
 double pattern_time(const PatternProblem& problem, const PatternPlan& plan, const Machine& machine);
 
 /// Bytes between the starts of the rows of this rank's matrices: of what it gives, of what it gets.

@@ -20,22 +20,22 @@ struct UserReduction {
 /// One call of a pattern as one rank makes it.
 struct PatternCall {
     PatternKind kind = PatternKind::broadcast;
-    MatrixView in;              ///< broadcast: read on the root, written elsewhere
-    MatrixView out;             ///< not for broadcast; reduce: on the root alone
+    MatrixView in;   ///< broadcast: read on the root, written elsewhere
+    MatrixView out;  ///< not for broadcast; reduce: on the root alone
     int root = 0;
     Reduction op = Reduction::sum;
-    UserReduction user;         ///< with op user
-    std::int64_t block = 0;     ///< spread and multi_reduce: see PatternProblem
+    UserReduction user;      ///< with op user
+    std::int64_t block = 0;  ///< spread and multi_reduce: see PatternProblem
     /// Where this rank's part lies inside its whole matrix: the part's first column; -1: apart.
     std::int64_t part_inside = -1;
     PatternRequest request;
-    bool keep = false;          ///< agree and plan only: start() runs it, any number of times
+    bool keep = false;  ///< agree and plan only: start() runs it, any number of times
     /// A spread with no `out`: called with the columns of all ranks once they are known.
     std::function<MatrixView(std::int64_t)> allocate;
-    Caller caller;              ///< its function is described by `kind` where it has no name
-    std::string user_name;      ///< with op user: which function; must be equal on all ranks
-    std::string outer;          ///< of arrays of more than two dimensions, all extents but the last; must be equal on all ranks
-    std::string error;          ///< what the caller has found wrong on this rank
+    Caller caller;          ///< its function is described by `kind` where it has no name
+    std::string user_name;  ///< with op user: which function; must be equal on all ranks
+    std::string outer;  ///< of arrays of more than two dimensions, all extents but the last; must be equal on all ranks
+    std::string error;  ///< what the caller has found wrong on this rank
     std::shared_ptr<void> memory;  ///< let go when the handle is gone and nothing is in flight
 };
 
@@ -79,8 +79,9 @@ private:
 /// root, block, algorithm, chunk or number of buffers that is not allowed, what `call.error` says.
 PatternHandle start_pattern(Context& context, PatternCall call);
 
-/// start_pattern() and wait() in one, with less around them: for calls in which most of the time is what surrounds the messages.
-/// The caller's memory must live on as long as `memory()`, asked for only where the pattern outlives the call: it was interrupted.
+/// start_pattern() and wait() in one, with less around them: for calls in which most of the time is what surrounds the
+/// messages. The caller's memory must live on as long as `memory()`, asked for only where the pattern outlives the
+/// call: it was interrupted.
 /// @pre not call.keep (not checked)
 void run_pattern(Context& context, PatternCall call, const std::function<std::shared_ptr<void>()>& memory);
 
@@ -118,7 +119,8 @@ private:
 /// `memory` is let go when it is over.
 /// @pre 0 <= from < size, 0 <= tag <= 2047 (ConfigError)
 /// @pre rows, columns and dtype are the message's (ConfigError)
-ReceiveHandle start_receive(Context& context, const MatrixView& matrix, int from, int tag, std::shared_ptr<void> memory = nullptr);
+ReceiveHandle start_receive(Context& context, const MatrixView& matrix, int from, int tag,
+                            std::shared_ptr<void> memory = nullptr);
 
 /// Waits until nothing is in flight on this context.
 void complete(Context& context);

@@ -26,11 +26,11 @@ struct Plan {
     IndexMatrix order(int dims) const;
     /// Whether no point of a row depends on another.
     bool independent_rows(const SweepProblem& problem) const;
-    /// Whether planes that follow each other along the third last coordinate of the order may be computed together, each a row
-    /// behind the one before it.
+    /// Whether planes that follow each other along the third last coordinate of the order may be computed together,
+    /// each a row behind the one before it.
     bool planes_together(const SweepProblem& problem) const;
-    /// The most slices of a tile that leave rows long enough, so many beside each other as kernels compute at once where they depend
-    /// within themselves, and so many planes as are computed in turn.
+    /// The most slices of a tile that leave rows long enough, so many beside each other as kernels compute at once
+    /// where they depend within themselves, and so many planes as are computed in turn.
     int most_slices(const SweepProblem& problem) const;
     /// @pre grid >= 1 multiplies to at most `ranks`; factors >= 1, 1 at mapping_dim (ConfigError)
     /// @pre factors multiply to at most max_lanes, one less with a helper (ConfigError)
@@ -46,22 +46,26 @@ struct Plan {
     std::string to_string() const;
 };
 
-/// What each rank computes beyond its block, of the points of the next one, where steps of time that go together read back over the
-/// border: so ranks wait for each other once a block of steps, and for the rest each for the one before it only.
+/// What each rank computes beyond its block, of the points of the next one, where steps of time that go together read
+/// back over the border: so ranks wait for each other once a block of steps, and for the rest each for the one before
+/// it only.
 struct Margin {
     int along = -1;           ///< of z coordinates; -1: nothing is computed twice
     std::int64_t layers = 0;  ///< fewer with every step of a block, none in its last
     std::int64_t steps = 1;   ///< of a block
     std::int64_t end = 0;     ///< of time
-    /// Layers at time `t`: blocks end with the end, so the first, which ranks begin one after another, is the short one.
+    /// Layers at time `t`: blocks end with the end, so the first, which ranks begin one after another, is the short
+    /// one.
     std::int64_t at(std::int64_t t) const { return along < 0 ? 0 : layers * ((end - 1 - t) % steps); }
     /// The most of all times, along each dimension of z.
     Index most(int dims) const;
 };
-/// That of `plan`: where one dimension is cut, tiles are whole along it, and no block is smaller than what is computed of it twice.
+/// That of `plan`: where one dimension is cut, tiles are whole along it, and no block is smaller than what is computed
+/// of it twice.
 Margin margin(const SweepProblem& problem, const Plan& plan);
 
-/// Whether messages may wait for those of later tiles: no rank reads what a later one computes, or only what it computed in the block of steps before.
+/// Whether messages may wait for those of later tiles: no rank reads what a later one computes, or only what it
+/// computed in the block of steps before.
 bool may_bundle(const SweepProblem& problem, const Plan& plan);
 
 /// The distribution of array `a` under `plan`, with the ghosts that are read.
@@ -71,18 +75,20 @@ Box held(const SweepProblem& problem, const Plan& plan, int a, int rank);
 
 /// How array `a` lies in the memory of `rank` under `plan`, in the array's own dimensions; one time level.
 MemoryOrder memory_order(const SweepProblem& problem, const Plan& plan, int a, int rank);
-/// A number for what memory_order() gives on all ranks (of very many, on some of them): equal where that is; 1 where all are row-major.
+/// A number for what memory_order() gives on all ranks (of very many, on some of them): equal where that is; 1 where
+/// all are row-major.
 std::uint64_t memory_orders(const SweepProblem& problem, const Plan& plan, int a, int ranks);
 
-/// Whether boxes of z coordinates of array `a` are copied, by messages or from a time level to the next, and differ from its own:
-/// what of them is outside the array has memory, too.
+/// Whether boxes of z coordinates of array `a` are copied, by messages or from a time level to the next, and differ
+/// from its own: what of them is outside the array has memory, too.
 bool lies_in_boxes(const SweepProblem& problem, const Plan& plan, int a);
 
 /// Of what `rank` holds of the arrays under `plan`: those that are spread, but where only planes of them are kept.
 std::int64_t held_bytes(const SweepProblem& problem, const Plan& plan, int rank);
 
-/// Whether the boxes that the first rank's arrays lie in have more than four times their elements, and more than 4 MB: boxes of
-/// skewed loops, along a loop that is much longer than the one it is added to. On one rank row-major arrays have none.
+/// Whether the boxes that the first rank's arrays lie in have more than four times their elements, and more than 4 MB:
+/// boxes of skewed loops, along a loop that is much longer than the one it is added to. On one rank row-major arrays
+/// have none.
 bool mostly_padding(const SweepProblem& problem, const Plan& plan);
 
 /// Points of the largest block along k of any rank, in z coordinates.
@@ -97,16 +103,18 @@ bool keeps_planes(const SweepProblem& problem, const Plan& plan);
 /// none, where the last dimension will do, or where rows would be shorter than a few vectors.
 Index skewed_row(const SweepProblem& problem);
 
-/// The row of a plan with skewed storage, or the same row the other way where a rank's block is clearly shorter along the dimension
-/// that it goes down: arrays are stored over block(up) (block(up) + block(down)) points, row after row, so they lie the denser.
+/// The row of a plan with skewed storage, or the same row the other way where a rank's block is clearly shorter along
+/// the dimension that it goes down: arrays are stored over block(up) (block(up) + block(down)) points, row after row,
+/// so they lie the denser.
 Index row_of_blocks(const SweepProblem& problem, const Plan& plan);
 
-/// The loops (k, l) along whose sum tiles are better cut (SweepProblem::skewed), as steps of time follow each other over arrays that
-/// caches do not hold and rows go along e_k - e_l; else empty.
+/// The loops (k, l) along whose sum tiles are better cut (SweepProblem::skewed), as steps of time follow each other
+/// over arrays that caches do not hold and rows go along e_k - e_l; else empty.
 Index skew_for_time(const SweepProblem& problem, int ranks, int lanes, const Index& row, const Machine& machine);
 
-/// Makes the steps of time of `plan` go together: its tiles so low that they stay in the lanes' shares of the last cache, each lane
-/// with every `lanes`th step. False, and the plan as it was, where arrays fit as they are or tiles would be too small.
+/// Makes the steps of time of `plan` go together: its tiles so low that they stay in the lanes' shares of the last
+/// cache, each lane with every `lanes`th step. False, and the plan as it was, where arrays fit as they are or tiles
+/// would be too small.
 bool take_steps_together(const SweepProblem& problem, const Machine& machine, int lanes, Plan& plan);
 
 /// The choices a user fixes; the others are picked.
@@ -126,8 +134,8 @@ struct PlanRequest {
 /// Pure: equal arguments give equal plans on every rank.
 Plan make_plan(const SweepProblem& problem, int ranks, const PlanRequest& request, const Machine& machine);
 
-/// `plan`, made for `before`, with tiles for `now`, the same nest over other bounds: as many where there were no more than lanes, else of the
-/// same extents; at most a rank's block. It may still be none for `now`: see Plan::validate().
+/// `plan`, made for `before`, with tiles for `now`, the same nest over other bounds: as many where there were no more
+/// than lanes, else of the same extents; at most a rank's block. It may still be none for `now`: see Plan::validate().
 Plan fitted(const Plan& plan, const SweepProblem& before, const SweepProblem& now);
 
 }  // namespace tilewave

@@ -9,8 +9,8 @@
 
 namespace tilewave {
 
-/// How an array lies in a rank's memory. plain: row-major in the array's own indices. skewed: the points of a kernel's row
-/// are neighbours.
+/// How an array lies in a rank's memory. plain: row-major in the array's own indices. skewed: the points of a kernel's
+/// row are neighbours.
 enum class StorageKind { plain, skewed };
 
 /// What the values of an enumeration are called, in order.
@@ -27,7 +27,8 @@ inline constexpr std::array choice_names<StorageKind>{"plain", "skewed"};
 inline constexpr double unbounded = -1e300;
 
 // clang-format off
-/// X(type, name, default, least value, documentation). To add a choice, add a line, and read `plan.name` where it decides.
+/// X(type, name, default, least value, documentation). To add a choice, add a line, and read `plan.name` where it
+/// decides.
 #define TILEWAVE_PLAN_CHOICES(X) \
     X(Index, grid, Index(), unbounded, \
       "Ranks along each dimension. Ranks beyond the grid have nothing to do.") \
@@ -55,10 +56,11 @@ inline constexpr double unbounded = -1e300;
     X(Index, skew, Index(), unbounded, \
       "(k, l): tiles are cut along the sum of loops k and l instead of l. Empty: along the loops.") \
     X(int, time_block, 1, 1, \
-      "Temporal blocking: time steps that a tile takes before its neighbours do, so that each step finds in the caches " \
-      "what the step before has computed. Only where tiles are one point along time.") \
+      "Temporal blocking: time steps that a tile takes before its neighbours do, so that each step finds in the " \
+      "caches what the step before has computed. Only where tiles are one point along time.") \
     X(int, bundle, 1, 1, \
-      "Tiles whose messages to a rank go as one aggregated message. Only on one lane, where ranks read nothing of later ones.") \
+      "Tiles whose messages to a rank go as one aggregated message. Only on one lane, where ranks read nothing of " \
+      "later ones.") \
     X(double, poll_period_s, 50e-6, 0, \
       "Seconds between polls of the transport inside a tile. 0: only lanes that wait poll.") \
     X(bool, helper, false, unbounded, \

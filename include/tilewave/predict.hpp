@@ -12,14 +12,14 @@ namespace tilewave {
 
 /// What a kernel takes on one lane while all lanes of the host compute. Seconds.
 struct KernelRate {
-    double point_s = 2e-9;   ///< a point of a row
-    double row_s = 2e-8;     ///< a row beside its points
-    double tile_s = 2e-7;    ///< a tile beside its rows
-    /// Standard deviation of a tile's time over its mean. Above 0, tiles take different times of that mean and spread, by
-    /// rank, lane and step, the same in every prediction: lanes that wait for each other pay for the slowest.
+    double point_s = 2e-9;  ///< a point of a row
+    double row_s = 2e-8;    ///< a row beside its points
+    double tile_s = 2e-7;   ///< a tile beside its rows
+    /// Standard deviation of a tile's time over its mean. Above 0, tiles take different times of that mean and spread,
+    /// by rank, lane and step, the same in every prediction: lanes that wait for each other pay for the slowest.
     double spread = 0;
-    /// The part of these times that a lane takes where one lane of each rank computes and the others do not; 0: not measured. And the lanes of a
-    /// rank that the rest was measured with.
+    /// The part of these times that a lane takes where one lane of each rank computes and the others do not; 0: not
+    /// measured. And the lanes of a rank that the rest was measured with.
     double alone = 0;
     int lanes = 0;
 };

@@ -14,8 +14,8 @@ struct NestArray {
     bool replicated = false;  ///< read only, and whole on every rank
     Index shape = {};         ///< its own extents; empty: the problem's
     Index axes = {};          ///< the loop index of each of its dimensions; empty: all, in order
-    /// Above 0: loop index 0 is time, no dimension of the array, which has this many time buffers. What a point reads d levels
-    /// before the one that it writes takes d + 1 of them.
+    /// Above 0: loop index 0 is time, no dimension of the array, which has this many time buffers. What a point reads d
+    /// levels before the one that it writes takes d + 1 of them.
     int levels = 0;
     /// Levels that are there before the first step: the current one and those before it.
     int given_levels() const { return levels > 1 ? levels - 1 : 1; }
@@ -43,20 +43,21 @@ struct Planes {
 /// into the coordinates z = loops x in which tiles are boxes: a unit row where a loop runs as written,
 /// minus one where it runs downwards, and a skew where dependences ask for one.
 struct SweepProblem {
-    Index shape;                    ///< extents of the arrays that are spread over ranks, one a loop index
-    Box space;                      ///< loop indices
+    Index shape;  ///< extents of the arrays that are spread over ranks, one a loop index
+    Box space;    ///< loop indices
     std::vector<NestArray> arrays;
-    std::vector<Access> accesses;   ///< those that write first
-    std::vector<Bound> bounds = {}; ///< of the loop indices
+    std::vector<Access> accesses;    ///< those that write first
+    std::vector<Bound> bounds = {};  ///< of the loop indices
     IndexMatrix loops = {};
-    bool in_order = false;          ///< dependences are not vectors: one tile, points in loop order
-    Planes planes = {};             ///< of the arrays that rolls() says
-    bool once = false;              ///< no point may be computed by two ranks, though they give it one value: all points are reduced to a number
+    bool in_order = false;  ///< dependences are not vectors: one tile, points in loop order
+    Planes planes = {};     ///< of the arrays that rolls() says
+    bool once = false;      ///< no point may be computed by two ranks, though they give it one value: all points are
+                            ///< reduced to a number
 
     /// Fills in what was left empty.
     void complete();
-    /// complete(), with the loops that run downwards turned; then, where it is valid, the skew that makes tiles legal and the
-    /// planes of arrays that may be kept in planes. `downwards`: one for each loop index.
+    /// complete(), with the loops that run downwards turned; then, where it is valid, the skew that makes tiles legal
+    /// and the planes of arrays that may be kept in planes. `downwards`: one for each loop index.
     /// @throws ConfigError as validate()
     void settle(const std::vector<bool>& downwards);
     /// The same with another number of time steps, where loop index 0 is time.
@@ -83,16 +84,16 @@ struct SweepProblem {
     /// levels of time that share a buffer.
     std::vector<Index> dependences() const;
     /// Whether ranks may have parts of the loops along k: every array that is not replicated has that
-    /// dimension, of one extent and after those of outer indices, z_k is one loop index, and an array with several written places has one
-    /// offset there.
+    /// dimension, of one extent and after those of outer indices, z_k is one loop index, and an array with several
+    /// written places has one offset there.
     bool may_cut(int k) const;
     /// Whether planes suffice for array `a`: it is marked frontier, written at one place at every point, and what
     /// points read of it is computed before them, or never.
     bool rolls(int a) const;
     /// How many planes of array `a` points read or write. @pre planes.along >= 0
     int plane_count(int a) const;
-    /// Whether points read, beside their own place, of a level before the current one: with what is outside the space, which
-    /// may have another value there than it keeps from the current level on.
+    /// Whether points read, beside their own place, of a level before the current one: with what is outside the space,
+    /// which may have another value there than it keeps from the current level on.
     bool reads_history_beside() const;
     /// Whether a tile has one point along k: it carries a dependence that goes back along another index.
     std::vector<bool> unit_dims() const;
@@ -101,8 +102,8 @@ struct SweepProblem {
     SweepProblem skewed(int k, int l) const;
     /// Whether arrays `a` and `b` have equal shape, dimensions, items and levels.
     bool alike(int a, int b) const;
-    /// The distribution of array `a` over `grid`, in its own dimensions, with the ghosts that accesses of it and of arrays like it need: of the points of each
-    /// rank's block and `margin` more of them along each dimension of z.
+    /// The distribution of array `a` over `grid`, in its own dimensions, with the ghosts that accesses of it and of
+    /// arrays like it need: of the points of each rank's block and `margin` more of them along each dimension of z.
     Layout layout(int a, const Index& grid, const Index& margin = {}) const;
     /// The box of z coordinates of a box of array `a`; along time its levels from before the sweep.
     Box box_of(int a, const Box& own) const;

@@ -14,9 +14,10 @@ namespace tilewave {
 struct PointReduction {
     Reduction op = Reduction::max;  ///< max, min or sum
     Dtype type = Dtype::f8;         ///< real
-    int place = 0;  ///< of the kernel, one it writes
-    Index axes = {}, shift = {};  ///< subscripts of the element: loop index axes[d] plus shift[d]
-    int best = -1;  ///< of max and min: which of the bests that the kernel tells of a row (Kernel::bests) it is; -1: none
+    int place = 0;                  ///< of the kernel, one it writes
+    Index axes = {}, shift = {};    ///< subscripts of the element: loop index axes[d] plus shift[d]
+    int best =
+        -1;  ///< of max and min: which of the bests that the kernel tells of a row (Kernel::bests) it is; -1: none
 };
 
 /// The exact sum of doubles: rounded once, at the end, so the order they come in does not matter (a
@@ -63,12 +64,13 @@ public:
 
 private:
     template <class T>
-    void add_extreme(const std::byte* first, std::int64_t step, std::int64_t n, const Index& at, const Index& direction);
+    void add_extreme(const std::byte* first, std::int64_t step, std::int64_t n, const Index& at,
+                     const Index& direction);
     template <class T>
     bool beats(T value, const Index& at) const;
 
     PointReduction what_;
-    Index at_;                           // any element, for a sum
+    Index at_;  // any element, for a sum
     std::array<std::byte, 8> best_{};
     std::uint64_t integers_ = 0;
     ExactSum exact_;

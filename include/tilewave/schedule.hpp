@@ -13,9 +13,11 @@ namespace tilewave {
 inline constexpr int max_lanes = 1024;
 /// The most places a kernel may read and write at a point.
 inline constexpr int max_places = 64;
-/// So many rows whose points depend on each other a kernel computes at once, at most (python/tilewave/body/rows_in_lanes.py).
+/// So many rows whose points depend on each other a kernel computes at once, at most
+/// (python/tilewave/body/rows_in_lanes.py).
 inline constexpr std::int64_t rows_together = 8;
-/// Of so many planes rows are computed in turn, at most: a row that reads what the one before it has just stored waits for it.
+/// Of so many planes rows are computed in turn, at most: a row that reads what the one before it has just stored waits
+/// for it.
 inline constexpr std::int64_t planes_in_turn = 4;
 
 /// What one step of a lane does. `item` and `count` of the Step mean:
@@ -52,19 +54,20 @@ struct Tile {
     Box box;                 ///< global points
 };
 
-/// One message as one rank sees it. `buffer` -1: straight from or to the array. One that has `parts` is posted and waited for, and
-/// nothing else; each of the parts, the messages after it in the list, is packed into its buffer, or unpacked, by itself.
+/// One message as one rank sees it. `buffer` -1: straight from or to the array. One that has `parts` is posted and
+/// waited for, and nothing else; each of the parts, the messages after it in the list, is packed into its buffer, or
+/// unpacked, by itself.
 struct Message {
     std::int32_t peer = 0, tag = 0;
     bool send = false;
     bool synchronous = false;  ///< complete only when the receiver has matched it
     std::int32_t array = 0, buffer = -1;
-    Box region;                ///< global points of `array`
+    Box region;  ///< global points of `array`
     std::int64_t bytes = 0;
-    std::int32_t tile = -1;    ///< the tile that makes it (send) or first needs it (receive)
-    std::int32_t parts = 0;    ///< so many go with it, one behind the other in its buffer; its region is empty
-    std::int32_t carrier = -1; ///< of a part: the message it goes with
-    std::int64_t at = 0;       ///< where in the carrier's buffer
+    std::int32_t tile = -1;     ///< the tile that makes it (send) or first needs it (receive)
+    std::int32_t parts = 0;     ///< so many go with it, one behind the other in its buffer; its region is empty
+    std::int32_t carrier = -1;  ///< of a part: the message it goes with
+    std::int64_t at = 0;        ///< where in the carrier's buffer
 };
 
 /// One array as one rank holds it: `storage`, of which it owns `owned`, `stride` items between
@@ -123,25 +126,25 @@ struct Result {
 /// One rank's part of a distributed computation.
 struct Schedule {
     int rank = 0, ranks = 1;
-    Box space;                         ///< holds all points to compute, over all ranks
-    std::vector<Bound> bounds;         ///< which points of it to compute
+    Box space;                  ///< holds all points to compute, over all ranks
+    std::vector<Bound> bounds;  ///< which points of it to compute
     /// The order of the points of a tile: by order·point, first component first. A row of the kernel
     /// varies the last one. Empty: the order of the coordinates.
     IndexMatrix order = {};
-    bool rows_depend = false;          ///< a point of a row may depend on another of it
+    bool rows_depend = false;  ///< a point of a row may depend on another of it
     /// Planes that follow each other along the third last coordinate of the order may be computed together, each a row
     /// behind the one before it.
     bool planes_together = false;
     /// Of arrays that have planes: plane z[across] + slant z[along] holds z, rows vary z[along].
     int along = -1, across = -1, slant = 0;
-    IndexMatrix loops = {};            ///< the kernel's index is loops · point. Empty: the point itself
+    IndexMatrix loops = {};  ///< the kernel's index is loops · point. Empty: the point itself
     std::vector<Array> arrays;
-    std::vector<Access> places;        ///< of the kernel at every point, those it writes first
+    std::vector<Access> places;  ///< of the kernel at every point, those it writes first
     std::vector<Tile> tiles;
     std::vector<Message> messages;
-    std::vector<std::int64_t> buffers; ///< bytes of each staging buffer
+    std::vector<std::int64_t> buffers;  ///< bytes of each staging buffer
     std::vector<std::vector<Step>> lanes;
-    std::vector<Result> results;       ///< what the checker demands beside the computed points
+    std::vector<Result> results;  ///< what the checker demands beside the computed points
 
     std::int64_t steps() const;
     /// Bytes of all staging buffers.

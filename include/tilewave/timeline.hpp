@@ -15,12 +15,12 @@ class Transport;
 /// One step of one lane. Times in seconds since the run began on rank 0.
 struct Event {
     std::int32_t rank, lane, step;
-    std::int32_t op;           ///< an Op
-    std::int32_t peer, tag;    ///< of the message, -1 without one
-    std::int32_t send;         ///< 1 for a step of a send, 0 of a receive
+    std::int32_t op;         ///< an Op
+    std::int32_t peer, tag;  ///< of the message, -1 without one
+    std::int32_t send;       ///< 1 for a step of a send, 0 of a receive
     std::int32_t slice;
     std::int32_t tile[max_dims];  ///< coordinates, -1 without one
-    std::int64_t time_step;    ///< of the linear schedule, -1 without one
+    std::int64_t time_step;       ///< of the linear schedule, -1 without one
     std::int64_t bytes;
     double begin_s, end_s;
 };
@@ -51,7 +51,7 @@ struct Recording {
 
 struct Timeline {
     int ranks = 1, dims = 1;
-    std::vector<Event> events;      ///< by rank, lane, step
+    std::vector<Event> events;  ///< by rank, lane, step
     std::vector<Request> requests;
 
     std::vector<LaneSplit> split() const;
@@ -84,8 +84,8 @@ double overlap_ratio(int ranks, std::span<const LaneSplit> lanes, std::span<cons
 
 /// Where the time of a run went: averages over all lanes that have steps, which add up to total_s.
 struct Parts {
-    double total_s = 0;      ///< from the first lane's start to the last one's end
-    double fill_s = 0;       ///< before a lane's first tile, but for packing
+    double total_s = 0;  ///< from the first lane's start to the last one's end
+    double fill_s = 0;   ///< before a lane's first tile, but for packing
     double compute_s = 0;
     double pack_s = 0;       ///< pack, unpack, combine
     double post_s = 0;       ///< posting messages, and between steps

@@ -26,7 +26,7 @@ struct NativeCall {
     Reduction op = Reduction::sum;
     std::vector<std::int64_t> columns;  ///< of each rank: spread, multi_reduce
     bool parts = false;
-    bool blocking = false;              ///< return when it is done
+    bool blocking = false;  ///< return when it is done
 };
 
 /// What a rank says by post_alarm().
@@ -66,8 +66,8 @@ public:
     /// Start a transfer; `id` is reported by poll() when the memory may be used again.
     /// @throws MpiError
     virtual void post_send(int id, const std::byte* data, std::int64_t bytes, int peer, int tag, bool synchronous) = 0;
-    /// Sends bytes [at, at + bytes) of the matrix without gaps between rows, if that needs no waiting: the matrix may change at
-    /// once. False: nothing has been done.
+    /// Sends bytes [at, at + bytes) of the matrix without gaps between rows, if that needs no waiting: the matrix may
+    /// change at once. False: nothing has been done.
     /// @throws MpiError
     virtual bool try_send(const MatrixView& matrix, std::int64_t at, std::int64_t bytes, int peer, int tag);
     virtual void post_recv(int id, std::byte* data, std::int64_t bytes, int peer, int tag) = 0;
@@ -78,7 +78,8 @@ public:
     std::function<void()> meanwhile;
     /// Whether alarms reach other ranks.
     virtual bool alarms() const { return false; }
-    /// Sends `peer` an alarm beside all messages, though not later than those that are sent to it afterwards; without an answer.
+    /// Sends `peer` an alarm beside all messages, though not later than those that are sent to it afterwards; without
+    /// an answer.
     /// @throws MpiError
     virtual void post_alarm(int peer, const Alarm& alarm);
     /// Appends the alarms that have come since the last call. May cost as much as a poll.
@@ -89,7 +90,8 @@ public:
     /// Start a collective of the library itself; collective in the library's sense.
     /// @throws MpiError
     virtual void post_native(int id, const NativeCall& call);
-    /// Start a send or a receive of a matrix by the library's own types, for comparison; `buffered`: a send that keeps a copy.
+    /// Start a send or a receive of a matrix by the library's own types, for comparison; `buffered`: a send that keeps
+    /// a copy.
     /// @throws MpiError
     virtual void post_native_message(int id, const MatrixView& matrix, bool send, int peer, bool buffered = false);
 
@@ -97,7 +99,9 @@ private:
     bool failed_ = false;
 };
 
-inline bool Transport::try_send(const MatrixView&, std::int64_t, std::int64_t, int, int) { return false; }
+inline bool Transport::try_send(const MatrixView&, std::int64_t, std::int64_t, int, int) {
+    return false;
+}
 
 inline void Transport::post_alarm(int, const Alarm&) {}
 
@@ -115,9 +119,9 @@ std::unique_ptr<Transport> make_dry_transport(int rank, int size);
 /// Adds the seconds spent in `inner`'s calls to *seconds; for benchmarks of what surrounds them.
 std::unique_ptr<Transport> make_timed_transport(std::unique_ptr<Transport> inner, std::shared_ptr<double> seconds);
 
-/// `inner`, with the messages between ranks of one host by way of memory that they share, as far as that is quicker. `inner`
-/// itself where no two ranks share a host, the system refuses or `wanted` is false on any rank. Collective; about 2 ms, in which
-/// two ranks of each host try how large messages are quicker.
+/// `inner`, with the messages between ranks of one host by way of memory that they share, as far as that is quicker.
+/// `inner` itself where no two ranks share a host, the system refuses or `wanted` is false on any rank. Collective;
+/// about 2 ms, in which two ranks of each host try how large messages are quicker.
 /// @throws MpiError
 std::unique_ptr<Transport> share_memory(std::unique_ptr<Transport> inner, bool wanted = true);
 
@@ -137,10 +141,11 @@ private:
 
 /// A duplicate of the communicator with the integer handle `comm` (none: the world), with errors
 /// returned, not fatal. Starts MPI where nobody has (thread level SERIALIZED, or what the
-/// environment variable TILEWAVE_THREAD_LEVEL names). Longer messages than `piece` bytes are told to MPI as pieces of that many, as
-/// its calls count in int. Collective over the communicator.
+/// environment variable TILEWAVE_THREAD_LEVEL names). Longer messages than `piece` bytes are told to MPI as pieces of
+/// that many, as its calls count in int. Collective over the communicator.
 /// @throws MpiError
-std::unique_ptr<Transport> make_mpi_transport(std::optional<int> comm = std::nullopt, std::int64_t piece = std::int64_t{1} << 30);
+std::unique_ptr<Transport> make_mpi_transport(std::optional<int> comm = std::nullopt,
+                                              std::int64_t piece = std::int64_t{1} << 30);
 
 /// What MPI says of itself.
 struct MpiInfo {
@@ -160,8 +165,8 @@ void allreduce_min(Transport& transport, std::vector<std::int64_t>& values);
 // Their bytes go in messages of `piece` at most, so that they are passed on while more come.
 inline constexpr std::int64_t collective_piece = 4 << 20;
 /// Every rank gets root's `given`, where place(bytes) says; without memory for them (null) a rank still passes them on.
-void broadcast(Transport& transport, std::span<const std::byte> given, int root, const std::function<std::byte*(std::int64_t)>& place,
-               std::int64_t piece = collective_piece);
+void broadcast(Transport& transport, std::span<const std::byte> given, int root,
+               const std::function<std::byte*(std::int64_t)>& place, std::int64_t piece = collective_piece);
 /// The same as a string.
 /// @throws std::bad_alloc on a rank that has no memory for them; the others get theirs
 void broadcast(Transport& transport, std::string& bytes, int root, std::int64_t piece = collective_piece);
@@ -184,7 +189,8 @@ public:
     void pause();
     /// From the beginning: something has happened.
     void restart() { *this = Backoff(kind_); }
-    /// Rounds that ask the system: beside one, to look at the clock costs little. With more threads than CPUs one may take milliseconds.
+    /// Rounds that ask the system: beside one, to look at the clock costs little. With more threads than CPUs one may
+    /// take milliseconds.
     bool yielding() const { return rounds_ > spins; }
     /// Rounds long enough that looking at the clock costs nothing.
     bool slow() const { return rounds_ > spins + yields; }

@@ -1,34 +1,65 @@
 """Tilewave: loop nests with dependences on clusters, the communication hidden."""
-from tilewave.errors import ConfigError, InternalError, KernelError, MpiError
+
 from tilewave import patterns
 from tilewave._core import Grouping, LinearSchedule, Space, Tiling
-from tilewave.runtime import context
-from tilewave.runtime.context import Context, default_context, set_default
+from tilewave.errors import ConfigError, InternalError, KernelError, MpiError
 from tilewave.field.field import Field, field, load, scratch
 from tilewave.machine.machine import Machine
 from tilewave.nest.helpers import inline
 from tilewave.nest.nest import Nest, nest, nest_from
 from tilewave.plan.plan import Plan
-from tilewave.runtime.ranks import barrier, print  # noqa: A004
+from tilewave.run.measuring import measure
 from tilewave.run.reduction import argmax, argmin, max, min, sum  # noqa: A004
 from tilewave.run.report import Report
-from tilewave.run.measuring import measure
 from tilewave.run.run import plan, run
+from tilewave.runtime import context
+from tilewave.runtime.context import Context, default_context, set_default
+from tilewave.runtime.ranks import barrier, print  # noqa: A004
 from tilewave.timeline.timeline import Timeline
 from tilewave.version import VERSION
 
 __version__ = VERSION
 
 __all__ = [
-    "ConfigError", "Context", "Field", "Grouping", "InternalError", "KernelError",
-    "LinearSchedule", "Machine", "MpiError", "Nest", "Plan", "Report", "Space", "Tiling", "Timeline",
-    "argmax", "argmin", "barrier", "context", "field", "inline", "load", "measure", "nest", "nest_from", "patterns", "plan", "rank", "run", "scratch", "set_default",
+    "ConfigError",
+    "Context",
+    "Field",
+    "Grouping",
+    "InternalError",
+    "KernelError",
+    "LinearSchedule",
+    "Machine",
+    "MpiError",
+    "Nest",
+    "Plan",
+    "Report",
+    "Space",
+    "Tiling",
+    "Timeline",
+    "argmax",
+    "argmin",
+    "barrier",
+    "context",
+    "field",
+    "inline",
+    "load",
+    "measure",
+    "nest",
+    "nest_from",
+    "patterns",
+    "plan",
+    "rank",
+    "run",
+    "scratch",
+    "set_default",
     "size",
 ]  # max, min, print and sum would hide Python's own
 
 
 def __getattr__(name):
-    """`rank` and `size`: this rank's number and the number of ranks of the launch, from the default context, which the first look makes."""
+    """`rank` and `size`: this rank's number and the number of ranks of the launch, from the default context, which the
+    first look makes.
+    """
     if name in ("rank", "size"):
         return getattr(default_context(), name)
     raise AttributeError(f"module 'tilewave' has no attribute {name!r}")

@@ -1,4 +1,5 @@
 """Reading files that others may have put in place: nothing that hangs, nothing that fills the memory."""
+
 import errno
 import os
 import stat

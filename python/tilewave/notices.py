@@ -1,11 +1,13 @@
 """What Tilewave says on stderr without being asked: warnings, and how far a long run is."""
+
 import contextlib
 import os
 import sys
 import time
 import warnings
 
-#: "0": say nothing; "1": say it line by line; "line": on one line of a terminal that this process may not see, as `tilewave run` asks
+#: "0": say nothing; "1": say it line by line; "line": on one line of a terminal that this process may not see, as
+#: `tilewave run` asks
 #: for. Not set: one line where stderr is a terminal.
 VARIABLE = "TILEWAVE_PROGRESS"
 
@@ -45,7 +47,9 @@ def write(text):
 
 
 class Progress:
-    """How far a run is: nothing for `LEAST_S` seconds, then one line that is written over, or a line for each quarter."""
+    """How far a run is: nothing for `LEAST_S` seconds, then one line that is written over, or a line for each
+    quarter.
+    """
 
     def __init__(self, mine):
         self._style = style() if mine else ""

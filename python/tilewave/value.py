@@ -1,4 +1,5 @@
 """Values that users edit: an attribute that there is none of is an error, not a new attribute."""
+
 import difflib
 
 from tilewave.errors import ConfigError
@@ -22,8 +23,10 @@ class Value:
             names = list(self.__dataclass_fields__)
             near = difflib.get_close_matches(name, names, 1, 0.5)
             allowed = ", ".join(near + [other for other in names if other not in near])
-            raise NoSuchAttribute(f"{type(self).__name__} has no attribute {name!r}; allowed: {allowed}"
-                                  + (f". Was {near[0]!r} meant?" if near else ""))
+            raise NoSuchAttribute(
+                f"{type(self).__name__} has no attribute {name!r}; allowed: {allowed}"
+                + (f". Was {near[0]!r} meant?" if near else "")
+            )
         object.__setattr__(self, name, value)
 
 

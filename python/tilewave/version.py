@@ -1,4 +1,5 @@
 """The version of the installed package."""
+
 from importlib.metadata import PackageNotFoundError, version
 
 try:

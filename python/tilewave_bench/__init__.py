@@ -1,4 +1,5 @@
 """Benchmarks: ``tilewave bench NAME [--json FILE] [--quick]``."""
+
 from tilewave_bench.executor import executor
 from tilewave_bench.hiding import hiding
 from tilewave_bench.nests import nests
@@ -7,4 +8,12 @@ from tilewave_bench.patterns import patterns
 from tilewave_bench.planning import planning
 from tilewave_bench.sweep import sweep
 
-NAMES = {"executor": executor, "hiding": hiding, "nests": nests, "paper": paper, "patterns": patterns, "plan": planning, "sweep": sweep}
+NAMES = {
+    "executor": executor,
+    "hiding": hiding,
+    "nests": nests,
+    "paper": paper,
+    "patterns": patterns,
+    "plan": planning,
+    "sweep": sweep,
+}

@@ -1,4 +1,5 @@
 """Benchmarks on hosts in a box: what `bench hiding` and `bench patterns` share."""
+
 import importlib.util
 import sys
 from pathlib import Path
@@ -20,8 +21,10 @@ def cluster_tool(benchmark):
 
 def on_hosts(cluster, netmod=None, env=None):
     """A runner for `on_ranks`."""
+
     def start(argv, ranks):
         done = cluster.run(argv, ranks=ranks, netmod=netmod, env=env, timeout=1800)
         print(done.stdout + done.stderr, end="", file=sys.stderr)
         return done.returncode
+
     return start

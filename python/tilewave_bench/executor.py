@@ -1,18 +1,19 @@
 """What the executor costs a step, with nothing to compute; and the predictor."""
+
 import threading
 
 import numpy as np
-
 import tilewave as tw
 from tilewave import _core
-from tilewave_bench.results import on_ranks, publish, row
 from tilewave.kernel.compile import compile_kernel
 from tilewave.runtime.context import load_mpi
+
+from tilewave_bench.results import on_ranks, publish, row
 
 
 @tw.nest
 def keep(A, i, j):
-    A[i, j] = A[i-1, j] + A[i, j-1]
+    A[i, j] = A[i - 1, j] + A[i, j - 1]
 
 
 def _prepared(context, steps):
@@ -89,10 +90,12 @@ def executor(json_path=None, quick=False, args=()):
     for t in threads:
         t.join()
     mpi = on_ranks("tilewave_bench.executor", 2, {"steps": steps, "repeats": repeats})
-    rows = [row("one-point tiles, dry transport", "target 1", [a for a, _ in dry], "us/step"),
-            row("one-point tiles, 2 local ranks", "target 1", [a for a, _ in local[0]], "us/step"),
-            row("one-point tiles, 2 MPI ranks, beyond MPI's calls", "target 2", [b for _, b in mpi], "us/step"),
-            row("one-point tiles, 2 MPI ranks, all", "", [a for a, _ in mpi], "us/step")]
+    rows = [
+        row("one-point tiles, dry transport", "target 1", [a for a, _ in dry], "us/step"),
+        row("one-point tiles, 2 local ranks", "target 1", [a for a, _ in local[0]], "us/step"),
+        row("one-point tiles, 2 MPI ranks, beyond MPI's calls", "target 2", [b for _, b in mpi], "us/step"),
+        row("one-point tiles, 2 MPI ranks, all", "", [a for a, _ in mpi], "us/step"),
+    ]
     for r, limit in zip(rows, (1, 1, 2), strict=False):
         r.ratio_to_contender = limit / r.value
     rows += _predictions(repeats)

@@ -1,16 +1,17 @@
 """How much of the communication is hidden: two hosts at 1 Gb/s, large contiguous faces."""
+
 import statistics
 
 import numpy as np
-
 import tilewave as tw
 from tilewave import _core
+from tilewave.nest.bounds import Loops
+from tilewave.run.prepare import prepare
+from tilewave.run.report import Report
+from tilewave.runtime.collective import collective
+
 from tilewave_bench.cluster import LINE_BYTES_S, cluster_tool, on_hosts
 from tilewave_bench.results import on_ranks, publish, row
-from tilewave.nest.bounds import Loops
-from tilewave.runtime.collective import collective
-from tilewave.run.report import Report
-from tilewave.run.prepare import prepare
 
 MODES = {  # schedule, seconds between polls inside compute (0: none)
     "blocking (synchronous)": ("blocking", 50e-6),
@@ -21,7 +22,7 @@ MODES = {  # schedule, seconds between polls inside compute (0: none)
 
 @tw.nest
 def decay(A, i, j, k):
-    A[i, j, k] = 0.5 * np.exp(-A[i-1, j, k]) + 0.25 * A[i, j-1, k]
+    A[i, j, k] = 0.5 * np.exp(-A[i - 1, j, k]) + 0.25 * A[i, j - 1, k]
 
 
 def worker(body, face_bytes, tile_s, steps, repeats):
@@ -37,18 +38,31 @@ def worker(body, face_bytes, tile_s, steps, repeats):
         for name, (schedule, poll) in MODES.items():
             report = _run(body, context, A, (layers, height, width), schedule, poll, tile_s)
             if turn and context.rank == 0:
-                rows[name].append({"time_s": report.measured.time_s, "ratio": report.overlap_ratio,
-                                   "compute_s": max(x.compute_s for x in report.lanes)})
+                rows[name].append(
+                    {
+                        "time_s": report.measured.time_s,
+                        "ratio": report.overlap_ratio,
+                        "compute_s": max(x.compute_s for x in report.lanes),
+                    }
+                )
     return {"rows": rows} if context.rank == 0 else None
 
 
 def _run(body, context, A, tile, schedule, poll, tile_s):
-    choices = {"mapping_dim": 1, "grid": (context.size, 1, 1), "tile": tile, "schedule": schedule,
-               "synchronous": schedule == "blocking", "poll_period_s": poll}
+    choices = {
+        "mapping_dim": 1,
+        "grid": (context.size, 1, 1),
+        "tile": tile,
+        "schedule": schedule,
+        "synchronous": schedule == "blocking",
+        "poll_period_s": poll,
+    }
     if body == "exp":
         return tw.run(decay, A=A, context=context, **choices)
     # The same sweep with a body that lasts exactly tile_s a tile.
-    ready = collective("bench hiding")(prepare)(decay, context, Loops(None, (), None), None, False, {"A": A, **choices}, None)
+    ready = collective("bench hiding")(prepare)(
+        decay, context, Loops(None, (), None), None, False, {"A": A, **choices}, None
+    )
     ns = np.array([tile_s * 1e9 / np.prod(tile)])
     return Report(ready.sweep.run(ready.operands, _core.spin_row(), ns.ctypes.data, None), ready.plan)
 
@@ -68,16 +82,22 @@ def hiding(json_path=None, quick=False, args=()):
     """Overlap ratio on both of MPICH's network modules, blocking beside it."""
     tool = cluster_tool("hiding")
     # spin: a body of fixed duration. exp: a real one, which shares its core with the network stack.
-    cases = [("spin", "2 MB, 20 ms", 2 << 20, 20e-3), ("spin", "200 KB, 2 ms", 200 << 10, 2e-3),
-             ("exp", "2 MB, 20 ms", 2 << 20, 20e-3)]
+    cases = [
+        ("spin", "2 MB, 20 ms", 2 << 20, 20e-3),
+        ("spin", "200 KB, 2 ms", 200 << 10, 2e-3),
+        ("exp", "2 MB, 20 ms", 2 << 20, 20e-3),
+    ]
     steps, repeats = (10, 1) if quick else (100, 5)
     rows = []
     with tool.Cluster(hosts=2, rate="1gbit", name="twbench") as cluster:
         for netmod in ("ucx", "ofi"):
             for body, case, face, tile in cases:
-                found = on_ranks("tilewave_bench.hiding", 2,
-                                 {"body": body, "face_bytes": face, "tile_s": tile, "steps": steps, "repeats": repeats},
-                                 runner=on_hosts(cluster, netmod))
+                found = on_ranks(
+                    "tilewave_bench.hiding",
+                    2,
+                    {"body": body, "face_bytes": face, "tile_s": tile, "steps": steps, "repeats": repeats},
+                    runner=on_hosts(cluster, netmod),
+                )
                 rows += _rows(f"{netmod}, {body}, {case}, {steps} steps", found["rows"], steps, face)
     publish("hiding", rows, json_path)
 
@@ -91,13 +111,25 @@ def _rows(case, found, steps, face_bytes):
     rows = []
     for name in names:
         times = [r["time_s"] for r in found[name]]
-        rows.append(row(case, name, [1e3 * t for t in times], "ms",
-                        ratio_to_contender=statistics.median(b["time_s"] / t for b, t in zip(blocking, times, strict=True)),
-                        fraction_of_limit=statistics.median(i / t for i, t in zip(ideal, times, strict=True))))
+        rows.append(
+            row(
+                case,
+                name,
+                [1e3 * t for t in times],
+                "ms",
+                ratio_to_contender=statistics.median(b["time_s"] / t for b, t in zip(blocking, times, strict=True)),
+                fraction_of_limit=statistics.median(i / t for i, t in zip(ideal, times, strict=True)),
+            )
+        )
         rows.append(row(case, f"{name}: overlap ratio in its report", [r["ratio"] for r in found[name]], "of hideable"))
         if name != names[0]:
-            rows.append(row(case, f"{name}: (blocking - time) / (blocking - ideal)",
-                            [(b["time_s"] - t) / (b["time_s"] - i)
-                             for b, t, i in zip(blocking, times, ideal, strict=True)], "of hideable"))
+            rows.append(
+                row(
+                    case,
+                    f"{name}: (blocking - time) / (blocking - ideal)",
+                    [(b["time_s"] - t) / (b["time_s"] - i) for b, t, i in zip(blocking, times, ideal, strict=True)],
+                    "of hideable",
+                )
+            )
     rows.append(row(case, "ideal", [1e3 * i for i in ideal], "ms"))
     return rows

@@ -4,6 +4,7 @@
 hosts (needs root) or compile, several with commas. Results are compared bit for bit before anything is timed;
 contenders take turns in one process.
 """
+
 import argparse
 import json
 import math
@@ -15,8 +16,8 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-
 import tilewave as tw
+
 from tilewave_bench.cluster import cluster_tool, on_hosts
 from tilewave_bench.nests_alignment import alignment
 from tilewave_bench.nests_arrays import arrays
@@ -58,6 +59,7 @@ def _in_place(case, nest, start, contenders, counts, with_conversion):
 
 # --- cases ----------------------------------------------------------------------------------------
 
+
 def _memory(plain, start, counts, runs):
     """`x *= c` over as many bytes as an array has, and which run of ours each bounds."""
     side = math.isqrt(start.nbytes // 8)
@@ -71,8 +73,9 @@ def _sweeps(shape, counts, with_conversion, repeats, each=1):
     rows, plain, numba = [], plain_loops(), numba_loops()
     for nest in (linear, roots):
         label = f"{nest.name} {'x'.join(map(str, shape))} f4"
-        contenders = {f"plain loops, {which}": found[nest.name]
-                      for which, found in (("g++", plain), ("Numba", numba)) if found}
+        contenders = {
+            f"plain loops, {which}": found[nest.name] for which, found in (("g++", plain), ("Numba", numba)) if found
+        }
         start, limits = np.ones(shape, "f4"), None
         runs = _in_place(label, nest, start, contenders, counts, with_conversion)
         if plain:
@@ -99,9 +102,13 @@ def recurrences(quick):
         random = np.random.default_rng(1)
         start = np.zeros((n, n))
         start[0], start[:, 0] = random.random(n), random.random(n)
-        names = {"plain loops, g++": "recurrence", "OpenMP 2, blocks 32x256": "recurrence_omp",
-                 "OpenMP 2, blocks 64x512": "recurrence_omp_long", "4 rows jammed by hand": "recurrence_jammed",
-                 "OpenMP 2, 4 rows jammed by hand": "recurrence_jammed_omp"}
+        names = {
+            "plain loops, g++": "recurrence",
+            "OpenMP 2, blocks 32x256": "recurrence_omp",
+            "OpenMP 2, blocks 64x512": "recurrence_omp_long",
+            "4 rows jammed by hand": "recurrence_jammed",
+            "OpenMP 2, 4 rows jammed by hand": "recurrence_jammed_omp",
+        }
         contenders = {name: plain[function] for name, function in names.items()} if plain else {}
         runs = _in_place(f"recurrence {n}", recurrence, start, contenders, (1, 2), True)
         limits = None
@@ -127,8 +134,9 @@ def over_relaxation(quick):
     for count in (1, 2):
         context, name = lanes(count), f"tilewave, {count} lane{'s' * (count > 1)}"
         u, g = (tw.field((n, n), "f8", init=init, context=context) for init in (start, f))
-        runs[name] = lambda u=u, g=g, context=context: tw.run(
-            sor, u=u, f=g, w=1.9, steps=steps, context=context).measured.time_s
+        runs[name] = lambda u=u, g=g, context=context: (
+            tw.run(sor, u=u, f=g, w=1.9, steps=steps, context=context).measured.time_s
+        )
         runs[name]()
         results[name] = u.gather()
     must_equal("SOR", results)
@@ -170,21 +178,41 @@ def compiling(quick):
     for _ in range(1 if quick else 5):
         with tempfile.TemporaryDirectory() as folder:
             for turns in found.values():
-                done = subprocess.run([sys.executable, "-c", COMPILE], env={**os.environ, "TILEWAVE_CACHE_DIR": folder},
-                                      capture_output=True, text=True, timeout=300)
+                done = subprocess.run(
+                    [sys.executable, "-c", COMPILE],
+                    env={**os.environ, "TILEWAVE_CACHE_DIR": folder},
+                    capture_output=True,
+                    text=True,
+                    timeout=300,
+                )
                 if done.returncode:
                     raise SystemExit(f"bench nests: compile: {done.stderr}")
                 turns.append(json.loads(done.stdout))
     for kind, limit in (("cold", 2.0), ("cached", 0.05)):
         for name in found[kind][0]:
             seconds = [turn[name] for turn in found[kind]]
-            rows.append(row(f"compile {name}", f"{kind}, limit {limit} s", seconds, "s",
-                            fraction_of_limit=statistics.median(seconds) / limit))
+            rows.append(
+                row(
+                    f"compile {name}",
+                    f"{kind}, limit {limit} s",
+                    seconds,
+                    "s",
+                    fraction_of_limit=statistics.median(seconds) / limit,
+                )
+            )
     return rows
 
 
-CASES = {"block": block, "array": array, "arrays": arrays, "recurrence": recurrences, "sor": over_relaxation,
-         "alignment": alignment, "hosts": hosts, "compile": compiling}
+CASES = {
+    "block": block,
+    "array": array,
+    "arrays": arrays,
+    "recurrence": recurrences,
+    "sor": over_relaxation,
+    "alignment": alignment,
+    "hosts": hosts,
+    "compile": compiling,
+}
 
 
 def nests(json_path=None, quick=False, args=()):
@@ -197,8 +225,10 @@ def nests(json_path=None, quick=False, args=()):
     if unknown := [name for name in chosen if name not in CASES]:
         raise SystemExit(f"bench nests: no case {unknown[0]!r}; there are: {', '.join(CASES)}")
     if (load := os.getloadavg()[0]) > 0.5:
-        print(f"bench nests: load {load:.1f}: while other work is running, no figure on two threads is good",
-              file=sys.stderr)
+        print(
+            f"bench nests: load {load:.1f}: while other work is running, no figure on two threads is good",
+            file=sys.stderr,
+        )
     rows = []
     for name in chosen:
         rows += CASES[name](quick)

@@ -1,9 +1,10 @@
 """`bench nests`: Smith-Waterman with affine gaps, against parasail; tables of scores, lanes, ranks, memory."""
+
 import time
 
 import numpy as np
-
 import tilewave as tw
+
 from tilewave_bench.nests_bodies import SCORES, smith_waterman, smith_waterman_by_table
 from tilewave_bench.nests_plain import parasail, parasail_calls, plain_loops, sequences, table_calls
 from tilewave_bench.nests_race import compare, lanes, race, rank_rows, skipped
@@ -41,8 +42,15 @@ def alignment(quick):
     found = on_ranks(RANKS, 2, {"what": "alignment", "length": length, "repeats": 2 if quick else 5})
     rows += rank_rows(case, found["times"], length * length)
     found = on_ranks(RANKS, 1, {"what": "memory", "length": length})
-    rows.append(row(case, "memory of fields and run, limit 64", [found["bytes"] / 2**20], "MiB",
-                    fraction_of_limit=found["bytes"] / 2**26))
+    rows.append(
+        row(
+            case,
+            "memory of fields and run, limit 64",
+            [found["bytes"] / 2**20],
+            "MiB",
+            fraction_of_limit=found["bytes"] / 2**26,
+        )
+    )
     return rows
 
 
@@ -80,7 +88,9 @@ def _frontier(a, b, methods, repeats):
     for count in (1, 2):
         run = aligning(a, b, lanes(count))
         ours[f"tilewave, {count} lane{'s' * (count > 1)}"] = (
-            int(run().results["best"]), lambda run=run: run().measured.time_s)
+            int(run().results["best"]),
+            lambda run=run: run().measured.time_s,
+        )
     calls = _contenders(a, b, methods, plain_too=False)
     rows = _race(case, a, b, calls, ours, repeats)
     plain = plain_loops()
@@ -109,27 +119,51 @@ def _by_tables(a, b, length, repeats):
     random, library = np.random.default_rng(1), parasail()
     a, b = (np.searchsorted(bases, sequence[:length]).astype("i1") for sequence in (a, b))
     proteins = random.integers(0, 24, (2, length), "i1")
-    return [*_by_table("bases", a, b, "ACGT", library.matrix_create("ACGT", SCORES["match"], SCORES["mismatch"]),
-                       {"start": SCORES["start"], "extend": SCORES["extend"]}, repeats),
-            *_by_table("proteins", *proteins, LETTERS, library.blosum62, {"start": 11, "extend": 1}, repeats)]
+    return [
+        *_by_table(
+            "bases",
+            a,
+            b,
+            "ACGT",
+            library.matrix_create("ACGT", SCORES["match"], SCORES["mismatch"]),
+            {"start": SCORES["start"], "extend": SCORES["extend"]},
+            repeats,
+        ),
+        *_by_table("proteins", *proteins, LETTERS, library.blosum62, {"start": 11, "extend": 1}, repeats),
+    ]
 
 
 def _by_table(what, a, b, letters, matrix, gaps, repeats):
     texts = ["".join(letters[code] for code in sequence) for sequence in (a, b)]
     size, context, rows, best = len(letters), lanes(1), [], 0
-    for dtype, methods in (("i2", {"striped": "striped_16", "scan": "scan_16", "diag": "diag_16"}),
-                           ("i1", {"striped, 8 bits": "striped_sat"})):
+    for dtype, methods in (
+        ("i2", {"striped": "striped_16", "scan": "scan_16", "diag": "diag_16"}),
+        ("i1", {"striped, 8 bits": "striped_sat"}),
+    ):
         score = matrix.matrix[:size, :size].astype(dtype)
         if best + int(score.max()) > np.iinfo(dtype).max:
             break
         fields = {name: tw.field((a.size + 1, b.size + 1), dtype, keep="frontier", context=context) for name in "HEF"}
 
         def run(fields=fields, score=score):
-            return tw.run(smith_waterman_by_table, **fields, score=score, a=a, b=b, **gaps, context=context,
-                          reduce={"best": tw.max("H")})
+            return tw.run(
+                smith_waterman_by_table,
+                **fields,
+                score=score,
+                a=a,
+                b=b,
+                **gaps,
+                context=context,
+                reduce={"best": tw.max("H")},
+            )
 
         best = int(run().results["best"])
-        rows += _race(f"alignment {a.size}x{b.size} {dtype}, table {size}x{size} of {what}, frontier kept", a, b,
-                      table_calls(*texts, matrix, *gaps.values(), methods),
-                      {"tilewave, 1 lane": (best, lambda run=run: run().measured.time_s)}, repeats)
+        rows += _race(
+            f"alignment {a.size}x{b.size} {dtype}, table {size}x{size} of {what}, frontier kept",
+            a,
+            b,
+            table_calls(*texts, matrix, *gaps.values(), methods),
+            {"tilewave, 1 lane": (best, lambda run=run: run().measured.time_s)},
+            repeats,
+        )
     return rows

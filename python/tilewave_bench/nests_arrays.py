@@ -1,7 +1,8 @@
 """`bench nests`: a linear body over one to four arrays, in place and as fields, and what bounds it."""
-import numpy as np
 
+import numpy as np
 import tilewave as tw
+
 from tilewave_bench.nests_plain import numba_arrays
 from tilewave_bench.nests_race import lanes, must_equal, race, ratio
 from tilewave_bench.results import row
@@ -9,22 +10,24 @@ from tilewave_bench.results import row
 
 @tw.nest
 def one(A, i, j, k):
-    A[i, j, k] = 0.3 * A[i-1, j, k] + 0.3 * A[i, j-1, k] + 0.3 * A[i, j, k-1]
+    A[i, j, k] = 0.3 * A[i - 1, j, k] + 0.3 * A[i, j - 1, k] + 0.3 * A[i, j, k - 1]
 
 
 @tw.nest
 def two(A, B, i, j, k):
-    A[i, j, k] = 0.3 * A[i-1, j, k] + 0.3 * A[i, j-1, k] + 0.3 * A[i, j, k-1] + B[i, j, k]
+    A[i, j, k] = 0.3 * A[i - 1, j, k] + 0.3 * A[i, j - 1, k] + 0.3 * A[i, j, k - 1] + B[i, j, k]
 
 
 @tw.nest
 def three(A, B, C, i, j, k):
-    A[i, j, k] = 0.3 * A[i-1, j, k] + 0.3 * A[i, j-1, k] + 0.3 * A[i, j, k-1] + B[i, j, k] + C[i, j, k]
+    A[i, j, k] = 0.3 * A[i - 1, j, k] + 0.3 * A[i, j - 1, k] + 0.3 * A[i, j, k - 1] + B[i, j, k] + C[i, j, k]
 
 
 @tw.nest
 def four(A, B, C, D, i, j, k):
-    A[i, j, k] = 0.3 * A[i-1, j, k] + 0.3 * A[i, j-1, k] + 0.3 * A[i, j, k-1] + B[i, j, k] + C[i, j, k] + D[i, j, k]
+    A[i, j, k] = (
+        0.3 * A[i - 1, j, k] + 0.3 * A[i, j - 1, k] + 0.3 * A[i, j, k - 1] + B[i, j, k] + C[i, j, k] + D[i, j, k]
+    )
 
 
 NESTS = (one, two, three, four)
@@ -71,9 +74,16 @@ def _raced(nest, shape, dtype, quick):
     found, plain = [], times.get("plain loops, Numba")
     for name, values in shown.items():
         bound = reports[name].bound if name in given else None
-        found.append(row(case, name, values, "ns/point",
-                         ratio_to_contender=ratio(plain, times[name]) if plain and name in given else None,
-                         fraction_of_limit=ratio([bound.time_s] * len(times[name]), times[name]) if bound else None))
+        found.append(
+            row(
+                case,
+                name,
+                values,
+                "ns/point",
+                ratio_to_contender=ratio(plain, times[name]) if plain and name in given else None,
+                fraction_of_limit=ratio([bound.time_s] * len(times[name]), times[name]) if bound else None,
+            )
+        )
         if bound and given[name] is fields:
             name = f"memory's bound, {bound.bytes_per_point:.3g} bytes a point"
             found.append(row(case, name, [bound.time_s / points * 1e9], "ns/point"))

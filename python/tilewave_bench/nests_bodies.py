@@ -1,6 +1,5 @@
 """The nests of `bench nests`."""
 import numpy as np
-
 import tilewave as tw
 
 # A gap of n bases costs start + (n - 1) * extend, as parasail counts.

@@ -12,134 +12,146 @@
 using Size = std::int64_t;
 
 extern "C" void linear(float* A, Size n, Size m, Size l) {
-  for (Size i = 1; i < n; ++i)
-    for (Size j = 1; j < m; ++j) {
-      float* a = A + (i * m + j) * l;
-      const float *up = a - m * l, *left = a - l;
-      for (Size k = 1; k < l; ++k) a[k] = 0.3f * up[k] + 0.3f * left[k] + 0.3f * a[k - 1];
-    }
+    for (Size i = 1; i < n; ++i)
+        for (Size j = 1; j < m; ++j) {
+            float* a = A + (i * m + j) * l;
+            const float *up = a - m * l, *left = a - l;
+            for (Size k = 1; k < l; ++k) a[k] = 0.3f * up[k] + 0.3f * left[k] + 0.3f * a[k - 1];
+        }
 }
 
 extern "C" void roots(float* A, Size n, Size m, Size l) {
-  for (Size i = 1; i < n; ++i)
-    for (Size j = 1; j < m; ++j) {
-      float* a = A + (i * m + j) * l;
-      const float *up = a - m * l, *left = a - l;
-      for (Size k = 1; k < l; ++k) a[k] = std::sqrt(up[k]) + std::sqrt(left[k]) + std::sqrt(a[k - 1]);
-    }
+    for (Size i = 1; i < n; ++i)
+        for (Size j = 1; j < m; ++j) {
+            float* a = A + (i * m + j) * l;
+            const float *up = a - m * l, *left = a - l;
+            for (Size k = 1; k < l; ++k) a[k] = std::sqrt(up[k]) + std::sqrt(left[k]) + std::sqrt(a[k - 1]);
+        }
 }
 
 // --- A[i,j] = A[i-1,j] + A[i,j-1] - A[i-1,j-1] ----------------------------------------------------
 
 static void rows_of(double* A, Size n, Size i0, Size i1, Size j0, Size j1) {
-  for (Size i = i0; i < i1; ++i) {
-    double* a = A + i * n;
-    const double* up = a - n;
-    for (Size j = j0; j < j1; ++j) a[j] = up[j] + a[j - 1] - up[j - 1];
-  }
+    for (Size i = i0; i < i1; ++i) {
+        double* a = A + i * n;
+        const double* up = a - n;
+        for (Size j = j0; j < j1; ++j) a[j] = up[j] + a[j - 1] - up[j - 1];
+    }
 }
 
 // Four rows at once, row r one column behind row r - 1, all between them in registers.
 static void jammed_rows_of(double* A, Size n, Size i0, Size i1, Size j0, Size j1) {
-  constexpr int R = 4;
-  Size i = i0;
-  for (; j1 - j0 > 2 * R && i + R <= i1; i += R) {
-    double *a = A + i * n, last[R], before[R], fresh[R];
-    for (int r = 0; r < R - 1; ++r) rows_of(A, n, i + r, i + r + 1, j0, j0 + R - 1 - r);
-    Size c = j0 + R - 1;
-    for (int r = 0; r < R; ++r) last[r] = a[r * n + c - r - 1], before[r] = a[r * n + c - r - 2];
-    for (; c < j1; ++c) {
-      fresh[0] = a[c - n] + last[0] - a[c - 1 - n];
-      for (int r = 1; r < R; ++r) fresh[r] = last[r - 1] + last[r] - before[r - 1];
-      for (int r = 0; r < R; ++r) before[r] = last[r], last[r] = fresh[r], a[r * n + c - r] = fresh[r];
+    constexpr int R = 4;
+    Size i = i0;
+    for (; j1 - j0 > 2 * R && i + R <= i1; i += R) {
+        double *a = A + i * n, last[R], before[R], fresh[R];
+        for (int r = 0; r < R - 1; ++r) rows_of(A, n, i + r, i + r + 1, j0, j0 + R - 1 - r);
+        Size c = j0 + R - 1;
+        for (int r = 0; r < R; ++r) last[r] = a[r * n + c - r - 1], before[r] = a[r * n + c - r - 2];
+        for (; c < j1; ++c) {
+            fresh[0] = a[c - n] + last[0] - a[c - 1 - n];
+            for (int r = 1; r < R; ++r) fresh[r] = last[r - 1] + last[r] - before[r - 1];
+            for (int r = 0; r < R; ++r) before[r] = last[r], last[r] = fresh[r], a[r * n + c - r] = fresh[r];
+        }
+        for (int r = 1; r < R; ++r) rows_of(A, n, i + r, i + r + 1, j1 - r, j1);
     }
-    for (int r = 1; r < R; ++r) rows_of(A, n, i + r, i + r + 1, j1 - r, j1);
-  }
-  rows_of(A, n, i, i1, j0, j1);
+    rows_of(A, n, i, i1, j0, j1);
 }
 
 struct alignas(64) Count {
-  std::atomic<Size> done{0};
+    std::atomic<Size> done{0};
 };
 
 static void wait_for(const Count& count, Size value) {
-  for (int spins = 0; count.done.load(std::memory_order_acquire) < value; ++spins)
-    if (spins > 200000) sched_yield();  // the other thread may be waiting for this core
+    for (int spins = 0; count.done.load(std::memory_order_acquire) < value; ++spins)
+        if (spins > 200000) sched_yield();  // the other thread may be waiting for this core
 }
 
 // Threads take the rows of blocks in turn; a block waits for the one above it.
 template <class Block>
 static void pipelined(double* A, Size n, Size height, Size width, Block block) {
-  Size down = (n - 2) / height + 1, across = (n - 2) / width + 1;
-  std::vector<Count> blocks(down);
+    Size down = (n - 2) / height + 1, across = (n - 2) / width + 1;
+    std::vector<Count> blocks(down);
 #pragma omp parallel num_threads(2)
-  for (Size i = omp_get_thread_num(); i < down; i += omp_get_num_threads())
-    for (Size j = 0; j < across; ++j) {
-      if (i > 0) wait_for(blocks[i - 1], j + 1);
-      block(A, n, 1 + i * height, std::min(n, 1 + (i + 1) * height), 1 + j * width, std::min(n, 1 + (j + 1) * width));
-      blocks[i].done.store(j + 1, std::memory_order_release);
-    }
+    for (Size i = omp_get_thread_num(); i < down; i += omp_get_num_threads())
+        for (Size j = 0; j < across; ++j) {
+            if (i > 0) wait_for(blocks[i - 1], j + 1);
+            block(A, n, 1 + i * height, std::min(n, 1 + (i + 1) * height), 1 + j * width,
+                  std::min(n, 1 + (j + 1) * width));
+            blocks[i].done.store(j + 1, std::memory_order_release);
+        }
 }
 
-extern "C" void recurrence(double* A, Size n) { rows_of(A, n, 1, n, 1, n); }
-extern "C" void recurrence_omp(double* A, Size n) { pipelined(A, n, 32, 256, rows_of); }
-extern "C" void recurrence_omp_long(double* A, Size n) { pipelined(A, n, 64, 512, rows_of); }
-extern "C" void recurrence_jammed(double* A, Size n) { jammed_rows_of(A, n, 1, n, 1, n); }
-extern "C" void recurrence_jammed_omp(double* A, Size n) { pipelined(A, n, 64, 512, jammed_rows_of); }
+extern "C" void recurrence(double* A, Size n) {
+    rows_of(A, n, 1, n, 1, n);
+}
+extern "C" void recurrence_omp(double* A, Size n) {
+    pipelined(A, n, 32, 256, rows_of);
+}
+extern "C" void recurrence_omp_long(double* A, Size n) {
+    pipelined(A, n, 64, 512, rows_of);
+}
+extern "C" void recurrence_jammed(double* A, Size n) {
+    jammed_rows_of(A, n, 1, n, 1, n);
+}
+extern "C" void recurrence_jammed_omp(double* A, Size n) {
+    pipelined(A, n, 64, 512, jammed_rows_of);
+}
 
 // Threads that have slept take long to come: called before what is timed.
 extern "C" void wake() {
 #pragma omp parallel num_threads(2)
-  asm volatile("" ::: "memory");
+    asm volatile("" ::: "memory");
 }
 
 // The memory's share of such a sweep: each line is read and written back once.
 extern "C" void update(double* A, Size n, int threads) {
 #pragma omp parallel for schedule(static) num_threads(threads)
-  for (Size x = 0; x < n * n; ++x) A[x] *= 0.999;
+    for (Size x = 0; x < n * n; ++x) A[x] *= 0.999;
 }
 
 // --- others ---------------------------------------------------------------------------------------
 
 extern "C" int smith_waterman(const std::int8_t* a, Size n, const std::int8_t* b, Size m) {
-  using Score = std::int16_t;
-  auto most = [](Score x, Score y) { return x > y ? x : y; };
-  std::vector<Score> H(m + 1), F(m + 1);
-  Score best = 0;
-  for (Size i = 0; i < n; ++i) {
-    Score before = 0, left = 0, e = 0;
-    for (Size j = 1; j <= m; ++j) {
-      e = most(e - 2, left - 5);
-      F[j] = most(F[j] - 2, H[j] - 5);
-      Score pair = a[i] == b[j - 1] ? 2 : -3;
-      Score h = most(most(before + pair, 0), most(e, F[j]));
-      before = H[j];
-      H[j] = left = h;
-      best = most(best, h);
+    using Score = std::int16_t;
+    auto most = [](Score x, Score y) { return x > y ? x : y; };
+    std::vector<Score> H(m + 1), F(m + 1);
+    Score best = 0;
+    for (Size i = 0; i < n; ++i) {
+        Score before = 0, left = 0, e = 0;
+        for (Size j = 1; j <= m; ++j) {
+            e = most(e - 2, left - 5);
+            F[j] = most(F[j] - 2, H[j] - 5);
+            Score pair = a[i] == b[j - 1] ? 2 : -3;
+            Score h = most(most(before + pair, 0), most(e, F[j]));
+            before = H[j];
+            H[j] = left = h;
+            best = most(best, h);
+        }
     }
-  }
-  return best;
+    return best;
 }
 
 static void sor_row(double* u, const double* f, Size n, Size i, double w) {
-  double* a = u + i * n;
-  const double* g = f + i * n;
-  for (Size j = 1; j < n - 1; ++j) a[j] = a[j] + w * (0.25 * (a[j - n] + a[j - 1] + a[j + n] + a[j + 1] + g[j]) - a[j]);
+    double* a = u + i * n;
+    const double* g = f + i * n;
+    for (Size j = 1; j < n - 1; ++j)
+        a[j] = a[j] + w * (0.25 * (a[j - n] + a[j - 1] + a[j + n] + a[j + 1] + g[j]) - a[j]);
 }
 
 extern "C" void sor(double* u, const double* f, Size n, Size sweeps, double w) {
-  for (Size t = 0; t < sweeps; ++t)
-    for (Size i = 1; i < n - 1; ++i) sor_row(u, f, n, i, w);
+    for (Size t = 0; t < sweeps; ++t)
+        for (Size i = 1; i < n - 1; ++i) sor_row(u, f, n, i, w);
 }
 
 // Sweep t follows sweep t - 1, run by the other thread, two rows behind.
 extern "C" void sor_omp(double* u, const double* f, Size n, Size sweeps, double w) {
-  std::vector<Count> rows(sweeps);
+    std::vector<Count> rows(sweeps);
 #pragma omp parallel num_threads(2)
-  for (Size t = omp_get_thread_num(); t < sweeps; t += omp_get_num_threads())
-    for (Size i = 1; i < n - 1; ++i) {
-      if (t > 0) wait_for(rows[t - 1], std::min(i + 1, n - 2));
-      sor_row(u, f, n, i, w);
-      rows[t].done.store(i, std::memory_order_release);
-    }
+    for (Size t = omp_get_thread_num(); t < sweeps; t += omp_get_num_threads())
+        for (Size i = 1; i < n - 1; ++i) {
+            if (t > 0) wait_for(rows[t - 1], std::min(i + 1, n - 2));
+            sor_row(u, f, n, i, w);
+            rows[t].done.store(i, std::memory_order_release);
+        }
 }

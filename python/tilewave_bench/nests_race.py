@@ -1,12 +1,13 @@
 """How the contenders of `bench nests` are raced, and the rows and the chart of a race."""
+
 import statistics
 import sys
 import time
 
 import numpy as np
-
 import tilewave as tw
 from tilewave import _core
+
 from tilewave_bench.results import row
 
 ONE, TWO = "tilewave, 1 lane", "tilewave, 2 lanes"
@@ -71,6 +72,7 @@ def compare(case, times, points, limits=None, cells=False):
     cells : bool
         Show 10**9 cells a second in place of ns a point.
     """
+
     def shown(name, seconds, **ratios):
         values = [points / t * 1e-9 if cells else t / points * 1e9 for t in seconds]
         return row(case, name, values, "Gcells/s" if cells else "ns/point", **ratios)
@@ -78,13 +80,21 @@ def compare(case, times, points, limits=None, cells=False):
     theirs = {name: t for name, t in times.items() if not name.startswith(("tilewave", "memory"))}
     best = min(theirs.values(), key=statistics.median, default=None)
     rows = [shown(name, t) for name, t in times.items() if name.startswith("memory")]
-    rows += [shown(name, t, ratio_to_contender=ratio(t, times[TWO if name.startswith("OpenMP 2") else ONE]))
-             for name, t in theirs.items()]
+    rows += [
+        shown(name, t, ratio_to_contender=ratio(t, times[TWO if name.startswith("OpenMP 2") else ONE]))
+        for name, t in theirs.items()
+    ]
     for name, seconds in times.items():
         if name.startswith("tilewave"):
             limit = times[limits[name]] if limits and name in limits else None
-            rows.append(shown(name, seconds, ratio_to_contender=best and ratio(best, seconds),
-                              fraction_of_limit=limit and ratio(limit, seconds)))
+            rows.append(
+                shown(
+                    name,
+                    seconds,
+                    ratio_to_contender=best and ratio(best, seconds),
+                    fraction_of_limit=limit and ratio(limit, seconds),
+                )
+            )
         if name.startswith(TWO):
             gain = ratio(times[name.replace(TWO, ONE)], seconds)
             rows.append(shown(f"{name}, against 1 lane", seconds, ratio_to_contender=gain, fraction_of_limit=gain / 2))
@@ -92,16 +102,23 @@ def compare(case, times, points, limits=None, cells=False):
 
 
 def rank_rows(case, times, points):
-    """Rows of layouts raced in one launch, each against "1 rank"; those of two ranks also against what processors allow.
+    """Rows of layouts raced in one launch, each against "1 rank"; those of two ranks also against what processors
+    allow.
 
     That is APART: what two ranks compute at the same time with nothing in common, as many points as one does.
     """
     alone, limit = times["1 rank"], times[APART]
-    return [row(case, f"tilewave, {name}" + ("" if name == "1 rank" else ", against 1 rank"),
-                [t / points * 1e9 for t in seconds], "ns/point",
-                ratio_to_contender=None if name == "1 rank" else ratio(alone, seconds),
-                fraction_of_limit=ratio(limit, seconds) if name.startswith("2 ranks") else None)
-            for name, seconds in times.items()]
+    return [
+        row(
+            case,
+            f"tilewave, {name}" + ("" if name == "1 rank" else ", against 1 rank"),
+            [t / points * 1e9 for t in seconds],
+            "ns/point",
+            ratio_to_contender=None if name == "1 rank" else ratio(alone, seconds),
+            fraction_of_limit=ratio(limit, seconds) if name.startswith("2 ranks") else None,
+        )
+        for name, seconds in times.items()
+    ]
 
 
 def chart(rows, path):

@@ -1,10 +1,11 @@
 """What the ranks of `bench nests` do."""
+
 import os
 import resource
 import time
 
-
 import tilewave as tw
+
 from tilewave_bench.nests_alignment import aligning
 from tilewave_bench.nests_bodies import sor
 from tilewave_bench.nests_plain import sequences
@@ -31,7 +32,11 @@ def _align_on_ranks(length, repeats):
     a, b = sequences(length)
     world = tw.Context(threads=1)
     own = aligning(a, b, _on_own_cpu(world))
-    runs = {"1 rank": aligning(a, b, lanes(1)) if world.rank == 0 else None, "2 ranks": aligning(a, b, world), APART: own}
+    runs = {
+        "1 rank": aligning(a, b, lanes(1)) if world.rank == 0 else None,
+        "2 ranks": aligning(a, b, world),
+        APART: own,
+    }
     times, scores = {name: [] for name in runs}, set()
     for turn in range(repeats + 1):
         for name, start in runs.items():
@@ -65,15 +70,27 @@ def _memory(length):
 def _sor_on_ranks(n, steps, repeats):
     """Layouts and schedules in turn, each over fields of its own: they lie as its plan wants them.
 
-    One exchange a sweep: a run of one sweep, repeated. APART: each rank sweeps over rows of its own, as many as it has of the whole.
+    One exchange a sweep: a run of one sweep, repeated. APART: each rank sweeps over rows of its own, as many as it has
+    of the whole.
     """
     world = tw.Context(threads=1)
     rim = lambda i, j: 1e-3 * ((i * n + j) % 1013)  # noqa: E731
     own = _on_own_cpu(world)
-    runs = {"1 rank": (lanes(1) if world.rank == 0 else None, steps), "2 ranks": (world, steps), "2 ranks, one exchange a sweep": (world, 1), APART: (own, steps)}
+    runs = {
+        "1 rank": (lanes(1) if world.rank == 0 else None, steps),
+        "2 ranks": (world, steps),
+        "2 ranks, one exchange a sweep": (world, 1),
+        APART: (own, steps),
+    }
     shape = {name: (n, n) for name in runs} | {APART: (n // 2 + 1, n)}
-    fields = {name: {"u": tw.field(shape[name], "f8", init=rim, context=context), "f": tw.field(shape[name], "f8", context=context)}
-              for name, (context, _) in runs.items() if context}
+    fields = {
+        name: {
+            "u": tw.field(shape[name], "f8", init=rim, context=context),
+            "f": tw.field(shape[name], "f8", context=context),
+        }
+        for name, (context, _) in runs.items()
+        if context
+    }
     times = {name: [] for name in runs}
     for turn in range(repeats + 1):
         for name, (context, batch) in runs.items():

@@ -1,9 +1,12 @@
 """The curves of athanasaki2002: time against tile height in its four schemes, and against the number of slices.
 
-``tilewave bench paper [--json FILE] [--png FILE] [--quick]``. From the paper's constants (39.6 ns a point, 100 us to start
-and to synchronise, t_sync_in 11 us; 8 nodes of 2 CPUs) by its closed forms; and the same sweep here, on 1 rank x 2 lanes
+``tilewave bench paper [--json FILE] [--png FILE] [--quick]``. From the paper's constants (39.6 ns a point, 100 us to
+start
+and to synchronise, t_sync_in 11 us; 8 nodes of 2 CPUs) by its closed forms; and the same sweep here, on 1 rank x 2
+lanes
 and 2 ranks x 1 lane, measured and predicted. The slices: two lanes, vertical groups, by the number of slices.
 """
+
 import argparse
 import itertools
 import statistics
@@ -11,12 +14,14 @@ from pathlib import Path
 
 import tilewave as tw
 from tilewave import _core
+
 from tilewave_bench.nests_bodies import roots
 from tilewave_bench.results import machine, on_ranks, publish, row
 
 SCHEMES = list(itertools.product(("overlapping", "blocking"), ("hyperplane", "vertical")))
 COLOURS = dict(zip(SCHEMES, ("#2f7f5f", "#3060a0", "#e0a030", "#c8504b")))
-# athanasaki2002: seconds of a point, of starting and synchronising, of a hand-over; columns of tiles on 8 nodes x 2 CPUs.
+# athanasaki2002: seconds of a point, of starting and synchronising, of a hand-over; columns of tiles on 8 nodes x 2
+# CPUs.
 POINT_S, STEP_S, SYNC_IN_S = 39.6e-9, 100e-6, 11e-6
 WIDTH, DEPTH, COLUMNS = 64, 1 << 16, 4  # points, and columns of tiles, across
 
@@ -28,8 +33,10 @@ def paper(json_path=None, quick=False, args=()):
     options = parser.parse_args(list(args))
     shape = (32, 32, 512) if quick else (65, 65, 16385)
     arguments = {"shape": shape, "repeats": 1 if quick else 5}
-    found = {"1 rank x 2 lanes": on_ranks("tilewave_bench.paper", 1, {**arguments, "threads": 2}),
-             "2 ranks x 1 lane": on_ranks("tilewave_bench.paper", 2, {**arguments, "threads": 1})}
+    found = {
+        "1 rank x 2 lanes": on_ranks("tilewave_bench.paper", 1, {**arguments, "threads": 2}),
+        "2 ranks x 1 lane": on_ranks("tilewave_bench.paper", 2, {**arguments, "threads": 1}),
+    }
     rows = [r for where, curves in found.items() for r in _rows(where, curves)]
     publish("paper", rows, json_path)
     png = options.png or (Path(json_path).with_suffix(".png") if json_path else "paper.png")
@@ -38,6 +45,7 @@ def paper(json_path=None, quick=False, args=()):
 
 
 # --- on the ranks ---------------------------------------------------------------------------------
+
 
 def worker(shape, threads, repeats):
     """Medians and predictions by scheme and height, and by number of slices; on rank 0."""
@@ -71,7 +79,9 @@ def _heights(context, A, repeats):
     schemes = SCHEMES if context.threads > 1 else [s for s in SCHEMES if s[1] == "hyperplane"]
     choices = [{"schedule": s, "grouping": g, "tile": _tile(context, A, h)} for s, g in schemes for h in heights]
     values = iter(_curve(context, A, choices, repeats))
-    return [{"schedule": s, "grouping": g, "heights": heights, "times": [next(values) for _ in heights]} for s, g in schemes]
+    return [
+        {"schedule": s, "grouping": g, "heights": heights, "times": [next(values) for _ in heights]} for s, g in schemes
+    ]
 
 
 def _slices(context, A, repeats):
@@ -85,17 +95,34 @@ def _slices(context, A, repeats):
 
 # --- what they found ------------------------------------------------------------------------------
 
+
 def _rows(where, found):
     rows = []
     for curve in found["heights"]:
         best = min(range(len(curve["heights"])), key=lambda c: curve["times"][c][0])
         measured, predicted = curve["times"][best]
-        rows.append(row(f"{where}, {curve['schedule']} {curve['grouping']}", f"best height {curve['heights'][best]}", [1e3 * measured], "ms"))
-        rows.append(row(rows[-1].case, "predicted there", [1e3 * predicted], "ms", ratio_to_contender=measured / predicted))
+        rows.append(
+            row(
+                f"{where}, {curve['schedule']} {curve['grouping']}",
+                f"best height {curve['heights'][best]}",
+                [1e3 * measured],
+                "ms",
+            )
+        )
+        rows.append(
+            row(rows[-1].case, "predicted there", [1e3 * predicted], "ms", ratio_to_contender=measured / predicted)
+        )
     if slices := found.get("slices"):
         best = min(t for t, _ in slices["times"])
         at = slices["times"][slices["counts"].index(slices["formula"])][0]
-        rows.append(row(f"{where}, slices", f"the formula's N = {slices['formula']}: loss against the best N", [100 * (at / best - 1)], "%"))
+        rows.append(
+            row(
+                f"{where}, slices",
+                f"the formula's N = {slices['formula']}: loss against the best N",
+                [100 * (at / best - 1)],
+                "%",
+            )
+        )
     return rows
 
 
@@ -108,8 +135,12 @@ def paper_times(heights):
         found[schedule, grouping] = []
         for z in heights:
             grid = _core.cost.TileGrid(tiles=(2, 1, DEPTH // z), nodes=(2, 4, 1), factors=(2, 1, 1), mapping_dim=2)
-            costs = _core.cost.StepCosts(alpha_s=(WIDTH // COLUMNS) ** 2 * z * POINT_S, t_sync_in_s=SYNC_IN_S,
-                                         t_comm_s=STEP_S, t_start_dma_s=STEP_S)
+            costs = _core.cost.StepCosts(
+                alpha_s=(WIDTH // COLUMNS) ** 2 * z * POINT_S,
+                t_sync_in_s=SYNC_IN_S,
+                t_comm_s=STEP_S,
+                t_start_dma_s=STEP_S,
+            )
             found[schedule, grouping].append(_core.cost.run_s(schedule, grouping, grid, costs))
     return found
 
@@ -128,8 +159,14 @@ def _picture(found, png):
     for panel, (where, curves) in zip(panels[1:3], found.items(), strict=True):
         for curve in curves["heights"]:
             colour = COLOURS[curve["schedule"], curve["grouping"]]
-            panel.loglog(curve["heights"], [m for m, _ in curve["times"]], "o", color=colour, markersize=4,
-                         label=f"{curve['schedule']} {curve['grouping']}")
+            panel.loglog(
+                curve["heights"],
+                [m for m, _ in curve["times"]],
+                "o",
+                color=colour,
+                markersize=4,
+                label=f"{curve['schedule']} {curve['grouping']}",
+            )
             panel.loglog(curve["heights"], [p for _, p in curve["times"]], "-", color=colour, linewidth=1)
         panel.set_title(f"here, {where}: points measured, lines predicted", fontsize=9)
     for panel in panels[:3]:

@@ -1,4 +1,5 @@
 """Communication patterns against the MPI library's own calls, in the same run."""
+
 import argparse
 import math
 import os
@@ -9,20 +10,26 @@ import time
 from pathlib import Path
 
 import numpy as np
-
 import tilewave as tw
 from tilewave import _core
+from tilewave.patterns.matrix import view
+
 from tilewave_bench.cluster import LINE_BYTES_S, cluster_tool, on_hosts
 from tilewave_bench.results import on_ranks, publish, row
-from tilewave.patterns.matrix import view
 
 PATTERNS = ("broadcast", "reduce", "spread", "multi_reduce", "send")
 SIZES = {"1KB": 1 << 10, "8KB": 8 << 10, "64KB": 64 << 10, "1MB": 10**6, "8MB": 8 * 10**6, "64MB": 64 * 10**6}
-OURS, CHECKED, DATATYPE, PACKED, BUFFERED = ("tilewave", "tilewave, arguments compared", "MPI, derived datatype",
-                                             "MPI, packed by hand", "MPI, buffered")
+OURS, CHECKED, DATATYPE, PACKED, BUFFERED = (
+    "tilewave",
+    "tilewave, arguments compared",
+    "MPI, derived datatype",
+    "MPI, packed by hand",
+    "MPI, buffered",
+)
 
 
 # --- on the ranks ---------------------------------------------------------------------------------
+
 
 def worker(cases, budget_s, rest_s, algorithms):
     """Seconds of each contender of each case, interleaved, after one turn that is checked."""
@@ -145,6 +152,7 @@ def _send_contenders(context, rows, cols, strided):
 
 # --- what to run, and what came out ---------------------------------------------------------------
 
+
 def _options(args):
     parser = argparse.ArgumentParser(prog="tilewave bench patterns", description=__doc__)
     parser.add_argument("--ranks", type=int, default=2, help="ranks, or hosts with --cluster (default 2)")
@@ -153,11 +161,20 @@ def _options(args):
     parser.add_argument("--pattern", action="append", choices=PATTERNS, help="only this one; may be repeated")
     parser.add_argument("--size", action="append", choices=list(SIZES), help="only this one; may be repeated")
     parser.add_argument("--preset", choices=["paper"], help="the row lengths of dawson2000's tables instead of sizes")
-    parser.add_argument("--algorithm", action="append", default=None, metavar="NAME[/CHUNK/BUFFERS]",
-                        help="algorithms of ours to run for broadcast and reduce beside auto; may be repeated")
-    parser.add_argument("--mpi-algorithm", action="append", metavar="NAME",
-                        help="force MPICH's broadcast algorithm (MPIR_CVAR_BCAST_INTRA_ALGORITHM), e.g. binomial, or "
-                        "chain/BYTES for its pipelined tree with one child; may be repeated")
+    parser.add_argument(
+        "--algorithm",
+        action="append",
+        default=None,
+        metavar="NAME[/CHUNK/BUFFERS]",
+        help="algorithms of ours to run for broadcast and reduce beside auto; may be repeated",
+    )
+    parser.add_argument(
+        "--mpi-algorithm",
+        action="append",
+        metavar="NAME",
+        help="force MPICH's broadcast algorithm (MPIR_CVAR_BCAST_INTRA_ALGORITHM), e.g. binomial, or "
+        "chain/BYTES for its pipelined tree with one child; may be repeated",
+    )
     parser.add_argument("--seconds", type=float, default=4.0, help="about how long a case is repeated (default 4)")
     parser.add_argument("--png", default=None, help="file of the chart (default: beside the JSON, or patterns.png)")
     return parser.parse_args(list(args))
@@ -176,16 +193,25 @@ def _cases(options, quick):
     patterns = options.pattern or PATTERNS
     if options.preset == "paper":
         shapes = [(1000, p), (1000, 2 * p), (1000, 32 // p * p), (4000, 32 // p * p)]
-        return [(f"{name} {m}x{n} {'strided' if s else 'contiguous'}", dict(pattern=name, rows=m, cols=n, strided=s))
-                for name in ("spread", "multi_reduce", "broadcast") if name in patterns for m, n in shapes for s in (False, True)]
+        return [
+            (f"{name} {m}x{n} {'strided' if s else 'contiguous'}", dict(pattern=name, rows=m, cols=n, strided=s))
+            for name in ("spread", "multi_reduce", "broadcast")
+            if name in patterns
+            for m, n in shapes
+            for s in (False, True)
+        ]
     names = options.size or (["1KB", "64KB"] if quick else list(SIZES))
     found = []
     for pattern in patterns:
         for strided in (False, True):
             for name in names:
                 m, n = _shape(pattern, SIZES[name], p)
-                found.append((f"{pattern} {name} {'strided' if strided else 'contiguous'}",
-                              dict(pattern=pattern, rows=m, cols=n, strided=strided)))
+                found.append(
+                    (
+                        f"{pattern} {name} {'strided' if strided else 'contiguous'}",
+                        dict(pattern=pattern, rows=m, cols=n, strided=strided),
+                    )
+                )
     return found
 
 
@@ -209,9 +235,13 @@ def _environment(name):
     if name is None:
         return {}
     if name.startswith("chain"):
-        return {"MPIR_CVAR_BCAST_INTRA_ALGORITHM": "pipelined_tree", "MPIR_CVAR_BCAST_TREE_TYPE": "kary",
-                "MPIR_CVAR_BCAST_TREE_KVAL": "1", "MPIR_CVAR_BCAST_TREE_PIPELINE_CHUNK_SIZE": (name.split("/") + ["32768"])[1],
-                "MPIR_CVAR_COLLECTIVE_FALLBACK": "print"}
+        return {
+            "MPIR_CVAR_BCAST_INTRA_ALGORITHM": "pipelined_tree",
+            "MPIR_CVAR_BCAST_TREE_TYPE": "kary",
+            "MPIR_CVAR_BCAST_TREE_KVAL": "1",
+            "MPIR_CVAR_BCAST_TREE_PIPELINE_CHUNK_SIZE": (name.split("/") + ["32768"])[1],
+            "MPIR_CVAR_COLLECTIVE_FALLBACK": "print",
+        }
     return {"MPIR_CVAR_BCAST_INTRA_ALGORITHM": name, "MPIR_CVAR_COLLECTIVE_FALLBACK": "print"}
 
 
@@ -219,17 +249,27 @@ def patterns(json_path=None, quick=False, args=()):
     """Every pattern, contiguous and strided, by size, against MPI's matching call."""
     options = _options(args)
     cases = _cases(options, quick)
-    algorithms = {"broadcast": ["auto", *(options.algorithm or [])],
-                  "reduce": ["auto", *(a for a in options.algorithm or [] if not a.startswith("rounds"))]}
-    arguments = {"cases": [case for _, case in cases], "budget_s": 0.05 if quick else options.seconds,
-                 "rest_s": 0.005 if options.cluster else 0, "algorithms": algorithms}
+    algorithms = {
+        "broadcast": ["auto", *(options.algorithm or [])],
+        "reduce": ["auto", *(a for a in options.algorithm or [] if not a.startswith("rounds"))],
+    }
+    arguments = {
+        "cases": [case for _, case in cases],
+        "budget_s": 0.05 if quick else options.seconds,
+        "rest_s": 0.005 if options.cluster else 0,
+        "algorithms": algorithms,
+    }
     rows = []
     for forced in options.mpi_algorithm or [None]:
         environment = _environment(forced)
         if options.cluster:
             with cluster_tool("patterns").Cluster(hosts=options.ranks, rate=options.cluster, name="twbench") as cluster:
-                found = on_ranks("tilewave_bench.patterns", options.ranks, arguments,
-                                 runner=on_hosts(cluster, options.netmod, environment))
+                found = on_ranks(
+                    "tilewave_bench.patterns",
+                    options.ranks,
+                    arguments,
+                    runner=on_hosts(cluster, options.netmod, environment),
+                )
             limit = LINE_BYTES_S * _gigabits(options.cluster)
         else:
             os.environ.update(environment)
@@ -255,23 +295,38 @@ def _rows(label, case, times, ranks, limit_bytes_s):
     rows = []
     for name, seconds in times.items():
         better = [min(times[t][i] for t in theirs) for i in range(len(seconds))]
-        rows.append(row(label, name, [1e3 * s for s in seconds], "ms",
-                        ratio_to_contender=statistics.median(b / s for b, s in zip(better, seconds, strict=True)),
-                        fraction_of_limit=moved / limit_bytes_s / statistics.median(seconds)))
+        rows.append(
+            row(
+                label,
+                name,
+                [1e3 * s for s in seconds],
+                "ms",
+                ratio_to_contender=statistics.median(b / s for b, s in zip(better, seconds, strict=True)),
+                fraction_of_limit=moved / limit_bytes_s / statistics.median(seconds),
+            )
+        )
         rows.append(row(label, name, [moved / s / 1e6 for s in seconds], "MB/s"))
     return rows
 
 
 def _chart(rows, path, options):
     import matplotlib
+
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
     speed = [(*r.case.split()[:3], r) for r in rows if r.unit == "MB/s"]
-    patterns_shown, layouts, contenders = (list(dict.fromkeys(x)) for x in (
-        [s[0] for s in speed], [s[2] for s in speed], [s[3].contender for s in speed]))
-    figure, axes = plt.subplots(len(patterns_shown), len(layouts), figsize=(6.5 * len(layouts), 3 * len(patterns_shown)),
-                                squeeze=False, sharey="row", layout="constrained")
+    patterns_shown, layouts, contenders = (
+        list(dict.fromkeys(x)) for x in ([s[0] for s in speed], [s[2] for s in speed], [s[3].contender for s in speed])
+    )
+    figure, axes = plt.subplots(
+        len(patterns_shown),
+        len(layouts),
+        figsize=(6.5 * len(layouts), 3 * len(patterns_shown)),
+        squeeze=False,
+        sharey="row",
+        layout="constrained",
+    )
     for i, pattern in enumerate(patterns_shown):
         for k, layout in enumerate(layouts):
             axis, mine = axes[i][k], [s for s in speed if s[0] == pattern and s[2] == layout]
@@ -279,16 +334,26 @@ def _chart(rows, path, options):
             for c, name in enumerate(contenders):
                 points = [(sizes.index(s[1]), s[3].value) for s in mine if s[3].contender == name]
                 if points:
-                    axis.plot(*zip(*points, strict=True), marker="o", markersize=4, color=f"C{c}", label=name,
-                              linewidth=2.2 if name == OURS else 1.2)
+                    axis.plot(
+                        *zip(*points, strict=True),
+                        marker="o",
+                        markersize=4,
+                        color=f"C{c}",
+                        label=name,
+                        linewidth=2.2 if name == OURS else 1.2,
+                    )
             axis.set(title=f"{pattern}, {layout}", yscale="log")
             axis.set_xticks(range(len(sizes)), sizes)
             if options.cluster and options.cluster != "none":
-                axis.axhline(LINE_BYTES_S * _gigabits(options.cluster) / 1e6, color="grey", linestyle=":", label="line rate")
+                axis.axhline(
+                    LINE_BYTES_S * _gigabits(options.cluster) / 1e6, color="grey", linestyle=":", label="line rate"
+                )
             axis.grid(alpha=0.3)
             axis.legend(fontsize=7)
         axes[i][0].set_ylabel("MB/s")
-    where = f"{options.ranks} hosts at {options.cluster}" if options.cluster else f"{options.ranks} ranks, shared memory"
+    where = (
+        f"{options.ranks} hosts at {options.cluster}" if options.cluster else f"{options.ranks} ranks, shared memory"
+    )
     figure.suptitle(f"Bytes each link must carry / time, {where}")
     figure.savefig(path, dpi=110)
     plt.close(figure)

@@ -1,7 +1,7 @@
 """The nests of `bench plan`, by name: what makes a nest and its arguments from a context and numbers."""
 import numpy as np
-
 import tilewave as tw
+
 from tilewave_bench.nests_bodies import SCORES, linear, recurrence, roots, smith_waterman, sor
 
 
@@ -48,13 +48,15 @@ def heat3(u, t, i, j, k):
 
 @tw.nest
 def wave2(u, t, i, j):
-    u[t+1, i, j] = 2 * u[t, i, j] - u[t-1, i, j] + 0.2 * (u[t, i-1, j] + u[t, i+1, j] + u[t, i, j-1] + u[t, i, j+1] - 4 * u[t, i, j])
+    u[t+1, i, j] = 2 * u[t, i, j] - u[t-1, i, j] + 0.2 * (
+        u[t, i-1, j] + u[t, i+1, j] + u[t, i, j-1] + u[t, i, j+1] - 4 * u[t, i, j])
 
 
 @tw.nest
 def wave3(u, t, i, j, k):
     u[t+1, i, j, k] = 2 * u[t, i, j, k] - u[t-1, i, j, k] + 0.1 * (
-        u[t, i-1, j, k] + u[t, i+1, j, k] + u[t, i, j-1, k] + u[t, i, j+1, k] + u[t, i, j, k-1] + u[t, i, j, k+1] - 6 * u[t, i, j, k])
+        u[t, i-1, j, k] + u[t, i+1, j, k] + u[t, i, j-1, k] + u[t, i, j+1, k]
+        + u[t, i, j, k-1] + u[t, i, j, k+1] - 6 * u[t, i, j, k])
 
 
 @tw.nest
@@ -103,8 +105,11 @@ def _in_time(nest, dtype):
 
 
 PROBLEMS = {
-    "linear": _nest(linear, "f4"), "roots": _nest(roots, "f4"), "decay": _nest(decay, "f8"), "recurrence": _nest(recurrence, "f8"),
-    "hyper": _nest(hyper, "f4"), "longest": _nest(longest, "f4"), "damped": _nest(damped, "f8"), "two arrays": _nest(two_arrays, "f4"),
-    "four arrays": _nest(four_arrays, "f8"), "heat2": _in_time(heat2, "f8"), "heat3": _in_time(heat3, "f4"), "wave2": _in_time(wave2, "f4"),
+    "linear": _nest(linear, "f4"), "roots": _nest(roots, "f4"), "decay": _nest(decay, "f8"),
+    "recurrence": _nest(recurrence, "f8"),
+    "hyper": _nest(hyper, "f4"), "longest": _nest(longest, "f4"), "damped": _nest(damped, "f8"),
+    "two arrays": _nest(two_arrays, "f4"),
+    "four arrays": _nest(four_arrays, "f8"), "heat2": _in_time(heat2, "f8"), "heat3": _in_time(heat3, "f4"),
+    "wave2": _in_time(wave2, "f4"),
     "wave3": _in_time(wave3, "f4"), "sor": _sor, "alignment": _alignment, "scored": _scored,
 }

@@ -1,12 +1,14 @@
 """What the ranks of `bench plan` do: brute force over a grid of choices, and the plan beside it."""
+
 import dataclasses
 import math
 import statistics
 
 import tilewave as tw
-from tilewave.machine import known
-from tilewave_bench.planning_bodies import PROBLEMS
 from tilewave.errors import ConfigError
+from tilewave.machine import known
+
+from tilewave_bench.planning_bodies import PROBLEMS
 
 
 def worker(cases, threads, repeats, heights):
@@ -31,19 +33,41 @@ def _case(context, name, numbers, repeats, heights):
     finalists = [ours, *(grid[c] for c in order[:3])]
     turns = 2 * repeats * _more(context, statistics.median(times[0][0]))
     final = _race(context, [*finalists, *([ours] * 3)], turns)
-    best, itself = final[1:len(finalists)], final[len(finalists):]
+    best, itself = final[1 : len(finalists)], final[len(finalists) :]
     asked, stolen = (now - then for then, now in zip(since, _cpu_ticks(), strict=True))
-    return {"case": f"{name} {'x'.join(map(str, numbers))}", "plan": _short(planned), "plans": len(grid), "stolen": stolen / max(asked, 1),
-            "planned_s": final[0][0], "predicted_s": final[0][1], "best": [_short(one.plan) for one in finalists[1:]],
-            "best_s": [seconds for seconds, _ in best], "itself_s": [seconds for seconds, _ in itself], "before_s": times[0][0],
-            "least_predicted_s": min([final[0][1], *(predicted for _, predicted in times), *(record["time_s"] for record in planned.ranked
-                                                                                            if math.prod(record["choices"]["grid"]) == math.prod(planned.grid))]),
-            "grid": [{"plan": _short(one.plan), "measured_s": statistics.median(seconds), "predicted_s": predicted}
-                     for one, (seconds, predicted) in zip([ours, *grid], times, strict=True)]}
+    return {
+        "case": f"{name} {'x'.join(map(str, numbers))}",
+        "plan": _short(planned),
+        "plans": len(grid),
+        "stolen": stolen / max(asked, 1),
+        "planned_s": final[0][0],
+        "predicted_s": final[0][1],
+        "best": [_short(one.plan) for one in finalists[1:]],
+        "best_s": [seconds for seconds, _ in best],
+        "itself_s": [seconds for seconds, _ in itself],
+        "before_s": times[0][0],
+        "least_predicted_s": min(
+            [
+                final[0][1],
+                *(predicted for _, predicted in times),
+                *(
+                    record["time_s"]
+                    for record in planned.ranked
+                    if math.prod(record["choices"]["grid"]) == math.prod(planned.grid)
+                ),
+            ]
+        ),
+        "grid": [
+            {"plan": _short(one.plan), "measured_s": statistics.median(seconds), "predicted_s": predicted}
+            for one, (seconds, predicted) in zip([ours, *grid], times, strict=True)
+        ],
+    }
 
 
 def _cpu_ticks():
-    """CPU time that anything here has asked for, and what of it other virtual machines got; 0 where the system does not say."""
+    """CPU time that anything here has asked for, and what of it other virtual machines got; 0 where the system does not
+    say.
+    """
     try:
         with open("/proc/stat", encoding="ascii") as file:
             user, nice, system, _, _, irq, softirq, stolen = (int(ticks) for ticks in file.readline().split()[1:9])
@@ -72,7 +96,8 @@ def _more(context, seconds):
 def _race(context, contenders, repeats):
     """Seconds of each, in turn after one run each that counts not, and its prediction; the same on all ranks.
 
-    Each is run once before every run that counts: it finds its own fields in the caches, not what another one has left there.
+    Each is run once before every run that counts: it finds its own fields in the caches, not what another one has left
+    there.
     """
     found = [([], None) for _ in contenders]
     for turn in range(repeats + 1):
@@ -85,17 +110,25 @@ def _race(context, contenders, repeats):
 
 
 def _grid(context, ours, make, heights):
-    """The stated choices: mapping dimension, ranks used and their grid x schedule and look-ahead x grouping and slices x height;
+    """The stated choices: mapping dimension, ranks used and their grid x schedule and look-ahead x grouping and slices
+    x height;
     then other tiles and time blocking."""
     found, planned = [], ours.plan
     for dim in range(len(planned.tile)):
         try:
-            best = planned if dim == planned.mapping_dim else tw.plan(
-                ours.nest, **make()[1], context=context, mapping_dim=dim, row=planned.row, storage=planned.storage)
+            best = (
+                planned
+                if dim == planned.mapping_dim
+                else tw.plan(
+                    ours.nest, **make()[1], context=context, mapping_dim=dim, row=planned.row, storage=planned.storage
+                )
+            )
         except ConfigError:  # ranks cannot share the other dimensions, or rows go along this one
             continue
         for base in _by_ranks(best):
-            nest, arguments = (ours.nest, ours.arguments) if (dim, base.grid) == (planned.mapping_dim, planned.grid) else make()
+            nest, arguments = (
+                (ours.nest, ours.arguments) if (dim, base.grid) == (planned.mapping_dim, planned.grid) else make()
+            )
             for choices in _schemes(base):
                 for height in _heights(base.tile[dim], heights if base is planned else heights // 2):
                     tile = tuple(height if k == dim else t for k, t in enumerate(base.tile))
@@ -114,7 +147,7 @@ def _other_tiles(planned):
     for k, t in enumerate(planned.tile):
         if k != planned.mapping_dim and t > 1:
             for extent in {max(t // 8, 1), max(t // 2, 1), 2 * t}:
-                yield dataclasses.replace(planned, tile=planned.tile[:k] + (extent,) + planned.tile[k + 1:])
+                yield dataclasses.replace(planned, tile=planned.tile[:k] + (extent,) + planned.tile[k + 1 :])
     if planned.tile[0] == 1 and planned.bundle == 1:
         for steps in {1, 2, 4, 8} - {planned.time_block}:
             for height in _heights(planned.tile[planned.mapping_dim], 4)[::2]:
@@ -147,7 +180,9 @@ def _heights(planned, count):
 
 
 def _runs(context, one):
-    """Whether the nest runs under a plan, as was asked: a tile may be larger than a rank's block, or a frontier kept whole."""
+    """Whether the nest runs under a plan, as was asked: a tile may be larger than a rank's block, or a frontier kept
+    whole.
+    """
     try:
         return not one.run(context).stored
     except ConfigError:
@@ -155,8 +190,11 @@ def _runs(context, one):
 
 
 def _short(plan):
-    return (f"map {plan.mapping_dim}, grid {'x'.join(map(str, plan.grid))}, tile {'x'.join(map(str, plan.tile))}, lanes "
-            f"{'x'.join(map(str, plan.factors))}, {plan.schedule}"
-            + (f" {plan.lookahead}" if plan.schedule == "overlapping" else "")
-            + (f", {plan.time_block} steps together" if plan.time_block > 1 else "")
-            + (f", {plan.grouping} {plan.slices}" if plan.threads > 1 else ""))
+    return (
+        f"map {plan.mapping_dim}, grid {'x'.join(map(str, plan.grid))}, tile {'x'.join(map(str, plan.tile))}, "
+        "lanes "
+        f"{'x'.join(map(str, plan.factors))}, {plan.schedule}"
+        + (f" {plan.lookahead}" if plan.schedule == "overlapping" else "")
+        + (f", {plan.time_block} steps together" if plan.time_block > 1 else "")
+        + (f", {plan.grouping} {plan.slices}" if plan.threads > 1 else "")
+    )

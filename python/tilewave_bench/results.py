@@ -1,4 +1,5 @@
 """Rows of a benchmark: collected, shown as a table, written as JSON."""
+
 import dataclasses
 import json
 import os
@@ -30,21 +31,27 @@ def row(case, contender, values, unit, **ratios):
 
 def machine():
     """What the figures depend on: processor, cores, system, compiler, commit."""
+
     def first_line(*command):
         try:
-            return subprocess.run(command, capture_output=True, text=True, timeout=20,
-                                  check=True).stdout.splitlines()[0]
+            return subprocess.run(command, capture_output=True, text=True, timeout=20, check=True).stdout.splitlines()[
+                0
+            ]
         except (OSError, subprocess.SubprocessError, IndexError):
             return "unknown"
 
     model = "unknown"
     if Path("/proc/cpuinfo").exists():
         lines = Path("/proc/cpuinfo").read_text().splitlines()
-        model = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")),
-                     model)
-    return {"processor": model, "cpus": len(os.sched_getaffinity(0)), "system": platform.platform(),
-            "python": platform.python_version(), "compiler": first_line("g++", "--version"),
-            "commit": first_line("git", "rev-parse", "--short", "HEAD")}
+        model = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), model)
+    return {
+        "processor": model,
+        "cpus": len(os.sched_getaffinity(0)),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "compiler": first_line("g++", "--version"),
+        "commit": first_line("git", "rev-parse", "--short", "HEAD"),
+    }
 
 
 def publish(name, rows, json_path):
@@ -56,9 +63,15 @@ def publish(name, rows, json_path):
     for head in ("case", "contender", "median", "spread", "unit", "ratio", "of limit"):
         table.add_column(head, justify="right" if head in ("median", "spread") else "left")
     for r in rows:
-        table.add_row(r.case, r.contender, f"{r.value:.4g}", f"{r.spread:.2g}", r.unit,
-                      "" if r.ratio_to_contender is None else f"{r.ratio_to_contender:.3f}",
-                      "" if r.fraction_of_limit is None else f"{r.fraction_of_limit:.3f}")
+        table.add_row(
+            r.case,
+            r.contender,
+            f"{r.value:.4g}",
+            f"{r.spread:.2g}",
+            r.unit,
+            "" if r.ratio_to_contender is None else f"{r.ratio_to_contender:.3f}",
+            "" if r.fraction_of_limit is None else f"{r.fraction_of_limit:.3f}",
+        )
     Console(width=None if sys.stdout.isatty() else 130).print(table)
     if json_path:
         data = {"bench": name, "machine": machine(), "rows": [dataclasses.asdict(r) for r in rows]}

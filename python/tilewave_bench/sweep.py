@@ -2,9 +2,9 @@
 import itertools
 
 import numpy as np
-
 import tilewave as tw
 from tilewave import _core
+
 from tilewave_bench.results import on_ranks, publish, row
 
 SCHEMES = list(itertools.product(("hyperplane", "vertical"), ("overlapping", "blocking")))

@@ -1,4 +1,5 @@
 """What each rank of a benchmark runs: ``python -m tilewave_bench.worker MODULE ARGUMENTS OUT``."""
+
 import importlib
 import json
 import sys

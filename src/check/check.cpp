@@ -25,7 +25,8 @@ void Checker::set_up() {
     for (const Access& p : all.places) {
         if (!p.writes) break;
         Written& w = written_[static_cast<std::size_t>(p.array)];
-        const bool once = w == Written::never && p.offset == Index::filled(p.offset.n, 0) && all.arrays[p.array].lacks == 0;
+        const bool once =
+            w == Written::never && p.offset == Index::filled(p.offset.n, 0) && all.arrays[p.array].lacks == 0;
         w = once ? Written::once : Written::often;
     }
     for (const Schedule& s : schedules_) {
@@ -79,13 +80,17 @@ void Checker::set_up() {
         for (std::size_t a = 0; a < schedules_[0].arrays.size(); ++a) leave_out_padding(static_cast<int>(a));
 }
 
-// Boxes of skewed coordinates have cells that no rank owns and that hold no element: whatever is there is as it should be.
+// Boxes of skewed coordinates have cells that no rank owns and that hold no element: whatever is there is as it should
+// be.
 void Checker::leave_out_padding(int array) {
-    if (schedules_[0].arrays[array].whole || schedules_[0].arrays[array].levels > 0 || schedules_[0].arrays[array].planes > 0) return;
+    if (schedules_[0].arrays[array].whole || schedules_[0].arrays[array].levels > 0 ||
+        schedules_[0].arrays[array].planes > 0)
+        return;
     std::vector<char> owned(static_cast<std::size_t>(space_.count(space_.all())), 0);
     for (const Player& p : players_) {
         const Array& a = p.s->arrays[array];
-        space_.for_each(intersect(a.owned, a.storage), [&](const Index& cell) { owned[space_.linear(space_.all(), cell)] = 1; });
+        space_.for_each(intersect(a.owned, a.storage),
+                        [&](const Index& cell) { owned[space_.linear(space_.all(), cell)] = 1; });
     }
     for (Player& p : players_)
         space_.for_each(p.s->arrays[array].storage, [&](const Index& cell) {
@@ -96,7 +101,8 @@ void Checker::leave_out_padding(int array) {
 // Cells of tiles that hold no point within the bounds at any time.
 void Checker::leave_out_corners() {
     if (schedules_[0].bounds.empty() || space_.all().dims() == 0) return;
-    const std::size_t times = static_cast<std::size_t>(space_.cells(space_.all()).extent(0)), one = planned_.size() / times;
+    const std::size_t times = static_cast<std::size_t>(space_.cells(space_.all()).extent(0)),
+                      one = planned_.size() / times;
     for (std::size_t c = 0; c < one; ++c) {
         char most = 0;
         for (std::size_t t = 0; t < times; ++t) most = std::max(most, planned_[t * one + c]);
@@ -151,8 +157,8 @@ Checker::Why Checker::play(Player& p, int lane, const Step& step) {
             auto& signals = p.signals[lane];
             const std::int32_t before = signals.empty() ? 0 : signals.back().first;
             if (step.count <= before)
-                return "signal " + std::to_string(step.count) + " where the lane's counter is " + std::to_string(before) +
-                       ": it only grows";
+                return "signal " + std::to_string(step.count) + " where the lane's counter is " +
+                       std::to_string(before) + ": it only grows";
             signals.push_back({step.count, p.clock[lane]});
             return std::nullopt;
         }
@@ -169,22 +175,23 @@ Checker::Why Checker::play(Player& p, int lane, const Step& step) {
 
 Checker::Why Checker::read_cells(Player& p, int lane, int array, const Box& box, Versions* versions) {
     if (!p.s->arrays[array].storage.contains(box))
-        return "it reads " + tilewave::to_string(box) + " of array " + std::to_string(array) + ", outside its storage " +
-               tilewave::to_string(p.s->arrays[array].storage);
+        return "it reads " + tilewave::to_string(box) + " of array " + std::to_string(array) +
+               ", outside its storage " + tilewave::to_string(p.s->arrays[array].storage);
     return p.cells[array].read(space_, box, who(p, lane), p.clock[lane], versions);
 }
 
 Checker::Why Checker::write_cells(Player& p, int lane, int array, const Box& box, const Versions& versions) {
     if (!p.s->arrays[array].storage.contains(box))
-        return "it writes " + tilewave::to_string(box) + " of array " + std::to_string(array) + ", outside its storage " +
-               tilewave::to_string(p.s->arrays[array].storage);
+        return "it writes " + tilewave::to_string(box) + " of array " + std::to_string(array) +
+               ", outside its storage " + tilewave::to_string(p.s->arrays[array].storage);
     return p.cells[array].write(space_, box, who(p, lane), p.clock[lane], versions);
 }
 
 static std::string held(const Player& p, const BufferState& buffer) {
     if (buffer.holds < 0) return "nothing";
     const Message& m = p.s->messages[buffer.holds];
-    return "message " + std::to_string(buffer.holds) + " of region " + to_string(m.region) + " and " + std::to_string(m.bytes) + " bytes";
+    return "message " + std::to_string(buffer.holds) + " of region " + to_string(m.region) + " and " +
+           std::to_string(m.bytes) + " bytes";
 }
 
 Checker::Why Checker::compute(Player& p, int lane, const Tile& tile) {
@@ -195,7 +202,8 @@ Checker::Why Checker::compute(Player& p, int lane, const Tile& tile) {
         column[static_cast<std::size_t>(s.across)] = 0;
         const auto [last, first] = p.columns.try_emplace(column, tile.box.lo[s.across]);
         if (tile.box.lo[s.across] < last->second)
-            return "tile " + to_string(tile.box) + " is computed after others further along its column: planes that it reads are no longer kept";
+            return "tile " + to_string(tile.box) +
+                   " is computed after others further along its column: planes that it reads are no longer kept";
         last->second = tile.box.hi[s.across];
     }
     std::vector<Access> reads_at = s.places;
@@ -213,9 +221,12 @@ Checker::Why Checker::compute(Player& p, int lane, const Tile& tile) {
         const Box from = tile.box.shifted(r.offset);
         Versions versions;
         const bool here = r.offset == Index::filled(r.offset.n, 0);
-        if (written_[r.array] == Written::once && here && (array.levels > 0 || (r.writes && !r.keeps))) continue;  // no value of before
-        // What the tile writes itself is there when a later point of it reads it; what an earlier point reads was there before.
-        const bool by_itself = written_[r.array] == Written::once && lexicographically_positive(Index::filled(r.offset.n, 0) - r.offset);
+        if (written_[r.array] == Written::once && here && (array.levels > 0 || (r.writes && !r.keeps)))
+            continue;  // no value of before
+        // What the tile writes itself is there when a later point of it reads it; what an earlier point reads was there
+        // before.
+        const bool by_itself =
+            written_[r.array] == Written::once && lexicographically_positive(Index::filled(r.offset.n, 0) - r.offset);
         std::vector<Box> parts = by_itself ? subtract(from, tile.box) : std::vector<Box>{array.part(from)};
         for (const Box& part : parts) {
             if (auto why = read_cells(p, lane, r.array, part, &versions)) return why;
@@ -226,7 +237,8 @@ Checker::Why Checker::compute(Player& p, int lane, const Tile& tile) {
             Why wrong;
             space_.for_each(part, [&](const Index& cell) {
                 const Version found = versions[i++];
-                const Version want = by_itself && planned(array, cell) ? computed_at(array, cell) : start(s.rank, r.array);
+                const Version want =
+                    by_itself && planned(array, cell) ? computed_at(array, cell) : start(s.rank, r.array);
                 if (!wrong && found != want && (stays(cell) || reads(tile, r, cell)))
                     wrong = "tile " + to_string(tile.box) + " reads " + to_string(part) + " of array " +
                             std::to_string(r.array) + " before " +
@@ -236,11 +248,14 @@ Checker::Why Checker::compute(Player& p, int lane, const Tile& tile) {
         }
     }
     // Several ranks may compute a point where all it gives are values that each of them keeps by themselves.
-    const bool each = std::all_of(s.places.begin(), s.places.end(), [&](const Access& w) { return !w.writes || (written_[w.array] == Written::once && s.arrays[w.array].levels > 0); });
+    const bool each = std::all_of(s.places.begin(), s.places.end(), [&](const Access& w) {
+        return !w.writes || (written_[w.array] == Written::once && s.arrays[w.array].levels > 0);
+    });
     Why twice;
     space_.for_each(tile.box, [&](const Index& cell) {
         const std::size_t at = space_.linear(space_.all(), cell);
-        if ((each ? p.computed : computed_)[at] && !twice) twice = "points of tile " + to_string(tile.box) + " are computed twice";
+        if ((each ? p.computed : computed_)[at] && !twice)
+            twice = "points of tile " + to_string(tile.box) + " are computed twice";
         computed_[at] = p.computed[at] = 1;
     });
     if (twice) return twice;
@@ -249,11 +264,15 @@ Checker::Why Checker::compute(Player& p, int lane, const Tile& tile) {
         const Box to = s.arrays[w.array].part(tile.box.shifted(w.offset));
         Versions versions;
         space_.for_each(to, [&](const Index& cell) {
-            // Where points are beyond the bounds, what is there stays: of a cell that some of them write there must have been something.
+            // Where points are beyond the bounds, what is there stays: of a cell that some of them write there must
+            // have been something.
             const Array& array = s.arrays[w.array];
             const Version there = s.bounds.empty() ? computed : p.cells[w.array].version(space_, cell);
-            const bool stays = array.levels > 0 ? !planned(array, cell)
-                                                : !s.bounds.empty() && (!reads(tile, w, cell) || (there == missing && array.lacks == 0 && !all_write(tile, w, cell)));
+            const bool stays =
+                array.levels > 0
+                    ? !planned(array, cell)
+                    : !s.bounds.empty() && (!reads(tile, w, cell) ||
+                                            (there == missing && array.lacks == 0 && !all_write(tile, w, cell)));
             versions.push_back(stays ? there : computed_at(array, cell));
         });
         if (auto why = write_cells(p, lane, w.array, to, versions)) return why;
@@ -274,21 +293,24 @@ bool Checker::reads(const Tile& tile, const Access& place, const Index& cell) co
 
 // Whether all points of the tile that write the cell are within the bounds.
 bool Checker::all_write(const Tile& tile, const Access& place, const Index& cell) const {
-    const Box points = intersect(space_.box_of(cell).shifted(Index::filled(place.offset.n, 0) - place.offset), tile.box);
+    const Box points =
+        intersect(space_.box_of(cell).shifted(Index::filled(place.offset.n, 0) - place.offset), tile.box);
     TileRows rows(schedules_[0], points);
     std::int64_t within = 0;
     for (bool more = rows.first(); more; more = rows.next()) within += rows.end() - rows.begin();
     return within == points.points();
 }
 
-// Whether a tile gives the cell its value. A level of time is copied where no point computes it, but some at another time.
+// Whether a tile gives the cell its value. A level of time is copied where no point computes it, but some at another
+// time.
 bool Checker::planned(const Array& array, const Index& cell) const {
     return planned_[space_.linear(space_.all(), cell)] > (array.levels > 0 ? 0 : 1);
 }
 
 // A value of an array with time levels is that of its time: another level's is not it.
 Version Checker::computed_at(const Array& array, const Index& cell) const {
-    return array.levels > 0 ? missing - 1 - static_cast<Version>(space_.low_corner(cell)[0] - array.storage.lo[0]) : computed;
+    return array.levels > 0 ? missing - 1 - static_cast<Version>(space_.low_corner(cell)[0] - array.storage.lo[0])
+                            : computed;
 }
 
 Checker::Why Checker::post(Player& p, int lane, int id) {
@@ -296,22 +318,25 @@ Checker::Why Checker::post(Player& p, int lane, int id) {
     MessageState& state = p.messages[id];
     if (state.stage != Stage::fresh) return "message " + std::to_string(id) + " is posted twice";
     if (m.peer < 0 || m.peer >= p.s->ranks || m.peer == p.s->rank)
-        return "message " + std::to_string(id) + " has peer " + std::to_string(m.peer) + " of " + std::to_string(p.s->ranks) +
-               " ranks";
+        return "message " + std::to_string(id) + " has peer " + std::to_string(m.peer) + " of " +
+               std::to_string(p.s->ranks) + " ranks";
     state.stage = Stage::posted;
     state.posted = p.clock[lane];
     if (m.buffer >= 0) {
         BufferState& buffer = p.buffers[m.buffer];
-        if (auto why = m.send ? buffer.begin_send(who(p, lane), p.clock[lane], id) : buffer.begin_receive(who(p, lane), p.clock[lane], id))
+        if (auto why = m.send ? buffer.begin_send(who(p, lane), p.clock[lane], id)
+                              : buffer.begin_receive(who(p, lane), p.clock[lane], id))
             return why;
         if (m.send) {
             // What another message left in the buffer may go on as it is: forwarding.
             if (buffer.holds < 0 || (m.parts > 0 ? buffer.holds != id : !alike(p, id, buffer.holds)))
-                return "message " + std::to_string(id) + " of region " + to_string(m.region) + " and " + std::to_string(m.bytes) +
-                       " bytes is sent before it is packed: its buffer holds " + held(p, buffer);
+                return "message " + std::to_string(id) + " of region " + to_string(m.region) + " and " +
+                       std::to_string(m.bytes) + " bytes is sent before it is packed: its buffer holds " +
+                       held(p, buffer);
             state.content = buffer.content;
             if (m.parts > 0 && std::find(buffer.content.begin(), buffer.content.end(), missing) != buffer.content.end())
-                return "message " + std::to_string(id) + " is sent before all of its " + std::to_string(m.parts) + " parts are packed";
+                return "message " + std::to_string(id) + " is sent before all of its " + std::to_string(m.parts) +
+                       " parts are packed";
         }
     } else if (m.send) {
         if (auto why = read_cells(p, lane, m.array, m.region, &state.content)) return why;
@@ -345,19 +370,22 @@ Checker::Why Checker::post(Player& p, int lane, int id) {
     const Message& o = players_[m.peer].s->messages[other];
     if (o.bytes != m.bytes)
         return "message " + std::to_string(id) + " of " + std::to_string(m.bytes) + " bytes meets one of " +
-               std::to_string(o.bytes) + " bytes on rank " + std::to_string(m.peer) + " (tag " + std::to_string(m.tag) + ")";
+               std::to_string(o.bytes) + " bytes on rank " + std::to_string(m.peer) + " (tag " + std::to_string(m.tag) +
+               ")";
     for (int i = 1; i <= std::max(m.parts, o.parts); ++i) {
         const Message *mine_part = &m + i, *other_part = &o + i;
-        if (m.parts == o.parts && mine_part->region == other_part->region && mine_part->array == other_part->array) continue;
-        return "message " + std::to_string(id) + " of " + std::to_string(m.parts) + " parts meets others on rank " + std::to_string(m.peer) + " (tag " + std::to_string(m.tag) + ")";
+        if (m.parts == o.parts && mine_part->region == other_part->region && mine_part->array == other_part->array)
+            continue;
+        return "message " + std::to_string(id) + " of " + std::to_string(m.parts) + " parts meets others on rank " +
+               std::to_string(m.peer) + " (tag " + std::to_string(m.tag) + ")";
     }
     if (!(o.region == m.region))
         return "message " + std::to_string(id) + " of region " + to_string(m.region) + " meets region " +
                to_string(o.region) + " on rank " + std::to_string(m.peer) + " (tag " + std::to_string(m.tag) + ")";
     // Computed values do not say of which array they are.
     if (!p.s->places.empty() && o.array != m.array)
-        return "message " + std::to_string(id) + " of array " + std::to_string(m.array) + " meets array " + std::to_string(o.array) +
-               " on rank " + std::to_string(m.peer) + " (tag " + std::to_string(m.tag) + ")";
+        return "message " + std::to_string(id) + " of array " + std::to_string(m.array) + " meets array " +
+               std::to_string(o.array) + " on rank " + std::to_string(m.peer) + " (tag " + std::to_string(m.tag) + ")";
     state.partner = other;
     players_[m.peer].messages[other].partner = id;
     return std::nullopt;
@@ -398,7 +426,9 @@ Checker::Why Checker::pack(Player& p, int lane, int id) {
     // The others' values stay; what is not packed yet is missing.
     const Schedule& s = *p.s;
     const int last = m.carrier + s.messages[m.carrier].parts;
-    Versions all = buffer.holds == m.carrier ? buffer.content : Versions(place_of(s, last) + space_.count(s.messages[last].region), missing);
+    Versions all = buffer.holds == m.carrier
+                       ? buffer.content
+                       : Versions(place_of(s, last) + space_.count(s.messages[last].region), missing);
     std::copy(packed.begin(), packed.end(), all.begin() + static_cast<std::ptrdiff_t>(place_of(s, id)));
     return buffer.write(who(p, lane), p.clock[lane], m.carrier, std::move(all));
 }
@@ -409,15 +439,17 @@ Checker::Why Checker::unpack(Player& p, int lane, int id) {
     BufferState& buffer = p.buffers[m.buffer];
     const bool local = m.peer == p.s->rank;
     const int whole = m.carrier >= 0 ? m.carrier : id;
-    if (!local && p.messages[whole].stage != Stage::finished) return "message " + std::to_string(id) + " is unpacked before it has arrived";
+    if (!local && p.messages[whole].stage != Stage::finished)
+        return "message " + std::to_string(id) + " is unpacked before it has arrived";
     if (auto why = buffer.read(who(p, lane), p.clock[lane])) return why;
     // Within a rank any message's values may be taken; those from elsewhere are the message's own.
     if (local ? buffer.holds < 0 || !alike(p, id, buffer.holds) : buffer.holds != whole)
-        return "message " + std::to_string(id) + " of region " + to_string(m.region) + " and " + std::to_string(m.bytes) +
-               " bytes is unpacked from a buffer that holds " + held(p, buffer);
+        return "message " + std::to_string(id) + " of region " + to_string(m.region) + " and " +
+               std::to_string(m.bytes) + " bytes is unpacked from a buffer that holds " + held(p, buffer);
     if (m.carrier >= 0) {
         const auto first = buffer.content.begin() + static_cast<std::ptrdiff_t>(place_of(*p.s, id));
-        return write_cells(p, lane, m.array, m.region, Versions(first, first + static_cast<std::ptrdiff_t>(space_.count(m.region))));
+        return write_cells(p, lane, m.array, m.region,
+                           Versions(first, first + static_cast<std::ptrdiff_t>(space_.count(m.region))));
     }
     return write_cells(p, lane, m.array, m.region, buffer.content);
 }
@@ -433,15 +465,19 @@ Checker::Why Checker::combine(Player& p, int lane, int id, int operand) {
         BufferState& from = p.buffers[p.s->messages[operand].buffer];
         if (auto why = from.read(who(p, lane), p.clock[lane])) return "left operand: " + *why;
         if (from.holds != operand)
-            return name + " is combined with message " + std::to_string(operand) + ", whose buffer holds " + held(p, from);
+            return name + " is combined with message " + std::to_string(operand) + ", whose buffer holds " +
+                   held(p, from);
         other = from.content;
     } else {
         if (auto why = read_cells(p, lane, m.array, m.region, &other)) return why;
         for (Version v : other)
-            if (v == missing) return "it combines with " + to_string(m.region) + " of array " + std::to_string(m.array) + " before anything is there";
+            if (v == missing)
+                return "it combines with " + to_string(m.region) + " of array " + std::to_string(m.array) +
+                       " before anything is there";
     }
     for (std::size_t i = 0; i < other.size(); ++i)
-        other[i] = operand == combine_array_right ? table_.combine(into.content[i], other[i]) : table_.combine(other[i], into.content[i]);
+        other[i] = operand == combine_array_right ? table_.combine(into.content[i], other[i])
+                                                  : table_.combine(other[i], into.content[i]);
     return into.write(who(p, lane), p.clock[lane], id, std::move(other));
 }
 

@@ -24,9 +24,9 @@ enum class Stage : std::uint8_t { fresh, posted, finished };
 
 struct MessageState {
     Stage stage = Stage::fresh;
-    Clock posted;               // clock of the post
-    int partner = -1;           // message id on the peer, once matched
-    Versions content;           // of a send, till it is received: versions of the region's cells when posted
+    Clock posted;      // clock of the post
+    int partner = -1;  // message id on the peer, once matched
+    Versions content;  // of a send, till it is received: versions of the region's cells when posted
 };
 
 struct Player {
@@ -46,7 +46,8 @@ struct Player {
 class Checker {
 public:
     explicit Checker(std::span<const Schedule> schedules)
-        : schedules_(schedules), table_(static_cast<int>(schedules[0].arrays.size()), static_cast<int>(schedules.size())) {}
+        : schedules_(schedules),
+          table_(static_cast<int>(schedules[0].arrays.size()), static_cast<int>(schedules.size())) {}
     std::optional<Violation> run();
 
 private:
@@ -95,8 +96,8 @@ private:
     std::vector<Written> written_;  // by array
     Cells space_;                   // compressed coordinates of all boxes
     std::vector<Player> players_;
-    std::vector<char> computed_;    // by cell of the whole space: a tile has computed it
-    std::vector<char> planned_;     // the same: some tile will, and holds points within the bounds at some time; 2: there
+    std::vector<char> computed_;  // by cell of the whole space: a tile has computed it
+    std::vector<char> planned_;   // the same: some tile will, and holds points within the bounds at some time; 2: there
     struct Posted {
         std::deque<int> waiting;  // not yet matched, in order
         int last = -1;            // latest, matched or not

@@ -33,7 +33,8 @@ std::optional<Violation> Checker::stuck() const {
                     return false;
                 });
                 if (ever) continue;
-                why += std::string("rank ") + std::to_string(m.peer) + " posts no " + (m.send ? "receive" : "send") + " that meets it";
+                why += std::string("rank ") + std::to_string(m.peer) + " posts no " + (m.send ? "receive" : "send") +
+                       " that meets it";
             }
             return Violation{p.s->rank, static_cast<int>(l), p.next[l], why};
         }
@@ -65,7 +66,8 @@ std::optional<Violation> Checker::leftovers() const {
         const Box points = space_.box_of(cell);
         if (!TileRows(first, points).first()) return;  // none of them within the bounds
         for (const Schedule& s : schedules_)
-            if (space_.inside(cell, s.arrays[0].owned)) hole = Violation{s.rank, 0, s.lanes.empty() ? 0 : s.lanes[0].size(), ""};
+            if (space_.inside(cell, s.arrays[0].owned))
+                hole = Violation{s.rank, 0, s.lanes.empty() ? 0 : s.lanes[0].size(), ""};
         if (!hole) hole = Violation{0, 0, 0, ""};
         hole->why = "points from " + to_string(space_.low_corner(cell)) + " on are never computed";
     });
@@ -80,13 +82,17 @@ std::optional<Violation> Checker::results() {
             if (written_[a] != Written::once || array.planes > 0) continue;
             std::optional<Violation> wrong;
             Box mine = intersect(array.owned, p.s->space);
-            if (array.levels > 0 && !mine.empty()) mine.lo[0] = std::max(mine.lo[0], mine.hi[0] - array.levels);  // what was there before is overwritten
+            if (array.levels > 0 && !mine.empty())
+                mine.lo[0] = std::max(mine.lo[0], mine.hi[0] - array.levels);  // what was there before is overwritten
             space_.for_each(mine, [&](const Index& cell) {
                 const bool given = planned(array, cell);
-                if (!wrong && p.cells[a].version(space_, cell) != (given ? computed_at(array, cell) : start(p.s->rank, static_cast<int>(a))))
+                if (!wrong && p.cells[a].version(space_, cell) !=
+                                  (given ? computed_at(array, cell) : start(p.s->rank, static_cast<int>(a))))
                     wrong = Violation{p.s->rank, 0, p.s->lanes.empty() ? 0 : p.s->lanes[0].size(),
-                                      "at the end array " + std::to_string(a) + " from " + to_string(space_.low_corner(cell)) +
-                                          (given ? " on does not hold what was computed there" : " on does not hold what was there before, and nobody computes it")};
+                                      "at the end array " + std::to_string(a) + " from " +
+                                          to_string(space_.low_corner(cell)) +
+                                          (given ? " on does not hold what was computed there"
+                                                 : " on does not hold what was there before, and nobody computes it")};
             });
             if (wrong) return wrong;
         }
@@ -99,9 +105,10 @@ std::optional<Violation> Checker::results() {
                 const Version found = p.cells[r.array].version(space_, cell);
                 if (wrong || table_.joins(found, want)) return;
                 wrong = Violation{p.s->rank, 0, p.s->lanes.empty() ? 0 : p.s->lanes[0].size(),
-                                  "at the end " + to_string(r.region) + " of array " + std::to_string(r.array) + " should hold " +
-                                      table_.text(want, static_cast<std::int64_t>(want.size())) + "; from " +
-                                      to_string(space_.low_corner(cell)) + " on it holds " + table_.text(found)};
+                                  "at the end " + to_string(r.region) + " of array " + std::to_string(r.array) +
+                                      " should hold " + table_.text(want, static_cast<std::int64_t>(want.size())) +
+                                      "; from " + to_string(space_.low_corner(cell)) + " on it holds " +
+                                      table_.text(found)};
             });
             if (wrong) return wrong;
         }

@@ -175,7 +175,8 @@ public:
             storage_.hi[0] = std::min(storage_.hi[0], storage_.lo[0] + levels_);
         }
         cells_.resize(space.count(storage_));
-        space.for_each(array.planes > 0 ? storage_ : intersect(array.owned, storage_), [&](const Index& c) { at(space, c).version = start; });
+        space.for_each(array.planes > 0 ? storage_ : intersect(array.owned, storage_),
+                       [&](const Index& c) { at(space, c).version = start; });
     }
     Why read(const Cells& space, const Box& box, const Who& who, const std::vector<std::int32_t>& clock,
              Versions* versions) {
@@ -186,7 +187,8 @@ public:
             if (versions) versions->push_back(cell.version);
             if (why) return;
             if (cell.promised >= 0)
-                why = "it reads " + to_string(box) + " while message " + std::to_string(cell.promised) + " is being received there";
+                why = "it reads " + to_string(box) + " while message " + std::to_string(cell.promised) +
+                      " is being received there";
             else if (!before(cell.writer, clock))
                 why = "it reads " + to_string(box) + " with no order after the step that writes it";
             cell.readers.note(who);
@@ -201,7 +203,8 @@ public:
             Cell& cell = at(space, c);
             if (!why) {
                 if (cell.promised >= 0)
-                    why = "it writes " + to_string(box) + " while message " + std::to_string(cell.promised) + " is being received there";
+                    why = "it writes " + to_string(box) + " while message " + std::to_string(cell.promised) +
+                          " is being received there";
                 else if (cell.lent > 0)
                     why = "it writes " + to_string(box) + " while it is being sent";
                 else if (!before(cell.writer, clock))

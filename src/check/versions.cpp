@@ -56,7 +56,8 @@ std::string VersionTable::text(const Versions& leaves, std::int64_t count) const
     };
     if (count == 1) return one(leaves[0]);
     const int array = array_of(leaves[0]);
-    const bool alike = array >= 0 && std::all_of(leaves.begin(), leaves.end(), [&](Version v) { return array_of(v) == array; });
+    const bool alike =
+        array >= 0 && std::all_of(leaves.begin(), leaves.end(), [&](Version v) { return array_of(v) == array; });
     std::string text = alike ? "the values of array " + std::to_string(array) + " of ranks " : "";
     for (std::size_t i = 0; i < leaves.size(); ++i)
         text += (i ? ", " : "") + (alike ? std::to_string(rank_of(leaves[i])) : one(leaves[i]));

@@ -15,7 +15,9 @@ namespace tilewave {
 /// whatever rank: parts of one array), or a number of the VersionTable.
 using Version = std::int32_t;
 constexpr Version missing = -2, computed = -1;
-constexpr Version given(int array) { return array; }
+constexpr Version given(int array) {
+    return array;
+}
 using Versions = std::vector<Version>;
 
 /// Numbers the values of separate arrays and what combine steps make of them. A pair that was

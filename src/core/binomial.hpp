@@ -3,7 +3,9 @@
 
 namespace tilewave::binomial {
 
-inline int parent(int v) { return v & (v - 1); }
+inline int parent(int v) {
+    return v & (v - 1);
+}
 
 /// f(child) in increasing order; the subtree of child v + b is [v + b, v + 2b).
 template <class F>

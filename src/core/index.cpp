@@ -79,8 +79,10 @@ std::string to_string(const Box& box) {
 }
 
 IndexMatrix::IndexMatrix(const std::vector<Index>& rows) : n(static_cast<int>(rows.size())) {
-    if (rows.empty() || rows.size() > max_dims || std::any_of(rows.begin(), rows.end(), [&](const Index& r) { return r.n != n; }))
-        throw ConfigError("a matrix of " + std::to_string(rows.size()) + " rows was given; 1 to 4 rows of as many entries are allowed");
+    if (rows.empty() || rows.size() > max_dims ||
+        std::any_of(rows.begin(), rows.end(), [&](const Index& r) { return r.n != n; }))
+        throw ConfigError("a matrix of " + std::to_string(rows.size()) +
+                          " rows was given; 1 to 4 rows of as many entries are allowed");
     std::copy(rows.begin(), rows.end(), row.begin());
 }
 
@@ -95,7 +97,8 @@ IndexMatrix IndexMatrix::identity(int n) {
 }
 
 bool IndexMatrix::keeps(int k) const {
-    return std::count(row[k].begin(), row[k].end(), 0) == n - 1 && std::any_of(row[k].begin(), row[k].end(), [](auto x) { return x == 1 || x == -1; });
+    return std::count(row[k].begin(), row[k].end(), 0) == n - 1 &&
+           std::any_of(row[k].begin(), row[k].end(), [](auto x) { return x == 1 || x == -1; });
 }
 
 Index operator*(const IndexMatrix& m, const Index& x) {
@@ -142,7 +145,8 @@ IndexMatrix inverse(const IndexMatrix& m) {
             for (int k = c + 1; k < m.n; ++k) add(k, c, -(a.row[k][c] / a.row[c][c]));
         }
         const std::int64_t pivot = a.row[c][c];
-        if (pivot != 1 && pivot != -1) throw ConfigError("a change of loop coordinates has a determinant other than 1 and -1");
+        if (pivot != 1 && pivot != -1)
+            throw ConfigError("a change of loop coordinates has a determinant other than 1 and -1");
         if (pivot == -1) add(c, c, -2);
         for (int k = 0; k < c; ++k) add(k, c, -a.row[k][c]);
     }

@@ -207,8 +207,8 @@ bool copy_as_sheared(Dims& box, Dim& row, Dim& column) {
     std::int64_t shear = 0;
     bool backwards = false;
     if ((rows_to ? column.to_stride : column.from_stride) < 0) box.reverse(column);
-    if (!find_shear(rows_to ? row.from_stride : row.to_stride, rows_to ? column.from_stride : column.to_stride, item, shear,
-                    backwards) ||
+    if (!find_shear(rows_to ? row.from_stride : row.to_stride, rows_to ? column.from_stride : column.to_stride, item,
+                    shear, backwards) ||
         !blocks_fit(row.extent, column.extent, shear, item))
         return false;
     if (backwards) {

@@ -9,7 +9,9 @@ namespace {
 
 constexpr std::uint64_t prime = 0x9e3779b185ebca87u, other_prime = 0xc2b2ae3d27d4eb4fu;  // as xxHash has them
 
-std::uint64_t mixed(std::uint64_t h, std::uint64_t word) { return std::rotl(h + word * other_prime, 31) * prime; }
+std::uint64_t mixed(std::uint64_t h, std::uint64_t word) {
+    return std::rotl(h + word * other_prime, 31) * prime;
+}
 
 }  // namespace
 

@@ -5,7 +5,8 @@
 
 namespace tilewave {
 
-/// The same on every rank for the same bytes; other bytes give another one but for one case in 2^64. Reads at the memory's rate.
+/// The same on every rank for the same bytes; other bytes give another one but for one case in 2^64. Reads at the
+/// memory's rate.
 std::uint64_t checksum(const std::byte* data, std::int64_t bytes, std::uint64_t begin = 0);
 
 }  // namespace tilewave

@@ -9,8 +9,7 @@ std::int64_t block_start(std::int64_t extent, std::int64_t parts, std::int64_t p
     return part * (extent / parts) + std::min(part, extent % parts);
 }
 
-Layout::Layout(Index shape_, Index grid_, Index lo, Index hi)
-    : shape(shape_), grid(grid_), halo_lo(lo), halo_hi(hi) {
+Layout::Layout(Index shape_, Index grid_, Index lo, Index hi) : shape(shape_), grid(grid_), halo_lo(lo), halo_hi(hi) {
     if (shape.n < 1 || grid.n != shape.n || lo.n != shape.n || hi.n != shape.n)
         throw ConfigError("layout: shape " + to_string(shape) + ", grid " + to_string(grid) +
                           " and ghost widths must have equal dimensions, 1 to 4");
@@ -73,7 +72,8 @@ double surface(const Index& shape, const Index& grid) {
     return total;
 }
 
-void factor(const Index& shape, const std::vector<bool>& whole, int k, std::int64_t left, Index& grid, Index& best, double& least) {
+void factor(const Index& shape, const std::vector<bool>& whole, int k, std::int64_t left, Index& grid, Index& best,
+            double& least) {
     if (k == shape.n) {
         if (left != 1) return;
         const double s = surface(shape, grid);
@@ -101,7 +101,8 @@ Index default_grid(const Index& shape, int ranks, int fixed) {
 Index default_grid(const Index& shape, int ranks, const std::vector<bool>& whole) {
     Index grid = Index::filled(shape.n, 1), best = grid;
     if (ranks > 1 && std::find(whole.begin(), whole.end(), false) == whole.end())
-        throw ConfigError("no loop index of this nest can be cut over " + std::to_string(ranks) + " ranks; allowed is 1 rank");
+        throw ConfigError("no loop index of this nest can be cut over " + std::to_string(ranks) +
+                          " ranks; allowed is 1 rank");
     double least = std::numeric_limits<double>::infinity();
     factor(shape, whole, 0, ranks, grid, best, least);
     return best;
@@ -117,7 +118,9 @@ Index row_major_strides(const Box& storage, std::int64_t item_bytes) {
     return s;
 }
 
-MemoryOrder MemoryOrder::row_major(const Box& storage) { return {row_major_strides(storage, 1), 0, storage.points()}; }
+MemoryOrder MemoryOrder::row_major(const Box& storage) {
+    return {row_major_strides(storage, 1), 0, storage.points()};
+}
 
 bool contiguous(const Box& region, const Box& storage) {
     int k = region.dims() - 1;

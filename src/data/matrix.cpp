@@ -3,8 +3,8 @@
 namespace tilewave {
 
 const char* to_string(Dtype type) {
-    static constexpr const char* names[] = {"float32", "float64", "complex64", "complex128",
-                                            "int32",   "int64",   "uint8",     "int8",      "int16", "bool"};
+    static constexpr const char* names[] = {"float32", "float64", "complex64", "complex128", "int32",
+                                            "int64",   "uint8",   "int8",      "int16",      "bool"};
     return names[static_cast<int>(type)];
 }
 

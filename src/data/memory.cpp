@@ -24,7 +24,8 @@ void ask_for_large_pages(std::byte* memory, std::size_t size) {
     size = size / large_page * large_page;
     if (madvise(memory, size, MADV_HUGEPAGE) != 0) return;
     const auto begin = std::chrono::steady_clock::now();
-    for (std::size_t k = 0; k < std::min(size / large_page, tried); ++k) static_cast<volatile std::byte*>(memory)[k * large_page] = std::byte{0};
+    for (std::size_t k = 0; k < std::min(size / large_page, tried); ++k)
+        static_cast<volatile std::byte*>(memory)[k * large_page] = std::byte{0};
     const double passed = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     if (passed > tried * most_s) (void)madvise(memory, size, MADV_NOHUGEPAGE);
 }
@@ -54,7 +55,9 @@ std::shared_ptr<std::byte[]> staging_memory(std::int64_t bytes) {
 std::shared_ptr<std::byte[]> SpareMemory::lend(std::int64_t bytes) {
     Block block = find(bytes);
     std::byte* const memory = block.memory.get();
-    return {memory, [pool = shared_from_this(), block = std::move(block)](std::byte*) mutable { pool->take_back(std::move(block)); }};
+    return {memory, [pool = shared_from_this(), block = std::move(block)](std::byte*) mutable {
+                pool->take_back(std::move(block));
+            }};
 }
 
 // A former one of at most twice the size, or new.

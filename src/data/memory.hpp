@@ -15,11 +15,11 @@ std::shared_ptr<std::byte[]> aligned_memory(std::int64_t bytes);
 
 inline constexpr std::int64_t page_bytes = 4096;
 
-/// Uninitialised memory of at least one byte for what is copied from and to arrays, here and by other processes. From 2 KB on
-/// it begins in the middle of a page. A processor that copies in large steps takes loads for later than stores
-/// a little before them in another page: where the target begins 1 to 31 bytes further in its page than the
-/// source, Zen 3 copies 1.3 GB/s instead of 25, and one process out of another 1.7 instead of 12. Arrays
-/// begin near the beginning of a page.
+/// Uninitialised memory of at least one byte for what is copied from and to arrays, here and by other processes. From 2
+/// KB on it begins in the middle of a page. A processor that copies in large steps takes loads for later than stores a
+/// little before them in another page: where the target begins 1 to 31 bytes further in its page than the source, Zen 3
+/// copies 1.3 GB/s instead of 25, and one process out of another 1.7 instead of 12. Arrays begin near the beginning of
+/// a page.
 std::shared_ptr<std::byte[]> staging_memory(std::int64_t bytes);
 
 /// Lends memory and keeps what comes back for the next who asks: fresh memory costs more than to fill it. Any thread.

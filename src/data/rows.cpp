@@ -29,7 +29,9 @@ struct Vector {
 // Each works on items and on vectors of them.
 struct Sum {
     template <class V>
-    static V join(const V& a, const V& b) { return a + b; }
+    static V join(const V& a, const V& b) {
+        return a + b;
+    }
 };
 struct Prod {
     template <class V>
@@ -44,11 +46,15 @@ struct Prod {
 // sign, the right one.
 struct Min {
     template <class V>
-    static V join(const V& a, const V& b) { return (a < b) | (a != a) ? a : b; }
+    static V join(const V& a, const V& b) {
+        return (a < b) | (a != a) ? a : b;
+    }
 };
 struct Max {
     template <class V>
-    static V join(const V& a, const V& b) { return (a > b) | (a != a) ? a : b; }
+    static V join(const V& a, const V& b) {
+        return (a > b) | (a != a) ? a : b;
+    }
 };
 
 // `parts` numbers of type T an item. An operand that is `into` is read before it is written.

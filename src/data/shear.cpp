@@ -25,8 +25,12 @@ constexpr std::int64_t blocks_a_line = 4;
 // Of the side whose columns are contiguous each line is on its own, often on its own page: no
 // processor foresees it. 1024 x 1024 doubles went two to three times as fast back with prefetching.
 constexpr std::int64_t lines_ahead = 4;
-constexpr std::int64_t block_columns(std::int64_t item) { return 16 / item; }
-constexpr std::int64_t block_rows(std::int64_t item) { return 32 / item; }
+constexpr std::int64_t block_columns(std::int64_t item) {
+    return 16 / item;
+}
+constexpr std::int64_t block_rows(std::int64_t item) {
+    return 32 / item;
+}
 
 // Where the next block of a strip, or the second strip, is.
 struct Steps {
@@ -89,7 +93,8 @@ TILEWAVE_TARGET inline void transpose_halves(__m256i* v) {
 
 // The lower halves hold the first n rows of the block, the upper ones the others.
 template <int item, bool back>
-TILEWAVE_TARGET inline void copy_block(std::byte* to, std::int64_t to_step, const std::byte* from, std::int64_t from_step) {
+TILEWAVE_TARGET inline void copy_block(std::byte* to, std::int64_t to_step, const std::byte* from,
+                                       std::int64_t from_step) {
     constexpr int n = 16 / item;
     __m256i v[n];
 #pragma GCC unroll 16
@@ -110,8 +115,8 @@ TILEWAVE_TARGET inline void copy_block(std::byte* to, std::int64_t to_step, cons
 }
 
 template <int item, bool back>
-TILEWAVE_TARGET void copy_blocks_avx2(std::byte* to, std::int64_t to_step, const std::byte* from, std::int64_t from_step,
-                                      std::int64_t n, int strips, Steps strip) {
+TILEWAVE_TARGET void copy_blocks_avx2(std::byte* to, std::int64_t to_step, const std::byte* from,
+                                      std::int64_t from_step, std::int64_t n, int strips, Steps strip) {
     const std::int64_t to_next = back ? 16 : 16 / item * to_step, from_next = back ? 16 / item * from_step : 16;
     for (; n >= blocks_a_line; n -= blocks_a_line) {
         const int ahead = n > lines_ahead * blocks_a_line ? blocks_a_line * (16 / item) : 0;
@@ -123,19 +128,21 @@ TILEWAVE_TARGET void copy_blocks_avx2(std::byte* to, std::int64_t to_step, const
         }
         for (int s = 0; s < strips; ++s)
             for (int b = 0; b < blocks_a_line; ++b)
-                copy_block<item, back>(to + s * strip.to + b * to_next, to_step, from + s * strip.from + b * from_next, from_step);
+                copy_block<item, back>(to + s * strip.to + b * to_next, to_step, from + s * strip.from + b * from_next,
+                                       from_step);
         to += blocks_a_line * to_next;
         from += blocks_a_line * from_next;
     }
     for (int s = 0; s < strips; ++s)
         for (int b = 0; b < n; ++b)
-            copy_block<item, back>(to + s * strip.to + b * to_next, to_step, from + s * strip.from + b * from_next, from_step);
+            copy_block<item, back>(to + s * strip.to + b * to_next, to_step, from + s * strip.from + b * from_next,
+                                   from_step);
 }
 #endif
 
 template <int item, bool back>
-void copy_blocks(std::byte* to, std::int64_t to_step, const std::byte* from, std::int64_t from_step, std::int64_t n, int strips,
-                 Steps strip) {
+void copy_blocks(std::byte* to, std::int64_t to_step, const std::byte* from, std::int64_t from_step, std::int64_t n,
+                 int strips, Steps strip) {
     const std::int64_t to_next = back ? 16 : 16 / item * to_step, from_next = back ? 16 / item * from_step : 16;
     for (; n > 0; --n, to += to_next, from += from_next)
         for (int s = 0; s < strips; ++s)
@@ -155,9 +162,13 @@ template <int item>
 class Groups {
 public:
     Groups(std::byte* to, const std::byte* from, const ShearedPlane& plane)
-        : to_(to), from_(from), p_(plane), back_(plane.to_column == item),
+        : to_(to),
+          from_(from),
+          p_(plane),
+          back_(plane.to_column == item),
           blocks_(back_ ? block_copier<item, true>() : block_copier<item, false>()),
-          strips_(plane.rows > height ? 2 : 1), second_(std::min(height, plane.rows - height)) {}
+          strips_(plane.rows > height ? 2 : 1),
+          second_(std::min(height, plane.rows - height)) {}
 
     // Windows of columns over all rows. The last group may overlap the one before.
     void copy() const {
@@ -186,7 +197,9 @@ private:
         Range both = full(r, second_ + height);
         if (both.end < both.begin + width) both.end = both.begin;
         const std::int64_t n = (both.end - both.begin) / width;
-        const auto at = [&](std::int64_t t) { return std::clamp<std::int64_t>((t - both.begin + width - 1) / width, 0, n); };
+        const auto at = [&](std::int64_t t) {
+            return std::clamp<std::int64_t>((t - both.begin + width - 1) / width, 0, n);
+        };
         const std::int64_t first = begin <= both.begin ? 0 : at(begin), stop = end <= both.begin ? 0 : at(end);
         if (first < stop) blocks(r, both.begin + first * width, stop - first, strips_);
         if (begin <= both.begin && both.begin < end) {
@@ -218,7 +231,8 @@ private:
     void items(std::int64_t r, std::int64_t begin, std::int64_t end) const {
         std::byte* to = to_ + r * p_.to_row + begin * p_.to_column;
         const std::byte* from = from_ + r * p_.from_row + begin * p_.from_column;
-        for (std::int64_t t = begin; t < end; ++t, to += p_.to_column, from += p_.from_column) std::memcpy(to, from, item);
+        for (std::int64_t t = begin; t < end; ++t, to += p_.to_column, from += p_.from_column)
+            std::memcpy(to, from, item);
     }
 
     std::byte* to_;
@@ -235,7 +249,8 @@ private:
 bool blocks_fit(std::int64_t rows, std::int64_t columns, std::int64_t shear, std::int64_t item_bytes) {
     if (item_bytes > 16 || !std::has_single_bit(std::uint64_t(item_bytes))) return false;
     const std::int64_t height = block_rows(item_bytes);
-    return rows >= height && std::abs(shear) <= 4 && columns >= block_columns(item_bytes) + (height - 1) * std::abs(shear);
+    return rows >= height && std::abs(shear) <= 4 &&
+           columns >= block_columns(item_bytes) + (height - 1) * std::abs(shear);
 }
 
 void copy_sheared(std::byte* to, const std::byte* from, const ShearedPlane& plane) {

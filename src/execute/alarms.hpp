@@ -7,8 +7,8 @@
 
 namespace tilewave {
 
-/// The alarms of one transport. Work that ranks do together has a number, the same on every rank, so that an alarm that comes late
-/// stops nothing else. Only the thread that may call the transport may call these.
+/// The alarms of one transport. Work that ranks do together has a number, the same on every rank, so that an alarm that
+/// comes late stops nothing else. Only the thread that may call the transport may call these.
 class Alarms {
 public:
     explicit Alarms(Transport& transport) : transport_(transport) {}
@@ -33,11 +33,12 @@ public:
         looked_s_ = now_s;
         return true;
     }
-    /// Whether another rank has stopped. In work of several blocks this rank then raises an alarm, too: the others wait for its block.
+    /// Whether another rank has stopped. In work of several blocks this rank then raises an alarm, too: the others wait
+    /// for its block.
     /// @throws MpiError where one has left
     bool heard();
-    /// After a block of work that is stopped: the last block that any rank has begun. All ranks must take part in the messages up to that one.
-    /// Waits until every rank has said where it is; none begins another block before.
+    /// After a block of work that is stopped: the last block that any rank has begun. All ranks must take part in the
+    /// messages up to that one. Waits until every rank has said where it is; none begins another block before.
     /// @throws MpiError
     std::int64_t last_block();
     /// After work in which a rank has raised an alarm: takes what is still under way. Collective.
@@ -52,7 +53,7 @@ private:
     std::int64_t number_ = 0, blocks_ = 1, block_ = 0;
     bool raised_ = false;
     double looked_s_ = 0;
-    int left_ = -1;  // the rank that has left
+    int left_ = -1;                     // the rank that has left
     std::vector<Alarm> found_, heard_;  // heard_: of this work, and of one that has begun elsewhere only
 };
 

@@ -11,31 +11,37 @@ namespace {
 
 // Rows longer than this are cut, so that a poll is never far away.
 constexpr std::int64_t longest_row = 8192;
-// Rows whose points depend on each other are computed some at once, which takes whole rows: eight of 16384 points about the time
-// between two polls.
+// Rows whose points depend on each other are computed some at once, which takes whole rows: eight of 16384 points about
+// the time between two polls.
 constexpr std::int64_t longest_row_together = 1 << 16;
 // Rows of a call: enough that the call costs little beside short ones.
 constexpr int most_rows = 64;
 
-// Rows of planes that go together of which a list is kept: finding one takes 1.6 ns. More would take the cache from the arrays.
+// Rows of planes that go together of which a list is kept: finding one takes 1.6 ns. More would take the cache from the
+// arrays.
 constexpr std::int64_t most_kept_rows = 8192;
 
 // Rows that follow each other at equal distances.
 struct Batch {
     const Span* spans;
     int count;
-    std::int64_t points;  // at least so many as there are
-    Index first;          // point 0 of row number 0, perhaps outside the tile
+    std::int64_t points;     // at least so many as there are
+    Index first;             // point 0 of row number 0, perhaps outside the tile
     std::int64_t apart = 0;  // above 0: a row's number over this is its plane's, counted from that of row 0
 };
 
 // The rows of a tile, batch by batch.
 class Batches {
 public:
-    // With `single` a row is a batch; `together`: the kernel computes some at once that depend on each other. `apart`: in memory
-    // the next plane is so many rows on, and it may be computed a row behind this one; 0: planes come one by one.
+    // With `single` a row is a batch; `together`: the kernel computes some at once that depend on each other. `apart`:
+    // in memory the next plane is so many rows on, and it may be computed a row behind this one; 0: planes come one by
+    // one.
     Batches(TileRows& rows, PlanesRows (&planes)[2], bool single, bool together, std::int64_t apart)
-        : rows_(rows), kept_(planes), single_(single), apart_(apart), cut_(together ? longest_row_together : longest_row) {
+        : rows_(rows),
+          kept_(planes),
+          single_(single),
+          apart_(apart),
+          cut_(together ? longest_row_together : longest_row) {
         longest_ = std::min(rows.extent_up(), rows.extent_down());
         planes_ = !single && rows.planes() && longest_ <= longest_row;
         more_ = rows.first();
@@ -58,18 +64,22 @@ private:
     // As many of the planes that are left as go together; tiles of equal extents have the same rows in them.
     void begin_planes() {
         const std::int64_t up = rows_.extent_up(), down = rows_.extent_down(), rows = up + down - 1;
-        const std::int64_t all = rows_.planes_in_line(), most = apart_ < rows ? 1 : ceil_div(all, ceil_div(all, planes_in_turn));
+        const std::int64_t all = rows_.planes_in_line(),
+                           most = apart_ < rows ? 1 : ceil_div(all, ceil_div(all, planes_in_turn));
         together_ = std::min(rows_.planes_left(), most);
         left_ = rows * together_;
         turn_ = plane_ = 0;
         now_ = left_ <= most_kept_rows ? &kept_[together_ < most] : nullptr;
-        if (!now_ || (now_->up == up && now_->down == down && now_->count == together_ && (together_ == 1 || now_->apart == apart_))) return;
+        if (!now_ || (now_->up == up && now_->down == down && now_->count == together_ &&
+                      (together_ == 1 || now_->apart == apart_)))
+            return;
         *now_ = {up, down, together_, apart_, std::move(now_->spans)};
         now_->spans.resize(static_cast<std::size_t>(left_));
         find(now_->spans.data(), left_);
     }
 
-    // The next `count` rows: of the planes that go together row `turn_` of the first, row `turn_` - 1 of the second and so on, then the next turn.
+    // The next `count` rows: of the planes that go together row `turn_` of the first, row `turn_` - 1 of the second and
+    // so on, then the next turn.
     void find(Span* span, std::int64_t count) {
         const std::int64_t up = rows_.extent_up(), down = rows_.extent_down();
         for (; count > 0; --count, ++plane_) {
@@ -122,24 +132,29 @@ private:
     PlanesRows (&kept_)[2];
     PlanesRows* now_ = nullptr;  // the list of their rows; none where they are too many
     bool single_, planes_ = false, more_ = false;
-    std::int64_t apart_, cut_, group_ = 0;       // points of a span, at most; of the rows that go together, 0 where none do
+    std::int64_t apart_, cut_, group_ = 0;  // points of a span, at most; of the rows that go together, 0 where none do
     std::int64_t at_ = 0, longest_ = 0;  // the point of the present row to go on from; points of a plane's longest row
-    std::int64_t together_ = 0, left_ = 0, turn_ = 0, plane_ = 0;  // planes; their rows that are left; whose the next one is
+    std::int64_t together_ = 0, left_ = 0, turn_ = 0,
+                 plane_ = 0;  // planes; their rows that are left; whose the next one is
     std::array<Span, most_rows> spans_;
 };
 
 // What a kernel without a function for several rows is given.
-std::int64_t row_by_row(const Kernel& kernel, std::size_t places, char* const* ptr, const std::int64_t* step, const Batch& batch,
-                        const std::int64_t* next, const Index& index, const Index& direction, const Index& turn) {
+std::int64_t row_by_row(const Kernel& kernel, std::size_t places, char* const* ptr, const std::int64_t* step,
+                        const Batch& batch, const std::int64_t* next, const Index& index, const Index& direction,
+                        const Index& turn) {
     char* here[max_places];
-    std::copy(ptr + places, ptr + places + kernel.tables.size() + static_cast<std::size_t>(kernel.bests()), here + places);
+    std::copy(ptr + places, ptr + places + kernel.tables.size() + static_cast<std::size_t>(kernel.bests()),
+              here + places);
     Index x = index;
     for (int i = 0; i < batch.count; ++i) {
         const Span& span = batch.spans[i];
         for (std::size_t p = 0; p < places; ++p)
-            here[p] = reinterpret_cast<char*>(reinterpret_cast<std::intptr_t>(ptr[p]) + span.number * next[p] + span.begin * step[p]);
+            here[p] = reinterpret_cast<char*>(reinterpret_cast<std::intptr_t>(ptr[p]) + span.number * next[p] +
+                                              span.begin * step[p]);
         for (int k = 0; k < x.n; ++k) x[k] = index[k] + span.number * turn[k] + span.begin * direction[k];
-        if (const std::int64_t code = kernel.row(here, step, span.points, x.begin(), direction.begin(), kernel.env); code != 0)
+        if (const std::int64_t code = kernel.row(here, step, span.points, x.begin(), direction.begin(), kernel.env);
+            code != 0)
             return code | static_cast<std::int64_t>(i) << 32;
     }
     return 0;
@@ -154,7 +169,8 @@ std::intptr_t Execution::place_at(std::size_t p, const Index& point) const {
     const Binding& b = bindings_[place.array];
     std::intptr_t at = reinterpret_cast<std::intptr_t>(b.data);
     if (a.levels > 0) at += level(place.array, point[0] + place.offset[0]) * b.stride_bytes[0];
-    for (int k = a.levels > 0 ? 1 : 0; k < point.n; ++k) at += (point[k] + place.offset[k] - a.storage.lo[k]) * b.stride_bytes[k];
+    for (int k = a.levels > 0 ? 1 : 0; k < point.n; ++k)
+        at += (point[k] + place.offset[k] - a.storage.lo[k]) * b.stride_bytes[k];
     return at;
 }
 
@@ -165,8 +181,8 @@ Index Execution::loop_index(const TileRows& rows, const Index& row, std::int64_t
     return x;
 }
 
-// How many rows a plane of a tile is from the next one in every array, so that a row's number says both; 0 where that differs, or
-// where planes do not go together.
+// How many rows a plane of a tile is from the next one in every array, so that a row's number says both; 0 where that
+// differs, or where planes do not go together.
 std::int64_t Execution::planes_apart(const TileRows& rows, const std::int64_t* next) const {
     if (!s_.planes_together || s_.rows_depend || kernel_.uses_index || !rows.planes()) return 0;
     std::int64_t apart = 0;
@@ -174,7 +190,8 @@ std::int64_t Execution::planes_apart(const TileRows& rows, const std::int64_t* n
         const int a = s_.places[p].array;
         if (s_.arrays[static_cast<std::size_t>(a)].levels > 0 && rows.beyond()[0] != 0) return 0;
         std::int64_t bytes = 0;
-        for (int k = 0; k < rows.dims(); ++k) bytes += rows.beyond()[k] * bindings_[static_cast<std::size_t>(a)].stride_bytes[k];
+        for (int k = 0; k < rows.dims(); ++k)
+            bytes += rows.beyond()[k] * bindings_[static_cast<std::size_t>(a)].stride_bytes[k];
         if (next[p] == 0 || bytes % next[p] != 0 || (p > 0 && bytes / next[p] != apart)) return 0;
         apart = bytes / next[p];
     }
@@ -204,8 +221,10 @@ void Execution::compute(int l, const Tile& tile) {
     }
     const bool polls = options_.poll_period_s > 0;
     double begin = now_s();
-    Batches batches(rows, paces_[l].planes, single || !reduced_.empty(), s_.rows_depend && kernel_.rows != nullptr, planes_apart(rows, next));
-    for (Batch batch; batches.next(batch, polls ? std::max<std::int64_t>(paces_[l].left, 1) : most_rows * longest_row);) {
+    Batches batches(rows, paces_[l].planes, single || !reduced_.empty(), s_.rows_depend && kernel_.rows != nullptr,
+                    planes_apart(rows, next));
+    for (Batch batch;
+         batches.next(batch, polls ? std::max<std::int64_t>(paces_[l].left, 1) : most_rows * longest_row);) {
         for (std::size_t p = 0; p < places; ++p) ptr[p] = reinterpret_cast<char*>(place_at(p, batch.first));
         const Index x = kernel_.uses_index ? loop_index(rows, batch.first, 0) : batch.first;
         const std::int64_t code =
@@ -216,13 +235,16 @@ void Execution::compute(int l, const Tile& tile) {
             const Span& span = batch.spans[code >> 32];
             Index row = batch.first;
             const std::int64_t plane = batch.apart > 0 ? span.number / batch.apart : 0;
-            for (int k = 0; k < row.n; ++k) row[k] += (span.number - plane * batch.apart) * rows.across()[k] + plane * rows.beyond()[k];
+            for (int k = 0; k < row.n; ++k)
+                row[k] += (span.number - plane * batch.apart) * rows.across()[k] + plane * rows.beyond()[k];
             const std::int64_t q = (code & 0xffffffff) / 4096;
             fail(loop_index(rows, row, span.begin + q), code % 4096);
             return;
         }
         if (!reduced_.empty()) {  // a batch is one row
-            for (std::size_t p = 0; p < places; ++p) ptr[p] = reinterpret_cast<char*>(reinterpret_cast<std::intptr_t>(ptr[p]) + batch.spans->begin * step[p]);
+            for (std::size_t p = 0; p < places; ++p)
+                ptr[p] =
+                    reinterpret_cast<char*>(reinterpret_cast<std::intptr_t>(ptr[p]) + batch.spans->begin * step[p]);
             reduce(l, ptr, step, batch.points, loop_index(rows, batch.first, batch.spans->begin), rows.direction());
         }
         if (!pace(l, batch.points, begin)) return;

@@ -34,7 +34,8 @@ std::optional<Mount> mount_of(const std::string& root, bool second) {
         std::string word, type, source, options;
         Mount m;
         words >> word >> word >> word >> m.group >> m.folder;
-        while (words >> word && word != "-") {}
+        while (words >> word && word != "-") {
+        }
         words >> type >> source >> options;
         if (second ? type == "cgroup2" : type == "cgroup" && has_word(options, "cpu")) return m;
     }
@@ -115,7 +116,9 @@ CpuQuota cpu_quota(const std::string& root) {
     return quota;
 }
 
-Place Place::here(int told) { return {host_name(), cpu_quota(), told, allowed_cpus()}; }
+Place Place::here(int told) {
+    return {host_name(), cpu_quota(), told, allowed_cpus()};
+}
 
 std::string Place::text() const {
     std::ostringstream out;
@@ -136,7 +139,7 @@ Place Place::of(const std::string& text) {
 }
 
 std::vector<double> cpu_shares(const std::vector<Place>& places) {
-    std::map<std::pair<std::string, int>, int> users;   // of each CPU of each host
+    std::map<std::pair<std::string, int>, int> users;            // of each CPU of each host
     std::map<std::pair<std::string, std::string>, int> members;  // of each group
     for (const Place& p : places) {
         for (const int c : p.cpus) ++users[{p.host, c}];

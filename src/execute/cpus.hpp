@@ -12,7 +12,7 @@ std::vector<int> allowed_cpus();
 /// Time that a control group allows.
 struct CpuQuota {
     double cpus = std::numeric_limits<double>::infinity();  ///< seconds of CPU time a second
-    std::string group;  ///< equal for processes that share it; empty: no limit
+    std::string group;                                      ///< equal for processes that share it; empty: no limit
 };
 
 /// The tightest limit of the control groups of this process, of version 1 or 2. `root`: of the file system, for tests.
@@ -34,8 +34,8 @@ struct Place {
     bool same_cpus(const Place& other) const { return host == other.host && cpus == other.cpus; }
 };
 
-/// Of each rank its share of the CPUs that it may use, as they are divided among all that may use them; no more than its
-/// part of a quota.
+/// Of each rank its share of the CPUs that it may use, as they are divided among all that may use them; no more than
+/// its part of a quota.
 std::vector<double> cpu_shares(const std::vector<Place>& places);
 
 /// Lanes that a rank with such a share has where nobody says how many: whole CPUs, at least one.

@@ -1,5 +1,5 @@
-#include "execute/alarms.hpp"
 #include "execute/execution.hpp"
+#include "execute/alarms.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -61,7 +61,8 @@ void Execution::perform(int l, const Step& step) {
             break;
         case Op::combine: {
             const std::int32_t next = combine_.straight.empty() ? 0 : combine_.straight[position_];
-            combine(s_.messages[step.item], step.count, next ? &s_.messages[s_.lanes[0][static_cast<std::size_t>(next)].item] : nullptr);
+            combine(s_.messages[step.item], step.count,
+                    next ? &s_.messages[s_.lanes[0][static_cast<std::size_t>(next)].item] : nullptr);
             break;
         }
         case Op::signal: counters_[l].value.store(step.count, std::memory_order_release); break;
@@ -178,8 +179,8 @@ void Execution::look_for_alarms(double now) {
     });
 }
 
-// Lane 0, once this rank has stopped. Where an alarm is here already, the failure may be one of values that another rank has
-// left out: alarms come before the empty messages that stand for these.
+// Lane 0, once this rank has stopped. Where an alarm is here already, the failure may be one of values that another
+// rank has left out: alarms come before the empty messages that stand for these.
 void Execution::tell_others() {
     if (told_ || !options_.alarms) return;
     told_ = true;
@@ -223,8 +224,8 @@ void Execution::carry_levels(const Tile& tile) {
         const Box now = tile.box.shifted(w.offset);
         Index before = now.lo;
         before[0] -= 1;
-        copy_box(address(w.array, now.lo), bindings_[w.array].stride_bytes, address(w.array, before), bindings_[w.array].stride_bytes,
-                 now.hi - now.lo, a.item_bytes);
+        copy_box(address(w.array, now.lo), bindings_[w.array].stride_bytes, address(w.array, before),
+                 bindings_[w.array].stride_bytes, now.hi - now.lo, a.item_bytes);
     }
 }
 
@@ -241,23 +242,27 @@ bool Execution::pace(int l, std::int64_t points, double& begin) {
     const double passed = pace.spent_s + now - begin;
     const double period_s = options_.poll_period_s > 0 ? options_.poll_period_s : look_period_s;
     const double scale = std::clamp(period_s / std::max(passed, 1e-9), 0.25, 4.0);
-    pace.quota = std::clamp<std::int64_t>(static_cast<std::int64_t>(static_cast<double>(pace.quota) * scale), 64, 1 << 24);
+    pace.quota =
+        std::clamp<std::int64_t>(static_cast<std::int64_t>(static_cast<double>(pace.quota) * scale), 64, 1 << 24);
     pace.left = pace.quota;
     pace.spent_s = 0;
     begin = now;
     return true;
 }
 
-// Whether the values that a row has just written change nothing of a reduction: by the best that the kernel tells, or a look at all.
+// Whether the values that a row has just written change nothing of a reduction: by the best that the kernel tells, or a
+// look at all.
 bool Execution::worse(const Reduced& r, char* const* ptr, const std::int64_t* step, std::int64_t n) const {
     const PointReduction& what = r.what();
     const std::size_t bests = s_.places.size() + kernel_.tables.size();
-    if (what.best >= 0) return r.worse(reinterpret_cast<const std::byte*>(ptr[bests + static_cast<std::size_t>(what.best)]));
+    if (what.best >= 0)
+        return r.worse(reinterpret_cast<const std::byte*>(ptr[bests + static_cast<std::size_t>(what.best)]));
     return r.worse(reinterpret_cast<const std::byte*>(ptr[what.place]), step[what.place], n);
 }
 
 // Those values, while they are in the nearest cache.
-void Execution::reduce(int l, char* const* ptr, const std::int64_t* step, std::int64_t n, const Index& index, const Index& direction) {
+void Execution::reduce(int l, char* const* ptr, const std::int64_t* step, std::int64_t n, const Index& index,
+                       const Index& direction) {
     for (auto& lanes : reduced_) {
         Reduced& r = lanes[static_cast<std::size_t>(l)].value;
         const PointReduction& what = r.what();
@@ -276,8 +281,7 @@ void Execution::copy(const Message& m, bool pack) {
     Index extents = m.region.hi - m.region.lo;
     const std::int64_t item = s_.arrays[m.array].item_bytes;
     const Index& strided = bindings_[m.array].stride_bytes;
-    if (const int levels = s_.arrays[m.array].levels; levels > 0 && extents[0] > 1)
-        return copy_levels(m, pack);
+    if (const int levels = s_.arrays[m.array].levels; levels > 0 && extents[0] > 1) return copy_levels(m, pack);
     std::byte *buffer = buffers_[m.buffer].get() + m.at, *array = address(m.array, m.region.lo);
     if (m.carrier >= 0 && copy_few(array, strided, extents, item, buffer, pack)) return;
     const Index packed = row_major_strides(m.region, item);
@@ -296,7 +300,8 @@ void Execution::copy_levels(const Message& m, bool pack) {
         one.lo[0] = t;
         one.hi[0] = t + 1;
         Index extents = one.hi - one.lo;
-        std::byte *buffer = buffers_[m.buffer].get() + m.at + (t - m.region.lo[0]) * packed[0], *array = address(m.array, one.lo);
+        std::byte *buffer = buffers_[m.buffer].get() + m.at + (t - m.region.lo[0]) * packed[0],
+                  *array = address(m.array, one.lo);
         if (pack)
             copy_box(buffer, packed, array, strided, extents, item);
         else
@@ -305,7 +310,8 @@ void Execution::copy_levels(const Message& m, bool pack) {
 }
 
 // Items one by one, where they are few along one dimension: less than to find out how they lie.
-bool Execution::copy_few(std::byte* array, const Index& stride, const Index& extents, std::int64_t item, std::byte* buffer, bool pack) {
+bool Execution::copy_few(std::byte* array, const Index& stride, const Index& extents, std::int64_t item,
+                         std::byte* buffer, bool pack) {
     constexpr std::int64_t few = 32;
     int along = -1;
     for (int k = 0; k < extents.n; ++k) {
@@ -339,7 +345,8 @@ void Execution::combine(const Message& m, std::int32_t with, const Message* stra
     };
     const bool other_run = with >= 0 || one_run(m.region, s_.arrays[m.array]);
     if (other_run && (!straight || one_run(m.region, s_.arrays[straight->array]))) {
-        join(straight ? address(straight->array, m.region.lo) : buffer, with >= 0 ? with_buffer : address(m.array, m.region.lo), points);
+        join(straight ? address(straight->array, m.region.lo) : buffer,
+             with >= 0 ? with_buffer : address(m.array, m.region.lo), points);
     } else if (combine_.whole) {
         gathered_.resize(static_cast<std::size_t>(points * item));
         copy_box(gathered_.data(), row_major_strides(m.region, item), address(m.array, m.region.lo),
@@ -348,7 +355,8 @@ void Execution::combine(const Message& m, std::int32_t with, const Message* stra
     } else {
         const std::int64_t run = m.region.extent(m.region.dims() - 1);
         for_each_row(m.region, [&](const Index& row) {
-            join(straight ? address(straight->array, row) : buffer, with >= 0 ? with_buffer : address(m.array, row), run);
+            join(straight ? address(straight->array, row) : buffer, with >= 0 ? with_buffer : address(m.array, row),
+                 run);
             if (with >= 0) with_buffer += run * item;
         });
     }
@@ -357,17 +365,22 @@ void Execution::combine(const Message& m, std::int32_t with, const Message* stra
 
 std::vector<std::int32_t> straight_combines(const Schedule& s) {
     const auto& steps = s.lanes[0];
-    auto buffer_of = [&](const Step& step) { return step.op == Op::signal || step.op == Op::await || step.op == Op::compute ? -1 : s.messages[step.item].buffer; };
+    auto buffer_of = [&](const Step& step) {
+        return step.op == Op::signal || step.op == Op::await || step.op == Op::compute ? -1
+                                                                                       : s.messages[step.item].buffer;
+    };
     // From the end: whether each buffer's next use reads it.
     std::vector<bool> read_later(s.buffers.size(), false);
     std::vector<std::int32_t> straight(steps.size(), 0);
     for (std::size_t i = steps.size(); i-- > 0;) {
         const Step& step = steps[i];
         const int b = buffer_of(step);
-        if (step.op == Op::combine && step.count >= 0) read_later[static_cast<std::size_t>(s.messages[step.count].buffer)] = true;
+        if (step.op == Op::combine && step.count >= 0)
+            read_later[static_cast<std::size_t>(s.messages[step.count].buffer)] = true;
         if (b < 0 || step.op == Op::wait) continue;
         const auto at = static_cast<std::size_t>(b);
-        if (step.op == Op::unpack && i > 0 && steps[i - 1].op == Op::combine && buffer_of(steps[i - 1]) == b && !read_later[at])
+        if (step.op == Op::unpack && i > 0 && steps[i - 1].op == Op::combine && buffer_of(steps[i - 1]) == b &&
+            !read_later[at])
             straight[i - 1] = static_cast<std::int32_t>(i);
         read_later[at] = step.op != Op::post_recv && step.op != Op::pack;
     }
@@ -382,13 +395,15 @@ Recording Execution::recording() {
     for (std::size_t l = 0; l < ends_.size(); ++l)
         for (std::size_t i = 0; i + 1 < ends_[l].size(); ++i) {
             const Op op = s_.lanes[l][i].op;
-            if (op != Op::compute && op != Op::signal && op != Op::await) lane_of[s_.lanes[l][i].item] = static_cast<int>(l);
+            if (op != Op::compute && op != Op::signal && op != Op::await)
+                lane_of[s_.lanes[l][i].item] = static_cast<int>(l);
         }
     for (std::size_t m = 0; m < s_.messages.size(); ++m) {
         const Message& message = s_.messages[m];
         if (!mailroom_.was_posted(static_cast<int>(m))) continue;
         r.requests.push_back({s_.rank, lane_of[m], message.peer, message.tag, message.send, 0, message.bytes,
-                              mailroom_.posted_s(static_cast<int>(m)) + shift, mailroom_.completed_s(static_cast<int>(m)) + shift});
+                              mailroom_.posted_s(static_cast<int>(m)) + shift,
+                              mailroom_.completed_s(static_cast<int>(m)) + shift});
     }
     r.ends = std::exchange(ends_, std::vector<std::vector<double>>(ends_.size()));
     for (auto& ends : r.ends)

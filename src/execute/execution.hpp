@@ -30,7 +30,8 @@ struct PlanesRows {
 struct alignas(64) Pace {
     std::int64_t quota = 2048, left = quota;  // points between polls, adapted to the poll period; to the next
     double spent_s = 0;                       // computing since the last poll, in tiles before this one
-    PlanesRows planes[2];                      // the rows of a tile's planes, as many together as may be and the rest: kept from tile to tile too
+    PlanesRows
+        planes[2];  // the rows of a tile's planes, as many together as may be and the rest: kept from tile to tile too
 };
 
 /// What combine steps do to n points of a buffer and of what is joined to it.
@@ -52,10 +53,21 @@ class Execution {
 public:
     Execution(const Schedule& s, std::span<const Binding> bindings, const Kernel& kernel, const Combine& combine,
               Transport& transport, const ExecuteOptions& options)
-        : s_(s), bindings_(bindings), kernel_(kernel), combine_(combine), options_(options), transport_(transport),
-          frontier_(options.frontier), mailroom_(s, transport, options.record), counters_(s.lanes.size()), paces_(s.lanes.size()), ends_(s.lanes.size()), begin_(now_s()) {
+        : s_(s),
+          bindings_(bindings),
+          kernel_(kernel),
+          combine_(combine),
+          options_(options),
+          transport_(transport),
+          frontier_(options.frontier),
+          mailroom_(s, transport, options.record),
+          counters_(s.lanes.size()),
+          paces_(s.lanes.size()),
+          ends_(s.lanes.size()),
+          begin_(now_s()) {
         for (std::int64_t bytes : s.buffers) buffers_.push_back(staging_memory(bytes));
-        for (const PointReduction& r : kernel.reductions) reduced_.emplace_back(s.lanes.size(), LaneReduced{Reduced(r)});
+        for (const PointReduction& r : kernel.reductions)
+            reduced_.emplace_back(s.lanes.size(), LaneReduced{Reduced(r)});
         if (options.record)
             for (std::size_t l = 0; l < s.lanes.size(); ++l) ends_[l].reserve(s.lanes[l].size() + 1);
     }
@@ -113,14 +125,16 @@ private:
     class PieceWalk;
     bool pace(int l, std::int64_t points, double& begin);
     bool worse(const Reduced& r, char* const* ptr, const std::int64_t* step, std::int64_t n) const;
-    void reduce(int l, char* const* ptr, const std::int64_t* step, std::int64_t n, const Index& index, const Index& direction);
+    void reduce(int l, char* const* ptr, const std::int64_t* step, std::int64_t n, const Index& index,
+                const Index& direction);
     void carry_levels(const Tile& tile);
     std::intptr_t place_at(std::size_t p, const Index& point) const;
     Index loop_index(const TileRows& rows, const Index& row, std::int64_t q) const;
     std::int64_t planes_apart(const TileRows& rows, const std::int64_t* next) const;
     void copy(const Message& m, bool pack);
     void copy_levels(const Message& m, bool pack);
-    static bool copy_few(std::byte* array, const Index& stride, const Index& extents, std::int64_t item, std::byte* buffer, bool pack);
+    static bool copy_few(std::byte* array, const Index& stride, const Index& extents, std::int64_t item,
+                         std::byte* buffer, bool pack);
     void combine(const Message& m, std::int32_t with, const Message* straight);
     bool unpacked_before(std::size_t step) const;
     void wait_for(int l, std::size_t step);
@@ -137,7 +151,8 @@ private:
         const Binding& b = bindings_[array];
         const Array& a = s_.arrays[array];
         if (a.planes > 0) return frontier_->message(array, point);
-        std::int64_t at = a.levels > 0 ? level(array, point[0]) * b.stride_bytes[0] : (point[0] - a.storage.lo[0]) * b.stride_bytes[0];
+        std::int64_t at = a.levels > 0 ? level(array, point[0]) * b.stride_bytes[0]
+                                       : (point[0] - a.storage.lo[0]) * b.stride_bytes[0];
         for (int k = 1; k < point.n; ++k) at += (point[k] - a.storage.lo[k]) * b.stride_bytes[k];
         return b.data + at;
     }
@@ -168,15 +183,16 @@ private:
         Reduced value;
     };
     std::vector<std::vector<LaneReduced>> reduced_;  // by reduction, lane
-    double begin_, end_ = 0;  // the end: of all lanes, where threads ran them
+    double begin_, end_ = 0;                         // the end: of all lanes, where threads ran them
     std::atomic<int> ended_{0};
     std::atomic<bool> stopped_{options_.stopped};  // compute nothing more: failed or interrupted
-    std::atomic<bool> broken_{false};   // the transport threw: leave at once
+    std::atomic<bool> broken_{false};              // the transport threw: leave at once
     bool failed_ = false, interrupted_ = false;
     Failure failure_;
     bool told_ = false, others_first_ = false;  // lane 0's: that it has stopped; another rank has before
     std::exception_ptr lacking_;                // what ended the computing beside the kernel
-    double last_look_ = now_s();  // lane 0's alone, as is position_; a run that ends soon does not call into the interpreter
+    double last_look_ =
+        now_s();  // lane 0's alone, as is position_; a run that ends soon does not call into the interpreter
     std::size_t position_ = 0;
     std::mutex error_lock_;
     std::exception_ptr error_;

@@ -28,8 +28,13 @@ struct RunMove {
 class Execution::PieceWalk {
 public:
     PieceWalk(Execution& e, int lane, const Tile& tile)
-        : e_(e), f_(e.frontier_->where()), tile_(tile), lane_(lane), places_(e.s_.places.size()),
-          same_loops_(e.s_.loops.n == 0 || e.s_.loops.is_identity()), x_(tile.box.lo) {
+        : e_(e),
+          f_(e.frontier_->where()),
+          tile_(tile),
+          lane_(lane),
+          places_(e.s_.places.size()),
+          same_loops_(e.s_.loops.n == 0 || e.s_.loops.is_identity()),
+          x_(tile.box.lo) {
         char** tell = std::copy(e.kernel_.tables.begin(), e.kernel_.tables.end(), ptr_ + places_);
         for (int k = 0; k < e.kernel_.bests(); ++k) *tell++ = reinterpret_cast<char*>(bests_ + k);
         std::fill(step_ + places_, step_ + places_ + e.kernel_.tables.size(), 0);
@@ -85,7 +90,8 @@ private:
         for (std::size_t p = 0; p < places_; ++p) {
             const Access& place = e_.s_.places[p];
             const Frontier::Part* part = f_.part(place.array);
-            rows_[p] = part ? rows_in_planes(*e_.frontier_, static_cast<std::size_t>(part - f_.parts().data()), piece, row_[across], place.offset)
+            rows_[p] = part ? rows_in_planes(*e_.frontier_, static_cast<std::size_t>(part - f_.parts().data()), piece,
+                                             row_[across], place.offset)
                             : rows_in_array(f_, e_.bindings_[place.array].data, e_.bindings_[place.array].stride_bytes,
                                             e_.s_.arrays[place.array].storage.lo, row_[across], place.offset);
             step_[p] = rows_[p].step;
@@ -93,8 +99,8 @@ private:
         for (int along : {0, f_.slant()}) steps_[along] = RingSteps(rows_, places_, along);
     }
 
-    // Planes between which the same moves are made, rows begin and end at the same component or one that changes by one, and
-    // it does not change whether elements that nobody computes may be in a row.
+    // Planes between which the same moves are made, rows begin and end at the same component or one that changes by
+    // one, and it does not change whether elements that nobody computes may be in a row.
     std::vector<std::int64_t> run_ends() const {
         const int across = f_.across();
         const Frontier::Piece& piece = *piece_;
@@ -116,8 +122,10 @@ private:
         const Frontier::Piece& piece = *piece_;
         if (!e_.s_.bounds.empty()) return box_.hi[across];
         std::int64_t plane = box_.lo[across];
-        if (piece.lo - f_.reach()[a] < f_.space().lo[a]) plane = f_.slant() ? piece.end + f_.space().lo[a] : box_.hi[across];
-        if (f_.slant() && piece.begin - f_.reach()[across] < f_.space().lo[across]) plane = std::max(plane, piece.hi + f_.space().lo[across]);
+        if (piece.lo - f_.reach()[a] < f_.space().lo[a])
+            plane = f_.slant() ? piece.end + f_.space().lo[a] : box_.hi[across];
+        if (f_.slant() && piece.begin - f_.reach()[across] < f_.space().lo[across])
+            plane = std::max(plane, piece.hi + f_.space().lo[across]);
         return plane;
     }
 
@@ -164,7 +172,9 @@ private:
             inside = inside && row_[k] >= f_.space().lo[k];
             in_tile = in_tile && row_[k] >= tile_.box.lo[k];
         }
-        auto element = [&](std::size_t part, std::int64_t along) { return rows_[writer_[part]].element(others, row_, along); };
+        auto element = [&](std::size_t part, std::int64_t along) {
+            return rows_[writer_[part]].element(others, row_, along);
+        };
         const std::int64_t number = e_.frontier_->others(row_);
         if (inside)
             for (const Move& m : moves_.take)
@@ -172,7 +182,8 @@ private:
                     copy_item(element(m.part, m.along + plane * m.along_step), m.kept(plane, number), m.item_bytes);
         for (std::size_t p = 0; p < f_.parts().size(); ++p) {
             const Frontier::Part& part = f_.parts()[p];
-            if (f_.has_row(part, row_) && f_.has_segments(part, *piece_, row_)) e_.frontier_->fill(p, *piece_, row_, element(p, piece_->lo));
+            if (f_.has_row(part, row_) && f_.has_segments(part, *piece_, row_))
+                e_.frontier_->fill(p, *piece_, row_, element(p, piece_->lo));
         }
         if (!in_tile) return true;
         const auto [first, end] = limits(plane);
@@ -183,7 +194,8 @@ private:
             if (!compute_row(lo, hi)) return false;
         }
         for (const Move& m : moves_.leave)
-            if (m.in(plane)) copy_item(m.kept(plane, number), element(m.part, m.along + plane * m.along_step), m.item_bytes);
+            if (m.in(plane))
+                copy_item(m.kept(plane, number), element(m.part, m.along + plane * m.along_step), m.item_bytes);
         return true;
     }
 
@@ -219,7 +231,8 @@ private:
         return true;
     }
     // Those of `moves` that are made in the present plane, and so in all of its run.
-    void list_run(const std::vector<Move>& moves, std::int64_t lo, std::int64_t lo_step, std::vector<RunMove>& run) const {
+    void list_run(const std::vector<Move>& moves, std::int64_t lo, std::int64_t lo_step,
+                  std::vector<RunMove>& run) const {
         const std::int64_t plane = row_[f_.across()];
         run.clear();
         for (const Move& m : moves)
@@ -245,7 +258,8 @@ private:
     bool compute_row(std::int64_t lo, std::int64_t hi) {
         const Kernel& kernel = e_.kernel_;
         if (kernel.uses_index) x_ = point(lo);
-        if (const std::int64_t code = kernel.row(ptr_, step_, hi - lo, x_.begin(), direction_.begin(), kernel.env); code != 0) {
+        if (const std::int64_t code = kernel.row(ptr_, step_, hi - lo, x_.begin(), direction_.begin(), kernel.env);
+            code != 0) {
             e_.fail(point(lo + code / 4096), code % 4096);
             return false;
         }

@@ -7,17 +7,19 @@
 
 namespace tilewave {
 
-Outcome execute(const Schedule& schedule, std::span<const Binding> bindings, const Kernel& kernel,
-                Transport& transport, Lanes& lanes, const ExecuteOptions& options) {
+Outcome execute(const Schedule& schedule, std::span<const Binding> bindings, const Kernel& kernel, Transport& transport,
+                Lanes& lanes, const ExecuteOptions& options) {
     if (bindings.size() != schedule.arrays.size())
         throw ConfigError("execute: " + std::to_string(bindings.size()) + " bindings for " +
                           std::to_string(schedule.arrays.size()) + " arrays");
     if (transport.rank() != schedule.rank || transport.size() != schedule.ranks)
         throw ConfigError("execute: the schedule is for rank " + std::to_string(schedule.rank) + " of " +
-                          std::to_string(schedule.ranks) + ", the transport is rank " + std::to_string(transport.rank()) +
-                          " of " + std::to_string(transport.size()));
-    if (!kernel.row && !schedule.tiles.empty()) throw ConfigError("execute: the schedule computes but no kernel was given");
-    if (const std::size_t n = schedule.places.size() + kernel.tables.size() + static_cast<std::size_t>(kernel.bests()); n > max_places)
+                          std::to_string(schedule.ranks) + ", the transport is rank " +
+                          std::to_string(transport.rank()) + " of " + std::to_string(transport.size()));
+    if (!kernel.row && !schedule.tiles.empty())
+        throw ConfigError("execute: the schedule computes but no kernel was given");
+    if (const std::size_t n = schedule.places.size() + kernel.tables.size() + static_cast<std::size_t>(kernel.bests());
+        n > max_places)
         throw ConfigError("execute: a kernel has " + std::to_string(n) + " places, tables and bests; at most " +
                           std::to_string(max_places) + " are allowed");
     transport.must_work();
@@ -68,7 +70,8 @@ void take_no_part(const Schedule& schedule, Transport& transport) {
 
 }  // namespace
 
-Outcome stand_aside(const Schedule& schedule, Transport& transport, std::exception_ptr error, const ExecuteOptions& options) {
+Outcome stand_aside(const Schedule& schedule, Transport& transport, std::exception_ptr error,
+                    const ExecuteOptions& options) {
     Outcome outcome;
     outcome.error = std::move(error);
     try {

@@ -17,29 +17,31 @@ class Alarms;
 class FrontierMemory;
 
 struct ExecuteOptions {
-    double poll_period_s = 50e-6;   ///< between polls inside compute; 0: never inside compute
-    double stall_s = 30;            ///< a wait this long is reported once to `stalled`
-    bool crowded = false;     ///< more threads than CPUs
-    bool record = true;             ///< note when each step ends
-    bool events = true;             ///< make the timeline of it
-    bool cpu_time = false;  ///< its times are what the lane's thread had of a CPU, not what passed
-    double clock_offset_s = 0;      ///< added to this rank's clock to give rank 0's
-    /// Called by lane 0 about every 50 ms with the part of its steps done; true interrupts the run. Below 0: once more, at its end. Above 1: by a
-    /// wait on which other ranks rely, so that true is only for a caller who insists.
+    double poll_period_s = 50e-6;  ///< between polls inside compute; 0: never inside compute
+    double stall_s = 30;           ///< a wait this long is reported once to `stalled`
+    bool crowded = false;          ///< more threads than CPUs
+    bool record = true;            ///< note when each step ends
+    bool events = true;            ///< make the timeline of it
+    bool cpu_time = false;         ///< its times are what the lane's thread had of a CPU, not what passed
+    double clock_offset_s = 0;     ///< added to this rank's clock to give rank 0's
+    /// Called by lane 0 about every 50 ms with the part of its steps done; true interrupts the run. Below 0: once more,
+    /// at its end. Above 1: by a wait on which other ranks rely, so that true is only for a caller who insists.
     std::function<bool(double)> heartbeat;
-    std::function<void(const std::string&)> stalled;        ///< default: a line on stderr
-    FrontierMemory* frontier = nullptr;  ///< of the arrays that have planes (src/frontier.hpp)
-    std::int64_t first_time = 0;  ///< added to loop index 0 in what the kernel and the caller are told: of a block of time steps
-    bool stopped = false;         ///< computes nothing from the start on, as after a failure in an earlier block
-    Alarms* alarms = nullptr;  ///< by which ranks stop each other (src/alarms.hpp); null: other ranks go on to their end
+    std::function<void(const std::string&)> stalled;  ///< default: a line on stderr
+    FrontierMemory* frontier = nullptr;               ///< of the arrays that have planes (src/frontier.hpp)
+    std::int64_t first_time =
+        0;  ///< added to loop index 0 in what the kernel and the caller are told: of a block of time steps
+    bool stopped = false;  ///< computes nothing from the start on, as after a failure in an earlier block
+    Alarms* alarms =
+        nullptr;  ///< by which ranks stop each other (src/alarms.hpp); null: other ranks go on to their end
 };
 
 struct Outcome {
     double time_s = 0;
     bool interrupted = false;
-    bool stopped = false;           ///< because another rank was
+    bool stopped = false;  ///< because another rank was
     std::optional<Failure> failure;
-    std::exception_ptr error;       ///< what else ended the computing here, as memory that ran out
+    std::exception_ptr error;  ///< what else ended the computing here, as memory that ran out
     Timeline timeline;
     Recording recording;           ///< where no timeline is made of it
     std::vector<Reduced> reduced;  ///< by reduction of the kernel, of this rank's points
@@ -49,22 +51,23 @@ struct Outcome {
     }
 };
 
-/// Runs this rank's schedule with all others running theirs. After a failure or an interrupt, here or as an alarm tells of another
-/// rank, tiles are no longer computed and messages are empty, but none is left out, so that every rank ends; the caller then
-/// agrees on the outcome. A failure that may only follow from another rank's is not reported. Memory or threads that this rank
-/// does not get before its first message are such a failure, too (Outcome::error).
-/// Collective in effect (other ranks' messages).
+/// Runs this rank's schedule with all others running theirs. After a failure or an interrupt, here or as an alarm tells
+/// of another rank, tiles are no longer computed and messages are empty, but none is left out, so that every rank ends;
+/// the caller then agrees on the outcome. A failure that may only follow from another rank's is not reported. Memory or
+/// threads that this rank does not get before its first message are such a failure, too (Outcome::error). Collective in
+/// effect (other ranks' messages).
 /// @pre bindings.size() == schedule.arrays.size() (ConfigError)
 /// @pre transport.rank() == schedule.rank and transport.size() == schedule.ranks (ConfigError)
 /// @pre kernel.row unless the schedule computes nothing (ConfigError)
 /// @pre at most max_places places and tables (ConfigError)
 /// @throws MpiError
-Outcome execute(const Schedule& schedule, std::span<const Binding> bindings, const Kernel& kernel,
-                Transport& transport, Lanes& lanes, const ExecuteOptions& options = {});
+Outcome execute(const Schedule& schedule, std::span<const Binding> bindings, const Kernel& kernel, Transport& transport,
+                Lanes& lanes, const ExecuteOptions& options = {});
 
-/// Takes part in the messages of `schedule` as a rank that cannot compute for `error`: what execute() does on a rank that has failed,
-/// with memory for one message. Collective in effect.
+/// Takes part in the messages of `schedule` as a rank that cannot compute for `error`: what execute() does on a rank
+/// that has failed, with memory for one message. Collective in effect.
 /// @throws MpiError
-Outcome stand_aside(const Schedule& schedule, Transport& transport, std::exception_ptr error, const ExecuteOptions& options = {});
+Outcome stand_aside(const Schedule& schedule, Transport& transport, std::exception_ptr error,
+                    const ExecuteOptions& options = {});
 
 }  // namespace tilewave

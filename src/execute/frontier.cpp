@@ -11,7 +11,9 @@ namespace {
 
 constexpr std::int64_t line_bytes = 64;
 
-std::int64_t rounded_up(std::int64_t n, std::int64_t unit) { return ceil_div(n, unit) * unit; }
+std::int64_t rounded_up(std::int64_t n, std::int64_t unit) {
+    return ceil_div(n, unit) * unit;
+}
 
 }  // namespace
 
@@ -34,7 +36,9 @@ std::vector<Box> cut_into_pieces(int along, int across, int slant, const PieceCu
     const bool bands = slant && tile.extent(across) <= tile.extent(along);
     const int k = bands ? across : along;
     std::int64_t size = cut.width;
-    if (bands) size = rounded_up(ceil_div(tile.extent(k), std::max<std::int64_t>(ceil_div(tile.extent(k), cut.width), 1)), cut.unit);
+    if (bands)
+        size = rounded_up(ceil_div(tile.extent(k), std::max<std::int64_t>(ceil_div(tile.extent(k), cut.width), 1)),
+                          cut.unit);
     std::vector<Box> pieces;
     for (std::int64_t at = tile.lo[k]; at < tile.hi[k]; at += size) {
         pieces.push_back(tile);
@@ -45,7 +49,12 @@ std::vector<Box> cut_into_pieces(int along, int across, int slant, const PieceCu
 }
 
 Frontier::Frontier(const Schedule& s)
-    : along_(s.along), across_(s.across), slant_(s.slant), space_(s.space), bounds_(s.bounds), part_of_(s.arrays.size(), -1) {
+    : along_(s.along),
+      across_(s.across),
+      slant_(s.slant),
+      space_(s.space),
+      bounds_(s.bounds),
+      part_of_(s.arrays.size(), -1) {
     block_ = {Index::filled(dims(), 0), Index::filled(dims(), 0)};
     reach_ = block_.lo;
     const int a = along(), f = across();
@@ -111,7 +120,8 @@ std::vector<Frontier::Piece> Frontier::pieces(const Box& tile) const {
     for (const Box& box : cut_into_pieces(along_, across_, slant_, cut_, tile)) {
         const bool band = box.extent(along_) == hi - lo && slant_ && tile.extent(across_) <= hi - lo;
         pieces.push_back({box.lo[along_], box.hi[along_], box.lo[across_], box.hi[across_],
-                          strip + (band ? 0 : static_cast<std::int64_t>(pieces.size())), box.lo[along_] == lo, box.hi[along_] == hi, band ? 1 : 0});
+                          strip + (band ? 0 : static_cast<std::int64_t>(pieces.size())), box.lo[along_] == lo,
+                          box.hi[along_] == hi, band ? 1 : 0});
     }
     return pieces;
 }
@@ -132,10 +142,14 @@ std::pair<std::int64_t, std::int64_t> Frontier::computed(const Index& row) const
         for (int k : others_) value += b.coefficients[k] * row[k];
         const std::int64_t slope = b.coefficients[a] - slant_ * b.coefficients[f];
         if (slope == 0 && value < 0) return {lo, lo};
-        if (slope == 1) lo = std::max(lo, -value);
-        else if (slope == -1) hi = std::min(hi, value + 1);
-        else if (slope > 0) lo = std::max(lo, ceil_div(-value, slope));
-        else if (slope < 0) hi = std::min(hi, floor_div(value, -slope) + 1);
+        if (slope == 1)
+            lo = std::max(lo, -value);
+        else if (slope == -1)
+            hi = std::min(hi, value + 1);
+        else if (slope > 0)
+            lo = std::max(lo, ceil_div(-value, slope));
+        else if (slope < 0)
+            hi = std::min(hi, floor_div(value, -slope) + 1);
     }
     return {lo, std::max(lo, hi)};
 }
@@ -238,7 +252,9 @@ std::int64_t Frontier::face_bytes(const Part& part) const {
     return (block_.extent(across_) + part.reach[across_]) * others_count_ * reads_along(part) * part.item_bytes;
 }
 
-std::int64_t Frontier::between_bytes(const Part& part) const { return tallest_ * others_count_ * reads_along(part) * part.item_bytes; }
+std::int64_t Frontier::between_bytes(const Part& part) const {
+    return tallest_ * others_count_ * reads_along(part) * part.item_bytes;
+}
 
 std::int64_t Frontier::back_bytes(const Part& part) const {
     return slant_ ? block_.extent(along_) * others_count_ * reads_across(part) * part.item_bytes : 0;
@@ -253,7 +269,9 @@ std::int64_t Frontier::bytes() const {
 
 FrontierMemory::FrontierMemory(const Frontier& where, std::vector<FrontierValues> values)
     : where_(where), values_(std::move(values)), turns_(static_cast<std::size_t>(where.columns())) {
-    auto bytes = [](std::int64_t n) { return std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(n)); };
+    auto bytes = [](std::int64_t n) {
+        return std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(n));
+    };
     for (const Frontier::Part& part : where.parts()) {
         Memory m;
         m.planes = bytes(where.planes_bytes(part) + line_bytes);
@@ -287,7 +305,8 @@ char* FrontierMemory::between(std::size_t p, int column, std::int64_t strip, std
 char* FrontierMemory::back(std::size_t p, int turn, std::int64_t along) const {
     const Frontier::Part& part = where_.parts()[p];
     return reinterpret_cast<char*>(memory_[p].backs.get() + turn * where_.back_bytes(part) +
-                                   (along - where_.block().lo[where_.along()]) * where_.across_others() * where_.reads_across(part) * part.item_bytes);
+                                   (along - where_.block().lo[where_.along()]) * where_.across_others() *
+                                       where_.reads_across(part) * part.item_bytes);
 }
 
 std::byte* FrontierMemory::message(int array, const Index& z) const {
@@ -296,7 +315,8 @@ std::byte* FrontierMemory::message(int array, const Index& z) const {
     const std::int64_t at = z[where_.along()];
     const int column = at < where_.block().lo[where_.along()] ? 0 : where_.column_of(at) + 1;
     const std::int64_t first = where_.column_begin(column) - where_.reads_along(*part);
-    return reinterpret_cast<std::byte*>(face(p, column, z[where_.across()])) + (others(z) * where_.reads_along(*part) + at - first) * part->item_bytes;
+    return reinterpret_cast<std::byte*>(face(p, column, z[where_.across()])) +
+           (others(z) * where_.reads_along(*part) + at - first) * part->item_bytes;
 }
 
 void FrontierMemory::fill(std::size_t p, const Frontier::Piece& piece, const Index& row, char* to) const {
@@ -307,7 +327,8 @@ void FrontierMemory::fill(std::size_t p, const Frontier::Piece& piece, const Ind
         const Segment& s = part.segments[static_cast<std::size_t>(i)];
         const std::int64_t lo = std::max(s.begin, begin), hi = std::min(s.begin + s.count, end);
         for (std::int64_t q = lo; q < hi; ++q) {
-            const std::byte* value = values_[p].data + (values_[p].same ? 0 : (s.value + q - s.begin) * part.item_bytes);
+            const std::byte* value =
+                values_[p].data + (values_[p].same ? 0 : (s.value + q - s.begin) * part.item_bytes);
             std::memcpy(to + (q - piece.lo) * part.item_bytes, value, static_cast<std::size_t>(part.item_bytes));
         }
     }

@@ -4,9 +4,9 @@
 // into pieces whose rows are so short that the planes of a piece stay in the nearest cache: strips of some
 // components along the rows or, where planes are slanted and a tile is longer along the rows than across, bands
 // of some components across. Of each piece an array keeps the last Array::planes planes, in turn in the same
-// memory; between pieces, Array::reach elements of each row or of each line across. Where planes are slanted, a piece is no
-// whole number of them: it has short rows at both ends, and bands have the fewest. What a piece has computed next to
-// the following one across is kept beside the planes, and put back when their rows begin.
+// memory; between pieces, Array::reach elements of each row or of each line across. Where planes are slanted, a piece
+// is no whole number of them: it has short rows at both ends, and bands have the fewest. What a piece has computed next
+// to the following one across is kept beside the planes, and put back when their rows begin.
 #pragma once
 #include <memory>
 #include <span>
@@ -47,7 +47,7 @@ public:
         std::int64_t begin = 0, end = 0;   ///< of z[across]
         std::int64_t strip = 0;            ///< whose planes it has
         bool first = false, last = false;  ///< of its column of tiles, along the rows
-        int drift = 0;                     ///< of a band 1: where the kept part of a row begins moves on so much from plane to plane
+        int drift = 0;  ///< of a band 1: where the kept part of a row begins moves on so much from plane to plane
         /// z[along] of what the memory of a plane's row begins with.
         std::int64_t origin(std::int64_t plane) const { return drift ? plane - end + 1 : lo; }
     };
@@ -141,13 +141,13 @@ private:
     int along_, across_, slant_;
     Box space_;
     std::vector<Bound> bounds_;
-    Box block_;                          // holds the rank's points
-    std::vector<int> others_;            // dimensions that neither rows nor planes go along
-    std::vector<std::int64_t> columns_;  // where columns of tiles begin along the rows; then the end
+    Box block_;                              // holds the rank's points
+    std::vector<int> others_;                // dimensions that neither rows nor planes go along
+    std::vector<std::int64_t> columns_;      // where columns of tiles begin along the rows; then the end
     std::vector<std::int64_t> first_strip_;  // by column; then how many there are
     PieceCut cut_;
     std::vector<Part> parts_;
-    std::vector<int> part_of_;           // by array; -1: not kept in planes
+    std::vector<int> part_of_;  // by array; -1: not kept in planes
     std::int64_t tallest_ = 0, others_count_ = 1;
     std::int64_t first_plane_ = 0, end_plane_ = 0;  // of the block
     Index reach_;
@@ -173,15 +173,15 @@ public:
     /// What the elements of a row hold that nobody computes. `to`: the element at the piece's lo.
     void fill(std::size_t part, const Frontier::Piece& piece, const Index& row, char* to) const;
 
-    // What columns of tiles, strips, and bands or tiles leave for those after them; of z, with its neighbours before it.
-    // The bytes of the other dimensions' rows come on top: others().
+    // What columns of tiles, strips, and bands or tiles leave for those after them; of z, with its neighbours before
+    // it. The bytes of the other dimensions' rows come on top: others().
 
     /// Before column `column`, at z[across]: the elements from z[along] = the column's first - reads_along on.
     char* face(std::size_t part, int column, std::int64_t across) const;
     /// Before strip `strip` of a tile of that column, at the `plane`th of the tile's z[across].
     char* between(std::size_t part, int column, std::int64_t strip, std::int64_t plane) const;
-    /// Before a band, or a strip of a tile, at z[along]: the elements from z[across] = its first - reads_across on; what the
-    /// one before has left (`turn` of it), or this one leaves.
+    /// Before a band, or a strip of a tile, at z[along]: the elements from z[across] = its first - reads_across on;
+    /// what the one before has left (`turn` of it), or this one leaves.
     char* back(std::size_t part, int turn, std::int64_t along) const;
     /// Number of a row among those of the other dimensions.
     std::int64_t others(const Index& row) const {

@@ -15,7 +15,8 @@ PlaneRows rows_in_planes(const FrontierMemory& memory, std::size_t p, const Fron
     r.planes = part.planes;
     r.plane = static_cast<std::int32_t>(floor_mod(own, part.planes));
     const std::int64_t slot = part.plane * part.item_bytes;
-    r.at = reinterpret_cast<std::intptr_t>(memory.strip(p, piece.strip)) + r.plane * slot + (offset[f.along()] - piece.origin(own)) * r.step;
+    r.at = reinterpret_cast<std::intptr_t>(memory.strip(p, piece.strip)) + r.plane * slot +
+           (offset[f.along()] - piece.origin(own)) * r.step;
     r.plane_bytes = slot - piece.drift * r.step;
     r.row_bytes = Index::filled(f.dims(), 0);
     std::int64_t bytes = part.row * part.item_bytes;
@@ -58,15 +59,26 @@ namespace {
 class Edges {
 public:
     Edges(const FrontierMemory& memory, std::size_t p, const Frontier::Piece& piece, int column, int turn)
-        : memory_(memory), f_(memory.where()), part_(f_.parts()[p]), p_(p), piece_(piece), column_(column), turn_(turn),
-          item_(part_.item_bytes), reads_(f_.reads_along(part_)), back_reads_(f_.slant() ? f_.reads_across(part_) : 0) {}
+        : memory_(memory),
+          f_(memory.where()),
+          part_(f_.parts()[p]),
+          p_(p),
+          piece_(piece),
+          column_(column),
+          turn_(turn),
+          item_(part_.item_bytes),
+          reads_(f_.reads_along(part_)),
+          back_reads_(f_.slant() ? f_.reads_across(part_) : 0) {}
 
     void add_to(Moves& moves) const {
         const int across = f_.across();
-        const char* before = back_reads_ > 0 && piece_.begin > f_.block().lo[across] ? memory_.back(p_, 1 - turn_, 0) : nullptr;
-        const char* after = back_reads_ > 0 && piece_.end < f_.block().hi[across] ? memory_.back(p_, turn_, 0) : nullptr;
+        const char* before =
+            back_reads_ > 0 && piece_.begin > f_.block().lo[across] ? memory_.back(p_, 1 - turn_, 0) : nullptr;
+        const char* after =
+            back_reads_ > 0 && piece_.end < f_.block().hi[across] ? memory_.back(p_, turn_, 0) : nullptr;
         if (reads_ > 0 && piece_.lo > f_.space().lo[f_.along()]) {
-            const char* in = piece_.first ? memory_.face(p_, column_, piece_.begin) : memory_.between(p_, column_, piece_.strip - 1, 0);
+            const char* in = piece_.first ? memory_.face(p_, column_, piece_.begin)
+                                          : memory_.between(p_, column_, piece_.strip - 1, 0);
             // A face has the lines before the piece too: of the rank before, or of its pieces before.
             const bool more = piece_.first && (f_.slant() || (column_ == 0 && piece_.begin == f_.block().lo[across]));
             const std::int64_t from = more ? piece_.begin - f_.reads_across(part_) : piece_.begin;
@@ -78,8 +90,10 @@ public:
             }
         }
         if (reads_ > 0 && piece_.hi < f_.space().hi[f_.along()]) {
-            const char* out = piece_.last ? memory_.face(p_, column_ + 1, piece_.begin) : memory_.between(p_, column_, piece_.strip, 0);
-            for (std::int64_t i = piece_.hi - reads_; i < piece_.hi; ++i) moves.leave.push_back(along_rows(out, i, i - piece_.hi, piece_.begin));
+            const char* out = piece_.last ? memory_.face(p_, column_ + 1, piece_.begin)
+                                          : memory_.between(p_, column_, piece_.strip, 0);
+            for (std::int64_t i = piece_.hi - reads_; i < piece_.hi; ++i)
+                moves.leave.push_back(along_rows(out, i, i - piece_.hi, piece_.begin));
         }
         for (std::int64_t j = -back_reads_; j < 0; ++j) {
             if (before) moves.take.push_back(across_rows(before, piece_.begin + j, j, piece_.lo, piece_.hi));
@@ -88,17 +102,28 @@ public:
     }
 
 private:
-    // The elements of z[along] = i, `behind` (below 0) the end of those kept, from z[across] = `from` on: kept line by line.
+    // The elements of z[along] = i, `behind` (below 0) the end of those kept, from z[across] = `from` on: kept line by
+    // line.
     Move along_rows(const char* beside, std::int64_t i, std::int64_t behind, std::int64_t from) const {
         const std::int64_t line = f_.across_others() * reads_ * item_, shift = f_.slant() * i;
-        return {p_, from + shift, piece_.end + shift, i, 0,
-                reinterpret_cast<std::intptr_t>(beside) + (behind + reads_) * item_ - (piece_.begin + shift) * line, line, reads_ * item_, item_};
+        return {p_,
+                from + shift,
+                piece_.end + shift,
+                i,
+                0,
+                reinterpret_cast<std::intptr_t>(beside) + (behind + reads_) * item_ - (piece_.begin + shift) * line,
+                line,
+                reads_ * item_,
+                item_};
     }
     // The elements of z[across] = j, `behind` the end of those kept, with lo <= z[along] < hi.
     Move across_rows(const char* beside, std::int64_t j, std::int64_t behind, std::int64_t lo, std::int64_t hi) const {
         const std::int64_t line = f_.across_others() * back_reads_ * item_;
-        return {p_, lo + j, hi + j, -j, 1,
-                reinterpret_cast<std::intptr_t>(beside) + (behind + back_reads_) * item_ - j * line, line, back_reads_ * item_, item_};
+        return {p_,     lo + j,
+                hi + j, -j,
+                1,      reinterpret_cast<std::intptr_t>(beside) + (behind + back_reads_) * item_ - j * line,
+                line,   back_reads_ * item_,
+                item_};
     }
 
     const FrontierMemory& memory_;

@@ -10,11 +10,11 @@ namespace tilewave {
 /// Where the rows of a piece are for a place of the kernel: in planes that follow each other in a ring of memory,
 /// or in an array that is there whole.
 struct PlaneRows {
-    std::intptr_t at = 0;         ///< of component 0 along the row; of the plane's row that has zeros as other components
-    std::int64_t step = 0;        ///< bytes from element to element
+    std::intptr_t at = 0;   ///< of component 0 along the row; of the plane's row that has zeros as other components
+    std::int64_t step = 0;  ///< bytes from element to element
     std::int64_t plane_bytes = 0, ring_bytes = 0;
     std::int32_t plane = 0, planes = 0;
-    Index row_bytes = {};         ///< along the other dimensions
+    Index row_bytes = {};  ///< along the other dimensions
 
     /// To a later plane.
     void advance(std::int64_t by) {
@@ -33,8 +33,8 @@ struct PlaneRows {
 };
 
 /// Of a place of an array kept in planes, where points of plane `plane` are computed.
-PlaneRows rows_in_planes(const FrontierMemory& memory, std::size_t part, const Frontier::Piece& piece, std::int64_t plane,
-                         const Index& offset);
+PlaneRows rows_in_planes(const FrontierMemory& memory, std::size_t part, const Frontier::Piece& piece,
+                         std::int64_t plane, const Index& offset);
 /// Of a place of another array, of which the element at `storage_lo` is at `data`.
 PlaneRows rows_in_array(const Frontier& f, std::byte* data, const Index& stride_bytes, const Index& storage_lo,
                         std::int64_t plane, const Index& offset);
@@ -67,7 +67,9 @@ struct Move {
     std::int64_t beside_row = 0;             ///< and from row to row of the other dimensions
     std::int64_t item_bytes = 0;
 
-    char* kept(std::int64_t plane, std::int64_t row) const { return reinterpret_cast<char*>(beside + plane * beside_step + row * beside_row); }
+    char* kept(std::int64_t plane, std::int64_t row) const {
+        return reinterpret_cast<char*>(beside + plane * beside_step + row * beside_row);
+    }
     bool in(std::int64_t plane) const { return begin <= plane && plane < end; }
 };
 

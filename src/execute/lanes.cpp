@@ -75,7 +75,9 @@ struct Lanes::Pool {
     }
 };
 
-Lanes::Lanes(std::vector<int> cpus) : pool_(std::make_unique<Pool>()) { pool_->cpus = std::move(cpus); }
+Lanes::Lanes(std::vector<int> cpus) : pool_(std::make_unique<Pool>()) {
+    pool_->cpus = std::move(cpus);
+}
 
 Lanes::~Lanes() {
     if (pool_->process != getpid()) {
@@ -87,7 +89,9 @@ Lanes::~Lanes() {
     for (auto& w : pool_->workers) w.thread.join();
 }
 
-const std::vector<int>& Lanes::cpus() const { return pool_->cpus; }
+const std::vector<int>& Lanes::cpus() const {
+    return pool_->cpus;
+}
 
 void Lanes::reserve(int n) {
     if (pool_->process != getpid()) {

@@ -11,11 +11,12 @@
 
 namespace tilewave {
 
-
 /// A short lock: holders only make transport calls.
 class SpinLock {
 public:
-    bool try_lock() { return !held_.load(std::memory_order_relaxed) && !held_.exchange(true, std::memory_order_acquire); }
+    bool try_lock() {
+        return !held_.load(std::memory_order_relaxed) && !held_.exchange(true, std::memory_order_acquire);
+    }
     void lock() {
         Backoff backoff;
         while (!try_lock()) backoff.pause();
@@ -32,8 +33,8 @@ public:
     Mailroom(const Schedule& s, Transport& transport, bool timed)
         : s_(s), transport_(transport), any_thread_(transport.any_thread()), timed_(timed), state_(s.messages.size()) {}
 
-    /// Starts message `id`, or an empty one in its place; where only lane 0 may call the transport, others leave it for lane 0. Empty
-    /// ones leave after let_empty_ones_leave() only.
+    /// Starts message `id`, or an empty one in its place; where only lane 0 may call the transport, others leave it for
+    /// lane 0. Empty ones leave after let_empty_ones_leave() only.
     void post(int id, std::byte* data, bool lane0, bool empty = false) {
         std::scoped_lock guard(lock_);
         pending_.fetch_add(1, std::memory_order_relaxed);
@@ -64,7 +65,8 @@ public:
         pending_.fetch_sub(static_cast<int>(found_.size()), std::memory_order_relaxed);
     }
 
-    /// From now on empty messages leave: the ranks that they go to have been told why. @pre inside alone() (not checked)
+    /// From now on empty messages leave: the ranks that they go to have been told why. @pre inside alone() (not
+    /// checked)
     void let_empty_ones_leave() {
         empty_ones_leave_ = true;
         start_queued();

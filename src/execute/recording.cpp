@@ -9,9 +9,10 @@
 #include "schedule/timeline_bytes.hpp"
 #include "tilewave/error.hpp"
 
-// A rank's bytes: the moment that times count from, when its first step began (infinity where it had none); for each lane its parts and the
-// seconds of each kind of step; for each block that is kept its number, its kind, and for each lane how many steps and how long each took, in
-// nanoseconds, seven bits a byte; then the waits for messages and the messages themselves, as a timeline.
+// A rank's bytes: the moment that times count from, when its first step began (infinity where it had none); for each
+// lane its parts and the seconds of each kind of step; for each block that is kept its number, its kind, and for each
+// lane how many steps and how long each took, in nanoseconds, seven bits a byte; then the waits for messages and the
+// messages themselves, as a timeline.
 
 namespace tilewave {
 
@@ -101,7 +102,8 @@ std::string Notes::bytes() const {
     for (const Block& block : kept_)
         for (std::size_t l = 0; l < block.recording.ends.size(); ++l) {
             const auto& ends = block.recording.ends[l];
-            for (std::size_t i = 0; i + 1 < ends.size(); ++i) lanes[l].kept.add(block.schedule->lanes[l][i].op, ends[i + 1] - ends[i]);
+            for (std::size_t i = 0; i + 1 < ends.size(); ++i)
+                lanes[l].kept.add(block.schedule->lanes[l][i].op, ends[i + 1] - ends[i]);
         }
     for (const LaneSums& sums : lanes) put_raw(out, sums);
     put(out, kept_.size());
@@ -125,7 +127,8 @@ std::string Notes::bytes() const {
             put(out, steps.size());
             out += steps;
             for (std::size_t i = 0; i + 1 < ends.size(); ++i)
-                if (block.schedule->lanes[l][i].op == Op::wait) waits.events.push_back(event_of(*block.schedule, static_cast<int>(l), i, ends[i], ends[i + 1]));
+                if (block.schedule->lanes[l][i].op == Op::wait)
+                    waits.events.push_back(event_of(*block.schedule, static_cast<int>(l), i, ends[i], ends[i + 1]));
         }
         waits.requests.insert(waits.requests.end(), r.requests.begin(), r.requests.end());
     }
@@ -166,7 +169,8 @@ Recorded gather(Transport& transport, const Notes& notes, const TransferTime& tr
     return result;
 }
 
-Timeline timeline_of(const Recorded& recorded, const BlockTimes& times, const std::function<Schedule(int, int)>& schedule_of) {
+Timeline timeline_of(const Recorded& recorded, const BlockTimes& times,
+                     const std::function<Schedule(int, int)>& schedule_of) {
     Timeline all;
     all.ranks = static_cast<int>(recorded.bytes.size());
     double zero = std::numeric_limits<double>::infinity();
@@ -196,10 +200,12 @@ Timeline timeline_of(const Recorded& recorded, const BlockTimes& times, const st
                 in.number();
                 const std::size_t lane = recording.ends.size() - 1;
                 if (moments > 0 && (lane >= schedule.lanes.size() || moments != schedule.lanes[lane].size() + 1))
-                    throw InternalError("rank " + std::to_string(rank) + " noted " + std::to_string(moments) + " moments of another schedule");
+                    throw InternalError("rank " + std::to_string(rank) + " noted " + std::to_string(moments) +
+                                        " moments of another schedule");
                 ends.reserve(moments);
                 std::uint64_t tick = 0;
-                for (std::uint64_t i = 0; i < moments; ++i) ends.push_back(begin + static_cast<double>(tick += in.number()) * ns);
+                for (std::uint64_t i = 0; i < moments; ++i)
+                    ends.push_back(begin + static_cast<double>(tick += in.number()) * ns);
             }
             Timeline one = timeline_of(schedule, recording);
             all.dims = one.dims;
@@ -209,7 +215,8 @@ Timeline timeline_of(const Recorded& recorded, const BlockTimes& times, const st
                 all.events.push_back(e);
             }
         }
-        std::stable_sort(all.events.begin() + static_cast<std::ptrdiff_t>(first), all.events.end(), [](const Event& a, const Event& b) { return a.lane < b.lane; });
+        std::stable_sort(all.events.begin() + static_cast<std::ptrdiff_t>(first), all.events.end(),
+                         [](const Event& a, const Event& b) { return a.lane < b.lane; });
         Timeline waits;
         add_timeline(in.rest(), waits);
         for (Request& r : waits.requests) {

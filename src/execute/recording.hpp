@@ -1,4 +1,5 @@
-// What lanes noted of a run while it was under way: a moment a step. Events and pictures are made of it when they are asked for.
+// What lanes noted of a run while it was under way: a moment a step. Events and pictures are made of it when they are
+// asked for.
 #pragma once
 #include <functional>
 #include <limits>
@@ -11,8 +12,9 @@
 
 namespace tilewave {
 
-/// What the lanes of one rank noted of a run, block by block of time steps; a run of one schedule is one block. Times are summed
-/// over all blocks; steps and messages are kept of the first and the last blocks only, so that memory does not grow with steps.
+/// What the lanes of one rank noted of a run, block by block of time steps; a run of one schedule is one block. Times
+/// are summed over all blocks; steps and messages are kept of the first and the last blocks only, so that memory does
+/// not grow with steps.
 class Notes {
 public:
     /// After `schedule` has run; `kind` says which of the run's schedules it is.
@@ -43,8 +45,8 @@ private:
 
 /// Of all ranks' notes.
 struct Recorded {
-    Parts parts;               ///< rank 0 only, as what follows; averages over all lanes
-    double overlap_ratio = 0;  ///< NaN without messages; of the blocks that are kept
+    Parts parts;                     ///< rank 0 only, as what follows; averages over all lanes
+    double overlap_ratio = 0;        ///< NaN without messages; of the blocks that are kept
     std::vector<LaneSplit> lanes;    ///< by rank, lane
     std::vector<std::string> bytes;  ///< by rank: half a nanosecond near
 };
@@ -57,8 +59,10 @@ struct BlockTimes {
     std::int64_t tiles = 0, steps = 0;  ///< along time; of the linear schedule
 };
 
-/// The events of all ranks of it, of the blocks that are kept; of their schedules, by rank and kind, each is made in turn. Times count from the first event.
+/// The events of all ranks of it, of the blocks that are kept; of their schedules, by rank and kind, each is made in
+/// turn. Times count from the first event.
 /// @pre the schedules are those that ran (InternalError where they have not as many steps)
-Timeline timeline_of(const Recorded& recorded, const BlockTimes& block, const std::function<Schedule(int, int)>& schedule_of);
+Timeline timeline_of(const Recorded& recorded, const BlockTimes& block,
+                     const std::function<Schedule(int, int)>& schedule_of);
 
 }  // namespace tilewave

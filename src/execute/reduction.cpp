@@ -54,7 +54,8 @@ void ExactSum::add(const ExactSum& other) {
 
 double ExactSum::value() const {
     if (nan_ || (plus_ && minus_)) return std::numeric_limits<double>::quiet_NaN();
-    if (plus_ || minus_) return plus_ ? std::numeric_limits<double>::infinity() : -std::numeric_limits<double>::infinity();
+    if (plus_ || minus_)
+        return plus_ ? std::numeric_limits<double>::infinity() : -std::numeric_limits<double>::infinity();
     ExactSum sum = *this;
     sum.carry();
     const bool negative = sum.words_.back() < 0;
@@ -68,7 +69,8 @@ double ExactSum::value() const {
     // The highest 64 bits or more, and whether anything is below them.
     unsigned __int128 high = 0;
     int low = top;
-    for (int i = 0; i < 3 && low >= 0; ++i, --low) high = high << 32 | static_cast<std::uint64_t>(sum.words_[static_cast<std::size_t>(low)]);
+    for (int i = 0; i < 3 && low >= 0; ++i, --low)
+        high = high << 32 | static_cast<std::uint64_t>(sum.words_[static_cast<std::size_t>(low)]);
     ++low;
     bool rest = false;
     for (int i = 0; i < low; ++i) rest = rest || sum.words_[static_cast<std::size_t>(i)] != 0;
@@ -98,8 +100,10 @@ T load(const std::byte* p) {
 
 template <class T>
 bool is_nan(T x) {
-    if constexpr (std::is_floating_point_v<T>) return x != x;
-    else return false;
+    if constexpr (std::is_floating_point_v<T>)
+        return x != x;
+    else
+        return false;
 }
 
 // Whether `a` is the better of the two; NaN is the best.
@@ -142,14 +146,17 @@ TILEWAVE_CLONES T best_of(const T* x, std::int64_t n) {
 
 template <bool Max, class T>
 T best_of(const std::byte* first, std::int64_t step, std::int64_t n) {
-    if (step == sizeof(T) && reinterpret_cast<std::uintptr_t>(first) % alignof(T) == 0) return best_of<Max>(reinterpret_cast<const T*>(first), n);
+    if (step == sizeof(T) && reinterpret_cast<std::uintptr_t>(first) % alignof(T) == 0)
+        return best_of<Max>(reinterpret_cast<const T*>(first), n);
     T all = load<T>(first);
     for (std::int64_t i = 1; i < n; ++i)
         if (const T v = load<T>(first + i * step); better<Max>(v, all)) all = v;
     return all;
 }
 
-bool before(const Index& a, const Index& b) { return lexicographically_positive(b - a); }
+bool before(const Index& a, const Index& b) {
+    return lexicographically_positive(b - a);
+}
 
 }  // namespace
 
@@ -163,7 +170,8 @@ bool Reduced::beats(T value, const Index& at) const {
 }
 
 template <class T>
-void Reduced::add_extreme(const std::byte* first, std::int64_t step, std::int64_t n, const Index& at, const Index& direction) {
+void Reduced::add_extreme(const std::byte* first, std::int64_t step, std::int64_t n, const Index& at,
+                          const Index& direction) {
     const T value = what_.op == Reduction::max ? best_of<true, T>(first, step, n) : best_of<false, T>(first, step, n);
     const bool forward = lexicographically_positive(direction);
     auto element = [&](std::int64_t q) {
@@ -176,7 +184,8 @@ void Reduced::add_extreme(const std::byte* first, std::int64_t step, std::int64_
     std::int64_t q = forward ? 0 : n - 1;
     auto same = [&](T v) { return v == value || (is_nan(v) && is_nan(value)); };
     while (!same(load<T>(first + q * step)))
-        if (q += forward ? 1 : -1; q < 0 || q >= n) return;  // other lanes have changed the row: only while a rate is measured, in no order
+        if (q += forward ? 1 : -1; q < 0 || q >= n)
+            return;  // other lanes have changed the row: only while a rate is measured, in no order
     const Index found = element(q);
     if (!beats(value, found)) return;
     at_ = found;
@@ -214,9 +223,12 @@ void Reduced::add(const std::byte* first, std::int64_t step, std::int64_t n, con
         } else {
             std::uint64_t sum = 0;
             if (step == sizeof(T))
-                for (std::int64_t i = 0; i < n; ++i) sum += static_cast<std::uint64_t>(static_cast<std::int64_t>(load<T>(first + i * static_cast<std::int64_t>(sizeof(T)))));
+                for (std::int64_t i = 0; i < n; ++i)
+                    sum += static_cast<std::uint64_t>(
+                        static_cast<std::int64_t>(load<T>(first + i * static_cast<std::int64_t>(sizeof(T)))));
             else
-                for (std::int64_t i = 0; i < n; ++i) sum += static_cast<std::uint64_t>(static_cast<std::int64_t>(load<T>(first + i * step)));
+                for (std::int64_t i = 0; i < n; ++i)
+                    sum += static_cast<std::uint64_t>(static_cast<std::int64_t>(load<T>(first + i * step)));
             integers_ += sum;
         }
     });
@@ -228,7 +240,8 @@ bool Reduced::worse(const std::byte* first, std::int64_t step, std::int64_t n) c
     with_type(what_.type, [&](auto zero) {
         using T = decltype(zero);
         const T best = load<T>(best_.data());
-        worse = what_.op == Reduction::max ? better<true>(best, best_of<true, T>(first, step, n)) : better<false>(best, best_of<false, T>(first, step, n));
+        worse = what_.op == Reduction::max ? better<true>(best, best_of<true, T>(first, step, n))
+                                           : better<false>(best, best_of<false, T>(first, step, n));
     });
     return worse;
 }
@@ -261,7 +274,8 @@ void Reduced::join(const Reduced& other) {
 }
 
 std::string Reduced::bytes() const {
-    if (what_.op != Reduction::sum) return {reinterpret_cast<const char*>(best_.data()), static_cast<std::size_t>(item_bytes(what_.type))};
+    if (what_.op != Reduction::sum)
+        return {reinterpret_cast<const char*>(best_.data()), static_cast<std::size_t>(item_bytes(what_.type))};
     if (what_.type == Dtype::f4 || what_.type == Dtype::f8) {
         const double value = exact_.value();
         return {reinterpret_cast<const char*>(&value), sizeof value};

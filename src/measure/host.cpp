@@ -9,10 +9,14 @@ namespace tilewave::measure {
 
 namespace {
 
-std::int64_t nothing_row(char* const*, const std::int64_t*, std::int64_t, const std::int64_t*, const std::int64_t*, const void*) { return 0; }
+std::int64_t nothing_row(char* const*, const std::int64_t*, std::int64_t, const std::int64_t*, const std::int64_t*,
+                         const void*) {
+    return 0;
+}
 
 // Reads and writes each element once. Integers: no value of memory that nobody set is slow.
-std::int64_t stream_row(char* const* ptr, const std::int64_t*, std::int64_t n, const std::int64_t*, const std::int64_t*, const void*) {
+std::int64_t stream_row(char* const* ptr, const std::int64_t*, std::int64_t n, const std::int64_t*, const std::int64_t*,
+                        const void*) {
     auto* x = reinterpret_cast<std::uint64_t*>(ptr[0]);
     for (std::int64_t q = 0; q < n; ++q) x[q] += 3;
     return 0;
@@ -46,7 +50,8 @@ std::vector<double> hand_overs(Context& context, int samples) {
     o.must_have_run();
     std::vector<double> found;
     for (int i = 0; i < samples; ++i) {
-        const auto &from = o.timeline.events[static_cast<std::size_t>(2 * cycles * i)], &to = o.timeline.events[static_cast<std::size_t>(2 * cycles * (i + 1) - 1)];
+        const auto &from = o.timeline.events[static_cast<std::size_t>(2 * cycles * i)],
+                   &to = o.timeline.events[static_cast<std::size_t>(2 * cycles * (i + 1) - 1)];
         found.push_back((to.end_s - from.begin_s) / (2 * cycles));
     }
     return found;
@@ -70,8 +75,8 @@ std::vector<double> steps(int tiles, int samples) {
             m.bytes = 8;
             s.messages.push_back(m);
         }
-        for (const Step& step : {Step{Op::post_recv, 2 * i}, Step{Op::wait, 2 * i}, Step{Op::compute, i}, Step{Op::post_send, 2 * i + 1},
-                                 Step{Op::wait, 2 * i + 1}, Step{Op::signal, 0, i}})
+        for (const Step& step : {Step{Op::post_recv, 2 * i}, Step{Op::wait, 2 * i}, Step{Op::compute, i},
+                                 Step{Op::post_send, 2 * i + 1}, Step{Op::wait, 2 * i + 1}, Step{Op::signal, 0, i}})
             s.lanes[0].push_back(step);
     }
     std::vector<std::byte> memory(static_cast<std::size_t>(8 * tiles));
@@ -111,7 +116,8 @@ std::vector<double> memory(Context& context, int lanes, std::int64_t bytes, int 
     options.poll_period_s = 0;
     barrier(context.transport());
     if (lanes == 0) return {};
-    const Outcome o = execute(s, bindings, {stream_row, nullptr, false, {}, {}, nullptr}, context.transport(), context.lanes(), options);
+    const Outcome o = execute(s, bindings, {stream_row, nullptr, false, {}, {}, nullptr}, context.transport(),
+                              context.lanes(), options);
     o.must_have_run();
     std::vector<double> found;
     for (const Event& e : o.timeline.events)
@@ -121,7 +127,8 @@ std::vector<double> memory(Context& context, int lanes, std::int64_t bytes, int 
 
 std::vector<double> copies(std::int64_t run_bytes, std::int64_t bytes, int times) {
     constexpr std::int64_t gap = 136;  // float64s from a run to the next: lines of their own, no power of two
-    const std::int64_t run = std::max<std::int64_t>(run_bytes / 8, 1), rows = std::max<std::int64_t>(bytes / (8 * run), 1);
+    const std::int64_t run = std::max<std::int64_t>(run_bytes / 8, 1),
+                       rows = std::max<std::int64_t>(bytes / (8 * run), 1);
     Schedule s;
     s.ranks = 2;
     s.space = {{0, 0}, {rows, run + gap}};

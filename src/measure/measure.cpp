@@ -59,7 +59,9 @@ ExecuteOptions usual(Context& context) {
     return options;
 }
 
-Box all_of(const Schedule& s, int array) { return s.arrays[static_cast<std::size_t>(array)].storage; }
+Box all_of(const Schedule& s, int array) {
+    return s.arrays[static_cast<std::size_t>(array)].storage;
+}
 
 // Seconds from the end of one step to that of the next in `steps`, of lane 0.
 std::vector<double> between(const Timeline& t, const std::vector<std::size_t>& steps, double begin_s, double share) {
@@ -74,20 +76,22 @@ std::vector<double> between(const Timeline& t, const std::vector<std::size_t>& s
 
 // There and back, `rounds` times, the parts of a message one after another. The receives of a round are posted
 // before the other rank can send.
-std::vector<double> there_and_back(Context& context, Pair pair, Stage& stage, int out, int in, const std::vector<Box>& parts, bool staged,
-                                   int rounds, bool synchronous) {
+std::vector<double> there_and_back(Context& context, Pair pair, Stage& stage, int out, int in,
+                                   const std::vector<Box>& parts, bool staged, int rounds, bool synchronous) {
     LaneBuilder lane(stage.schedule, 0);
     std::vector<int> received, sent;
     auto post = [&] {
         received.clear();
-        for (const Box& part : parts) received.push_back(lane.post_receive(pair.peer, message_tag, in, part, -1, staged));
+        for (const Box& part : parts)
+            received.push_back(lane.post_receive(pair.peer, message_tag, in, part, -1, staged));
     };
     auto take = [&] {
         for (int m : received) lane.finish_receive(m);
     };
     auto give = [&] {
         sent.clear();
-        for (const Box& part : parts) sent.push_back(lane.post_send(pair.peer, message_tag, out, part, synchronous, -1, staged));
+        for (const Box& part : parts)
+            sent.push_back(lane.post_send(pair.peer, message_tag, out, part, synchronous, -1, staged));
     };
     std::vector<std::size_t> ends;
     post();
@@ -134,7 +138,8 @@ std::vector<double> datatype_trips(Context& context, Pair pair, MatrixView out, 
 }
 
 // A few operations a point that do not leave the nearest cache.
-std::int64_t work_row(char* const* ptr, const std::int64_t*, std::int64_t n, const std::int64_t*, const std::int64_t*, const void*) {
+std::int64_t work_row(char* const* ptr, const std::int64_t*, std::int64_t n, const std::int64_t*, const std::int64_t*,
+                      const void*) {
     auto* x = reinterpret_cast<double*>(ptr[0]);
     for (std::int64_t q = 0; q < n; ++q) x[q] = 0.5 * x[q] + 0.25 * std::sqrt(std::fabs(x[q]) + 1.0);
     return 0;
@@ -159,10 +164,14 @@ std::vector<double> strided_trips(Context& context, Pair pair, std::int64_t byte
     // What is staged, or sent and received in turn, may come from and go to the same memory.
     const int in = shape.way == Shape::Way::contiguous ? stage.add({items, shape.stride}, 8) : out;
     if (shape.way == Shape::Way::datatype) {
-        auto view = [&](int array) { return MatrixView{stage.memory[static_cast<std::size_t>(array)].get(), items, 1, shape.stride * 8, Dtype::f8}; };
+        auto view = [&](int array) {
+            return MatrixView{stage.memory[static_cast<std::size_t>(array)].get(), items, 1, shape.stride * 8,
+                              Dtype::f8};
+        };
         return datatype_trips(context, pair, view(out), view(in), rounds);
     }
-    const std::int64_t part = shape.way == Shape::Way::chunks ? std::clamp<std::int64_t>(shape.chunk_bytes / 8, 1, items) : items;
+    const std::int64_t part =
+        shape.way == Shape::Way::chunks ? std::clamp<std::int64_t>(shape.chunk_bytes / 8, 1, items) : items;
     std::vector<Box> parts;
     for (std::int64_t at = 0; at < items; at += part) parts.push_back({{at, 0}, {std::min(at + part, items), 1}});
     return there_and_back(context, pair, stage, out, in, parts, shape.way != Shape::Way::contiguous, rounds, false);
@@ -203,7 +212,9 @@ Stream stream(Context& context, Pair pair, std::int64_t bytes, int count, int tu
     const Outcome o = stage.play(context, usual(context));
     Stream found;
     if (pair.first) found.turn_s = between(o.timeline, ends, o.timeline.events[0].begin_s, 1);
-    for (std::size_t step : posts) (pair.first ? found.send_s : found.receive_s).push_back(o.timeline.events[step].end_s - o.timeline.events[step].begin_s);
+    for (std::size_t step : posts)
+        (pair.first ? found.send_s : found.receive_s)
+            .push_back(o.timeline.events[step].end_s - o.timeline.events[step].begin_s);
     return found;
 }
 
@@ -212,9 +223,11 @@ BesideTimes beside(Context& context, Pair pair, const Beside& what, int turns) {
     Stage stage(context);
     Schedule& s = stage.schedule;
     const std::int64_t bytes = std::max<std::int64_t>(what.bytes, 1);
-    const int x = stage.add({1, work_points}, 8), data = stage.add({bytes}, 1), to = stage.add({8}, 1), from = stage.add({8}, 1);
+    const int x = stage.add({1, work_points}, 8), data = stage.add({bytes}, 1), to = stage.add({8}, 1),
+              from = stage.add({8}, 1);
     // All rows lie in the same memory.
-    s.arrays[static_cast<std::size_t>(x)].storage = s.arrays[static_cast<std::size_t>(x)].owned = s.space = {{0, 0}, {what.rows, work_points}};
+    s.arrays[static_cast<std::size_t>(x)].storage = s.arrays[static_cast<std::size_t>(x)].owned =
+        s.space = {{0, 0}, {what.rows, work_points}};
     stage.bindings[static_cast<std::size_t>(x)].stride_bytes = {0, 8};
     std::fill_n(reinterpret_cast<double*>(stage.memory[0].get()), work_points, 1.0);
     s.places = {{x, {0, 0}, true, false}};
@@ -244,7 +257,8 @@ BesideTimes beside(Context& context, Pair pair, const Beside& what, int turns) {
     const Outcome o = stage.play(context, options, {work_row, nullptr, false, {}, {}, nullptr});
     BesideTimes found;
     for (std::size_t step : computes) {
-        const Event &post = o.timeline.events[step - 1], &compute = o.timeline.events[step], &wait = o.timeline.events[step + 1];
+        const Event &post = o.timeline.events[step - 1], &compute = o.timeline.events[step],
+                    &wait = o.timeline.events[step + 1];
         found.post_s.push_back(what.bytes > 0 ? post.end_s - post.begin_s : 0);
         found.compute_s.push_back(compute.end_s - compute.begin_s);
         found.wait_s.push_back(what.bytes > 0 ? wait.end_s - wait.begin_s : 0);
@@ -252,7 +266,8 @@ BesideTimes beside(Context& context, Pair pair, const Beside& what, int turns) {
     return found;
 }
 
-std::vector<double> exchange(Context& context, const std::vector<int>& to, const std::vector<int>& from, std::int64_t bytes, int turns) {
+std::vector<double> exchange(Context& context, const std::vector<int>& to, const std::vector<int>& from,
+                             std::int64_t bytes, int turns) {
     Stage stage(context);
     LaneBuilder lane(stage.schedule, 0);
     const int out = stage.add({bytes}, 1);
@@ -282,7 +297,8 @@ std::vector<double> polls(Context& context, Pair pair, int turns) {
         if (pair.first) {
             t.post_recv(0, there, 8, pair.peer, message_tag);
             wait_until(t, 1);
-            for (const double end = now_s() + pause_s; now_s() < end;) {}
+            for (const double end = now_s() + pause_s; now_s() < end;) {
+            }
             t.post_send(0, here, 8, pair.peer, message_tag, false);
             wait_until(t, 1);
         } else {
@@ -326,16 +342,20 @@ std::vector<double> early_sends(Context& context, Pair pair, std::int64_t bytes,
                 left = true;
                 found.push_back(now_s() - begin);
             }
-        } else {  // busy from the word that follows the message: so a send that waits for its receive takes delay_s at least
+        } else {  // busy from the word that follows the message: so a send that waits for its receive takes delay_s at
+                  // least
             t.post_recv(1, word, 8, pair.peer, word_tag);
             wait_until(t, 1);
-            for (const double end = now_s() + delay_s; now_s() < end;) {}
+            for (const double end = now_s() + delay_s; now_s() < end;) {
+            }
             t.post_recv(0, data.data(), bytes, pair.peer, message_tag);
             wait_until(t, 1);
         }
     return found;
 }
 
-std::vector<std::string> gathered(Context& context, const std::string& bytes) { return gather(context.transport(), bytes); }
+std::vector<std::string> gathered(Context& context, const std::string& bytes) {
+    return gather(context.transport(), bytes);
+}
 
 }  // namespace tilewave::measure

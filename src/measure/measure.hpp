@@ -24,7 +24,7 @@ struct Shape {
         chunks,    ///< by parts of chunk_bytes, the next part packed while one is under way
     };
     Way way = Way::contiguous;
-    std::int64_t stride = 1;       ///< from a float64 to the next, in float64s
+    std::int64_t stride = 1;  ///< from a float64 to the next, in float64s
     std::int64_t chunk_bytes = 0;
 };
 
@@ -36,27 +36,29 @@ std::vector<double> strided_trips(Context& context, Pair pair, std::int64_t byte
 
 /// What `turns` times `count` messages in a row cost: posted at once, then an answer.
 struct Stream {
-    std::vector<double> turn_s;                ///< of the first rank
-    std::vector<double> send_s, receive_s;     ///< each post of a message
+    std::vector<double> turn_s;             ///< of the first rank
+    std::vector<double> send_s, receive_s;  ///< each post of a message
 };
 Stream stream(Context& context, Pair pair, std::int64_t bytes, int count, int turns, bool synchronous);
 
 /// A large message, first to second, beside computing.
 struct Beside {
-    std::int64_t bytes = 0;      ///< 0: no message, the computing alone
-    std::int64_t rows = 1;       ///< of 256 points in the nearest cache that each rank computes meanwhile
-    double poll_period_s = 0;    ///< 0: no polls
-    bool helper = false;         ///< a second lane that waits, and so polls
+    std::int64_t bytes = 0;    ///< 0: no message, the computing alone
+    std::int64_t rows = 1;     ///< of 256 points in the nearest cache that each rank computes meanwhile
+    double poll_period_s = 0;  ///< 0: no polls
+    bool helper = false;       ///< a second lane that waits, and so polls
     bool synchronous = false;
 };
 struct BesideTimes {
-    std::vector<double> post_s, compute_s, wait_s;  ///< by turn: the message's post; the fixed work; from its end until the message is there
+    std::vector<double> post_s, compute_s,
+        wait_s;  ///< by turn: the message's post; the fixed work; from its end until the message is there
 };
 BesideTimes beside(Context& context, Pair pair, const Beside& what, int turns);
 
-/// Each of `turns` times: a message of `bytes` to every rank of `to` and one from every rank of `from` at once, all ranks
-/// beginning together. Collective over the context.
-std::vector<double> exchange(Context& context, const std::vector<int>& to, const std::vector<int>& from, std::int64_t bytes, int turns);
+/// Each of `turns` times: a message of `bytes` to every rank of `to` and one from every rank of `from` at once, all
+/// ranks beginning together. Collective over the context.
+std::vector<double> exchange(Context& context, const std::vector<int>& to, const std::vector<int>& from,
+                             std::int64_t bytes, int turns);
 
 /// Mean time of a poll that finds a pending receive not there yet: one sample a turn.
 std::vector<double> polls(Context& context, Pair pair, int turns);

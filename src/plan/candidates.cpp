@@ -214,7 +214,8 @@ void PlanCandidates::tiles(Plan plan, const Add& add) const {
     }
 }
 
-// Steps of time together on one rank, each lane with every so many-th step, along each dimension that rows do not vary, as many points as each cache holds.
+// Steps of time together on one rank, each lane with every so many-th step, along each dimension that rows do not vary,
+// as many points as each cache holds.
 void PlanCandidates::steps_together(Plan plan, const Add& add) const {
     const int i = plan.mapping_dim;
     const auto lanes = static_cast<int>(plan.lanes());
@@ -235,7 +236,8 @@ void PlanCandidates::steps_together(Plan plan, const Add& add) const {
         if (std::max(steps, lanes) > problem_.space.extent(0)) continue;
         plan.time_block = steps;
         for (const double size : rates_.cache_sizes()) {
-            plan.tile[i] = std::clamp<std::int64_t>(static_cast<std::int64_t>(size / (layer * std::max(steps, lanes))), 1, high);
+            plan.tile[i] =
+                std::clamp<std::int64_t>(static_cast<std::int64_t>(size / (layer * std::max(steps, lanes))), 1, high);
             kinds(plan, add);
         }
     }

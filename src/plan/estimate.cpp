@@ -9,7 +9,12 @@
 namespace tilewave {
 
 Estimate::Estimate(const SweepProblem& problem, const Machine& machine, const PlanRates& rates)
-    : problem_(problem), machine_(machine), rates_(rates), unit_(problem.unit_dims()), reach_(reach_bytes(problem)), item_bytes_(item_bytes(problem)) {
+    : problem_(problem),
+      machine_(machine),
+      rates_(rates),
+      unit_(problem.unit_dims()),
+      reach_(reach_bytes(problem)),
+      item_bytes_(item_bytes(problem)) {
     const int n = problem.dims();
     const Box box = image(problem.loops, problem.space);
     extents_ = box.hi - box.lo;
@@ -17,7 +22,8 @@ Estimate::Estimate(const SweepProblem& problem, const Machine& machine, const Pl
     points_ = static_cast<double>(problem.space.points());
     depends_.assign(static_cast<std::size_t>(n), false);
     for (const Index& d : problem.dependences())
-        for (int k = 0; k < n; ++k) depends_[static_cast<std::size_t>(k)] = depends_[static_cast<std::size_t>(k)] || d[k] != 0;
+        for (int k = 0; k < n; ++k)
+            depends_[static_cast<std::size_t>(k)] = depends_[static_cast<std::size_t>(k)] || d[k] != 0;
 }
 
 double crowd(const Plan& plan, const Machine& machine) {
@@ -42,7 +48,8 @@ const Link& Estimate::link(const Plan& plan, int k) const {
     for (int l = k + 1; l < plan.grid.n; ++l) other *= plan.grid[l];
     bool far = false;  // somewhere along k a host ends
     const auto n = static_cast<std::int64_t>(machine_.host_of.size());
-    for (std::int64_t r = 0, at = 0; at + 1 < plan.grid[k] && r + other < n && at < 64; ++at, r += other) far = far || !machine_.shares_host(static_cast<int>(r), static_cast<int>(r + other));
+    for (std::int64_t r = 0, at = 0; at + 1 < plan.grid[k] && r + other < n && at < 64; ++at, r += other)
+        far = far || !machine_.shares_host(static_cast<int>(r), static_cast<int>(r + other));
     return far ? machine_.other_host : machine_.same_host;
 }
 
@@ -61,7 +68,9 @@ Estimate::Step Estimate::step(const Plan& plan) const {
     s.tiles = 1;
     Index across = Index::filled(n, 1);  // tiles of a lane along each dimension
     for (int k = 0; k < n; ++k) {
-        across[k] = ceil_div(ceil_div(std::max<std::int64_t>(block(plan.grid, k), 1), std::max<std::int64_t>(plan.tile[k], 1)), plan.factors[k]);
+        across[k] =
+            ceil_div(ceil_div(std::max<std::int64_t>(block(plan.grid, k), 1), std::max<std::int64_t>(plan.tile[k], 1)),
+                     plan.factors[k]);
         s.tiles *= static_cast<double>(across[k]);
         ranks *= static_cast<double>(plan.grid[k]);
         tile_points *= static_cast<double>(plan.tile[k]);
@@ -69,11 +78,13 @@ Estimate::Step Estimate::step(const Plan& plan) const {
     // Tiles that skewed or bounded loops leave empty cost nothing, nearly.
     const double full = std::min(1.0, points_ / (ranks * lanes * s.tiles * tile_points));
     s.tile_s = rate.tile_s + full * (tile_rows(plan) * rate.row_s + tile_points * rate.point_s);
-    const bool blocking = plan.schedule == ScheduleKind::blocking, vertical = plan.grouping == GroupingKind::vertical && lanes > 1;
+    const bool blocking = plan.schedule == ScheduleKind::blocking,
+               vertical = plan.grouping == GroupingKind::vertical && lanes > 1;
     s.beside_s = 2 * machine_.step_s;
     if (lanes > 1) s.beside_s += machine_.step_s * plan.slices * 2;
     for (int k = 0; k < n; ++k) {
-        const double tiles_along = static_cast<double>(across[k]), m = static_cast<double>(plan.factors[k]), g = static_cast<double>(plan.grid[k]);
+        const double tiles_along = static_cast<double>(across[k]), m = static_cast<double>(plan.factors[k]),
+                     g = static_cast<double>(plan.grid[k]);
         if (depends_[static_cast<std::size_t>(k)] && !unit(k)) {
             // Slices let the next lane of the rank begin when the first of them is done.
             const double within = vertical ? 1.0 / plan.slices : 1;
@@ -84,7 +95,8 @@ Estimate::Step Estimate::step(const Plan& plan) const {
         const Link& l = link(plan, k);
         const double bytes = face_bytes(plan, k);
         const double messages = std::max(1.0, std::ceil(bytes / static_cast<double>(plan.chunk_bytes)));
-        const double own = messages / plan.bundle * (l.send_s + l.receive_s + 6 * machine_.step_s) + bytes * ((plan.helper ? 0 : 2 * l.busy_byte_s) + 2 * machine_.copy_byte_s.at(item_bytes_));
+        const double own = messages / plan.bundle * (l.send_s + l.receive_s + 6 * machine_.step_s) +
+                           bytes * ((plan.helper ? 0 : 2 * l.busy_byte_s) + 2 * machine_.copy_byte_s.at(item_bytes_));
         // One tile in so many has a face there.
         s.beside_s += own / tiles_along;
         s.hidden_s += bytes * l.byte_s * lanes / m / tiles_along;
@@ -135,7 +147,8 @@ int Estimate::best_slices(const Plan& plan) const {
 double Estimate::steps_played(const Plan& plan) const {
     double tiles = plan.slices, ranks = 1, fewer = 1;
     for (int k = 0; k < plan.tile.n; ++k) {
-        tiles *= static_cast<double>(ceil_div(std::max<std::int64_t>(block(plan.grid, k), 1), std::max<std::int64_t>(plan.tile[k], 1)));
+        tiles *= static_cast<double>(
+            ceil_div(std::max<std::int64_t>(block(plan.grid, k), 1), std::max<std::int64_t>(plan.tile[k], 1)));
         ranks *= static_cast<double>(std::min<std::int64_t>(plan.grid[k], 4));
         if (plan.grid[k] > 4) fewer *= 2;  // played twice, for the slope
     }
@@ -163,7 +176,8 @@ double estimate_s(const SweepProblem& problem, const Plan& plan, const Machine& 
     return Estimate(problem, machine, PlanRates(problem, machine, as_given)).time_s(plan);
 }
 
-// Minimises sum w_k m_k for a product of `lanes`: prime by prime, the largest first, to the dimension that is cheapest so far.
+// Minimises sum w_k m_k for a product of `lanes`: prime by prime, the largest first, to the dimension that is cheapest
+// so far.
 Index best_factors(const SweepProblem& problem, const Index& grid, int mapping_dim, std::int64_t lanes) {
     if (lanes < 1) throw ConfigError("lanes " + std::to_string(lanes) + " was given; allowed: 1 and more");
     Index m = Index::filled(problem.dims(), 1);
@@ -175,7 +189,9 @@ Index best_factors(const SweepProblem& problem, const Index& grid, int mapping_d
     for (auto p = primes.rbegin(); p != primes.rend(); ++p) {
         int best = -1;
         for (int k = 0; k < m.n; ++k) {
-            if (k == mapping_dim || unit[static_cast<std::size_t>(k)] || (problem.planes.along >= 0 && k != problem.planes.along)) continue;
+            if (k == mapping_dim || unit[static_cast<std::size_t>(k)] ||
+                (problem.planes.along >= 0 && k != problem.planes.along))
+                continue;
             if (m[k] * *p > std::max<std::int64_t>(largest_block(problem, grid, k), 1)) continue;
             if (best < 0 || grid[k] * m[k] < grid[best] * m[best]) best = k;
         }

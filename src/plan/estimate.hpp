@@ -6,16 +6,17 @@
 
 namespace tilewave {
 
-/// T = N t + F: N tiles of the busiest lane, t of a step of one, F until the first tile of the last lane can begin. After the
-/// P·step of athanasaki2002, with the time of a border of ranks and of lanes in place of whole steps (docs/decisions/0010-planning.md).
+/// T = N t + F: N tiles of the busiest lane, t of a step of one, F until the first tile of the last lane can begin.
+/// After the P·step of athanasaki2002, with the time of a border of ranks and of lanes in place of whole steps
+/// (docs/decisions/0010-planning.md).
 class Estimate {
 public:
     /// @pre problem, machine and rates outlive this (not checked)
     Estimate(const SweepProblem& problem, const Machine& machine, const PlanRates& rates);
 
     double time_s(const Plan& plan) const;
-    /// Of a tile's extent along the mapping dimension, the others as in `plan`: sqrt(H c / (f v)) for H layers, c seconds of a
-    /// step beside its layers, v of a layer, f tiles on the way to the last lane.
+    /// Of a tile's extent along the mapping dimension, the others as in `plan`: sqrt(H c / (f v)) for H layers, c
+    /// seconds of a step beside its layers, v of a layer, f tiles on the way to the last lane.
     std::int64_t best_height(const Plan& plan) const;
     /// The most points along the mapping dimension with which the working set stays within `bytes`; 0: there is none.
     std::int64_t cached_height(const Plan& plan, double bytes) const;
@@ -30,13 +31,13 @@ public:
 
 private:
     struct Step {
-        double tile_s = 0;         ///< the kernel
-        double beside_s = 0;       ///< posting, packing, signals: the lane's own
-        double hidden_s = 0;       ///< transfers, beside the next tile (overlapping)
-        double exposed_s = 0;      ///< transfers that are waited for (blocking)
-        double tiles = 0;          ///< of the busiest lane
-        double fill_tiles = 0;     ///< on the way to the last lane
-        double fill_s = 0;         ///< beside them
+        double tile_s = 0;      ///< the kernel
+        double beside_s = 0;    ///< posting, packing, signals: the lane's own
+        double hidden_s = 0;    ///< transfers, beside the next tile (overlapping)
+        double exposed_s = 0;   ///< transfers that are waited for (blocking)
+        double tiles = 0;       ///< of the busiest lane
+        double fill_tiles = 0;  ///< on the way to the last lane
+        double fill_s = 0;      ///< beside them
     };
     Step step(const Plan& plan) const;
     const Link& link(const Plan& plan, int k) const;
@@ -45,7 +46,7 @@ private:
     const SweepProblem& problem_;
     const Machine& machine_;
     const PlanRates& rates_;
-    Index extents_;              // of the loops in z coordinates
+    Index extents_;  // of the loops in z coordinates
     std::vector<bool> unit_;
     std::vector<bool> depends_;  // by dimension: some dependence goes along it
     std::vector<double> reach_;  // by dimension: bytes that a point's values are read by the next rank

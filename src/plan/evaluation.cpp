@@ -10,10 +10,11 @@ namespace tilewave {
 
 namespace {
 
-constexpr std::int64_t most_tiles = 4000;    // of all ranks together, to be played as they are
+constexpr std::int64_t most_tiles = 4000;        // of all ranks together, to be played as they are
 constexpr std::int64_t too_many_tiles = 300000;  // where none can be left out: the closed form has to do
-constexpr std::int64_t ranks_played = 5;      // along a dimension that more ranks cut; then two fewer, as blocking ranks take turns
-constexpr std::int64_t steps_played = 12;     // of time, or tiles along the mapping dimension, where they are more
+constexpr std::int64_t ranks_played =
+    5;  // along a dimension that more ranks cut; then two fewer, as blocking ranks take turns
+constexpr std::int64_t steps_played = 12;  // of time, or tiles along the mapping dimension, where they are more
 
 // A dimension of which a part is played: `high` and `low` of its `full` ranks or tiles.
 struct Axis {
@@ -22,15 +23,17 @@ struct Axis {
     std::int64_t full, high, low;
 };
 
-// From what `low` and `high` ranks or tiles take to what `full` do. The total goes on in a straight line, and does not fall.
-// Of more ranks each has the same to do: only fill and drain grow, what the first and the last lack of the rest counts less.
+// From what `low` and `high` ranks or tiles take to what `full` do. The total goes on in a straight line, and does not
+// fall. Of more ranks each has the same to do: only fill and drain grow, what the first and the last lack of the rest
+// counts less.
 Parts go_on(const Parts& low, const Parts& high, const Axis& a) {
     const auto l = static_cast<double>(a.low), h = static_cast<double>(a.high), f = static_cast<double>(a.full);
     Parts r = high;
     r.total_s = high.total_s + std::max(0.0, high.total_s - low.total_s) * (f - h) / (h - l);
     const double x = a.cut ? (1 / f - 1 / h) / (1 / h - 1 / l) : (f - h) / (h - l);
     double inner = 0;
-    for (double Parts::*part : {&Parts::compute_s, &Parts::pack_s, &Parts::post_s, &Parts::wait_s, &Parts::hand_over_s}) {
+    for (double Parts::* part :
+         {&Parts::compute_s, &Parts::pack_s, &Parts::post_s, &Parts::wait_s, &Parts::hand_over_s}) {
         r.*part = std::max(0.0, high.*part + (high.*part - low.*part) * x);
         inner += r.*part;
     }
@@ -86,7 +89,8 @@ private:
         auto whole = [&](int k) { return even && plan_.grid[k] == 1 && problem_.loops.keeps(k); };
         auto fewer_tiles = [&](int k) {
             const std::int64_t together = k == 0 ? plan_.time_block : 1;
-            const std::int64_t most = std::max<std::int64_t>({steps_played / together * together, 2 * plan_.factors[k], 2 * together});
+            const std::int64_t most =
+                std::max<std::int64_t>({steps_played / together * together, 2 * plan_.factors[k], 2 * together});
             if (whole(k)) reduce(k, false, cells(problem_, plan_, k), most, together > 1 ? together : most / 3);
         };
         fewer_tiles(m);
@@ -135,8 +139,9 @@ private:
                 const Index at = some.coords(r);
                 std::int64_t rank = 0;
                 for (int k = 0; k < at.n; ++k) rank = rank * plan_.grid[k] + at[k];
-                machine.host_of.push_back(rank < static_cast<std::int64_t>(machine_.host_of.size()) ? machine_.host_of[static_cast<std::size_t>(rank)]
-                                                                                                    : static_cast<std::int32_t>(rank));
+                machine.host_of.push_back(rank < static_cast<std::int64_t>(machine_.host_of.size())
+                                              ? machine_.host_of[static_cast<std::size_t>(rank)]
+                                              : static_cast<std::int32_t>(rank));
             }
         }
         KernelRate rate = rate_;
@@ -197,7 +202,8 @@ double border_s(const SweepProblem& problem, const Plan& plan, const Machine& ma
     if (problem.in_order || (plan.ranks() == 1 && plan.lanes() == 1)) return 0;
     SweepProblem p = problem;
     const std::int64_t together = std::max<std::int64_t>(plan.time_block, plan.tile[0]);
-    const std::int64_t steps = std::min(problem.space.extent(0), std::max(steps_played / together, std::int64_t{2}) * together);
+    const std::int64_t steps =
+        std::min(problem.space.extent(0), std::max(steps_played / together, std::int64_t{2}) * together);
     p.shape[0] += steps - problem.space.extent(0);
     p.space.hi[0] += steps - problem.space.extent(0);
     std::int64_t tiles = plan.slices;

@@ -22,15 +22,18 @@ namespace {
 constexpr double worth = 0.98;
 // Nor is one that was found later, further from what has proved itself, taken for less than this.
 constexpr double worth_later = 0.995;
-// Fewer ranks must be this much better: arrays would first have to move to them, and other nests' plans may want them back.
+// Fewer ranks must be this much better: arrays would first have to move to them, and other nests' plans may want them
+// back.
 constexpr double worth_fewer = 0.9;
-// So must slices that cut rows, or leave few of those that kernels compute together: rows cost more than the rate says, as each begins with what no prefetcher has fetched. The wave
-// equation on 1500 x 2200 floats took 13.0 ms with rows in two slices, 8.2 with whole rows, and was predicted at 8.3 both times.
+// So must slices that cut rows, or leave few of those that kernels compute together: rows cost more than the rate says,
+// as each begins with what no prefetcher has fetched. The wave equation on 1500 x 2200 floats took 13.0 ms with rows in
+// two slices, 8.2 with whole rows, and was predicted at 8.3 both times.
 constexpr double worth_cutting_rows = 0.9;
 // The search ends where no neighbour is better by this much.
 constexpr double worth_going_on = 0.97;
 constexpr int most_rounds = 8;
-// Neighbours that are estimated to take so much more than the best are not played; nor are more of them than this in a round.
+// Neighbours that are estimated to take so much more than the best are not played; nor are more of them than this in a
+// round.
 constexpr double hopeless = 1.1;
 constexpr int most_neighbours = 8;
 
@@ -49,11 +52,18 @@ bool cuts_rows(const Plan& p) {
 
 class Planner {
 public:
-    Planner(const SweepProblem& problem, int ranks, const PlanRequest& request, const Machine& machine, std::span<const MeasuredRate> rates,
-            const PlannerOptions& options)
-        : problem_(problem), ranks_(ranks), machine_(machine), options_(options), by_rules_(make_plan(problem, ranks, request, machine)),
-          rates_(problem, machine, rates), estimate_(problem, machine, rates_), candidates_(problem, ranks, request, machine, estimate_, rates_, by_rules_),
-          steps_left_(static_cast<double>(options.most_steps)), least_ranks_(by_rules_.ranks()) {}
+    Planner(const SweepProblem& problem, int ranks, const PlanRequest& request, const Machine& machine,
+            std::span<const MeasuredRate> rates, const PlannerOptions& options)
+        : problem_(problem),
+          ranks_(ranks),
+          machine_(machine),
+          options_(options),
+          by_rules_(make_plan(problem, ranks, request, machine)),
+          rates_(problem, machine, rates),
+          estimate_(problem, machine, rates_),
+          candidates_(problem, ranks, request, machine, estimate_, rates_, by_rules_),
+          steps_left_(static_cast<double>(options.most_steps)),
+          least_ranks_(by_rules_.ranks()) {}
 
     Choice choose();
 
@@ -68,9 +78,13 @@ private:
     void search();
     // What a candidate takes, plans of some kinds as much longer as they must be better.
     double weighed_s(const Candidate& c) const {
-        return c.time_s / (c.plan.ranks() < least_ranks_ ? worth_fewer : 1) / (cuts_rows(c.plan) ? worth_cutting_rows : 1);
+        return c.time_s / (c.plan.ranks() < least_ranks_ ? worth_fewer : 1) /
+               (cuts_rows(c.plan) ? worth_cutting_rows : 1);
     }
-    const Candidate& best() const { return *std::min_element(played_.begin(), played_.end(), [&](auto& a, auto& b) { return weighed_s(a) < weighed_s(b); }); }
+    const Candidate& best() const {
+        return *std::min_element(played_.begin(), played_.end(),
+                                 [&](auto& a, auto& b) { return weighed_s(a) < weighed_s(b); });
+    }
     bool valid(const Plan& plan) const {
         try {
             plan.validate(problem_, ranks_);
@@ -102,7 +116,8 @@ std::vector<Planner::Estimated> Planner::estimated(const std::vector<Plan>& plan
         all.push_back({p, estimate_.time_s(p)});
         ++considered_;
     }
-    std::stable_sort(all.begin(), all.end(), [](const Estimated& a, const Estimated& b) { return a.time_s < b.time_s; });
+    std::stable_sort(all.begin(), all.end(),
+                     [](const Estimated& a, const Estimated& b) { return a.time_s < b.time_s; });
     return all;
 }
 
@@ -116,14 +131,20 @@ void Planner::play(const Plan& plan) {
 
 void Planner::play_best_of_each_kind() {
     const std::vector<Estimated> all = estimated(candidates_.all());
-    // The best of each schedule, grouping and number of lanes and ranks; then those of each grid; then the next heights and widths.
+    // The best of each schedule, grouping and number of lanes and ranks; then those of each grid; then the next heights
+    // and widths.
     std::map<std::tuple<int, int, int, int, bool, bool>, int> of_kind;
     std::map<std::vector<std::int64_t>, int> of_grid;
     std::vector<std::size_t> order, later, last;
     for (std::size_t e = 0; e < all.size(); ++e) {
         const Plan& p = all[e].plan;
         if (all[e].time_s > 4 * all.front().time_s && !order.empty()) break;
-        const std::tuple<int, int, int, int, bool, bool> kind{static_cast<int>(p.schedule), static_cast<int>(p.grouping), p.lanes(), p.ranks(), p.helper, p.time_block > 1};
+        const std::tuple<int, int, int, int, bool, bool> kind{static_cast<int>(p.schedule),
+                                                              static_cast<int>(p.grouping),
+                                                              p.lanes(),
+                                                              p.ranks(),
+                                                              p.helper,
+                                                              p.time_block > 1};
         std::vector<std::int64_t> grid(p.grid.begin(), p.grid.end());
         grid.push_back(p.mapping_dim);
         grid.insert(grid.end(), p.factors.begin(), p.factors.end());
@@ -170,9 +191,14 @@ std::string percent(double ratio) {
 std::string reason(const Candidate& best, const Candidate& other) {
     const struct {
         const char* name;
-        double Parts::*part;
-    } parts[] = {{"fill", &Parts::fill_s}, {"computing", &Parts::compute_s}, {"packing", &Parts::pack_s}, {"posting", &Parts::post_s},
-                 {"waiting for messages", &Parts::wait_s}, {"hand-over between lanes", &Parts::hand_over_s}, {"drain", &Parts::drain_s}};
+        double Parts::* part;
+    } parts[] = {{"fill", &Parts::fill_s},
+                 {"computing", &Parts::compute_s},
+                 {"packing", &Parts::pack_s},
+                 {"posting", &Parts::post_s},
+                 {"waiting for messages", &Parts::wait_s},
+                 {"hand-over between lanes", &Parts::hand_over_s},
+                 {"drain", &Parts::drain_s}};
     const char* most = parts[0].name;
     double excess = -1, theirs = 0, ours = 0;
     for (const auto& p : parts)
@@ -185,11 +211,13 @@ std::string reason(const Candidate& best, const Candidate& other) {
     char text[256];
     const double more = other.time_s / std::max(best.time_s, 1e-30) - 1;
     if (more < 0 && other.plan.ranks() < best.plan.ranks())
-        std::snprintf(text, sizeof text, "%s %% faster on %d rank(s), for which arrays would have to move", percent(-more).c_str(), other.plan.ranks());
+        std::snprintf(text, sizeof text, "%s %% faster on %d rank(s), for which arrays would have to move",
+                      percent(-more).c_str(), other.plan.ranks());
     else if (more < 1 - worth)
         std::snprintf(text, sizeof text, "as good (%+.1f %%), and the one taken is simpler", 100 * more);
     else
-        std::snprintf(text, sizeof text, "%s %% slower: %s %.3g ms against %.3g", percent(more).c_str(), most, 1e3 * theirs, 1e3 * ours);
+        std::snprintf(text, sizeof text, "%s %% slower: %s %.3g ms against %.3g", percent(more).c_str(), most,
+                      1e3 * theirs, 1e3 * ours);
     return text;
 }
 
@@ -200,7 +228,8 @@ Choice Planner::choose() {
     Choice choice;
     choice.considered = considered_ + 1;
     choice.simulated = static_cast<std::int64_t>(played_.size());
-    if (options_.measured_only && !rates_.measured(played_.front().plan) && played_.size() > 1) played_.erase(played_.begin());
+    if (options_.measured_only && !rates_.measured(played_.front().plan) && played_.size() > 1)
+        played_.erase(played_.begin());
     // The rules win where nothing is clearly better; and so does, of two plans that are as good, the one found first.
     std::size_t first = 0;
     for (std::size_t c = 1; c < played_.size(); ++c)
@@ -208,11 +237,13 @@ Choice Planner::choose() {
     std::vector<std::size_t> order;
     for (std::size_t c = 0; c < played_.size(); ++c)
         if (c != first) order.push_back(c);
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return played_[a].time_s < played_[b].time_s; });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t a, std::size_t b) { return played_[a].time_s < played_[b].time_s; });
     order.insert(order.begin(), first);
     for (const std::size_t c : order) {
         choice.ranked.push_back(played_[c]);
-        if (c != first) choice.ranked.back().reason = kind_of(played_[c].plan) + ": " + reason(played_[first], played_[c]);
+        if (c != first)
+            choice.ranked.back().reason = kind_of(played_[c].plan) + ": " + reason(played_[first], played_[c]);
     }
     choice.rate = rates_.of(played_[first].plan);
     choice.measured = rates_.measured(played_[first].plan);
@@ -226,8 +257,8 @@ std::span<const MeasuredRate> at_least_one(std::span<const MeasuredRate> rates) 
 
 }  // namespace
 
-Choice choose_plan(const SweepProblem& problem, int ranks, const PlanRequest& request, const Machine& machine, std::span<const MeasuredRate> rates,
-                   const PlannerOptions& options) {
+Choice choose_plan(const SweepProblem& problem, int ranks, const PlanRequest& request, const Machine& machine,
+                   std::span<const MeasuredRate> rates, const PlannerOptions& options) {
     at_least_one(rates);
     const int along = problem.planes.along;
     if (along >= 0 && ranks > 1 && !problem.may_cut(along)) {  // as make_plan: ranks share another dimension
@@ -238,17 +269,19 @@ Choice choose_plan(const SweepProblem& problem, int ranks, const PlanRequest& re
     return Planner(problem, ranks, request, machine, rates, options).choose();
 }
 
-Choice choose_plan(const SweepProblem& problem, int ranks, const PlanRequest& request, const Machine& machine, const KernelRate& rate,
-                   const PlannerOptions& options) {
+Choice choose_plan(const SweepProblem& problem, int ranks, const PlanRequest& request, const Machine& machine,
+                   const KernelRate& rate, const PlannerOptions& options) {
     const MeasuredRate by_rules[] = {{make_plan(problem, ranks, request, machine), rate, true}};
     return choose_plan(problem, ranks, request, machine, by_rules, options);
 }
 
-KernelRate rate_for(const SweepProblem& problem, const Plan& plan, const Machine& machine, std::span<const MeasuredRate> rates) {
+KernelRate rate_for(const SweepProblem& problem, const Plan& plan, const Machine& machine,
+                    std::span<const MeasuredRate> rates) {
     return PlanRates(problem, machine, at_least_one(rates)).of(plan);
 }
 
-bool rate_is_measured(const SweepProblem& problem, const Plan& plan, const Machine& machine, std::span<const MeasuredRate> rates) {
+bool rate_is_measured(const SweepProblem& problem, const Plan& plan, const Machine& machine,
+                      std::span<const MeasuredRate> rates) {
     return PlanRates(problem, machine, rates).measured(plan);
 }
 

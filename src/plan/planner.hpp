@@ -12,8 +12,8 @@ namespace tilewave {
 /// A plan with what it would take.
 struct Candidate {
     Plan plan;
-    double time_s = 0;              ///< by event simulation; where the ranks or steps are many, from fewer of them
-    double estimate_s = 0;          ///< by the closed form that candidates are pruned with
+    double time_s = 0;      ///< by event simulation; where the ranks or steps are many, from fewer of them
+    double estimate_s = 0;  ///< by the closed form that candidates are pruned with
     Parts parts;
     std::int64_t memory_bytes = 0;  ///< of the rank that needs most: its parts of the arrays, and staging
     std::string reason;             ///< why the best was preferred; empty for the best itself
@@ -36,9 +36,9 @@ struct Choice {
 };
 
 struct PlannerOptions {
-    int simulate = 14;                   ///< candidates to play after pruning
-    std::int64_t most_steps = 1500000;   ///< of schedules to play in all
-    bool measured_only = false;          ///< leave out plans on whose tiles the rate was not measured
+    int simulate = 14;                  ///< candidates to play after pruning
+    std::int64_t most_steps = 1500000;  ///< of schedules to play in all
+    bool measured_only = false;         ///< leave out plans on whose tiles the rate was not measured
 };
 
 /// One way in which the loops and arrays of a nest may lie: the problem in the coordinates that tiles are cut in, the
@@ -47,7 +47,7 @@ struct Alternative {
     SweepProblem problem;
     PlanRequest request;
     Plan plan;
-    bool on_one_rank = false;  ///< rank 0 computes for all
+    bool on_one_rank = false;       ///< rank 0 computes for all
     std::vector<Plan> others = {};  ///< plans of other kinds, on whose tiles the rate is measured first, too
 };
 
@@ -56,8 +56,9 @@ struct Alternative {
 /// @pre plan.validate(problem, product of plan.grid) passes (ConfigError)
 Candidate evaluate(const SweepProblem& problem, const Plan& plan, const Machine& machine, const KernelRate& rate);
 
-/// Seconds that a block of time steps takes longer behind another one than alone: less than 0 where ranks that are done go on while others
-/// still compute. From playing one block and two in a row, of fewer steps than `problem` has; 0 where these are too many to play.
+/// Seconds that a block of time steps takes longer behind another one than alone: less than 0 where ranks that are done
+/// go on while others still compute. From playing one block and two in a row, of fewer steps than `problem` has; 0
+/// where these are too many to play.
 /// @pre as evaluate, and as in_a_row (ConfigError)
 double border_s(const SweepProblem& problem, const Plan& plan, const Machine& machine, const KernelRate& rate);
 
@@ -66,21 +67,24 @@ double border_s(const SweepProblem& problem, const Plan& plan, const Machine& ma
 double estimate_s(const SweepProblem& problem, const Plan& plan, const Machine& machine, const KernelRate& rate);
 
 /// Lanes along each dimension: the `lanes` of a rank with blocks of `block` points so that the way to the last lane
-/// costs least, for `crossing` rank borders of each dimension already on it. The real optimum is m_k proportional to the
-/// time of crossing one rank's share of dimension k; integers are tried around it (docs/decisions/0010-planning.md).
+/// costs least, for `crossing` rank borders of each dimension already on it. The real optimum is m_k proportional to
+/// the time of crossing one rank's share of dimension k; integers are tried around it
+/// (docs/decisions/0010-planning.md).
 /// @pre lanes >= 1 (ConfigError)
 Index best_factors(const SweepProblem& problem, const Index& grid, int mapping_dim, std::int64_t lanes);
 
-/// The ways in which `problem` may lie over `ranks` ranks under `request`, those to prefer first: rows across two loops whose
-/// points are neighbours in memory, where dependences ask for them and `rows_across` says that the body is then made of
-/// vectors; the same with tiles cut along such rows; arrays as they are. Where ranks have nothing to share, or arrays would be
-/// mostly padding, rank 0 computes for all. Pure.
+/// The ways in which `problem` may lie over `ranks` ranks under `request`, those to prefer first: rows across two loops
+/// whose points are neighbours in memory, where dependences ask for them and `rows_across` says that the body is then
+/// made of vectors; the same with tiles cut along such rows; arrays as they are. Where ranks have nothing to share, or
+/// arrays would be mostly padding, rank 0 computes for all. Pure.
 /// @pre as make_plan, for at least one of them (ConfigError)
-std::vector<Alternative> alternatives(const SweepProblem& problem, int ranks, const PlanRequest& request, const Machine& machine, bool rows_across);
+std::vector<Alternative> alternatives(const SweepProblem& problem, int ranks, const PlanRequest& request,
+                                      const Machine& machine, bool rows_across);
 
-/// Plans for `ranks` ranks, the one to take first; request is obeyed. Pure: equal arguments give equal results. No plan that
-/// was played is predicted to take less than 0.98 of the first one, and the search ends when no neighbour does by 3 %. Plans
-/// whose tiles no rate was measured on are taken to be as quick as they may be hoped to be: measure on the first one's tiles and
+/// Plans for `ranks` ranks, the one to take first; request is obeyed. Pure: equal arguments give equal results. No plan
+/// that was played is predicted to take less than 0.98 of the first one, but for those that must be 10 % better: plans
+/// for fewer ranks, and with slices that cut rows. The search ends when no neighbour is 3 % better. Plans whose tiles
+/// no rate was measured on are taken to be as quick as they may be hoped to be: measure on the first one's tiles and
 /// choose again until Choice::measured.
 /// @pre at least one rate (ConfigError)
 /// @pre as make_plan (ConfigError)
@@ -92,8 +96,10 @@ Choice choose_plan(const SweepProblem& problem, int ranks, const PlanRequest& re
 
 /// The rate for the tiles of `plan`, from those that were measured.
 /// @pre at least one rate (ConfigError)
-KernelRate rate_for(const SweepProblem& problem, const Plan& plan, const Machine& machine, std::span<const MeasuredRate> rates);
+KernelRate rate_for(const SweepProblem& problem, const Plan& plan, const Machine& machine,
+                    std::span<const MeasuredRate> rates);
 /// Whether a rate was measured on tiles like those of `plan`.
-bool rate_is_measured(const SweepProblem& problem, const Plan& plan, const Machine& machine, std::span<const MeasuredRate> rates);
+bool rate_is_measured(const SweepProblem& problem, const Plan& plan, const Machine& machine,
+                      std::span<const MeasuredRate> rates);
 
 }  // namespace tilewave

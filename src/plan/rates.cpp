@@ -15,8 +15,8 @@ constexpr double row_lengths[] = {12, 48, 192};
 // What a class of tiles that was not measured may take, as a part of the nearest that was: sweeps of 256³ floats over
 // tiles in caches took 0.6 to 0.75 of what they took in memory.
 constexpr double hoped_part = 0.7;
-// Of larger tiles and of rows of another length: two arrays of 64 x 64 x 256 floats on two lanes took 0.18 ms in tiles of
-// 32 KB of values that are used again, 0.14 in tiles of 129 KB with rows twice as long.
+// Of larger tiles and of rows of another length: two arrays of 64 x 64 x 256 floats on two lanes took 0.18 ms in tiles
+// of 32 KB of values that are used again, 0.14 in tiles of 129 KB with rows twice as long.
 constexpr double barely_hoped_part = 0.85;
 // A rate is not taken to fall below this part of what was measured, whatever the machine's memory curves say.
 constexpr double least_part = 0.25;
@@ -135,7 +135,8 @@ const MeasuredRate& PlanRates::nearest(const Plan& plan) const {
     double least = std::numeric_limits<double>::infinity();
     for (const MeasuredRate& m : rates_) {
         const TileClass other = tile_class(m.plan);
-        double apart = 100.0 * (other.together != c.together) + 15.0 * std::abs(other.steps - c.steps) + 10.0 * std::abs(other.level - c.level) +
+        double apart = 100.0 * (other.together != c.together) + 15.0 * std::abs(other.steps - c.steps) +
+                       10.0 * std::abs(other.level - c.level) +
                        20.0 * (std::abs(other.rows - c.rows) + (other.few_rows != c.few_rows)) +
                        5.0 * (m.plan.lanes() < plan.lanes());
         for (int k = 0; k < plan.tile.n && k < m.plan.tile.n; ++k)
@@ -194,9 +195,11 @@ KernelRate PlanRates::of(const Plan& plan) const {
                             plan.factors[plan.factors.n - 1] > 1;
     if (rows_split && problem_.planes.along < 0) rate.row_s += line_of_hand_over * machine_.hand_over_s;
     const TileClass c = tile_class(plan), was = tile_class(m.plan);
-    // Smaller tiles find more in nearer caches; steps of time together gain by larger ones, too, while a cache holds them.
+    // Smaller tiles find more in nearer caches; steps of time together gain by larger ones, too, while a cache holds
+    // them.
     const bool cached = c.level < static_cast<int>(cache_sizes_.size());
-    const bool hopeful = c.together != was.together || (c.together ? cached && (c.level != was.level || c.steps > was.steps) : c.level < was.level);
+    const bool hopeful = c.together != was.together ||
+                         (c.together ? cached && (c.level != was.level || c.steps > was.steps) : c.level < was.level);
     const bool fewer_steps = c.together && was.together && c.steps < was.steps;
     if (!m.of_all_tiles && c != was && !fewer_steps) rate.point_s *= hopeful ? hoped_part : barely_hoped_part;
     return rate;

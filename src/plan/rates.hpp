@@ -10,10 +10,10 @@ namespace tilewave {
 /// What a plan's tiles find in the caches: plans of one class have comparable rates.
 struct TileClass {
     bool together = false;  ///< steps of time go together
-    int level = 0;  ///< the cache that holds what a tile's points use again: 0 to 2; 3: none does
-    int steps = 0;  ///< how many of these, by powers of two: what is fetched from memory is as much less
-    int rows = 0;  ///< length of its rows: less than a vector or two, some vectors, more, so many that
-                   ///< their ends do not count
+    int level = 0;          ///< the cache that holds what a tile's points use again: 0 to 2; 3: none does
+    int steps = 0;          ///< how many of these, by powers of two: what is fetched from memory is as much less
+    int rows = 0;           ///< length of its rows: less than a vector or two, some vectors, more, so many that
+                            ///< their ends do not count
     bool few_rows = false;  ///< fewer beside each other than kernels compute together
     bool operator==(const TileClass&) const = default;
 };
@@ -53,7 +53,7 @@ private:
     bool rows_depend_;  // along the last dimension: kernels compute rows_together of them at once
     std::vector<double> cache_sizes_;
     std::vector<double> reach_;  // by dimension: bytes of written arrays that a point reads along it
-    double item_bytes_ = 0;  // of a point of all arrays that are not replicated
+    double item_bytes_ = 0;      // of a point of all arrays that are not replicated
 };
 
 /// Rows of a tile of `plan`, and the points of one of them on average.

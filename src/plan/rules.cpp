@@ -13,7 +13,8 @@ namespace tilewave {
 
 namespace {
 
-// Points of a row of a tile, at least: a row of one point costs twenty times as much a point, which no shorter fill is worth.
+// Points of a row of a tile, at least: a row of one point costs twenty times as much a point, which no shorter fill is
+// worth.
 constexpr std::int64_t shortest_row_of_tiles = 12;
 // Points of a row on average from which vectors pay for storage in their order.
 constexpr double shortest_skewed_row = 12;
@@ -77,7 +78,8 @@ std::int64_t band_height(const SweepProblem& problem, std::int64_t others) {
 // Where planes are all that is kept: a lane's rows whole, over as many planes as make a step of the pipeline.
 Index planes_tile(const SweepProblem& problem, int ranks, const Plan& plan, const Machine& machine) {
     Index tile = Index::filled(problem.dims(), 1);
-    for (int k = 0; k < tile.n; ++k) tile[k] = std::max<std::int64_t>(ceil_div(largest_block(problem, plan.grid, k), plan.factors[k]), 1);
+    for (int k = 0; k < tile.n; ++k)
+        tile[k] = std::max<std::int64_t>(ceil_div(largest_block(problem, plan.grid, k), plan.factors[k]), 1);
     const int f = plan.mapping_dim, a = problem.planes.along;
     const auto columns = static_cast<double>(plan.grid[a] * plan.factors[a]);
     double others = 1;
@@ -87,8 +89,8 @@ Index planes_tile(const SweepProblem& problem, int ranks, const Plan& plan, cons
     double step = ranks > 1 ? 2 * machine.latency_s : 2 * machine.hand_over_s;
     std::int64_t height = planes_of_a_tile;
     if (columns > 1) {
-        // P(J) = N/J + fill steps of J layers (athanasaki2002), and, slanted, of a row for each point of one: a tile is a band
-        // (src/frontier.hpp), no higher than its rows are long.
+        // P(J) = N/J + fill steps of J layers (athanasaki2002), and, slanted, of a row for each point of one: a tile is
+        // a band (src/frontier.hpp), no higher than its rows are long.
         if (problem.planes.slant) step += row_cost * layer;
         height = best_height(static_cast<double>(tile[f]), columns - 1, step, layer);
         if (problem.planes.slant) height = std::min(height, band_height(problem, static_cast<std::int64_t>(others)));
@@ -99,18 +101,20 @@ Index planes_tile(const SweepProblem& problem, int ranks, const Plan& plan, cons
 
 // The height at which two layers of a tile, a point's and that of the point before it along the outermost
 // dimension, half fill the cache. No limit where rows run along that dimension: they reuse a row or two.
-std::int64_t cached_height(const SweepProblem& problem, const Plan& plan, const Machine& machine, const Index& tile, double layer,
-                           std::int64_t n) {
+std::int64_t cached_height(const SweepProblem& problem, const Plan& plan, const Machine& machine, const Index& tile,
+                           double layer, std::int64_t n) {
     const std::vector<bool> unit = problem.unit_dims();
     int outermost = 0;
-    while (outermost < tile.n && (unit[static_cast<std::size_t>(outermost)] || outermost == plan.mapping_dim)) ++outermost;
+    while (outermost < tile.n && (unit[static_cast<std::size_t>(outermost)] || outermost == plan.mapping_dim))
+        ++outermost;
     if (outermost == tile.n || (plan.row.n == tile.n && plan.row[outermost] != 0)) return n;
     double bytes = 2 * layer / static_cast<double>(tile[outermost]);
     std::int64_t items = 0;
     for (const NestArray& a : problem.arrays)
         if (!a.replicated) items += a.item_bytes;
     bytes *= static_cast<double>(std::max<std::int64_t>(items, 1));
-    return std::clamp<std::int64_t>(static_cast<std::int64_t>(static_cast<double>(machine.cache_bytes) / 2 / bytes), 1, n);
+    return std::clamp<std::int64_t>(static_cast<std::int64_t>(static_cast<double>(machine.cache_bytes) / 2 / bytes), 1,
+                                    n);
 }
 
 Index default_tile(const SweepProblem& problem, int ranks, const Plan& plan, const Machine& machine) {
@@ -137,8 +141,9 @@ Index default_tile(const SweepProblem& problem, int ranks, const Plan& plan, con
     std::int64_t height = n;
     if (fill > 0) height = best_height(static_cast<double>(n) * sweeps, fill, step, layer * machine.point_s);
     if (fill > 0 && sweeps > 1)
-        height = std::clamp<std::int64_t>(std::max(height, static_cast<std::int64_t>(static_cast<double>(n) * sweeps * filling / fill)), 1,
-                                          ceil_div(n, least_tiles));
+        height = std::clamp<std::int64_t>(
+            std::max(height, static_cast<std::int64_t>(static_cast<double>(n) * sweeps * filling / fill)), 1,
+            ceil_div(n, least_tiles));
     // Rows across both are as short as the shorter side of the tile.
     if (plan.row.n == problem.dims() && plan.row[i] != 0)
         for (int k = 0; k < plan.row.n; ++k) {
@@ -151,7 +156,8 @@ Index default_tile(const SweepProblem& problem, int ranks, const Plan& plan, con
     // Tiles cut across their rows keep rows of some points.
     const bool along = i == problem.dims() - 1 && plan.row.n == 0;
     const std::int64_t least = across ? rows_together : along ? shortest_row_of_tiles : 1;
-    height = std::clamp<std::int64_t>(std::min(height, cached_height(problem, plan, machine, tile, layer, n)), std::min(least, n), n);
+    height = std::clamp<std::int64_t>(std::min(height, cached_height(problem, plan, machine, tile, layer, n)),
+                                      std::min(least, n), n);
     tile[i] = ceil_div(n, ceil_div(n, height));  // the last one is about as large as the others
     return tile;
 }
@@ -160,7 +166,8 @@ Index default_tile(const SweepProblem& problem, int ranks, const Plan& plan, con
 int default_slices(const SweepProblem& problem, const Plan& plan, const Machine& machine) {
     double alpha = machine.point_s;
     for (auto t : plan.tile) alpha *= static_cast<double>(std::max<std::int64_t>(t, 1));
-    return static_cast<int>(std::clamp<std::int64_t>(std::llround(best_slices(alpha, machine.hand_over_s)), 1, plan.most_slices(problem)));
+    return static_cast<int>(
+        std::clamp<std::int64_t>(std::llround(best_slices(alpha, machine.hand_over_s)), 1, plan.most_slices(problem)));
 }
 
 }  // namespace
@@ -180,7 +187,9 @@ int longest_dim(const SweepProblem& problem, int ranks, const PlanRequest& reque
             bool other = ranks == 1 || n == 1;
             for (int l = 0; l < n; ++l) other = other || (l != k && problem.may_cut(l));
             // A fixed grid says which dimensions are cut: map along the longest uncut one.
-            if (!other || k == not_along || (fixed && (*request.grid)[k] != 1) || (strict && unit[static_cast<std::size_t>(k)])) continue;
+            if (!other || k == not_along || (fixed && (*request.grid)[k] != 1) ||
+                (strict && unit[static_cast<std::size_t>(k)]))
+                continue;
             if (best < 0 || box.extent(k) >= box.extent(best)) best = k;
         }
         if (best >= 0) return best;
@@ -191,7 +200,8 @@ int longest_dim(const SweepProblem& problem, int ranks, const PlanRequest& reque
 
 // The dimension that rows go along, where steps of time would go together and tiles be low across it; else -1.
 int whole_row(const SweepProblem& problem, int ranks, const PlanRequest& request, const Machine& machine) {
-    if (request.tile || request.time_block || !streams(problem, static_cast<double>(ranks) * request.threads, machine)) return -1;
+    if (request.tile || request.time_block || !streams(problem, static_cast<double>(ranks) * request.threads, machine))
+        return -1;
     const Index row = request.row.value_or(Index{});
     int along = problem.dims() - 1;
     for (int k = 0, varied = 0; k < row.n; ++k) {
@@ -242,7 +252,8 @@ Index skewed_row(const SweepProblem& problem) {
             const double length = up == down ? a : a * b / std::max(a + b - 1, 1.0);
             if (length < longest || (up != down && a > b) || !storable(problem, probe.row)) continue;
             const IndexMatrix t = probe.order(n);
-            const bool legal = std::all_of(deps.begin(), deps.end(), [&](const Index& d) { return lexicographically_positive(t * d); });
+            const bool legal = std::all_of(deps.begin(), deps.end(),
+                                           [&](const Index& d) { return lexicographically_positive(t * d); });
             if (!legal || !probe.independent_rows(problem)) continue;
             longest = length;
             best = probe.row;
@@ -275,7 +286,8 @@ Plan make_plan(const SweepProblem& problem, int ranks, const PlanRequest& reques
         return make_plan(whole, ranks, request, machine);
     }
     Plan plan = request.apply({});
-    plan.mapping_dim = along >= 0 ? problem.planes.across : longest_dim(problem, ranks, request, whole_row(problem, ranks, request, machine));
+    plan.mapping_dim = along >= 0 ? problem.planes.across
+                                  : longest_dim(problem, ranks, request, whole_row(problem, ranks, request, machine));
     plan.mapping_dim = request.mapping_dim.value_or(plan.mapping_dim);
     check_mapping_dim(plan.mapping_dim, n);
     if (along >= 0) {
@@ -286,18 +298,21 @@ Plan make_plan(const SweepProblem& problem, int ranks, const PlanRequest& reques
     // Checked as they come: what follows divides by them and loops over them.
     std::vector<bool> whole;
     for (int k = 0; k < n; ++k)
-        whole.push_back(!problem.may_cut(k) || (k == plan.mapping_dim && n > 1) || (along >= 0 && k != along && problem.may_cut(along)));
+        whole.push_back(!problem.may_cut(k) || (k == plan.mapping_dim && n > 1) ||
+                        (along >= 0 && k != along && problem.may_cut(along)));
     plan.grid = request.grid ? *request.grid : default_grid(problem.space.hi - problem.space.lo, ranks, whole);
     check_grid(plan.grid, n, ranks);
     check_cuts(problem, plan.grid);
-    plan.factors = request.factors.value_or(spread_lanes(problem, plan.grid, plan.mapping_dim, std::max(request.threads - plan.helper, 1)));
+    plan.factors = request.factors.value_or(
+        spread_lanes(problem, plan.grid, plan.mapping_dim, std::max(request.threads - plan.helper, 1)));
     check_factors(plan.factors, n, plan.mapping_dim, plan.helper);
     plan.synchronous = request.synchronous.value_or(plan.schedule == ScheduleKind::blocking);
     plan.row = request.row.value_or(plan.row);
     plan.storage = request.storage.value_or(plan.storage);
     plan.tile = request.tile ? *request.tile : default_tile(problem, ranks, plan, machine);
     check_dims(plan.tile, n, "tile");
-    if (!request.tile && !request.time_block && !request.factors && !request.grouping) take_steps_together(problem, machine, request.threads, plan);
+    if (!request.tile && !request.time_block && !request.factors && !request.grouping)
+        take_steps_together(problem, machine, request.threads, plan);
     plan = request.apply(std::move(plan));
     if (!request.slices && plan.grouping == GroupingKind::vertical && plan.lanes() > 1)
         plan.slices = default_slices(problem, plan, machine);

@@ -11,7 +11,8 @@ namespace {
 
 // The parts of a box of at most `limit` points: layers of the dimensions that rows do not vary; where that is not
 // enough halves of those that they do, the longer one, so that rows stay as long as they can.
-void pieces(const Box& box, std::int64_t limit, const std::vector<bool>& rows, std::vector<Box>& out, std::int64_t& left) {
+void pieces(const Box& box, std::int64_t limit, const std::vector<bool>& rows, std::vector<Box>& out,
+            std::int64_t& left) {
     if (left <= 0 || box.empty()) return;
     if (box.points() <= limit) {
         out.push_back(box);
@@ -24,7 +25,8 @@ void pieces(const Box& box, std::int64_t limit, const std::vector<bool>& rows, s
     const bool halves = cut < 0;
     for (int k = 0; k < box.dims() && halves; ++k)
         if (cut < 0 || box.extent(k) > box.extent(cut)) cut = k;
-    const std::int64_t layers = halves ? ceil_div(box.extent(cut), 2) : std::max<std::int64_t>(1, limit / (box.points() / box.extent(cut)));
+    const std::int64_t layers =
+        halves ? ceil_div(box.extent(cut), 2) : std::max<std::int64_t>(1, limit / (box.points() / box.extent(cut)));
     for (std::int64_t lo = box.lo[cut]; lo < box.hi[cut] && left > 0; lo += layers) {
         Box part = box;
         part.lo[cut] = lo;
@@ -36,7 +38,8 @@ void pieces(const Box& box, std::int64_t limit, const std::vector<bool>& rows, s
 // The middle of a box: at most `most` points, or a quarter, along what `dims` says, the whole of it along the rest.
 Box middle(Box box, const std::vector<bool>& dims, std::int64_t most) {
     for (int k = 0; k < box.dims(); ++k)
-        if (const std::int64_t extent = std::min(most, std::max<std::int64_t>(box.extent(k) / 4, 1)); dims[static_cast<std::size_t>(k)] && box.extent(k) > extent) {
+        if (const std::int64_t extent = std::min(most, std::max<std::int64_t>(box.extent(k) / 4, 1));
+            dims[static_cast<std::size_t>(k)] && box.extent(k) > extent) {
             box.lo[k] += (box.extent(k) - extent) / 2;
             box.hi[k] = box.lo[k] + extent;
         }
@@ -80,11 +83,13 @@ Pieces tiles_by_lane(const Schedule& s) {
     const std::vector<bool> rows = varied_by_rows(s);
     for (auto& lane : tiles) {
         std::vector<std::int64_t> points;
-        for (const Box& box : lane) points.push_back(work.of(middle(box, rows, short_row)).points > 0 ? work.of(box).points : 0);
+        for (const Box& box : lane)
+            points.push_back(work.of(middle(box, rows, short_row)).points > 0 ? work.of(box).points : 0);
         if (lane.empty()) continue;
         const std::int64_t most = *std::max_element(points.begin(), points.end());
         std::size_t first = lane.size() / 3;
-        for (std::size_t looked = 0; looked < lane.size() && 10 * points[first] < 9 * most; ++looked) first = (first + 1) % lane.size();
+        for (std::size_t looked = 0; looked < lane.size() && 10 * points[first] < 9 * most; ++looked)
+            first = (first + 1) % lane.size();
         std::rotate(lane.begin(), lane.begin() + static_cast<std::ptrdiff_t>(first), lane.end());
     }
     return tiles;

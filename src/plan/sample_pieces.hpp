@@ -24,15 +24,16 @@ Pieces tiles_by_lane(const Schedule& s);
 /// What all lanes have, in turn, for the first of them: about `total` points.
 Pieces on_one_lane(const Pieces& tiles, std::int64_t total);
 
-/// Tiles, those of more than `limit` points cut into layers of the dimensions that `keep` does not name, or else into halves; `total`
-/// points a lane.
+/// Tiles, those of more than `limit` points cut into layers of the dimensions that `keep` does not name, or else into
+/// halves; `total` points a lane.
 Pieces cut(const Pieces& tiles, std::int64_t limit, std::int64_t total, const std::vector<bool>& keep);
 
-/// The boxes cut into strips of `most` points along a row, or a quarter of it, up to `total` points a lane: what they hold streams
-/// from where long rows have it, too.
+/// The boxes cut into strips of `most` points along a row, or a quarter of it, up to `total` points a lane: what they
+/// hold streams from where long rows have it, too.
 Pieces strips(const Pieces& boxes, const std::vector<bool>& rows, std::int64_t most, std::int64_t total);
 
-/// The middle of each of a few boxes: at most `most` points, or a quarter, along what `dims` says, the whole of it along the rest.
+/// The middle of each of a few boxes: at most `most` points, or a quarter, along what `dims` says, the whole of it
+/// along the rest.
 Pieces middles(const Pieces& boxes, const std::vector<bool>& dims, std::int64_t most);
 
 }  // namespace tilewave

@@ -10,8 +10,7 @@ namespace {
 /// Written so that a NaN fails too.
 void require(bool ok, const char* what, double given, const char* allowed) {
     if (!ok)
-        throw ConfigError(std::string(what) + " " + std::to_string(given) + " was given; " +
-                          allowed + " is allowed");
+        throw ConfigError(std::string(what) + " " + std::to_string(given) + " was given; " + allowed + " is allowed");
 }
 
 void require_times(double alpha_s, double t_sync_in_s) {
@@ -23,23 +22,27 @@ void require_depth(std::int64_t depth) {
     require(depth >= 0, "a depth of", static_cast<double>(depth), "0 or more");
 }
 
-void require_lambda(double lambda) { require(lambda > 0, "lambda", lambda, "more than 0"); }
+void require_lambda(double lambda) {
+    require(lambda > 0, "lambda", lambda, "more than 0");
+}
 
 }  // namespace
 
 void TileGrid::validate() const {
     const int n = tiles.n;
     if (n < 1 || nodes.n != n || factors.n != n)
-        throw ConfigError("tiles " + to_string(tiles) + ", nodes " + to_string(nodes) + " and factors " + to_string(factors) +
-                          " were given; as many components of each are allowed, 1 to 4");
+        throw ConfigError("tiles " + to_string(tiles) + ", nodes " + to_string(nodes) + " and factors " +
+                          to_string(factors) + " were given; as many components of each are allowed, 1 to 4");
     if (mapping_dim < 0 || mapping_dim >= n)
-        throw ConfigError("mapping dimension " + std::to_string(mapping_dim) + " was given; 0 to " + std::to_string(n - 1) + " is allowed");
+        throw ConfigError("mapping dimension " + std::to_string(mapping_dim) + " was given; 0 to " +
+                          std::to_string(n - 1) + " is allowed");
     for (int k = 0; k < n; ++k) {
         require(tiles[k] >= 1, "a number of tiles of", static_cast<double>(tiles[k]), "1 or more");
         require(nodes[k] >= 1, "a number of nodes of", static_cast<double>(nodes[k]), "1 or more");
         require(factors[k] >= 1, "a factor of", static_cast<double>(factors[k]), "1 or more");
     }
-    require(factors[mapping_dim] == 1, "a factor along the mapping dimension of", static_cast<double>(factors[mapping_dim]), "1");
+    require(factors[mapping_dim] == 1, "a factor along the mapping dimension of",
+            static_cast<double>(factors[mapping_dim]), "1");
 }
 
 std::int64_t TileGrid::columns() const {
@@ -86,10 +89,14 @@ std::int64_t pipeline_steps(ScheduleKind schedule, GroupingKind grouping, const 
     for (int k = 0; k < grid.tiles.n; ++k) {
         const std::int64_t m = grid.factors[k];
         // Nodes begin at whole groups.
-        const std::int64_t last = (grid.nodes[k] - 1) * ceil_div(grid.tiles[k], m) * m + grid.tiles[k] - 1, last_group = last / m;
-        if (k == grid.mapping_dim) steps += last;
-        else if (vertical) steps += (overlapping ? 2 : 1) * last_group;
-        else steps += last + (overlapping ? last_group : 0);
+        const std::int64_t last = (grid.nodes[k] - 1) * ceil_div(grid.tiles[k], m) * m + grid.tiles[k] - 1,
+                           last_group = last / m;
+        if (k == grid.mapping_dim)
+            steps += last;
+        else if (vertical)
+            steps += (overlapping ? 2 : 1) * last_group;
+        else
+            steps += last + (overlapping ? last_group : 0);
     }
     return steps;
 }
@@ -97,8 +104,9 @@ std::int64_t pipeline_steps(ScheduleKind schedule, GroupingKind grouping, const 
 double step_s(ScheduleKind schedule, GroupingKind grouping, const TileGrid& grid, const StepCosts& costs) {
     grid.validate();
     require_times(costs.alpha_s, costs.t_sync_in_s);
-    const double column_s =
-        grouping == GroupingKind::vertical ? least_vertical_group_s(costs.alpha_s, costs.t_sync_in_s, grid.depth()) : costs.alpha_s;
+    const double column_s = grouping == GroupingKind::vertical
+                                ? least_vertical_group_s(costs.alpha_s, costs.t_sync_in_s, grid.depth())
+                                : costs.alpha_s;
     const double compute_s = static_cast<double>(grid.columns()) * column_s;
     if (schedule == ScheduleKind::blocking) return compute_s + costs.t_comm_s;
     return costs.t_start_dma_s + std::max(compute_s, costs.t_comm_dma_s) + costs.t_synchro_s;

@@ -70,8 +70,8 @@ double step_s(ScheduleKind schedule, GroupingKind grouping, const TileGrid& grid
 /// @pre costs.alpha_s >= 0 and costs.t_sync_in_s >= 0, grid.validate() passes (ConfigError)
 double run_s(ScheduleKind schedule, GroupingKind grouping, const TileGrid& grid, const StepCosts& costs);
 
-/// Two dimensions, two CPUs a node. Overlapping beats blocking, both with vertical groups, for lambda = (Y/y)/(X/x) << 1:
-/// t_comm > lambda/2 (t_start_dma + beta_min + t_synchro).
+/// Two dimensions, two CPUs a node. Overlapping beats blocking, both with vertical groups, for lambda = (Y/y)/(X/x) <<
+/// 1: t_comm > lambda/2 (t_start_dma + beta_min + t_synchro).
 /// @pre lambda > 0 (ConfigError)
 /// @pre costs.alpha_s >= 0 and costs.t_sync_in_s >= 0 (ConfigError)
 bool overlapping_beats_blocking(double lambda, const StepCosts& costs);

@@ -51,14 +51,15 @@ private:
     bool contradiction_ = false;
 };
 
-WideConstraint widened(const Constraint& c) { return {{c.a.begin(), c.a.end()}, c.c}; }
+WideConstraint widened(const Constraint& c) {
+    return {{c.a.begin(), c.a.end()}, c.c};
+}
 
 /// The positive combination of `lower` (a_k > 0) and `upper` (a_k < 0) without variable k.
 WideConstraint combined(const Constraint& lower, const Constraint& upper, int k) {
     const Wide p = -Wide(upper.a[k]), q = lower.a[k];
     WideConstraint r;
-    for (std::size_t i = 0; i < lower.a.size(); ++i)
-        r.a.push_back(p * lower.a[i] + q * upper.a[i]);
+    for (std::size_t i = 0; i < lower.a.size(); ++i) r.a.push_back(p * lower.a[i] + q * upper.a[i]);
     r.c = p * lower.c + q * upper.c;
     return r;
 }

@@ -13,9 +13,8 @@ using Span = std::span<const std::int64_t>;
 
 void require_tile(Span tile, int dims) {
     if (int(tile.size()) != dims)
-        throw ConfigError("a tile of " + std::to_string(tile.size()) +
-                          " components was given to a grouping of " + std::to_string(dims) +
-                          " dimensions; equal numbers are allowed");
+        throw ConfigError("a tile of " + std::to_string(tile.size()) + " components was given to a grouping of " +
+                          std::to_string(dims) + " dimensions; equal numbers are allowed");
 }
 
 }  // namespace
@@ -24,13 +23,12 @@ Grouping::Grouping(GroupingKind kind, int mapping_dim, std::vector<std::int64_t>
     : kind_(kind), mapping_dim_(mapping_dim), factors_(std::move(factors)) {
     if (factors_.empty()) throw ConfigError("no group factors were given; 1 or more are allowed");
     if (mapping_dim < 0 || mapping_dim >= dims())
-        throw ConfigError("mapping dimension " + std::to_string(mapping_dim) +
-                          " was given; 0 to " + std::to_string(dims() - 1) + " are allowed");
+        throw ConfigError("mapping dimension " + std::to_string(mapping_dim) + " was given; 0 to " +
+                          std::to_string(dims() - 1) + " are allowed");
     for (int x = 0; x < dims(); ++x)
         if (factors_[x] < 1)
-            throw ConfigError("group factor " + std::to_string(factors_[x]) +
-                              " was given for dimension " + std::to_string(x) +
-                              "; 1 or more is allowed");
+            throw ConfigError("group factor " + std::to_string(factors_[x]) + " was given for dimension " +
+                              std::to_string(x) + "; 1 or more is allowed");
     if (factors_[mapping_dim] != 1)
         throw ConfigError("group factor " + std::to_string(factors_[mapping_dim]) +
                           " was given for the mapping dimension " + std::to_string(mapping_dim) +

@@ -24,8 +24,7 @@ struct Range {
     std::int64_t steps() const { return least > most ? 0 : width() + 1; }
 };
 
-std::vector<std::int64_t> weights(int n, int mapping_dim, std::int64_t there,
-                                  std::int64_t elsewhere) {
+std::vector<std::int64_t> weights(int n, int mapping_dim, std::int64_t there, std::int64_t elsewhere) {
     std::vector<std::int64_t> pi(n, elsewhere);
     pi[mapping_dim] = there;
     return pi;
@@ -67,17 +66,15 @@ std::int64_t steps_of(const Space& tiles, bool ends_suffice, const Time& time) {
 }  // namespace
 
 LinearSchedule::LinearSchedule(std::vector<std::int64_t> pi) : pi_(std::move(pi)) {
-    if (pi_.empty())
-        throw ConfigError("an empty schedule vector was given; 1 or more components are allowed");
+    if (pi_.empty()) throw ConfigError("an empty schedule vector was given; 1 or more components are allowed");
 }
 
 LinearSchedule LinearSchedule::for_tiles(ScheduleKind kind, int n, int mapping_dim) {
     if (n < 1)
-        throw ConfigError("a schedule for " + std::to_string(n) +
-                          " dimensions was asked for; 1 or more are allowed");
+        throw ConfigError("a schedule for " + std::to_string(n) + " dimensions was asked for; 1 or more are allowed");
     if (mapping_dim < 0 || mapping_dim >= n)
-        throw ConfigError("mapping dimension " + std::to_string(mapping_dim) +
-                          " was given; 0 to " + std::to_string(n - 1) + " are allowed");
+        throw ConfigError("mapping dimension " + std::to_string(mapping_dim) + " was given; 0 to " +
+                          std::to_string(n - 1) + " are allowed");
     return LinearSchedule(weights(n, mapping_dim, 1, kind == ScheduleKind::blocking ? 1 : 2));
 }
 
@@ -89,9 +86,8 @@ LinearSchedule LinearSchedule::for_groups(ScheduleKind kind, const Grouping& gro
 
 std::int64_t LinearSchedule::time(Span v) const {
     if (v.size() != pi_.size())
-        throw ConfigError("a tile or group of " + std::to_string(v.size()) +
-                          " components was given to a schedule of " + std::to_string(pi_.size()) +
-                          " dimensions; equal numbers are allowed");
+        throw ConfigError("a tile or group of " + std::to_string(v.size()) + " components was given to a schedule of " +
+                          std::to_string(pi_.size()) + " dimensions; equal numbers are allowed");
     Wide sum = 0;
     for (std::size_t k = 0; k < pi_.size(); ++k) sum += Wide(pi_[k]) * v[k];
     return narrow(sum);

@@ -44,8 +44,7 @@ public:
     /// @pre grouping.dims() == pi().size() (ConfigError)
     /// @pre each tile has pi().size() components (ConfigError)
     std::int64_t steps(const Grouping& grouping, const Space& tiles) const;
-    std::int64_t steps(const Grouping& grouping,
-                       const std::vector<std::vector<std::int64_t>>& tiles) const;
+    std::int64_t steps(const Grouping& grouping, const std::vector<std::vector<std::int64_t>>& tiles) const;
 
 private:
     std::vector<std::int64_t> pi_;

@@ -6,8 +6,7 @@
 namespace tilewave {
 
 std::int64_t narrow(Wide value) {
-    if (value < std::numeric_limits<std::int64_t>::min() ||
-        value > std::numeric_limits<std::int64_t>::max())
+    if (value < std::numeric_limits<std::int64_t>::min() || value > std::numeric_limits<std::int64_t>::max())
         throw ConfigError(
             "exact arithmetic on the given sizes or coefficients needs more than 64 bits; "
             "smaller ones are allowed");
@@ -23,8 +22,9 @@ Wide gcd(Wide a, Wide b) {
 
 Rational Rational::of(Wide num, Wide den) {
     if (den == 0)
-        throw ConfigError("a fraction with denominator 0 was given or reached; "
-                          "any other denominator is allowed");
+        throw ConfigError(
+            "a fraction with denominator 0 was given or reached; "
+            "any other denominator is allowed");
     if (den < 0) num = -num, den = -den;
     const Wide g = gcd(num, den);
     Rational r;
@@ -42,14 +42,15 @@ Matrix::Matrix(const std::vector<std::vector<Rational>>& rows)
     : Matrix(int(rows.size()), rows.empty() ? 0 : int(rows[0].size())) {
     for (int i = 0; i < rows_; ++i) {
         if (int(rows[i].size()) != cols_)
-            throw ConfigError("row " + std::to_string(i) + " of a matrix has " +
-                              std::to_string(rows[i].size()) + " entries and row 0 has " +
-                              std::to_string(cols_) + "; rows of equal length are allowed");
+            throw ConfigError("row " + std::to_string(i) + " of a matrix has " + std::to_string(rows[i].size()) +
+                              " entries and row 0 has " + std::to_string(cols_) + "; rows of equal length are allowed");
         for (int j = 0; j < cols_; ++j) (*this)(i, j) = rows[i][j];
     }
 }
 
-Matrix Matrix::identity(int n) { return diagonal(std::vector<Rational>(n, Rational(1))); }
+Matrix Matrix::identity(int n) {
+    return diagonal(std::vector<Rational>(n, Rational(1)));
+}
 
 Matrix Matrix::diagonal(const std::vector<Rational>& entries) {
     Matrix r(int(entries.size()), int(entries.size()));
@@ -59,9 +60,8 @@ Matrix Matrix::diagonal(const std::vector<Rational>& entries) {
 
 Matrix operator*(const Matrix& a, const Matrix& b) {
     if (a.cols() != b.rows())
-        throw ConfigError("a product of a matrix with " + std::to_string(a.cols()) +
-                          " columns and one with " + std::to_string(b.rows()) +
-                          " rows was asked for; these must be equal");
+        throw ConfigError("a product of a matrix with " + std::to_string(a.cols()) + " columns and one with " +
+                          std::to_string(b.rows()) + " rows was asked for; these must be equal");
     Matrix r(a.rows(), b.cols());
     for (int i = 0; i < a.rows(); ++i)
         for (int j = 0; j < b.cols(); ++j)

@@ -19,7 +19,9 @@ std::int64_t narrow(Wide value);
 Wide gcd(Wide a, Wide b);
 /// floor(a / b).
 /// @pre b > 0 (not checked)
-constexpr Wide floor_div(Wide a, Wide b) { return a >= 0 ? a / b : -((b - 1 - a) / b); }
+constexpr Wide floor_div(Wide a, Wide b) {
+    return a >= 0 ? a / b : -((b - 1 - a) / b);
+}
 
 /// A fraction in lowest terms with a positive denominator. Arithmetic is exact; a result
 /// that needs more than 64 bits is a ConfigError, never a wrong number.
@@ -40,13 +42,9 @@ public:
     friend Rational operator-(Rational a, Rational b) {
         return of(Wide(a.num_) * b.den_ - Wide(b.num_) * a.den_, Wide(a.den_) * b.den_);
     }
-    friend Rational operator*(Rational a, Rational b) {
-        return of(Wide(a.num_) * b.num_, Wide(a.den_) * b.den_);
-    }
+    friend Rational operator*(Rational a, Rational b) { return of(Wide(a.num_) * b.num_, Wide(a.den_) * b.den_); }
     /// @pre b != 0 (ConfigError)
-    friend Rational operator/(Rational a, Rational b) {
-        return of(Wide(a.num_) * b.den_, Wide(a.den_) * b.num_);
-    }
+    friend Rational operator/(Rational a, Rational b) { return of(Wide(a.num_) * b.den_, Wide(a.den_) * b.num_); }
     friend Rational operator-(Rational a) { return of(-Wide(a.num_), a.den_); }
     friend bool operator==(Rational a, Rational b) = default;
     friend std::strong_ordering operator<=>(Rational a, Rational b) {

@@ -13,11 +13,9 @@ std::int64_t modulo(Wide a, std::int64_t m) {
 
 /// a - q·b. Below row k the lattice holds every multiple of the moduli along the axes, so
 /// entries there may be reduced and stay small.
-void subtract(Vector& a, const Vector& b, std::int64_t q, std::size_t k,
-              std::span<const std::int64_t> moduli) {
+void subtract(Vector& a, const Vector& b, std::int64_t q, std::size_t k, std::span<const std::int64_t> moduli) {
     a[k] = narrow(a[k] - Wide(q) * b[k]);
-    for (std::size_t i = k + 1; i < a.size(); ++i)
-        a[i] = modulo(a[i] - Wide(q) * b[i], moduli[i]);
+    for (std::size_t i = k + 1; i < a.size(); ++i) a[i] = modulo(a[i] - Wide(q) * b[i], moduli[i]);
 }
 
 }  // namespace

@@ -18,31 +18,29 @@ Wide dot(const Constraint& c, Span j, int terms) {
 
 void require_length(const char* what, std::size_t given, int allowed) {
     if (int(given) != allowed)
-        throw ConfigError(std::string(what) + " of " + std::to_string(given) +
-                          " components was given to a space of " + std::to_string(allowed) +
-                          " dimensions; " + std::to_string(allowed) + " components are allowed");
+        throw ConfigError(std::string(what) + " of " + std::to_string(given) + " components was given to a space of " +
+                          std::to_string(allowed) + " dimensions; " + std::to_string(allowed) +
+                          " components are allowed");
 }
 
 void require_range(const char* what, int given, int least, int most) {
     if (given < least || given > most)
-        throw ConfigError(std::string(what) + " " + std::to_string(given) + " was given; " +
-                          std::to_string(least) + " to " + std::to_string(most) + " are allowed");
+        throw ConfigError(std::string(what) + " " + std::to_string(given) + " was given; " + std::to_string(least) +
+                          " to " + std::to_string(most) + " are allowed");
 }
 
 void require_bounded(const std::vector<Constraint>& system, int k) {
     for (int sign : {1, -1})
         if (std::ranges::none_of(system, [&](const Constraint& c) { return sign * c.a[k] > 0; }))
-            throw ConfigError("index " + std::to_string(k) + " of the space has no " +
-                              (sign > 0 ? "lower" : "upper") +
+            throw ConfigError("index " + std::to_string(k) + " of the space has no " + (sign > 0 ? "lower" : "upper") +
                               " bound; bounded spaces are allowed");
 }
 
 /// `bound` of loop k, which is a·outer + c, as sign·(j_k - bound) >= 0 in n dimensions.
 Constraint loop_constraint(const Constraint& bound, int k, int n, std::int64_t sign) {
     if (int(bound.a.size()) != k)
-        throw ConfigError("a bound of loop " + std::to_string(k) + " has " +
-                          std::to_string(bound.a.size()) + " coefficients; " + std::to_string(k) +
-                          " are allowed, one for each outer index");
+        throw ConfigError("a bound of loop " + std::to_string(k) + " has " + std::to_string(bound.a.size()) +
+                          " coefficients; " + std::to_string(k) + " are allowed, one for each outer index");
     Constraint c{std::vector<std::int64_t>(n, 0), narrow(-sign * Wide(bound.c))};
     for (int x = 0; x < k; ++x) c.a[x] = narrow(-sign * Wide(bound.a[x]));
     c.a[k] = sign;
@@ -53,8 +51,7 @@ Constraint loop_constraint(const Constraint& bound, int k, int n, std::int64_t s
 
 Space::Space(int dims, std::vector<Constraint> constraints) : dims_(dims) {
     if (dims < 1)
-        throw ConfigError("a space of " + std::to_string(dims) +
-                          " dimensions was asked for; 1 or more are allowed");
+        throw ConfigError("a space of " + std::to_string(dims) + " dimensions was asked for; 1 or more are allowed");
     for (const Constraint& c : constraints) require_length("a constraint", c.a.size(), dims);
     systems_.resize(dims);
     auto system = fm::simplify(constraints);
@@ -85,9 +82,8 @@ Space Space::box(Span lo, Span hi) {
 Space Space::loops(const std::vector<std::vector<Constraint>>& lower,
                    const std::vector<std::vector<Constraint>>& upper) {
     if (lower.size() != upper.size())
-        throw ConfigError("lower bounds of " + std::to_string(lower.size()) +
-                          " loops and upper bounds of " + std::to_string(upper.size()) +
-                          " were given; as many of each are allowed");
+        throw ConfigError("lower bounds of " + std::to_string(lower.size()) + " loops and upper bounds of " +
+                          std::to_string(upper.size()) + " were given; as many of each are allowed");
     const int n = int(lower.size());
     std::vector<Constraint> constraints;
     for (int k = 0; k < n; ++k) {
@@ -105,16 +101,14 @@ bool Space::is_box() const {
 
 bool Space::contains(Span j) const {
     require_length("a point", j.size(), dims_);
-    return std::ranges::all_of(constraints(),
-                               [&](const Constraint& c) { return dot(c, j, dims_) >= 0; });
+    return std::ranges::all_of(constraints(), [&](const Constraint& c) { return dot(c, j, dims_) >= 0; });
 }
 
 std::pair<std::int64_t, std::int64_t> Space::bounds(int k, Span outer) const {
     require_range("index number", k, 0, dims_ - 1);
     if (int(outer.size()) != k)
         throw ConfigError("the range of index " + std::to_string(k) + " was asked for with " +
-                          std::to_string(outer.size()) + " outer values; " + std::to_string(k) +
-                          " are allowed");
+                          std::to_string(outer.size()) + " outer values; " + std::to_string(k) + " are allowed");
     if (infeasible_) return {0, -1};
     Wide lo = std::numeric_limits<std::int64_t>::min();
     Wide hi = std::numeric_limits<std::int64_t>::max();
@@ -130,8 +124,10 @@ std::pair<std::int64_t, std::int64_t> Space::bounds(int k, Span outer) const {
 Space Space::project(int k) const {
     require_range("a projection on the first dimensions, their number", k, 1, dims_);
     std::vector<Constraint> system;
-    if (infeasible_) system = {{std::vector<std::int64_t>(k, 0), -1}};
-    else system = systems_[k - 1];
+    if (infeasible_)
+        system = {{std::vector<std::int64_t>(k, 0), -1}};
+    else
+        system = systems_[k - 1];
     for (Constraint& c : system) c.a.resize(k);
     return {k, std::move(system)};
 }
@@ -160,7 +156,9 @@ bool Space::has_completion(Point& j) const {
     return !scan(j, dims_, [](const Point&) { return false; });
 }
 
-void Space::for_each_point(const Visit& visit) const { for_each_prefix(dims_, visit); }
+void Space::for_each_point(const Visit& visit) const {
+    for_each_prefix(dims_, visit);
+}
 
 void Space::for_each_prefix(int k, const Visit& visit) const {
     require_range("a prefix of indices, its length", k, 1, dims_);
@@ -224,8 +222,7 @@ std::string to_string(const Space& space) {
             sum += (size == 1 ? "" : std::to_string(size) + "*") + "j" + std::to_string(k);
         }
         if (c.c != 0 || sum.empty())
-            sum += sum.empty() ? std::to_string(c.c)
-                               : (c.c < 0 ? " - " : " + ") + std::to_string(c.c < 0 ? -c.c : c.c);
+            sum += sum.empty() ? std::to_string(c.c) : (c.c < 0 ? " - " : " + ") + std::to_string(c.c < 0 ? -c.c : c.c);
         s += sum + " >= 0";
     }
     return s + "}";

@@ -15,9 +15,8 @@ using Span = std::span<const std::int64_t>;
 
 Matrix regular(const Matrix& m, const char* name) {
     if (m.rows() != m.cols() || m.rows() == 0)
-        throw ConfigError(std::string(name) + " of a tiling was given with " +
-                          std::to_string(m.rows()) + " rows and " + std::to_string(m.cols()) +
-                          " columns; a square matrix is allowed");
+        throw ConfigError(std::string(name) + " of a tiling was given with " + std::to_string(m.rows()) + " rows and " +
+                          std::to_string(m.cols()) + " columns; a square matrix is allowed");
     if (det(m) == 0)
         throw ConfigError(std::string(name) + " of a tiling was given as " + to_string(m) +
                           ", which is singular; a matrix with an inverse is allowed");
@@ -28,16 +27,15 @@ Matrix diagonal_of_sizes(Span sizes) {
     if (sizes.empty()) throw ConfigError("no tile sizes were given; 1 or more are allowed");
     for (std::size_t k = 0; k < sizes.size(); ++k)
         if (sizes[k] < 1)
-            throw ConfigError("tile size " + std::to_string(sizes[k]) + " was given for index " +
-                              std::to_string(k) + "; 1 or more is allowed");
+            throw ConfigError("tile size " + std::to_string(sizes[k]) + " was given for index " + std::to_string(k) +
+                              "; 1 or more is allowed");
     return Matrix::diagonal({sizes.begin(), sizes.end()});
 }
 
 void require_dims(const char* what, std::size_t given, int allowed) {
     if (int(given) != allowed)
-        throw ConfigError(std::string(what) + " of " + std::to_string(given) +
-                          " dimensions was given to a tiling of " + std::to_string(allowed) +
-                          "; equal numbers are allowed");
+        throw ConfigError(std::string(what) + " of " + std::to_string(given) + " dimensions was given to a tiling of " +
+                          std::to_string(allowed) + "; equal numbers are allowed");
 }
 
 bool is_integer(const Matrix& m) {
@@ -61,15 +59,14 @@ bool lattice_meets(const IntMatrix& basis, Span lo, Span hi) {
 
 void require_columns(const IntMatrix& d, int dims) {
     if (int(d.size()) != dims)
-        throw ConfigError("a dependence matrix of " + std::to_string(d.size()) +
-                          " rows was given to a tiling of " + std::to_string(dims) +
+        throw ConfigError("a dependence matrix of " + std::to_string(d.size()) + " rows was given to a tiling of " +
+                          std::to_string(dims) +
                           " dimensions; a row for each index and a column for each dependence "
                           "is allowed");
     for (const auto& row : d)
         if (row.size() != d[0].size())
-            throw ConfigError("a dependence matrix with rows of " + std::to_string(d[0].size()) +
-                              " and " + std::to_string(row.size()) +
-                              " entries was given; rows of equal length are allowed");
+            throw ConfigError("a dependence matrix with rows of " + std::to_string(d[0].size()) + " and " +
+                              std::to_string(row.size()) + " entries was given; rows of equal length are allowed");
 }
 
 /// row · column c of d.
@@ -83,16 +80,19 @@ Wide product(const std::vector<std::int64_t>& row, const IntMatrix& d, std::size
 
 Tiling::Tiling(const Matrix& h) : Tiling(regular(h, "H"), inverse(regular(h, "H"))) {}
 
-Tiling Tiling::from_p(const Matrix& p) { return {inverse(regular(p, "P")), p}; }
+Tiling Tiling::from_p(const Matrix& p) {
+    return {inverse(regular(p, "P")), p};
+}
 
-Tiling Tiling::rectangular(Span sizes) { return from_p(diagonal_of_sizes(sizes)); }
+Tiling Tiling::rectangular(Span sizes) {
+    return from_p(diagonal_of_sizes(sizes));
+}
 
 Tiling::Tiling(Matrix h, Matrix p) : h_(std::move(h)), p_(std::move(p)) {
     const int n = h_.rows();
     for (int k = 0; k < n; ++k) {
         std::int64_t scale = 1;
-        for (int x = 0; x < n; ++x)
-            scale = narrow(Wide(scale) / gcd(scale, h_(k, x).den()) * h_(k, x).den());
+        for (int x = 0; x < n; ++x) scale = narrow(Wide(scale) / gcd(scale, h_(k, x).den()) * h_(k, x).den());
         scale_.push_back(scale);
         scaled_.emplace_back();
         for (int x = 0; x < n; ++x) scaled_[k].push_back((h_(k, x) * scale).num());
@@ -157,7 +157,9 @@ Space Tiling::joint(const Space& space) const {
     return {2 * dims(), std::move(all)};
 }
 
-Space Tiling::tile_space(const Space& space) const { return joint(space).project(dims()); }
+Space Tiling::tile_space(const Space& space) const {
+    return joint(space).project(dims());
+}
 
 std::vector<Tiling::Tile> Tiling::tiles(const Space& space) const {
     std::vector<Tile> r;

@@ -67,9 +67,9 @@ private:
     Space joint(const Space& space) const;
 
     Matrix h_, p_;
-    IntMatrix scaled_;    ///< row k of H times scale_[k]: integers
+    IntMatrix scaled_;                 ///< row k of H times scale_[k]: integers
     std::vector<std::int64_t> scale_;  ///< the least common denominator of each row of H
-    IntMatrix residues_;  ///< columns: a basis of all scaled_·j + diag(scale_)·z, integer j and z
+    IntMatrix residues_;               ///< columns: a basis of all scaled_·j + diag(scale_)·z, integer j and z
 };
 
 }  // namespace tilewave

@@ -4,7 +4,8 @@
 
 namespace tilewave {
 
-Prediction predict(std::span<const Schedule> schedules, const Machine& machine, const KernelRate& rate, const PredictOptions& options) {
+Prediction predict(std::span<const Schedule> schedules, const Machine& machine, const KernelRate& rate,
+                   const PredictOptions& options) {
     return Simulation(schedules, machine, rate, options).run();
 }
 

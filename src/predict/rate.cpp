@@ -6,8 +6,10 @@
 namespace tilewave {
 
 KernelRate fit_rate(std::span<const RateSample> samples) {
-    if (samples.size() < 3 || samples.size() > 4 || std::any_of(samples.begin(), samples.end(), [](const RateSample& s) { return !(s.points > 0); }))
-        throw ConfigError("a rate was asked for from " + std::to_string(samples.size()) + " samples; allowed: three or four, each with points");
+    if (samples.size() < 3 || samples.size() > 4 ||
+        std::any_of(samples.begin(), samples.end(), [](const RateSample& s) { return !(s.points > 0); }))
+        throw ConfigError("a rate was asked for from " + std::to_string(samples.size()) +
+                          " samples; allowed: three or four, each with points");
     KernelRate r;
     r.point_s = r.row_s = r.tile_s = 0;
     const auto &lengthy = samples[0], &brief = samples[1], &tiny = samples[2];
@@ -19,7 +21,9 @@ KernelRate fit_rate(std::span<const RateSample> samples) {
         if (rows_differ) r.row_s = std::max(0.0, (brief.tile_s - r.tile_s - r.point_s * brief.points) / brief.rows);
         r.tile_s = std::max(0.0, tiny.tile_s - r.row_s * tiny.rows - r.point_s * tiny.points);
     }
-    if (samples.size() == 4) r.alone = std::clamp(samples[3].tile_s * lengthy.points / std::max(samples[3].points * lengthy.tile_s, 1e-30), 1e-3, 1.0);
+    if (samples.size() == 4)
+        r.alone = std::clamp(samples[3].tile_s * lengthy.points / std::max(samples[3].points * lengthy.tile_s, 1e-30),
+                             1e-3, 1.0);
     return r;
 }
 

@@ -20,7 +20,8 @@ Prediction Simulation::run() {
         events_.pop_back();
         if (e.what < lanes) {
             Lane& lane = lanes_[static_cast<std::size_t>(e.what)];
-            if (lane.cpus >= 0 && (lane.state == State::ended || e.time != lane.end)) continue;  // others have begun or ended since
+            if (lane.cpus >= 0 && (lane.state == State::ended || e.time != lane.end))
+                continue;  // others have begun or ended since
             if (lane.copying > 0) {
                 lengthen(lane, std::exchange(lane.copying, 0.0), e.time);
                 push(lane.end, e.what);
@@ -28,7 +29,8 @@ Prediction Simulation::run() {
             }
             if (lane.state != State::fresh) finish_step(lane, e.time);
             go_on(lane, e.time);
-        } else if (Meeting& m = meetings_[static_cast<std::size_t>(e.what - lanes)]; m.stage != Stage::over && m.due == e.time) {
+        } else if (Meeting& m = meetings_[static_cast<std::size_t>(e.what - lanes)];
+                   m.stage != Stage::over && m.due == e.time) {
             advance(e.what - lanes, e.time);
         }
     }
@@ -42,7 +44,8 @@ Prediction Simulation::run() {
 
 void Simulation::finish_step(Lane& lane, double now) {
     const Schedule& s = schedules_[static_cast<std::size_t>(lane.rank)];
-    parts_[static_cast<std::size_t>(index(lane))].add(s.lanes[static_cast<std::size_t>(lane.number)][lane.next].op, lane.begin, now);
+    parts_[static_cast<std::size_t>(index(lane))].add(s.lanes[static_cast<std::size_t>(lane.number)][lane.next].op,
+                                                      lane.begin, now);
     if (lane.state == State::waiting) lane.waited += now - lane.begin;
     if (lane.state == State::computing && lane.cpus >= 0) end_work(lane, now);
     if (options_.record) lane.ends.push_back(now);
@@ -51,7 +54,8 @@ void Simulation::finish_step(Lane& lane, double now) {
 
 // Step after step, as long as nothing else happens before one ends.
 void Simulation::go_on(Lane& lane, double now) {
-    const std::size_t steps = schedules_[static_cast<std::size_t>(lane.rank)].lanes[static_cast<std::size_t>(lane.number)].size();
+    const std::size_t steps =
+        schedules_[static_cast<std::size_t>(lane.rank)].lanes[static_cast<std::size_t>(lane.number)].size();
     while (true) {
         lane.begin = now;
         lane.state = State::stepping;
@@ -115,9 +119,11 @@ double drawn(std::uint64_t rank, std::uint64_t lane, std::uint64_t step) {
 // The kernel, and a poll whenever a period of computing has passed, from tile to tile.
 double Simulation::compute(Lane& lane, const Tile& tile, double now) {
     const Work work = ranks_[static_cast<std::size_t>(lane.rank)].work->of(tile.box);
-    double kernel = rate_.tile_s + static_cast<double>(work.rows) * rate_.row_s + static_cast<double>(work.points) * rate_.point_s;
+    double kernel =
+        rate_.tile_s + static_cast<double>(work.rows) * rate_.row_s + static_cast<double>(work.points) * rate_.point_s;
     if (rate_.spread > 0)
-        kernel *= 1 + rate_.spread * drawn(static_cast<std::uint64_t>(lane.rank), static_cast<std::uint64_t>(lane.number), lane.next);
+        kernel *= 1 + rate_.spread * drawn(static_cast<std::uint64_t>(lane.rank),
+                                           static_cast<std::uint64_t>(lane.number), lane.next);
     lane.state = State::computing;
     lane.period = 0;
     double end = now + machine_.step_s + kernel;
@@ -136,7 +142,8 @@ double Simulation::compute(Lane& lane, const Tile& tile, double now) {
     for (std::size_t i = 0; i < ranks_[static_cast<std::size_t>(lane.rank)].meetings.size(); ++i) {
         const std::int32_t m = ranks_[static_cast<std::size_t>(lane.rank)].meetings[i];
         const double poll = next_poll(lane.rank, now);
-        if (poll < never && (meetings_[static_cast<std::size_t>(m)].due < now || poll < meetings_[static_cast<std::size_t>(m)].due)) {
+        if (poll < never &&
+            (meetings_[static_cast<std::size_t>(m)].due < now || poll < meetings_[static_cast<std::size_t>(m)].due)) {
             meetings_[static_cast<std::size_t>(m)].due = poll;
             push(poll, static_cast<std::int32_t>(lanes_.size()) + m);
         }
@@ -161,7 +168,8 @@ void Simulation::signal(Lane& lane, std::int32_t count, double now) {
     lane.signals.push_back({count, now});
     for (std::size_t i = 0; i < lane.awaited_by.size();) {
         Lane& other = lanes_[static_cast<std::size_t>(lane.awaited_by[i])];
-        const Step& step = schedules_[static_cast<std::size_t>(other.rank)].lanes[static_cast<std::size_t>(other.number)][other.next];
+        const Step& step =
+            schedules_[static_cast<std::size_t>(other.rank)].lanes[static_cast<std::size_t>(other.number)][other.next];
         if (step.count > count) {
             ++i;
             continue;
@@ -175,7 +183,8 @@ void Simulation::signal(Lane& lane, std::int32_t count, double now) {
 
 double Simulation::await(Lane& lane, const Step& step, double now) {
     Lane& other = lane_of(lane.rank, step.item);
-    const auto at = std::partition_point(other.signals.begin(), other.signals.end(), [&](const auto& s) { return s.first < step.count; });
+    const auto at = std::partition_point(other.signals.begin(), other.signals.end(),
+                                         [&](const auto& s) { return s.first < step.count; });
     if (step.count <= 0) return now + machine_.step_s;
     if (at != other.signals.end()) {
         const double seen = at->second + machine_.hand_over_s;
@@ -197,8 +206,9 @@ void Simulation::refuse_stuck() const {
     for (const Lane& lane : lanes_)
         if (lane.state != State::ended && ++stuck <= 3) text += (stuck > 1 ? "; " : "") + name(lane);
     if (stuck > 0)
-        throw ConfigError("predict: these schedules do not end: " + std::to_string(stuck) + (stuck == 1 ? " lane waits" : " lanes wait") +
-                          " for what never comes: " + text + (stuck > 3 ? "; .." : ""));
+        throw ConfigError("predict: these schedules do not end: " + std::to_string(stuck) +
+                          (stuck == 1 ? " lane waits" : " lanes wait") + " for what never comes: " + text +
+                          (stuck > 3 ? "; .." : ""));
 }
 
 Timeline Simulation::timeline() const {
@@ -212,7 +222,8 @@ Timeline Simulation::timeline() const {
     }
     for (const Half& h : halves_)
         if (h.posted >= 0)
-            t.requests.push_back({h.rank, lanes_[static_cast<std::size_t>(h.lane)].number, h.m->peer, h.m->tag, h.m->send, 0, h.m->bytes, h.posted, std::max(h.posted, h.done)});
+            t.requests.push_back({h.rank, lanes_[static_cast<std::size_t>(h.lane)].number, h.m->peer, h.m->tag,
+                                  h.m->send, 0, h.m->bytes, h.posted, std::max(h.posted, h.done)});
     return t;
 }
 

@@ -20,7 +20,8 @@ namespace tilewave {
 
 class Simulation {
 public:
-    Simulation(std::span<const Schedule> schedules, const Machine& machine, const KernelRate& rate, const PredictOptions& options);
+    Simulation(std::span<const Schedule> schedules, const Machine& machine, const KernelRate& rate,
+               const PredictOptions& options);
     Prediction run();
 
 private:
@@ -29,15 +30,15 @@ private:
     struct Lane {
         std::int32_t rank = 0, number = 0;
         State state = State::fresh;
-        std::size_t next = 0;             // the step under way
-        double begin = 0, end = 0;        // of it; end is infinite while nobody knows
-        double waited = 0;                // in steps before it
-        double copying = 0;               // what the compute step under way takes longer
-        double computed = 0;              // since the last poll
-        double tick = 0, period = 0;      // of a compute step: its first poll, and from one to the next
-        std::int32_t cpus = -1;           // the CPUs that it shares with too many others
-        double due = 0;                   // of a compute step there: what those must have given to each lane by its end
-        std::int32_t awaits = -1;         // the lane (of all) whose counter it waits for
+        std::size_t next = 0;         // the step under way
+        double begin = 0, end = 0;    // of it; end is infinite while nobody knows
+        double waited = 0;            // in steps before it
+        double copying = 0;           // what the compute step under way takes longer
+        double computed = 0;          // since the last poll
+        double tick = 0, period = 0;  // of a compute step: its first poll, and from one to the next
+        std::int32_t cpus = -1;       // the CPUs that it shares with too many others
+        double due = 0;               // of a compute step there: what those must have given to each lane by its end
+        std::int32_t awaits = -1;     // the lane (of all) whose counter it waits for
         std::vector<std::pair<std::int32_t, double>> signals;  // its counter, and since when
         std::vector<std::int32_t> awaited_by;                  // lanes that wait for it now
         std::vector<double> ends;                              // of its steps, where recorded
@@ -120,13 +121,17 @@ private:
     Timeline timeline() const;
 
     void push(double time, std::int32_t what);
-    Lane& lane_of(std::int32_t rank, int number) { return lanes_[static_cast<std::size_t>(ranks_[static_cast<std::size_t>(rank)].first_lane + number)]; }
+    Lane& lane_of(std::int32_t rank, int number) {
+        return lanes_[static_cast<std::size_t>(ranks_[static_cast<std::size_t>(rank)].first_lane + number)];
+    }
     std::int32_t index(const Lane& lane) const { return static_cast<std::int32_t>(&lane - lanes_.data()); }
     const Link& link(const Half& half) const { return machine_.link(half.rank, half.m->peer); }
     // Whether a message leaves with its post: where large ones move without any polls, their bytes are not asked for.
     static bool leaves(const Link& l, double bytes) { return bytes <= l.eager_bytes || l.hidden_unpolled > 0.8; }
     // What the lane has waited in all until now.
-    double waited(const Lane& lane, double now) const { return lane.waited + (lane.state == State::waiting ? now - lane.begin : 0); }
+    double waited(const Lane& lane, double now) const {
+        return lane.waited + (lane.state == State::waiting ? now - lane.begin : 0);
+    }
 
     std::span<const Schedule> schedules_;
     const Machine& machine_;

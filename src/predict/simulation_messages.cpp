@@ -29,7 +29,8 @@ void Simulation::post(Lane& lane, std::int32_t id, double now) {
     c.head[!send] = o.next;
     if (o.next < 0) c.tail[!send] = -1;
     if (o.m->bytes != h.m->bytes)
-        throw ConfigError("predict: " + name(lane) + " meets a message of " + std::to_string(o.m->bytes) + " bytes on rank " + std::to_string(o.rank));
+        throw ConfigError("predict: " + name(lane) + " meets a message of " + std::to_string(o.m->bytes) +
+                          " bytes on rank " + std::to_string(o.rank));
     h.partner = other;
     o.partner = id;
     meet(send ? id : other, send ? other : id, now);
@@ -110,7 +111,8 @@ void Simulation::start_transfer(Half& s, Half& r, double now) {
     const auto bytes = static_cast<double>(s.m->bytes);
     // message_s is from the post of a send to a receiver that waits, so it has the time of the post in it.
     const double posting = r.posted < s.posted ? std::min(now - s.posted, l.send_s) : 0;
-    const double there = std::max(arrival(s, now) - posting, now), moving = std::max(l.message_s(bytes) - l.latency_s, 0.0);
+    const double there = std::max(arrival(s, now) - posting, now),
+                 moving = std::max(l.message_s(bytes) - l.latency_s, 0.0);
     for (Half* h : {&s, &r}) {
         Lane& lane = lanes_[static_cast<std::size_t>(h->lane)];
         const bool helped = ranks_[static_cast<std::size_t>(h->rank)].helped;
@@ -187,7 +189,8 @@ double Simulation::next_poll(std::int32_t rank, double now) const {
         const Lane& lane = lanes_[l];
         if (lane.state == State::waiting || (lane.state == State::ended && lane.number == 0)) return now;
         if (lane.state != State::computing || lane.period <= 0) continue;
-        const double ticks = std::max(std::ceil((now - lane.tick) / lane.period), 0.0), poll = lane.tick + ticks * lane.period;
+        const double ticks = std::max(std::ceil((now - lane.tick) / lane.period), 0.0),
+                     poll = lane.tick + ticks * lane.period;
         if (poll < lane.end) first = std::min(first, std::max(poll, now));
     }
     return first;
@@ -195,8 +198,10 @@ double Simulation::next_poll(std::int32_t rank, double now) const {
 
 // The lane polls from now on, till its step ends: lane 0 for all lanes when it has ended.
 void Simulation::polls(Lane& lane, double now) {
-    if (lane.state != State::ended) lane.state = State::waiting;
-    else if (lane.number != 0) return;
+    if (lane.state != State::ended)
+        lane.state = State::waiting;
+    else if (lane.number != 0)
+        return;
     auto& waiting = ranks_[static_cast<std::size_t>(lane.rank)].meetings;
     while (!waiting.empty()) {
         const std::int32_t id = waiting.front();

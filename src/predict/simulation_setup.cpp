@@ -38,7 +38,8 @@ public:
     }
     std::int32_t of(std::int64_t ranks, std::int64_t tag) {
         const std::size_t mask = slots_.size() - 1;
-        const auto mixed = (static_cast<std::size_t>(ranks) * 0x9e3779b97f4a7c15u) ^ (static_cast<std::size_t>(tag) * 0xc2b2ae3d27d4eb4fu);
+        const auto mixed = (static_cast<std::size_t>(ranks) * 0x9e3779b97f4a7c15u) ^
+                           (static_cast<std::size_t>(tag) * 0xc2b2ae3d27d4eb4fu);
         for (std::size_t i = (mixed ^ mixed >> 32) & mask;; i = (i + 1) & mask) {
             Slot& s = slots_[i];
             if (s.number >= 0 && (s.ranks != ranks || s.tag != tag)) continue;
@@ -61,9 +62,12 @@ private:
 void check_steps(const Schedule& s, std::size_t ranks) {
     auto below = [](std::int32_t i, std::size_t n) { return i >= 0 && static_cast<std::size_t>(i) < n; };
     for (const Message& m : s.messages) {
-        if (below(m.peer, ranks) && below(m.array, s.arrays.size()) && m.bytes >= 0 && m.tile < static_cast<std::int32_t>(s.tiles.size())) continue;
-        throw ConfigError("predict: a message of rank " + std::to_string(s.rank) + " names rank " + std::to_string(m.peer) + ", array " +
-                          std::to_string(m.array) + ", tile " + std::to_string(m.tile) + " or has " + std::to_string(m.bytes) +
+        if (below(m.peer, ranks) && below(m.array, s.arrays.size()) && m.bytes >= 0 &&
+            m.tile < static_cast<std::int32_t>(s.tiles.size()))
+            continue;
+        throw ConfigError("predict: a message of rank " + std::to_string(s.rank) + " names rank " +
+                          std::to_string(m.peer) + ", array " + std::to_string(m.array) + ", tile " +
+                          std::to_string(m.tile) + " or has " + std::to_string(m.bytes) +
                           " bytes: there are none such");
     }
     for (std::size_t l = 0; l < s.lanes.size(); ++l)
@@ -74,8 +78,9 @@ void check_steps(const Schedule& s, std::size_t ranks) {
                                : step.op == Op::signal ? true
                                                        : below(step.item, s.messages.size());
             if (!there)
-                throw ConfigError("predict: rank " + std::to_string(s.rank) + ", lane " + std::to_string(l) + ", step " + std::to_string(i) + ": " +
-                                  to_string(step.op) + " names " + std::to_string(step.item) + ", which there is not");
+                throw ConfigError("predict: rank " + std::to_string(s.rank) + ", lane " + std::to_string(l) +
+                                  ", step " + std::to_string(i) + ": " + to_string(step.op) + " names " +
+                                  std::to_string(step.item) + ", which there is not");
             if (step.op != Op::post_recv && step.op != Op::post_send) continue;
             const Message& m = s.messages[static_cast<std::size_t>(step.item)];
             if (m.peer == s.rank || m.send != (step.op == Op::post_send))
@@ -85,7 +90,8 @@ void check_steps(const Schedule& s, std::size_t ranks) {
 
 }  // namespace
 
-Simulation::Simulation(std::span<const Schedule> schedules, const Machine& machine, const KernelRate& rate, const PredictOptions& options)
+Simulation::Simulation(std::span<const Schedule> schedules, const Machine& machine, const KernelRate& rate,
+                       const PredictOptions& options)
     : schedules_(schedules), machine_(machine), rate_(rate), options_(options) {
     check();
     for (const Schedule& s : schedules_) {
@@ -95,7 +101,8 @@ Simulation::Simulation(std::span<const Schedule> schedules, const Machine& machi
             lane.rank = s.rank;
             lane.number = static_cast<std::int32_t>(l);
             if (options_.record) lane.ends.reserve(s.lanes[l].size());
-            if (!s.lanes[l].empty() && std::all_of(s.lanes[l].begin(), s.lanes[l].end(), [](const Step& step) { return step.op == Op::await; }))
+            if (!s.lanes[l].empty() && std::all_of(s.lanes[l].begin(), s.lanes[l].end(),
+                                                   [](const Step& step) { return step.op == Op::await; }))
                 ranks_.back().helped = true;
         }
     }
@@ -117,14 +124,16 @@ void Simulation::check() const {
     for (std::size_t r = 0; r < schedules_.size(); ++r) {
         const Schedule& s = schedules_[r];
         require(s.rank == static_cast<int>(r) && s.ranks == static_cast<int>(schedules_.size()),
-                "schedule " + std::to_string(r) + " of " + std::to_string(schedules_.size()) + " is for rank " + std::to_string(s.rank) +
-                    " of " + std::to_string(s.ranks) + "; allowed: those of all ranks, in order");
+                "schedule " + std::to_string(r) + " of " + std::to_string(schedules_.size()) + " is for rank " +
+                    std::to_string(s.rank) + " of " + std::to_string(s.ranks) +
+                    "; allowed: those of all ranks, in order");
         check_steps(s, schedules_.size());
     }
     require_time(rate_.point_s, "point_s");
     require_time(rate_.row_s, "row_s");
     require_time(rate_.tile_s, "tile_s");
-    require(rate_.spread >= 0 && rate_.spread <= 1, "spread is " + std::to_string(rate_.spread) + "; 0 to 1 is allowed");
+    require(rate_.spread >= 0 && rate_.spread <= 1,
+            "spread is " + std::to_string(rate_.spread) + "; 0 to 1 is allowed");
     require_time(options_.poll_period_s, "poll_period_s");
     require_time(machine_.hand_over_s, "hand_over_s");
     require_time(machine_.poll_s, "poll_s");
@@ -132,12 +141,15 @@ void Simulation::check() const {
     check_link(machine_.same_host, "same_host");
     check_link(machine_.other_host, "other_host");
     require(machine_.set_of.empty() || machine_.set_of.size() >= schedules_.size(),
-            "set_of says where " + std::to_string(machine_.set_of.size()) + " ranks are, the schedules are for " + std::to_string(schedules_.size()));
+            "set_of says where " + std::to_string(machine_.set_of.size()) + " ranks are, the schedules are for " +
+                std::to_string(schedules_.size()));
     for (const std::int32_t s : machine_.set_of)
-        require(s >= 0 && static_cast<std::size_t>(s) < machine_.set_cpus.size() && machine_.set_cpus[static_cast<std::size_t>(s)] > 0,
+        require(s >= 0 && static_cast<std::size_t>(s) < machine_.set_cpus.size() &&
+                    machine_.set_cpus[static_cast<std::size_t>(s)] > 0,
                 "set_of names set " + std::to_string(s) + ", of which set_cpus knows no CPUs");
     require(machine_.host_of.empty() || machine_.host_of.size() >= schedules_.size(),
-            "host_of says where " + std::to_string(machine_.host_of.size()) + " ranks are, the schedules are for " + std::to_string(schedules_.size()));
+            "host_of says where " + std::to_string(machine_.host_of.size()) + " ranks are, the schedules are for " +
+                std::to_string(schedules_.size()));
 }
 
 void Simulation::set_up_messages() {
@@ -170,14 +182,18 @@ void Simulation::set_up_cpus() {
     std::vector<Cpus> sets(machine_.set_cpus.size());
     for (std::size_t l = 0; l < lanes_.size(); ++l) {
         const Lane& lane = lanes_[l];
-        const auto& steps = schedules_[static_cast<std::size_t>(lane.rank)].lanes[static_cast<std::size_t>(lane.number)];
+        const auto& steps =
+            schedules_[static_cast<std::size_t>(lane.rank)].lanes[static_cast<std::size_t>(lane.number)];
         const bool works = std::any_of(steps.begin(), steps.end(), [](const Step& s) { return s.op == Op::compute; });
-        if (works) sets[static_cast<std::size_t>(machine_.set_of[static_cast<std::size_t>(lane.rank)])].lanes.push_back(static_cast<std::int32_t>(l));
+        if (works)
+            sets[static_cast<std::size_t>(machine_.set_of[static_cast<std::size_t>(lane.rank)])].lanes.push_back(
+                static_cast<std::int32_t>(l));
     }
     for (std::size_t s = 0; s < sets.size(); ++s) {
         sets[s].count = machine_.set_cpus[s];
         if (static_cast<double>(sets[s].lanes.size()) <= sets[s].count) continue;
-        for (const std::int32_t l : sets[s].lanes) lanes_[static_cast<std::size_t>(l)].cpus = static_cast<std::int32_t>(cpus_.size());
+        for (const std::int32_t l : sets[s].lanes)
+            lanes_[static_cast<std::size_t>(l)].cpus = static_cast<std::int32_t>(cpus_.size());
         cpus_.push_back(std::move(sets[s]));
     }
 }

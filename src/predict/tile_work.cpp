@@ -13,20 +13,29 @@ TileWork::TileWork(const Schedule& schedule) : s_(schedule) {
     int ups = 0, downs = 0, others = 0;
     for (int k = 0; k < n; ++k) {
         const std::int64_t along = back.row[k][n - 1];
-        if (along == 1) up_ = k, ++ups;
-        else if (along == -1) down_ = k, ++downs;
-        else if (along != 0) ++others;
+        if (along == 1)
+            up_ = k, ++ups;
+        else if (along == -1)
+            down_ = k, ++downs;
+        else if (along != 0)
+            ++others;
     }
-    if (others > 0 || ups > 1 || downs > 1) rows_ = Rows::other;
-    else if (ups == 1 && downs == 1) rows_ = Rows::pair;
-    else up_ = ups == 1 ? up_ : down_;
+    if (others > 0 || ups > 1 || downs > 1)
+        rows_ = Rows::other;
+    else if (ups == 1 && downs == 1)
+        rows_ = Rows::pair;
+    else
+        up_ = ups == 1 ? up_ : down_;
 }
 
 bool TileWork::serves(const Schedule& other) const {
-    if (!(s_.order == other.order) || s_.bounds.size() != other.bounds.size() || s_.along != other.along || s_.across != other.across || s_.slant != other.slant || s_.space.dims() != other.space.dims())
+    if (!(s_.order == other.order) || s_.bounds.size() != other.bounds.size() || s_.along != other.along ||
+        s_.across != other.across || s_.slant != other.slant || s_.space.dims() != other.space.dims())
         return false;
     for (std::size_t b = 0; b < s_.bounds.size(); ++b)
-        if (!(s_.bounds[b].coefficients == other.bounds[b].coefficients) || s_.bounds[b].constant != other.bounds[b].constant) return false;
+        if (!(s_.bounds[b].coefficients == other.bounds[b].coefficients) ||
+            s_.bounds[b].constant != other.bounds[b].constant)
+            return false;
     return !cut_ || piece_cut(other) == *cut_;
 }
 

@@ -42,7 +42,8 @@ bool lies_in_boxes(const SweepProblem& problem, const Plan& plan, int a) {
     bool whole_loops = true;  // z coordinates are loop indices
     for (int k = 0; k < problem.dims(); ++k) whole_loops = whole_loops && problem.loops.keeps(k);
     const bool carried = problem.arrays[static_cast<std::size_t>(a)].levels > 1 &&
-                         std::any_of(problem.accesses.begin(), problem.accesses.end(), [&](const Access& p) { return p.array == a && p.writes && p.keeps; });
+                         std::any_of(problem.accesses.begin(), problem.accesses.end(),
+                                     [&](const Access& p) { return p.array == a && p.writes && p.keeps; });
     return !whole_loops && (plan.ranks() > 1 || carried);
 }
 
@@ -50,14 +51,16 @@ MemoryOrder memory_order(const SweepProblem& problem, const Plan& plan, int a, i
     const NestArray& n = problem.arrays[static_cast<std::size_t>(a)];
     const Box own = held(problem, plan, a, rank);
     const bool boxes = lies_in_boxes(problem, plan, a);
-    bool has_row = true;      // the row varies only what the array has
+    bool has_row = true;  // the row varies only what the array has
     for (int k = 0; k < plan.row.n; ++k) has_row = has_row && (plan.row[k] == 0 || !problem.lacks(a, k));
-    if (own.empty() || n.replicated || (!boxes && (plan.storage == StorageKind::plain || !has_row))) return MemoryOrder::row_major(own);
+    if (own.empty() || n.replicated || (!boxes && (plan.storage == StorageKind::plain || !has_row)))
+        return MemoryOrder::row_major(own);
     MemoryOrder m;
     // Row-major in the coordinates of the row order, over the box of them that holds the array's z box.
     Box z = problem.box_of(a, own);
     if (n.levels > 0) z.hi[0] = z.lo[0] + 1;
-    const IndexMatrix order = plan.storage == StorageKind::skewed && has_row ? plan.order(problem.dims()) : IndexMatrix::identity(problem.dims());
+    const IndexMatrix order = plan.storage == StorageKind::skewed && has_row ? plan.order(problem.dims())
+                                                                             : IndexMatrix::identity(problem.dims());
     Box y = image(order, z);
     y.hi[y.dims() - 1] = y.lo[y.dims() - 1] + padded(y.extent(y.dims() - 1), n.item_bytes);
     const Index y_stride = row_major_strides(y, 1), z_stride = y_stride * order, x_stride = z_stride * problem.loops;
@@ -97,7 +100,8 @@ std::uint64_t memory_orders(const SweepProblem& problem, const Plan& plan, int a
 std::int64_t held_bytes(const SweepProblem& problem, const Plan& plan, int rank) {
     std::int64_t bytes = 0;
     for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a)
-        if (const NestArray& n = problem.arrays[static_cast<std::size_t>(a)]; !n.replicated && !(keeps_planes(problem, plan) && problem.rolls(a)))
+        if (const NestArray& n = problem.arrays[static_cast<std::size_t>(a)];
+            !n.replicated && !(keeps_planes(problem, plan) && problem.rolls(a)))
             bytes += memory_order(problem, plan, a, rank).items * n.item_bytes * std::max(n.levels, 1);
     return bytes;
 }

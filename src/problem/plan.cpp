@@ -111,10 +111,11 @@ void check_mapping_dim(int mapping_dim, int n) {
 void check_grid(const Index& grid, int n, int ranks) {
     check_dims(grid, n, "grid");
     std::int64_t product = 1;
-    for (auto g : grid) product = g < 1 || product > ranks ? product : product * std::min<std::int64_t>(g, ranks + std::int64_t{1});
+    for (auto g : grid)
+        product = g < 1 || product > ranks ? product : product * std::min<std::int64_t>(g, ranks + std::int64_t{1});
     if (std::any_of(grid.begin(), grid.end(), [](auto g) { return g < 1; }) || product > ranks)
-        throw ConfigError("grid " + to_string(grid) + " was given for " + std::to_string(ranks) + " ranks; its entries must be >= 1 and multiply to at most " +
-                          std::to_string(ranks));
+        throw ConfigError("grid " + to_string(grid) + " was given for " + std::to_string(ranks) +
+                          " ranks; its entries must be >= 1 and multiply to at most " + std::to_string(ranks));
 }
 
 static std::string why_whole(const SweepProblem& problem, int k) {
@@ -124,11 +125,13 @@ static std::string why_whole(const SweepProblem& problem, int k) {
         if (!problem.arrays[a].replicated && problem.lacks(a, k))
             return problem.arrays[a].levels > 0 && k == 0 ? "it is time" : "array " + std::to_string(a) + " lacks it";
     for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a)
-        if (!problem.arrays[a].replicated && problem.swaps(a, k)) return "array " + std::to_string(a) + " has it before an outer index";
+        if (!problem.arrays[a].replicated && problem.swaps(a, k))
+            return "array " + std::to_string(a) + " has it before an outer index";
     for (const NestArray& a : problem.arrays)
         for (int m = 0; !a.replicated && m < a.axes.n; ++m)
             if (a.axes[m] == k && a.shape[m] != problem.shape[k])
-                return "the arrays have different extents along it, " + std::to_string(a.shape[m]) + " and " + std::to_string(problem.shape[k]);
+                return "the arrays have different extents along it, " + std::to_string(a.shape[m]) + " and " +
+                       std::to_string(problem.shape[k]);
     return "an array is written at several offsets along it";
 }
 
@@ -136,22 +139,26 @@ void check_cuts(const SweepProblem& problem, const Index& grid) {
     for (int k = 0; k < grid.n; ++k) {
         if (grid[k] == 1) continue;
         if (!problem.may_cut(k))
-            throw ConfigError("grid " + to_string(grid) + " cuts dimension " + std::to_string(k) + ", which stays whole on a rank: " +
-                              why_whole(problem, k));
+            throw ConfigError("grid " + to_string(grid) + " cuts dimension " + std::to_string(k) +
+                              ", which stays whole on a rank: " + why_whole(problem, k));
     }
 }
 
 static void check_row(const SweepProblem& problem, const Plan& plan) {
     const IndexMatrix t = plan.order(problem.dims());
     if (problem.in_order && !t.is_identity())
-        throw ConfigError("row " + to_string(plan.row) + " was given for a nest that runs in loop order; allowed are rows along the last dimension");
+        throw ConfigError("row " + to_string(plan.row) +
+                          " was given for a nest that runs in loop order; allowed are rows along the last dimension");
     // A row has one step a place, levels of time are reused in turn.
-    const bool levels = std::any_of(problem.arrays.begin(), problem.arrays.end(), [](const NestArray& a) { return a.levels > 1; });
+    const bool levels =
+        std::any_of(problem.arrays.begin(), problem.arrays.end(), [](const NestArray& a) { return a.levels > 1; });
     if (levels && problem.dims() > 1 && plan.row.n && plan.row[0] != 0)
-        throw ConfigError("row " + to_string(plan.row) + " was given for a nest with several levels of time; allowed are rows within one time step");
+        throw ConfigError("row " + to_string(plan.row) +
+                          " was given for a nest with several levels of time; allowed are rows within one time step");
     for (const Index& d : problem.dependences())
         if (!lexicographically_positive(t * d))
-            throw ConfigError("row " + to_string(plan.row) + " gives an order of points against the dependence " + to_string(d));
+            throw ConfigError("row " + to_string(plan.row) + " gives an order of points against the dependence " +
+                              to_string(d));
 }
 
 void check_factors(const Index& factors, int n, int mapping_dim, bool helper) {
@@ -164,7 +171,8 @@ void check_factors(const Index& factors, int n, int mapping_dim, bool helper) {
         // Before the product, which could overflow.
         if (m > max_lanes || (lanes *= m) > max_lanes - helper)
             throw ConfigError("factors " + to_string(factors) + " ask for more lanes a rank than the " +
-                              std::to_string(max_lanes - helper) + " that are allowed" + (helper ? " beside a helper" : ""));
+                              std::to_string(max_lanes - helper) + " that are allowed" +
+                              (helper ? " beside a helper" : ""));
     }
 }
 
@@ -173,7 +181,8 @@ static void check_least(const char* name, const T& value, double least) {
     if constexpr (std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) {
         if (std::isfinite(static_cast<double>(value)) && static_cast<double>(value) >= least) return;
         std::ostringstream text;
-        text << name << " " << value << " was given; allowed: " << (std::is_integral_v<T> ? "an integer" : "a number") << " >= " << least;
+        text << name << " " << value << " was given; allowed: " << (std::is_integral_v<T> ? "an integer" : "a number")
+             << " >= " << least;
         throw ConfigError(text.str());
     }
 }
@@ -202,19 +211,22 @@ void Plan::validate(const SweepProblem& problem, int ranks) const {
     }
     constexpr std::int64_t most_padded = std::int64_t{64} << 20;  // less is let through where it is asked for
     if (storage == StorageKind::skewed && mostly_padding(problem, *this) && held_bytes(problem, *this, 0) > most_padded)
-        throw ConfigError("storage skewed was given: the boxes of these skewed loops take " + std::to_string(held_bytes(problem, *this, 0) >> 20) +
+        throw ConfigError("storage skewed was given: the boxes of these skewed loops take " +
+                          std::to_string(held_bytes(problem, *this, 0) >> 20) +
                           " MiB a rank, more than four times the arrays; allowed here: plain");
-    if (skew.n != 0 && (skew.n != 2 || skew[0] < 0 || skew[0] >= skew[1] || skew[1] >= n || problem.loops.row[static_cast<int>(skew[1])][static_cast<int>(skew[0])] == 0))
-        throw ConfigError("skew " + tilewave::to_string(skew) + " was given; allowed are (k, l) with 0 <= k < l < " + std::to_string(n) +
-                          ", whose sum the loops are cut along, or none");
+    if (skew.n != 0 && (skew.n != 2 || skew[0] < 0 || skew[0] >= skew[1] || skew[1] >= n ||
+                        problem.loops.row[static_cast<int>(skew[1])][static_cast<int>(skew[0])] == 0))
+        throw ConfigError("skew " + tilewave::to_string(skew) + " was given; allowed are (k, l) with 0 <= k < l < " +
+                          std::to_string(n) + ", whose sum the loops are cut along, or none");
 #define TILEWAVE_CHOICE(type, name, otherwise, least, text) check_least(#name, name, least);
     TILEWAVE_PLAN_CHOICES(TILEWAVE_CHOICE)
 #undef TILEWAVE_CHOICE
     if (bundle > 1 && !may_bundle(problem, *this))
         throw ConfigError("bundle " + std::to_string(bundle) + " was given; allowed here is 1: " +
                           (lanes() > 1 ? "each of several lanes sends by itself"
-                           : keeps_planes(problem, *this) ? "planes that are kept go as they are computed"
-                                                          : "ranks read what later ones compute, and would wait for each other"));
+                           : keeps_planes(problem, *this)
+                               ? "planes that are kept go as they are computed"
+                               : "ranks read what later ones compute, and would wait for each other"));
 }
 
 Plan fitted(const Plan& plan, const SweepProblem& before, const SweepProblem& now) {
@@ -222,8 +234,11 @@ Plan fitted(const Plan& plan, const SweepProblem& before, const SweepProblem& no
     const std::vector<bool> unit = now.unit_dims();
     for (int k = 0; k < plan.tile.n; ++k) {
         const std::int64_t was = std::max<std::int64_t>(largest_block(before, plan.grid, k), 1);
-        const std::int64_t most = std::max<std::int64_t>(largest_block(now, plan.grid, k), 1), tiles = ceil_div(was, plan.tile[k]);
-        result.tile[k] = unit[static_cast<std::size_t>(k)] ? 1 : tiles <= plan.factors[k] ? ceil_div(most, tiles) : std::min(plan.tile[k], most);
+        const std::int64_t most = std::max<std::int64_t>(largest_block(now, plan.grid, k), 1),
+                           tiles = ceil_div(was, plan.tile[k]);
+        result.tile[k] = unit[static_cast<std::size_t>(k)] ? 1
+                         : tiles <= plan.factors[k]        ? ceil_div(most, tiles)
+                                                           : std::min(plan.tile[k], most);
     }
     return result;
 }

@@ -62,7 +62,9 @@ std::pair<std::int64_t, std::int64_t> SweepProblem::part(int k, std::int64_t par
     return {lo, std::max(lo, std::min(block_start(shape[k], parts, c + 1) - o, space.hi[k]))};
 }
 
-Index SweepProblem::offset(const Access& access) const { return loops * (access.offset - shift(access.array)); }
+Index SweepProblem::offset(const Access& access) const {
+    return loops * (access.offset - shift(access.array));
+}
 
 bool SweepProblem::reads_new(const Access& access) const {
     return written(access.array) && lexicographically_positive(Index::filled(dims(), 0) - offset(access));
@@ -124,7 +126,8 @@ bool SweepProblem::may_cut(int k) const {
             several = several || (first.n && p.offset != first);
             if (first.n == 0) first = p.offset;
         }
-        if (several && std::any_of(accesses.begin(), accesses.end(), [&](const Access& p) { return p.array == a && p.offset[k] != first[k]; }))
+        if (several && std::any_of(accesses.begin(), accesses.end(),
+                                   [&](const Access& p) { return p.array == a && p.offset[k] != first[k]; }))
             return false;
     }
     return true;
@@ -156,7 +159,8 @@ int SweepProblem::plane_count(int a) const {
 
 bool SweepProblem::reads_history_beside() const {
     return std::any_of(accesses.begin(), accesses.end(), [&](const Access& p) {
-        return arrays[p.array].levels > 0 && p.offset[0] < 0 && std::any_of(p.offset.begin() + 1, p.offset.end(), [](auto x) { return x != 0; });
+        return arrays[p.array].levels > 0 && p.offset[0] < 0 &&
+               std::any_of(p.offset.begin() + 1, p.offset.end(), [](auto x) { return x != 0; });
     });
 }
 
@@ -164,7 +168,8 @@ std::vector<bool> SweepProblem::unit_dims() const {
     std::vector<bool> unit(static_cast<std::size_t>(dims()), false);
     for (const Index& d : dependences())
         if (std::any_of(d.begin(), d.end(), [](auto x) { return x < 0; }))
-            unit[static_cast<std::size_t>(std::find_if(d.begin(), d.end(), [](auto x) { return x != 0; }) - d.begin())] = true;
+            unit[static_cast<std::size_t>(std::find_if(d.begin(), d.end(), [](auto x) { return x != 0; }) -
+                                          d.begin())] = true;
     // A level keeps what the one before has where it is not written: level by level.
     for (const Access& p : accesses)
         if (p.keeps && arrays[p.array].levels > 1) unit[0] = true;
@@ -178,17 +183,20 @@ SweepProblem SweepProblem::skewed(int k, int l) const {
         return loops.keeps(d);
     };
     if (k < 0 || k >= l || l >= dims() || in_order || planes.along >= 0 || !spread(k) || !spread(l))
-        throw ConfigError("skew (" + std::to_string(k) + ", " + std::to_string(l) + ") was given; allowed are two loops, the outer one first, of " +
-                          std::to_string(dims()) + " that all fields have, in a nest with dependence vectors whose fields are kept whole");
+        throw ConfigError("skew (" + std::to_string(k) + ", " + std::to_string(l) +
+                          ") was given; allowed are two loops, the outer one first, of " + std::to_string(dims()) +
+                          " that all fields have, in a nest with dependence vectors whose fields are kept whole");
     SweepProblem p = *this;
     for (int c = 0; c < dims(); ++c) p.loops.row[l][c] += loops.row[k][c];
     return p;
 }
 
-// Arrays that could be given in each other's place, as A and B in turn: they get the same ghosts, so that nothing has to move then.
+// Arrays that could be given in each other's place, as A and B in turn: they get the same ghosts, so that nothing has
+// to move then.
 bool SweepProblem::alike(int a, int b) const {
     const NestArray &x = arrays[static_cast<std::size_t>(a)], &y = arrays[static_cast<std::size_t>(b)];
-    return x.shape == y.shape && x.axes == y.axes && x.item_bytes == y.item_bytes && x.levels == y.levels && x.replicated == y.replicated && rolls(a) == rolls(b);
+    return x.shape == y.shape && x.axes == y.axes && x.item_bytes == y.item_bytes && x.levels == y.levels &&
+           x.replicated == y.replicated && rolls(a) == rolls(b);
 }
 
 Layout SweepProblem::layout(int a, const Index& grid, const Index& margin) const {
@@ -246,17 +254,20 @@ void check_time(const SweepProblem& problem, const Access& p) {
     Index next = Index::filled(problem.dims(), 0);
     next[0] = 1;
     if (p.writes && p.offset != next)
-        throw ConfigError("an array with time levels is written at offset " + to_string(p.offset) + "; allowed is " + to_string(next));
+        throw ConfigError("an array with time levels is written at offset " + to_string(p.offset) + "; allowed is " +
+                          to_string(next));
     const Index d = next - p.offset;  // from the writer of what is read to the reader
     if (p.offset[0] > 1 || (d != Index::filled(d.n, 0) && !lexicographically_positive(problem.loops * d)))
-        throw ConfigError("an array with time levels is read at offset " + to_string(p.offset) +
-                          ", a value that the loops have not computed yet; allowed are levels before, and points of this one "
-                          "that come earlier in the loops");
+        throw ConfigError(
+            "an array with time levels is read at offset " + to_string(p.offset) +
+            ", a value that the loops have not computed yet; allowed are levels before, and points of this one "
+            "that come earlier in the loops");
     Index reuse = p.offset - next;
     reuse[0] += levels;
     const Index zero = Index::filled(d.n, 0);
     if (!p.writes && problem.loops * reuse != zero && !lexicographically_positive(problem.loops * reuse))
-        throw ConfigError("the read at offset " + to_string(p.offset) + " of an array that keeps " + std::to_string(levels) +
+        throw ConfigError("the read at offset " + to_string(p.offset) + " of an array that keeps " +
+                          std::to_string(levels) +
                           " time level(s) comes after its value is overwritten; more time buffers are needed");
 }
 
@@ -264,21 +275,25 @@ void check_access(const SweepProblem& problem, const Access& p) {
     const int n = problem.dims();
     if (p.array < 0 || p.array >= static_cast<int>(problem.arrays.size()) || p.offset.n != n)
         throw ConfigError("an access names array " + std::to_string(p.array) + " at offset " + to_string(p.offset) +
-                          "; there are " + std::to_string(problem.arrays.size()) + " arrays and " + std::to_string(n) + " loops");
+                          "; there are " + std::to_string(problem.arrays.size()) + " arrays and " + std::to_string(n) +
+                          " loops");
     const NestArray& array = problem.arrays[p.array];
     if (array.replicated) {
-        if (p.writes) throw ConfigError("array " + std::to_string(p.array) + " is written and replicated; a written array is spread over the ranks");
+        if (p.writes)
+            throw ConfigError("array " + std::to_string(p.array) +
+                              " is written and replicated; a written array is spread over the ranks");
         return;
     }
     if (array.levels > 0) check_time(problem, p);
     for (int k = 0; k < n; ++k)
         if (problem.lacks(p.array, k) && p.offset[k] != 0 && (array.levels == 0 || k > 0))
-            throw ConfigError("an access names offset " + to_string(p.offset) + " along loop " + std::to_string(k) + ", which its array lacks");
+            throw ConfigError("an access names offset " + to_string(p.offset) + " along loop " + std::to_string(k) +
+                              ", which its array lacks");
     for (int m = 0; m < array.axes.n && !problem.space.empty(); ++m) {
         const int k = static_cast<int>(array.axes[m]);
         if (problem.space.lo[k] + p.offset[k] < 0 || problem.space.hi[k] + p.offset[k] > array.shape[m])
-            throw ConfigError("the access at offset " + to_string(p.offset) + " leaves the array of shape " + to_string(array.shape) +
-                              " for points of " + to_string(problem.space));
+            throw ConfigError("the access at offset " + to_string(p.offset) + " leaves the array of shape " +
+                              to_string(array.shape) + " for points of " + to_string(problem.space));
     }
 }
 
@@ -286,21 +301,24 @@ void check_access(const SweepProblem& problem, const Access& p) {
 
 void SweepProblem::validate() const {
     if (shape.n < 1) throw ConfigError("a nest needs 1 to 4 dimensions, not 0");
-    if (space.dims() != shape.n) throw ConfigError("the space " + to_string(space) + " must have the dimensions of the shape " + to_string(shape));
+    if (space.dims() != shape.n)
+        throw ConfigError("the space " + to_string(space) + " must have the dimensions of the shape " +
+                          to_string(shape));
     if (arrays.empty() || accesses.empty() || !accesses[0].writes)
         throw ConfigError("a nest needs a written array, spread over the ranks");
     if (accesses.size() > max_places)
         throw ConfigError("the nest reads and writes " + std::to_string(accesses.size()) + " places; at most " +
                           std::to_string(max_places) + " are allowed");
     for (std::size_t i = 0; i < accesses.size(); ++i) {
-        if (i && accesses[i].writes && !accesses[i - 1].writes) throw ConfigError("a nest lists the places it writes before those it only reads");
+        if (i && accesses[i].writes && !accesses[i - 1].writes)
+            throw ConfigError("a nest lists the places it writes before those it only reads");
         check_access(*this, accesses[i]);
     }
     for (int a = 0; a < static_cast<int>(arrays.size()); ++a)
         for (int k = 1; k < dims() && arrays[a].levels > 0; ++k)
             if (lacks(a, k))
-                throw ConfigError("array " + std::to_string(a) + " has time levels and lacks loop index " + std::to_string(k) +
-                                  "; allowed are all loop indices but time");
+                throw ConfigError("array " + std::to_string(a) + " has time levels and lacks loop index " +
+                                  std::to_string(k) + "; allowed are all loop indices but time");
     if (in_order) return;
     for (int a = 0; a < static_cast<int>(arrays.size()); ++a) {
         if (!written(a)) continue;
@@ -310,7 +328,8 @@ void SweepProblem::validate() const {
         for (const Access& p : accesses)
             if (p.array == a && (missing > 1 || p.offset != shift(a)))
                 throw ConfigError("array " + std::to_string(a) + " lacks " + std::to_string(missing) +
-                                  " loop indices and is accessed at offsets " + to_string(shift(a)) + " and " + to_string(p.offset) +
+                                  " loop indices and is accessed at offsets " + to_string(shift(a)) + " and " +
+                                  to_string(p.offset) +
                                   "; such a nest has no dependence vectors and runs in loop order only");
     }
 }
@@ -327,7 +346,8 @@ IndexMatrix legal_skew(const SweepProblem& problem) {
         if (!free[static_cast<std::size_t>(k)]) continue;
         Index s = Index::filled(n, 0);
         for (const Index& d : deps) {
-            const int first = static_cast<int>(std::find_if(d.begin(), d.end(), [](auto x) { return x != 0; }) - d.begin());
+            const int first =
+                static_cast<int>(std::find_if(d.begin(), d.end(), [](auto x) { return x != 0; }) - d.begin());
             if (d[k] >= 0 || !free[static_cast<std::size_t>(first)]) continue;
             std::int64_t reached = d[k];
             for (int l = 0; l < k; ++l) reached += s[l] * d[l];
@@ -366,7 +386,8 @@ Planes choose_planes(const SweepProblem& problem) {
         for (const int slant : {0, 1}) {
             Planes best;
             for (int along = n - 1; along >= 0; --along) {
-                const bool chain = std::any_of(deps.begin(), deps.end(), [&](const Index& d) { return in_row(d, along); });
+                const bool chain =
+                    std::any_of(deps.begin(), deps.end(), [&](const Index& d) { return in_row(d, along); });
                 if ((cut && !problem.may_cut(along)) || (chain && !slant)) continue;
                 int across = along == 0 ? 1 : 0;
                 for (int k = 0; k < n; ++k)

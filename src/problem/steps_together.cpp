@@ -9,8 +9,8 @@ namespace {
 
 // Of the lanes' shares of the last cache, what steps of time that go together fill (docs/decisions/0011).
 constexpr double cached_part = 0.25, cached_part_over_ranks = 0.5;
-// So many steps go together, if there are not more lanes: memory is then an eighth of what it was. Tiles so large that a step of the
-// schedule is little.
+// So many steps go together, if there are not more lanes: memory is then an eighth of what it was. Tiles so large that
+// a step of the schedule is little.
 constexpr std::int64_t steps_together = 8;
 constexpr double least_points_together = 16384, least_points_over_ranks = 32768;
 // What fits a core's own cache is quicker there, if no other lane computes and so many steps of tiles that large do.
@@ -38,7 +38,8 @@ std::int64_t lag_of_a_step(const SweepProblem& problem, const Plan& plan) {
     for (const Index& d : problem.dependences()) {
         std::int64_t back = 0;
         for (int k = 1; k < d.n; ++k)
-            if (d[0] > 0 && d[k] < 0 && k != twice && (k == plan.mapping_dim || plan.grid[k] > 1)) back += k == plan.mapping_dim ? 1 : 2;
+            if (d[0] > 0 && d[k] < 0 && k != twice && (k == plan.mapping_dim || plan.grid[k] > 1))
+                back += k == plan.mapping_dim ? 1 : 2;
         most = std::max(most, back);
     }
     return most + 1;
@@ -53,7 +54,8 @@ Index Margin::most(int dims) const {
 }
 
 Margin margin(const SweepProblem& problem, const Plan& plan) {
-    if (plan.time_block < 2 || problem.in_order || problem.once || problem.dims() < 2 || !problem.unit_dims()[0]) return {};
+    if (plan.time_block < 2 || problem.in_order || problem.once || problem.dims() < 2 || !problem.unit_dims()[0])
+        return {};
     int cut = -1;
     for (int k = 0; k < plan.grid.n; ++k) {
         if (plan.grid[k] == 1) continue;
@@ -62,7 +64,8 @@ Margin margin(const SweepProblem& problem, const Plan& plan) {
     }
     if (cut < 0 || plan.tile[cut] < largest_block(problem, plan.grid, cut)) return {};
     for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a)
-        if (problem.written(a) && (problem.arrays[static_cast<std::size_t>(a)].levels == 0 || problem.lacks(a, cut))) return {};
+        if (problem.written(a) && (problem.arrays[static_cast<std::size_t>(a)].levels == 0 || problem.lacks(a, cut)))
+            return {};
     Margin m{cut, 0, std::min<std::int64_t>(plan.time_block, problem.space.extent(0)), problem.space.hi[0]};
     for (const Access& p : problem.accesses) {
         const Index from = problem.offset(p);
@@ -88,7 +91,9 @@ bool may_bundle(const SweepProblem& problem, const Plan& plan) {
     return true;
 }
 
-Layout layout(const SweepProblem& problem, const Plan& plan, int a) { return problem.layout(a, plan.grid, margin(problem, plan).most(problem.dims())); }
+Layout layout(const SweepProblem& problem, const Plan& plan, int a) {
+    return problem.layout(a, plan.grid, margin(problem, plan).most(problem.dims()));
+}
 
 Box held(const SweepProblem& problem, const Plan& plan, int a, int rank) {
     const Layout l = layout(problem, plan, a);
@@ -96,9 +101,12 @@ Box held(const SweepProblem& problem, const Plan& plan, int a, int rank) {
 }
 
 bool streams(const SweepProblem& problem, double lanes, const Machine& machine) {
-    if (problem.dims() < 2 || problem.in_order || problem.planes.along >= 0 || problem.space.extent(0) < 2 || !problem.unit_dims()[0]) return false;
+    if (problem.dims() < 2 || problem.in_order || problem.planes.along >= 0 || problem.space.extent(0) < 2 ||
+        !problem.unit_dims()[0])
+        return false;
     double points = 1;
-    for (int k = 1; k < problem.dims(); ++k) points *= static_cast<double>(std::max<std::int64_t>(problem.space.extent(k), 0));
+    for (int k = 1; k < problem.dims(); ++k)
+        points *= static_cast<double>(std::max<std::int64_t>(problem.space.extent(k), 0));
     return points * point_bytes(problem) / lanes > cached_part * static_cast<double>(machine.shared_cache_bytes);
 }
 
@@ -109,7 +117,8 @@ Index skew_for_time(const SweepProblem& problem, int ranks, int lanes, const Ind
         if (row[k] != 0) pair.v[pair.n++] = k;
     if (pair.n != 2 || pair[0] == 0) return {};
     const int k = static_cast<int>(pair[0]), l = static_cast<int>(pair[1]);
-    if (problem.unit_dims()[static_cast<std::size_t>(k)] || !problem.loops.keeps(k) || !problem.loops.keeps(l)) return {};
+    if (problem.unit_dims()[static_cast<std::size_t>(k)] || !problem.loops.keeps(k) || !problem.loops.keeps(l))
+        return {};
     if ((ranks > 1 && !problem.may_cut(k)) || problem.space.extent(k) < least_width_together * ranks) return {};
     try {
         problem.skewed(k, l);
@@ -124,39 +133,54 @@ bool take_steps_together(const SweepProblem& problem, const Machine& machine, in
     double all = lanes, layer = 1;
     for (auto g : plan.grid) all *= static_cast<double>(g);
     const std::vector<bool> unit = problem.unit_dims();
-    if (!streams(problem, all, machine) || unit[static_cast<std::size_t>(i)] || (plan.row.n ? plan.row[i] != 0 : i == problem.dims() - 1)) return false;
+    if (!streams(problem, all, machine) || unit[static_cast<std::size_t>(i)] ||
+        (plan.row.n ? plan.row[i] != 0 : i == problem.dims() - 1))
+        return false;
     for (int k = 0; k < problem.dims(); ++k)
-        if (k != i && !unit[static_cast<std::size_t>(k)]) layer *= static_cast<double>(std::max<std::int64_t>(largest_block(problem, plan.grid, k), 1));
+        if (k != i && !unit[static_cast<std::size_t>(k)])
+            layer *= static_cast<double>(std::max<std::int64_t>(largest_block(problem, plan.grid, k), 1));
     Plan taken = plan;
     for (int k = 0; k < problem.dims(); ++k) {
         taken.factors[k] = k == 0 ? lanes : 1;
-        if (!unit[static_cast<std::size_t>(k)]) taken.tile[k] = std::max<std::int64_t>(largest_block(problem, plan.grid, k), 1);
+        if (!unit[static_cast<std::size_t>(k)])
+            taken.tile[k] = std::max<std::int64_t>(largest_block(problem, plan.grid, k), 1);
     }
     taken.time_block = 2;
     taken.grouping = GroupingKind::hyperplane;
-    const bool together = lanes == 1 && margin(problem, taken).along >= 0;  // messages of many tiles, and nobody waits for them long
-    const bool ranks = all > lanes && !together;  // each tile has messages then
-    const double room = (ranks ? cached_part_over_ranks : cached_part) * static_cast<double>(machine.shared_cache_bytes) * lanes;
-    const double step_bytes = static_cast<double>(lag_of_a_step(problem, taken)) * layer * point_bytes(problem);  // of a layer of each step
-    double layers = room / step_bytes;  // of all steps
-    double least = std::ceil((ranks ? std::max(least_points_over_ranks, messages * machine.latency_s / machine.point_s) : least_points_together) / layer);
-    const double own_layers = own_cached_part * static_cast<double>(machine.cache_bytes) / step_bytes, own_least = std::ceil(least_points_in_own_cache / layer);
+    const bool together =
+        lanes == 1 && margin(problem, taken).along >= 0;  // messages of many tiles, and nobody waits for them long
+    const bool ranks = all > lanes && !together;          // each tile has messages then
+    const double room =
+        (ranks ? cached_part_over_ranks : cached_part) * static_cast<double>(machine.shared_cache_bytes) * lanes;
+    const double step_bytes =
+        static_cast<double>(lag_of_a_step(problem, taken)) * layer * point_bytes(problem);  // of a layer of each step
+    double layers = room / step_bytes;                                                      // of all steps
+    double least = std::ceil((ranks ? std::max(least_points_over_ranks, messages * machine.latency_s / machine.point_s)
+                                    : least_points_together) /
+                             layer);
+    const double own_layers = own_cached_part * static_cast<double>(machine.cache_bytes) / step_bytes,
+                 own_least = std::ceil(least_points_in_own_cache / layer);
     if ((all == 1 || together) && own_layers >= own_least * static_cast<double>(least_steps_in_own_cache)) {
         layers = own_layers;
         least = own_least;
     }
-    auto steps = static_cast<std::int64_t>(std::min(layers / least, static_cast<double>(std::max<std::int64_t>(steps_together, lanes))));
+    auto steps = static_cast<std::int64_t>(
+        std::min(layers / least, static_cast<double>(std::max<std::int64_t>(steps_together, lanes))));
     steps = std::min(steps, problem.space.extent(0)) / lanes * lanes;  // each lane has every `lanes`th
     if (steps < 2) return false;
     plan = std::move(taken);
     plan.time_block = static_cast<int>(steps);
-    while (together && plan.time_block > 2 && margin(problem, plan).along < 0) --plan.time_block;  // as many as the blocks are wide enough for
+    while (together && plan.time_block > 2 && margin(problem, plan).along < 0)
+        --plan.time_block;  // as many as the blocks are wide enough for
     plan.tile[i] = std::clamp<std::int64_t>(static_cast<std::int64_t>(layers / plan.time_block), 1, plan.tile[i]);
     if (!together) return true;
-    // The fewest messages, of n tiles a step, and the shortest time until the last rank has its first: B that minimises n/B l + (ranks - 1) B t.
+    // The fewest messages, of n tiles a step, and the shortest time until the last rank has its first: B that minimises
+    // n/B l + (ranks - 1) B t.
     const double tile_s = layer * static_cast<double>(plan.tile[i]) * machine.point_s;
-    const double step_tiles = std::ceil(static_cast<double>(largest_block(problem, plan.grid, i)) / static_cast<double>(plan.tile[i]));
-    const double best = std::sqrt(static_cast<double>(problem.space.extent(0)) * step_tiles * machine.latency_s / ((all - 1) * tile_s));
+    const double step_tiles =
+        std::ceil(static_cast<double>(largest_block(problem, plan.grid, i)) / static_cast<double>(plan.tile[i]));
+    const double best =
+        std::sqrt(static_cast<double>(problem.space.extent(0)) * step_tiles * machine.latency_s / ((all - 1) * tile_s));
     plan.bundle = static_cast<int>(std::clamp(best, 1.0, std::max(1.0, step_tiles / bundles_of_a_step)));
     return true;
 }

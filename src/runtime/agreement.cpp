@@ -21,7 +21,9 @@ std::int64_t hash_of(const std::string& text) {  // FNV-1a: the same on every ra
     return static_cast<std::int64_t>(h >> 2);
 }
 
-bool inside_character(char c) { return (c & 0xc0) == 0x80; }  // of UTF-8, not at its begin
+bool inside_character(char c) {
+    return (c & 0xc0) == 0x80;
+}  // of UTF-8, not at its begin
 
 void write(char* to, std::size_t size, const std::string& text) {
     std::size_t n = std::min(text.size(), size - 1);
@@ -41,16 +43,22 @@ std::string about(const std::string& text, std::size_t differs) {
     return (first ? "..." : "") + text.substr(first, last - first) + (last < text.size() ? "..." : "");
 }
 
-std::string with_where(const std::string& call, const std::string& where) { return call + (where.empty() ? "" : ", " + where); }
+std::string with_where(const std::string& call, const std::string& where) {
+    return call + (where.empty() ? "" : ", " + where);
+}
 
-constexpr std::int64_t padded(std::int64_t bytes) { return (bytes + 7) / 8 * 8; }
+constexpr std::int64_t padded(std::int64_t bytes) {
+    return (bytes + 7) / 8 * 8;
+}
 
 }  // namespace
 
-Said::Said(Statement what) : statement(std::move(what)), hash(hash_of(statement.caller.call + '\0' + statement.description)) {}
+Said::Said(Statement what)
+    : statement(std::move(what)), hash(hash_of(statement.caller.call + '\0' + statement.description)) {}
 
 std::string text_of_end(int ended, int rank, const std::string& call, const std::string& where) {
-    return "rank " + std::to_string(ended) + " has ended; rank " + std::to_string(rank) + " calls " + with_where(call, where);
+    return "rank " + std::to_string(ended) + " has ended; rank " + std::to_string(rank) + " calls " +
+           with_where(call, where);
 }
 
 void keep_for_ever(void* memory) noexcept {
@@ -68,8 +76,8 @@ Agreement::Agreement(Transport& port, std::shared_ptr<const Said> mine, std::vec
     restate(std::move(mine), std::move(values));
     if (port.size() == 1 || !port.connected()) return;
     rounds_ = std::bit_width(static_cast<unsigned>(port.size() - 1));
-    note_bytes_ = static_cast<std::int64_t>(sizeof(Head) + most_values(port.size()) * sizeof(std::int64_t)) + most_carried +
-                  port.size() * static_cast<std::int64_t>(2 * sizeof(std::int64_t) + 8);
+    note_bytes_ = static_cast<std::int64_t>(sizeof(Head) + most_values(port.size()) * sizeof(std::int64_t)) +
+                  most_carried + port.size() * static_cast<std::int64_t>(2 * sizeof(std::int64_t) + 8);
     notes_ = std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(2 * rounds_ * note_bytes_));
 }
 
@@ -95,7 +103,8 @@ void Agreement::start(int tag, const MatrixView& carried, std::string where, con
     stage_ = Stage::rounds;
     std::fill(carried_.begin(), carried_.end(), Carried{});
     if (carried.data && carried.bytes() > 0) {
-        if (own_bytes_ < carried.bytes()) own_ = std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(own_bytes_ = carried.bytes()));
+        if (own_bytes_ < carried.bytes())
+            own_ = std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(own_bytes_ = carried.bytes()));
         copy_range(carried, 0, own_.get(), carried.bytes(), true);
         carried_[static_cast<std::size_t>(port_.rank())] = {port_.rank(), carried.bytes(), own_.get()};
     }
@@ -176,7 +185,8 @@ bool Agreement::rounds_over() {
     return true;
 }
 
-// A rank that has ended has said so in all its rounds at once; who hears it says so in all that are left, and waits for nobody.
+// A rank that has ended has said so in all its rounds at once; who hears it says so in all that are left, and waits for
+// nobody.
 bool Agreement::somebody_ended() {
     for (int k = round_; k < rounds_; ++k) {
         if (!ready(2 * k)) continue;
@@ -194,12 +204,14 @@ bool Agreement::somebody_ended() {
 
 void Agreement::end(std::unique_ptr<Transport> port, int tag) {
     static const auto said = std::make_shared<const Said>(Statement{});
-    auto* const last = new Agreement(*port.release(), said, {});  // others read it when this rank calls nothing any more
+    auto* const last =
+        new Agreement(*port.release(), said, {});  // others read it when this rank calls nothing any more
     keep_for_ever(last);
     last->start(tag);
     last->ended_ = last->port_.rank();
     // What the others send at their end is taken, too: a library may complain of messages that nobody receives.
-    for (int k = 0; k < last->rounds_; ++k) last->port_.post_recv(2 * k, last->note(k, false), last->note_bytes_, last->peer(-(1 << k)), tag);
+    for (int k = 0; k < last->rounds_; ++k)
+        last->port_.post_recv(2 * k, last->note(k, false), last->note_bytes_, last->peer(-(1 << k)), tag);
     for (int k = 0; k < last->rounds_; ++k) last->send_round(k);
     last->poll();
 }
@@ -213,9 +225,11 @@ std::string Agreement::waits() {
     const std::string in = "in " + with_where(call(), where()) + ", for ";
     if (stage_ != Stage::rounds || round_ < 0 || round_ >= rounds_) return in + "what the other ranks say";
     // The note that is missing stands for all of whom its sender hears first.
-    const int p = port_.size(), step = 1 << round_, known = std::min(step, p - step), last = peer(-step), first = (last - known + 1 + p) % p;
+    const int p = port_.size(), step = 1 << round_, known = std::min(step, p - step), last = peer(-step),
+              first = (last - known + 1 + p) % p;
     if (known == 1) return in + "rank " + std::to_string(last);
-    return in + "one of ranks " + std::to_string(first) + " to " + std::to_string(last) + (first > last ? ", counted around" : "");
+    return in + "one of ranks " + std::to_string(first) + " to " + std::to_string(last) +
+           (first > last ? ", counted around" : "");
 }
 
 void Agreement::post(bool send, Text& text, int peer) {
@@ -227,7 +241,8 @@ void Agreement::post(bool send, Text& text, int peer) {
     ++pending_;
 }
 
-// What weighs most is said: an interrupt, ranks that call different functions, the error of the lowest rank, arguments that differ.
+// What weighs most is said: an interrupt, ranks that call different functions, the error of the lowest rank, arguments
+// that differ.
 void Agreement::join(const Text& other) {
     using Kind = Statement::Kind;
     using Verdict = Text::Verdict;
@@ -243,8 +258,10 @@ void Agreement::join(const Text& other) {
     };
     const auto one = [](const Text& t) {
         const std::string text = t.text;  // a description, where it is short enough to be read beside another
-        const bool shown = t.head.kind == Kind::fine && t.verdict == Verdict::said && !text.empty() && text.size() <= 80;
-        return "rank " + std::to_string(t.head.rank) + " " + with_where(t.call + (shown ? "(" + text + ")" : ""), t.where);
+        const bool shown =
+            t.head.kind == Kind::fine && t.verdict == Verdict::said && !text.empty() && text.size() <= 80;
+        return "rank " + std::to_string(t.head.rank) + " " +
+               with_where(t.call + (shown ? "(" + text + ")" : ""), t.where);
     };
     const int here = weight(all_), there = weight(other);
     if (std::max(here, there) < 3 && std::strcmp(all_.call, other.call) != 0) {
@@ -254,11 +271,14 @@ void Agreement::join(const Text& other) {
         all_ = other;
     } else if (here == 0 && there == 0 && all_.head.hash != other.head.hash) {
         const std::string a = all_.text, b = other.text;
-        const auto differs = static_cast<std::size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
+        const auto differs =
+            static_cast<std::size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
         const auto given = [&](const Text& t, const std::string& text) {
-            return "Rank " + std::to_string(t.head.rank) + ", " + with_where(t.call, t.where) + ": " + about(text, differs) + ". ";
+            return "Rank " + std::to_string(t.head.rank) + ", " + with_where(t.call, t.where) + ": " +
+                   about(text, differs) + ". ";
         };
-        both(Verdict::arguments, "the ranks were given different arguments. " + given(all_, a) + given(other, b) + "They must be the same on every rank");
+        both(Verdict::arguments, "the ranks were given different arguments. " + given(all_, a) + given(other, b) +
+                                     "They must be the same on every rank");
     }
 }
 
@@ -267,7 +287,8 @@ void Agreement::with_texts() {
     std::memset(all_.text, 0, sizeof all_.text);
     all_.head = mine_;
     all_.verdict = Text::Verdict::said;
-    write(all_.text, sizeof all_.text, mine_.kind == Statement::Kind::fine ? said_->statement.description : said_->statement.error);
+    write(all_.text, sizeof all_.text,
+          mine_.kind == Statement::Kind::fine ? said_->statement.description : said_->statement.error);
     write(all_.call, sizeof all_.call, call());
     write(all_.where, sizeof all_.where, where());
     stage_ = Stage::over;

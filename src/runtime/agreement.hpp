@@ -20,9 +20,9 @@ struct Said {
 std::string text_of_end(int ended, int rank, const std::string& call, const std::string& where);
 
 /// Every rank learns whether all are fine and called the same, the least of each of `values`, and small matrices that
-/// ranks give along. In ceil(log2 ranks) rounds each rank passes what it knows to the rank 1, 2, 4, ... further, so the last
-/// hears as soon as by a tree. Twice the height of a tree more, with texts, where something is wrong. Agreements of one
-/// number meet whatever they are of: their messages fit each other's memory.
+/// ranks give along. In ceil(log2 ranks) rounds each rank passes what it knows to the rank 1, 2, 4, ... further, so the
+/// last hears as soon as by a tree. Twice the height of a tree more, with texts, where something is wrong. Agreements
+/// of one number meet whatever they are of: their messages fit each other's memory.
 class Agreement {
 public:
     static constexpr std::int64_t none = std::numeric_limits<std::int64_t>::max();
@@ -35,10 +35,12 @@ public:
     static std::size_t most_values(int ranks) { return 4 + 2 * static_cast<std::size_t>(ranks); }
     /// Something else to say, before the next start().
     void restate(std::shared_ptr<const Said> mine, std::vector<std::int64_t> values);
-    /// The first time or, with the same words and values, once more; sends nothing before advance(). `carried` is copied
-    /// and goes to all ranks. Where the caller stands says `where` or, when that is empty and it is needed, `ask`.
+    /// The first time or, with the same words and values, once more; sends nothing before advance(). `carried` is
+    /// copied and goes to all ranks. Where the caller stands says `where` or, when that is empty and it is needed,
+    /// `ask`.
     /// @pre carried.bytes() <= most_carried / ranks, or <= most_carried where no other rank gives one (not checked)
-    void start(int tag, const MatrixView& carried = {}, std::string where = "", const std::function<std::string()>* ask = nullptr);
+    void start(int tag, const MatrixView& carried = {}, std::string where = "",
+               const std::function<std::string()>* ask = nullptr);
     /// True when it is over.
     bool advance();
     /// After that: throws what all agreed on, if anything. Texts are cut to about 4000 characters.
@@ -56,7 +58,8 @@ public:
     const std::string& where();
     /// The rank that has ended and so is not waited for; -1: none.
     int ended() const { return ended_; }
-    /// Tells the ranks whose agreement of this number is to come that this rank has ended. Does not wait; keeps some memory for ever.
+    /// Tells the ranks whose agreement of this number is to come that this rank has ended. Does not wait; keeps some
+    /// memory for ever.
     static void end(std::unique_ptr<Transport> port, int tag);
 
 private:
@@ -74,7 +77,11 @@ private:
     // The second time: whose error or description it is, and its text.
     struct Text {
         Head head;
-        enum class Verdict { said, arguments, functions } verdict = Verdict::said;  // how far `text` speaks of two ranks
+        enum class Verdict {
+            said,
+            arguments,
+            functions
+        } verdict = Verdict::said;  // how far `text` speaks of two ranks
         char call[64], where[128], text[3800];
     };
 
@@ -100,13 +107,13 @@ private:
     std::string where_;
     const std::function<std::string()>* ask_ = nullptr;
     std::vector<std::int64_t> given_, values_;  // this rank's, and what is known
-    std::vector<Carried> carried_;         // by rank
+    std::vector<Carried> carried_;              // by rank
     std::int64_t note_bytes_ = 0;
-    std::unique_ptr<std::byte[]> notes_;   // received and sent in each round
-    std::unique_ptr<std::byte[]> own_;     // what this rank gives along
-    std::int64_t own_bytes_ = 0;           // there is room for
+    std::unique_ptr<std::byte[]> notes_;  // received and sent in each round
+    std::unique_ptr<std::byte[]> own_;    // what this rank gives along
+    std::int64_t own_bytes_ = 0;          // there is room for
     int rounds_ = 0, round_ = -1;
-    std::uint64_t done_ids_ = 0;           // 2 k: received in round k, 2 k + 1: sent
+    std::uint64_t done_ids_ = 0;  // 2 k: received in round k, 2 k + 1: sent
     bool wrong_ = false;
     int ended_ = -1;
 
@@ -120,7 +127,8 @@ private:
 
 /// How an operation's ranks compare their arguments, over a port for all of its messages.
 struct Comparison {
-    Comparison(std::unique_ptr<Transport> own, std::shared_ptr<const Said> mine, const std::vector<std::int64_t>& values)
+    Comparison(std::unique_ptr<Transport> own, std::shared_ptr<const Said> mine,
+               const std::vector<std::int64_t>& values)
         : port(std::move(own)), agreement(*port, std::move(mine), values) {}
     std::unique_ptr<Transport> port;
     Agreement agreement;

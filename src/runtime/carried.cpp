@@ -15,8 +15,11 @@ namespace {
 class Joined {
 public:
     Joined(const PatternCall& call, const PatternProblem& problem, const std::function<const std::byte*(int)>& given)
-        : join_(combine_row(call.op, call.in.type)), items_(call.in.rows * call.in.cols), bytes_(static_cast<std::size_t>(call.in.bytes())),
-          problem_(problem), given_(given) {}
+        : join_(combine_row(call.op, call.in.type)),
+          items_(call.in.rows * call.in.cols),
+          bytes_(static_cast<std::size_t>(call.in.bytes())),
+          problem_(problem),
+          given_(given) {}
 
     // first, first + 1, ... once around.
     std::vector<std::byte> around(int first) const {
@@ -29,7 +32,8 @@ public:
     std::vector<std::byte> tree(int v) const {
         const int p = problem_.ranks, rank = (v + problem_.root) % p;
         std::vector<std::byte> all(given_(rank), given_(rank) + bytes_);
-        binomial::for_children(v, p, [&](int child) { join_(all.data(), all.data(), tree(child).data(), items_, nullptr); });
+        binomial::for_children(v, p,
+                               [&](int child) { join_(all.data(), all.data(), tree(child).data(), items_, nullptr); });
         return all;
     }
 
@@ -51,7 +55,8 @@ MatrixView columns_of(MatrixView m, std::int64_t first, std::int64_t count) {
 
 bool may_be_carried(const PatternCall& c, const Transport& port) {
     const PatternRequest& r = c.request;
-    return (port.connected() || port.size() == 1) && !c.keep && c.op != Reduction::user && c.block == 0 && r.algorithm == Algorithm::automatic && r.chunk_bytes == 0 && r.buffers == 0;
+    return (port.connected() || port.size() == 1) && !c.keep && c.op != Reduction::user && c.block == 0 &&
+           r.algorithm == Algorithm::automatic && r.chunk_bytes == 0 && r.buffers == 0;
 }
 
 std::int64_t most_carried_bytes(PatternKind kind, int p) {
@@ -75,7 +80,8 @@ void finish_carried(const PatternCall& call, const PatternProblem& problem, cons
         case PatternKind::spread: {
             std::int64_t first = 0;
             for (int r = 0; r < problem.ranks; first += problem.columns[static_cast<std::size_t>(r++)])
-                if (r != rank || call.part_inside < 0) put(columns_of(call.out, first, problem.columns[static_cast<std::size_t>(r)]), given(r));
+                if (r != rank || call.part_inside < 0)
+                    put(columns_of(call.out, first, problem.columns[static_cast<std::size_t>(r)]), given(r));
             break;
         }
         case PatternKind::multi_reduce: {
@@ -87,8 +93,8 @@ void finish_carried(const PatternCall& call, const PatternProblem& problem, cons
             whole.data = all.data();
             whole.row_stride_bytes = whole.row_bytes();
             const MatrixView part = columns_of(whole, first, problem.columns[static_cast<std::size_t>(rank)]);
-            copy_box(call.out.data, {call.out.row_stride_bytes, call.out.item_bytes()}, part.data, {part.row_stride_bytes, part.item_bytes()},
-                     {part.rows, part.cols}, part.item_bytes());
+            copy_box(call.out.data, {call.out.row_stride_bytes, call.out.item_bytes()}, part.data,
+                     {part.row_stride_bytes, part.item_bytes()}, {part.rows, part.cols}, part.item_bytes());
             break;
         }
     }

@@ -85,11 +85,13 @@ std::unique_ptr<Transport> checked(std::unique_ptr<Transport> t, int threads, co
     s.caller = caller;
     const std::string sharing = setting("TILEWAVE_SHARED_MEMORY", "on"), pinning = setting("TILEWAVE_PIN", "auto");
     if (threads < 0 || threads > max_lanes)
-        s.error = "threads " + std::to_string(threads) + " was given; 1 to " + std::to_string(max_lanes) + " are allowed";
+        s.error =
+            "threads " + std::to_string(threads) + " was given; 1 to " + std::to_string(max_lanes) + " are allowed";
     else if (sharing != "on" && sharing != "off")
         s.error = "TILEWAVE_SHARED_MEMORY is '" + sharing + "'; allowed: on, off";
     else if (pinning != "on" && pinning != "off" && pinning != "auto")
-        s.error = "TILEWAVE_PIN is '" + pinning + "'; allowed: on, off, auto (pinned where a launcher started several lanes on a host)";
+        s.error = "TILEWAVE_PIN is '" + pinning +
+                  "'; allowed: on, off, auto (pinned where a launcher started several lanes on a host)";
     if (!s.error.empty()) s.kind = Statement::Kind::config;
     agree(*t, first_tag, s);
     return share_memory(std::move(t), sharing == "on");
@@ -168,7 +170,8 @@ double stream(Transport& t, bool first, int peer, std::size_t bytes, int count, 
 // What the system says of a core's second-level cache; `otherwise` where it says nothing.
 std::int64_t core_cache(std::int64_t otherwise) {
 #ifdef _SC_LEVEL2_CACHE_SIZE
-    if (const long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE); bytes > 0) return std::clamp<std::int64_t>(bytes, 64 << 10, 8 << 20);
+    if (const long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE); bytes > 0)
+        return std::clamp<std::int64_t>(bytes, 64 << 10, 8 << 20);
 #endif
     return otherwise;
 }
@@ -223,11 +226,15 @@ double hand_over(Lanes& lanes) {
 
 Context::~Context() = default;
 Context::Context(Context&&) noexcept = default;
-const std::vector<int>& Context::cpus() const { return lanes_->cpus(); }
+const std::vector<int>& Context::cpus() const {
+    return lanes_->cpus();
+}
 
 Context::Context(std::unique_ptr<Transport> transport, int threads, const Caller& caller)
-    : launched_(transport->launched()), told_on_host_(transport->told_on_host()),
-      exchange_(Exchange::make(checked(std::move(transport), threads, caller))), threads_(threads),
+    : launched_(transport->launched()),
+      told_on_host_(transport->told_on_host()),
+      exchange_(Exchange::make(checked(std::move(transport), threads, caller))),
+      threads_(threads),
       options_(std::make_unique<ExecuteOptions>()) {
     exchange_->caller = caller;
     rank_ = this->transport().rank();
@@ -245,7 +252,9 @@ Context::Context(std::unique_ptr<Transport> transport, int threads, const Caller
     if (size_ > 1 && this->transport().connected()) measure();
 }
 
-Transport& Context::transport() { return exchange_->main(); }
+Transport& Context::transport() {
+    return exchange_->main();
+}
 
 const Machine& Context::machine() {
     if (!machine_) measure();
@@ -301,14 +310,16 @@ void Context::measure() {
         constexpr std::size_t chunk = 16 << 10;
         const double many = stream(t, first, peer, chunk, count, 3), one = stream(t, first, peer, count * chunk, 1, 3);
         m.chunk_s = std::clamp((many - one) / (count - 1), 1e-6, 50e-6);
-        const double shorts = stream(t, first, peer, short_bytes, 4 * count, 3) - stream(t, first, peer, short_bytes, count, 3);
+        const double shorts =
+            stream(t, first, peer, short_bytes, 4 * count, 3) - stream(t, first, peer, short_bytes, count, 3);
         m.short_s = std::clamp(shorts / (3 * count), 1e-7, 1e-3);
     }
     // Rank 0's numbers are everyone's: equal plans need equal numbers.
     double* const numbers[] = {&m.latency_s, &m.byte_s, &m.chunk_s, &m.short_s, &m.hand_over_s};
     std::string bytes;
     for (const double* n : numbers) bytes.append(reinterpret_cast<const char*>(n), sizeof *n);
-    for (const std::int64_t* n : {&m.cache_bytes, &m.shared_cache_bytes}) bytes.append(reinterpret_cast<const char*>(n), sizeof *n);
+    for (const std::int64_t* n : {&m.cache_bytes, &m.shared_cache_bytes})
+        bytes.append(reinterpret_cast<const char*>(n), sizeof *n);
     broadcast(t, bytes, 0);
     const char* at = bytes.data();
     for (double* n : numbers) {
@@ -333,7 +344,9 @@ void throw_as(Statement::Kind kind, const std::string& text) {
     }
 }
 
-void Context::on_where(std::function<std::string()> where) { exchange_->where = std::move(where); }
+void Context::on_where(std::function<std::string()> where) {
+    exchange_->where = std::move(where);
+}
 
 void Context::end() {
     if (size_ == 1 || exchange_->ended >= 0 || !transport().connected()) return;
@@ -342,7 +355,9 @@ void Context::end() {
     exchange_->move();
 }
 
-int Context::ended() const { return exchange_->ended; }
+int Context::ended() const {
+    return exchange_->ended;
+}
 
 bool agree(Context& context, const Statement& mine) {
     auto& exchange = *context.exchange();
@@ -358,7 +373,9 @@ bool agree(Context& context, const Statement& mine) {
     exchange.caller = mine.caller;
     agreement.start(exchange.tag(static_cast<int>(number % Exchange::turns)), {}, mine.caller.where, &exchange.where);
     try {
-        wait_until(context, [&] { return agreement.advance(); }, [&] { return agreement.waits(); }, only_insisting, Backoff::Kind::idle);
+        wait_until(
+            context, [&] { return agreement.advance(); }, [&] { return agreement.waits(); }, only_insisting,
+            Backoff::Kind::idle);
     } catch (const MpiError&) {
         keep_for_ever(meeting.release());
         context.transport().mark_failed();

@@ -23,7 +23,8 @@ public:
     int max_tag() const override { return exchange_->inner_->max_tag() - (moves_ ? exchange_->operation_tags() : 0); }
 
     void post_send(int id, const std::byte* data, std::int64_t bytes, int peer, int tag, bool synchronous) override {
-        exchange_->post(this, id, [&](int slot) { exchange_->inner_->post_send(slot, data, bytes, peer, tag, synchronous); });
+        exchange_->post(this, id,
+                        [&](int slot) { exchange_->inner_->post_send(slot, data, bytes, peer, tag, synchronous); });
     }
     bool try_send(const MatrixView& matrix, std::int64_t at, std::int64_t bytes, int peer, int tag) override {
         std::scoped_lock guard(exchange_->lock_);
@@ -36,7 +37,8 @@ public:
         exchange_->post(this, id, [&](int slot) { exchange_->inner_->post_native(slot, call); });
     }
     void post_native_message(int id, const MatrixView& matrix, bool send, int peer, bool buffered) override {
-        exchange_->post(this, id, [&](int slot) { exchange_->inner_->post_native_message(slot, matrix, send, peer, buffered); });
+        exchange_->post(this, id,
+                        [&](int slot) { exchange_->inner_->post_native_message(slot, matrix, send, peer, buffered); });
     }
     bool native() const override { return exchange_->inner_->native(); }
     bool alarms() const override { return exchange_->inner_->alarms(); }
@@ -105,11 +107,17 @@ void Exchange::refuse_if_ended(const Caller& c) const {
     if (ended >= 0) throw MpiError(text_of_end(ended, inner_->rank(), c.call, where_of(c)));
 }
 
-Transport& Exchange::main() { return *main_; }
+Transport& Exchange::main() {
+    return *main_;
+}
 
-std::unique_ptr<Transport> Exchange::port() { return std::make_unique<Port>(shared_from_this(), this, false); }
+std::unique_ptr<Transport> Exchange::port() {
+    return std::make_unique<Port>(shared_from_this(), this, false);
+}
 
-std::unique_ptr<Transport> Exchange::kept_port() { return std::make_unique<Port>(nullptr, this, false); }
+std::unique_ptr<Transport> Exchange::kept_port() {
+    return std::make_unique<Port>(nullptr, this, false);
+}
 
 template <class Start>
 void Exchange::post(Port* port, int id, Start start) {

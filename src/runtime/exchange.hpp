@@ -38,7 +38,8 @@ public:
     /// Tags above main().max_tag() belong to operations: `tag(0)` to `tag(operation_tags() - 1)`.
     int operation_tags() const { return inner_->max_tag() < 1 << 20 ? 8192 : 1 << 17; }
     int tag(int number) const { return inner_->max_tag() - operation_tags() + 1 + number; }
-    /// How many calls have been started here, of patterns and of all else: the same on every rank that keeps to one order.
+    /// How many calls have been started here, of patterns and of all else: the same on every rank that keeps to one
+    /// order.
     std::int64_t started = 0;
     /// Calls in flight take turns with this many tags, so the one that had a tag before must be over.
     static constexpr std::int64_t turns = 2048;
@@ -64,7 +65,8 @@ public:
     std::atomic<std::int64_t> kept_bytes{0};
     /// Of what the ranks do together on main().
     std::unique_ptr<Alarms> alarms;
-    /// Memory of buffered sends and of runs that are over, for the next ones. A rank alone has no others beside it on its host that keep as much.
+    /// Memory of buffered sends and of runs that are over, for the next ones. A rank alone has no others beside it on
+    /// its host that keep as much.
     std::shared_ptr<SpareMemory> spare;
     /// Transfers of patterns that no call uses now, the last used last.
     struct {

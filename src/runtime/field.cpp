@@ -29,8 +29,8 @@ Layout first_layout(Context& context, const Index& shape, std::int64_t item_byte
         if (std::max<std::int64_t>(n, 1) <= most_bytes / bytes)
             bytes *= std::max<std::int64_t>(n, 1);
         else
-            throw ConfigError("a field of shape " + to_string(shape) + " was asked for; its " + std::to_string(item_bytes) +
-                              "-byte items would fill more than 2**60 bytes");
+            throw ConfigError("a field of shape " + to_string(shape) + " was asked for; its " +
+                              std::to_string(item_bytes) + "-byte items would fill more than 2**60 bytes");
     }
     return Layout(shape, default_grid(shape, context.size(), -1));
 }
@@ -39,7 +39,10 @@ Layout first_layout(Context& context, const Index& shape, std::int64_t item_byte
 class Move {
 public:
     Move(Context& context, Schedule schedule, const Binding& from, const Binding& to)
-        : context_(context), schedule_(std::move(schedule)), both_{from, to}, options_(options_of(context)),
+        : context_(context),
+          schedule_(std::move(schedule)),
+          both_{from, to},
+          options_(options_of(context)),
           execution_(schedule_, both_, kernel_, nothing_, context.transport(), options_) {}
 
     /// @throws MpiError
@@ -93,10 +96,16 @@ Binding binding_of(std::byte* data, const MemoryOrder& order, std::int64_t item_
 }  // namespace
 
 FieldStorage::FieldStorage(Context& context, Index shape, std::int64_t item_bytes)
-    : context_(&context), layout_(first_layout(context, shape, item_bytes)), order_(MemoryOrder::row_major(storage())), item_bytes_(item_bytes),
-      data_(aligned_memory(order_.items * item_bytes)), version_(1) {}
+    : context_(&context),
+      layout_(first_layout(context, shape, item_bytes)),
+      order_(MemoryOrder::row_major(storage())),
+      item_bytes_(item_bytes),
+      data_(aligned_memory(order_.items * item_bytes)),
+      version_(1) {}
 
-Binding FieldStorage::binding(int back) const { return binding_of(data_.get() + back * level_bytes(), order_, item_bytes_); }
+Binding FieldStorage::binding(int back) const {
+    return binding_of(data_.get() + back * level_bytes(), order_, item_bytes_);
+}
 
 FieldStorage FieldStorage::copy() const {
     FieldStorage other = *this;
@@ -121,7 +130,8 @@ bool FieldStorage::relayout(const Layout& layout, const MemoryOrder& order, int 
     // Ghosts only where they are used: a face is one run of memory more often without them.
     const bool same_blocks = layout_.same_blocks(layout);
     // Ghosts that are outside the array a rank does not have.
-    const bool fits = same_blocks && storage() == layout.storage(context_->rank()) && order_ == order && levels_ >= levels;
+    const bool fits =
+        same_blocks && storage() == layout.storage(context_->rank()) && order_ == order && levels_ >= levels;
     // Every rank comes to the same here: one whose own order stays takes part, too.
     const bool all_know = !stays(layout, levels, orders);
     if (fits && !all_know) return false;
@@ -129,16 +139,21 @@ bool FieldStorage::relayout(const Layout& layout, const MemoryOrder& order, int 
     std::shared_ptr<std::byte[]> data;
     const int buffers = std::max(levels, history_ + 1);
     std::vector<std::unique_ptr<Move>> moves;
-    const auto at = [&](int back) { return binding_of(data.get() + back * order.items * item_bytes_, order, item_bytes_); };
+    const auto at = [&](int back) {
+        return binding_of(data.get() + back * order.items * item_bytes_, order, item_bytes_);
+    };
     const auto make = [&] {
         if (fits) return;
         data = aligned_memory(order.items * item_bytes_ * buffers);
         for (int back = 0; !same_blocks && back <= history_; ++back)
-            moves.push_back(std::make_unique<Move>(*context_, redistribute(layout_, layout, item_bytes_, rank, context_->size(), 1 << 20, order_.stride, order.stride),
+            moves.push_back(std::make_unique<Move>(*context_,
+                                                   redistribute(layout_, layout, item_bytes_, rank, context_->size(),
+                                                                1 << 20, order_.stride, order.stride),
                                                    binding(back), at(back)));
     };
     if (all_know)
-        get_ready(*context_, "a field of shape " + to_string(layout_.shape) + " is to lie in another way in memory", make);
+        get_ready(*context_, "a field of shape " + to_string(layout_.shape) + " is to lie in another way in memory",
+                  make);
     else
         make();
     for (const auto& move : moves) move->run();
@@ -152,7 +167,8 @@ bool FieldStorage::relayout(const Layout& layout, const MemoryOrder& order, int 
                 source += (mine.lo[k] - before.lo[k]) * from.stride_bytes[k];
                 target += (mine.lo[k] - now.lo[k]) * to.stride_bytes[k];
             }
-            copy_on_lanes(*context_, target, to.stride_bytes, source, from.stride_bytes, mine.hi - mine.lo, item_bytes_);
+            copy_on_lanes(*context_, target, to.stride_bytes, source, from.stride_bytes, mine.hi - mine.lo,
+                          item_bytes_);
         }
     }
     orders_ = orders;
@@ -175,24 +191,28 @@ void FieldStorage::keep_history(int levels) {
 
 void FieldStorage::join_steps() {
     if (levels_ < history_ + 2)
-        throw ConfigError("join_steps: a field with " + std::to_string(levels_) + " time buffers keeps " + std::to_string(history_) +
-                          " levels; allowed: with two buffers more than that");
-    std::memmove(data_.get() + level_bytes(), data_.get() + 2 * level_bytes(), static_cast<std::size_t>(history_ * level_bytes()));
+        throw ConfigError("join_steps: a field with " + std::to_string(levels_) + " time buffers keeps " +
+                          std::to_string(history_) + " levels; allowed: with two buffers more than that");
+    std::memmove(data_.get() + level_bytes(), data_.get() + 2 * level_bytes(),
+                 static_cast<std::size_t>(history_ * level_bytes()));
 }
 
 void FieldStorage::gather(std::byte* out, int back) {
     const Binding to{out, row_major_strides(layout_.whole(), item_bytes_)};
     std::unique_ptr<Move> move;
     get_ready(*context_, "a field of shape " + to_string(layout_.shape) + " is to be gathered", [&] {
-        move = std::make_unique<Move>(*context_, gather_schedule(layout_, item_bytes_, context_->rank(), context_->size(), 1 << 20, order_.stride), binding(back), to);
+        move = std::make_unique<Move>(
+            *context_,
+            gather_schedule(layout_, item_bytes_, context_->rank(), context_->size(), 1 << 20, order_.stride),
+            binding(back), to);
     });
     move->run();
 }
 
 Reduced FieldStorage::reduce(const PointReduction& what) {
     if (tilewave::item_bytes(what.type) != item_bytes_)
-        throw ConfigError("reduce: items of " + std::to_string(tilewave::item_bytes(what.type)) + " bytes were asked for, the field's have " +
-                          std::to_string(item_bytes_));
+        throw ConfigError("reduce: items of " + std::to_string(tilewave::item_bytes(what.type)) +
+                          " bytes were asked for, the field's have " + std::to_string(item_bytes_));
     Reduced mine(what);
     const Box own = owned(), all = storage();
     if (const Binding b = binding(); !own.empty()) {
@@ -220,7 +240,10 @@ void FieldStorage::scatter(std::byte* whole, int back) {
     const Binding from{whole, row_major_strides(layout_.whole(), item_bytes_)};
     std::unique_ptr<Move> move;
     get_ready(*context_, "a field of shape " + to_string(layout_.shape) + " is to be scattered", [&] {
-        move = std::make_unique<Move>(*context_, scatter_schedule(layout_, item_bytes_, context_->rank(), context_->size(), 1 << 20, order_.stride), from, binding(back));
+        move = std::make_unique<Move>(
+            *context_,
+            scatter_schedule(layout_, item_bytes_, context_->rank(), context_->size(), 1 << 20, order_.stride), from,
+            binding(back));
     });
     move->run();
 }

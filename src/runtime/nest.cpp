@@ -51,7 +51,9 @@ bool lexicographically_ahead(const Index& offset, const std::vector<int>& signs)
     return false;
 }
 
-bool zero(const Index& offset) { return offset == Index::filled(offset.n, 0); }
+bool zero(const Index& offset) {
+    return offset == Index::filled(offset.n, 0);
+}
 
 // The largest box of points for which every read stays inside the arrays; of the loops without time.
 Box largest_space(std::span<const ArrayReads> arrays, int first, int dims) {

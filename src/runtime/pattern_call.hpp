@@ -6,7 +6,9 @@
 
 namespace tilewave {
 
-inline bool has_parts(PatternKind kind) { return kind == PatternKind::spread || kind == PatternKind::multi_reduce; }
+inline bool has_parts(PatternKind kind) {
+    return kind == PatternKind::spread || kind == PatternKind::multi_reduce;
+}
 
 /// What is wrong with it that this rank alone can see; empty: nothing.
 std::string check_call(const PatternCall& call, int rank, int ranks);

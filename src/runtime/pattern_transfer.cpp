@@ -20,29 +20,56 @@ bool join_user(std::byte* into, const std::byte* left, const std::byte* right, s
 }  // namespace
 
 PatternTransfer::Key PatternTransfer::key(const PatternCall& c) {
-    return {c.kind, c.in.rows, c.in.cols, c.in.row_stride_bytes, c.out.rows, c.out.cols, c.out.row_stride_bytes, c.in.type, c.out.type,
-            c.root, c.op, c.block, c.part_inside, c.request.algorithm, c.request.chunk_bytes, c.request.buffers, bool(c.allocate), c.user_name, c.outer, c.caller.call};
+    return {c.kind,
+            c.in.rows,
+            c.in.cols,
+            c.in.row_stride_bytes,
+            c.out.rows,
+            c.out.cols,
+            c.out.row_stride_bytes,
+            c.in.type,
+            c.out.type,
+            c.root,
+            c.op,
+            c.block,
+            c.part_inside,
+            c.request.algorithm,
+            c.request.chunk_bytes,
+            c.request.buffers,
+            bool(c.allocate),
+            c.user_name,
+            c.outer,
+            c.caller.call};
 }
 
-PatternTransfer::PatternTransfer(Context& context, Words words, const PatternProblem& problem, std::shared_ptr<const PatternPlan> plan, const PatternCall& call,
+PatternTransfer::PatternTransfer(Context& context, Words words, const PatternProblem& problem,
+                                 std::shared_ptr<const PatternPlan> plan, const PatternCall& call,
                                  std::unique_ptr<Comparison> comparison)
-    : words_(std::move(words)), problem_(problem), plan_(std::move(plan)), out_stride_(call.out.row_stride_bytes),
-      comparison_(std::move(comparison)), options_(context.options()) {
+    : words_(std::move(words)),
+      problem_(problem),
+      plan_(std::move(plan)),
+      out_stride_(call.out.row_stride_bytes),
+      comparison_(std::move(comparison)),
+      options_(context.options()) {
     options_.record = false;
     options_.heartbeat = nullptr;
-    schedule_ = pattern_schedule(problem_, *plan_, context.rank(), {call.in.row_stride_bytes, call.out.row_stride_bytes}, 0);
+    schedule_ =
+        pattern_schedule(problem_, *plan_, context.rank(), {call.in.row_stride_bytes, call.out.row_stride_bytes}, 0);
     // A part in its place must not be written while it is sent, not even with what it holds.
     if (problem_.kind == PatternKind::spread && call.part_inside >= 0)
         std::erase_if(schedule_.lanes[0], [&](const Step& step) {
-            return (step.op == Op::pack || step.op == Op::unpack) && schedule_.messages[static_cast<std::size_t>(step.item)].peer == schedule_.rank;
+            return (step.op == Op::pack || step.op == Op::unpack) &&
+                   schedule_.messages[static_cast<std::size_t>(step.item)].peer == schedule_.rank;
         });
     for (const Array& array : schedule_.arrays) {
         Index stride = array.stride;
         for (int k = 0; k < stride.n; ++k) stride[k] *= problem_.item_bytes;
         bindings_.push_back({nullptr, stride});
     }
-    combine_ = call.op == Reduction::user ? Combine{join_user, nullptr, true} : Combine{combine_row(call.op, call.in.type), nullptr, false};
-    if (call.op != Reduction::user) combine_.straight = straight_combines(schedule_);  // a function gets all of a step in one call
+    combine_ = call.op == Reduction::user ? Combine{join_user, nullptr, true}
+                                          : Combine{combine_row(call.op, call.in.type), nullptr, false};
+    if (call.op != Reduction::user)
+        combine_.straight = straight_combines(schedule_);  // a function gets all of a step in one call
     execution_ = std::make_unique<Execution>(schedule_, bindings_, kernel_, combine_, *comparison_->port, options_);
 }
 

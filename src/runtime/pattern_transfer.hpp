@@ -38,7 +38,8 @@ public:
         std::vector<std::int64_t> given, agreed;
     };
 
-    PatternTransfer(Context& context, Words words, const PatternProblem& problem, std::shared_ptr<const PatternPlan> plan, const PatternCall& call,
+    PatternTransfer(Context& context, Words words, const PatternProblem& problem,
+                    std::shared_ptr<const PatternPlan> plan, const PatternCall& call,
                     std::unique_ptr<Comparison> comparison);
 
     const Words& words() const { return words_; }
@@ -46,7 +47,8 @@ public:
     /// Of the call that made it, for the calls like it.
     std::unique_ptr<Comparison>& comparison() { return comparison_; }
     const PatternProblem& problem() const { return problem_; }
-    /// Whether it is the transfer of a call whose key is its own and for which the same was agreed, now that call.out is known.
+    /// Whether it is the transfer of a call whose key is its own and for which the same was agreed, now that call.out
+    /// is known.
     bool fits(const PatternCall& call) const { return out_stride_ == call.out.row_stride_bytes; }
     /// Ready to run for `call`, which must live on, with messages that bear `tag`.
     void aim(PatternCall& call, int tag);

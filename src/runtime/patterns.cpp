@@ -20,7 +20,8 @@ constexpr int quick_turns = 200;
 constexpr int first_data = turns, first_kept = 2 * turns + 2048;
 
 Caller caller_of(const PatternCall& call) {
-    return {call.caller.call.empty() ? std::string("tw.patterns.") + to_string(call.kind) : call.caller.call, call.caller.where};
+    return {call.caller.call.empty() ? std::string("tw.patterns.") + to_string(call.kind) : call.caller.call,
+            call.caller.where};
 }
 
 }  // namespace
@@ -89,9 +90,9 @@ private:
     NativeCall native_;
     std::vector<std::byte> given_, got_;  // its matrices without gaps, where the caller's have some
     bool native_posted_ = false;
-    bool ran_ = false;                    // the transfer's messages are over
-    bool carried_ = false;                // the matrices have come with the comparison
-    std::int64_t place_ = -1;             // in line for the library's calls
+    bool ran_ = false;         // the transfer's messages are over
+    bool carried_ = false;     // the matrices have come with the comparison
+    std::int64_t place_ = -1;  // in line for the library's calls
     std::vector<int> done_;
     Stage stage_ = Stage::agreeing;
     double begin_ = 0, time_s_ = 0;
@@ -109,9 +110,11 @@ PatternOperation::PatternOperation(Context& context, PatternCall call, std::int6
     }
     const PatternTransfer::Words& words = transfer_ ? transfer_->words() : words_;
     if (call_.request.algorithm == Algorithm::native && port().native() && !call_.keep) enter_line();
-    const bool gives = words.said->statement.kind == Statement::Kind::fine && may_be_carried(call_, port()) && (call_.kind != PatternKind::broadcast || context.rank() == call_.root) &&
+    const bool gives = words.said->statement.kind == Statement::Kind::fine && may_be_carried(call_, port()) &&
+                       (call_.kind != PatternKind::broadcast || context.rank() == call_.root) &&
                        call_.in.bytes() <= most_carried_bytes(call_.kind, context.size());
-    comparison().agreement.start(exchange_->tag(static_cast<int>(number % turns)), gives ? call_.in : MatrixView{}, call_.caller.where, &exchange_->where);
+    comparison().agreement.start(exchange_->tag(static_cast<int>(number % turns)), gives ? call_.in : MatrixView{},
+                                 call_.caller.where, &exchange_->where);
 }
 
 // What this rank says of its call: the same as text, what may differ between ranks as numbers.
@@ -126,7 +129,8 @@ void PatternOperation::speak() {
     const auto p = static_cast<std::size_t>(context_.size()), mine = static_cast<std::size_t>(context_.rank());
     auto& values = words_.given;
     values.assign(4 + 2 * p, Agreement::none);
-    const bool gets = call_.kind != PatternKind::broadcast && (call_.kind != PatternKind::reduce || context_.rank() == call_.root);
+    const bool gets =
+        call_.kind != PatternKind::broadcast && (call_.kind != PatternKind::reduce || context_.rank() == call_.root);
     values[0] = call_.in.contiguous() && (!gets || call_.allocate || call_.out.contiguous());
     values[2 + mine] = call_.kind == PatternKind::spread ? call_.in.cols : call_.out.cols;
     if (call_.part_inside >= 0) values[2 + p + mine] = call_.part_inside;
@@ -164,7 +168,8 @@ bool PatternOperation::step() {
             agreed().raise();
             prepare();
             if (carried_) {
-                finish_carried(call_, transfer_->problem(), *plan_, context_.rank(), [this](int r) { return agreed().carried(r); });
+                finish_carried(call_, transfer_->problem(), *plan_, context_.rank(),
+                               [this](int r) { return agreed().carried(r); });
                 ran_ = true;
             }
             if (call_.keep || carried_)
@@ -181,7 +186,8 @@ bool PatternOperation::step() {
             if (call_.op != Reduction::user || native) return true;
             Statement mine;
             if (transfer_->execution().outcome().failure) mine = {Statement::Kind::kernel, call_.user.failure(), ""};
-            ending_ = std::make_unique<Agreement>(port(), std::make_shared<Said>(std::move(mine)), std::vector<std::int64_t>{});
+            ending_ = std::make_unique<Agreement>(port(), std::make_shared<Said>(std::move(mine)),
+                                                  std::vector<std::int64_t>{});
             ending_->start(exchange_->tag(tag_), {}, call_.caller.where, &exchange_->where);
             stage_ = Stage::ending;
             return true;
@@ -217,22 +223,28 @@ PatternProblem PatternOperation::problem() {
         most = given ? -agreed().value(static_cast<std::size_t>(3 + 2 * q.ranks)) : q.total_columns();
     }
     if (least != q.total_columns() || most != q.total_columns())
-        throw ConfigError(std::string(to_string(q.kind)) + ": the ranks' parts have " + std::to_string(q.total_columns()) +
-                          " columns together, the whole matrix " + std::to_string(least == q.total_columns() ? most : least) + "; they must be equal");
+        throw ConfigError(std::string(to_string(q.kind)) + ": the ranks' parts have " +
+                          std::to_string(q.total_columns()) + " columns together, the whole matrix " +
+                          std::to_string(least == q.total_columns() ? most : least) + "; they must be equal");
     return q;
 }
 
 // A part in its own place inside the whole matrix is moved by not moving it; anywhere else it
 // would be overwritten while it is read.
 void PatternOperation::check_places(const PatternProblem& q) {
-    for (std::int64_t r = 0, first = 0; r < q.ranks && has_parts(q.kind); first += q.columns[static_cast<std::size_t>(r++)]) {
+    for (std::int64_t r = 0, first = 0; r < q.ranks && has_parts(q.kind);
+         first += q.columns[static_cast<std::size_t>(r++)]) {
         const std::int64_t inside = agreed().value(static_cast<std::size_t>(2 + q.ranks + r));
-        if (inside != Agreement::none && (q.block > 0 || (inside != first && q.columns[static_cast<std::size_t>(r)] > 0)))
-            throw ConfigError(std::string(to_string(q.kind)) + ": on rank " + std::to_string(r) + " the part lies in the whole matrix at column " +
-                              std::to_string(inside) + "; allowed: apart from it" + (q.block ? "" : ", or at its own column " + std::to_string(first)));
+        if (inside != Agreement::none &&
+            (q.block > 0 || (inside != first && q.columns[static_cast<std::size_t>(r)] > 0)))
+            throw ConfigError(std::string(to_string(q.kind)) + ": on rank " + std::to_string(r) +
+                              " the part lies in the whole matrix at column " + std::to_string(inside) +
+                              "; allowed: apart from it" +
+                              (q.block ? "" : ", or at its own column " + std::to_string(first)));
     }
     if (call_.op == Reduction::user && call_.request.algorithm == Algorithm::native)
-        throw ConfigError(std::string(to_string(q.kind)) + ": algorithm 'mpi' was given with a function; allowed: the other algorithms");
+        throw ConfigError(std::string(to_string(q.kind)) +
+                          ": algorithm 'mpi' was given with a function; allowed: the other algorithms");
 }
 
 void PatternOperation::take_tag() {
@@ -241,7 +253,8 @@ void PatternOperation::take_tag() {
     const std::int64_t kept = -agreed().value(1);
     exchange_->kept = std::max(exchange_->kept, kept + 1);
     if (kept >= exchange_->operation_tags() - first_kept)
-        throw ConfigError("this context has had " + std::to_string(kept) + " patterns with start=False, the most there can be; make a new context");
+        throw ConfigError("this context has had " + std::to_string(kept) +
+                          " patterns with start=False, the most there can be; make a new context");
     tag_ = first_kept + static_cast<int>(kept);
 }
 
@@ -253,8 +266,9 @@ void PatternOperation::prepare() {
     const PatternProblem& q = again ? transfer_->problem() : made;
     if (call_.allocate) call_.out = call_.allocate(q.total_columns());
     carried_ = may_be_carried(call_, port()) && std::all_of(q.columns.begin(), q.columns.end(), [&](std::int64_t n) {
-        return (q.kind == PatternKind::multi_reduce ? call_.in.bytes() : q.rows * n * q.item_bytes) <= most_carried_bytes(q.kind, q.ranks);
-    });
+                   return (q.kind == PatternKind::multi_reduce ? call_.in.bytes() : q.rows * n * q.item_bytes) <=
+                          most_carried_bytes(q.kind, q.ranks);
+               });
     if (!again) {
         check_places(q);
         PatternConditions conditions;
@@ -277,7 +291,8 @@ void PatternOperation::prepare() {
             comparison_ = std::move(transfer_->comparison());
         }
         words_.agreed = comparison_->agreement.values();
-        transfer_ = std::make_shared<PatternTransfer>(context_, words_, PatternProblem(q), plan_, call_, std::move(comparison_));
+        transfer_ = std::make_shared<PatternTransfer>(context_, words_, PatternProblem(q), plan_, call_,
+                                                      std::move(comparison_));
     }
     if (!carried_) transfer_->aim(call_, exchange_->tag(tag_));
     staged_ = transfer_->buffer_bytes();
@@ -306,7 +321,8 @@ namespace {
 
 void copy_matrix(const MatrixView& to, const MatrixView& from) {
     const std::int64_t item = from.item_bytes();
-    copy_box(to.data, {to.row_stride_bytes, item}, from.data, {from.row_stride_bytes, item}, {from.rows, from.cols}, item);
+    copy_box(to.data, {to.row_stride_bytes, item}, from.data, {from.row_stride_bytes, item}, {from.rows, from.cols},
+             item);
 }
 
 MatrixView columns_of(MatrixView m, std::int64_t first, std::int64_t count) {
@@ -349,7 +365,8 @@ void PatternOperation::post_native() {
     native_.parts = true;
     if (kind == PatternKind::multi_reduce) {
         given_.resize(static_cast<std::size_t>(call_.in.bytes()));
-        for_parts(call_.in, native_.columns, given_.data(), [](const MatrixView& part, const MatrixView& to) { copy_matrix(to, part); });
+        for_parts(call_.in, native_.columns, given_.data(),
+                  [](const MatrixView& part, const MatrixView& to) { copy_matrix(to, part); });
         native_.in.data = given_.data();
     } else if (!call_.in.contiguous()) {
         given_.resize(static_cast<std::size_t>(call_.in.bytes()));
@@ -373,7 +390,8 @@ void PatternOperation::take_native() {
             if (root && native_.out.data != call_.out.data) copy_matrix(call_.out, native_.out);
             break;
         case PatternKind::spread:
-            for_parts(call_.out, native_.columns, got_.data(), [](const MatrixView& part, const MatrixView& from) { copy_matrix(part, from); });
+            for_parts(call_.out, native_.columns, got_.data(),
+                      [](const MatrixView& part, const MatrixView& from) { copy_matrix(part, from); });
             break;
         case PatternKind::multi_reduce:
             if (native_.out.data != call_.out.data) copy_matrix(call_.out, native_.out);
@@ -404,7 +422,8 @@ void finish(const std::shared_ptr<PatternOperation>& operation, Memory memory) {
     auto& exchange = *operation->exchange();
     bool added = false;
     try {
-        for (int i = context.options().crowded ? quick_turns : 0; !operation->advance() && i < quick_turns; ++i) exchange.progress();
+        for (int i = context.options().crowded ? quick_turns : 0; !operation->advance() && i < quick_turns; ++i)
+            exchange.progress();
         if (!operation->over()) {
             added = true;
             exchange.add(operation);
@@ -462,12 +481,20 @@ void PatternHandle::run() {
     finish(operation_, [this] { return operation_->memory(); });
 }
 
-const PatternPlan& PatternHandle::plan() const { return operation_->plan(); }
-std::int64_t PatternHandle::buffer_bytes() const { return operation_->buffer_bytes(); }
-double PatternHandle::time_s() const { return operation_->time_s(); }
+const PatternPlan& PatternHandle::plan() const {
+    return operation_->plan();
+}
+std::int64_t PatternHandle::buffer_bytes() const {
+    return operation_->buffer_bytes();
+}
+double PatternHandle::time_s() const {
+    return operation_->time_s();
+}
 
 void complete(Context& context) {
-    wait_until(context, [&] { return !context.exchange()->busy(); }, [] { return "at the end of a context, for what is in flight"; });
+    wait_until(
+        context, [&] { return !context.exchange()->busy(); },
+        [] { return "at the end of a context, for what is in flight"; });
 }
 
 }  // namespace tilewave

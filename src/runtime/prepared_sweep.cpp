@@ -31,8 +31,10 @@ const Timeline& Report::timeline() const {
 std::string Report::to_string() const {
     char line[512];
     std::snprintf(line, sizeof line,
-                  "plan           %s\nranks x threads %d x %d\nmeasured time  %.6g s\npoints         %lld (%.4g /s)\noverlap ratio  %.3f\n",
-                  plan.to_string().c_str(), ranks, threads, time_s, static_cast<long long>(points), points_per_s(), overlap_ratio);
+                  "plan           %s\nranks x threads %d x %d\nmeasured time  %.6g s\npoints         %lld (%.4g "
+                  "/s)\noverlap ratio  %.3f\n",
+                  plan.to_string().c_str(), ranks, threads, time_s, static_cast<long long>(points), points_per_s(),
+                  overlap_ratio);
     return line;
 }
 
@@ -67,11 +69,14 @@ PreparedSweep::PreparedSweep(Context& context, SweepProblem problem, Plan plan)
       schedule_(sweep(problem_, plan_, context.rank(), context.size())),
       steps_(sweep_steps(problem_, plan_)),
       points_(points_of(schedule_)) {
-    for (int a = 0; a < static_cast<int>(problem_.arrays.size()); ++a) orders_.push_back(rolls(a) ? 0 : memory_orders(problem_, plan_, a, context.size()));
+    for (int a = 0; a < static_cast<int>(problem_.arrays.size()); ++a)
+        orders_.push_back(rolls(a) ? 0 : memory_orders(problem_, plan_, a, context.size()));
     for (const Message& m : schedule_.messages)
         if (m.tag > context.transport().max_tag())
-            throw ConfigError("the plan makes " + std::to_string(m.tag) + " and more messages between two ranks, this MPI has "
-                              "tags up to " + std::to_string(context.transport().max_tag()) + "; take larger tiles or chunks");
+            throw ConfigError("the plan makes " + std::to_string(m.tag) +
+                              " and more messages between two ranks, this MPI has "
+                              "tags up to " +
+                              std::to_string(context.transport().max_tag()) + "; take larger tiles or chunks");
     if (schedule_.along >= 0) frontier_ = std::make_unique<Frontier>(schedule_);
 }
 
@@ -80,16 +85,20 @@ PreparedSweep::~PreparedSweep() = default;
 void PreparedSweep::prepare_steps(std::int64_t steps) {
     const StepBlocks blocks = StepBlocks::of(problem_, plan_, steps);
     const bool in_time = std::all_of(problem_.accesses.begin(), problem_.accesses.end(), [&](const Access& p) {
-        return !p.writes || problem_.arrays[static_cast<std::size_t>(p.array)].levels > 0; });
-    const bool even = std::all_of(problem_.bounds.begin(), problem_.bounds.end(), [](const Bound& b) { return b.coefficients[0] == 0; });
-    if (!in_time || !even || frontier_) throw ConfigError("prepare_steps: the problem's first loop is no time that blocks of steps could be cut from");
+        return !p.writes || problem_.arrays[static_cast<std::size_t>(p.array)].levels > 0;
+    });
+    const bool even = std::all_of(problem_.bounds.begin(), problem_.bounds.end(),
+                                  [](const Bound& b) { return b.coefficients[0] == 0; });
+    if (!in_time || !even || frontier_)
+        throw ConfigError("prepare_steps: the problem's first loop is no time that blocks of steps could be cut from");
     if (blocks.rest > 0 && (!rest_ || rest_->extent() != blocks.rest))
         rest_ = std::make_unique<RestOfSteps>(problem_, plan_, blocks.rest, context_.rank(), context_.size());
 }
 
 std::int64_t PreparedSweep::bytes() const {
     const auto of = [](const auto& list) { return static_cast<std::int64_t>(list.size() * sizeof list[0]); };
-    std::int64_t bytes = static_cast<std::int64_t>(sizeof *this) + of(schedule_.tiles) + of(schedule_.messages) + of(schedule_.buffers);
+    std::int64_t bytes =
+        static_cast<std::int64_t>(sizeof *this) + of(schedule_.tiles) + of(schedule_.messages) + of(schedule_.buffers);
     for (const auto& lane : schedule_.lanes) bytes += of(lane);
     return bytes;
 }
@@ -125,10 +134,13 @@ Statement statement_of(const Outcome& o, const std::function<std::string(const F
         if (o.error) std::rethrow_exception(o.error);
         return {};
     } catch (const std::bad_alloc&) {
-        return {Statement::Kind::resources, "memory ran out in a run" + here + "; the arrays that are written now hold anything", ""};
+        return {Statement::Kind::resources,
+                "memory ran out in a run" + here + "; the arrays that are written now hold anything", ""};
     } catch (const std::system_error& e) {
-        return {Statement::Kind::resources, "no further thread could be started for a run" + here + " (" + e.what() +
-                "); fewer threads, or a higher limit of processes or memory, are needed", ""};
+        return {Statement::Kind::resources,
+                "no further thread could be started for a run" + here + " (" + e.what() +
+                    "); fewer threads, or a higher limit of processes or memory, are needed",
+                ""};
     } catch (const std::exception& e) {
         return {Statement::Kind::internal, std::string(e.what()) + here, ""};
     }
@@ -150,7 +162,8 @@ private:
 
 /// @throws what the lowest rank says that failed in the first block of steps in which any did, on every rank
 Ending agree_on_end(Transport& t, Alarms& alarms, const Outcome& o, std::int64_t failed_block, const CallTimes& call,
-                    const std::function<std::string(const Failure&)>& explain, const std::function<bool(double)>& heartbeat) {
+                    const std::function<std::string(const Failure&)>& explain,
+                    const std::function<bool(double)>& heartbeat) {
     constexpr std::int64_t none = std::numeric_limits<std::int64_t>::max();
     const auto slowest = [](double seconds) { return -static_cast<std::int64_t>(seconds * 1e9); };
     const bool failed = o.failure || o.error;
@@ -163,8 +176,12 @@ Ending agree_on_end(Transport& t, Alarms& alarms, const Outcome& o, std::int64_t
         alarms.raise();
     };
     const Meanwhile looking(t, look);
-    std::vector<std::int64_t> v{failed ? failed_block * t.size() + t.rank() : none, o.interrupted ? 0 : 1, o.stopped || alarms.raised() ? 0 : 1,
-                                slowest(o.time_s), slowest(call.moving_s), slowest(call.call_s)};
+    std::vector<std::int64_t> v{failed ? failed_block * t.size() + t.rank() : none,
+                                o.interrupted ? 0 : 1,
+                                o.stopped || alarms.raised() ? 0 : 1,
+                                slowest(o.time_s),
+                                slowest(call.moving_s),
+                                slowest(call.call_s)};
     allreduce_min(t, v);
     if (v[2] == 0) alarms.settle();
     if (v[0] == none && v[1] != 0 && v[2] == 0) {  // a rank that waited here has stopped the others
@@ -187,14 +204,17 @@ Ending agree_on_end(Transport& t, Alarms& alarms, const Outcome& o, std::int64_t
 }  // namespace
 
 struct PreparedSweep::Loose {
-    Loose(Context& context, int array, const Binding& whole, const NestArray& n, const Box& box, const MemoryOrder& order, int levels)
+    Loose(Context& context, int array, const Binding& whole, const NestArray& n, const Box& box,
+          const MemoryOrder& order, int levels)
         : array(array), item_bytes(n.item_bytes), extents(box.hi), whole(whole), order(order) {
         memory = context.exchange()->spare->lend(order.items * item_bytes * levels);
         binding.data = memory.get() + order.first * item_bytes;
         binding.stride_bytes = order.stride;
         for (auto& s : binding.stride_bytes.v) s *= item_bytes;
     }
-    void take(Context& context) const { copy_on_lanes(context, binding.data, binding.stride_bytes, whole.data, whole.stride_bytes, extents, item_bytes); }
+    void take(Context& context) const {
+        copy_on_lanes(context, binding.data, binding.stride_bytes, whole.data, whole.stride_bytes, extents, item_bytes);
+    }
     void put_back(Context& context, const SweepProblem& problem) const {
         if (!problem.written(array)) return;
         copy_on_lanes(context, whole.data, whole.stride_bytes, binding.data, binding.stride_bytes, extents, item_bytes);
@@ -215,7 +235,9 @@ struct PreparedSweep::Loose {
         copy.data = target.get();
         take(context);
         const double begin = now_s();
-        if (problem.written(array)) copy_on_lanes(context, copy.data, copy.stride_bytes, binding.data, binding.stride_bytes, extents, item_bytes);
+        if (problem.written(array))
+            copy_on_lanes(context, copy.data, copy.stride_bytes, binding.data, binding.stride_bytes, extents,
+                          item_bytes);
         take(context);
         return (now_s() - begin) * static_cast<double>(all) / static_cast<double>(extents[0]);
     }
@@ -263,7 +285,9 @@ bool PreparedSweep::rows_meet(std::span<const RunArray> arrays) const {
     const std::vector<std::int64_t> across = steps_by(inverse(schedule_.order) * unit, arrays);
     for (std::size_t p = 0; p < across.size(); ++p)
         for (std::int64_t r = 1; r < rows_together && schedule_.places[p].writes; ++r)
-            if (const std::int64_t apart = ((r * across[p]) % page_bytes + page_bytes) % page_bytes; std::min(apart, page_bytes - apart) < near) return true;
+            if (const std::int64_t apart = ((r * across[p]) % page_bytes + page_bytes) % page_bytes;
+                std::min(apart, page_bytes - apart) < near)
+                return true;
     return false;
 }
 
@@ -275,21 +299,24 @@ std::vector<std::optional<std::pair<std::int64_t, std::int64_t>>> PreparedSweep:
         result.emplace_back();
         if (std::count_if(places.begin(), places.end(), writes) != 1) continue;
         const Index y = schedule_.order * (place.offset - std::find_if(places.begin(), places.end(), writes)->offset);
-        if (std::all_of(y.begin(), y.end() - 2, [](auto x) { return x == 0; })) result.back() = {y[y.n - 2], y[y.n - 1]};
+        if (std::all_of(y.begin(), y.end() - 2, [](auto x) { return x == 0; }))
+            result.back() = {y[y.n - 2], y[y.n - 1]};
     }
     return result;
 }
 
 double PreparedSweep::conversion_s(std::span<const RunArray> arrays) const {
     if (arrays.size() != problem_.arrays.size())
-        throw ConfigError("conversion_s: " + std::to_string(arrays.size()) + " arrays given, the nest has " + std::to_string(problem_.arrays.size()));
+        throw ConfigError("conversion_s: " + std::to_string(arrays.size()) + " arrays given, the nest has " +
+                          std::to_string(problem_.arrays.size()));
     double seconds = 0;
     for (int a = 0; a < static_cast<int>(arrays.size()); ++a) {
         const RunArray& array = arrays[static_cast<std::size_t>(a)];
         if (rolls(a) || !copied(a, array)) continue;
         const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
         const MemoryOrder order = memory_order(problem_, plan_, a, context_.rank());
-        seconds += Loose(context_, a, array.whole, n, layout(problem_, plan_, a).whole(), order, std::max(n.levels, 1)).both_s(context_, problem_);
+        seconds += Loose(context_, a, array.whole, n, layout(problem_, plan_, a).whole(), order, std::max(n.levels, 1))
+                       .both_s(context_, problem_);
     }
     return seconds;
 }
@@ -363,8 +390,8 @@ std::vector<std::int64_t> PreparedSweep::steps_by(const Index& along, std::span<
 }
 
 Report PreparedSweep::run(std::span<const RunArray> arrays, const Kernel& kernel,
-                          const std::function<std::string(const Failure&)>& explain, std::optional<std::int64_t> given_steps, CallTimes call,
-                          std::int64_t first_step) {
+                          const std::function<std::string(const Failure&)>& explain,
+                          std::optional<std::int64_t> given_steps, CallTimes call, std::int64_t first_step) {
     const double begun = now_s();
     if (arrays.size() != problem_.arrays.size())
         throw ConfigError("run: " + std::to_string(arrays.size()) + " arrays given, the nest has " +
@@ -373,7 +400,8 @@ Report PreparedSweep::run(std::span<const RunArray> arrays, const Kernel& kernel
         throw ConfigError("run: points that two ranks compute were to be reduced; such a problem says `once`");
     const std::int64_t block_steps = problem_.space.extent(0), steps = given_steps.value_or(block_steps);
     const StepBlocks blocks = given_steps ? StepBlocks::of(problem_, plan_, steps) : StepBlocks{};
-    if (blocks.rest > 0 && (!rest_ || rest_->extent() != blocks.rest)) throw ConfigError("run: " + std::to_string(steps) + " steps were not prepared");
+    if (blocks.rest > 0 && (!rest_ || rest_->extent() != blocks.rest))
+        throw ConfigError("run: " + std::to_string(steps) + " steps were not prepared");
     const bool beside = block_steps == 1 && steps > 1 && problem_.reads_history_beside();
     Transport& t = context_.transport();
     Alarms& alarms = *context_.exchange()->alarms;
@@ -418,7 +446,8 @@ Report PreparedSweep::run(std::span<const RunArray> arrays, const Kernel& kernel
             const std::int64_t level_bytes = order.items * n.item_bytes;
             if (levels > 1 && steps > 0) {
                 const TimeBuffers all{memory, level_bytes, levels};
-                if (levels > 2 && !beside) keep_outside(problem_, a, all, own, held(problem_, plan_, a, context_.rank()), steps);
+                if (levels > 2 && !beside)
+                    keep_outside(problem_, a, all, own, held(problem_, plan_, a, context_.rank()), steps);
                 turn(all, steps);
                 buffers.push_back(all);
             }
@@ -454,10 +483,12 @@ Report PreparedSweep::run(std::span<const RunArray> arrays, const Kernel& kernel
     if (t.size() > 1 && options.record) options.clock_offset_s = context_.clock_offset_s();
     BlocksRun run{blocks, schedule_, rest_ ? &rest_->schedule() : nullptr, block_steps, time_bytes};
     if (beside) {
-        // What no point writes takes the value of the level at hand, in the buffers of those before, too, once they have been read.
+        // What no point writes takes the value of the level at hand, in the buffers of those before, too, once they
+        // have been read.
         run.before_block = [&](std::int64_t block) {
             for (const TimeBuffers& b : buffers)
-                if (block <= b.count - 2) std::memcpy(b.of(steps - block - 1), b.of(steps - block), static_cast<std::size_t>(b.bytes));
+                if (block <= b.count - 2)
+                    std::memcpy(b.of(steps - block - 1), b.of(steps - block), static_cast<std::size_t>(b.bytes));
         };
     }
     auto [outcome, failed_block, notes] = execute_blocks(run, bindings, kernel, t, context_.lanes(), options, lacking);
@@ -476,7 +507,8 @@ Report PreparedSweep::run(std::span<const RunArray> arrays, const Kernel& kernel
     report.threads = plan_.lanes();
     report.points = given_steps ? points_ / block_steps * steps : points_;
     report.steps = steps_ * blocks.whole + (blocks.rest > 0 ? rest_->steps() : 0);
-    report.buffer_bytes = std::max(schedule_.buffer_bytes(), blocks.rest > 0 ? rest_->schedule().buffer_bytes() : 0) + (frontier_ ? frontier_->bytes() : 0);
+    report.buffer_bytes = std::max(schedule_.buffer_bytes(), blocks.rest > 0 ? rest_->schedule().buffer_bytes() : 0) +
+                          (frontier_ ? frontier_->bytes() : 0);
     report.reduced = join_ranks(t, std::move(outcome.reduced));
     report.time_s = end.time_s;
     report.moving_s = end.moving_s;
@@ -504,7 +536,8 @@ Report PreparedSweep::run(std::span<const RunArray> arrays, const Kernel& kernel
     };
     std::vector<Kind> kinds{{problem_, plan_}};
     if (blocks.rest > 0) kinds.push_back({rest_->problem(), rest_->plan()});
-    report.make_timeline = [all = std::make_shared<const Recorded>(std::move(all)), times, kinds = std::move(kinds), ranks = t.size()] {
+    report.make_timeline = [all = std::make_shared<const Recorded>(std::move(all)), times, kinds = std::move(kinds),
+                            ranks = t.size()] {
         return timeline_of(*all, times, [&](int rank, int kind) {
             const Kind& k = kinds[static_cast<std::size_t>(kind)];
             return sweep(k.problem, k.plan, rank, ranks);

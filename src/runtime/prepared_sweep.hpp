@@ -16,14 +16,15 @@
 namespace tilewave {
 class Frontier;
 class RestOfSteps;
-}
+}  // namespace tilewave
 
 namespace tilewave {
 
-/// So many points a block of time steps has, if its steps allow: 4 to 40 ms of work, beside which its beginning and end (5 to 50 us)
-/// count little.
+/// So many points a block of time steps has, if its steps allow: 4 to 40 ms of work, beside which its beginning and end
+/// (5 to 50 us) count little.
 inline constexpr std::int64_t block_points = 1 << 22;
-/// Steps of a block, at least: steps that go together, and ranks that wait for each other in turn, begin and end with each block.
+/// Steps of a block, at least: steps that go together, and ranks that wait for each other in turn, begin and end with
+/// each block.
 inline constexpr std::int64_t fewest_block_steps = 64;
 /// And at most: a step of few points takes 0.3 us, but 50 us to plan for.
 inline constexpr std::int64_t most_block_steps = 4096;
@@ -44,8 +45,8 @@ struct CallTimes {
     double moving_s = 0, call_s = 0;
 };
 
-/// A sweep ready to run, any number of times: the schedule is made once. Of a problem whose loop index 0 is time, what is made
-/// serves any number of steps from its own on: the schedule is run block after block (src/run_blocks.hpp).
+/// A sweep ready to run, any number of times: the schedule is made once. Of a problem whose loop index 0 is time, what
+/// is made serves any number of steps from its own on: the schedule is run block after block (src/run_blocks.hpp).
 class PreparedSweep {
 public:
     /// Local and pure but for `context`'s rank.
@@ -56,21 +57,23 @@ public:
 
     /// Brings the fields into the plan's layout, runs, agrees on the end. Collective; beyond the
     /// work it costs two small allreduces and, where recorded, a gather of what lanes noted, two bytes a step.
-    /// `explain` makes the text of this rank's kernel failure. `steps`: of time, after prepare_steps(); without, those of the problem.
-    /// `before`: what the call took on this rank before run() was called, to be counted in the report.
-    /// Where points read levels before the current one beside themselves, and what is outside the space had other values then, steps
-    /// are run in blocks of one.
-    /// `first_step` is what loop index 0 begins with, where it is time: arrays that have it as a dimension are read from there on.
+    /// `explain` makes the text of this rank's kernel failure. `steps`: of time, after prepare_steps(); without, those
+    /// of the problem. `before`: what the call took on this rank before run() was called, to be counted in the report.
+    /// Where points read levels before the current one beside themselves, and what is outside the space had other
+    /// values then, steps are run in blocks of one. `first_step` is what loop index 0 begins with, where it is time:
+    /// arrays that have it as a dimension are read from there on.
     /// @pre one RunArray for each array of the problem (ConfigError)
     /// @throws KernelError on every rank when the kernel failed on any
     Report run(std::span<const RunArray> arrays, const Kernel& kernel,
-               const std::function<std::string(const Failure&)>& explain, std::optional<std::int64_t> steps = {}, CallTimes before = {},
-               std::int64_t first_step = 0);
+               const std::function<std::string(const Failure&)>& explain, std::optional<std::int64_t> steps = {},
+               CallTimes before = {}, std::int64_t first_step = 0);
 
-    /// Makes what is left of `steps` steps after whole blocks ready to run, where that is not ready: a schedule of fewer than two
-    /// blocks. Local.
-    /// @pre loop index 0 is time, for which every array that is written has levels and none keeps planes; no bound of the
-    ///   loops depends on it; arrays that have it as a dimension have all steps; steps >= those of the problem (ConfigError)
+    /// Makes what is left of `steps` steps after whole blocks ready to run, where that is not ready: a schedule of
+    /// fewer than two blocks. Local.
+    /// @pre loop index 0 is time, for which every array that is written has levels and none keeps planes; no bound of
+    /// the
+    ///   loops depends on it; arrays that have it as a dimension have all steps; steps >= those of the problem
+    ///   (ConfigError)
     void prepare_steps(std::int64_t steps);
 
     /// What tiles take this kernel, for fit_rate: those of the plan on memory like the arrays', computed by all
@@ -81,8 +84,8 @@ public:
     /// @pre one RunArray for each array of the problem (ConfigError)
     std::vector<RateSample> sample(std::span<const RunArray> arrays, const Kernel& kernel, double budget_s);
 
-    /// Seconds that run() spends on bringing arrays into the plan's order and back, about, where it must: part of each is
-    /// brought there and back, and there once more. The arrays are not changed. Local.
+    /// Seconds that run() spends on bringing arrays into the plan's order and back, about, where it must: part of each
+    /// is brought there and back, and there once more. The arrays are not changed. Local.
     /// @pre one RunArray for each array of the problem (ConfigError)
     double conversion_s(std::span<const RunArray> arrays) const;
 
@@ -96,13 +99,15 @@ public:
     /// For each place of the kernel the first one of its array in the same row, and how many points it is behind
     /// that; -1 where there is none.
     std::vector<std::pair<int, std::int64_t>> beside() const;
-    /// Points by which a row of dependent points must at least be behind the row before it for both to be computed at once: no
-    /// point then depends on a later one. 0 where rows are independent within, or have no other way than one by one.
+    /// Points by which a row of dependent points must at least be behind the row before it for both to be computed at
+    /// once: no point then depends on a later one. 0 where rows are independent within, or have no other way than one
+    /// by one.
     int stagger() const;
     /// Whether rows a few apart begin at about the same place of a page.
     bool rows_meet(std::span<const RunArray> arrays) const;
-    /// For each place of the kernel the (rows, points) from a point to that which writes the place's element, in the same sweep over
-    /// the rows of a plane; nothing where no point of them does, or where the array is written at several places.
+    /// For each place of the kernel the (rows, points) from a point to that which writes the place's element, in the
+    /// same sweep over the rows of a plane; nothing where no point of them does, or where the array is written at
+    /// several places.
     std::vector<std::optional<std::pair<std::int64_t, std::int64_t>>> neighbours() const;
     /// No point of a row depends on another: the kernel may compute them in any order.
     bool independent_rows() const { return plan_.independent_rows(problem_); }
@@ -116,7 +121,8 @@ private:
     struct Scratch;
     Scratch scratch(std::span<const RunArray> arrays) const;
     void fill_around(const Scratch& s, int a, const Box& tile) const;
-    std::vector<RateSample> sample_here(std::span<const RunArray> arrays, const Kernel& kernel, double budget_s, std::int64_t run_bytes);
+    std::vector<RateSample> sample_here(std::span<const RunArray> arrays, const Kernel& kernel, double budget_s,
+                                        std::int64_t run_bytes);
     std::vector<RateSample> sample_planes(std::span<const RunArray> arrays, const Kernel& kernel, double budget_s);
     struct Loose;  // memory of the run's own, for an array that is not in the order the plan wants
 
@@ -129,7 +135,7 @@ private:
     Plan plan_;
     Schedule schedule_;
     std::int64_t steps_, points_;
-    std::vector<std::uint64_t> orders_;  // by array: of all ranks' memory
+    std::vector<std::uint64_t> orders_;   // by array: of all ranks' memory
     std::unique_ptr<Frontier> frontier_;  // where arrays are kept in planes
     std::unique_ptr<RestOfSteps> rest_;   // of the number of steps that was prepared last
 };

@@ -1,4 +1,5 @@
-// Runs of more steps of time than their schedule has: it runs block after block, then a shorter or longer one what is left.
+// Runs of more steps of time than their schedule has: it runs block after block, then a shorter or longer one what is
+// left.
 #include "runtime/run_blocks.hpp"
 
 #include <algorithm>
@@ -16,7 +17,9 @@ RestOfSteps::RestOfSteps(const SweepProblem& problem, const Plan& plan, std::int
 
 StepBlocks StepBlocks::of(const SweepProblem& problem, const Plan& plan, std::int64_t steps) {
     const std::int64_t block = problem.space.extent(0);
-    if (steps < block || block == 0) throw ConfigError("run: " + std::to_string(steps) + " steps were asked for; allowed: at least the " + std::to_string(block) + " of a block");
+    if (steps < block || block == 0)
+        throw ConfigError("run: " + std::to_string(steps) + " steps were asked for; allowed: at least the " +
+                          std::to_string(block) + " of a block");
     StepBlocks b{steps / block, steps % block};
     // With fewer steps than go together ranks would need other ghosts.
     if (b.rest > 0 && b.rest < plan.time_block) {
@@ -29,19 +32,22 @@ StepBlocks StepBlocks::of(const SweepProblem& problem, const Plan& plan, std::in
 namespace {
 
 // Where arrays lie for the block that begins at `time`, from where they lie for the first.
-std::vector<Binding> bindings_at(std::int64_t time, const Schedule& schedule, std::span<const Binding> first, std::span<const std::int64_t> time_bytes) {
+std::vector<Binding> bindings_at(std::int64_t time, const Schedule& schedule, std::span<const Binding> first,
+                                 std::span<const std::int64_t> time_bytes) {
     std::vector<Binding> all(first.begin(), first.end());
     for (std::size_t a = 0; a < all.size(); ++a) {
         all[a].data += time * time_bytes[a];
-        if (const int levels = schedule.arrays[a].levels; levels > 0) all[a].first_level = static_cast<int>(floor_mod(all[a].first_level - time, levels));
+        if (const int levels = schedule.arrays[a].levels; levels > 0)
+            all[a].first_level = static_cast<int>(floor_mod(all[a].first_level - time, levels));
     }
     return all;
 }
 
 }  // namespace
 
-BlocksOutcome execute_blocks(const BlocksRun& run, std::span<const Binding> bindings, const Kernel& kernel, Transport& transport, Lanes& lanes,
-                             ExecuteOptions options, const std::exception_ptr& lacking) {
+BlocksOutcome execute_blocks(const BlocksRun& run, std::span<const Binding> bindings, const Kernel& kernel,
+                             Transport& transport, Lanes& lanes, ExecuteOptions options,
+                             const std::exception_ptr& lacking) {
     constexpr double look_s = 0.05;  // between two heartbeats, as in a block
     BlocksOutcome all;
     const double begin = now_s();
@@ -64,7 +70,8 @@ BlocksOutcome execute_blocks(const BlocksRun& run, std::span<const Binding> bind
         options.first_time = first_time + passed;
         if (block > 0 && run.before_block && !lacking) run.before_block(block);
         const std::vector<Binding> here = bindings_at(passed, schedule, bindings, run.time_bytes);
-        Outcome one = lacking ? stand_aside(schedule, transport, lacking, options) : execute(schedule, here, kernel, transport, lanes, options);
+        Outcome one = lacking ? stand_aside(schedule, transport, lacking, options)
+                              : execute(schedule, here, kernel, transport, lanes, options);
         if (options.record && !one.error) all.notes.add(schedule, rest, std::move(one.recording));
         if ((one.failure || one.error) && !all.outcome.failure && !all.outcome.error) {
             all.outcome.failure = one.failure;
@@ -80,7 +87,8 @@ BlocksOutcome execute_blocks(const BlocksRun& run, std::span<const Binding> bind
             else
                 all.outcome.reduced[r].join(one.reduced[r]);
         }
-        if (block + 1 < blocks && heartbeat && now_s() - looked > look_s && options.heartbeat(1)) all.outcome.interrupted = true;
+        if (block + 1 < blocks && heartbeat && now_s() - looked > look_s && options.heartbeat(1))
+            all.outcome.interrupted = true;
         options.stopped = all.outcome.failure || all.outcome.error || all.outcome.interrupted || all.outcome.stopped;
         if (options.stopped && blocks > 1 && options.alarms && block >= options.alarms->last_block()) break;
     }

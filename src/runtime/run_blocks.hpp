@@ -39,24 +39,28 @@ private:
 struct BlocksRun {
     StepBlocks blocks;
     const Schedule& schedule;
-    const Schedule* rest;                     ///< null without a rest
-    std::int64_t schedule_steps;              ///< time steps of a block
-    std::span<const std::int64_t> time_bytes; ///< by array: from one time to the next, of those that have time as a dimension; else 0
-    std::function<void(std::int64_t)> before_block = {};  ///< called before each block but the first, while nothing moves
+    const Schedule* rest;         ///< null without a rest
+    std::int64_t schedule_steps;  ///< time steps of a block
+    std::span<const std::int64_t>
+        time_bytes;  ///< by array: from one time to the next, of those that have time as a dimension; else 0
+    std::function<void(std::int64_t)> before_block =
+        {};  ///< called before each block but the first, while nothing moves
 };
 
 struct BlocksOutcome {
     Outcome outcome;  ///< of all blocks; the first failure. Its recording is empty
     std::int64_t failed_block = 0;
-    Notes notes;      ///< where recorded
+    Notes notes;  ///< where recorded
 };
 
-/// Runs the blocks with all other ranks running theirs, without agreement between blocks: a rank begins the next one when its own lanes
-/// and messages are done, and messages of a tag follow each other in order. With `lacking`, what this rank could not get for them, it stands
-/// aside in all of them. After a failure or an interrupt messages go on to the end of the last block that a rank has begun (Alarms::last_block);
-/// without `options.alarms` to the end of the run. Collective in effect.
+/// Runs the blocks with all other ranks running theirs, without agreement between blocks: a rank begins the next one
+/// when its own lanes and messages are done, and messages of a tag follow each other in order. With `lacking`, what
+/// this rank could not get for them, it stands aside in all of them. After a failure or an interrupt messages go on to
+/// the end of the last block that a rank has begun (Alarms::last_block); without `options.alarms` to the end of the
+/// run. Collective in effect.
 /// @throws MpiError
-BlocksOutcome execute_blocks(const BlocksRun& run, std::span<const Binding> bindings, const Kernel& kernel, Transport& transport, Lanes& lanes,
-                             ExecuteOptions options, const std::exception_ptr& lacking = nullptr);
+BlocksOutcome execute_blocks(const BlocksRun& run, std::span<const Binding> bindings, const Kernel& kernel,
+                             Transport& transport, Lanes& lanes, ExecuteOptions options,
+                             const std::exception_ptr& lacking = nullptr);
 
 }  // namespace tilewave

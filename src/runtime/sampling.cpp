@@ -2,9 +2,9 @@
 #include "runtime/prepared_sweep.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <cstring>
 #include <functional>
+#include <numeric>
 
 #include "data/memory.hpp"
 #include "execute/frontier.hpp"
@@ -16,24 +16,28 @@ namespace tilewave {
 
 namespace {
 
-constexpr std::int64_t probe_points = 2048;     // of the tile that tells how many others there is time for
-constexpr std::int64_t second_probe_points = 16 * probe_points;  // where those take little: what begins a tile would make points seem slow
+constexpr std::int64_t probe_points = 2048;  // of the tile that tells how many others there is time for
+constexpr std::int64_t second_probe_points =
+    16 * probe_points;  // where those take little: what begins a tile would make points seem slow
 constexpr std::int64_t most_points = 16 << 20;  // of a lane: its memory is far more than caches hold
 // Memory like the arrays': more than caches hold, and little beside arrays that fill the machine.
 constexpr std::int64_t most_bytes = std::int64_t{256} << 20;
-constexpr std::int64_t most_displaced = std::int64_t{128} << 20;  // bytes that go through the caches of a rank from round to round
-// Points of rows that tell what begins a row: of arrays beyond a core's own cache more, as a prefetcher goes some lines too far at
-// the end of a row. 2000 x 1500 doubles: 62 ns a row of 187 points, of which rows of 24 points show 20.
+constexpr std::int64_t most_displaced = std::int64_t{128}
+                                        << 20;  // bytes that go through the caches of a rank from round to round
+// Points of rows that tell what begins a row: of arrays beyond a core's own cache more, as a prefetcher goes some lines
+// too far at the end of a row. 2000 x 1500 doubles: 62 ns a row of 187 points, of which rows of 24 points show 20.
 constexpr std::int64_t short_row_of_streams = 8 * short_row;
 constexpr int tiny_extent = 2;
-constexpr std::size_t few = 8;                  // times of tiles of one shape: of less the middle one is taken
-constexpr double least_absence_s = 1e-3;        // that the system takes a CPU away for: its time slices are 3 ms
-constexpr int least_rounds = 4;                 // the first does not count; of three, one may be interrupted
-constexpr std::int64_t telling_row = 256;       // points, of rows that are measured where the plan has shorter ones
-constexpr int planes_of_tiles[] = {1024, short_row, 12};  // of arrays kept in planes: where they are slanted, rows are as long
-constexpr int width_of_tiles[2][3] = {{0, 12, 12}, {0, 0, 12}};  // along rows, and where planes are slanted; 0: the plan's
+constexpr std::size_t few = 8;             // times of tiles of one shape: of less the middle one is taken
+constexpr double least_absence_s = 1e-3;   // that the system takes a CPU away for: its time slices are 3 ms
+constexpr int least_rounds = 4;            // the first does not count; of three, one may be interrupted
+constexpr std::int64_t telling_row = 256;  // points, of rows that are measured where the plan has shorter ones
+constexpr int planes_of_tiles[] = {1024, short_row,
+                                   12};  // of arrays kept in planes: where they are slanted, rows are as long
+constexpr int width_of_tiles[2][3] = {{0, 12, 12},
+                                      {0, 0, 12}};  // along rows, and where planes are slanted; 0: the plan's
 
-constexpr std::int64_t most_tiles_along = 8;       // where the plan has one
+constexpr std::int64_t most_tiles_along = 8;  // where the plan has one
 
 // The boxes widened by how far points read, so that what they read is filled too.
 Box with_neighbours(const Box& box, const std::vector<Access>& places) {
@@ -55,7 +59,8 @@ void fill(const Binding& b, const Index& first, const Box& part, std::int64_t it
         for (int k = 0; k < at.n; ++k) to += (at[k] - first[k]) * b.stride_bytes[k];
         auto run = [&](auto typed) {
             std::memcpy(&typed, value, sizeof typed);
-            for (std::int64_t i = 0; i < part.extent(inner); ++i) std::memcpy(reinterpret_cast<std::byte*>(to + i * b.stride_bytes[inner]), &typed, sizeof typed);
+            for (std::int64_t i = 0; i < part.extent(inner); ++i)
+                std::memcpy(reinterpret_cast<std::byte*>(to + i * b.stride_bytes[inner]), &typed, sizeof typed);
         };
         switch (item_bytes) {
             case 1: run(std::uint8_t{}); break;
@@ -76,7 +81,7 @@ void fill(const Binding& b, const Index& first, const Box& part, std::int64_t it
 
 // Memory that looks like a run's arrays and is not them.
 struct PreparedSweep::Scratch {
-    std::vector<Binding> bindings;      // in z coordinates
+    std::vector<Binding> bindings;  // in z coordinates
     std::vector<std::shared_ptr<std::byte[]>> memory;
     std::vector<std::int64_t> values;  // by array: an element of it
     std::vector<bool> own;             // by array: the memory is ours
@@ -107,8 +112,10 @@ PreparedSweep::Scratch PreparedSweep::scratch(std::span<const RunArray> arrays) 
             const Binding there = given.field ? given.field->binding() : given.whole;
             const Index first = given.field ? given.field->storage().lo : whole.lo;
             std::intptr_t at = reinterpret_cast<std::intptr_t>(there.data);
-            for (int d = 0; d < first.n; ++d) at += ((whole.lo[d] + whole.hi[d]) / 2 - first[d]) * there.stride_bytes[d];
-            std::memcpy(&s.values.back(), reinterpret_cast<const std::byte*>(at), static_cast<std::size_t>(n.item_bytes));
+            for (int d = 0; d < first.n; ++d)
+                at += ((whole.lo[d] + whole.hi[d]) / 2 - first[d]) * there.stride_bytes[d];
+            std::memcpy(&s.values.back(), reinterpret_cast<const std::byte*>(at),
+                        static_cast<std::size_t>(n.item_bytes));
         }
         std::int64_t level_bytes = 0;
         if (given.field || copied(a, given)) {
@@ -149,13 +156,15 @@ void PreparedSweep::fill_around(const Scratch& s, int a, const Box& tile) const 
     const Array& array = schedule_.arrays[at];
     Box part = intersect(array.part(with_neighbours(tile, schedule_.places)), array.storage);
     Index first = array.storage.lo;
-    if (array.levels > 0) part.lo[0] = 0, part.hi[0] = array.levels, first[0] = 0;  // in memory, a level after the other
+    if (array.levels > 0)
+        part.lo[0] = 0, part.hi[0] = array.levels, first[0] = 0;  // in memory, a level after the other
     fill(s.bindings[at], first, part, array.item_bytes, reinterpret_cast<const std::byte*>(&s.values[at]));
 }
 
 namespace {
 
-// What a run pays on average, too, for what disturbs its tiles; but one that was interrupted for long does not decide alone, nor does it count among few.
+// What a run pays on average, too, for what disturbs its tiles; but one that was interrupted for long does not decide
+// alone, nor does it count among few.
 double usual(std::vector<double>& values) {
     if (values.empty()) return 0;
     std::sort(values.begin(), values.end());
@@ -164,7 +173,9 @@ double usual(std::vector<double>& values) {
     values.erase(std::upper_bound(values.begin(), values.end(), 1.5 * low + least_absence_s), values.end());
     const double middle = values[(values.size() - 1) / 2];
     if (values.size() < few) return middle;
-    return std::accumulate(values.begin(), values.end(), 0.0, [&](double sum, double v) { return sum + std::min(v, 2 * middle); }) / static_cast<double>(values.size());
+    return std::accumulate(values.begin(), values.end(), 0.0,
+                           [&](double sum, double v) { return sum + std::min(v, 2 * middle); }) /
+           static_cast<double>(values.size());
 }
 
 // Elements of arrays that boxes have, in bytes; more where boxes have the same ones.
@@ -180,7 +191,8 @@ std::int64_t touched_bytes(const Schedule& s, const std::vector<bool>& own, cons
 // Takes the caches of all lanes for itself, as the rest of arrays does of which a part is sampled.
 class Displacement {
 public:
-    Displacement(Context& context, int lanes, std::int64_t bytes) : context_(context), each_(std::max<std::int64_t>(bytes, 0) / lanes / 64 * 64) {
+    Displacement(Context& context, int lanes, std::int64_t bytes)
+        : context_(context), each_(std::max<std::int64_t>(bytes, 0) / lanes / 64 * 64) {
         for (int l = 0; l < lanes && each_ > 0; ++l) memory_.push_back(aligned_memory(each_));
     }
     void operator()() const {
@@ -201,7 +213,8 @@ private:
 class Trial {
 public:
     // `whole`: the schedule that the boxes are from, as it says how tiles are cut into rows.
-    Trial(const Schedule& whole, const Schedule& schedule, std::span<const Binding> bindings, const Kernel& kernel, Context& context)
+    Trial(const Schedule& whole, const Schedule& schedule, std::span<const Binding> bindings, const Kernel& kernel,
+          Context& context)
         : s_(schedule), bindings_(bindings), kernel_(kernel), context_(context), options_(context.options()) {
         options_.record = true;
         times_.resize(schedule.lanes.size());
@@ -222,7 +235,8 @@ public:
     // False where the kernel raised.
     bool run(double budget_s, int most_rounds, const std::function<void()>& before = {}) {
         const double end = now_s() + budget_s;
-        for (int round = 0; round < most_rounds && (round < 2 || now_s() < end + (round < least_rounds ? 2 * budget_s : 0)); ++round) {
+        for (int round = 0;
+             round < most_rounds && (round < 2 || now_s() < end + (round < least_rounds ? 2 * budget_s : 0)); ++round) {
             if (round > 0 && before) before();
             const Outcome o = execute(s_, bindings_, kernel_, context_.transport(), context_.lanes(), options_);
             o.must_have_run();
@@ -231,10 +245,12 @@ public:
             for (const Event& e : o.timeline.events) {
                 const Step& step = s_.lanes[static_cast<std::size_t>(e.lane)][static_cast<std::size_t>(e.step)];
                 const Work& w = work_[static_cast<std::size_t>(step.item)];
-                // Tiles that are nearly as large count, too: of a margin there is less with each step of time, and the first steps are those that
-                // fetch from memory.
-                if (alike * w.points < (alike - 1) * most_.points || alike * w.rows < (alike - 1) * most_.rows) continue;
-                times_[static_cast<std::size_t>(e.lane)].push_back((e.end_s - e.begin_s) * static_cast<double>(most_.points) / static_cast<double>(w.points));
+                // Tiles that are nearly as large count, too: of a margin there is less with each step of time, and the
+                // first steps are those that fetch from memory.
+                if (alike * w.points < (alike - 1) * most_.points || alike * w.rows < (alike - 1) * most_.rows)
+                    continue;
+                times_[static_cast<std::size_t>(e.lane)].push_back(
+                    (e.end_s - e.begin_s) * static_cast<double>(most_.points) / static_cast<double>(w.points));
             }
         }
         return true;
@@ -253,8 +269,8 @@ private:
     const Kernel& kernel_;
     Context& context_;
     ExecuteOptions options_;
-    std::vector<Work> work_;  // by tile
-    Work most_;               // tiles with less are at an edge
+    std::vector<Work> work_;                  // by tile
+    Work most_;                               // tiles with less are at an edge
     std::vector<std::vector<double>> times_;  // by lane
 };
 
@@ -281,7 +297,8 @@ std::int64_t element_bytes(const SweepProblem& problem, const Plan& plan) {
 
 }  // namespace
 
-std::vector<RateSample> PreparedSweep::sample_planes(std::span<const RunArray> arrays, const Kernel& kernel, double budget_s) {
+std::vector<RateSample> PreparedSweep::sample_planes(std::span<const RunArray> arrays, const Kernel& kernel,
+                                                     double budget_s) {
     const Scratch memory = scratch(arrays);
     std::vector<RateSample> samples(3);
     double point_s = 0;
@@ -297,7 +314,8 @@ std::vector<RateSample> PreparedSweep::sample_planes(std::span<const RunArray> a
         Schedule whole = sweep(problem_, plan, context_.rank(), context_.size());
         const double seconds = point_s * static_cast<double>(largest_tile(whole));
         if (seconds > budget_s / 6) {
-            height = std::clamp<std::int64_t>(static_cast<std::int64_t>(static_cast<double>(height) * budget_s / 6 / seconds), 1, height);
+            height = std::clamp<std::int64_t>(
+                static_cast<std::int64_t>(static_cast<double>(height) * budget_s / 6 / seconds), 1, height);
             whole = sweep(problem_, plan, context_.rank(), context_.size());
         }
         Pieces tiles = tiles_by_lane(whole);
@@ -331,7 +349,8 @@ std::vector<RateSample> PreparedSweep::sample_planes(std::span<const RunArray> a
 
 std::vector<RateSample> PreparedSweep::sample(std::span<const RunArray> arrays, const Kernel& kernel, double budget_s) {
     if (arrays.size() != problem_.arrays.size())
-        throw ConfigError("sample: " + std::to_string(arrays.size()) + " arrays given, the nest has " + std::to_string(problem_.arrays.size()));
+        throw ConfigError("sample: " + std::to_string(arrays.size()) + " arrays given, the nest has " +
+                          std::to_string(problem_.arrays.size()));
     // A rank without elements, as a plan of fewer ranks leaves it, cannot tell what they are like.
     for (const RunArray& array : arrays)
         if (array.field && array.field->owned().empty()) return std::vector<RateSample>(3);
@@ -353,10 +372,12 @@ std::vector<RateSample> PreparedSweep::sample(std::span<const RunArray> arrays, 
         };
         std::int64_t least = 0;
         for (int k = 0; k < less.dims(); ++k) {
-            if (!holds(k) || less.space.extent(k) <= 1 || less.shape[k] / 2 <= less.shape[k] - less.space.extent(k)) continue;
+            if (!holds(k) || less.space.extent(k) <= 1 || less.shape[k] / 2 <= less.shape[k] - less.space.extent(k))
+                continue;
             const std::int64_t left = held_bytes(halved(k), plan_, context_.rank());
             // Padding makes halves differ a little.
-            if (best >= 0 && (left > least + least / 8 || (left > least - least / 8 && tiles(k) <= tiles(best)))) continue;
+            if (best >= 0 && (left > least + least / 8 || (left > least - least / 8 && tiles(k) <= tiles(best))))
+                continue;
             best = k;
             least = left;
         }
@@ -380,7 +401,8 @@ std::vector<RateSample> PreparedSweep::sample(std::span<const RunArray> arrays, 
     return sample_here(arrays, kernel, budget_s, run_bytes);
 }
 
-std::vector<RateSample> PreparedSweep::sample_here(std::span<const RunArray> arrays, const Kernel& kernel, double budget_s, std::int64_t run_bytes) {
+std::vector<RateSample> PreparedSweep::sample_here(std::span<const RunArray> arrays, const Kernel& kernel,
+                                                   double budget_s, std::int64_t run_bytes) {
     std::vector<RateSample> samples(3);
     const Pieces tiles = tiles_by_lane(schedule_);
     if (schedule_.tiles.empty()) return samples;
@@ -392,7 +414,8 @@ std::vector<RateSample> PreparedSweep::sample_here(std::span<const RunArray> arr
                 for (int a = 0; a < static_cast<int>(memory.own.size()); ++a) fill_around(memory, a, box);
         });
     };
-    auto time = [&](const Pieces& boxes, double seconds, int rounds, RateSample& sample, const std::function<void()>& before = {}) {
+    auto time = [&](const Pieces& boxes, double seconds, int rounds, RateSample& sample,
+                    const std::function<void()>& before = {}) {
         const Schedule s = computing(schedule_, boxes);
         Trial trial(schedule_, s, memory.bindings, kernel, context_);
         if (!trial.run(seconds, rounds, before)) return false;
@@ -409,7 +432,8 @@ std::vector<RateSample> PreparedSweep::sample_here(std::span<const RunArray> arr
     }
     const std::int64_t largest = largest_tile(schedule_);
     // Memory is filled once and computed at least twice.
-    const auto total = std::clamp<std::int64_t>(static_cast<std::int64_t>(budget_s / 5 / point_s), probe_points, most_points);
+    const auto total =
+        std::clamp<std::int64_t>(static_cast<std::int64_t>(budget_s / 5 / point_s), probe_points, most_points);
     // A whole tile, if there is time: parts of skewed rows lie further from each other than whole ones.
     const Pieces fresh = cut(tiles, largest <= total ? total : total / 3, total, rows);
     prepare(fresh);
@@ -418,8 +442,11 @@ std::vector<RateSample> PreparedSweep::sample_here(std::span<const RunArray> arr
                             std::min(run_bytes, most_displaced) - touched_bytes(schedule_, memory.own, fresh));
     const auto before = [&] { rest(); };
     if (!time(fresh, budget_s / 3, 50, samples[0], before)) return {};
-    const bool streams = touched_bytes(schedule_, memory.own, fresh) > 2 * context_.machine().cache_bytes * static_cast<std::int64_t>(fresh.size());
-    if (!time(strips(fresh, rows, streams ? short_row_of_streams : short_row, std::max(total / 3, largest)), budget_s / 10, 20, samples[1], before)) return {};
+    const bool streams = touched_bytes(schedule_, memory.own, fresh) >
+                         2 * context_.machine().cache_bytes * static_cast<std::int64_t>(fresh.size());
+    if (!time(strips(fresh, rows, streams ? short_row_of_streams : short_row, std::max(total / 3, largest)),
+              budget_s / 10, 20, samples[1], before))
+        return {};
     if (!time(middles(fresh, all, tiny_extent), budget_s / 20, 20, samples[2])) return {};
     if (fresh.size() > 1) {  // as many points as a lane has: a lane that is alone has those of the others, too
         RateSample alone;

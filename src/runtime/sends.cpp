@@ -14,8 +14,10 @@ namespace tilewave {
 namespace {
 
 constexpr int send_tags = 2048, first_send_tag = 4096;
-constexpr std::int64_t least_piece_bytes = 256 << 10;  // two ranks, 64 KB to 8 MB: 128 to 512 KB about equal, 64 KB and 1 MB slower
-// More, and what receivers answer the library with fills the sender's queue: the rest then waits for calls that a receiver which has all may not make.
+constexpr std::int64_t least_piece_bytes =
+    256 << 10;  // two ranks, 64 KB to 8 MB: 128 to 512 KB about equal, 64 KB and 1 MB slower
+// More, and what receivers answer the library with fills the sender's queue: the rest then waits for calls that a
+// receiver which has all may not make.
 constexpr std::int64_t most_pieces = 32, most_piece_bytes = 2 << 20;  // a receiver of strided rows stages four pieces
 constexpr std::size_t staged_pieces = 4;
 
@@ -23,7 +25,8 @@ struct Head {
     std::int64_t rows, cols, type;
 };
 constexpr auto head_bytes = static_cast<std::int64_t>(sizeof(Head));
-constexpr std::int64_t first_bytes = head_bytes + page_bytes;  // of the first message; pages keep their places in what follows
+constexpr std::int64_t first_bytes =
+    head_bytes + page_bytes;  // of the first message; pages keep their places in what follows
 
 std::string shape(std::int64_t rows, std::int64_t cols, Dtype type) {
     return std::to_string(rows) + "x" + std::to_string(cols) + " " + to_string(type);
@@ -31,12 +34,15 @@ std::string shape(std::int64_t rows, std::int64_t cols, Dtype type) {
 
 void check(const char* what, const MatrixView& m, const char* role, int rank, int tag, const Context& context) {
     if (rank < 0 || rank >= context.size())
-        throw ConfigError(std::string(what) + ": " + role + " " + std::to_string(rank) + " was given; allowed: 0 to " + std::to_string(context.size() - 1));
+        throw ConfigError(std::string(what) + ": " + role + " " + std::to_string(rank) + " was given; allowed: 0 to " +
+                          std::to_string(context.size() - 1));
     if (tag < 0 || tag >= send_tags)
-        throw ConfigError(std::string(what) + ": tag " + std::to_string(tag) + " was given; allowed: 0 to " + std::to_string(send_tags - 1));
+        throw ConfigError(std::string(what) + ": tag " + std::to_string(tag) + " was given; allowed: 0 to " +
+                          std::to_string(send_tags - 1));
     if (m.rows < 0 || m.cols < 0 || (m.rows > 1 && m.row_stride_bytes < m.row_bytes()))
-        throw ConfigError(std::string(what) + ": the matrix is " + shape(m.rows, m.cols, m.type) + " with a row stride of " +
-                          std::to_string(m.row_stride_bytes) + " bytes; allowed: at least the row's " + std::to_string(m.row_bytes()));
+        throw ConfigError(std::string(what) + ": the matrix is " + shape(m.rows, m.cols, m.type) +
+                          " with a row stride of " + std::to_string(m.row_stride_bytes) +
+                          " bytes; allowed: at least the row's " + std::to_string(m.row_bytes()));
 }
 
 // Bytes of a piece of a message of `bytes`, its head counted.
@@ -46,9 +52,14 @@ std::int64_t piece_of(std::int64_t bytes) {
 
 class SendOperation final : public Operation {
 public:
-    SendOperation(std::shared_ptr<Exchange> exchange, const MatrixView& m, int to, int tag, std::shared_ptr<void> memory)
-        : exchange_(std::move(exchange)), port_(exchange_->port()), memory_(std::move(memory)), size_(head_bytes + m.bytes()),
-          block_(exchange_->spare->lend(size_ + page_bytes + head_bytes)), copy_(place(m)) {
+    SendOperation(std::shared_ptr<Exchange> exchange, const MatrixView& m, int to, int tag,
+                  std::shared_ptr<void> memory)
+        : exchange_(std::move(exchange)),
+          port_(exchange_->port()),
+          memory_(std::move(memory)),
+          size_(head_bytes + m.bytes()),
+          block_(exchange_->spare->lend(size_ + page_bytes + head_bytes)),
+          copy_(place(m)) {
         const Head head{m.rows, m.cols, static_cast<std::int64_t>(m.type)};
         std::memcpy(copy_, &head, sizeof head);
         exchange_->kept_bytes += size_;
@@ -88,7 +99,8 @@ public:
     }
 
 private:
-    /// Where the head begins: half a page off the matrix's place in its page, which is likely the receiver's, too (staging_memory).
+    /// Where the head begins: half a page off the matrix's place in its page, which is likely the receiver's, too
+    /// (staging_memory).
     std::byte* place(const MatrixView& m) const {
         const auto at = [](const std::byte* p) { return reinterpret_cast<std::uintptr_t>(p); };
         const std::byte* first = block_.get() + head_bytes;
@@ -109,8 +121,14 @@ private:
 
 class ReceiveOperation final : public Operation {
 public:
-    ReceiveOperation(std::shared_ptr<Exchange> exchange, const MatrixView& m, int from, int tag, std::shared_ptr<void> memory)
-        : exchange_(std::move(exchange)), port_(exchange_->port()), matrix_(m), from_(from), tag_(tag), memory_(std::move(memory)) {
+    ReceiveOperation(std::shared_ptr<Exchange> exchange, const MatrixView& m, int from, int tag,
+                     std::shared_ptr<void> memory)
+        : exchange_(std::move(exchange)),
+          port_(exchange_->port()),
+          matrix_(m),
+          from_(from),
+          tag_(tag),
+          memory_(std::move(memory)) {
         queue().push_back(this);
     }
     bool advance() override {
@@ -129,7 +147,8 @@ public:
         if (error_) std::rethrow_exception(error_);
     }
     std::string name() const {
-        return "receive of " + shape(matrix_.rows, matrix_.cols, matrix_.type) + " from rank " + std::to_string(from_) + ", tag " + std::to_string(tag_);
+        return "receive of " + shape(matrix_.rows, matrix_.cols, matrix_.type) + " from rank " + std::to_string(from_) +
+               ", tag " + std::to_string(tag_);
     }
 
 private:
@@ -161,9 +180,10 @@ private:
         bytes_ = h.rows * h.cols * item_bytes(type);
         if (h.rows != matrix_.rows || h.cols != matrix_.cols || type != matrix_.type) {
             wrong_ = true;
-            error_ = std::make_exception_ptr(ConfigError("receive: rank " + std::to_string(from_) + " sent " + shape(h.rows, h.cols, type) + " with tag " +
-                                                         std::to_string(tag_) + ", the matrix given is " + shape(matrix_.rows, matrix_.cols, matrix_.type) +
-                                                         "; they must be equal"));
+            error_ = std::make_exception_ptr(
+                ConfigError("receive: rank " + std::to_string(from_) + " sent " + shape(h.rows, h.cols, type) +
+                            " with tag " + std::to_string(tag_) + ", the matrix given is " +
+                            shape(matrix_.rows, matrix_.cols, matrix_.type) + "; they must be equal"));
         }
         const std::int64_t here = std::min(bytes_, first_bytes - head_bytes);
         if (!wrong_ && here) copy_range(matrix_, 0, first_ + head_bytes, here, false);
@@ -231,7 +251,8 @@ private:
     std::exception_ptr error_;
 };
 
-void send_buffered(Context& context, const MatrixView& matrix, int to, int tag, const SendLimits& limits, std::shared_ptr<void> memory) {
+void send_buffered(Context& context, const MatrixView& matrix, int to, int tag, const SendLimits& limits,
+                   std::shared_ptr<void> memory) {
     InsideReduction::refuse();
     check("send", matrix, "rank", to, tag, context);
     context.transport().must_work();
@@ -239,18 +260,23 @@ void send_buffered(Context& context, const MatrixView& matrix, int to, int tag, 
     const std::int64_t need = head_bytes + matrix.bytes();
     const std::string text = "send: a message of " + std::to_string(matrix.bytes()) + " bytes";
     if (need > limits.bytes)
-        throw ConfigError(text + " was given; the limit of what is buffered is " + std::to_string(limits.bytes) + " bytes, " + std::to_string(head_bytes) +
-                          " of them for its head; give a larger limit_bytes");
+        throw ConfigError(text + " was given; the limit of what is buffered is " + std::to_string(limits.bytes) +
+                          " bytes, " + std::to_string(head_bytes) + " of them for its head; give a larger limit_bytes");
     auto fits = [&] { return exchange->kept_bytes + need <= limits.bytes; };
     if (!fits()) exchange->progress();
     if (!fits() && !limits.wait)
-        throw ConfigError(text + " finds " + std::to_string(exchange->kept_bytes.load()) + " bytes buffered that nobody has received yet; the limit is " +
-                          std::to_string(limits.bytes) + ": receive first, give a larger limit_bytes, or let it wait");
-    wait_until(context, fits, [&] { return "receivers: " + text + " has no room beside " + std::to_string(exchange->kept_bytes.load()) + " bytes not yet received"; });
+        throw ConfigError(text + " finds " + std::to_string(exchange->kept_bytes.load()) +
+                          " bytes buffered that nobody has received yet; the limit is " + std::to_string(limits.bytes) +
+                          ": receive first, give a larger limit_bytes, or let it wait");
+    wait_until(context, fits, [&] {
+        return "receivers: " + text + " has no room beside " + std::to_string(exchange->kept_bytes.load()) +
+               " bytes not yet received";
+    });
     exchange->add(std::make_shared<SendOperation>(exchange, matrix, to, tag, std::move(memory)));
 }
 
-ReceiveHandle start_receive(Context& context, const MatrixView& matrix, int from, int tag, std::shared_ptr<void> memory) {
+ReceiveHandle start_receive(Context& context, const MatrixView& matrix, int from, int tag,
+                            std::shared_ptr<void> memory) {
     InsideReduction::refuse();
     check("receive", matrix, "rank", from, tag, context);
     context.transport().must_work();

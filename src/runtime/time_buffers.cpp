@@ -23,9 +23,11 @@ void turn(const TimeBuffers& buffers, std::int64_t steps) {
     }
 }
 
-void keep_outside(const SweepProblem& problem, int a, const TimeBuffers& buffers, const Binding& own, const Box& held, std::int64_t steps) {
+void keep_outside(const SweepProblem& problem, int a, const TimeBuffers& buffers, const Binding& own, const Box& held,
+                  std::int64_t steps) {
     const NestArray& n = problem.arrays[static_cast<std::size_t>(a)];
-    const std::int64_t first = std::max<std::int64_t>(buffers.count - steps, 1);  // of the levels whose buffers are used again
+    const std::int64_t first =
+        std::max<std::int64_t>(buffers.count - steps, 1);  // of the levels whose buffers are used again
     if (first > buffers.count - 2 || held.empty()) return;
     Box written = held;
     const Index shift = problem.shift(a);
@@ -38,7 +40,8 @@ void keep_outside(const SweepProblem& problem, int a, const TimeBuffers& buffers
         std::int64_t at = 0;
         for (int d = 0; d < part.dims(); ++d) at += (part.lo[d] - held.lo[d]) * own.stride_bytes[d];
         for (std::int64_t back = first; back <= buffers.count - 2; ++back)
-            copy_box(own.data + back * buffers.bytes + at, own.stride_bytes, own.data + at, own.stride_bytes, part.hi - part.lo, n.item_bytes);
+            copy_box(own.data + back * buffers.bytes + at, own.stride_bytes, own.data + at, own.stride_bytes,
+                     part.hi - part.lo, n.item_bytes);
     }
 }
 

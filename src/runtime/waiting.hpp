@@ -69,7 +69,8 @@ void wait_until(Context& context, Ready ready, What what, double fraction, Backo
 template <class Ready, class What>
 void wait_until(Context& context, Ready ready, What what) {
     InsideReduction::refuse();
-    wait_until(context, std::move(ready), std::move(what), 0, context.options().crowded ? Backoff::Kind::shared : Backoff::Kind::dedicated);
+    wait_until(context, std::move(ready), std::move(what), 0,
+               context.options().crowded ? Backoff::Kind::shared : Backoff::Kind::dedicated);
 }
 
 /// The number of a call that begins: on every rank the same. `who` gives its caller, where that is needed.
@@ -82,8 +83,9 @@ std::int64_t take_number(Context& context, Who who) {
     if (exchange.ended >= 0) exchange.refuse_if_ended(who());
     // The one that had this one's tags must be over.
     if (exchange.busy())
-        wait_until(context, [&] { return exchange.oldest() > exchange.started - Exchange::turns; },
-                   [&] { return "in " + who().call + ", " + exchange.where_of(who()) + ", for an earlier pattern"; });
+        wait_until(
+            context, [&] { return exchange.oldest() > exchange.started - Exchange::turns; },
+            [&] { return "in " + who().call + ", " + exchange.where_of(who()) + ", for an earlier pattern"; });
     return exchange.started++;
 }
 

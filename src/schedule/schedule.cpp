@@ -5,9 +5,8 @@
 namespace tilewave {
 
 const char* to_string(Op op) {
-    static constexpr const char* names[] = {"compute", "post_recv", "post_send", "wait",
-                                            "pack",    "unpack",    "signal",    "await",
-                                            "combine"};
+    static constexpr const char* names[] = {"compute", "post_recv", "post_send", "wait",   "pack",
+                                            "unpack",  "signal",    "await",     "combine"};
     return names[static_cast<int>(op)];
 }
 
@@ -34,8 +33,8 @@ std::int64_t Schedule::buffer_bytes() const {
 }
 
 std::string describe(const Schedule& s, int lane, std::size_t index) {
-    std::string text = "rank " + std::to_string(s.rank) + ", lane " + std::to_string(lane) + ", step " +
-                       std::to_string(index);
+    std::string text =
+        "rank " + std::to_string(s.rank) + ", lane " + std::to_string(lane) + ", step " + std::to_string(index);
     if (index >= s.lanes[lane].size()) return text + " (end of the lane)";
     const Step& step = s.lanes[lane][index];
     text += std::string(": ") + to_string(step.op);

@@ -59,7 +59,9 @@ void TileRows::narrow(int k) {
         if (by == 0) continue;
         std::int64_t most = b.constant;  // of the rest
         for (int j = 0; j < dims(); ++j)
-            if (j != k) most += j < k ? b.coefficients[j] * at_[j] : std::max(b.coefficients[j] * y_.lo[j], b.coefficients[j] * (y_.hi[j] - 1));
+            if (j != k)
+                most += j < k ? b.coefficients[j] * at_[j]
+                              : std::max(b.coefficients[j] * y_.lo[j], b.coefficients[j] * (y_.hi[j] - 1));
         if (by > 0) from_[k] = std::max(from_[k], ceil_div(-most, by));
         if (by < 0) to_[k] = std::min(to_[k], floor_div(most, -by) + 1);
     }

@@ -30,7 +30,8 @@ public:
     /// Whether rows go along e_up - e_down and the tile alone bounds them: all planes of the tile have the
     /// same rows, one for each sum.
     bool planes() const { return pair_; }
-    /// Of the two dimensions that a row goes along; the same one's where it goes along one. No row has more points than either.
+    /// Of the two dimensions that a row goes along; the same one's where it goes along one. No row has more points than
+    /// either.
     std::int64_t extent_up() const { return tile_.extent(up_); }
     std::int64_t extent_down() const { return tile_.extent(down_); }
     /// Where row 0 of the present plane begins. @pre planes(), and at that row
@@ -39,8 +40,8 @@ public:
         for (int k = 0; k < corner.n; ++k) corner[k] += tile_.lo[up_] * along_[k];
         return corner;
     }
-    /// How many planes follow each other that differ by beyond() from the one before, and how many of them are left, this one among
-    /// them. @pre planes()
+    /// How many planes follow each other that differ by beyond() from the one before, and how many of them are left,
+    /// this one among them. @pre planes()
     std::int64_t planes_in_line() const { return dims() < 3 ? 1 : y_.extent(dims() - 3); }
     std::int64_t planes_left() const { return dims() < 3 ? 1 : y_.hi[dims() - 3] - at_[dims() - 3]; }
     /// Change of the point from a plane to the next one of those; 0 with less than three dimensions.
@@ -86,7 +87,7 @@ private:
     Box y_;                    // holds order·z of the tile
     Index at_;                 // y, the last component 0
     Index point_, along_, across_, beyond_, direction_, turn_;
-    Index from_, to_;          // of each component of y, the ones before it being as they are
+    Index from_, to_;                  // of each component of y, the ones before it being as they are
     std::vector<Bound> bounds_;        // of y
     std::vector<std::int64_t> slope_;  // of each along a row
     bool fresh_ = true, pair_ = false;

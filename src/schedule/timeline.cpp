@@ -8,12 +8,23 @@
 
 #include "schedule/parts_count.hpp"
 
-
 namespace tilewave {
 
 Event event_of(const Schedule& s, int lane, std::size_t index, double begin_s, double end_s) {
     const Step& step = s.lanes[static_cast<std::size_t>(lane)][index];
-    Event e{s.rank, lane, static_cast<std::int32_t>(index), static_cast<std::int32_t>(step.op), -1, -1, 0, 0, {-1, -1, -1, -1}, -1, 0, begin_s, end_s};
+    Event e{s.rank,
+            lane,
+            static_cast<std::int32_t>(index),
+            static_cast<std::int32_t>(step.op),
+            -1,
+            -1,
+            0,
+            0,
+            {-1, -1, -1, -1},
+            -1,
+            0,
+            begin_s,
+            end_s};
     int tile = -1;
     if (step.op == Op::compute) {
         tile = step.item;
@@ -42,7 +53,8 @@ Timeline timeline_of(const Schedule& s, const Recording& r) {
     for (const auto& ends : r.ends) events += ends.size();
     t.events.reserve(events);
     for (std::size_t l = 0; l < r.ends.size(); ++l)
-        for (std::size_t i = 0; i + 1 < r.ends[l].size(); ++i) t.events.push_back(event_of(s, static_cast<int>(l), i, r.ends[l][i], r.ends[l][i + 1]));
+        for (std::size_t i = 0; i + 1 < r.ends[l].size(); ++i)
+            t.events.push_back(event_of(s, static_cast<int>(l), i, r.ends[l][i], r.ends[l][i + 1]));
     t.requests = r.requests;
     return t;
 }
@@ -217,28 +229,31 @@ std::string Timeline::chrome_json() const {
         if (e.rank != last_rank)
             out.add(R"({"ph":"M","name":"process_name","pid":%d,"args":{"name":"rank %d"}})", e.rank, e.rank);
         if (e.rank != last_rank || e.lane != last_lane)
-            out.add(R"({"ph":"M","name":"thread_name","pid":%d,"tid":%d,"args":{"name":"lane %d"}})", e.rank, e.lane, e.lane);
+            out.add(R"({"ph":"M","name":"thread_name","pid":%d,"tid":%d,"args":{"name":"lane %d"}})", e.rank, e.lane,
+                    e.lane);
         last_rank = e.rank;
         last_lane = e.lane;
         const std::string tile = tile_text(e, dims);
         const char* op = to_string(static_cast<Op>(e.op));
-        out.add(R"({"ph":"X","cat":"step","name":"%s%s%s","pid":%d,"tid":%d,"ts":%.3f,"dur":%.3f,"args":{"step":%d,"tile":"%s","slice":%d,"time_step":%lld,"bytes":%lld,"peer":%d,"tag":%d}})",
-                op, tile.empty() ? "" : " ", tile.c_str(), e.rank, e.lane, e.begin_s * 1e6,
-                std::max(0.0, e.end_s - e.begin_s) * 1e6, e.step, tile.c_str(), e.slice,
-                static_cast<long long>(e.time_step), static_cast<long long>(e.bytes), e.peer, e.tag);
+        out.add(
+            R"({"ph":"X","cat":"step","name":"%s%s%s","pid":%d,"tid":%d,"ts":%.3f,"dur":%.3f,"args":{"step":%d,"tile":"%s","slice":%d,"time_step":%lld,"bytes":%lld,"peer":%d,"tag":%d}})",
+            op, tile.empty() ? "" : " ", tile.c_str(), e.rank, e.lane, e.begin_s * 1e6,
+            std::max(0.0, e.end_s - e.begin_s) * 1e6, e.step, tile.c_str(), e.slice,
+            static_cast<long long>(e.time_step), static_cast<long long>(e.bytes), e.peer, e.tag);
     }
     int id = 0;
     for (const Request& r : requests) {
         const char* name = r.send ? "send" : "receive";
-        out.add(R"({"ph":"b","cat":"pending","name":"%s","id":"p%d","pid":%d,"tid":%d,"ts":%.3f,"args":{"peer":%d,"tag":%d,"bytes":%lld}})",
-                name, id, r.rank, r.lane, r.posted_s * 1e6, r.peer, r.tag, static_cast<long long>(r.bytes));
+        out.add(
+            R"({"ph":"b","cat":"pending","name":"%s","id":"p%d","pid":%d,"tid":%d,"ts":%.3f,"args":{"peer":%d,"tag":%d,"bytes":%lld}})",
+            name, id, r.rank, r.lane, r.posted_s * 1e6, r.peer, r.tag, static_cast<long long>(r.bytes));
         out.add(R"({"ph":"e","cat":"pending","name":"%s","id":"p%d","pid":%d,"tid":%d,"ts":%.3f})", name, id++, r.rank,
                 r.lane, r.completed_s * 1e6);
     }
     int flow = 0;
     for (const Pair& p : match(requests)) {
-        out.add(R"({"ph":"s","cat":"message","name":"message","id":%d,"pid":%d,"tid":%d,"ts":%.3f})", flow, p.send->rank,
-                p.send->lane, p.send->posted_s * 1e6);
+        out.add(R"({"ph":"s","cat":"message","name":"message","id":%d,"pid":%d,"tid":%d,"ts":%.3f})", flow,
+                p.send->rank, p.send->lane, p.send->posted_s * 1e6);
         out.add(R"({"ph":"f","bp":"e","cat":"message","name":"message","id":%d,"pid":%d,"tid":%d,"ts":%.3f})", flow++,
                 p.receive->rank, p.receive->lane, std::max(p.receive->completed_s, p.send->posted_s) * 1e6);
     }

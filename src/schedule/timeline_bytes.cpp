@@ -11,9 +11,10 @@
 
 #include "tilewave/error.hpp"
 
-// A record is a head, which names its kind and which of its numbers are not as foretold, and these: the difference to what was
-// foretold, seven bits a byte. Tiles, tags and peers of one kind of step follow each other in equal strides mostly; times count from
-// the end of the step before. There are few heads: each is written once, and is a byte from then on.
+// A record is a head, which names its kind and which of its numbers are not as foretold, and these: the difference to
+// what was foretold, seven bits a byte. Tiles, tags and peers of one kind of step follow each other in equal strides
+// mostly; times count from the end of the step before. There are few heads: each is written once, and is a byte from
+// then on.
 
 namespace tilewave {
 
@@ -156,7 +157,9 @@ private:
 constexpr int event_strided = 11, request_strided = 4;
 constexpr unsigned sent = 254, received = 255;  // kinds of requests
 
-unsigned kind_of(const Event& e) { return static_cast<unsigned>(e.op) * 2 + (e.send ? 1u : 0u); }
+unsigned kind_of(const Event& e) {
+    return static_cast<unsigned>(e.op) * 2 + (e.send ? 1u : 0u);
+}
 
 }  // namespace
 
@@ -169,20 +172,24 @@ std::string timeline_bytes(const Timeline& timeline) {
     out.exact(zero);
     out.number(static_cast<std::int64_t>(timeline.events.size()));
     out.number(static_cast<std::int64_t>(timeline.requests.size()));
-    out.number(timeline.events.empty() ? timeline.requests.empty() ? 0 : timeline.requests[0].rank : timeline.events[0].rank);
+    out.number(timeline.events.empty() ? timeline.requests.empty() ? 0 : timeline.requests[0].rank
+                                       : timeline.events[0].rank);
     std::int64_t step = -1, end = 0;
     for (const Event& e : timeline.events) {
         const std::int64_t begin = tick(e.begin_s), until = tick(e.end_s);
         static_assert(max_dims == 4);
-        out.record(kind_of(e), {e.lane, e.peer, e.tag, e.send, e.slice, e.tile[0], e.tile[1], e.tile[2], e.tile[3], e.time_step, e.bytes,
-                                e.step - step - 1, begin - end, until - begin}, event_strided);
+        out.record(kind_of(e),
+                   {e.lane, e.peer, e.tag, e.send, e.slice, e.tile[0], e.tile[1], e.tile[2], e.tile[3], e.time_step,
+                    e.bytes, e.step - step - 1, begin - end, until - begin},
+                   event_strided);
         step = e.step;
         end = until;
     }
     std::int64_t posted = 0;
     for (const Request& r : timeline.requests) {
         const std::int64_t at = tick(r.posted_s);
-        out.record(r.send ? sent : received, {r.lane, r.peer, r.tag, r.bytes, at - posted, tick(r.completed_s) - at}, request_strided);
+        out.record(r.send ? sent : received, {r.lane, r.peer, r.tag, r.bytes, at - posted, tick(r.completed_s) - at},
+                   request_strided);
         posted = at;
     }
     return out.take();
@@ -204,13 +211,25 @@ void add_timeline(const std::string& bytes, Timeline& to) {
         step += n[11] + 1;
         const std::int64_t begin = end + n[12];
         end = begin + n[13];
-        to.events.push_back({rank, small(n[0]), small(step), small(kind / 2), small(n[1]), small(n[2]), small(n[3]), small(n[4]),
-                             {small(n[5]), small(n[6]), small(n[7]), small(n[8])}, n[9], n[10], time(begin), time(end)});
+        to.events.push_back({rank,
+                             small(n[0]),
+                             small(step),
+                             small(kind / 2),
+                             small(n[1]),
+                             small(n[2]),
+                             small(n[3]),
+                             small(n[4]),
+                             {small(n[5]), small(n[6]), small(n[7]), small(n[8])},
+                             n[9],
+                             n[10],
+                             time(begin),
+                             time(end)});
     }
     for (std::int64_t i = 0; i < requests; ++i) {
         const unsigned kind = in.record(n, request_strided);
         posted += n[4];
-        to.requests.push_back({rank, small(n[0]), small(n[1]), small(n[2]), kind == sent, 0, n[3], time(posted), time(posted + n[5])});
+        to.requests.push_back(
+            {rank, small(n[0]), small(n[1]), small(n[2]), kind == sent, 0, n[3], time(posted), time(posted + n[5])});
     }
 }
 

@@ -6,8 +6,8 @@
 
 namespace tilewave {
 
-/// Events and requests in a few bytes each in place of 80 and 48, as they are but for their times: these come back to half
-/// a nanosecond, the order of any two as it was.
+/// Events and requests in a few bytes each in place of 80 and 48, as they are but for their times: these come back to
+/// half a nanosecond, the order of any two as it was.
 /// @pre all of one rank; a lane's events follow each other
 std::string timeline_bytes(const Timeline& timeline);
 

@@ -123,18 +123,22 @@ void in_pieces(std::int64_t bytes, std::int64_t piece, F f) {
 }
 
 // Memory for one piece, where all of it has none: what comes in must be taken.
-std::vector<std::byte> passing(std::int64_t bytes, std::int64_t piece) { return std::vector<std::byte>(static_cast<std::size_t>(std::min(bytes, piece))); }
+std::vector<std::byte> passing(std::int64_t bytes, std::int64_t piece) {
+    return std::vector<std::byte>(static_cast<std::size_t>(std::min(bytes, piece)));
+}
 
 }  // namespace
 
-void broadcast(Transport& t, std::span<const std::byte> given, int root, const std::function<std::byte*(std::int64_t)>& place, std::int64_t piece) {
+void broadcast(Transport& t, std::span<const std::byte> given, int root,
+               const std::function<std::byte*(std::int64_t)>& place, std::int64_t piece) {
     if (t.size() == 1 || !t.connected()) return;
     auto bytes = static_cast<std::int64_t>(given.size());
     broadcast_fixed(t, &bytes, sizeof bytes, root);
     std::byte* const data = t.rank() == root ? const_cast<std::byte*>(given.data()) : place(bytes);
     std::vector<std::byte> passed;
     if (!data) passed = passing(bytes, piece);
-    in_pieces(bytes, piece, [&](std::int64_t at, std::size_t n) { broadcast_fixed(t, data ? data + at : passed.data(), n, root); });
+    in_pieces(bytes, piece,
+              [&](std::int64_t at, std::size_t n) { broadcast_fixed(t, data ? data + at : passed.data(), n, root); });
 }
 
 void broadcast(Transport& t, std::string& bytes, int root, std::int64_t piece) {

@@ -58,7 +58,8 @@ std::uint64_t random_number() {
 }  // namespace
 
 std::unique_ptr<HostMemory> HostMemory::make(Transport& t, const std::vector<int>& ranks, std::size_t wanted) {
-    const std::size_t end = (wanted + sizeof(std::uint64_t) - 1) / sizeof(std::uint64_t) * sizeof(std::uint64_t), bytes = end + sizeof(std::uint64_t);
+    const std::size_t end = (wanted + sizeof(std::uint64_t) - 1) / sizeof(std::uint64_t) * sizeof(std::uint64_t),
+                      bytes = end + sizeof(std::uint64_t);
     const bool first = ranks.front() == t.rank(), alone = ranks.size() == 1;
     const File made(first && !alone ? memfd_create("tilewave", MFD_CLOEXEC) : -1);
     std::byte* data = nullptr;
@@ -67,7 +68,8 @@ std::unique_ptr<HostMemory> HostMemory::make(Transport& t, const std::vector<int
         // Who finds this number has the same file, whatever another system calls by the same path.
         const std::uint64_t number = random_number();
         std::memcpy(data + end, &number, sizeof number);
-        word = "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(made.number()) + ":" + std::to_string(number);
+        word =
+            "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(made.number()) + ":" + std::to_string(number);
     }
     const std::string from = all_words(t, word)[static_cast<std::size_t>(ranks.front())];
     if (!first && from != "-") {
@@ -86,11 +88,15 @@ std::unique_ptr<HostMemory> HostMemory::make(Transport& t, const std::vector<int
     return fine[0] ? std::move(memory) : nullptr;
 }
 
-HostMemory::~HostMemory() { munmap(data_, bytes_); }
+HostMemory::~HostMemory() {
+    munmap(data_, bytes_);
+}
 
 #else
 
-std::unique_ptr<HostMemory> HostMemory::make(Transport&, const std::vector<int>&, std::size_t) { return nullptr; }
+std::unique_ptr<HostMemory> HostMemory::make(Transport&, const std::vector<int>&, std::size_t) {
+    return nullptr;
+}
 HostMemory::~HostMemory() = default;
 
 #endif

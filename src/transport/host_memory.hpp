@@ -10,8 +10,9 @@ namespace tilewave {
 
 class HostMemory {
 public:
-    /// `bytes` zeros, mapped by every rank of `ranks`: this rank and those that share its host, in order. Null on all ranks where one
-    /// of them cannot. It is gone when nobody maps it any more, however they ended: it never had a name. Collective over `t`.
+    /// `bytes` zeros, mapped by every rank of `ranks`: this rank and those that share its host, in order. Null on all
+    /// ranks where one of them cannot. It is gone when nobody maps it any more, however they ended: it never had a
+    /// name. Collective over `t`.
     static std::unique_ptr<HostMemory> make(Transport& t, const std::vector<int>& ranks, std::size_t bytes);
     ~HostMemory();
     HostMemory(const HostMemory&) = delete;

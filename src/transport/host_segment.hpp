@@ -56,9 +56,12 @@ public:
     int ranks() const { return n_; }
     /// The longest message that goes in pieces; 0: not known yet.
     std::atomic<std::int64_t>& longest() const { return *reinterpret_cast<std::atomic<std::int64_t>*>(data_); }
-    Uses& uses(int owner) const { return *reinterpret_cast<Uses*>(data_ + page_bytes + owner * std::int64_t{sizeof(Uses)}); }
+    Uses& uses(int owner) const {
+        return *reinterpret_cast<Uses*>(data_ + page_bytes + owner * std::int64_t{sizeof(Uses)});
+    }
     Queue& queue(int from, int to) const {
-        return *reinterpret_cast<Queue*>(data_ + queues_at() + (std::int64_t{from} * n_ + to) * std::int64_t{sizeof(Queue)});
+        return *reinterpret_cast<Queue*>(data_ + queues_at() +
+                                         (std::int64_t{from} * n_ + to) * std::int64_t{sizeof(Queue)});
     }
     std::byte* piece(int owner, int k) const { return data_ + piece_at(owner, k); }
 
@@ -68,8 +71,10 @@ private:
     // In the middle of a page, as staging_memory().
     std::int64_t piece_at(int owner, int k) const {
         constexpr std::int64_t each = small_pieces * small_piece + large_pieces * large_piece;
-        const std::int64_t within = k < small_pieces ? k * small_piece : small_pieces * small_piece + (k - small_pieces) * large_piece;
-        return queues_at() + to_page(std::int64_t{n_} * n_ * std::int64_t{sizeof(Queue)}) + owner * each + within + page_bytes / 2;
+        const std::int64_t within =
+            k < small_pieces ? k * small_piece : small_pieces * small_piece + (k - small_pieces) * large_piece;
+        return queues_at() + to_page(std::int64_t{n_} * n_ * std::int64_t{sizeof(Queue)}) + owner * each + within +
+               page_bytes / 2;
     }
     int n_;
     std::byte* data_ = nullptr;

@@ -34,8 +34,8 @@ struct Mailbox {
 };
 
 bool take(std::vector<Pending>& list, int from, int tag, Pending& out) {
-    const auto it = std::find_if(list.begin(), list.end(),
-                                 [&](const Pending& p) { return p.from == from && p.tag == tag; });
+    const auto it =
+        std::find_if(list.begin(), list.end(), [&](const Pending& p) { return p.from == from && p.tag == tag; });
     if (it == list.end()) return false;
     out = *it;
     list.erase(it);
@@ -153,7 +153,8 @@ private:
 }  // namespace
 
 LocalFabric::LocalFabric(int ranks, int ranks_per_host) {
-    if (ranks < 1) throw ConfigError("a fabric of " + std::to_string(ranks) + " ranks was asked for; at least 1 is allowed");
+    if (ranks < 1)
+        throw ConfigError("a fabric of " + std::to_string(ranks) + " ranks was asked for; at least 1 is allowed");
     shared_ = std::make_shared<Shared>(ranks, std::max(ranks_per_host, 1));
 }
 LocalFabric::~LocalFabric() = default;
@@ -162,6 +163,8 @@ std::unique_ptr<Transport> LocalFabric::endpoint(int rank) {
     return std::make_unique<LocalTransport>(shared_, rank);
 }
 
-std::unique_ptr<Transport> make_dry_transport(int rank, int size) { return std::make_unique<DryTransport>(rank, size); }
+std::unique_ptr<Transport> make_dry_transport(int rank, int size) {
+    return std::make_unique<DryTransport>(rank, size);
+}
 
 }  // namespace tilewave

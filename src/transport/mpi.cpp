@@ -55,8 +55,8 @@ int wanted_level() {
                       "'; allowed: single, funneled, serialized, multiple");
 }
 
-// One communicator for each group of ranks that had a transport: ranks leave MPI when all of the group do. MPICH 5.0 answers
-// no messages any more in MPI_Finalize, though others may still wait for answers to what was received long ago.
+// One communicator for each group of ranks that had a transport: ranks leave MPI when all of the group do. MPICH 5.0
+// answers no messages any more in MPI_Finalize, though others may still wait for answers to what was received long ago.
 std::vector<MPI_Comm>& groups() {
     static auto& all = *new std::vector<MPI_Comm>;  // needed after static objects are gone
     return all;
@@ -148,7 +148,8 @@ MPI_Op mpi_op(Reduction op) {
 
 int as_int(std::int64_t n) {
     if (n > std::numeric_limits<int>::max())
-        throw ConfigError("MPI's own call takes counts below 2^31, " + std::to_string(n) + " was needed; choose another algorithm");
+        throw ConfigError("MPI's own call takes counts below 2^31, " + std::to_string(n) +
+                          " was needed; choose another algorithm");
     return static_cast<int>(n);
 }
 
@@ -158,7 +159,8 @@ public:
     MatrixType(const MatrixView& m, std::int64_t cols) {
         const MPI_Datatype item = mpi_type(m.type);
         MPI_Datatype vector;
-        must(MPI_Type_create_hvector(as_int(m.rows), as_int(cols), m.row_stride_bytes, item, &vector), "MPI_Type_create_hvector");
+        must(MPI_Type_create_hvector(as_int(m.rows), as_int(cols), m.row_stride_bytes, item, &vector),
+             "MPI_Type_create_hvector");
         int bytes = 0;
         must(MPI_Type_size(item, &bytes), "MPI_Type_size");
         must(MPI_Type_create_resized(vector, 0, cols * bytes, &type_), "MPI_Type_create_resized");
@@ -174,8 +176,8 @@ private:
     MPI_Datatype type_;
 };
 
-// So many bytes as what a call can count. Calls count in int: those of MPI 4 that count further are not in every library of the
-// ABIs that this may meet. Longer messages are one of a type: pieces of `piece` bytes and the rest.
+// So many bytes as what a call can count. Calls count in int: those of MPI 4 that count further are not in every
+// library of the ABIs that this may meet. Longer messages are one of a type: pieces of `piece` bytes and the rest.
 class Bytes {
 public:
     Bytes(std::int64_t bytes, std::int64_t piece) {
@@ -212,11 +214,13 @@ void native_broadcast(const NativeCall& c, MPI_Comm comm, MPI_Request& request) 
     if (m.contiguous()) {
         const int n = as_int(m.rows * m.cols);
         must(c.blocking ? MPI_Bcast(m.data, n, mpi_type(m.type), c.root, comm)
-                        : MPI_Ibcast(m.data, n, mpi_type(m.type), c.root, comm, &request), "MPI_Bcast");
+                        : MPI_Ibcast(m.data, n, mpi_type(m.type), c.root, comm, &request),
+             "MPI_Bcast");
         return;
     }
     const MatrixType type(m, m.cols);
-    must(c.blocking ? MPI_Bcast(m.data, 1, type.get(), c.root, comm) : MPI_Ibcast(m.data, 1, type.get(), c.root, comm, &request),
+    must(c.blocking ? MPI_Bcast(m.data, 1, type.get(), c.root, comm)
+                    : MPI_Ibcast(m.data, 1, type.get(), c.root, comm, &request),
          "MPI_Bcast");
 }
 
@@ -227,7 +231,8 @@ void native_reduce(const NativeCall& c, MPI_Comm comm, MPI_Request& request) {
     must(MPI_Comm_rank(comm, &rank), "MPI_Comm_rank");
     const void* from = rank == c.root && c.in.data == c.out.data ? MPI_IN_PLACE : c.in.data;
     must(c.blocking ? MPI_Reduce(from, c.out.data, n, type, mpi_op(c.op), c.root, comm)
-                    : MPI_Ireduce(from, c.out.data, n, type, mpi_op(c.op), c.root, comm, &request), "MPI_Reduce");
+                    : MPI_Ireduce(from, c.out.data, n, type, mpi_op(c.op), c.root, comm, &request),
+         "MPI_Reduce");
 }
 
 // Counts and displacements stay with the transport until the call is over.
@@ -250,20 +255,24 @@ void native_spread(const NativeCall& c, const Counts& parts, MPI_Comm comm, MPI_
     const MPI_Datatype item = mpi_type(c.in.type);
     const MatrixType mine(c.in, c.in.cols);
     if (c.parts) {
-        must(c.blocking ? MPI_Allgatherv(c.in.data, 1, mine.get(), c.out.data, parts.counts.data(), parts.offsets.data(), item, comm)
-                        : MPI_Iallgatherv(c.in.data, 1, mine.get(), c.out.data, parts.counts.data(), parts.offsets.data(), item,
-                                          comm, &request), "MPI_Allgatherv");
+        must(c.blocking ? MPI_Allgatherv(c.in.data, 1, mine.get(), c.out.data, parts.counts.data(),
+                                         parts.offsets.data(), item, comm)
+                        : MPI_Iallgatherv(c.in.data, 1, mine.get(), c.out.data, parts.counts.data(),
+                                          parts.offsets.data(), item, comm, &request),
+             "MPI_Allgatherv");
         return;
     }
     const MatrixType part(c.out, c.columns[0]);
     must(c.blocking ? MPI_Allgather(c.in.data, 1, mine.get(), c.out.data, 1, part.get(), comm)
-                    : MPI_Iallgather(c.in.data, 1, mine.get(), c.out.data, 1, part.get(), comm, &request), "MPI_Allgather");
+                    : MPI_Iallgather(c.in.data, 1, mine.get(), c.out.data, 1, part.get(), comm, &request),
+         "MPI_Allgather");
 }
 
 void native_multi_reduce(const NativeCall& c, const Counts& parts, MPI_Comm comm, MPI_Request& request) {
     const MPI_Datatype type = mpi_type(c.in.type);
-    must(c.blocking ? MPI_Reduce_scatter(c.in.data, c.out.data, parts.counts.data(), type, mpi_op(c.op), comm)
-                    : MPI_Ireduce_scatter(c.in.data, c.out.data, parts.counts.data(), type, mpi_op(c.op), comm, &request),
+    must(c.blocking
+             ? MPI_Reduce_scatter(c.in.data, c.out.data, parts.counts.data(), type, mpi_op(c.op), comm)
+             : MPI_Ireduce_scatter(c.in.data, c.out.data, parts.counts.data(), type, mpi_op(c.op), comm, &request),
          "MPI_Reduce_scatter");
 }
 
@@ -345,7 +354,9 @@ public:
             case PatternKind::broadcast: native_broadcast(call, comm_, request); break;
             case PatternKind::reduce: native_reduce(call, comm_, request); break;
             case PatternKind::spread: native_spread(call, *(parts = part_counts(call)), comm_, request); break;
-            case PatternKind::multi_reduce: native_multi_reduce(call, *(parts = part_counts(call)), comm_, request); break;
+            case PatternKind::multi_reduce:
+                native_multi_reduce(call, *(parts = part_counts(call)), comm_, request);
+                break;
         }
         if (parts && !call.blocking) counts_.emplace(id, parts);
         if (call.blocking)
@@ -374,7 +385,8 @@ public:
     bool alarms() const override { return true; }
     void post_alarm(int peer, const Alarm& alarm) override {
         MPI_Request request;
-        must(MPI_Isend(&own_alarms_.emplace_back(alarm), sizeof alarm, MPI_BYTE, peer, alarm_tag, comm_, &request), "MPI_Isend");
+        must(MPI_Isend(&own_alarms_.emplace_back(alarm), sizeof alarm, MPI_BYTE, peer, alarm_tag, comm_, &request),
+             "MPI_Isend");
         add(no_id, request);
     }
     void take_alarms(std::vector<Alarm>& alarms) override {
@@ -384,7 +396,8 @@ public:
             must(MPI_Iprobe(MPI_ANY_SOURCE, alarm_tag, comm_, &there, &status), "MPI_Iprobe");
             if (!there) return;
             Alarm& alarm = alarms.emplace_back();
-            must(MPI_Recv(&alarm, sizeof alarm, MPI_BYTE, status.MPI_SOURCE, alarm_tag, comm_, MPI_STATUS_IGNORE), "MPI_Recv");
+            must(MPI_Recv(&alarm, sizeof alarm, MPI_BYTE, status.MPI_SOURCE, alarm_tag, comm_, MPI_STATUS_IGNORE),
+                 "MPI_Recv");
         }
     }
 
@@ -440,8 +453,8 @@ private:
     int max_tag_ = 32767;  // what the standard guarantees
     std::vector<MPI_Request> requests_;
     std::vector<int> ids_, which_, finished_;
-    std::vector<std::byte> room_;  // attached
-    std::deque<Alarm> own_alarms_;  // posted: few, as each follows a failure
+    std::vector<std::byte> room_;                    // attached
+    std::deque<Alarm> own_alarms_;                   // posted: few, as each follows a failure
     std::map<int, std::shared_ptr<Counts>> counts_;  // of library calls under way
 };
 
@@ -453,7 +466,9 @@ bool mpi_started() {
     return yes != 0;
 }
 
-void abandon_mpi() { abandoned = true; }
+void abandon_mpi() {
+    abandoned = true;
+}
 
 std::unique_ptr<Transport> make_mpi_transport(std::optional<int> comm, std::int64_t piece) {
     start();

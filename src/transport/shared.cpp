@@ -1,6 +1,6 @@
 // Ranks of one host through memory that all of them map. Every message is announced in a queue from its sender to its
-// receiver, in order. Its bytes lie in the announcement, or go through pieces of the shared memory, copied in by the one
-// and out by the other at the same time, or, where they are many or no piece is free, by the transport underneath.
+// receiver, in order. Its bytes lie in the announcement, or go through pieces of the shared memory, copied in by the
+// one and out by the other at the same time, or, where they are many or no piece is free, by the transport underneath.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -19,13 +19,14 @@ namespace {
 
 using namespace host;
 
-constexpr int no_id = -1;  // of messages nobody asks for again
+constexpr int no_id = -1;      // of messages nobody asks for again
 constexpr int alarm_tag = -1;  // of announcements that are an alarm
-// Up to here two copies beside each other are quicker than one by the system, whatever processors do: it asks for each page.
+// Up to here two copies beside each other are quicker than one by the system, whatever processors do: it asks for each
+// page.
 constexpr std::int64_t always_in_pieces = 16 << 10;
-// Longer ones go in pieces up to the longest of `tried` for which that is the quicker way, and up to `most_in_pieces` where it
-// is for all. It is measured, by so many trials each: 64 KB pieces were copied at 14 GB/s where a cache line went to the
-// other processor in 55 ns, at 4 where that took 185; the system's copy had 7.
+// Longer ones go in pieces up to the longest of `tried` for which that is the quicker way, and up to `most_in_pieces`
+// where it is for all. It is measured, by so many trials each: 64 KB pieces were copied at 14 GB/s where a cache line
+// went to the other processor in 55 ns, at 4 where that took 185; the system's copy had 7.
 constexpr std::int64_t tried[] = {32 << 10, 64 << 10, 256 << 10}, most_in_pieces = 16 << 20;
 constexpr int trials = 10;
 
@@ -42,9 +43,9 @@ struct Receive {
 /// A message that has been announced here and is not over.
 struct Incoming {
     Announcement what;
-    Receive to;                     // once there is one
-    std::int64_t at = 0;            // bytes copied
-    std::vector<Piece> pieces = {}; // that wait for a receive
+    Receive to;                      // once there is one
+    std::int64_t at = 0;             // bytes copied
+    std::vector<Piece> pieces = {};  // that wait for a receive
 };
 
 struct Outgoing {
@@ -67,19 +68,24 @@ struct FromMemory {
 /// What this rank knows of another one of its host.
 struct Link {
     Queue *to = nullptr, *from = nullptr;
-    Uses* pieces = nullptr;        // the other's
-    int place = 0;                 // of the other one among the ranks of the host
+    Uses* pieces = nullptr;  // the other's
+    int place = 0;           // of the other one among the ranks of the host
     std::uint32_t sent = 0, seen_taken = 0, messages = 0, received = 0;
-    std::deque<Outgoing> waiting;  // not announced: the queue is full
-    std::vector<Receive> receives; // of which nothing has been announced
+    std::deque<Outgoing> waiting;            // not announced: the queue is full
+    std::vector<Receive> receives;           // of which nothing has been announced
     std::vector<Incoming> early, under_way;  // without and with a receive
 };
 
 class SharedTransport final : public Transport {
 public:
-    SharedTransport(std::unique_ptr<Transport> inner, std::unique_ptr<HostMemory> memory, const Segment& segment, const std::vector<int>& ranks)
-        : inner_(std::move(inner)), memory_(std::move(memory)), segment_(segment), peers_(static_cast<std::size_t>(inner_->size()), -1),
-          links_(ranks.size() - 1), alone_(static_cast<int>(ranks.size()) == inner_->size()) {
+    SharedTransport(std::unique_ptr<Transport> inner, std::unique_ptr<HostMemory> memory, const Segment& segment,
+                    const std::vector<int>& ranks)
+        : inner_(std::move(inner)),
+          memory_(std::move(memory)),
+          segment_(segment),
+          peers_(static_cast<std::size_t>(inner_->size()), -1),
+          links_(ranks.size() - 1),
+          alone_(static_cast<int>(ranks.size()) == inner_->size()) {
         segment_.at(memory_->data());
         const int n = static_cast<int>(ranks.size());
         place_ = static_cast<int>(std::find(ranks.begin(), ranks.end(), rank()) - ranks.begin());
@@ -142,17 +148,20 @@ public:
         }
         Link& link = links_[static_cast<std::size_t>(l)];
         Outgoing message{id, peer, tag, synchronous, data, bytes, 0, link.messages++};
-        if (!link.waiting.empty() || !announce(link, message, FromMemory{message.data})) link.waiting.push_back(message);
+        if (!link.waiting.empty() || !announce(link, message, FromMemory{message.data}))
+            link.waiting.push_back(message);
     }
 
     bool try_send(const MatrixView& matrix, std::int64_t at, std::int64_t bytes, int peer, int tag) override {
         const int l = peers_[static_cast<std::size_t>(peer)];
         if (l < 0) return false;
         Link& link = links_[static_cast<std::size_t>(l)];
-        // Whichever way is quicker for others: underneath it would be copied twice, too, and first into a copy of its own.
+        // Whichever way is quicker for others: underneath it would be copied twice, too, and first into a copy of its
+        // own.
         if (!link.waiting.empty() || bytes > most_in_pieces || !has_room(link, bytes)) return false;
         Outgoing message{no_id, peer, tag, false, nullptr, bytes, 0, link.messages++};
-        announce(link, message, [&](std::byte* to, std::int64_t from, std::int64_t n) { copy_range(matrix, at + from, to, n, true); });
+        announce(link, message,
+                 [&](std::byte* to, std::int64_t from, std::int64_t n) { copy_range(matrix, at + from, to, n, true); });
         return true;
     }
 
@@ -163,7 +172,8 @@ public:
             return inner_->post_recv(id, data, bytes, peer, tag);
         }
         Link& link = links_[static_cast<std::size_t>(l)];
-        const auto early = std::find_if(link.early.begin(), link.early.end(), [&](const Incoming& in) { return in.what.tag == tag; });
+        const auto early =
+            std::find_if(link.early.begin(), link.early.end(), [&](const Incoming& in) { return in.what.tag == tag; });
         if (early == link.early.end()) {
             link.receives.push_back({id, tag, data, bytes});
             return;
@@ -181,7 +191,8 @@ public:
         // Memory of its own: it may have to wait for room.
         const auto* const data = reinterpret_cast<const std::byte*>(&own_alarms_.emplace_back(alarm));
         Outgoing message{no_id, peer, alarm_tag, false, data, sizeof alarm, 0, link.messages++};
-        if (!link.waiting.empty() || !announce(link, message, FromMemory{message.data})) link.waiting.push_back(message);
+        if (!link.waiting.empty() || !announce(link, message, FromMemory{message.data}))
+            link.waiting.push_back(message);
     }
     void take_alarms(std::vector<Alarm>& alarms) override {
         alarms.insert(alarms.end(), alarms_.begin(), alarms_.end());
@@ -193,8 +204,8 @@ public:
         for (int r = 0, l; r < size(); ++r)
             if ((l = peers_[static_cast<std::size_t>(r)]) >= 0) look(links_[static_cast<std::size_t>(l)], r);
         go_on();
-        // The library must work for what others want of it, too, if not at every turn: more often where a message came its way
-        // lately, as its sender may wait for the library's answer.
+        // The library must work for what others want of it, too, if not at every turn: more often where a message came
+        // its way lately, as its sender may wait for the library's answer.
         if (below_ > 0 || !alone_ || lately_ > 0 || ++turns_ % 64 == 0) {
             const std::size_t before = done.size();
             inner_->poll(done);
@@ -207,11 +218,14 @@ public:
     }
 
 private:
-    static double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+    static double now() {
+        return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+    }
 
     void pass(bool send, std::byte* data, std::int64_t bytes) {
         constexpr int tag = 1;
-        const int peer = static_cast<int>(std::find_if(peers_.begin(), peers_.end(), [&](int l) { return l == 0; }) - peers_.begin());
+        const int peer = static_cast<int>(std::find_if(peers_.begin(), peers_.end(), [&](int l) { return l == 0; }) -
+                                          peers_.begin());
         if (send)
             post_send(0, data, bytes, peer, tag, false);
         else
@@ -261,7 +275,8 @@ private:
     // So that the other copies a piece out while the next one is copied in.
     static std::int64_t size_of_pieces(std::int64_t bytes) {
         if (bytes <= small_piece) return bytes;
-        return std::clamp<std::int64_t>((bytes / 8 + page_bytes - 1) / page_bytes * page_bytes, 2 * small_piece, large_piece);
+        return std::clamp<std::int64_t>((bytes / 8 + page_bytes - 1) / page_bytes * page_bytes, 2 * small_piece,
+                                        large_piece);
     }
 
     template <class Copy>
@@ -328,10 +343,13 @@ private:
     void go_on() {
         std::size_t left = 0;
         for (Outgoing& m : parts_)
-            if (!send_more(links_[static_cast<std::size_t>(peers_[static_cast<std::size_t>(m.peer)])], m, FromMemory{m.data})) parts_[left++] = m;
+            if (!send_more(links_[static_cast<std::size_t>(peers_[static_cast<std::size_t>(m.peer)])], m,
+                           FromMemory{m.data}))
+                parts_[left++] = m;
         parts_.resize(left);
         for (Link& link : links_)
-            while (!link.waiting.empty() && announce(link, link.waiting.front(), FromMemory{link.waiting.front().data})) link.waiting.pop_front();
+            while (!link.waiting.empty() && announce(link, link.waiting.front(), FromMemory{link.waiting.front().data}))
+                link.waiting.pop_front();
     }
 
     void look(Link& link, int peer) {
@@ -349,7 +367,8 @@ private:
             std::memcpy(&alarms_.emplace_back(), what.inside, sizeof(Alarm));
             return;
         }
-        const auto receive = std::find_if(link.receives.begin(), link.receives.end(), [&](const Receive& r) { return r.tag == what.tag; });
+        const auto receive = std::find_if(link.receives.begin(), link.receives.end(),
+                                          [&](const Receive& r) { return r.tag == what.tag; });
         Incoming in{what, {}, 0, {}};
         if (what.way == Way::pieces) in.pieces.push_back({what.piece, what.piece_bytes});
         if (receive == link.receives.end()) {
@@ -363,8 +382,9 @@ private:
 
     void begin(Link& link, Incoming in, const Receive& to, int peer) {
         if (in.what.bytes > to.bytes)
-            throw MpiError("a message of " + std::to_string(in.what.bytes) + " bytes from rank " + std::to_string(peer) + ", tag " +
-                           std::to_string(to.tag) + ", meets a receive of " + std::to_string(to.bytes));
+            throw MpiError("a message of " + std::to_string(in.what.bytes) + " bytes from rank " +
+                           std::to_string(peer) + ", tag " + std::to_string(to.tag) + ", meets a receive of " +
+                           std::to_string(to.bytes));
         if (in.what.way == Way::elsewhere) {
             ++below_;
             return inner_->post_recv(to.id, to.data, to.bytes, peer, to.tag);
@@ -386,7 +406,8 @@ private:
     void take_piece(Link& link, const Announcement& what) {
         const Piece piece{what.piece, what.piece_bytes};
         auto same = [&](const Incoming& in) { return in.what.message == what.message; };
-        if (const auto in = std::find_if(link.under_way.begin(), link.under_way.end(), same); in != link.under_way.end()) {
+        if (const auto in = std::find_if(link.under_way.begin(), link.under_way.end(), same);
+            in != link.under_way.end()) {
             copy_out(link, *in, piece);
             if (in->at < in->what.bytes) return;
             over_.push_back(in->to.id);
@@ -407,13 +428,13 @@ private:
     Segment segment_;
     std::vector<int> peers_;  // by rank: its link; -1: none
     std::vector<Link> links_;
-    bool alone_;              // all ranks are on this host
-    int place_ = 0;           // among its ranks
+    bool alone_;                // all ranks are on this host
+    int place_ = 0;             // among its ranks
     std::int64_t longest_ = 0;  // message in pieces, once it is known
     Uses* uses_ = nullptr;
-    int below_ = 0;           // messages of the transport underneath that are not over
+    int below_ = 0;  // messages of the transport underneath that are not over
     unsigned turns_ = 0;
-    int lately_ = 0;  // polls of what is below that follow its last message
+    int lately_ = 0;               // polls of what is below that follow its last message
     bool kept_[all_pieces] = {};   // for one of parts_
     std::vector<Outgoing> parts_;  // announced, not all copied
     std::vector<int> over_;

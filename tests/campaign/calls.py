@@ -76,7 +76,7 @@ class Calls:
         """Those of a call, and for a nest its choices of a plan."""
         function, good = self.table[name]
         kinds = inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL
-        names = [p.name for p in inspect.signature(function).parameters.values() 
+        names = [p.name for p in inspect.signature(function).parameters.values()
                  if p.kind not in kinds and not p.name.startswith("_")]
         names += [given for given in good if given not in names]
         if function in (tw.run, tw.plan):

@@ -247,7 +247,7 @@ def test_library_calls_keep_one_order_on_all_ranks(context):
 
 
 def test_blocking_on_one_rank_and_not_on_another(context):
-    p, r = context.size, context.rank
+    r = context.rank
     for turn in range(12):
         M = np.full((3, 4), float(turn if r == 0 else -1))
         algorithm = "mpi" if turn < 6 else "auto"

@@ -336,7 +336,7 @@ def test_two_kernels_of_one_key_are_the_same(tmp_path):
         for _ in range(3):
             step, dtype, value = rng.choice((None, 1)), rng.choice(("f8", "f4")), rng.choice((3, 300, 0.5))
             given = {"fastmath": rng.random() < 0.2, "independent": rng.random() < 0.5, "long_rows": rng.random() < 0.5}
-            for nest in nests:
+            for nest in nests:  # noqa: F402
                 types = {name: np.dtype(dtype if name == "A" else "f8") for name in nest.arrays}
                 choices = compiler._choices(nest, steps=(step,) * len(nest.places), **given)
                 try:

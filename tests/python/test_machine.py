@@ -174,7 +174,7 @@ def test_files_that_are_none(tmp_path):
 
 def test_numbers_at_their_limits_are_used():
     """What is accepted can be planned with: no number overflows on the way."""
-    from tilewave.machine.check import LEAST, MAY_BE_ZERO, MOST, MOST_OF, PARTS, checked
+    from tilewave.machine.check import LEAST, MAY_BE_ZERO, MOST, MOST_OF, PARTS
 
     for least in (False, True):
         data = json.loads(some()._to_text())

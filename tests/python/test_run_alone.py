@@ -218,9 +218,9 @@ def test_a_kernel_in_use_serves_other_tiles_and_shapes():
         A = np.ones(shape)
         plain = A.copy()
         count.reference(count.iteration_box(shape), {"A": plain})
-        tw.run(count, A=A, context=context, storage="plain", row=(), **choices)
+        tw.run(count, A=A, context=context, storage="plain", row=(), **choices)  # noqa: F821
         assert np.array_equal(A, plain)
-        return list(context._prepared.values())[-1].kernel
+        return list(context._prepared.values())[-1].kernel  # noqa: F821
 
     first = kernel()
     assert kernel(tile=(2, 3)) is kernel(tile=(4, 7)) is first

@@ -1,4 +1,5 @@
 """The command `tilewave`. Everything heavy is imported by the command that needs it."""
+
 from __future__ import annotations
 
 import contextlib
@@ -47,22 +48,27 @@ def _show_version(wanted: bool):
 
 
 @app.callback()
-def options(version: bool = typer.Option(False, "--version", callback=_show_version,
-                                         is_eager=True, help="Show the version and exit.")):
+def options(
+    version: bool = typer.Option(
+        False, "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
+    ),
+):
     """Loop nests with dependences on clusters, with the communication hidden."""
 
 
 @app.command(context_settings={"allow_interspersed_args": False})
-def run(script: str = typer.Argument(..., help="Python script."),
-        args: Optional[List[str]] = typer.Argument(
-            None, help="Arguments of the script, passed on untouched."),
-        ranks: Optional[int] = typer.Option(
-            None, "-n", "--ranks", help="Number of ranks. Default: the tasks of the SLURM "
-            "allocation, or one for each of --hosts, or 1."),
-        threads: Optional[int] = typer.Option(
-            None, "--threads", help=THREADS_HELP),
-        hosts: Optional[str] = typer.Option(
-            None, "--hosts", help="Hosts, as in a,b or a:2,b:2; reached with ssh.")):
+def run(
+    script: str = typer.Argument(..., help="Python script."),
+    args: Optional[List[str]] = typer.Argument(None, help="Arguments of the script, passed on untouched."),
+    ranks: Optional[int] = typer.Option(
+        None,
+        "-n",
+        "--ranks",
+        help="Number of ranks. Default: the tasks of the SLURM allocation, or one for each of --hosts, or 1.",
+    ),
+    threads: Optional[int] = typer.Option(None, "--threads", help=THREADS_HELP),
+    hosts: Optional[str] = typer.Option(None, "--hosts", help="Hosts, as in a,b or a:2,b:2; reached with ssh."),
+):
     """Run SCRIPT on several ranks; options come before SCRIPT.
 
     Inside a SLURM allocation its hosts are used. Ctrl-C ends all ranks.
@@ -79,17 +85,24 @@ def run(script: str = typer.Argument(..., help="Python script."),
 
 
 @app.command()
-def measure(picture: Optional[Path] = typer.Argument(None, help="Draw the curves into this file, such as curves.png."),
-            ranks: Optional[int] = typer.Option(
-                None, "-n", "--ranks", help="Number of ranks. Default: the tasks of the SLURM "
-                "allocation, or one for each of --hosts, or 1."),
-            threads: Optional[int] = typer.Option(None, "--threads", help=THREADS_HELP),
-            hosts: Optional[str] = typer.Option(None, "--hosts", help="Hosts, as in a,b or a:2,b:2; reached with ssh."),
-            quick: bool = typer.Option(False, "--quick", help="At most 3 s in place of 30."),
-            file: Optional[Path] = typer.Option(
-                None, "-o", "--json", help="Write the machine to this file; with --show, show it if it exists."),
-            show: bool = typer.Option(
-                False, "--show", help="Show the machine that was measured before, and measure only where there is none.")):
+def measure(
+    picture: Optional[Path] = typer.Argument(None, help="Draw the curves into this file, such as curves.png."),
+    ranks: Optional[int] = typer.Option(
+        None,
+        "-n",
+        "--ranks",
+        help="Number of ranks. Default: the tasks of the SLURM allocation, or one for each of --hosts, or 1.",
+    ),
+    threads: Optional[int] = typer.Option(None, "--threads", help=THREADS_HELP),
+    hosts: Optional[str] = typer.Option(None, "--hosts", help="Hosts, as in a,b or a:2,b:2; reached with ssh."),
+    quick: bool = typer.Option(False, "--quick", help="At most 3 s in place of 30."),
+    file: Optional[Path] = typer.Option(
+        None, "-o", "--json", help="Write the machine to this file; with --show, show it if it exists."
+    ),
+    show: bool = typer.Option(
+        False, "--show", help="Show the machine that was measured before, and measure only where there is none."
+    ),
+):
     """Measure what messages, lanes and memory cost; runs and plans of this launch shape use it from then on."""
     from tilewave.launch.launch import LaunchError, default_ranks, launch
 
@@ -100,9 +113,20 @@ def measure(picture: Optional[Path] = typer.Argument(None, help="Draw the curves
         if show and file is not None and file.exists():
             code = _show_machine(file, picture)
         else:
-            wanted = {"quick": quick, "show": show, "file": file and str(file.absolute()), "picture": picture and str(picture.absolute())}
+            wanted = {
+                "quick": quick,
+                "show": show,
+                "file": file and str(file.absolute()),
+                "picture": picture and str(picture.absolute()),
+            }
             ranks = default_ranks(hosts) if ranks is None else ranks
-            code = launch(Path(__file__).with_name("measure_ranks.py"), [json.dumps(wanted)], ranks=ranks, threads=threads, hosts=hosts)
+            code = launch(
+                Path(__file__).with_name("measure_ranks.py"),
+                [json.dumps(wanted)],
+                ranks=ranks,
+                threads=threads,
+                hosts=hosts,
+            )
     except LaunchError as error:
         _fail(error)
     raise typer.Exit(code)
@@ -123,15 +147,20 @@ def _show_machine(file, picture):
 
 
 @app.command(context_settings={"allow_interspersed_args": False})
-def plan(script: str = typer.Argument(..., help="Python script."),
-         args: Optional[List[str]] = typer.Argument(None, help="Arguments of the script, passed on untouched."),
-         ranks: int = typer.Option(1, "-n", "--ranks", help="Number of ranks to plan for; they need not be here."),
-         threads: Optional[int] = typer.Option(
-             None, "--threads", help="Lanes (CPUs) of each rank. Default: as FILE says, else as of a run here."),
-         machine: Optional[Path] = typer.Option(
-             None, "--machine", help="The machine's numbers, as `tilewave measure -o FILE` wrote them there."),
-         file: Optional[Path] = typer.Option(None, "-o", "--json", help="Write the plan to this file.")):
-    """Say how SCRIPT's first nest would be run, and why, for a machine that need not be here; options come before SCRIPT.
+def plan(
+    script: str = typer.Argument(..., help="Python script."),
+    args: Optional[List[str]] = typer.Argument(None, help="Arguments of the script, passed on untouched."),
+    ranks: int = typer.Option(1, "-n", "--ranks", help="Number of ranks to plan for; they need not be here."),
+    threads: Optional[int] = typer.Option(
+        None, "--threads", help="Lanes (CPUs) of each rank. Default: as FILE says, else as of a run here."
+    ),
+    machine: Optional[Path] = typer.Option(
+        None, "--machine", help="The machine's numbers, as `tilewave measure -o FILE` wrote them there."
+    ),
+    file: Optional[Path] = typer.Option(None, "-o", "--json", help="Write the plan to this file."),
+):
+    """Say how SCRIPT's first nest would be run, and why, for a machine that need not be here; options come before
+    SCRIPT.
 
     The script runs in one process, up to its first run or plan of a nest.
     """
@@ -152,11 +181,12 @@ def plan(script: str = typer.Argument(..., help="Python script."),
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
-def bench(context: typer.Context,
-          name: str = typer.Argument(..., help="Name of the benchmark."),
-          json_file: Optional[Path] = typer.Option(
-              None, "--json", help="Write the results to this file."),
-          quick: bool = typer.Option(False, "--quick", help="Small sizes: does it work?")):
+def bench(
+    context: typer.Context,
+    name: str = typer.Argument(..., help="Name of the benchmark."),
+    json_file: Optional[Path] = typer.Option(None, "--json", help="Write the results to this file."),
+    quick: bool = typer.Option(False, "--quick", help="Small sizes: does it work?"),
+):
     """Run a benchmark and show its rows; further arguments go to the benchmark."""
     import tilewave_bench as registry
 
@@ -179,13 +209,11 @@ def doctor():
     table.add_column(overflow="fold")
     usable = True
     for what, state, text in _findings():
-        mark = {"ok": "[green]ok[/]", "note": "[yellow]note[/]", "missing": "[red]missing[/]",
-                "info": ""}[state]
+        mark = {"ok": "[green]ok[/]", "note": "[yellow]note[/]", "missing": "[red]missing[/]", "info": ""}[state]
         table.add_row(what, mark, text.replace("[", r"\["))
         usable = usable and state != "missing"
     Console().print(table)
-    typer.echo("Tilewave is usable here." if usable else
-               "Tilewave does not work here: see what is missing.")
+    typer.echo("Tilewave is usable here." if usable else "Tilewave does not work here: see what is missing.")
     raise typer.Exit(0 if usable else 1)
 
 
@@ -200,13 +228,22 @@ def _findings():
     except importlib.metadata.PackageNotFoundError:
         yield "llvmlite", "missing", "compiles nests; get it with: pip install llvmlite"
     compiler = shutil.which("g++")
-    yield ("C++ compiler", "ok", _first_line([compiler, "--version"])) if compiler else (
-        "C++ compiler", "note", "no g++: only needed for the C++ interface and to build "
-        "Tilewave; get it with: apt install g++")
+    yield (
+        ("C++ compiler", "ok", _first_line([compiler, "--version"]))
+        if compiler
+        else (
+            "C++ compiler",
+            "note",
+            "no g++: only needed for the C++ interface and to build Tilewave; get it with: apt install g++",
+        )
+    )
     lacking = [tool for tool in ("ip", "tc") if not shutil.which(tool)]
     if lacking:
-        yield "Cluster in a box", "note", (f"no {' and '.join(lacking)}: tests marked cluster skip;"
-                                           " get them with: apt install iproute2")
+        yield (
+            "Cluster in a box",
+            "note",
+            (f"no {' and '.join(lacking)}: tests marked cluster skip; get them with: apt install iproute2"),
+        )
     elif os.geteuid() != 0:
         yield "Cluster in a box", "note", "needs root: tests marked cluster skip"
     else:
@@ -237,14 +274,24 @@ def _core_and_mpi():
     yield "thread level", "info", str(facts.get("thread_level", "?"))
     size = facts.get("size")
     if size != 2:
-        yield "2-rank ping", "missing", (f"the ranks see a world of {size}, not 2: mpiexec and the "
-                                         "MPI library do not belong together")
+        yield (
+            "2-rank ping",
+            "missing",
+            (f"the ranks see a world of {size}, not 2: mpiexec and the MPI library do not belong together"),
+        )
         return
     yield "2-rank ping", "ok", f"{facts['latency_s'] * 1e6:.2f} µs one way, 8 bytes"
     if "pinning" in facts:
         yield "lanes", "info", _lanes(facts)
-        yield "pinning", "info", (f"rank 0 of 2 pins its lanes to CPUs {facts['pinning']}" if facts["pinning"] else
-                                "nothing is pinned with 2 ranks (TILEWAVE_PIN, or too few CPUs)")
+        yield (
+            "pinning",
+            "info",
+            (
+                f"rank 0 of 2 pins its lanes to CPUs {facts['pinning']}"
+                if facts["pinning"]
+                else "nothing is pinned with 2 ranks (TILEWAVE_PIN, or too few CPUs)"
+            ),
+        )
 
 
 def _lanes(facts):
@@ -252,8 +299,10 @@ def _lanes(facts):
     if "TILEWAVE_THREADS" in os.environ:
         return f"{facts['threads']} a rank, as TILEWAVE_THREADS says"
     limited = f"; a control group allows the time of {facts['quota']:g} CPUs" if facts["quota"] else ""
-    return (f"{facts['alone']} for one rank, {facts['threads']} for each of 2, fewer where that is predicted to be "
-            f"faster{limited}")
+    return (
+        f"{facts['alone']} for one rank, {facts['threads']} for each of 2, fewer where that is predicted to be "
+        f"faster{limited}"
+    )
 
 
 def _ping():
@@ -263,8 +312,13 @@ def _ping():
     end = time.monotonic() + PING_TIMEOUT_S
     with tempfile.TemporaryFile("w+") as output:
         command = mpiexec_command(2, [sys.executable, "-m", "tilewave.cli.ping"])
-        code = supervise(command, watch=lambda: time.monotonic() > end, stdin=subprocess.DEVNULL,
-                         stdout=output, stderr=subprocess.STDOUT)
+        code = supervise(
+            command,
+            watch=lambda: time.monotonic() > end,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
         output.seek(0)
         text = output.read()
     for line in text.splitlines():
@@ -278,9 +332,15 @@ def _ping():
 
 def _cpus():
     cpus = sorted(os.sched_getaffinity(0))
-    yield "CPUs allowed", "ok", (f"{len(cpus)} of {os.cpu_count()}: "
-                                 f"{', '.join(map(str, cpus))}; lanes of a launch are pinned in this order "
-                                 "(TILEWAVE_PIN=on|off|auto), without a launcher nothing is")
+    yield (
+        "CPUs allowed",
+        "ok",
+        (
+            f"{len(cpus)} of {os.cpu_count()}: "
+            f"{', '.join(map(str, cpus))}; lanes of a launch are pinned in this order "
+            "(TILEWAVE_PIN=on|off|auto), without a launcher nothing is"
+        ),
+    )
 
 
 def _first_line(command):

@@ -1,4 +1,5 @@
 """What each rank of ``tilewave measure`` runs: one JSON argument."""
+
 import json
 import sys
 
@@ -12,7 +13,8 @@ def main():
     if found is None:
         found = tw.measure(quick=wanted["quick"], context=context)
     if context.rank == 0:
-        from tilewave.machine import known, show as machine_show
+        from tilewave.machine import known
+        from tilewave.machine import show as machine_show
 
         machine_show.show(found)
         if wanted["file"]:

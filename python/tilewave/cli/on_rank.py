@@ -1,4 +1,7 @@
-"""What each rank of a launch runs, ``python -m tilewave.cli.on_rank SCRIPT``: the script, and how it begins and ends."""
+"""What each rank of a launch runs, ``python -m tilewave.cli.on_rank SCRIPT``: the script, and how it begins and
+ends.
+"""
+
 import atexit
 import contextlib
 import os
@@ -16,7 +19,7 @@ def main():
     """Run ``sys.argv[1]`` as the main script of this rank; its arguments follow. Before each stands QUOTE."""
     if len(sys.argv) < 2 or not all(word.startswith(QUOTE) for word in sys.argv[1:]):
         raise SystemExit("`tilewave run` starts this on each rank: tilewave run -n 2 SCRIPT [ARGS]")
-    sys.argv = [word[len(QUOTE):] for word in sys.argv[1:]]
+    sys.argv = [word[len(QUOTE) :] for word in sys.argv[1:]]
     _note_beginning_and_end()
     script = os.path.abspath(sys.argv[0])  # __file__ is absolute, as after ``python SCRIPT``
     if not getattr(sys.flags, "safe_path", False):
@@ -71,8 +74,13 @@ def _traceback(error, script):
     # Tilewave's own errors say it all: show where the script called, not what we called inside.
     inside = notices.HERE
     frames = [f for f in traceback.extract_tb(step) if not f.filename.startswith(inside)]
-    return "".join(["Traceback (most recent call last):\n", *traceback.format_list(frames),
-                    *traceback.format_exception_only(type(error), error)])
+    return "".join(
+        [
+            "Traceback (most recent call last):\n",
+            *traceback.format_list(frames),
+            *traceback.format_exception_only(type(error), error),
+        ]
+    )
 
 
 def _say(text):
@@ -121,7 +129,9 @@ def _note_beginning_and_end():
     atexit.register(_note, 0, "over")  # the first that is registered is the last that is called
 
     def noted_exit(status):
-        """os._exit, but the launching side is told: when Hydra ends the other ranks, nobody could tell who was first."""
+        """os._exit, but the launching side is told: when Hydra ends the other ranks, nobody could tell who was
+        first.
+        """
         _note(int(status) & 255, "left")
         _exit(status)
 

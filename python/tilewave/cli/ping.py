@@ -1,4 +1,5 @@
 """What `tilewave doctor` runs on two ranks: rank 0 prints one line of JSON."""
+
 import json
 
 from tilewave import _core

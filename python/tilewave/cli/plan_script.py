@@ -1,4 +1,5 @@
 """``tilewave plan``: a script up to its first run, for ranks that need not be there."""
+
 import runpy
 import sys
 from pathlib import Path
@@ -54,9 +55,15 @@ def text(plan, request):
     machine, hosts = request.machine, len(set(planning.hosts_of(request.machine, request.ranks)))
     lines = [f"Planned for {request.ranks} rank(s) on {hosts} host(s); nothing was run."]
     if machine is None:
-        lines.append("The machine's numbers are for any machine: give --machine FILE, which `tilewave measure -o FILE` writes there.")
+        lines.append(
+            "The machine's numbers are for any machine: give --machine FILE, which `tilewave measure -o FILE` writes "
+            "there."
+        )
     else:
-        lines.append(f"The machine's numbers are those of {request.path}; the body's rate is this computer's, one rank's at a time.")
+        lines.append(
+            f"The machine's numbers are those of {request.path}; the body's rate is this computer's, one rank's at a "
+            "time."
+        )
         if hosts == 1 and request.ranks > 1:
             lines.append("The machine file knows one host: all ranks are taken to be on it.")
     return "\n".join([*lines, "", plan.explain()])

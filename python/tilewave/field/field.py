@@ -1,4 +1,5 @@
 """Distributed arrays."""
+
 import dataclasses
 import hashlib
 import itertools
@@ -8,13 +9,13 @@ import weakref
 import numpy as np
 
 from tilewave import _core
-from tilewave.field import npy
-from tilewave.nest.dependences import MOST_HISTORY
-from tilewave.runtime.collective import collective, holds_context, text_of
 from tilewave.errors import ConfigError
+from tilewave.field import npy
 from tilewave.field.index import Selection, SubscriptError, is_of_subscript, pack, unpack
 from tilewave.field.level import Level
+from tilewave.nest.dependences import MOST_HISTORY
 from tilewave.patterns.calls import spread
+from tilewave.runtime.collective import collective, holds_context, text_of
 
 DTYPES = tuple(np.dtype(name) for name in ("f4", "f8", "i1", "i2", "i4", "i8", "u1"))
 NOTHING, FUNCTION, ARRAY = 0, 1, 2
@@ -42,7 +43,7 @@ class Field:
         self.ndim = len(shape)
         self.keep = keep
         self._init = init  # of a frontier: what elements are before each run
-        self._number = 0   # of those that a context's ranks made together, from 1; 0: one rank's own
+        self._number = 0  # of those that a context's ranks made together, from 1; 0: one rank's own
         self._storage = storage or (_core.FieldStorage(context._core, shape, dtype.itemsize) if keep == "all" else None)
         self._views = weakref.WeakSet()  # the memory that someone sees through `local`, now or as it was before
 
@@ -54,8 +55,10 @@ class Field:
     def _whole(self, what):
         """The storage, for what asks for all values."""
         if self._storage is None:
-            raise ConfigError(f"{what}: this field of shape {self.shape} keeps its frontier only, so it has no values outside a "
-                              "run; allowed: reduce= in the run, or a field with keep='all'")
+            raise ConfigError(
+                f"{what}: this field of shape {self.shape} keeps its frontier only, so it has no values outside a "
+                "run; allowed: reduce= in the run, or a field with keep='all'"
+            )
         return self._storage
 
     @property
@@ -69,7 +72,8 @@ class Field:
         """This rank's points as a NumPy array: a view, with the strides of the storage that the last run wanted.
 
         The view shows the field's values, also after runs of any number of time steps, until a run moves them: to other
-        blocks, into another order of memory, or to where time buffers have room. Then take `local` again. The former view
+        blocks, into another order of memory, or to where time buffers have room. Then take `local` again. The former
+        view
         keeps the former values; a run that is given it raises ConfigError.
         """
         return self._view(0)
@@ -110,8 +114,10 @@ class Field:
         """
         self._whole("level")
         if isinstance(number, bool) or not isinstance(number, int | np.integer) or not -self.history <= number <= 0:
-            raise ConfigError(f"level: {number!r} was given; allowed: {-self.history} to 0, the levels that this field keeps; "
-                              "more with field(..., history=), or after a run of a nest that reads them")
+            raise ConfigError(
+                f"level: {number!r} was given; allowed: {-self.history} to 0, the levels that this field keeps; "
+                "more with field(..., history=), or after a run of a nest that reads them"
+            )
         return Level(self, -int(number))
 
     def _holds(self, array):
@@ -179,7 +185,9 @@ class Field:
         yield f"field {self._number}, {selection.key}, value {values.shape} {_digest(values)}"
         there, here = selection.inside(self.owned)
         # A dimension for each of the array's; those of integers have one element.
-        whole = np.broadcast_to(values.reshape(values.shape[max(0, values.ndim - len(selection.shape)):]), selection.shape).reshape(selection.counts)
+        whole = np.broadcast_to(
+            values.reshape(values.shape[max(0, values.ndim - len(selection.shape)) :]), selection.shape
+        ).reshape(selection.counts)
         self.local[here] = whole[there]
 
     def __getitem__(self, given):
@@ -198,12 +206,14 @@ class Field:
         Raises
         ------
         ConfigError
-            On every rank, and an IndexError as well: for an index out of range or of another kind. For a field that keeps its
+            On every rank, and an IndexError as well: for an index out of range or of another kind. For a field that
+            keeps its
             frontier only.
 
         Notes
         -----
-        Collective: two rounds of small messages, and every rank gets all that was asked for. For the whole array use `gather`, in a
+        Collective: two rounds of small messages, and every rank gets all that was asked for. For the whole array use
+        `gather`, in a
         loop `local`.
         """
         return _as_index_error(lambda: self._get(given))
@@ -284,8 +294,11 @@ class Field:
         else:
             values = _as_elements(value, self.dtype)
             if values.ndim:
-                raise ConfigError(f"fill: an array of shape {values.shape} was given; allowed: a number, or a function of the indices; "
-                                  "field[...] = array sets all elements")
+                raise ConfigError(
+                    f"fill: an array of shape {values.shape} was given; allowed: a number, or a function of the "
+                    "indices; "
+                    "field[...] = array sets all elements"
+                )
             text = _digest(values)
         yield f"field {self._number}, {text}"
         local[...] = values
@@ -305,7 +318,8 @@ class Field:
 
         Notes
         -----
-        Collective: a few rounds of small messages; each rank writes its part at its place, from 8 MB of memory. The file has
+        Collective: a few rounds of small messages; each rank writes its part at its place, from 8 MB of memory. The
+        file has
         its name when all of it is on disk: until then a hidden one beside it grows.
         """
         unnamed = []
@@ -331,14 +345,23 @@ class Field:
         return self.shape[0]
 
     def __bool__(self):
-        raise TypeError("the truth value of a field is not defined; allowed: `field is not None`, or a comparison of numbers that all ranks have")
+        raise TypeError(
+            "the truth value of a field is not defined; allowed: `field is not None`, or a comparison of numbers that "
+            "all ranks have"
+        )
 
     def __iter__(self):
-        raise TypeError("a field cannot be iterated over: each element would be a message; allowed: field.local, this rank's part, or field.gather()")
+        raise TypeError(
+            "a field cannot be iterated over: each element would be a message; allowed: field.local, this rank's "
+            "part, or field.gather()"
+        )
 
     def __array__(self, dtype=None, copy=None):
-        raise TypeError("a field lies on all ranks and is no NumPy array; allowed: field.local, this rank's part without a copy; field.gather(), "
-                        "the whole array on rank 0; field[...], on every rank")
+        raise TypeError(
+            "a field lies on all ranks and is no NumPy array; allowed: field.local, this rank's part without a copy; "
+            "field.gather(), "
+            "the whole array on rank 0; field[...], on every rank"
+        )
 
     __array_ufunc__ = None  # NumPy's functions of arrays refuse it
 
@@ -351,8 +374,13 @@ class _Memory:
     """A field's elements on this rank, for NumPy to view."""
 
     def __init__(self, field, address, shape, strides, owner, back):
-        self.__array_interface__ = {"data": (address, False), "shape": shape, "strides": strides,
-                                    "typestr": field.dtype.str, "version": 3}
+        self.__array_interface__ = {
+            "data": (address, False),
+            "shape": shape,
+            "strides": strides,
+            "typestr": field.dtype.str,
+            "version": 3,
+        }
         storage = field._storage
         self.version, self.range = storage.version, (storage.address, storage.address + storage.bytes)
         self.back = back
@@ -394,7 +422,8 @@ def field(shape, dtype=None, init=None, *, keep="all", history=0, context=None):
         ``reduce=``, or write it to another array. Where a body reads values ahead of the loops, or
         keeps elements on some path, the run has to store the field whole, and its report says so.
     history : int or list
-        How many levels of time before the current one the field keeps, which nests read at ``u[t-1]``, ``u[t-2]``, ...: a
+        How many levels of time before the current one the field keeps, which nests read at ``u[t-1]``, ``u[t-2]``, ...:
+        a
         number, at most 6, and all are what `init` says; or a list of what they are, the latest first, each as `init`.
         Every run with ``steps=`` leaves them to the next. A run of a nest that reads more of them than the
         field has kept so far takes copies of the current level, and the field keeps as many from then on.
@@ -430,7 +459,9 @@ def field(shape, dtype=None, init=None, *, keep="all", history=0, context=None):
             _fill(made.local, made.owned, init)
     except Exception as problem:
         raise problem if isinstance(problem, ConfigError) else _named("field: init raised", problem) from problem
-    yield f"shape {shape}, dtype {dtype}, keep {keep}, history {len(before)} {len(starts)}" + (f", init {kind}" if keep == "frontier" else "")
+    yield f"shape {shape}, dtype {dtype}, keep {keep}, history {len(before)} {len(starts)}" + (
+        f", init {kind}" if keep == "frontier" else ""
+    )
     made._count()
     if keep == "all":
         _spread(made, init, kind)
@@ -460,9 +491,15 @@ def _history(history, keep):
     number = isinstance(history, int | np.integer) and not isinstance(history, bool)
     count = int(history) if number else len(history) if isinstance(history, list | tuple) else -1
     if not 0 <= count <= MOST_HISTORY:
-        raise ConfigError(f"field: history={history!r} was given; allowed: a number from 0 to {MOST_HISTORY}, or a list of so many, each as init")
+        raise ConfigError(
+            f"field: history={history!r} was given; allowed: a number from 0 to {MOST_HISTORY}, or a list of so many, "
+            "each as init"
+        )
     if count and keep == "frontier":
-        raise ConfigError("field: history= was given for a field with keep='frontier', which has no values outside a run; allowed: keep='all'")
+        raise ConfigError(
+            "field: history= was given for a field with keep='frontier', which has no values outside a run; allowed: "
+            "keep='all'"
+        )
     return [SAME] * count if number else list(history)
 
 
@@ -472,8 +509,9 @@ def _init(init, shape, dtype):
     if kind == ARRAY:
         init = np.ascontiguousarray(init, dtype=dtype) if np.ndim(init) else np.asarray(init, dtype=dtype)
         if init.ndim and init.shape != shape:
-            raise ConfigError(f"field: init has shape {init.shape}, the field {shape}; "
-                              "they must be equal, or init a number")
+            raise ConfigError(
+                f"field: init has shape {init.shape}, the field {shape}; they must be equal, or init a number"
+            )
         init = np.broadcast_to(init, shape)  # a number: strides of 0
     return init, kind
 
@@ -507,7 +545,9 @@ def scratch(dtype="f8", init=0):
         For a wrong dtype or init.
     """
     if not callable(init) and np.ndim(init) != 0:
-        raise ConfigError(f"scratch: init of shape {np.shape(init)} was given; allowed: a number, or a function of the indices")
+        raise ConfigError(
+            f"scratch: init of shape {np.shape(init)} was given; allowed: a number, or a function of the indices"
+        )
     return Scratch(_dtype(dtype), init)
 
 
@@ -568,7 +608,8 @@ def load(path, *, context=None):
     Parameters
     ----------
     path : str or path
-        On a disk that all ranks share, the same on every rank: written by `Field.save` on any number of ranks, or by NumPy.
+        On a disk that all ranks share, the same on every rank: written by `Field.save` on any number of ranks, or by
+        NumPy.
     context : Context, optional
 
     Returns
@@ -579,7 +620,8 @@ def load(path, *, context=None):
     Raises
     ------
     ConfigError
-        On every rank: when any cannot read the file, or it holds no array of one to four dimensions and a field's dtype.
+        On every rank: when any cannot read the file, or it holds no array of one to four dimensions and a field's
+        dtype.
 
     Notes
     -----
@@ -615,28 +657,39 @@ def _as_index_error(call):
         if isinstance(error, SubscriptError) or not is_of_subscript(str(error)):
             raise
         found = SubscriptError(str(error))
-        found.agreed, found.quiet, found.partial = error.agreed, getattr(error, "quiet", False), getattr(error, "partial", False)
+        found.agreed, found.quiet, found.partial = (
+            error.agreed,
+            getattr(error, "quiet", False),
+            getattr(error, "partial", False),
+        )
         raise found from None
 
 
 def _as_elements(value, dtype):
     """A value to be stored, converted as NumPy's assignment does."""
     if isinstance(value, Field):
-        raise ConfigError("field: a field was given as the value; allowed: a number or a NumPy array that every rank has; "
-                          "other.copy() makes another field")
+        raise ConfigError(
+            "field: a field was given as the value; allowed: a number or a NumPy array that every rank has; "
+            "other.copy() makes another field"
+        )
     given = np.asarray(value)
     elements = np.empty(given.shape, dtype)
     try:
         elements[...] = given if isinstance(value, np.ndarray | np.generic) else value
     except (TypeError, ValueError, OverflowError) as problem:
-        raise ConfigError(f"field: {type(value).__name__} of shape {given.shape} was given for {dtype}: {problem}") from None
+        raise ConfigError(
+            f"field: {type(value).__name__} of shape {given.shape} was given for {dtype}: {problem}"
+        ) from None
     return elements
 
 
 def _fits(given, wanted):
     extra = len(given) - len(wanted)
-    if any(n != 1 for n in given[:max(extra, 0)]) or any(n not in (1, m) for n, m in zip(given[::-1], wanted[::-1])):
-        raise ConfigError(f"field: a value of shape {given} was given for elements of shape {wanted}; they must be equal, or broadcast to it")
+    if any(n != 1 for n in given[: max(extra, 0)]) or any(n not in (1, m) for n, m in zip(given[::-1], wanted[::-1])):
+        raise ConfigError(
+            f"field: a value of shape {given} was given for elements of shape {wanted}; they must be equal, or "
+            "broadcast to it"
+        )
 
 
 def _digest(values):
@@ -651,8 +704,9 @@ def _make(context, shape, dtype):
     try:
         return Field(context, shape, dtype)
     except MemoryError:
-        raise ConfigError(f"field: no memory for this rank's part of shape {shape}, {size} bytes "
-                          f"over {context.size} rank(s)") from None
+        raise ConfigError(
+            f"field: no memory for this rank's part of shape {shape}, {size} bytes over {context.size} rank(s)"
+        ) from None
 
 
 def _named(what, problem):
@@ -681,8 +735,7 @@ def _dtype(dtype):
     except TypeError:
         result = None
     if result is None or result not in DTYPES:  # NumPy finds None equal to float64
-        raise ConfigError(f"field: dtype {dtype!r} was given; allowed: "
-                          f"{', '.join(d.name for d in DTYPES)}")
+        raise ConfigError(f"field: dtype {dtype!r} was given; allowed: {', '.join(d.name for d in DTYPES)}")
     return result
 
 
@@ -699,9 +752,12 @@ def _spread(made, init, kind):
     elif -on_zero == ARRAY and elsewhere == 0:
         made._scatter(init.ctypes.data if made.context.rank == 0 else 0)
     else:
-        made.context.agree(ConfigError(
-            "field: init differs between ranks; allowed: the same kind on every rank, or an array "
-            "on rank 0 and None on the others"))
+        made.context.agree(
+            ConfigError(
+                "field: init differs between ranks; allowed: the same kind on every rank, or an array "
+                "on rank 0 and None on the others"
+            )
+        )
 
 
 def _fill(local, owned, init):

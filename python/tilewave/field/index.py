@@ -1,10 +1,10 @@
 """Which elements of a distributed array a subscript means: NumPy's basic indexing."""
+
 import operator
 
 import numpy as np
 
 from tilewave.errors import ConfigError
-
 
 #: How texts of all errors of subscripts begin.
 SUBSCRIPT = "subscript of a field: "
@@ -56,7 +56,7 @@ class Selection:
         rest = [slice(None)] * (len(shape) - len(given) + dots)
         if dots:
             at = next(k for k, entry in enumerate(given) if entry is Ellipsis)
-            given = [*given[:at], *rest, *given[at + 1:]]
+            given = [*given[:at], *rest, *given[at + 1 :]]
         else:
             given = [*given, *rest]
         self._runs, kept = [], []
@@ -103,7 +103,9 @@ class Selection:
 
 
 def pack(selection, owned, local):
-    """What one rank has of a selection, as bytes: where in the result (low and high of each dimension), then the elements."""
+    """What one rank has of a selection, as bytes: where in the result (low and high of each dimension), then the
+    elements.
+    """
     there, here = selection.inside(owned)
     bounds = np.array([(part.start, part.stop) for part in there], np.int64)
     elements = np.ascontiguousarray(local[here])
@@ -115,10 +117,10 @@ def unpack(selection, dtype, data):
     result = np.empty(selection.counts, dtype)
     dims, at = len(selection.counts), 0
     while at < len(data):
-        bounds = np.frombuffer(data[at:at + 16 * dims].tobytes(), np.int64).reshape(dims, 2)
+        bounds = np.frombuffer(data[at : at + 16 * dims].tobytes(), np.int64).reshape(dims, 2)
         at += 16 * dims
         part = result[tuple(slice(low, high) for low, high in bounds)]
-        part[...] = np.frombuffer(data[at:at + part.nbytes].tobytes(), dtype).reshape(part.shape)
+        part[...] = np.frombuffer(data[at : at + part.nbytes].tobytes(), dtype).reshape(part.shape)
         at += part.nbytes
     return result.reshape(selection.shape)
 
@@ -132,7 +134,10 @@ def _whole(entry, axis, extent):
         except TypeError:
             number = None
     if number is None:
-        raise SubscriptError(f"{SUBSCRIPT}{type(entry).__name__} was given for dimension {axis}; allowed: an integer, a slice, or Ellipsis")
+        raise SubscriptError(
+            f"{SUBSCRIPT}{type(entry).__name__} was given for dimension {axis}; allowed: an integer, a slice, or "
+            "Ellipsis"
+        )
     if not -extent <= number < extent:
         raise SubscriptError(f"{SUBSCRIPT}index {number} is out of bounds for dimension {axis} with extent {extent}")
     return number % extent

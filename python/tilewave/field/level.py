@@ -5,7 +5,8 @@ from tilewave.runtime.collective import collective, holds_context
 
 @holds_context
 class Level:
-    """A field's values so many time steps before the current ones: what a nest reads at ``u[t-1]``; made by `Field.level`.
+    """A field's values so many time steps before the current ones: what a nest reads at ``u[t-1]``; made by
+    `Field.level`.
 
     Attributes
     ----------

@@ -1,4 +1,5 @@
 """Arrays in .npy files, each rank's blocks written and read by itself. Nothing here is collective."""
+
 import contextlib
 import errno
 import io
@@ -145,7 +146,9 @@ def opened(path, dtypes):
                 raise ValueError("it is no ordinary file")
             with open(path, "rb") as file:
                 version = np.lib.format.read_magic(file)
-                read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}.get(version)
+                read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}.get(
+                    version
+                )
                 if read is None:
                     raise ValueError(f"its format is {version}; allowed: 1.0 and 2.0")
                 shape, fortran, dtype = read(file)
@@ -158,7 +161,10 @@ def opened(path, dtypes):
             raise ConfigError(f"load: {path!r} holds an array of shape {shape}; allowed: one to four dimensions")
         wanted = first + math.prod(shape) * dtype.itemsize
         if status.st_size < wanted:
-            raise ConfigError(f"load: {path!r} is cut short: it has {status.st_size} bytes, an array of shape {shape} and dtype {dtype} needs {wanted}")
+            raise ConfigError(
+                f"load: {path!r} is cut short: it has {status.st_size} bytes, an array of shape {shape} and dtype "
+                f"{dtype} needs {wanted}"
+            )
         if 0 in shape:
             return np.empty(shape, dtype)
         return np.memmap(path, dtype, "r", first, shape, "F" if fortran else "C")
@@ -166,7 +172,9 @@ def opened(path, dtypes):
 
 def _header(shape, dtype):
     text = io.BytesIO()
-    np.lib.format.write_array_header_1_0(text, {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape})
+    np.lib.format.write_array_header_1_0(
+        text, {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+    )
     return text.getvalue()
 
 
@@ -176,8 +184,8 @@ def _runs(shape, owned, local):
     while whole < len(shape) - 1 and local.shape[-1 - whole] == shape[-1 - whole]:
         whole += 1
     outer = len(shape) - 1 - whole  # subscripts before the dimension along which a run goes
-    inner = math.prod(shape[outer + 1:])
-    starts = np.array([math.prod(shape[k + 1:]) for k in range(len(shape))], np.int64)
+    inner = math.prod(shape[outer + 1 :])
+    starts = np.array([math.prod(shape[k + 1 :]) for k in range(len(shape))], np.int64)
     most = max(1, PIECE_BYTES // (inner * local.itemsize))
     for at in np.ndindex(*local.shape[:outer]):
         base = sum((owned[k].start + n) * int(starts[k]) for k, n in enumerate(at))

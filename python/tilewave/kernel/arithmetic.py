@@ -7,8 +7,8 @@ from llvmlite import ir
 from tilewave.kernel.casts import boolean, cast, check_range, exact_double, fits, fold, promote, to_float, truth
 from tilewave.kernel.division import float_divmod, int_divmod
 from tilewave.kernel.python_math import BITS, python_bits, python_divmod_float, python_int, python_int_pow, python_pow
-from tilewave.nest.types import ARRAY0, BOOL, FLOAT, INT, OPERATORS, Unsupported, infer, scalar
 from tilewave.kernel.values import I1, INT64_MAX, Typed, Value, constant, ir_type
+from tilewave.nest.types import ARRAY0, BOOL, FLOAT, INT, OPERATORS, Unsupported, infer, scalar
 
 COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
 
@@ -47,7 +47,9 @@ def numpy_binary(e, symbol, dtype, left, right):
 
 
 def _bits(e, symbol, dtype, left, right):
-    """NumPy's operators on bits. All bits are gone after a shift by their number and more; a negative one counts as such."""
+    """NumPy's operators on bits. All bits are gone after a shift by their number and more; a negative one counts as
+    such.
+    """
     build = e.builder
     if symbol in "&|^":
         return {"&": build.and_, "|": build.or_, "^": build.xor}[symbol](left, right)
@@ -65,8 +67,7 @@ def _python_binary(e, symbol, left, right):
     if symbol in BITS:
         return python_bits(e, symbol, left, right)
     if left.const is not None and right.const is not None:
-        if symbol == "**" and left.type.is_int and abs(right.const) * left.magnitude.bit_length() \
-                > 4096:
+        if symbol == "**" and left.type.is_int and abs(right.const) * left.magnitude.bit_length() > 4096:
             raise Unsupported("a power of more than 4096 bits")
         return fold(e, OPERATORS[symbol], left, right)
     if symbol == "**":
@@ -74,8 +75,10 @@ def _python_binary(e, symbol, left, right):
             return python_pow(e, to_float(e, left).ir, to_float(e, right).ir)
         return python_int_pow(e, left, right)
     if symbol == "/":
-        operands = [to_float(e, each).ir if FLOAT in (left.type, right.type)
-                    else exact_double(e, each) for each in (left, right)]
+        operands = [
+            to_float(e, each).ir if FLOAT in (left.type, right.type) else exact_double(e, each)
+            for each in (left, right)
+        ]
         zero = e.builder.fcmp_ordered("==", operands[1], constant("float64", 0))
         word = "float division" if FLOAT in (left.type, right.type) else "division"
         e.fail_if(zero, "ZeroDivisionError", f"{word} by zero")
@@ -135,13 +138,15 @@ def _compare(e, symbol, left, right):
         if left.const is not None and right.const is not None:
             return ir.Constant(I1, int(OPERATORS[symbol](left.const, right.const)))
         if FLOAT in (left.type, right.type):
-            return _compare_ir(e, symbol, FLOAT.dtype, exact_double(e, left),
-                               exact_double(e, right))
+            return _compare_ir(e, symbol, FLOAT.dtype, exact_double(e, left), exact_double(e, right))
         dtype = INT.dtype
     else:
         dtype = infer(OPERATORS["+"], left.type, right.type).dtype
-        beyond = any(each.type == INT and not fits(each, dtype)
-                     for each in (left, right)) if dtype.kind in "iu" else dtype.kind == "b"
+        beyond = (
+            any(each.type == INT and not fits(each, dtype) for each in (left, right))
+            if dtype.kind in "iu"
+            else dtype.kind == "b"
+        )
         if beyond:
             dtype = INT.dtype  # NumPy compares with any Python int, also out of bounds
     return _compare_ir(e, symbol, dtype, promote(e, left, dtype), promote(e, right, dtype))
@@ -233,5 +238,4 @@ def absolute(e, typed):
     operand = Typed(INT, value, low=typed.low, high=typed.high)
     minus = negative(e, operand)
     below = e.builder.icmp_signed("<", value, ir.Constant(ir_type("int64"), 0))
-    return Typed(INT, e.builder.select(below, minus.ir, value),
-                 low=0, high=min(operand.magnitude, INT64_MAX))
+    return Typed(INT, e.builder.select(below, minus.ir, value), low=0, high=min(operand.magnitude, INT64_MAX))

@@ -8,7 +8,8 @@ where a folder or file cannot be used, the kernel is compiled.
 The folder is ``$TILEWAVE_CACHE_DIR``, else ``$XDG_CACHE_HOME/tilewave``, else
 ``~/.cache/tilewave``. An empty ``TILEWAVE_CACHE_DIR`` turns the cache off. As code from it is run,
 it belongs to the user, and so do the files in it; others cannot write them. Only files that a cache
-has written are ever removed: their names and first bytes tell, and a folder that is not the user's own is left as it is.
+has written are ever removed: their names and first bytes tell, and a folder that is not the user's own is left as it
+is.
 """
 
 import contextlib
@@ -106,12 +107,12 @@ def _packed(key, code):
 def _unpacked(data, key):
     if len(data) < _HEAD or not data.startswith(_MAGIC):
         return None
-    sizes = data[len(_MAGIC):len(_MAGIC) + _SIZES.size]
+    sizes = data[len(_MAGIC) : len(_MAGIC) + _SIZES.size]
     of_key, of_code = _SIZES.unpack(sizes)
     content = data[_HEAD:]
     if len(content) != of_key + of_code or content[:of_key] != key:
         return None
-    if hashlib.sha256(sizes + content).digest() != data[len(_MAGIC) + _SIZES.size:_HEAD]:
+    if hashlib.sha256(sizes + content).digest() != data[len(_MAGIC) + _SIZES.size : _HEAD]:
         return None
     return content[of_key:]
 
@@ -147,10 +148,12 @@ def _remove_oldest(where):
             with contextlib.suppress(OSError):  # another process has removed it
                 if _OUR_KERNEL.fullmatch(entry.name):
                     ages.append((entry.stat(follow_symlinks=False).st_mtime, entry.path))
-                elif _OUR_PART.fullmatch(entry.name) and \
-                        entry.stat(follow_symlinks=False).st_mtime < time.time() - ABANDONED:
+                elif (
+                    _OUR_PART.fullmatch(entry.name)
+                    and entry.stat(follow_symlinks=False).st_mtime < time.time() - ABANDONED
+                ):
                     _remove(entry.path)
-    for _, path in sorted(ages)[:max(0, len(ages) - FILES)]:
+    for _, path in sorted(ages)[: max(0, len(ages) - FILES)]:
         with contextlib.suppress(OSError):
             _remove(path)
 

@@ -10,8 +10,8 @@ import platform
 
 from llvmlite import ir
 
-from tilewave.nest.types import ARRAY0, BOOL, FLOAT, INT, Unsupported, int_range
 from tilewave.kernel.values import I1, I32, I64, Typed, Value, constant, ir_type
+from tilewave.nest.types import ARRAY0, BOOL, FLOAT, INT, Unsupported, int_range
 
 #: Ints up to this bound are doubles exactly.
 EXACT_IN_DOUBLE = 2**53
@@ -84,9 +84,7 @@ def _float_to_word(e, value, source, kind, signed):
     if not X86:  # saturates, NaN to 0
         name = f"llvm.fpto{'s' if signed else 'u'}i.sat.{kind.intrinsic_name}.{ir_type(source).intrinsic_name}"
         known = build.module.globals.get(name)
-        function = known or ir.Function(
-            build.module, ir.FunctionType(kind, [ir_type(source)]), name
-        )
+        function = known or ir.Function(build.module, ir.FunctionType(kind, [ir_type(source)]), name)
         return build.call(function, [value])
     least = -(2 ** (kind.width - 1))
     inside = build.and_(

@@ -6,7 +6,8 @@ The C signature of a row function, which is all that the engine knows of a kerne
               const int64* index, const int64* direction, const void* env)
 
 ``pointers[p]`` is place ``p`` of ``nest.places`` at the row's first point; after the places comes
-the element [0, 0, ...] of each table, then where each of ``kernel.bests`` goes. ``step[p]`` is the number of bytes from point to point where
+the element [0, 0, ...] of each table, then where each of ``kernel.bests`` goes. ``step[p]`` is the number of bytes from
+point to point where
 none was compiled in. Point ``q`` has the indices ``index + q * direction``. ``env`` has 8-byte slots:
 the scalars, then extents and byte strides of each table (`Kernel.pack`). A point loads all that it
 reads before it stores; it stores each written place once, with the old value where no statement
@@ -54,13 +55,13 @@ import llvmlite
 import llvmlite.binding as llvm
 import numpy as np
 
-from tilewave.kernel import cache as kernel_cache, loaded_code
-from tilewave.kernel import environment, jammed_rows, kernel_code, loops
+from tilewave.errors import ConfigError
+from tilewave.kernel import cache as kernel_cache
+from tilewave.kernel import environment, jammed_rows, kernel_code, loaded_code, loops
 from tilewave.kernel.kernel_code import Choices, build_row
 from tilewave.kernel.permuted import Layout, best_way
 from tilewave.kernel.scalars import Slot
 from tilewave.nest.types import SUPPORTED
-from tilewave.errors import ConfigError
 from tilewave.version import VERSION
 
 DTYPES = tuple(dtype for dtype in SUPPORTED if dtype.kind != "b")
@@ -70,8 +71,7 @@ MOST_POINTERS = 64
 
 #: The C type of a row function, for ctypes.
 ROW = ctypes.CFUNCTYPE(
-    ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p,
-    ctypes.c_void_p, ctypes.c_void_p
+    ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p
 )
 #: Of a function of several rows.
 ROWS = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 2, ctypes.c_int64, *[ctypes.c_void_p] * 6)
@@ -121,8 +121,7 @@ class Kernel:
         self._planes = environment.Planes(nest, recipe.slots, recipe.dtypes, layouts)
         self.copies_tables = bool(self._planes.layouts)
         self.slots = recipe.slots
-        self.fastmath, self.steps, self.independent = (
-            choices.fastmath, choices.steps, choices.independent)
+        self.fastmath, self.steps, self.independent = (choices.fastmath, choices.steps, choices.independent)
         self.bests = choices.bests
         self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target_machine())
         self._engine.add_object_file(llvm.ObjectFileRef.from_data(object_code))
@@ -159,8 +158,20 @@ class Kernel:
         return machine.emit_assembly(_optimised(str(self._recipe.build().module), machine))
 
 
-def compile_kernel(nest, dtype_of, scalars=None, fastmath=False, steps=None, independent=False, long_rows=False,
-                   beside=(), bests=(), staggered=None, captured=None, shapes=None):
+def compile_kernel(
+    nest,
+    dtype_of,
+    scalars=None,
+    fastmath=False,
+    steps=None,
+    independent=False,
+    long_rows=False,
+    beside=(),
+    bests=(),
+    staggered=None,
+    captured=None,
+    shapes=None,
+):
     """Compile a nest's body for the given types.
 
     Parameters
@@ -191,7 +202,8 @@ def compile_kernel(nest, dtype_of, scalars=None, fastmath=False, steps=None, ind
         The caller's word that rows that depend within themselves may be computed together, and how.
 
     captured : dict, optional
-        Values of `Nest.captured`, all or none: then they are no constants of the kernel, but given to `Kernel.pack` beside the
+        Values of `Nest.captured`, all or none: then they are no constants of the kernel, but given to `Kernel.pack`
+        beside the
         scalars, others of the same kinds where the kernel is used again.
     shapes : dict, optional
         From the name of a table to a shape. Small tables of shapes like these are looked up by permutations.
@@ -208,9 +220,12 @@ def compile_kernel(nest, dtype_of, scalars=None, fastmath=False, steps=None, ind
     dtypes = _checked_dtypes(nest, dtype_of)
     slots = _slots(nest, scalars, captured)
     choices = _choices(nest, fastmath, steps, independent, long_rows, beside)
-    choices = dataclasses.replace(choices, bests=_told(nest, dtypes, choices, bests), staggered=staggered,
-                                  layouts=layouts_of(nest, shapes or {}))
-    return Kernel(_Recipe(nest, nest.code_signature() if captured else nest.signature(), nest.constants(), dtypes, slots, choices))
+    choices = dataclasses.replace(
+        choices, bests=_told(nest, dtypes, choices, bests), staggered=staggered, layouts=layouts_of(nest, shapes or {})
+    )
+    return Kernel(
+        _Recipe(nest, nest.code_signature() if captured else nest.signature(), nest.constants(), dtypes, slots, choices)
+    )
 
 
 def layouts_of(nest, shapes):
@@ -229,20 +244,24 @@ def kernel_key(nest, dtype_of, scalars=None, fastmath=False, steps=None, indepen
 def _choices(nest, fastmath, steps, independent, long_rows=False, beside=()):
     count = len(nest.places)
     steps = (None,) * count if steps is None else tuple(steps)
-    whole = all(step is None or isinstance(step, int | np.integer) and not isinstance(step, bool)
-                for step in steps)
+    whole = all(step is None or isinstance(step, int | np.integer) and not isinstance(step, bool) for step in steps)
     if len(steps) != count or not whole:
-        raise ConfigError(f"steps of nest {nest.name!r}: given {steps}; allowed: {count} entries, one a "
-                          "place of nest.places, each an int (elements) or None")
+        raise ConfigError(
+            f"steps of nest {nest.name!r}: given {steps}; allowed: {count} entries, one a "
+            "place of nest.places, each an int (elements) or None"
+        )
     steps = tuple(None if step is None else int(step) for step in steps)
     return Choices(bool(fastmath), steps, bool(independent), bool(long_rows), tuple(beside))
 
 
 def _told(nest, dtypes, choices, bests):
     """Those of the wanted bests that a row function finds: of integers, where each point has an element of its own."""
-    told = [(k, op) for k, op in dict.fromkeys(bests)
-            if choices.independent and choices.steps[k] in (1, -1) and dtypes[nest.places[k].array].kind in "iu"]
-    return tuple(told[:MOST_POINTERS - len(nest.places) - len(nest.tables)])
+    told = [
+        (k, op)
+        for k, op in dict.fromkeys(bests)
+        if choices.independent and choices.steps[k] in (1, -1) and dtypes[nest.places[k].array].kind in "iu"
+    ]
+    return tuple(told[: MOST_POINTERS - len(nest.places) - len(nest.tables)])
 
 
 def _slots(nest, scalars, captured=None):
@@ -270,8 +289,10 @@ def _target_machine():
     llvm.initialize_native_asmprinter()
     target = llvm.Target.from_triple(llvm.get_process_triple())
     return target.create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(),
-        opt=3, jit=True,
+        cpu=llvm.get_host_cpu_name(),
+        features=llvm.get_host_cpu_features().flatten(),
+        opt=3,
+        jit=True,
     )
 
 
@@ -304,7 +325,8 @@ def _lane_bytes():
     """Size of the vectors that rows of dependent points become the lanes of.
 
     Zen 5 works on 64 bytes at once: 8x64x256 doubles of one, two and four arrays 0.36, 0.52 and 0.93 ns a point, with
-    these 0.32, 0.46 and 0.77. A Xeon has one port to shuffle them: two vectors of 32 bytes are quicker (decisions/0006).
+    these 0.32, 0.46 and 0.77. A Xeon has one port to shuffle them: two vectors of 32 bytes are quicker
+    (decisions/0006).
     """
     long = llvm.get_host_cpu_name() == "znver5" and llvm.get_host_cpu_features().get("avx512f")
     return 64 if long else _vector_bytes()
@@ -314,8 +336,10 @@ def _lane_bytes():
 def _ahead_bytes():
     """How far ahead rows of dependent points ask for the memory that they write; 0: they do not.
 
-    Stores to eight rows a page and more apart wait for their lines. Measured on processors with AVX-512 only (Xeon, 48 KB of
-    cache in 12 ways; 64x64x16384 floats 0.38 and 0.34 ns a point, 2048x2048 doubles 0.36 and 0.31, the same with 128 to 512 bytes).
+    Stores to eight rows a page and more apart wait for their lines. Measured on processors with AVX-512 only (Xeon, 48
+    KB of
+    cache in 12 ways; 64x64x16384 floats 0.38 and 0.34 ns a point, 2048x2048 doubles 0.36 and 0.31, the same with 128 to
+    512 bytes).
     """
     return 256 if llvm.get_host_cpu_features().get("avx512f") else 0
 
@@ -332,29 +356,49 @@ class _Recipe:
     choices: Choices
 
     def build(self):
-        return build_row(self.nest, self.dtypes, self.slots, self.constants, self.choices,
-                         _vector_bytes(), _lane_bytes(), _ahead_bytes(), _way())
+        return build_row(
+            self.nest,
+            self.dtypes,
+            self.slots,
+            self.constants,
+            self.choices,
+            _vector_bytes(),
+            _lane_bytes(),
+            _ahead_bytes(),
+            _way(),
+        )
 
     def key(self):
         """All that the object code and what is known of it depend on, as text."""
         first, *rest = [node.lineno for node in ast.walk(self.nest.source.tree) if hasattr(node, "lineno")]
         types = [f"{name} {self.dtypes[name].name}" for name in self.nest.arrays]
-        return (f"{_toolchain()}{self.signature}\n{[line - first for line in rest]} {self.nest.lines()[1:]}\n{types}\n"
-                f"{[(slot.name, str(slot.type), slot.low, slot.high) for slot in self.slots]}\n{self.choices}\n"
-                f"{_vector_bytes(), _lane_bytes(), _ahead_bytes(), _way(), jammed_rows.LEAST_POINTS}\n")
+        return (
+            f"{_toolchain()}{self.signature}\n{[line - first for line in rest]} {self.nest.lines()[1:]}\n{types}\n"
+            f"{[(slot.name, str(slot.type), slot.low, slot.high) for slot in self.slots]}\n{self.choices}\n"
+            f"{_vector_bytes(), _lane_bytes(), _ahead_bytes(), _way(), jammed_rows.LEAST_POINTS}\n"
+        )
 
     def object_code(self):
-        """(object code, what is known of it), from disk if it is there; the functions that it calls are known to LLVM."""
+        """(object code, what is known of it), from disk if it is there; the functions that it calls are known to
+        LLVM.
+        """
         code, facts = _parted(kernel_cache.object_code(self.key(), self._made))
-        if not loops.register(facts["calls"]):  # NumPy has other loops on the same processor, as its environment may ask for
+        if not loops.register(
+            facts["calls"]
+        ):  # NumPy has other loops on the same processor, as its environment may ask for
             code, facts = _parted(self._made())
         return code, facts
 
     def _made(self):
         row = self.build()
-        facts = {"sites": [(name, message, line - self.nest.line) for name, message, line in row.sites],
-                 "vectors": row.vectors, "several": row.several, "lanes_from": row.lanes_from, "permuted": row.permuted,
-                 "calls": [name for name in row.module.globals if loops.is_outside(name)]}
+        facts = {
+            "sites": [(name, message, line - self.nest.line) for name, message, line in row.sites],
+            "vectors": row.vectors,
+            "several": row.several,
+            "lanes_from": row.lanes_from,
+            "permuted": row.permuted,
+            "calls": [name for name in row.module.globals if loops.is_outside(name)],
+        }
         machine = _target_machine()
         return json.dumps(facts).encode() + b"\0" + machine.emit_object(_optimised(str(row.module), machine))
 
@@ -376,9 +420,13 @@ def _c_library():
 def _toolchain():
     """All but the body, its types and choices that object code depends on, as text."""
     ties = [loops.zero_tie(name, dtype) for name in loops.TIES for dtype in ("float32", "float64")]
-    weak = [str((np.dtype(name).type(1) + 1.0).dtype) for name in ("int8", "float32")]  # NumPy's rules of promotion are a switch, too
-    return (f"tilewave {VERSION} {loaded_code.digest()}\n"
-            f"Python {sys.implementation.cache_tag}, {_c_library()}\n"
-            f"llvmlite {llvmlite.__version__}, LLVM {llvm.llvm_version_info}, NumPy {np.__version__} {ties} {weak}\n"
-            f"{llvm.get_process_triple()} {llvm.get_host_cpu_name()} "
-            f"{llvm.get_host_cpu_features().flatten()}\n")
+    weak = [
+        str((np.dtype(name).type(1) + 1.0).dtype) for name in ("int8", "float32")
+    ]  # NumPy's rules of promotion are a switch, too
+    return (
+        f"tilewave {VERSION} {loaded_code.digest()}\n"
+        f"Python {sys.implementation.cache_tag}, {_c_library()}\n"
+        f"llvmlite {llvmlite.__version__}, LLVM {llvm.llvm_version_info}, NumPy {np.__version__} {ties} {weak}\n"
+        f"{llvm.get_process_triple()} {llvm.get_host_cpu_name()} "
+        f"{llvm.get_host_cpu_features().flatten()}\n"
+    )

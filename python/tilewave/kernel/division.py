@@ -2,8 +2,8 @@
 
 from llvmlite import ir
 
-from tilewave.nest.types import int_range
 from tilewave.kernel.values import constant
+from tilewave.nest.types import int_range
 
 
 def int_divmod(e, dtype, left, right):
@@ -16,8 +16,7 @@ def int_divmod(e, dtype, left, right):
         quotient = build.select(by_zero, zero, build.udiv(left, divisor))
         return quotient, build.urem(left, divisor)
     minus, least = constant(dtype, -1), constant(dtype, int_range(dtype)[0])
-    overflow = build.and_(build.icmp_signed("==", left, least),
-                          build.icmp_signed("==", right, minus))
+    overflow = build.and_(build.icmp_signed("==", left, least), build.icmp_signed("==", right, minus))
     divisor = build.select(build.or_(by_zero, overflow), one, right)
     quotient, remainder = floor_divmod(e, left, divisor)
     return build.select(by_zero, zero, quotient), remainder
@@ -46,11 +45,11 @@ def float_divmod(e, dtype, left, right):
     exact = build.fcmp_ordered("==", mod, zero)
     down = build.and_(build.not_(exact), signs)
     quotient = build.select(down, build.fsub(quotient, one), quotient)
-    remainder = build.select(exact, e.intrinsic("copysign", zero, right),
-                             build.select(down, build.fadd(mod, right), mod))
+    remainder = build.select(
+        exact, e.intrinsic("copysign", zero, right), build.select(down, build.fadd(mod, right), mod)
+    )
     floor = e.intrinsic("floor", quotient)
-    floor = build.select(build.fcmp_ordered(">", build.fsub(quotient, floor), half),
-                         build.fadd(floor, one), floor)
+    floor = build.select(build.fcmp_ordered(">", build.fsub(quotient, floor), half), build.fadd(floor, one), floor)
     ratio = build.fdiv(left, right)
     none = build.fcmp_ordered("==", quotient, zero)
     floor = build.select(none, e.intrinsic("copysign", zero, ratio), floor)

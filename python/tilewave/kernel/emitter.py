@@ -3,8 +3,8 @@
 from llvmlite import ir
 
 from tilewave.kernel.loops import c_function, numpy_loop
-from tilewave.nest.types import Unsupported
 from tilewave.kernel.values import F64, I1, I8, I64, POINTER, Typed, Value, ir_type
+from tilewave.nest.types import Unsupported
 
 #: An error code is point * SITES + site, site from 1.
 SITES = 4096
@@ -83,8 +83,7 @@ class Emitter:
         return Value(options, tag)
 
     def _merge_typed(self, kind, incoming):
-        found = [next((each for each in value.options if each.type == kind), None)
-                 for _, value in incoming]
+        found = [next((each for each in value.options if each.type == kind), None) for _, value in incoming]
         present = [each for each in found if each is not None]
         first = present[0]
         if all(each is first for each in found):  # computed before the paths parted
@@ -96,8 +95,7 @@ class Emitter:
         for (block, _), each in zip(incoming, found, strict=True):
             undefined = ir.Constant(ir_type(kind.dtype), ir.Undefined)
             phi.add_incoming(undefined if each is None else each.ir, block)
-        return Typed(kind, phi, low=min(each.low for each in present),
-                     high=max(each.high for each in present))
+        return Typed(kind, phi, low=min(each.low for each in present), high=max(each.high for each in present))
 
     def _tag_in(self, block, value, types):
         if value.single:
@@ -143,13 +141,11 @@ class Emitter:
                 options.append(left if left is not None else right)
                 continue
             chosen = self.builder.select(condition, left.ir, right.ir)
-            options.append(Typed(kind, chosen, low=min(left.low, right.low),
-                                 high=max(left.high, right.high)))
+            options.append(Typed(kind, chosen, low=min(left.low, right.low), high=max(left.high, right.high)))
         if len(types) == 1:
             return Value(options)
         tags = [
-            ir.Constant(I8, types.index(value.only.type)) if value.single
-            else self._renumbered(value, types)
+            ir.Constant(I8, types.index(value.only.type)) if value.single else self._renumbered(value, types)
             for value in (first, second)
         ]
         return Value(options, self.builder.select(condition, *tags))
@@ -167,9 +163,7 @@ class Emitter:
             if k == len(value.options) - 1:
                 return self.dispatch(function, *fixed)
             here = self.builder.icmp_unsigned("==", value.tag, ir.Constant(I8, k))
-            return self.branch(
-                here, lambda: self.dispatch(function, *fixed), lambda: from_option(k + 1)
-            )
+            return self.branch(here, lambda: self.dispatch(function, *fixed), lambda: from_option(k + 1))
 
         return from_option(0)
 
@@ -210,8 +204,13 @@ class Emitter:
             entry = build.function.entry_basic_block
             with build.goto_block(entry):
                 build.position_at_start(entry)
-                hidden = build.asm(ir.FunctionType(bits, [bits]), "", "=r,0",
-                                   [ir.Constant(bits, -(2 ** (bits.width - 1)))], side_effect=False)
+                hidden = build.asm(
+                    ir.FunctionType(bits, [bits]),
+                    "",
+                    "=r,0",
+                    [ir.Constant(bits, -(2 ** (bits.width - 1)))],
+                    side_effect=False,
+                )
                 self._minus_zero[kind] = build.bitcast(hidden, kind)
         return build.fadd(value, self._minus_zero[kind])
 
@@ -239,9 +238,7 @@ class Emitter:
             with build.goto_block(build.function.entry_basic_block):
                 build.position_at_start(build.function.entry_basic_block)
                 # Cells of the size of a pointer, 8 bytes: alloca gives untyped pointers for these.
-                arguments, one, strides, *cells = (
-                    build.alloca(POINTER, size=count) for count in (3, 1, 3, 1, 1, 1)
-                )
+                arguments, one, strides, *cells = (build.alloca(POINTER, size=count) for count in (3, 1, 3, 1, 1, 1))
                 build.store(ir.Constant(I64, 1), one)
                 build.store(ir.Constant(ir.ArrayType(I64, 3), [0, 0, 0]), strides)
             self._scratch = arguments, one, strides, cells

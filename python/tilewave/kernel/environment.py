@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from tilewave.kernel import scalars
 from tilewave.errors import ConfigError
+from tilewave.kernel import scalars
 
 #: Elements of an environment in a cache line.
 LINE = 8
@@ -26,18 +26,18 @@ class Planes:
     def fill(self, packed, tables):
         """Put them behind what is packed, with planes at the beginning of a cache line."""
         room = np.zeros(self.end + LINE, np.int64)
-        room = room[-room.ctypes.data // 8 % LINE:][:self.end]
-        room[:packed.size] = packed
+        room = room[-room.ctypes.data // 8 % LINE :][: self.end]
+        room[: packed.size] = packed
         for table, layout in self.layouts.items():
             kind, planes = layout.planes(tables[table])
             room[self.kinds[table]] = kind
-            room[self.first[table]:][:planes.size // 8] = planes.view(np.int64)
+            room[self.first[table] :][: planes.size // 8] = planes.view(np.int64)
         return room
 
 
 def pack(nest, slots, dtypes, values, tables, planes):
     """An int64 array: one element a scalar, then extents and byte strides of each table, then what `planes` says."""
-    numbers = [scalars.pack(nest, slots, values)[:len(slots)]]
+    numbers = [scalars.pack(nest, slots, values)[: len(slots)]]
     for name in tables:
         if name not in nest.tables:
             allowed = ", ".join(nest.tables) or "none, the nest has no tables"
@@ -58,12 +58,14 @@ def _checked(nest, name, table, dtype):
     if not isinstance(table, np.ndarray):
         raise ConfigError(f"{what}: given {type(table).__name__}; allowed: a NumPy array")
     if table.dtype != dtype:
-        raise ConfigError(f"{what}: the kernel was compiled for {dtype.name}, given {table.dtype}; "
-                          "compile again for this type")
+        raise ConfigError(
+            f"{what}: the kernel was compiled for {dtype.name}, given {table.dtype}; compile again for this type"
+        )
     rank = nest.table_rank(name)
     if table.ndim != rank:
-        raise ConfigError(f"{what} is looked up by {rank} subscript(s), given shape {table.shape}; "
-                          f"allowed: rank {rank}")
+        raise ConfigError(
+            f"{what} is looked up by {rank} subscript(s), given shape {table.shape}; allowed: rank {rank}"
+        )
     if not table.flags.aligned:
         raise ConfigError(f"{what} is not aligned in memory; allowed: an aligned array (np.array(x))")
     return table

@@ -6,21 +6,36 @@ import math
 import numpy as np
 from llvmlite import ir
 
-from tilewave.nest import names
 from tilewave.kernel.arithmetic import absolute, binary, int_compare, int_power, is_true, numpy_binary
 from tilewave.kernel.casts import boolean, cast, check_range, construct, fold, promote, to_float, to_int
 from tilewave.kernel.loops import TIES, zero_tie
 from tilewave.kernel.python_math import finite, infinite, math_call, math_pow, modular_power, python_round
-from tilewave.nest.types import BOOL, FLOAT, INT, Unsupported, infer, int_range, scalar
 from tilewave.kernel.values import I1, Typed, Value, constant, ir_type
+from tilewave.nest import names
+from tilewave.nest.types import BOOL, FLOAT, INT, Unsupported, infer, int_range, scalar
 
 #: NumPy functions that are one instruction or exactly rounded, so LLVM's own are the same.
-EXACT = {"sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "rint": "rint",
-         "fabs": "fabs", "absolute": "fabs", "copysign": "copysign"}
+EXACT = {
+    "sqrt": "sqrt",
+    "floor": "floor",
+    "ceil": "ceil",
+    "trunc": "trunc",
+    "rint": "rint",
+    "fabs": "fabs",
+    "absolute": "fabs",
+    "copysign": "copysign",
+}
 
 #: Names of C functions and LLVM intrinsics for NumPy functions, for ``fastmath``.
-FAST_NAMES = {"arcsin": "asin", "arccos": "acos", "arctan": "atan", "arcsinh": "asinh",
-              "arccosh": "acosh", "arctanh": "atanh", "arctan2": "atan2"}
+FAST_NAMES = {
+    "arcsin": "asin",
+    "arccos": "acos",
+    "arctan": "atan",
+    "arcsinh": "asinh",
+    "arccosh": "acosh",
+    "arctanh": "atanh",
+    "arctan2": "atan2",
+}
 FAST_INTRINSICS = ("exp", "exp2", "log", "log2", "log10", "sin", "cos", "pow")
 
 #: Functions of the math module that give ints.
@@ -44,7 +59,9 @@ def call(e, key, values):
 
 
 def _builtin(e, name, *operands):
-    return {"abs": absolute, "int": to_int, "float": to_float, "round": _round, "pow": modular_power}[name](e, *operands)
+    return {"abs": absolute, "int": to_int, "float": to_float, "round": _round, "pow": modular_power}[name](
+        e, *operands
+    )
 
 
 def _round(e, typed, digits=None):
@@ -135,7 +152,9 @@ def _clip(e, typed, low, high):
 
 
 def _dropped_where_useless(e, bound, side, element, dtype):
-    """A Python int as a bound of elements: the least or greatest number of the result's dtype where no element is beyond it."""
+    """A Python int as a bound of elements: the least or greatest number of the result's dtype where no element is
+    beyond it.
+    """
     limit, widest = int_range(element)[side], int_range(dtype)[side]
     beyond = (lambda x: x >= limit) if side else (lambda x: x <= limit)
     if bound.const is not None:
@@ -151,7 +170,12 @@ def _dropped_where_useless(e, bound, side, element, dtype):
 def _clip_keeps_ties(dtype):
     """Whether np.clip keeps a zero that equals a bound of the other sign."""
     zero, minus, one = (dtype.type(x) for x in (0.0, -0.0, 1.0))
-    results = [np.clip(zero, minus, one), np.clip(zero, -one, minus), np.clip(minus, zero, one), np.clip(minus, -one, zero)]
+    results = [
+        np.clip(zero, minus, one),
+        np.clip(zero, -one, minus),
+        np.clip(minus, zero, one),
+        np.clip(minus, -one, zero),
+    ]
     return [bool(np.signbit(x)) for x in results] == [False, False, True, True]
 
 
@@ -278,8 +302,9 @@ def _float_sign(e, dtype, value):
     build = e.builder
     zero, one, minus = (constant(dtype, number) for number in (0, 1, -1))
     equal = build.fcmp_ordered("==", value, zero)
-    sign = build.select(build.fcmp_ordered(">", value, zero), one,
-                        build.select(build.fcmp_ordered("<", value, zero), minus, value))
+    sign = build.select(
+        build.fcmp_ordered(">", value, zero), one, build.select(build.fcmp_ordered("<", value, zero), minus, value)
+    )
     return build.select(equal, zero, sign)
 
 
@@ -291,8 +316,7 @@ def _float_extremum(e, name, dtype, left, right):
         return e.call_loop(name, dtype, left, right)
     symbol = ("<" if name in ("minimum", "fmin") else ">") + ("=" if tie == 0 else "")
     keeper = left if name in ("minimum", "maximum") else right
-    first = build.or_(build.fcmp_ordered(symbol, left, right),
-                      build.fcmp_unordered("uno", keeper, keeper))
+    first = build.or_(build.fcmp_ordered(symbol, left, right), build.fcmp_unordered("uno", keeper, keeper))
     return build.select(first, left, right)
 
 
@@ -330,5 +354,3 @@ def _integer_fmod(e, dtype, left, right):
     by_minus = build.icmp_signed("==", right, constant(dtype, -1))
     divisor = build.select(build.or_(by_zero, by_minus), constant(dtype, 1), right)
     return build.srem(left, divisor)
-
-

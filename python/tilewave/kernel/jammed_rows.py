@@ -5,7 +5,8 @@ from llvmlite import ir
 from tilewave.kernel.values import I1, I8, I64, POINTER, constant
 from tilewave.kernel.wide_rows import SPAN
 
-#: Rows that are computed together (also `PreparedSweep::stagger`). A chain of dependent operations leaves most of a core idle,
+#: Rows that are computed together (also `PreparedSweep::stagger`). A chain of dependent operations leaves most of a
+#: core idle,
 #: a few chains fill it. Zen 3, ns a point with 3, 4, 6, 8 of them: 1024x1024 doubles 0.8, 0.7, 0.9, 1.0 (alone 2.0).
 ROWS_TOGETHER = 4
 
@@ -14,12 +15,16 @@ LEAST_POINTS = 16
 
 
 def can_jam(frame):
-    """Whether a frame's body may be computed in another order of points: it neither raises nor calls, and tells nothing of a row."""
+    """Whether a frame's body may be computed in another order of points: it neither raises nor calls, and tells nothing
+    of a row.
+    """
     return not (frame.e.sites or frame.e.calls or frame.nest.tables or frame.nest.numbers or frame.bests.wanted)
 
 
 def stagger_of(staggered):
-    """Points that each row is behind the one before it: 2 are faster than 1, and rows that meet in a page stay apart."""
+    """Points that each row is behind the one before it: 2 are faster than 1, and rows that meet in a page stay
+    apart.
+    """
     return max(8 if staggered.meet else 2, staggered.points)
 
 
@@ -29,7 +34,8 @@ def jam_points(staggered):
 
 
 def jam_function(frame, staggered):
-    """Emit the function of `ROWS_TOGETHER` rows into a frame of its own, which returns 1; ``ahead`` says how they follow each other.
+    """Emit the function of `ROWS_TOGETHER` rows into a frame of its own, which returns 1; ``ahead`` says how they
+    follow each other.
 
     Point q of row r comes together with point q - stagger of row r + 1, which depends on none after it. Where the rows
     begin and end they are computed one after the other, as far as they are ahead of the next.
@@ -41,7 +47,9 @@ def jam_function(frame, staggered):
     for k, place in enumerate(frame.nest.places):
         across = build.load(build.gep(frame.ahead, [constant("int64", k)], source_etype=I64), typ=I64)
         for r, places in enumerate(rows):
-            places[place.key] = build.gep(frame.places[place.key], [build.mul(across, constant("int64", r))], source_etype=I8)
+            places[place.key] = build.gep(
+                frame.places[place.key], [build.mul(across, constant("int64", r))], source_etype=I8
+            )
     frame.places = rows[0]
     carried = _carried(frame)
     follows = frame.follows(carried) if carried else ir.Constant(I1, 1)
@@ -59,7 +67,9 @@ def jam_function(frame, staggered):
 
 
 def _carried(frame):
-    """Places whose value stays in a register from point to point, though other rows are computed in between: nobody else writes it."""
+    """Places whose value stays in a register from point to point, though other rows are computed in between: nobody
+    else writes it.
+    """
     written = [key[0] for key in frame.written()]
     return {key: writer for key, writer in frame.carried_places().items() if written.count(writer[0]) == 1}
 
@@ -113,9 +123,11 @@ def _point(frame, places, point, known):
 
 
 def rows_function(module, name, places, row, ways):
-    """Add the function of several rows, as `wide_rows.rows_function` says it: equal rows that follow each other together, others alone.
+    """Add the function of several rows, as `wide_rows.rows_function` says it: equal rows that follow each other
+    together, others alone.
 
-    `ways`: functions of several rows in the order in which they are tried, each with the least and the most rows and the points
+    `ways`: functions of several rows in the order in which they are tried, each with the least and the most rows and
+    the points
     from which it pays. They tell whether they have computed them.
     """
     kind = ir.FunctionType(I64, [POINTER, POINTER, I64, POINTER, POINTER, POINTER, POINTER, POINTER, POINTER])
@@ -169,7 +181,9 @@ def _number(build, array, k, of=I64):
 
 
 def _alike(build, spans, left, most):
-    """How many of the first spans, of those that are left and `most`, say the same points of rows that follow each other."""
+    """How many of the first spans, of those that are left and `most`, say the same points of rows that follow each
+    other.
+    """
     one, before = constant("int64", 1), build.block
     most = build.select(build.icmp_signed("<", left, constant("int64", most)), left, constant("int64", most))
     loop, look, found = map(build.function.append_basic_block, ("alike", "look", "found"))

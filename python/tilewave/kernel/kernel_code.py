@@ -15,10 +15,10 @@ from tilewave.kernel.rows_in_lanes import lanes_function, least_points, rows_of
 from tilewave.kernel.statements import Body
 from tilewave.kernel.streams import Staggered, streams_of
 from tilewave.kernel.tables import Tables
-from tilewave.nest.types import INT, scalar
 from tilewave.kernel.values import I1, I8, I64, POINTER, Typed, Value, constant, ir_type
 from tilewave.kernel.vectors import ArraysApart, ParallelAccesses
 from tilewave.kernel.wide_rows import chunk_loop, row_function, rows_function, vector_points
+from tilewave.nest.types import INT, scalar
 
 #: Bound of a loop index that a body uses as a number; it keeps index arithmetic within 64 bits.
 INDEX_LIMIT = 2**30
@@ -84,6 +84,7 @@ def build_row(nest, dtypes, slots, constants, choices, vector_bytes, lane_bytes,
 
 def _add_several_rows(row, nest, dtypes, slots, constants, choices, lane_bytes, ahead_bytes):
     """To the module of one row whose points depend on each other, the function of several."""
+
     def frame(name):
         return _Frame(nest, dtypes, slots, constants, choices, into=row.module, name=name)
 
@@ -107,8 +108,11 @@ class _Frame:
         self.choices, self.way = choices, way
         self.independent, self.width, self.beside = choices.independent, width, choices.beside
         self.module = ir.Module("tilewave") if into is None else into
-        # Beside what a row function is given, the bytes from each place to where it is in the next row; of several rows, how many.
-        kind = ir.FunctionType(I64, [POINTER, POINTER, I64, POINTER, POINTER, POINTER, POINTER] + [I64] * (into is not None))
+        # Beside what a row function is given, the bytes from each place to where it is in the next row; of several
+        # rows, how many.
+        kind = ir.FunctionType(
+            I64, [POINTER, POINTER, I64, POINTER, POINTER, POINTER, POINTER] + [I64] * (into is not None)
+        )
         self.row = ir.Function(self.module, kind, name)
         self.pointers, self.step, self.count, self.index, self.direction, self.env, self.ahead = self.row.args[:7]
         self.live = self.row.args[7] if into is not None else None
@@ -162,8 +166,14 @@ class _Frame:
         row_function(self, ROW)
         if self.independent:
             rows_function(self, ROWS)
-        return Row(self.module, self.e.sites, inside == before and not self.e.calls, self.independent, self,
-                   permuted=bool(rows and rows.layouts))
+        return Row(
+            self.module,
+            self.e.sites,
+            inside == before and not self.e.calls,
+            self.independent,
+            self,
+            permuted=bool(rows and rows.layouts),
+        )
 
     def _looked_up_rows(self, checked):
         """Lookups before the points, where some are permutations, or none are checked before the row; else None.
@@ -183,8 +193,7 @@ class _Frame:
         """Emit what comes before all loops."""
         self._open_places()
         self.tables.open(self.pointers, len(self.nest.places), self.env, len(self.slots))
-        self.names = {slot.name: Value([slot.load(self.build_at, self.env, k)])
-                      for k, slot in enumerate(self.slots)}
+        self.names = {slot.name: Value([slot.load(self.build_at, self.env, k)]) for k, slot in enumerate(self.slots)}
         self.first = self._first_point()
 
     def split(self, condition, emit):
@@ -204,7 +213,9 @@ class _Frame:
         self.tables.checked = True
 
     def _loop_or_vectors(self, carried):
-        """The usual loop; before it one for arrays apart from each other, where LLVM would not make vectors for all its checks."""
+        """The usual loop; before it one for arrays apart from each other, where LLVM would not make vectors for all its
+        checks.
+        """
         build, choice, usual = self.build_at, self.build_at.block, self.row.append_basic_block("usual")
         build.position_at_end(usual)
         plain = self.loop(carried)
@@ -232,8 +243,11 @@ class _Frame:
         for k, place in enumerate(self.nest.places):
             if k < len(self.beside) and self.beside[k]:  # one pointer for both: registers are few
                 other, elements = self.beside[k]
-                self.places[place.key] = self.build_at.gep(self.places[self.nest.places[other].key], [constant("int64", elements)],
-                                                           source_etype=ir_type(self.dtypes[place.array]))
+                self.places[place.key] = self.build_at.gep(
+                    self.places[self.nest.places[other].key],
+                    [constant("int64", elements)],
+                    source_etype=ir_type(self.dtypes[place.array]),
+                )
             else:
                 self.places[place.key] = self._slot(self.pointers, k, POINTER)
             if self.steps[place.key] is None:
@@ -249,10 +263,11 @@ class _Frame:
             start, change = self._slot(self.index, axis), self._slot(self.direction, axis)
             steps = build.sub(self.count, constant("int64", 1))
             last = build.add(start, build.mul(steps, change))
-            far = [build.icmp_unsigned(">=", build.add(end, limit), constant("int64", 2 * INDEX_LIMIT))
-                   for end in (start, last)]
-            self.e.fail_if(build.or_(*far), "OverflowError",
-                           f"index {name} used as a number beyond {INDEX_LIMIT}")
+            far = [
+                build.icmp_unsigned(">=", build.add(end, limit), constant("int64", 2 * INDEX_LIMIT))
+                for end in (start, last)
+            ]
+            self.e.fail_if(build.or_(*far), "OverflowError", f"index {name} used as a number beyond {INDEX_LIMIT}")
             first[name] = start, change
         return first
 
@@ -305,7 +320,7 @@ class _Frame:
         written = sorted({key[0] for key in self.written()})
         apart = ir.Constant(I1, 1)
         for k, array in enumerate(written):
-            for other in sorted(set(ends) - set(written[:k + 1])):
+            for other in sorted(set(ends) - set(written[: k + 1])):
                 below = build.icmp_unsigned("<=", ends[array][1], ends[other][0])
                 apart = build.and_(apart, build.or_(below, build.icmp_unsigned("<=", ends[other][1], ends[array][0])))
         return apart
@@ -317,12 +332,16 @@ class _Frame:
 
         ``width`` is the points that are computed at once; LLVM's choice where it is None. ``begin``, ``end``,
         ``after``: the first point, that behind the last, and the block that follows, where they are not the row's.
-        Returns whether LLVM may make vectors of it: no point calls a function, leaves the loop, or needs the one before.
+        Returns whether LLVM may make vectors of it: no point calls a function, leaves the loop, or needs the one
+        before.
         """
         build = self.build_at
         self.point, self.body = constant("int64", 0), None
-        ahead = {place.key: self.load(place.key) for place in self.nest.places
-                 if place.key in carried or self.is_invariant(place)}
+        ahead = {
+            place.key: self.load(place.key)
+            for place in self.nest.places
+            if place.key in carried or self.is_invariant(place)
+        }
         before, loop = build.block, self.row.append_basic_block("loop")
         calls, exits = self.e.calls, self.e.exits
         build.branch(loop)
@@ -390,7 +409,9 @@ class _Frame:
         return self.build_at.load(self.address(key), typ=ir_type(self.dtypes[key[0]]))
 
     def marked(self, access, array=None):
-        """A load or store of the loop, with what is known of it: it touches no other point's memory, or no other array's."""
+        """A load or store of the loop, with what is known of it: it touches no other point's memory, or no other
+        array's.
+        """
         if self.apart and array:
             self.apart.mark(access, array)
         return self.parallel.mark(access) if self.parallel else access

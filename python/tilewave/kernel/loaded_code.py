@@ -7,14 +7,21 @@ import types
 
 #: Modules whose code decides what a kernel computes, and those among them whose code does not.
 _MAKERS = ("tilewave.kernel.", "tilewave.nest.")
-_OTHERS = ("tilewave.kernel.cache", "tilewave.kernel.loaded_code", "tilewave.nest.bounds", "tilewave.nest.reference", "tilewave.nest.reserved")
+_OTHERS = (
+    "tilewave.kernel.cache",
+    "tilewave.kernel.loaded_code",
+    "tilewave.nest.bounds",
+    "tilewave.nest.reference",
+    "tilewave.nest.reserved",
+)
 
 
 @functools.lru_cache(maxsize=None)
 def digest():
     """Hash of the loaded code that makes kernels, and of the constants that it uses.
 
-    Files are not looked at: a process that was started before an upgrade has the code from before it. Lines and comments do
+    Files are not looked at: a process that was started before an upgrade has the code from before it. Lines and
+    comments do
     not count. It takes about 10 ms, once.
 
     Returns
@@ -35,13 +42,21 @@ def _told(value, module):
     """A text that differs where the code or the value of an object of a module does."""
     value = getattr(value, "__wrapped__", value)  # under functools.lru_cache
     if isinstance(value, types.FunctionType):
-        return f"{_code(value.__code__)} {_told(value.__defaults__, module)} {_told(value.__kwdefaults__, module)}" \
-            if value.__module__ == module else value.__qualname__
+        return (
+            f"{_code(value.__code__)} {_told(value.__defaults__, module)} {_told(value.__kwdefaults__, module)}"
+            if value.__module__ == module
+            else value.__qualname__
+        )
     if isinstance(value, type):
         members = vars(value).items() if value.__module__ == module else ()
         bases = [base.__qualname__ for base in value.__bases__]
-        return f"{value.__qualname__} {bases} " + str([(name, _told(member, module)) for name, member in sorted(members)
-                                                       if name[:2] != "__" or isinstance(member, types.FunctionType)])
+        return f"{value.__qualname__} {bases} " + str(
+            [
+                (name, _told(member, module))
+                for name, member in sorted(members)
+                if name[:2] != "__" or isinstance(member, types.FunctionType)
+            ]
+        )
     if isinstance(value, property):
         return _told(value.fget, module)
     if isinstance(value, staticmethod | classmethod):

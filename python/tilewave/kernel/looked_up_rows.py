@@ -12,8 +12,8 @@ from llvmlite import ir
 
 from tilewave.kernel.permuted import LANES, NARROW, UNFIT, joined, look_up, number_of, widened
 from tilewave.kernel.told_ahead import ToldAhead
-from tilewave.nest.types import scalar
 from tilewave.kernel.values import I8, I64, POINTER, Typed, Value, constant, ir_type
+from tilewave.nest.types import scalar
 
 #: Bytes of the rooms for what a lookup gives: few, as they share the nearest cache with the row's arrays.
 BLOCK_BYTES = 4096
@@ -39,8 +39,9 @@ class LookedUpRows:
 
     def __init__(self, frame, told, layouts, way):
         self.frame, self.told, self.way = frame, told, way
-        self.layouts = {table: layout for table, layout in layouts.items() if way
-                        and way.suits(layout, frame.dtypes[table])}  # of those permuted
+        self.layouts = {
+            table: layout for table, layout in layouts.items() if way and way.suits(layout, frame.dtypes[table])
+        }  # of those permuted
         self.tables = {text: node.value.id for text, node in told.lookups.items()}
         largest = max(frame.dtypes[table].itemsize for table in self.tables.values())
         self.block = BLOCK_BYTES // largest
@@ -59,7 +60,9 @@ class LookedUpRows:
         with build.goto_entry_block():
             self.resume, self._base, self._ready = (build.alloca(I64) for _ in range(3))
             points = self.block + 2 * LANES
-            self.rooms = {text: self._bytes(points * frame.dtypes[table].itemsize) for text, table in self.tables.items()}
+            self.rooms = {
+                text: self._bytes(points * frame.dtypes[table].itemsize) for text, table in self.tables.items()
+            }
         build.store(constant("int64", 0), self.resume)
         build.store(constant("int64", 0), self._ready)
         usable = build.icmp_signed(">=", frame.count, constant("int64", LANES))
@@ -69,8 +72,9 @@ class LookedUpRows:
                 for extent in frame.tables.known[table][1]:
                     usable = build.and_(usable, build.icmp_signed(">", extent, constant("int64", 0)))
                 continue
-            kind = build.load(build.gep(frame.env, [constant("int64", frame.planes.kinds[table])], source_etype=I64),
-                              typ=I64)
+            kind = build.load(
+                build.gep(frame.env, [constant("int64", frame.planes.kinds[table])], source_etype=I64), typ=I64
+            )
             usable = build.and_(usable, build.icmp_signed("!=", kind, constant("int64", UNFIT)))
             self.kinds[table] = kind
         return usable
@@ -179,8 +183,10 @@ class LookedUpRows:
     def _subscripts(self, point):
         """(dtype, vector) of each subscript of each lookup, for `LANES` points."""
         frame, build = self.frame, self.frame.build_at
-        before, loop, done = build.block, *(frame.row.append_basic_block(name)
-                                            for name in ("subscripts", "subscripted"))
+        before, loop, done = (
+            build.block,
+            *(frame.row.append_basic_block(name) for name in ("subscripts", "subscripted")),
+        )
         build.branch(loop)
         build.position_at_end(loop)
         lane = build.phi(I64)
@@ -202,8 +208,10 @@ class LookedUpRows:
         branch = build.cbranch(build.icmp_signed("<", more, constant("int64", LANES)), loop, done)
         frame.parallel.close(branch, LANES)
         build.position_at_end(done)
-        vectors = {key: (typed.type.dtype, build.load(room, typ=ir.VectorType(typed.ir.type, LANES))) for key,
-                   (typed, room) in rooms.items()}
+        vectors = {
+            key: (typed.type.dtype, build.load(room, typ=ir.VectorType(typed.ir.type, LANES)))
+            for key, (typed, room) in rooms.items()
+        }
         return {text: [vectors[key] for key in keys] for text, keys in found.items()}
 
     def _outside(self, table, axis, dtype, vector):
@@ -249,8 +257,9 @@ class LookedUpRows:
         frame, build, layout = self.frame, self.frame.build_at, self.layouts[table]
         dtype = frame.dtypes[table]
         first = build.gep(frame.env, [constant("int64", frame.planes.first[table])], source_etype=I64)
-        planes = [build.gep(first, [constant("int64", k * layout.plane)], source_etype=I8)
-                  for k in range(dtype.itemsize)]
+        planes = [
+            build.gep(first, [constant("int64", k * layout.plane)], source_etype=I8) for k in range(dtype.itemsize)
+        ]
         number = number_of(build, self.way, layout, subscripts)
         at = build.gep(self.rooms[text], [slot], source_etype=ir_type(dtype))
 

@@ -13,7 +13,6 @@ import numpy as np
 
 from tilewave.nest.types import Unsupported
 
-
 #: How the linker symbols of NumPy's loops and of C functions begin.
 NUMPY, LIBM = "tilewave_np_", "tilewave_libm_"
 
@@ -26,11 +25,14 @@ class _Ufunc(ctypes.Structure):
 
     _fields_ = [
         ("head", ctypes.c_byte * object.__basicsize__),
-        ("nin", ctypes.c_int), ("nout", ctypes.c_int), ("nargs", ctypes.c_int),
+        ("nin", ctypes.c_int),
+        ("nout", ctypes.c_int),
+        ("nargs", ctypes.c_int),
         ("identity", ctypes.c_int),
         ("functions", ctypes.POINTER(ctypes.c_void_p)),
         ("data", ctypes.POINTER(ctypes.c_void_p)),
-        ("ntypes", ctypes.c_int), ("reserved", ctypes.c_int),
+        ("ntypes", ctypes.c_int),
+        ("reserved", ctypes.c_int),
         ("name", ctypes.c_char_p),
         ("types", ctypes.POINTER(ctypes.c_char)),
     ]

@@ -67,7 +67,7 @@ class Layout:
             return UNFIT, planes.ravel()
         padded = np.zeros((table.shape[0], *(1 << bits for bits in self.bits)), table.dtype)
         padded[tuple(map(slice, table.shape))] = table
-        planes[:, :padded.size] = padded.reshape(-1, 1).view(np.uint8).T
+        planes[:, : padded.size] = padded.reshape(-1, 1).view(np.uint8).T
         small = table.dtype.kind == "i" and table.itemsize > 1 and -128 <= table.min() and table.max() <= 127
         return NARROW if small else WHOLE, planes.ravel()
 
@@ -115,13 +115,15 @@ def look_up(build, way, layout, plane, number):
     """The byte of each lane, of a plane at some address."""
     within, step = number
     steps = way.steps(layout)
-    found = [_permuted(build, way, build.gep(plane, [ir.Constant(I32, k * way.elements)], source_etype=I8), within)
-             for k in range(steps)]
+    found = [
+        _permuted(build, way, build.gep(plane, [ir.Constant(I32, k * way.elements)], source_etype=I8), within)
+        for k in range(steps)
+    ]
     bit = 1
     while len(found) > 1:
         odd = build.icmp_unsigned("!=", build.and_(step, _splat(I8, bit)), _splat(I8, 0))
         pairs = [build.select(odd, found[k + 1], found[k]) for k in range(0, len(found) - 1, 2)]
-        found = pairs + found[2 * len(pairs):]
+        found = pairs + found[2 * len(pairs) :]
         bit *= 2
     return found[0]
 
@@ -137,8 +139,10 @@ def joined(build, planes):
     while len(planes) > 1:
         bits *= 2
         order = [k + half for k in range(LANES) for half in (0, LANES)]
-        planes = [build.bitcast(shuffle(build, *planes[k:k + 2], order), ir.VectorType(ir.IntType(bits), LANES))
-                  for k in range(0, len(planes), 2)]
+        planes = [
+            build.bitcast(shuffle(build, *planes[k : k + 2], order), ir.VectorType(ir.IntType(bits), LANES))
+            for k in range(0, len(planes), 2)
+        ]
     return planes[0]
 
 
@@ -153,8 +157,9 @@ def _permuted(build, way, at, within):
     if way.name == "avx512vbmi":
         low = load(bytes_64)
         at = build.gep(at, [ir.Constant(I32, 64)], source_etype=I8)
-        return build.call(_intrinsic(module, "llvm.x86.avx512.vpermi2var.qi.512", bytes_64, 3),
-                          [low, within, load(bytes_64)])
+        return build.call(
+            _intrinsic(module, "llvm.x86.avx512.vpermi2var.qi.512", bytes_64, 3), [low, within, load(bytes_64)]
+        )
     bytes_16 = load(ir.VectorType(I8, 16))
     both = shuffle(build, bytes_16, bytes_16, [*range(16)] * 2)
     halves = [shuffle(build, within, within, range(begin, begin + 32)) for begin in (0, 32)]

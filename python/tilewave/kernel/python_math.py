@@ -8,8 +8,8 @@ from llvmlite import ir
 
 from tilewave.kernel.casts import cast, fold
 from tilewave.kernel.division import float_divmod, floor_divmod
-from tilewave.nest.types import BOOL, FLOAT, INT, OPERATORS, Unsupported
 from tilewave.kernel.values import I64, INT64_MAX, INT64_MIN, Typed, constant
+from tilewave.nest.types import BOOL, FLOAT, INT, OPERATORS, Unsupported
 
 BEYOND = "an intermediate Python int beyond 64 bits"
 
@@ -49,24 +49,23 @@ def python_int(e, symbol, left, right):
     if INT64_MIN <= low and high <= INT64_MAX:
         operation = {"+": build.add, "-": build.sub, "*": build.mul}[symbol]
         return Typed(INT, operation(left.ir, right.ir), low=low, high=high)
-    operation = {"+": build.sadd_with_overflow, "-": build.ssub_with_overflow,
-                 "*": build.smul_with_overflow}[symbol]
+    operation = {"+": build.sadd_with_overflow, "-": build.ssub_with_overflow, "*": build.smul_with_overflow}[symbol]
     pair = operation(left.ir, right.ir)
     e.fail_if(build.extract_value(pair, 1), "OverflowError", BEYOND)
-    return Typed(INT, build.extract_value(pair, 0),
-                 low=max(low, INT64_MIN), high=min(high, INT64_MAX))
+    return Typed(INT, build.extract_value(pair, 0), low=max(low, INT64_MIN), high=min(high, INT64_MAX))
 
 
 def _int_divmod(e, symbol, left, right):
     build = e.builder
     if right.low <= 0 <= right.high:
-        message = "integer division or modulo by zero" if symbol == "//" else \
-            "integer modulo by zero"
+        message = "integer division or modulo by zero" if symbol == "//" else "integer modulo by zero"
         zero = build.icmp_signed("==", right.ir, ir.Constant(I64, 0))
         e.fail_if(zero, "ZeroDivisionError", message)
     if left.low == INT64_MIN and right.low <= -1 <= right.high:
-        overflow = build.and_(build.icmp_signed("==", left.ir, ir.Constant(I64, INT64_MIN)),
-                              build.icmp_signed("==", right.ir, ir.Constant(I64, -1)))
+        overflow = build.and_(
+            build.icmp_signed("==", left.ir, ir.Constant(I64, INT64_MIN)),
+            build.icmp_signed("==", right.ir, ir.Constant(I64, -1)),
+        )
         e.fail_if(overflow, "OverflowError", BEYOND)
     quotient, remainder = floor_divmod(e, left.ir, right.ir)
     if symbol == "//":
@@ -125,7 +124,9 @@ def _shift(e, symbol, left, right):
 def modular_power(e, *operands):
     """``pow(x, y, m)`` of Python ints."""
     if not all(each.type.is_python and not each.type.is_float for each in operands):
-        raise Unsupported(f"pow with three arguments of {', '.join(str(each.type) for each in operands)} (Python takes its own ints)")
+        raise Unsupported(
+            f"pow with three arguments of {', '.join(str(each.type) for each in operands)} (Python takes its own ints)"
+        )
     if all(each.const is not None for each in operands):
         return fold(e, pow, *operands)
     base, exponent, modulus = (_integer(e, each) for each in operands)
@@ -135,8 +136,11 @@ def modular_power(e, *operands):
     e.fail_if(build.icmp_signed("<", exponent.ir, zero), "ValueError", "pow(x, y, m) of a negative y: not supported")
     below = build.icmp_signed("<", modulus.ir, zero)
     size = build.select(below, build.neg(modulus.ir), modulus.ir)
-    e.fail_if(build.icmp_unsigned(">", size, ir.Constant(I64, MOST_MODULUS)), "OverflowError",
-              "pow(x, y, m) of a modulus above 2**31: products beyond 64 bits")
+    e.fail_if(
+        build.icmp_unsigned(">", size, ir.Constant(I64, MOST_MODULUS)),
+        "OverflowError",
+        "pow(x, y, m) of a modulus above 2**31: products beyond 64 bits",
+    )
     start = floor_divmod(e, base.ir, size)[1]
     before, loop, after = build.block, build.append_basic_block("power"), build.append_basic_block("powered")
     first = build.urem(one, size)
@@ -146,20 +150,26 @@ def modular_power(e, *operands):
     odd = build.icmp_signed("!=", build.and_(left, one), zero)
     product = build.select(odd, build.urem(build.mul(result, square), size), result)
     half = build.lshr(left, one)
-    for phi, initial, then in ((result, first, product), (square, start, build.urem(build.mul(square, square), size)),
-                               (left, exponent.ir, half)):
+    for phi, initial, then in (
+        (result, first, product),
+        (square, start, build.urem(build.mul(square, square), size)),
+        (left, exponent.ir, half),
+    ):
         phi.add_incoming(initial, before)
         phi.add_incoming(then, loop)
     build.cbranch(build.icmp_signed("==", half, zero), after, loop)
     build.position_at_end(after)
     turned = build.and_(below, build.icmp_signed("!=", product, zero))
-    return Typed(INT, build.select(turned, build.add(product, modulus.ir), product), low=-MOST_MODULUS, high=MOST_MODULUS)
+    return Typed(
+        INT, build.select(turned, build.add(product, modulus.ir), product), low=-MOST_MODULUS, high=MOST_MODULUS
+    )
 
 
 def python_round(e, value, digits):
     """``round(x, digits)`` of a Python float: the double that is nearest to the rounded decimal number.
 
-    The product with a power of ten is exact as a sum of two doubles; the quotient of two whole doubles is the nearest one.
+    The product with a power of ten is exact as a sum of two doubles; the quotient of two whole doubles is the nearest
+    one.
     """
     if not 0 <= digits <= 22:
         raise Unsupported(f"round to {digits} digits; 0 to 22 are")
@@ -177,7 +187,11 @@ def python_round(e, value, digits):
     whole = build.select(up, build.fadd(whole, one), build.select(down, build.fsub(whole, one), whole))
     is_whole = build.fcmp_unordered(">=", e.intrinsic("fabs", value), constant("float64", 2.0**52))
     fits = build.fcmp_ordered("<", e.intrinsic("fabs", product), constant("float64", 2.0**53))
-    e.fail_if(build.not_(build.or_(fits, is_whole)), "OverflowError", f"round(x, {digits}) of a number whose digits are beyond 2**53")
+    e.fail_if(
+        build.not_(build.or_(fits, is_whole)),
+        "OverflowError",
+        f"round(x, {digits}) of a number whose digits are beyond 2**53",
+    )
     return Typed(FLOAT, build.select(is_whole, value, build.fdiv(whole, power)))
 
 
@@ -223,11 +237,11 @@ def python_pow(e, base, exponent):
     e.fail_if(by_zero, "ZeroDivisionError", "0.0 cannot be raised to a negative power")
     whole = build.fcmp_ordered("==", e.intrinsic("floor", exponent), exponent)
     rooted = build.and_(build.fcmp_ordered("<", base, zero), build.not_(whole))
-    e.fail_if(build.and_(rooted, ends), "ValueError",
-              "a negative number to a fractional power is complex: not supported")
+    e.fail_if(
+        build.and_(rooted, ends), "ValueError", "a negative number to a fractional power is complex: not supported"
+    )
     result = e.call_c("pow", FLOAT.dtype, base, exponent)
-    e.fail_if(build.and_(infinite(e, result), ends), "OverflowError",
-              "Numerical result out of range")
+    e.fail_if(build.and_(infinite(e, result), ends), "OverflowError", "Numerical result out of range")
     return Typed(FLOAT, result)
 
 
@@ -237,8 +251,7 @@ def math_pow(e, base, exponent):
     ends = build.and_(finite(e, base), finite(e, exponent))
     result = e.call_c("pow", FLOAT.dtype, base, exponent)
     nan = build.fcmp_unordered("uno", result, result)
-    at_zero = build.and_(infinite(e, result),
-                         build.fcmp_ordered("==", base, constant("float64", 0)))
+    at_zero = build.and_(infinite(e, result), build.fcmp_ordered("==", base, constant("float64", 0)))
     e.fail_if(build.and_(build.or_(nan, at_zero), ends), "ValueError", "math domain error")
     e.fail_if(build.and_(infinite(e, result), ends), "OverflowError", "math range error")
     return Typed(FLOAT, result)

@@ -12,8 +12,8 @@ import ast
 from llvmlite import ir
 
 from tilewave.kernel.casts import cast
-from tilewave.nest.subscript import linear_form, subscripts_of
 from tilewave.kernel.values import I1, I64, constant, ir_type
+from tilewave.nest.subscript import linear_form, subscripts_of
 from tilewave.nest.types import INT
 
 #: Distances within tables of fewer bytes are computed with 32 bits.
@@ -48,8 +48,9 @@ def _kind(nest, dtypes, slots, part):
 def lookups_are_inside(frame, lookups):
     """Emit the check before the loop; the result is an LLVM i1."""
     build = frame.e.builder
-    greatest = _greatest_elements(frame, {
-        frame.nest.place_of(part) for _, _, part in lookups if isinstance(part, ast.Subscript)})
+    greatest = _greatest_elements(
+        frame, {frame.nest.place_of(part) for _, _, part in lookups if isinstance(part, ast.Subscript)}
+    )
     inside = ir.Constant(I1, 1)
     for table, axis, part in lookups:
         extent = frame.tables.known[table][1][axis]
@@ -64,8 +65,7 @@ def _is_near(build, extents, strides):
     """Whether every element of a table is less than 2**31 bytes from its first."""
     near, span = ir.Constant(I1, 1), constant("int64", 0)
     for extent, stride in zip(extents, strides, strict=True):
-        size = build.select(build.icmp_signed("<", stride, constant("int64", 0)),
-                            build.neg(stride), stride)
+        size = build.select(build.icmp_signed("<", stride, constant("int64", 0)), build.neg(stride), stride)
         for number in (extent, size):
             near = build.and_(near, build.icmp_unsigned("<", number, constant("int64", NEAR)))
         span = build.add(span, build.mul(extent, size))
@@ -120,5 +120,4 @@ def _greatest_elements(frame, places):
     branch = build.cbranch(build.icmp_signed("<", following, frame.count), loop, after)
     frame.parallel.close(branch)
     build.position_at_end(after)
-    return {place: cast(frame.e, value, frame.dtypes[place[0]], INT.dtype)
-            for place, value in greatest.items()}
+    return {place: cast(frame.e, value, frame.dtypes[place[0]], INT.dtype) for place, value in greatest.items()}

@@ -25,12 +25,17 @@ def rows_of(vector_bytes):
 
 
 def lanes_function(frame, streams, vector_bytes, ahead_bytes=0):
-    """Emit the function of some rows, at least two, into a frame of its own; the frame's ``ahead`` says how they follow each other, ``live`` how many.
+    """Emit the function of some rows, at least two, into a frame of its own; the frame's ``ahead`` says how they follow
+    each other, ``live`` how many.
 
-    Point q of row r comes together with point q - lag of row r + 1. What a row reads of its own results and of those of rows before it stays
-    in registers; all other elements are loaded by blocks of as many points as there are lanes, and blocks of rows become blocks
-    of points. Results go the same way back. Where the rows begin and end their points are computed one by one. Memory to write is
-    asked for so many bytes ahead, where these are not 0. Returns whether the addresses say what `Streams.checks` expects, else
+    Point q of row r comes together with point q - lag of row r + 1. What a row reads of its own results and of those of
+    rows before it stays
+    in registers; all other elements are loaded by blocks of as many points as there are lanes, and blocks of rows
+    become blocks
+    of points. Results go the same way back. Where the rows begin and end their points are computed one by one. Memory
+    to write is
+    asked for so many bytes ahead, where these are not 0. Returns whether the addresses say what `Streams.checks`
+    expects, else
     nothing is done.
     """
     frame.open()
@@ -83,8 +88,10 @@ class _Lanes:
         """Whether each element that is taken from registers is where its writer has put it."""
         build, frame, good = self.build, self.frame, ir.Constant(I1, 1)
         for key, writer, rows, points in self.streams.checks:
-            moved = build.add(build.mul(self.across[writer], constant("int64", rows)),
-                              constant("int64", points * frame.steps[key] * frame.dtypes[key[0]].itemsize))
+            moved = build.add(
+                build.mul(self.across[writer], constant("int64", rows)),
+                constant("int64", points * frame.steps[key] * frame.dtypes[key[0]].itemsize),
+            )
             there = build.gep(frame.places[writer], [moved], source_etype=I8)
             good = build.and_(good, build.icmp_unsigned("==", there, frame.places[key]))
             good = build.and_(good, build.icmp_unsigned("==", self.across[writer], self.across[key]))
@@ -96,7 +103,9 @@ class _Lanes:
         self._open()
         ends, blocks, done = (frame.row.append_basic_block(name) for name in ("ends", "blocks", "done"))
         before = build.block
-        self.ahead = build.mul(build.sub(frame.live, constant("int64", 1)), constant("int64", self.streams.lag))  # of the last row
+        self.ahead = build.mul(
+            build.sub(frame.live, constant("int64", 1)), constant("int64", self.streams.lag)
+        )  # of the last row
         last = build.add(frame.count, self.ahead)
         build.branch(ends)
         build.position_at_end(ends)
@@ -105,18 +114,27 @@ class _Lanes:
         build.cbranch(again, done, blocks)
         build.position_at_end(blocks)
         reached = self._blocks(self.ahead)
-        for phi, first, then in ((begin, constant("int64", 0), reached), (end, self.ahead, last), (again, ir.Constant(I1, 0), ir.Constant(I1, 1))):
+        for phi, first, then in (
+            (begin, constant("int64", 0), reached),
+            (end, self.ahead, last),
+            (again, ir.Constant(I1, 0), ir.Constant(I1, 1)),
+        ):
             phi.add_incoming(first, before)
             phi.add_incoming(then, build.block)
         build.branch(ends)
         build.position_at_end(done)
 
     def _open(self):
-        """Where the lanes' rows are in step 0. Lanes beyond the last row do as its lane does, and what they store it replaces."""
+        """Where the lanes' rows are in step 0. Lanes beyond the last row do as its lane does, and what they store it
+        replaces.
+        """
         build, frame = self.build, self.frame
         last = build.sub(frame.live, constant("int64", 1))
         rows = [constant("int64", r) for r in range(2)]  # there are two at least
-        rows += [build.select(build.icmp_signed("<", constant("int64", r), frame.live), constant("int64", r), last) for r in range(2, self.rows)]
+        rows += [
+            build.select(build.icmp_signed("<", constant("int64", r), frame.live), constant("int64", r), last)
+            for r in range(2, self.rows)
+        ]
         self.start = [build.mul(row, constant("int64", self.streams.lag)) for row in rows]  # steps in which rows begin
         self.at = {}
         for key, place in self.first_row.items():
@@ -126,7 +144,10 @@ class _Lanes:
 
         self.same = {key: self._gather(key, [constant("int64", 0)] * self.rows) for key in self.streams.same}
         with build.goto_entry_block():
-            self.cells, self.results = ({key: self._room(key) for key in keys} for keys in ([place.key for place in frame.nest.places], self.written))
+            self.cells, self.results = (
+                {key: self._room(key) for key in keys}
+                for keys in ([place.key for place in frame.nest.places], self.written)
+            )
 
     def _address(self, key, lane, step):
         """Where a lane's element is, of the place that is at it in some step."""
@@ -165,12 +186,17 @@ class _Lanes:
         build.position_at_end(loop)
         row = build.phi(I64)
         row.add_incoming(constant("int64", 0), before)
-        frame.places = {key: build.gep(place, [build.mul(self.across[key], row)], source_etype=I8) for key, place in self.first_row.items()}
+        frame.places = {
+            key: build.gep(place, [build.mul(self.across[key], row)], source_etype=I8)
+            for key, place in self.first_row.items()
+        }
         start = build.mul(row, constant("int64", self.streams.lag))
         first, after = build.sub(begin, start), build.sub(end, start)
         zero = constant("int64", 0)
-        self._points(build.select(build.icmp_signed("<", first, zero), zero, first),
-                     build.select(build.icmp_signed(">", after, frame.count), frame.count, after))
+        self._points(
+            build.select(build.icmp_signed("<", first, zero), zero, first),
+            build.select(build.icmp_signed(">", after, frame.count), frame.count, after),
+        )
         following = build.add(row, constant("int64", 1))
         row.add_incoming(following, build.block)
         build.cbranch(build.icmp_signed("<", following, frame.live), loop, done)
@@ -214,7 +240,7 @@ class _Lanes:
 
     def _before(self, stream, depth, step):
         """A stream's values in the steps before one, the last one first."""
-        build, values = self.build, []
+        values = []
         for age in range(1, depth + 1):
             if age <= stream.depth:
                 steps = [self._less(step, age - stream.depth)] * self.rows
@@ -232,9 +258,14 @@ class _Lanes:
             # Two blocks of what is loaded: this one, and the next, which is transposed while this one is computed.
             self.loaded = {stream.key: self._room(stream.key, 2 * self.rows) for stream in streams.memory}
             self.stored = {key: self._room(key, self.rows) for key in self.written}
-        held = [*((own, streams.depth(key)) for key, own in streams.own.items()), *((stream, stream.depth) for stream in [*streams.above, *streams.memory])]
+        held = [
+            *((own, streams.depth(key)) for key, own in streams.own.items()),
+            *((stream, stream.depth) for stream in [*streams.above, *streams.memory]),
+        ]
         fits = build.icmp_signed("<=", build.add(first, size), frame.count)
-        look, block, step, after, end = (frame.row.append_basic_block(name) for name in ("look", "block", "step", "stepped", "stop"))
+        look, block, step, after, end = (
+            frame.row.append_basic_block(name) for name in ("look", "block", "step", "stepped", "stop")
+        )
         none = build.block
         build.cbranch(fits, look, end)
         build.position_at_end(look)
@@ -272,7 +303,7 @@ class _Lanes:
         more = build.add(t, constant("int64", 1))
         now = build.block
         t.add_incoming(more, now)
-        shifted = [[value, *phis][:len(phis)] for value, phis in zip(fresh, past, strict=True)]
+        shifted = [[value, *phis][: len(phis)] for value, phis in zip(fresh, past, strict=True)]
         build.cbranch(build.icmp_signed("<", more, size), step, after)
         build.position_at_end(after)
         for key in self.written:
@@ -296,7 +327,11 @@ class _Lanes:
     def _step(self, held, past, begin, t, loaded):
         """One step of all lanes; the newest value of each stream."""
         build, streams = self.build, self.streams
-        own = {stream.key: phis for (stream, _), phis in zip(held, past, strict=True) if stream.key in self.written and stream is streams.own.get(stream.key)}
+        own = {
+            stream.key: phis
+            for (stream, _), phis in zip(held, past, strict=True)
+            if stream.key in self.written and stream is streams.own.get(stream.key)
+        }
         fresh, inputs = [], dict(self.same)
         for (stream, _), phis in zip(held, past, strict=True):
             if stream is streams.own.get(stream.key):
@@ -393,7 +428,10 @@ class _Lanes:
 
     def _store_block(self, key, begin):
         build = self.build
-        columns = [build.load(self._vector_at(self.stored[key], key, constant("int64", t)), typ=self.vector(key)) for t in range(self.rows)]
+        columns = [
+            build.load(self._vector_at(self.stored[key], key, constant("int64", t)), typ=self.vector(key))
+            for t in range(self.rows)
+        ]
         if self.frame.steps[key] < 0:
             columns.reverse()
         rows = transpose(build, columns, self.vector_bytes, self.frame.dtypes[key[0]].itemsize)

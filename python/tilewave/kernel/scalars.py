@@ -5,15 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tilewave.nest.types import INT, Type, type_of
-from tilewave.kernel.values import I1, I8, I16, I32, I64, INT64_MAX, INT64_MIN, Typed, constant, ir_type
 from tilewave.errors import ConfigError
-
+from tilewave.kernel.values import I1, I8, I16, I32, I64, INT64_MAX, INT64_MIN, Typed, constant, ir_type
+from tilewave.nest.types import INT, Type, type_of
 
 #: Ranges of Python ints that kernels are compiled for: within one, no point has to check again
 #: whether the scalar fits an array's dtype. From narrow to wide.
-RANGES = ((0, 127), (-128, 127), (0, 255), (-(2**15), 2**15 - 1), (-(2**31), 2**31 - 1),
-          (INT64_MIN, INT64_MAX))
+RANGES = ((0, 127), (-128, 127), (0, 255), (-(2**15), 2**15 - 1), (-(2**31), 2**31 - 1), (INT64_MIN, INT64_MAX))
 
 
 @dataclass(frozen=True)
@@ -34,8 +32,7 @@ class Slot:
         for low, high in RANGES:
             if low <= value <= high:
                 return cls(name, kind, low, high)
-        raise ConfigError(f"scalar {name!r}: {value} is beyond 64 bits; "
-                          "allowed: ints of at most 64 bits")
+        raise ConfigError(f"scalar {name!r}: {value} is beyond 64 bits; allowed: ints of at most 64 bits")
 
     def load(self, build, scalars, position):
         """The scalar's value in a kernel, from its slot."""
@@ -46,8 +43,7 @@ class Slot:
         if wanted is I1:
             value = build.icmp_signed("!=", value, constant("int64", 0))
         elif wanted is not kind and wanted != kind:
-            value = build.fptrunc(value, wanted) if self.type.is_float else \
-                build.trunc(value, wanted)
+            value = build.fptrunc(value, wanted) if self.type.is_float else build.trunc(value, wanted)
         elif self.type == INT and sys.byteorder == "little":
             # The low bits where they lie: choices between scalars then are vectors of the narrow type.
             value.narrow = {narrow: build.load(place, typ=narrow) for narrow in (I8, I16, I32)}
@@ -64,8 +60,7 @@ def pack(nest, slots, values):
     packed = np.zeros(max(1, len(slots)), np.int64)
     for position, slot in enumerate(slots):
         given = Slot.of(slot.name, bound[slot.name])
-        if given.type != slot.type or given.type == INT and not \
-                slot.low <= bound[slot.name] <= slot.high:
+        if given.type != slot.type or given.type == INT and not slot.low <= bound[slot.name] <= slot.high:
             raise ConfigError(
                 f"scalar {slot.name!r} of nest {nest.name!r}: the kernel was compiled for a "
                 f"{slot}, given a {given} ({bound[slot.name]!r}); compile again for this type"

@@ -6,17 +6,35 @@ from dataclasses import dataclass, replace
 from tilewave.kernel import arithmetic
 from tilewave.kernel.casts import assign
 from tilewave.kernel.functions import call
+from tilewave.kernel.values import Typed, Value, constant
 from tilewave.nest.helpers import MOST_CALLS, helper_of
 from tilewave.nest.names import Scope
 from tilewave.nest.subscript import subscripts_of
 from tilewave.nest.types import ARRAY0, BOOL, FLOAT, INT, Unsupported, scalar, type_of
-from tilewave.kernel.values import Typed, Value, constant
 
 SYMBOLS = {
-    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%",
-    ast.Pow: "**", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==",
-    ast.NotEq: "!=", ast.USub: "-", ast.UAdd: "+", ast.Not: "not", ast.Invert: "~",
-    ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.LShift: "<<", ast.RShift: ">>",
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.Div: "/",
+    ast.FloorDiv: "//",
+    ast.Mod: "%",
+    ast.Pow: "**",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.USub: "-",
+    ast.UAdd: "+",
+    ast.Not: "not",
+    ast.Invert: "~",
+    ast.BitAnd: "&",
+    ast.BitOr: "|",
+    ast.BitXor: "^",
+    ast.LShift: "<<",
+    ast.RShift: ">>",
 }
 
 
@@ -124,8 +142,10 @@ class Body:
         self._calls += 1
         if self._calls > MOST_CALLS:
             raise Unsupported(f"a body with more than {MOST_CALLS} calls of functions")
-        given = {name: self.expression(value) if isinstance(value, ast.expr) else _number(value)
-                 for name, value in helper.bind(self.source, node)}
+        given = {
+            name: self.expression(value) if isinstance(value, ast.expr) else _number(value)
+            for name, value in helper.bind(self.source, node)
+        }
         outer, line, build = (self.source, self.scope, self.names, self._path, self._ends), self.e.line, self.e.builder
         before = self.state
         path = f"{self._path}/{ast.unparse(node.func)}".lstrip("/")
@@ -159,15 +179,15 @@ class Body:
             old = self.state.locals[node.target.id]
             if any(option.type.kind == ARRAY0 for option in old.options):
                 raise self.source.error(
-                    node, "an augmented assignment to the result of np.where, which Python "
-                    "changes in place, is not supported", "x = x + ...",
+                    node,
+                    "an augmented assignment to the result of np.where, which Python "
+                    "changes in place, is not supported",
+                    "x = x + ...",
                 )
         else:
             old = self._read(node.target)
         symbol, value = SYMBOLS[type(node.op)], self.expression(node.value)
-        self._store(node.target, self._guarded(
-            node, lambda: arithmetic.binary(self.e, symbol, old, value)
-        ))
+        self._store(node.target, self._guarded(node, lambda: arithmetic.binary(self.e, symbol, old, value)))
 
     def _store(self, target, value):
         if isinstance(target, ast.Name):
@@ -176,11 +196,13 @@ class Body:
             return
         place = self._place_of(target)
         kind = self.state.cells[place].type
-        stored = self._guarded(target, lambda: self.e.dispatch(
-            lambda typed: Value([Typed(kind, assign(self.e, typed, kind.dtype))]), value
-        ))
-        self.state = replace(self.state, cells={**self.state.cells, place: stored.only},
-                             stored=self.state.stored | {place})
+        stored = self._guarded(
+            target,
+            lambda: self.e.dispatch(lambda typed: Value([Typed(kind, assign(self.e, typed, kind.dtype))]), value),
+        )
+        self.state = replace(
+            self.state, cells={**self.state.cells, place: stored.only}, stored=self.state.stored | {place}
+        )
 
     def _if(self, node):
         build = self.e.builder
@@ -208,10 +230,7 @@ class Body:
         """The state after several paths meet: locals that all of them have."""
         first = ends[0][1].locals
         shared = [name for name in first if all(name in state.locals for _, state in ends)]
-        known = {
-            name: self.e.merge([(block, state.locals[name]) for block, state in ends])
-            for name in shared
-        }
+        known = {name: self.e.merge([(block, state.locals[name]) for block, state in ends]) for name in shared}
         cells = {
             place: self.e.merge([(block, Value([state.cells[place]])) for block, state in ends]).only
             for place in ends[0][1].cells
@@ -264,9 +283,7 @@ class Body:
             return self._and_or(isinstance(node.op, ast.And), node.values)
         if isinstance(node, ast.IfExp):
             condition = arithmetic.is_true(self.e, self.expression(node.test))
-            return self.e.branch(
-                condition, lambda: self.expression(node.body), lambda: self.expression(node.orelse)
-            )
+            return self.e.branch(condition, lambda: self.expression(node.body), lambda: self.expression(node.orelse))
         helper = self._helper(node)
         if helper is not None and self.scope.function(node.func) is None:
             return self._inlined(node, helper)[0]
@@ -319,5 +336,3 @@ def _number(value):
     if kind in (BOOL, INT, FLOAT):
         return Value([Typed(kind, const=value)])
     return Value([Typed(scalar(kind.dtype), constant(kind.dtype, value))])
-
-

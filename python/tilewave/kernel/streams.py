@@ -10,8 +10,10 @@ MOST_STEPS = 24
 class Staggered:
     """The word of the caller that rows whose points depend on each other may be computed together.
 
-    ``points``: how many points each must be behind the one before it. ``meet``: places of them, a few rows apart, are at about the
-    same place of a page. ``neighbours`` has for each place of the nest (rows, points): its element is that which the point so
+    ``points``: how many points each must be behind the one before it. ``meet``: places of them, a few rows apart, are
+    at about the
+    same place of a page. ``neighbours`` has for each place of the nest (rows, points): its element is that which the
+    point so
     many rows and points further on writes, in the same sweep over the rows; None where no point of them does.
     """
 
@@ -24,7 +26,8 @@ class Staggered:
 class Stream:
     """Elements that follow each other along rows, the next in each step, of which a point sees some.
 
-    ``key``: the place that comes first. ``ages``: of each place, the steps from the first to it. ``rows``: how many rows above
+    ``key``: the place that comes first. ``ages``: of each place, the steps from the first to it. ``rows``: how many
+    rows above
     their own the points were that computed the elements, ``behind`` how many steps ago; 0 where they come from memory.
     ``ahead``: steps from the first of the stream to ``key``, where no place is at the first.
     """
@@ -47,7 +50,9 @@ class Stream:
 
 @dataclass
 class Streams:
-    """All streams of a body: ``own`` and ``above`` by what writes them, ``memory``; ``same`` are places of one element a row."""
+    """All streams of a body: ``own`` and ``above`` by what writes them, ``memory``; ``same`` are places of one element
+    a row.
+    """
 
     own: dict  # from written place to the stream of what its row has written there
     above: list
@@ -62,11 +67,11 @@ class Streams:
         return max([self.own[writer].depth, *(stream.behind for stream in self.above if stream.key[0] == writer[0])])
 
 
-
 def lag_of(frame, staggered):
     """Points by which a lane is behind the one before it.
 
-    A value goes from lane to lane in about the time of a step. 3 points keep that off the way from one step to the next; where steps are
+    A value goes from lane to lane in about the time of a step. 3 points keep that off the way from one step to the
+    next; where steps are
     long (roots, quotients) 2 do, and fewer points are left over. ns a point at 1, 2, 3, 4: three neighbours
     in 64x64x256 floats 0.8, 0.42, 0.39, 0.42; three square roots 1.5, 1.0, 1.15, 1.3.
     """
@@ -77,7 +82,8 @@ def lag_of(frame, staggered):
 def streams_of(frame, staggered, unused, most_rows):
     """The streams of a frame's body, or None where rows cannot be lanes.
 
-    Each array that is written needs one written place, with steps of an element; others' steps may be 0. `unused` are places whose value
+    Each array that is written needs one written place, with steps of an element; others' steps may be 0. `unused` are
+    places whose value
     nothing uses.
     """
     nest, steps = frame.nest, frame.steps
@@ -89,11 +95,21 @@ def streams_of(frame, staggered, unused, most_rows):
     if any(steps[place.key] not in ((-1, 1) if place.array in written else (-1, 0, 1)) for place in nest.places):
         return None
     near = dict(zip((place.key for place in nest.places), staggered.neighbours, strict=True))
-    in_memory = [place.key for place in nest.places
-                 if place.key not in unused and steps[place.key] and not _was_computed(near[place.key], most_rows)]
+    in_memory = [
+        place.key
+        for place in nest.places
+        if place.key not in unused and steps[place.key] and not _was_computed(near[place.key], most_rows)
+    ]
     lag = lag_of(frame, staggered)
-    found = Streams({key: Stream(key) for key in written.values()}, [], _in_memory(frame, in_memory),
-                    [place.key for place in nest.places if steps[place.key] == 0], unused, [], lag)
+    found = Streams(
+        {key: Stream(key) for key in written.values()},
+        [],
+        _in_memory(frame, in_memory),
+        [place.key for place in nest.places if steps[place.key] == 0],
+        unused,
+        [],
+        lag,
+    )
     above = {}
     for place in nest.places:
         key = place.key

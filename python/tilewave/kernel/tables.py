@@ -3,8 +3,8 @@
 import functools
 
 from tilewave.kernel.casts import to_int
-from tilewave.nest.types import Unsupported, scalar
 from tilewave.kernel.values import I8, I32, I64, POINTER, Typed, Value, constant, ir_type
+from tilewave.nest.types import Unsupported, scalar
 
 
 class Tables:
@@ -59,8 +59,7 @@ class Tables:
         base, extents, strides = self.known[table]
         indices = [self._integer(table, value) for value in subscripts]
         if self.checked:
-            inside = [self._wrapped(table, axis, index, extents[axis])
-                      for axis, index in enumerate(indices)]
+            inside = [self._wrapped(table, axis, index, extents[axis]) for axis, index in enumerate(indices)]
         else:
             inside = [build.trunc(index.ir, I32) for index in indices]
             strides = [build.trunc(stride, I32) for stride in strides]
@@ -76,8 +75,7 @@ class Tables:
     def _integer(self, table, value):
         def convert(typed):
             if typed.type.is_float or typed.type.is_bool:
-                raise Unsupported(f"a {typed.type} as a subscript of table {table!r} "
-                                  "(allowed: integers)")
+                raise Unsupported(f"a {typed.type} as a subscript of table {table!r} (allowed: integers)")
             return Value([to_int(self.e, typed)])
 
         return self.e.dispatch(convert, value).only

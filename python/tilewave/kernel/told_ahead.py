@@ -3,9 +3,9 @@
 import ast
 
 from tilewave.kernel.statements import Body
+from tilewave.kernel.values import Typed, Value
 from tilewave.nest.subscript import subscripts_of
 from tilewave.nest.types import scalar
-from tilewave.kernel.values import Typed, Value
 
 
 class ToldAhead:
@@ -22,18 +22,24 @@ class ToldAhead:
 
     def __init__(self, nest, lookups, assignments):
         self.nest, self.lookups, self.assignments = nest, lookups, assignments
-        parts = [*(assignment.value for assignment in assignments),
-                 *(part for node in lookups.values() for part in subscripts_of(node))]
-        self.places = {nest.place_of(node) for part in parts for node in ast.walk(part)
-                       if isinstance(node, ast.Subscript)}
+        parts = [
+            *(assignment.value for assignment in assignments),
+            *(part for node in lookups.values() for part in subscripts_of(node)),
+        ]
+        self.places = {
+            nest.place_of(node) for part in parts for node in ast.walk(part) if isinstance(node, ast.Subscript)
+        }
 
     @classmethod
     def of(cls, nest):
         """None where there is no lookup, or one that is not told ahead."""
         statements = nest.source.tree.body
         nodes = [node for statement in statements for node in ast.walk(statement)]
-        lookups = {ast.unparse(node): node for node in nodes if isinstance(node, ast.Subscript)
-                   and node.value.id in nest.tables}
+        lookups = {
+            ast.unparse(node): node
+            for node in nodes
+            if isinstance(node, ast.Subscript) and node.value.id in nest.tables
+        }
         stored = [node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
         once = {}
         for statement in statements:
@@ -60,8 +66,9 @@ class ToldAhead:
         reads = {}
         for place in frame.nest.places:
             if place.key in self.places:
-                reads[place.key] = Value([Typed(scalar(frame.dtypes[place.array]),
-                                                frame.marked(frame.load(place.key)))])
+                reads[place.key] = Value(
+                    [Typed(scalar(frame.dtypes[place.array]), frame.marked(frame.load(place.key)))]
+                )
         body = Body(frame.e, self.nest, frame.constants, frame.point_names(), reads, {}, None)
         return body.values_of(self.assignments, {text: subscripts_of(node) for text, node in self.lookups.items()})
 

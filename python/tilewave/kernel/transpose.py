@@ -19,8 +19,10 @@ def transpose(build, rows, vector_bytes, item_bytes):
     piece = min(count, max(vector_bytes // item_bytes, 1))
     columns = []
     for across in range(0, count, piece):
-        parts = [_square(build, [_part(build, row, across, piece) for row in rows[down:down + piece]], item_bytes)
-                 for down in range(0, count, piece)]
+        parts = [
+            _square(build, [_part(build, row, across, piece) for row in rows[down : down + piece]], item_bytes)
+            for down in range(0, count, piece)
+        ]
         columns += [_joined(build, [part[k] for part in parts]) for k in range(piece)]
     return columns
 
@@ -34,14 +36,15 @@ def _part(build, vector, begin, count):
 def _joined(build, vectors):
     while len(vectors) > 1:
         both = range(2 * vectors[0].type.count)
-        vectors = [shuffle(build, *vectors[k:k + 2], both) for k in range(0, len(vectors), 2)]
+        vectors = [shuffle(build, *vectors[k : k + 2], both) for k in range(0, len(vectors), 2)]
     return vectors[0]
 
 
 def _square(build, rows, item_bytes):
     """A matrix whose rows are a register each.
 
-    First its quarters change places, as long as rows are longer than what instructions interleave; then the same step as
+    First its quarters change places, as long as rows are longer than what instructions interleave; then the same step
+    as
     often as it takes: interleave row k with the one half the rows further on.
     """
     count = len(rows)
@@ -53,7 +56,9 @@ def _square(build, rows, item_bytes):
 
 
 def _quarters(build, group, width):
-    """Two groups of half the rows: the even parts of `width` elements of row k and of the row half the rows on, and the odd ones."""
+    """Two groups of half the rows: the even parts of `width` elements of row k and of the row half the rows on, and the
+    odd ones.
+    """
     half, all_of = len(group) // 2, group[0].type.count
     picks = [[], []]
     for begin in range(0, all_of, 2 * width):
@@ -66,7 +71,9 @@ def _quarters(build, group, width):
 
 def _interleaved(build, rows, width):
     count, all_of = len(rows), rows[0].type.count
-    low = [which * all_of + begin + k for begin in range(0, all_of, width) for k in range(width // 2) for which in (0, 1)]
+    low = [
+        which * all_of + begin + k for begin in range(0, all_of, width) for k in range(width // 2) for which in (0, 1)
+    ]
     high = [pick + width // 2 for pick in low]
     for _ in range(count.bit_length() - 1):
         pairs = [(rows[k], rows[k + count // 2]) for k in range(count // 2)]

@@ -16,8 +16,7 @@ I1, I8, I16, I32, I64 = (ir.IntType(bits) for bits in (1, 8, 16, 32, 64))
 F32, F64 = ir.FloatType(), ir.DoubleType()
 POINTER = ir.PointerType()
 
-_IR = {"bool": I1, "int8": I8, "int16": I16, "int32": I32, "int64": I64, "uint8": I8,
-       "float32": F32, "float64": F64}
+_IR = {"bool": I1, "int8": I8, "int16": I16, "int32": I32, "int64": I64, "uint8": I8, "float32": F32, "float64": F64}
 
 
 def ir_type(dtype):

@@ -58,7 +58,9 @@ class ArraysApart:
         domain = module.add_metadata(["tilewave arrays"])
         scopes = {array: module.add_metadata([f"tilewave array {array}", domain]) for array in arrays}
         self.inside = {array: module.add_metadata([scope]) for array, scope in scopes.items()}
-        self.outside = {array: module.add_metadata([scope for other, scope in scopes.items() if other != array]) for array in arrays}
+        self.outside = {
+            array: module.add_metadata([scope for other, scope in scopes.items() if other != array]) for array in arrays
+        }
 
     def mark(self, access, array):
         """Say of which array a load or store is; returns it."""

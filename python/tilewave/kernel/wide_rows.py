@@ -9,7 +9,8 @@ SPAN = 3
 
 #: With three loops and more: rows whose memory is asked for ahead, at most, and the bytes of these and of the rows of
 #: other planes that come between, at most: a third of a first-level cache. Zen 5, fields of 64x64x4096, ns a point with
-#: 0, 2, 4, 8 rows: floats, one array 0.46, 0.18, 0.15, 0.15, four 0.77, 0.59, 0.63, 0.68; doubles 0.53, 0.33, 0.30, 0.32
+#: 0, 2, 4, 8 rows: floats, one array 0.46, 0.18, 0.15, 0.15, four 0.77, 0.59, 0.63, 0.68; doubles 0.53, 0.33, 0.30,
+#: 0.32
 #: and 1.86, 1.33, 1.51, 1.67.
 ROWS_AHEAD = 4
 AHEAD_BYTES = 16 << 10
@@ -73,8 +74,12 @@ def chunk_loop(frame, width, rows=None):
         prefetch(frame, build.gep(frame.address(key), [distance], source_etype=I8), key in rooms)
     to = build.select(build.icmp_signed("<", following, last), following, last)
     advance = build.add(following, constant("int64", width))
-    for phi, first, then in ((start, zero, to), (stored, zero, start), (following, second, advance),
-                             *((kept[key], old[key], results[key]) for key in kept)):
+    for phi, first, then in (
+        (start, zero, to),
+        (stored, zero, start),
+        (following, second, advance),
+        *((kept[key], old[key], results[key]) for key in kept),
+    ):
         phi.add_incoming(first, before)
         phi.add_incoming(then, after)
     build.cbranch(build.icmp_signed("==", start, last), end, chunk)
@@ -94,8 +99,10 @@ def _ahead(frame):
     for the processor to see where they go: all that no row before has touched is asked for some rows ahead.
     """
     build, nest = frame.build_at, frame.nest
-    next_row = {place.key: build.load(build.gep(frame.ahead, [constant("int64", k)], source_etype=I64), typ=I64)
-                for k, place in enumerate(nest.places)}
+    next_row = {
+        place.key: build.load(build.gep(frame.ahead, [constant("int64", k)], source_etype=I64), typ=I64)
+        for k, place in enumerate(nest.places)
+    }
     if nest.rank == 2:
         return {place.key: next_row[place.key] for place in nest.places if place.written}
     in_order = sorted(nest.places, key=lambda place: place.offsets)

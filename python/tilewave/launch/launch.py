@@ -1,8 +1,10 @@
 """Starting a script on ranks, and ending all of them whatever happens.
 
-`launch` runs in the user's shell and starts mpiexec; what each rank then runs is `tilewave.cli.on_rank`. Standard library only, so
+`launch` runs in the user's shell and starts mpiexec; what each rank then runs is `tilewave.cli.on_rank`. Standard
+library only, so
 that tests can load this file alone.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -55,23 +57,35 @@ def find_mpiexec():
     if given:
         if path := shutil.which(given):
             return path
-        raise LaunchError(f"TILEWAVE_MPIEXEC is '{given}', which is not a program; allowed: the path or name of a "
-                          "program, without options")
+        raise LaunchError(
+            f"TILEWAVE_MPIEXEC is '{given}', which is not a program; allowed: the path or name of a "
+            "program, without options"
+        )
     folders = [os.path.dirname(sys.executable), sysconfig.get_path("scripts")]
     for folder in folders:
         if path := shutil.which(os.path.join(folder, "mpiexec")):
             return path
-    raise LaunchError(f"no mpiexec in {' or '.join(dict.fromkeys(folders))}; install the Python "
-                      "package 'mpich' there, or set TILEWAVE_MPIEXEC to the site's")
+    raise LaunchError(
+        f"no mpiexec in {' or '.join(dict.fromkeys(folders))}; install the Python "
+        "package 'mpich' there, or set TILEWAVE_MPIEXEC to the site's"
+    )
 
 
 def is_open_mpi(mpiexec):
     """Whether `mpiexec` belongs to Open MPI, whose options differ from Hydra's."""
     try:
-        done = subprocess.run([mpiexec, "--version"], capture_output=True, text=True, timeout=30,
-                              stdin=subprocess.DEVNULL, preexec_fn=die_with_parent)
+        done = subprocess.run(
+            [mpiexec, "--version"],
+            capture_output=True,
+            text=True,
+            timeout=30,
+            stdin=subprocess.DEVNULL,
+            preexec_fn=die_with_parent,
+        )
     except subprocess.TimeoutExpired:
-        raise LaunchError(f"{mpiexec} does not answer --version within 30 s; set TILEWAVE_MPIEXEC to another mpiexec") from None
+        raise LaunchError(
+            f"{mpiexec} does not answer --version within 30 s; set TILEWAVE_MPIEXEC to another mpiexec"
+        ) from None
     return any(name in done.stdout + done.stderr for name in ("Open MPI", "OpenRTE", "PRRTE"))
 
 
@@ -80,8 +94,10 @@ def split_hosts(hosts):
     hosts = [h for h in (hosts.split(",") if isinstance(hosts, str) else hosts or []) if h]
     for host in hosts:
         if not re.fullmatch(HOST, host, re.ASCII):
-            raise LaunchError(f"host '{host}'; allowed: NAME, NAME:RANKS or USER@NAME, of letters, digits and . - _, "
-                              "not beginning with . or -")
+            raise LaunchError(
+                f"host '{host}'; allowed: NAME, NAME:RANKS or USER@NAME, of letters, digits and . - _, "
+                "not beginning with . or -"
+            )
     return hosts
 
 
@@ -144,8 +160,11 @@ def launch(script, args=(), ranks=1, threads=None, hosts=None):
         raise LaunchError(f"{ranks} ranks; allowed: 1 to {most}{why}")
     for name in SIZE_VARIABLES:
         if os.environ.get(name, "1") != "1":
-            raise LaunchError(f"this is one of {os.environ[name]} processes that mpiexec started, and tilewave starts mpiexec itself: "
-                              "`tilewave COMMAND -n 4 ...` in place of `mpiexec -n 4 tilewave COMMAND ...`")
+            raise LaunchError(
+                f"this is one of {os.environ[name]} processes that mpiexec started, and tilewave starts mpiexec "
+                "itself: "
+                "`tilewave COMMAND -n 4 ...` in place of `mpiexec -n 4 tilewave COMMAND ...`"
+            )
     script = os.fspath(script)
     if not os.path.exists(script):
         raise LaunchError(f"no script '{script}' in {os.getcwd()}")
@@ -181,8 +200,10 @@ def most_ranks(hosts=()):
     if hosts or "SLURM_JOB_ID" in os.environ:
         return MOST_RANKS, ""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return (max(min(memory // RANK_BYTES, MOST_RANKS), 1),
-            f" on this host, which has {memory / (1 << 30):.3g} GB of memory; a rank takes {RANK_BYTES >> 20} MB and more")
+    return (
+        max(min(memory // RANK_BYTES, MOST_RANKS), 1),
+        f" on this host, which has {memory / (1 << 30):.3g} GB of memory; a rank takes {RANK_BYTES >> 20} MB and more",
+    )
 
 
 class _Endings:
@@ -200,7 +221,10 @@ class _Endings:
         self._job, self._alive = None, {}  # descriptors of mpiexec and of ranks
         self._began, self._spoken = set(), set()  # ranks that have begun; that have said how they end
         self.left = None  # rank and exit code of the first that called os._exit
-        self.failed, self.silent = [], []  # notes of those that failed; ranks that ended without a word before any failed
+        self.failed, self.silent = (
+            [],
+            [],
+        )  # notes of those that failed; ranks that ended without a word before any failed
 
     def close(self):
         """Give back what is open."""
@@ -257,18 +281,32 @@ class _Endings:
             self.silent = self.silent or sorted(self._began - self._spoken)
         if self.left and not self.failed:
             rank, given = self.left
-            print(f"tilewave: rank {rank} ended before the script was over, by os._exit({given}); the job was stopped", file=sys.stderr)
+            print(
+                f"tilewave: rank {rank} ended before the script was over, by os._exit({given}); the job was stopped",
+                file=sys.stderr,
+            )
             return given or 1
         if self.silent and not self.failed:
             code = 1 if self.late or not code else code
-            meant = f"; exit code {code} may stand for {signal.Signals(code).name}" if code in set(signal.Signals) and code > 1 else ""
+            meant = (
+                f"; exit code {code} may stand for {signal.Signals(code).name}"
+                if code in set(signal.Signals) and code > 1
+                else ""
+            )
             who = f"rank{'s' * (len(self.silent) > 1)} {' and '.join(map(str, self.silent))}"
-            print(f"tilewave: {who} ended before the script was over, without an error (killed by a signal, as far as can be seen "
-                  f"first, or by MPI_Abort{meant}); the job was stopped", file=sys.stderr)
+            print(
+                f"tilewave: {who} ended before the script was over, without an error (killed by a signal, as far as "
+                "can be seen "
+                f"first, or by MPI_Abort{meant}); the job was stopped",
+                file=sys.stderr,
+            )
             return code
         if self.late and self.failed[0][2] == "exit":
-            print(f"tilewave: rank {self.failed[0][1]} ended with exit code {self.failed[0][0]}; the job did "
-                  f"not end within {GRACE_S['exit']:.0f} s and was stopped", file=sys.stderr)
+            print(
+                f"tilewave: rank {self.failed[0][1]} ended with exit code {self.failed[0][0]}; the job did "
+                f"not end within {GRACE_S['exit']:.0f} s and was stopped",
+                file=sys.stderr,
+            )
         # When a rank gives up Hydra kills the others, and may return their 9 instead of its 1.
         return int(self.failed[0][0]) if self.failed and (0 < code < 128 or self.late) else code
 
@@ -323,8 +361,7 @@ def supervise(command, env=None, watch=None, pause=None, patience_s=lambda: PATI
         popen["stdin"] = subprocess.DEVNULL
     try:
         with _signals_raise():
-            process = subprocess.Popen(command, env=env, start_new_session=True,
-                                       preexec_fn=die_with_parent, **popen)
+            process = subprocess.Popen(command, env=env, start_new_session=True, preexec_fn=die_with_parent, **popen)
             while process.returncode is None:
                 (pause or _pause)(process) if watch else process.wait()
                 if watch and watch() and process.returncode is None:
@@ -366,14 +403,14 @@ def _stop(process, signum, patience_s):
 @contextlib.contextmanager
 def _signals_raise():
     """SIGINT, SIGTERM and SIGHUP raise `_Signalled` inside (in the main thread)."""
+
     def handler(signum, _frame):
         raise _Signalled(signum)
 
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {s: signal.signal(s, handler)
-              for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    before = {s: signal.signal(s, handler) for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
         yield
     finally:
@@ -430,8 +467,11 @@ def shared_files():
     with contextlib.suppress(OSError), os.scandir(SHM) as entries:
         for entry in entries:
             with contextlib.suppress(OSError):  # gone meanwhile
-                if SHARED_FILES.fullmatch(entry.name) and entry.is_file(follow_symlinks=False) \
-                        and entry.stat(follow_symlinks=False).st_uid == os.geteuid():
+                if (
+                    SHARED_FILES.fullmatch(entry.name)
+                    and entry.is_file(follow_symlinks=False)
+                    and entry.stat(follow_symlinks=False).st_uid == os.geteuid()
+                ):
                     found.add(entry.name)
     return found
 

@@ -1,4 +1,5 @@
 """A machine's JSON, field by field: what is not right is named with what is allowed."""
+
 import json
 
 from tilewave.errors import ConfigError
@@ -8,7 +9,8 @@ from tilewave.machine.numbers import FAR, FORMAT, LATER, LINK_NUMBERS, NUMBERS
 MAY_BE_ZERO = {"short_s", "burst_bytes", "eager_bytes", "poll_period_s", "hidden_polled", "hidden_unpolled", "hidden"}
 WRITTEN = "allowed: a file that `tilewave measure -o FILE` wrote"
 PARTS = {"hidden_polled", "hidden_unpolled", "hidden"}
-#: The largest number, by the end of its name; others, such as ratios, may reach MOST. With these every sum stays finite.
+#: The largest number, by the end of its name; others, such as ratios, may reach MOST. With these every sum stays
+#: finite.
 MOST_OF = {"byte_s": 1.0, "_s": 1e6, "bytes": FAR, "x": FAR, "y": 1e6}
 MOST = 1e12
 LEAST = 1e-18  # of numbers above 0: their inverses stay finite, too
@@ -48,18 +50,31 @@ class _Check:
         conditions = self.get(data, "", "conditions", dict)
         for name, kind in (("hosts", list), ("ranks", int), ("threads", int)):
             self.get(conditions, "conditions.", name, kind)
-        found = {name: self.number(data, "", name) for name in NUMBERS if data.get(name) is not None or name not in LATER}
+        found = {
+            name: self.number(data, "", name) for name in NUMBERS if data.get(name) is not None or name not in LATER
+        }
         host_of = self.get(data, "", "host_of", list)
         for i, h in enumerate(host_of):
             if not isinstance(h, int) or isinstance(h, bool) or not 0 <= h < MOST_HOSTS:
                 self.wrong(f"host_of[{i}]", h, f"the number of a rank's host, 0 to {MOST_HOSTS - 1}")
         if len(host_of) not in (0, conditions["ranks"]):
-            self.wrong("host_of", f"{len(host_of)} entries", f"one for each of the {_short(conditions['ranks'])} ranks of conditions, or none")
+            self.wrong(
+                "host_of",
+                f"{len(host_of)} entries",
+                f"one for each of the {_short(conditions['ranks'])} ranks of conditions, or none",
+            )
         memory = self.get(data, "", "memory", list)
-        return self.Machine(conditions, **found, copy_byte_s=self.curve(data.get("copy_byte_s"), "copy_byte_s"),
-                       memory=[self.curve(c, f"memory[{i}]") for i, c in enumerate(memory)], host_of=host_of,
-                       same_host=self.link(data, "same_host"), other_host=self.link(data, "other_host"),
-                       kernels=self.kernels(data), spread=self.spread(data))
+        return self.Machine(
+            conditions,
+            **found,
+            copy_byte_s=self.curve(data.get("copy_byte_s"), "copy_byte_s"),
+            memory=[self.curve(c, f"memory[{i}]") for i, c in enumerate(memory)],
+            host_of=host_of,
+            same_host=self.link(data, "same_host"),
+            other_host=self.link(data, "other_host"),
+            kernels=self.kernels(data),
+            spread=self.spread(data),
+        )
 
     def link(self, data, name):
         given = data.get(name)
@@ -73,10 +88,14 @@ class _Check:
         sizes = self.get(given, where, "breaks_bytes", list)
         for i, size in enumerate(sizes):
             self.sensible(f"{where}breaks_bytes[{i}]", "bytes", size)
-        return self.Link(**numbers, transfer_s=self.curve(given.get("transfer_s"), where + "transfer_s", least=1),
-                    breaks_bytes=sizes,
-                    synchronous_s=None if synchronous is None else self.curve(synchronous, where + "synchronous_s"),
-                    overlap=self.rows(given, where, "overlap"), strided=self.rows(given, where, "strided"))
+        return self.Link(
+            **numbers,
+            transfer_s=self.curve(given.get("transfer_s"), where + "transfer_s", least=1),
+            breaks_bytes=sizes,
+            synchronous_s=None if synchronous is None else self.curve(synchronous, where + "synchronous_s"),
+            overlap=self.rows(given, where, "overlap"),
+            strided=self.rows(given, where, "strided"),
+        )
 
     def rows(self, given, where, name):
         rows = self.get(given, where, name, list)
@@ -135,8 +154,15 @@ class _Check:
     def sensible(self, where, name, value, zero=False):
         zero = zero or name in MAY_BE_ZERO or name.endswith("busy_byte_s")
         most = 1.0 if name in PARTS else next((most for end, most in MOST_OF.items() if name.endswith(end)), MOST)
-        fine = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= most and (value >= LEAST or zero)
+        fine = (
+            isinstance(value, (int, float))
+            and not isinstance(value, bool)
+            and 0 <= value <= most
+            and (value >= LEAST or zero)
+        )
         if not fine:  # NaN is not between any two numbers
             least = ">= 0" if zero else f"> 0, at least {LEAST:g}"
-            self.wrong(where, value, "a number from 0 to 1" if name in PARTS else f"a finite number {least}, at most {most:g}")
+            self.wrong(
+                where, value, "a number from 0 to 1" if name in PARTS else f"a finite number {least}, at most {most:g}"
+            )
         return value

@@ -1,4 +1,5 @@
 """Curves and breaks out of samples: what `measure` makes numbers from. Pure functions."""
+
 import bisect
 import dataclasses
 import heapq
@@ -44,7 +45,9 @@ def interpolate(x, xs, ys):
 
 
 class Points:
-    """What is measured at each size so far. Others at work on the machine only add time: of two looks the shorter is right."""
+    """What is measured at each size so far. Others at work on the machine only add time: of two looks the shorter is
+    right.
+    """
 
     def __init__(self, sample):
         self.sample, self.found, self.looks = sample, {}, {}
@@ -121,7 +124,7 @@ def thinned(points, tolerance=TOLERANCE / 2):
     wrong, at = max((abs(line(p[0], a, b) - p[1]) / abs(p[1]), i) for i, p in enumerate(points[1:-1], 1))
     if wrong <= tolerance:
         return [a, b]
-    return thinned(points[:at + 1], tolerance)[:-1] + thinned(points[at:], tolerance)
+    return thinned(points[: at + 1], tolerance)[:-1] + thinned(points[at:], tolerance)
 
 
 def breaks(points, jump=JUMP):
@@ -135,9 +138,9 @@ def breaks(points, jump=JUMP):
         if b[0] > CLOSEST * a[0] + 8 or b[0] <= SHORTEST:
             continue
         # What the bytes alone explain: the flatter of the slopes before and after.
-        beside = [points[i - 2:i]] * (i > 1) + [points[i:i + 2]] * (i + 1 < len(points))
+        beside = [points[i - 2 : i]] * (i > 1) + [points[i : i + 2]] * (i + 1 < len(points))
         slope_s = max(min([(q[1] - p[1]) / (q[0] - p[0]) for p, q in beside], default=0.0), 0.0)
-        off = [q[1] - a[1] - slope_s * (q[0] - a[0]) for q in points[i:i + 3]]
+        off = [q[1] - a[1] - slope_s * (q[0] - a[0]) for q in points[i : i + 3]]
         same_way = all(o * off[0] > 0 and abs(o) > jump * a[1] for o in off)
         if same_way:
             steps.append((abs(off[0]) / a[1], b[0]))
@@ -152,7 +155,8 @@ def breaks(points, jump=JUMP):
 def slope(few, many):
     """Seconds a unit out of samples at two amounts, ``(amount, [seconds])`` each: a `Sample`.
 
-    What both have in common cancels: latency, and what is lent by buffers and token buckets. Of each the shortest: others at
+    What both have in common cancels: latency, and what is lent by buffers and token buckets. Of each the shortest:
+    others at
     work on the machine only add time, and buckets are full at the begin.
     """
     (x, a), (y, b) = (few[0], sorted(few[1])), (many[0], sorted(many[1]))

@@ -1,4 +1,5 @@
 """Experiments inside a host: lanes, steps, memory, copies."""
+
 import os
 
 from tilewave import _core
@@ -22,8 +23,10 @@ def hand_over(session, part):
 
 def step(session, part):
     """A step of a schedule beside what it does: a Sample."""
+
     def one(n):
         return [v for v in session.run(lambda core: _core.measure.steps(256, n))[0]]
+
     return fit.summary(session.repeat(one, session.until(part), most=200))
 
 
@@ -34,8 +37,10 @@ def copies(session, part, spread):
     begin = session.now_s
     for i, run in enumerate(runs, 1):
         until = begin + part * session.budget_s * i / len(runs)
+
         def one(n, run=run):
             return session.run(lambda core: _core.measure.copies(run, COPY_BYTES, n))[0]
+
         sample = fit.summary(session.repeat(one, until, most=100))
         x.append(run)
         y.append(max(sample.value / COPY_BYTES, 1e-13))
@@ -75,8 +80,12 @@ def memory(session, part, host_of, spread):
             until = begin + part * session.budget_s * (i * len(sizes) + j + 1) / (len(counts) * len(sizes))
             if x and session.now_s > begin + part * session.budget_s:
                 break
-            samples = session.repeat(lambda n, b=bytes_, m=mine: _every(session, _core.measure.memory, m, b, n), until,
-                                     most=15 * size * lanes, first=3)
+            samples = session.repeat(
+                lambda n, b=bytes_, m=mine: _every(session, _core.measure.memory, m, b, n),
+                until,
+                most=15 * size * lanes,
+                first=3,
+            )
             sample = fit.summary(samples)
             x.append(bytes_)
             y.append(max(sample.value / bytes_, 1e-14))

@@ -1,4 +1,5 @@
 """The machine of a context: given by TILEWAVE_MACHINE or kept from an earlier launch."""
+
 import contextlib
 import dataclasses
 import hashlib
@@ -19,7 +20,16 @@ VARIABLE = "TILEWAVE_MACHINE"
 #: As if it were not set, and what looks stale is measured again: tilewave.machine.stale.
 AUTO = "auto"
 #: Settings of message libraries that change what messages cost.
-SETTINGS = ("TILEWAVE_SHARED_MEMORY", "TILEWAVE_PIN", "MPIR_CVAR_", "UCX_", "FI_", "OMPI_MCA_btl", "OMPI_MCA_pml", "OMPI_MCA_mtl")
+SETTINGS = (
+    "TILEWAVE_SHARED_MEMORY",
+    "TILEWAVE_PIN",
+    "MPIR_CVAR_",
+    "UCX_",
+    "FI_",
+    "OMPI_MCA_btl",
+    "OMPI_MCA_pml",
+    "OMPI_MCA_mtl",
+)
 
 
 def share(context, value):
@@ -33,10 +43,17 @@ def conditions(context):
     """What a launch's numbers depend on, the same on every rank; collective."""
     ranks = share(context, {"host": socket.gethostname(), "cpus": len(_core.allowed_cpus()), "cpu": _cpu_model()})
     hosts = [r["host"] for r in ranks]
-    found = {"hosts": hosts, "ranks": context.size, "threads": context.threads,
-             "ranks_per_host": [hosts.count(h) for h in dict.fromkeys(hosts)],
-             "cpus": [r["cpus"] for r in ranks], "cpu_models": sorted({r["cpu"] for r in ranks}),
-             "oversubscribed": context._core.oversubscribed, "mpi": "", "settings": {}}
+    found = {
+        "hosts": hosts,
+        "ranks": context.size,
+        "threads": context.threads,
+        "ranks_per_host": [hosts.count(h) for h in dict.fromkeys(hosts)],
+        "cpus": [r["cpus"] for r in ranks],
+        "cpu_models": sorted({r["cpu"] for r in ranks}),
+        "oversubscribed": context._core.oversubscribed,
+        "mpi": "",
+        "settings": {},
+    }
     if _core.measure.native(context._core):
         found["mpi"] = _core.mpi_info()["library"].strip().splitlines()[0]
         found["settings"] = {k: v for k, v in sorted(os.environ.items()) if k.startswith(SETTINGS)}
@@ -83,12 +100,16 @@ def fits(machine, found, path, names=SHAPE):
     """Raise ConfigError unless a machine is of a launch like this one."""
     for name in names:
         if machine.conditions.get(name) != found[name]:
-            raise ConfigError(f"{path}: field conditions.{name}: found {machine.conditions.get(name)!r}; allowed: "
-                              f"{found[name]!r}, as this launch has it. `tilewave measure` measures it")
+            raise ConfigError(
+                f"{path}: field conditions.{name}: found {machine.conditions.get(name)!r}; allowed: "
+                f"{found[name]!r}, as this launch has it. `tilewave measure` measures it"
+            )
 
 
 def _same_network(machine, own, path):
-    """Raise ConfigError where a byte to another host now takes much more or less time than when the machine was kept."""
+    """Raise ConfigError where a byte to another host now takes much more or less time than when the machine was
+    kept.
+    """
     now, then = own.byte_s, machine.byte_s
     if len(set(machine.host_of)) > 1 and not 1 / CHANGED < now / then < CHANGED:
         raise ConfigError(f"{path}: field byte_s: found {then:.3g}, but the network of these hosts now takes {now:.3g}")

@@ -1,4 +1,5 @@
 """Experiments between ranks, for each kind of neighbour that a launch has."""
+
 import math
 import time
 
@@ -30,8 +31,11 @@ def pairs(host_of):
 
 def poll(session, part, pair):
     """A poll that finds nothing: a Sample."""
-    return fit.summary(session.repeat(
-        lambda n: session.run(_core.measure.polls, *seat(session, pair), n)[pair[1]], session.until(part), most=100))
+    return fit.summary(
+        session.repeat(
+            lambda n: session.run(_core.measure.polls, *seat(session, pair), n)[pair[1]], session.until(part), most=100
+        )
+    )
 
 
 def link(session, part, kind, pair, host_of, spread):
@@ -58,11 +62,23 @@ def link(session, part, kind, pair, host_of, spread):
     spread.update((f"{kind}.{name}", sample.spread) for name, sample in own.items())
     spread.update((f"{kind}.transfer_s[{size}]", sample.spread) for size, sample in points.items())
     usual = overlap_at(overlap, "polls")
-    return Link(latency_s=points[SMALL].value, send_s=send.value, receive_s=receive.value, byte_s=byte.value,
-                burst_bytes=burst, eager_bytes=eager, transfer_s=_curve(thin), breaks_bytes=fit.breaks(times),
-                synchronous_s=_curve(synchronous), overlap=overlap, busy_byte_s=usual["busy_byte_s"],
-                hidden_polled=usual["hidden"], hidden_unpolled=overlap_at(overlap, "none")["hidden"],
-                crowd=crowd.value, strided=strided)
+    return Link(
+        latency_s=points[SMALL].value,
+        send_s=send.value,
+        receive_s=receive.value,
+        byte_s=byte.value,
+        burst_bytes=burst,
+        eager_bytes=eager,
+        transfer_s=_curve(thin),
+        breaks_bytes=fit.breaks(times),
+        synchronous_s=_curve(synchronous),
+        overlap=overlap,
+        busy_byte_s=usual["busy_byte_s"],
+        hidden_polled=usual["hidden"],
+        hidden_unpolled=overlap_at(overlap, "none")["hidden"],
+        crowd=crowd.value,
+        strided=strided,
+    )
 
 
 def _curve(points):
@@ -77,8 +93,13 @@ def overlap_at(rows, way, period_s=POLL_S):
 def _trips(session, end_s, pair, size, slot_s, synchronous=False):
     """Samples of one message of a size, one way, both ranks waiting."""
     slot = min(slot_s, max(end_s - session.now_s, 0) / 2)
-    return session.repeat(lambda n: session.run(_core.measure.round_trips, *seat(session, pair), size, n, synchronous)[pair[0]],
-                          session.now_s + slot, most=201, least=3, first=3)
+    return session.repeat(
+        lambda n: session.run(_core.measure.round_trips, *seat(session, pair), size, n, synchronous)[pair[0]],
+        session.now_s + slot,
+        most=201,
+        least=3,
+        first=3,
+    )
 
 
 def find_times(session, end_s, pair, byte_s, eager):
@@ -119,10 +140,12 @@ def _synchronous(session, end_s, pair, byte_s):
 
 def _stream(session, end_s, pair):
     """A byte more in a stream of large messages, and the posts of a send and a receive: Samples."""
+
     def turns(size, count, n=1, pause_s=0.0):
         def one(core):
             time.sleep(pause_s)
             return _core.measure.stream(core, *seat(session, pair), size, count, n)
+
         every = session.run(one)
         return every[pair[0]][0], every[pair[0]][1], every[pair[1]][2]
 
@@ -147,7 +170,8 @@ def _stream(session, end_s, pair):
     byte = fit.slope((few * size, samples[few]), (many * size, samples[many]))
     if not byte.value > 0:  # noise alone: what all bytes took
         byte = fit.summary([t / (many * size) for t in samples[many]])
-    # Caches, too, make the first messages fast: a bucket is there if a small one after a rest takes no time to speak of.
+    # Caches, too, make the first messages fast: a bucket is there if a small one after a rest takes no time to speak
+    # of.
     small_s = min(turns(LEAST_BURST, 1, 1, pause_s)[0][0] for _ in range(5))
     ahead = few * size - min(samples[few]) / byte.value if small_s < LEAST_BURST * byte.value / 2 else 0.0
     return byte, max(float(ahead), 0.0), tuple(map(fit.summary, posts))
@@ -155,6 +179,7 @@ def _stream(session, end_s, pair):
 
 def _eager(session, pair, byte_s):
     """The bytes of the largest message that leaves though the receiver has not asked for it."""
+
     def leaves(size):
         # Until then the receiver neither asks nor polls; what is on its way has arrived.
         delay_s = 4 * size * byte_s + 500e-6

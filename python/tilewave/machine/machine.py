@@ -1,4 +1,5 @@
 """A machine's numbers: what messages, lanes and memory cost. Plain data, kept on disk, the same on every rank."""
+
 import dataclasses
 import json
 from pathlib import Path
@@ -11,11 +12,15 @@ from tilewave.machine.numbers import FAR, FORMAT, LINK_NUMBERS, NUMBERS
 from tilewave.value import Value
 
 UNITS = {
-    "*_s": "seconds", "*_bytes": "bytes", "*_byte_s": "seconds a byte",
+    "*_s": "seconds",
+    "*_bytes": "bytes",
+    "*_byte_s": "seconds a byte",
     "transfer_s, synchronous_s": "x: bytes of a message, y: seconds one way",
     "copy_byte_s": "x: bytes next to each other, y: seconds a byte",
-    "memory": "by busy lanes of a host, from 1 on; x: bytes of a lane's working set, y: seconds a byte read and written",
-    "hidden*, crowd, slowdown": "ratios", "spread": "(third quartile - first) / median of the samples",
+    "memory": "by busy lanes of a host, from 1 on; x: bytes of a lane's working set, y: seconds a byte read and "
+    "written",
+    "hidden*, crowd, slowdown": "ratios",
+    "spread": "(third quartile - first) / median of the samples",
 }
 
 
@@ -31,7 +36,9 @@ class Curve(Value):
         return fit.interpolate(value, self.x, self.y) if self.x else 0.0
 
     def flat(self):
-        """The same between the first and the last point, and as these beyond: of what costs the same for all that is larger."""
+        """The same between the first and the last point, and as these beyond: of what costs the same for all that is
+        larger.
+        """
         if not self.x:
             return self
         before, after = [1] * (self.x[0] > 1), [FAR] * (self.x[-1] < FAR)
@@ -73,14 +80,16 @@ class Link(Value):
 class Machine(Value):
     """What messages, lanes and memory of one launch cost; made by `tilewave.measure`, or loaded.
 
-    A machine is a value: to change one changes no context. Setting an attribute that is not listed here raises ConfigError.
+    A machine is a value: to change one changes no context. Setting an attribute that is not listed here raises
+    ConfigError.
 
     Attributes
     ----------
     conditions : dict
         hosts (of each rank), threads, CPUs, MPI library, settings, date, version.
     latency_s, byte_s, chunk_s, short_s, ranks_per_core, hand_over_s, point_s, cache_bytes, shared_cache_bytes
-        To the farthest rank, as every context measures them when it is made; patterns plan with them. shared_cache_bytes is None in
+        To the farthest rank, as every context measures them when it is made; patterns plan with them.
+        shared_cache_bytes is None in
         files of before: a context then asks the system.
     same_host, other_host : Link or None
         None where the launch has no such neighbours.
@@ -89,7 +98,8 @@ class Machine(Value):
     copy_byte_s : Curve
         Seconds a byte between an array and a buffer, by the bytes that are next to each other.
     memory : list of Curve
-        By busy lanes of a host, from 1 on: seconds a byte that a lane reads and writes, by the bytes of its working set.
+        By busy lanes of a host, from 1 on: seconds a byte that a lane reads and writes, by the bytes of its working
+        set.
     host_of : list of int
         Of each rank.
     kernels : dict
@@ -143,8 +153,13 @@ class Machine(Value):
     @classmethod
     def _from_core(cls, core, conditions):
         """What a core machine knows, without measured curves."""
-        return cls(conditions, **{name: getattr(core, name) for name in NUMBERS}, copy_byte_s=Curve([], []), memory=[],
-                   host_of=list(core.host_of))
+        return cls(
+            conditions,
+            **{name: getattr(core, name) for name in NUMBERS},
+            copy_byte_s=Curve([], []),
+            memory=[],
+            host_of=list(core.host_of),
+        )
 
     def _to_core(self):
         """The machine as the core's: a kind of neighbour that was not met costs what the other kind does."""
@@ -170,7 +185,9 @@ def read(path):
     try:
         return files.read(path)[0].decode()
     except OSError as error:
-        raise ConfigError(f"{path}: no machine can be read there ({error.strerror}); allowed: a file that "
-                          "`tilewave measure -o FILE` wrote") from None
+        raise ConfigError(
+            f"{path}: no machine can be read there ({error.strerror}); allowed: a file that "
+            "`tilewave measure -o FILE` wrote"
+        ) from None
     except ValueError:
         raise ConfigError(f"{path}: is no text; allowed: a file that `tilewave measure -o FILE` wrote") from None

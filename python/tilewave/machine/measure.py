@@ -1,9 +1,12 @@
 """`tilewave.measure`: a machine's numbers by experiment on the real executor."""
+
 import datetime
 import time
 
 from tilewave import _core, notices
-from tilewave.machine import host as measure_host, known, links as measure_links
+from tilewave.machine import host as measure_host
+from tilewave.machine import known
+from tilewave.machine import links as measure_links
 from tilewave.machine.machine import Machine
 from tilewave.machine.numbers import NUMBERS
 from tilewave.version import VERSION
@@ -44,8 +47,13 @@ def _experiments(session):
     if kinds:
         kind = "other_host" if "other_host" in kinds else "same_host"
         numbers["poll_s"] = session.note(spread, "poll_s", measure_links.poll(session, 0.01, kinds[kind]))
-    conditions = {**conditions, "date": session.date, "tilewave": session.version, "quick": session.quick,
-                  "measured_s": round(session.elapsed(), 3)}
+    conditions = {
+        **conditions,
+        "date": session.date,
+        "tilewave": session.version,
+        "quick": session.quick,
+        "measured_s": round(session.elapsed(), 3),
+    }
     return Machine(conditions, **numbers, copy_byte_s=copies, memory=memory, host_of=host_of, spread=spread, **links)
 
 
@@ -137,7 +145,9 @@ class Session:
 
 
 class Progress:
-    """How far measuring is, on rank 0: a line that stays one on a terminal; elsewhere one for each quarter of a long time."""
+    """How far measuring is, on rank 0: a line that stays one on a terminal; elsewhere one for each quarter of a long
+    time.
+    """
 
     def __init__(self, mine, budget_s):
         style = notices.style() if mine else ""
@@ -154,7 +164,11 @@ class Progress:
         """``part`` of the time is over."""
         if self.on and part >= self.shown + self.every:
             self.shown = part - part % self.every
-            notices.write(f"\rmeasuring this machine: {100 * part:3.0f} %" if self.line else f"measuring {100 * self.shown:.0f} %\n")
+            notices.write(
+                f"\rmeasuring this machine: {100 * part:3.0f} %"
+                if self.line
+                else f"measuring {100 * self.shown:.0f} %\n"
+            )
 
     def __exit__(self, *_):
         if self.line:

@@ -1,4 +1,5 @@
 """Experiments between ranks that do more than wait for a message: compute, crowd together, pack."""
+
 import statistics
 
 from tilewave import _core
@@ -19,7 +20,9 @@ def seat(session, pair):
 
 
 def beside(session, end_s, pair, byte_s):
-    """Rows: the part of a large transfer that runs beside computing, and what that costs the computing, by way of polling."""
+    """Rows: the part of a large transfer that runs beside computing, and what that costs the computing, by way of
+    polling.
+    """
     length = max(end_s - session.now_s, 1e-3)
     size = int(min(max(length / 150 / byte_s, BESIDE_LEAST), BESIDE_MOST))
 
@@ -29,7 +32,9 @@ def beside(session, end_s, pair, byte_s):
 
     row_s = statistics.median(v for _, computed, _ in run(0, 64, 9, 0.0) for v in computed) / 64
     run(size, 1, 1, 0.0)
-    alone_s = statistics.median(max(waits) for waits in zip(*(waited for *_, waited in run(size, 1, 7, 0.0)), strict=True))
+    alone_s = statistics.median(
+        max(waits) for waits in zip(*(waited for *_, waited in run(size, 1, 7, 0.0)), strict=True)
+    )
     rows = max(1, round(1.5 * alone_s / row_s))
     ways = [("none", 0.0), ("polls", POLL_S), ("helper", 0.0)]
     if not session.quick:
@@ -49,23 +54,43 @@ def beside(session, end_s, pair, byte_s):
         each = (session.now_s - begin) / (turn + 1)
         if session.now_s + each > end_s:
             break
-    return [_row(way, period, size, alone_s, waits[way, period],
-                 *(plain[ways[0]], plain[way, period], with_message[way, period], posts[way, period])) for way, period in ways]
+    return [
+        _row(
+            way,
+            period,
+            size,
+            alone_s,
+            waits[way, period],
+            *(plain[ways[0]], plain[way, period], with_message[way, period], posts[way, period]),
+        )
+        for way, period in ways
+    ]
 
 
 def _row(way, period_s, size, alone_s, waits, *samples):
-    """One way of polling. Samples of both ranks: computing without any polls, without a message, with one; and its post."""
+    """One way of polling. Samples of both ranks: computing without any polls, without a message, with one; and its
+    post.
+    """
     # The shortest: at slow rates the computing takes so long that what else runs here adds more than a message does.
     never, without, beside_it, post = ([min(s) for s in both] for both in samples)
     busy = [(max(b - a, 0.0) + p) / size for a, b, p in zip(without, beside_it, post, strict=True)]
-    return {"way": way, "poll_period_s": period_s, "bytes": size,
-            "hidden": min(max(1.0 - statistics.median(waits) / alone_s, 0.0), 1.0),
-            "slowdown": sum(beside_it) / sum(never), "polls_slowdown": sum(without) / sum(never),
-            "busy_byte_s": sum(busy) / 2, "send_busy_byte_s": busy[0], "receive_busy_byte_s": busy[1]}
+    return {
+        "way": way,
+        "poll_period_s": period_s,
+        "bytes": size,
+        "hidden": min(max(1.0 - statistics.median(waits) / alone_s, 0.0), 1.0),
+        "slowdown": sum(beside_it) / sum(never),
+        "polls_slowdown": sum(without) / sum(never),
+        "busy_byte_s": sum(busy) / 2,
+        "send_busy_byte_s": busy[0],
+        "receive_busy_byte_s": busy[1],
+    }
 
 
 def crowd_of(session, end_s, kind, pair, host_of, byte_s):
-    """The time of all neighbours at once over that of a pair alone, by the bytes that the fullest host moves: a Sample."""
+    """The time of all neighbours at once over that of a pair alone, by the bytes that the fullest host moves: a
+    Sample.
+    """
     ranks, me = len(host_of), session.context.rank
     targets = ring(host_of, kind == "same_host")
     size = int(min(max((end_s - session.now_s) / 20 / ranks / byte_s, CROWD_LEAST), CROWD_MOST))
@@ -91,7 +116,9 @@ def crowd_of(session, end_s, kind, pair, host_of, byte_s):
 
 
 def ring(host_of, same_host):
-    """To whom each rank sends when all do, by rank: the next rank of its host, or its like on the next host that has one."""
+    """To whom each rank sends when all do, by rank: the next rank of its host, or its like on the next host that has
+    one.
+    """
     hosts = [[r for r, h in enumerate(host_of) if h == host] for host in dict.fromkeys(host_of)]
     found = {}
     for at, ranks in enumerate(hosts):
@@ -115,7 +142,9 @@ def strided_rows(session, end_s, pair, byte_s):
         if 2.5 * took.get((size, stride // 2, way), took.get((size // 4, stride, way), 0.0)) > end_s - begin:
             break
         rounds = int(min(max(slot / 2 / (4 * size * byte_s + 1e-5), 3), 41))
-        samples = session.run(_core.measure.strided_trips, *seat(session, pair), size, rounds, way, stride, CHUNK_BYTES)[pair[0]]
+        samples = session.run(
+            _core.measure.strided_trips, *seat(session, pair), size, rounds, way, stride, CHUNK_BYTES
+        )[pair[0]]
         found.append({"way": way, "stride": stride, "bytes": size, "byte_s": fit.summary(samples).value / size})
         took[size, stride, way] = session.now_s - begin
     return found

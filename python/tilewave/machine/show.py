@@ -35,58 +35,99 @@ def _sizes(values):
 
 
 LINK_ROWS = (
-    ("latency", "latency_s", seconds), ("post of a send", "send_s", seconds), ("post of a receive", "receive_s", seconds),
-    ("stream", "byte_s", rate), ("ahead of the rate", "burst_bytes", size), ("without being asked", "eager_bytes", size),
-    ("CPU a byte", "busy_byte_s", _busy), ("hidden, polled", "hidden_polled", _part),
-    ("hidden, not polled", "hidden_unpolled", _part), ("all at once", "crowd", lambda v: f"{v:.3g} ×"))
+    ("latency", "latency_s", seconds),
+    ("post of a send", "send_s", seconds),
+    ("post of a receive", "receive_s", seconds),
+    ("stream", "byte_s", rate),
+    ("ahead of the rate", "burst_bytes", size),
+    ("without being asked", "eager_bytes", size),
+    ("CPU a byte", "busy_byte_s", _busy),
+    ("hidden, polled", "hidden_polled", _part),
+    ("hidden, not polled", "hidden_unpolled", _part),
+    ("all at once", "crowd", lambda v: f"{v:.3g} ×"),
+)
 
 
 def tables(m):
     """(title, heads, rows of text): all that `str` and the command line show."""
     spread = {name: f"± {50 * value:.0f} %" for name, value in m.spread.items()}
-    rows = [("step of a schedule", seconds(m.step_s), spread.get("step_s", "")),
-            ("hand-over between lanes", seconds(m.hand_over_s), spread.get("hand_over_s", "")),
-            ("poll that finds nothing", seconds(m.poll_s), spread.get("poll_s", ""))]
+    rows = [
+        ("step of a schedule", seconds(m.step_s), spread.get("step_s", "")),
+        ("hand-over between lanes", seconds(m.hand_over_s), spread.get("hand_over_s", "")),
+        ("poll that finds nothing", seconds(m.poll_s), spread.get("poll_s", "")),
+    ]
     yield _title(m), ("a rank", "", "spread"), rows
     kinds = [(name, link) for name, link in (("same_host", m.same_host), ("other_host", m.other_host)) if link]
     if kinds:
         heads = ("a message to", *(text for name, _ in kinds for text in (name.replace("_", " "), "spread")))
-        yield "", heads, [_row(kinds, spread, *what) for what in LINK_ROWS] + [
-            ("ways change at", *(text for _, link in kinds for text in (_sizes(link.breaks_bytes), "")))]
+        yield (
+            "",
+            heads,
+            [_row(kinds, spread, *what) for what in LINK_ROWS]
+            + [("ways change at", *(text for _, link in kinds for text in (_sizes(link.breaks_bytes), "")))],
+        )
         for name, link in kinds:
             c = link.transfer_s
-            yield "", (f"{name.replace('_', ' ')}: bytes", "one way", "rate"), [
-                (size(x), seconds(y), rate(y / x)) for x, y in zip(c.x, c.y, strict=True)]
+            yield (
+                "",
+                (f"{name.replace('_', ' ')}: bytes", "one way", "rate"),
+                [(size(x), seconds(y), rate(y / x)) for x, y in zip(c.x, c.y, strict=True)],
+            )
             if link.overlap:
                 title = f"{name.replace('_', ' ')}: {size(link.overlap[0]['bytes'])} beside computing"
-                yield "", (title, "hidden", "computing slower", "CPU a byte"), [
-                    (_way(o), _part(o["hidden"]), f"{100 * (o['slowdown'] - 1):.1f} %", _busy(o["busy_byte_s"]))
-                    for o in link.overlap]
+                yield (
+                    "",
+                    (title, "hidden", "computing slower", "CPU a byte"),
+                    [
+                        (_way(o), _part(o["hidden"]), f"{100 * (o['slowdown'] - 1):.1f} %", _busy(o["busy_byte_s"]))
+                        for o in link.overlap
+                    ],
+                )
             if link.strided:
                 yield from _strided(name, link.strided)
     if m.memory:
-        lanes = sorted({1, len(m.memory), *(2 ** k for k in range(20) if 2 ** k <= len(m.memory))})
-        yield "", ("a lane's bytes", *(f"{n} busy lane{'s' * (n > 1)}" for n in lanes)), [
-            (size(x), *(rate(m.memory[n - 1].flat().at(x)) for n in lanes)) for x in m.memory[0].x]
+        lanes = sorted({1, len(m.memory), *(2**k for k in range(20) if 2**k <= len(m.memory))})
+        yield (
+            "",
+            ("a lane's bytes", *(f"{n} busy lane{'s' * (n > 1)}" for n in lanes)),
+            [(size(x), *(rate(m.memory[n - 1].flat().at(x)) for n in lanes)) for x in m.memory[0].x],
+        )
     if m.copy_byte_s.x:
-        yield "", ("bytes next to each other", "packing"), [
-            (size(x), rate(y)) for x, y in zip(m.copy_byte_s.x, m.copy_byte_s.y, strict=True)]
+        yield (
+            "",
+            ("bytes next to each other", "packing"),
+            [(size(x), rate(y)) for x, y in zip(m.copy_byte_s.x, m.copy_byte_s.y, strict=True)],
+        )
     if m.kernels:
-        yield "", ("kernel", "a point", "a row", "a tile", "tiles"), [
-            (name, *(seconds(k[key]) for key in ("point_s", "row_s", "tile_s")), "x".join(map(str, k.get("tile", ()))))
-            for name, k in m.kernels.items()]
+        yield (
+            "",
+            ("kernel", "a point", "a row", "a tile", "tiles"),
+            [
+                (
+                    name,
+                    *(seconds(k[key]) for key in ("point_s", "row_s", "tile_s")),
+                    "x".join(map(str, k.get("tile", ()))),
+                )
+                for name, k in m.kernels.items()
+            ],
+        )
 
 
 def _title(m):
     c = m.conditions
     hosts = list(dict.fromkeys(c.get("hosts", [])))
     where = ", ".join(hosts[:4]) + (", …" if len(hosts) > 4 else "")
-    return (f"{c.get('ranks')} ranks × {c.get('threads')} threads on {len(hosts)} hosts ({where}); "
-            f"{', '.join(c.get('cpu_models', []))}; {c.get('mpi') or 'no MPI'}; {c.get('date', '')}")
+    return (
+        f"{c.get('ranks')} ranks × {c.get('threads')} threads on {len(hosts)} hosts ({where}); "
+        f"{', '.join(c.get('cpu_models', []))}; {c.get('mpi') or 'no MPI'}; {c.get('date', '')}"
+    )
 
 
 def _row(kinds, spread, title, field, show):
-    return (title, *(text for name, link in kinds for text in (show(getattr(link, field)), spread.get(f"{name}.{field}", ""))))
+    return (
+        title,
+        *(text for name, link in kinds for text in (show(getattr(link, field)), spread.get(f"{name}.{field}", ""))),
+    )
 
 
 def _way(row):
@@ -99,12 +140,16 @@ def _strided(name, rows):
     ways = list(dict.fromkeys(r["way"] for r in rows))
     found = {(r["bytes"], r["stride"], r["way"]): rate(r["byte_s"]) for r in rows}
     cases = dict.fromkeys((r["bytes"], r["stride"]) for r in rows)
-    yield "", (f"{name.replace('_', ' ')}: bytes", "stride", *ways), [
-        (size(b), str(s), *(found.get((b, s, w), "") for w in ways)) for b, s in cases]
+    yield (
+        "",
+        (f"{name.replace('_', ' ')}: bytes", "stride", *ways),
+        [(size(b), str(s), *(found.get((b, s, w), "") for w in ways)) for b, s in cases],
+    )
 
 
 def text(m):
     """The tables as plain text."""
+
     def padded(row, widths):
         cells = (c.rjust(w) if i else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True)))
         return "  ".join(cells).rstrip()
@@ -146,18 +191,28 @@ def picture(m, path):
     figure, (transfer, memory, packing) = pyplot.subplots(1, 3, figsize=(15, 4.5), layout="constrained")
     for name, link in (("same host", m.same_host), ("other host", m.other_host)):
         if link:
-            drawn, = transfer.plot(link.transfer_s.x, link.transfer_s.y, ".-", label=name)
+            (drawn,) = transfer.plot(link.transfer_s.x, link.transfer_s.y, ".-", label=name)
             if link.synchronous_s:
-                transfer.plot(link.synchronous_s.x, link.synchronous_s.y, "x:", color=drawn.get_color(),
-                              label=f"{name}, synchronous")
+                transfer.plot(
+                    link.synchronous_s.x,
+                    link.synchronous_s.y,
+                    "x:",
+                    color=drawn.get_color(),
+                    label=f"{name}, synchronous",
+                )
             for at in link.breaks_bytes:
                 transfer.axvline(at, color=drawn.get_color(), alpha=0.3)
     transfer.set(title="One message, one way", xlabel="bytes", ylabel="seconds", xscale="log", yscale="log")
     for n in sorted({1, len(m.memory)} if m.memory else ()):
         curve = m.memory[n - 1]
         memory.plot(curve.x, [1e-9 / y for y in curve.y], ".-", label=f"{n} busy lane{'s' * (n > 1)}")
-    memory.set(title="Memory, a lane", xlabel="bytes of its working set", ylabel="GB/s read and written", xscale="log",
-               ylim=(0, None))
+    memory.set(
+        title="Memory, a lane",
+        xlabel="bytes of its working set",
+        ylabel="GB/s read and written",
+        xscale="log",
+        ylim=(0, None),
+    )
     if m.copy_byte_s.x:
         packing.plot(m.copy_byte_s.x, [1e-9 / y for y in m.copy_byte_s.y], ".-")
     packing.set(title="Packing", xlabel="bytes next to each other", ylabel="GB/s", xscale="log", ylim=(0, None))

@@ -4,17 +4,20 @@ Where TILEWAVE_MACHINE is ``auto`` it is measured again. Rank 0 alone compares a
 nothing more to the others. It answers the next call as if that were not prepared: then all ranks plan, and before that
 they ask rank 0 what is to be measured again.
 """
+
 import copy
 import dataclasses
 import json
 import os
 
 from tilewave import _core
-from tilewave.machine import host as measure_host, known, links as measure_links
+from tilewave.machine import host as measure_host
+from tilewave.machine import known
+from tilewave.machine import links as measure_links
 from tilewave.machine.measure import Session
+from tilewave.notices import warn
 from tilewave.plan import planning
 from tilewave.timeline.timeline import Timeline
-from tilewave.notices import warn
 
 #: A run misses its prediction where it takes so many times longer, or shorter.
 FACTOR = 1.5
@@ -52,8 +55,11 @@ class Suspect:
         if self.link:
             hosts = "two hosts" if self.link == "other_host" else "one host"
             return f"{self.name} between ranks of {hosts} ({self.link})"
-        return {"rate": f"rate of the body of nest {self.nest!r}", "hand-over": "hand-over between lanes (hand_over_s)",
-                "copies": "packing (copy_byte_s)"}[self.name]
+        return {
+            "rate": f"rate of the body of nest {self.nest!r}",
+            "hand-over": "hand-over between lanes (hand_over_s)",
+            "copies": "packing (copy_byte_s)",
+        }[self.name]
 
 
 class Watch:
@@ -126,14 +132,20 @@ def suspected_part(predicted, measured, messages):
         "rate", "messages", "hand-over" or "copies"; None where no one explains `EXPLAINED` of it.
     """
     way = 1 if measured.total_s > predicted.total_s else -1
-    more = {name: way * (getattr(measured, name) - getattr(predicted, name))
-            for name in ("total_s", "compute_s", "wait_s", "post_s", "fill_s", "drain_s", "pack_s", "hand_over_s")}
+    more = {
+        name: way * (getattr(measured, name) - getattr(predicted, name))
+        for name in ("total_s", "compute_s", "wait_s", "post_s", "fill_s", "drain_s", "pack_s", "hand_over_s")
+    }
     # Lanes wait at their begin and end for others' computing: as far as it is that, it is as much slower as their own.
     beside = more["fill_s"] + more["drain_s"]
     share = more["compute_s"] / predicted.compute_s if predicted.compute_s > 0 else 0.0
     of_others = min(max(share * (predicted.fill_s + predicted.drain_s), 0.0), max(beside, 0.0))
-    explained = {"rate": more["compute_s"] + of_others, "messages": more["wait_s"] + more["post_s"],
-                 "hand-over": more["hand_over_s"], "copies": more["pack_s"]}
+    explained = {
+        "rate": more["compute_s"] + of_others,
+        "messages": more["wait_s"] + more["post_s"],
+        "hand-over": more["hand_over_s"],
+        "copies": more["pack_s"],
+    }
     explained["messages" if messages else "hand-over"] += beside - of_others
     part = max(explained, key=explained.get)
     return part if more["total_s"] > 0 and explained[part] >= EXPLAINED * more["total_s"] else None
@@ -157,8 +169,11 @@ def suspected_number(machine, own, messages, way):
         hosts = machine.host_of
         kinds["same_host" if not hosts or hosts[a] == hosts[b] else "other_host"].append(size)
     links = {kind: getattr(machine, kind) for kind in kinds}
-    shares = {kind: (len(sizes) * links[kind].latency_s, sum(sizes) * links[kind].byte_s)
-              for kind, sizes in kinds.items() if sizes and links[kind] is not None}
+    shares = {
+        kind: (len(sizes) * links[kind].latency_s, sum(sizes) * links[kind].byte_s)
+        for kind, sizes in kinds.items()
+        if sizes and links[kind] is not None
+    }
     if not shares:
         return None
     kind = max(shares, key=lambda kind: sum(shares[kind]))
@@ -166,8 +181,10 @@ def suspected_number(machine, own, messages, way):
     farthest = "other_host" if links["other_host"] is not None else "same_host"
     if kind == farthest:  # of these there are fresh numbers: how much more the messages cost by them
         numbers = (latency, own.latency_s, link.latency_s), (bandwidth, own.byte_s, link.byte_s)
-        by_own = [way * share * (fresh / kept - 1) if max(fresh / kept, kept / fresh) > FACTOR else 0.0
-                  for share, fresh, kept in numbers]
+        by_own = [
+            way * share * (fresh / kept - 1) if max(fresh / kept, kept / fresh) > FACTOR else 0.0
+            for share, fresh, kept in numbers
+        ]
         if max(by_own) > (1 - 1 / FACTOR) * (latency + bandwidth):  # else it cannot be what runs miss by
             latency, bandwidth = by_own
     return Suspect("latency" if latency > bandwidth else "bandwidth", kind)
@@ -181,8 +198,14 @@ def _messages(timeline):
 
 
 #: Parts of the time as the warning names them.
-_SHOWN = {"compute_s": "computing", "wait_s": "waiting", "fill_s": "fill", "drain_s": "drain",
-          "hand_over_s": "hand-over", "pack_s": "packing"}
+_SHOWN = {
+    "compute_s": "computing",
+    "wait_s": "waiting",
+    "fill_s": "fill",
+    "drain_s": "drain",
+    "hand_over_s": "hand-over",
+    "pack_s": "packing",
+}
 
 
 def _told(nest, suspect, context, predicted, core, again):
@@ -195,8 +218,11 @@ def _told(nest, suspect, context, predicted, core, again):
     machine, own, kept = context._machine, known.own_constants(context), ""
     if suspect.link:
         link = getattr(machine, suspect.link)
-        number, fresh = ((f"{link.latency_s:.3g} s", f"{own.latency_s:.3g} s") if suspect.name == "latency" else
-                         (f"{1e-6 / link.byte_s:.4g} MB/s", f"{1e-6 / own.byte_s:.4g} MB/s"))
+        number, fresh = (
+            (f"{link.latency_s:.3g} s", f"{own.latency_s:.3g} s")
+            if suspect.name == "latency"
+            else (f"{1e-6 / link.byte_s:.4g} MB/s", f"{1e-6 / own.byte_s:.4g} MB/s")
+        )
         kept = f"; the machine's number is {number}, and {fresh} was measured when this context was made"
     elif suspect.name == "hand-over":
         kept = f"; the machine's number is {machine.hand_over_s:.3g} s"
@@ -206,8 +232,10 @@ def _told(nest, suspect, context, predicted, core, again):
         end = "it is measured again at the next call"
     elif suspect.name == "rate":
         end = "a new process measures it again, and so does TILEWAVE_MACHINE=auto"
-    return (f"nest {nest.name!r} took {core.time_s * 1e3:.4g} ms where {predicted.time_s * 1e3:.4g} ms was predicted, "
-            f"and not for the first time: {', '.join(shown)}. What looks stale is the {suspect.text}{kept}; {end}")
+    return (
+        f"nest {nest.name!r} took {core.time_s * 1e3:.4g} ms where {predicted.time_s * 1e3:.4g} ms was predicted, "
+        f"and not for the first time: {', '.join(shown)}. What looks stale is the {suspect.text}{kept}; {end}"
+    )
 
 
 def renew(context):

@@ -1,4 +1,5 @@
 """Affine forms of loop indices, read from strings and functions."""
+
 import ast
 import inspect
 import numbers
@@ -103,8 +104,13 @@ def _evaluate(node, outer):
         return -operand if isinstance(node.op, ast.USub) else operand
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub | ast.Mult):
         left, right = _evaluate(node.left, outer), _evaluate(node.right, outer)
-        return left + right if isinstance(node.op, ast.Add) else \
-            left - right if isinstance(node.op, ast.Sub) else left * right
+        return (
+            left + right
+            if isinstance(node.op, ast.Add)
+            else left - right
+            if isinstance(node.op, ast.Sub)
+            else left * right
+        )
     raise NotAffine(f"`{ast.unparse(node)}` is more than + - * of indices and integers")
 
 

@@ -1,4 +1,5 @@
 """Bounds of the loops: ``over={"j": (0, "i+1")}`` read, checked and turned into constraints."""
+
 import inspect
 import math
 import numbers
@@ -6,18 +7,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tilewave.nest.affine import Affine, NotAffine, read_affine
 from tilewave.errors import ConfigError
+from tilewave.nest.affine import Affine, NotAffine, read_affine
 
-#: What bounds may reach over the loops: the core computes with 64 bits, and the sum of a few of them, along skewed loops, too.
+#: What bounds may reach over the loops: the core computes with 64 bits, and the sum of a few of them, along skewed
+#: loops, too.
 MOST_REACH = 2**55
 
 #: Most outer points that are visited to find out whether a loop leaves the arrays.
 MOST_OUTER_POINTS = 10**6
 
-ALLOWED = ("an int, an affine expression of outer loop indices with integer coefficients "
-           "(\"2*i-3\", lambda i: 2*i-3), or a list of these (the largest lower bound and the "
-           "smallest upper bound count)")
+ALLOWED = (
+    "an int, an affine expression of outer loop indices with integer coefficients "
+    '("2*i-3", lambda i: 2*i-3), or a list of these (the largest lower bound and the '
+    "smallest upper bound count)"
+)
 
 
 @dataclass(frozen=True)
@@ -53,13 +57,14 @@ class Bounds:
         lower, upper = self.ranges[len(outer)]
         first = max(_value(form, outer) for form in lower)
         values = range(first, min(_value(form, outer) for form in upper))
-        for x in values[::directions[len(outer)]]:
+        for x in values[:: directions[len(outer)]]:
             yield from self._points((*outer, x), directions)
 
     def contains(self, point):
         """Whether a point is one of the loops'."""
-        return all(low <= x < high for x, (low, high) in zip(point, self.box, strict=True)) and \
-            all(_value(form, point) >= 0 for form in self.constraints)
+        return all(low <= x < high for x, (low, high) in zip(point, self.box, strict=True)) and all(
+            _value(form, point) >= 0 for form in self.constraints
+        )
 
 
 def loop_bounds(indices, allowed, over=None):
@@ -84,7 +89,8 @@ def loop_bounds(indices, allowed, over=None):
     Raises
     ------
     ConfigError
-        For an unknown index, a bound that is not affine or too large for exact arithmetic, or points outside `allowed`. This is
+        For an unknown index, a bound that is not affine or too large for exact arithmetic, or points outside `allowed`.
+        This is
         exact as long as the outer loops have at most a million points; beyond, the ranges that
         the bounds could take over the box of the outer indices have to be inside.
     """
@@ -120,7 +126,7 @@ def loop_directions(indices, reverse=()):
         When `reverse` is not a tuple or list of index names.
     """
     if not isinstance(reverse, tuple | list) or not all(isinstance(name, str) for name in reverse):
-        raise ConfigError(f"reverse: given {reverse!r}; allowed: a tuple of index names, reverse=(\"{indices[0]}\",)")
+        raise ConfigError(f'reverse: given {reverse!r}; allowed: a tuple of index names, reverse=("{indices[0]}",)')
     for name in reverse:
         if name not in indices:
             raise ConfigError(f"reverse: the nest has no index {name!r}; allowed: {', '.join(indices)}")
@@ -129,11 +135,13 @@ def loop_directions(indices, reverse=()):
 
 def bounds_key(indices, name, pair):
     """Text that is equal for equal bounds of an index: functions are read, not named."""
+
     def text(bound):
         if callable(bound) and name in indices:
             form = _read(indices, indices.index(name), bound)
             return f"{sorted(form.terms.items())} {form.constant}"
         return f"({', '.join(map(text, bound))})" if isinstance(bound, tuple | list) else repr(bound)
+
     return text(pair)
 
 
@@ -147,8 +155,9 @@ def _read_range(indices, k, allowed, over):
         return ((_form(indices, Affine.of(allowed[0])),), (_form(indices, Affine.of(allowed[1])),))
     pair = over[name]
     if not isinstance(pair, tuple | list) or len(pair) != 2:
-        raise ConfigError(f"over: bounds {pair!r} of index {name!r} are not supported; "
-                          "allowed: a pair (first, end), half-open")
+        raise ConfigError(
+            f"over: bounds {pair!r} of index {name!r} are not supported; allowed: a pair (first, end), half-open"
+        )
     _check_ints(name, pair, allowed)
     sides = []
     for side in pair:
@@ -172,8 +181,9 @@ def _check_ints(name, pair, allowed):
 
 def _check_names(indices, over):
     if over is not None and not isinstance(over, dict):
-        raise ConfigError(f"over: given {type(over).__name__}; allowed: a dict from index names "
-                          "to pairs, {\"i\": (1, n)}")
+        raise ConfigError(
+            f'over: given {type(over).__name__}; allowed: a dict from index names to pairs, {{"i": (1, n)}}'
+        )
     for name in over or {}:
         if name not in indices:
             raise ConfigError(f"over: the nest has no index {name!r}; allowed: {', '.join(indices)}")
@@ -186,8 +196,10 @@ def _read(indices, k, bound):
         return read_affine(bound, outer)
     except NotAffine as problem:
         known = f"outer indices here: {', '.join(outer)}" if outer else "there is no outer index here"
-        raise ConfigError(f"over: bound {_text(bound)} of index {indices[k]!r} is not supported ({problem}); "
-                          f"allowed: {ALLOWED}; {known}") from None
+        raise ConfigError(
+            f"over: bound {_text(bound)} of index {indices[k]!r} is not supported ({problem}); "
+            f"allowed: {ALLOWED}; {known}"
+        ) from None
 
 
 def _text(bound):
@@ -232,17 +244,22 @@ def _small_enough(form, box, name, over):
     while reach(form) > MOST_REACH:
         smaller = min((_with_less(form, box, count) for count in range(len(box))), key=reach)
         if reach(smaller) >= reach(form):
-            raise ConfigError(f"over: bounds {over[name]!r} of index {name!r} reach numbers beyond 64 bits within the loops; "
-                              "allowed: smaller coefficients and constants")
+            raise ConfigError(
+                f"over: bounds {over[name]!r} of index {name!r} reach numbers beyond 64 bits within the loops; "
+                "allowed: smaller coefficients and constants"
+            )
         form = smaller
     return form
 
 
 def _with_less(form, box, count):
-    """The same half-space of a box, with less for the factor that all but the `count` smallest coefficients have in common.
+    """The same half-space of a box, with less for the factor that all but the `count` smallest coefficients have in
+    common.
 
-    ``g*y + s >= 0`` says ``y >= -s/g``. Where s varies by less than g, the least y is `first`, for all s, or for those that are large
-    enough, and ``first + 1`` for the others. So g may be any factor from which on neighbours of `first` are decided whatever s is.
+    ``g*y + s >= 0`` says ``y >= -s/g``. Where s varies by less than g, the least y is `first`, for all s, or for those
+    that are large
+    enough, and ``first + 1`` for the others. So g may be any factor from which on neighbours of `first` are decided
+    whatever s is.
     """
     coefficients, constant = form
     order = sorted(range(len(box)), key=lambda k: abs(coefficients[k]))
@@ -255,8 +272,10 @@ def _with_less(form, box, count):
     if first == last:
         return tuple(0 if k in small else c // g for k, c in enumerate(coefficients)), -first
     factor = max(-(low + g * first), high + g * first + 1)
-    return (tuple(c if k in small else c // g * factor for k, c in enumerate(coefficients)),
-            constant + (g - factor) * first)
+    return (
+        tuple(c if k in small else c // g * factor for k, c in enumerate(coefficients)),
+        constant + (g - factor) * first,
+    )
 
 
 # Points outside the arrays.
@@ -277,8 +296,10 @@ def _refuse_outside(indices, ranges, allowed, suspects):
     if point is not None:
         at, (name, first, end, limits) = point
         where = f" at {at}" if at else ""
-        raise ConfigError(f"over: index {name!r} runs over ({first}, {end}){where}, outside the points where "
-                          f"every access is inside its array; allowed: within {limits}")
+        raise ConfigError(
+            f"over: index {name!r} runs over ({first}, {end}){where}, outside the points where "
+            f"every access is inside its array; allowed: within {limits}"
+        )
 
 
 def _outside(indices, ranges, allowed, suspects):
@@ -295,8 +316,9 @@ def _outside(indices, ranges, allowed, suspects):
         return None
     prefixes = np.zeros((1, len(indices)), np.int64)
     for k in levels:
-        first, end = (pick([_values(form, prefixes) for form in side], axis=0)
-                      for pick, side in zip((np.max, np.min), ranges[k]))
+        first, end = (
+            pick([_values(form, prefixes) for form in side], axis=0) for pick, side in zip((np.max, np.min), ranges[k])
+        )
         counts = np.maximum(end - first, 0)
         if k == levels[-1]:
             break
@@ -334,7 +356,9 @@ class Loops:
     over: dict
     reverse: tuple
     steps: int
-    again: frozenset = frozenset()  # arrays that another nest has written in the time step: their level t + 1 is there, to be changed
+    again: frozenset = (
+        frozenset()
+    )  # arrays that another nest has written in the time step: their level t + 1 is there, to be changed
 
     def key(self, nest):
         """Equal where the loops are; a function counts by what it says, not by its identity."""

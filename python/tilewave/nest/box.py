@@ -13,13 +13,16 @@ def iteration_box(nest, shapes, over, time, steps):
         shape = _shape(nest, shapes, place, place.axes[first:], time)
         for name, offset, extent in zip(place.axes[first:], place.offsets[first:], shape, strict=True):
             low, high = bounds[name]
-            bounds[name] = (-offset if low is None else max(low, -offset),
-                            extent - offset if high is None else min(high, extent - offset))
+            bounds[name] = (
+                -offset if low is None else max(low, -offset),
+                extent - offset if high is None else min(high, extent - offset),
+            )
     for name, (low, _) in bounds.items():
         if low is None:
             raise ConfigError(
                 f"nest {nest.name!r}: no array bounds loop index {name!r} (a table does not); "
-                f"allowed: every loop index in the subscripts of some array")
+                f"allowed: every loop index in the subscripts of some array"
+            )
     box = {name: (low, max(low, high)) for name, (low, high) in bounds.items()}
     if time is not None:
         box = {time: (0, _checked_steps(nest, steps)), **box}
@@ -27,7 +30,8 @@ def iteration_box(nest, shapes, over, time, steps):
 
 
 def cut_short(nest, shapes, ranges):
-    """What arrays that are only read leave out of what the written ones allow, as texts: a shape that is too small is easily missed.
+    """What arrays that are only read leave out of what the written ones allow, as texts: a shape that is too small is
+    easily missed.
 
     Parameters
     ----------
@@ -37,10 +41,15 @@ def cut_short(nest, shapes, ranges):
     ranges : dict
         Of the loop indices to look at, as they run.
     """
+
     def allowed(names, index):
-        found = [(-offset, extent - offset) for place in nest.places if place.array in names
-                 for name, offset, extent in zip(place.axes, place.offsets, shapes[place.array], strict=True)
-                 if name == index]
+        found = [
+            (-offset, extent - offset)
+            for place in nest.places
+            if place.array in names
+            for name, offset, extent in zip(place.axes, place.offsets, shapes[place.array], strict=True)
+            if name == index
+        ]
         return (max(first for first, _ in found), min(end for _, end in found)) if found else None
 
     read = [name for name in nest.arrays if name not in nest.tables and name not in nest.written]
@@ -50,7 +59,8 @@ def cut_short(nest, shapes, ranges):
         for name in read:
             own = allowed([name], index)
             if own and (low == own[0] > written[0] or high == own[1] < written[1]):
-                yield f"{index} by {name} of shape {tuple(shapes[name])}: the written arrays allow range({written[0]}, {written[1]})"
+                allowed = f"the written arrays allow range({written[0]}, {written[1]})"
+                yield f"{index} by {name} of shape {tuple(shapes[name])}: {allowed}"
 
 
 def _shape(nest, shapes, place, axes, time):
@@ -63,7 +73,8 @@ def _shape(nest, shapes, place, axes, time):
         raise ConfigError(
             f"array {array!r} of nest {nest.name!r} has the subscripts "
             f"({', '.join(place.axes)}), given shape {shape}; "
-            f"allowed: shapes of rank {len(axes)}{lacks}")
+            f"allowed: shapes of rank {len(axes)}{lacks}"
+        )
     return shape
 
 
@@ -76,13 +87,17 @@ def _checked_steps(nest, steps):
 
 def _narrow(nest, box, over, time):
     if over is not None and not isinstance(over, dict):
-        raise ConfigError(f"over: given {type(over).__name__}; allowed: a dict from index names "
-                          "to pairs of ints, {\"i\": (1, n)}")
+        raise ConfigError(
+            f'over: given {type(over).__name__}; allowed: a dict from index names to pairs of ints, {{"i": (1, n)}}'
+        )
     allowed = [name for name in box if name != time]
     for name, bounds in (over or {}).items():
         if name not in allowed:
-            what = f"{name!r} is the time index, bounded by steps=" if name == time and time else \
-                f"nest {nest.name!r} has no index {name!r}"
+            what = (
+                f"{name!r} is the time index, bounded by steps="
+                if name == time and time
+                else f"nest {nest.name!r} has no index {name!r}"
+            )
             raise ConfigError(f"over: {what}; allowed: {', '.join(allowed)}")
         box[name] = _narrowed(name, box[name], bounds)
     return box
@@ -90,8 +105,11 @@ def _narrow(nest, box, over, time):
 
 def _narrowed(name, allowed, bounds):
     low, high = allowed
-    whole = isinstance(bounds, tuple | list) and len(bounds) == 2 and \
-        all(isinstance(bound, int | np.integer) for bound in bounds)
+    whole = (
+        isinstance(bounds, tuple | list)
+        and len(bounds) == 2
+        and all(isinstance(bound, int | np.integer) for bound in bounds)
+    )
     if not whole:
         raise ConfigError(
             f"over: bounds {bounds!r} of index {name!r} are not supported; "

@@ -1,12 +1,19 @@
-"""Numbers from outside a body that its kernel is given when it runs, in place of being compiled for each of their values."""
+"""Numbers from outside a body that its kernel is given when it runs, in place of being compiled for each of their
+values.
+"""
+
 import ast
 import math
 
 import numpy as np
 
-
 #: Operators whose results are the same, bit for bit, whether a number is known when they are compiled or not.
-OPERATORS = {ast.Add: lambda a, b: a + b, ast.Sub: lambda a, b: a - b, ast.Mult: lambda a, b: a * b, ast.Div: lambda a, b: a / b}
+OPERATORS = {
+    ast.Add: lambda a, b: a + b,
+    ast.Sub: lambda a, b: a - b,
+    ast.Mult: lambda a, b: a * b,
+    ast.Div: lambda a, b: a / b,
+}
 #: Functions of several arguments for which that holds, too.
 FUNCTIONS = ("min", "max", "minimum", "maximum", "fmin", "fmax")
 #: Ints beyond may not fit where others do: they are compiled in.
@@ -47,7 +54,11 @@ class Captured:
                     inside.update(id(each) for each in ast.walk(part))
         for statement in statements:
             for node in ast.walk(statement):
-                if isinstance(node, ast.Name | ast.Attribute) and id(node) not in inside and (text := ast.unparse(node)) in constants:
+                if (
+                    isinstance(node, ast.Name | ast.Attribute)
+                    and id(node) not in inside
+                    and (text := ast.unparse(node)) in constants
+                ):
                     self.compiled.add(text)
 
     def _given(self, node):

@@ -90,14 +90,18 @@ class Dependence:
 
 def places_of(body):
     """The places of a checked body: written ones first, each group in source order."""
+
     def in_order(nodes):
         return sorted(nodes, key=lambda place: (nodes[place].lineno, nodes[place].col_offset))
 
     read = {place: node for place, node in body.reads.items() if place not in body.stores}
     return tuple(
-        Place(*place, place in body.stores,
-              place in body.needed or place not in body.stores or place not in body.always,
-              place in body.always)
+        Place(
+            *place,
+            place in body.stores,
+            place in body.needed or place not in body.stores or place not in body.always,
+            place in body.always,
+        )
         for place in (*in_order(body.stores), *in_order(read))
     )
 
@@ -113,8 +117,7 @@ def dependences_of(source, body, places, parameters):
     written = [place for place in places if place.written]
     read = [place for place in places if place.read]
     found = []
-    for kind, sources, sinks in (("flow", written, read), ("anti", read, written),
-                                 ("output", written, written)):
+    for kind, sources, sinks in (("flow", written, read), ("anti", read, written), ("output", written, written)):
         for first in sources:
             for later in sinks:
                 if first.array != later.array:
@@ -123,8 +126,7 @@ def dependences_of(source, body, places, parameters):
                 if vector is None:
                     continue
                 nodes = (_node(body, first, kind != "anti"), _node(body, later, kind != "flow"))
-                found.append(Dependence(vector, kind, first.array, source.line(nodes[1]),
-                                        *map(source.text_of, nodes)))
+                found.append(Dependence(vector, kind, first.array, source.line(nodes[1]), *map(source.text_of, nodes)))
     return tuple(found)
 
 
@@ -140,8 +142,7 @@ def _vector(first, later, indices):
 
     None where there are none.
     """
-    known = {name: one - two for name, one, two
-             in zip(first.axes, first.offsets, later.offsets, strict=True)}
+    known = {name: one - two for name, one, two in zip(first.axes, first.offsets, later.offsets, strict=True)}
     vector = [known.get(name) for name in indices]
     leading = next((entry for entry in vector if entry != 0), 0)
     if leading == 0 or leading is not None and leading < 0:

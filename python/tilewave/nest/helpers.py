@@ -18,9 +18,12 @@ _marked = weakref.WeakSet()
 def inline(function):
     """Let bodies of nests call a function: its statements are computed in the place of the call.
 
-    A body may call plain functions of its own module as they are; this decorator is for those of other modules. The function stays one
-    that Python can call. It takes numbers and returns one number or several (``return x, y``, which the body unpacks); it may have
-    local names, ``if``, ``assert``, ``raise``, several ``return``, defaults that are numbers, numbers from outside, calls of others.
+    A body may call plain functions of its own module as they are; this decorator is for those of other modules. The
+    function stays one
+    that Python can call. It takes numbers and returns one number or several (``return x, y``, which the body unpacks);
+    it may have
+    local names, ``if``, ``assert``, ``raise``, several ``return``, defaults that are numbers, numbers from outside,
+    calls of others.
     It has no arrays, no loops, and does not call itself.
 
     Parameters
@@ -69,7 +72,8 @@ class Helper:
     source : Source
     scope : Scope
     parameters : tuple of str
-        In order; those from number ``positional`` on are given by name only, those before number ``unnamed`` never by name.
+        In order; those from number ``positional`` on are given by name only, those before number ``unnamed`` never by
+        name.
     defaults : dict
         From parameters to numbers.
     count : int
@@ -92,28 +96,44 @@ class Helper:
         given = self.source.tree.args
         for unsupported in (given.vararg, given.kwarg):
             if unsupported is not None:
-                raise self.source.error(unsupported, "*arguments and **keywords of a function that a body calls are not supported",
-                                        "plain parameters")
+                raise self.source.error(
+                    unsupported,
+                    "*arguments and **keywords of a function that a body calls are not supported",
+                    "plain parameters",
+                )
         positional = [argument.arg for argument in (*given.posonlyargs, *given.args)]
         self.unnamed, self.positional = len(given.posonlyargs), len(positional)
         self.parameters = (*positional, *(argument.arg for argument in given.kwonlyargs))
         values = function.__defaults__ or ()
-        self.defaults = {**dict(zip(positional[self.positional - len(values):], values, strict=True)), **(function.__kwdefaults__ or {})}
+        self.defaults = {
+            **dict(zip(positional[self.positional - len(values) :], values, strict=True)),
+            **(function.__kwdefaults__ or {}),
+        }
         for name, value in self.defaults.items():
             if not is_constant(value):
-                raise self.source.error(self.source.tree, f"default of {name!r}, {type(value).__name__}, is not supported",
-                                        "numbers: int, float, bool and NumPy scalars")
+                raise self.source.error(
+                    self.source.tree,
+                    f"default of {name!r}, {type(value).__name__}, is not supported",
+                    "numbers: int, float, bool and NumPy scalars",
+                )
         self.count = self._returned()
 
     def _returned(self):
-        returns = sorted((node for node in ast.walk(self.source.tree) if isinstance(node, ast.Return)), key=lambda node: node.lineno)
+        returns = sorted(
+            (node for node in ast.walk(self.source.tree) if isinstance(node, ast.Return)), key=lambda node: node.lineno
+        )
         if not returns:
-            raise self.source.error(self.source.tree, "a function that a body calls has to return a number", "return x, or return x, y")
+            raise self.source.error(
+                self.source.tree, "a function that a body calls has to return a number", "return x, or return x, y"
+            )
         counts = [len(node.value.elts) if isinstance(node.value, ast.Tuple) else 0 for node in returns]
         for node, count in zip(returns, counts, strict=True):
             if count != counts[0]:
-                raise self.source.error(node, f"returns {count or 'no'} values together here and {counts[0] or 'none'} before",
-                                        "as many in every return")
+                raise self.source.error(
+                    node,
+                    f"returns {count or 'no'} values together here and {counts[0] or 'none'} before",
+                    "as many in every return",
+                )
         return counts[0]
 
     @property
@@ -134,8 +154,12 @@ class Helper:
             raise source.error(call, f"{self.name} given {len(call.args)} positional argument(s)", allowed)
         bound = list(zip(self.parameters, call.args, strict=False))
         for keyword in call.keywords:
-            if keyword.arg not in self.parameters[self.unnamed:] or keyword.arg in dict(bound):
-                raise source.error(call, f"{self.name} given {keyword.arg}=" if keyword.arg else f"{self.name} given **keywords", allowed)
+            if keyword.arg not in self.parameters[self.unnamed :] or keyword.arg in dict(bound):
+                raise source.error(
+                    call,
+                    f"{self.name} given {keyword.arg}=" if keyword.arg else f"{self.name} given **keywords",
+                    allowed,
+                )
             bound.append((keyword.arg, keyword.value))
         given = dict(bound)
         for name in self.parameters:
@@ -149,5 +173,7 @@ class Helper:
 def without_docstring(statements):
     """The statements of a function that do something."""
     first = statements[0]
-    describes = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
+    describes = (
+        isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
+    )
     return list(statements[1:] if describes else statements)

@@ -18,9 +18,7 @@ NUMPY_UNARY = (
 ).split()
 
 #: NumPy functions of two arguments.
-NUMPY_BINARY = (
-    "arctan2 hypot minimum maximum fmin fmax copysign power remainder fmod"
-).split()
+NUMPY_BINARY = ("arctan2 hypot minimum maximum fmin fmax copysign power remainder fmod").split()
 
 #: Type constructors.
 NUMPY_TYPES = "float32 float64 int8 int16 int32 int64 uint8".split()
@@ -34,7 +32,15 @@ MATH_UNARY = (
 #: Functions of the math module with two arguments.
 MATH_BINARY = "atan2 copysign fmod pow".split()
 
-PYTHON = {"abs": (1, 1), "int": (1, 1), "float": (1, 1), "min": (2, None), "max": (2, None), "round": (1, 2), "pow": (2, 3)}
+PYTHON = {
+    "abs": (1, 1),
+    "int": (1, 1),
+    "float": (1, 1),
+    "min": (2, None),
+    "max": (2, None),
+    "round": (1, 2),
+    "pow": (2, 3),
+}
 
 
 def _table():
@@ -61,7 +67,11 @@ def _table():
 FUNCTIONS = _table()
 
 ALLOWED_FUNCTIONS = [
-    *PYTHON, *(f"np.{name}" for name in sorted([*NUMPY_UNARY, *NUMPY_BINARY, *NUMPY_TYPES, "where", "abs", "mod", "clip", "round"])),
+    *PYTHON,
+    *(
+        f"np.{name}"
+        for name in sorted([*NUMPY_UNARY, *NUMPY_BINARY, *NUMPY_TYPES, "where", "abs", "mod", "clip", "round"])
+    ),
     *(f"math.{name}" for name in sorted(MATH_UNARY + MATH_BINARY)),
 ]
 
@@ -72,10 +82,15 @@ def allowed_functions(text):
     names = [each.rpartition(".")[2] for each in ALLOWED_FUNCTIONS]
     order = {found: k for k, found in enumerate(difflib.get_close_matches(name, dict.fromkeys(names), 3, 0.6))}
     # Of one name in two modules, the one of the module that was meant.
-    nearest = sorted((order[short], each.rpartition(".")[0] != text.rpartition(".")[0], each)
-                     for each, short in zip(ALLOWED_FUNCTIONS, names, strict=True) if short in order)
-    return ", ".join(dict.fromkeys([*(each for *_, each in nearest), *ALLOWED_FUNCTIONS])) + \
-        "; plain functions of the same module, and those under @tilewave.inline"
+    nearest = sorted(
+        (order[short], each.rpartition(".")[0] != text.rpartition(".")[0], each)
+        for each, short in zip(ALLOWED_FUNCTIONS, names, strict=True)
+        if short in order
+    )
+    return (
+        ", ".join(dict.fromkeys([*(each for *_, each in nearest), *ALLOWED_FUNCTIONS]))
+        + "; plain functions of the same module, and those under @tilewave.inline"
+    )
 
 
 #: Result of a look-up of a name that does not exist (yet).

@@ -11,15 +11,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tilewave.errors import ConfigError
 from tilewave.nest.box import iteration_box
 from tilewave.nest.captured import Captured
 from tilewave.nest.dependences import dependences_of, places_of, time_index, views_of
 from tilewave.nest.names import Scope, is_constant
+from tilewave.nest.reserved import reserved_names
 from tilewave.nest.source import Source, keep
 from tilewave.nest.subscript import names_outside, place_of, read_parameters
 from tilewave.nest.syntax import BodyChecker
-from tilewave.errors import ConfigError
-from tilewave.nest.reserved import reserved_names
 
 #: Default of a scalar that has none.
 REQUIRED = inspect.Parameter.empty
@@ -70,7 +70,8 @@ def nest_from(text, names=None):
     Parameters
     ----------
     text : str
-        Python source with one ``def`` or several, of which the last is the body; it is run like a file. Indented text is dedented.
+        Python source with one ``def`` or several, of which the last is the body; it is run like a file. Indented text
+        is dedented.
     names : dict, optional
         What the text finds as global names beside ``np`` and ``math``; a copy is taken.
 
@@ -96,8 +97,10 @@ def nest_from(text, names=None):
 
 def _nest_from(text, names):
     if not isinstance(text, str) or not isinstance(names, dict | None):
-        raise ConfigError(f"nest_from: given {type(text).__name__} and {type(names).__name__}; "
-                          "allowed: Python source as a str, and a dict from names to what they stand for")
+        raise ConfigError(
+            f"nest_from: given {type(text).__name__} and {type(names).__name__}; "
+            "allowed: Python source as a str, and a dict from names to what they stand for"
+        )
     text = textwrap.dedent(text)
     file = f"<nest {hashlib.sha256(text.encode()).hexdigest()[:16]}>"
     try:
@@ -168,13 +171,17 @@ class Nest:
         self.axes = {name: orders[0] for name, orders in self._parameters.orders.items() if len(orders) == 1}
         self.places = places_of(body)
         self.views = views_of(self.places, self.arrays)
-        self.written = tuple(name for name in self.arrays if any(
-            place.array == name for place in self.places if place.written))
+        self.written = tuple(
+            name for name in self.arrays if any(place.array == name for place in self.places if place.written)
+        )
         self.dependences = dependences_of(self._source, body, self.places, self._parameters)
         self.time = time_index(self.places, self.indices)
         #: Whether it reads levels of time before the current one, as u[t-1] is.
         self.reads_history = self.time is not None and any(
-            place.offsets[0] < 0 for place in self.places if place.array in self.written and self.axes[place.array][0] == self.time)
+            place.offsets[0] < 0
+            for place in self.places
+            if place.array in self.written and self.axes[place.array][0] == self.time
+        )
         self.numbers = names_outside(self._source.tree.body, self.tables) & {*self.indices}
         defaults = inspect.signature(function).parameters
         self.scalars = {name: defaults[name].default for name in self._parameters.scalars}
@@ -188,8 +195,10 @@ class Nest:
             if name in taken and name not in self._parameters.indices:
                 kind = "array" if name in self._parameters.arrays else "scalar"
                 raise self._source.error(
-                    argument, f"{kind} {name!r} of nest {self.name!r} has a name that is taken: {name}= is {taken[name]}",
-                    f"another name ({name}_, say); taken are {', '.join(taken)}")
+                    argument,
+                    f"{kind} {name!r} of nest {self.name!r} has a name that is taken: {name}= is {taken[name]}",
+                    f"another name ({name}_, say); taken are {', '.join(taken)}",
+                )
 
     def _check(self, strict):
         return BodyChecker(self._source, self._scope, self._parameters, strict).check()
@@ -265,17 +274,35 @@ class Nest:
         if known is None or any(scope.resolve(node) is not found for scope, node, found in known.watched):
             body = self._check(strict=True)
             watched = [(scope, node, scope.resolve(node)) for scope, node in body.watched]
-            lines = [node.lineno for each in body.called.values() for node in ast.walk(each.source.tree) if hasattr(node, "lineno")]
-            own = {text: value for text, value in body.constants.items() if ":" not in text}  # others are those of functions
+            lines = [
+                node.lineno
+                for each in body.called.values()
+                for node in ast.walk(each.source.tree)
+                if hasattr(node, "lineno")
+            ]
+            own = {
+                text: value for text, value in body.constants.items() if ":" not in text
+            }  # others are those of functions
             captured = Captured(self._source.tree.body, own)
             told = {text: _describe(value) for text, value in body.constants.items()}
-            free = {text: what if text in captured.compiled or text not in own else type(own[text]).__name__ for text, what in told.items()}
-            known = self._known = _Outside(watched, body.constants, self._hash(body, told), captured, self._hash(body, free),
-                                           [line - self.line for line in lines])
+            free = {
+                text: what if text in captured.compiled or text not in own else type(own[text]).__name__
+                for text, what in told.items()
+            }
+            known = self._known = _Outside(
+                watched,
+                body.constants,
+                self._hash(body, told),
+                captured,
+                self._hash(body, free),
+                [line - self.line for line in lines],
+            )
         return known
 
     def lines(self):
-        """Line of the ``def``, then from it those of all parts of the functions that the body calls: what messages depend on."""
+        """Line of the ``def``, then from it those of all parts of the functions that the body calls: what messages
+        depend on.
+        """
         return self.line, *self._outside().lines
 
     def _hash(self, body, told):
@@ -300,9 +327,7 @@ class Nest:
         for name in values:
             if name not in self.scalars:
                 allowed = ", ".join(self.scalars) or "none, the nest has no scalars"
-                raise ConfigError(
-                    f"nest {self.name!r} has no scalar {name!r}; allowed: {allowed}"
-                )
+                raise ConfigError(f"nest {self.name!r} has no scalar {name!r}; allowed: {allowed}")
         bound = {}
         for name, default in self.scalars.items():
             value = values.get(name, default)
@@ -346,8 +371,7 @@ class Nest:
         if not isinstance(shapes, dict):
             shapes = dict.fromkeys((view.array for view in self.views), shapes)
         if time is not None and time != self.time:
-            raise ConfigError(f"nest {self.name!r} given time={time!r}; "
-                              f"allowed: {self.time!r} (nest.time)")
+            raise ConfigError(f"nest {self.name!r} given time={time!r}; allowed: {self.time!r} (nest.time)")
         return iteration_box(self, shapes, over, time, steps)
 
     def reference(self, box, arrays, scalars=None):

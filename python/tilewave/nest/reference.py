@@ -1,4 +1,5 @@
 """What a run of a nest means: its plain Python loops, slowly."""
+
 import inspect
 import itertools
 
@@ -26,7 +27,8 @@ def plain_loops(nest, bounds, arrays, scalars=None, reverse=(), steps=None, hist
         statement writes keep their values; then the loops over the other indices run. The array
         ends as level `steps`.
     history : dict, optional
-        With `steps`: from names to the levels before level 0, level -1 first, as lists of arrays, which are changed to those before
+        With `steps`: from names to the levels before level 0, level -1 first, as lists of arrays, which are changed to
+        those before
         level `steps`. Levels that are read and not given are copies of level 0.
     """
     with np.errstate(all="ignore"):
@@ -55,16 +57,23 @@ class _Levels:
 
 def _run_in_time(nest, bounds, arrays, scalars, reverse, steps, history):
     if nest.time is None or nest.time in reverse or bounds.ranges[0] != _from_zero(steps, len(bounds.indices)):
-        raise ConfigError(f"steps={steps}: allowed for a nest whose first index is time; that loop runs "
-                          f"upwards over (0, {steps}); given {bounds.box[0]}, reverse {tuple(reverse)}")
-    in_time = list(dict.fromkeys(place.array for place in nest.places
-                                 if place.axes[0] == nest.time and arrays[place.array].ndim == len(place.axes) - 1))
+        raise ConfigError(
+            f"steps={steps}: allowed for a nest whose first index is time; that loop runs "
+            f"upwards over (0, {steps}); given {bounds.box[0]}, reverse {tuple(reverse)}"
+        )
+    in_time = list(
+        dict.fromkeys(
+            place.array
+            for place in nest.places
+            if place.axes[0] == nest.time and arrays[place.array].ndim == len(place.axes) - 1
+        )
+    )
     levels = {}
     for name in in_time:
         given = history.get(name, [])
         zero = max(len(given), -min((place.offsets[0] for place in nest.places if place.array == name), default=0))
         levels[name] = _Levels(np.empty((zero + steps + 1, *arrays[name].shape), arrays[name].dtype), zero)
-        levels[name].all_levels[:zero + 1] = arrays[name]
+        levels[name].all_levels[: zero + 1] = arrays[name]
         for back, level in enumerate(given, 1):
             levels[name].all_levels[zero - back] = level
     sweeps = itertools.groupby(bounds.points(reverse), key=lambda point: point[0])

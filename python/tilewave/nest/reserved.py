@@ -1,4 +1,5 @@
 """Names that a nest's arrays and scalars cannot have, as `run` and `plan` take keywords of these names."""
+
 import inspect
 
 #: Keywords that coming versions of `run` take.
@@ -13,7 +14,9 @@ def reserve(names, meaning):
 
 
 def takes_nests(function):
-    """Decorator of a function whose keywords are a nest's arrays and scalars: its own parameters' names are reserved."""
+    """Decorator of a function whose keywords are a nest's arrays and scalars: its own parameters' names are
+    reserved.
+    """
     parameters = inspect.signature(function).parameters.values()
     reserve((p.name for p in parameters if p.kind is not p.VAR_KEYWORD), "an argument of tilewave.run")
     return function

@@ -1,9 +1,13 @@
 """A function's source text, with errors that point into the real file.
 
-Python keeps a function's code, but not the text that it came from: that is read from its file, which may have been edited since. So the
-text is compiled again and compared with the code of the function. Texts that were read once are kept, that of the main script from the
+Python keeps a function's code, but not the text that it came from: that is read from its file, which may have been
+edited since. So the
+text is compiled again and compared with the code of the function. Texts that were read once are kept, that of the main
+script from the
 import of Tilewave on, so that a program that is edited while it runs goes on as it was started.
 """
+
+import __future__
 
 import ast
 import copy
@@ -17,8 +21,6 @@ import time
 import tokenize
 import types
 
-import __future__
-
 from tilewave.errors import ConfigError
 
 NO_SOURCE = (
@@ -26,7 +28,8 @@ NO_SOURCE = (
     "put it in a file or a notebook cell, or give the text to tilewave.nest_from"
 )
 CHANGED = (
-    "its source file was changed since the function was loaded: no text in it has the function's code; start the program again, "
+    "its source file was changed since the function was loaded: no text in it has the function's code; start the "
+    "program again, "
     "or load the module again"
 )
 
@@ -55,14 +58,14 @@ class Source:
     Raises
     ------
     ConfigError
-        When it is something else, when Python keeps no source text for it, or when the text is no longer that of the function.
+        When it is something else, when Python keeps no source text for it, or when the text is no longer that of the
+        function.
     """
 
     def __init__(self, function, what="@nest"):
         if not isinstance(function, types.FunctionType):
             raise ConfigError(
-                f"{what} takes a plain function, given {function!r}; "
-                "allowed: a loop body written with def"
+                f"{what} takes a plain function, given {function!r}; allowed: a loop body written with def"
             )
         if function.__name__ == "<lambda>":
             raise ConfigError(
@@ -95,11 +98,11 @@ class Source:
 
     def text_of(self, node):
         """The source text of a node."""
-        lines = [line.encode() for line in self._lines[node.lineno - 1:node.end_lineno]]
+        lines = [line.encode() for line in self._lines[node.lineno - 1 : node.end_lineno]]
         if len(lines) < node.end_lineno - node.lineno + 1:
             return ast.unparse(node)
-        lines[-1] = lines[-1][:node.end_col_offset]
-        lines[0] = lines[0][node.col_offset:]
+        lines[-1] = lines[-1][: node.end_col_offset]
+        lines[0] = lines[0][node.col_offset :]
         return b"\n".join(lines).decode(errors="replace")
 
     def error(self, node, message, allowed=None):
@@ -112,7 +115,9 @@ class Source:
 
 
 def _without_annotations(tree):
-    """A copy whose annotated assignments have nothing for the annotation: Python does not look at those of local names."""
+    """A copy whose annotated assignments have nothing for the annotation: Python does not look at those of local
+    names.
+    """
     tree = copy.deepcopy(tree)
     for node in ast.walk(tree):
         if isinstance(node, ast.AnnAssign):
@@ -134,9 +139,16 @@ class _Parsed:
         self.codes = list(_codes(compile(tree, file, "exec", flags, dont_inherit=True)))
 
     def find(self, code, equal):
-        """The node of the function whose code is that of the function in memory: of several the one nearest to its line."""
-        found = [each for each in self.codes if each.co_name == code.co_name and (each.co_name, each.co_firstlineno) in self.nodes
-                 and equal(each, self.nodes[each.co_name, each.co_firstlineno])]
+        """The node of the function whose code is that of the function in memory: of several the one nearest to its
+        line.
+        """
+        found = [
+            each
+            for each in self.codes
+            if each.co_name == code.co_name
+            and (each.co_name, each.co_firstlineno) in self.nodes
+            and equal(each, self.nodes[each.co_name, each.co_firstlineno])
+        ]
         best = min(found, key=lambda each: abs(each.co_firstlineno - code.co_firstlineno), default=None)
         return best and self.nodes[best.co_name, best.co_firstlineno]
 
@@ -229,11 +241,17 @@ def _block(function, kind):
 
 def _same(one, other):
     """Whether two codes do the same, wherever they stand in their files."""
-    return (one.co_code == other.co_code and one.co_names == other.co_names and one.co_varnames == other.co_varnames
-            and one.co_freevars == other.co_freevars and one.co_cellvars == other.co_cellvars
-            and (one.co_argcount, one.co_posonlyargcount, one.co_kwonlyargcount)
-            == (other.co_argcount, other.co_posonlyargcount, other.co_kwonlyargcount)
-            and len(one.co_consts) == len(other.co_consts) and all(map(_same_constant, one.co_consts, other.co_consts)))
+    return (
+        one.co_code == other.co_code
+        and one.co_names == other.co_names
+        and one.co_varnames == other.co_varnames
+        and one.co_freevars == other.co_freevars
+        and one.co_cellvars == other.co_cellvars
+        and (one.co_argcount, one.co_posonlyargcount, one.co_kwonlyargcount)
+        == (other.co_argcount, other.co_posonlyargcount, other.co_kwonlyargcount)
+        and len(one.co_consts) == len(other.co_consts)
+        and all(map(_same_constant, one.co_consts, other.co_consts))
+    )
 
 
 def _same_constant(one, other):
@@ -245,19 +263,29 @@ def _same_constant(one, other):
 
 
 def _same_but_for_asserts(fresh, code, node):
-    """Whether a code differs from the text's in its asserts only, which pytest writes anew; on the lines where it stands."""
+    """Whether a code differs from the text's in its asserts only, which pytest writes anew; on the lines where it
+    stands.
+    """
     if fresh.co_firstlineno != code.co_firstlineno:
         return False
-    lines = {line for each in ast.walk(node) if isinstance(each, ast.Assert) for line in range(each.lineno, each.end_lineno + 1)}
+    lines = {
+        line
+        for each in ast.walk(node)
+        if isinstance(each, ast.Assert)
+        for line in range(each.lineno, each.end_lineno + 1)
+    }
     return bool(lines) and _instructions(fresh, lines) == _instructions(code, lines)
 
 
 def _instructions(code, without):
     """What a code does on other lines than these."""
-    return [(each.opname, None if each.opcode in dis.hasjrel or each.opcode in dis.hasjabs else repr(each.argval))
-            for each in dis.get_instructions(code)
-            if each.positions.lineno not in without and each.opname not in ("NOP", "RESUME", "EXTENDED_ARG", "JUMP_FORWARD",
-                                                                             "JUMP_BACKWARD", "COPY_FREE_VARS", "MAKE_CELL")]
+    return [
+        (each.opname, None if each.opcode in dis.hasjrel or each.opcode in dis.hasjabs else repr(each.argval))
+        for each in dis.get_instructions(code)
+        if each.positions.lineno not in without
+        and each.opname
+        not in ("NOP", "RESUME", "EXTENDED_ARG", "JUMP_FORWARD", "JUMP_BACKWARD", "COPY_FREE_VARS", "MAKE_CELL")
+    ]
 
 
 def _rewritten_on_import(function, texts):

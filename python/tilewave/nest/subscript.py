@@ -46,8 +46,7 @@ def read_parameters(source):
         if unsupported is not None:
             raise source.error(
                 unsupported,
-                f"{what} are not supported in a nest" if what[-1] == "s" else
-                f"{what} is not supported in a nest",
+                f"{what} are not supported in a nest" if what[-1] == "s" else f"{what} is not supported in a nest",
                 "arrays and loop indices as plain parameters, scalars as keyword-only ones",
             )
     plain = {argument.arg: argument for argument in given.args}
@@ -57,15 +56,17 @@ def read_parameters(source):
         if name not in roles.ranks and name not in roles.indices:
             raise source.error(
                 node,
-                f"parameter {name!r} is neither subscripted (an array) "
-                "nor used in a subscript (a loop index)",
+                f"parameter {name!r} is neither subscripted (an array) nor used in a subscript (a loop index)",
                 "scalars as keyword-only parameters, after a *",
             )
     arrays = tuple(name for name in plain if name in roles.ranks)
     return Parameters(
-        arrays, tuple(name for name in plain if name in roles.indices), scalars,
+        arrays,
+        tuple(name for name in plain if name in roles.indices),
+        scalars,
         tuple(name for name in arrays if name in roles.tables),
-        {name: tuple(roles.orders[name]) for name in arrays if name in roles.orders}, roles.ranks,
+        {name: tuple(roles.orders[name]) for name in arrays if name in roles.orders},
+        roles.ranks,
     )
 
 
@@ -93,21 +94,24 @@ class _Roles:
     def _array(self, node):
         if not isinstance(node.value, ast.Name):
             raise self.source.error(
-                node, "only a name can be subscripted; a subscript of an expression is "
-                "not supported", "A[i, j] with an array parameter A"
+                node,
+                "only a name can be subscripted; a subscript of an expression is not supported",
+                "A[i, j] with an array parameter A",
             )
         name, rank = node.value.id, len(subscripts_of(node))
         if name not in self.plain:
             what = "is a scalar (keyword-only)" if name in self.scalars else "is no parameter"
             raise self.source.error(
-                node, f"{name!r} is subscripted, but {what}",
+                node,
+                f"{name!r} is subscripted, but {what}",
                 "arrays as plain parameters of the nest",
             )
         if rank == 0:
             raise self.source.error(node, f"array {name!r} has no subscript: not supported", ALLOWED)
         if self.ranks.setdefault(name, rank) != rank:
             raise self.source.error(
-                node, f"array {name!r} has {rank} subscript(s) here and {self.ranks[name]} before",
+                node,
+                f"array {name!r} has {rank} subscript(s) here and {self.ranks[name]} before",
                 "the same number of subscripts in every access of an array",
             )
 
@@ -121,8 +125,9 @@ class _Roles:
         for name in _names_in(node.slice):
             if name not in self.indices:
                 raise self.source.error(
-                    node, f"{name!r} in a subscript is not a loop index of the nest "
-                    f"(a plain parameter)", ALLOWED,
+                    node,
+                    f"{name!r} in a subscript is not a loop index of the nest (a plain parameter)",
+                    ALLOWED,
                 )
 
     def _is_lookup(self, node):
@@ -140,9 +145,9 @@ class _Roles:
             self.orders.setdefault(name, {})[read_access(self.source, node)[0]] = True
         if name in self.tables and name in self.orders:
             raise self.source.error(
-                node, f"array {name!r} is looked up as a table in one place and subscripted by loop "
-                "indices in another", "one of the two (an array that is only read can be given "
-                "twice, under two names)",
+                node,
+                f"array {name!r} is looked up as a table in one place and subscripted by loop indices in another",
+                "one of the two (an array that is only read can be given twice, under two names)",
             )
 
     def _order_of_written(self, node):
@@ -151,7 +156,8 @@ class _Roles:
         known = next(iter(self.orders[name]))
         if axes != known:
             raise self.source.error(
-                node, f"array {name!r} is written, and subscripted by {', '.join(axes)} here and by "
+                node,
+                f"array {name!r} is written, and subscripted by {', '.join(axes)} here and by "
                 f"{', '.join(known)} before: transposed access of an array that is written is not supported",
                 f"the same indices in the same order in every access of {name!r}; arrays that are only read may be "
                 f"subscripted in several orders: a copy of {name!r}, made before the run, may be given as another one",
@@ -159,15 +165,17 @@ class _Roles:
         for index in axes:
             if axes.count(index) > 1:
                 raise self.source.error(
-                    node, f"index {index!r} is repeated in a subscript of {name!r}, which is written: not supported",
+                    node,
+                    f"index {index!r} is repeated in a subscript of {name!r}, which is written: not supported",
                     f"{ALLOWED}; arrays that are only read may repeat an index (B[{index}, {index}])",
                 )
 
 
 def local_names(source):
     """The names that a body assigns."""
-    return {node.id for node in _walk(source.tree.body)
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    return {
+        node.id for node in _walk(source.tree.body) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
 
 
 def _walk(statements):
@@ -177,10 +185,8 @@ def _walk(statements):
 
 def _names_in(node):
     """Names in a subscript in source order, but for those of functions."""
-    functions = {id(part) for call in ast.walk(node) if isinstance(call, ast.Call)
-                 for part in ast.walk(call.func)}
-    return [part.id for part in ast.walk(node)
-            if isinstance(part, ast.Name) and id(part) not in functions]
+    functions = {id(part) for call in ast.walk(node) if isinstance(call, ast.Call) for part in ast.walk(call.func)}
+    return [part.id for part in ast.walk(node) if isinstance(part, ast.Name) and id(part) not in functions]
 
 
 def subscripts_of(node):
@@ -206,30 +212,36 @@ def _index_and_offset(source, node, part):
         raise source.error(node, "a slice as a subscript is not supported", ALLOWED)
     form = linear_form(part)
     if form is None:
-        raise source.error(
-            node, f"subscript `{source.text_of(part)}` is not index + integer constant", ALLOWED
-        )
+        raise source.error(node, f"subscript `{source.text_of(part)}` is not index + integer constant", ALLOWED)
     factors, constant = form
     names = [name for name, factor in factors.items() if factor]
     if not names:
         raise source.error(
-            node, f"subscript `{source.text_of(part)}` uses no loop index: a constant subscript "
-            "is not supported", f"{ALLOWED}. Elements at fixed subscripts, receivers say, are recorded between runs: a run of "
-            "a few steps=, then what is wanted of the field's values, again and again; or a whole line of them under `if j == 5:`",
+            node,
+            f"subscript `{source.text_of(part)}` uses no loop index: a constant subscript is not supported",
+            f"{ALLOWED}. Elements at fixed subscripts, receivers say, are recorded between runs: a run of "
+            "a few steps=, then what is wanted of the field's values, again and again; or a whole line of them under "
+            "`if j == 5:`",
         )
     if len(names) > 1:
         raise source.error(
-            node, f"subscript `{source.text_of(part)}` adds several loop indices: not supported",
+            node,
+            f"subscript `{source.text_of(part)}` adds several loop indices: not supported",
             ALLOWED,
         )
     if factors[names[0]] != 1:
         raise source.error(
-            node, f"subscript `{source.text_of(part)}` scales the loop index {names[0]!r} by "
-            f"{factors[names[0]]}: not supported", ALLOWED,
+            node,
+            f"subscript `{source.text_of(part)}` scales the loop index {names[0]!r} by "
+            f"{factors[names[0]]}: not supported",
+            ALLOWED,
         )
     if abs(constant) >= MOST_OFFSET:
-        raise source.error(node, f"subscript `{source.text_of(part)}` is {abs(constant)} away from the point: not supported",
-                           "offsets below 2**40")
+        raise source.error(
+            node,
+            f"subscript `{source.text_of(part)}` is {abs(constant)} away from the point: not supported",
+            "offsets below 2**40",
+        )
     return names[0], constant
 
 

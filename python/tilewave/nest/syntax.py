@@ -6,15 +6,28 @@ from tilewave.nest.helpers import MOST_CALLS, helper_of, without_docstring
 from tilewave.nest.names import MISSING, allowed_functions, is_constant
 from tilewave.nest.subscript import Parameters, local_names, place_of, subscripts_of
 
-BINARY = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow,
-          ast.BitAnd, ast.BitOr, ast.BitXor, ast.LShift, ast.RShift)
+BINARY = (
+    ast.Add,
+    ast.Sub,
+    ast.Mult,
+    ast.Div,
+    ast.FloorDiv,
+    ast.Mod,
+    ast.Pow,
+    ast.BitAnd,
+    ast.BitOr,
+    ast.BitXor,
+    ast.LShift,
+    ast.RShift,
+)
 SYMBOLS = "+ - * / // % ** & | ^ << >>"
 COMPARISONS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
 UNARY = (ast.USub, ast.UAdd, ast.Not, ast.Invert)
 
 #: What a body may consist of.
 ALLOWED_STATEMENTS = (
-    "assignments to array elements and to local scalars, also of several at once (a, b = b, a; a = b = x), augmented and annotated "
+    "assignments to array elements and to local scalars, also of several at once (a, b = b, a; a = b = x), augmented "
+    "and annotated "
     "assignments, if/elif/else, assert, raise inside an if, pass"
 )
 ALLOWED_EXPRESSIONS = (
@@ -23,8 +36,10 @@ ALLOWED_EXPRESSIONS = (
 )
 
 #: What to do in place of printing.
-PRINTING = ("an array that keeps what is to be seen (S[i, j] = x), printed after the run; or raise "
-            "SomeError(\"constant message\") inside an if, whose error names the point")
+PRINTING = (
+    "an array that keeps what is to be seen (S[i, j] = x), printed after the run; or raise "
+    'SomeError("constant message") inside an if, whose error names the point'
+)
 
 #: Readable names of what Python has and a body may not use.
 NAMES = {
@@ -83,7 +98,8 @@ class BodyChecker:
     outside : dict
         From the text of each name that is neither parameter nor local to a node of it.
     called : dict
-        The checkers of the functions that it calls, of their own calls, too, by the names that lead there: ``f``, and ``f/g``
+        The checkers of the functions that it calls, of their own calls, too, by the names that lead there: ``f``, and
+        ``f/g``
         where that calls ``g``. In `constants` theirs are ``f:WEIGHT``.
     """
 
@@ -110,7 +126,9 @@ class BodyChecker:
         assigned = self._block(without_docstring(self.source.tree.body), frozenset(), conditional=False)
         if not self.stores:
             raise self.source.error(
-                self.source.tree, "the body assigns to no array", "A[i, j] = ..., once or more",
+                self.source.tree,
+                "the body assigns to no array",
+                "A[i, j] = ..., once or more",
             )
         self.always = {place for place in self.stores if assigned is None or place in assigned}
         return self
@@ -123,8 +141,7 @@ class BodyChecker:
 
     def _block(self, statements, assigned, conditional):
         for statement in statements:
-            after = self._statement(
-                statement, frozenset() if assigned is None else assigned, conditional)
+            after = self._statement(statement, frozenset() if assigned is None else assigned, conditional)
             assigned = None if assigned is None else after
         return assigned
 
@@ -175,8 +192,11 @@ class BodyChecker:
         allowed = "as many values as targets, written out (a, b = x, y)"
         if isinstance(target, ast.Tuple | ast.List):
             helper = self._helper(value)
-            if helper is not None and helper.count == len(target.elts) and not any(
-                    isinstance(each, ast.Tuple | ast.List | ast.Starred) for each in target.elts):
+            if (
+                helper is not None
+                and helper.count == len(target.elts)
+                and not any(isinstance(each, ast.Tuple | ast.List | ast.Starred) for each in target.elts)
+            ):
                 return
             if helper is not None and helper.count:
                 raise self.source.error(value, f"{helper.count} value(s) for {len(target.elts)} target(s)", allowed)
@@ -184,7 +204,9 @@ class BodyChecker:
                 return
             if not isinstance(value, ast.Tuple | ast.List):
                 raise self.refuse(value, "unpacking this value", allowed)
-            if len(target.elts) != len(value.elts) or any(isinstance(each, ast.Starred) for each in (*target.elts, *value.elts)):
+            if len(target.elts) != len(value.elts) or any(
+                isinstance(each, ast.Starred) for each in (*target.elts, *value.elts)
+            ):
                 raise self.source.error(value, f"{len(value.elts)} value(s) for {len(target.elts)} target(s)", allowed)
             for each in zip(target.elts, value.elts, strict=True):
                 self._shape(*each)
@@ -228,9 +250,7 @@ class BodyChecker:
             (self.parameters.scalars, "a scalar parameter"),
         ):
             if node.id in names:
-                raise self.refuse(
-                    node, f"assigning to {node.id!r}, {what} of the nest,", "local names of its own"
-                )
+                raise self.refuse(node, f"assigning to {node.id!r}, {what} of the nest,", "local names of its own")
         return assigned | {node.id}
 
     def _store(self, node):
@@ -238,14 +258,16 @@ class BodyChecker:
         array, indices = node.value.id, self.parameters.indices
         if array in self.parameters.tables:
             raise self.source.error(
-                node, f"writing {array!r} at subscripts that are computed is not supported",
+                node,
+                f"writing {array!r} at subscripts that are computed is not supported",
                 "index + integer constant in the subscripts of an array that is written",
             )
         place = place_of(self.source, node)
         axes = place[2]
         if [name for name in indices if name in axes] != list(axes):
             raise self.source.error(
-                node, f"writing {array!r} with its subscripts in the order {', '.join(axes)} is not "
+                node,
+                f"writing {array!r} with its subscripts in the order {', '.join(axes)} is not "
                 f"supported: the loops are nested in the order {', '.join(indices)}",
                 "an array that is written has its subscripts in the order of the loops",
             )
@@ -298,9 +320,7 @@ class BodyChecker:
     def _expression(self, node, assigned):
         if isinstance(node, ast.Constant):
             if type(node.value) not in (bool, int, float):
-                raise self.refuse(
-                    node, f"a constant of type {type(node.value).__name__}", "int, float, bool"
-                )
+                raise self.refuse(node, f"a constant of type {type(node.value).__name__}", "int, float, bool")
         elif isinstance(node, ast.Name):
             self._name(node, assigned)
         elif isinstance(node, ast.Subscript):
@@ -330,14 +350,13 @@ class BodyChecker:
             raise self.refuse(node, f"operator {type(node.op).__name__}", "- + ~ not")
         for operator in node.ops if isinstance(node, ast.Compare) else ():
             if not isinstance(operator, COMPARISONS):
-                raise self.refuse(
-                    node, f"comparison {type(operator).__name__}", "< <= > >= == !="
-                )
+                raise self.refuse(node, f"comparison {type(operator).__name__}", "< <= > >= == !=")
 
     def _name(self, node, assigned):
         if node.id in self.parameters.arrays:
             raise self.source.error(
-                node, f"array {node.id!r} is used without a subscript: not supported",
+                node,
+                f"array {node.id!r} is used without a subscript: not supported",
                 self.parameters.example(node.id),
             )
         if node.id in self.parameters.indices or node.id in self.parameters.scalars:
@@ -346,15 +365,20 @@ class BodyChecker:
             self._outer_name(node)
         elif node.id not in assigned:
             raise self.source.error(
-                node, f"local {node.id!r} may be read before it is assigned",
+                node,
+                f"local {node.id!r} may be read before it is assigned",
                 "locals that every path to their use assigns",
             )
 
     def _attribute(self, node):
         owner = node.value
         known = self.parameters.arrays + self.parameters.indices + self.parameters.scalars
-        if isinstance(owner, ast.Name) and self.scope.resolve(owner) is not MISSING \
-                and owner.id not in known and owner.id not in self._locals:
+        if (
+            isinstance(owner, ast.Name)
+            and self.scope.resolve(owner) is not MISSING
+            and owner.id not in known
+            and owner.id not in self._locals
+        ):
             self._outer_name(node)
             return
         what = f"attribute {node.attr!r} of `{self.source.text_of(owner)}`"
@@ -368,7 +392,8 @@ class BodyChecker:
             self.constants[text] = found
         elif found is not MISSING:
             raise self.refuse(
-                node, f"{text!r} ({type(found).__name__}) as a value",
+                node,
+                f"{text!r} ({type(found).__name__}) as a value",
                 "numbers defined outside the nest: int, float, bool, NumPy scalars of "
                 "bool, int32, int64, float32, float64",
             )
@@ -383,15 +408,24 @@ class BodyChecker:
 
     def _may_come(self, node):
         """Whether a call is of a function that is not defined yet."""
-        return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not self.strict and not self._is_own(node.func.id) \
+        return (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and not self.strict
+            and not self._is_own(node.func.id)
             and self.scope.resolve(node.func) is MISSING
+        )
 
     def _is_own(self, text):
-        return text in self._locals or text in self.parameters.arrays + self.parameters.indices + self.parameters.scalars
+        return (
+            text in self._locals or text in self.parameters.arrays + self.parameters.indices + self.parameters.scalars
+        )
 
     def _inlined(self, node, helper, assigned, unpacked):
         if helper.count and not unpacked:
-            raise self.source.error(node, f"{helper.name} returns {helper.count} values", "unpacking them: x, y = f(...)")
+            raise self.source.error(
+                node, f"{helper.name} returns {helper.count} values", "unpacking them: x, y = f(...)"
+            )
         for _, value in helper.bind(self.source, node):
             if isinstance(value, ast.expr):
                 self._expression(value, assigned)
@@ -402,7 +436,9 @@ class BodyChecker:
                 raise self.refuse(node, f"a body that calls more than {MOST_CALLS} functions", "fewer")
             self.called[path] = inner
             inner.check()
-            self.constants.update((f"{path}:{text}" if ":" not in text else text, value) for text, value in inner.constants.items())
+            self.constants.update(
+                (f"{path}:{text}" if ":" not in text else text, value) for text, value in inner.constants.items()
+            )
 
     def _call(self, node, assigned, unpacked=False):
         text = ast.unparse(node.func)
@@ -423,9 +459,7 @@ class BodyChecker:
             _, least, most = found
             if len(node.args) < least or (most is not None and len(node.args) > most):
                 count = f"{least}" if least == most else f"{least} or more"
-                raise self.source.error(
-                    node, f"{text} given {len(node.args)} argument(s)", f"{count} here"
-                )
+                raise self.source.error(node, f"{text} given {len(node.args)} argument(s)", f"{count} here")
         for argument in (*node.args, *(keyword.value for keyword in node.keywords)):
             self._expression(argument, assigned)
 
@@ -446,7 +480,9 @@ class HelperChecker(BodyChecker):
         """Check all statements and return self."""
         end = self._block(self.helper.body, frozenset(self.helper.parameters), conditional=False)
         if end is not None:
-            raise self.source.error(self.source.tree, f"{self.helper.name} may end without a return", "a return on every path")
+            raise self.source.error(
+                self.source.tree, f"{self.helper.name} may end without a return", "a return on every path"
+            )
         return self
 
     def _statement(self, node, assigned, conditional):
@@ -459,7 +495,9 @@ class HelperChecker(BodyChecker):
         return None
 
     def _store(self, node):
-        raise self.refuse(node, "assigning to an element in a function that a body calls", "local names of its own, and return")
+        raise self.refuse(
+            node, "assigning to an element in a function that a body calls", "local names of its own, and return"
+        )
 
     def _load(self, node, assigned):
         raise self.refuse(node, "a subscript in a function that a body calls", "elements as arguments: f(A[i, j])")

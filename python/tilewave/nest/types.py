@@ -13,15 +13,27 @@ import numpy as np
 
 PYTHON, SCALAR, ARRAY0 = "Python", "NumPy", "0-d array"
 
-SUPPORTED = tuple(np.dtype(name) for name in (
-    "bool", "int8", "int16", "int32", "int64", "uint8", "float32", "float64"))
+SUPPORTED = tuple(np.dtype(name) for name in ("bool", "int8", "int16", "int32", "int64", "uint8", "float32", "float64"))
 
 OPERATORS = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
-    "//": operator.floordiv, "%": operator.mod, "**": operator.pow,
-    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
-    "==": operator.eq, "!=": operator.ne,
-    "&": operator.and_, "|": operator.or_, "^": operator.xor, "<<": operator.lshift, ">>": operator.rshift,
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "//": operator.floordiv,
+    "%": operator.mod,
+    "**": operator.pow,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "&": operator.and_,
+    "|": operator.or_,
+    "^": operator.xor,
+    "<<": operator.lshift,
+    ">>": operator.rshift,
 }
 
 

@@ -1,4 +1,5 @@
 """Communication patterns on NumPy matrices: `tilewave.patterns.broadcast` and so on."""
+
 from tilewave.patterns.calls import (
     OPS,
     AllreduceHandle,
@@ -13,4 +14,16 @@ from tilewave.patterns.calls import (
     spread,
 )
 
-__all__ = ["OPS", "AllreduceHandle", "Handle", "ReceiveHandle", "allreduce", "broadcast", "multi_reduce", "receive", "reduce", "send", "spread"]
+__all__ = [
+    "OPS",
+    "AllreduceHandle",
+    "Handle",
+    "ReceiveHandle",
+    "allreduce",
+    "broadcast",
+    "multi_reduce",
+    "receive",
+    "reduce",
+    "send",
+    "spread",
+]

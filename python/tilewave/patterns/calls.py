@@ -1,15 +1,16 @@
 """Communication patterns on arrays: matrices with any row stride, one row, one number.
 
-An array of one dimension is one row. One of three and more is contiguous, and a matrix: a row for each place in all dimensions but
-the last. An array of none, or a number (Python's or NumPy's), has one element; numbers are returned as numbers of the same type.
+An array of one dimension is one row. One of three and more is contiguous, and a matrix: a row for each place in all
+dimensions but
+the last. An array of none, or a number (Python's or NumPy's), has one element; numbers are returned as numbers of the
+same type.
 """
+
 import functools
 
 import numpy as np
 
 from tilewave import _core
-from tilewave.runtime import collective, interrupts
-from tilewave.runtime.context import Context, default_context
 from tilewave.errors import ERRORS, ConfigError
 from tilewave.patterns.matrix import (
     NUMBERS,
@@ -22,6 +23,8 @@ from tilewave.patterns.matrix import (
     view,
 )
 from tilewave.patterns.user_op import UserOp, encodable
+from tilewave.runtime import collective, interrupts
+from tilewave.runtime.context import Context, default_context
 
 OPS = ("sum", "prod", "min", "max")
 SEND_LIMIT_BYTES = 256 << 20
@@ -47,7 +50,10 @@ class Handle:
 
     def __init__(self, call, core):
         self._call, self._context, self._core, self._explain = call, call.context, core, call.explain
-        self._run_core, self._heart = core.run, call.context._heart  # looked up once: of small matrices they are much of the time
+        self._run_core, self._heart = (
+            core.run,
+            call.context._heart,
+        )  # looked up once: of small matrices they are much of the time
 
     algorithm = property(lambda self: self._core.plan.algorithm)
     chunk_bytes = property(lambda self: self._core.plan.chunk_bytes)
@@ -115,6 +121,7 @@ class Handle:
 
 def _pattern(function):
     """Decorator of a pattern: arguments that it does not take are an error of all ranks."""
+
     @functools.wraps(function)
     def call(*arguments, **keywords):
         try:
@@ -133,15 +140,17 @@ def _pattern(function):
 
 
 @_pattern
-def broadcast(M, root=0, *, algorithm="auto", chunk_bytes=None, buffers=None, wait=True, start=True,
-              explain=False, context=None):
+def broadcast(
+    M, root=0, *, algorithm="auto", chunk_bytes=None, buffers=None, wait=True, start=True, explain=False, context=None
+):
     """Give every rank the root's matrix; collective.
 
     Parameters
     ----------
     M : numpy.ndarray or number
         rows x cols, the same shape and dtype on every rank, unit column stride, any row stride;
-        read on the root, written elsewhere. float32/64, complex64/128, int8/16/32/64, uint8 or bool. Also arrays of other
+        read on the root, written elsewhere. float32/64, complex64/128, int8/16/32/64, uint8 or bool. Also arrays of
+        other
         dimensions and numbers, as `tilewave.patterns` says; of a number, each rank gives one of the same type.
     root : int
     algorithm : {"auto", "tree", "ring", "rounds", "direct", "mpi"}
@@ -175,7 +184,9 @@ def broadcast(M, root=0, *, algorithm="auto", chunk_bytes=None, buffers=None, wa
     matrix is not copied. [dawson2000]
     """
     here = context if context.__class__ is Context else _here(context)
-    if here and _run_plain("broadcast", here, M, None, root, "sum", None, algorithm, chunk_bytes, buffers, wait, start, explain):
+    if here and _run_plain(
+        "broadcast", here, M, None, root, "sum", None, algorithm, chunk_bytes, buffers, wait, start, explain
+    ):
         return M
     call = _Call("broadcast", context, M, algorithm, chunk_bytes, buffers, wait, start, explain)
     with call:
@@ -186,8 +197,20 @@ def broadcast(M, root=0, *, algorithm="auto", chunk_bytes=None, buffers=None, wa
 
 
 @_pattern
-def reduce(M, root=0, op="sum", out=None, *, algorithm="auto", chunk_bytes=None, buffers=None, wait=True,
-           start=True, explain=False, context=None):
+def reduce(
+    M,
+    root=0,
+    op="sum",
+    out=None,
+    *,
+    algorithm="auto",
+    chunk_bytes=None,
+    buffers=None,
+    wait=True,
+    start=True,
+    explain=False,
+    context=None,
+):
     """Combine the matrices of all ranks on the root; collective.
 
     Parameters
@@ -196,7 +219,8 @@ def reduce(M, root=0, op="sum", out=None, *, algorithm="auto", chunk_bytes=None,
         As in `broadcast`; read.
     root : int
     op : {"sum", "prod", "min", "max"} or callable
-        min and max as NumPy's minimum and maximum; of bools they are "all" and "any", and there is no other. Integers wrap, also
+        min and max as NumPy's minimum and maximum; of bools they are "all" and "any", and there is no other. Integers
+        wrap, also
         Python's, which have 64 bits here. A function f(a, b) gets two read-only 1-D
         arrays of equal length and returns their combination element by element; it must be
         associative.
@@ -226,7 +250,9 @@ def reduce(M, root=0, op="sum", out=None, *, algorithm="auto", chunk_bytes=None,
     Collective. [dawson2000]
     """
     here = context if context.__class__ is Context else _here(context)
-    if here and _run_plain("reduce", here, M, out, root, op, None, algorithm, chunk_bytes, buffers, wait, start, explain):
+    if here and _run_plain(
+        "reduce", here, M, out, root, op, None, algorithm, chunk_bytes, buffers, wait, start, explain
+    ):
         return out if here.rank == root else None
     call = _Call("reduce", context, M, algorithm, chunk_bytes, buffers, wait, start, explain)
     with call:
@@ -244,14 +270,26 @@ def reduce(M, root=0, op="sum", out=None, *, algorithm="auto", chunk_bytes=None,
 
 
 @_pattern
-def spread(M, out=None, *, block=None, algorithm="auto", chunk_bytes=None, buffers=None, wait=True, start=True,
-           explain=False, context=None):
+def spread(
+    M,
+    out=None,
+    *,
+    block=None,
+    algorithm="auto",
+    chunk_bytes=None,
+    buffers=None,
+    wait=True,
+    start=True,
+    explain=False,
+    context=None,
+):
     """Give every rank the columns of all: the column-replicated matrix; collective.
 
     Parameters
     ----------
     M : numpy.ndarray or number
-        This rank's part: rows x its columns (any number, also 0); as in `broadcast` otherwise. Of arrays of other dimensions the
+        This rank's part: rows x its columns (any number, also 0); as in `broadcast` otherwise. Of arrays of other
+        dimensions the
         last one is spread; numbers become an array of one dimension.
     out : numpy.ndarray, optional
         rows x the columns of all ranks. M may be its own place in it. Default: a new array.
@@ -278,7 +316,9 @@ def spread(M, out=None, *, block=None, algorithm="auto", chunk_bytes=None, buffe
     Collective: each rank sends and receives (p - 1)/p of the whole. [dawson2000]
     """
     here = context if context.__class__ is Context else _here(context)
-    if here and _run_plain("spread", here, M, out, 0, "sum", block, algorithm, chunk_bytes, buffers, wait, start, explain):
+    if here and _run_plain(
+        "spread", here, M, out, 0, "sum", block, algorithm, chunk_bytes, buffers, wait, start, explain
+    ):
         return out
     call = _Call("spread", context, M, algorithm, chunk_bytes, buffers, wait, start, explain)
     with call:
@@ -297,8 +337,20 @@ def spread(M, out=None, *, block=None, algorithm="auto", chunk_bytes=None, buffe
 
 
 @_pattern
-def multi_reduce(M, out=None, op="sum", *, block=None, algorithm="auto", chunk_bytes=None, buffers=None,
-                 wait=True, start=True, explain=False, context=None):
+def multi_reduce(
+    M,
+    out=None,
+    op="sum",
+    *,
+    block=None,
+    algorithm="auto",
+    chunk_bytes=None,
+    buffers=None,
+    wait=True,
+    start=True,
+    explain=False,
+    context=None,
+):
     """Combine the matrices of all ranks, each rank getting its columns; collective.
 
     Parameters
@@ -332,7 +384,9 @@ def multi_reduce(M, out=None, op="sum", *, block=None, algorithm="auto", chunk_b
     Collective: each rank sends and receives (p - 1)/p of the whole. [dawson2000]
     """
     here = context if context.__class__ is Context else _here(context)
-    if here and _run_plain("multi_reduce", here, M, out, 0, op, block, algorithm, chunk_bytes, buffers, wait, start, explain):
+    if here and _run_plain(
+        "multi_reduce", here, M, out, 0, op, block, algorithm, chunk_bytes, buffers, wait, start, explain
+    ):
         return out
     call = _Call("multi_reduce", context, M, algorithm, chunk_bytes, buffers, wait, start, explain)
     with call:
@@ -352,8 +406,19 @@ def multi_reduce(M, out=None, op="sum", *, block=None, algorithm="auto", chunk_b
 
 
 @_pattern
-def allreduce(M, op="sum", out=None, *, algorithm="auto", chunk_bytes=None, buffers=None, wait=True, start=True, explain=False,
-              context=None):
+def allreduce(
+    M,
+    op="sum",
+    out=None,
+    *,
+    algorithm="auto",
+    chunk_bytes=None,
+    buffers=None,
+    wait=True,
+    start=True,
+    explain=False,
+    context=None,
+):
     """Combine the matrices of all ranks and give every rank the result, the same bits everywhere; collective.
 
     Parameters
@@ -386,7 +451,10 @@ def allreduce(M, op="sum", out=None, *, algorithm="auto", chunk_bytes=None, buff
     """
     here = _here(context) or collective.find(context, (M,), {})[0]
     with interrupts.held():  # a rank that stopped between the two patterns would leave the others waiting
-        outer, here._doing = here._doing, "tw.patterns.allreduce"  # so that ranks that call one of the two themselves differ
+        outer, here._doing = (
+            here._doing,
+            "tw.patterns.allreduce",
+        )  # so that ranks that call one of the two themselves differ
         try:
             return _allreduce(M, op, out, algorithm, chunk_bytes, buffers, wait, start, explain, context)
         finally:
@@ -395,7 +463,9 @@ def allreduce(M, op="sum", out=None, *, algorithm="auto", chunk_bytes=None, buff
 
 def _allreduce(M, op, out, algorithm, chunk_bytes, buffers, wait, start, explain, context):
     here = _here(context)
-    if here and algorithm.__class__ is str and algorithm == "auto" and out is None:  # the most frequent calls, as in the other patterns
+    if (
+        here and algorithm.__class__ is str and algorithm == "auto" and out is None
+    ):  # the most frequent calls, as in the other patterns
         row = M if type(M) is np.ndarray else np.array([M]) if isinstance(M, NUMBERS) else None
         if row is not None and row.nbytes < ALLREDUCE_RING_BYTES:
             whole = np.empty(row.shape, row.dtype)
@@ -418,7 +488,9 @@ def _allreduce(M, op, out, algorithm, chunk_bytes, buffers, wait, start, explain
             pattern(**choices)
         return call.outcome()
     # Ranks start patterns in one order: both are compared now; the second goes whenever the first is over.
-    handle = AllreduceHandle(call, [pattern(start=False, **choices) for pattern in _two_patterns(call.context, M, op, out, ring)])
+    handle = AllreduceHandle(
+        call, [pattern(start=False, **choices) for pattern in _two_patterns(call.context, M, op, out, ring)]
+    )
     return handle.start() if call.start else handle
 
 
@@ -432,7 +504,13 @@ def _as_ring(context, M, op, out, algorithm):
         raise ConfigError(f"M is {M.shape} {M.dtype}, out is {out.shape} {out.dtype}; they must be equal")
     same_or_apart(M, out)
     columns = M.shape[-1] if M.ndim else 1
-    return algorithm == "ring" and M.ndim > 0 or algorithm == "auto" and M.nbytes >= ALLREDUCE_RING_BYTES and columns >= context.size
+    return (
+        algorithm == "ring"
+        and M.ndim > 0
+        or algorithm == "auto"
+        and M.nbytes >= ALLREDUCE_RING_BYTES
+        and columns >= context.size
+    )
 
 
 def _two_patterns(context, M, op, out, ring):
@@ -440,12 +518,14 @@ def _two_patterns(context, M, op, out, ring):
         return functools.partial(reduce, M, 0, op, out), functools.partial(broadcast, out)
     M, out = rows_and_columns("M", M), rows_and_columns("out", out)
     counts = [_core.dealt_columns(M.shape[1], 0, context.size, rank) for rank in range(context.rank + 1)]
-    part = out[:, sum(counts[:-1]):sum(counts)]
+    part = out[:, sum(counts[:-1]) : sum(counts)]
     return functools.partial(multi_reduce, M, part, op), functools.partial(spread, part, out)
 
 
 class AllreduceHandle:
-    """An `allreduce` in flight, or made with ``start=False``: `test`, `wait`, `start` and `run` as a pattern's `Handle` has them."""
+    """An `allreduce` in flight, or made with ``start=False``: `test`, `wait`, `start` and `run` as a pattern's `Handle`
+    has them.
+    """
 
     def __init__(self, call, handles):
         self._call, self._handles, self._at = call, handles, None  # the one of the two that is under way
@@ -523,8 +603,15 @@ def send(M, dest, tag=0, *, limit_bytes=SEND_LIMIT_BYTES, on_full="wait", contex
         matrix = view("send: M", M if number is None else number)
         if on_full not in ("wait", "raise"):
             raise ConfigError(f"send: on_full {on_full!r} was given; allowed: 'wait', 'raise'")
-        _core.send_buffered(context._core, matrix, _whole("send: dest", dest), _whole("send: tag", tag),
-                            _whole("send: limit_bytes", limit_bytes), on_full == "wait", context)
+        _core.send_buffered(
+            context._core,
+            matrix,
+            _whole("send: dest", dest),
+            _whole("send: tag", tag),
+            _whole("send: limit_bytes", limit_bytes),
+            on_full == "wait",
+            context,
+        )
     finally:
         context._heart.done()
 
@@ -564,7 +651,9 @@ def receive(M, source, tag=0, *, wait=True, context=None):
         finally:
             context._heart.done()
     matrix = view("receive: M", M, written=True)
-    core = _core.start_receive(context._core, matrix, _whole("receive: source", source), _whole("receive: tag", tag), [M, context])
+    core = _core.start_receive(
+        context._core, matrix, _whole("receive: source", source), _whole("receive: tag", tag), [M, context]
+    )
     handle = ReceiveHandle(context, core, M)
     return handle.wait() if wait else handle
 
@@ -611,7 +700,14 @@ def _run_plain(kind, context, M, out, root, op, block, algorithm, chunk_bytes, b
 
     False: nothing was done; `_Call` must look at the arguments one by one.
     """
-    if wait is not True or start is not True or explain is not False or block is not None or chunk_bytes is not None or buffers is not None:
+    if (
+        wait is not True
+        or start is not True
+        or explain is not False
+        or block is not None
+        or chunk_bytes is not None
+        or buffers is not None
+    ):
         return False
     if not context._lock.acquire(False):
         return False
@@ -627,7 +723,8 @@ def _run_plain(kind, context, M, out, root, op, block, algorithm, chunk_bytes, b
 class _Call:
     """Collects one call's arguments; what is wrong with them is said to all ranks by `go`, as the pattern begins.
 
-    A pattern agrees by itself, in messages that small matrices go along with: so it has not the shape of `tilewave.runtime.collective`, but keeps
+    A pattern agrees by itself, in messages that small matrices go along with: so it has not the shape of
+    `tilewave.runtime.collective`, but keeps
     its rules. Nothing raises on one rank alone.
     """
 
@@ -678,7 +775,11 @@ class _Call:
 
     def reduction(self, op, dtype):
         if callable(op):
-            self.op, self.user, self.user_name = "user", UserOp(op, dtype, self.context.rank), collective.function_text(op)
+            self.op, self.user, self.user_name = (
+                "user",
+                UserOp(op, dtype, self.context.rank),
+                collective.function_text(op),
+            )
         elif isinstance(op, str) and op in OPS:
             self.op = op
         else:
@@ -711,9 +812,27 @@ class _Call:
         own = self.allocate if self.kind == "spread" and result is None else None
         try:
             core = _core.start_pattern(
-                self.context._core, self.kind, self.matrix, self.out, self.root, self.op, self.user, self.block,
-                self.part_inside, self.algorithm, self.chunk_bytes, self.buffers, not self.start, error, own,
-                [memory, self], collective.where(), self.user_name, self.outer, self.context._doing)
+                self.context._core,
+                self.kind,
+                self.matrix,
+                self.out,
+                self.root,
+                self.op,
+                self.user,
+                self.block,
+                self.part_inside,
+                self.algorithm,
+                self.chunk_bytes,
+                self.buffers,
+                not self.start,
+                error,
+                own,
+                [memory, self],
+                collective.where(),
+                self.user_name,
+                self.outer,
+                self.context._doing,
+            )
         except ERRORS as problem:
             raise self.context._of_all(problem) from None
         finally:
@@ -736,7 +855,7 @@ def _whole(name, value):
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise ConfigError(f"{name} {value!r} was given; allowed: an integer")
     bits = 63 if name.endswith("_bytes") else 31
-    if not -2**bits <= value < 2**bits:
+    if not -(2**bits) <= value < 2**bits:
         raise ConfigError(f"{name} {value} was given; allowed: less than 2**{bits}")
     return int(value)
 

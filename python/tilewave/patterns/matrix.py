@@ -1,4 +1,5 @@
 """NumPy matrices as the core sees them: what is allowed, and which may overlap."""
+
 import math
 
 import numpy as np
@@ -14,7 +15,8 @@ NAMES = {dtype: dtype.name for dtype in DTYPES}
 def rows_and_columns(name, M):
     """An array of any number of dimensions as a matrix: the same memory.
 
-    Of one dimension it is one row; of none, one element; of three and more it is a row for each place in all dimensions but the
+    Of one dimension it is one row; of none, one element; of three and more it is a row for each place in all dimensions
+    but the
     last, where these lie one after another.
 
     Raises
@@ -26,11 +28,16 @@ def rows_and_columns(name, M):
         return M
     if M.ndim == 1:
         if M.size > 1 and M.strides[0] != M.itemsize:
-            raise ConfigError(f"{name} of one dimension has a stride of {M.strides[0]} bytes; allowed: {M.itemsize}, items side by side, "
-                              "or the same items as a matrix of one column, x[:, None]")
+            raise ConfigError(
+                f"{name} of one dimension has a stride of {M.strides[0]} bytes; allowed: {M.itemsize}, items side by "
+                "side, "
+                "or the same items as a matrix of one column, x[:, None]"
+            )
         return M[None, :]
     if M.size and not M.flags.c_contiguous:
-        raise ConfigError(f"{name} of {M.ndim} dimensions is not contiguous; allowed: contiguous, or a matrix with any row stride")
+        raise ConfigError(
+            f"{name} of {M.ndim} dimensions is not contiguous; allowed: contiguous, or a matrix with any row stride"
+        )
     rows = math.prod(M.shape[:-1])
     return M.reshape(rows, M.shape[-1] if M.ndim else 1)
 
@@ -69,18 +76,27 @@ def view(name, M, written=False):
         if plain is not None:
             return plain
     if not isinstance(M, np.ndarray) or isinstance(M, np.ma.MaskedArray):
-        raise ConfigError(f"{name} is {type(M).__name__}; allowed: a NumPy array (a field's .local is one), or a number where it is combined or "
-                          "broadcast")
+        raise ConfigError(
+            f"{name} is {type(M).__name__}; allowed: a NumPy array (a field's .local is one), or a number where it is "
+            "combined or "
+            "broadcast"
+        )
     M = rows_and_columns(name, M)
     dtype = NAMES.get(M.dtype)
     if dtype is None:
-        raise ConfigError(f"{name} has dtype {M.dtype}; allowed: {', '.join(d.name for d in DTYPES)}, in native byte order")
+        raise ConfigError(
+            f"{name} has dtype {M.dtype}; allowed: {', '.join(d.name for d in DTYPES)}, in native byte order"
+        )
     rows, cols = M.shape
     if M.size and cols > 1 and M.strides[1] != M.itemsize:
-        raise ConfigError(f"{name} has a column stride of {M.strides[1]} bytes; allowed: {M.itemsize}, items side by side in a row")
+        raise ConfigError(
+            f"{name} has a column stride of {M.strides[1]} bytes; allowed: {M.itemsize}, items side by side in a row"
+        )
     if M.size and rows > 1 and (M.strides[0] < cols * M.itemsize or M.strides[0] % M.itemsize):
-        raise ConfigError(f"{name} has a row stride of {M.strides[0]} bytes; allowed: a multiple of {M.itemsize} that is at least "
-                          f"the row's {cols * M.itemsize}")
+        raise ConfigError(
+            f"{name} has a row stride of {M.strides[0]} bytes; allowed: a multiple of {M.itemsize} that is at least "
+            f"the row's {cols * M.itemsize}"
+        )
     if not M.flags.aligned:
         raise ConfigError(f"{name} is not aligned to its items of {M.itemsize} bytes")
     if written and not M.flags.writeable:
@@ -105,7 +121,9 @@ def overlap(a, b):
 
 def same_or_apart(M, out):
     M, out = rows_and_columns("M", M), rows_and_columns("out", out)
-    if overlap(M, out) and not (address(M) == address(out) and M.shape == out.shape and (M.shape[0] == 1 or M.strides == out.strides)):
+    if overlap(M, out) and not (
+        address(M) == address(out) and M.shape == out.shape and (M.shape[0] == 1 or M.strides == out.strides)
+    ):
         raise ConfigError("M and out overlap; allowed: the same matrix, or memory apart")
 
 
@@ -115,7 +133,12 @@ def inside(part, whole):
         return -1
     part, whole = rows_and_columns("M", part), rows_and_columns("out", whole)
     column, odd = divmod(address(part) - address(whole), whole.itemsize)
-    if odd or column < 0 or column + part.shape[1] > whole.shape[1] or part.shape[0] != whole.shape[0] or (
-            part.shape[0] > 1 and part.strides[0] != whole.strides[0]):
+    if (
+        odd
+        or column < 0
+        or column + part.shape[1] > whole.shape[1]
+        or part.shape[0] != whole.shape[0]
+        or (part.shape[0] > 1 and part.strides[0] != whole.strides[0])
+    ):
         raise ConfigError("M and out overlap; allowed: memory apart, or the part in its own place in the whole matrix")
     return column

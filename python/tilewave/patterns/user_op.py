@@ -1,4 +1,5 @@
 """A reduction given as a Python function, over memory that the core names by address."""
+
 import numpy as np
 
 from tilewave.errors import ConfigError
@@ -20,7 +21,9 @@ class UserOp:
             return True
         except BaseException as error:  # a signal's too: the ranks must end together
             name = getattr(self.function, "__name__", repr(self.function))
-            self.failure = encodable(f"the reduction {name} failed on rank {self.rank}: {type(error).__name__}: {error}")
+            self.failure = encodable(
+                f"the reduction {name} failed on rank {self.rank}: {type(error).__name__}: {error}"
+            )
             return False
 
 

@@ -1,4 +1,5 @@
 """Why a plan was chosen, as text."""
+
 from tilewave import _core
 from tilewave.timeline.parts import PARTS
 
@@ -6,7 +7,9 @@ POLL_PERIOD_S = _core.Plan().poll_period_s  # by rule
 
 
 def explain(plan):
-    """The plan, the numbers it was chosen with, the others and why they lost, what was not tried; see `Plan.explain`."""
+    """The plan, the numbers it was chosen with, the others and why they lost, what was not tried; see
+    `Plan.explain`.
+    """
     lines = ["The plan", *("  " + line for line in str(plan).splitlines())]
     if plan.memory_bytes is not None:
         copies = plan.notes.get("replicated", {})
@@ -19,11 +22,23 @@ def explain(plan):
     if not notes:
         return "\n".join([*lines, "", "Nothing is known of how it was chosen: it was made by hand."])
     extents = " x ".join(f"{name} {extent}" for name, extent in zip(notes.get("loops", ()), notes.get("extents", ())))
-    lines += ["", f"For nest {notes.get('nest')}: {extents}; {notes.get('ranks')} rank(s), up to {notes.get('threads')} thread(s) each"]
+    lines += [
+        "",
+        f"For nest {notes.get('nest')}: {extents}; {notes.get('ranks')} rank(s), up to {notes.get('threads')} "
+        "thread(s) each",
+    ]
     if told := of_cpus(plan):
         lines[-1] += f"; computes with {told}"
-    lines += ["", "The body's rate", *_rate(notes.get("rate", {})), *_ways(notes.get("ways")), *_turns(notes.get("turns")), "",
-              "The machine's numbers", *_machine(notes.get("machine", {}))]
+    lines += [
+        "",
+        "The body's rate",
+        *_rate(notes.get("rate", {})),
+        *_ways(notes.get("ways")),
+        *_turns(notes.get("turns")),
+        "",
+        "The machine's numbers",
+        *_machine(notes.get("machine", {})),
+    ]
     lines += ["", "Fixed by you", *_items(notes.get("fixed", {})), *_ranked(plan), "", "Not tried", *_not_tried(plan)]
     return "\n".join(lines)
 
@@ -39,30 +54,46 @@ def of_cpus(plan):
 
 def _rate(rate):
     if rate:
-        yield (f"  {_time(rate['point_s'])} a point, {_time(rate['row_s'])} a row, {_time(rate['tile_s'])} a tile, on one lane "
-               f"while all compute; {rate['note']}")
+        yield (
+            f"  {_time(rate['point_s'])} a point, {_time(rate['row_s'])} a row, {_time(rate['tile_s'])} a tile, on "
+            "one lane "
+            f"while all compute; {rate['note']}"
+        )
 
 
 def _ways(ways):
     if ways:
         yield from ("", "Ways in which loops and arrays may lie, each with its best plan")
         for way in ways:
-            brought = f", and {_time(way['bringing_s'])} to bring NumPy arrays into that order and back" if way["bringing_s"] else ""
+            brought = (
+                f", and {_time(way['bringing_s'])} to bring NumPy arrays into that order and back"
+                if way["bringing_s"]
+                else ""
+            )
             alone, taken = ", rank 0 for all" if way["on_one_rank"] else "", ": taken" if way["taken"] else ""
             yield f"  {_time(way['time_s']):>10}  {_way(way['choices'])}{alone}{brought}{taken}"
 
 
 def _way(choices):
     across = choices["storage"] == "skewed"
-    text = f"points of a row {tuple(choices['row'])} are neighbours in memory" if across and choices["row"] else "arrays are row-major"
+    text = (
+        f"points of a row {tuple(choices['row'])} are neighbours in memory"
+        if across and choices["row"]
+        else "arrays are row-major"
+    )
     skew = choices["skew"]
     return text + (f", tiles are cut along the sum of loops {skew[0]} and {skew[1]}" if skew else "")
 
 
 def _turns(turns):
     if turns:
-        yield from ("", "Layout of fields", f"  one for {', '.join(turns['nests'])}, which use the same fields in turn: {_time(turns['together_s'])} a turn of all so; "
-                    f"{_time(turns['moving_s'])} with plans of their own, as fields then move between them")
+        yield from (
+            "",
+            "Layout of fields",
+            f"  one for {', '.join(turns['nests'])}, which use the same fields in turn: {_time(turns['together_s'])} "
+            "a turn of all so; "
+            f"{_time(turns['moving_s'])} with plans of their own, as fields then move between them",
+        )
 
 
 def _machine(machine):
@@ -74,11 +105,18 @@ def _machine(machine):
     for name, label in (("same_host", "on one host"), ("other_host", "between hosts")):
         if link := machine.get(name):
             rate = "unlimited" if link["bandwidth_bytes_s"] is None else f"{link['bandwidth_bytes_s'] / 1e6:.4g} MB/s"
-            yield (f"  messages {label:25} {_time(link['latency_s'])} latency, {rate}, {_time(link['send_s'])} to post a send, "
-                   f"{_time(link['receive_s'])} a receive, {100 * link['hidden_polled']:.0f} % beside computing")
+            yield (
+                f"  messages {label:25} {_time(link['latency_s'])} latency, {rate}, {_time(link['send_s'])} to post a "
+                "send, "
+                f"{_time(link['receive_s'])} a receive, {100 * link['hidden_polled']:.0f} % beside computing"
+            )
 
 
-MEANINGS = {"hand_over_s": "hand-over between lanes", "poll_s": "a poll of the transport", "step_s": "a step beside what it does"}
+MEANINGS = {
+    "hand_over_s": "hand-over between lanes",
+    "poll_s": "a poll of the transport",
+    "step_s": "a step beside what it does",
+}
 
 
 def _items(fixed):
@@ -94,7 +132,11 @@ def _ranked(plan):
         yield from ("", "The plan was given as a whole: it is obeyed, and no other was tried")
         return
     if chosen_for := notes.get("chosen_for"):
-        yield from ("", f"It was chosen for a run over {' x '.join(map(str, chosen_for))} points and stays for this one; no other was tried")
+        yield from (
+            "",
+            f"It was chosen for a run over {' x '.join(map(str, chosen_for))} points and stays for this one; no other "
+            "was tried",
+        )
         return
     yield from ("", f"{notes.get('considered')} plans estimated, {len(plan.ranked)} played; the best first")
     for number, record in enumerate(plan.ranked, 1):
@@ -123,7 +165,11 @@ def _short(c):
         text += ", synchronous sends"
     if c["poll_period_s"] not in (POLL_PERIOD_S, 0 if c["helper"] else None):
         text += f", polls every {_time(c['poll_period_s'])}" if c["poll_period_s"] else ", no polls in tiles"
-    return text + (f", look-ahead {c['lookahead']}" if c["lookahead"] > 1 else "") + f", chunks of {_bytes(c['chunk_bytes'])}"
+    return (
+        text
+        + (f", look-ahead {c['lookahead']}" if c["lookahead"] > 1 else "")
+        + f", chunks of {_bytes(c['chunk_bytes'])}"
+    )
 
 
 def _not_tried(plan):
@@ -133,7 +179,10 @@ def _not_tried(plan):
     if "storage" in notes.get("by_rule", {}) and "ways" not in notes:
         yield "  plain storage: rows without dependences become vectors only in skewed storage"
     elif "ways" not in notes and choices.storage == "plain" and "storage" not in notes.get("fixed", {}):
-        yield "  skewed storage: rows along the last dimension do, or no other rows have independent points for every array"
+        yield (
+            "  skewed storage: rows along the last dimension do, or no other rows have independent points "
+            "for every array"
+        )
     if notes.get("ranks", 1) == 1 and "schedule" not in notes.get("fixed", {}):
         yield "  blocking: one rank has no messages"
     if notes.get("threads", 1) == 1:
@@ -144,7 +193,9 @@ def _not_tried(plan):
 
 
 def _parts(parts):
-    return ", ".join(f"{label} {_time(getattr(parts, name))}" for name, label in PARTS.items() if getattr(parts, name) > 0)
+    return ", ".join(
+        f"{label} {_time(getattr(parts, name))}" for name, label in PARTS.items() if getattr(parts, name) > 0
+    )
 
 
 def _parts_of(record):

@@ -1,4 +1,5 @@
 """Plans: every choice that turns a nest into schedules, as a value."""
+
 import dataclasses
 import hashlib
 import html
@@ -11,8 +12,8 @@ from tilewave import _core, files
 from tilewave.errors import ConfigError
 from tilewave.plan.explain import explain
 from tilewave.timeline.parts import PARTS, Parts, Predicted
-from tilewave.value import Value, plain_copy
 from tilewave.timeline.timeline import html_table
+from tilewave.value import Value, plain_copy
 
 #: The choices of a plan, as they are declared in include/tilewave/plan_choices.hpp.
 CHOICES = tuple(name for name, *_ in _core.plan_choices)
@@ -32,7 +33,13 @@ def _with_choices(cls):
             setattr(cls, name, default)
     lines = []
     for name, default, allowed, doc in _core.plan_choices:
-        kind = "str" if isinstance(default, str) else "tuple of int" if isinstance(default, tuple) else type(default).__name__
+        kind = (
+            "str"
+            if isinstance(default, str)
+            else "tuple of int"
+            if isinstance(default, tuple)
+            else type(default).__name__
+        )
         lines.append(f"{name} : {kind}\n    {doc} Allowed: {allowed}.")
     cls.__doc__ = cls.__doc__.replace("CHOICES\n", textwrap.indent("\n".join(lines), "    ").lstrip() + "\n")
     return cls
@@ -43,19 +50,22 @@ def _with_choices(cls):
 class Plan(Value):
     """How a sweep is cut and ordered: print it, edit it, save it, pass it back to `run`.
 
-    A plan is a value: what is done to one changes no other, nor what runs do that are not given it. Setting an attribute that
+    A plan is a value: what is done to one changes no other, nor what runs do that are not given it. Setting an
+    attribute that
     is not listed here raises ConfigError. Lists become tuples.
 
     Attributes
     ----------
     CHOICES
     predicted : Predicted
-        ``predicted.time_s`` and ``predicted.parts``: what it would take; None for a plan made by hand. It is of the plan as it was
+        ``predicted.time_s`` and ``predicted.parts``: what it would take; None for a plan made by hand. It is of the
+        plan as it was
         chosen: run an edited one, and the report has its own.
     memory_bytes : int
         Of the rank that needs most: its parts of the fields, and staging.
     ranked : list of dict
-        The plans that were played, this one first: ``time_s``, ``parts``, ``memory_bytes``, the choices, and ``reason``, why it was
+        The plans that were played, this one first: ``time_s``, ``parts``, ``memory_bytes``, the choices, and
+        ``reason``, why it was
         not taken.
     notes : dict
         What the choice was made from: the machine's numbers, the body's rate, what was fixed, what was not tried.
@@ -95,7 +105,8 @@ class Plan(Value):
         rows = [(name, getattr(self, name)) for name in CHOICES]
         if self.predicted:
             rows.append(("predicted", f"{self.predicted.time_s:.6g} s"))
-        return f"{html_table(rows)}<details><summary>Why this plan</summary><pre>{html.escape(self.explain())}</pre></details>"
+        why = html.escape(self.explain())
+        return f"{html_table(rows)}<details><summary>Why this plan</summary><pre>{why}</pre></details>"
 
     @classmethod
     def _from_core(cls, core):
@@ -126,7 +137,8 @@ class Plan(Value):
         Raises
         ------
         ConfigError
-            When the file is no plan, naming the field that is wrong. What only a nest can tell is checked when it is run.
+            When the file is no plan, naming the field that is wrong. What only a nest can tell is checked when it is
+            run.
         """
         try:
             data = json.loads(files.read(path)[0])
@@ -150,14 +162,24 @@ def _from_data(cls, data):
     if unknown := data.keys() - {field.name for field in dataclasses.fields(cls)}:
         raise ConfigError(f"no field {sorted(unknown)[0]!r}; allowed: {', '.join(CHOICES)}")
     for field in dataclasses.fields(cls):
-        if field.name not in data and field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
+        if (
+            field.name not in data
+            and field.default is dataclasses.MISSING
+            and field.default_factory is dataclasses.MISSING
+        ):
             raise ConfigError(f"field {field.name!r} is missing")
-    values = {name: tuple(value) if isinstance(value, list) else value for name, value in data.items() if name in CHOICES}
+    values = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in data.items() if name in CHOICES
+    }
     probe = _core.Plan()
     for name, value in values.items():
         _assign(probe, name, value)
     values["predicted"] = _predicted(data.get("predicted"))
-    for name, kind, allowed in (("memory_bytes", int, "an integer"), ("ranked", list, "a list"), ("notes", dict, "an object")):
+    for name, kind, allowed in (
+        ("memory_bytes", int, "an integer"),
+        ("ranked", list, "a list"),
+        ("notes", dict, "an object"),
+    ):
         value = data.get(name)
         if value is None:
             continue
@@ -172,13 +194,21 @@ def _from_data(cls, data):
     try:
         plan.explain()
     except Exception as error:  # whatever has been done to what explains it
-        raise ConfigError(f"notes: they cannot be explained ({type(error).__name__}: {error}); allowed: as `save` wrote them, or none") from None
+        raise ConfigError(
+            f"notes: they cannot be explained ({type(error).__name__}: {error}); allowed: as `save` wrote them, or none"
+        ) from None
     return plan
 
 
 MOST_BYTES = 1 << 62
-RANKED = {"time_s": "seconds >= 0", "estimate_s": "seconds >= 0", "parts": f"an object with {', '.join(PARTS)}, seconds >= 0", "memory_bytes": "bytes >= 0",
-          "reason": "a text", "choices": f"an object with {', '.join(CHOICES)}"}
+RANKED = {
+    "time_s": "seconds >= 0",
+    "estimate_s": "seconds >= 0",
+    "parts": f"an object with {', '.join(PARTS)}, seconds >= 0",
+    "memory_bytes": "bytes >= 0",
+    "reason": "a text",
+    "choices": f"an object with {', '.join(CHOICES)}",
+}
 
 
 def _check_ranked(where, record):
@@ -186,9 +216,14 @@ def _check_ranked(where, record):
     if not isinstance(record, dict) or record.keys() != RANKED.keys():
         raise ConfigError(f"{where}: given {_short(record)}; allowed: an object with {', '.join(RANKED)}")
     parts, choices = record["parts"], record["choices"]
-    fine = {"time_s": _is_time(record["time_s"]), "estimate_s": _is_time(record["estimate_s"]), "memory_bytes": _is_time(record["memory_bytes"]),
-            "parts": isinstance(parts, dict) and all(_is_time(parts.get(name)) for name in PARTS), "reason": isinstance(record["reason"], str),
-            "choices": isinstance(choices, dict) and choices.keys() == set(CHOICES)}
+    fine = {
+        "time_s": _is_time(record["time_s"]),
+        "estimate_s": _is_time(record["estimate_s"]),
+        "memory_bytes": _is_time(record["memory_bytes"]),
+        "parts": isinstance(parts, dict) and all(_is_time(parts.get(name)) for name in PARTS),
+        "reason": isinstance(record["reason"], str),
+        "choices": isinstance(choices, dict) and choices.keys() == set(CHOICES),
+    }
     for name, allowed in RANKED.items():
         if not fine[name]:
             raise ConfigError(f"{where}.{name}: given {_short(record[name])}; allowed: {allowed}")
@@ -216,7 +251,9 @@ def _predicted(data):
     parts = data.get("parts") if isinstance(data, dict) else None
     numbers = [data.get("time_s"), *(parts.get(name) for name in names)] if isinstance(parts, dict) else [None]
     if not all(map(_is_time, numbers)):
-        raise ConfigError(f"predicted: given {_short(data)}; allowed: time_s and parts {', '.join(names)}, seconds >= 0")
+        raise ConfigError(
+            f"predicted: given {_short(data)}; allowed: time_s and parts {', '.join(names)}, seconds >= 0"
+        )
     return Predicted(float(numbers[0]), Parts(*map(float, numbers[1:])))
 
 
@@ -287,12 +324,28 @@ def choose(problem, ranks, threads, cpus, machine, rates, choices, fixed, plan, 
     chosen.memory_bytes = best.memory_bytes
     chosen.ranked = [_record(candidate) for candidate in ranked]
     chosen.notes = {
-        "nest": problem.nest.name, "loops": list(problem.nest.indices), "extents": [hi - lo for lo, hi in zip(*problem.core.space)],
-        "ranks": ranks, "threads": request.threads, "considered": considered, "given_whole": plan is not None,
+        "nest": problem.nest.name,
+        "loops": list(problem.nest.indices),
+        "extents": [hi - lo for lo, hi in zip(*problem.core.space)],
+        "ranks": ranks,
+        "threads": request.threads,
+        "considered": considered,
+        "given_whole": plan is not None,
         "fixed": {name: list(value) if isinstance(value, tuple) else value for name, value in fixed.items()},
-        "by_rule": {name: list(value) if isinstance(value, tuple) else value for name, value in choices.items() if name not in fixed},
-        "rate": {"point_s": rate.point_s, "row_s": rate.row_s, "tile_s": rate.tile_s, "alone": rate.alone, "note": rate.note},
-        "machine": _numbers(machine, ranks), "sequential": problem.sequential,
+        "by_rule": {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in choices.items()
+            if name not in fixed
+        },
+        "rate": {
+            "point_s": rate.point_s,
+            "row_s": rate.row_s,
+            "tile_s": rate.tile_s,
+            "alone": rate.alone,
+            "note": rate.note,
+        },
+        "machine": _numbers(machine, ranks),
+        "sequential": problem.sequential,
     }
     if cpus is not None:
         chosen.notes["cpus"] = cpus
@@ -320,19 +373,35 @@ def _why_fewer(plan):
 
 def _record(candidate):
     plan = Plan._from_core(candidate.plan)
-    return {"time_s": candidate.time_s, "estimate_s": candidate.estimate_s, "parts": dataclasses.asdict(Parts.of(candidate.parts)),
-            "memory_bytes": candidate.memory_bytes, "reason": candidate.reason, "choices": dict(zip(CHOICES, plan.choices()))}
+    return {
+        "time_s": candidate.time_s,
+        "estimate_s": candidate.estimate_s,
+        "parts": dataclasses.asdict(Parts.of(candidate.parts)),
+        "memory_bytes": candidate.memory_bytes,
+        "reason": candidate.reason,
+        "choices": dict(zip(CHOICES, plan.choices())),
+    }
 
 
 def _numbers(machine, ranks):
     """The machine's numbers that decide, as plain data."""
-    numbers = {"hand_over_s": machine.hand_over_s, "poll_s": machine.poll_s, "step_s": machine.step_s, "cache_bytes": machine.cache_bytes}
+    numbers = {
+        "hand_over_s": machine.hand_over_s,
+        "poll_s": machine.poll_s,
+        "step_s": machine.step_s,
+        "cache_bytes": machine.cache_bytes,
+    }
     hosts = list(machine.host_of[:ranks])
     links = {"same_host": machine.same_host}
     if len(set(hosts)) > 1:
         links["other_host"] = machine.other_host
     for name, link in links.items() if ranks > 1 else ():
-        numbers[name] = {"latency_s": link.latency_s, "send_s": link.send_s, "receive_s": link.receive_s, "bandwidth_bytes_s":
-                         1 / link.byte_s if link.byte_s > 0 else None, "hidden_polled": link.hidden_polled}
+        numbers[name] = {
+            "latency_s": link.latency_s,
+            "send_s": link.send_s,
+            "receive_s": link.receive_s,
+            "bandwidth_bytes_s": 1 / link.byte_s if link.byte_s > 0 else None,
+            "hidden_polled": link.hidden_polled,
+        }
     numbers["hosts"] = len(set(hosts)) if hosts else 1
     return numbers

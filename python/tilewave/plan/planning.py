@@ -1,4 +1,5 @@
 """Planning for a machine that is not here: what ``tilewave plan`` runs a script in."""
+
 import dataclasses
 
 from tilewave import _core

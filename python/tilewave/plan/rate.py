@@ -1,4 +1,5 @@
 """The rate of a body: measured on tiles as a plan cuts them, the same numbers on every rank."""
+
 import dataclasses
 import hashlib
 import math
@@ -14,7 +15,8 @@ _EACH = 5  # numbers of a rank: the rate's, and what it makes of a tile with lon
 
 @dataclasses.dataclass(frozen=True)
 class Rate:
-    """Seconds that a kernel takes on one lane while all compute: a point, a row beside its points, a tile beside its rows.
+    """Seconds that a kernel takes on one lane while all compute: a point, a row beside its points, a tile beside its
+    rows.
 
     Attributes
     ----------
@@ -64,7 +66,9 @@ class Rates:
 
     def rate(self, core):
         """A `Rate` of the core's one, with what is said of those that were measured."""
-        return dataclasses.replace(self.measured[-1][1], point_s=core.point_s, row_s=core.row_s, tile_s=core.tile_s, alone=core.alone)
+        return dataclasses.replace(
+            self.measured[-1][1], point_s=core.point_s, row_s=core.row_s, tile_s=core.tile_s, alone=core.alone
+        )
 
     def number(self):
         """Equal where the rates are, as a positive integer; 0 for none."""
@@ -109,7 +113,8 @@ def measure(context, count, sample, lanes):
     count : int
         Of rates.
     sample : callable
-        Gives for each rate (rows, points, seconds) of tiles with long rows, short rows and few points, of this rank, and perhaps of long
+        Gives for each rate (rows, points, seconds) of tiles with long rows, short rows and few points, of this rank,
+        and perhaps of long
         rows on one lane alone; an empty list where the body raised; None where this rank has nothing to measure.
     lanes : list of int
         Of a rank, that are measured at once.
@@ -117,7 +122,8 @@ def measure(context, count, sample, lanes):
     Returns
     -------
     list of Rate
-        Each of the rank that takes longest: the others wait for it. Where the body raised on some rank, the machine's number for any body.
+        Each of the rank that takes longest: the others wait for it. Where the body raised on some rank, the machine's
+        number for any body.
     """
     values = [_NONE] * (_EACH * context.size * count)
     context._core.barrier()  # ranks on one host share its memory: they measure at the same time
@@ -128,15 +134,20 @@ def measure(context, count, sample, lanes):
     for k, each in enumerate(samples):
         if each is not None:
             at = _EACH * (context.size * k + context.rank)
-            values[at:at + _EACH] = _numbers(each)
+            values[at : at + _EACH] = _numbers(each)
     values = context._core.allreduce_min(values)
-    return [_slowest(context, values[_EACH * context.size * k:_EACH * context.size * (k + 1)], lanes[k]) for k in range(count)]
+    return [
+        _slowest(context, values[_EACH * context.size * k : _EACH * context.size * (k + 1)], lanes[k])
+        for k in range(count)
+    ]
 
 
 def _slowest(context, values, lanes):
-    found = [values[i:i + _EACH] for i in range(0, len(values), _EACH) if values[i] != _NONE]
+    found = [values[i : i + _EACH] for i in range(0, len(values), _EACH) if values[i] != _NONE]
     if not found or any(x < 0 for numbers in found for x in numbers):
-        why = "no rank has a point to compute" if not found else "the body raised on the values that it was measured with"
+        why = (
+            "no rank has a point to compute" if not found else "the body raised on the values that it was measured with"
+        )
         return Rate(context._core.machine().point_s, 0.0, 0.0, f"not measured: {why}; a number for any body")
     point, row, tile, alone, _ = (number * _UNIT_S for number in max(found, key=lambda numbers: numbers[-1]))
     return Rate(point, row, tile, f"measured on {len(found)} rank(s) at once", alone, lanes)

@@ -1,7 +1,9 @@
 """When the plan of a run stays for another one of the same nest and arrays, whose bounds or number of steps differ."""
+
 import math
 
-#: Extents of loops may differ by so much. A window that moves has the same; one that grows is planned anew when it has doubled.
+#: Extents of loops may differ by so much. A window that moves has the same; one that grows is planned anew when it has
+#: doubled.
 MOST_TIMES = 2
 #: From so many steps of time on their number does not decide.
 STEPS_ENOUGH = 8
@@ -31,6 +33,8 @@ def alike(chosen_for, space, in_time):
 
 
 def as_good(plan, chosen):
-    """Whether a plan is predicted to be about as fast where it is taken to as where it was chosen: fewer points in no more time."""
+    """Whether a plan is predicted to be about as fast where it is taken to as where it was chosen: fewer points in no
+    more time.
+    """
     now, then = (math.prod(each.notes["extents"]) for each in (plan, chosen))
     return plan.predicted.time_s <= MOST_SLOWER * chosen.predicted.time_s * max(now / max(then, 1), 1.0)

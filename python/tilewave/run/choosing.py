@@ -1,17 +1,20 @@
-"""Choosing a plan: the ways in which a nest may lie are tried, its body's rate measured on their tiles, until the best was measured."""
+"""Choosing a plan: the ways in which a nest may lie are tried, its body's rate measured on their tiles, until the best
+was measured.
+"""
+
 import dataclasses
 import math
 
 import numpy as np
 
 from tilewave import _core
-from tilewave.plan import planning, rate
-from tilewave.run import reduction
-from tilewave.kernel.compile import compile_kernel
 from tilewave.errors import ConfigError
 from tilewave.field.field import values_at
+from tilewave.kernel.compile import compile_kernel
 from tilewave.notices import warn
+from tilewave.plan import planning, rate
 from tilewave.plan.plan import ALLOWED, choose, request_of
+from tilewave.run import reduction
 from tilewave.run.prepared import Prepared, probe, shapes_of_tables, with_plan
 from tilewave.run.problem import make_problem
 from tilewave.run.replicated import copies_of, count_copies
@@ -24,8 +27,17 @@ LEAST_RUN_S = 1e-4
 
 
 def drafts(context, given):
-    """The ways in which the nest may lie, those to prefer first, each with a sweep and a kernel by rules to measure with; local."""
-    problem = make_problem(given.nest, given.arrays, given.loops.over, given.loops.reverse, given.block or given.loops.steps, given.loops.again)
+    """The ways in which the nest may lie, those to prefer first, each with a sweep and a kernel by rules to measure
+    with; local.
+    """
+    problem = make_problem(
+        given.nest,
+        given.arrays,
+        given.loops.over,
+        given.loops.reverse,
+        given.block or given.loops.steps,
+        given.loops.again,
+    )
     problem.core.once = bool(given.reductions)
     if given.plan is not None:
         return [_as_planned(context, given, problem)]
@@ -35,15 +47,23 @@ def drafts(context, given):
     if planning.wanted is not None:  # the lanes that are here measure for those that are not
         request.threads = min(request.threads, len(_core.allowed_cpus()))
     found = []
-    for way in _core.alternatives(problem.core, context.size, request, context._core.machine(), _rows_across(given, problem)):
+    for way in _core.alternatives(
+        problem.core, context.size, request, context._core.machine(), _rows_across(given, problem)
+    ):
         fixed = {name: getattr(way.request, name) for name in ("row", "storage", "skew")}
         choices = {**given.choices, **{name: value for name, value in fixed.items() if value is not None}}
         there = context.solo() if way.on_one_rank else context
-        draft = Prepared(dataclasses.replace(problem, core=way.problem), way.on_one_rank, there, choices, None, None, (), {})
+        draft = Prepared(
+            dataclasses.replace(problem, core=way.problem), way.on_one_rank, there, choices, None, None, (), {}
+        )
         draft = with_plan(given, draft, way.plan)
         found.append(dataclasses.replace(draft, others=tuple(with_plan(given, draft, plan) for plan in way.others)))
     # Point by point is never faster than vectors: arrays as they are pay only where they need not be brought there.
-    best = [draft for draft in found if draft.choices.get("storage") == "skewed" or draft.kernel.lanes_from or _brought(given)]
+    best = [
+        draft
+        for draft in found
+        if draft.choices.get("storage") == "skewed" or draft.kernel.lanes_from or _brought(given)
+    ]
     return best or found
 
 
@@ -54,7 +74,10 @@ def _as_planned(context, given, problem):
         _check_skew(skew)
         problem = dataclasses.replace(problem, core=problem.core.skewed(*skew))
         if context.size > 1 and not any(problem.core.may_cut(k) for k in range(given.nest.rank)):
-            raise ConfigError(f"skew {skew} was given; so no loop index can be cut over {context.size} ranks; allowed: another or none")
+            raise ConfigError(
+                f"skew {skew} was given; so no loop index can be cut over {context.size} ranks; allowed: another or "
+                "none"
+            )
     there = context.solo() if alone else context
     return with_plan(given, Prepared(problem, alone, there, given.choices, None, None, (), {}), given.plan._to_core())
 
@@ -69,8 +92,16 @@ def _rows_across(given, problem):
     if not _core.skewed_row(problem.core):
         return False
     nest = given.nest
-    return compile_kernel(nest, given.dtypes, given.scalars, given.fastmath, [1] * len(nest.places), True, captured=given.captured,
-                          shapes=shapes_of_tables(given)).vectors
+    return compile_kernel(
+        nest,
+        given.dtypes,
+        given.scalars,
+        given.fastmath,
+        [1] * len(nest.places),
+        True,
+        captured=given.captured,
+        shapes=shapes_of_tables(given),
+    ).vectors
 
 
 @dataclasses.dataclass(eq=False)
@@ -101,7 +132,11 @@ def decide(context, given, found):
     Prepared
         None where some rank has failed.
     """
-    ways = None if found is None else [Way(draft, context._rates.setdefault(_rate_key(given, draft), rate.Rates())) for draft in found]
+    ways = (
+        None
+        if found is None
+        else [Way(draft, context._rates.setdefault(_rate_key(given, draft), rate.Rates())) for draft in found]
+    )
     if not rate.agree(context, ways and [way.rates for way in ways]):
         return None
     numbers = context._core.machine()
@@ -120,7 +155,8 @@ def decide(context, given, found):
 
 
 def _next_to_measure(context, given, ways):
-    """(way, what was prepared for the best plan) if nobody has measured tiles like its own; else None, as where that fails: the last
+    """(way, what was prepared for the best plan) if nobody has measured tiles like its own; else None, as where that
+    fails: the last
     choice says why."""
     try:
         way, plan, _, measured = _best(context, given, ways, measured_only=False)
@@ -138,7 +174,9 @@ def _measure(context, given, some):
     takes_part = [not draft.alone or context.rank == 0 for _, draft in some]
 
     def sample():
-        samples = iter(_sampled_in_turn(given, [draft for (_, draft), part in zip(some, takes_part, strict=True) if part]))
+        samples = iter(
+            _sampled_in_turn(given, [draft for (_, draft), part in zip(some, takes_part, strict=True) if part])
+        )
         return [next(samples) if part else None for part in takes_part]
 
     found = rate.measure(context, len(some), sample, [draft.sweep.plan.lanes for _, draft in some])
@@ -147,15 +185,33 @@ def _measure(context, given, some):
 
 
 def _best(context, given, ways, measured_only):
-    """(way, plan, rate, whether that was measured) of what takes least, bringing arrays included. Local, and the same on all ranks."""
+    """(way, plan, rate, whether that was measured) of what takes least, bringing arrays included. Local, and the same
+    on all ranks.
+    """
     best, times = None, []
     for way in ways:
         there = way.draft.context
-        plan, found, measured = choose(way.draft.problem, there.size, there.threads, cpus_of(context), context._core.machine(), way.rates, way.draft.choices, given.choices,
-                                       given.plan, measured_only)
+        plan, found, measured = choose(
+            way.draft.problem,
+            there.size,
+            there.threads,
+            cpus_of(context),
+            context._core.machine(),
+            way.rates,
+            way.draft.choices,
+            given.choices,
+            given.plan,
+            measured_only,
+        )
         total_s = plan.predicted.time_s * _blocks(given) + way.bringing_s
-        times.append({"time_s": plan.predicted.time_s, "bringing_s": way.bringing_s, "on_one_rank": way.draft.alone,
-                      "choices": {name: way.draft.choices.get(name) for name in ("row", "storage", "skew")}})
+        times.append(
+            {
+                "time_s": plan.predicted.time_s,
+                "bringing_s": way.bringing_s,
+                "on_one_rank": way.draft.alone,
+                "choices": {name: way.draft.choices.get(name) for name in ("row", "storage", "skew")},
+            }
+        )
         if best is None or total_s < best[0]:
             best = total_s, (way, plan, found, measured)
     if len(ways) > 1:
@@ -170,7 +226,12 @@ def _prepared(context, given, ways):
     count_copies(given, draft.alone, plan)
     if given.block:
         border_s = _core.border_s(draft.problem.core, plan._to_core(), context._core.machine(), found.core())
-        draft = dataclasses.replace(draft, problem=dataclasses.replace(draft.problem, core=draft.problem.core.with_steps(whole_blocks(given.block, plan))))
+        draft = dataclasses.replace(
+            draft,
+            problem=dataclasses.replace(
+                draft.problem, core=draft.problem.core.with_steps(whole_blocks(given.block, plan))
+            ),
+        )
     prepared = with_plan(given, draft, plan._to_core())
     return dataclasses.replace(prepared, plan=plan, rate=found, border_s=border_s, number=plan._number(), others=())
 
@@ -180,20 +241,34 @@ def _blocks(given):
 
 
 def _rate_key(given, draft):
-    """Equal where a rate serves: the body, its arrays, the extents of its loops, how they lie, and the lanes that are measured at once."""
+    """Equal where a rate serves: the body, its arrays, the extents of its loops, how they lie, and the lanes that are
+    measured at once.
+    """
     core, plan = draft.problem.core, draft.sweep.plan
     extents = tuple(hi - lo for lo, hi in zip(*core.space, strict=True))
-    return (*given.key[:4], *given.key[5:6], extents, tuple(map(tuple, core.loops)), draft.alone, plan.lanes, plan.row, plan.storage)
+    return (
+        *given.key[:4],
+        *given.key[5:6],
+        extents,
+        tuple(map(tuple, core.loops)),
+        draft.alone,
+        plan.lanes,
+        plan.row,
+        plan.storage,
+    )
 
 
 def _sampled_in_turn(given, some):
     """Of each, times of tiles of three shapes on this rank, all its lanes at once: see `rate.measure`.
 
-    Several are measured twice in turn, and the lesser times count: what else the machine does is seldom beside both visits of one.
+    Several are measured twice in turn, and the lesser times count: what else the machine does is seldom beside both
+    visits of one.
     """
     visits = min(len(some), 2)
     times = [[_sampled(given, draft, visits) for draft in some] for _ in range(visits)]
-    return [[min(alike, key=lambda sample: sample[2] / max(sample[1], 1)) for alike in zip(*each)] for each in zip(*times)]
+    return [
+        [min(alike, key=lambda sample: sample[2] / max(sample[1], 1)) for alike in zip(*each)] for each in zip(*times)
+    ]
 
 
 def _sampled(given, draft, visits):
@@ -207,9 +282,16 @@ def _sampled(given, draft, visits):
     # A small nest is not measured for much longer than it runs.
     points = math.prod(max(hi - lo, 0) for lo, hi in zip(*draft.problem.core.space)) / draft.context.size
     budget_s = min(rate.BUDGET_S, max(rate.LEAST_BUDGET_S, 10 * _core.Machine().point_s * points)) / visits
-    return draft.sweep.sample(operands, draft.kernel.address, environment.ctypes.data,
-                              [table.ctypes.data for table in given.tables.values()], bool(nest.numbers),
-                              reduction.with_bests(given.reductions, draft.kernel.bests), draft.kernel.rows_address, budget_s)
+    return draft.sweep.sample(
+        operands,
+        draft.kernel.address,
+        environment.ctypes.data,
+        [table.ctypes.data for table in given.tables.values()],
+        bool(nest.numbers),
+        reduction.with_bests(given.reductions, draft.kernel.bests),
+        draft.kernel.rows_address,
+        budget_s,
+    )
 
 
 def _brought(given):
@@ -217,7 +299,9 @@ def _brought(given):
 
 
 def _bringing_s(given, draft):
-    """Seconds that bring NumPy arrays into the order of rows across and back; measured on this rank, which is then the only one."""
+    """Seconds that bring NumPy arrays into the order of rows across and back; measured on this rank, which is then the
+    only one.
+    """
     if draft.choices.get("storage") != "skewed" or not _brought(given):
         return 0.0
     return draft.sweep.conversion_s(probe(given, draft, draft.subscripts)[0])

@@ -1,15 +1,16 @@
 """Several nests in one time step: each step runs them one after another."""
+
 import dataclasses
 import time
 
 import numpy as np
 
-from tilewave.nest.bounds import Loops
 from tilewave.errors import ConfigError
 from tilewave.field.field import Field, Scratch
+from tilewave.nest.bounds import Loops
 from tilewave.nest.nest import Nest
-from tilewave.run.operands import copied, operands_of
 from tilewave.plan.plan import CHOICES
+from tilewave.run.operands import copied, operands_of
 from tilewave.run.prepare import prepare
 from tilewave.run.problem import check_steps, depth_of, lacking_time
 
@@ -56,10 +57,16 @@ class StepsReport:
         self.points_per_s = self.points / self.time_s if self.time_s > 0 else 0.0
 
     def __str__(self):
-        rows = [f"{self.steps} time steps, {len(self.turns)} nests in turn: {self.time_s:.4g} s, predicted {self.predicted_s:.4g} s, "
-                f"{self.points} points, {self.points_per_s:.4g} /s"]
+        rows = [
+            f"{self.steps} time steps, {len(self.turns)} nests in turn: {self.time_s:.4g} s, predicted "
+            f"{self.predicted_s:.4g} s, "
+            f"{self.points} points, {self.points_per_s:.4g} /s"
+        ]
         width = max(len(turn.nest) for turn in self.turns)
-        rows += [f"  {turn.nest:{width}}  {turn.time_s:.4g} s, predicted {turn.predicted_s:.4g} s, {turn.points} points" for turn in self.turns]
+        rows += [
+            f"  {turn.nest:{width}}  {turn.time_s:.4g} s, predicted {turn.predicted_s:.4g} s, {turn.points} points"
+            for turn in self.turns
+        ]
         return "\n".join(rows)
 
     def __repr__(self):
@@ -87,7 +94,8 @@ def run_in_turn(nests, context, over, reverse, steps, fastmath, arguments, refus
     try:
         parts = _parts(nests, over, reverse, steps, arguments, refused)
         histories = _histories(parts)
-        description = f"nests {', '.join(nest.name for nest in nests)} in turn, {steps} steps, histories {sorted(histories.items())}"
+        names = ", ".join(nest.name for nest in nests)
+        description = f"nests {names} in turn, {steps} steps, histories {sorted(histories.items())}"
     except BaseException as problem:
         error = problem
     yield error or description
@@ -96,7 +104,10 @@ def run_in_turn(nests, context, over, reverse, steps, fastmath, arguments, refus
     ready = []
     for part in parts:
         ready.append((yield from prepare(part.nest, context, part.loops, None, fastmath, part.arguments, None)))
-    turns = [Turn(part.nest.name, one.plan, one.plan.predicted.time_s * steps, 0.0, 0) for part, one in zip(parts, ready, strict=True)]
+    turns = [
+        Turn(part.nest.name, one.plan, one.plan.predicted.time_s * steps, 0.0, 0)
+        for part, one in zip(parts, ready, strict=True)
+    ]
     changing = {name for part in parts for name in part.nest.written}
     recording, context._core.record = context._core.record, False
     try:
@@ -133,27 +144,47 @@ def _parts(nests, over, reverse, steps, arguments, refused):
         raise ConfigError("run: an empty tuple of nests was given; allowed: one nest or more")
     for nest in nests:
         if not isinstance(nest, Nest):
-            raise ConfigError(f"run: given {type(nest).__name__} among several nests; allowed: functions under @tilewave.nest")
+            raise ConfigError(
+                f"run: given {type(nest).__name__} among several nests; allowed: functions under @tilewave.nest"
+            )
         if nest.time is None:
-            raise ConfigError(f"run: nest {nest.name!r} has no time; allowed in a time step with others: nests whose first index is time, "
-                              "which write their arrays at +1")
+            raise ConfigError(
+                f"run: nest {nest.name!r} has no time; allowed in a time step with others: nests whose first index is "
+                "time, "
+                "which write their arrays at +1"
+            )
     if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 0:
         raise ConfigError(f"steps: given {steps!r}; allowed for several nests: an integer >= 0")
     for name, value in refused.items():
         raise ConfigError(f"{name}={value!r} was given for several nests; allowed: for one nest")
     for name, value in arguments.items():
-        if not any(name in nest.arrays or name in nest.scalars for nest in nests) and name not in CHOICES and name != "threads":
-            raise ConfigError(f"run: none of the nests {', '.join(nest.name for nest in nests)} has an argument {name!r}")
+        if (
+            not any(name in nest.arrays or name in nest.scalars for nest in nests)
+            and name not in CHOICES
+            and name != "threads"
+        ):
+            raise ConfigError(
+                f"run: none of the nests {', '.join(nest.name for nest in nests)} has an argument {name!r}"
+            )
         if isinstance(value, Scratch) or isinstance(value, Field) and value.keep == "frontier":
-            raise ConfigError(f"array {name!r} keeps its frontier only; allowed for several nests: fields with keep='all'")
+            raise ConfigError(
+                f"array {name!r} keeps its frontier only; allowed for several nests: fields with keep='all'"
+            )
     overs = over if isinstance(over, list | tuple) else [over] * len(nests)
     reverses = reverse if isinstance(reverse, list) else [reverse] * len(nests)
     if len(overs) != len(nests) or len(reverses) != len(nests):
-        raise ConfigError(f"over= or reverse= is a list of another length than there are nests, {len(nests)}; allowed: one for all, or one a nest")
+        raise ConfigError(
+            f"over= or reverse= is a list of another length than there are nests, {len(nests)}; allowed: one for all, "
+            "or one a nest"
+        )
     written, parts = set(), []
     everywhere = {name for nest in nests for name in nest.written}
     for k, nest in enumerate(nests):
-        mine = {name: value for name, value in arguments.items() if name in nest.arrays or name in nest.scalars or name in CHOICES or name == "threads"}
+        mine = {
+            name: value
+            for name, value in arguments.items()
+            if name in nest.arrays or name in nest.scalars or name in CHOICES or name == "threads"
+        }
         if missing := [name for name in nest.arrays if name not in mine]:
             raise ConfigError(f"run: nest {nest.name!r} needs its array {missing[0]!r}")
         own_over, own_reverse = overs[k], reverses[k]
@@ -176,11 +207,18 @@ def _check_reads(nest, changing, written):
         if place.array not in changing or place.array in nest.written:
             continue
         if place.offsets[0] == 1 and place.array not in written:
-            raise ConfigError(f"{nest.where(place)}: `{nest.text_of(place)}` is read before a nest of the time step has written it; allowed: "
-                              f"the nest that writes {place.array!r} first, or the level {nest.time}")
+            raise ConfigError(
+                f"{nest.where(place)}: `{nest.text_of(place)}` is read before a nest of the time step has written it; "
+                "allowed: "
+                f"the nest that writes {place.array!r} first, or the level {nest.time}"
+            )
         if place.offsets[0] < 1 and (place.array in written or place.offsets[0] < 0):
-            raise ConfigError(f"{nest.where(place)}: `{nest.text_of(place)}` is a level that {place.array!r} no longer has when nest {nest.name!r} "
-                              f"runs, which does not write it; allowed: {nest.time}+1 after the nest that writes it, {nest.time} before it")
+            raise ConfigError(
+                f"{nest.where(place)}: `{nest.text_of(place)}` is a level that {place.array!r} no longer has when "
+                f"nest {nest.name!r} "
+                f"runs, which does not write it; allowed: {nest.time}+1 after the nest that writes it, {nest.time} "
+                "before it"
+            )
 
 
 def _histories(parts):
@@ -193,8 +231,11 @@ def _histories(parts):
                 continue
             depth = depth_of(part.nest, name, part.loops.again)
             if depth and not isinstance(value, Field):
-                raise ConfigError(f"array {name!r} is a NumPy array, and nest {part.nest.name!r} reads of it a level that has been replaced by "
-                                  f"then; allowed: {name} = tilewave.field(array.shape, array.dtype, array)")
+                raise ConfigError(
+                    f"array {name!r} is a NumPy array, and nest {part.nest.name!r} reads of it a level that has been "
+                    "replaced by "
+                    f"then; allowed: {name} = tilewave.field(array.shape, array.dtype, array)"
+                )
             if depth > (value.history if isinstance(value, Field) else 0):
                 found[name] = max(found.get(name, 0), depth)
     return found

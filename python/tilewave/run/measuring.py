@@ -1,4 +1,5 @@
 """`tilewave.measure`: the numbers of a machine, and on request the rate of a nest."""
+
 import copy
 
 from tilewave.errors import ConfigError

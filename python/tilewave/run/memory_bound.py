@@ -1,4 +1,5 @@
 """The least time of a run that the memory allows: what its arrays move, over what the machine's memory moves."""
+
 import dataclasses
 import math
 
@@ -68,7 +69,8 @@ def moved_by(ready, points):
     extents = {index: max(high - low, 0) for index, (low, high) in ready.ranges().items()}
     steps = max(extents[nest.time], 1) if problem.in_time else 1
     moved = elements = 0
-    touched = {}  # by array: elements, and whether they are of one time step; of several orders the one with most counts
+    # By array: elements, and whether they are of one time step. Of several orders the one with most counts.
+    touched = {}
     for view in nest.views:
         array, name = ready.arrays[view.array], view.array
         if array.__class__ is Field and array.keep == "frontier" and name not in ready.stored:

@@ -1,18 +1,23 @@
-"""How the arrays of a call lie in memory during its run: decided once, before anything is compiled or looked up by it."""
+"""How the arrays of a call lie in memory during its run: decided once, before anything is compiled or looked up by
+it.
+"""
+
 import numpy as np
 
 from tilewave import _core
 from tilewave.errors import ConfigError
 from tilewave.field.field import Field
 
-#: Elements of an array with interleaved strides whose addresses are compared one by one; of a larger one it is refused unseen.
+#: Elements of an array with interleaved strides whose addresses are compared one by one; of a larger one it is refused
+#: unseen.
 MOST_COMPARED = 1 << 22
 
 
 def lie_of(value):
     """How an array lies in a run, hashable: whatever is compiled in or planned from its memory follows from it.
 
-    A field lies as the plan wants. A NumPy array is used where it is, or, where it is not aligned, as a copy in C order.
+    A field lies as the plan wants. A NumPy array is used where it is, or, where it is not aligned, as a copy in C
+    order.
     """
     if isinstance(value, Field):
         return "field", value.shape, value.keep
@@ -26,8 +31,12 @@ def copied(array):
 
 def tables_of(nest, arrays):
     """The tables of a nest as its kernel gets them, by name: aligned."""
-    return {name: np.array(arrays[name], order="C") if isinstance(arrays[name], np.ndarray) and copied(arrays[name]) else arrays[name]
-            for name in nest.tables}
+    return {
+        name: np.array(arrays[name], order="C")
+        if isinstance(arrays[name], np.ndarray) and copied(arrays[name])
+        else arrays[name]
+        for name in nest.tables
+    }
 
 
 def operands_of(nest, arrays, unset):
@@ -67,10 +76,15 @@ def operands_of(nest, arrays, unset):
 
 
 def check_own_elements(name, array):
-    """Refuse an array to be written of which two elements share memory: points would depend on each other in ways no subscript tells."""
+    """Refuse an array to be written of which two elements share memory: points would depend on each other in ways no
+    subscript tells.
+    """
     if _elements_share_memory(array):
-        raise ConfigError(f"array {name!r} is written, and elements of it share memory: shape {array.shape}, strides {array.strides}; "
-                          "allowed: an array whose elements have memory of their own, such as its copy()")
+        raise ConfigError(
+            f"array {name!r} is written, and elements of it share memory: shape {array.shape}, strides "
+            f"{array.strides}; "
+            "allowed: an array whose elements have memory of their own, such as its copy()"
+        )
 
 
 def _elements_share_memory(array):

@@ -1,27 +1,31 @@
-"""What comes before a run: arguments are checked, the body compiled and its rate measured, a plan chosen, all agreed on."""
+"""What comes before a run: arguments are checked, the body compiled and its rate measured, a plan chosen, all agreed
+on.
+"""
+
 import dataclasses
 
 import numpy as np
 
 from tilewave import _core
-from tilewave.run import choosing, reduction
-from tilewave.machine import measure as machine, stale
-from tilewave.plan import planning
-from tilewave.runtime.checksum import checksum
-from tilewave.kernel.compile import kernel_key
 from tilewave.errors import ConfigError
 from tilewave.field.field import Field, Scratch, values_at
+from tilewave.kernel.compile import kernel_key
+from tilewave.machine import measure as machine
+from tilewave.machine import stale
 from tilewave.nest.nest import Nest
-from tilewave.run.operands import lie_of, operands_of, tables_of
+from tilewave.nest.reserved import LATER
+from tilewave.plan import planning
 from tilewave.plan.plan import CHOICES, Plan, choose
+from tilewave.plan.rate import Rates
+from tilewave.plan.same_plan import alike, as_good
+from tilewave.run import choosing, reduction
+from tilewave.run.operands import lie_of, operands_of, tables_of
 from tilewave.run.prepared import Given, Ready, with_plan
 from tilewave.run.problem import check_arrays, history_of, make_problem
-from tilewave.plan.rate import Rates
 from tilewave.run.repeated import Call
 from tilewave.run.replicated import as_replicated, copies_of, count_copies, replicated_fields
-from tilewave.nest.reserved import LATER
-from tilewave.plan.same_plan import alike, as_good
 from tilewave.run.steps import block_of, for_steps, whole_blocks
+from tilewave.runtime.checksum import checksum
 from tilewave.runtime.turns import NEVER, Turn, choices_for, layout_of
 
 #: Plans that are kept for runs which differ in bounds and steps only.
@@ -81,7 +85,9 @@ def prepare(nest, context, loops, plan, fastmath, arguments, reduce):
 
 
 def _decide(context, given, drafts):
-    """A call with a plan from numbers that all ranks have measured together, and what was prepared for it; collective."""
+    """A call with a plan from numbers that all ranks have measured together, and what was prepared for it;
+    collective.
+    """
     ready = error = prepared = None
     try:
         drafts = drafts or choosing.drafts(context, given)
@@ -98,28 +104,45 @@ def _decide(context, given, drafts):
     yield f"plan {prepared and prepared.plan.choices()}" if error is None else error
     context._prepared[given.key] = prepared
     family = _family(given, prepared.problem)
-    context._plans[family] = [dataclasses.replace(prepared, sweep=None, turn=None), *context._plans.get(family, ())][:MOST_OF_A_FAMILY]
+    context._plans[family] = [dataclasses.replace(prepared, sweep=None, turn=None), *context._plans.get(family, ())][
+        :MOST_OF_A_FAMILY
+    ]
     return ready, prepared
 
 
 def _family(given, problem):
-    """Equal for runs that differ in bounds, steps and the sizes of numbers only: what is written and read of which arrays, how loops depend
+    """Equal for runs that differ in bounds, steps and the sizes of numbers only: what is written and read of which
+    arrays, how loops depend
     on each other."""
     core = problem.core
     signature, dtypes, slots, choices = given.key[0]  # kernels are compiled for ranges of integers; plans are the same
     kernel = signature, dtypes, tuple((slot.name, slot.type) for slot in slots), choices
-    return (kernel, *given.key[1:4], *given.key[5:], bool(given.block), given.loops.again, problem.in_time, problem.downwards, problem.sequential,
-            tuple(coefficients for coefficients, _ in problem.bounds.constraints), core.planes)
+    return (
+        kernel,
+        *given.key[1:4],
+        *given.key[5:],
+        bool(given.block),
+        given.loops.again,
+        problem.in_time,
+        problem.downwards,
+        problem.sequential,
+        tuple(coefficients for coefficients, _ in problem.bounds.constraints),
+        core.planes,
+    )
 
 
 def _as_before(context, given):
-    """What is ready of a run with other bounds or another number of steps, with its plan, where that can stay; else None. Local."""
+    """What is ready of a run with other bounds or another number of steps, with its plan, where that can stay; else
+    None. Local.
+    """
     steps = given.block or given.loops.steps
     problem = make_problem(given.nest, given.arrays, given.loops.over, given.loops.reverse, steps, given.loops.again)
     problem.core.once = bool(given.reductions)
     for chosen in context._plans.get(_family(given, problem), ()):
         core = problem.core.skewed(*chosen.plan.skew) if chosen.plan.skew else problem.core
-        if core.loops != chosen.problem.core.loops or not alike(chosen.plan.notes["extents"], core.space, steps is not None):
+        if core.loops != chosen.problem.core.loops or not alike(
+            chosen.plan.notes["extents"], core.space, steps is not None
+        ):
             continue
         try:
             prepared = _kept(context, given, chosen, dataclasses.replace(problem, core=core))
@@ -141,12 +164,24 @@ def _kept(context, given, chosen, problem):
     if any(getattr(plan, name) != value for name, value in fixed.items() if name in CHOICES):
         return None
     rates = Rates([(chosen.plan._to_core(), chosen.rate)], of_all_tiles=True)
-    plan, _, _ = choose(problem, there.size, there.threads, choosing.cpus_of(context), context._core.machine(), rates, chosen.choices, given.choices, plan)
+    plan, _, _ = choose(
+        problem,
+        there.size,
+        there.threads,
+        choosing.cpus_of(context),
+        context._core.machine(),
+        rates,
+        chosen.choices,
+        given.choices,
+        plan,
+    )
     count_copies(given, chosen.alone, plan)
     if not as_good(plan, chosen.plan):
         return None
-    plan.notes.update(chosen_for=chosen.plan.notes["extents"], **{name: chosen.plan.notes[name] for name in ("given_whole", "ways", "fewer")
-                                                                if name in chosen.plan.notes})
+    plan.notes.update(
+        chosen_for=chosen.plan.notes["extents"],
+        **{name: chosen.plan.notes[name] for name in ("given_whole", "ways", "fewer") if name in chosen.plan.notes},
+    )
     if given.block:
         problem = dataclasses.replace(problem, core=problem.core.with_steps(whole_blocks(given.block, plan)))
     prepared = with_plan(given, dataclasses.replace(chosen, problem=problem), plan._to_core())
@@ -156,7 +191,9 @@ def _kept(context, given, chosen, problem):
 
 
 def _weigh_layouts(context, given, found):
-    """Plans for the layouts that nests which use the same fields in turn want; the one that is then taken. Collective."""
+    """Plans for the layouts that nests which use the same fields in turn want; the one that is then taken.
+    Collective.
+    """
     turn, ready, error = found.turn, None, None
     wanted, turn.wanted = turn.wanted, ()
     turn.scale = given.loops.steps / given.block if given.block else 1.0
@@ -202,10 +239,12 @@ def _fields_for_scratch(nest, arrays, context, steps):
         if isinstance(value, Scratch):
             if name in nest.tables or name not in nest.written:
                 raise ConfigError(f"array {name!r}: given scratch; allowed: where nest {nest.name!r} writes it")
-            axes = nest.axes[name][steps is not None and nest.axes[name][0] == nest.time:]
+            axes = nest.axes[name][steps is not None and nest.axes[name][0] == nest.time :]
             if missing := [index for index in axes if index not in longest]:
-                raise ConfigError(f"array {name!r}: given scratch, and no other array has index {missing[0]!r}, "
-                                  "from which its length would follow; allowed: a field with keep='frontier'")
+                raise ConfigError(
+                    f"array {name!r}: given scratch, and no other array has index {missing[0]!r}, "
+                    "from which its length would follow; allowed: a field with keep='frontier'"
+                )
             shape = tuple(longest[index] for index in axes)
             init = value.init if callable(value.init) else np.broadcast_to(np.asarray(value.init, value.dtype), shape)
             value = Field(context, shape, value.dtype, "frontier", init)
@@ -220,7 +259,9 @@ def _check(nest, context, loops, plan, fastmath, arguments, reduce):
     arrays, scalars, choices = _sort(nest, arguments)
     arrays = _fields_for_scratch(nest, arrays, context, loops.steps)
     check_arrays(nest, arrays, context)
-    arrays = {name: np.asarray(value) if isinstance(value, np.ndarray) else value for name, value in arrays.items()}  # no subclass
+    arrays = {
+        name: np.asarray(value) if isinstance(value, np.ndarray) else value for name, value in arrays.items()
+    }  # no subclass
     scalars = nest.bind_scalars(scalars)
     if plan is not None and not isinstance(plan, Plan):
         raise ConfigError(f"plan: given {type(plan).__name__}; allowed: a tilewave.Plan")
@@ -235,31 +276,72 @@ def _check(nest, context, loops, plan, fastmath, arguments, reduce):
     # However many blocks there are, one is prepared.
     prepared_loops = (*dataclasses.replace(loops, steps=block).key(nest), "block") if block else loops.key(nest)
     captured = nest.captured().values
-    key = (kernel_key(nest, dtypes, scalars, fastmath, captured=captured), tuple(reductions), nest.name, nest.lines(), prepared_loops,
-           tuple(lie_of(seen[name]) for name in nest.arrays),
-           tuple(history_of(nest, arrays, name, loops.again) for name in nest.written if loops.steps is not None), plan and plan.choices(), repr(sorted(choices.items())),
-           context._machine_number, tuple(copies_of(arrays, small)))
-    return Given(nest, loops, plan, choices, fastmath, seen, arrays, small, dtypes, scalars, captured, tables, reductions, reduce,
-                 context.threads, block, frozenset(a._number for a in arrays.values() if isinstance(a, Field)) - {0}, key, context.size > 1 and planning.wanted is None)
+    key = (
+        kernel_key(nest, dtypes, scalars, fastmath, captured=captured),
+        tuple(reductions),
+        nest.name,
+        nest.lines(),
+        prepared_loops,
+        tuple(lie_of(seen[name]) for name in nest.arrays),
+        tuple(history_of(nest, arrays, name, loops.again) for name in nest.written if loops.steps is not None),
+        plan and plan.choices(),
+        repr(sorted(choices.items())),
+        context._machine_number,
+        tuple(copies_of(arrays, small)),
+    )
+    return Given(
+        nest,
+        loops,
+        plan,
+        choices,
+        fastmath,
+        seen,
+        arrays,
+        small,
+        dtypes,
+        scalars,
+        captured,
+        tables,
+        reductions,
+        reduce,
+        context.threads,
+        block,
+        frozenset(a._number for a in arrays.values() if isinstance(a, Field)) - {0},
+        key,
+        context.size > 1 and planning.wanted is None,
+    )
 
 
 def _description(given, problem):
     """What must be equal on all ranks, as text."""
     nest, arrays, dtypes = given.nest, given.arrays, given.dtypes
     values = ", ".join(f"{name}={value!r}" for name, value in given.scalars.items())
-    plan = f"plan {given.plan.choices()}" if given.plan else (
-        ", ".join(f"{name}={value!r}" for name, value in sorted(given.choices.items())) or f"threads {given.threads}")
-    return (f"nest {nest.name!r} {nest.signature()[:12]}, loops {problem.bounds.box} {problem.bounds.constraints} "
-            f"downwards {problem.downwards} steps {given.loops.steps}, "
-            f"{', '.join(f'{n}: {dtypes[n]} {arrays[n].shape} {_kind(given, given.whole[n])}' for n in nest.arrays)}, scalars {values or 'none'}, "
-            f"fastmath {given.fastmath}, {plan}, reductions {given.reduce!r}")
+    plan = (
+        f"plan {given.plan.choices()}"
+        if given.plan
+        else (
+            ", ".join(f"{name}={value!r}" for name, value in sorted(given.choices.items()))
+            or f"threads {given.threads}"
+        )
+    )
+    return (
+        f"nest {nest.name!r} {nest.signature()[:12]}, loops {problem.bounds.box} {problem.bounds.constraints} "
+        f"downwards {problem.downwards} steps {given.loops.steps}, "
+        f"{', '.join(f'{n}: {dtypes[n]} {arrays[n].shape} {_kind(given, given.whole[n])}' for n in nest.arrays)}, "
+        f"scalars {values or 'none'}, "
+        f"fastmath {given.fastmath}, {plan}, reductions {given.reduce!r}"
+    )
 
 
 def _kind(given, array):
     """Of what is given for an array: it decides who has which elements."""
     if isinstance(array, Field):
         return f"field {array._number}, keep {array.keep}"
-    return f"NumPy array, checksum {checksum(array)}" if given.compared and array.dtype.hasobject is False else "NumPy array"
+    return (
+        f"NumPy array, checksum {checksum(array)}"
+        if given.compared and array.dtype.hasobject is False
+        else "NumPy array"
+    )
 
 
 def _sort(nest, arguments):
@@ -278,7 +360,8 @@ def _sort(nest, arguments):
             raise ConfigError(
                 f"run: nest {nest.name!r} has no argument {name!r}; allowed: arrays "
                 f"{', '.join(nest.arrays)}; scalars {', '.join(nest.scalars) or 'none'}; choices "
-                f"{', '.join(CHOICES)}, threads")
+                f"{', '.join(CHOICES)}, threads"
+            )
     if missing := [name for name in nest.arrays if name not in arrays]:
         raise ConfigError(f"run: nest {nest.name!r} needs its array {missing[0]!r}")
     return arrays, scalars, choices
@@ -292,17 +375,45 @@ def _bind(context, given, found):
         found.sweep.prepare_steps(steps)
         plan = for_steps(plan, given.block, found.sweep.problem.space[1][0], found.border_s, steps)
     unset = {name: values_at(given.whole[name], points) for name, points in found.subscripts.items()}
-    stored = [name for name in nest.written
-              if given.whole[name].__class__ is Field and given.whole[name].keep == "frontier" and name not in found.subscripts]
+    stored = [
+        name
+        for name in nest.written
+        if given.whole[name].__class__ is Field
+        and given.whole[name].keep == "frontier"
+        and name not in found.subscripts
+    ]
     operands, copies = ([], []) if stored or found.alone else operands_of(nest, given.arrays, unset)
     values = {**given.scalars, **given.captured}
-    return Ready(context, found.kernel, found.sweep, operands, _environment(given, found.kernel, values), given.tables, copies, found.problem.sequential, given.whole,
-                 [] if found.alone else given.small, found.alone, stored, unset, given.reductions, given.dtypes, plan, given.loops, steps,
-                 found.turn, given.fields, problem=found.problem, values=values)
+    return Ready(
+        context,
+        found.kernel,
+        found.sweep,
+        operands,
+        _environment(given, found.kernel, values),
+        given.tables,
+        copies,
+        found.problem.sequential,
+        given.whole,
+        [] if found.alone else given.small,
+        found.alone,
+        stored,
+        unset,
+        given.reductions,
+        given.dtypes,
+        plan,
+        given.loops,
+        steps,
+        found.turn,
+        given.fields,
+        problem=found.problem,
+        values=values,
+    )
 
 
 def _environment(given, kernel, values):
-    """What a kernel is given beside arrays, and its address: equal calls have equal scalars, and tables of equal shapes and strides."""
+    """What a kernel is given beside arrays, and its address: equal calls have equal scalars, and tables of equal shapes
+    and strides.
+    """
     environment = given.packed.get(kernel)
     if environment is None:
         packed = kernel.pack(values, given.tables)

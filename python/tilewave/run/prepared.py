@@ -1,24 +1,26 @@
 """What is known of a call before it runs: its arguments, its problem, and what was made for a plan of it."""
+
 import dataclasses
 import weakref
 
 import numpy as np
 
 from tilewave import _core
-from tilewave.run import reduction
+from tilewave.errors import ConfigError
+from tilewave.field.field import Field
+from tilewave.kernel.compile import compile_kernel, kernel_key, layouts_of
 from tilewave.kernel.scalars import Slot
 from tilewave.kernel.streams import Staggered
 from tilewave.nest.bounds import Loops
-from tilewave.kernel.compile import compile_kernel, kernel_key, layouts_of
-from tilewave.errors import ConfigError
-from tilewave.field.field import Field
 from tilewave.nest.nest import Nest
-from tilewave.run.operands import operands_of, tables_of
 from tilewave.plan.plan import Plan
 from tilewave.plan.rate import Rate
+from tilewave.run import reduction
+from tilewave.run.operands import operands_of, tables_of
 from tilewave.runtime.turns import Turn
 
-#: Those that some context still runs, of all nests. Nests that are defined again and again, as in a function, are equal.
+#: Those that some context still runs, of all nests. Nests that are defined again and again, as in a function, are
+#: equal.
 kernels = weakref.WeakValueDictionary()
 
 
@@ -30,18 +32,18 @@ class Ready:
     kernel: object
     sweep: object
     operands: list
-    environment: tuple   # what the kernel is given beside arrays: an array, which must live as long, and its address
+    environment: tuple  # what the kernel is given beside arrays: an array, which must live as long, and its address
     tables: dict
     copies: list  # (written array, aligned copy): written back after the run
     sequential: str
     arrays: dict
-    small: list   # fields that every rank gets whole
-    alone: bool   # one rank computes for all
+    small: list  # fields that every rank gets whole
+    alone: bool  # one rank computes for all
     stored: list  # arrays that could keep their frontier only, but not in this run
-    unset: dict   # of the others: what elements hold that nobody computes
+    unset: dict  # of the others: what elements hold that nobody computes
     reductions: list
     dtypes: dict
-    plan: Plan    # with what it is predicted to take
+    plan: Plan  # with what it is predicted to take
     loops: Loops
     steps: int = None  # of time, where the sweep is of a block of them
     turn: Turn = None
@@ -73,22 +75,24 @@ class Given:
     plan: Plan
     choices: dict
     fastmath: bool
-    arrays: dict      # as the core sees them
-    whole: dict       # as they were given, fields in place of scratch
+    arrays: dict  # as the core sees them
+    whole: dict  # as they were given, fields in place of scratch
     small: list
     dtypes: dict
     scalars: dict
-    captured: dict    # numbers from outside the body that its kernel is given when it runs
+    captured: dict  # numbers from outside the body that its kernel is given when it runs
     tables: dict
     reductions: list
     reduce: dict
     threads: int
-    block: int        # steps of time that are prepared, where more are run; else None
+    block: int  # steps of time that are prepared, where more are run; else None
     fields: frozenset  # their numbers
-    key: tuple        # equal where a call can be repeated
-    compared: bool    # whether other ranks are given NumPy arrays, too, and these must be equal
+    key: tuple  # equal where a call can be repeated
+    compared: bool  # whether other ranks are given NumPy arrays, too, and these must be equal
     description: str = ""  # what must be equal on all ranks
-    packed: dict = dataclasses.field(default_factory=dict)  # by the kernel that has it: its environment, shared by equal calls
+    packed: dict = dataclasses.field(
+        default_factory=dict
+    )  # by the kernel that has it: its environment, shared by equal calls
 
     def with_arrays(self, arrays, tables):
         """The same of a call with these arrays. Half of what `copy.copy` takes."""
@@ -103,8 +107,8 @@ class Prepared:
 
     problem: object
     alone: bool
-    context: object   # where the sweep runs
-    choices: dict     # with the rows that suit the body
+    context: object  # where the sweep runs
+    choices: dict  # with the rows that suit the body
     sweep: object
     kernel: object
     made_from: tuple  # what the kernel was compiled from
@@ -112,7 +116,7 @@ class Prepared:
     plan: Plan = None
     rate: Rate = None  # of the body, that it was chosen with
     border_s: float = 0.0  # what a block of time steps takes longer behind another than alone
-    number: int = 0   # stands for the plan in the agreement
+    number: int = 0  # stands for the plan in the agreement
     turn: Turn = None  # what it has to do with calls that use the same fields
     others: tuple = ()  # the same for plans of other kinds, on whose tiles the body's rate is measured first, too
 
@@ -122,16 +126,30 @@ def with_plan(given, draft, core):
     context, nest = draft.context, given.nest
     sweep = _core.PreparedSweep(context._core, draft.problem.core, core)
     arrays = arrays_there(given, draft)
-    subscripts = {view.array: np.frombuffer(sweep.unset(a), np.int64).reshape(-1, arrays[view.array].ndim)
-                  for a, view in enumerate(nest.views) if sweep.rolls(a)}
+    subscripts = {
+        view.array: np.frombuffer(sweep.unset(a), np.int64).reshape(-1, arrays[view.array].ndim)
+        for a, view in enumerate(nest.views)
+        if sweep.rolls(a)
+    }
     operands = probe(given, draft, subscripts)[0]
-    steps = tuple(_elements(step, given.dtypes[place.array].itemsize)
-                  for step, place in zip(sweep.row_steps(operands), nest.places, strict=True))
-    made_from = (steps, sweep.independent_rows, bool(subscripts), _beside(sweep, steps), reduction.bests(given.reductions),
-                 _staggered(sweep, operands), layouts_of(nest, shapes_of_tables(given)))
+    steps = tuple(
+        _elements(step, given.dtypes[place.array].itemsize)
+        for step, place in zip(sweep.row_steps(operands), nest.places, strict=True)
+    )
+    made_from = (
+        steps,
+        sweep.independent_rows,
+        bool(subscripts),
+        _beside(sweep, steps),
+        reduction.bests(given.reductions),
+        _staggered(sweep, operands),
+        layouts_of(nest, shapes_of_tables(given)),
+    )
     kernel = draft.kernel
     slots = {slot.name: slot for slot in draft.kernel.slots} if draft.kernel else {}
-    if made_from != draft.made_from or any(Slot.of(name, value) != slots.get(name) for name, value in {**given.scalars, **given.captured}.items()):
+    if made_from != draft.made_from or any(
+        Slot.of(name, value) != slots.get(name) for name, value in {**given.scalars, **given.captured}.items()
+    ):
         try:
             kernel = kernel_for(given, made_from)
         except ConfigError:
@@ -144,11 +162,28 @@ def with_plan(given, draft, core):
 def kernel_for(given, made_from):
     """The kernel; one that is still in use, as for other shapes or tiles or by an equal nest, is not made again."""
     nest = given.nest
-    key = (kernel_key(nest, given.dtypes, given.scalars, given.fastmath, captured=given.captured), nest.name, nest.lines(), made_from)
+    key = (
+        kernel_key(nest, given.dtypes, given.scalars, given.fastmath, captured=given.captured),
+        nest.name,
+        nest.lines(),
+        made_from,
+    )
     if (kernel := kernels.get(key)) is None:
         steps, independent, long_rows, beside, bests, staggered, _ = made_from
-        kernel = kernels[key] = compile_kernel(nest, given.dtypes, given.scalars, given.fastmath, steps, independent, long_rows,
-                                               beside, bests, staggered, given.captured, shapes_of_tables(given))
+        kernel = kernels[key] = compile_kernel(
+            nest,
+            given.dtypes,
+            given.scalars,
+            given.fastmath,
+            steps,
+            independent,
+            long_rows,
+            beside,
+            bests,
+            staggered,
+            given.captured,
+            shapes_of_tables(given),
+        )
     return kernel
 
 
@@ -161,15 +196,21 @@ def arrays_there(given, draft):
     """The arrays of the rank that computes for all, or of each."""
     if not draft.alone:
         return given.arrays
-    return {name: value if isinstance(value, np.ndarray) or value.keep == "frontier" else np.zeros(value.shape, value.dtype)
-            for name, value in given.arrays.items()}
+    return {
+        name: value if isinstance(value, np.ndarray) or value.keep == "frontier" else np.zeros(value.shape, value.dtype)
+        for name, value in given.arrays.items()
+    }
 
 
 def probe(given, draft, subscripts, unset=None):
     """Operands that lie in memory as those of a run: where they are is not theirs to keep."""
     context = draft.context
-    memory = {name: Field(context, value.shape, value.dtype) if isinstance(value, Field) and value.keep == "frontier" and name not in subscripts
-              else value for name, value in arrays_there(given, draft).items()}
+    memory = {
+        name: Field(context, value.shape, value.dtype)
+        if isinstance(value, Field) and value.keep == "frontier" and name not in subscripts
+        else value
+        for name, value in arrays_there(given, draft).items()
+    }
     return operands_of(given.nest, memory, unset or {name: np.zeros(1, given.dtypes[name]) for name in subscripts})
 
 
@@ -180,8 +221,10 @@ def _elements(step, item_bytes):
 
 def _beside(sweep, steps):
     """For each place another one of its array in the same row, and how many elements it is behind that."""
-    return tuple((other, points * steps[q]) if other >= 0 and steps[q] and steps[other] == steps[q] else None
-                 for q, (other, points) in enumerate(sweep.beside()))
+    return tuple(
+        (other, points * steps[q]) if other >= 0 and steps[q] and steps[other] == steps[q] else None
+        for q, (other, points) in enumerate(sweep.beside())
+    )
 
 
 def _staggered(sweep, operands):

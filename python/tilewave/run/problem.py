@@ -1,20 +1,22 @@
 """From a nest and what it is given to the core's problem: arrays, loops, accesses."""
+
 import dataclasses
 
 import numpy as np
 
 from tilewave import _core
-from tilewave.nest.box import cut_short
-from tilewave.nest.dependences import MOST_HISTORY
-from tilewave.nest.bounds import loop_bounds, loop_directions
 from tilewave.errors import ConfigError
 from tilewave.field.field import DTYPES, Field, is_left
+from tilewave.nest.bounds import loop_bounds, loop_directions
+from tilewave.nest.box import cut_short
+from tilewave.nest.dependences import MOST_HISTORY
 from tilewave.run.operands import check_own_elements
 
 #: The most loop indices of a nest that is run, time among them.
 MOST_LOOPS = 4
 
-#: The most time steps of a run: far more than any run takes, and their products with extents and skews stay within 64 bits.
+#: The most time steps of a run: far more than any run takes, and their products with extents and skews stay within 64
+#: bits.
 MOST_TIME_STEPS = 2**40
 
 
@@ -64,14 +66,20 @@ def make_problem(nest, arrays, over, reverse, steps, again=frozenset()):
     bounds = loop_bounds(nest.indices, box, over)
     downwards = tuple(d < 0 for d in loop_directions(nest.indices, reverse))
     if in_time and (downwards[0] or bounds.ranges[0] != loop_bounds(nest.indices, box).ranges[0]):
-        raise ConfigError(f"nest {nest.name!r}: time, index {nest.time!r}, runs from 0 to steps; "
-                          "it cannot be narrowed by over= or reversed")
+        raise ConfigError(
+            f"nest {nest.name!r}: time, index {nest.time!r}, runs from 0 to steps; "
+            "it cannot be narrowed by over= or reversed"
+        )
     sequential = _why_sequential(nest, in_time)
-    spread = tuple(view for view in nest.views
-                   if view.array in nest.written or not isinstance(arrays[view.array], np.ndarray))
+    spread = tuple(
+        view for view in nest.views if view.array in nest.written or not isinstance(arrays[view.array], np.ndarray)
+    )
     core = _core_problem(nest, spread, arrays, shapes, in_time, bounds, downwards, bool(sequential), again)
-    free = {index: bounds.box[k] for k, index in enumerate(nest.indices) if not (index == nest.time and steps is not None)
-            and index not in (over or {})}
+    free = {
+        index: bounds.box[k]
+        for k, index in enumerate(nest.indices)
+        if not (index == nest.time and steps is not None) and index not in (over or {})
+    }
     full = {name: (0, *shape) if name in in_time else shape for name, shape in shapes.items()}
     return Problem(nest, spread, in_time, bounds, downwards, sequential, core, tuple(cut_short(nest, full, free)))
 
@@ -104,8 +112,11 @@ def check_steps(nest, arrays, steps):
 def lacking_time(nest, arrays):
     """The names of arrays that are subscripted first with time and have one dimension fewer than subscripts."""
     dims = {view.array: getattr(arrays[view.array], "ndim", 0) for view in nest.views}
-    return list(dict.fromkeys(view.array for view in nest.views
-                              if view.axes[0] == nest.time and dims[view.array] == len(view.axes) - 1))
+    return list(
+        dict.fromkeys(
+            view.array for view in nest.views if view.axes[0] == nest.time and dims[view.array] == len(view.axes) - 1
+        )
+    )
 
 
 def _in_time(nest, arrays, steps):
@@ -113,30 +124,42 @@ def _in_time(nest, arrays, steps):
     lacking = lacking_time(nest, arrays)
     if steps is None:
         if any(name in lacking for name in nest.written):
-            raise ConfigError(f"nest {nest.name!r}: array {lacking[0]!r} has no dimension for index {nest.time!r}, "
-                              "which is time then; give steps=, the number of time steps")
+            raise ConfigError(
+                f"nest {nest.name!r}: array {lacking[0]!r} has no dimension for index {nest.time!r}, "
+                "which is time then; give steps=, the number of time steps"
+            )
         return frozenset()
     if nest.time is None:
-        raise ConfigError(f"steps={steps!r}: nest {nest.name!r} has no time; its first index must be the first subscript "
-                          f"of what it writes, at +1, and at -{MOST_HISTORY} to +1 in what it reads")
+        raise ConfigError(
+            f"steps={steps!r}: nest {nest.name!r} has no time; its first index must be the first subscript "
+            f"of what it writes, at +1, and at -{MOST_HISTORY} to +1 in what it reads"
+        )
     if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or not 0 <= steps <= MOST_TIME_STEPS:
         raise ConfigError(f"steps: given {steps!r}; allowed: an integer >= 0, up to 2**40")
     if not any(name in lacking for name in nest.written):
         name = nest.written[0]
-        raise ConfigError(f"steps={steps}: array {name!r} of shape {arrays[name].shape} has as many dimensions as "
-                          f"subscripts; allowed: {len(nest.axes[name]) - 1}, without one for time index {nest.time!r}, for it or another "
-                          "array that is written")
+        raise ConfigError(
+            f"steps={steps}: array {name!r} of shape {arrays[name].shape} has as many dimensions as "
+            f"subscripts; allowed: {len(nest.axes[name]) - 1}, without one for time index {nest.time!r}, for it or "
+            "another "
+            "array that is written"
+        )
     for place in nest.places:
         if place.array in lacking and (place.axes[0] != nest.time or nest.time in place.axes[1:]):
-            raise ConfigError(f"{nest.where(place)}: `{nest.text_of(place)}`: array {place.array!r} has no dimension "
-                              f"for time index {nest.time!r}, with which it is subscripted first elsewhere; allowed: "
-                              f"{nest.time!r} as the first subscript, and there only, in all accesses, or an array of "
-                              f"{len(place.axes)} dimensions")
+            raise ConfigError(
+                f"{nest.where(place)}: `{nest.text_of(place)}`: array {place.array!r} has no dimension "
+                f"for time index {nest.time!r}, with which it is subscripted first elsewhere; allowed: "
+                f"{nest.time!r} as the first subscript, and there only, in all accesses, or an array of "
+                f"{len(place.axes)} dimensions"
+            )
     for name in nest.written:
         if name in lacking and depth_of(nest, name) and isinstance(arrays[name], np.ndarray):
-            raise ConfigError(f"array {name!r} is a NumPy array, and nest {nest.name!r} reads of it the level before the current one, which "
-                              f"the array has no place for; allowed: {name} = tilewave.field(array.shape, array.dtype, array), whose "
-                              "history a run keeps for the next")
+            raise ConfigError(
+                f"array {name!r} is a NumPy array, and nest {nest.name!r} reads of it the level before the current "
+                "one, which "
+                f"the array has no place for; allowed: {name} = tilewave.field(array.shape, array.dtype, array), whose "
+                "history a run keeps for the next"
+            )
     return frozenset(lacking)
 
 
@@ -147,11 +170,15 @@ def _check_room(nest, shapes, in_time, steps):
             continue
         for axis, offset, extent in zip(place.axes, place.offsets, shapes[place.array], strict=True):
             if axis == nest.time and offset < 0:
-                raise ConfigError(f"steps={steps}: {nest.text_of(place)} leaves array {place.array!r}, which has time "
-                                  f"as a dimension: steps begin with {nest.time} = 0; allowed: offsets 0 and +1")
+                raise ConfigError(
+                    f"steps={steps}: {nest.text_of(place)} leaves array {place.array!r}, which has time "
+                    f"as a dimension: steps begin with {nest.time} = 0; allowed: offsets 0 and +1"
+                )
             if axis == nest.time and offset + steps > extent:
-                raise ConfigError(f"steps={steps}: {nest.text_of(place)} leaves array {place.array!r} of shape "
-                                  f"{shapes[place.array]}; allowed: up to {max(0, extent - offset)}")
+                raise ConfigError(
+                    f"steps={steps}: {nest.text_of(place)} leaves array {place.array!r} of shape "
+                    f"{shapes[place.array]}; allowed: up to {max(0, extent - offset)}"
+                )
 
 
 def _why_sequential(nest, in_time):
@@ -192,18 +219,27 @@ def _core_problem(nest, spread, arrays, shapes, in_time, bounds, downwards, in_o
         accesses.append((nest.views.index(place.view), offset, place.written, place.written and (place.read or stays)))
     described, shape = [], [high for _, high in bounds.box]
     for name in reversed(nest.written):
-        axes = [position[a] for a in nest.axes[name]][name in in_time:]
+        axes = [position[a] for a in nest.axes[name]][name in in_time :]
         for k, extent in zip(axes, shapes[name], strict=True):
             shape[k] = extent
     for view in nest.views:
         name = view.array
         here = view.last(len(shapes[name]))
         axes = tuple(position[a] for a in here.indices)
-        described.append((arrays[name].dtype.itemsize, view not in spread, here.shape(shapes[name]), axes,
-                          levels.get(name, 0),
-                          isinstance(arrays[name], Field) and arrays[name].keep == "frontier"))
+        described.append(
+            (
+                arrays[name].dtype.itemsize,
+                view not in spread,
+                here.shape(shapes[name]),
+                axes,
+                levels.get(name, 0),
+                isinstance(arrays[name], Field) and arrays[name].keep == "frontier",
+            )
+        )
     box = tuple(low for low, _ in bounds.box), tuple(high for _, high in bounds.box)
-    return _core.SweepProblem(tuple(shape), box, described, accesses, list(bounds.constraints), list(downwards), in_order)
+    return _core.SweepProblem(
+        tuple(shape), box, described, accesses, list(bounds.constraints), list(downwards), in_order
+    )
 
 
 def _offset_in_time(nest, place, offset, signs):
@@ -214,8 +250,10 @@ def _offset_in_time(nest, place, offset, signs):
     """
     ahead = _positive([s * o for s, o in zip(signs[1:], offset[1:])])
     if place.written and any(offset[1:]):
-        raise ConfigError(f"{nest.where(place)}: `{nest.text_of(place)}`: an array with time steps is written beside the point; "
-                          f"allowed: offsets 0 but for time")
+        raise ConfigError(
+            f"{nest.where(place)}: `{nest.text_of(place)}`: an array with time steps is written beside the point; "
+            f"allowed: offsets 0 but for time"
+        )
     if not place.written and offset[0] == 1 and ahead:
         offset = [0, *offset[1:]]
     if place.written or offset[0] == 1:
@@ -226,13 +264,17 @@ def _offset_in_time(nest, place, offset, signs):
 
 
 def depth_of(nest, name, again=frozenset()):
-    """How many levels before the current one the nest reads of an array: 1 for u[t-1], and for u[t] where the current one is level t + 1."""
+    """How many levels before the current one the nest reads of an array: 1 for u[t-1], and for u[t] where the current
+    one is level t + 1.
+    """
     first = min(place.offsets[0] for place in nest.places if place.array == name)
     return max(0, (1 if name in again and first < 1 else 0) - first)
 
 
 def history_of(nest, arrays, name, again=frozenset()):
-    """How many levels before the current one a run leaves of an array with time steps: those that the field keeps, or the nest reads."""
+    """How many levels before the current one a run leaves of an array with time steps: those that the field keeps, or
+    the nest reads.
+    """
     value = arrays[name]
     return max(value.history if isinstance(value, Field) else 0, depth_of(nest, name, again))
 
@@ -242,8 +284,17 @@ def read_beside_in_history(nest, in_time):
 
     What no point writes has the current level's value from then on, but may have had another one before.
     """
-    return next((place for place in nest.places
-                 if place.array in in_time and place.array in nest.written and place.offsets[0] < 0 and any(place.offsets[1:])), None)
+    return next(
+        (
+            place
+            for place in nest.places
+            if place.array in in_time
+            and place.array in nest.written
+            and place.offsets[0] < 0
+            and any(place.offsets[1:])
+        ),
+        None,
+    )
 
 
 def _positive(vector):
@@ -262,37 +313,49 @@ def check_arrays(nest, arrays, context):
         if not isinstance(value, (Field, np.ndarray)) or isinstance(value, np.ma.MaskedArray):
             raise ConfigError(f"array {name!r}: given {type(value).__name__}; allowed: a field or a NumPy array")
         if value.dtype not in DTYPES:
-            raise ConfigError(f"array {name!r} has dtype {value.dtype}; allowed: "
-                              f"{', '.join(d.name for d in DTYPES)}, in native byte order")
+            raise ConfigError(
+                f"array {name!r} has dtype {value.dtype}; allowed: "
+                f"{', '.join(d.name for d in DTYPES)}, in native byte order"
+            )
         if isinstance(value, np.ndarray) and is_left(value):
-            raise ConfigError(f"array {name!r} is a view of a field from before a run moved the field's values elsewhere; "
-                              "allowed: the field's local as it is now, or a copy() of the view")
+            raise ConfigError(
+                f"array {name!r} is a view of a field from before a run moved the field's values elsewhere; "
+                "allowed: the field's local as it is now, or a copy() of the view"
+            )
         if isinstance(value, Field) and value.context is not context:
-            raise ConfigError(f"array {name!r} is a field of another context than the call's; allowed: fields of one context, "
-                              "given as context= (context=field.context), or a field made with tilewave.field(..., context=...)")
+            raise ConfigError(
+                f"array {name!r} is a field of another context than the call's; allowed: fields of one context, "
+                "given as context= (context=field.context), or a field made with tilewave.field(..., context=...)"
+            )
         if isinstance(value, Field) and value.keep == "frontier" and name not in nest.written:
-            raise ConfigError(f"array {name!r} is a field that keeps its frontier only, and nest {nest.name!r} only reads it; "
-                              "allowed: a field with keep='all'")
+            raise ConfigError(
+                f"array {name!r} is a field that keeps its frontier only, and nest {nest.name!r} only reads it; "
+                "allowed: a field with keep='all'"
+            )
     for name in nest.tables:
         if not isinstance(arrays[name], np.ndarray):
             raise ConfigError(f"table {name!r}: given a field; allowed: a NumPy array, the same on every rank")
         if arrays[name].ndim != nest.table_rank(name):
-            raise ConfigError(f"table {name!r} has shape {arrays[name].shape}, the nest gives it "
-                              f"{nest.table_rank(name)} subscript(s)")
+            raise ConfigError(
+                f"table {name!r} has shape {arrays[name].shape}, the nest gives it {nest.table_rank(name)} subscript(s)"
+            )
     _check_fields_once(arrays)
     for name in nest.written:
         written = arrays[name]
         if isinstance(written, np.ndarray):
             if context.size > 1:
-                raise ConfigError(f"array {name!r} is written and a NumPy array, on {context.size} "
-                                  "ranks; allowed: a field, or a NumPy array on one rank")
+                raise ConfigError(
+                    f"array {name!r} is written and a NumPy array, on {context.size} "
+                    "ranks; allowed: a field, or a NumPy array on one rank"
+                )
             if not written.flags.writeable:
                 raise ConfigError(f"array {name!r} is written, but its memory is read-only")
             check_own_elements(name, written)
         for other, value in arrays.items():
             if other != name and _share(value, written):
-                raise ConfigError(f"arrays {other!r} and {name!r} share memory; an array that is "
-                                  "written must be given once")
+                raise ConfigError(
+                    f"arrays {other!r} and {name!r} share memory; an array that is written must be given once"
+                )
 
 
 def _check_fields_once(arrays):
@@ -300,8 +363,10 @@ def _check_fields_once(arrays):
     names = {}
     for name, value in arrays.items():
         if isinstance(value, Field) and (other := names.setdefault(id(value), name)) != name:
-            raise ConfigError(f"arrays {other!r} and {name!r} share memory: they are one field; "
-                              "allowed: a field for one array of the nest, under one name in its body")
+            raise ConfigError(
+                f"arrays {other!r} and {name!r} share memory: they are one field; "
+                "allowed: a field for one array of the nest, under one name in its body"
+            )
 
 
 def _share(a, b):

@@ -1,12 +1,13 @@
 """One number out of all values that a nest computes, or out of all elements of a field."""
+
 import dataclasses
 import functools
 
 import numpy as np
 
-from tilewave.runtime.collective import collective
 from tilewave.errors import ConfigError
 from tilewave.field.field import Field
+from tilewave.runtime.collective import collective
 
 OPS = {"max": "max", "min": "min", "sum": "sum", "argmax": "max", "argmin": "min"}
 
@@ -33,7 +34,9 @@ def _of_name_or_field(function):
 
     def of_field(array):
         if not isinstance(array, Field):
-            raise ConfigError(f"{kind}: given {type(array).__name__}; allowed: the name of an array of the nest, or a field")
+            raise ConfigError(
+                f"{kind}: given {type(array).__name__}; allowed: the name of an array of the nest, or a field"
+            )
         storage = array._whole(kind)
         yield f"field {array._number}"
         found = storage.reduce(OPS[kind], array.dtype.name)
@@ -111,20 +114,31 @@ def check(nest, reduce, dtypes):
     """
     if reduce is None:
         return []
-    if not isinstance(reduce, dict) or not all(isinstance(r, Reduction) and isinstance(n, str) for n, r in reduce.items()):
-        raise ConfigError(f"reduce: given {reduce!r}; allowed: a dict from names to tw.max, min, sum, argmax or argmin of an array's name")
-    return list(dict.fromkeys(_described(nest, r, dtypes) for r in reduce.values()))  # max and argmax are found together
+    if not isinstance(reduce, dict) or not all(
+        isinstance(r, Reduction) and isinstance(n, str) for n, r in reduce.items()
+    ):
+        raise ConfigError(
+            f"reduce: given {reduce!r}; allowed: a dict from names to tw.max, min, sum, argmax or argmin of an "
+            "array's name"
+        )
+    return list(
+        dict.fromkeys(_described(nest, r, dtypes) for r in reduce.values())
+    )  # max and argmax are found together
 
 
 def _described(nest, r, dtypes):
     if r.array not in nest.written:
-        raise ConfigError(f"reduce: {r.kind}({r.array!r}); allowed: an array that nest {nest.name!r} writes, "
-                          f"{', '.join(nest.written)}")
+        raise ConfigError(
+            f"reduce: {r.kind}({r.array!r}); allowed: an array that nest {nest.name!r} writes, "
+            f"{', '.join(nest.written)}"
+        )
     places = [p for p, place in enumerate(nest.places) if place.written and place.array == r.array]
     lacking = [name for name in nest.indices if name not in nest.axes[r.array]]
     if len(places) > 1 or lacking:
         why = f"lacks index {lacking[0]!r}" if lacking else f"is written at {len(places)} places"
-        raise ConfigError(f"reduce: {r.kind}({r.array!r}): array {r.array!r} {why}; allowed: one with one value a point")
+        raise ConfigError(
+            f"reduce: {r.kind}({r.array!r}): array {r.array!r} {why}; allowed: one with one value a point"
+        )
     axes = tuple(nest.indices.index(name) for name in nest.axes[r.array])
     return OPS[r.kind], dtypes[r.array].name, places[0], axes, tuple(nest.places[places[0]].offsets)
 
@@ -144,8 +158,10 @@ def results(nest, reduce, dtypes, described, reduced):
     if not reduce:
         return {}
     found = dict(zip(described, reduced, strict=True))
-    return {name: _value(r.kind, dtypes[r.array], found[_described(nest, r, dtypes)], f"reduce: {name}")
-            for name, r in reduce.items()}
+    return {
+        name: _value(r.kind, dtypes[r.array], found[_described(nest, r, dtypes)], f"reduce: {name}")
+        for name, r in reduce.items()
+    }
 
 
 def _value(kind, dtype, found, what):

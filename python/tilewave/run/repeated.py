@@ -1,4 +1,5 @@
 """Calls that were checked before: one that is the same at a glance is not checked again."""
+
 import weakref
 
 import numpy as np
@@ -9,7 +10,8 @@ from tilewave.run.operands import tables_of
 
 
 class Call:
-    """The arguments of a call, to be compared with those of the last one of its nest: the same arrays, all fields or all NumPy's, and all
+    """The arguments of a call, to be compared with those of the last one of its nest: the same arrays, all fields or
+    all NumPy's, and all
     else equal. Their checks took 30 of 55 us."""
 
     def __init__(self, nest, arrays, told):
@@ -40,7 +42,19 @@ class Call:
         others = []
         if len(arguments) > len(arrays):
             others = [(name, type(value), repr(value)) for name, value in arguments.items() if name not in arrays]
-        return cls(nest, arrays, (nest.signature(), loops.key(nest), bool(fastmath), others, context._machine_number, context.threads, memory))
+        return cls(
+            nest,
+            arrays,
+            (
+                nest.signature(),
+                loops.key(nest),
+                bool(fastmath),
+                others,
+                context._machine_number,
+                context.threads,
+                memory,
+            ),
+        )
 
     def known(self, calls):
         """What the check of the last call found, with this one's arrays; None where they differ."""

@@ -1,4 +1,5 @@
 """Fields that every rank gets whole for a run: those that are read otherwise than ranks cut the loops."""
+
 import math
 
 import numpy as np
@@ -11,8 +12,9 @@ def replicated_fields(nest, arrays, context, steps):
     cut = set() if context.size == 1 else {*nest.indices}
     if steps is not None:
         cut -= {nest.time}  # which stays whole on a rank
-    found = dict.fromkeys(view.array for view in nest.views
-                          if cut - {*view.axes} or nest.axes.get(view.array) != view.indices)
+    found = dict.fromkeys(
+        view.array for view in nest.views if cut - {*view.axes} or nest.axes.get(view.array) != view.indices
+    )
     return [name for name in found if isinstance(arrays[name], Field) and name not in nest.written]
 
 
@@ -21,14 +23,17 @@ def memory_in_c_order(value):
     if value.context.size > 1:
         return None
     local = value.local
-    strides = tuple(math.prod(value.shape[d + 1:]) * value.dtype.itemsize for d in range(value.ndim))
+    strides = tuple(math.prod(value.shape[d + 1 :]) * value.dtype.itemsize for d in range(value.ndim))
     return local if local.strides == strides else None
 
 
 def copies_of(arrays, names):
     """Bytes of the copies that each rank needs to have fields whole, by name."""
-    return {name: arrays[name].size * arrays[name].dtype.itemsize for name in names
-            if memory_in_c_order(arrays[name]) is None}
+    return {
+        name: arrays[name].size * arrays[name].dtype.itemsize
+        for name in names
+        if memory_in_c_order(arrays[name]) is None
+    }
 
 
 def as_replicated(value):

@@ -1,4 +1,5 @@
 """What a run was and how it went."""
+
 import dataclasses
 import functools
 import math
@@ -18,10 +19,12 @@ class Measured:
     time_s : float
         Seconds of the slowest rank, from the begin of its first lane to the end of its last.
     moving_s : float
-        Of the slowest rank: bringing fields from the layout in which they were into the plan's, and NumPy arrays there and back.
+        Of the slowest rank: bringing fields from the layout in which they were into the plan's, and NumPy arrays there
+        and back.
         0 where nothing had to move.
     call_s : float
-        Of the slowest rank: the whole call to the end of its part of the run: checks, planning where it was the first such call, moving, computing.
+        Of the slowest rank: the whole call to the end of its part of the run: checks, planning where it was the first
+        such call, moving, computing.
     parts : Parts
         On rank 0, where the timeline was recorded: where the lanes' time went, on average; None elsewhere.
     """
@@ -79,7 +82,8 @@ class Report:
     lanes : list of LaneTimes
         On rank 0: the time split of every lane of every rank.
     timeline : Timeline
-        On rank 0: all ranks' events; empty elsewhere. Made when it is first asked for: as long as making the ranks' schedules takes.
+        On rank 0: all ranks' events; empty elsewhere. Made when it is first asked for: as long as making the ranks'
+        schedules takes.
     sequential : str
         The dependence that kept the points in the order of the loops, on one lane; empty if none did.
     results : dict
@@ -98,12 +102,25 @@ class Report:
         From the fields that were copied whole to each rank to the bytes of a copy: those that are only read, and lack
         a loop index that ranks may cut, or are read in several orders.
     alone : bool
-        Whether rank 0 computed for all: no loop index of the nest can be cut over ranks, or only one that is much longer than
+        Whether rank 0 computed for all: no loop index of the nest can be cut over ranks, or only one that is much
+        longer than
         a loop skewed by it, so that ranks would wait for each other.
     """
 
-    def __init__(self, core, plan, sequential="", alone=False, stored=(), results=None, loops=None, cut=(), after_s=0.0,
-                 moved=(0, 0), machine=None):
+    def __init__(
+        self,
+        core,
+        plan,
+        sequential="",
+        alone=False,
+        stored=(),
+        results=None,
+        loops=None,
+        cut=(),
+        after_s=0.0,
+        moved=(0, 0),
+        machine=None,
+    ):
         self.loops, self.cut = loops or {}, cut
         self.sequential, self.alone, self.stored = sequential, alone, stored
         self.replicated = plan.notes.get("replicated", {})
@@ -140,7 +157,9 @@ class Report:
         state = {name: value for name, value in vars(self).items() if name not in ("_core", "_machine")}
         state.update(bound=self.bound, timeline=self.timeline, lanes=self.lanes)
         if self.predicted and self.predicted._play and len(self.timeline.events):
-            state["predicted"] = Predicted(self.predicted.time_s, self.predicted.parts, Played(self.predicted.timeline._core))
+            state["predicted"] = Predicted(
+                self.predicted.time_s, self.predicted.parts, Played(self.predicted.timeline._core)
+            )
         return state
 
     def save_timeline(self, path):
@@ -159,7 +178,9 @@ class Report:
         if len(self.timeline.events) == 0:
             return
         if self.predicted is None:
-            raise ConfigError("timeline: this run was not predicted; allowed: timeline.save, of what was measured alone")
+            raise ConfigError(
+                "timeline: this run was not predicted; allowed: timeline.save, of what was measured alone"
+            )
         self.timeline.save_comparison(path, self.predicted.timeline)
 
     @functools.cached_property
@@ -170,8 +191,13 @@ class Report:
 
     def _rows(self):
         p = self._planned
-        yield "plan", (f"grid {p.grid}, tile {p.tile}, mapping dimension {p.mapping_dim}, "
-                       f"{p.grouping}, {p.schedule}, look-ahead {p.lookahead}, slices {p.slices}")
+        yield (
+            "plan",
+            (
+                f"grid {p.grid}, tile {p.tile}, mapping dimension {p.mapping_dim}, "
+                f"{p.grouping}, {p.schedule}, look-ahead {p.lookahead}, slices {p.slices}"
+            ),
+        )
         if self.loops:
             yield "loops", ", ".join(f"{index} in range({low}, {high})" for index, (low, high) in self.loops.items())
         if self.cut:
@@ -185,12 +211,18 @@ class Report:
         if self.alone:
             yield "on one rank", "no loop index can be cut over ranks so that they work at the same time"
         if self.stored:
-            yield "stored whole", f"{', '.join(self.stored)}: their frontier would not do for this nest, plan and arrays"
+            yield (
+                "stored whole",
+                f"{', '.join(self.stored)}: their frontier would not do for this nest, plan and arrays",
+            )
         if self.replicated:
             copies = ", ".join(f"{name} ({count / 1e6:.3g} MB)" for name, count in self.replicated.items())
             yield "copied whole", f"{copies}: every rank reads all of it"
         idle = self._planned.notes.get("ranks", self.ranks) - self.ranks
-        yield "ranks x threads", f"{self.ranks} x {self.threads}" + (f", {idle} more had nothing to do" if idle > 0 else "")
+        yield (
+            "ranks x threads",
+            f"{self.ranks} x {self.threads}" + (f", {idle} more had nothing to do" if idle > 0 else ""),
+        )
         if told := of_cpus(p):
             yield "lanes", told
         if block := self.plan.notes.get("block"):
@@ -199,22 +231,32 @@ class Report:
             yield "predicted time", f"{self.predicted.time_s:.6g} s"
         yield "measured time", f"{self.measured.time_s:.6g} s in {self.steps} steps"
         if self.measured.moving_s > 0:
-            yield "moving fields", f"{self.measured.moving_s * 1e3:.3g} ms before and after it, whole call {self.measured.call_s * 1e3:.3g} ms"
+            yield (
+                "moving fields",
+                f"{self.measured.moving_s * 1e3:.3g} ms before and after it, whole call "
+                f"{self.measured.call_s * 1e3:.3g} ms",
+            )
         if bound := self.bound:
             lanes = f"{bound.lanes} lane{'s' * (bound.lanes > 1)} a host, {bound.working_set_bytes / 2**20:.3g} MB"
-            yield "memory's bound", (f"{bound.time_s:.6g} s, {bound.bytes_per_point:.3g} bytes a point at "
-                                     f"{1e-9 / bound.byte_s:.3g} GB/s ({lanes}): "
-                                     f"{100 * bound.fraction:.0f} % of the run")
+            yield (
+                "memory's bound",
+                (
+                    f"{bound.time_s:.6g} s, {bound.bytes_per_point:.3g} bytes a point at "
+                    f"{1e-9 / bound.byte_s:.3g} GB/s ({lanes}): "
+                    f"{100 * bound.fraction:.0f} % of the run"
+                ),
+            )
         yield from self._parts()
         yield "points", f"{self.points} ({self.points_per_s:.4g} /s)"
         for name, value in self.results.items():
             yield name, str(value)
-        yield "overlap ratio", ("no messages" if math.isnan(self.overlap_ratio)
-                                else f"{self.overlap_ratio:.3f}")
+        yield "overlap ratio", ("no messages" if math.isnan(self.overlap_ratio) else f"{self.overlap_ratio:.3f}")
         for lane in self.lanes:
             total = max(lane.total_s, 1e-12)
-            parts = ", ".join(f"{name} {100 * getattr(lane, name + '_s') / total:.1f} %"
-                              for name in ("compute", "pack", "wait", "post"))
+            parts = ", ".join(
+                f"{name} {100 * getattr(lane, name + '_s') / total:.1f} %"
+                for name in ("compute", "pack", "wait", "post")
+            )
             yield f"rank {lane.rank} lane {lane.lane}", parts
 
     def _parts(self):
@@ -232,8 +274,10 @@ class Report:
 
     def __repr__(self):
         name = self._planned.notes.get("nest")
-        return (f"<tilewave.Report{f' of {name}' if name else ''}: {self.points} points in {self.measured.time_s:.6g} s "
-                f"({self.points_per_s:.4g} /s), {self.ranks} rank(s) x {self.threads} thread(s)>")
+        return (
+            f"<tilewave.Report{f' of {name}' if name else ''}: {self.points} points in {self.measured.time_s:.6g} s "
+            f"({self.points_per_s:.4g} /s), {self.ranks} rank(s) x {self.threads} thread(s)>"
+        )
 
     def _repr_html_(self):
         return html_table(self._rows())

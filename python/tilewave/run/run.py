@@ -1,4 +1,5 @@
 """Running nests, and planning without running."""
+
 import json
 import math
 import time
@@ -7,11 +8,12 @@ import types
 import numpy as np
 
 from tilewave import _core
-from tilewave.run import reduction
-from tilewave.nest.bounds import Loops
-from tilewave.runtime.collective import collective
 from tilewave.errors import ConfigError, KernelError
 from tilewave.field.field import field
+from tilewave.nest.bounds import Loops
+from tilewave.nest.reserved import reserve, takes_nests
+from tilewave.plan.plan import CHOICES
+from tilewave.run import reduction
 from tilewave.run.in_turn import run_in_turn
 from tilewave.run.memory_bound import moved_by
 from tilewave.run.operands import operands_of
@@ -19,8 +21,7 @@ from tilewave.run.prepare import prepare
 from tilewave.run.problem import history_of
 from tilewave.run.replicated import memory_in_c_order
 from tilewave.run.report import Report
-from tilewave.nest.reserved import reserve, takes_nests
-from tilewave.plan.plan import CHOICES
+from tilewave.runtime.collective import collective
 
 
 @takes_nests
@@ -31,7 +32,8 @@ def run(nest, *, context=None, over=None, reverse=(), steps=None, plan=None, fas
     Parameters
     ----------
     nest : Nest, or tuple of Nest
-        Made with ``@tilewave.nest``. Several are run one after another in each of `steps` time steps: what one has written of level
+        Made with ``@tilewave.nest``. Several are run one after another in each of `steps` time steps: what one has
+        written of level
         t+1 is there for the next. Arrays and scalars are shared by name; `over` may be a list with one for each nest.
     context : Context, optional
         Default: the one of the fields; without any, all ranks of the launch.
@@ -73,23 +75,40 @@ def run(nest, *, context=None, over=None, reverse=(), steps=None, plan=None, fas
 
     Notes
     -----
-    Collective. A repeated run of equal nest, shapes and choices reuses kernel and schedule. On several ranks NumPy arrays are
-    compared by a checksum, which reads each array object once (0.1 s a GB); values changed in place later are not looked at.
+    Collective. A repeated run of equal nest, shapes and choices reuses kernel and schedule. On several ranks NumPy
+    arrays are
+    compared by a checksum, which reads each array object once (0.1 s a GB); values changed in place later are not
+    looked at.
     """
     begun = time.perf_counter()
     if isinstance(nest, tuple | list):
         refused = {name: value for name, value in (("plan", plan), ("reduce", reduce)) if value is not None}
-        return (yield from run_in_turn(tuple(nest), context, over, reverse, steps, fastmath, arguments, refused, _run_ready))
+        return (
+            yield from run_in_turn(tuple(nest), context, over, reverse, steps, fastmath, arguments, refused, _run_ready)
+        )
     loops = Loops(over, reverse, steps)
     ready = yield from prepare(nest, context, loops, plan, fastmath, arguments, reduce)
     core, after_s = yield from _run_ready(nest, ready, begun)
     found = [(r.any, r.at, r.bytes) for r in core.reduced]
-    return Report(core, ready.plan, ready.sequential, ready.alone, tuple(ready.stored), reduction.results(nest, reduce, ready.dtypes, ready.reductions, found),
-                  ready.ranges(), ready.problem.cut, after_s, moved_by(ready, core.points), ready.context._core.machine)
+    return Report(
+        core,
+        ready.plan,
+        ready.sequential,
+        ready.alone,
+        tuple(ready.stored),
+        reduction.results(nest, reduce, ready.dtypes, ready.reductions, found),
+        ready.ranges(),
+        ready.problem.cut,
+        after_s,
+        moved_by(ready, core.points),
+        ready.context._core.machine,
+    )
 
 
 def _run_ready(nest, ready, begun):
-    """The run of what was prepared: the core's report, and seconds of giving fields back after it; part of a collective call."""
+    """The run of what was prepared: the core's report, and seconds of giving fields back after it; part of a collective
+    call.
+    """
     context = ready.context
     after_s = 0.0
     if ready.alone:
@@ -116,32 +135,51 @@ def _run_ready(nest, ready, begun):
 
 
 def execute(nest, context, ready, operands, begun, moving_s):
-    """The run itself, in `context`, of a call that began at `begun` and has moved fields for `moving_s` seconds; collective over it."""
+    """The run itself, in `context`, of a call that began at `begun` and has moved fields for `moving_s` seconds;
+    collective over it.
+    """
     context._heart.progress.of = nest.name
     try:
-        return ready.sweep.run(operands, ready.kernel.address, ready.environment[1],
-                               lambda site, point: _explain(nest, context, ready.kernel, site, point),
-                               [table.ctypes.data for table in ready.tables.values()], bool(nest.numbers),
-                               reduction.with_bests(ready.reductions, ready.kernel.bests), ready.kernel.rows_address, ready.steps,
-                               moving_s, time.perf_counter() - begun, ready.first_step)
+        return ready.sweep.run(
+            operands,
+            ready.kernel.address,
+            ready.environment[1],
+            lambda site, point: _explain(nest, context, ready.kernel, site, point),
+            [table.ctypes.data for table in ready.tables.values()],
+            bool(nest.numbers),
+            reduction.with_bests(ready.reductions, ready.kernel.bests),
+            ready.kernel.rows_address,
+            ready.steps,
+            moving_s,
+            time.perf_counter() - begun,
+            ready.first_step,
+        )
     finally:
         context._heart.done()
 
 
 def run_on_one_rank(nest, ready, begun):
-    """Run a nest that cannot be shared: rank 0 gathers the fields, computes, gives them back; part of a collective call.
+    """Run a nest that cannot be shared: rank 0 gathers the fields, computes, gives them back; part of a collective
+    call.
 
     Returns the core's report, and the seconds of giving back.
     """
     context, error, core, wholes = ready.context, None, None, {}
     spread = [name for name, value in ready.arrays.items() if not isinstance(value, np.ndarray) and value.keep == "all"]
     try:
-        wholes = {name: np.empty(value.shape, value.dtype) if name in spread and context.rank == 0 else value for name, value in ready.arrays.items()}
+        wholes = {
+            name: np.empty(value.shape, value.dtype) if name in spread and context.rank == 0 else value
+            for name, value in ready.arrays.items()
+        }
     except BaseException as problem:
         error = problem
     yield error
     moving_s = -time.perf_counter()
-    history = {name: history_of(nest, ready.arrays, name, ready.loops.again) for name in nest.written if ready.loops.steps is not None}
+    history = {
+        name: history_of(nest, ready.arrays, name, ready.loops.again)
+        for name in nest.written
+        if ready.loops.steps is not None
+    }
     before = {name: _levels_before(ready.arrays[name], count) for name, count in history.items() if count}
     for name in spread:
         context._moves(ready.arrays[name]._storage.gather, wholes[name].ctypes.data if context.rank == 0 else 0)
@@ -150,15 +188,21 @@ def run_on_one_rank(nest, ready, begun):
         try:
             solo = context.solo()
             stored = {name: _stored(wholes[name], solo) for name in ready.stored}
-            kept = {name: field(whole.shape, whole.dtype, whole, history=before[name], context=solo)
-                    for name, whole in wholes.items() if name in before and name not in stored}
+            kept = {
+                name: field(whole.shape, whole.dtype, whole, history=before[name], context=solo)
+                for name, whole in wholes.items()
+                if name in before and name not in stored
+            }
             stored.update(kept)
             operands, copies = operands_of(nest, {**wholes, **stored}, ready.unset)
             core = execute(nest, solo, ready, operands, begun, moving_s)
             for whole, part in copies:
                 whole[...] = part
             for name, part in kept.items():
-                wholes[name], before[name] = part.gather(), [part.level(-1 - number).gather() for number in range(history[name])]
+                wholes[name], before[name] = (
+                    part.gather(),
+                    [part.level(-1 - number).gather() for number in range(history[name])],
+                )
         except BaseException as problem:
             error = problem
     interrupted = isinstance(error, KeyboardInterrupt)
@@ -169,17 +213,33 @@ def run_on_one_rank(nest, ready, begun):
             for number, whole in enumerate([wholes[name], *before.get(name, [])]):
                 data = whole.ctypes.data if context.rank == 0 else 0
                 context._moves(ready.arrays[name]._storage.scatter, data, number)
-    numbers = {"interrupted": interrupted or core is not None and core.interrupted, "after_s": after_s + time.perf_counter()}
+    numbers = {
+        "interrupted": interrupted or core is not None and core.interrupted,
+        "after_s": after_s + time.perf_counter(),
+    }
     if core is not None:
         numbers["reduced"] = [(r.any, r.at, r.bytes.hex()) for r in core.reduced]
-        numbers.update((name, getattr(core, name)) for name in ("time_s", "moving_s", "call_s", "points", "points_per_s", "steps", "buffer_bytes"))
+        numbers.update(
+            (name, getattr(core, name))
+            for name in ("time_s", "moving_s", "call_s", "points", "points_per_s", "steps", "buffer_bytes")
+        )
     numbers = json.loads(context._core.broadcast(json.dumps(numbers).encode()))
     after_s = numbers.pop("after_s")
     if context.rank == 0 and core is not None:
         return core, after_s
-    numbers["reduced"] = [types.SimpleNamespace(any=has, at=at, bytes=bytes.fromhex(data)) for has, at, data in numbers.get("reduced", ())]
-    return types.SimpleNamespace(plan=ready.sweep.plan, ranks=1, threads=ready.sweep.plan.lanes, timeline=_core.Timeline(), parts=_core.parts(_core.Timeline()), lanes=[],
-                                 overlap_ratio=math.nan, **numbers), after_s
+    numbers["reduced"] = [
+        types.SimpleNamespace(any=has, at=at, bytes=bytes.fromhex(data)) for has, at, data in numbers.get("reduced", ())
+    ]
+    return types.SimpleNamespace(
+        plan=ready.sweep.plan,
+        ranks=1,
+        threads=ready.sweep.plan.lanes,
+        timeline=_core.Timeline(),
+        parts=_core.parts(_core.Timeline()),
+        lanes=[],
+        overlap_ratio=math.nan,
+        **numbers,
+    ), after_s
 
 
 def _levels_before(value, count):
@@ -203,7 +263,8 @@ def plan(nest, *, context=None, over=None, reverse=(), steps=None, **arguments):
     **arguments
         The nest's arrays and scalars, and any choice to fix: ``grid``, ``tile``, ``factors``,
         ``mapping_dim``, ``grouping``, ``schedule``, ``lookahead``, ``slices``, ``chunk_bytes``,
-        ``row``, ``storage``, ``skew``, ``time_block``, ``bundle``, ``poll_period_s``, ``helper``, ``synchronous``, ``threads``.
+        ``row``, ``storage``, ``skew``, ``time_block``, ``bundle``, ``poll_period_s``, ``helper``, ``synchronous``,
+        ``threads``.
 
     Returns
     -------
@@ -217,7 +278,8 @@ def plan(nest, *, context=None, over=None, reverse=(), steps=None, **arguments):
 
     Notes
     -----
-    Collective; the first call measures the machine, and the first for a nest the rate of its body (0.1 s). A run of the same
+    Collective; the first call measures the machine, and the first for a nest the rate of its body (0.1 s). A run of the
+    same
     nest with the same arrays then takes this plan.
     """
     return (yield from prepare(nest, context, Loops(over, reverse, steps), None, False, arguments, None)).plan._copy()

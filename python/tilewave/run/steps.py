@@ -1,13 +1,14 @@
 """Blocks of time steps: what is prepared for a block of them runs as often as steps are asked for."""
+
 import dataclasses
 
 import numpy as np
 
 from tilewave import _core
-from tilewave.nest.bounds import loop_bounds
 from tilewave.errors import ConfigError
-from tilewave.timeline.parts import Parts, Predicted
+from tilewave.nest.bounds import loop_bounds
 from tilewave.run.problem import arrays_in_time, check_steps, read_beside_in_history
+from tilewave.timeline.parts import Parts, Predicted
 
 #: Points and steps of a block (include/tilewave/run.hpp).
 BLOCK_POINTS, FEWEST_STEPS, MOST_STEPS = _core.BLOCK_POINTS, _core.FEWEST_BLOCK_STEPS, _core.MOST_BLOCK_STEPS
@@ -16,7 +17,8 @@ BLOCK_POINTS, FEWEST_STEPS, MOST_STEPS = _core.BLOCK_POINTS, _core.FEWEST_BLOCK_
 def block_of(nest, arrays, loops, plan, choices):
     """Steps of a block; None where the run is no longer than one, or its steps differ in more than their time.
 
-    They differ where bounds of the loops depend on time, or what is written has it as a dimension: such a run is prepared step by step.
+    They differ where bounds of the loops depend on time, or what is written has it as a dimension: such a run is
+    prepared step by step.
 
     Raises
     ------
@@ -57,11 +59,17 @@ def _check_steps_by_themselves(nest, place, uneven, recorded):
     if uneven:
         why, other = "with bounds that depend on time", f"bounds without {nest.time!r}"
     elif recorded:
-        why, other = f"and writes array {recorded[0]!r}, which has time as a dimension", f"a nest of its own for {recorded[0]!r}"
+        why, other = (
+            f"and writes array {recorded[0]!r}, which has time as a dimension",
+            f"a nest of its own for {recorded[0]!r}",
+        )
     else:
         return
-    raise ConfigError(f"nest {nest.name!r} reads {nest.text_of(place)} {why}; allowed: of levels before {nest.time}, elements at the point "
-                      f"itself, or {other}")
+    raise ConfigError(
+        f"nest {nest.name!r} reads {nest.text_of(place)} {why}; allowed: of levels before {nest.time}, elements at "
+        "the point "
+        f"itself, or {other}"
+    )
 
 
 def whole_blocks(block, plan):
@@ -86,11 +94,16 @@ def for_steps(plan, planned, block, border_s, steps):
     was = plan.predicted
     time_s = max(was.time_s * factor + (blocks - 1) * border_s, was.time_s)
     # Lanes and ranks fill once and drain once; in between they wait for each other.
-    parts = {name: seconds if name in ("fill_s", "drain_s", "total_s") else seconds * factor for name, seconds in dataclasses.asdict(was.parts).items()}
+    parts = {
+        name: seconds if name in ("fill_s", "drain_s", "total_s") else seconds * factor
+        for name, seconds in dataclasses.asdict(was.parts).items()
+    }
     rest = time_s - sum(seconds for name, seconds in parts.items() if name != "total_s")
     between = "hand_over_s" if plan.threads > 1 else "wait_s"
     parts[between] = max(parts[between] + rest, 0.0)
     parts["total_s"] = sum(seconds for name, seconds in parts.items() if name != "total_s")
-    ranked = [{**other, "time_s": other["time_s"] * time_s / was.time_s if was.time_s else 0.0} for other in plan.ranked]
+    ranked = [
+        {**other, "time_s": other["time_s"] * time_s / was.time_s if was.time_s else 0.0} for other in plan.ranked
+    ]
     notes = {**plan.notes, "extents": [steps, *plan.notes["extents"][1:]], "block": block}
     return dataclasses.replace(plan, predicted=Predicted(time_s, Parts(**parts), was._play), ranked=ranked, notes=notes)

@@ -1,4 +1,5 @@
 """Checksums of NumPy arrays, by which ranks find inputs that differ: made once for each array object."""
+
 import weakref
 
 import numpy as np
@@ -11,11 +12,13 @@ _known = {}  # by id: the array, how it lies, its checksum
 
 
 def checksum(array):
-    """What stands for an array's values in C order, as text; an object that was seen before, and lies as then, is not read again.
+    """What stands for an array's values in C order, as text; an object that was seen before, and lies as then, is not
+    read again.
 
     Notes
     -----
-    Local. Reads the array once, at the memory's rate: 0.1 s a GB. Values that are changed in place later are not looked at.
+    Local. Reads the array once, at the memory's rate: 0.1 s a GB. Values that are changed in place later are not looked
+    at.
     """
     lies = array.__array_interface__["data"][0], array.shape, array.strides
     ref, then, text = _known.get(id(array), (None, None, ""))
@@ -37,4 +40,4 @@ def _pieces(array):
         return
     rows = max(PIECE_BYTES * len(array) // array.nbytes, 1)
     for first in range(0, len(array), rows):
-        yield np.ascontiguousarray(array[first:first + rows])
+        yield np.ascontiguousarray(array[first : first + rows])

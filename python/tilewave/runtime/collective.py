@@ -11,15 +11,22 @@ A new one is a generator under `collective`::
         field._storage.fill(...)                          # communicates: must not fail on one rank alone
         return memory
 
-The text need not name the function. What `yield` gives back is whether all ranks have the same ready, where it was given
-``(text, number)``. A later ``yield`` is one more agreement; what a later local part raises, the function catches and yields itself:
-``yield error``. A helper that agrees is a generator, too: ``ready = yield from prepare(...)``. The context is that of ``context=``,
-else that of the first field among the arguments, else the default one; a function that has the parameter ``context`` is given it.
-What an argument holds is checked before the first ``yield``, never in the decorator's call: so no argument raises on one rank alone.
+The text need not name the function. What `yield` gives back is whether all ranks have the same ready, where it was
+given
+``(text, number)``. A later ``yield`` is one more agreement; what a later local part raises, the function catches and
+yields itself:
+``yield error``. A helper that agrees is a generator, too: ``ready = yield from prepare(...)``. The context is that of
+``context=``,
+else that of the first field among the arguments, else the default one; a function that has the parameter ``context`` is
+given it.
+What an argument holds is checked before the first ``yield``, never in the decorator's call: so no argument raises on
+one rank alone.
 
-Around all of that, Ctrl-C is kept until the ranks agree, and then raised on all of them, and calls from other threads wait.
+Around all of that, Ctrl-C is kept until the ranks agree, and then raised on all of them, and calls from other threads
+wait.
 Costs less than 2 us beside the agreement.
 """
+
 import functools
 import inspect
 import os
@@ -27,8 +34,8 @@ import sys
 import threading
 
 from tilewave import notices
-from tilewave.runtime import interrupts
 from tilewave.errors import ERRORS, ConfigError
+from tilewave.runtime import interrupts
 
 _WRONG_ARGUMENTS = (TypeError, ValueError, OverflowError)  # of a local part: what checks did not foresee
 _default = None  # gives the context of calls that are given none
@@ -56,6 +63,7 @@ def collective(name):
     name : str
         As users write it, "tw.field": it must be the same on every rank, and errors show it.
     """
+
     def decorate(function):
         place = _place_of_context(function)
 
@@ -131,7 +139,9 @@ def _call(name, function, place, arguments, keywords):
 
 
 def find(given, arguments, keywords):
-    """(context, error) of a call: never raises for what was given, so that this rank takes part where the others are."""
+    """(context, error) of a call: never raises for what was given, so that this rank takes part where the others
+    are.
+    """
     if given is not None and given.__class__ in _holders and given.context is given:
         return given, None  # a Context is its own; a field's is another
     error = None if given is None else ConfigError(f"context: given {type(given).__name__}; allowed: tilewave.Context")
@@ -142,7 +152,9 @@ def find(given, arguments, keywords):
 
 
 def refuse(context, problem):
-    """Arguments that the function does not take: as Python says it here, and ConfigError on the ranks that gave others."""
+    """Arguments that the function does not take: as Python says it here, and ConfigError on the ranks that gave
+    others.
+    """
     try:
         context.agree(problem)
     except ConfigError as error:
@@ -156,15 +168,21 @@ def wait_for_turn(context, name):
     context._lock.acquire()
     if context.size == 1:
         return None
-    return ConfigError(f"{name} was called in thread {threading.current_thread().name!r} while another thread was in {other or 'a call'} on the same "
-                       f"context of {context.size} ranks, whose order may differ between ranks; allowed: calls from one thread at a time")
+    return ConfigError(
+        f"{name} was called in thread {threading.current_thread().name!r} while another thread was in "
+        f"{other or 'a call'} on the same "
+        f"context of {context.size} ranks, whose order may differ between ranks; allowed: calls from one thread at a "
+        "time"
+    )
 
 
 def _wrong(name, problem):
     """What a local part has raised, or None, as all ranks raise it."""
     if isinstance(problem, ERRORS) or not isinstance(problem, _WRONG_ARGUMENTS):
         return problem
-    error = ConfigError(f"{name}: {type(problem).__name__}: {text_of(problem)}; allowed: arguments as its documentation says")
+    error = ConfigError(
+        f"{name}: {type(problem).__name__}: {text_of(problem)}; allowed: arguments as its documentation says"
+    )
     error.__cause__ = problem
     return error
 
@@ -206,6 +224,9 @@ def function_text(function):
 
 
 def _code_bytes(code):
-    constants = b"".join(_code_bytes(c) if hasattr(c, "co_code") else repr(c).encode(errors="backslashreplace") for c in code.co_consts
-                         if not isinstance(c, frozenset))  # a set's order differs between processes
+    constants = b"".join(
+        _code_bytes(c) if hasattr(c, "co_code") else repr(c).encode(errors="backslashreplace")
+        for c in code.co_consts
+        if not isinstance(c, frozenset)
+    )  # a set's order differs between processes
     return code.co_code + constants + repr((code.co_names, code.co_varnames)).encode(errors="backslashreplace")

@@ -1,4 +1,5 @@
 """Where a run happens: ranks, threads, and how ranks agree on errors."""
+
 import atexit
 import importlib.util
 import os
@@ -10,20 +11,21 @@ import weakref
 from pathlib import Path
 
 from tilewave import _core
-from tilewave.launch import launchers
-from tilewave.runtime import collective, interrupts
-from tilewave.plan import planning
 from tilewave.errors import ERRORS, ConfigError, KernelError, MpiError
-from tilewave.runtime.kept import Kept
-from tilewave.notices import Progress, warn
+from tilewave.launch import launchers
 from tilewave.machine import known
 from tilewave.machine.stale import Watch
+from tilewave.notices import Progress, warn
+from tilewave.plan import planning
+from tilewave.runtime import collective, interrupts
+from tilewave.runtime.kept import Kept
 from tilewave.runtime.turns import Turns
 
 # A process started by some mpiexec carries one of these; without any, one rank needs no MPI.
 LAUNCH_VARIABLES = ("PMI_RANK", "PMI_SIZE", "PMIX_RANK", "OMPI_COMM_WORLD_SIZE")
 SIZE_VARIABLES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
-#: Schedules with their kernels that a context keeps, at most, and their bytes; nests whose last call it knows; rates of bodies.
+#: Schedules with their kernels that a context keeps, at most, and their bytes; nests whose last call it knows; rates of
+#: bodies.
 MOST_PREPARED, MOST_PREPARED_BYTES, MOST_CALLS, MOST_RATES = 64, 1 << 28, 64, 256
 KINDS = {ConfigError: "config", KernelError: "kernel", MpiError: "mpi"}
 
@@ -51,7 +53,8 @@ class Context:
 
     Notes
     -----
-    Collective over the ranks; costs a gather of host names. More threads than CPUs is a warning. Calls from two threads of one
+    Collective over the ranks; costs a gather of host names. More threads than CPUs is a warning. Calls from two threads
+    of one
     process wait for each other on one rank; on several they are an error on all, as their order could differ.
     """
 
@@ -99,7 +102,8 @@ class Context:
         self._doing = ""
         self._fields = 0
         self._turns = Turns()
-        # What was prepared, checked, planned and measured for calls to come. Ranks need not keep the same: they agree on what all have.
+        # What was prepared, checked, planned and measured for calls to come. Ranks need not keep the same: they agree
+        # on what all have.
         self._prepared = Kept(MOST_PREPARED, MOST_PREPARED_BYTES, lambda prepared: prepared.sweep.bytes)
         self._calls, self._plans, self._rates = Kept(MOST_CALLS), Kept(MOST_PREPARED), Kept(MOST_RATES)
         self._solo = None
@@ -111,8 +115,10 @@ class Context:
         _open.add(self)
         if core.oversubscribed and core.rank == 0 and planning.wanted is None:
             others = ", which other ranks of the launch share" if core.size < _launch_size() else ""
-            warn(f"{core.threads} thread(s) on each of {core.size} rank(s) are more than the {cpus_here():g} CPUs "
-                 f"allowed here{others}: nothing is pinned and runs are slower")
+            warn(
+                f"{core.threads} thread(s) on each of {core.size} rank(s) are more than the {cpus_here():g} CPUs "
+                f"allowed here{others}: nothing is pinned and runs are slower"
+            )
         if part_of is None:
             known.adopt(self)
 
@@ -145,7 +151,8 @@ class Context:
     def cpus(self):
         """CPUs that this rank's lanes are pinned to while they run; empty where nothing is pinned.
 
-        The environment variable TILEWAVE_PIN decides: ``on``, ``off``, or ``auto`` (the default), which pins where this context has all
+        The environment variable TILEWAVE_PIN decides: ``on``, ``off``, or ``auto`` (the default), which pins where this
+        context has all
         the ranks of a launch and several of their lanes are on this host. With more lanes than CPUs nothing is pinned.
         """
         return list(self._core.cpus)
@@ -220,8 +227,13 @@ class Context:
             error = interrupts.take()
         kind, text = _statement(error, self)
         try:
-            return self._core.agree(kind, text, collective.plain(description) if not description.isascii() else description, prepared,
-                                    self._doing or "agree")
+            return self._core.agree(
+                kind,
+                text,
+                collective.plain(description) if not description.isascii() else description,
+                prepared,
+                self._doing or "agree",
+            )
         except (*ERRORS, MemoryError) as agreed:
             # Our own errors say it all; another's keeps its traceback on the rank that had it.
             raise self._shared(agreed) from None if isinstance(error, ERRORS) else error
@@ -245,7 +257,9 @@ class Context:
             raise self._shared(error) from None
 
     def _of_all(self, error):
-        """An error that the core has raised, marked if every rank raises it: MPI's may have happened on this rank alone."""
+        """An error that the core has raised, marked if every rank raises it: MPI's may have happened on this rank
+        alone.
+        """
         return error if isinstance(error, MpiError) and self._core.ended < 0 else self._shared(error)
 
     def __repr__(self):
@@ -288,7 +302,9 @@ _open = weakref.WeakSet()  # what is in flight at the end of the program is wait
 
 
 class _Meeting:
-    """Where the ranks of the launch compare notes before they make a context: the default one, where most calls happen, else the first."""
+    """Where the ranks of the launch compare notes before they make a context: the default one, where most calls happen,
+    else the first.
+    """
 
     core = None
 
@@ -471,8 +487,7 @@ def _check_launch_size(comm):
 
 
 def _launch_size():
-    return max(int(told) for name in ("", *SIZE_VARIABLES)
-               if (told := os.environ.get(name, "1")).isdigit())
+    return max(int(told) for name in ("", *SIZE_VARIABLES) if (told := os.environ.get(name, "1")).isdigit())
 
 
 def _leave_without_waiting(kind, value, trace):

@@ -1,20 +1,22 @@
 """Ctrl-C while ranks work together: kept until all of them can stop at the same place."""
+
 import os
 import signal
 import threading
 import time
 from _thread import get_ident
 
-# A launcher may pass a terminal's Ctrl-C on to ranks that had it already; a later one is from somebody who waits no longer.
+# A launcher may pass a terminal's Ctrl-C on to ranks that had it already; a later one is from somebody who waits no
+# longer.
 AGAIN_S = 1.0
 
 
 class _State:
-    depth = 0        # collective calls under way in the main thread, one inside another
-    error = None     # what the program's own handler raised meanwhile
-    since = 0.0      # when, by time.monotonic()
-    handler = None   # the program's own, called by ours
-    main = 0         # the main thread's number
+    depth = 0  # collective calls under way in the main thread, one inside another
+    error = None  # what the program's own handler raised meanwhile
+    since = 0.0  # when, by time.monotonic()
+    handler = None  # the program's own, called by ours
+    main = 0  # the main thread's number
 
 
 def install():
@@ -22,7 +24,8 @@ def install():
 
     Notes
     -----
-    Not collective. More than once is fine. Does nothing outside the main thread, where Python handles no signals, or where the
+    Not collective. More than once is fine. Does nothing outside the main thread, where Python handles no signals, or
+    where the
     program ignores SIGINT. The handler that the program has set stays in use: what it raises is what is deferred.
     """
     if _State.handler is not None or not _in_main_thread():
@@ -63,7 +66,8 @@ _held = _Held()
 
 
 def held():
-    """Around a collective call: an interrupt that comes meanwhile is kept, and raised at the outermost end unless it was taken.
+    """Around a collective call: an interrupt that comes meanwhile is kept, and raised at the outermost end unless it
+    was taken.
 
     Returns
     -------

@@ -1,4 +1,5 @@
 """What programs ask of the ranks themselves: to meet, and one of them to speak."""
+
 import builtins
 
 from tilewave.runtime.collective import collective
@@ -21,7 +22,8 @@ def barrier(*, context=None):
 
     Notes
     -----
-    Collective; ceil(log2 ranks) small messages a rank. No other function needs it: it is for what programs time or do to files.
+    Collective; ceil(log2 ranks) small messages a rank. No other function needs it: it is for what programs time or do
+    to files.
     """
     yield ""
 

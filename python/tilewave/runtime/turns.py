@@ -1,10 +1,14 @@
-"""Nests that use the same fields in turn: where fields move between them again and again, one layout for all may be quicker."""
+"""Nests that use the same fields in turn: where fields move between them again and again, one layout for all may be
+quicker.
+"""
+
 import collections
 import math
 
 #: Calls that are looked back at, for the nests that take turns.
 LOOKED_BACK = 64
-#: Moving that is not worth planning for: less than so many seconds in all calls since the first, or this part of the run beside it.
+#: Moving that is not worth planning for: less than so many seconds in all calls since the first, or this part of the
+#: run beside it.
 LEAST_MOVED_S, LEAST_MOVING_PART = 5e-3, 0.05
 #: One layout for all must take this much less than moving, as predictions are no better.
 WORTH = 0.95
@@ -15,14 +19,17 @@ ENOUGH_ALONE = 8
 
 
 class Turns:
-    """The runs of a context in their order. Whatever follows from them is the same on all ranks: they run the same calls, and times are
+    """The runs of a context in their order. Whatever follows from them is the same on all ranks: they run the same
+    calls, and times are
     those of the slowest rank."""
 
     def __init__(self):
         self.recent = collections.deque(maxlen=LOOKED_BACK)
 
     def cycle(self, last):
-        """The prepared calls since the run before the last one of `last` that share a field with it, `last` first; only that where there is no such run."""
+        """The prepared calls since the run before the last one of `last` that share a field with it, `last` first; only
+        that where there is no such run.
+        """
         found = [last]
         for turn in list(self.recent)[-2::-1]:
             if turn is last:
@@ -47,7 +54,8 @@ class Turn:
     wanted : tuple
         Layouts that are to be planned for at the next call.
     times : dict
-        By layout the predicted seconds, infinite where the nest cannot have it, and what was prepared for it, None for its own.
+        By layout the predicted seconds, infinite where the nest cannot have it, and what was prepared for it, None for
+        its own.
     scale : float
         What a call takes in terms of what was planned: blocks of time steps.
     taken : Prepared or None
@@ -55,7 +63,11 @@ class Turn:
     """
 
     def __init__(self, prepared, base=None):
-        self.plan, self.base, self.own = prepared.plan, base, layout_of(prepared)  # not its schedule, which may be large
+        self.plan, self.base, self.own = (
+            prepared.plan,
+            base,
+            layout_of(prepared),
+        )  # not its schedule, which may be large
         self.fields, self.wanted, self.times, self.taken, self.cycle = frozenset(), (), {}, None, ()
         self.runs = self.alone = 0
         self.moving_s, self.moved_s, self.scale = 0.0, 0.0, 1.0
@@ -97,13 +109,17 @@ class Turn:
             return
         own = {turn.own for turn in cycle} - {None}
         across = sorted(layout for layout in own if layout[0] != "plain")
-        layouts = tuple(sorted({("plain", (), grid) for _, _, grid in own})) + (tuple(across) if len(across) <= MOST_OWN else ())
+        layouts = tuple(sorted({("plain", (), grid) for _, _, grid in own})) + (
+            tuple(across) if len(across) <= MOST_OWN else ()
+        )
         for turn in cycle:
             turn.cycle = tuple(cycle)
             turn.wanted = tuple(layout for layout in layouts if layout not in turn.times)
 
     def decide(self):
-        """Once all know what each layout takes: the one that all take from now on, if that is quicker than moving; returns it or None."""
+        """Once all know what each layout takes: the one that all take from now on, if that is quicker than moving;
+        returns it or None.
+        """
         cycle = self.cycle
         if not cycle or self.settled or any(turn.wanted for turn in cycle):
             return None
@@ -116,7 +132,11 @@ class Turn:
             turn.settled, turn.times, turn.cycle = True, {}, ()
         if best is None or together[best] > WORTH * now_s:
             return None
-        notes = {"nests": sorted({turn.plan.notes["nest"] for turn in cycle}), "moving_s": now_s, "together_s": together[best]}
+        notes = {
+            "nests": sorted({turn.plan.notes["nest"] for turn in cycle}),
+            "moving_s": now_s,
+            "together_s": together[best],
+        }
         for turn, prepared in taken.items():
             if prepared is not None:
                 prepared.turn = Turn(prepared, turn)
@@ -136,7 +156,11 @@ def layout_of(prepared):
     if prepared.alone or signs is None:
         return None
     first = len(signs) - _dimensions(problem)
-    row = tuple(s * r for s, r in zip(signs, plan.row or (0,) * len(signs), strict=True)) if plan.storage == "skewed" else ()
+    row = (
+        tuple(s * r for s, r in zip(signs, plan.row or (0,) * len(signs), strict=True))
+        if plan.storage == "skewed"
+        else ()
+    )
     return plan.storage, row[first:], tuple(plan.grid[first:])
 
 

@@ -1,4 +1,5 @@
 """A timeline as one page of HTML that needs nothing else: it zooms, and names what the pointer is on."""
+
 import base64
 import html
 import json
@@ -36,21 +37,32 @@ def page(title, lanes, messages, parts, ops, table):
     numbers, details = _details([merged for merged, _ in rows])
     notes = []
     if together > 1:
-        notes.append(f"{total} steps: {together} that follow each other are shown together, as what most of their time went to.")
+        notes.append(
+            f"{total} steps: {together} that follow each other are shown together, as what most of their time went to."
+        )
     if len(messages) > MOST_MESSAGES:
         notes.append(f"The first {MOST_MESSAGES} of {len(messages)} messages are shown.")
         messages = messages[np.argsort(messages[:, 1], kind="stable")[:MOST_MESSAGES]]
     ends = [float(events["end_s"].max()) for _, events in lanes if len(events)]
     data = {
-        "lanes": [name for name, _ in lanes], "parts": [part[:2] for part in parts], "ops": list(ops), "numbers": numbers,
-        "starts": np.cumsum([0, *(len(merged) for merged, _ in rows)]).tolist(), "longest_s": max(ends, default=0.0),
+        "lanes": [name for name, _ in lanes],
+        "parts": [part[:2] for part in parts],
+        "ops": list(ops),
+        "numbers": numbers,
+        "starts": np.cumsum([0, *(len(merged) for merged, _ in rows)]).tolist(),
+        "longest_s": max(ends, default=0.0),
         "begin_s": _text(np.concatenate([merged["begin_s"] for merged, _ in rows]), "<f8"),
         "end_s": _text(np.concatenate([merged["end_s"] for merged, _ in rows]), "<f8"),
         "part": _text(np.concatenate([part for _, part in rows]), "u1"),
-        "detail": _text(details, "<i4"), "messages": _text(messages, "<f8"),
+        "detail": _text(details, "<i4"),
+        "messages": _text(messages, "<f8"),
     }
-    filled = {"TITLE": html.escape(title), "NOTE": "".join(f" {html.escape(note)}" for note in notes), "TABLE": table,
-              "DATA": json.dumps(data).replace("<", "\\u003c")}
+    filled = {
+        "TITLE": html.escape(title),
+        "NOTE": "".join(f" {html.escape(note)}" for note in notes),
+        "TABLE": table,
+        "DATA": json.dumps(data).replace("<", "\\u003c"),
+    }
     text = TEMPLATE.read_text(encoding="utf-8")
     for name, value in filled.items():
         text = text.replace(f"@{name}@", value)
@@ -73,12 +85,23 @@ def _merged(events, part_of, together):
 def _details(lanes):
     """Names of numbers, and for each event its op and those numbers; -1 where one says nothing."""
     events = np.concatenate(lanes)
-    columns = {"step": events["step"], "tile": None, "time step": events["time_step"], "slice": np.where(events["time_step"] < 0, -1, events["slice"]),
-               "other rank": events["peer"], "tag": events["tag"], "bytes": np.where(events["bytes"] > 0, events["bytes"], -1)}
+    columns = {
+        "step": events["step"],
+        "tile": None,
+        "time step": events["time_step"],
+        "slice": np.where(events["time_step"] < 0, -1, events["slice"]),
+        "other rank": events["peer"],
+        "tag": events["tag"],
+        "bytes": np.where(events["bytes"] > 0, events["bytes"], -1),
+    }
     used = {}
     for name, column in columns.items():
         if name == "tile":
-            used.update((f"tile[{k}]", events["tile"][:, k]) for k in range(events["tile"].shape[1]) if (events["tile"][:, k] >= 0).any())
+            used.update(
+                (f"tile[{k}]", events["tile"][:, k])
+                for k in range(events["tile"].shape[1])
+                if (events["tile"][:, k] >= 0).any()
+            )
         elif (column >= 0).any():
             used[name] = column
     most = np.iinfo(np.int32).max

@@ -1,4 +1,5 @@
 """Where the time of a run went, as it was predicted or measured."""
+
 import dataclasses
 import operator
 

@@ -1,4 +1,5 @@
 """Timelines: what every lane did when, as data, Chrome trace, picture."""
+
 import functools
 import html
 import io
@@ -12,18 +13,60 @@ from tilewave.timeline.page import page
 
 OPS = ("compute", "post_recv", "post_send", "wait", "pack", "unpack", "signal", "await", "combine")
 COLOURS = {"computing": "#4c9f70", "packing": "#e0a030", "waiting": "#c8504b", "posting": "#7f7f7f"}
-PARTS = {"compute": "computing", "pack": "packing", "unpack": "packing", "combine": "packing", "wait": "waiting", "await": "waiting",
-         "post_recv": "posting", "post_send": "posting", "signal": "posting"}
+PARTS = {
+    "compute": "computing",
+    "pack": "packing",
+    "unpack": "packing",
+    "combine": "packing",
+    "wait": "waiting",
+    "await": "waiting",
+    "post_recv": "posting",
+    "post_send": "posting",
+    "signal": "posting",
+}
 #: Parts of the core, and what they are called.
-PART_NAMES = {"fill_s": "fill", "compute_s": "compute", "pack_s": "pack", "post_s": "post", "wait_s": "wait", "hand_over_s": "hand-over",
-              "drain_s": "drain", "total_s": "total"}
+PART_NAMES = {
+    "fill_s": "fill",
+    "compute_s": "compute",
+    "pack_s": "pack",
+    "post_s": "post",
+    "wait_s": "wait",
+    "hand_over_s": "hand-over",
+    "drain_s": "drain",
+    "total_s": "total",
+}
 MESSAGE = "#202020"
 FEW_MESSAGES = 250  # more of them would hide the bars
-EVENT = np.dtype([("rank", "i4"), ("lane", "i4"), ("step", "i4"), ("op", "i4"), ("peer", "i4"),
-                  ("tag", "i4"), ("send", "i4"), ("slice", "i4"), ("tile", "i4", 4),
-                  ("time_step", "i8"), ("bytes", "i8"), ("begin_s", "f8"), ("end_s", "f8")])
-REQUEST = np.dtype([("rank", "i4"), ("lane", "i4"), ("peer", "i4"), ("tag", "i4"), ("send", "i4"),
-                    ("pad", "i4"), ("bytes", "i8"), ("posted_s", "f8"), ("completed_s", "f8")])
+EVENT = np.dtype(
+    [
+        ("rank", "i4"),
+        ("lane", "i4"),
+        ("step", "i4"),
+        ("op", "i4"),
+        ("peer", "i4"),
+        ("tag", "i4"),
+        ("send", "i4"),
+        ("slice", "i4"),
+        ("tile", "i4", 4),
+        ("time_step", "i8"),
+        ("bytes", "i8"),
+        ("begin_s", "f8"),
+        ("end_s", "f8"),
+    ]
+)
+REQUEST = np.dtype(
+    [
+        ("rank", "i4"),
+        ("lane", "i4"),
+        ("peer", "i4"),
+        ("tag", "i4"),
+        ("send", "i4"),
+        ("pad", "i4"),
+        ("bytes", "i8"),
+        ("posted_s", "f8"),
+        ("completed_s", "f8"),
+    ]
+)
 
 
 class Timeline:
@@ -64,7 +107,8 @@ class Timeline:
     def parts(self):
         """Where the time went: averages over all lanes, in seconds, which add up to ``total_s`` (rank 0).
 
-        ``fill_s`` (before a lane's first tile), ``compute_s``, ``pack_s``, ``post_s``, ``wait_s``, ``hand_over_s``, ``drain_s``
+        ``fill_s`` (before a lane's first tile), ``compute_s``, ``pack_s``, ``post_s``, ``wait_s``, ``hand_over_s``,
+        ``drain_s``
         (after its end until the last lane's).
         """
         return _core.parts(self._core)
@@ -76,7 +120,8 @@ class Timeline:
         ----------
         path : str or path
             ``.json``: Chrome trace, for ui.perfetto.dev or chrome://tracing, messages as arrows;
-            ``.png``: one bar a lane; ``.html``: a page that zooms and names what the pointer is on, without network, and the time split.
+            ``.png``: one bar a lane; ``.html``: a page that zooms and names what the pointer is on, without network,
+            and the time split.
 
         Raises
         ------
@@ -100,11 +145,21 @@ class Timeline:
         ConfigError
             For another ending, or a prediction of other lanes.
         """
+
         def page():
             self._same_lanes(predicted)
-            bars = [(f"rank {r} lane {l} {what}", t._of((r, l))) for r, l in self._lanes() for what, t in (("predicted", predicted), ("measured", self))]
-            numbers = html_table(([name] + [f"{getattr(p, part) * 1e3:.3f}" for p in (predicted.parts(), self.parts())]
-                                  for part, name in PART_NAMES.items()), ["", "predicted ms", "measured ms"])
+            bars = [
+                (f"rank {r} lane {l} {what}", t._of((r, l)))
+                for r, l in self._lanes()
+                for what, t in (("predicted", predicted), ("measured", self))
+            ]
+            numbers = html_table(
+                (
+                    [name] + [f"{getattr(p, part) * 1e3:.3f}" for p in (predicted.parts(), self.parts())]
+                    for part, name in PART_NAMES.items()
+                ),
+                ["", "predicted ms", "measured ms"],
+            )
             return _page("Predicted and measured", bars, np.empty((0, 4)), numbers).encode()
 
         self._write(path, {".png": lambda: _png(self.draw_comparison(predicted)), ".html": page})
@@ -112,8 +167,7 @@ class Timeline:
     def _write(self, path, writers):
         path = Path(path)
         if path.suffix not in writers:
-            raise ConfigError(f"timeline: {path.name!r} was given; allowed endings: "
-                              f"{', '.join(writers)}")
+            raise ConfigError(f"timeline: {path.name!r} was given; allowed endings: {', '.join(writers)}")
         if len(self.events):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(writers[path.suffix]())
@@ -129,13 +183,21 @@ class Timeline:
 
     def _same_lanes(self, predicted):
         if predicted._lanes() != self._lanes():
-            raise ConfigError(f"timeline: a prediction of {len(predicted._lanes())} lanes was given; allowed: of the {len(self._lanes())} measured")
+            raise ConfigError(
+                f"timeline: a prediction of {len(predicted._lanes())} lanes was given; allowed: of the "
+                f"{len(self._lanes())} measured"
+            )
 
     def _paths(self):
-        """Of each message, (count, 4): the number of its sender's lane, when it was sent, the number of its receiver's, when it was there."""
+        """Of each message, (count, 4): the number of its sender's lane, when it was sent, the number of its receiver's,
+        when it was there.
+        """
         rows = {lane: row for row, lane in enumerate(self._lanes())}
         ends = self.requests[self.messages]
-        found = [[rows.get((int(r), int(l)), 0) for r, l in zip(side["rank"], side["lane"])] for side in (ends[:, 0], ends[:, 1])]
+        found = [
+            [rows.get((int(r), int(l)), 0) for r, l in zip(side["rank"], side["lane"])]
+            for side in (ends[:, 0], ends[:, 1])
+        ]
         sent = ends["posted_s"][:, 0]
         return np.stack([found[0], sent, found[1], np.maximum(ends["completed_s"][:, 1], sent)], axis=1).astype("f8")
 
@@ -171,19 +233,29 @@ class Timeline:
         for row, lane in enumerate(lanes):
             predicted._bars(axes, lane, row - 0.2, 0.36, scale)
             self._bars(axes, lane, row + 0.2, 0.36, scale)
-        axes.set_yticks([row + d for row in range(len(lanes)) for d in (-0.2, 0.2)],
-                        [f"rank {r} lane {l} {what}" for r, l in lanes for what in ("predicted", "measured")], fontsize=8)
+        axes.set_yticks(
+            [row + d for row in range(len(lanes)) for d in (-0.2, 0.2)],
+            [f"rank {r} lane {l} {what}" for r, l in lanes for what in ("predicted", "measured")],
+            fontsize=8,
+        )
         axes.set_xlim(0, longest * scale)
         axes.set_ylim(-0.6, len(lanes) - 0.4)
         axes.invert_yaxis()
         axes.set_xlabel(f"time ({unit})")
-        figure.legend(handles=[Patch(color=c, label=name) for name, c in COLOURS.items()], loc="outside upper center", ncols=4,
-                      frameon=False, fontsize=9)
+        figure.legend(
+            handles=[Patch(color=c, label=name) for name, c in COLOURS.items()],
+            loc="outside upper center",
+            ncols=4,
+            frameon=False,
+            fontsize=9,
+        )
         return figure
 
     def draw(self):
-        """A Matplotlib figure, which a notebook shows: one bar a lane (computing, packing, waiting, posting); below each bar a
-        thin line while a message of its lane is pending; where messages are few, a line for each from its send to its receive.
+        """A Matplotlib figure, which a notebook shows: one bar a lane (computing, packing, waiting, posting); below
+        each bar a
+        thin line while a message of its lane is pending; where messages are few, a line for each from its send to its
+        receive.
 
         Returns
         -------
@@ -206,30 +278,59 @@ class Timeline:
                 spans = np.stack([some["posted_s"], some["completed_s"] - some["posted_s"]], 1) * scale
                 axes.broken_barh(spans, (row + height, 0.05), color=colour, linewidth=0)
         for sender, sent, receiver, there in paths:
-            axes.plot([sent * scale, there * scale], [sender, receiver], color=MESSAGE, linewidth=0.9, marker="o", markersize=2)
+            axes.plot(
+                [sent * scale, there * scale],
+                [sender, receiver],
+                color=MESSAGE,
+                linewidth=0.9,
+                marker="o",
+                markersize=2,
+            )
         axes.set_yticks(range(len(lanes)), [f"rank {r} lane {l}" for r, l in lanes])
         axes.set_ylim(-0.6, len(lanes) - 0.35)
         axes.invert_yaxis()
         axes.set_xlabel(f"time ({unit})")
         figure.legend(
-            handles=[*(Patch(color=c, label=name) for name, c in COLOURS.items()),
-                     Patch(color="#3060a0", label="receive pending"),
-                     Patch(color="#8060b0", label="send pending"),
-                     *([Line2D([], [], color=MESSAGE, linewidth=0.9, marker="o", markersize=2, label="message")] if len(paths) else [])],
-            loc="outside upper center", ncols=7, frameon=False, fontsize=9)
+            handles=[
+                *(Patch(color=c, label=name) for name, c in COLOURS.items()),
+                Patch(color="#3060a0", label="receive pending"),
+                Patch(color="#8060b0", label="send pending"),
+                *(
+                    [Line2D([], [], color=MESSAGE, linewidth=0.9, marker="o", markersize=2, label="message")]
+                    if len(paths)
+                    else []
+                ),
+            ],
+            loc="outside upper center",
+            ncols=7,
+            frameon=False,
+            fontsize=9,
+        )
         return figure
 
     def _html(self):
-        numbers = html_table(([s.rank, s.lane] + [f"{value * 1e3:.3f}" for value in (s.compute_s, s.pack_s, s.wait_s, s.post_s, s.total_s)]
-                              for s in self.split()), ["rank", "lane", "compute ms", "pack ms", "wait ms", "post ms", "total ms"])
-        return _page("Tilewave timeline", [(f"rank {r} lane {l}", self._of((r, l))) for r, l in self._lanes()], self._paths(), numbers).encode()
+        numbers = html_table(
+            (
+                [s.rank, s.lane]
+                + [f"{value * 1e3:.3f}" for value in (s.compute_s, s.pack_s, s.wait_s, s.post_s, s.total_s)]
+                for s in self.split()
+            ),
+            ["rank", "lane", "compute ms", "pack ms", "wait ms", "post ms", "total ms"],
+        )
+        return _page(
+            "Tilewave timeline",
+            [(f"rank {r} lane {l}", self._of((r, l))) for r, l in self._lanes()],
+            self._paths(),
+            numbers,
+        ).encode()
 
     def _repr_html_(self):
         if len(self.events) == 0:
             return html.escape(repr(self))
         # A frame: the page's names and styles stay its own.
         height = 260 + 30 * len(self._lanes()) + 28 * len(self.split())
-        return f"<iframe srcdoc=\"{html.escape(self._html().decode())}\" style='width:100%;height:{height}px;border:0'></iframe>"
+        page = html.escape(self._html().decode())
+        return f"<iframe srcdoc=\"{page}\" style='width:100%;height:{height}px;border:0'></iframe>"
 
     def __repr__(self):
         return f"<tilewave.Timeline {len(self.events)} events, {len(self.requests)} messages>"
@@ -258,13 +359,23 @@ def _figure(**options):
 def html_table(rows, head=()):
     """Rows of text as a table of HTML; without a head the first cell of each row is its name."""
     cells = "".join(f"<th>{html.escape(str(text))}</th>" for text in head)
-    body = "".join("<tr>" + "".join(f"<{kind}>{html.escape(str(cell))}</{kind}>" for cell, kind in zip(row, ("td" if head else "th", *["td"] * (len(row) - 1))))
-                   + "</tr>" for row in map(list, rows))
+    body = "".join(
+        "<tr>"
+        + "".join(
+            f"<{kind}>{html.escape(str(cell))}</{kind}>"
+            for cell, kind in zip(row, ("td" if head else "th", *["td"] * (len(row) - 1)))
+        )
+        + "</tr>"
+        for row in map(list, rows)
+    )
     return f"<table>{f'<tr>{cells}</tr>' if head else ''}{body}</table>"
 
 
 def _page(title, bars, paths, table):
-    parts = [(name, colour, {OPS.index(op) for op, part in PARTS.items() if part == name}) for name, colour in COLOURS.items()]
+    parts = [
+        (name, colour, {OPS.index(op) for op, part in PARTS.items() if part == name})
+        for name, colour in COLOURS.items()
+    ]
     return page(title, bars, paths, parts, OPS, table)
 
 

@@ -64,8 +64,8 @@ void write_moves(Schedule& s, const Move& move) {
 
 Schedule start(const Layout& from, int rank, int ranks) {
     if (rank < 0 || rank >= ranks || from.ranks() > ranks)
-        throw ConfigError("a layout on " + std::to_string(from.ranks()) + " ranks and rank " + std::to_string(rank) + " were given for " +
-                          std::to_string(ranks) + " ranks");
+        throw ConfigError("a layout on " + std::to_string(from.ranks()) + " ranks and rank " + std::to_string(rank) +
+                          " were given for " + std::to_string(ranks) + " ranks");
     Schedule s;
     s.rank = rank;
     s.ranks = ranks;
@@ -81,12 +81,15 @@ Schedule redistribute(const Layout& from, const Layout& to, std::int64_t item_by
         throw ConfigError("redistribute: shapes " + to_string(from.shape) + " and " + to_string(to.shape) + " differ");
     start(to, rank, ranks);
     Schedule s = start(from, rank, ranks);
-    s.arrays = {{item_bytes, from.storage(rank), from.owned(rank), from_stride}, {item_bytes, to.storage(rank), to.owned(rank), to_stride}};
-    write_moves(s, {[&](int r) { return from.owned(r); }, [&](int r) { return to.owned(r); }, s.ranks, item_bytes, chunk_bytes});
+    s.arrays = {{item_bytes, from.storage(rank), from.owned(rank), from_stride},
+                {item_bytes, to.storage(rank), to.owned(rank), to_stride}};
+    write_moves(s, {[&](int r) { return from.owned(r); }, [&](int r) { return to.owned(r); }, s.ranks, item_bytes,
+                    chunk_bytes});
     return s;
 }
 
-Schedule gather_schedule(const Layout& from, std::int64_t item_bytes, int rank, int ranks, std::int64_t chunk_bytes, const Index& stride) {
+Schedule gather_schedule(const Layout& from, std::int64_t item_bytes, int rank, int ranks, std::int64_t chunk_bytes,
+                         const Index& stride) {
     Schedule s = start(from, rank, ranks);
     auto whole = [&](int r) { return r == 0 ? from.whole() : s.space; };
     s.arrays = {{item_bytes, from.storage(rank), from.owned(rank), stride}, {item_bytes, whole(rank), whole(rank)}};
@@ -94,7 +97,8 @@ Schedule gather_schedule(const Layout& from, std::int64_t item_bytes, int rank, 
     return s;
 }
 
-Schedule scatter_schedule(const Layout& to, std::int64_t item_bytes, int rank, int ranks, std::int64_t chunk_bytes, const Index& stride) {
+Schedule scatter_schedule(const Layout& to, std::int64_t item_bytes, int rank, int ranks, std::int64_t chunk_bytes,
+                          const Index& stride) {
     Schedule s = start(to, rank, ranks);
     auto whole = [&](int r) { return r == 0 ? to.whole() : s.space; };
     s.arrays = {{item_bytes, whole(rank), whole(rank)}, {item_bytes, to.storage(rank), to.owned(rank), stride}};

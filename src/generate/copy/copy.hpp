@@ -22,9 +22,11 @@ Schedule redistribute(const Layout& from, const Layout& to, std::int64_t item_by
 /// The part of `rank` of `ranks` in bringing the owned points of all ranks together in a whole array on
 /// rank 0 (array 1 there; empty elsewhere). Staging is bounded as in redistribute().
 /// @pre 0 <= rank < ranks, from.ranks() <= ranks (ConfigError)
-Schedule gather_schedule(const Layout& from, std::int64_t item_bytes, int rank, int ranks, std::int64_t chunk_bytes = 1 << 20, const Index& stride = {});
+Schedule gather_schedule(const Layout& from, std::int64_t item_bytes, int rank, int ranks,
+                         std::int64_t chunk_bytes = 1 << 20, const Index& stride = {});
 /// The reverse: rank 0's whole array (array 0 there) to the blocks of all ranks (array 1).
 /// @pre 0 <= rank < ranks, to.ranks() <= ranks (ConfigError)
-Schedule scatter_schedule(const Layout& to, std::int64_t item_bytes, int rank, int ranks, std::int64_t chunk_bytes = 1 << 20, const Index& stride = {});
+Schedule scatter_schedule(const Layout& to, std::int64_t item_bytes, int rank, int ranks,
+                          std::int64_t chunk_bytes = 1 << 20, const Index& stride = {});
 
 }  // namespace tilewave

@@ -77,10 +77,14 @@ std::vector<BroadcastRound> broadcast_rounds(int ranks, int rank, std::int64_t b
     const std::int64_t last = blocks - 1;
     // The last phase begins at block `last`. So only its base block lies at or beyond `last`, for
     // every rank: sent as `last`, it is the one time that the rank gets that block. Counting back,
-    // the first phase begins `early` blocks before block 0; its first `early` rounds have nothing to send and are left out.
+    // the first phase begins `early` blocks before block 0; its first `early` rounds have nothing to send and are left
+    // out.
     const std::int64_t early = (q - last % q) % q;
 
-    struct Peer { int to, from; std::int64_t send, receive; };
+    struct Peer {
+        int to, from;
+        std::int64_t send, receive;
+    };
     std::vector<Peer> peers(q);
     const Integers received = rank > 0 ? receive_schedule(skip, rank) : Integers(q);
     for (int k = 0; k < q; ++k) {

@@ -13,7 +13,9 @@ namespace {
 
 constexpr std::int64_t most_chunks = std::int64_t{1} << 22;
 
-bool has_parts(PatternKind kind) { return kind == PatternKind::spread || kind == PatternKind::multi_reduce; }
+bool has_parts(PatternKind kind) {
+    return kind == PatternKind::spread || kind == PatternKind::multi_reduce;
+}
 
 Schedule start(const PatternProblem& problem, int rank, const PatternShape& shape) {
     Schedule s;
@@ -32,7 +34,8 @@ std::vector<std::int32_t> around(int first, int ranks) {
     return order;
 }
 
-void write_tree(Schedule& s, const PatternProblem& problem, const PatternPlan& plan, const PatternShape& shape, int tag) {
+void write_tree(Schedule& s, const PatternProblem& problem, const PatternPlan& plan, const PatternShape& shape,
+                int tag) {
     const int p = problem.ranks, root = problem.root, v = (s.rank - root + p) % p;
     const bool ring = plan.algorithm == Algorithm::ring, reduce = problem.kind == PatternKind::reduce;
     const auto chunks = shape.chunks(0, plan.chunk_bytes);
@@ -67,7 +70,8 @@ void add_results(Schedule& s, const PatternProblem& problem, const PatternPlan& 
         case PatternKind::reduce: {
             if (s.rank != problem.root) break;
             const int first = plan.algorithm == Algorithm::ring ? (problem.root + 1) % problem.ranks : problem.root;
-            for (const Chunk& c : shape.pieces(0)) s.results.push_back({c.get, c.box, c.give, around(first, problem.ranks)});
+            for (const Chunk& c : shape.pieces(0))
+                s.results.push_back({c.get, c.box, c.give, around(first, problem.ranks)});
             break;
         }
         case PatternKind::spread:
@@ -88,7 +92,9 @@ const char* to_string(Algorithm algorithm) {
     return names[static_cast<int>(algorithm)];
 }
 
-std::int64_t PatternProblem::total_columns() const { return std::accumulate(columns.begin(), columns.end(), std::int64_t{0}); }
+std::int64_t PatternProblem::total_columns() const {
+    return std::accumulate(columns.begin(), columns.end(), std::int64_t{0});
+}
 
 std::int64_t dealt_columns(std::int64_t columns, std::int64_t block, int ranks, int rank) {
     if (block == 0) return columns / ranks + (rank < columns % ranks ? 1 : 0);
@@ -100,20 +106,25 @@ void PatternProblem::validate() const {
     const std::string name = tilewave::to_string(kind);
     if (ranks < 1) throw ConfigError(name + ": " + std::to_string(ranks) + " ranks were given; at least 1 is allowed");
     if (root < 0 || root >= ranks)
-        throw ConfigError(name + ": root " + std::to_string(root) + " was given; allowed: 0 to " + std::to_string(ranks - 1));
+        throw ConfigError(name + ": root " + std::to_string(root) + " was given; allowed: 0 to " +
+                          std::to_string(ranks - 1));
     if (rows < 0 || item_bytes < 1)
-        throw ConfigError(name + ": " + std::to_string(rows) + " rows of items of " + std::to_string(item_bytes) + " bytes were given");
+        throw ConfigError(name + ": " + std::to_string(rows) + " rows of items of " + std::to_string(item_bytes) +
+                          " bytes were given");
     const std::size_t wanted = has_parts(kind) ? static_cast<std::size_t>(ranks) : 1;
     if (columns.size() != wanted || std::any_of(columns.begin(), columns.end(), [](auto n) { return n < 0; }))
-        throw ConfigError(name + ": needs " + std::to_string(wanted) + " numbers of columns >= 0, got " + std::to_string(columns.size()));
+        throw ConfigError(name + ": needs " + std::to_string(wanted) + " numbers of columns >= 0, got " +
+                          std::to_string(columns.size()));
     if (block < 0 || (block > 0 && !has_parts(kind)))
-        throw ConfigError(name + ": block " + std::to_string(block) + " was given; allowed: 0 (parts side by side), or a block of "
+        throw ConfigError(name + ": block " + std::to_string(block) +
+                          " was given; allowed: 0 (parts side by side), or a block of "
                           "columns for spread and multi_reduce");
     for (int r = 0; block > 0 && r < ranks; ++r)
         if (const std::int64_t n = dealt_columns(total_columns(), block, ranks, r); columns[r] != n)
-            throw ConfigError(name + ": rank " + std::to_string(r) + " has " + std::to_string(columns[r]) + " columns; " +
-                              std::to_string(total_columns()) + " columns dealt in blocks of " + std::to_string(block) + " over " +
-                              std::to_string(ranks) + " ranks give it " + std::to_string(n));
+            throw ConfigError(name + ": rank " + std::to_string(r) + " has " + std::to_string(columns[r]) +
+                              " columns; " + std::to_string(total_columns()) + " columns dealt in blocks of " +
+                              std::to_string(block) + " over " + std::to_string(ranks) + " ranks give it " +
+                              std::to_string(n));
 }
 
 std::string PatternPlan::to_string() const {
@@ -123,13 +134,16 @@ std::string PatternPlan::to_string() const {
     return text;
 }
 
-Schedule pattern_schedule(const PatternProblem& problem, const PatternPlan& plan, int rank, const PatternStrides& strides, int tag) {
+Schedule pattern_schedule(const PatternProblem& problem, const PatternPlan& plan, int rank,
+                          const PatternStrides& strides, int tag) {
     problem.validate();
     if (plan.algorithm == Algorithm::automatic || plan.algorithm == Algorithm::native)
-        throw ConfigError(std::string("pattern_schedule: algorithm ") + to_string(plan.algorithm) + " makes no schedule");
+        throw ConfigError(std::string("pattern_schedule: algorithm ") + to_string(plan.algorithm) +
+                          " makes no schedule");
     if (problem.bytes() / std::max<std::int64_t>(plan.chunk_bytes, 1) > most_chunks)
-        throw ConfigError("chunks of " + std::to_string(plan.chunk_bytes) + " bytes cut " + std::to_string(problem.bytes()) +
-                          " bytes into more than " + std::to_string(most_chunks) + " chunks; take larger chunks");
+        throw ConfigError("chunks of " + std::to_string(plan.chunk_bytes) + " bytes cut " +
+                          std::to_string(problem.bytes()) + " bytes into more than " + std::to_string(most_chunks) +
+                          " chunks; take larger chunks");
     const PatternShape shape(problem, rank, strides);
     Schedule s = start(problem, rank, shape);
     if (has_parts(problem.kind)) {
@@ -145,7 +159,8 @@ Schedule pattern_schedule(const PatternProblem& problem, const PatternPlan& plan
     // Small messages do not need whole chunks of staging.
     std::vector<std::int64_t> needed(s.buffers.size(), 0);
     for (const Message& m : s.messages)
-        if (m.buffer >= 0) needed[static_cast<std::size_t>(m.buffer)] = std::max(needed[static_cast<std::size_t>(m.buffer)], m.bytes);
+        if (m.buffer >= 0)
+            needed[static_cast<std::size_t>(m.buffer)] = std::max(needed[static_cast<std::size_t>(m.buffer)], m.bytes);
     s.buffers = std::move(needed);
     add_results(s, problem, plan, shape);
     return s;

@@ -12,16 +12,17 @@ namespace {
 
 // Up to here nothing is gained by a pipeline, and "direct" needs few buffers.
 constexpr std::int64_t small_bytes = 64 << 10;
-// Parts that are no more than this together go directly from rank to rank, each in one message: at 1 Gb/s, 6 hosts, 64 KB
-// 1.2 ms and by ring 1.55, 256 KB 2.2 and 2.7; 512 KB 4.6 and 4.3.
+// Parts that are no more than this together go directly from rank to rank, each in one message: at 1 Gb/s, 6 hosts, 64
+// KB 1.2 ms and by ring 1.55, 256 KB 2.2 and 2.7; 512 KB 4.6 and 4.3.
 constexpr std::int64_t small_parts_bytes = 256 << 10;
-constexpr std::int64_t least_chunk = 16 << 10;  // beside short_bytes
+constexpr std::int64_t least_chunk = 16 << 10;                    // beside short_bytes
 constexpr std::int64_t most_chunk_bytes = std::int64_t{1} << 30;  // MPI counts bytes in an int
 // Staged chunks stay in a core's cache; what goes straight from the matrix need not.
 constexpr std::int64_t largest_staged = 256 << 10, largest_direct = 16 << 20;
 // Over a network larger messages are asked for first, which costs a round trip each; measured with
 // UCX over TCP on 8 hosts, 32 KB were best of 16 to 256. Then more, so that schedules stay short.
-constexpr std::int64_t network_chunk = 32 << 10, network_chunks = 2048, crowded_network_chunk = 128 << 10, largest_network = 256 << 10;
+constexpr std::int64_t network_chunk = 32 << 10, network_chunks = 2048, crowded_network_chunk = 128 << 10,
+                       largest_network = 256 << 10;
 constexpr double network_byte_s = 1e-9;
 // Where ranks share cores, a wait ends when the others on the core have looked for their messages, too, and caches
 // are theirs. On 8 ranks and 2 cores, 1 MB: 0.1 to 0.15 ms a wait, which is more than caches save by small chunks.
@@ -37,14 +38,18 @@ constexpr std::int64_t most_staged = 16 << 20;
 // their closed form where the ring took its own.
 constexpr double rounds_margin = 1.3;
 // Through the library's buffers all bytes are copied twice; straight from one rank's memory into the other's once.
-// From 32 KB a rank that was faster on the whole, whatever small streams cost, and then in chunks of 64 to 256 KB: 64 KB
-// broadcast 13 against 25 us, reduced 32 against 50; 1 MB reduced 0.37 against 0.64 ms, 8 MB 2.5 against 5.9.
+// From 32 KB a rank that was faster on the whole, whatever small streams cost, and then in chunks of 64 to 256 KB: 64
+// KB broadcast 13 against 25 us, reduced 32 against 50; 1 MB reduced 0.37 against 0.64 ms, 8 MB 2.5 against 5.9.
 constexpr std::int64_t most_copied_twice = 16 << 10, least_copied_once = 64 << 10;
-// What is packed and unpacked meanwhile gains by short messages for longer, as long as short rows fill them: 256 KB broadcast
-// 66 against 90 us, reduced 127 against 160; 512 KB 182 and 218, 308 and 304. With rows of 4 KB, 64 KB: 18 and 23, 60 and 51.
-constexpr std::int64_t most_packed_meanwhile = 512 << 10, most_long_rows_meanwhile = 64 << 10, longest_filling_row = short_bytes / 4;
+// What is packed and unpacked meanwhile gains by short messages for longer, as long as short rows fill them: 256 KB
+// broadcast 66 against 90 us, reduced 127 against 160; 512 KB 182 and 218, 308 and 304. With rows of 4 KB, 64 KB: 18
+// and 23, 60 and 51.
+constexpr std::int64_t most_packed_meanwhile = 512 << 10, most_long_rows_meanwhile = 64 << 10,
+                       longest_filling_row = short_bytes / 4;
 
-bool has_parts(PatternKind kind) { return kind == PatternKind::spread || kind == PatternKind::multi_reduce; }
+bool has_parts(PatternKind kind) {
+    return kind == PatternKind::spread || kind == PatternKind::multi_reduce;
+}
 
 // What a wait costs because other ranks share the core; 0 where it does not show. A network that is slower than the
 // processors hides it, and so do the long pipelines of a broadcast over one. The order of a reduce is its algorithm's:
@@ -63,8 +68,9 @@ bool unstaged(const PatternProblem& problem, const PatternConditions& conditions
 std::int64_t largest_chunk(const PatternProblem& problem, const PatternConditions& conditions, const Machine& machine) {
     const bool crowded = turn_s(problem, machine) > 0;
     if (machine.byte_s > network_byte_s)
-        return std::clamp(static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(problem.bytes() / network_chunks + 1))),
-                          crowded ? crowded_network_chunk : network_chunk, largest_network);
+        return std::clamp(
+            static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(problem.bytes() / network_chunks + 1))),
+            crowded ? crowded_network_chunk : network_chunk, largest_network);
     if (unstaged(problem, conditions)) return largest_direct;
     return crowded ? largest_shared : largest_staged;
 }
@@ -72,7 +78,8 @@ std::int64_t largest_chunk(const PatternProblem& problem, const PatternCondition
 // Whether what exchange_all() stages is no more than it may be.
 bool fits(const PatternProblem& problem, const PatternPlan& plan) {
     if (plan.algorithm != Algorithm::direct || !has_parts(problem.kind)) return true;
-    const double part = static_cast<double>(problem.bytes()) / problem.ranks, chunk = static_cast<double>(plan.chunk_bytes);
+    const double part = static_cast<double>(problem.bytes()) / problem.ranks,
+                 chunk = static_cast<double>(plan.chunk_bytes);
     return 2.0 * problem.ranks * std::min(part, plan.buffers * chunk) <= most_staged;
 }
 
@@ -94,13 +101,16 @@ std::string allowed(PatternKind kind, bool native = true) {
 void check(const PatternProblem& problem, const PatternRequest& r, const PatternConditions& c) {
     const std::string name = to_string(problem.kind);
     if (r.algorithm != Algorithm::automatic && !exists(problem.kind, r.algorithm))
-        throw ConfigError(name + ": algorithm '" + to_string(r.algorithm) + "' was given; allowed: " + allowed(problem.kind));
+        throw ConfigError(name + ": algorithm '" + to_string(r.algorithm) +
+                          "' was given; allowed: " + allowed(problem.kind));
     if (r.algorithm == Algorithm::native && !c.native && problem.ranks > 1)
-        throw ConfigError(name + ": algorithm 'mpi' was given, but this context runs without MPI; allowed: " + allowed(problem.kind, false));
+        throw ConfigError(name + ": algorithm 'mpi' was given, but this context runs without MPI; allowed: " +
+                          allowed(problem.kind, false));
     if (r.algorithm == Algorithm::native && problem.block > 0)
         throw ConfigError(name + ": algorithm 'mpi' was given with columns dealt in blocks; allowed: ring, direct");
     if (r.chunk_bytes < 0 || r.chunk_bytes > most_chunk_bytes)
-        throw ConfigError(name + ": chunk_bytes " + std::to_string(r.chunk_bytes) + " was given; 1 to " + std::to_string(most_chunk_bytes) + " are allowed");
+        throw ConfigError(name + ": chunk_bytes " + std::to_string(r.chunk_bytes) + " was given; 1 to " +
+                          std::to_string(most_chunk_bytes) + " are allowed");
     if (r.buffers != 0 && (r.buffers < 2 || r.buffers > 64))
         throw ConfigError(name + ": buffers " + std::to_string(r.buffers) + " was given; 2 to 64 are allowed");
 }
@@ -122,7 +132,8 @@ double message_s(const Machine& machine, double bytes, bool both_ways) {
 bool shorts_pay(const PatternProblem& problem, const PatternConditions& conditions) {
     if (has_parts(problem.kind)) return problem.bytes() / problem.ranks <= most_copied_twice;
     if (conditions.contiguous) return problem.bytes() <= most_copied_twice;
-    if (problem.total_columns() * problem.item_bytes <= longest_filling_row) return problem.bytes() <= most_packed_meanwhile;
+    if (problem.total_columns() * problem.item_bytes <= longest_filling_row)
+        return problem.bytes() <= most_packed_meanwhile;
     return problem.bytes() <= (problem.kind == PatternKind::broadcast ? most_long_rows_meanwhile : most_copied_twice);
 }
 
@@ -136,16 +147,21 @@ PatternPlan best_chunk(const PatternProblem& problem, PatternPlan plan, const Pa
     double best = 0;
     std::int64_t largest = largest_chunk(problem, conditions, machine);
     const bool staged = !unstaged(problem, conditions);
-    if (plan.algorithm == Algorithm::direct && problem.bytes() <= small_parts_bytes) largest = std::max(largest, small_bytes);
+    if (plan.algorithm == Algorithm::direct && problem.bytes() <= small_parts_bytes)
+        largest = std::max(largest, small_bytes);
     const std::int64_t shortest = shorts_pay(problem, conditions) ? short_bytes : least_copied_once;
     // Over a network a stream of smaller chunks costs processor time that no two ranks' test shows.
     const bool network = machine.byte_s > network_byte_s, crowded = turn_s(problem, machine) > 0;
-    for (std::int64_t c = !network ? shortest : crowded ? network_chunk : largest; c <= largest; c = c == short_bytes ? least_chunk : 2 * c) {
+    for (std::int64_t c = !network  ? shortest
+                          : crowded ? network_chunk
+                                    : largest;
+         c <= largest; c = c == short_bytes ? least_chunk : 2 * c) {
         PatternPlan trial = plan;
         trial.chunk_bytes = c;
         // The first chunk is packed before anything is sent, the last unpacked when all has come; on a core
         // that other ranks share, they go on meanwhile.
-        const double staging = staged && !crowded ? 2 * static_cast<double>(std::min(c, problem.bytes())) * machine.byte_s : 0;
+        const double staging =
+            staged && !crowded ? 2 * static_cast<double>(std::min(c, problem.bytes())) * machine.byte_s : 0;
         const double t = pattern_time(problem, trial, machine) + staging;
         if (best == 0 || (t < best && fits(problem, trial))) {
             best = t;
@@ -159,7 +175,8 @@ PatternPlan best_chunk(const PatternProblem& problem, PatternPlan plan, const Pa
 double waits(const PatternProblem& problem, const PatternPlan& plan, double chunks, const Machine& machine) {
     const int p = problem.ranks;
     const double levels = std::ceil(std::log2(p));
-    const int group = plan.chunk_bytes <= short_bytes && machine.short_s > 0 ? kept_short : std::max(plan.buffers / 2, 1);
+    const int group =
+        plan.chunk_bytes <= short_bytes && machine.short_s > 0 ? kept_short : std::max(plan.buffers / 2, 1);
     const double groups = std::ceil(chunks / group);
     switch (plan.algorithm) {
         case Algorithm::tree: return levels + groups - 1;
@@ -188,7 +205,8 @@ double time_apart(const PatternProblem& problem, Algorithm algorithm, double n, 
 // Of those that exist, what may be picked.
 bool considered(Algorithm a, const PatternProblem& problem, const Machine& machine) {
     const bool small = problem.bytes() <= small_bytes;
-    if (a == Algorithm::direct) return turn_s(problem, machine) > 0 || (has_parts(problem.kind) && problem.bytes() <= small_parts_bytes);
+    if (a == Algorithm::direct)
+        return turn_s(problem, machine) > 0 || (has_parts(problem.kind) && problem.bytes() <= small_parts_bytes);
     return a == Algorithm::tree || !small;
 }
 
@@ -210,23 +228,26 @@ double pattern_time(const PatternProblem& problem, const PatternPlan& plan, cons
     return std::max(apart, network ? 0 : machine.ranks_per_core * copies) + waits(problem, plan, n, machine) * turn;
 }
 
-PatternPlan make_pattern_plan(const PatternProblem& problem, const PatternRequest& request, const PatternConditions& conditions,
-                              const Machine& machine) {
+PatternPlan make_pattern_plan(const PatternProblem& problem, const PatternRequest& request,
+                              const PatternConditions& conditions, const Machine& machine) {
     problem.validate();
     check(problem, request, conditions);
     PatternPlan plan;
     if (request.algorithm != Algorithm::automatic) {
         // Alone there is nobody to call.
-        plan.algorithm = conditions.native || request.algorithm != Algorithm::native ? request.algorithm : Algorithm::ring;
+        plan.algorithm =
+            conditions.native || request.algorithm != Algorithm::native ? request.algorithm : Algorithm::ring;
         plan = best_chunk(problem, plan, request, conditions, machine);
         plan.why = "asked for";
         return plan;
     }
     double best = -1;
     std::string why = std::to_string(problem.bytes()) + " bytes, " + std::to_string(problem.ranks) + " ranks, " +
-                      (conditions.contiguous ? "contiguous" : "strided") + ", latency " + milliseconds(machine.latency_s) + ", " +
+                      (conditions.contiguous ? "contiguous" : "strided") + ", latency " +
+                      milliseconds(machine.latency_s) + ", " +
                       std::to_string(static_cast<long long>(1e-6 / machine.byte_s)) + " MB/s:";
-    if (const double turn = turn_s(problem, machine); turn > 0) why.insert(why.size() - 1, ", " + milliseconds(turn) + " a wait");
+    if (const double turn = turn_s(problem, machine); turn > 0)
+        why.insert(why.size() - 1, ", " + milliseconds(turn) + " a wait");
     for (Algorithm a : {Algorithm::tree, Algorithm::ring, Algorithm::rounds, Algorithm::direct}) {
         if (!exists(problem.kind, a) || !considered(a, problem, machine)) continue;
         PatternPlan trial;

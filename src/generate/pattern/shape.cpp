@@ -31,7 +31,8 @@ PatternShape::PatternShape(const PatternProblem& problem, int rank, const Patter
             add(spread ? all(rest) : part(rank, rest), false, strides.out, spread ? b * p : b);
         } else {
             add(all(rest), problem.kind == PatternKind::reduce || rank == problem.root, strides.in, 0);
-            if (problem.kind == PatternKind::reduce) add(rank == problem.root ? all(rest) : none, false, strides.out, 0);
+            if (problem.kind == PatternKind::reduce)
+                add(rank == problem.root ? all(rest) : none, false, strides.out, 0);
         }
     }
 }

@@ -15,8 +15,15 @@ class Shift {
 public:
     Shift(PatternLane& lane, const std::vector<std::vector<Chunk>>& parts, int rank, bool reduce, int buffers,
           std::int64_t buffer_bytes)
-        : lane_(lane), parts_(parts), rank_(rank), ranks_(static_cast<int>(parts.size())), reduce_(reduce), w_(buffers),
-          g_(std::max(buffers / 2, 1)), in_(lane.buffers(buffers, buffer_bytes)), own_(lane.buffers(g_, buffer_bytes)) {
+        : lane_(lane),
+          parts_(parts),
+          rank_(rank),
+          ranks_(static_cast<int>(parts.size())),
+          reduce_(reduce),
+          w_(buffers),
+          g_(std::max(buffers / 2, 1)),
+          in_(lane.buffers(buffers, buffer_bytes)),
+          own_(lane.buffers(g_, buffer_bytes)) {
         std::size_t most = 0;
         for (const auto& part : parts) most = std::max(most, part.size());
         const auto g = static_cast<std::size_t>(g_);
@@ -127,7 +134,8 @@ void exchange_all(PatternLane& lane, const std::vector<std::vector<Chunk>>& part
             const int from = (rank + d) % p;
             const Chunk* c = chunk(reduce ? rank : from, k);
             if (!c) continue;
-            turns[k].received.push_back(lane.message(false, from, reduce ? c->give : c->get, c->box, in + buffer + d, reduce));
+            turns[k].received.push_back(
+                lane.message(false, from, reduce ? c->give : c->get, c->box, in + buffer + d, reduce));
             lane.step(Op::post_recv, turns[k].received.back());
         }
         for (int d = 1; d < p; ++d) {

@@ -123,7 +123,8 @@ void collect(PatternLane& lane, const std::vector<Chunk>& chunks, int parent, co
 
 void exchange_rounds(PatternLane& lane, const std::vector<Chunk>& chunks, int rank, int ranks, int root, int buffers,
                      std::int64_t buffer_bytes) {
-    const auto rounds = broadcast_rounds(ranks, (rank - root + ranks) % ranks, static_cast<std::int64_t>(chunks.size()));
+    const auto rounds =
+        broadcast_rounds(ranks, (rank - root + ranks) % ranks, static_cast<std::int64_t>(chunks.size()));
     const std::size_t w = static_cast<std::size_t>(buffers);
     const int in = lane.buffers(buffers, buffer_bytes), out = lane.buffers(buffers, buffer_bytes);
     auto peer = [&](int v) { return (v + root) % ranks; };

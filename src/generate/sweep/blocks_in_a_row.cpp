@@ -1,4 +1,5 @@
-// Blocks of time steps one behind the other, as one schedule: what a run of many steps does (run_blocks.cpp), for the checker and the predictor.
+// Blocks of time steps one behind the other, as one schedule: what a run of many steps does (run_blocks.cpp), for the
+// checker and the predictor.
 #include <algorithm>
 
 #include "generate/sweep/sweep.hpp"
@@ -19,7 +20,8 @@ void meet(Schedule& s, std::vector<std::int32_t>& last) {
 }  // namespace
 
 Schedule in_a_row(const SweepProblem& problem, const Plan& plan, const Schedule& block, int times) {
-    if (times < 1) throw ConfigError("in_a_row: " + std::to_string(times) + " blocks were asked for; allowed: 1 or more");
+    if (times < 1)
+        throw ConfigError("in_a_row: " + std::to_string(times) + " blocks were asked for; allowed: 1 or more");
     SweepProblem given = problem;
     given.complete();
     Index one = Index::filled(given.dims(), 0);
@@ -37,7 +39,8 @@ Schedule in_a_row(const SweepProblem& problem, const Plan& plan, const Schedule&
         for (auto& x : shift.v) x *= b;
         meet(s, last);
         const std::vector<std::int32_t> before = last;
-        const auto first_tile = static_cast<std::int32_t>(s.tiles.size()), first_message = static_cast<std::int32_t>(s.messages.size());
+        const auto first_tile = static_cast<std::int32_t>(s.tiles.size()),
+                   first_message = static_cast<std::int32_t>(s.messages.size());
         for (Tile t : block.tiles) {
             t.box = t.box.shifted(shift);
             t.coord[0] += b * tiles;
@@ -45,7 +48,8 @@ Schedule in_a_row(const SweepProblem& problem, const Plan& plan, const Schedule&
             s.tiles.push_back(t);
         }
         for (Message m : block.messages) {
-            if (!m.region.empty() && !(block.arrays[static_cast<std::size_t>(m.array)].lacks & 1)) m.region = m.region.shifted(shift);
+            if (!m.region.empty() && !(block.arrays[static_cast<std::size_t>(m.array)].lacks & 1))
+                m.region = m.region.shifted(shift);
             if (m.tile >= 0) m.tile += first_tile;
             if (m.carrier >= 0) m.carrier += first_message;
             s.messages.push_back(m);

@@ -12,7 +12,9 @@ namespace {
 // Every face between two ranks has a tag of its own: lanes post in no certain order.
 constexpr std::size_t first_face_tag = 8192;
 
-std::vector<std::int64_t> to_vector(const Index& i) { return {i.begin(), i.end()}; }
+std::vector<std::int64_t> to_vector(const Index& i) {
+    return {i.begin(), i.end()};
+}
 
 int face_tag(std::size_t number) {
     if (number > static_cast<std::size_t>(std::numeric_limits<int>::max()) - first_face_tag)
@@ -59,7 +61,8 @@ SweepGeometry::SweepGeometry(const SweepProblem& problem, const Plan& plan)
         new_.push_back(!p.writes && problem.reads_new(p));
         if (new_.back()) reads_.push_back({p.array, offsets_.back()});
         if (!p.keeps || margin_.along < 0) continue;
-        reads_.push_back({p.array, offsets_.back()});  // a point that leaves its element out has the value of the time before
+        reads_.push_back(
+            {p.array, offsets_.back()});  // a point that leaves its element out has the value of the time before
         reads_.back().offset[0] -= 1;
     }
     // A strip of rows is given what the one before it has computed next to it plane by plane.
@@ -100,7 +103,8 @@ SweepGeometry::SweepGeometry(const SweepProblem& problem, const Plan& plan)
             if (std::any_of(d.begin(), d.begin() + u, [](auto x) { return x != 0; }) || d[u] <= 0) continue;
             std::int64_t back = 0;
             for (int k = u + 1; k < d.n; ++k)
-                if (d[k] < 0 && k != margin_.along && (unit[static_cast<std::size_t>(k)] || plan.grid[k] * slots_[k] > 1))
+                if (d[k] < 0 && k != margin_.along &&
+                    (unit[static_cast<std::size_t>(k)] || plan.grid[k] * slots_[k] > 1))
                     back += weight(k) * (unit[static_cast<std::size_t>(k)] ? -d[k] : -d[k] + slots_[k] - fewest_[k]);
             weights_[u] = std::max(weights_[u], back + 1);
         }
@@ -132,9 +136,13 @@ Index SweepGeometry::place(int rank) const {
     return at;
 }
 
-const Box& SweepGeometry::block(int rank) const { return rank < blocks_.ranks() ? block_of_[static_cast<std::size_t>(rank)] : nowhere_; }
+const Box& SweepGeometry::block(int rank) const {
+    return rank < blocks_.ranks() ? block_of_[static_cast<std::size_t>(rank)] : nowhere_;
+}
 
-const Box& SweepGeometry::reached(int rank) const { return rank < blocks_.ranks() ? reached_[static_cast<std::size_t>(rank)] : nowhere_; }
+const Box& SweepGeometry::reached(int rank) const {
+    return rank < blocks_.ranks() ? reached_[static_cast<std::size_t>(rank)] : nowhere_;
+}
 
 std::int64_t SweepGeometry::end_of_rows(int rank, std::int64_t t) const {
     const int k = margin_.along;
@@ -180,7 +188,8 @@ Array SweepGeometry::array(int a, int rank) const {
 Index SweepGeometry::reach(int a) const {
     Index reach = Index::filled(problem_.dims(), 0);
     for (std::size_t i = 0; i < offsets_.size(); ++i)
-        for (int k = 0; k < reach.n && problem_.accesses[i].array == a; ++k) reach[k] = std::max(reach[k], -offsets_[i][k]);
+        for (int k = 0; k < reach.n && problem_.accesses[i].array == a; ++k)
+            reach[k] = std::max(reach[k], -offsets_[i][k]);
     return reach;
 }
 
@@ -222,7 +231,8 @@ std::vector<PlacedTile> SweepGeometry::tiles(int rank) const {
     if (mine.empty()) return {};
     const Index at = place(rank), begin = tiles_begin(rank), first = first_tile(rank);
     Index count = Index::filled(begin.n, 0);
-    for (int k = 0; k < count.n; ++k) count[k] = k == margin_.along ? 1 : ceil_div(mine.hi[k] - begin[k], plan_.tile[k]) - first[k];
+    for (int k = 0; k < count.n; ++k)
+        count[k] = k == margin_.along ? 1 : ceil_div(mine.hi[k] - begin[k], plan_.tile[k]) - first[k];
     std::vector<PlacedTile> result;
     const Box all{Index::filled(count.n, 0), count};
     result.reserve(static_cast<std::size_t>(all.points()));
@@ -271,7 +281,8 @@ Box SweepGeometry::tiles_meeting(int rank, const Box& region) const {
     const Box mine = reached(rank);
     Box common = intersect(region, mine);
     const int m = margin_.along;
-    if (m >= 0 && !common.empty()) common.hi[m] = std::min(common.hi[m], common.extent(0) == 1 ? end_of_rows(rank, common.lo[0]) : mine.hi[m]);
+    if (m >= 0 && !common.empty())
+        common.hi[m] = std::min(common.hi[m], common.extent(0) == 1 ? end_of_rows(rank, common.lo[0]) : mine.hi[m]);
     Box r = common;
     if (common.empty()) return {Index::filled(r.dims(), 0), Index::filled(r.dims(), 0)};
     const Index begin = tiles_begin(rank), first = first_tile(rank);
@@ -296,7 +307,8 @@ std::vector<Box> SweepGeometry::readers(int a, const Box& region) const {
 bool SweepGeometry::staged(int a) const {
     if (problem_.arrays[static_cast<std::size_t>(a)].levels > 0) return true;
     for (std::size_t i = 0; i < offsets_.size(); ++i)
-        if (problem_.accesses[i].array == a && !new_[i] && lexicographically_positive(offsets_[i])) return problem_.written(a);
+        if (problem_.accesses[i].array == a && !new_[i] && lexicographically_positive(offsets_[i]))
+            return problem_.written(a);
     return false;
 }
 
@@ -336,7 +348,8 @@ std::int64_t SweepGeometry::first_read(int a, int target, const Box& region) con
 Box SweepGeometry::widened(int a, const Box& needed, const Array& here, const Array& there) const {
     if (staged(a) || here.lacks || here.planes) return needed;
     Box wide = needed;
-    const bool timed = std::any_of(problem_.arrays.begin(), problem_.arrays.end(), [](const NestArray& n) { return n.levels > 0; });
+    const bool timed =
+        std::any_of(problem_.arrays.begin(), problem_.arrays.end(), [](const NestArray& n) { return n.levels > 0; });
     // Times of arrays that have all of them are not widened: a run may begin at a later one.
     for (int k = timed ? 1 : 0; k < wide.dims(); ++k) {
         if (plan_.grid[k] != 1 || needed.lo[k] != space_.lo[k] || needed.hi[k] != space_.hi[k]) continue;
@@ -350,7 +363,8 @@ Box SweepGeometry::widened(int a, const Box& needed, const Array& here, const Ar
 
 bool SweepGeometry::sends(int source, int target) const {
     const Box &theirs = reached(target), &mine = block(source);
-    return std::any_of(reads_.begin(), reads_.end(), [&](const Read& r) { return !intersect(theirs.shifted(r.offset), mine).empty(); });
+    return std::any_of(reads_.begin(), reads_.end(),
+                       [&](const Read& r) { return !intersect(theirs.shifted(r.offset), mine).empty(); });
 }
 
 // What `target` reads, of the values of time `t` of array `a`, beyond the rows that it computes itself then.
@@ -381,7 +395,8 @@ std::vector<Face> SweepGeometry::faces(int source, const std::vector<PlacedTile>
         here.push_back(array(a, source));
         there.push_back(array(a, target));
     }
-    std::vector<std::vector<Box>> read(static_cast<std::size_t>(arrays));  // by array: what the target reads of the source's block
+    std::vector<std::vector<Box>> read(
+        static_cast<std::size_t>(arrays));  // by array: what the target reads of the source's block
     for (const Read& wanted : reads_) {
         const Box r = intersect(theirs.shifted(wanted.offset), mine);
         if (!r.empty()) read[static_cast<std::size_t>(wanted.array)].push_back(r);
@@ -391,34 +406,43 @@ std::vector<Face> SweepGeometry::faces(int source, const std::vector<PlacedTile>
         for (int a = 0; a < arrays; ++a) {
             Box needed;
             if (twice)
-                needed = intersect(beyond_margin(a, target, source_tiles[t].box.lo[0]), intersect(source_tiles[t].box, mine));
+                needed = intersect(beyond_margin(a, target, source_tiles[t].box.lo[0]),
+                                   intersect(source_tiles[t].box, mine));
             else
-                for (const Box& r : read[static_cast<std::size_t>(a)]) needed = hull(needed, intersect(source_tiles[t].box, r));
+                for (const Box& r : read[static_cast<std::size_t>(a)])
+                    needed = hull(needed, intersect(source_tiles[t].box, r));
             if (needed.dims() == 0 || needed.empty()) continue;
             const auto at = static_cast<std::size_t>(a);
             const Box region = widened(a, needed, here[at], there[at]);
             const bool direct = !staged(a) && one_run(region, here[at]) && one_run(region, there[at]);
             // Above 1 GiB even a direct message is cut: MPI counts are 32-bit in older libraries.
-            for (const Box& part : chunks(region, here[at].item_bytes, direct ? std::int64_t{1} << 30 : plan_.chunk_bytes))
+            for (const Box& part :
+                 chunks(region, here[at].item_bytes, direct ? std::int64_t{1} << 30 : plan_.chunk_bytes))
                 // The hull of what is read has corners that nobody reads: no tile would be the one to receive them.
-                if (const std::int64_t read_at = first_read(a, target, part); read_at < std::numeric_limits<std::int64_t>::max())
+                if (const std::int64_t read_at = first_read(a, target, part);
+                    read_at < std::numeric_limits<std::int64_t>::max())
                     result.push_back({a, static_cast<int>(t), part, face_tag(result.size()), read_at});
         }
     return result;
 }
 
-std::vector<int> SweepGeometry::bundles(const std::vector<Face>& faces, const std::vector<PlacedTile>& source_tiles) const {
+std::vector<int> SweepGeometry::bundles(const std::vector<Face>& faces,
+                                        const std::vector<PlacedTile>& source_tiles) const {
     std::vector<int> result(faces.size(), -1);
     if (plan_.bundle == 1) return result;
     const auto block = [&](const Face& f) {
-        return margin_.along < 0 ? 0 : floor_div(margin_.end - 1 - source_tiles[static_cast<std::size_t>(f.tile)].box.lo[0], margin_.steps);
+        return margin_.along < 0 ? 0
+                                 : floor_div(margin_.end - 1 - source_tiles[static_cast<std::size_t>(f.tile)].box.lo[0],
+                                             margin_.steps);
     };
     int bundle = -1, tiles = 0;
     std::int64_t bytes = 0;
     for (std::size_t f = 0; f < faces.size(); ++f) {
-        const std::int64_t more = faces[f].region.points() * problem_.arrays[static_cast<std::size_t>(faces[f].array)].item_bytes;
+        const std::int64_t more =
+            faces[f].region.points() * problem_.arrays[static_cast<std::size_t>(faces[f].array)].item_bytes;
         const bool next = f > 0 && faces[f].tile != faces[f - 1].tile;
-        if (f == 0 || (next && tiles == plan_.bundle) || bytes + more > plan_.chunk_bytes || block(faces[f]) != block(faces[f - 1])) {
+        if (f == 0 || (next && tiles == plan_.bundle) || bytes + more > plan_.chunk_bytes ||
+            block(faces[f]) != block(faces[f - 1])) {
             ++bundle;
             tiles = 0;
             bytes = 0;

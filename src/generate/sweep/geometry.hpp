@@ -48,8 +48,8 @@ public:
     bool sends(int source, int target) const;
     /// The faces `source` sends to `target`, in the sender's tile order.
     std::vector<Face> faces(int source, const std::vector<PlacedTile>& source_tiles, int target) const;
-    /// By face: its bundle, faces of some tiles that go together (Plan::bundle), counted from 0; -1: it goes alone. Faces of
-    /// different blocks of time do not go together, nor more bytes than a message has.
+    /// By face: its bundle, faces of some tiles that go together (Plan::bundle), counted from 0; -1: it goes alone.
+    /// Faces of different blocks of time do not go together, nor more bytes than a message has.
     std::vector<int> bundles(const std::vector<Face>& faces, const std::vector<PlacedTile>& source_tiles) const;
     /// Boxes of array `a` that `source` owns and `target` reads as they were before the sweep.
     std::vector<Box> rim(int a, int source, int target) const;
@@ -94,23 +94,24 @@ private:
     std::vector<Array> kinds_;
     Layout blocks_;
     std::vector<Box> block_of_, reached_;  // by rank
-    Box nowhere_;                // of ranks beyond the grid
+    Box nowhere_;                          // of ranks beyond the grid
     Box space_;
     std::vector<Index> dependences_;
     std::vector<Index> offsets_;  // of the accesses, in z coordinates
     std::vector<bool> new_;       // by access: it reads what the run computes
     Margin margin_;
-    bool planes_;                 // of the arrays that problem_.rolls() says, planes are all that is kept
+    bool planes_;  // of the arrays that problem_.rolls() says, planes are all that is kept
     struct Read {
         int array;
         Index offset;
     };
-    std::vector<Read> reads_;     // of what the run computes: by points; and of planes by the next column of tiles
+    std::vector<Read> reads_;  // of what the run computes: by points; and of planes by the next column of tiles
     Grouping grouping_;
     LinearSchedule times_;
-    Index slots_, fewest_;        // tiles a dimension: room for the most of any rank, the fewest of a rank with points
-    std::int64_t block_time_ = 0;  // from the first step of a block of time to that of the next; 0: steps follow each other
-    Index weights_;               // of the dimensions with tiles of one point, in the time of a tile; else 0
+    Index slots_, fewest_;  // tiles a dimension: room for the most of any rank, the fewest of a rank with points
+    std::int64_t block_time_ =
+        0;           // from the first step of a block of time to that of the next; 0: steps follow each other
+    Index weights_;  // of the dimensions with tiles of one point, in the time of a tile; else 0
 };
 
 }  // namespace tilewave

@@ -29,7 +29,7 @@ struct Incoming {
     Face face;
     bool shared = false;  // read by tiles of more than the owning lane
     int message = -1;
-    int bundle = -1;      // that it comes with
+    int bundle = -1;  // that it comes with
 };
 
 // Faces of several tiles that go to a rank together.
@@ -44,7 +44,12 @@ struct Bundle {
 class SweepWriter {
 public:
     SweepWriter(const SweepProblem& problem, const Plan& plan, int rank, int ranks)
-        : problem_(problem), plan_(plan), rank_(rank), ranks_(ranks), geometry_(problem, plan), tiles_(geometry_.tiles(rank)) {}
+        : problem_(problem),
+          plan_(plan),
+          rank_(rank),
+          ranks_(ranks),
+          geometry_(problem, plan),
+          tiles_(geometry_.tiles(rank)) {}
 
     Schedule write();
 
@@ -91,24 +96,24 @@ private:
     int rank_, ranks_;
     SweepGeometry geometry_;
     std::vector<PlacedTile> tiles_;
-    Index count_;              // tiles of this rank a dimension
-    std::vector<int> order_;   // local position -> order
+    Index count_;             // tiles of this rank a dimension
+    std::vector<int> order_;  // local position -> order
     Schedule s_;
     bool prologue_ = false;
-    std::vector<std::vector<Box>> slices_;              // by tile
-    std::vector<int> first_slice_;                      // by tile: index into s_.tiles
-    std::vector<std::vector<Incoming>> incoming_;       // by tile that owns the receive
-    std::vector<std::vector<std::pair<int, int>>> uses_; // by tile: (owner tile) of shared receives
+    std::vector<std::vector<Box>> slices_;                // by tile
+    std::vector<int> first_slice_;                        // by tile: index into s_.tiles
+    std::vector<std::vector<Incoming>> incoming_;         // by tile that owns the receive
+    std::vector<std::vector<std::pair<int, int>>> uses_;  // by tile: (owner tile) of shared receives
     struct Outgoing {
         int peer = 0;
         Face face;
         int bundle = -1;
     };
-    std::vector<std::vector<Outgoing>> outgoing_;       // by tile
+    std::vector<std::vector<Outgoing>> outgoing_;  // by tile
     std::vector<Bundle> arriving_, leaving_;
-    std::vector<std::vector<int>> bundles_;             // by tile that owns the receive
-    std::vector<int> after_receive_, after_first_slice_;       // by tile: counter values
-    std::vector<int> last_count_;                              // by lane
+    std::vector<std::vector<int>> bundles_;               // by tile that owns the receive
+    std::vector<int> after_receive_, after_first_slice_;  // by tile: counter values
+    std::vector<int> last_count_;                         // by lane
 };
 
 void SweepWriter::index_tiles() {
@@ -131,8 +136,8 @@ void SweepWriter::index_tiles() {
     after_first_slice_.assign(tiles_.size(), 0);
 }
 
-// The tiles that read a point of `region`, each once. Not the hull of them: a tile that only lies between others would wait for what
-// comes of its own results.
+// The tiles that read a point of `region`, each once. Not the hull of them: a tile that only lies between others would
+// wait for what comes of its own results.
 std::vector<int> SweepWriter::tiles_reading(int array, const Box& region) const {
     std::vector<int> all;
     for (const Box& reading : geometry_.readers(array, region))
@@ -220,13 +225,15 @@ void SweepWriter::write_prologue() {
             if (peer == rank_) continue;
             // Both sides list the same boxes in the same order.
             int tag = 0;
-            for (const Box& box : geometry_.rim(a, peer, rank_)) received.push_back(out.post_receive(peer, rim_tag + tag++ % 4096, a, box, -1));
+            for (const Box& box : geometry_.rim(a, peer, rank_))
+                received.push_back(out.post_receive(peer, rim_tag + tag++ % 4096, a, box, -1));
         }
     for (int a = 0; a < static_cast<int>(problem_.arrays.size()); ++a)
         for (int peer = 0; peer < s_.ranks; ++peer) {
             if (peer == rank_) continue;
             int tag = 0;
-            for (const Box& box : geometry_.rim(a, rank_, peer)) sent.push_back(out.post_send(peer, rim_tag + tag++ % 4096, a, box, false, -1));
+            for (const Box& box : geometry_.rim(a, rank_, peer))
+                sent.push_back(out.post_send(peer, rim_tag + tag++ % 4096, a, box, false, -1));
         }
     for (int m : received) out.finish_receive(m);
     for (int m : sent) out.finish_send(m);
@@ -244,7 +251,8 @@ void SweepWriter::write_epilogue() {
     auto begin = [&] {
         if (!std::exchange(first, false)) return;
         for (int l = 1; l < plan_.lanes(); ++l)
-            if (last_count_[static_cast<std::size_t>(l)] > 0) out.add(Op::await, l, last_count_[static_cast<std::size_t>(l)]);
+            if (last_count_[static_cast<std::size_t>(l)] > 0)
+                out.add(Op::await, l, last_count_[static_cast<std::size_t>(l)]);
     };
     for (const bool send : {false, true})
         for (int a = 0; a < static_cast<int>(problem_.arrays.size()); ++a)
@@ -345,13 +353,15 @@ void SweepWriter::write_lane(int lane) {
             out.add(Op::post_recv, arriving_[b].message);
         }
         for (Incoming& in : incoming_[mine[k]])
-            if (in.bundle < 0) in.message = out.post_receive(in.peer, in.face.tag, in.face.array, in.face.region, first_slice_[mine[k]],
-                                          geometry_.staged(in.face.array));
+            if (in.bundle < 0)
+                in.message = out.post_receive(in.peer, in.face.tag, in.face.array, in.face.region,
+                                              first_slice_[mine[k]], geometry_.staged(in.face.array));
     };
     // Waits for the sends of the lane's first n tiles that are read up to `time`. Two ranks that send
     // to each other do not both wait where the reader is the other's next tile.
     auto finish_sends = [&](std::size_t n, std::int64_t time) {
-        for (; settled < n && sent[settled].empty(); ++settled) {}
+        for (; settled < n && sent[settled].empty(); ++settled) {
+        }
         for (std::size_t i = settled; i < n; ++i) {
             auto due = [&](const Sent& m) { return m.read_at < time || (m.read_at == time && m.forward); };
             for (const Sent& m : sent[i])
@@ -380,7 +390,8 @@ void SweepWriter::write_lane(int lane) {
         write_compute(out, t, seen);
         for (const auto& [peer, face, bundle] : outgoing_[t]) {
             if (bundle < 0) {
-                sent[k].push_back({out.post_send(peer, face.tag, face.array, face.region, plan_.synchronous, last_piece(t), geometry_.staged(face.array)),
+                sent[k].push_back({out.post_send(peer, face.tag, face.array, face.region, plan_.synchronous,
+                                                 last_piece(t), geometry_.staged(face.array)),
                                    face.read_at, geometry_.forward(rank_, peer)});
                 continue;
             }
@@ -435,7 +446,8 @@ Schedule sweep(const SweepProblem& problem, const Plan& plan, int rank, int rank
     problem.validate();
     if (ranks == 0) ranks = plan.ranks();
     plan.validate(problem, ranks);
-    if (rank < 0 || rank >= ranks) throw ConfigError("rank " + std::to_string(rank) + " was given; there are " + std::to_string(ranks));
+    if (rank < 0 || rank >= ranks)
+        throw ConfigError("rank " + std::to_string(rank) + " was given; there are " + std::to_string(ranks));
     return SweepWriter(problem, plan, rank, ranks).write();
 }
 

@@ -6,9 +6,10 @@
 
 namespace tilewave {
 
-/// The part of `rank` of `ranks` in the sweep `problem` under `plan`; 0: as many ranks as plan.grid has. Ranks beyond the grid have no steps. Pure; costs O(tiles of the rank and
-/// its neighbours). A blocking schedule waits for each tile's messages beside the tile; an
-/// overlapping one posts receives `lookahead` tiles ahead and waits for sends as much later.
+/// The part of `rank` of `ranks` in the sweep `problem` under `plan`; 0: as many ranks as plan.grid has. Ranks beyond
+/// the grid have no steps. Pure; costs O(tiles of the rank and its neighbours). A blocking schedule waits for each
+/// tile's messages beside the tile; an overlapping one posts receives `lookahead` tiles ahead and waits for sends as
+/// much later.
 /// @pre problem.validate() and plan.validate(problem, ranks) pass (ConfigError)
 /// @pre 0 <= rank < ranks (ConfigError)
 Schedule sweep(const SweepProblem& problem, const Plan& plan, int rank, int ranks = 0);
@@ -16,8 +17,9 @@ Schedule sweep(const SweepProblem& problem, const Plan& plan, int rank, int rank
 /// Time steps of the whole sweep under the plan's linear schedule.
 std::int64_t sweep_steps(const SweepProblem& problem, const Plan& plan);
 
-/// `times` blocks of time steps one behind the other, as PreparedSweep::run runs them: `block`, a rank's sweep() of `problem`, again and
-/// again with later times, and all lanes of the rank meet between two. Pure; costs `times` copies of it.
+/// `times` blocks of time steps one behind the other, as PreparedSweep::run runs them: `block`, a rank's sweep() of
+/// `problem`, again and again with later times, and all lanes of the rank meet between two. Pure; costs `times` copies
+/// of it.
 /// @pre as PreparedSweep::prepare_steps; times >= 1 (ConfigError)
 Schedule in_a_row(const SweepProblem& problem, const Plan& plan, const Schedule& block, int times);
 

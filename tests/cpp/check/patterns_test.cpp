@@ -27,7 +27,8 @@ std::string checked(const Schedules& made) {
 void refuse(const Schedules& made, std::initializer_list<const char*> words) {
     const std::string found = checked(made);
     EXPECT_NE(found, "") << "the mutant passed";
-    for (const char* word : words) EXPECT_NE(found.find(word), std::string::npos) << "\"" << word << "\" is not in: " << found;
+    for (const char* word : words)
+        EXPECT_NE(found.find(word), std::string::npos) << "\"" << word << "\" is not in: " << found;
 }
 
 using Lane = std::vector<Step>;
@@ -42,7 +43,9 @@ Step take(Lane& lane, std::size_t i) {
     lane.erase(lane.begin() + static_cast<std::ptrdiff_t>(i));
     return step;
 }
-void put(Lane& lane, std::size_t i, const Step& step) { lane.insert(lane.begin() + static_cast<std::ptrdiff_t>(i), step); }
+void put(Lane& lane, std::size_t i, const Step& step) {
+    lane.insert(lane.begin() + static_cast<std::ptrdiff_t>(i), step);
+}
 void move(Lane& lane, std::size_t from, std::size_t to) {
     const Step step = take(lane, from);
     put(lane, to, step);
@@ -61,7 +64,8 @@ void cut(Message& m, const Box& region) {
 TEST(CheckPatterns, RightOnesPassAndGiveRightResults) {
     for (const auto& [name, made] : right_patterns()) {
         EXPECT_EQ(checked(made), "") << name;
-        for (unsigned seed = 0; seed < 100; ++seed) EXPECT_EQ(Simulator(made, seed).run().value_or(""), "") << name << ", seed " << seed;
+        for (unsigned seed = 0; seed < 100; ++seed)
+            EXPECT_EQ(Simulator(made, seed).run().value_or(""), "") << name << ", seed " << seed;
     }
 }
 
@@ -82,12 +86,16 @@ TEST(CheckPatterns, Forwarding) {
     refuse(ring, {"rank 1", "still in use by message 2"});
     std::swap(ring[1].lanes[0][0].item, ring[1].lanes[0][1].item);
     move(ring[1].lanes[0], at(ring[1].lanes[0], Op::wait, 1), at(ring[1].lanes[0], Op::post_send));
-    refuse(ring, {"rank 1", "message 1 of region [0:2, 0:1] and 16 bytes is sent before it is packed: its buffer holds message 2 of region [0:2, 1:2]"});
+    refuse(ring, {"rank 1",
+                  "message 1 of region [0:2, 0:1] and 16 bytes is sent before it is packed: its buffer holds message 2 "
+                  "of region [0:2, 1:2]"});
 
     auto tree = tree_broadcast();
     cut(tree[1].messages[1], {{0, 0}, {2, 2}});
     cut(tree[3].messages[0], {{0, 0}, {2, 2}});
-    refuse(tree, {"rank 1", "message 1 of region [0:2, 0:2] and 32 bytes is sent before it is packed: its buffer holds message 0 of region [0:2, 0:3]"});
+    refuse(tree, {"rank 1",
+                  "message 1 of region [0:2, 0:2] and 32 bytes is sent before it is packed: its buffer holds message 0 "
+                  "of region [0:2, 0:3]"});
 
     tree = tree_broadcast();
     tree[1].arrays.push_back({2 * item, {{0, 0}, {2, 3}}, {{0, 0}, {0, 0}}});
@@ -95,7 +103,9 @@ TEST(CheckPatterns, Forwarding) {
     tree[1].buffers[0] *= 2;
     tree[1].messages[1].array = 2;
     tree[1].messages[1].bytes *= 2;
-    refuse(tree, {"rank 1", "and 96 bytes is sent before it is packed: its buffer holds message 0 of region [0:2, 0:3] and 48 bytes"});
+    refuse(tree,
+           {"rank 1",
+            "and 96 bytes is sent before it is packed: its buffer holds message 0 of region [0:2, 0:3] and 48 bytes"});
 }
 
 TEST(CheckPatterns, TwoSendsFromOneBuffer) {
@@ -106,7 +116,8 @@ TEST(CheckPatterns, TwoSendsFromOneBuffer) {
         auto& steps = mutant[0].lanes[0];
         if (still == 0) std::swap(steps[at(steps, Op::wait)], steps[at(steps, Op::wait, 1)]);
         move(steps, at(steps, Op::wait, 1), at(steps, Op::pack, 1));
-        refuse(mutant, {"rank 0", "step 4", still ? "reused while message 1 is in flight" : "reused while message 0 is in flight"});
+        refuse(mutant, {"rank 0", "step 4",
+                        still ? "reused while message 1 is in flight" : "reused while message 0 is in flight"});
     }
     take(lane, at(lane, Op::wait));
     refuse(tree, {"rank 0", "reused while message 0 is in flight"});
@@ -118,22 +129,31 @@ TEST(CheckPatterns, Combining) {
         mutate(made, made[1].lanes[0]);
         refuse(made, words);
     };
-    refuse_chain([](auto&, Lane& l) { move(l, at(l, Op::combine), at(l, Op::wait)); }, {"rank 1", "combined before it has arrived"});
+    refuse_chain([](auto&, Lane& l) { move(l, at(l, Op::combine), at(l, Op::wait)); },
+                 {"rank 1", "combined before it has arrived"});
     refuse_chain([](auto&, Lane& l) { put(l, at(l, Op::combine), l[at(l, Op::combine)]); },
-                 {"rank 2, lane 0, step 4: at the end [0:2, 0:3] of array 1 should hold the values of array 0 of ranks 0, 1, 2 combined; "
+                 {"rank 2, lane 0, step 4: at the end [0:2, 0:3] of array 1 should hold the values of array 0 of ranks "
+                  "0, 1, 2 combined; "
                   "from (0, 0) on it holds the values of array 0 of ranks 0, 1, 1, 2 combined"});
-    refuse_chain([](auto&, Lane& l) { l[at(l, Op::combine)].count = combine_array_left; }, {"holds", "of ranks 1, 0, 2 combined"});
+    refuse_chain([](auto&, Lane& l) { l[at(l, Op::combine)].count = combine_array_left; },
+                 {"holds", "of ranks 1, 0, 2 combined"});
     refuse_chain([](auto&, Lane& l) { take(l, at(l, Op::combine)); }, {"holds", "of ranks 0, 2 combined"});
-    refuse_chain([](auto&, Lane& l) { move(l, at(l, Op::combine), at(l, Op::post_send)); }, {"reused while message 1 is in flight"});
-    refuse_chain([](auto& made, Lane&) { made[1].arrays[0].owned = column(0); }, {"rank 1", "it combines with", "before anything is there"});
-    refuse_chain([](auto& made, Lane&) { std::swap(made[2].lanes[0][2], made[2].lanes[0][3]); }, {"rank 2", "holds", "of ranks 0, 1 combined"});
-    refuse_chain([](auto&, Lane& l) { l[at(l, Op::combine)].item = 1; }, {"rank 1", "message 1 is combined, but it is a send"});
+    refuse_chain([](auto&, Lane& l) { move(l, at(l, Op::combine), at(l, Op::post_send)); },
+                 {"reused while message 1 is in flight"});
+    refuse_chain([](auto& made, Lane&) { made[1].arrays[0].owned = column(0); },
+                 {"rank 1", "it combines with", "before anything is there"});
+    refuse_chain([](auto& made, Lane&) { std::swap(made[2].lanes[0][2], made[2].lanes[0][3]); },
+                 {"rank 2", "holds", "of ranks 0, 1 combined"});
+    refuse_chain([](auto&, Lane& l) { l[at(l, Op::combine)].item = 1; },
+                 {"rank 1", "message 1 is combined, but it is a send"});
     refuse_chain([](auto&, Lane& l) { l[at(l, Op::combine)].count = -3; }, {"rank 1", "has count -3"});
     refuse_chain([](auto&, Lane& l) { l[at(l, Op::combine)].count = 2; }, {"rank 1", "has count 2"});
     refuse_chain([](auto&, Lane& l) { l[at(l, Op::combine)].count = 0; }, {"rank 1", "with itself"});
     refuse_chain([](auto&, Lane& l) { l[at(l, Op::combine)].count = 1; }, {"rank 1", "whose buffer holds message 0"});
-    refuse_chain([](auto& made, Lane&) { made[1].messages[0].array = 1, made[1].messages[0].buffer = -1; }, {"rank 1", "has no buffer"});
-    refuse_chain([](auto& made, Lane&) { made[0].messages[0].array = 1; }, {"rank 0", "it packs", "before anything is there"});
+    refuse_chain([](auto& made, Lane&) { made[1].messages[0].array = 1, made[1].messages[0].buffer = -1; },
+                 {"rank 1", "has no buffer"});
+    refuse_chain([](auto& made, Lane&) { made[0].messages[0].array = 1; },
+                 {"rank 0", "it packs", "before anything is there"});
     refuse_chain([](auto& made, Lane&) { take(made[2].lanes[0], 3); }, {"rank 2", "it holds nothing"});
 }
 
@@ -171,11 +191,14 @@ TEST(CheckPatterns, WhatABufferHolds) {
 
     made = tree_broadcast();
     move(made[3].lanes[0], at(made[3].lanes[0], Op::unpack), at(made[3].lanes[0], Op::wait, 1));
-    refuse(made, {"rank 3", "message 0 of region [0:2, 0:3] and 48 bytes is unpacked from a buffer that holds message 1"});
+    refuse(made,
+           {"rank 3", "message 0 of region [0:2, 0:3] and 48 bytes is unpacked from a buffer that holds message 1"});
 
     made = tree_reduce();
     cut(made[0].messages[2], column(0));
-    refuse(made, {"rank 0", "message 2 of region [0:2, 0:1] and 16 bytes is unpacked from a buffer that holds message 1 of region [0:2, 0:3]"});
+    refuse(made, {"rank 0",
+                  "message 2 of region [0:2, 0:1] and 16 bytes is unpacked from a buffer that holds message 1 of "
+                  "region [0:2, 0:3]"});
 }
 
 TEST(CheckPatterns, LanesThatShareABuffer) {
@@ -224,11 +247,13 @@ TEST(CheckPatterns, Results) {
         mutate(made);
         refuse(made, words);
     };
-    refuse_ring([](auto& m) { m[2].results[0].ranks = {1}; }, {"rank 2", "should hold the values of array 0 of rank 1", "holds the values of array 0 of rank 0"});
+    refuse_ring([](auto& m) { m[2].results[0].ranks = {1}; },
+                {"rank 2", "should hold the values of array 0 of rank 1", "holds the values of array 0 of rank 0"});
     refuse_ring([](auto& m) { m[2].results[0].source = 1; }, {"rank 2", "should hold the values of array 1 of rank 0"});
     refuse_ring([](auto& m) { m[2].results[0].region = whole; }, {"rank 2", "from (0, 2) on it holds nothing"});
     refuse_ring([](auto& m) { m[2].results[0].array = 1; }, {"rank 2, lane 0, step 6", "it holds nothing"});
-    refuse_ring([](auto& m) { take(m[2].lanes[0], at(m[2].lanes[0], Op::unpack)); }, {"rank 2", "[0:2, 0:1] of array 0", "it holds nothing"});
+    refuse_ring([](auto& m) { take(m[2].lanes[0], at(m[2].lanes[0], Op::unpack)); },
+                {"rank 2", "[0:2, 0:1] of array 0", "it holds nothing"});
     refuse_ring([](auto& m) { m[1].results[0].array = 2; }, {"rank 1", "result 0 names array 2 of 2"});
     refuse_ring([](auto& m) { m[1].results[1].source = -1; }, {"rank 1", "result 1 names array -1 of 2"});
     refuse_ring([](auto& m) { m[1].results[0].ranks = {3}; }, {"rank 1", "result 0 names rank 3 of 3"});
@@ -243,7 +268,8 @@ TEST(CheckPatterns, Results) {
 
     made = ring_reduce_scatter();
     made[1].results[0].ranks = {0, 1, 2};
-    refuse(made, {"rank 1", "should hold the values of array 0 of ranks 0, 1, 2 combined", "of ranks 2, 0, 1 combined"});
+    refuse(made,
+           {"rank 1", "should hold the values of array 0 of ranks 0, 1, 2 combined", "of ranks 2, 0, 1 combined"});
 
     made = transposed_blocks();
     made[0].results[0].ranks = {0, 1};
@@ -260,8 +286,10 @@ TEST(CheckPatterns, MemoryOfArrays) {
     made = direct_broadcast();
     for (Message& m : made[0].messages) m.region = column(1), m.bytes = 2 * item;
     refuse(made, {"rank 0", "no single run of memory in [0:2, 0:3]"});
-    const std::pair<Index, const char*> strides[] = {
-        {{2, 1}, "its rows overlap"}, {{3, -1}, "may not be negative"}, {{3}, "one entry for each"}, {{6, 2}, "along the last dimension"}};
+    const std::pair<Index, const char*> strides[] = {{{2, 1}, "its rows overlap"},
+                                                     {{3, -1}, "may not be negative"},
+                                                     {{3}, "one entry for each"},
+                                                     {{6, 2}, "along the last dimension"}};
     for (const auto& [stride, why] : strides) {
         made = direct_broadcast();
         made[1].arrays[1].stride = stride;
@@ -275,7 +303,8 @@ TEST(CheckPatterns, MemoryOfArrays) {
 TEST(CheckPatterns, LanesAreBuiltWithBuffersForStridedRows) {
     Hand h(0, 2);
     LaneBuilder lane(h.s, 0);
-    const int strided = lane.post_send(1, 0, 0, whole, false, -1), row = lane.post_send(1, 1, 0, {{0, 0}, {1, 3}}, false, -1);
+    const int strided = lane.post_send(1, 0, 0, whole, false, -1),
+              row = lane.post_send(1, 1, 0, {{0, 0}, {1, 3}}, false, -1);
     const int dense = lane.post_receive(1, 2, 1, whole, -1);
     EXPECT_GE(h.s.messages[strided].buffer, 0);
     EXPECT_EQ(h.s.messages[row].buffer, -1);
@@ -309,7 +338,8 @@ std::string mutate(Schedules& made, std::mt19937& random) {
         Lane& lane = s.lanes[l];
         if (lane.empty()) continue;
         const int i = below(kind < 4 ? lane.size() : s.messages.size());
-        const std::string where = "rank " + std::to_string(rank) + ", lane " + std::to_string(l) + ", step " + std::to_string(i);
+        const std::string where =
+            "rank " + std::to_string(rank) + ", lane " + std::to_string(l) + ", step " + std::to_string(i);
         if (kind == 0) {
             take(lane, i);
             return where + " dropped";
@@ -317,7 +347,8 @@ std::string mutate(Schedules& made, std::mt19937& random) {
         if (kind == 4) {
             const int buffer = below(s.buffers.size() + 1) - 1;
             if (std::exchange(s.messages[i].buffer, buffer) == buffer) continue;
-            return "rank " + std::to_string(rank) + ", message " + std::to_string(i) + " gets buffer " + std::to_string(buffer);
+            return "rank " + std::to_string(rank) + ", message " + std::to_string(i) + " gets buffer " +
+                   std::to_string(buffer);
         }
         const Step old = lane[i];
         const bool counts = old.op == Op::combine || old.op == Op::signal || old.op == Op::await;
@@ -325,7 +356,9 @@ std::string mutate(Schedules& made, std::mt19937& random) {
         if (kind == 2) lane[i].item = below(s.messages.size() + 1);
         if (kind == 3 && counts) lane[i].count = below(s.messages.size() + 4) - 3;
         if (lane[i] == old) continue;
-        return where + (kind == 1 ? " swapped with the next" : " gets item " + std::to_string(lane[i].item) + ", count " + std::to_string(lane[i].count));
+        return where +
+               (kind == 1 ? " swapped with the next"
+                          : " gets item " + std::to_string(lane[i].item) + ", count " + std::to_string(lane[i].count));
     }
 }
 
@@ -353,11 +386,13 @@ TEST(CheckPatterns, MutantsThatPassGiveRightResults) {
         for (int order = 0; order < 20; ++order)
             if (const auto why = Simulator(made, random()).run()) {
                 wrong = true;
-                ASSERT_NE(found, "") << "seed " << first + static_cast<unsigned>(n) << ": " << what << ": passed, but: " << *why;
+                ASSERT_NE(found, "") << "seed " << first + static_cast<unsigned>(n) << ": " << what
+                                     << ": passed, but: " << *why;
             }
         shown_wrong += wrong;
     }
-    std::printf("%d mutants: %d pass and are right, %d are refused, %d of these shown wrong\n", mutants, passed, refused, shown_wrong);
+    std::printf("%d mutants: %d pass and are right, %d are refused, %d of these shown wrong\n", mutants, passed,
+                refused, shown_wrong);
     // Else the simulator shows little: most of what is refused must be seen to go wrong, too.
     EXPECT_GT(2 * shown_wrong, refused);
 }

@@ -30,7 +30,8 @@ struct Skew {
     Int shear = 0;
 };
 
-Storage nested(const Index& extents, Int item, const std::vector<int>& inner_first, const Skew& skew, bool padded, Dice& dice) {
+Storage nested(const Index& extents, Int item, const std::vector<int>& inner_first, const Skew& skew, bool padded,
+               Dice& dice) {
     Storage s{extents};
     Index wide = extents;
     wide[skew.column] += std::abs(skew.shear) * (extents[skew.row] - 1);
@@ -131,7 +132,8 @@ TEST(CopyBox, rows_of_matrices) {
         const bool matrix = dice(0, 4) != 0;
         const auto storage = [&] {
             Storage s{matrix ? Index{rows, columns} : Index{columns}};
-            const Int row = columns * item + (dice(0, 1) ? 0 : dice(1, dice(0, 3) ? 200 : 3000)), sign = dice(0, 3) ? 1 : -1;
+            const Int row = columns * item + (dice(0, 1) ? 0 : dice(1, dice(0, 3) ? 200 : 3000)),
+                      sign = dice(0, 3) ? 1 : -1;
             s.stride[matrix ? 1 : 0] = item;
             if (matrix) s.stride[0] = sign * row;
             if (!matrix && dice(0, 1)) s.stride[0] = sign * item * dice(1, 3);
@@ -160,7 +162,8 @@ TEST(CopyBox, long_runs_at_every_place_in_a_page) {
         copy_box(target.get() + at + ahead, {1}, source.get() + at, {1}, {n}, 1);
         Bytes expected = before;
         std::copy_n(given.begin() + at, n, expected.begin() + at + ahead);
-        ASSERT_TRUE(std::ranges::equal(expected, std::span(target.get(), static_cast<std::size_t>(room)))) << "ahead by " << ahead << ", " << n << " bytes";
+        ASSERT_TRUE(std::ranges::equal(expected, std::span(target.get(), static_cast<std::size_t>(room))))
+            << "ahead by " << ahead << ", " << n << " bytes";
     }
 }
 

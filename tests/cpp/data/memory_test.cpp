@@ -18,7 +18,8 @@ TEST(SpareMemory, what_comes_back_is_lent_again) {
             const auto one = spare->lend(bytes), other = spare->lend(bytes);
             first = one.get();
             one[bytes - 1] = other[bytes - 1] = std::byte{1};
-            EXPECT_TRUE(other.get() + bytes <= first || first + bytes <= other.get()) << bytes << " bytes twice, not apart";
+            EXPECT_TRUE(other.get() + bytes <= first || first + bytes <= other.get())
+                << bytes << " bytes twice, not apart";
         }
         const auto a = spare->lend(bytes), b = spare->lend(bytes);
         if (bytes >= 1 << 20 || bytes < 32 << 10) EXPECT_TRUE(a.get() == first || b.get() == first) << bytes;
@@ -35,7 +36,8 @@ TEST(SpareMemory, pieces_of_one_block_are_apart) {
         std::fill_n(held.back().get(), sizes.back(), std::byte(i));
     }
     for (std::size_t i = 0; i < held.size(); ++i)
-        for (const std::int64_t at : {std::int64_t{0}, sizes[i] / 2, sizes[i] - 1}) ASSERT_EQ(held[i][at], std::byte(i)) << "block " << i;
+        for (const std::int64_t at : {std::int64_t{0}, sizes[i] / 2, sizes[i] - 1})
+            ASSERT_EQ(held[i][at], std::byte(i)) << "block " << i;
 }
 
 TEST(SpareMemory, keeps_no_more_than_it_may) {

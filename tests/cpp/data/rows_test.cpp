@@ -59,7 +59,8 @@ void copy_items(Side& to, const Side& from, const Index& extents, Int item_bytes
 void expect_copied(Side to, const Side& from, const Index& extents, Int item_bytes) {
     Side expected = to;
     copy_items(expected, from, extents, item_bytes);
-    copy_box(to.memory.data() + to.offset, to.stride, from.memory.data() + from.offset, from.stride, extents, item_bytes);
+    copy_box(to.memory.data() + to.offset, to.stride, from.memory.data() + from.offset, from.stride, extents,
+             item_bytes);
     EXPECT_EQ(to.memory, expected.memory) << to_string(extents) << " items of " << item_bytes << " bytes from strides "
                                           << to_string(from.stride) << " to " << to_string(to.stride);
 }
@@ -130,8 +131,12 @@ T random_item(Dice& dice) {
         const T limits[] = {0, 1, std::numeric_limits<T>::min(), std::numeric_limits<T>::max()};
         return dice(0, 3) == 0 ? limits[dice(0, 3)] : T(dice.engine());
     } else if constexpr (std::is_floating_point_v<T>) {
-        const T special[] = {T(0), -T(0), std::numeric_limits<T>::infinity(), -std::numeric_limits<T>::infinity(),
-                             std::numeric_limits<T>::quiet_NaN(), std::numeric_limits<T>::denorm_min()};
+        const T special[] = {T(0),
+                             -T(0),
+                             std::numeric_limits<T>::infinity(),
+                             -std::numeric_limits<T>::infinity(),
+                             std::numeric_limits<T>::quiet_NaN(),
+                             std::numeric_limits<T>::denorm_min()};
         return dice(0, 3) == 0 ? special[dice(0, 5)] : std::normal_distribution<T>()(dice.engine);
     } else {
         return {random_item<typename T::value_type>(dice), random_item<typename T::value_type>(dice)};
@@ -203,19 +208,37 @@ void expect_combined(Dtype type, std::initializer_list<Reduction> ops) {
 
 using enum Reduction;
 
-TEST(CombineRow, float32) { expect_combined<float>(Dtype::f4, {sum, prod, min, max}); }
-TEST(CombineRow, float64) { expect_combined<double>(Dtype::f8, {sum, prod, min, max}); }
-TEST(CombineRow, complex64) { expect_combined<std::complex<float>>(Dtype::c8, {sum, prod}); }
-TEST(CombineRow, complex128) { expect_combined<std::complex<double>>(Dtype::c16, {sum, prod}); }
-TEST(CombineRow, int32) { expect_combined<std::int32_t>(Dtype::i4, {sum, prod, min, max}); }
-TEST(CombineRow, int64) { expect_combined<std::int64_t>(Dtype::i8, {sum, prod, min, max}); }
-TEST(CombineRow, int8) { expect_combined<std::int8_t>(Dtype::i1, {sum, prod, min, max}); }
-TEST(CombineRow, int16) { expect_combined<std::int16_t>(Dtype::i2, {sum, prod, min, max}); }
+TEST(CombineRow, float32) {
+    expect_combined<float>(Dtype::f4, {sum, prod, min, max});
+}
+TEST(CombineRow, float64) {
+    expect_combined<double>(Dtype::f8, {sum, prod, min, max});
+}
+TEST(CombineRow, complex64) {
+    expect_combined<std::complex<float>>(Dtype::c8, {sum, prod});
+}
+TEST(CombineRow, complex128) {
+    expect_combined<std::complex<double>>(Dtype::c16, {sum, prod});
+}
+TEST(CombineRow, int32) {
+    expect_combined<std::int32_t>(Dtype::i4, {sum, prod, min, max});
+}
+TEST(CombineRow, int64) {
+    expect_combined<std::int64_t>(Dtype::i8, {sum, prod, min, max});
+}
+TEST(CombineRow, int8) {
+    expect_combined<std::int8_t>(Dtype::i1, {sum, prod, min, max});
+}
+TEST(CombineRow, int16) {
+    expect_combined<std::int16_t>(Dtype::i2, {sum, prod, min, max});
+}
 TEST(CombineRow, bools_have_an_order_alone) {
     expect_combined<std::uint8_t>(Dtype::b1, {min, max});
     for (Reduction op : {sum, prod}) EXPECT_EQ(combine_row(op, Dtype::b1), nullptr);
 }
-TEST(CombineRow, uint8) { expect_combined<std::uint8_t>(Dtype::u1, {sum, prod, min, max}); }
+TEST(CombineRow, uint8) {
+    expect_combined<std::uint8_t>(Dtype::u1, {sum, prod, min, max});
+}
 
 TEST(CombineRow, has_no_order_of_complex_numbers_and_no_functions_of_the_user) {
     for (Dtype type : {Dtype::c8, Dtype::c16})
@@ -227,7 +250,8 @@ TEST(CombineRow, has_no_order_of_complex_numbers_and_no_functions_of_the_user) {
 // in the items left over.
 TEST(CombineRow, nans_and_zeros_win_as_in_numpy) {
     const auto nan = [](std::uint64_t bits) { return std::bit_cast<double>(bits); };
-    const double quiet = nan(0x7ff8000000000011), negative = nan(0xfff8000000000022), signalling = nan(0x7ff0000000000001);
+    const double quiet = nan(0x7ff8000000000011), negative = nan(0xfff8000000000022),
+                 signalling = nan(0x7ff0000000000001);
     struct Case {
         double left, right, wins;
     };
@@ -242,7 +266,8 @@ TEST(CombineRow, nans_and_zeros_win_as_in_numpy) {
             const std::vector<double> a(3, left), b(3, right);
             std::vector<double> into(3);
             const auto bytes = [](const double* p) { return reinterpret_cast<const std::byte*>(p); };
-            combine_row(op, Dtype::f8)(reinterpret_cast<std::byte*>(into.data()), bytes(a.data()), bytes(b.data()), 3, nullptr);
+            combine_row(op, Dtype::f8)(reinterpret_cast<std::byte*>(into.data()), bytes(a.data()), bytes(b.data()), 3,
+                                       nullptr);
             for (double got : into) EXPECT_EQ(std::bit_cast<std::uint64_t>(got), std::bit_cast<std::uint64_t>(wins));
         }
 }

@@ -28,7 +28,8 @@ public:
         std::uint64_t m = raw & ((std::uint64_t{1} << 52) - 1);
         if (exponent > 0) m |= std::uint64_t{1} << 52;
         std::vector<char> term(bits_.size(), 0);
-        for (int b = 0; b < 53; ++b) term[static_cast<std::size_t>(std::max(exponent - 1, 0) + b)] = static_cast<char>(m >> b & 1);
+        for (int b = 0; b < 53; ++b)
+            term[static_cast<std::size_t>(std::max(exponent - 1, 0) + b)] = static_cast<char>(m >> b & 1);
         if (raw >> 63) negate(term);
         int carry = 0;
         for (std::size_t i = 0; i < bits_.size(); ++i) {
@@ -79,7 +80,9 @@ double reference(const std::vector<double>& values) {
     return sum.rounded();
 }
 
-std::uint64_t bits(double x) { return std::bit_cast<std::uint64_t>(x); }
+std::uint64_t bits(double x) {
+    return std::bit_cast<std::uint64_t>(x);
+}
 
 // Numbers of exponents first to last of 0 to 2046, perhaps followed by their negatives, so that little is left.
 std::vector<double> random_values(std::mt19937_64& random, int count) {
@@ -93,7 +96,8 @@ std::vector<double> random_values(std::mt19937_64& random, int count) {
     for (int i = 0; i < count; ++i) {
         std::uint64_t m = random() & ((std::uint64_t{1} << 52) - 1);
         if (sparse(random) == 0) m &= std::uint64_t{3} << 50;  // so that ties occur
-        values.push_back(std::bit_cast<double>((random() & std::uint64_t{1} << 63) | static_cast<std::uint64_t>(exponent(random)) << 52 | m));
+        values.push_back(std::bit_cast<double>((random() & std::uint64_t{1} << 63) |
+                                               static_cast<std::uint64_t>(exponent(random)) << 52 | m));
     }
     if (sparse(random) == 0)
         for (int i = 0; i + 1 < count; ++i) values.push_back(-values[static_cast<std::size_t>(i)]);
@@ -105,7 +109,8 @@ TEST(ExactSum, OfRandomDoublesIsRoundedOnce) {
     std::mt19937_64 random(1);
     for (int i = 0; i < 3000; ++i) {
         const auto values = random_values(random, std::uniform_int_distribution<int>(1, 30)(random));
-        ASSERT_EQ(bits(exact(values)), bits(reference(values))) << "case " << i << ": " << exact(values) << " " << reference(values);
+        ASSERT_EQ(bits(exact(values)), bits(reference(values)))
+            << "case " << i << ": " << exact(values) << " " << reference(values);
     }
 }
 
@@ -138,10 +143,10 @@ TEST(ExactSum, AtTheEnds) {
     EXPECT_EQ(exact({-least, most, -most}), -least);
     EXPECT_EQ(exact({most, least, -most, -least}), 0.0);
     EXPECT_EQ(exact({1.0, least}), 1.0);
-    EXPECT_EQ(exact({1.0, std::ldexp(1.0, -53)}), 1.0);         // a tie, to even
+    EXPECT_EQ(exact({1.0, std::ldexp(1.0, -53)}), 1.0);  // a tie, to even
     EXPECT_EQ(exact({1.0, std::ldexp(1.0, -53), least}), std::nextafter(1.0, 2.0));
-    EXPECT_EQ(exact({most, most, -most}), most);                // more than a double on the way
-    EXPECT_EQ(exact({most, std::ldexp(1.0, 969)}), most);       // below half of the last place
+    EXPECT_EQ(exact({most, most, -most}), most);           // more than a double on the way
+    EXPECT_EQ(exact({most, std::ldexp(1.0, 969)}), most);  // below half of the last place
     EXPECT_EQ(exact({most, std::ldexp(1.0, 970)}), infinity);
     EXPECT_EQ(exact({-most, -most}), -infinity);
 }
@@ -160,13 +165,20 @@ TEST(ExactSum, OfWhatIsNotFinite) {
 
 template <class T>
 Dtype dtype_of() {
-    if constexpr (std::is_same_v<T, double>) return Dtype::f8;
-    else if constexpr (std::is_same_v<T, float>) return Dtype::f4;
-    else if constexpr (std::is_same_v<T, std::int8_t>) return Dtype::i1;
-    else if constexpr (std::is_same_v<T, std::uint8_t>) return Dtype::u1;
-    else if constexpr (std::is_same_v<T, std::int16_t>) return Dtype::i2;
-    else if constexpr (std::is_same_v<T, std::int32_t>) return Dtype::i4;
-    else return Dtype::i8;
+    if constexpr (std::is_same_v<T, double>)
+        return Dtype::f8;
+    else if constexpr (std::is_same_v<T, float>)
+        return Dtype::f4;
+    else if constexpr (std::is_same_v<T, std::int8_t>)
+        return Dtype::i1;
+    else if constexpr (std::is_same_v<T, std::uint8_t>)
+        return Dtype::u1;
+    else if constexpr (std::is_same_v<T, std::int16_t>)
+        return Dtype::i2;
+    else if constexpr (std::is_same_v<T, std::int32_t>)
+        return Dtype::i4;
+    else
+        return Dtype::i8;
 }
 
 // The first of the best in the order of subscripts; NaN is best.
@@ -191,7 +203,8 @@ TYPED_TEST(ReducedOf, PartsInAnyOrder) {
     using T = TypeParam;
     std::mt19937_64 random(3);
     for (int round = 0; round < 400; ++round) {
-        const auto rows = static_cast<std::int64_t>(1 + random() % 6), columns = static_cast<std::int64_t>(1 + random() % 200);
+        const auto rows = static_cast<std::int64_t>(1 + random() % 6),
+                   columns = static_cast<std::int64_t>(1 + random() % 200);
         const auto kinds = 1 + random() % 40;
         std::vector<T> values;
         for (std::int64_t i = 0; i < rows * columns; ++i) {
@@ -218,8 +231,9 @@ TYPED_TEST(ReducedOf, PartsInAnyOrder) {
             const PointReduction what{op, dtype_of<T>(), 0, {0, 1}, {0, 0}};
             std::vector<Reduced> parts(1 + random() % 4, Reduced(what));
             for (const Piece& p : pieces)
-                parts[random() % parts.size()].add(reinterpret_cast<const std::byte*>(&values[static_cast<std::size_t>(p.i * columns + p.j)]),
-                                                   (p.di * columns + p.dj) * static_cast<std::int64_t>(sizeof(T)), p.n, {p.i, p.j}, {p.di, p.dj});
+                parts[random() % parts.size()].add(
+                    reinterpret_cast<const std::byte*>(&values[static_cast<std::size_t>(p.i * columns + p.j)]),
+                    (p.di * columns + p.dj) * static_cast<std::int64_t>(sizeof(T)), p.n, {p.i, p.j}, {p.di, p.dj});
             std::shuffle(parts.begin(), parts.end(), random);
             Reduced all(what);
             for (const Reduced& p : parts) all.join(Reduced::unpacked(p.packed()));
@@ -227,14 +241,16 @@ TYPED_TEST(ReducedOf, PartsInAnyOrder) {
             const std::string bytes = all.bytes();
             if (op != Reduction::sum) {
                 const std::size_t best = first_of_best(values, op == Reduction::max);
-                ASSERT_EQ(all.at(), (Index{static_cast<std::int64_t>(best) / columns, static_cast<std::int64_t>(best) % columns}));
+                ASSERT_EQ(all.at(), (Index{static_cast<std::int64_t>(best) / columns,
+                                           static_cast<std::int64_t>(best) % columns}));
                 ASSERT_EQ(bytes.size(), sizeof(T));
                 ASSERT_EQ(std::memcmp(bytes.data(), &values[best], sizeof(T)), 0);
                 continue;
             }
             if constexpr (std::is_floating_point_v<T>) {
                 double wanted = nan_value, found;
-                if (std::none_of(values.begin(), values.end(), [](T v) { return v != v; })) wanted = reference({values.begin(), values.end()});
+                if (std::none_of(values.begin(), values.end(), [](T v) { return v != v; }))
+                    wanted = reference({values.begin(), values.end()});
                 std::memcpy(&found, bytes.data(), sizeof found);
                 ASSERT_TRUE(bits(found) == bits(wanted) || (found != found && wanted != wanted));
             } else {
@@ -248,7 +264,8 @@ TYPED_TEST(ReducedOf, PartsInAnyOrder) {
 }
 
 TEST(Reduced, SumsOfIntegersWrap) {
-    const std::vector<std::int64_t> values{std::numeric_limits<std::int64_t>::max(), 2, std::numeric_limits<std::int64_t>::min()};
+    const std::vector<std::int64_t> values{std::numeric_limits<std::int64_t>::max(), 2,
+                                           std::numeric_limits<std::int64_t>::min()};
     Reduced sum(PointReduction{Reduction::sum, Dtype::i8, 0, {0}, {0}});
     sum.add(reinterpret_cast<const std::byte*>(values.data()), 8, 3, {0}, {1});
     std::int64_t found;

@@ -15,8 +15,7 @@ constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
 
 /// The first rule that a broadcast breaks; empty: none.
 std::string first_fault(int ranks, std::int64_t blocks) {
-    const std::int64_t steps =
-        ranks == 1 || blocks == 0 ? 0 : blocks - 1 + std::bit_width(unsigned(ranks - 1));
+    const std::int64_t steps = ranks == 1 || blocks == 0 ? 0 : blocks - 1 + std::bit_width(unsigned(ranks - 1));
     std::vector<std::vector<BroadcastRound>> rounds;
     for (int r = 0; r < ranks; ++r) {
         rounds.push_back(broadcast_rounds(ranks, r, blocks));
@@ -29,8 +28,7 @@ std::string first_fault(int ranks, std::int64_t blocks) {
         for (int r = 0; r < ranks; ++r) {
             const std::string where = ", round " + std::to_string(i) + ", rank " + std::to_string(r);
             const auto& [to, send, from, receive] = rounds[r][i];
-            if ((to < 0) != (send < 0) || (from < 0) != (receive < 0))
-                return "a rank without a block" + where;
+            if ((to < 0) != (send < 0) || (from < 0) != (receive < 0)) return "a rank without a block" + where;
             if (to >= 0) {
                 if (to >= ranks || send >= blocks) return "send out of range" + where;
                 if (since[r][send] >= i) return "sends what it does not have yet" + where;

@@ -20,7 +20,9 @@ using Kind = GroupingKind;
 
 const IntMatrix unit_2d = {{1, 0}, {0, 1}};
 
-Matrix of(const std::vector<std::vector<Rational>>& rows) { return Matrix(rows); }
+Matrix of(const std::vector<std::vector<Rational>>& rows) {
+    return Matrix(rows);
+}
 
 TEST(Rational, is_exact_and_in_lowest_terms) {
     EXPECT_EQ(Rational(6, -4), Rational(-3, 2));
@@ -169,7 +171,8 @@ TEST(Grouping, worked_example_3d) {
     const Space tiles = Space::box(Ints{0, 0, 0}, Ints{7, 4, 30});  // 8 × 5 × 31 tiles
     EXPECT_EQ(schedule.steps(g, tiles), 3 * 8 / 2 + 2 * 5 + 31 - 4);
     EXPECT_EQ(schedule.steps(g, tiles.points()), schedule.steps(g, tiles));
-    EXPECT_EQ(pipeline_steps(ScheduleKind::overlapping, Kind::hyperplane, {{2, 1, 31}, {4, 5, 1}, {2, 1, 1}, 2}), schedule.steps(g, tiles));
+    EXPECT_EQ(pipeline_steps(ScheduleKind::overlapping, Kind::hyperplane, {{2, 1, 31}, {4, 5, 1}, {2, 1, 1}, 2}),
+              schedule.steps(g, tiles));
 }
 
 TEST(Grouping, negative_tiles_round_down) {
@@ -189,9 +192,7 @@ TEST(Grouping, refuses_factors_along_the_mapping_dimension) {
 
 TEST(LinearSchedule, vectors) {
     const Grouping hyperplane(Kind::hyperplane, 0, {1, 2}), vertical(Kind::vertical, 0, {1, 2});
-    const auto pi = [](ScheduleKind kind, const Grouping& g) {
-        return LinearSchedule::for_groups(kind, g).pi();
-    };
+    const auto pi = [](ScheduleKind kind, const Grouping& g) { return LinearSchedule::for_groups(kind, g).pi(); };
     EXPECT_EQ(pi(ScheduleKind::blocking, vertical), (Ints{1, 1}));
     EXPECT_EQ(pi(ScheduleKind::overlapping, vertical), (Ints{1, 2}));
     EXPECT_EQ(pi(ScheduleKind::blocking, hyperplane), (Ints{1, 0}));

@@ -69,7 +69,9 @@ Int dot(const Index& a, const Index& b) {
     return sum;
 }
 
-bool less(const Index& a, const Index& b) { return lexicographically_positive(b - a); }
+bool less(const Index& a, const Index& b) {
+    return lexicographically_positive(b - a);
+}
 
 std::string to_string(const IndexMatrix& m) {
     std::string s;
@@ -157,7 +159,8 @@ TEST(LegalSkew, makes_every_dependence_non_negative) {
         const std::vector<Index> before = p.dependences();
         p.loops = legal_skew(p);
         EXPECT_EQ(p.dependences().size(), before.size());
-        for (const Index& d : p.dependences()) EXPECT_FALSE(negative(d)) << tilewave::to_string(d) << " by " << to_string(p.loops);
+        for (const Index& d : p.dependences())
+            EXPECT_FALSE(negative(d)) << tilewave::to_string(d) << " by " << to_string(p.loops);
         EXPECT_NO_THROW(inverse(p.loops));
         // Outer coordinates added to inner ones: the order of the loops stays.
         const IndexMatrix skew = p.loops * inverse(loops);
@@ -202,7 +205,8 @@ TEST(LegalSkew, leaves_an_index_that_an_array_lacks) {
             if (!negative(d)) continue;
             const auto first = std::find_if(d.begin(), d.end(), [](auto x) { return x != 0; }) - d.begin();
             EXPECT_TRUE(unit[static_cast<std::size_t>(first)]);
-            for (int k = 0; k < n; ++k) EXPECT_TRUE(d[k] >= 0 || first == lacking || k == lacking) << tilewave::to_string(d);
+            for (int k = 0; k < n; ++k)
+                EXPECT_TRUE(d[k] >= 0 || first == lacking || k == lacking) << tilewave::to_string(d);
         }
     });
 }
@@ -229,13 +233,16 @@ TEST(TileRows, every_point_once_in_the_order_of_the_schedule) {
         for (Int i = dice(0, 3); i > 0; --i) s.bounds.push_back({dice.index(n, -2, 2), dice(-4, 6)});
         const Index lo = dice.index(n, -4, 4);
         const Box tile{lo, lo + dice.index(n, dice(0, 5) ? 1 : 0, n < 3 ? 9 : 5)};
-        SCOPED_TRACE("tile " + tilewave::to_string(tile) + ", row " + tilewave::to_string(plan.row) + ", loops " + to_string(loops));
+        SCOPED_TRACE("tile " + tilewave::to_string(tile) + ", row " + tilewave::to_string(plan.row) + ", loops " +
+                     to_string(loops));
 
         std::vector<Index> expected;
         for (const Index& z : points_of(tile))
-            if (std::all_of(s.bounds.begin(), s.bounds.end(), [&](const Bound& b) { return dot(b.coefficients, z) + b.constant >= 0; }))
+            if (std::all_of(s.bounds.begin(), s.bounds.end(),
+                            [&](const Bound& b) { return dot(b.coefficients, z) + b.constant >= 0; }))
                 expected.push_back(z);
-        std::sort(expected.begin(), expected.end(), [&](const Index& a, const Index& b) { return less(order * a, order * b); });
+        std::sort(expected.begin(), expected.end(),
+                  [&](const Index& a, const Index& b) { return less(order * a, order * b); });
 
         std::vector<Index> got;
         TileRows rows(s, tile);
@@ -270,7 +277,8 @@ TEST(TileRows, rows_that_a_plan_allows_honour_every_dependence) {
         Schedule s;
         s.order = plan.order(n);
         const std::vector<Index> dependences = p.dependences();
-        const bool allowed = std::all_of(dependences.begin(), dependences.end(), [&](const Index& d) { return lexicographically_positive(s.order * d); });
+        const bool allowed = std::all_of(dependences.begin(), dependences.end(),
+                                         [&](const Index& d) { return lexicographically_positive(s.order * d); });
         const Box tile{Index::filled(n, 0), Index::filled(n, n < 3 ? 6 : 4)};
         std::map<std::vector<Int>, std::pair<Int, Int>> place;  // of a point: its row, its place among all
         Int row = 0, number = 0;

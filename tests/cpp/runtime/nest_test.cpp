@@ -32,7 +32,9 @@ void on_ranks(int ranks, int threads, Body body) {
     EXPECT_TRUE(errors.empty()) << errors.front();
 }
 
-double start(std::int64_t i, std::int64_t j) { return static_cast<double>((7 * i + 13 * j) % 11) - 3.5; }
+double start(std::int64_t i, std::int64_t j) {
+    return static_cast<double>((7 * i + 13 * j) % 11) - 3.5;
+}
 
 struct Grid {
     std::int64_t rows, columns;

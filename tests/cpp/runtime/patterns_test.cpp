@@ -46,7 +46,9 @@ void on_ranks(int ranks, Body body, int threads = 1, const Wrap& wrap = {}) {
     EXPECT_TRUE(errors.empty()) << errors.front();
 }
 
-int below(Random& random, int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); }
+int below(Random& random, int n) {
+    return static_cast<int>(random() % static_cast<unsigned>(n));
+}
 
 constexpr std::int64_t guard = -7777;
 
@@ -55,7 +57,8 @@ struct Guarded {
     std::vector<std::int64_t> memory;
     std::int64_t rows = 0, cols = 0, row = 0;
 
-    Guarded(std::int64_t m, std::int64_t n, std::int64_t gap) : memory(static_cast<std::size_t>(m * (n + gap) + gap), guard), rows(m), cols(n), row(n + gap) {}
+    Guarded(std::int64_t m, std::int64_t n, std::int64_t gap)
+        : memory(static_cast<std::size_t>(m * (n + gap) + gap), guard), rows(m), cols(n), row(n + gap) {}
     std::int64_t& at(std::int64_t i, std::int64_t j) { return memory[static_cast<std::size_t>(i * row + j)]; }
     MatrixView view(std::int64_t first, std::int64_t count) {
         return {reinterpret_cast<std::byte*>(memory.data() + first), rows, count, row * 8, Dtype::i8};
@@ -101,14 +104,16 @@ public:
     Trial(int seed, Context& context, int threads_seed = 0) : seed_(seed), p_(context.size()), rank_(context.rank()) {
         Random random(static_cast<unsigned>(seed)), own(static_cast<unsigned>(1000 * seed + rank_ + threads_seed));
         call_.kind = static_cast<PatternKind>(below(random, 4));
-        const std::int64_t rows = below(random, 3) ? below(random, 9) : 1, cols = below(random, 3) ? below(random, 12) : 1;
+        const std::int64_t rows = below(random, 3) ? below(random, 9) : 1,
+                           cols = below(random, 3) ? below(random, 12) : 1;
         root_ = call_.root = parted() ? 0 : below(random, p_);
         call_.block = parted() ? below(random, 3) : 0;
         user_ = below(random, 2);
         if (reduces() && user_) call_.op = Reduction::user, call_.user = leftmost();
         call_.request.algorithm = parted() ? (below(random, 2) ? Algorithm::ring : Algorithm::direct)
                                            : (below(random, 2) ? Algorithm::ring : Algorithm::tree);
-        if (call_.kind == PatternKind::broadcast && below(random, 2)) call_.request.algorithm = below(random, 2) ? Algorithm::rounds : Algorithm::direct;
+        if (call_.kind == PatternKind::broadcast && below(random, 2))
+            call_.request.algorithm = below(random, 2) ? Algorithm::rounds : Algorithm::direct;
         call_.request.chunk_bytes = below(random, 3) ? 1 + below(random, 90) : 1 << 16;
         call_.request.buffers = 2 + below(random, 4);
         if (below(random, 3) == 0) {  // all left open: these are small enough to go with the comparison
@@ -119,14 +124,16 @@ public:
         }
         const bool inside = below(random, 2) && parted() && call_.block == 0;
         const std::int64_t total = parted() ? cols * p_ / 2 : cols;
-        for (int r = 0, first = 0; r < p_ && parted(); first += static_cast<int>(dealt_columns(total, call_.block, p_, r++)))
+        for (int r = 0, first = 0; r < p_ && parted();
+             first += static_cast<int>(dealt_columns(total, call_.block, p_, r++)))
             if (r == rank_) first_ = first;
         const std::int64_t mine = dealt_columns(total, call_.block, p_, rank_);
         whole_.emplace(rows, total, below(own, 3));
         part_.emplace(rows, parted() ? mine : total, below(own, 3));
         if (call_.kind == PatternKind::spread) {
             part_->fill([&](auto i, auto j) { return value(seed_, 0, i, column(j)); });
-            whole_->fill([&](auto i, auto j) { return inside && j >= first_ && j < first_ + mine ? value(seed_, 0, i, j) : 0; });
+            whole_->fill(
+                [&](auto i, auto j) { return inside && j >= first_ && j < first_ + mine ? value(seed_, 0, i, j) : 0; });
             call_.in = inside ? whole_->view(first_, mine) : part_->view();
             call_.out = whole_->view();
         } else {
@@ -143,19 +150,32 @@ public:
     const PatternCall& call() const { return call_; }
 
     void check() {
-        const std::string what = "seed " + std::to_string(seed_) + ", " + to_string(call_.kind) + " " + to_string(call_.request.algorithm) +
-                                 " on rank " + std::to_string(rank_) + " of " + std::to_string(p_);
+        const std::string what = "seed " + std::to_string(seed_) + ", " + to_string(call_.kind) + " " +
+                                 to_string(call_.request.algorithm) + " on rank " + std::to_string(rank_) + " of " +
+                                 std::to_string(p_);
         auto given = [&](auto i, auto j) { return value(seed_, rank_, i, j); };
         switch (call_.kind) {
-            case PatternKind::broadcast: return whole_->expect([&](auto i, auto j) { return value(seed_, root_, i, j); }, what);
-            case PatternKind::spread: return whole_->expect([&](auto i, auto j) { return value(seed_, 0, i, j); }, what);
+            case PatternKind::broadcast:
+                return whole_->expect([&](auto i, auto j) { return value(seed_, root_, i, j); }, what);
+            case PatternKind::spread:
+                return whole_->expect([&](auto i, auto j) { return value(seed_, 0, i, j); }, what);
             case PatternKind::reduce:
                 whole_->expect(given, what);
-                if (rank_ == root_) part_->expect([&](auto i, auto j) { return joined(i, j, call_.request.algorithm == Algorithm::tree ? root_ : root_ + 1); }, what);
+                if (rank_ == root_)
+                    part_->expect(
+                        [&](auto i, auto j) {
+                            return joined(i, j, call_.request.algorithm == Algorithm::tree ? root_ : root_ + 1);
+                        },
+                        what);
                 return;
             case PatternKind::multi_reduce:
                 if (!inside_) part_->expect([&](auto i, auto j) { return joined(i, column(j), rank_ + 1); }, what);
-                whole_->expect([&](auto i, auto j) { return inside_ && j >= first_ && j < first_ + call_.out.cols ? joined(i, j, rank_ + 1) : given(i, j); }, what);
+                whole_->expect(
+                    [&](auto i, auto j) {
+                        return inside_ && j >= first_ && j < first_ + call_.out.cols ? joined(i, j, rank_ + 1)
+                                                                                     : given(i, j);
+                    },
+                    what);
         }
     }
 
@@ -163,7 +183,9 @@ private:
     bool parted() const { return call_.kind == PatternKind::spread || call_.kind == PatternKind::multi_reduce; }
     bool reduces() const { return call_.kind == PatternKind::reduce || call_.kind == PatternKind::multi_reduce; }
     // Of the whole matrix, the j-th that is this rank's.
-    std::int64_t column(std::int64_t j) const { return call_.block ? (j / call_.block * p_ + rank_) * call_.block + j % call_.block : first_ + j; }
+    std::int64_t column(std::int64_t j) const {
+        return call_.block ? (j / call_.block * p_ + rank_) * call_.block + j % call_.block : first_ + j;
+    }
     std::int64_t joined(std::int64_t i, std::int64_t j, int first) const {
         std::int64_t total = 0;
         for (int k = 0; k < p_; ++k) {
@@ -215,7 +237,8 @@ TEST_P(PatternsOn, WhateverTheWayTheBitsAreTheSame) {
         for (int seed = 0; seed < 60; ++seed) {
             Random random(static_cast<unsigned>(seed)), own(static_cast<unsigned>(100 * seed + context.rank() + 1));
             PatternCall call;
-            call.kind = std::array{PatternKind::reduce, PatternKind::multi_reduce, PatternKind::spread, PatternKind::broadcast}[static_cast<std::size_t>(seed % 4)];
+            call.kind = std::array{PatternKind::reduce, PatternKind::multi_reduce, PatternKind::spread,
+                                   PatternKind::broadcast}[static_cast<std::size_t>(seed % 4)];
             const bool whole = call.kind == PatternKind::reduce || call.kind == PatternKind::broadcast;
             // Around the most that goes along: 4 KB, or that over p.
             const int rows = 1 + below(random, 12), columns = 1 + below(random, 512 / p / rows + 6), most = p * columns;
@@ -242,7 +265,8 @@ TEST_P(PatternsOn, WhateverTheWayTheBitsAreTheSame) {
                     start_pattern(context, c).wait();
                 if (call.kind == PatternKind::broadcast) out[way] = given;
             }
-            ASSERT_EQ(0, std::memcmp(out[0].data(), out[1].data(), 8 * in.size())) << "seed " << seed << ", rank " << context.rank() << " of " << p;
+            ASSERT_EQ(0, std::memcmp(out[0].data(), out[1].data(), 8 * in.size()))
+                << "seed " << seed << ", rank " << context.rank() << " of " << p;
         }
     });
 }
@@ -279,7 +303,9 @@ TEST_P(PatternsOn, SmallOnesThatDifferAreRefusedByAll) {
             if (call.kind == PatternKind::reduce) call.out.cols = call.in.cols;
             if (context.rank() == odd) {
                 switch (below(random, 4)) {
-                    case 0: call.kind = call.kind == PatternKind::broadcast ? PatternKind::reduce : PatternKind::broadcast; break;
+                    case 0:
+                        call.kind = call.kind == PatternKind::broadcast ? PatternKind::reduce : PatternKind::broadcast;
+                        break;
                     case 1: call.in.type = call.out.type = Dtype::i8; break;
                     case 2: call.error = "this rank alone"; break;
                     case 3:
@@ -310,7 +336,8 @@ TEST_P(PatternsOn, KeptOnesStartAgainBesideOthers) {
             Trial trial(seed, context);
             PatternCall call = trial.call();
             call.keep = true;
-            if (call.kind == PatternKind::multi_reduce && call.part_inside >= 0) continue;  // it overwrites what it reads
+            if (call.kind == PatternKind::multi_reduce && call.part_inside >= 0)
+                continue;  // it overwrites what it reads
             PatternHandle kept = start_pattern(context, call);
             for (int turn = 0; turn < 3; ++turn) {
                 kept.start();
@@ -326,22 +353,25 @@ TEST_P(PatternsOn, KeptOnesStartAgainBesideOthers) {
 
 TEST_P(PatternsOn, GoOnWhileLanesComputeAndGather) {
     static constexpr auto west = reads({0, -1}, {-1, 0});
-    on_ranks(GetParam(), [](Context& context) {
-        for (int round = 0; round < 3; ++round) {
-            Field<double> a(context, {12, 12}, [](const Index& p) { return 1.0 + static_cast<double>(p[0]); });
-            std::vector<std::unique_ptr<Trial>> trials;
-            std::vector<PatternHandle> handles;
-            for (int k = 0; k < 5; ++k) {
-                trials.push_back(std::make_unique<Trial>(900 + 10 * round + k, context));
-                handles.push_back(start_pattern(context, trials.back()->call()));
+    on_ranks(
+        GetParam(),
+        [](Context& context) {
+            for (int round = 0; round < 3; ++round) {
+                Field<double> a(context, {12, 12}, [](const Index& p) { return 1.0 + static_cast<double>(p[0]); });
+                std::vector<std::unique_ptr<Trial>> trials;
+                std::vector<PatternHandle> handles;
+                for (int k = 0; k < 5; ++k) {
+                    trials.push_back(std::make_unique<Trial>(900 + 10 * round + k, context));
+                    handles.push_back(start_pattern(context, trials.back()->call()));
+                }
+                run(context, {}, [](auto x) { return x(0, -1) + x(-1, 0); }, writes<west>(a));
+                const auto whole = a.gather();
+                EXPECT_TRUE(context.rank() || whole[13] == 3.0);  // 2 from the west, 1 from the north
+                for (auto& handle : handles) handle.wait();
+                for (auto& trial : trials) trial->check();
             }
-            run(context, {}, [](auto x) { return x(0, -1) + x(-1, 0); }, writes<west>(a));
-            const auto whole = a.gather();
-            EXPECT_TRUE(context.rank() || whole[13] == 3.0);  // 2 from the west, 1 from the north
-            for (auto& handle : handles) handle.wait();
-            for (auto& trial : trials) trial->check();
-        }
-    }, 2);
+        },
+        2);
 }
 
 TEST_P(PatternsOn, TwoContextsInDifferentOrders) {
@@ -373,7 +403,8 @@ TEST_P(PatternsOn, AFunctionThatFailsOnOneRankFailsOnAll) {
             call.out = out.view();
             call.op = Reduction::user;
             call.user = leftmost();
-            if (context.rank() == bad) call.user = {[](auto, auto, auto, auto) { return false; }, [] { return std::string("it failed"); }};
+            if (context.rank() == bad)
+                call.user = {[](auto, auto, auto, auto) { return false; }, [] { return std::string("it failed"); }};
             try {
                 start_pattern(context, call).wait();
             } catch (const KernelError& e) {
@@ -392,7 +423,8 @@ TEST_P(PatternsOn, BufferedSends) {
         Random random(5), own(static_cast<unsigned>(r));
         std::vector<std::tuple<std::unique_ptr<Guarded>, int, ReceiveHandle>> receives;
         for (int k = 0; k < 40; ++k) {
-            const int from = below(random, p), to = below(random, p), tag = below(random, 2), big = below(random, 8) == 0;
+            const int from = below(random, p), to = below(random, p), tag = below(random, 2),
+                      big = below(random, 8) == 0;
             const std::int64_t rows = below(random, 12), cols = below(random, big ? 9000 : 60);
             if (from == r) {
                 Guarded m(rows, cols, below(own, 3));
@@ -409,7 +441,8 @@ TEST_P(PatternsOn, BufferedSends) {
         std::shuffle(receives.begin(), receives.end(), own);
         for (auto& [m, what, handle] : receives) {
             handle.wait();
-            m->expect([&, what = what](auto i, auto j) { return value(what / 100, what % 100, i, j); }, "message " + std::to_string(what / 100));
+            m->expect([&, what = what](auto i, auto j) { return value(what / 100, what % 100, i, j); },
+                      "message " + std::to_string(what / 100));
         }
         complete(context);
     });
@@ -445,7 +478,8 @@ namespace {
 // Works for a number of calls, then never again: as MPI after an error.
 class Failing final : public Transport {
 public:
-    Failing(std::unique_ptr<Transport> inner, std::shared_ptr<std::atomic<int>> calls) : inner_(std::move(inner)), calls_(std::move(calls)) {}
+    Failing(std::unique_ptr<Transport> inner, std::shared_ptr<std::atomic<int>> calls)
+        : inner_(std::move(inner)), calls_(std::move(calls)) {}
     int rank() const override { return inner_->rank(); }
     int size() const override { return inner_->size(); }
     void post_send(int id, const std::byte* d, std::int64_t n, int peer, int tag, bool s) override {
@@ -475,41 +509,45 @@ TEST(Patterns, ATransportThatFailsIsSaidByEveryWait) {
     for (int calls : {0, 1, 2, 5, 10, 20, 40, 80, 160, 320}) {
         std::array<std::shared_ptr<std::atomic<int>>, 3> left;
         for (auto& l : left) l = std::make_shared<std::atomic<int>>(1 << 30);
-        on_ranks(3, [&](Context& context) {
+        on_ranks(
+            3,
+            [&](Context& context) {
 #ifdef __SANITIZE_ADDRESS__
-            const __lsan::ScopedDisabler here;  // what is pending after a failure is never freed
+                const __lsan::ScopedDisabler here;  // what is pending after a failure is never freed
 #endif
-            barrier(context.transport());
-            left[static_cast<std::size_t>(context.rank())]->store(calls + 3 * context.rank());
-            std::vector<std::unique_ptr<Trial>> trials;
-            std::vector<PatternHandle> handles;
-            Guarded sent(40, 50, 0), got(40, 50, 2);
-            int failed = 0;
-            auto tried = [&](auto f) {
-                try {
-                    f();
-                } catch (const MpiError&) {
-                    ++failed;
-                }
-            };
-            tried([&] { send_buffered(context, sent.view(), (context.rank() + 1) % 3, 0); });
-            for (int k = 0; k < 6; ++k)
-                tried([&] {
-                    trials.push_back(std::make_unique<Trial>(k, context));
-                    handles.push_back(start_pattern(context, trials.back()->call()));
-                });
-            tried([&] { start_receive(context, got.view(), (context.rank() + 2) % 3, 0).wait(); });
-            for (auto& handle : handles) tried([&] { handle.wait(); });
-            const int unused = left[static_cast<std::size_t>(context.rank())]->load();
-            EXPECT_TRUE(failed || unused >= 0) << calls << " calls, " << unused << " left";
-            // What is this test's own must outlive the other ranks' messages into it.
-            handles.clear();
-            left[static_cast<std::size_t>(context.rank())]->store(-1);
-            for (const auto& l : left)
-                while (l->load() > 0) std::this_thread::yield();
-        }, 1, [&](std::unique_ptr<Transport> t) {
-            auto mine = left[static_cast<std::size_t>(t->rank())];
-            return std::make_unique<Failing>(std::move(t), mine);
-        });
+                barrier(context.transport());
+                left[static_cast<std::size_t>(context.rank())]->store(calls + 3 * context.rank());
+                std::vector<std::unique_ptr<Trial>> trials;
+                std::vector<PatternHandle> handles;
+                Guarded sent(40, 50, 0), got(40, 50, 2);
+                int failed = 0;
+                auto tried = [&](auto f) {
+                    try {
+                        f();
+                    } catch (const MpiError&) {
+                        ++failed;
+                    }
+                };
+                tried([&] { send_buffered(context, sent.view(), (context.rank() + 1) % 3, 0); });
+                for (int k = 0; k < 6; ++k)
+                    tried([&] {
+                        trials.push_back(std::make_unique<Trial>(k, context));
+                        handles.push_back(start_pattern(context, trials.back()->call()));
+                    });
+                tried([&] { start_receive(context, got.view(), (context.rank() + 2) % 3, 0).wait(); });
+                for (auto& handle : handles) tried([&] { handle.wait(); });
+                const int unused = left[static_cast<std::size_t>(context.rank())]->load();
+                EXPECT_TRUE(failed || unused >= 0) << calls << " calls, " << unused << " left";
+                // What is this test's own must outlive the other ranks' messages into it.
+                handles.clear();
+                left[static_cast<std::size_t>(context.rank())]->store(-1);
+                for (const auto& l : left)
+                    while (l->load() > 0) std::this_thread::yield();
+            },
+            1,
+            [&](std::unique_ptr<Transport> t) {
+                auto mine = left[static_cast<std::size_t>(t->rank())];
+                return std::make_unique<Failing>(std::move(t), mine);
+            });
     }
 }

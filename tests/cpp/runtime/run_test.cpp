@@ -17,7 +17,8 @@ namespace {
 // Only the thread that made it may call it, as MPI at level FUNNELED or SINGLE.
 class Funneled final : public Transport {
 public:
-    explicit Funneled(std::unique_ptr<Transport> inner) : inner_(std::move(inner)), owner_(std::this_thread::get_id()) {}
+    explicit Funneled(std::unique_ptr<Transport> inner)
+        : inner_(std::move(inner)), owner_(std::this_thread::get_id()) {}
     int rank() const override { return inner_->rank(); }
     int size() const override { return inner_->size(); }
     bool any_thread() const override { return false; }
@@ -44,7 +45,9 @@ public:
     }
 
 private:
-    void check() const { ensure(std::this_thread::get_id() == owner_, "a lane other than 0 called a funneled transport"); }
+    void check() const {
+        ensure(std::this_thread::get_id() == owner_, "a lane other than 0 called a funneled transport");
+    }
     std::unique_ptr<Transport> inner_;
     std::thread::id owner_;
 };
@@ -80,8 +83,9 @@ std::vector<float> plain() {
     for (int i = 0; i < 9; ++i)
         for (int j = 0; j < 11; ++j)
             for (int k = 0; k < 13; ++k)
-                at(i, j, k) = i && j && k ? std::sqrt(at(i - 1, j, k)) + std::sqrt(at(i, j - 1, k)) + std::sqrt(at(i, j, k - 1))
-                                          : static_cast<float>(1 + i + 2 * j + 3 * k);
+                at(i, j, k) = i && j && k
+                                  ? std::sqrt(at(i - 1, j, k)) + std::sqrt(at(i, j - 1, k)) + std::sqrt(at(i, j, k - 1))
+                                  : static_cast<float>(1 + i + 2 * j + 3 * k);
     return a;
 }
 
@@ -108,7 +112,8 @@ TEST_P(Sweeps, EqualPlainLoopsInEveryScheme) {
                 request.schedule = schedule;
                 request.slices = 2;
                 request.chunk_bytes = 48;
-                run(context, request,
+                run(
+                    context, request,
                     [](auto x) { return std::sqrt(x(-1, 0, 0)) + std::sqrt(x(0, -1, 0)) + std::sqrt(x(0, 0, -1)); },
                     writes<three>(a));
                 const auto whole = a.gather();
@@ -128,11 +133,14 @@ TEST(Nest, TwoArraysOfDifferentTypes) {
     on_ranks(2, 1, false, [&](Context& context) {
         Field<double> a(context, {6, 8}, [](const Index&) { return 1.0; });
         Field<int> b(context, {6, 8}, [](const Index& p) { return static_cast<int>(10 * p[0] + p[1]); });
-        run(context, {}, [](auto x, auto y) { return x(0, -1) + y(1, 0) - y(0, 0); }, writes<west>(a), only_reads<around>(b));
+        run(
+            context, {}, [](auto x, auto y) { return x(0, -1) + y(1, 0) - y(0, 0); }, writes<west>(a),
+            only_reads<around>(b));
         const auto whole = a.gather();
         if (context.rank()) return;
         for (int i = 0; i < 6; ++i)
-            for (int j = 0; j < 8; ++j) EXPECT_EQ(whole[static_cast<std::size_t>(i * 8 + j)], i < 5 ? 1.0 + 10 * j : 1.0);
+            for (int j = 0; j < 8; ++j)
+                EXPECT_EQ(whole[static_cast<std::size_t>(i * 8 + j)], i < 5 ? 1.0 + 10 * j : 1.0);
     });
 }
 
@@ -144,7 +152,9 @@ constexpr auto around_a = reads({-1, 1}, {0, -1}, {-1, -1}, {0, 1}, {1, -1}, {1,
 constexpr auto around_b = reads({1, -2}, {0, 0});
 
 template <class T>
-T mixed(T flow, T ahead, T other) { return flow / 2 + ahead / 4 + other; }
+T mixed(T flow, T ahead, T other) {
+    return flow / 2 + ahead / 4 + other;
+}
 
 // The loops as they stand: both components of every offset keep inside both arrays.
 template <class T>
@@ -153,11 +163,14 @@ std::vector<T> plain_mixed(int m, int n, std::vector<T> a, const std::vector<T>&
     for (int i = 1; i < m - 1; ++i)
         for (int j = 2; j < n - 1; ++j)
             a[at(i, j)] = mixed<T>(a[at(i - 1, j + 1)] + a[at(i, j - 1)] - a[at(i - 1, j - 1)],
-                                   a[at(i, j + 1)] + a[at(i + 1, j - 1)] + a[at(i + 1, j)], b[at(i + 1, j - 2)] - b[at(i, j)] + a[at(i, j)]);
+                                   a[at(i, j + 1)] + a[at(i + 1, j - 1)] + a[at(i + 1, j)],
+                                   b[at(i + 1, j - 2)] - b[at(i, j)] + a[at(i, j)]);
     return a;
 }
 
-int some_value(const Index& p) { return static_cast<int>((p[0] * 37 + p[1] * 11) % 29) - 9; }
+int some_value(const Index& p) {
+    return static_cast<int>((p[0] * 37 + p[1] * 11) % 29) - 9;
+}
 
 template <class T>
 void expect_mixed(Context& context, int m, int n, const PlanRequest& request) {
@@ -172,7 +185,8 @@ void expect_mixed(Context& context, int m, int n, const PlanRequest& request) {
     const Report report = run(
         context, request,
         [](auto x, auto y) {
-            return mixed<T>(x(-1, 1) + x(0, -1) - x(-1, -1), x(0, 1) + x(1, -1) + x(1, 0), y(1, -2) - y(0, 0) + x(0, 0));
+            return mixed<T>(x(-1, 1) + x(0, -1) - x(-1, -1), x(0, 1) + x(1, -1) + x(1, 0),
+                            y(1, -2) - y(0, 0) + x(0, 0));
         },
         writes<around_a>(a), only_reads<around_b>(b));
     const std::vector<T> whole = a.gather();
@@ -244,7 +258,8 @@ TEST(Nest, ABodyThatThrowsOnOneRankEndsOnAll) {
             PlanRequest grid;
             grid.grid = Index{3, 1};
             try {
-                run(context, grid,
+                run(
+                    context, grid,
                     [row](auto x) { return x(-1, 0) + 1 == row ? throw std::runtime_error("the row") : x(-1, 0) + 1; },
                     writes<north>(a));
                 ADD_FAILURE() << "no error on rank " << context.rank();
@@ -319,8 +334,8 @@ TEST(Agree, RanksThatCallDifferentFunctionsAllLearnOfItAndGoOn) {
                     const std::string text = e.what();
                     // Two ranks that differ, the one that does and another.
                     const std::string line = "here:" + std::to_string(odd);
-                    caught += text.find("different functions: rank ") != text.npos && text.find(" one") != text.npos && text.find(" other") != text.npos &&
-                              text.find(line) != text.npos;
+                    caught += text.find("different functions: rank ") != text.npos && text.find(" one") != text.npos &&
+                              text.find(" other") != text.npos && text.find(line) != text.npos;
                 }
                 mine = {};
                 mine.prepared = 7;
@@ -344,7 +359,8 @@ TEST(Agree, ARankThatHasEndedIsNotWaitedFor) {
                     try {
                         agree(context, mine);
                     } catch (const MpiError& e) {
-                        caught += e.what() == "rank " + std::to_string(gone) + " has ended; rank " + std::to_string(context.rank()) + " calls one, here";
+                        caught += e.what() == "rank " + std::to_string(gone) + " has ended; rank " +
+                                                  std::to_string(context.rank()) + " calls one, here";
                     }
                 }
                 EXPECT_EQ(context.ended(), gone);
@@ -386,7 +402,8 @@ TEST(Executor, AStallIsReportedWithRankLaneAndMessage) {
             while (!told) std::this_thread::yield();
         execute(s, b, {}, context.transport(), context.lanes(), options);
     });
-    EXPECT_NE(report.find("rank 0, lane 0, step 1: wait message 0 (receive of 32 bytes from rank 1, tag 5)"), std::string::npos)
+    EXPECT_NE(report.find("rank 0, lane 0, step 1: wait message 0 (receive of 32 bytes from rank 1, tag 5)"),
+              std::string::npos)
         << report;
 }
 
@@ -397,7 +414,8 @@ struct SlowRows {
     Index bad;
     bool out_of_memory = false;
     std::atomic<int> calls{0};  // on all ranks
-    static std::int64_t row(char* const*, const std::int64_t*, std::int64_t n, const std::int64_t* x, const std::int64_t*, const void* env) {
+    static std::int64_t row(char* const*, const std::int64_t*, std::int64_t n, const std::int64_t* x,
+                            const std::int64_t*, const void* env) {
         auto& self = *static_cast<SlowRows*>(const_cast<void*>(env));
         ++self.calls;
         std::this_thread::sleep_for(std::chrono::microseconds(100));
@@ -407,7 +425,8 @@ struct SlowRows {
     }
 };
 
-// `rows` rows of 8 points, their columns divided over the ranks; with `linked` each rank needs what the one before it computes.
+// `rows` rows of 8 points, their columns divided over the ranks; with `linked` each rank needs what the one before it
+// computes.
 Report run_rows(Context& context, SlowRows& kernel_data, std::int64_t rows, bool linked) {
     SweepProblem problem;
     problem.shape = {rows, 8};
@@ -426,7 +445,9 @@ Report run_rows(Context& context, SlowRows& kernel_data, std::int64_t rows, bool
     kernel.row = SlowRows::row;
     kernel.env = &kernel_data;
     const RunArray arrays[] = {{&field, {}}};
-    return sweep.run(arrays, kernel, [&](const Failure& f) { return "at " + to_string(f.point) + " on rank " + std::to_string(context.rank()); });
+    return sweep.run(arrays, kernel, [&](const Failure& f) {
+        return "at " + to_string(f.point) + " on rank " + std::to_string(context.rank());
+    });
 }
 
 }  // namespace
@@ -491,7 +512,9 @@ TEST(Field, StaysAsItWasWhereOneRankHasNotTheMemory) {
         on_ranks(p, 1, false, [&](Context& context) {
             Field<int> a(context, shape, [](const Index& x) { return static_cast<int>(10 * x[0] + x[1]); });
             const std::vector<int> before = a.gather();
-            const Layout old = a.storage().layout(), other(shape, p == 1 ? Index{1, 1} : old.grid == Index{p, 1} ? Index{1, p} : Index{p, 1});
+            const Layout old = a.storage().layout(), other(shape, p == 1                    ? Index{1, 1}
+                                                                  : old.grid == Index{p, 1} ? Index{1, p}
+                                                                                            : Index{p, 1});
             const int version = a.storage().version();
             for (const Layout& layout : {old, other})
                 for (int bad = 0; bad < p; ++bad) {
@@ -501,7 +524,9 @@ TEST(Field, StaysAsItWasWhereOneRankHasNotTheMemory) {
                         a.storage().relayout(layout, order, 1, 7);
                         ADD_FAILURE() << "nothing was thrown";
                     } catch (const OutOfResources& e) {
-                        EXPECT_NE(std::string(e.what()).find("rank " + std::to_string(bad) + " has not the memory"), std::string::npos) << e.what();
+                        EXPECT_NE(std::string(e.what()).find("rank " + std::to_string(bad) + " has not the memory"),
+                                  std::string::npos)
+                            << e.what();
                     }
                     EXPECT_EQ(a.storage().version(), version);
                     EXPECT_TRUE(a.gather() == before);

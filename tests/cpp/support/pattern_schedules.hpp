@@ -12,7 +12,9 @@ using Schedules = std::vector<Schedule>;
 constexpr std::int64_t item = 8;
 /// Two rows of a matrix whose rows lie four items apart.
 inline const Box whole{{0, 0}, {2, 3}};
-inline Box column(int c) { return {{0, c}, {2, c + 1}}; }
+inline Box column(int c) {
+    return {{0, c}, {2, c + 1}};
+}
 
 /// Writes one rank. Array 0 is given, array 1 receives; both are each rank's own.
 struct Hand {
@@ -43,8 +45,12 @@ struct Hand {
         s.messages.push_back(m);
         return static_cast<int>(s.messages.size()) - 1;
     }
-    int send(int peer, int buffer, const Box& region = whole, int tag = 0) { return message(true, peer, buffer, region, 0, tag); }
-    int receive(int peer, int buffer, const Box& region = whole, int tag = 0) { return message(false, peer, buffer, region, 0, tag); }
+    int send(int peer, int buffer, const Box& region = whole, int tag = 0) {
+        return message(true, peer, buffer, region, 0, tag);
+    }
+    int receive(int peer, int buffer, const Box& region = whole, int tag = 0) {
+        return message(false, peer, buffer, region, 0, tag);
+    }
     /// Takes what the buffer holds to array 1.
     int local(int buffer, const Box& region = whole) { return message(false, s.rank, buffer, region, 1); }
     Hand& on(int l) {
@@ -95,7 +101,8 @@ inline Schedules ring_broadcast_on_two_lanes() {
         if (r > 0) h.s.arrays[0].owned = {{0, 0}, {0, 0}};
         const int b = h.buffer(column(0));
         for (int c = 0; c < 3; ++c) {
-            const int in = r > 0 ? h.receive(r - 1, b, column(c), c) : -1, out = r < 2 ? h.send(r + 1, b, column(c), c) : -1;
+            const int in = r > 0 ? h.receive(r - 1, b, column(c), c) : -1,
+                      out = r < 2 ? h.send(r + 1, b, column(c), c) : -1;
             h.on(0);
             if (c > 0) h(Op::await, 1, c);
             if (r > 0) h(Op::post_recv, in)(Op::wait, in);
@@ -202,7 +209,8 @@ inline Schedules ring_reduce_scatter() {
         const int next = (r + 1) % 3, last = (r + 2) % 3;
         const int a = h.buffer(column(0)), b = h.buffer(column(0)), c = h.buffer(column(0));
         const int start = h.send(next, a, column(last), 0), middle = h.receive(last, b, column(next), 0);
-        const int forward = h.send(next, b, column(next), 1), end = h.receive(last, c, column(r), 1), copy = h.local(c, column(r));
+        const int forward = h.send(next, b, column(next), 1), end = h.receive(last, c, column(r), 1),
+                  copy = h.local(c, column(r));
         h(Op::post_recv, middle)(Op::post_recv, end)(Op::pack, start)(Op::post_send, start);
         h(Op::wait, middle)(Op::combine, middle, combine_array_right)(Op::post_send, forward);
         h(Op::wait, end)(Op::combine, end, combine_array_right)(Op::unpack, copy);

@@ -82,7 +82,8 @@ inline Index Simulator::strides(const Array& a) {
 }
 
 inline std::string Simulator::given(const Schedule& s, int rank, int array, const Index& point) {
-    return (s.arrays[array].separate ? "r" + std::to_string(rank) : std::string("all")) + ".a" + std::to_string(array) + to_string(point);
+    return (s.arrays[array].separate ? "r" + std::to_string(rank) : std::string("all")) + ".a" + std::to_string(array) +
+           to_string(point);
 }
 
 inline Simulator::Simulator(std::span<const Schedule> schedules, unsigned seed) : random_(seed) {
@@ -102,7 +103,8 @@ inline Simulator::Simulator(std::span<const Schedule> schedules, unsigned seed) 
             r.buffers.emplace_back(static_cast<std::size_t>(bytes / s.arrays[0].item_bytes), "empty");
         r.requests.resize(s.messages.size());
         // A send may be over as soon as its bytes are copied, or only when the receiver has them.
-        for (std::size_t m = 0; m < s.messages.size(); ++m) r.requests[m].rendezvous = s.messages[m].synchronous || random_() % 2;
+        for (std::size_t m = 0; m < s.messages.size(); ++m)
+            r.requests[m].rendezvous = s.messages[m].synchronous || random_() % 2;
         r.next.resize(s.lanes.size());
         r.counters.resize(s.lanes.size());
         ranks_.push_back(std::move(r));
@@ -148,7 +150,9 @@ inline bool Simulator::names_something(const Schedule& s, const Step& step) {
     if (step.op == Op::signal) return true;
     if (step.op == Op::combine && step.count < combine_array_left) return false;
     if (step.op == Op::combine && step.count >= 0 && !below(step.count, s.messages.size())) return false;
-    return below(step.item, step.op == Op::await ? s.lanes.size() : step.op == Op::compute ? s.tiles.size() : s.messages.size());
+    return below(step.item, step.op == Op::await     ? s.lanes.size()
+                            : step.op == Op::compute ? s.tiles.size()
+                                                     : s.messages.size());
 }
 
 inline void Simulator::post(Rank& r, int id) {
@@ -216,7 +220,8 @@ inline bool Simulator::transport_moves() {
         for (std::size_t m = 0; m < r.requests.size(); ++m) {
             const Request& send = r.requests[m];
             if (!r.s->messages[m].send || !send.posted || send.delivered) continue;
-            if (send.read ? send.partner >= 0 : send.partner >= 0 || !send.rendezvous) moves.push_back({&r, static_cast<int>(m)});
+            if (send.read ? send.partner >= 0 : send.partner >= 0 || !send.rendezvous)
+                moves.push_back({&r, static_cast<int>(m)});
         }
     if (moves.empty()) return false;
     auto [r, id] = moves[random_() % moves.size()];
@@ -229,7 +234,8 @@ inline bool Simulator::transport_moves() {
     }
     Rank& peer = ranks_[m.peer];
     const Message& to = peer.s->messages[send.partner];
-    for (std::int64_t i = 0; i < to.region.points(); ++i) item(peer, to, i) = send.payload.at(static_cast<std::size_t>(i));
+    for (std::int64_t i = 0; i < to.region.points(); ++i)
+        item(peer, to, i) = send.payload.at(static_cast<std::size_t>(i));
     send.delivered = peer.requests[send.partner].delivered = true;
     return true;
 }
@@ -239,11 +245,12 @@ inline void Simulator::check_results() {
         for (const Result& result : r.s->results)
             for (const Index& point : points(result.region)) {
                 std::string want;
-                for (int rank : result.ranks) want += (want.empty() ? "" : "+") + given(*r.s, rank, result.source, point);
+                for (int rank : result.ranks)
+                    want += (want.empty() ? "" : "+") + given(*r.s, rank, result.source, point);
                 const std::string& found = cell(r, result.array, point);
                 if (found != want)
-                    throw Error{"rank " + std::to_string(r.s->rank) + " array " + std::to_string(result.array) + to_string(point) +
-                                " holds " + found + ", not " + want};
+                    throw Error{"rank " + std::to_string(r.s->rank) + " array " + std::to_string(result.array) +
+                                to_string(point) + " holds " + found + ", not " + want};
             }
 }
 

@@ -49,12 +49,16 @@ struct Sent {
     std::vector<std::byte> bytes;
 };
 
-// As a matrix with gaps between its rows, of which some bytes at both ends are not sent; what was sent may change at once.
+// As a matrix with gaps between its rows, of which some bytes at both ends are not sent; what was sent may change at
+// once.
 bool try_strided(Transport& t, Dice& dice, const Sent& m) {
-    const auto bytes = static_cast<std::int64_t>(m.bytes.size()), before = dice(0, 20), cols = dice(1, 5000), stride = cols + dice(0, 100);
+    const auto bytes = static_cast<std::int64_t>(m.bytes.size()), before = dice(0, 20), cols = dice(1, 5000),
+               stride = cols + dice(0, 100);
     const std::int64_t rows = (before + bytes + cols - 1) / cols + 1;
     std::vector<std::byte> memory(static_cast<std::size_t>(rows * stride));
-    for (std::int64_t k = 0; k < bytes; ++k) memory[static_cast<std::size_t>((before + k) / cols * stride + (before + k) % cols)] = m.bytes[static_cast<std::size_t>(k)];
+    for (std::int64_t k = 0; k < bytes; ++k)
+        memory[static_cast<std::size_t>((before + k) / cols * stride + (before + k) % cols)] =
+            m.bytes[static_cast<std::size_t>(k)];
     const bool sent = t.try_send(MatrixView{memory.data(), rows, cols, stride, Dtype::u1}, before, bytes, m.to, m.tag);
     std::fill(memory.begin(), memory.end(), std::byte{99});
     return sent;
@@ -63,11 +67,13 @@ bool try_strided(Transport& t, Dice& dice, const Sent& m) {
 // All ranks make the same messages from the seed, and each posts its own in an order of its own in which those of
 // one sender, receiver and tag keep theirs.
 void random_messages(std::uint64_t seed, int ranks, int ranks_per_host) {
-    SCOPED_TRACE("seed " + std::to_string(seed) + ", " + std::to_string(ranks) + " ranks, " + std::to_string(ranks_per_host) + " a host");
+    SCOPED_TRACE("seed " + std::to_string(seed) + ", " + std::to_string(ranks) + " ranks, " +
+                 std::to_string(ranks_per_host) + " a host");
     Dice dice(seed);
     std::vector<Sent> all;
     for (std::int64_t i = dice(1, 150); i > 0; --i) {
-        const int from = static_cast<int>(dice(0, ranks - 1)), to = static_cast<int>(dice(0, ranks - 1)), tag = static_cast<int>(dice(10, 13));
+        const int from = static_cast<int>(dice(0, ranks - 1)), to = static_cast<int>(dice(0, ranks - 1)),
+                  tag = static_cast<int>(dice(10, 13));
         all.push_back({from, to, tag, dice(0, 5) == 0, dice.bytes(random_size(dice))});
     }
     on_ranks(ranks, ranks_per_host, [&](Transport& t) {
@@ -112,7 +118,8 @@ void random_messages(std::uint64_t seed, int ranks, int ranks_per_host) {
             ASSERT_EQ(done[i], static_cast<int>(i)) << "each is done once";
             if (posts[i].send) continue;
             const auto& sent = posts[i].message->bytes;
-            ASSERT_TRUE(std::equal(sent.begin(), sent.end(), got[i].begin())) << "rank " << t.rank() << ", message of " << sent.size();
+            ASSERT_TRUE(std::equal(sent.begin(), sent.end(), got[i].begin()))
+                << "rank " << t.rank() << ", message of " << sent.size();
             ASSERT_TRUE(std::all_of(got[i].end() - 8, got[i].end(), [](std::byte b) { return b == std::byte{77}; }));
         }
     });
@@ -133,7 +140,8 @@ TEST(SharedMemory, RandomMessages) {
 TEST(SharedMemory, WhatNobodyReceivesYetBlocksNothing) {
     constexpr int many = 200;
     on_ranks(2, 2, [&](Transport& t) {
-        std::vector<std::vector<std::byte>> memory(many + 1, std::vector<std::byte>(100000, std::byte(t.rank() == 0 ? 5 : 0)));
+        std::vector<std::vector<std::byte>> memory(many + 1,
+                                                   std::vector<std::byte>(100000, std::byte(t.rank() == 0 ? 5 : 0)));
         auto tag = [](int i) { return i == 0 ? 20 : 21; };
         if (t.rank() == 0) {
             for (int i = many; i >= 0; --i) t.post_send(i, memory[i].data(), 100000, 1, tag(i), false);
@@ -234,7 +242,8 @@ TEST(Alarms, OfEarlierWorkStopNothing) {
             const int bad = work % 4;
             if (t.rank() == bad) alarms.raise();
             if (work % 2)
-                for (Backoff backoff; bad < 3 && bad != t.rank() && !alarms.heard(); backoff.pause()) {}
+                for (Backoff backoff; bad < 3 && bad != t.rank() && !alarms.heard(); backoff.pause()) {
+                }
             barrier(t);
             if (bad < 3 && work % 3) alarms.settle();
         }

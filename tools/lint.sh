@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Checks the sources: who may include and import whom, ruff, clang-format. --fix formats what can be formatted.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+python=${PYTHON:-.venv/bin/python}
+bin=$(dirname "$python")
+mapfile -t cpp < <(find include src bindings tests/cpp examples -name '*.cpp' -o -name '*.hpp')
+
+if [ "${1:-}" = --fix ]; then
+    "$bin/ruff" format python tools
+    "$bin/ruff" check --fix .
+    "$bin/clang-format" -i "${cpp[@]}"
+fi
+"$python" tools/layers.py
+"$python" tools/imports.py
+"$bin/ruff" check --quiet .
+"$bin/ruff" format --quiet --check python tools || { echo "run tools/lint.sh --fix" >&2; exit 1; }
+"$bin/clang-format" --dry-run -Werror "${cpp[@]}" || { echo "run tools/lint.sh --fix" >&2; exit 1; }
+echo "lint: fine"
