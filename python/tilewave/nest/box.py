@@ -59,8 +59,8 @@ def cut_short(nest, shapes, ranges):
         for name in read:
             own = allowed([name], index)
             if own and (low == own[0] > written[0] or high == own[1] < written[1]):
-                allowed = f"the written arrays allow range({written[0]}, {written[1]})"
-                yield f"{index} by {name} of shape {tuple(shapes[name])}: {allowed}"
+                narrowed = f"the written arrays allow range({written[0]}, {written[1]})"
+                yield f"{index} by {name} of shape {tuple(shapes[name])}: {narrowed}"
 
 
 def _shape(nest, shapes, place, axes, time):

@@ -329,8 +329,8 @@ class Timeline:
             return html.escape(repr(self))
         # A frame: the page's names and styles stay its own.
         height = 260 + 30 * len(self._lanes()) + 28 * len(self.split())
-        page = html.escape(self._html().decode())
-        return f"<iframe srcdoc=\"{page}\" style='width:100%;height:{height}px;border:0'></iframe>"
+        text = html.escape(self._html().decode())
+        return f"<iframe srcdoc=\"{text}\" style='width:100%;height:{height}px;border:0'></iframe>"
 
     def __repr__(self):
         return f"<tilewave.Timeline {len(self.events)} events, {len(self.requests)} messages>"
