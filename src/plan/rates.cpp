@@ -34,6 +34,14 @@ double item_bytes(const SweepProblem& problem) {
     return bytes;
 }
 
+// Of a point in one step of time: every buffer that the step reads or writes.
+static double step_bytes(const SweepProblem& problem) {
+    double bytes = 0;
+    for (const NestArray& a : problem.arrays)
+        if (!a.replicated) bytes += static_cast<double>(a.item_bytes * std::max(a.levels, 2));
+    return bytes;
+}
+
 std::vector<double> reach_bytes(const SweepProblem& problem) {
     const int n = problem.dims();
     std::vector<double> reach(static_cast<std::size_t>(n), 0);
@@ -114,8 +122,9 @@ TileClass PlanRates::tile_class(const Plan& plan) const {
     }
     double bytes = working_set(plan);
     if (c.together) {  // the tiles of all steps, each a tile or two behind the one before it
-        bytes = 2 * item_bytes_ * steps;
+        bytes = step_bytes(problem_) * steps;
         for (const std::int64_t extent : plan.tile) bytes *= static_cast<double>(std::max<std::int64_t>(extent, 1));
+        for (double b = cache_sizes_[1]; b < bytes; b *= 2) ++c.bytes;
     }
     while (c.level < static_cast<int>(cache_sizes_.size()) && bytes > cache_sizes_[static_cast<std::size_t>(c.level)])
         ++c.level;
@@ -136,7 +145,7 @@ const MeasuredRate& PlanRates::nearest(const Plan& plan) const {
     for (const MeasuredRate& m : rates_) {
         const TileClass other = tile_class(m.plan);
         double apart = 100.0 * (other.together != c.together) + 15.0 * std::abs(other.steps - c.steps) +
-                       10.0 * std::abs(other.level - c.level) +
+                       10.0 * std::abs(other.level - c.level) + 5.0 * std::abs(other.bytes - c.bytes) +
                        20.0 * (std::abs(other.rows - c.rows) + (other.few_rows != c.few_rows)) +
                        5.0 * (m.plan.lanes() < plan.lanes());
         for (int k = 0; k < plan.tile.n && k < m.plan.tile.n; ++k)
@@ -199,7 +208,8 @@ KernelRate PlanRates::of(const Plan& plan) const {
     // them.
     const bool cached = c.level < static_cast<int>(cache_sizes_.size());
     const bool hopeful = c.together != was.together ||
-                         (c.together ? cached && (c.level != was.level || c.steps > was.steps) : c.level < was.level);
+                         (c.together ? cached && (c.level != was.level || c.steps > was.steps || c.bytes < was.bytes)
+                                     : c.level < was.level);
     const bool fewer_steps = c.together && was.together && c.steps < was.steps;
     if (!m.of_all_tiles && c != was && !fewer_steps) rate.point_s *= hopeful ? hoped_part : barely_hoped_part;
     return rate;

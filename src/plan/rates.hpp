@@ -15,6 +15,9 @@ struct TileClass {
     int rows = 0;           ///< length of its rows: less than a vector or two, some vectors, more, so many that
                             ///< their ends do not count
     bool few_rows = false;  ///< fewer beside each other than kernels compute together
+    /// Of steps that go together beyond a core's own cache: the bytes of their tiles, by powers of two. How much of the
+    /// last cache a CPU really has is known only by measuring: other machines on the same chip take their share.
+    int bytes = 0;
     bool operator==(const TileClass&) const = default;
 };
 
