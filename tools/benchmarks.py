@@ -1,0 +1,110 @@
+"""Writes docs/benchmarks.md from docs/benchmarks/*.json; --check: is it up to date?
+
+A file is what `tilewave bench NAME --json FILE` writes. It may also have `title`, `command` (how to run it), `note`,
+and in each row `date`; figures and ratios may be null. The page has the rows that have a ratio, or a fraction of the
+limit, or that KEEP names. The standard library is all that this needs.
+"""
+import json
+import re
+import sys
+import textwrap
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER, PAGE = ROOT / "docs" / "benchmarks", ROOT / "docs" / "benchmarks.md"
+MOST_LINES = 150
+ORDER = ("executor", "sweep", "hiding", "nests", "patterns", "plan", "paper")
+# What a benchmark shows, and in what its ratio is.
+TITLES = {
+    "executor": "Executor: what a step costs; the ratio is target / ours",
+    "sweep": "Sweep: the four schedules; the ratio is to one rank with one lane, the limit is 2",
+    "hiding": "Hiding: communication behind computation over 1 Gb/s; the limit is the ideal time / ours",
+    "nests": "Nests: the ratio is the contender's time / ours; the limit is memory, or lanes with nothing in common",
+    "patterns": "Patterns: the ratio is the best of MPI's ways / ours; the limit is the line rate, or a copy in memory",
+    "plan": "Plans: regret is the plan's time / the best by brute force; error is predicted against measured",
+    "paper": "The curves of athanasaki2002: the ratio is measured / predicted",
+}
+KEEP = {"plan": r"regret|error", "hiding": r"overlap ratio", "paper": r"loss against", "nests": r"memory of fields"}
+# Of benchmarks with very many rows, those of the page: (case, contender).
+ONLY = {
+    "patterns": (r"1KB|1MB|8MB|1000x32|4000x32", r"^(?!MPI)"),
+    "nests": (r"", r"tilewave|memory of fields|cached"),
+    "hiding": (r"spin", r"overlapping, polled(?!.*blocking - )"),
+    "plan": (r"", r"regret|error,"),
+}
+HEAD = """<!-- written by tools/benchmarks.py from docs/benchmarks/*.json: do not edit -->
+
+# Benchmarks
+
+Contenders take turns in one run. A figure is the median, its spread the largest minus the smallest value. A ratio above
+1 says that Tilewave is faster. Nothing is computed from figures of two machines. To renew a section, run its command
+on an idle machine with the environment of `make demo`, then `make docs`. Commands with hosts need root and iproute2.
+"""
+
+
+def number(value):
+    """A figure in four digits at most; nothing for none."""
+    if value is None:
+        return ""
+    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def shown(bench, row):
+    """Whether the page has this row."""
+    case, contender = ONLY.get(bench, ("", ""))
+    if not re.search(case, row["case"]) or not re.search(contender, row["contender"]):
+        return False
+    figures = row["ratio_to_contender"] is not None or row["fraction_of_limit"] is not None
+    return figures or bool(re.search(KEEP.get(bench, r"(?!)"), row["contender"]))
+
+
+def section(path):
+    """Lines of one file: title, machine and command, then a table."""
+    data = json.loads(path.read_text())
+    bench, machine = data["bench"], data["machine"]
+    rows = [row for row in data["rows"] if shown(bench, row)]
+    dates = sorted({row["date"] for row in data["rows"] if row.get("date")})
+    command = data.get("command", f"tilewave bench {bench} --json docs/benchmarks/{path.name}")
+    where = f"{machine['processor']}, {machine['cpus']} CPUs, commit {machine['commit']}"
+    lines = ["", f"## {data.get('title', TITLES.get(bench, bench))}", "",
+             textwrap.fill(f"`{command}`; {where}{', ' + dates[-1] if dates else ''}. {data.get('note', '')}".strip(), 118,
+                           break_long_words=False, break_on_hyphens=False), "",
+             "| case | who (against whom) | median | spread | ratio | of the limit |",
+             "| --- | --- | --- | --- | --- | --- |"]
+    for row in rows:
+        value = f"{number(row['value'])} {row['unit']}" if row["value"] is not None else ""
+        cells = (row["case"], row["contender"], value, number(row["spread"]),
+                 number(row["ratio_to_contender"]), number(row["fraction_of_limit"]))
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def page(folder=FOLDER):
+    """The whole page."""
+    def place(path):
+        bench = json.loads(path.read_text())["bench"]
+        return ORDER.index(bench) if bench in ORDER else len(ORDER), path.name
+
+    lines = HEAD.splitlines()
+    for path in sorted(folder.glob("*.json"), key=place):
+        lines += section(path)
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    text = page()
+    lines = text.count("\n")
+    if lines > MOST_LINES:
+        print(f"docs/benchmarks.md would have {lines} lines; allowed: {MOST_LINES}; narrow ONLY in tools/benchmarks.py")
+        return 1
+    current = PAGE.exists() and PAGE.read_text() == text
+    if "--check" in sys.argv[1:]:
+        print("docs/benchmarks.md is up to date" if current else "docs/benchmarks.md is not up to date: run make docs")
+        return 0 if current else 1
+    PAGE.write_text(text)
+    print(f"written: docs/benchmarks.md, {lines} lines")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
