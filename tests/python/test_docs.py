@@ -1,24 +1,96 @@
-"""The snippets of docs/nests.md are one program; it prints what the page says."""
+"""The documentation: its Python blocks run and print what the pages say, links lead somewhere, pages keep their limits."""
+import importlib.util
 import re
 import runpy
 from pathlib import Path
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "nests.md"
+import pytest
+
+ROOT = next(folder for folder in Path(__file__).resolve().parents if (folder / "pyproject.toml").exists())
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
+GENERATED = [ROOT / "docs" / "api" / name for name in ("python.md", "cpp.md")]
+WRITTEN = [page for page in PAGES if page not in GENERATED]
+MOST_LINES = {"README.md": 120, "docs/benchmarks.md": 150}
 
 
-def blocks(kind):
+def name_of(page):
+    return page.relative_to(ROOT).as_posix()
+
+
+def blocks(page, kind):
     """``(first line, text)`` of the page's blocks of a kind."""
-    text = PAGE.read_text()
+    text = page.read_text()
     return [(text[:found.start(1)].count("\n"), found[1])
             for found in re.finditer(rf"^```{kind}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)]
 
 
-def test_page(tmp_path, capsys):
+@pytest.mark.parametrize("page", [page for page in WRITTEN if blocks(page, "python")], ids=name_of)
+def test_page(page, tmp_path, capsys, monkeypatch):
+    """The Python blocks are one program; where the page has text blocks, they are what it prints."""
     program = ""
-    for line, text in blocks("python"):
+    for line, text in blocks(page, "python"):
         program += "\n" * (line - program.count("\n")) + text  # at its line in the page
-    path = tmp_path / "nests.py"
+    path = tmp_path / f"{page.stem}.py"
     path.write_text(program)
+    monkeypatch.chdir(tmp_path)
     runpy.run_path(str(path))
     printed = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
-    assert printed == [line.rstrip() for _, text in blocks("text") for line in text.splitlines()]
+    said = [line.rstrip() for _, text in blocks(page, "text") for line in text.splitlines()]
+    assert printed == said or page.name == "README.md"  # whose output has times
+
+
+@pytest.mark.parametrize("page", WRITTEN, ids=name_of)
+def test_links(page):
+    """Links within the repository lead to files, and to headings that are there."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if target.startswith("http"):
+            continue
+        file, _, heading = target.partition("#")
+        there = (page.parent / file).resolve() if file else page
+        assert there.exists(), f"{name_of(page)}: {target}"
+        if heading:
+            assert heading in anchors(there.read_text()), f"{name_of(page)}: {target}"
+
+
+def anchors(text):
+    """What GitHub calls the headings of a page."""
+    heads = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+@pytest.mark.parametrize("page", WRITTEN, ids=name_of)
+def test_limits(page):
+    lines = page.read_text().splitlines()
+    most = 40 if "decisions" in page.parts else MOST_LINES.get(name_of(page), 10**6)
+    assert len(lines) <= most, f"{name_of(page)}: {len(lines)} lines; allowed: {most}"
+    long = [number for number, line in enumerate(lines, 1) if len(line) > 120]
+    assert not long, f"{name_of(page)}: more than 120 columns in the lines {long}"
+
+
+def test_readme_names_the_commands():
+    text = (ROOT / "README.md").read_text()
+    assert "make demo" in text and "make test" in text and "first build takes" in text
+
+
+def tool(name):
+    spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_benchmarks_are_those_of_the_json_files():
+    assert (ROOT / "docs" / "benchmarks.md").read_text() == tool("benchmarks").page()
+
+
+def test_api_has_every_public_name():
+    import tilewave
+
+    api = tool("api")
+    python, cpp = api.python_page(), api.cpp_page()
+    assert python == api.python_page()
+    for name in tilewave.__all__:
+        assert re.search(rf"^## (Module )?`(tilewave\.)?{name}`$", python, re.MULTILINE), name
+    for header in (ROOT / "include" / "tilewave").glob("*.hpp"):
+        assert f"## `tilewave/{header.name}`" in cpp
