@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 SOURCES := $(shell find include src bindings cmake python -type f -not -name '*.pyc') CMakeLists.txt pyproject.toml
 
-.PHONY: demo test test-long lint clean
+.PHONY: demo test test-long lint docs clean
 
 demo: $(VENV)/installed
 	$(VENV)/bin/tilewave run -n 2 examples/01_first_nest.py
@@ -21,6 +21,11 @@ $(VENV)/installed: $(SOURCES) tools/setup.sh tools/stages.sh
 # What make test checks of the sources: folders, imports, ruff and clang-format.
 lint: $(VENV)/installed
 	PYTHON=$(VENV)/bin/python tools/lint.sh
+
+# The pages that are written from docstrings, headers and docs/benchmarks/*.json.
+docs:
+	$(PYTHON) tools/api.py
+	$(PYTHON) tools/benchmarks.py
 
 clean:
 	rm -rf build demo $(VENV)

@@ -3,6 +3,7 @@
 Python: the names of tilewave/__init__.py, followed through imports to where they are defined, in whatever folder.
 C++: `///` and `///<` comments of include/tilewave/*.hpp. The standard library is all that this needs.
 """
+
 import ast
 import inspect
 import re
@@ -70,8 +71,11 @@ def docstring(node):
             section = line
             out += [f"**{line}**", ""]
         elif not re.fullmatch(r"-{3,}", line):
-            out.append(f"- `{line}`" + ("\\" if at + 1 < len(lines) and lines[at + 1].startswith(" ") else "")
-                       if section in SECTIONS and line and not line.startswith(" ") else line)
+            out.append(
+                f"- `{line}`" + ("\\" if at + 1 < len(lines) and lines[at + 1].startswith(" ") else "")
+                if section in SECTIONS and line and not line.startswith(" ")
+                else line
+            )
     return "\n".join(out).replace("``", "`") + "\n"
 
 
@@ -112,8 +116,12 @@ def python_page():
     lines = ["# Python: `import tilewave as tw`", ""]
     top = ast.parse((PACKAGE / "__init__.py").read_text())
     lazy = next((n for n in top.body if isinstance(n, ast.FunctionDef) and n.name == "__getattr__"), None)
-    imported = {a.asname or a.name for n in top.body if isinstance(n, ast.ImportFrom) and n.level == 0
-                and (n.module or "").split(".")[0] == "tilewave" for a in n.names}
+    imported = {
+        a.asname or a.name
+        for n in top.body
+        if isinstance(n, ast.ImportFrom) and n.level == 0 and (n.module or "").split(".")[0] == "tilewave"
+        for a in n.names
+    }
     names = {*public_names("tilewave"), *(n for n in imported if not n.startswith("_"))}
     for name in sorted(names, key=order):
         module, node = find("tilewave", name)
@@ -140,14 +148,20 @@ def declaration(lines, at):
 def wrapped(text, indent=""):
     """Text in lines of at most 118 columns, those after the first a bit further in."""
     inner = " " * (len(text) - len(text.lstrip(" -")))
-    return textwrap.fill(text, 118, initial_indent=indent, subsequent_indent=indent + inner, break_long_words=False,
-                         break_on_hyphens=False)
+    return textwrap.fill(
+        text,
+        118,
+        initial_indent=indent,
+        subsequent_indent=indent + inner,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def cpp_header(path):
     """Lines of one header: what it is for, then each documented declaration."""
     lines = path.read_text().splitlines()
-    intro = [line[2:].strip() for line in lines[:lines.index("#pragma once")] if line.startswith("//")]
+    intro = [line[2:].strip() for line in lines[: lines.index("#pragma once")] if line.startswith("//")]
     out = [f"## `tilewave/{path.name}`", "", wrapped(" ".join(intro)), ""]
     comment, at = [], 0
     while at < len(lines):
@@ -161,7 +175,11 @@ def cpp_header(path):
         elif comment and line:
             text, at = declaration(lines, at)
             said = re.split(r"\s*\n", " ".join(f"\n{c}" if c.startswith("@") else c for c in comment))
-            out += [wrapped(f"- `{text}`") + ("\\" if said[0] else ""), *([wrapped(f"  {said[0]}")] if said[0] else []), *(wrapped(f"  - {c}") for c in said[1:])]
+            out += [
+                wrapped(f"- `{text}`") + ("\\" if said[0] else ""),
+                *([wrapped(f"  {said[0]}")] if said[0] else []),
+                *(wrapped(f"  - {c}") for c in said[1:]),
+            ]
             comment = []
         else:
             code, mark, said = line.partition("///<")
@@ -173,7 +191,12 @@ def cpp_header(path):
 
 def cpp_page():
     """The whole of cpp.md."""
-    lines = ['# C++: `#include "tilewave/tilewave.hpp"`', "", "Preconditions are marked `@pre`, with what is thrown.", ""]
+    lines = [
+        '# C++: `#include "tilewave/tilewave.hpp"`',
+        "",
+        "Preconditions are marked `@pre`, with what is thrown.",
+        "",
+    ]
     for path in sorted((ROOT / "include" / "tilewave").glob("*.hpp")):
         lines += cpp_header(path)
     return NOTE + "\n".join(lines).strip() + "\n"

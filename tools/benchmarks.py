@@ -4,6 +4,7 @@ A file is what `tilewave bench NAME --json FILE` writes. It may also have `title
 and in each row `date`; figures and ratios may be null. The page has the rows that have a ratio, or a fraction of the
 limit, or that KEEP names. The standard library is all that this needs.
 """
+
 import json
 import re
 import sys
@@ -66,21 +67,37 @@ def section(path):
     dates = sorted({row["date"] for row in data["rows"] if row.get("date")})
     command = data.get("command", f"tilewave bench {bench} --json docs/benchmarks/{path.name}")
     where = f"{machine['processor']}, {machine['cpus']} CPUs, commit {machine['commit']}"
-    lines = ["", f"## {data.get('title', TITLES.get(bench, bench))}", "",
-             textwrap.fill(f"`{command}`; {where}{', ' + dates[-1] if dates else ''}. {data.get('note', '')}".strip(), 118,
-                           break_long_words=False, break_on_hyphens=False), "",
-             "| case | who (against whom) | median | spread | ratio | of the limit |",
-             "| --- | --- | --- | --- | --- | --- |"]
+    lines = [
+        "",
+        f"## {data.get('title', TITLES.get(bench, bench))}",
+        "",
+        textwrap.fill(
+            f"`{command}`; {where}{', ' + dates[-1] if dates else ''}. {data.get('note', '')}".strip(),
+            118,
+            break_long_words=False,
+            break_on_hyphens=False,
+        ),
+        "",
+        "| case | who (against whom) | median | spread | ratio | of the limit |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
     for row in rows:
         value = f"{number(row['value'])} {row['unit']}" if row["value"] is not None else ""
-        cells = (row["case"], row["contender"], value, number(row["spread"]),
-                 number(row["ratio_to_contender"]), number(row["fraction_of_limit"]))
+        cells = (
+            row["case"],
+            row["contender"],
+            value,
+            number(row["spread"]),
+            number(row["ratio_to_contender"]),
+            number(row["fraction_of_limit"]),
+        )
         lines.append(f"| {' | '.join(cells)} |")
     return lines
 
 
 def page(folder=FOLDER):
     """The whole page."""
+
     def place(path):
         bench = json.loads(path.read_text())["bench"]
         return ORDER.index(bench) if bench in ORDER else len(ORDER), path.name
