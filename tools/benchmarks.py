@@ -28,10 +28,10 @@ TITLES = {
 KEEP = {"plan": r"regret|error", "hiding": r"overlap ratio", "paper": r"loss against", "nests": r"memory of fields"}
 # Of benchmarks with very many rows, those of the page: (case, contender).
 ONLY = {
-    "patterns": (r"1KB|1MB|8MB|1000x32|4000x32", r"^(?!MPI)"),
-    "nests": (r"", r"tilewave|memory of fields|cached"),
+    "patterns": (r"(1KB|8MB) contiguous|8MB strided|[14]000x32 strided", r"^tilewave$"),
+    "nests": (r"", r"^tilewave, (1 lane|2 lanes|2 ranks)(, against 1 (lane|rank))?( \(|$)|memory of fields|cached"),
     "hiding": (r"spin", r"overlapping, polled(?!.*blocking - )"),
-    "plan": (r"", r"regret|error,"),
+    "plan": (r"", r"^regret, |^prediction error, "),
 }
 HEAD = """<!-- written by tools/benchmarks.py from docs/benchmarks/*.json: do not edit -->
 
