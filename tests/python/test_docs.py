@@ -68,6 +68,17 @@ def test_limits(page):
     assert not long, f"{name_of(page)}: more than 120 columns in the lines {long}"
 
 
+def test_theory_names_what_is_in_the_code():
+    """Pages of docs/theory say where a formula is used, by the names of functions and types."""
+    folders = [ROOT / name for name in ("include", "src", "bindings", "python", "tools")]
+    code = "\n".join(path.read_text() for folder in folders for path in folder.rglob("*.[chp][py]*") if path.is_file())
+    for page in (ROOT / "docs" / "theory").glob("*.md"):
+        text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+        for name in re.findall(r"`([A-Za-z_]\w*(?:::\w+)?)(?:\(\w*\))?`", text):
+            for part in name.split("::"):
+                assert re.search(rf"\b{part}\b", code), f"{name_of(page)}: `{name}` is not in the code; it was renamed"
+
+
 def test_readme_names_the_commands():
     text = (ROOT / "README.md").read_text()
     assert "make demo" in text and "make test" in text and "first build takes" in text
