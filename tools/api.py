@@ -49,6 +49,22 @@ def find(module, name):
     return (f"{module}.{name}", ast.parse(inner.read_text())) if inner else (module, None)
 
 
+def own_text(node):
+    """A docstring, with the choices of a plan where `Plan` leaves a place for them."""
+    text = ast.get_docstring(node)
+    return text and text.replace("CHOICES\n", choices() + "\n") if isinstance(node, ast.ClassDef) else text
+
+
+def choices():
+    """The choices of a plan as attributes of a docstring, from the header that declares them."""
+    text = (ROOT / "include" / "tilewave" / "plan_choices.hpp").read_text()
+    found = re.findall(r"X\(([\w:]+), (\w+), [^\n]*?, \\\n((?:\s*\"[^\n]*\n)+)", text)
+    return "\n".join(
+        f"{name} : {kind.removeprefix('std::')}\n    " + "".join(re.findall(r'"([^"]*)"', doc))
+        for kind, name, doc in found
+    )
+
+
 def public_names(module):
     """Names in `__all__`; without it, names without `_` that the module defines, or a package's __init__ imports."""
     file = module_file(module)
@@ -65,7 +81,7 @@ def public_names(module):
 def docstring(node):
     """The docstring as Markdown: headings in bold, parameters as a list."""
     out, section = [], None
-    lines = (inspect.cleandoc(ast.get_docstring(node) or "")).splitlines()
+    lines = (inspect.cleandoc(own_text(node) or "")).splitlines()
     for at, line in enumerate(lines):
         if at + 1 < len(lines) and re.fullmatch(r"-{3,}", lines[at + 1]):
             section = line

@@ -1,4 +1,4 @@
-"""The overlap ratio of recordings made by hand, whose answers follow from the definition in docs/planning.md."""
+"""The overlap ratio of recordings made by hand, whose answers follow from the definition in docs/guide/plans.md."""
 import math
 import random
 

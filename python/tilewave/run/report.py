@@ -73,7 +73,7 @@ class Report:
     points_per_s : float
     overlap_ratio : float
         Hidden communication time over hideable communication time, 0 to 1; NaN without messages. Waits for messages
-        that both sides have posted are not hidden, however long. The formula is in docs/planning.md.
+        that both sides have posted are not hidden, however long. The formula is in docs/guide/plans.md.
     steps : int
         Time steps of the linear schedule (athanasaki2002).
     ranks, threads : int

@@ -42,7 +42,7 @@ class Context:
     threads : int, optional
         Lanes of each rank. Default: the environment variable TILEWAVE_THREADS, else as many CPUs as each rank has:
         those allowed here, no more than a control group's quota, shared by the ranks of the launch on this host
-        (docs/machine.md).
+        (docs/guide/machines.md).
 
     Raises
     ------
