@@ -167,7 +167,7 @@ def test_a_repeated_call_that_differs_on_one_rank(context):
 def test_numbers_beyond_64_bits(context):
     for number in (2**63, 2**64, 2**70 + 1):
         refused(context, r"steps: given .* up to 2\*\*40", beside, A=field(context), steps=number)
-        refused(context, "skew: given .* two integers", A=field(context), skew=(number, 1))
+        refused(context, "skew: given .* a tuple of integers", A=field(context), skew=(number, 1))
         refused(context, "reach numbers beyond 64 bits", cube, A=tw.field((5, 6, 7), context=context),
                 over={"k": (0, [f"{number}*i - {number * 3 + 1}*j + 2", 7])})
     for number in (2**61, 3 * 2**61, 2**63 - 1, 2**64 + 1):  # where arithmetic of 64 bits would wrap round
