@@ -37,7 +37,7 @@ void bind_problem_class(nb::module_& m) {
                 p->complete();
             },
             "shape"_a, "space"_a, "arrays"_a, "reads"_a)
-        // arrays: (item bytes, replicated, shape, axes, time levels, frontier); accesses: (array, offset, writes,
+        // arrays: (item bytes, replicated, shape, axes, time buffers, window); accesses: (array, offset, writes,
         // keeps); bounds: (coefficients, constant) of loop indices; downwards: for each loop index.
         .def(
             "__init__",
@@ -45,28 +45,28 @@ void bind_problem_class(nb::module_& m) {
                const std::vector<std::tuple<std::int64_t, bool, Index, Index, int, bool>>& arrays,
                const std::vector<std::tuple<int, Index, bool, bool>>& accesses,
                const std::vector<std::pair<Index, std::int64_t>>& bounds, const std::vector<bool>& downwards,
-               bool in_order) {
+               bool sequential) {
                 new (p) SweepProblem{shape, space, {}, {}};
-                for (const auto& [bytes, replicated, own, axes, levels, frontier] : arrays)
-                    p->arrays.push_back({bytes, replicated, own, axes, levels, frontier});
+                for (const auto& [bytes, replicated, own, axes, time_buffers, window] : arrays)
+                    p->arrays.push_back({bytes, replicated, own, axes, time_buffers, window});
                 for (const auto& [array, offset, writes, keeps] : accesses)
                     p->accesses.push_back({array, offset, writes, keeps});
                 for (const auto& [coefficients, constant] : bounds) p->bounds.push_back({coefficients, constant});
-                p->in_order = in_order;
+                p->sequential = sequential;
                 p->settle(downwards);
             },
-            "shape"_a, "space"_a, "arrays"_a, "accesses"_a, "bounds"_a, "downwards"_a, "in_order"_a)
+            "shape"_a, "space"_a, "arrays"_a, "accesses"_a, "bounds"_a, "downwards"_a, "sequential"_a)
         .def("with_steps", &SweepProblem::with_steps, "steps"_a, "The same with another number of time steps.")
         .def("validate", &SweepProblem::validate)
         .def("may_cut", &SweepProblem::may_cut, "dimension"_a)
         .def("skewed", &SweepProblem::skewed, "outer"_a, "inner"_a)
-        .def("rolls", &SweepProblem::rolls, "array"_a)
+        .def("in_window", &SweepProblem::in_window, "array"_a)
         .def_prop_ro(
-            "planes",
-            [](const SweepProblem& p) { return nb::make_tuple(p.planes.along, p.planes.across, p.planes.slant); })
+            "window",
+            [](const SweepProblem& p) { return nb::make_tuple(p.window.along, p.window.across, p.window.slant); })
         .def_ro("shape", &SweepProblem::shape)
         .def_ro("space", &SweepProblem::space)
-        .def_ro("in_order", &SweepProblem::in_order)
+        .def_ro("sequential", &SweepProblem::sequential)
         .def_rw("once", &SweepProblem::once)
         .def_prop_ro("loops",
                      [](const SweepProblem& p) {
@@ -146,6 +146,11 @@ void bind_plan(nb::module_& m) {
     TILEWAVE_PLAN_CHOICES(TILEWAVE_CHOICE)
 #undef TILEWAVE_CHOICE
     m.attr("plan_choices") = nb::tuple(all);
+    nb::dict former;
+#define TILEWAVE_CHOICE(former_name, name) former[#former_name] = #name;
+    TILEWAVE_FORMER_PLAN_CHOICES(TILEWAVE_CHOICE)
+#undef TILEWAVE_CHOICE
+    m.attr("former_plan_choices") = former;
     m.def("make_plan", &make_plan, "problem"_a, "ranks"_a, "request"_a, "machine"_a,
           "The plan for a problem by rules; what is given is obeyed, the rest is picked.");
     m.def("largest_block", &largest_block, "problem"_a, "grid"_a, "dimension"_a,
@@ -161,9 +166,9 @@ void bind_plan(nb::module_& m) {
     m.def("skew_for_time", &skew_for_time, "problem"_a, "ranks"_a, "lanes"_a, "row"_a, "machine"_a,
           "Two loops along whose sum tiles are better cut where steps of time follow each other, or empty.");
     m.def(
-        "margin",
+        "deep_halo",
         [](const SweepProblem& problem, const Plan& plan) {
-            const Margin twice = margin(problem, plan);
+            const DeepHalo twice = deep_halo(problem, plan);
             return nb::make_tuple(twice.along, twice.layers, twice.steps);
         },
         "problem"_a, "plan"_a, "(dimension or -1, layers a step, steps) of what ranks compute beyond their blocks.");

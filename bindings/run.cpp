@@ -231,7 +231,7 @@ void bind_field(nb::module_& m) {
         .def_prop_ro("bytes", &FieldStorage::bytes)
         .def_prop_ro("address", [](FieldStorage& f) { return reinterpret_cast<std::uintptr_t>(f.data()); })
         .def_prop_ro("history", &FieldStorage::history)
-        .def("keep_history", &FieldStorage::keep_history, "levels"_a, Release())
+        .def("keep_history", &FieldStorage::keep_history, "time_buffers"_a, Release())
         .def("join_steps", &FieldStorage::join_steps, Release())
         // Where this rank's own points are, of a level of time: address, bytes between neighbours, an owner that keeps
         // the memory.
@@ -337,7 +337,7 @@ struct PlainArray {
     FieldStorage* field = nullptr;
     std::uintptr_t address = 0;
     Index strides;
-    std::uintptr_t unset = 0;  // of an array kept in planes
+    std::uintptr_t initial = 0;  // of an array kept in planes
     bool same = true;
 };
 
@@ -346,7 +346,7 @@ std::vector<RunArray> run_arrays(const std::vector<PlainArray*>& arrays) {
     for (const PlainArray* a : arrays)
         all.push_back({a->field,
                        {reinterpret_cast<std::byte*>(a->address), a->strides},
-                       reinterpret_cast<const std::byte*>(a->unset),
+                       reinterpret_cast<const std::byte*>(a->initial),
                        a->same});
     return all;
 }
@@ -394,9 +394,9 @@ void bind_sweep(nb::module_& m) {
             "address"_a, "strides"_a, "owner"_a = nb::none(), nb::keep_alive<1, 4>())
         // Kept in planes: the address of what elements hold that nobody computes, one value for all or one each.
         .def_static(
-            "planes",
-            [](std::uintptr_t unset, bool same, nb::object) { return PlainArray{nullptr, 0, {}, unset, same}; },
-            "unset"_a, "same"_a, "owner"_a = nb::none(), nb::keep_alive<0, 3>());
+            "window",
+            [](std::uintptr_t initial, bool same, nb::object) { return PlainArray{nullptr, 0, {}, initial, same}; },
+            "initial"_a, "same"_a, "owner"_a = nb::none(), nb::keep_alive<0, 3>());
     nb::class_<Reduced>(m, "Reduced", "One number out of all values that points computed.")
         .def_prop_ro("any", &Reduced::any)
         .def_prop_ro("at", &Reduced::at)
@@ -417,12 +417,12 @@ void bind_sweep(nb::module_& m) {
             "arrays"_a)
         .def("neighbours", &PreparedSweep::neighbours)
         .def("beside", &PreparedSweep::beside)
-        .def("rolls", &PreparedSweep::rolls, "array"_a)
+        .def("in_window", &PreparedSweep::in_window, "array"_a)
         // int64, as bytes: the subscripts of one element after the other.
         .def(
-            "unset",
+            "initial",
             [](const PreparedSweep& s, int array) {
-                const std::vector<std::int64_t> all = s.unset(array);
+                const std::vector<std::int64_t> all = s.initial(array);
                 return nb::bytes(all.data(), all.size() * sizeof all[0]);
             },
             "array"_a)

@@ -60,8 +60,8 @@ void bind_data(nb::module_& m) {
         .def_rw("region", &Message::region)
         .def_rw("bytes", &Message::bytes)
         .def_rw("tile", &Message::tile)
-        .def_rw("parts", &Message::parts)
-        .def_rw("carrier", &Message::carrier)
+        .def_rw("pieces", &Message::pieces)
+        .def_rw("aggregate", &Message::aggregate)
         .def_rw("at", &Message::at);
     nb::class_<Array>(m, "Array", "One array as one rank holds it.")
         .def(nb::init<>())
@@ -70,7 +70,7 @@ void bind_data(nb::module_& m) {
         .def_rw("owned", &Array::owned)
         .def_rw("stride", &Array::stride)
         .def_rw("separate", &Array::separate)
-        .def_rw("levels", &Array::levels);
+        .def_rw("time_buffers", &Array::time_buffers);
     nb::class_<Result>(m, "Result", "What must be in a part of an array at the end.")
         .def(
             "__init__",

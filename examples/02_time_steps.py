@@ -11,7 +11,7 @@ def heat(u, t, i, j, *, c):
 n, steps = 100, 50
 u = tw.field((n, n), "f8", init=lambda i, j: np.sin(np.pi * i / (n - 1)) * np.sin(np.pi * j / (n - 1)))
 start = u.gather()
-tw.run(heat, u=u, c=0.2, steps=steps)  # u has no dimension for time: it ends as level 50
+tw.run(heat, u=u, c=0.2, steps=steps)  # u has no dimension for time: it ends as time step 50
 whole = u.gather()
 if whole is not None:  # this wave is an eigenvector of the step
     factor = 1 - 4 * 0.2 * (1 - np.cos(np.pi / (n - 1)))

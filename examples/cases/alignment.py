@@ -3,7 +3,7 @@
 tilewave run -n 2 examples/cases/alignment.py [--small] [--output demo/alignment.png]
 
 Score and end of the best local alignment need no more of the tables than what later cells still read, so the fields
-keep their frontier only: megabytes in place of 14 GB. A second such run, backwards from the end, finds where the
+keep a rolling window only: megabytes in place of 14 GB. A second such run, backwards from the end, finds where the
 alignment starts. A third keeps everything, but only of the piece around the end, and the path is traced back in it.
 
 The relative is made from lambda (examples/cases/data): a third of its bases drawn anew, some lost or doubled, and the
@@ -42,7 +42,7 @@ SCORES = {"match": MATCH, "mismatch": MISMATCH, "start": OPEN, "extend": EXTEND}
 
 def best_alignment(a, b):
     """The best score, the cell where it ends, and the report; the tables are not kept."""
-    H, E, F = (tw.field((a.size + 1, b.size + 1), "i2", keep="frontier") for _ in range(3))
+    H, E, F = (tw.field((a.size + 1, b.size + 1), "i2", keep="window") for _ in range(3))
     report = tw.run(smith_waterman, H=H, E=E, F=F, a=a, b=b, **SCORES,
                     reduce={"best": tw.max("H"), "where": tw.argmax("H")})
     return int(report.results["best"]), report.results["where"], report

@@ -21,7 +21,7 @@ std::string to_string(const Violation& violation);
 /// as synchronous); nothing read before what it needs is there, nothing changed while it is read
 /// or in flight, no buffer reused too early (by happens-before); every request waited for once;
 /// every point of the space computed, with the values plain loops would read, once; by several ranks, each once, where
-/// all it gives are levels of time; and what a rank owns there at the end; every Result in its place at the end: values
+/// all it gives are time buffers; and what a rank owns there at the end; every Result in its place at the end: values
 /// of the ranks it names, combined in that order. Empty when all holds. Costs O(steps x cells), cells being the boxes'
 /// compressed coordinates.
 /// @pre schedules[r].rank == r and all have equal ranks and arrays (else that is the violation)

@@ -87,7 +87,7 @@ private:
     void measure();
 
     bool launched_;  // these two before `exchange_`, which takes the transport
-    int told_on_host_;
+    int announced_on_host_;
     std::shared_ptr<Exchange> exchange_;
     int threads_, share_ = 1, rank_ = 0, size_ = 1;
     bool oversubscribed_ = false;

@@ -32,25 +32,25 @@ public:
 
     /// Number of row-major storage among those of memory orders.
     static constexpr std::uint64_t row_major_orders = 1;
-    /// Moves the owned values, those of its history too, to `layout` and `order`, with at least `levels` time buffers;
+    /// Moves the owned values, those of its history too, to `layout` and `order`, with at least `time_buffers` time buffers;
     /// ghosts are undefined after it. Whether values moved on this rank. `orders` stands for the memory orders of all
-    /// ranks, the same number on each: where it changes, or the layout, or more levels are wanted, the ranks agree that
+    /// ranks, the same number on each: where it changes, or the layout, or more time_buffers are wanted, the ranks agree that
     /// all have the memory, and each point moves once. Free where nothing changes. Collective.
     /// @pre layout.shape is the field's and layout.ranks() at most the context's (ConfigError)
     /// @throws OutOfResources on every rank, with nothing changed, where one has not the memory
-    bool relayout(const Layout& layout, const MemoryOrder& order, int levels, std::uint64_t orders);
+    bool relayout(const Layout& layout, const MemoryOrder& order, int time_buffers, std::uint64_t orders);
     /// Whether relayout() has nothing to do on any rank: the same on each, found without a word to the others.
-    bool stays(const Layout& layout, int levels, std::uint64_t orders) const;
+    bool stays(const Layout& layout, int time_buffers, std::uint64_t orders) const;
     /// Row-major.
     bool relayout(const Layout& layout) {
         return relayout(layout, MemoryOrder::row_major(layout.storage(context_->rank())), 1, row_major_orders);
     }
     /// The memory order of this rank's storage.
     const MemoryOrder& order() const { return order_; }
-    /// Keeps so many levels of time before the current one from now on, if it does not keep more: copies of the current
+    /// Keeps so many time buffers before the current one from now on, if it does not keep more: copies of the current
     /// one where there are none. Collective, as relayout(); local where there are time buffers for it.
     /// @throws OutOfResources as relayout
-    void keep_history(int levels);
+    void keep_history(int time_buffers);
     int history() const { return history_; }
     /// The level before the current one is forgotten, as if the last two time steps were one; the oldest one stays as
     /// it is.
@@ -58,9 +58,9 @@ public:
     void join_steps();
     /// Bytes from time buffer to time buffer. Outside of runs the field's values are in the first one, those of the
     /// level k before in the k-th behind it.
-    std::int64_t level_bytes() const { return order_.items * item_bytes_; }
+    std::int64_t time_buffer_bytes() const { return order_.items * item_bytes_; }
     /// Of all time buffers.
-    std::int64_t bytes() const { return levels_ * level_bytes(); }
+    std::int64_t bytes() const { return time_buffers_ * time_buffer_bytes(); }
     std::byte* data() { return data_.get(); }
     /// Rank 0 gets the whole array, row-major, in `out`; `out` is unused elsewhere. Collective.
     /// @throws OutOfResources on every rank where one has not the memory
@@ -80,7 +80,7 @@ private:
     MemoryOrder order_;
     std::int64_t item_bytes_;
     std::shared_ptr<std::byte[]> data_;
-    int levels_ = 1, history_ = 0, version_ = 0;
+    int time_buffers_ = 1, history_ = 0, version_ = 0;
     std::uint64_t orders_ = row_major_orders;
 };
 

@@ -45,12 +45,12 @@ struct Kernel {
 
 /// Where a rank's part of an array lies: the address of storage.lo and bytes between neighbours
 /// along each dimension, as Array::stride says where the array has messages. Of an array with time
-/// levels, stride_bytes[0] lies between time buffers: storage.lo is in buffer `first_level`, each later time in the
+/// time_buffers, stride_bytes[0] lies between time buffers: storage.lo is in buffer `first_time_buffer`, each later time in the
 /// buffer before.
 struct Binding {
     std::byte* data = nullptr;
     Index stride_bytes;
-    int first_level = 0;
+    int first_time_buffer = 0;
 };
 
 /// The first point at which the kernel raised on this rank.

@@ -28,7 +28,7 @@ struct Plan {
     bool independent_rows(const SweepProblem& problem) const;
     /// Whether planes that follow each other along the third last coordinate of the order may be computed together,
     /// each a row behind the one before it.
-    bool planes_together(const SweepProblem& problem) const;
+    bool layers_together(const SweepProblem& problem) const;
     /// The most slices of a tile that leave rows long enough, so many beside each other as kernels compute at once
     /// where they depend within themselves, and so many planes as are computed in turn.
     int most_slices(const SweepProblem& problem) const;
@@ -41,7 +41,7 @@ struct Plan {
     /// @pre for a problem in loop order: one lane, one tile, rows along the last dimension (ConfigError)
     /// @pre skew is empty, or k < l for which problem.loops has the sum (ConfigError)
     /// @pre every number is finite and at least the least value that plan_choices.hpp gives (ConfigError)
-    /// @pre bundle is 1 with several lanes, or where ranks read what later ones compute in the same steps (ConfigError)
+    /// @pre aggregate is 1 with several lanes, or where ranks read what later ones compute in the same steps (ConfigError)
     void validate(const SweepProblem& problem, int ranks) const;
     std::string to_string() const;
 };
@@ -49,7 +49,7 @@ struct Plan {
 /// What each rank computes beyond its block, of the points of the next one, where steps of time that go together read
 /// back over the border: so ranks wait for each other once a block of steps, and for the rest each for the one before
 /// it only.
-struct Margin {
+struct DeepHalo {
     int along = -1;           ///< of z coordinates; -1: nothing is computed twice
     std::int64_t layers = 0;  ///< fewer with every step of a block, none in its last
     std::int64_t steps = 1;   ///< of a block
@@ -62,11 +62,11 @@ struct Margin {
 };
 /// That of `plan`: where one dimension is cut, tiles are whole along it, and no block is smaller than what is computed
 /// of it twice.
-Margin margin(const SweepProblem& problem, const Plan& plan);
+DeepHalo deep_halo(const SweepProblem& problem, const Plan& plan);
 
 /// Whether messages may wait for those of later tiles: no rank reads what a later one computes, or only what it
 /// computed in the block of steps before.
-bool may_bundle(const SweepProblem& problem, const Plan& plan);
+bool may_aggregate(const SweepProblem& problem, const Plan& plan);
 
 /// The distribution of array `a` under `plan`, with the ghosts that are read.
 Layout layout(const SweepProblem& problem, const Plan& plan, int a);
@@ -94,9 +94,9 @@ bool mostly_padding(const SweepProblem& problem, const Plan& plan);
 /// Points of the largest block along k of any rank, in z coordinates.
 std::int64_t largest_block(const SweepProblem& problem, const Index& grid, int k);
 
-/// Whether `plan` keeps planes only of the arrays that problem.rolls() says: its rows and its mapping dimension
-/// are those of problem.planes, and no other dimension is cut.
-bool keeps_planes(const SweepProblem& problem, const Plan& plan);
+/// Whether `plan` keeps planes only of the arrays that problem.in_window() says: its rows and its mapping dimension
+/// are those of problem.window, and no other dimension is cut.
+bool uses_window(const SweepProblem& problem, const Plan& plan);
 
 /// A row whose points are independent where those along the last dimension are not: the one with the
 /// longest rows, of those that every array can be stored for (Plan::storage). Empty where there is
@@ -115,7 +115,7 @@ Index skew_for_time(const SweepProblem& problem, int ranks, int lanes, const Ind
 /// Makes the steps of time of `plan` go together: its tiles so low that they stay in the lanes' shares of the last
 /// cache, each lane with every `lanes`th step. False, and the plan as it was, where arrays fit as they are or tiles
 /// would be too small.
-bool take_steps_together(const SweepProblem& problem, const Machine& machine, int lanes, Plan& plan);
+bool block_in_time(const SweepProblem& problem, const Machine& machine, int lanes, Plan& plan);
 
 /// The choices a user fixes; the others are picked.
 struct PlanRequest {

@@ -55,10 +55,10 @@ inline constexpr double unbounded = -1e300;
       "plain: arrays are row-major. skewed: the points of a row are neighbours in memory.") \
     X(Index, skew, Index(), unbounded, \
       "(k, l): tiles are cut along the sum of loops k and l instead of l. Empty: along the loops.") \
-    X(int, time_block, 1, 1, \
+    X(int, temporal_block, 1, 1, \
       "Temporal blocking: time steps that a tile takes before its neighbours do, so that each step finds in the " \
       "caches what the step before has computed. Only where tiles are one point along time.") \
-    X(int, bundle, 1, 1, \
+    X(int, aggregate, 1, 1, \
       "Tiles whose messages to a rank go as one aggregated message. Only on one lane, where ranks read nothing of " \
       "later ones.") \
     X(double, poll_period_s, 50e-6, 0, \
@@ -67,6 +67,11 @@ inline constexpr double unbounded = -1e300;
       "One more thread of each rank moves messages while its lanes compute.") \
     X(bool, synchronous, false, unbounded, \
       "A send is complete only when its receive has begun. By rule true in blocking schedules.")
+
+/// Former names, which Python takes with a warning until the release after this one. X(former, name)
+#define TILEWAVE_FORMER_PLAN_CHOICES(X) \
+    X(time_block, temporal_block) \
+    X(bundle, aggregate)
 // clang-format on
 
 }  // namespace tilewave

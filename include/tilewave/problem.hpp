@@ -15,18 +15,18 @@ struct NestArray {
     Index shape = {};         ///< its own extents; empty: the problem's
     Index axes = {};          ///< the loop index of each of its dimensions; empty: all, in order
     /// Above 0: loop index 0 is time, no dimension of the array, which has this many time buffers. What a point reads d
-    /// levels before the one that it writes takes d + 1 of them.
-    int levels = 0;
+    /// time_buffers before the one that it writes takes d + 1 of them.
+    int time_buffers = 0;
     /// Levels that are there before the first step: the current one and those before it.
-    int given_levels() const { return levels > 1 ? levels - 1 : 1; }
-    /// Nobody reads it after the run, so that planes of it may be all that is kept (Planes).
-    bool frontier = false;
+    int given_time_buffers() const { return time_buffers > 1 ? time_buffers - 1 : 1; }
+    /// Nobody reads it after the run, so that planes of it may be all that is kept (WindowShape).
+    bool window = false;
 };
 
-/// How arrays of which a run keeps only the frontier lie in memory: in planes of which only those are there
+/// How arrays of which a run keeps only the window lie in memory: in planes of which only those are there
 /// that points still read, a plane in rows of points that do not depend on each other. Plane
 /// z[across] + slant z[along] holds z; rows vary z[along].
-struct Planes {
+struct WindowShape {
     int along = -1, across = -1;  ///< of z coordinates; -1: such arrays are kept whole
     int slant = 0;                ///< 1: rows go along e_along - e_across, on a hyperplane
     /// From a point of a row to the next.
@@ -49,8 +49,8 @@ struct SweepProblem {
     std::vector<Access> accesses;    ///< those that write first
     std::vector<Bound> bounds = {};  ///< of the loop indices
     IndexMatrix loops = {};
-    bool in_order = false;  ///< dependences are not vectors: one tile, points in loop order
-    Planes planes = {};     ///< of the arrays that rolls() says
+    bool sequential = false;  ///< dependences are not vectors: one tile, points in loop order
+    WindowShape window = {};     ///< of the arrays that in_window() says
     bool once = false;      ///< no point may be computed by two ranks, though they give it one value: all points are
                             ///< reduced to a number
 
@@ -81,17 +81,17 @@ struct SweepProblem {
     bool reads_new(const Access& access) const;
     /// Vectors in z coordinates from a point to one that must come later, each lexicographically
     /// positive: values (flow), reads before a write (anti), writes before a write (output), and
-    /// levels of time that share a buffer.
+    /// time buffers that share a buffer.
     std::vector<Index> dependences() const;
     /// Whether ranks may have parts of the loops along k: every array that is not replicated has that
     /// dimension, of one extent and after those of outer indices, z_k is one loop index, and an array with several
     /// written places has one offset there.
     bool may_cut(int k) const;
-    /// Whether planes suffice for array `a`: it is marked frontier, written at one place at every point, and what
+    /// Whether planes suffice for array `a`: it is marked window, written at one place at every point, and what
     /// points read of it is computed before them, or never.
-    bool rolls(int a) const;
-    /// How many planes of array `a` points read or write. @pre planes.along >= 0
-    int plane_count(int a) const;
+    bool in_window(int a) const;
+    /// How many planes of array `a` points read or write. @pre window.along >= 0
+    int window_planes(int a) const;
     /// Whether points read, beside their own place, of a level before the current one: with what is outside the space,
     /// which may have another value there than it keeps from the current level on.
     bool reads_history_beside() const;
@@ -100,12 +100,12 @@ struct SweepProblem {
     /// The same nest, tiles cut along z_k + z_l in place of z_l: along a row of e_k - e_l only z_k varies then.
     /// @pre 0 <= k < l < dims, both loop indices that every spread array has (ConfigError)
     SweepProblem skewed(int k, int l) const;
-    /// Whether arrays `a` and `b` have equal shape, dimensions, items and levels.
+    /// Whether arrays `a` and `b` have equal shape, dimensions, items and time_buffers.
     bool alike(int a, int b) const;
     /// The distribution of array `a` over `grid`, in its own dimensions, with the ghosts that accesses of it and of
-    /// arrays like it need: of the points of each rank's block and `margin` more of them along each dimension of z.
-    Layout layout(int a, const Index& grid, const Index& margin = {}) const;
-    /// The box of z coordinates of a box of array `a`; along time its levels from before the sweep.
+    /// arrays like it need: of the points of each rank's block and `deep_halo` more of them along each dimension of z.
+    Layout layout(int a, const Index& grid, const Index& deep_halo = {}) const;
+    /// The box of z coordinates of a box of array `a`; along time its time_buffers from before the sweep.
     Box box_of(int a, const Box& own) const;
     /// What a point must satisfy to be computed, beside being in the box of z coordinates.
     std::vector<Bound> conditions() const;
@@ -113,8 +113,8 @@ struct SweepProblem {
     /// @pre at most max_places accesses, one that writes, those that write first (ConfigError)
     /// @pre no written array is replicated; every access names an array, stays inside it (ConfigError)
     /// @pre an array that lacks a loop index and is written is accessed at one place (ConfigError)
-    /// @pre an array with time levels has every loop index but time (ConfigError)
-    /// @pre an array with time levels is written once, at the next level and no other offset, and
+    /// @pre an array with time buffers has every loop index but time (ConfigError)
+    /// @pre an array with time buffers is written once, at the next level and no other offset, and
     ///   reads what its time buffers still hold (ConfigError)
     void validate() const;
 };
@@ -125,9 +125,9 @@ struct SweepProblem {
 /// one point (unit_dims).
 IndexMatrix legal_skew(const SweepProblem& problem);
 
-/// The planes for the arrays that problem.rolls() says: rows of points that do not depend on each other, along a
+/// The planes for the arrays that problem.in_window() says: rows of points that do not depend on each other, along a
 /// dimension that ranks can cut, and planes across the longest other one; slanted where no dimension has
 /// such rows. None where a dependence goes back along some dimension.
-Planes choose_planes(const SweepProblem& problem);
+WindowShape choose_window(const SweepProblem& problem);
 
 }  // namespace tilewave

@@ -18,7 +18,7 @@ inline constexpr int max_places = 64;
 inline constexpr std::int64_t rows_together = 8;
 /// Of so many planes rows are computed in turn, at most: a row that reads what the one before it has just stored waits
 /// for it.
-inline constexpr std::int64_t planes_in_turn = 4;
+inline constexpr std::int64_t layers_together_most = 4;
 
 /// What one step of a lane does. `item` and `count` of the Step mean:
 enum class Op : std::uint8_t {
@@ -65,9 +65,9 @@ struct Message {
     Box region;  ///< global points of `array`
     std::int64_t bytes = 0;
     std::int32_t tile = -1;     ///< the tile that makes it (send) or first needs it (receive)
-    std::int32_t parts = 0;     ///< so many go with it, one behind the other in its buffer; its region is empty
-    std::int32_t carrier = -1;  ///< of a part: the message it goes with
-    std::int64_t at = 0;        ///< where in the carrier's buffer
+    std::int32_t pieces = 0;     ///< so many go with it, one behind the other in its buffer; its region is empty
+    std::int32_t aggregate = -1;  ///< of a part: the message it goes with
+    std::int64_t at = 0;        ///< where in the aggregate's buffer
 };
 
 /// One array as one rank holds it: `storage`, of which it owns `owned`, `stride` items between
@@ -78,7 +78,7 @@ struct Array {
     Index stride = {};
     bool separate = false;  ///< each rank's values are its own, not parts of one array
     bool whole = false;     ///< read only and complete on every rank, so that boxes say nothing of it
-    int levels = 0;         ///< above 0: along dimension 0, time, the memory of one level serves every levels-th
+    int time_buffers = 0;         ///< above 0: along dimension 0, time, the memory of one level serves every time_buffers-th
     /// Above 0: of this array only so many planes are in memory, each in rows (Schedule::along), and beside
     /// tiles what the next ones read. Its boxes are those it would have whole; each rank makes its values from
     /// before the run itself. `stride` is of what its messages carry.
@@ -132,9 +132,9 @@ struct Schedule {
     /// varies the last one. Empty: the order of the coordinates.
     IndexMatrix order = {};
     bool rows_depend = false;  ///< a point of a row may depend on another of it
-    /// Planes that follow each other along the third last coordinate of the order may be computed together, each a row
+    /// WindowShape that follow each other along the third last coordinate of the order may be computed together, each a row
     /// behind the one before it.
-    bool planes_together = false;
+    bool layers_together = false;
     /// Of arrays that have planes: plane z[across] + slant z[along] holds z, rows vary z[along].
     int along = -1, across = -1, slant = 0;
     IndexMatrix loops = {};  ///< the kernel's index is loops · point. Empty: the point itself

@@ -50,7 +50,7 @@ public:
     /// Whether a launcher started these ranks, and all of those that it started are here.
     virtual bool launched() const { return false; }
     /// Ranks of the launch on this host, as the launcher tells; 0 where nobody does.
-    virtual int told_on_host() const { return 0; }
+    virtual int announced_on_host() const { return 0; }
     /// The ranks that can share memory with this one, itself among them, in order. Collective.
     virtual std::vector<int> host_ranks() { return {rank()}; }
     /// The largest tag a message may have.

@@ -14,8 +14,8 @@ RANKS = "tilewave_bench.nests_ranks"
 
 
 def aligning(a, b, context):
-    """A function that aligns, keeping the frontier only; its report has the best score."""
-    fields = {name: tw.field((a.size + 1, b.size + 1), "i2", keep="frontier", context=context) for name in "HEF"}
+    """A function that aligns, keeping a rolling window only; its report has the best score."""
+    fields = {name: tw.field((a.size + 1, b.size + 1), "i2", keep="window", context=context) for name in "HEF"}
     return lambda: tw.run(smith_waterman, **fields, a=a, b=b, **SCORES, context=context, reduce={"best": tw.max("H")})
 
 
@@ -26,7 +26,7 @@ def aligning_all(a, b, context):
 
 
 def alignment(quick):
-    """Cells a second, tables kept, and only their frontier; ranks and memory."""
+    """Cells a second, tables kept, and only a rolling window of them; ranks and memory."""
     a, b = sequences()
     if a is None:
         return skipped("alignment", "examples/cases/data/lambda_virus.fa.gz is not there: run it in a checkout")
@@ -35,10 +35,10 @@ def alignment(quick):
     # parasail's diag counts positions in 16 bits: its sequences must be shorter than 32768.
     for methods, length in ((("striped", "scan"), a.size), (("diag",), 30000)):
         length = min(length, 3000) if quick else length
-        rows += _frontier(a[:length], b[:length], methods, 2 if quick else 5)
+        rows += _window(a[:length], b[:length], methods, 2 if quick else 5)
     rows += _by_tables(a, b, 2000 if quick else 10000, 2 if quick else 9)
     length = 3000 if quick else int(a.size)
-    case = f"alignment {length}x{length} i2, frontier kept"
+    case = f"alignment {length}x{length} i2, rolling window"
     found = on_ranks(RANKS, 2, {"what": "alignment", "length": length, "repeats": 2 if quick else 5})
     rows += rank_rows(case, found["times"], length * length)
     found = on_ranks(RANKS, 1, {"what": "memory", "length": length})
@@ -82,8 +82,8 @@ def _kept(a, b, repeats):
     return _race(f"alignment {a.size}x{b.size} i2, tables kept", a, b, calls, ours, repeats)
 
 
-def _frontier(a, b, methods, repeats):
-    case = f"alignment {a.size}x{b.size} i2, frontier kept"
+def _window(a, b, methods, repeats):
+    case = f"alignment {a.size}x{b.size} i2, rolling window"
     ours = {}
     for count in (1, 2):
         run = aligning(a, b, lanes(count))
@@ -109,7 +109,7 @@ LETTERS = "ARNDCQEGHILKMFPSTWYVBZX*"
 
 
 def _by_tables(a, b, length, repeats):
-    """Scores looked up in a table, 4x4 of bases and 24x24 of proteins, on one lane; the frontier kept.
+    """Scores looked up in a table, 4x4 of bases and 24x24 of proteins, on one lane; the rolling window.
 
     In 16 bits, and in 8 where scores fit. parasail's "striped, 8 bits" begins again with 16 where they do not.
     """
@@ -143,7 +143,7 @@ def _by_table(what, a, b, letters, matrix, gaps, repeats):
         score = matrix.matrix[:size, :size].astype(dtype)
         if best + int(score.max()) > np.iinfo(dtype).max:
             break
-        fields = {name: tw.field((a.size + 1, b.size + 1), dtype, keep="frontier", context=context) for name in "HEF"}
+        fields = {name: tw.field((a.size + 1, b.size + 1), dtype, keep="window", context=context) for name in "HEF"}
 
         def run(fields=fields, score=score):
             return tw.run(
@@ -159,7 +159,7 @@ def _by_table(what, a, b, letters, matrix, gaps, repeats):
 
         best = int(run().results["best"])
         rows += _race(
-            f"alignment {a.size}x{b.size} {dtype}, table {size}x{size} of {what}, frontier kept",
+            f"alignment {a.size}x{b.size} {dtype}, table {size}x{size} of {what}, rolling window",
             a,
             b,
             table_calls(*texts, matrix, *gaps.values(), methods),

@@ -77,17 +77,17 @@ def _letters(n, letters):
     return {name: random.integers(0, letters, n).astype("i1") for name in "ab"}
 
 
-def _frontier(context, n):
-    return {name: tw.field((n + 1, n + 1), "i2", keep="frontier", context=context) for name in "HEF"}
+def _window(context, n):
+    return {name: tw.field((n + 1, n + 1), "i2", keep="window", context=context) for name in "HEF"}
 
 
 def _alignment(context, n):
-    return smith_waterman, {**_frontier(context, n), **_letters(n, 4), **SCORES}
+    return smith_waterman, {**_window(context, n), **_letters(n, 4), **SCORES}
 
 
 def _scored(context, n, letters):
     score = np.random.default_rng(2).integers(-4, 9, (letters, letters)).astype("i2")
-    return scored, {**_frontier(context, n), **_letters(n, letters), "score": score, "start": 11, "extend": 1}
+    return scored, {**_window(context, n), **_letters(n, letters), "score": score, "start": 11, "extend": 1}
 
 
 def _sor(context, n, steps):

@@ -148,11 +148,11 @@ def _other_tiles(planned):
         if k != planned.mapping_dim and t > 1:
             for extent in {max(t // 8, 1), max(t // 2, 1), 2 * t}:
                 yield dataclasses.replace(planned, tile=planned.tile[:k] + (extent,) + planned.tile[k + 1 :])
-    if planned.tile[0] == 1 and planned.bundle == 1:
-        for steps in {1, 2, 4, 8} - {planned.time_block}:
+    if planned.tile[0] == 1 and planned.aggregate == 1:
+        for steps in {1, 2, 4, 8} - {planned.temporal_block}:
             for height in _heights(planned.tile[planned.mapping_dim], 4)[::2]:
                 tile = tuple(height if k == planned.mapping_dim else t for k, t in enumerate(planned.tile))
-                yield dataclasses.replace(planned, tile=tile, time_block=steps)
+                yield dataclasses.replace(planned, tile=tile, temporal_block=steps)
 
 
 def _by_ranks(plan):
@@ -180,7 +180,7 @@ def _heights(planned, count):
 
 
 def _runs(context, one):
-    """Whether the nest runs under a plan, as was asked: a tile may be larger than a rank's block, or a frontier kept
+    """Whether the nest runs under a plan, as was asked: a tile may be larger than a rank's block, or a rolling window
     whole.
     """
     try:
@@ -195,6 +195,6 @@ def _short(plan):
         "lanes "
         f"{'x'.join(map(str, plan.factors))}, {plan.schedule}"
         + (f" {plan.lookahead}" if plan.schedule == "overlapping" else "")
-        + (f", {plan.time_block} steps together" if plan.time_block > 1 else "")
+        + (f", {plan.temporal_block} steps together" if plan.temporal_block > 1 else "")
         + (f", {plan.grouping} {plan.slices}" if plan.threads > 1 else "")
     )

@@ -34,7 +34,7 @@ void Checker::set_up() {
         space_.add(s.space);
         for (const Array& a : s.arrays) {
             if (a.whole) continue;
-            if (a.levels > 0)  // each time is a cell of its own
+            if (a.time_buffers > 0)  // each time is a cell of its own
                 for (std::int64_t t = a.storage.lo[0]; t < a.storage.hi[0]; ++t) {
                     Box one = a.storage;
                     one.lo[0] = t;
@@ -83,7 +83,7 @@ void Checker::set_up() {
 // Boxes of skewed coordinates have cells that no rank owns and that hold no element: whatever is there is as it should
 // be.
 void Checker::leave_out_padding(int array) {
-    if (schedules_[0].arrays[array].whole || schedules_[0].arrays[array].levels > 0 ||
+    if (schedules_[0].arrays[array].whole || schedules_[0].arrays[array].time_buffers > 0 ||
         schedules_[0].arrays[array].planes > 0)
         return;
     std::vector<char> owned(static_cast<std::size_t>(space_.count(space_.all())), 0);
@@ -208,7 +208,7 @@ Checker::Why Checker::compute(Player& p, int lane, const Tile& tile) {
     }
     std::vector<Access> reads_at = s.places;
     for (const Access& w : s.places) {
-        if (!w.writes || !w.keeps || s.arrays[w.array].levels < 1) continue;
+        if (!w.writes || !w.keeps || s.arrays[w.array].time_buffers < 1) continue;
         reads_at.push_back({w.array, w.offset});  // what may stay is that of the level before
         reads_at.back().offset[0] -= 1;
     }
@@ -221,7 +221,7 @@ Checker::Why Checker::compute(Player& p, int lane, const Tile& tile) {
         const Box from = tile.box.shifted(r.offset);
         Versions versions;
         const bool here = r.offset == Index::filled(r.offset.n, 0);
-        if (written_[r.array] == Written::once && here && (array.levels > 0 || (r.writes && !r.keeps)))
+        if (written_[r.array] == Written::once && here && (array.time_buffers > 0 || (r.writes && !r.keeps)))
             continue;  // no value of before
         // What the tile writes itself is there when a later point of it reads it; what an earlier point reads was there
         // before.
@@ -249,7 +249,7 @@ Checker::Why Checker::compute(Player& p, int lane, const Tile& tile) {
     }
     // Several ranks may compute a point where all it gives are values that each of them keeps by themselves.
     const bool each = std::all_of(s.places.begin(), s.places.end(), [&](const Access& w) {
-        return !w.writes || (written_[w.array] == Written::once && s.arrays[w.array].levels > 0);
+        return !w.writes || (written_[w.array] == Written::once && s.arrays[w.array].time_buffers > 0);
     });
     Why twice;
     space_.for_each(tile.box, [&](const Index& cell) {
@@ -269,7 +269,7 @@ Checker::Why Checker::compute(Player& p, int lane, const Tile& tile) {
             const Array& array = s.arrays[w.array];
             const Version there = s.bounds.empty() ? computed : p.cells[w.array].version(space_, cell);
             const bool stays =
-                array.levels > 0
+                array.time_buffers > 0
                     ? !planned(array, cell)
                     : !s.bounds.empty() && (!reads(tile, w, cell) ||
                                             (there == missing && array.lacks == 0 && !all_write(tile, w, cell)));
@@ -304,12 +304,12 @@ bool Checker::all_write(const Tile& tile, const Access& place, const Index& cell
 // Whether a tile gives the cell its value. A level of time is copied where no point computes it, but some at another
 // time.
 bool Checker::planned(const Array& array, const Index& cell) const {
-    return planned_[space_.linear(space_.all(), cell)] > (array.levels > 0 ? 0 : 1);
+    return planned_[space_.linear(space_.all(), cell)] > (array.time_buffers > 0 ? 0 : 1);
 }
 
-// A value of an array with time levels is that of its time: another level's is not it.
+// A value of an array with time buffers is that of its time: another level's is not it.
 Version Checker::computed_at(const Array& array, const Index& cell) const {
-    return array.levels > 0 ? missing - 1 - static_cast<Version>(space_.low_corner(cell)[0] - array.storage.lo[0])
+    return array.time_buffers > 0 ? missing - 1 - static_cast<Version>(space_.low_corner(cell)[0] - array.storage.lo[0])
                             : computed;
 }
 
@@ -329,13 +329,13 @@ Checker::Why Checker::post(Player& p, int lane, int id) {
             return why;
         if (m.send) {
             // What another message left in the buffer may go on as it is: forwarding.
-            if (buffer.holds < 0 || (m.parts > 0 ? buffer.holds != id : !alike(p, id, buffer.holds)))
+            if (buffer.holds < 0 || (m.pieces > 0 ? buffer.holds != id : !alike(p, id, buffer.holds)))
                 return "message " + std::to_string(id) + " of region " + to_string(m.region) + " and " +
                        std::to_string(m.bytes) + " bytes is sent before it is packed: its buffer holds " +
                        held(p, buffer);
             state.content = buffer.content;
-            if (m.parts > 0 && std::find(buffer.content.begin(), buffer.content.end(), missing) != buffer.content.end())
-                return "message " + std::to_string(id) + " is sent before all of its " + std::to_string(m.parts) +
+            if (m.pieces > 0 && std::find(buffer.content.begin(), buffer.content.end(), missing) != buffer.content.end())
+                return "message " + std::to_string(id) + " is sent before all of its " + std::to_string(m.pieces) +
                        " parts are packed";
         }
     } else if (m.send) {
@@ -372,11 +372,11 @@ Checker::Why Checker::post(Player& p, int lane, int id) {
         return "message " + std::to_string(id) + " of " + std::to_string(m.bytes) + " bytes meets one of " +
                std::to_string(o.bytes) + " bytes on rank " + std::to_string(m.peer) + " (tag " + std::to_string(m.tag) +
                ")";
-    for (int i = 1; i <= std::max(m.parts, o.parts); ++i) {
+    for (int i = 1; i <= std::max(m.pieces, o.pieces); ++i) {
         const Message *mine_part = &m + i, *other_part = &o + i;
-        if (m.parts == o.parts && mine_part->region == other_part->region && mine_part->array == other_part->array)
+        if (m.pieces == o.pieces && mine_part->region == other_part->region && mine_part->array == other_part->array)
             continue;
-        return "message " + std::to_string(id) + " of " + std::to_string(m.parts) + " parts meets others on rank " +
+        return "message " + std::to_string(id) + " of " + std::to_string(m.pieces) + " parts meets others on rank " +
                std::to_string(m.peer) + " (tag " + std::to_string(m.tag) + ")";
     }
     if (!(o.region == m.region))
@@ -422,15 +422,15 @@ Checker::Why Checker::pack(Player& p, int lane, int id) {
     for (Version v : packed)
         if (v == missing) return "it packs " + to_string(m.region) + " before anything is there";
     BufferState& buffer = p.buffers[m.buffer];
-    if (m.carrier < 0) return buffer.write(who(p, lane), p.clock[lane], id, std::move(packed));
+    if (m.aggregate < 0) return buffer.write(who(p, lane), p.clock[lane], id, std::move(packed));
     // The others' values stay; what is not packed yet is missing.
     const Schedule& s = *p.s;
-    const int last = m.carrier + s.messages[m.carrier].parts;
-    Versions all = buffer.holds == m.carrier
+    const int last = m.aggregate + s.messages[m.aggregate].pieces;
+    Versions all = buffer.holds == m.aggregate
                        ? buffer.content
                        : Versions(place_of(s, last) + space_.count(s.messages[last].region), missing);
     std::copy(packed.begin(), packed.end(), all.begin() + static_cast<std::ptrdiff_t>(place_of(s, id)));
-    return buffer.write(who(p, lane), p.clock[lane], m.carrier, std::move(all));
+    return buffer.write(who(p, lane), p.clock[lane], m.aggregate, std::move(all));
 }
 
 Checker::Why Checker::unpack(Player& p, int lane, int id) {
@@ -438,7 +438,7 @@ Checker::Why Checker::unpack(Player& p, int lane, int id) {
     if (m.buffer < 0) return "unpack of message " + std::to_string(id) + ", which has no buffer";
     BufferState& buffer = p.buffers[m.buffer];
     const bool local = m.peer == p.s->rank;
-    const int whole = m.carrier >= 0 ? m.carrier : id;
+    const int whole = m.aggregate >= 0 ? m.aggregate : id;
     if (!local && p.messages[whole].stage != Stage::finished)
         return "message " + std::to_string(id) + " is unpacked before it has arrived";
     if (auto why = buffer.read(who(p, lane), p.clock[lane])) return why;
@@ -446,7 +446,7 @@ Checker::Why Checker::unpack(Player& p, int lane, int id) {
     if (local ? buffer.holds < 0 || !alike(p, id, buffer.holds) : buffer.holds != whole)
         return "message " + std::to_string(id) + " of region " + to_string(m.region) + " and " +
                std::to_string(m.bytes) + " bytes is unpacked from a buffer that holds " + held(p, buffer);
-    if (m.carrier >= 0) {
+    if (m.aggregate >= 0) {
         const auto first = buffer.content.begin() + static_cast<std::ptrdiff_t>(place_of(*p.s, id));
         return write_cells(p, lane, m.array, m.region,
                            Versions(first, first + static_cast<std::ptrdiff_t>(space_.count(m.region))));

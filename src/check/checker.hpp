@@ -76,10 +76,10 @@ private:
     Version start(int rank, int array) const {
         return schedules_[0].arrays[array].separate ? table_.leaf(rank, array) : given(array);
     }
-    // Where the values of a part lie in those of its carrier.
+    // Where the values of a part lie in those of its aggregate.
     std::size_t place_of(const Schedule& s, int part) const {
         std::size_t cells = 0;
-        for (int i = s.messages[part].carrier + 1; i < part; ++i) cells += space_.count(s.messages[i].region);
+        for (int i = s.messages[part].aggregate + 1; i < part; ++i) cells += space_.count(s.messages[i].region);
         return cells;
     }
     bool alike(const Player& p, int a, int b) const {  // the bytes of one are those of the other

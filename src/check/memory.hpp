@@ -170,9 +170,9 @@ public:
     using Why = std::optional<std::string>;
     CellStore(const Cells& space, const Array& array, Version start) : storage_(array.whole ? Box{} : array.storage) {
         if (array.whole) return;
-        if (array.levels > 0) {
-            levels_ = array.levels;
-            storage_.hi[0] = std::min(storage_.hi[0], storage_.lo[0] + levels_);
+        if (array.time_buffers > 0) {
+            time_buffers_ = array.time_buffers;
+            storage_.hi[0] = std::min(storage_.hi[0], storage_.lo[0] + time_buffers_);
         }
         cells_.resize(space.count(storage_));
         space.for_each(array.planes > 0 ? storage_ : intersect(array.owned, storage_),
@@ -240,14 +240,14 @@ private:
     Cell& at(const Cells& space, const Index& cell) { return cells_[place(space, cell)]; }
     // Times that share memory share a cell; cells along time are single times.
     std::size_t place(const Cells& space, Index cell) const {
-        if (levels_ > 0) {
+        if (time_buffers_ > 0) {
             const std::int64_t first = space.cells(storage_).lo[0];
-            cell[0] = first + (cell[0] - first) % levels_;
+            cell[0] = first + (cell[0] - first) % time_buffers_;
         }
         return space.linear(storage_, cell);
     }
     Box storage_;
-    int levels_ = 0;
+    int time_buffers_ = 0;
     std::vector<Cell> cells_;
 };
 

@@ -38,7 +38,7 @@ bool overlaps(const Array& a) {
     int longest = 0;
     for (int k = 0; k < n; ++k) {
         most[k] =
-            (k == 0 && a.levels > 0 ? std::min<std::int64_t>(a.levels, a.storage.extent(k)) : a.storage.extent(k)) - 1;
+            (k == 0 && a.time_buffers > 0 ? std::min<std::int64_t>(a.time_buffers, a.storage.extent(k)) : a.storage.extent(k)) - 1;
         if (most[k] > most[longest]) longest = k;
     }
     Index d = Index::filled(n, 0);
@@ -74,7 +74,7 @@ bool reached_overlap(const Schedule& s, int id) {
                     std::int64_t address = 0;
                     for (int k = 0; k < at.n; ++k) {
                         at[k] = (a.lacks >> k & 1) ? 0 : at[k] + q * rows.along()[k] + p.offset[k];
-                        if (k == 0 && a.levels > 0) at[0] = floor_mod(at[0], a.levels);
+                        if (k == 0 && a.time_buffers > 0) at[0] = floor_mod(at[0], a.time_buffers);
                         address += at[k] * a.stride[k];
                     }
                     reached.emplace_back(address, at);
@@ -104,7 +104,7 @@ Why check_array(const Schedule& s, int id) {
     // No box is copied, by messages or to the next level of time.
     const bool row_by_row =
         s.messages.empty() && s.loops.n > 0 && std::none_of(s.places.begin(), s.places.end(), [&](const Access& p) {
-            return p.array == id && p.writes && p.keeps && a.levels > 1;
+            return p.array == id && p.writes && p.keeps && a.time_buffers > 1;
         });
     if (!addressed.storage.empty() && overlaps(addressed) && !(row_by_row && !reached_overlap(s, id)))
         return name + ": its elements overlap";
@@ -112,17 +112,17 @@ Why check_array(const Schedule& s, int id) {
 }
 
 // A message with parts: they lie one behind the other in its buffer, and are all of it.
-Why check_carrier(const Schedule& s, int id) {
+Why check_aggregate(const Schedule& s, int id) {
     const Message& m = s.messages[id];
-    const std::string name = "message " + std::to_string(id) + " of " + std::to_string(m.parts) + " parts";
-    if (m.parts < 0 || static_cast<std::size_t>(id) + static_cast<std::size_t>(m.parts) >= s.messages.size())
+    const std::string name = "message " + std::to_string(id) + " of " + std::to_string(m.pieces) + " parts";
+    if (m.pieces < 0 || static_cast<std::size_t>(id) + static_cast<std::size_t>(m.pieces) >= s.messages.size())
         return name + " has not so many after it";
-    if (m.carrier >= 0 || m.buffer < 0 || m.region.dims() > 0)
+    if (m.aggregate >= 0 || m.buffer < 0 || m.region.dims() > 0)
         return name + " is a part itself, has no buffer or has a region of its own";
     std::int64_t bytes = 0;
-    for (int i = id + 1; i <= id + m.parts; ++i) {
+    for (int i = id + 1; i <= id + m.pieces; ++i) {
         const Message& part = s.messages[i];
-        if (part.carrier != id || part.parts != 0 || part.peer != m.peer || part.send != m.send ||
+        if (part.aggregate != id || part.pieces != 0 || part.peer != m.peer || part.send != m.send ||
             part.buffer != m.buffer || part.at != bytes || part.bytes < 0)
             return name + " is followed by message " + std::to_string(i) + ", which is none of them";
         bytes += part.bytes;
@@ -139,12 +139,12 @@ Why check_message(const Schedule& s, int id) {
     if (!below(m.array, s.arrays.size())) return outside(name, "array", m.array, s.arrays.size());
     if (m.buffer >= 0 && !below(m.buffer, s.buffers.size())) return outside(name, "buffer", m.buffer, s.buffers.size());
     if (m.tile >= 0 && !below(m.tile, s.tiles.size())) return outside(name, "tile", m.tile, s.tiles.size());
-    if (m.parts != 0) return check_carrier(s, id);
-    if (m.carrier >= 0) {
-        if (!below(m.carrier, s.messages.size())) return outside(name, "carrier", m.carrier, s.messages.size());
-        if (id <= m.carrier || id > m.carrier + s.messages[m.carrier].parts)
-            return name + " is no part of message " + std::to_string(m.carrier);
-        if (auto why = check_carrier(s, m.carrier)) return why;
+    if (m.pieces != 0) return check_aggregate(s, id);
+    if (m.aggregate >= 0) {
+        if (!below(m.aggregate, s.messages.size())) return outside(name, "aggregate", m.aggregate, s.messages.size());
+        if (id <= m.aggregate || id > m.aggregate + s.messages[m.aggregate].pieces)
+            return name + " is no part of message " + std::to_string(m.aggregate);
+        if (auto why = check_aggregate(s, m.aggregate)) return why;
     }
     const Array& array = s.arrays[m.array];
     if (m.region.dims() != array.storage.dims())
@@ -217,9 +217,9 @@ Why check_step(const Schedule& s, const Step& step, std::vector<char>& told) {
     told[step.item] = 1;
     const Message& m = s.messages[step.item];
     const bool moves = step.op == Op::post_send || step.op == Op::post_recv || step.op == Op::wait;
-    if (moves ? m.carrier >= 0 : m.parts > 0 || (m.carrier >= 0 && step.op == Op::combine))
+    if (moves ? m.aggregate >= 0 : m.pieces > 0 || (m.aggregate >= 0 && step.op == Op::combine))
         return std::string(to_string(step.op)) + " of message " + std::to_string(step.item) +
-               (m.parts > 0 ? ", of which only parts are in memory" : ", which goes with another");
+               (m.pieces > 0 ? ", of which only parts are in memory" : ", which goes with another");
     return step.op == Op::combine ? check_combine(s, step) : std::nullopt;
 }
 

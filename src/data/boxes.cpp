@@ -215,7 +215,7 @@ bool copy_as_sheared(Dims& box, Dim& row, Dim& column) {
         box.reverse(row);
         shear = -shear;
     }
-    const ShearedPlane plane{row.extent,
+    const ShearedMatrix matrix{row.extent,
                              column.extent,
                              shear,
                              row.to_stride - shear * column.to_stride,
@@ -224,11 +224,11 @@ bool copy_as_sheared(Dims& box, Dim& row, Dim& column) {
                              column.from_stride,
                              item};
     box.drop(row, column);
-    for_each_outer(box, [&](std::byte* to, const std::byte* from) { copy_sheared(to, from, plane); });
+    for_each_outer(box, [&](std::byte* to, const std::byte* from) { copy_sheared(to, from, matrix); });
     return true;
 }
 
-// Runs of n items or, near the corners, fewer: the diagonals of a plane that is skewed on both sides.
+// Runs of n items or, near the corners, fewer: the diagonals of a matrix that is skewed on both sides.
 void copy_diagonals(std::byte* to, const std::byte* from, const Dim& row, const Dim& column, std::int64_t item) {
     const std::int64_t rows = row.extent, columns = column.extent;
     for (std::int64_t t = 0; t < rows + columns - 1; ++t) {

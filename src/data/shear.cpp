@@ -161,14 +161,14 @@ CopyBlocks block_copier() {
 template <int item>
 class Groups {
 public:
-    Groups(std::byte* to, const std::byte* from, const ShearedPlane& plane)
+    Groups(std::byte* to, const std::byte* from, const ShearedMatrix& matrix)
         : to_(to),
           from_(from),
-          p_(plane),
-          back_(plane.to_column == item),
+          p_(matrix),
+          back_(matrix.to_column == item),
           blocks_(back_ ? block_copier<item, true>() : block_copier<item, false>()),
-          strips_(plane.rows > height ? 2 : 1),
-          second_(std::min(height, plane.rows - height)) {}
+          row_blocks_(matrix.rows > height ? 2 : 1),
+          second_(std::min(height, matrix.rows - height)) {}
 
     // Windows of columns over all rows. The last group may overlap the one before.
     void copy() const {
@@ -201,13 +201,13 @@ private:
             return std::clamp<std::int64_t>((t - both.begin + width - 1) / width, 0, n);
         };
         const std::int64_t first = begin <= both.begin ? 0 : at(begin), stop = end <= both.begin ? 0 : at(end);
-        if (first < stop) blocks(r, both.begin + first * width, stop - first, strips_);
+        if (first < stop) blocks(r, both.begin + first * width, stop - first, row_blocks_);
         if (begin <= both.begin && both.begin < end) {
-            for (int s = 0; s < strips_; ++s) head(r + s * second_, both.begin);
+            for (int s = 0; s < row_blocks_; ++s) head(r + s * second_, both.begin);
         }
         const std::int64_t rest = both.begin + n * width;
         if (begin <= rest && rest < end)
-            for (int s = 0; s < strips_; ++s) tail(r + s * second_, rest);
+            for (int s = 0; s < row_blocks_; ++s) tail(r + s * second_, rest);
     }
 
     void head(std::int64_t r, std::int64_t end) const {
@@ -237,10 +237,10 @@ private:
 
     std::byte* to_;
     const std::byte* from_;
-    const ShearedPlane& p_;
+    const ShearedMatrix& p_;
     bool back_;
     CopyBlocks blocks_;
-    int strips_;
+    int row_blocks_;
     std::int64_t second_;  // the second strip is so many rows below the first
 };
 
@@ -253,13 +253,13 @@ bool blocks_fit(std::int64_t rows, std::int64_t columns, std::int64_t shear, std
            columns >= block_columns(item_bytes) + (height - 1) * std::abs(shear);
 }
 
-void copy_sheared(std::byte* to, const std::byte* from, const ShearedPlane& plane) {
-    switch (plane.item_bytes) {
-        case 1: return Groups<1>(to, from, plane).copy();
-        case 2: return Groups<2>(to, from, plane).copy();
-        case 4: return Groups<4>(to, from, plane).copy();
-        case 8: return Groups<8>(to, from, plane).copy();
-        case 16: return Groups<16>(to, from, plane).copy();
+void copy_sheared(std::byte* to, const std::byte* from, const ShearedMatrix& matrix) {
+    switch (matrix.item_bytes) {
+        case 1: return Groups<1>(to, from, matrix).copy();
+        case 2: return Groups<2>(to, from, matrix).copy();
+        case 4: return Groups<4>(to, from, matrix).copy();
+        case 8: return Groups<8>(to, from, matrix).copy();
+        case 16: return Groups<16>(to, from, matrix).copy();
     }
 }
 

@@ -17,7 +17,7 @@ constexpr std::int64_t longest_row_together = 1 << 16;
 // Rows of a call: enough that the call costs little beside short ones.
 constexpr int most_rows = 64;
 
-// Rows of planes that go together of which a list is kept: finding one takes 1.6 ns. More would take the cache from the
+// Rows of layers that go together of which a list is kept: finding one takes 1.6 ns. More would take the cache from the
 // arrays.
 constexpr std::int64_t most_kept_rows = 8192;
 
@@ -27,23 +27,23 @@ struct Batch {
     int count;
     std::int64_t points;     // at least so many as there are
     Index first;             // point 0 of row number 0, perhaps outside the tile
-    std::int64_t apart = 0;  // above 0: a row's number over this is its plane's, counted from that of row 0
+    std::int64_t apart = 0;  // above 0: a row's number over this is its layer's, counted from that of row 0
 };
 
 // The rows of a tile, batch by batch.
 class Batches {
 public:
     // With `single` a row is a batch; `together`: the kernel computes some at once that depend on each other. `apart`:
-    // in memory the next plane is so many rows on, and it may be computed a row behind this one; 0: planes come one by
+    // in memory the next layer is so many rows on, and it may be computed a row behind this one; 0: layers come one by
     // one.
-    Batches(TileRows& rows, PlanesRows (&planes)[2], bool single, bool together, std::int64_t apart)
+    Batches(TileRows& rows, LayerRows (&layers)[2], bool single, bool together, std::int64_t apart)
         : rows_(rows),
-          kept_(planes),
+          kept_(layers),
           single_(single),
           apart_(apart),
           cut_(together ? longest_row_together : longest_row) {
         longest_ = std::min(rows.extent_up(), rows.extent_down());
-        planes_ = !single && rows.planes() && longest_ <= longest_row;
+        layers_ = !single && rows.layers() && longest_ <= longest_row;
         more_ = rows.first();
         at_ = rows.begin();
         if (together && !single && longest_ <= cut_) group_ = rows_together * longest_;
@@ -53,7 +53,7 @@ public:
     bool next(Batch& batch, std::int64_t limit) {
         if (!more_) return false;
         if (group_ > 0) limit = std::max<std::int64_t>(limit / group_, 1) * group_;
-        if (planes_)
+        if (layers_)
             take(batch, limit);
         else
             fill(batch, limit);
@@ -61,14 +61,14 @@ public:
     }
 
 private:
-    // As many of the planes that are left as go together; tiles of equal extents have the same rows in them.
-    void begin_planes() {
+    // As many of the layers that are left as go together; tiles of equal extents have the same rows in them.
+    void begin_layers() {
         const std::int64_t up = rows_.extent_up(), down = rows_.extent_down(), rows = up + down - 1;
-        const std::int64_t all = rows_.planes_in_line(),
-                           most = apart_ < rows ? 1 : ceil_div(all, ceil_div(all, planes_in_turn));
-        together_ = std::min(rows_.planes_left(), most);
+        const std::int64_t all = rows_.layers_in_line(),
+                           most = apart_ < rows ? 1 : ceil_div(all, ceil_div(all, layers_together_most));
+        together_ = std::min(rows_.layers_left(), most);
         left_ = rows * together_;
-        turn_ = plane_ = 0;
+        turn_ = layer_ = 0;
         now_ = left_ <= most_kept_rows ? &kept_[together_ < most] : nullptr;
         if (!now_ || (now_->up == up && now_->down == down && now_->count == together_ &&
                       (together_ == 1 || now_->apart == apart_)))
@@ -78,22 +78,22 @@ private:
         find(now_->spans.data(), left_);
     }
 
-    // The next `count` rows: of the planes that go together row `turn_` of the first, row `turn_` - 1 of the second and
+    // The next `count` rows: of the layers that go together row `turn_` of the first, row `turn_` - 1 of the second and
     // so on, then the next turn.
     void find(Span* span, std::int64_t count) {
         const std::int64_t up = rows_.extent_up(), down = rows_.extent_down();
-        for (; count > 0; --count, ++plane_) {
-            if (plane_ == std::min(together_, turn_ + 1)) {
+        for (; count > 0; --count, ++layer_) {
+            if (layer_ == std::min(together_, turn_ + 1)) {
                 ++turn_;
-                plane_ = std::max<std::int64_t>(0, turn_ - (up + down - 2));
+                layer_ = std::max<std::int64_t>(0, turn_ - (up + down - 2));
             }
-            const std::int64_t row = turn_ - plane_, begin = std::max<std::int64_t>(0, row - down + 1);
-            *span++ = {row + plane_ * apart_, begin, std::min(up, row + 1) - begin};
+            const std::int64_t row = turn_ - layer_, begin = std::max<std::int64_t>(0, row - down + 1);
+            *span++ = {row + layer_ * apart_, begin, std::min(up, row + 1) - begin};
         }
     }
 
     void take(Batch& batch, std::int64_t limit) {
-        if (left_ == 0) begin_planes();
+        if (left_ == 0) begin_layers();
         batch.count = static_cast<int>(std::min(std::clamp<std::int64_t>(limit / longest_, 1, most_rows), left_));
         batch.spans = spans_.data();
         if (now_)
@@ -101,10 +101,10 @@ private:
         else
             find(spans_.data(), batch.count);
         batch.points = batch.count * longest_;
-        batch.first = rows_.plane();
+        batch.first = rows_.layer();
         batch.apart = together_ > 1 ? apart_ : 0;
         left_ -= batch.count;
-        for (std::int64_t plane = left_ == 0 ? together_ : 0; plane > 0; --plane) more_ = rows_.next_plane();
+        for (std::int64_t layer = left_ == 0 ? together_ : 0; layer > 0; --layer) more_ = rows_.next_layer();
     }
 
     void fill(Batch& batch, std::int64_t limit) {
@@ -129,13 +129,13 @@ private:
     }
 
     TileRows& rows_;
-    PlanesRows (&kept_)[2];
-    PlanesRows* now_ = nullptr;  // the list of their rows; none where they are too many
-    bool single_, planes_ = false, more_ = false;
+    LayerRows (&kept_)[2];
+    LayerRows* now_ = nullptr;  // the list of their rows; none where they are too many
+    bool single_, layers_ = false, more_ = false;
     std::int64_t apart_, cut_, group_ = 0;  // points of a span, at most; of the rows that go together, 0 where none do
-    std::int64_t at_ = 0, longest_ = 0;  // the point of the present row to go on from; points of a plane's longest row
+    std::int64_t at_ = 0, longest_ = 0;  // the point of the present row to go on from; points of a layer's longest row
     std::int64_t together_ = 0, left_ = 0, turn_ = 0,
-                 plane_ = 0;  // planes; their rows that are left; whose the next one is
+                 layer_ = 0;  // layers; their rows that are left; whose the next one is
     std::array<Span, most_rows> spans_;
 };
 
@@ -168,8 +168,8 @@ std::intptr_t Execution::place_at(std::size_t p, const Index& point) const {
     const Array& a = s_.arrays[place.array];
     const Binding& b = bindings_[place.array];
     std::intptr_t at = reinterpret_cast<std::intptr_t>(b.data);
-    if (a.levels > 0) at += level(place.array, point[0] + place.offset[0]) * b.stride_bytes[0];
-    for (int k = a.levels > 0 ? 1 : 0; k < point.n; ++k)
+    if (a.time_buffers > 0) at += time_buffer(place.array, point[0] + place.offset[0]) * b.stride_bytes[0];
+    for (int k = a.time_buffers > 0 ? 1 : 0; k < point.n; ++k)
         at += (point[k] + place.offset[k] - a.storage.lo[k]) * b.stride_bytes[k];
     return at;
 }
@@ -181,14 +181,14 @@ Index Execution::loop_index(const TileRows& rows, const Index& row, std::int64_t
     return x;
 }
 
-// How many rows a plane of a tile is from the next one in every array, so that a row's number says both; 0 where that
-// differs, or where planes do not go together.
-std::int64_t Execution::planes_apart(const TileRows& rows, const std::int64_t* next) const {
-    if (!s_.planes_together || s_.rows_depend || kernel_.uses_index || !rows.planes()) return 0;
+// How many rows a layer of a tile is from the next one in every array, so that a row's number says both; 0 where that
+// differs, or where layers do not go together.
+std::int64_t Execution::layers_apart(const TileRows& rows, const std::int64_t* next) const {
+    if (!s_.layers_together || s_.rows_depend || kernel_.uses_index || !rows.layers()) return 0;
     std::int64_t apart = 0;
     for (std::size_t p = 0; p < s_.places.size(); ++p) {
         const int a = s_.places[p].array;
-        if (s_.arrays[static_cast<std::size_t>(a)].levels > 0 && rows.beyond()[0] != 0) return 0;
+        if (s_.arrays[static_cast<std::size_t>(a)].time_buffers > 0 && rows.beyond()[0] != 0) return 0;
         std::int64_t bytes = 0;
         for (int k = 0; k < rows.dims(); ++k)
             bytes += rows.beyond()[k] * bindings_[static_cast<std::size_t>(a)].stride_bytes[k];
@@ -199,7 +199,7 @@ std::int64_t Execution::planes_apart(const TileRows& rows, const std::int64_t* n
 }
 
 void Execution::compute(int l, const Tile& tile) {
-    carry_levels(tile);
+    carry_time_buffers(tile);
     TileRows rows(s_, tile.box);
     const std::size_t places = s_.places.size();
     char* ptr[max_places];
@@ -211,18 +211,18 @@ void Execution::compute(int l, const Tile& tile) {
     bool single = false;  // the row after this one is in another level of time
     for (std::size_t p = 0; p < places; ++p) {
         const int a = s_.places[p].array;
-        const bool levels = s_.arrays[a].levels > 0;
+        const bool time_buffers = s_.arrays[a].time_buffers > 0;
         step[p] = next[p] = 0;
-        for (int k = levels ? 1 : 0; k < rows.dims(); ++k) {
+        for (int k = time_buffers ? 1 : 0; k < rows.dims(); ++k) {
             step[p] += rows.along()[k] * bindings_[a].stride_bytes[k];
             next[p] += rows.across()[k] * bindings_[a].stride_bytes[k];
         }
-        single = single || (s_.arrays[a].levels > 1 && rows.across()[0] != 0);
+        single = single || (s_.arrays[a].time_buffers > 1 && rows.across()[0] != 0);
     }
     const bool polls = options_.poll_period_s > 0;
     double begin = now_s();
-    Batches batches(rows, paces_[l].planes, single || !reduced_.empty(), s_.rows_depend && kernel_.rows != nullptr,
-                    planes_apart(rows, next));
+    Batches batches(rows, paces_[l].layers, single || !reduced_.empty(), s_.rows_depend && kernel_.rows != nullptr,
+                    layers_apart(rows, next));
     for (Batch batch;
          batches.next(batch, polls ? std::max<std::int64_t>(paces_[l].left, 1) : most_rows * longest_row);) {
         for (std::size_t p = 0; p < places; ++p) ptr[p] = reinterpret_cast<char*>(place_at(p, batch.first));
@@ -234,9 +234,9 @@ void Execution::compute(int l, const Tile& tile) {
         if (code != 0) {
             const Span& span = batch.spans[code >> 32];
             Index row = batch.first;
-            const std::int64_t plane = batch.apart > 0 ? span.number / batch.apart : 0;
+            const std::int64_t layer = batch.apart > 0 ? span.number / batch.apart : 0;
             for (int k = 0; k < row.n; ++k)
-                row[k] += (span.number - plane * batch.apart) * rows.across()[k] + plane * rows.beyond()[k];
+                row[k] += (span.number - layer * batch.apart) * rows.across()[k] + layer * rows.beyond()[k];
             const std::int64_t q = (code & 0xffffffff) / 4096;
             fail(loop_index(rows, row, span.begin + q), code % 4096);
             return;

@@ -116,15 +116,15 @@ CpuQuota cpu_quota(const std::string& root) {
     return quota;
 }
 
-Place Place::here(int told) {
-    return {host_name(), cpu_quota(), told, allowed_cpus()};
+Place Place::here(int announced) {
+    return {host_name(), cpu_quota(), announced, allowed_cpus()};
 }
 
 std::string Place::text() const {
     std::ostringstream out;
     out.precision(17);
     const bool limited = !quota.group.empty();
-    out << host << ' ' << (limited ? quota.group : "-") << ' ' << (limited ? quota.cpus : 0) << ' ' << told;
+    out << host << ' ' << (limited ? quota.group : "-") << ' ' << (limited ? quota.cpus : 0) << ' ' << announced;
     for (const int c : cpus) out << ' ' << c;
     return out.str();
 }
@@ -132,7 +132,7 @@ std::string Place::text() const {
 Place Place::of(const std::string& text) {
     std::istringstream in(text);
     Place place;
-    in >> place.host >> place.quota.group >> place.quota.cpus >> place.told;
+    in >> place.host >> place.quota.group >> place.quota.cpus >> place.announced;
     if (place.quota.group == "-") place.quota = {};
     for (int c = 0; in >> c;) place.cpus.push_back(c);
     return place;
@@ -148,9 +148,9 @@ std::vector<double> cpu_shares(const std::vector<Place>& places) {
     std::vector<double> shares;
     for (const Place& p : places) {
         double share = 0;
-        for (const int c : p.cpus) share += 1.0 / std::max(users[{p.host, c}], p.told);
+        for (const int c : p.cpus) share += 1.0 / std::max(users[{p.host, c}], p.announced);
         if (!p.quota.group.empty())
-            share = std::min(share, p.quota.cpus / std::max(members[{p.host, p.quota.group}], p.told));
+            share = std::min(share, p.quota.cpus / std::max(members[{p.host, p.quota.group}], p.announced));
         shares.push_back(share);
     }
     return shares;

@@ -23,11 +23,11 @@ struct Place {
     std::string host;
     CpuQuota quota;
     /// Ranks on the host as its launcher tells, where not all of them are among those that share; 0: they are.
-    int told = 0;
+    int announced = 0;
     std::vector<int> cpus;
 
     /// This process's.
-    static Place here(int told);
+    static Place here(int announced);
     std::string text() const;
     /// What text() gave.
     static Place of(const std::string& text);

@@ -42,8 +42,8 @@ void Execution::perform(int l, const Step& step) {
         case Op::compute:
             if (stopped_.load(std::memory_order_relaxed)) break;
             try {
-                if (frontier_)
-                    compute_planes(l, s_.tiles[step.item]);
+                if (window_)
+                    compute_in_window(l, s_.tiles[step.item]);
                 else
                     compute(l, s_.tiles[step.item]);
             } catch (const std::bad_alloc&) {
@@ -217,10 +217,10 @@ void Execution::stop_for(std::exception_ptr error) {
 }
 
 // What points of the tile leave out keeps the value of the time before, which is in other memory.
-void Execution::carry_levels(const Tile& tile) {
+void Execution::carry_time_buffers(const Tile& tile) {
     for (const Access& w : s_.places) {
         const Array& a = s_.arrays[w.array];
-        if (!w.writes || !w.keeps || a.levels < 2) continue;
+        if (!w.writes || !w.keeps || a.time_buffers < 2) continue;
         const Box now = tile.box.shifted(w.offset);
         Index before = now.lo;
         before[0] -= 1;
@@ -281,9 +281,9 @@ void Execution::copy(const Message& m, bool pack) {
     Index extents = m.region.hi - m.region.lo;
     const std::int64_t item = s_.arrays[m.array].item_bytes;
     const Index& strided = bindings_[m.array].stride_bytes;
-    if (const int levels = s_.arrays[m.array].levels; levels > 0 && extents[0] > 1) return copy_levels(m, pack);
+    if (const int time_buffers = s_.arrays[m.array].time_buffers; time_buffers > 0 && extents[0] > 1) return copy_time_buffers(m, pack);
     std::byte *buffer = buffers_[m.buffer].get() + m.at, *array = address(m.array, m.region.lo);
-    if (m.carrier >= 0 && copy_few(array, strided, extents, item, buffer, pack)) return;
+    if (m.aggregate >= 0 && copy_few(array, strided, extents, item, buffer, pack)) return;
     const Index packed = row_major_strides(m.region, item);
     if (pack)
         copy_box(buffer, packed, array, strided, extents, item);
@@ -292,7 +292,7 @@ void Execution::copy(const Message& m, bool pack) {
 }
 
 // Level by level: they follow each other in memory up to the last, then from the first on.
-void Execution::copy_levels(const Message& m, bool pack) {
+void Execution::copy_time_buffers(const Message& m, bool pack) {
     Box one = m.region;
     const std::int64_t item = s_.arrays[m.array].item_bytes;
     const Index packed = row_major_strides(m.region, item), &strided = bindings_[m.array].stride_bytes;

@@ -11,7 +11,7 @@
 #include "data/memory.hpp"
 #include "data/rows.hpp"
 #include "execute/executor.hpp"
-#include "execute/frontier.hpp"
+#include "execute/rolling_window.hpp"
 #include "execute/mailroom.hpp"
 
 namespace tilewave {
@@ -21,7 +21,7 @@ struct alignas(64) Counter {
 };
 
 // The rows of some planes of equal extents that are computed together.
-struct PlanesRows {
+struct LayerRows {
     std::int64_t up = 0, down = 0, count = 0, apart = 0;  // extents, planes, what their numbers of rows differ by
     std::vector<Span> spans;
 };
@@ -30,8 +30,8 @@ struct PlanesRows {
 struct alignas(64) Pace {
     std::int64_t quota = 2048, left = quota;  // points between polls, adapted to the poll period; to the next
     double spent_s = 0;                       // computing since the last poll, in tiles before this one
-    PlanesRows
-        planes[2];  // the rows of a tile's planes, as many together as may be and the rest: kept from tile to tile too
+    LayerRows
+        layers[2];  // the rows of a tile's layers, as many together as may be and the rest; kept from tile to tile
 };
 
 /// What combine steps do to n points of a buffer and of what is joined to it.
@@ -59,7 +59,7 @@ public:
           combine_(combine),
           options_(options),
           transport_(transport),
-          frontier_(options.frontier),
+          window_(options.window),
           mailroom_(s, transport, options.record),
           counters_(s.lanes.size()),
           paces_(s.lanes.size()),
@@ -121,18 +121,18 @@ private:
     bool ready(const Step& step) const;
     void perform(int l, const Step& step);
     void compute(int l, const Tile& tile);
-    void compute_planes(int l, const Tile& tile);
+    void compute_in_window(int l, const Tile& tile);
     class PieceWalk;
     bool pace(int l, std::int64_t points, double& begin);
     bool worse(const Reduced& r, char* const* ptr, const std::int64_t* step, std::int64_t n) const;
     void reduce(int l, char* const* ptr, const std::int64_t* step, std::int64_t n, const Index& index,
                 const Index& direction);
-    void carry_levels(const Tile& tile);
+    void carry_time_buffers(const Tile& tile);
     std::intptr_t place_at(std::size_t p, const Index& point) const;
     Index loop_index(const TileRows& rows, const Index& row, std::int64_t q) const;
-    std::int64_t planes_apart(const TileRows& rows, const std::int64_t* next) const;
+    std::int64_t layers_apart(const TileRows& rows, const std::int64_t* next) const;
     void copy(const Message& m, bool pack);
-    void copy_levels(const Message& m, bool pack);
+    void copy_time_buffers(const Message& m, bool pack);
     static bool copy_few(std::byte* array, const Index& stride, const Index& extents, std::int64_t item,
                          std::byte* buffer, bool pack);
     void combine(const Message& m, std::int32_t with, const Message* straight);
@@ -150,16 +150,16 @@ private:
     std::byte* address(int array, const Index& point) const {
         const Binding& b = bindings_[array];
         const Array& a = s_.arrays[array];
-        if (a.planes > 0) return frontier_->message(array, point);
-        std::int64_t at = a.levels > 0 ? level(array, point[0]) * b.stride_bytes[0]
+        if (a.planes > 0) return window_->message(array, point);
+        std::int64_t at = a.time_buffers > 0 ? time_buffer(array, point[0]) * b.stride_bytes[0]
                                        : (point[0] - a.storage.lo[0]) * b.stride_bytes[0];
         for (int k = 1; k < point.n; ++k) at += (point[k] - a.storage.lo[k]) * b.stride_bytes[k];
         return b.data + at;
     }
     // The buffer in which an array keeps time `t`.
-    std::int64_t level(int array, std::int64_t t) const {
+    std::int64_t time_buffer(int array, std::int64_t t) const {
         const Array& a = s_.arrays[array];
-        return floor_mod(bindings_[array].first_level - (t - a.storage.lo[0]), a.levels);
+        return floor_mod(bindings_[array].first_time_buffer - (t - a.storage.lo[0]), a.time_buffers);
     }
     std::byte* message_data(const Message& m) const {
         return m.buffer >= 0 ? buffers_[m.buffer].get() : address(m.array, m.region.lo);
@@ -172,7 +172,7 @@ private:
     const Combine& combine_;
     const ExecuteOptions& options_;
     Transport& transport_;
-    FrontierMemory* frontier_;
+    WindowMemory* window_;
     Mailroom mailroom_;
     std::vector<std::shared_ptr<std::byte[]>> buffers_;
     std::vector<std::byte> gathered_;  // of a combine step that wants one run

@@ -9,7 +9,7 @@ namespace {
 
 // Whether the user says how tiles are cut, so that their coordinates are the loops'.
 bool cuts_are_given(const PlanRequest& r) {
-    return r.grid || r.tile || r.factors || r.mapping_dim || r.skew || r.time_block;
+    return r.grid || r.tile || r.factors || r.mapping_dim || r.skew || r.temporal_block;
 }
 
 class Alternatives {
@@ -19,7 +19,7 @@ public:
 
     std::vector<Alternative> of(const SweepProblem& problem) {
         const bool free = !request_.row && (!request_.storage || *request_.storage == StorageKind::skewed);
-        if (free && rows_across_ && problem.planes.along < 0) {
+        if (free && rows_across_ && problem.window.along < 0) {
             if (const Index row = skewed_row(problem); row.n) {
                 if (!cuts_are_given(request_)) along_rows(problem, row);
                 across(problem, row);
@@ -66,7 +66,7 @@ private:
             r.storage = StorageKind::skewed;
         }
         try {
-            if (ranks_ == 1 && make_plan(other, ranks_, r, machine_).time_block == 1) return;
+            if (ranks_ == 1 && make_plan(other, ranks_, r, machine_).temporal_block == 1) return;
         } catch (const ConfigError&) {
             return;
         }
@@ -81,9 +81,9 @@ private:
                 return;
             }
             found_.push_back({problem, r, std::move(plan)});
-            if (found_.back().plan.time_block == 1 || r.time_block) return;
+            if (found_.back().plan.temporal_block == 1 || r.temporal_block) return;
             PlanRequest apart = r;  // whether steps of time together pay is for the rates to say
-            apart.time_block = 1;
+            apart.temporal_block = 1;
             found_.back().others.push_back(make_plan(problem, ranks_, apart, machine_));
         } catch (const ConfigError&) {
             refused_ = std::current_exception();

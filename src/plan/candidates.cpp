@@ -54,11 +54,11 @@ PlanCandidates::PlanCandidates(const SweepProblem& problem, int ranks, const Pla
       rates_(rates),
       by_rules_(by_rules),
       least_row_(std::min(shortest_row, tile_row_points(by_rules))),
-      rows_depend_(!problem.in_order && !by_rules.independent_rows(problem)) {}
+      rows_depend_(!problem.sequential && !by_rules.independent_rows(problem)) {}
 
 std::vector<int> PlanCandidates::mapping_dims() const {
     if (request_.mapping_dim) return {*request_.mapping_dim};
-    if (problem_.planes.along >= 0 || problem_.in_order || problem_.dims() == 1 || request_.tile)
+    if (problem_.window.along >= 0 || problem_.sequential || problem_.dims() == 1 || request_.tile)
         return {by_rules_.mapping_dim};
     std::vector<int> dims{by_rules_.mapping_dim};
     for (int k = 0; k < problem_.dims(); ++k)
@@ -68,7 +68,7 @@ std::vector<int> PlanCandidates::mapping_dims() const {
 
 std::vector<Index> PlanCandidates::grids(int mapping_dim) const {
     if (request_.grid) return {*request_.grid};
-    if (ranks_ == 1 || problem_.planes.along >= 0) return {by_rules_.grid};
+    if (ranks_ == 1 || problem_.window.along >= 0) return {by_rules_.grid};
     std::vector<bool> open;
     for (int k = 0; k < problem_.dims(); ++k) open.push_back(problem_.may_cut(k) && k != mapping_dim);
     std::vector<Index> all = factorisations(ranks_, open, most_grids);
@@ -101,11 +101,11 @@ std::vector<Index> PlanCandidates::smaller_grids(const std::vector<bool>& open) 
 
 std::vector<Index> PlanCandidates::factors(const Index& grid, int mapping_dim) const {
     if (request_.factors) return {*request_.factors};
-    if (problem_.in_order || problem_.dims() == 1) return {by_rules_.factors};
+    if (problem_.sequential || problem_.dims() == 1) return {by_rules_.factors};
     std::vector<bool> open;
     for (int k = 0; k < problem_.dims(); ++k)
         open.push_back(k != mapping_dim && !estimate_.unit(k) &&
-                       (problem_.planes.along < 0 || k == problem_.planes.along));
+                       (problem_.window.along < 0 || k == problem_.window.along));
     std::vector<Index> all;
     std::vector<std::int64_t> counts;
     for (std::int64_t lanes = request_.threads; lanes >= 1; lanes /= 2) counts.push_back(lanes);
@@ -138,8 +138,8 @@ std::vector<Plan> PlanCandidates::all() const {
             for (const Index& m : factors(grid, mapping_dim)) {
                 if (grid.n != problem_.dims() || m.n != problem_.dims() || m[mapping_dim] != 1) continue;
                 Plan plan = by_rules_;
-                plan.time_block = request_.time_block.value_or(1);
-                plan.bundle = request_.bundle.value_or(1);
+                plan.temporal_block = request_.temporal_block.value_or(1);
+                plan.aggregate = request_.aggregate.value_or(1);
                 plan.mapping_dim = mapping_dim;
                 plan.grid = grid;
                 plan.factors = m;
@@ -160,7 +160,7 @@ void PlanCandidates::tiles(Plan plan, const Add& add) const {
         kinds(plan, add);
         return;
     }
-    if (problem_.in_order) {
+    if (problem_.sequential) {
         kinds(plan, add);
         return;
     }
@@ -168,7 +168,7 @@ void PlanCandidates::tiles(Plan plan, const Add& add) const {
     const std::int64_t high = std::max<std::int64_t>(estimate_.block(plan.grid, i), 1);
     // A tile is a lane's whole width, or a part of it along one dimension.
     std::vector<std::pair<int, std::int64_t>> splits{{-1, 1}};
-    if (problem_.planes.along < 0)
+    if (problem_.window.along < 0)
         for (int k = 0; k < n; ++k)
             for (std::int64_t w = 2; w <= most_parts; w *= 2)
                 if (k != i && !estimate_.unit(k) && share(plan, k) >= least_part_points * w) splits.push_back({k, w});
@@ -181,15 +181,15 @@ void PlanCandidates::tiles(Plan plan, const Add& add) const {
             kinds(plan, add);
             continue;
         }
-        if (dim < 0 && !request_.time_block && !request_.grouping) {
+        if (dim < 0 && !request_.temporal_block && !request_.grouping) {
             Plan together = plan;
-            if (take_steps_together(problem_, machine_, plan.lanes(), together)) {
-                together.bundle = request_.bundle.value_or(together.bundle);
+            if (block_in_time(problem_, machine_, plan.lanes(), together)) {
+                together.aggregate = request_.aggregate.value_or(together.aggregate);
                 if (!request_.factors || together.factors == *request_.factors) kinds(together, add);
             }
         }
-        if (dim < 0) steps_together(plan, add);
-        const std::int64_t most = problem_.planes.along >= 0 ? std::min(high, 2 * by_rules_.tile[i])
+        if (dim < 0) temporal_blocking(plan, add);
+        const std::int64_t most = problem_.window.along >= 0 ? std::min(high, 2 * by_rules_.tile[i])
                                                              : high;  // as the pieces of tiles are made for
         std::vector<std::int64_t> wishes;
         // The best height as far as each cache goes, and beyond all of them.
@@ -216,12 +216,12 @@ void PlanCandidates::tiles(Plan plan, const Add& add) const {
 
 // Steps of time together on one rank, each lane with every so many-th step, along each dimension that rows do not vary,
 // as many points as each cache holds.
-void PlanCandidates::steps_together(Plan plan, const Add& add) const {
+void PlanCandidates::temporal_blocking(Plan plan, const Add& add) const {
     const int i = plan.mapping_dim;
     const auto lanes = static_cast<int>(plan.lanes());
     const bool along_rows = plan.row.n ? plan.row[i] != 0 : i == problem_.dims() - 1;
-    if (request_.time_block || request_.grouping || request_.factors || plan.ranks() > 1 || problem_.dims() < 3) return;
-    if (along_rows || !estimate_.unit(0) || problem_.in_order || problem_.planes.along >= 0) return;
+    if (request_.temporal_block || request_.grouping || request_.factors || plan.ranks() > 1 || problem_.dims() < 3) return;
+    if (along_rows || !estimate_.unit(0) || problem_.sequential || problem_.window.along >= 0) return;
     double layer = 2 * item_bytes(problem_);
     for (int k = 0; k < problem_.dims(); ++k) {
         plan.factors[k] = k == 0 ? lanes : 1;
@@ -234,7 +234,7 @@ void PlanCandidates::steps_together(Plan plan, const Add& add) const {
         // the wave equation on 160 x 170 x 180 floats took 18.3 ms with them, 9.8 without.
         if (steps == 1 ? lanes == 1 : steps % lanes != 0 || (steps == lanes && lanes > 1)) continue;
         if (std::max(steps, lanes) > problem_.space.extent(0)) continue;
-        plan.time_block = steps;
+        plan.temporal_block = steps;
         for (const double size : rates_.cache_sizes()) {
             plan.tile[i] =
                 std::clamp<std::int64_t>(static_cast<std::int64_t>(size / (layer * std::max(steps, lanes))), 1, high);
@@ -251,7 +251,7 @@ void PlanCandidates::kinds(Plan plan, const Add& add) const {
             continue;
         for (const GroupingKind grouping : {GroupingKind::hyperplane, GroupingKind::vertical}) {
             if (request_.grouping ? *request_.grouping != grouping
-                                  : (lanes == 1 || plan.time_block > 1) && grouping == GroupingKind::vertical)
+                                  : (lanes == 1 || plan.temporal_block > 1) && grouping == GroupingKind::vertical)
                 continue;
             plan.schedule = schedule;
             plan.grouping = grouping;
@@ -284,12 +284,12 @@ bool PlanCandidates::wide_enough(const Plan& plan) const {
 
 std::vector<Plan> PlanCandidates::beside(const Plan& plan) const {
     std::vector<Plan> found;
-    if (problem_.in_order) return found;
+    if (problem_.sequential) return found;
     const Add add = [&](const Plan& p) {
         if (wide_enough(p)) found.push_back(p);
     };
     if (!request_.tile) other_tiles(plan, add);
-    if (!request_.time_block && !request_.tile) other_steps_of_time(plan, add);
+    if (!request_.temporal_block && !request_.tile) other_steps_of_time(plan, add);
     other_messages(plan, add);
     auto with = [&](auto change) {
         Plan p = plan;
@@ -324,7 +324,7 @@ std::vector<std::int64_t> PlanCandidates::extents(const Plan& plan, int k) const
 }
 
 void PlanCandidates::other_tiles(const Plan& plan, const Add& add) const {
-    const bool planes = problem_.planes.along >= 0;
+    const bool planes = problem_.window.along >= 0;
     for (int k = 0; k < problem_.dims(); ++k) {
         if (estimate_.unit(k) || (planes && k != plan.mapping_dim)) continue;
         for (const std::int64_t e : extents(plan, k)) {
@@ -347,15 +347,15 @@ void PlanCandidates::other_tiles(const Plan& plan, const Add& add) const {
 }
 
 void PlanCandidates::other_steps_of_time(const Plan& plan, const Add& add) const {
-    if (plan.time_block == 1) return;
-    for (const int steps : {plan.time_block / 2, plan.time_block * 2}) {
+    if (plan.temporal_block == 1) return;
+    for (const int steps : {plan.temporal_block / 2, plan.temporal_block * 2}) {
         Plan p = plan;
-        p.time_block = steps;
+        p.temporal_block = steps;
         const auto lanes = static_cast<int>(plan.factors[0]);  // each has every so many-th step
         if (steps >= 2 && steps % lanes == 0 && steps <= problem_.space.extent(0)) add(p);
     }
     Plan apart = plan;  // as many lanes, side by side
-    apart.time_block = apart.bundle = 1;
+    apart.temporal_block = apart.aggregate = 1;
     if (plan.factors[0] == 1) add(apart);
 }
 
@@ -379,9 +379,9 @@ void PlanCandidates::other_messages(const Plan& plan, const Add& add) const {
     if (!request_.chunk_bytes && estimate_.largest_message(plan) > 64 << 10)
         for (const std::int64_t bytes : {64 << 10, 256 << 10, 1 << 20})
             if (bytes != plan.chunk_bytes) with([&](Plan& p) { p.chunk_bytes = bytes; });
-    if (!request_.bundle && plan.bundle > 1)
-        for (const int together : {plan.bundle / 2, plan.bundle * 2})
-            with([&](Plan& p) { p.bundle = std::max(together, 1); });
+    if (!request_.aggregate && plan.aggregate > 1)
+        for (const int together : {plan.aggregate / 2, plan.aggregate * 2})
+            with([&](Plan& p) { p.aggregate = std::max(together, 1); });
 }
 
 }  // namespace tilewave

@@ -31,7 +31,7 @@ private:
     std::vector<Index> smaller_grids(const std::vector<bool>& open) const;
     std::vector<Index> factors(const Index& grid, int mapping_dim) const;
     void tiles(Plan plan, const Add& add) const;
-    void steps_together(Plan plan, const Add& add) const;
+    void temporal_blocking(Plan plan, const Add& add) const;
     void kinds(Plan plan, const Add& add) const;
     void other_tiles(const Plan& plan, const Add& add) const;
     void other_steps_of_time(const Plan& plan, const Add& add) const;

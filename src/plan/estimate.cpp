@@ -95,7 +95,7 @@ Estimate::Step Estimate::step(const Plan& plan) const {
         const Link& l = link(plan, k);
         const double bytes = face_bytes(plan, k);
         const double messages = std::max(1.0, std::ceil(bytes / static_cast<double>(plan.chunk_bytes)));
-        const double own = messages / plan.bundle * (l.send_s + l.receive_s + 6 * machine_.step_s) +
+        const double own = messages / plan.aggregate * (l.send_s + l.receive_s + 6 * machine_.step_s) +
                            bytes * ((plan.helper ? 0 : 2 * l.busy_byte_s) + 2 * machine_.copy_byte_s.at(item_bytes_));
         // One tile in so many has a face there.
         s.beside_s += own / tiles_along;
@@ -181,7 +181,7 @@ double estimate_s(const SweepProblem& problem, const Plan& plan, const Machine& 
 Index best_factors(const SweepProblem& problem, const Index& grid, int mapping_dim, std::int64_t lanes) {
     if (lanes < 1) throw ConfigError("lanes " + std::to_string(lanes) + " was given; allowed: 1 and more");
     Index m = Index::filled(problem.dims(), 1);
-    if (problem.in_order || problem.dims() == 1) return m;
+    if (problem.sequential || problem.dims() == 1) return m;
     const std::vector<bool> unit = problem.unit_dims();
     std::vector<std::int64_t> primes;
     for (std::int64_t p = 2, left = lanes; left > 1; ++p)
@@ -190,7 +190,7 @@ Index best_factors(const SweepProblem& problem, const Index& grid, int mapping_d
         int best = -1;
         for (int k = 0; k < m.n; ++k) {
             if (k == mapping_dim || unit[static_cast<std::size_t>(k)] ||
-                (problem.planes.along >= 0 && k != problem.planes.along))
+                (problem.window.along >= 0 && k != problem.window.along))
                 continue;
             if (m[k] * *p > std::max<std::int64_t>(largest_block(problem, grid, k), 1)) continue;
             if (best < 0 || grid[k] * m[k] < grid[best] * m[best]) best = k;

@@ -82,13 +82,13 @@ private:
             axes_.push_back({k, cut, full, most, most - fewer});
             tiles = std::max<std::int64_t>(tiles / full, 1) * most;
         };
-        if (problem_.in_order) return;
+        if (problem_.sequential) return;
         // Bounds give tiles along a dimension different work, and so do skewed loops.
         const bool even = problem_.bounds.empty();
         const int m = plan_.mapping_dim;
         auto whole = [&](int k) { return even && plan_.grid[k] == 1 && problem_.loops.keeps(k); };
         auto fewer_tiles = [&](int k) {
-            const std::int64_t together = k == 0 ? plan_.time_block : 1;
+            const std::int64_t together = k == 0 ? plan_.temporal_block : 1;
             const std::int64_t most =
                 std::max<std::int64_t>({steps_played / together * together, 2 * plan_.factors[k], 2 * together});
             if (whole(k)) reduce(k, false, cells(problem_, plan_, k), most, together > 1 ? together : most / 3);
@@ -164,16 +164,16 @@ private:
             const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
             if (n.replicated) continue;
             if (s && s->arrays[static_cast<std::size_t>(a)].planes > 0) {
-                bytes += planes_bytes(s->arrays[static_cast<std::size_t>(a)], *s);
+                bytes += window_bytes(s->arrays[static_cast<std::size_t>(a)], *s);
                 continue;
             }
-            bytes += memory_order(problem_, plan_, a, 0).items * n.item_bytes * std::max(n.levels, 1);
+            bytes += memory_order(problem_, plan_, a, 0).items * n.item_bytes * std::max(n.time_buffers, 1);
         }
         return bytes;
     }
 
     // The planes, and as much beside them as tiles leave for the next ones.
-    std::int64_t planes_bytes(const Array& array, const Schedule& s) const {
+    std::int64_t window_bytes(const Array& array, const Schedule& s) const {
         std::int64_t row = array.item_bytes, across = array.item_bytes;
         for (int k = 0; k < problem_.dims(); ++k) {
             const std::int64_t extent = std::max<std::int64_t>(image(problem_.loops, problem_.space).extent(k), 1);
@@ -199,9 +199,9 @@ Candidate evaluate(const SweepProblem& problem, const Plan& plan, const Machine&
 }
 
 double border_s(const SweepProblem& problem, const Plan& plan, const Machine& machine, const KernelRate& rate) {
-    if (problem.in_order || (plan.ranks() == 1 && plan.lanes() == 1)) return 0;
+    if (problem.sequential || (plan.ranks() == 1 && plan.lanes() == 1)) return 0;
     SweepProblem p = problem;
-    const std::int64_t together = std::max<std::int64_t>(plan.time_block, plan.tile[0]);
+    const std::int64_t together = std::max<std::int64_t>(plan.temporal_block, plan.tile[0]);
     const std::int64_t steps =
         std::min(problem.space.extent(0), std::max(steps_played / together, std::int64_t{2}) * together);
     p.shape[0] += steps - problem.space.extent(0);

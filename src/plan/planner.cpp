@@ -144,7 +144,7 @@ void Planner::play_best_of_each_kind() {
                                                               p.lanes(),
                                                               p.ranks(),
                                                               p.helper,
-                                                              p.time_block > 1};
+                                                              p.temporal_block > 1};
         std::vector<std::int64_t> grid(p.grid.begin(), p.grid.end());
         grid.push_back(p.mapping_dim);
         grid.insert(grid.end(), p.factors.begin(), p.factors.end());
@@ -260,10 +260,10 @@ std::span<const MeasuredRate> at_least_one(std::span<const MeasuredRate> rates) 
 Choice choose_plan(const SweepProblem& problem, int ranks, const PlanRequest& request, const Machine& machine,
                    std::span<const MeasuredRate> rates, const PlannerOptions& options) {
     at_least_one(rates);
-    const int along = problem.planes.along;
+    const int along = problem.window.along;
     if (along >= 0 && ranks > 1 && !problem.may_cut(along)) {  // as make_plan: ranks share another dimension
         SweepProblem whole = problem;
-        whole.planes = {};
+        whole.window = {};
         return choose_plan(whole, ranks, request, machine, rates, options);
     }
     return Planner(problem, ranks, request, machine, rates, options).choose();

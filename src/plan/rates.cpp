@@ -38,7 +38,7 @@ double item_bytes(const SweepProblem& problem) {
 static double step_bytes(const SweepProblem& problem) {
     double bytes = 0;
     for (const NestArray& a : problem.arrays)
-        if (!a.replicated) bytes += static_cast<double>(a.item_bytes * std::max(a.levels, 2));
+        if (!a.replicated) bytes += static_cast<double>(a.item_bytes * std::max(a.time_buffers, 2));
     return bytes;
 }
 
@@ -67,7 +67,7 @@ PlanRates::PlanRates(const SweepProblem& problem, const Machine& machine, std::s
       machine_(machine),
       rates_(rates),
       unit_(problem.unit_dims()),
-      rows_depend_(!problem.in_order && !Plan{}.independent_rows(problem)),
+      rows_depend_(!problem.sequential && !Plan{}.independent_rows(problem)),
       reach_(reach_bytes(problem)),
       item_bytes_(item_bytes(problem)) {
     const Box box = image(problem.loops, problem.space);
@@ -98,7 +98,7 @@ double tile_row_points(const Plan& plan) {
 }
 
 double PlanRates::working_set(const Plan& plan) const {
-    if (problem_.planes.along >= 0) return 0;
+    if (problem_.window.along >= 0) return 0;
     int last = 0;  // the first dimension of the order of points
     while (last < plan.tile.n && (unit(last) || (plan.row.n ? plan.row[last] != 0 : last == plan.tile.n - 1))) ++last;
     if (last == plan.tile.n) return 0;
@@ -110,7 +110,7 @@ double PlanRates::working_set(const Plan& plan) const {
 
 TileClass PlanRates::tile_class(const Plan& plan) const {
     const auto lanes_in_time = unit(0) && plan.tile.n > 1 ? static_cast<int>(plan.factors[0]) : 1;
-    const int steps = std::max(plan.time_block, lanes_in_time);
+    const int steps = std::max(plan.temporal_block, lanes_in_time);
     TileClass c{steps > 1, 0};
     for (int s = steps; s > 1; s /= 2) ++c.steps;
     const double row = tile_row_points(plan);
@@ -161,7 +161,7 @@ const MeasuredRate& PlanRates::nearest(const Plan& plan) const {
 
 // What a point takes for values next to its tile that have left the core's cache since they were computed.
 double PlanRates::fetched_s(const Plan& plan) const {
-    if (machine_.memory.empty() || plan.time_block > 1 || problem_.planes.along >= 0 || problem_.in_order) return 0;
+    if (machine_.memory.empty() || plan.temporal_block > 1 || problem_.window.along >= 0 || problem_.sequential) return 0;
     double all = 1, tile_bytes = item_bytes_;
     Index across = Index::filled(plan.tile.n, 1);
     for (int k = 0; k < plan.tile.n; ++k) {
@@ -200,9 +200,9 @@ KernelRate PlanRates::of(const Plan& plan) const {
     rate.point_s = std::max(rate.point_s * least_part, rate.point_s + fetched_s(plan) - fetched_s(m.plan));
     // Lanes that split rows meet in a cache line of each, which goes to the other lane and, by the next sweep, back.
     // Each lane's rate is measured in memory of its own.
-    const bool rows_split = plan.row.n == 0 && plan.storage == StorageKind::plain && plan.time_block == 1 &&
+    const bool rows_split = plan.row.n == 0 && plan.storage == StorageKind::plain && plan.temporal_block == 1 &&
                             plan.factors[plan.factors.n - 1] > 1;
-    if (rows_split && problem_.planes.along < 0) rate.row_s += line_of_hand_over * machine_.hand_over_s;
+    if (rows_split && problem_.window.along < 0) rate.row_s += line_of_hand_over * machine_.hand_over_s;
     const TileClass c = tile_class(plan), was = tile_class(m.plan);
     // Smaller tiles find more in nearer caches; steps of time together gain by larger ones, too, while a cache holds
     // them.
@@ -222,8 +222,8 @@ KernelRate PlanRates::with_lanes(KernelRate rate, const Plan& plan) const {
         for (double* s : {&rate.point_s, &rate.row_s, &rate.tile_s}) *s *= rate.alone + (1 - rate.alone) * others;
         return rate;
     }
-    // What memory takes a point of it shrinks as lanes do. Planes that are kept stay in the caches.
-    if (problem_.planes.along >= 0) return rate;
+    // What memory takes a point of it shrinks as lanes do. WindowShape that are kept stay in the caches.
+    if (problem_.window.along >= 0) return rate;
     const auto all = static_cast<int>(machine_.memory.size());
     if (all < 2) return rate;
     const int lanes = std::clamp(plan.lanes() * ranks_here(), 1, all);

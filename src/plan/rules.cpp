@@ -5,8 +5,8 @@
 
 #include "polyhedral/cost.hpp"
 #include "problem/choice_checks.hpp"
-#include "problem/steps_together.hpp"
-#include "problem/strip_width.hpp"
+#include "problem/temporal_blocking.hpp"
+#include "problem/panel_width.hpp"
 #include "tilewave/schedule.hpp"
 
 namespace tilewave {
@@ -28,15 +28,15 @@ constexpr std::int64_t least_tiles_over_lanes = 2, least_tiles_over_ranks = 4;
 // The part of all sweeps that a lane may wait for its first tile.
 constexpr double filling = 1.0 / 32;
 
-// Planes of a tile: enough that beginning a strip of rows costs little beside them.
-constexpr std::int64_t planes_of_a_tile = 16384, least_planes_of_a_tile = 64;
+// WindowShape of a tile: enough that beginning a strip of rows costs little beside them.
+constexpr std::int64_t window_planes_of_a_tile = 16384, least_window_planes_of_a_tile = 64;
 // What beginning a row of planes costs, in points of it.
 constexpr double row_cost = 300;
 
 // Lanes go where a rank has most points: prime factors of `threads`, largest first.
 Index spread_lanes(const SweepProblem& problem, const Index& grid, int mapping_dim, int threads) {
     Index factors = Index::filled(problem.shape.n, 1);
-    if (problem.shape.n == 1 || problem.in_order) return factors;  // a chain: one lane is all it can use
+    if (problem.shape.n == 1 || problem.sequential) return factors;  // a chain: one lane is all it can use
     const std::vector<bool> unit = problem.unit_dims();
     for (int left = threads, p = threads; left > 1; p = left) {
         for (int q = left; q >= 2; --q)
@@ -44,7 +44,7 @@ Index spread_lanes(const SweepProblem& problem, const Index& grid, int mapping_d
         int best = -1;
         double most = 0;
         for (int k = 0; k < problem.shape.n; ++k) {
-            if (problem.planes.along >= 0 && k != problem.planes.along) continue;
+            if (problem.window.along >= 0 && k != problem.window.along) continue;
             const double width = static_cast<double>(largest_block(problem, grid, k)) / static_cast<double>(factors[k]);
             if (k != mapping_dim && !unit[static_cast<std::size_t>(k)] && width > most) {
                 most = width;
@@ -64,38 +64,38 @@ std::int64_t best_height(double n, double fill, double step_s, double layer_s) {
     return static_cast<std::int64_t>(std::clamp(z, 1.0, std::max(n, 1.0)));
 }
 
-std::int64_t band_height(const SweepProblem& problem, std::int64_t others) {
+std::int64_t panel_height(const SweepProblem& problem, std::int64_t others) {
     std::int64_t bytes = 0, least = 8;
     for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a) {
-        if (!problem.rolls(a)) continue;
+        if (!problem.in_window(a)) continue;
         const std::int64_t item = problem.arrays[static_cast<std::size_t>(a)].item_bytes;
-        bytes += problem.plane_count(a) * item * others;
+        bytes += problem.window_planes(a) * item * others;
         least = std::min(least, item);
     }
-    return strip_width(bytes, least);
+    return panel_width(bytes, least);
 }
 
 // Where planes are all that is kept: a lane's rows whole, over as many planes as make a step of the pipeline.
-Index planes_tile(const SweepProblem& problem, int ranks, const Plan& plan, const Machine& machine) {
+Index window_tile(const SweepProblem& problem, int ranks, const Plan& plan, const Machine& machine) {
     Index tile = Index::filled(problem.dims(), 1);
     for (int k = 0; k < tile.n; ++k)
         tile[k] = std::max<std::int64_t>(ceil_div(largest_block(problem, plan.grid, k), plan.factors[k]), 1);
-    const int f = plan.mapping_dim, a = problem.planes.along;
+    const int f = plan.mapping_dim, a = problem.window.along;
     const auto columns = static_cast<double>(plan.grid[a] * plan.factors[a]);
     double others = 1;
     for (int k = 0; k < tile.n; ++k)
         if (k != f && k != a) others *= static_cast<double>(tile[k]);
     const double layer = static_cast<double>(tile[a]) * others * machine.point_s;
     double step = ranks > 1 ? 2 * machine.latency_s : 2 * machine.hand_over_s;
-    std::int64_t height = planes_of_a_tile;
+    std::int64_t height = window_planes_of_a_tile;
     if (columns > 1) {
         // P(J) = N/J + fill steps of J layers (athanasaki2002), and, slanted, of a row for each point of one: a tile is
-        // a band (src/frontier.hpp), no higher than its rows are long.
-        if (problem.planes.slant) step += row_cost * layer;
+        // a band (src/execute/rolling_window.hpp), no higher than its rows are long.
+        if (problem.window.slant) step += row_cost * layer;
         height = best_height(static_cast<double>(tile[f]), columns - 1, step, layer);
-        if (problem.planes.slant) height = std::min(height, band_height(problem, static_cast<std::int64_t>(others)));
+        if (problem.window.slant) height = std::min(height, panel_height(problem, static_cast<std::int64_t>(others)));
     }
-    tile[f] = std::clamp<std::int64_t>(height, std::min<std::int64_t>(tile[f], least_planes_of_a_tile), tile[f]);
+    tile[f] = std::clamp<std::int64_t>(height, std::min<std::int64_t>(tile[f], least_window_planes_of_a_tile), tile[f]);
     return tile;
 }
 
@@ -118,22 +118,22 @@ std::int64_t cached_height(const SweepProblem& problem, const Plan& plan, const 
 }
 
 Index default_tile(const SweepProblem& problem, int ranks, const Plan& plan, const Machine& machine) {
-    if (problem.planes.along >= 0) return planes_tile(problem, ranks, plan, machine);
+    if (problem.window.along >= 0) return window_tile(problem, ranks, plan, machine);
     Index tile = Index::filled(problem.shape.n, 1);
     double layer = 1, fill = 0, sweeps = 1;
     const std::vector<bool> unit = problem.unit_dims();
     for (int k = 0; k < problem.shape.n; ++k) {
         const std::int64_t block = std::max<std::int64_t>(largest_block(problem, plan.grid, k), 1);
-        if (problem.in_order) tile[k] = block;
+        if (problem.sequential) tile[k] = block;
         if (unit[static_cast<std::size_t>(k)]) sweeps *= static_cast<double>(block);
-        if (k == plan.mapping_dim || unit[static_cast<std::size_t>(k)] || problem.in_order) continue;
+        if (k == plan.mapping_dim || unit[static_cast<std::size_t>(k)] || problem.sequential) continue;
         tile[k] = ceil_div(block, plan.factors[k]);
         layer *= static_cast<double>(tile[k]);
         // Steps to reach the last tile along k: lanes are 1 apart, ranks 1 more.
         fill += static_cast<double>(plan.grid[k] * plan.factors[k] - 1 + plan.grid[k] - 1);
     }
     const int i = plan.mapping_dim;
-    if (problem.in_order || unit[static_cast<std::size_t>(i)]) return tile;
+    if (problem.sequential || unit[static_cast<std::size_t>(i)]) return tile;
     const auto n = std::max<std::int64_t>(largest_block(problem, plan.grid, i), 1);
     // A lane must reach its part before it can work: the wait for a tile is small beside all sweeps.
     const double step = ranks > 1 ? 2 * machine.latency_s : 2 * machine.hand_over_s;
@@ -200,7 +200,7 @@ int longest_dim(const SweepProblem& problem, int ranks, const PlanRequest& reque
 
 // The dimension that rows go along, where steps of time would go together and tiles be low across it; else -1.
 int whole_row(const SweepProblem& problem, int ranks, const PlanRequest& request, const Machine& machine) {
-    if (request.tile || request.time_block || !streams(problem, static_cast<double>(ranks) * request.threads, machine))
+    if (request.tile || request.temporal_block || !streams(problem, static_cast<double>(ranks) * request.threads, machine))
         return -1;
     const Index row = request.row.value_or(Index{});
     int along = problem.dims() - 1;
@@ -221,7 +221,7 @@ namespace {
 bool storable(const SweepProblem& problem, const Index& row) {
     for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a) {
         const NestArray& n = problem.arrays[static_cast<std::size_t>(a)];
-        if (problem.planes.along >= 0 && problem.rolls(a)) continue;  // kept in planes
+        if (problem.window.along >= 0 && problem.in_window(a)) continue;  // kept in planes
         int varied = 0, has = 0;
         for (int k = 0; k < row.n; ++k) {
             varied += row[k] != 0;
@@ -238,7 +238,7 @@ bool storable(const SweepProblem& problem, const Index& row) {
 Index skewed_row(const SweepProblem& problem) {
     const int n = problem.dims();
     Plan probe;
-    if (n < 2 || problem.in_order || probe.independent_rows(problem)) return {};
+    if (n < 2 || problem.sequential || probe.independent_rows(problem)) return {};
     const std::vector<Index> deps = problem.dependences();
     const Box box = image(problem.loops, problem.space);
     double longest = shortest_skewed_row;
@@ -261,11 +261,11 @@ Index skewed_row(const SweepProblem& problem) {
     return best;
 }
 
-bool keeps_planes(const SweepProblem& problem, const Plan& plan) {
-    const auto [along, across, slant] = problem.planes;
+bool uses_window(const SweepProblem& problem, const Plan& plan) {
+    const auto [along, across, slant] = problem.window;
     if (along < 0 || plan.mapping_dim != across) return false;
     const int n = problem.dims();
-    if (plan.row.n == 0 ? along != n - 1 || slant : plan.row != problem.planes.row(n)) return false;
+    if (plan.row.n == 0 ? along != n - 1 || slant : plan.row != problem.window.row(n)) return false;
     for (int k = 0; k < n; ++k) {
         if (k == along) continue;
         if (plan.grid[k] != 1 || plan.factors[k] != 1) return false;
@@ -279,21 +279,21 @@ bool keeps_planes(const SweepProblem& problem, const Plan& plan) {
 Plan make_plan(const SweepProblem& problem, int ranks, const PlanRequest& request, const Machine& machine) {
     problem.validate();
     const int n = problem.shape.n;
-    const int along = problem.planes.along;
+    const int along = problem.window.along;
     if (along >= 0 && ranks > 1 && !problem.may_cut(along)) {  // ranks share another dimension, so arrays are whole
         SweepProblem whole = problem;
-        whole.planes = {};
+        whole.window = {};
         return make_plan(whole, ranks, request, machine);
     }
     Plan plan = request.apply({});
-    plan.mapping_dim = along >= 0 ? problem.planes.across
+    plan.mapping_dim = along >= 0 ? problem.window.across
                                   : longest_dim(problem, ranks, request, whole_row(problem, ranks, request, machine));
     plan.mapping_dim = request.mapping_dim.value_or(plan.mapping_dim);
     check_mapping_dim(plan.mapping_dim, n);
     if (along >= 0) {
-        plan.row = problem.planes.row(n);
+        plan.row = problem.window.row(n);
         // What is kept whole lies along the same rows, where it can.
-        if (problem.planes.slant && storable(problem, plan.row)) plan.storage = StorageKind::skewed;
+        if (problem.window.slant && storable(problem, plan.row)) plan.storage = StorageKind::skewed;
     }
     // Checked as they come: what follows divides by them and loops over them.
     std::vector<bool> whole;
@@ -311,8 +311,8 @@ Plan make_plan(const SweepProblem& problem, int ranks, const PlanRequest& reques
     plan.storage = request.storage.value_or(plan.storage);
     plan.tile = request.tile ? *request.tile : default_tile(problem, ranks, plan, machine);
     check_dims(plan.tile, n, "tile");
-    if (!request.tile && !request.time_block && !request.factors && !request.grouping)
-        take_steps_together(problem, machine, request.threads, plan);
+    if (!request.tile && !request.temporal_block && !request.factors && !request.grouping)
+        block_in_time(problem, machine, request.threads, plan);
     plan = request.apply(std::move(plan));
     if (!request.slices && plan.grouping == GroupingKind::vertical && plan.lanes() > 1)
         plan.slices = default_slices(problem, plan, machine);

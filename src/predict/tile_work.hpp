@@ -5,7 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "execute/frontier.hpp"
+#include "execute/rolling_window.hpp"
 #include "tilewave/schedule.hpp"
 
 namespace tilewave {

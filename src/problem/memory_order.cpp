@@ -41,7 +41,7 @@ Index row_of_blocks(const SweepProblem& problem, const Plan& plan) {
 bool lies_in_boxes(const SweepProblem& problem, const Plan& plan, int a) {
     bool whole_loops = true;  // z coordinates are loop indices
     for (int k = 0; k < problem.dims(); ++k) whole_loops = whole_loops && problem.loops.keeps(k);
-    const bool carried = problem.arrays[static_cast<std::size_t>(a)].levels > 1 &&
+    const bool carried = problem.arrays[static_cast<std::size_t>(a)].time_buffers > 1 &&
                          std::any_of(problem.accesses.begin(), problem.accesses.end(),
                                      [&](const Access& p) { return p.array == a && p.writes && p.keeps; });
     return !whole_loops && (plan.ranks() > 1 || carried);
@@ -58,7 +58,7 @@ MemoryOrder memory_order(const SweepProblem& problem, const Plan& plan, int a, i
     MemoryOrder m;
     // Row-major in the coordinates of the row order, over the box of them that holds the array's z box.
     Box z = problem.box_of(a, own);
-    if (n.levels > 0) z.hi[0] = z.lo[0] + 1;
+    if (n.time_buffers > 0) z.hi[0] = z.lo[0] + 1;
     const IndexMatrix order = plan.storage == StorageKind::skewed && has_row ? plan.order(problem.dims())
                                                                              : IndexMatrix::identity(problem.dims());
     Box y = image(order, z);
@@ -72,7 +72,7 @@ MemoryOrder memory_order(const SweepProblem& problem, const Plan& plan, int a, i
         m.stride[d] = x_stride[k];
         first[k] = own.lo[d] - shift[k];
     }
-    if (n.levels > 0) first[0] = z.lo[0];
+    if (n.time_buffers > 0) first[0] = z.lo[0];
     const Index at = order * (problem.loops * first) - y.lo;
     for (int k = 0; k < at.n; ++k) m.first += y_stride[k] * at[k];
     m.items = y.points();
@@ -101,8 +101,8 @@ std::int64_t held_bytes(const SweepProblem& problem, const Plan& plan, int rank)
     std::int64_t bytes = 0;
     for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a)
         if (const NestArray& n = problem.arrays[static_cast<std::size_t>(a)];
-            !n.replicated && !(keeps_planes(problem, plan) && problem.rolls(a)))
-            bytes += memory_order(problem, plan, a, rank).items * n.item_bytes * std::max(n.levels, 1);
+            !n.replicated && !(uses_window(problem, plan) && problem.in_window(a)))
+            bytes += memory_order(problem, plan, a, rank).items * n.item_bytes * std::max(n.time_buffers, 1);
     return bytes;
 }
 
@@ -111,7 +111,7 @@ bool mostly_padding(const SweepProblem& problem, const Plan& plan) {
     std::int64_t elements = 0;
     for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a)
         if (const NestArray& n = problem.arrays[static_cast<std::size_t>(a)]; !n.replicated)
-            elements += held(problem, plan, a, 0).points() * n.item_bytes * std::max(n.levels, 1);
+            elements += held(problem, plan, a, 0).points() * n.item_bytes * std::max(n.time_buffers, 1);
     const std::int64_t bytes = held_bytes(problem, plan, 0);
     return bytes > little && bytes > most * elements;
 }

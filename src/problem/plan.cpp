@@ -7,7 +7,7 @@
 #include <type_traits>
 
 #include "problem/choice_checks.hpp"
-#include "problem/steps_together.hpp"
+#include "problem/temporal_blocking.hpp"
 #include "tilewave/schedule.hpp"
 
 namespace tilewave {
@@ -53,7 +53,7 @@ IndexMatrix Plan::order(int n) const {
 
 bool Plan::independent_rows(const SweepProblem& problem) const {
     const int n = problem.dims();
-    if (problem.in_order) return false;
+    if (problem.sequential) return false;
     const IndexMatrix t = order(n);
     for (const Index& d : problem.dependences()) {
         const Index y = t * d;
@@ -62,9 +62,9 @@ bool Plan::independent_rows(const SweepProblem& problem) const {
     return true;
 }
 
-bool Plan::planes_together(const SweepProblem& problem) const {
+bool Plan::layers_together(const SweepProblem& problem) const {
     const int n = problem.dims();
-    if (problem.in_order || n < 3) return false;
+    if (problem.sequential || n < 3) return false;
     const IndexMatrix t = order(n);
     for (const Index& d : problem.dependences()) {
         const Index y = t * d;
@@ -79,9 +79,9 @@ int Plan::most_slices(const SweepProblem& problem) const {
     const bool across = row.n > 0 && std::any_of(row.begin(), row.end(), [](auto x) { return x < 0; });
     if (mapping_dim == tile.n - 1)
         least = shortest_row;
-    else if (tile.n > 2 && across && planes_together(problem) && order(tile.n).row[tile.n - 3][mapping_dim] != 0)
-        least = planes_in_turn;
-    else if (mapping_dim == tile.n - 2 && row.n == 0 && !problem.in_order && !independent_rows(problem))
+    else if (tile.n > 2 && across && layers_together(problem) && order(tile.n).row[tile.n - 3][mapping_dim] != 0)
+        least = layers_together_most;
+    else if (mapping_dim == tile.n - 2 && row.n == 0 && !problem.sequential && !independent_rows(problem))
         least = rows_together;
     return static_cast<int>(std::max<std::int64_t>(tile[mapping_dim] / least, 1));
 }
@@ -119,11 +119,11 @@ void check_grid(const Index& grid, int n, int ranks) {
 }
 
 static std::string why_whole(const SweepProblem& problem, int k) {
-    if (problem.in_order) return "the nest runs in loop order";
+    if (problem.sequential) return "the nest runs in loop order";
     if (!problem.loops.keeps(k)) return "it is a sum of loop indices, so that tiles honour every dependence";
     for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a)
         if (!problem.arrays[a].replicated && problem.lacks(a, k))
-            return problem.arrays[a].levels > 0 && k == 0 ? "it is time" : "array " + std::to_string(a) + " lacks it";
+            return problem.arrays[a].time_buffers > 0 && k == 0 ? "it is time" : "array " + std::to_string(a) + " lacks it";
     for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a)
         if (!problem.arrays[a].replicated && problem.swaps(a, k))
             return "array " + std::to_string(a) + " has it before an outer index";
@@ -146,15 +146,15 @@ void check_cuts(const SweepProblem& problem, const Index& grid) {
 
 static void check_row(const SweepProblem& problem, const Plan& plan) {
     const IndexMatrix t = plan.order(problem.dims());
-    if (problem.in_order && !t.is_identity())
+    if (problem.sequential && !t.is_identity())
         throw ConfigError("row " + to_string(plan.row) +
                           " was given for a nest that runs in loop order; allowed are rows along the last dimension");
-    // A row has one step a place, levels of time are reused in turn.
-    const bool levels =
-        std::any_of(problem.arrays.begin(), problem.arrays.end(), [](const NestArray& a) { return a.levels > 1; });
-    if (levels && problem.dims() > 1 && plan.row.n && plan.row[0] != 0)
+    // A row has one step a place, time buffers are reused in turn.
+    const bool time_buffers =
+        std::any_of(problem.arrays.begin(), problem.arrays.end(), [](const NestArray& a) { return a.time_buffers > 1; });
+    if (time_buffers && problem.dims() > 1 && plan.row.n && plan.row[0] != 0)
         throw ConfigError("row " + to_string(plan.row) +
-                          " was given for a nest with several levels of time; allowed are rows within one time step");
+                          " was given for a nest with several time buffers; allowed are rows within one time step");
     for (const Index& d : problem.dependences())
         if (!lexicographically_positive(t * d))
             throw ConfigError("row " + to_string(plan.row) + " gives an order of points against the dependence " +
@@ -205,7 +205,7 @@ void Plan::validate(const SweepProblem& problem, int ranks) const {
         if (unit[static_cast<std::size_t>(k)] && tile[k] != 1)
             throw ConfigError("tile " + tilewave::to_string(tile) + ": entry " + std::to_string(k) +
                               " must be 1: a dependence along it goes back along another dimension");
-        if (problem.in_order && (tile[k] != most || lanes() > 1))
+        if (problem.sequential && (tile[k] != most || lanes() > 1))
             throw ConfigError("tile " + tilewave::to_string(tile) + " on " + std::to_string(lanes()) +
                               " lane(s): a nest that runs in loop order is one tile on one lane");
     }
@@ -221,10 +221,10 @@ void Plan::validate(const SweepProblem& problem, int ranks) const {
 #define TILEWAVE_CHOICE(type, name, otherwise, least, text) check_least(#name, name, least);
     TILEWAVE_PLAN_CHOICES(TILEWAVE_CHOICE)
 #undef TILEWAVE_CHOICE
-    if (bundle > 1 && !may_bundle(problem, *this))
-        throw ConfigError("bundle " + std::to_string(bundle) + " was given; allowed here is 1: " +
+    if (aggregate > 1 && !may_aggregate(problem, *this))
+        throw ConfigError("aggregate " + std::to_string(aggregate) + " was given; allowed here is 1: " +
                           (lanes() > 1 ? "each of several lanes sends by itself"
-                           : keeps_planes(problem, *this)
+                           : uses_window(problem, *this)
                                ? "planes that are kept go as they are computed"
                                : "ranks read what later ones compute, and would wait for each other"));
 }

@@ -8,7 +8,7 @@ void SweepProblem::complete() {
     if (loops.n == 0) loops = IndexMatrix::identity(shape.n);
     for (NestArray& a : arrays) {
         if (a.axes.n == 0)
-            for (int k = a.levels > 0 ? 1 : 0; k < shape.n; ++k) a.axes.v[a.axes.n++] = k;
+            for (int k = a.time_buffers > 0 ? 1 : 0; k < shape.n; ++k) a.axes.v[a.axes.n++] = k;
         if (a.shape.n == 0)
             for (auto k : a.axes) a.shape.v[a.shape.n++] = shape[static_cast<int>(k)];
     }
@@ -20,7 +20,7 @@ void SweepProblem::settle(const std::vector<bool>& downwards) {
         if (downwards[static_cast<std::size_t>(k)]) loops.row[k][k] = -1;
     validate();
     loops = legal_skew(*this);
-    planes = choose_planes(*this);
+    window = choose_window(*this);
 }
 
 SweepProblem SweepProblem::with_steps(std::int64_t steps) const {
@@ -72,7 +72,7 @@ bool SweepProblem::reads_new(const Access& access) const {
 
 std::vector<Index> SweepProblem::dependences() const {
     std::vector<Index> result;
-    if (in_order) return result;
+    if (sequential) return result;
     const Index zero = Index::filled(dims(), 0);
     auto add = [&](const Index& x) {
         Index d = loops * x;
@@ -82,14 +82,14 @@ std::vector<Index> SweepProblem::dependences() const {
     };
     for (const Access& w : accesses) {
         if (!w.writes) continue;
-        const int levels = arrays[w.array].levels;
-        for (int k = levels > 0 ? 1 : 0; k < dims(); ++k) {
+        const int time_buffers = arrays[w.array].time_buffers;
+        for (int k = time_buffers > 0 ? 1 : 0; k < dims(); ++k) {
             if (!lacks(w.array, k)) continue;
             Index same = zero;  // the same element again
             same[k] = 1;
             add(same);
         }
-        if (w.keeps && levels > 1) {
+        if (w.keeps && time_buffers > 1) {
             Index carried = zero;  // from the level before, which is in other memory
             carried[0] = 1;
             add(carried);
@@ -97,9 +97,9 @@ std::vector<Index> SweepProblem::dependences() const {
         for (const Access& q : accesses) {
             if (q.array != w.array) continue;
             add(w.offset - q.offset);
-            if (levels == 0) continue;
+            if (time_buffers == 0) continue;
             Index reuse = q.offset - w.offset;
-            reuse[0] += levels;
+            reuse[0] += time_buffers;
             add(reuse);
         }
     }
@@ -113,7 +113,7 @@ bool SweepProblem::swaps(int a, int k) const {
 }
 
 bool SweepProblem::may_cut(int k) const {
-    if (in_order || !loops.keeps(k)) return false;
+    if (sequential || !loops.keeps(k)) return false;
     for (int a = 0; a < static_cast<int>(arrays.size()); ++a) {
         if (arrays[a].replicated) continue;
         if (lacks(a, k) || swaps(a, k)) return false;
@@ -133,9 +133,9 @@ bool SweepProblem::may_cut(int k) const {
     return true;
 }
 
-bool SweepProblem::rolls(int a) const {
+bool SweepProblem::in_window(int a) const {
     const NestArray& n = arrays[static_cast<std::size_t>(a)];
-    if (!n.frontier || n.replicated || n.levels > 0 || in_order) return false;
+    if (!n.window || n.replicated || n.time_buffers > 0 || sequential) return false;
     int writes = 0;
     for (const Access& p : accesses) {
         if (p.array != a) continue;
@@ -148,18 +148,18 @@ bool SweepProblem::rolls(int a) const {
     return writes == 1;
 }
 
-int SweepProblem::plane_count(int a) const {
+int SweepProblem::window_planes(int a) const {
     std::int64_t most = 1;
     for (const Access& p : accesses) {
         const Index o = offset(p);
-        if (p.array == a) most = std::max(most, 1 - o[planes.across] - planes.slant * o[planes.along]);
+        if (p.array == a) most = std::max(most, 1 - o[window.across] - window.slant * o[window.along]);
     }
     return static_cast<int>(most);
 }
 
 bool SweepProblem::reads_history_beside() const {
     return std::any_of(accesses.begin(), accesses.end(), [&](const Access& p) {
-        return arrays[p.array].levels > 0 && p.offset[0] < 0 &&
+        return arrays[p.array].time_buffers > 0 && p.offset[0] < 0 &&
                std::any_of(p.offset.begin() + 1, p.offset.end(), [](auto x) { return x != 0; });
     });
 }
@@ -172,7 +172,7 @@ std::vector<bool> SweepProblem::unit_dims() const {
                                           d.begin())] = true;
     // A level keeps what the one before has where it is not written: level by level.
     for (const Access& p : accesses)
-        if (p.keeps && arrays[p.array].levels > 1) unit[0] = true;
+        if (p.keeps && arrays[p.array].time_buffers > 1) unit[0] = true;
     return unit;
 }
 
@@ -182,7 +182,7 @@ SweepProblem SweepProblem::skewed(int k, int l) const {
             if (!arrays[static_cast<std::size_t>(a)].replicated && lacks(a, d)) return false;
         return loops.keeps(d);
     };
-    if (k < 0 || k >= l || l >= dims() || in_order || planes.along >= 0 || !spread(k) || !spread(l))
+    if (k < 0 || k >= l || l >= dims() || sequential || window.along >= 0 || !spread(k) || !spread(l))
         throw ConfigError("skew (" + std::to_string(k) + ", " + std::to_string(l) +
                           ") was given; allowed are two loops, the outer one first, of " + std::to_string(dims()) +
                           " that all fields have, in a nest with dependence vectors whose fields are kept whole");
@@ -195,11 +195,11 @@ SweepProblem SweepProblem::skewed(int k, int l) const {
 // to move then.
 bool SweepProblem::alike(int a, int b) const {
     const NestArray &x = arrays[static_cast<std::size_t>(a)], &y = arrays[static_cast<std::size_t>(b)];
-    return x.shape == y.shape && x.axes == y.axes && x.item_bytes == y.item_bytes && x.levels == y.levels &&
-           x.replicated == y.replicated && rolls(a) == rolls(b);
+    return x.shape == y.shape && x.axes == y.axes && x.item_bytes == y.item_bytes && x.time_buffers == y.time_buffers &&
+           x.replicated == y.replicated && in_window(a) == in_window(b);
 }
 
-Layout SweepProblem::layout(int a, const Index& grid, const Index& margin) const {
+Layout SweepProblem::layout(int a, const Index& grid, const Index& deep_halo) const {
     const NestArray& array = arrays[a];
     std::vector<char> same(arrays.size());
     for (std::size_t b = 0; b < arrays.size(); ++b) same[b] = alike(a, static_cast<int>(b));
@@ -214,7 +214,7 @@ Layout SweepProblem::layout(int a, const Index& grid, const Index& margin) const
             lo[m] = std::max(lo[m], o[k] - p.offset[k]);
             hi[m] = std::max(hi[m], p.offset[k] - o[k]);
         }
-        if (margin.n) (loops.row[k][k] < 0 ? lo : hi)[m] += margin[k];
+        if (deep_halo.n) (loops.row[k][k] < 0 ? lo : hi)[m] += deep_halo[k];
     }
     return Layout(array.shape, own, lo, hi);
 }
@@ -227,9 +227,9 @@ Box SweepProblem::box_of(int a, const Box& own) const {
         box.lo[k] = own.lo[m] - first[k];
         box.hi[k] = std::max(own.hi[m] - first[k], box.lo[k]);
     }
-    if (arrays[a].levels > 0) {
-        box.lo[0] = space.lo[0] - arrays[a].given_levels();
-        box.hi[0] = box.lo[0] + arrays[a].levels;
+    if (arrays[a].time_buffers > 0) {
+        box.lo[0] = space.lo[0] - arrays[a].given_time_buffers();
+        box.hi[0] = box.lo[0] + arrays[a].time_buffers;
     }
     return image(loops, box);
 }
@@ -250,25 +250,25 @@ std::vector<Bound> SweepProblem::conditions() const {
 namespace {
 
 void check_time(const SweepProblem& problem, const Access& p) {
-    const int levels = problem.arrays[p.array].levels;
+    const int time_buffers = problem.arrays[p.array].time_buffers;
     Index next = Index::filled(problem.dims(), 0);
     next[0] = 1;
     if (p.writes && p.offset != next)
-        throw ConfigError("an array with time levels is written at offset " + to_string(p.offset) + "; allowed is " +
+        throw ConfigError("an array with time buffers is written at offset " + to_string(p.offset) + "; allowed is " +
                           to_string(next));
     const Index d = next - p.offset;  // from the writer of what is read to the reader
     if (p.offset[0] > 1 || (d != Index::filled(d.n, 0) && !lexicographically_positive(problem.loops * d)))
         throw ConfigError(
-            "an array with time levels is read at offset " + to_string(p.offset) +
-            ", a value that the loops have not computed yet; allowed are levels before, and points of this one "
+            "an array with time buffers is read at offset " + to_string(p.offset) +
+            ", a value that the loops have not computed yet; allowed are time_buffers before, and points of this one "
             "that come earlier in the loops");
     Index reuse = p.offset - next;
-    reuse[0] += levels;
+    reuse[0] += time_buffers;
     const Index zero = Index::filled(d.n, 0);
     if (!p.writes && problem.loops * reuse != zero && !lexicographically_positive(problem.loops * reuse))
         throw ConfigError("the read at offset " + to_string(p.offset) + " of an array that keeps " +
-                          std::to_string(levels) +
-                          " time level(s) comes after its value is overwritten; more time buffers are needed");
+                          std::to_string(time_buffers) +
+                          " time time_buffer(s) comes after its value is overwritten; more time buffers are needed");
 }
 
 void check_access(const SweepProblem& problem, const Access& p) {
@@ -284,9 +284,9 @@ void check_access(const SweepProblem& problem, const Access& p) {
                               " is written and replicated; a written array is spread over the ranks");
         return;
     }
-    if (array.levels > 0) check_time(problem, p);
+    if (array.time_buffers > 0) check_time(problem, p);
     for (int k = 0; k < n; ++k)
-        if (problem.lacks(p.array, k) && p.offset[k] != 0 && (array.levels == 0 || k > 0))
+        if (problem.lacks(p.array, k) && p.offset[k] != 0 && (array.time_buffers == 0 || k > 0))
             throw ConfigError("an access names offset " + to_string(p.offset) + " along loop " + std::to_string(k) +
                               ", which its array lacks");
     for (int m = 0; m < array.axes.n && !problem.space.empty(); ++m) {
@@ -315,15 +315,15 @@ void SweepProblem::validate() const {
         check_access(*this, accesses[i]);
     }
     for (int a = 0; a < static_cast<int>(arrays.size()); ++a)
-        for (int k = 1; k < dims() && arrays[a].levels > 0; ++k)
+        for (int k = 1; k < dims() && arrays[a].time_buffers > 0; ++k)
             if (lacks(a, k))
-                throw ConfigError("array " + std::to_string(a) + " has time levels and lacks loop index " +
+                throw ConfigError("array " + std::to_string(a) + " has time buffers and lacks loop index " +
                                   std::to_string(k) + "; allowed are all loop indices but time");
-    if (in_order) return;
+    if (sequential) return;
     for (int a = 0; a < static_cast<int>(arrays.size()); ++a) {
         if (!written(a)) continue;
         int missing = 0;
-        for (int k = arrays[a].levels > 0 ? 1 : 0; k < dims(); ++k) missing += lacks(a, k);
+        for (int k = arrays[a].time_buffers > 0 ? 1 : 0; k < dims(); ++k) missing += lacks(a, k);
         if (missing == 0) continue;
         for (const Access& p : accesses)
             if (p.array == a && (missing > 1 || p.offset != shift(a)))
@@ -371,12 +371,12 @@ bool in_row(const Index& d, int along) {
 
 }  // namespace
 
-Planes choose_planes(const SweepProblem& problem) {
+WindowShape choose_window(const SweepProblem& problem) {
     const int n = problem.dims();
-    bool any = false, free = n > 1 && !problem.in_order;
+    bool any = false, free = n > 1 && !problem.sequential;
     for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a) {
-        any = any || problem.rolls(a);
-        free = free && problem.arrays[static_cast<std::size_t>(a)].levels == 0;
+        any = any || problem.in_window(a);
+        free = free && problem.arrays[static_cast<std::size_t>(a)].time_buffers == 0;
     }
     const std::vector<Index> deps = problem.dependences();
     for (const Index& d : deps) free = free && std::all_of(d.begin(), d.end(), [](auto x) { return x >= 0; });
@@ -384,7 +384,7 @@ Planes choose_planes(const SweepProblem& problem) {
     const Box box = image(problem.loops, problem.space);
     for (const bool cut : {true, false})
         for (const int slant : {0, 1}) {
-            Planes best;
+            WindowShape best;
             for (int along = n - 1; along >= 0; --along) {
                 const bool chain =
                     std::any_of(deps.begin(), deps.end(), [&](const Index& d) { return in_row(d, along); });

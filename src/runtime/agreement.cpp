@@ -72,12 +72,12 @@ void keep_for_ever(void* memory) noexcept {
 }
 
 Agreement::Agreement(Transport& port, std::shared_ptr<const Said> mine, std::vector<std::int64_t> values)
-    : port_(port), carried_(static_cast<std::size_t>(port.size())) {
+    : port_(port), piggyback_(static_cast<std::size_t>(port.size())) {
     restate(std::move(mine), std::move(values));
     if (port.size() == 1 || !port.connected()) return;
     rounds_ = std::bit_width(static_cast<unsigned>(port.size() - 1));
     note_bytes_ = static_cast<std::int64_t>(sizeof(Head) + most_values(port.size()) * sizeof(std::int64_t)) +
-                  most_carried + port.size() * static_cast<std::int64_t>(2 * sizeof(std::int64_t) + 8);
+                  most_piggyback_bytes + port.size() * static_cast<std::int64_t>(2 * sizeof(std::int64_t) + 8);
     notes_ = std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(2 * rounds_ * note_bytes_));
 }
 
@@ -90,7 +90,7 @@ void Agreement::restate(std::shared_ptr<const Said> mine, std::vector<std::int64
     mine_.kind = said_->statement.kind;
 }
 
-void Agreement::start(int tag, const MatrixView& carried, std::string where, const std::function<std::string()>* ask) {
+void Agreement::start(int tag, const MatrixView& piggyback, std::string where, const std::function<std::string()>* ask) {
     tag_ = tag;
     where_ = std::move(where);
     ask_ = ask;
@@ -101,12 +101,12 @@ void Agreement::start(int tag, const MatrixView& carried, std::string where, con
     done_ids_ = 0;
     wrong_ = mine_.kind != Statement::Kind::fine;
     stage_ = Stage::rounds;
-    std::fill(carried_.begin(), carried_.end(), Carried{});
-    if (carried.data && carried.bytes() > 0) {
-        if (own_bytes_ < carried.bytes())
-            own_ = std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(own_bytes_ = carried.bytes()));
-        copy_range(carried, 0, own_.get(), carried.bytes(), true);
-        carried_[static_cast<std::size_t>(port_.rank())] = {port_.rank(), carried.bytes(), own_.get()};
+    std::fill(piggyback_.begin(), piggyback_.end(), Piggyback{});
+    if (piggyback.data && piggyback.bytes() > 0) {
+        if (own_bytes_ < piggyback.bytes())
+            own_ = std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(own_bytes_ = piggyback.bytes()));
+        copy_range(piggyback, 0, own_.get(), piggyback.bytes(), true);
+        piggyback_[static_cast<std::size_t>(port_.rank())] = {port_.rank(), piggyback.bytes(), own_.get()};
     }
 }
 
@@ -129,9 +129,9 @@ void Agreement::send_round(int k) {
     if (said) std::memcpy(at, values_.data(), said * sizeof(std::int64_t));
     at += said * sizeof(std::int64_t);
     for (int i = 0; i < known && !wrong_; ++i) {  // ranks that differ may give more together than they may
-        const Carried& c = carried_[static_cast<std::size_t>(peer(-i))];
+        const Piggyback& c = piggyback_[static_cast<std::size_t>(peer(-i))];
         if (!c.data) continue;
-        ++head.carried;
+        ++head.piggyback;
         std::memcpy(at, &c.rank, sizeof c.rank);
         std::memcpy(at + sizeof c.rank, &c.bytes, sizeof c.bytes);
         at += sizeof c.rank + sizeof c.bytes;
@@ -154,13 +154,13 @@ void Agreement::take_round() {
         std::memcpy(&value, at, sizeof value);
         if (i < values_.size()) values_[i] = std::min(values_[i], value);
     }
-    for (int i = 0; i < head.carried; ++i) {
-        Carried c;
+    for (int i = 0; i < head.piggyback; ++i) {
+        Piggyback c;
         std::memcpy(&c.rank, at, sizeof c.rank);
         std::memcpy(&c.bytes, at + sizeof c.rank, sizeof c.bytes);
         c.data = at += sizeof c.rank + sizeof c.bytes;
         at += padded(c.bytes);
-        carried_[static_cast<std::size_t>(c.rank)] = c;
+        piggyback_[static_cast<std::size_t>(c.rank)] = c;
     }
 }
 

@@ -27,7 +27,7 @@ class Agreement {
 public:
     static constexpr std::int64_t none = std::numeric_limits<std::int64_t>::max();
     /// The most that ranks may give along, all together.
-    static constexpr std::int64_t most_carried = 4 << 10;
+    static constexpr std::int64_t most_piggyback_bytes = 4 << 10;
 
     /// `port` must live on; ranks that say the same must give equally many values.
     /// @pre values.size() <= most_values(ranks) (InternalError)
@@ -35,11 +35,11 @@ public:
     static std::size_t most_values(int ranks) { return 4 + 2 * static_cast<std::size_t>(ranks); }
     /// Something else to say, before the next start().
     void restate(std::shared_ptr<const Said> mine, std::vector<std::int64_t> values);
-    /// The first time or, with the same words and values, once more; sends nothing before advance(). `carried` is
+    /// The first time or, with the same words and values, once more; sends nothing before advance(). `piggyback` is
     /// copied and goes to all ranks. Where the caller stands says `where` or, when that is empty and it is needed,
     /// `ask`.
-    /// @pre carried.bytes() <= most_carried / ranks, or <= most_carried where no other rank gives one (not checked)
-    void start(int tag, const MatrixView& carried = {}, std::string where = "",
+    /// @pre piggyback.bytes() <= most_piggyback_bytes / ranks, or <= most_piggyback_bytes where no other rank gives one (not checked)
+    void start(int tag, const MatrixView& piggyback = {}, std::string where = "",
                const std::function<std::string()>* ask = nullptr);
     /// True when it is over.
     bool advance();
@@ -50,7 +50,7 @@ public:
     /// Of what goes between ranks.
     std::int64_t memory_bytes() const { return 2 * rounds_ * note_bytes_; }
     /// The matrix that rank gave along, without gaps between rows; null where it gave none. Until the next start().
-    const std::byte* carried(int rank) const { return carried_[static_cast<std::size_t>(rank)].data; }
+    const std::byte* piggyback(int rank) const { return piggyback_[static_cast<std::size_t>(rank)].data; }
 
     /// "in tw.run, script.py:7, for rank 1": what this rank is at, and for whom it waits.
     std::string waits();
@@ -68,9 +68,9 @@ private:
         std::int32_t rank = 0;
         Statement::Kind kind = Statement::Kind::fine;
         std::int32_t ended = -1;               // a rank that is waited for in vain
-        std::int32_t values = 0, carried = 0;  // how many follow
+        std::int32_t values = 0, piggyback = 0;  // how many follow
     };
-    struct Carried {
+    struct Piggyback {
         std::int64_t rank = 0, bytes = 0;
         const std::byte* data = nullptr;
     };
@@ -107,7 +107,7 @@ private:
     std::string where_;
     const std::function<std::string()>* ask_ = nullptr;
     std::vector<std::int64_t> given_, values_;  // this rank's, and what is known
-    std::vector<Carried> carried_;              // by rank
+    std::vector<Piggyback> piggyback_;              // by rank
     std::int64_t note_bytes_ = 0;
     std::unique_ptr<std::byte[]> notes_;  // received and sent in each round
     std::unique_ptr<std::byte[]> own_;    // what this rank gives along

@@ -41,8 +41,8 @@ struct Pinning {
 // already bound to sets of their own use their own set from its start. Whoever pins must know of all
 // that compute here: programs that nobody launched, or parts of a launch, would all take the first CPUs. So would
 // launches of one rank that has all CPUs because nobody said how many.
-Pinning pin_plan(Transport& t, int threads, bool launched, int told_on_host) {
-    const Place mine = Place::here(launched ? 0 : told_on_host);
+Pinning pin_plan(Transport& t, int threads, bool launched, int announced_on_host) {
+    const Place mine = Place::here(launched ? 0 : announced_on_host);
     std::string all;
     for (const std::string& p : gather(t, mine.text())) all += p + "\n";
     broadcast(t, all, 0);
@@ -232,14 +232,14 @@ const std::vector<int>& Context::cpus() const {
 
 Context::Context(std::unique_ptr<Transport> transport, int threads, const Caller& caller)
     : launched_(transport->launched()),
-      told_on_host_(transport->told_on_host()),
+      announced_on_host_(transport->announced_on_host()),
       exchange_(Exchange::make(checked(std::move(transport), threads, caller))),
       threads_(threads),
       options_(std::make_unique<ExecuteOptions>()) {
     exchange_->caller = caller;
     rank_ = this->transport().rank();
     size_ = this->transport().size();
-    Pinning p = pin_plan(this->transport(), threads, launched_, told_on_host_);
+    Pinning p = pin_plan(this->transport(), threads, launched_, announced_on_host_);
     threads_ = p.threads;
     share_ = p.share;
     oversubscribed_ = p.oversubscribed;

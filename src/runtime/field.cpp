@@ -104,12 +104,12 @@ FieldStorage::FieldStorage(Context& context, Index shape, std::int64_t item_byte
       version_(1) {}
 
 Binding FieldStorage::binding(int back) const {
-    return binding_of(data_.get() + back * level_bytes(), order_, item_bytes_);
+    return binding_of(data_.get() + back * time_buffer_bytes(), order_, item_bytes_);
 }
 
 FieldStorage FieldStorage::copy() const {
     FieldStorage other = *this;
-    other.levels_ = 1 + history_;
+    other.time_buffers_ = 1 + history_;
     other.version_ = 1;
     const std::int64_t size = other.bytes();
     other.data_ = aligned_memory(size);
@@ -117,12 +117,12 @@ FieldStorage FieldStorage::copy() const {
     return other;
 }
 
-bool FieldStorage::stays(const Layout& layout, int levels, std::uint64_t orders) const {
+bool FieldStorage::stays(const Layout& layout, int time_buffers, std::uint64_t orders) const {
     return layout_.same_blocks(layout) && layout_.halo_lo == layout.halo_lo && layout_.halo_hi == layout.halo_hi &&
-           levels_ >= levels && orders_ == orders;
+           time_buffers_ >= time_buffers && orders_ == orders;
 }
 
-bool FieldStorage::relayout(const Layout& layout, const MemoryOrder& order, int levels, std::uint64_t orders) {
+bool FieldStorage::relayout(const Layout& layout, const MemoryOrder& order, int time_buffers, std::uint64_t orders) {
     if (layout.shape != layout_.shape || layout.ranks() > context_->size())
         throw ConfigError("relayout: a field of shape " + to_string(layout_.shape) + " on " +
                           std::to_string(context_->size()) + " ranks cannot take a layout of shape " +
@@ -131,13 +131,13 @@ bool FieldStorage::relayout(const Layout& layout, const MemoryOrder& order, int 
     const bool same_blocks = layout_.same_blocks(layout);
     // Ghosts that are outside the array a rank does not have.
     const bool fits =
-        same_blocks && storage() == layout.storage(context_->rank()) && order_ == order && levels_ >= levels;
+        same_blocks && storage() == layout.storage(context_->rank()) && order_ == order && time_buffers_ >= time_buffers;
     // Every rank comes to the same here: one whose own order stays takes part, too.
-    const bool all_know = !stays(layout, levels, orders);
+    const bool all_know = !stays(layout, time_buffers, orders);
     if (fits && !all_know) return false;
     const int rank = context_->rank();
     std::shared_ptr<std::byte[]> data;
-    const int buffers = std::max(levels, history_ + 1);
+    const int buffers = std::max(time_buffers, history_ + 1);
     std::vector<std::unique_ptr<Move>> moves;
     const auto at = [&](int back) {
         return binding_of(data.get() + back * order.items * item_bytes_, order, item_bytes_);
@@ -175,26 +175,26 @@ bool FieldStorage::relayout(const Layout& layout, const MemoryOrder& order, int 
     layout_ = layout;
     if (fits) return false;
     order_ = order;
-    levels_ = buffers;
+    time_buffers_ = buffers;
     data_ = std::move(data);
     ++version_;
     return true;
 }
 
-void FieldStorage::keep_history(int levels) {
-    if (levels <= history_) return;
-    if (levels_ < levels + 1) relayout(layout_, order_, levels + 1, orders_);
-    for (int back = history_ + 1; back <= levels; ++back)
-        std::memcpy(data_.get() + back * level_bytes(), data_.get(), static_cast<std::size_t>(level_bytes()));
-    history_ = levels;
+void FieldStorage::keep_history(int time_buffers) {
+    if (time_buffers <= history_) return;
+    if (time_buffers_ < time_buffers + 1) relayout(layout_, order_, time_buffers + 1, orders_);
+    for (int back = history_ + 1; back <= time_buffers; ++back)
+        std::memcpy(data_.get() + back * time_buffer_bytes(), data_.get(), static_cast<std::size_t>(time_buffer_bytes()));
+    history_ = time_buffers;
 }
 
 void FieldStorage::join_steps() {
-    if (levels_ < history_ + 2)
-        throw ConfigError("join_steps: a field with " + std::to_string(levels_) + " time buffers keeps " +
-                          std::to_string(history_) + " levels; allowed: with two buffers more than that");
-    std::memmove(data_.get() + level_bytes(), data_.get() + 2 * level_bytes(),
-                 static_cast<std::size_t>(history_ * level_bytes()));
+    if (time_buffers_ < history_ + 2)
+        throw ConfigError("join_steps: a field with " + std::to_string(time_buffers_) + " time buffers keeps " +
+                          std::to_string(history_) + " time_buffers; allowed: with two buffers more than that");
+    std::memmove(data_.get() + time_buffer_bytes(), data_.get() + 2 * time_buffer_bytes(),
+                 static_cast<std::size_t>(history_ * time_buffer_bytes()));
 }
 
 void FieldStorage::gather(std::byte* out, int back) {

@@ -180,7 +180,7 @@ SweepProblem nest_problem(const NestLoops& loops, std::span<const ArrayReads> ar
                                   " components, one for each loop" + (in_time ? " with time as the first" : ""));
     }
     // Written places first, then what is read, array by array.
-    std::vector<int> levels(arrays.size(), in_time);
+    std::vector<int> time_buffers(arrays.size(), in_time);
     std::vector<Access> reads;
     int a = 0;
     for (const ArrayReads& array : arrays) {
@@ -196,7 +196,7 @@ SweepProblem nest_problem(const NestLoops& loops, std::span<const ArrayReads> ar
                 if (o[0] == 1 && ahead) o[0] = 0;  // a step begins as a copy of the one before
                 Index beside = o;
                 beside[0] = 0;
-                if (o[0] == 0 && !ahead && !zero(beside)) levels[static_cast<std::size_t>(a)] = 2;
+                if (o[0] == 0 && !ahead && !zero(beside)) time_buffers[static_cast<std::size_t>(a)] = 2;
             } else if (in_time && o[0] != 0) {
                 throw ConfigError("offset " + to_string(o) + " of an array that is only read: time " +
                                   std::to_string(o[0]) + "; allowed: 0, as it has no time");
@@ -233,14 +233,14 @@ SweepProblem nest_problem(const NestLoops& loops, std::span<const ArrayReads> ar
             p.space.hi[k] = hi;
         }
     }
-    const int most = *std::max_element(levels.begin(), levels.end());
+    const int most = *std::max_element(time_buffers.begin(), time_buffers.end());
     for (std::size_t b = 0; b < arrays.size(); ++b) {
         NestArray n{arrays[b].item_bytes};
         if (in_time) {
             n.shape = arrays[b].shape;
             n.axes = Index::filled(dims - 1, 0);
             for (int k = 0; k < n.axes.n; ++k) n.axes[k] = k + 1;
-            n.levels = arrays[b].written ? most : 0;
+            n.time_buffers = arrays[b].written ? most : 0;
         }
         p.arrays.push_back(n);
     }

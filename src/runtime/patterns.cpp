@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "runtime/agreement.hpp"
-#include "runtime/carried.hpp"
+#include "runtime/piggyback.hpp"
 #include "runtime/exchange.hpp"
 #include "runtime/pattern_call.hpp"
 #include "runtime/pattern_transfer.hpp"
@@ -91,7 +91,7 @@ private:
     std::vector<std::byte> given_, got_;  // its matrices without gaps, where the caller's have some
     bool native_posted_ = false;
     bool ran_ = false;         // the transfer's messages are over
-    bool carried_ = false;     // the matrices have come with the comparison
+    bool piggyback_ = false;     // the matrices have come with the comparison
     std::int64_t place_ = -1;  // in line for the library's calls
     std::vector<int> done_;
     Stage stage_ = Stage::agreeing;
@@ -110,9 +110,9 @@ PatternOperation::PatternOperation(Context& context, PatternCall call, std::int6
     }
     const PatternTransfer::Words& words = transfer_ ? transfer_->words() : words_;
     if (call_.request.algorithm == Algorithm::native && port().native() && !call_.keep) enter_line();
-    const bool gives = words.said->statement.kind == Statement::Kind::fine && may_be_carried(call_, port()) &&
+    const bool gives = words.said->statement.kind == Statement::Kind::fine && may_piggyback(call_, port()) &&
                        (call_.kind != PatternKind::broadcast || context.rank() == call_.root) &&
-                       call_.in.bytes() <= most_carried_bytes(call_.kind, context.size());
+                       call_.in.bytes() <= piggyback_limit_bytes(call_.kind, context.size());
     comparison().agreement.start(exchange_->tag(static_cast<int>(number % turns)), gives ? call_.in : MatrixView{},
                                  call_.caller.where, &exchange_->where);
 }
@@ -167,12 +167,12 @@ bool PatternOperation::step() {
             if (agreed().ended() >= 0) exchange_->ended = agreed().ended();
             agreed().raise();
             prepare();
-            if (carried_) {
-                finish_carried(call_, transfer_->problem(), *plan_, context_.rank(),
-                               [this](int r) { return agreed().carried(r); });
+            if (piggyback_) {
+                finish_piggyback(call_, transfer_->problem(), *plan_, context_.rank(),
+                               [this](int r) { return agreed().piggyback(r); });
                 ran_ = true;
             }
-            if (call_.keep || carried_)
+            if (call_.keep || piggyback_)
                 stage_ = Stage::over;
             else
                 begin();
@@ -265,9 +265,9 @@ void PatternOperation::prepare() {
     if (!again) made = problem();
     const PatternProblem& q = again ? transfer_->problem() : made;
     if (call_.allocate) call_.out = call_.allocate(q.total_columns());
-    carried_ = may_be_carried(call_, port()) && std::all_of(q.columns.begin(), q.columns.end(), [&](std::int64_t n) {
+    piggyback_ = may_piggyback(call_, port()) && std::all_of(q.columns.begin(), q.columns.end(), [&](std::int64_t n) {
                    return (q.kind == PatternKind::multi_reduce ? call_.in.bytes() : q.rows * n * q.item_bytes) <=
-                          most_carried_bytes(q.kind, q.ranks);
+                          piggyback_limit_bytes(q.kind, q.ranks);
                });
     if (!again) {
         check_places(q);
@@ -275,7 +275,7 @@ void PatternOperation::prepare() {
         conditions.contiguous = agreed().value(0) == 1;
         conditions.native = port().native();
         PatternPlan plan = make_pattern_plan(q, call_.request, conditions, context_.machine());
-        if (carried_) plan.why += "; so small that all goes with the comparison of the arguments";
+        if (piggyback_) plan.why += "; so small that all goes with the comparison of the arguments";
         plan_ = std::make_shared<PatternPlan>(std::move(plan));
     } else {
         plan_ = transfer_->plan();
@@ -294,7 +294,7 @@ void PatternOperation::prepare() {
         transfer_ = std::make_shared<PatternTransfer>(context_, words_, PatternProblem(q), plan_, call_,
                                                       std::move(comparison_));
     }
-    if (!carried_) transfer_->aim(call_, exchange_->tag(tag_));
+    if (!piggyback_) transfer_->aim(call_, exchange_->tag(tag_));
     staged_ = transfer_->buffer_bytes();
 }
 

@@ -13,7 +13,7 @@
 #include "data/memory.hpp"
 #include "data/rows.hpp"
 #include "execute/alarms.hpp"
-#include "execute/frontier.hpp"
+#include "execute/rolling_window.hpp"
 #include "execute/recording.hpp"
 #include "runtime/conversion.hpp"
 #include "runtime/exchange.hpp"
@@ -70,14 +70,14 @@ PreparedSweep::PreparedSweep(Context& context, SweepProblem problem, Plan plan)
       steps_(sweep_steps(problem_, plan_)),
       points_(points_of(schedule_)) {
     for (int a = 0; a < static_cast<int>(problem_.arrays.size()); ++a)
-        orders_.push_back(rolls(a) ? 0 : memory_orders(problem_, plan_, a, context.size()));
+        orders_.push_back(in_window(a) ? 0 : memory_orders(problem_, plan_, a, context.size()));
     for (const Message& m : schedule_.messages)
         if (m.tag > context.transport().max_tag())
             throw ConfigError("the plan makes " + std::to_string(m.tag) +
                               " and more messages between two ranks, this MPI has "
                               "tags up to " +
                               std::to_string(context.transport().max_tag()) + "; take larger tiles or chunks");
-    if (schedule_.along >= 0) frontier_ = std::make_unique<Frontier>(schedule_);
+    if (schedule_.along >= 0) window_ = std::make_unique<RollingWindow>(schedule_);
 }
 
 PreparedSweep::~PreparedSweep() = default;
@@ -85,11 +85,11 @@ PreparedSweep::~PreparedSweep() = default;
 void PreparedSweep::prepare_steps(std::int64_t steps) {
     const StepBlocks blocks = StepBlocks::of(problem_, plan_, steps);
     const bool in_time = std::all_of(problem_.accesses.begin(), problem_.accesses.end(), [&](const Access& p) {
-        return !p.writes || problem_.arrays[static_cast<std::size_t>(p.array)].levels > 0;
+        return !p.writes || problem_.arrays[static_cast<std::size_t>(p.array)].time_buffers > 0;
     });
     const bool even = std::all_of(problem_.bounds.begin(), problem_.bounds.end(),
                                   [](const Bound& b) { return b.coefficients[0] == 0; });
-    if (!in_time || !even || frontier_)
+    if (!in_time || !even || window_)
         throw ConfigError("prepare_steps: the problem's first loop is no time that blocks of steps could be cut from");
     if (blocks.rest > 0 && (!rest_ || rest_->extent() != blocks.rest))
         rest_ = std::make_unique<RestOfSteps>(problem_, plan_, blocks.rest, context_.rank(), context_.size());
@@ -103,10 +103,10 @@ std::int64_t PreparedSweep::bytes() const {
     return bytes;
 }
 
-std::vector<std::int64_t> PreparedSweep::unset(int a) const {
+std::vector<std::int64_t> PreparedSweep::initial(int a) const {
     std::vector<std::int64_t> result;
-    if (!frontier_) return result;
-    const std::vector<std::int64_t> z = frontier_->elements(a);
+    if (!window_) return result;
+    const std::vector<std::int64_t> z = window_->elements(a);
     const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
     const Index shift = problem_.shift(a);
     const IndexMatrix back = inverse(problem_.loops);
@@ -205,9 +205,9 @@ Ending agree_on_end(Transport& t, Alarms& alarms, const Outcome& o, std::int64_t
 
 struct PreparedSweep::Loose {
     Loose(Context& context, int array, const Binding& whole, const NestArray& n, const Box& box,
-          const MemoryOrder& order, int levels)
+          const MemoryOrder& order, int time_buffers)
         : array(array), item_bytes(n.item_bytes), extents(box.hi), whole(whole), order(order) {
-        memory = context.exchange()->spare->lend(order.items * item_bytes * levels);
+        memory = context.exchange()->spare->lend(order.items * item_bytes * time_buffers);
         binding.data = memory.get() + order.first * item_bytes;
         binding.stride_bytes = order.stride;
         for (auto& s : binding.stride_bytes.v) s *= item_bytes;
@@ -254,12 +254,12 @@ struct PreparedSweep::Loose {
 bool PreparedSweep::copied(int a, const RunArray& array) const {
     const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
     if (array.field || n.replicated) return false;
-    return plan_.storage == StorageKind::skewed || lies_in_boxes(problem_, plan_, a) || n.levels > 1;
+    return plan_.storage == StorageKind::skewed || lies_in_boxes(problem_, plan_, a) || n.time_buffers > 1;
 }
 
 int PreparedSweep::stagger() const {
     const int n = problem_.dims();
-    if (problem_.in_order || n < 2) return 0;
+    if (problem_.sequential || n < 2) return 0;
     constexpr std::int64_t most = 8;  // rows begin and end one by one
     const IndexMatrix order = plan_.order(n);
     bool within = false;
@@ -312,10 +312,10 @@ double PreparedSweep::conversion_s(std::span<const RunArray> arrays) const {
     double seconds = 0;
     for (int a = 0; a < static_cast<int>(arrays.size()); ++a) {
         const RunArray& array = arrays[static_cast<std::size_t>(a)];
-        if (rolls(a) || !copied(a, array)) continue;
+        if (in_window(a) || !copied(a, array)) continue;
         const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
         const MemoryOrder order = memory_order(problem_, plan_, a, context_.rank());
-        seconds += Loose(context_, a, array.whole, n, layout(problem_, plan_, a).whole(), order, std::max(n.levels, 1))
+        seconds += Loose(context_, a, array.whole, n, layout(problem_, plan_, a).whole(), order, std::max(n.time_buffers, 1))
                        .both_s(context_, problem_);
     }
     return seconds;
@@ -370,7 +370,7 @@ std::vector<std::int64_t> PreparedSweep::steps_by(const Index& along, std::span<
     std::vector<std::int64_t> steps;
     for (const Access& p : schedule_.places) {
         const RunArray& array = arrays[static_cast<std::size_t>(p.array)];
-        if (rolls(p.array)) {
+        if (in_window(p.array)) {
             steps.push_back(problem_.arrays[static_cast<std::size_t>(p.array)].item_bytes);
             continue;
         }
@@ -383,7 +383,7 @@ std::vector<std::int64_t> PreparedSweep::steps_by(const Index& along, std::span<
         }
         const Binding b = to_loops(p.array, own, first);
         std::int64_t step = 0;
-        for (int k = n.levels > 0 ? 1 : 0; k < along.n; ++k) step += along[k] * b.stride_bytes[k];
+        for (int k = n.time_buffers > 0 ? 1 : 0; k < along.n; ++k) step += along[k] * b.stride_bytes[k];
         steps.push_back(step);
     }
     return steps;
@@ -396,7 +396,7 @@ Report PreparedSweep::run(std::span<const RunArray> arrays, const Kernel& kernel
     if (arrays.size() != problem_.arrays.size())
         throw ConfigError("run: " + std::to_string(arrays.size()) + " arrays given, the nest has " +
                           std::to_string(problem_.arrays.size()));
-    if (!kernel.reductions.empty() && margin(problem_, plan_).along >= 0)
+    if (!kernel.reductions.empty() && deep_halo(problem_, plan_).along >= 0)
         throw ConfigError("run: points that two ranks compute were to be reduced; such a problem says `once`");
     const std::int64_t block_steps = problem_.space.extent(0), steps = given_steps.value_or(block_steps);
     const StepBlocks blocks = given_steps ? StepBlocks::of(problem_, plan_, steps) : StepBlocks{};
@@ -411,42 +411,42 @@ Report PreparedSweep::run(std::span<const RunArray> arrays, const Kernel& kernel
     std::vector<Binding> bindings;
     std::vector<Loose> loose;
     std::vector<TimeBuffers> buffers;
-    std::vector<FrontierValues> unset;
-    std::unique_ptr<FrontierMemory> frontier;
+    std::vector<WindowValues> initial;
+    std::unique_ptr<WindowMemory> window;
     const auto make_ready = [&] {
         for (int a = 0; a < static_cast<int>(arrays.size()); ++a) {
             const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
-            if (rolls(a)) {
+            if (in_window(a)) {
                 const Array& array = schedule_.arrays[static_cast<std::size_t>(a)];
                 bindings.push_back({nullptr, array.stride});
                 for (auto& s : bindings.back().stride_bytes.v) s *= array.item_bytes;
-                unset.push_back({arrays[static_cast<std::size_t>(a)].unset, arrays[static_cast<std::size_t>(a)].same});
+                initial.push_back({arrays[static_cast<std::size_t>(a)].initial, arrays[static_cast<std::size_t>(a)].same});
                 continue;
             }
             const Layout layout = tilewave::layout(problem_, plan_, a);
             const MemoryOrder order = memory_order(problem_, plan_, a, context_.rank());
-            const int levels = std::max(n.levels, 1);
+            const int time_buffers = std::max(n.time_buffers, 1);
             FieldStorage* field = arrays[static_cast<std::size_t>(a)].field;
             const Binding& whole = arrays[static_cast<std::size_t>(a)].whole;
             std::byte* memory = nullptr;
             Binding own = whole;
             if (field) {
-                others_may |= !field->stays(layout, levels, orders_[static_cast<std::size_t>(a)]);
-                moved |= field->relayout(layout, order, levels, orders_[static_cast<std::size_t>(a)]);
-                field->keep_history(levels - 2);
+                others_may |= !field->stays(layout, time_buffers, orders_[static_cast<std::size_t>(a)]);
+                moved |= field->relayout(layout, order, time_buffers, orders_[static_cast<std::size_t>(a)]);
+                field->keep_history(time_buffers - 2);
                 own = field->binding();
                 memory = field->data();
             } else if (copied(a, arrays[static_cast<std::size_t>(a)])) {
-                loose.emplace_back(context_, a, whole, n, layout.whole(), order, levels);
+                loose.emplace_back(context_, a, whole, n, layout.whole(), order, time_buffers);
                 loose.back().take(context_);
                 moved = true;
                 own = loose.back().binding;
                 memory = loose.back().memory.get();
             }
-            const std::int64_t level_bytes = order.items * n.item_bytes;
-            if (levels > 1 && steps > 0) {
-                const TimeBuffers all{memory, level_bytes, levels};
-                if (levels > 2 && !beside)
+            const std::int64_t time_buffer_bytes = order.items * n.item_bytes;
+            if (time_buffers > 1 && steps > 0) {
+                const TimeBuffers all{memory, time_buffer_bytes, time_buffers};
+                if (time_buffers > 2 && !beside)
                     keep_outside(problem_, a, all, own, held(problem_, plan_, a, context_.rank()), steps);
                 turn(all, steps);
                 buffers.push_back(all);
@@ -455,12 +455,12 @@ Report PreparedSweep::run(std::span<const RunArray> arrays, const Kernel& kernel
             for (int d = 0; d < n.axes.n; ++d)
                 if (n.axes[d] == 0) time_bytes[static_cast<std::size_t>(a)] = own.stride_bytes[d];
             bindings.back().data += first_step * time_bytes[static_cast<std::size_t>(a)];
-            if (n.levels > 0) {
-                bindings.back().stride_bytes[0] = level_bytes;
-                bindings.back().first_level = static_cast<int>(floor_mod(steps + n.given_levels() - 1, levels));
+            if (n.time_buffers > 0) {
+                bindings.back().stride_bytes[0] = time_buffer_bytes;
+                bindings.back().first_time_buffer = static_cast<int>(floor_mod(steps + n.given_time_buffers() - 1, time_buffers));
             }
         }
-        if (frontier_) frontier = std::make_unique<FrontierMemory>(*frontier_, std::move(unset));
+        if (window_) window = std::make_unique<WindowMemory>(*window_, std::move(initial));
     };
     std::exception_ptr lacking;  // what this rank does not get; the others may be computing already
     try {
@@ -478,7 +478,7 @@ Report PreparedSweep::run(std::span<const RunArray> arrays, const Kernel& kernel
     options.events = false;
     options.first_time = first_step;
     options.alarms = &alarms;
-    options.frontier = frontier.get();
+    options.window = window.get();
     options.crowded = options.crowded || plan_.lanes() + plan_.helper > context_.threads();
     if (t.size() > 1 && options.record) options.clock_offset_s = context_.clock_offset_s();
     BlocksRun run{blocks, schedule_, rest_ ? &rest_->schedule() : nullptr, block_steps, time_bytes};
@@ -508,7 +508,7 @@ Report PreparedSweep::run(std::span<const RunArray> arrays, const Kernel& kernel
     report.points = given_steps ? points_ / block_steps * steps : points_;
     report.steps = steps_ * blocks.whole + (blocks.rest > 0 ? rest_->steps() : 0);
     report.buffer_bytes = std::max(schedule_.buffer_bytes(), blocks.rest > 0 ? rest_->schedule().buffer_bytes() : 0) +
-                          (frontier_ ? frontier_->bytes() : 0);
+                          (window_ ? window_->bytes() : 0);
     report.reduced = join_ranks(t, std::move(outcome.reduced));
     report.time_s = end.time_s;
     report.moving_s = end.moving_s;

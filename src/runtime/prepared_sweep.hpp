@@ -14,7 +14,7 @@
 #include "tilewave/report.hpp"
 
 namespace tilewave {
-class Frontier;
+class RollingWindow;
 class RestOfSteps;
 }  // namespace tilewave
 
@@ -35,8 +35,8 @@ struct RunArray {
     FieldStorage* field = nullptr;
     Binding whole;
     /// Of an array kept in planes: what elements hold that points read and none computes, one value
-    /// for all, or one for each of PreparedSweep::unset().
-    const std::byte* unset = nullptr;
+    /// for all, or one for each of PreparedSweep::initial().
+    const std::byte* initial = nullptr;
     bool same = true;
 };
 
@@ -59,7 +59,7 @@ public:
     /// work it costs two small allreduces and, where recorded, a gather of what lanes noted, two bytes a step.
     /// `explain` makes the text of this rank's kernel failure. `steps`: of time, after prepare_steps(); without, those
     /// of the problem. `before`: what the call took on this rank before run() was called, to be counted in the report.
-    /// Where points read levels before the current one beside themselves, and what is outside the space had other
+    /// Where points read time_buffers before the current one beside themselves, and what is outside the space had other
     /// values then, steps are run in blocks of one. `first_step` is what loop index 0 begins with, where it is time:
     /// arrays that have it as a dimension are read from there on.
     /// @pre one RunArray for each array of the problem (ConfigError)
@@ -70,7 +70,7 @@ public:
 
     /// Makes what is left of `steps` steps after whole blocks ready to run, where that is not ready: a schedule of
     /// fewer than two blocks. Local.
-    /// @pre loop index 0 is time, for which every array that is written has levels and none keeps planes; no bound of
+    /// @pre loop index 0 is time, for which every array that is written has time_buffers and none keeps planes; no bound of
     /// the
     ///   loops depends on it; arrays that have it as a dimension have all steps; steps >= those of the problem
     ///   (ConfigError)
@@ -92,10 +92,10 @@ public:
     /// Bytes from a row's point to the next for each place of the kernel, with these arrays.
     std::vector<std::int64_t> row_steps(std::span<const RunArray> arrays) const;
     /// Whether only planes of array `a` are kept: it needs no memory of its own.
-    bool rolls(int a) const { return schedule_.arrays[static_cast<std::size_t>(a)].planes > 0; }
+    bool in_window(int a) const { return schedule_.arrays[static_cast<std::size_t>(a)].planes > 0; }
     /// The subscripts of the elements of such an array that this rank's points read and none computes, one
     /// element after the other.
-    std::vector<std::int64_t> unset(int a) const;
+    std::vector<std::int64_t> initial(int a) const;
     /// For each place of the kernel the first one of its array in the same row, and how many points it is behind
     /// that; -1 where there is none.
     std::vector<std::pair<int, std::int64_t>> beside() const;
@@ -123,7 +123,7 @@ private:
     void fill_around(const Scratch& s, int a, const Box& tile) const;
     std::vector<RateSample> sample_here(std::span<const RunArray> arrays, const Kernel& kernel, double budget_s,
                                         std::int64_t run_bytes);
-    std::vector<RateSample> sample_planes(std::span<const RunArray> arrays, const Kernel& kernel, double budget_s);
+    std::vector<RateSample> sample_window(std::span<const RunArray> arrays, const Kernel& kernel, double budget_s);
     struct Loose;  // memory of the run's own, for an array that is not in the order the plan wants
 
     bool copied(int a, const RunArray& array) const;
@@ -136,7 +136,7 @@ private:
     Schedule schedule_;
     std::int64_t steps_, points_;
     std::vector<std::uint64_t> orders_;   // by array: of all ranks' memory
-    std::unique_ptr<Frontier> frontier_;  // where arrays are kept in planes
+    std::unique_ptr<RollingWindow> window_;  // where arrays are kept in planes
     std::unique_ptr<RestOfSteps> rest_;   // of the number of steps that was prepared last
 };
 

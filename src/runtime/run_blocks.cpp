@@ -10,7 +10,7 @@ namespace tilewave {
 
 RestOfSteps::RestOfSteps(const SweepProblem& problem, const Plan& plan, std::int64_t extent, int rank, int ranks)
     : problem_(problem.with_steps(extent)), plan_(plan) {
-    plan_.tile[0] = problem.in_order ? extent : std::min(plan.tile[0], extent);
+    plan_.tile[0] = problem.sequential ? extent : std::min(plan.tile[0], extent);
     schedule_ = sweep(problem_, plan_, rank, ranks);
     steps_ = sweep_steps(problem_, plan_);
 }
@@ -22,7 +22,7 @@ StepBlocks StepBlocks::of(const SweepProblem& problem, const Plan& plan, std::in
                           std::to_string(block) + " of a block");
     StepBlocks b{steps / block, steps % block};
     // With fewer steps than go together ranks would need other ghosts.
-    if (b.rest > 0 && b.rest < plan.time_block) {
+    if (b.rest > 0 && b.rest < plan.temporal_block) {
         --b.whole;
         b.rest += block;
     }
@@ -37,8 +37,8 @@ std::vector<Binding> bindings_at(std::int64_t time, const Schedule& schedule, st
     std::vector<Binding> all(first.begin(), first.end());
     for (std::size_t a = 0; a < all.size(); ++a) {
         all[a].data += time * time_bytes[a];
-        if (const int levels = schedule.arrays[a].levels; levels > 0)
-            all[a].first_level = static_cast<int>(floor_mod(all[a].first_level - time, levels));
+        if (const int time_buffers = schedule.arrays[a].time_buffers; time_buffers > 0)
+            all[a].first_time_buffer = static_cast<int>(floor_mod(all[a].first_time_buffer - time, time_buffers));
     }
     return all;
 }

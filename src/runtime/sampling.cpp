@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "data/memory.hpp"
-#include "execute/frontier.hpp"
+#include "execute/rolling_window.hpp"
 #include "plan/estimate.hpp"
 #include "plan/rates.hpp"
 #include "plan/sample_pieces.hpp"
@@ -34,7 +34,7 @@ constexpr double least_absence_s = 1e-3;   // that the system takes a CPU away f
 constexpr int least_rounds = 4;            // the first does not count; of three, one may be interrupted
 constexpr double least_row = 12;           // points of a row on average, to be measured as it is
 constexpr std::int64_t telling_row = 256;  // points, of rows that are measured where the plan has shorter ones
-constexpr int planes_of_tiles[] = {1024, short_row,
+constexpr int planes_of_window_tiles[] = {1024, short_row,
                                    12};  // of arrays kept in planes: where they are slanted, rows are as long
 constexpr int width_of_tiles[2][3] = {{0, 12, 12},
                                       {0, 0, 12}};  // along rows, and where planes are slanted; 0: the plan's
@@ -88,7 +88,7 @@ struct PreparedSweep::Scratch {
     std::vector<std::int64_t> values;  // by array: an element of it
     std::vector<bool> own;             // by array: the memory is ours
     std::vector<bool> filled;          // by array: all of it has that value
-    std::vector<FrontierValues> unset;
+    std::vector<WindowValues> initial;
 };
 
 PreparedSweep::Scratch PreparedSweep::scratch(std::span<const RunArray> arrays) const {
@@ -98,12 +98,12 @@ PreparedSweep::Scratch PreparedSweep::scratch(std::span<const RunArray> arrays) 
         const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
         const Array& array = schedule_.arrays[static_cast<std::size_t>(a)];
         s.values.push_back(0);
-        s.own.push_back(!n.replicated && !rolls(a));
+        s.own.push_back(!n.replicated && !in_window(a));
         s.filled.push_back(false);
-        if (rolls(a)) {
+        if (in_window(a)) {
             s.bindings.push_back({nullptr, array.stride});
             for (auto& stride : s.bindings.back().stride_bytes.v) stride *= array.item_bytes;
-            s.unset.push_back({given.unset, given.same});
+            s.initial.push_back({given.initial, given.same});
             continue;
         }
         const Layout layout = tilewave::layout(problem_, plan_, a);
@@ -119,11 +119,11 @@ PreparedSweep::Scratch PreparedSweep::scratch(std::span<const RunArray> arrays) 
             std::memcpy(&s.values.back(), reinterpret_cast<const std::byte*>(at),
                         static_cast<std::size_t>(n.item_bytes));
         }
-        std::int64_t level_bytes = 0;
+        std::int64_t time_buffer_bytes = 0;
         if (given.field || copied(a, given)) {
             const MemoryOrder order = memory_order(problem_, plan_, a, context_.rank());
-            level_bytes = order.items * n.item_bytes;
-            s.memory.push_back(aligned_memory(level_bytes * std::max(n.levels, 1)));
+            time_buffer_bytes = order.items * n.item_bytes;
+            s.memory.push_back(aligned_memory(time_buffer_bytes * std::max(n.time_buffers, 1)));
             own.data = s.memory.back().get() + order.first * n.item_bytes;
             own.stride_bytes = order.stride;
             for (auto& stride : own.stride_bytes.v) stride *= n.item_bytes;
@@ -137,15 +137,15 @@ PreparedSweep::Scratch PreparedSweep::scratch(std::span<const RunArray> arrays) 
             own.data = s.memory.back().get() + before;
         }
         s.bindings.push_back(to_loops(a, own, storage.lo));
-        if (n.levels > 0) s.bindings.back().stride_bytes[0] = level_bytes;
+        if (n.time_buffers > 0) s.bindings.back().stride_bytes[0] = time_buffer_bytes;
         // Memory that does not hold the box of z coordinates is filled by the array's own.
         bool whole_loops = true;
         for (int k = 0; k < problem_.dims(); ++k) whole_loops = whole_loops && problem_.loops.keeps(k);
         std::int64_t box = 1;
-        for (int k = n.levels > 0 ? 1 : 0; k < array.storage.dims(); ++k) box *= array.storage.extent(k);
+        for (int k = n.time_buffers > 0 ? 1 : 0; k < array.storage.dims(); ++k) box *= array.storage.extent(k);
         if (n.replicated || whole_loops || memory_order(problem_, plan_, a, context_.rank()).items >= box) continue;
         s.filled.back() = true;
-        for (int l = 0; l < std::max(n.levels, 1); ++l, own.data += level_bytes)
+        for (int l = 0; l < std::max(n.time_buffers, 1); ++l, own.data += time_buffer_bytes)
             fill(own, storage.lo, storage, n.item_bytes, reinterpret_cast<const std::byte*>(&s.values.back()));
     }
     return s;
@@ -158,8 +158,8 @@ void PreparedSweep::fill_around(const Scratch& s, int a, const Box& tile) const 
     const Array& array = schedule_.arrays[at];
     Box part = intersect(array.part(with_neighbours(tile, schedule_.places)), array.storage);
     Index first = array.storage.lo;
-    if (array.levels > 0)
-        part.lo[0] = 0, part.hi[0] = array.levels, first[0] = 0;  // in memory, a level after the other
+    if (array.time_buffers > 0)
+        part.lo[0] = 0, part.hi[0] = array.time_buffers, first[0] = 0;  // in memory, a level after the other
     fill(s.bindings[at], first, part, array.item_bytes, reinterpret_cast<const std::byte*>(&s.values[at]));
 }
 
@@ -230,7 +230,7 @@ public:
             if (work_.back().points > most_.points) most_ = work_.back();
         }
     }
-    void keep_planes(FrontierMemory* memory) { options_.frontier = memory; }
+    void keep_window(WindowMemory* memory) { options_.window = memory; }
 
     static constexpr std::int64_t alike = 32;  // one in so many points more or less
 
@@ -247,7 +247,7 @@ public:
             for (const Event& e : o.timeline.events) {
                 const Step& step = s_.lanes[static_cast<std::size_t>(e.lane)][static_cast<std::size_t>(e.step)];
                 const Work& w = work_[static_cast<std::size_t>(step.item)];
-                // Tiles that are nearly as large count, too: of a margin there is less with each step of time, and the
+                // Tiles that are nearly as large count, too: of a deep_halo there is less with each step of time, and the
                 // first steps are those that fetch from memory.
                 if (alike * w.points < (alike - 1) * most_.points || alike * w.rows < (alike - 1) * most_.rows)
                     continue;
@@ -289,7 +289,7 @@ std::int64_t element_bytes(const SweepProblem& problem, const Plan& plan) {
     for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a) {
         const NestArray& n = problem.arrays[static_cast<std::size_t>(a)];
         if (n.replicated) continue;
-        std::int64_t items = std::max(n.levels, 1);
+        std::int64_t items = std::max(n.time_buffers, 1);
         for (const std::int64_t extent : n.shape) items *= extent;
         bytes += items * n.item_bytes;
     }
@@ -299,18 +299,18 @@ std::int64_t element_bytes(const SweepProblem& problem, const Plan& plan) {
 
 }  // namespace
 
-std::vector<RateSample> PreparedSweep::sample_planes(std::span<const RunArray> arrays, const Kernel& kernel,
+std::vector<RateSample> PreparedSweep::sample_window(std::span<const RunArray> arrays, const Kernel& kernel,
                                                      double budget_s) {
     const Scratch memory = scratch(arrays);
     std::vector<RateSample> samples(3);
     double point_s = 0;
     for (int shape = 2; shape >= 0; --shape) {
         Plan plan = plan_;
-        std::int64_t& height = plan.tile[problem_.planes.across];
-        height = std::min<std::int64_t>(height, planes_of_tiles[shape]);
+        std::int64_t& height = plan.tile[problem_.window.across];
+        height = std::min<std::int64_t>(height, planes_of_window_tiles[shape]);
         // Rows of two lengths, and not as many everywhere; but there is a limit to how many tiles are worth it.
-        if (const int width = width_of_tiles[problem_.planes.slant != 0][shape]) {
-            std::int64_t& along = plan.tile[problem_.planes.along];
+        if (const int width = width_of_tiles[problem_.window.slant != 0][shape]) {
+            std::int64_t& along = plan.tile[problem_.window.along];
             along = std::min<std::int64_t>(along, std::max<std::int64_t>(width, ceil_div(along, most_tiles_along)));
         }
         Schedule whole = sweep(problem_, plan, context_.rank(), context_.size());
@@ -324,14 +324,14 @@ std::vector<RateSample> PreparedSweep::sample_planes(std::span<const RunArray> a
         for (auto& lane : tiles) lane.resize(std::min<std::size_t>(lane.size(), shape == 0 ? 4 : 8));
         const Schedule s = computing(whole, tiles);
         if (s.tiles.empty()) return samples;
-        const Frontier frontier(whole);
+        const RollingWindow window(whole);
         for (int a = 0; a < static_cast<int>(arrays.size()); ++a)
             for (const auto& lane : tiles)
                 for (const Box& box : lane) fill_around(memory, a, box);
-        FrontierMemory planes(frontier, memory.unset);
+        WindowMemory planes(window, memory.initial);
         auto time = [&](const Schedule& part, RateSample& sample) {
             Trial trial(whole, part, memory.bindings, kernel, context_);
-            trial.keep_planes(&planes);
+            trial.keep_window(&planes);
             if (!trial.run(budget_s / 4, 20)) return false;
             sample = trial.sample();
             return true;
@@ -356,7 +356,7 @@ std::vector<RateSample> PreparedSweep::sample(std::span<const RunArray> arrays, 
     // A rank without elements, as a plan of fewer ranks leaves it, cannot tell what they are like.
     for (const RunArray& array : arrays)
         if (array.field && array.field->owned().empty()) return std::vector<RateSample>(3);
-    if (frontier_) return sample_planes(arrays, kernel, budget_s);
+    if (window_) return sample_window(arrays, kernel, budget_s);
     const std::int64_t run_bytes = element_bytes(problem_, plan_);
     SweepProblem less = problem_;
     while (held_bytes(less, plan_, context_.rank()) > most_bytes) {
@@ -396,10 +396,10 @@ std::vector<RateSample> PreparedSweep::sample(std::span<const RunArray> arrays, 
     const std::vector<bool> single = less.unit_dims();
     for (int k = 0; k < less.dims(); ++k) {
         const std::int64_t most = std::max<std::int64_t>(largest_block(less, plan.grid, k), 1);
-        const bool widen = few_points && row[k] != 0 && !less.in_order && !single[static_cast<std::size_t>(k)];
+        const bool widen = few_points && row[k] != 0 && !less.sequential && !single[static_cast<std::size_t>(k)];
         // Not into the share of other lanes, which would have no tiles then.
         const std::int64_t wide = std::min(telling_row, ceil_div(most, plan.factors[k]));
-        plan.tile[k] = less.in_order ? most : std::min(widen ? std::max(plan.tile[k], wide) : plan.tile[k], most);
+        plan.tile[k] = less.sequential ? most : std::min(widen ? std::max(plan.tile[k], wide) : plan.tile[k], most);
     }
     if (less.shape != problem_.shape || plan.tile != plan_.tile)
         return PreparedSweep(context_, less, plan).sample_here(arrays, kernel, budget_s, run_bytes);

@@ -27,7 +27,7 @@ void keep_outside(const SweepProblem& problem, int a, const TimeBuffers& buffers
                   std::int64_t steps) {
     const NestArray& n = problem.arrays[static_cast<std::size_t>(a)];
     const std::int64_t first =
-        std::max<std::int64_t>(buffers.count - steps, 1);  // of the levels whose buffers are used again
+        std::max<std::int64_t>(buffers.count - steps, 1);  // of the time_buffers whose buffers are used again
     if (first > buffers.count - 2 || held.empty()) return;
     Box written = held;
     const Index shift = problem.shift(a);

@@ -1,4 +1,4 @@
-// The buffers of memory in which an array keeps levels of time.
+// The buffers of memory in which an array keeps time buffers.
 #pragma once
 #include "execute/executor.hpp"
 #include "tilewave/problem.hpp"
@@ -15,14 +15,14 @@ struct TimeBuffers {
     std::byte* of(std::int64_t before_last) const { return memory + floor_mod(before_last, count) * bytes; }
 };
 
-/// Moves the levels from where they are outside of a run to where a run of `steps` steps has them, and copies the
+/// Moves the time_buffers from where they are outside of a run to where a run of `steps` steps has them, and copies the
 /// current one to where the first step's level will be: what no point writes stays.
 /// @pre buffers.count > 1, steps > 0
 void turn(const TimeBuffers& buffers, std::int64_t steps);
 
-/// What is outside the space takes the current level's value in those buffers of earlier levels that later ones will
+/// What is outside the space takes the current level's value in those buffers of earlier time_buffers that later ones will
 /// have: for array `a`, whose element at `held.lo` is where `own` says in the first buffer. Before turn().
-/// @pre points read earlier levels at their own place only, or what is outside has had the current level's value before
+/// @pre points read earlier time_buffers at their own place only, or what is outside has had the current level's value before
 void keep_outside(const SweepProblem& problem, int a, const TimeBuffers& buffers, const Binding& own, const Box& held,
                   std::int64_t steps);
 

@@ -55,18 +55,18 @@ void LaneBuilder::finish_send(int id) {
     give_back(s_.messages[id].buffer);
 }
 
-int LaneBuilder::add_parts(bool send, int peer, int tag, const std::vector<Part>& parts, bool synchronous) {
+int LaneBuilder::add_aggregate(bool send, int peer, int tag, const std::vector<Piece>& pieces, bool synchronous) {
     const int id = static_cast<int>(s_.messages.size());
     Message whole;
     whole.send = send;
     whole.synchronous = synchronous;
     whole.peer = peer;
     whole.tag = tag;
-    whole.tile = send ? parts.back().tile : parts.front().tile;
-    whole.array = parts[0].array;
-    whole.parts = static_cast<int>(parts.size());
+    whole.tile = send ? pieces.back().tile : pieces.front().tile;
+    whole.array = pieces[0].array;
+    whole.pieces = static_cast<int>(pieces.size());
     s_.messages.push_back(whole);
-    for (const Part& p : parts) {
+    for (const Piece& p : pieces) {
         Message m;
         m.send = send;
         m.peer = peer;
@@ -75,13 +75,13 @@ int LaneBuilder::add_parts(bool send, int peer, int tag, const std::vector<Part>
         m.region = p.region;
         m.tile = p.tile;
         m.bytes = p.region.points() * s_.arrays[p.array].item_bytes;
-        m.carrier = id;
+        m.aggregate = id;
         m.at = s_.messages[id].bytes;
         s_.messages[id].bytes += m.bytes;
         s_.messages.push_back(m);
     }
     const int buffer = take_buffer(s_.messages[id].bytes);
-    for (int i = id; i <= id + whole.parts; ++i) s_.messages[i].buffer = buffer;
+    for (int i = id; i <= id + whole.pieces; ++i) s_.messages[i].buffer = buffer;
     return id;
 }
 

@@ -21,13 +21,13 @@ public:
     int post_send(int peer, int tag, int array, const Box& region, bool synchronous, int tile, bool staged = false);
     /// wait; the buffer is free after it.
     void finish_send(int message);
-    /// A message of several parts, each packed or unpacked by itself: its number, those of the parts follow it.
-    struct Part {
+    /// A message of several pieces, each packed or unpacked by itself: its number, those of the pieces follow it.
+    struct Piece {
         int array;
         Box region;
         int tile;
     };
-    int add_parts(bool send, int peer, int tag, const std::vector<Part>& parts, bool synchronous);
+    int add_aggregate(bool send, int peer, int tag, const std::vector<Piece>& pieces, bool synchronous);
     /// Its buffer is free from here on.
     void release(int message) { give_back(s_.messages[message].buffer); }
 

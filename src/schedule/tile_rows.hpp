@@ -27,27 +27,27 @@ public:
         return true;
     }
 
-    /// Whether rows go along e_up - e_down and the tile alone bounds them: all planes of the tile have the
+    /// Whether rows go along e_up - e_down and the tile alone bounds them: all layers of the tile have the
     /// same rows, one for each sum.
-    bool planes() const { return pair_; }
+    bool layers() const { return pair_; }
     /// Of the two dimensions that a row goes along; the same one's where it goes along one. No row has more points than
     /// either.
     std::int64_t extent_up() const { return tile_.extent(up_); }
     std::int64_t extent_down() const { return tile_.extent(down_); }
-    /// Where row 0 of the present plane begins. @pre planes(), and at that row
-    Index plane() const {
+    /// Where row 0 of the present layer begins. @pre layers(), and at that row
+    Index layer() const {
         Index corner = point_;
         for (int k = 0; k < corner.n; ++k) corner[k] += tile_.lo[up_] * along_[k];
         return corner;
     }
-    /// How many planes follow each other that differ by beyond() from the one before, and how many of them are left,
-    /// this one among them. @pre planes()
-    std::int64_t planes_in_line() const { return dims() < 3 ? 1 : y_.extent(dims() - 3); }
-    std::int64_t planes_left() const { return dims() < 3 ? 1 : y_.hi[dims() - 3] - at_[dims() - 3]; }
-    /// Change of the point from a plane to the next one of those; 0 with less than three dimensions.
+    /// How many layers follow each other that differ by beyond() from the one before, and how many of them are left,
+    /// this one among them. @pre layers()
+    std::int64_t layers_in_line() const { return dims() < 3 ? 1 : y_.extent(dims() - 3); }
+    std::int64_t layers_left() const { return dims() < 3 ? 1 : y_.hi[dims() - 3] - at_[dims() - 3]; }
+    /// Change of the point from a layer to the next one of those; 0 with less than three dimensions.
     const Index& beyond() const { return beyond_; }
-    /// To the first row of the next plane; false if there is none.
-    bool next_plane() {
+    /// To the first row of the next layer; false if there is none.
+    bool next_layer() {
         at_[dims() - 2] = y_.hi[dims() - 2] - 1;
         return seek(dims() - 2, false);
     }

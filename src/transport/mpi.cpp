@@ -306,7 +306,7 @@ public:
     int size() const override { return size_; }
     bool any_thread() const override { return any_thread_; }
     bool launched() const override { return size_ == world_size_; }
-    int told_on_host() const override {
+    int announced_on_host() const override {
         for (const char* const name : {"MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE"})  // Hydra's, Open MPI's
             if (const char* const told = std::getenv(name)) return std::clamp(std::atoi(told), 0, world_size_);
         return 0;

@@ -15,7 +15,7 @@ public:
     int size() const override { return inner_->size(); }
     bool any_thread() const override { return inner_->any_thread(); }
     bool launched() const override { return inner_->launched(); }
-    int told_on_host() const override { return inner_->told_on_host(); }
+    int announced_on_host() const override { return inner_->announced_on_host(); }
     int max_tag() const override { return inner_->max_tag(); }
     void post_send(int id, const std::byte* data, std::int64_t bytes, int peer, int tag, bool synchronous) override {
         timed([&] { inner_->post_send(id, data, bytes, peer, tag, synchronous); });

@@ -22,7 +22,7 @@ def heat(u, f, t, i, j, *, w):
 @pytest.mark.parametrize("nest", [relax, heat], ids=lambda nest: nest.name)
 def test_equal_to_one_schedule_of_all_steps(nest, monkeypatch):
     start, f = np.random.default_rng(8).random((40, 24)), np.random.default_rng(9).random((50, 40))
-    for choices in ({"time_block": 1}, {"time_block": 4, "schedule": "blocking"}, {"time_block": 1, "synchronous": True}):
+    for choices in ({"temporal_block": 1}, {"temporal_block": 4, "schedule": "blocking"}, {"temporal_block": 1, "synchronous": True}):
         found = []
         for block in (1000, 7):
             for name in ("FEWEST_STEPS", "MOST_STEPS"):

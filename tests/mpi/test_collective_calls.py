@@ -33,7 +33,7 @@ class Things:
     def __init__(self, context):
         self.context, self.rank = context, context.rank
         self.A, self.B = (tw.field((9, 8), "i8", init=1, context=context) for _ in range(2))
-        self.frontier = tw.field((9, 8), "i8", init=1, keep="frontier", context=context)
+        self.window = tw.field((9, 8), "i8", init=1, keep="window", context=context)
         self.M, self.wide = np.ones((3, 2 * context.size)), np.zeros((3, 2 * context.size * context.size))
 
 
@@ -147,18 +147,18 @@ BAD = [
         {"shape": 3.5}, {"shape": "ab"}, {"shape": (4, -1)}, {"shape": TWO[:, None]}, {"dtype": "no"}, {"dtype": TWO}, {"keep": TWO}, {"keep": 3},
         {"init": raises(ValueError("name \udc80"))}, {"init": raises(NoText())}, {"init": TWO}, {"init": "x"}, {"context": 3}, {"other": 1})),
     *(("run", {"A": "A"}, bad) for bad in (
-        {"A": 3}, {"A": None}, {"A": "frontier"}, {"fastmath": TWO}, {"fastmath": "x"}, {"over": TWO}, {"over": {"i": TWO}}, {"over": 3}, {"reverse": TWO},
+        {"A": 3}, {"A": None}, {"A": "window"}, {"fastmath": TWO}, {"fastmath": "x"}, {"over": TWO}, {"over": {"i": TWO}}, {"over": 3}, {"reverse": TWO},
         {"reverse": 5}, {"steps": TWO}, {"steps": "x"}, {"steps": 2**70}, {"plan": TWO}, {"plan": 3}, {"reduce": TWO}, {"reduce": {"x": 3}},
         {"context": 3}, {"c": TWO}, {"c": "x"}, {"c": 2**70}, {"skew": TWO}, {"tile": TWO}, {"grid": TWO}, {"lookahead": TWO}, {"threads": TWO},
         {"threads": 2**64}, {"threads": 0}, {"helper": TWO}, {"poll_period_s": TWO}, {"storage": TWO}, {"row": TWO}, {"grouping": TWO},
-        {"chunk_bytes": 2**70}, {"slices": TWO}, {"nest": 3}, {"nest": TWO}, {"unknown": 1}, {"time_block": TWO}, {"bundle": TWO}, {"synchronous": TWO})),
+        {"chunk_bytes": 2**70}, {"slices": TWO}, {"nest": 3}, {"nest": TWO}, {"unknown": 1}, {"temporal_block": TWO}, {"aggregate": TWO}, {"synchronous": TWO})),
     *(("plan", {"A": "A"}, bad) for bad in ({"A": 3}, {"over": TWO}, {"reverse": TWO}, {"steps": TWO}, {"context": "x"}, {"nest": None}, {"skew": TWO})),
     *(("measure", {"quick": True}, bad) for bad in ({"quick": TWO}, {"quick": 1}, {"nest": 3}, {"context": 3}, {"A": 3})),
-    *((name, {"array": "A"}, bad) for name in ("max", "argmin", "sum") for bad in ({"array": 3}, {"array": TWO}, {"array": "frontier"}, {"field": 1})),
-    *(("gather", {}, bad) for bad in ({"array": "frontier"}, {"other": 1})),
-    *(("__getitem__", {"given": (1, 2)}, bad) for bad in ({"given": 99}, {"given": TWO}, {"given": (0, 1)}, {"array": "frontier"})),
+    *((name, {"array": "A"}, bad) for name in ("max", "argmin", "sum") for bad in ({"array": 3}, {"array": TWO}, {"array": "window"}, {"field": 1})),
+    *(("gather", {}, bad) for bad in ({"array": "window"}, {"other": 1})),
+    *(("__getitem__", {"given": (1, 2)}, bad) for bad in ({"given": 99}, {"given": TWO}, {"given": (0, 1)}, {"array": "window"})),
     *(("__setitem__", {"given": (1, 2), "value": 3}, bad) for bad in ({"given": 99}, {"value": TWO}, {"value": 4}, {"value": "x"}, {"value": NoText()})),
-    *(("copy", {}, bad) for bad in ({"array": "frontier"}, {"other": 1})),
+    *(("copy", {}, bad) for bad in ({"array": "window"}, {"other": 1})),
     *(("fill", {"value": 1}, bad) for bad in ({"value": TWO}, {"value": "x"}, {"value": None}, {"value": 2}, {"value": raises(NoText())}, {"other": 1})),
     *(("load", {"path": os.devnull}, bad) for bad in ({"path": TWO}, {"context": 3}, {"other": 1})),
     *(("barrier", {}, bad) for bad in ({"context": TWO}, {"other": 1})),
@@ -174,7 +174,7 @@ BAD = [
 
 def test_one_bad_argument_on_one_rank(things):
     t, wrong = things, []
-    named = {"A": t.A, "frontier": t.frontier, "M": t.M}
+    named = {"A": t.A, "window": t.window, "M": t.M}
 
     def call(function, given):
         given = {name: named[value] if isinstance(value, str) and value in named else value for name, value in given.items()}

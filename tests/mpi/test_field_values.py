@@ -119,11 +119,11 @@ def test_a_field_is_no_numpy_array(context):
         np.asarray(A)
 
 
-def test_frontier_fields_refuse_all_of_it(context, folder):
-    A = tw.field((4, 5), keep="frontier", context=context)
-    for call in (lambda: A[1, 1], lambda: A.__setitem__(0, 1), A.copy, lambda: A.fill(1), lambda: A.save(f"{folder}/frontier.npy")):
-        agreed(context, tw.ConfigError, "keeps its frontier only", call)
-    assert not os.path.exists(f"{folder}/frontier.npy")
+def test_window_fields_refuse_all_of_it(context, folder):
+    A = tw.field((4, 5), keep="window", context=context)
+    for call in (lambda: A[1, 1], lambda: A.__setitem__(0, 1), A.copy, lambda: A.fill(1), lambda: A.save(f"{folder}/window.npy")):
+        agreed(context, tw.ConfigError, "keeps a rolling window only", call)
+    assert not os.path.exists(f"{folder}/window.npy")
 
 
 def test_copies_and_filling(context):
@@ -140,9 +140,9 @@ def test_copies_and_filling(context):
     u = tw.field((6, 7), init=1, history=[lambda i, j: 10 * i + j, 3], context=context)
     v = u.copy()
     u.fill(0)
-    u.level(-1).local[...] = 0
+    u.buffer(-1).local[...] = 0
     for back, expected in ((0, 1), (1, 10 * np.arange(6)[:, None] + np.arange(7)), (2, 3)):
-        whole = v.level(-back).gather()
+        whole = v.buffer(-back).gather()
         assert whole is None or np.array_equal(whole, np.broadcast_to(expected, (6, 7)))
     # A copy is run as its original is.
     A = tw.field(np.ones((9, 13)), context=context)

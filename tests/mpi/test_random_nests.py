@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.mpi(ranks=[1, 2, 3, 4]),
               pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
 
 # Parts of messages of refusals that the documentation names; every other refusal is a failure.
-REFUSALS = ("an array with time steps is written beside the point", "has time levels and lacks loop index", "with bounds that depend on time")
+REFUSALS = ("an array with time steps is written beside the point", "has time buffers and lacks loop index", "with bounds that depend on time")
 SHOWN = 3  # failures that are printed in full
 
 
@@ -104,7 +104,7 @@ def failure(problem, nest, context, kinds):
         if isinstance(nest, Exception):
             raise nest
         results = random_results(problem, nest)
-        if results.frontier and len(problem.body.indices) > 2 and problem.seed % 3:
+        if results.window and len(problem.body.indices) > 2 and problem.seed % 3:
             plan.pop("tile", None)  # planes are whole but along their rows
         expected, numbers = plain_results(problem, nest, results)
         given = operands(problem, results, context, kinds)
@@ -132,9 +132,9 @@ def failure(problem, nest, context, kinds):
 
 def count(kinds, results, report):
     kinds["reductions"] += bool(results.reduce)
-    kinds["frontier fields"] += bool(results.frontier)
-    kinds["frontier fields kept in planes"] += len(report.stored) < len(results.frontier)
-    assert set(report.stored) <= set(results.frontier)
+    kinds["rolling-window fields"] += bool(results.window)
+    kinds["rolling-window fields kept in planes"] += len(report.stored) < len(results.window)
+    assert set(report.stored) <= set(results.window)
 
 
 def run_with_allowed(nest, context, given, problem, results, plan, kinds):
@@ -153,13 +153,13 @@ def run_with_allowed(nest, context, given, problem, results, plan, kinds):
 
 def operands(problem, results, context, kinds):
     """The nest's arrays as a user gives them: fields, or NumPy arrays where that is allowed."""
-    before = problem.levels_before(results.frontier)
+    before = problem.buffers_before(results.window)
     in_place = context.size == 1 and random.Random(problem.seed).random() < 0.3 and not any(before.values())
     kinds["written NumPy array"] += in_place
     given = {}
     for name, array in problem.arrays.items():
-        if name in results.frontier:
-            given[name] = start_of(results.frontier[name], array, context)
+        if name in results.window:
+            given[name] = start_of(results.window[name], array, context)
         elif name in problem.as_numpy or in_place and name in problem.written:
             given[name] = array.copy()
         else:
@@ -179,7 +179,7 @@ def differences(problem, given, expected, described):
     """The first point of each written array that differs, on rank 0; collective."""
     found = []
     for name, plain in expected.items():
-        if not isinstance(given[name], np.ndarray | tw.Field) or getattr(given[name], "keep", "all") == "frontier":
+        if not isinstance(given[name], np.ndarray | tw.Field) or getattr(given[name], "keep", "all") == "window":
             continue
         got = given[name] if isinstance(given[name], np.ndarray) else given[name].gather()
         if got is None:

@@ -62,14 +62,14 @@ class Case:
         if self.steps is None:
             self.nest.reference(self.nest.iteration_box({n: v.shape for n, v in given.items()}), given)
             return given
-        levels = {name: np.stack([given[name]] * (self.steps + 1)) for name in self.nest.written}
-        for t in range(self.steps):  # a level begins as a copy of the one before
-            box = self.nest.iteration_box({n: (2, *v.shape[1:]) if n in levels else v.shape for n, v in {**given, **levels}.items()})
-            here = {name: np.stack([level[t]] * 2) for name, level in levels.items()}
+        buffers = {name: np.stack([given[name]] * (self.steps + 1)) for name in self.nest.written}
+        for t in range(self.steps):  # a time step begins as a copy of the one before
+            box = self.nest.iteration_box({n: (2, *v.shape[1:]) if n in buffers else v.shape for n, v in {**given, **buffers}.items()})
+            here = {name: np.stack([level[t]] * 2) for name, level in buffers.items()}
             self.nest.reference(box, {**given, **here})
             for name, level in here.items():
-                levels[name][t + 1] = level[1]
-        return {**given, **{name: level[-1] for name, level in levels.items()}}
+                buffers[name][t + 1] = level[1]
+        return {**given, **{name: level[-1] for name, level in buffers.items()}}
 
 
 def cases(seed):
@@ -192,7 +192,7 @@ def test_each_element_that_is_written_has_memory_of_its_own():
 def test_a_plan_without_reductions_is_not_taken_for_one_with_them():
     """Without them ranks may compute points twice."""
     context = tw.Context()
-    cut = {"grid": (1, context.size, 1), "time_block": 2, "tile": (1, 38 // context.size, 29)}
+    cut = {"grid": (1, context.size, 1), "temporal_block": 2, "tile": (1, 38 // context.size, 29)}
     for reduce in (None, {"all": tw.sum("u")}, None, {"all": tw.sum("u")}):
         u = tw.field((40, 30), init=lambda i, j: 1.0, context=context)
         report = tw.run(heat, u=u, f=np.full((40, 30), 0.25), steps=4, context=context, reduce=reduce, **cut)

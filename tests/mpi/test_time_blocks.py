@@ -54,7 +54,7 @@ def test_equal_to_sweep_after_sweep(name, threads, small_caches, mpi_ranks):
     context = small_caches(threads)
     for steps in (10,) if mpi_ranks > 1 else (2, 11):
         found = []
-        for choices in ({"time_block": 1}, {}, {"plan": None}, {"schedule": "blocking"}, {"time_block": 5}, {"lookahead": 3}):
+        for choices in ({"temporal_block": 1}, {}, {"plan": None}, {"schedule": "blocking"}, {"temporal_block": 5}, {"lookahead": 3}):
             given = {a: tw.field(shape, "f8", init=start[a], context=context) for a in arrays}
             if "plan" in choices:
                 choices = {"plan": by_rules(nest, given, steps, context, threads)}
@@ -65,7 +65,7 @@ def test_equal_to_sweep_after_sweep(name, threads, small_caches, mpi_ranks):
                 for ours, plain in zip(found[-1], found[0], strict=True):
                     np.testing.assert_array_equal(ours, plain, what)
             if "plan" in choices and skew is not None and mpi_ranks * threads < 3 and steps > 2:
-                assert report.plan.time_block > 1 and report.plan.skew == skew, what
+                assert report.plan.temporal_block > 1 and report.plan.skew == skew, what
                 assert threads == 1 or report.plan.factors[0] == threads, what
 
 
@@ -79,7 +79,7 @@ def by_rules(nest, given, steps, context, threads):
 def test_wrong_choices_are_refused_everywhere():
     u = tw.field((20, 30), "f8")
     f = tw.field((20, 30), "f8")
-    for choices, words in (({"time_block": 0}, "time_block 0"), ({"time_block": "all"}, "time_block: given 'all'"),
+    for choices, words in (({"temporal_block": 0}, "temporal_block 0"), ({"temporal_block": "all"}, "temporal_block: given 'all'"),
                            ({"skew": (2, 1)}, "skew (2, 1) was given"), ({"skew": (0, 1)}, "skew (0, 1) was given"),
                            ({"skew": (1, 2, 3)}, "skew: given (1, 2, 3)"), ({"skew": 1}, "skew: given 1")):
         with pytest.raises(tw.ConfigError) as error:
@@ -95,8 +95,8 @@ def test_messages_of_many_tiles_go_together(mpi_ranks):
     block = -(-shape[0] // mpi_ranks) - (mpi_ranks == 1) * 2
     cut = {"grid": (1, mpi_ranks, 1), "mapping_dim": 2, "skew": (1, 2)}
     found = []
-    for choices in ({}, {**cut, "time_block": 4, "tile": (1, block - 1 if mpi_ranks == 2 else block, 5), "bundle": 9},
-                    {**cut, "time_block": 11, "tile": (1, block - 1 if mpi_ranks == 2 else block, 40), "bundle": 2, "chunk_bytes": 3000}):
+    for choices in ({}, {**cut, "temporal_block": 4, "tile": (1, block - 1 if mpi_ranks == 2 else block, 5), "aggregate": 9},
+                    {**cut, "temporal_block": 11, "tile": (1, block - 1 if mpi_ranks == 2 else block, 40), "aggregate": 2, "chunk_bytes": 3000}):
         given = {a: tw.field(shape, "f8", init=start[a], context=context) for a in start}
         report = tw.run(relax, **given, w=0.9, steps=17, context=context, **choices)
         found.append(given["u"].gather())
@@ -104,7 +104,7 @@ def test_messages_of_many_tiles_go_together(mpi_ranks):
             np.testing.assert_array_equal(found[-1], found[0], f"seed {seed}: plan {report.plan}")
     if mpi_ranks > 1:
         with pytest.raises(tw.ConfigError, match="ranks read what later ones compute") as error:
-            tw.run(relax, **given, w=0.9, steps=17, context=context, grid=(1, mpi_ranks, 1), time_block=1, bundle=2)
+            tw.run(relax, **given, w=0.9, steps=17, context=context, grid=(1, mpi_ranks, 1), temporal_block=1, aggregate=2)
         assert error.value.agreed
-    with pytest.raises(tw.ConfigError, match="bundle 0"):
-        tw.run(relax, **given, w=0.9, steps=17, context=context, bundle=0)
+    with pytest.raises(tw.ConfigError, match="aggregate 0"):
+        tw.run(relax, **given, w=0.9, steps=17, context=context, aggregate=0)

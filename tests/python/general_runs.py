@@ -68,12 +68,12 @@ def placed(case, context, given, in_place=False):
               for a, (_, whole, *_) in zip([g.copy() for g in given], case.arrays)]
     plain = [isinstance(v, np.ndarray) for v in values]
     sweep = _core.PreparedSweep(context._core, case.problem, case.plan)
-    planes = [sweep.rolls(a) for a in range(len(values))]
-    unset = [unset_values(sweep, a, given[a]) if rolls else None for a, rolls in enumerate(planes)]
-    operands = [_core.RunArray.planes(u.ctypes.data, False) if rolls else
+    planes = [sweep.in_window(a) for a in range(len(values))]
+    initial = [unset_values(sweep, a, given[a]) if rolls else None for a, rolls in enumerate(planes)]
+    operands = [_core.RunArray.window(u.ctypes.data, False) if rolls else
                 _core.RunArray(v.ctypes.data, v.strides) if p else _core.RunArray(v._storage)
-                for v, p, rolls, u in zip(values, plain, planes, unset)]
-    return sweep, values, plain, planes, operands, unset
+                for v, p, rolls, u in zip(values, plain, planes, initial)]
+    return sweep, values, plain, planes, operands, initial
 
 
 def run_case(case, lanes=None):
@@ -105,7 +105,7 @@ def run_case(case, lanes=None):
     found, records = results[0][0], results[0][1]
     for _, more in results[1:]:
         records.values += more.values  # a point is computed by one rank
-    if _core.margin(case.problem, case.plan)[0] < 0 and records.values.size and records.values[:, -1].max() > 1:
+    if _core.deep_halo(case.problem, case.plan)[0] < 0 and records.values.size and records.values[:, -1].max() > 1:
         return "points are computed twice"
     for a, array in enumerate(found):
         if array is None:
@@ -117,5 +117,5 @@ def run_case(case, lanes=None):
 
 def unset_values(sweep, a, start):
     """What the elements hold that points read and none computes, of an array kept in planes."""
-    subscripts = np.frombuffer(sweep.unset(a), np.int64).reshape(-1, start.ndim)
+    subscripts = np.frombuffer(sweep.initial(a), np.int64).reshape(-1, start.ndim)
     return np.ascontiguousarray(start[tuple(subscripts.T)])

@@ -24,8 +24,8 @@ class GeneralCase:
     accesses: list
     bounds: list
     downwards: list
-    in_order: bool
-    frontier: list = ()  # by array: whether nobody reads it after the run
+    sequential: bool
+    window: list = ()  # by array: whether nobody reads it after the run
     ranks: int = 1
     refused: int = 0
     problem: object = None
@@ -33,7 +33,7 @@ class GeneralCase:
 
     def __str__(self):
         return (f"seed {self.seed}: SweepProblem({self.shape}, {self.space}, {self.arrays}, {self.accesses}, {self.bounds}, "
-                f"{self.downwards}, {self.in_order}), frontier {self.frontier}; {self.ranks} ranks, plan {self.plan}")
+                f"{self.downwards}, {self.sequential}), window {self.window}; {self.ranks} ranks, plan {self.plan}")
 
     def schedules(self):
         return [_core.sweep(self.problem, self.plan, r, self.ranks) for r in range(self.ranks)]
@@ -50,9 +50,9 @@ def general_case(seed, item_bytes=(1, 2, 4, 8), long_rows=False, twice=False):
         case = random_problem(rng, seed, item_bytes, long_rows)
         case.refused = refused
         try:
-            case.frontier = random_frontier(seed, refused, case)
-            case.problem = _core.SweepProblem(case.shape, case.space, [(*a, f) for a, f in zip(case.arrays, case.frontier)],
-                                              case.accesses, case.bounds, case.downwards, case.in_order)
+            case.window = random_window(seed, refused, case)
+            case.problem = _core.SweepProblem(case.shape, case.space, [(*a, f) for a, f in zip(case.arrays, case.window)],
+                                              case.accesses, case.bounds, case.downwards, case.sequential)
             case.ranks, case.plan = random_plan(rng, case)
             keep_planes(random.Random(f"planes {seed} {refused}"), case, long_rows)
             if twice:
@@ -65,9 +65,9 @@ def general_case(seed, item_bytes=(1, 2, 4, 8), long_rows=False, twice=False):
     raise AssertionError(f"seed {seed}: all problems and plans were refused")
 
 
-def random_frontier(seed, refused, case):
-    """By array: whether its frontier is all that is to be kept. From a stream of its own."""
-    rng = random.Random(f"frontier {seed} {refused}")
+def random_window(seed, refused, case):
+    """By array: whether a rolling window is all that is to be kept. From a stream of its own."""
+    rng = random.Random(f"frontier {seed} {refused}")  # recorded seeds depend on this name
     if rng.random() < 0.4:
         return [False] * len(case.arrays)
     written = {a for a, _, writes, _ in case.accesses if writes}
@@ -76,7 +76,7 @@ def random_frontier(seed, refused, case):
 
 def keep_planes(rng, case, always):
     """Mostly change the plan to one that keeps planes only, where there is one."""
-    along, across, slant = case.problem.planes
+    along, across, slant = case.problem.window
     if along < 0 and always:
         raise ConfigError("no planes")
     if along < 0 or not always and rng.random() < 0.2:
@@ -102,11 +102,11 @@ def compute_twice(rng, case):
     case.ranks = rng.choice((2, 2, 3, 4))
     plan.grid = tuple(case.ranks if k == along else 1 for k in range(dims))
     plan.factors = tuple(rng.choice((1, 1, 1, 2, 3)) if k not in (along, plan.mapping_dim) else 1 for k in range(dims))
-    plan.time_block = rng.choice((2, 2, 3, 4, 9))
+    plan.temporal_block = rng.choice((2, 2, 3, 4, 9))
     unit = unit_dims(case)
     plan.tile = tuple(1 if u else most if k == along else rng.randint(1, most)
                       for k, (u, most) in enumerate(zip(unit, (max(1, b) for b in largest_blocks(case, plan.grid)))))
-    if _core.margin(case.problem, plan)[0] < 0:
+    if _core.deep_halo(case.problem, plan)[0] < 0:
         raise ConfigError("nothing is computed twice")
 
 
@@ -116,17 +116,17 @@ def move_messages(rng, case):
     case.plan.synchronous = case.plan.schedule == "blocking" if rng.random() < 0.5 else rng.random() < 0.5
     case.plan.helper = rng.random() < 0.2
     case.plan.poll_period_s = rng.choice((0.0, 1e-6, 50e-6))
-    case.plan.bundle = rng.choice((1, 2, 3, 7, 1000))
+    case.plan.aggregate = rng.choice((1, 2, 3, 7, 1000))
     try:
         case.plan.validate(case.problem, case.ranks)
     except ConfigError:
-        case.plan.bundle = 1
+        case.plan.aggregate = 1
 
 
 def random_problem(rng, seed, item_bytes, long_rows):
     dims = rng.choice((1, 2, 2, 2, 3, 3, 4))
     time = dims > 1 and rng.random() < 0.35
-    in_order = rng.random() < 0.08
+    sequential = rng.random() < 0.08
     extents = [rng.randint(1, MOST_EXTENT[dims]) for _ in range(dims)]
     if long_rows:
         extents[rng.randrange(dims)] = rng.randint(250, 900)
@@ -134,25 +134,25 @@ def random_problem(rng, seed, item_bytes, long_rows):
     bounds = random_bounds(rng, dims, extents)
     if time:
         downwards[0] = False
-    low_rank = rng.random() < 0.25 or in_order
+    low_rank = rng.random() < 0.25 or sequential
     written = rng.choice((1, 1, 1, 2, 3))
     reads_only = rng.choice((0, 0, 1, 2))
-    levels = rng.choice((1, 2)) if time else 0
+    buffers = rng.choice((1, 2)) if time else 0
     history = random.Random(f"history {seed}")  # of its own: other cases stay as they are
     axes, arrays, places = [], [], []
     for a in range(written + reads_only):
         writes = a < written
         own = random_axes(rng, dims, time, writes, low_rank)
-        count = levels if writes and 0 not in own and time else 0
+        count = buffers if writes and 0 not in own and time else 0
         if count and history.random() < 0.3:
             count = history.choice((3, 3, 4, 5))
         axes.append(own)
         whole = not writes and rng.random() < 0.3
         arrays.append([rng.choice(item_bytes), whole, None, own, count])
-        places += with_history(history, count, random_places(rng, a, dims, own, writes, count, in_order, bounds))
+        places += with_history(history, count, random_places(rng, a, dims, own, writes, count, sequential, bounds))
     space, shape = fit(rng, extents, arrays, places)
     places.sort(key=lambda p: not p[2])
-    return GeneralCase(seed, shape, space, [tuple(a) for a in arrays], places, bounds, downwards, in_order)
+    return GeneralCase(seed, shape, space, [tuple(a) for a in arrays], places, bounds, downwards, sequential)
 
 
 def random_axes(rng, dims, time, written, low_rank):
@@ -167,10 +167,10 @@ def random_axes(rng, dims, time, written, low_rank):
     return tuple(axes)
 
 
-def random_places(rng, a, dims, axes, written, levels, in_order, bounds):
+def random_places(rng, a, dims, axes, written, buffers, sequential, bounds):
     """The places at which array `a` is accessed: written ones first, all different."""
     reach = rng.choice((1, 1, 1, 2, 3))
-    timed = levels > 0
+    timed = buffers > 0
     lacking = dims - len(axes) - timed
 
     def anywhere(behind):
@@ -186,7 +186,7 @@ def random_places(rng, a, dims, axes, written, levels, in_order, bounds):
     if written:
         first[0] += timed
         found.append((a, tuple(first), True, keeps))
-        if not timed and not (lacking and not in_order) and rng.random() < 0.15:
+        if not timed and not (lacking and not sequential) and rng.random() < 0.15:
             found.append((a, tuple(anywhere(0.3)), True, keeps))
     wanted = rng.randint(0 if written else 1, 3)
     behind = rng.choice((1, 0.7, 0.3))
@@ -194,7 +194,7 @@ def random_places(rng, a, dims, axes, written, levels, in_order, bounds):
         o = anywhere(behind)
         if written and not timed:
             o = [x + y for x, y in zip(o, first)]
-        if written and lacking and not in_order:
+        if written and lacking and not sequential:
             o = list(first)
         if timed:
             o[0] = rng.choice((0, 0, 1))
@@ -205,12 +205,12 @@ def random_places(rng, a, dims, axes, written, levels, in_order, bounds):
     return list(unique.values())
 
 
-def with_history(rng, levels, places):
-    """The same places of an array with so many time buffers, some of them in levels before the current one."""
+def with_history(rng, buffers, places):
+    """The same places of an array with so many time buffers, some of them in earlier time steps."""
     unique = {}
     for a, offset, writes, keeps in places:
-        if levels > 2 and offset[0] == 0 and rng.random() < 0.6:
-            offset = -rng.randint(1, levels - 2), *offset[1:]
+        if buffers > 2 and offset[0] == 0 and rng.random() < 0.6:
+            offset = -rng.randint(1, buffers - 2), *offset[1:]
         unique.setdefault(offset, (a, offset, writes, keeps))
     return list(unique.values())
 
@@ -277,7 +277,7 @@ def random_plan(rng, case):
     plan = _core.Plan()
     if rng.random() < 0.3:
         plan.skew = random_skew(rng, case)
-    plan.time_block = rng.choice((1, 1, 2, 3, 8))
+    plan.temporal_block = rng.choice((1, 1, 2, 3, 8))
     ranks = rng.choice((1, 2, 2, 3, 4, 6))
     grid = [1] * dims
     cut = [k for k in range(dims) if case.problem.may_cut(k)]
@@ -286,7 +286,7 @@ def random_plan(rng, case):
             grid[k] = g
     plan.grid = tuple(grid)
     plan.mapping_dim = rng.randrange(dims)
-    factors = list(factorisations(1 if case.in_order else rng.choice((1, 2, 3, 4)), dims, rng))
+    factors = list(factorisations(1 if case.sequential else rng.choice((1, 2, 3, 4)), dims, rng))
     factors[plan.mapping_dim] = 1
     plan.factors = tuple(factors)
     plan.grouping, plan.schedule = rng.choice(SCHEMES)
@@ -299,7 +299,7 @@ def random_plan(rng, case):
     tile = []
     for k, most in enumerate(largest_blocks(case, grid)):
         most = max(1, most)
-        tile.append(1 if unit[k] else most if case.in_order else rng.randint(1, most))
+        tile.append(1 if unit[k] else most if case.sequential else rng.randint(1, most))
     plan.tile = tuple(tile)
     return math.prod(grid), plan
 
@@ -338,24 +338,24 @@ def environment(case):
 
 
 def plain_loops(case, arrays):
-    """The arrays after the nest has run on copies, point by point in the order of the loops; levels of time before the first are copies."""
+    """The arrays after the nest has run on copies, point by point in the order of the loops; time steps before the first are copies."""
     before = 4
     low, high = (np.array(x, dtype=np.int64) for x in case.space)
     dims = len(low)
     steps = max(0, high[0] - low[0])
     flat, first, strides, each = [], [], [], []
-    for values, (_, _, _, axes, levels) in zip(arrays, case.arrays):
+    for values, (_, _, _, axes, buffers) in zip(arrays, case.arrays):
         stride = np.zeros(dims, dtype=np.int64)
         for m, k in enumerate(axes):
             stride[k] = math.prod(values.shape[m + 1:])
-        stride[0] = values.size if levels else stride[0]
-        older = before if levels else 0
-        memory = np.zeros(values.size * (older + 1 + steps if levels else 1), dtype=np.int64)
+        stride[0] = values.size if buffers else stride[0]
+        older = before if buffers else 0
+        memory = np.zeros(values.size * (older + 1 + steps if buffers else 1), dtype=np.int64)
         memory[:values.size * (older + 1)] = np.tile(values.ravel(), older + 1)
         first.append(sum(len(f) for f in flat) + older * values.size)
         flat.append(memory)
         strides.append(stride)
-        each.append(values.size if levels else 0)
+        each.append(values.size if buffers else 0)
     memory = np.concatenate(flat)
     where = np.array([first[a] - (low[0] * each[a]) + sum(o[k] * strides[a][k] for k in range(dims))
                       for a, o, _, _ in case.accesses], dtype=np.int64)
@@ -379,7 +379,7 @@ def _loops(low, high, down, bounds, env, where, strides, memory, first, each):
     while True:
         for k in range(dims):
             x[k] = high[k] - 1 - count[k] if down[k] else low[k] + count[k]
-        if fresh:  # a level of time begins as a copy of the one before
+        if fresh:  # a time buffer begins as a copy of the one before
             for a in range(len(first)):
                 now = first[a] + count[0] * each[a]
                 memory[now + each[a]:now + 2 * each[a]] = memory[now:now + each[a]]

@@ -225,10 +225,10 @@ def compare_all_ways(nest, dtypes, shape, scalars=None, seed=0, special=0.08, ar
         kernel = compile_kernel(nest, dtypes, scalars, steps=steps, independent=independent)
         check(kernel, box, laid, scalars, rows,
               f"nest {nest.name}, dtypes {dtypes}, scalars {scalars}, seed {seed}, {way}, steps {steps}",
-              in_order=way == "in order")
+              sequential=way == "in order")
 
 
-def check(kernel, box, arrays, scalars, rows, context, in_order=True):
+def check(kernel, box, arrays, scalars, rows, context, sequential=True):
     """Run a kernel by rows and its nest as plain loops, and compare."""
     nest = kernel.nest
     expected = {name: array.copy() for name, array in arrays.items()}
@@ -249,7 +249,7 @@ def check(kernel, box, arrays, scalars, rows, context, in_order=True):
     if expected_error is None or got_error is None:
         assert expected_error is None and got_error is None, \
             f"{context}: loops {expected_error!r}, kernel {got_error}"
-    elif not in_order:
+    elif not sequential:
         return
     else:
         assert type(expected_error).__name__ == got_error.name, \

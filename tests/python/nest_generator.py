@@ -1,4 +1,4 @@
-"""Random nests as source text: statements, arrays, offsets, dtypes, tables, time levels."""
+"""Random nests as source text: statements, arrays, offsets, dtypes, tables, time buffers."""
 import ast
 import dataclasses
 import random
@@ -331,7 +331,7 @@ class Writer:
         """Offsets of the arrays, and kinds, as the finished text has them."""
         tree = ast.parse(text)
         zeros = dict.fromkeys(self.indices, 0)
-        levels = set()
+        buffers = set()
         for node in ast.walk(tree):
             array = self.arrays.get(node.value.id) if isinstance(node, ast.Subscript) else None
             if array is None:
@@ -345,12 +345,12 @@ class Writer:
             array.places.add((axes, offsets))
             if array.role == "written":
                 self.kinds |= kinds_of_access(isinstance(node.ctx, ast.Store), offsets, self.timed)
-                levels |= {offsets[0]} if isinstance(node.ctx, ast.Load) else set()
+                buffers |= {offsets[0]} if isinstance(node.ctx, ast.Load) else set()
         if self.timed:
             self.kinds |= {"time", f"time with {len(self.space)} space indices"}
-            self.kinds |= {"time: levels before the current one"} if min(levels, default=0) < 0 else set()
-            self.kinds.add("time: in place" if 1 in levels else "time: from the old level only" if levels
-                           else "time: no level read")
+            self.kinds |= {"time: earlier time steps"} if min(buffers, default=0) < 0 else set()
+            self.kinds.add("time: in place" if 1 in buffers else "time: from the old time step only" if buffers
+                           else "time: no time step read")
         self.kinds |= kinds_of_text(tree, text, self.indices)
         self.kinds |= {f"{len(self.indices)} indices", f"{statements} statements"}
         self.describe_arrays()
@@ -390,11 +390,11 @@ def kinds_of_access(store, offsets, timed):
         return {"write at an offset"} if any(space) else set()
     ahead = next(filter(None, space), 0) > 0
     if timed and offsets[0] < 0:
-        return {"reads a level before the current one" + (" beside the point" if any(space) else "")}
+        return {"reads an earlier time step" + (" beside the point" if any(space) else "")}
     if timed and offsets[0] == 0:
-        return {"reads the old level"}
+        return {"reads the old time step"}
     if timed:
-        return {"reads the new level ahead" if ahead else "reads the new level behind"}
+        return {"reads the new time step ahead" if ahead else "reads the new time step behind"}
     if ahead:
         return {"reads ahead"}
     return {"reads behind with a positive component"} if any(s > 0 for s in space) else set()

@@ -41,7 +41,7 @@ class Problem:
     as_numpy: set  # inputs that are given as NumPy arrays
     runs: int  # in a row, each on what the one before left
     kinds: set
-    history: dict = dataclasses.field(default_factory=dict)  # of written arrays: the levels of time before the first, the latest first
+    history: dict = dataclasses.field(default_factory=dict)  # of written arrays: the time steps before the first, the latest first
 
     @property
     def written(self):
@@ -57,13 +57,13 @@ class Problem:
         """The written arrays after plain loops over `function`."""
         arrays = {name: array.copy() for name, array in self.arrays.items()}
         nest = types.SimpleNamespace(function=function, scalars=self.body.scalars, **vars(stand_in(self.body)))
-        history = self.levels_before()
+        history = self.buffers_before()
         for _ in range(self.runs):
             plain_loops(nest, self.bounds, arrays, self.scalars, self.reverse, self.steps, history)
         return {name: arrays[name] for name in self.written}
 
-    def levels_before(self, without=()):
-        """Of each written array the levels of time before the first that the nest reads or the array is given: copies, to be changed."""
+    def buffers_before(self, without=()):
+        """Of each written array the time steps before the first that the nest reads or the array is given: copies, to be changed."""
         found = {}
         for name in self.written if self.steps is not None else ():
             given = self.history.get(name, []) if name not in without else []
@@ -88,7 +88,7 @@ def make_problem(seed):
     if body.timed and rng.random() < 0.85:
         steps = rng.randint(1, 5)
     elif body.timed:
-        kinds.add("time levels kept as an axis")
+        kinds.add("time buffers kept as an axis")
     shapes = random_shapes(rng, body, steps, kinds)
     allowed = allowed_box(stand_in(body), {n: s for n, s in shapes.items() if body.arrays[n].role != "table"}, steps)
     over, bounds = random_bounds(rng, body, allowed, steps, kinds)
@@ -118,7 +118,7 @@ def make_problem(seed):
 
 
 def give_history(rng, problem):
-    """Give some written arrays levels of time before the first one, mostly those whose nest reads them."""
+    """Give some written arrays time steps before the first one, mostly those whose nest reads them."""
     for name in problem.written:
         array = problem.arrays[name]
         depth = max(0, -min(offsets[0] for offsets in problem.body.arrays[name].offsets))
@@ -290,7 +290,7 @@ def random_plan(seed, ranks, rank, timed):
     if rng.random() < 0.15:
         plan["grid"] = random_grid(rng, ranks, rank, timed)
     if rng.random() < 0.5:
-        plan["time_block"] = rng.choice((2, 3, 8))
+        plan["temporal_block"] = rng.choice((2, 3, 8))
     if rng.random() < 0.2 and rank > 1:
         plan["skew"] = tuple(sorted(rng.sample(range(rank), 2)))
     plan.update(random_messages(random.Random(f"messages {seed}"), ranks, rank, timed, "grid" in plan))

@@ -1,4 +1,4 @@
-"""Random frontier fields and reductions for random nests, and the numbers that plain loops give."""
+"""Random rolling-window fields and reductions for random nests, and the numbers that plain loops give."""
 import dataclasses
 import functools
 import inspect
@@ -17,31 +17,31 @@ KINDS = ("max", "min", "argmax", "argmin", "sum")
 
 @dataclasses.dataclass
 class Results:
-    """Which written arrays keep their frontier only, and which numbers are asked for."""
+    """Which written arrays keep a rolling window only, and which numbers are asked for."""
 
-    frontier: dict  # name to how its start values are given
+    window: dict  # name to how its start values are given
     reduce: dict    # name of the number to (kind, array)
 
     def __str__(self):
-        return f"frontier {self.frontier}, reduce {self.reduce}"
+        return f"window {self.window}, reduce {self.reduce}"
 
 
 def random_results(problem, nest):
     """What is asked of a problem's run; changes start values where an array is given as scratch or by one number."""
     rng = random.Random(f"results {problem.seed}")
     single = [name for name in problem.written if one_value_a_point(nest, name)]
-    frontier, reduce = {}, {}
-    wants_frontier = rng.random() < (0.7 if single and not problem.body.timed else 0.2)
-    if single and rng.random() < (0.85 if wants_frontier else 0.2):
+    window, reduce = {}, {}
+    wants_window = rng.random() < (0.7 if single and not problem.body.timed else 0.2)
+    if single and rng.random() < (0.85 if wants_window else 0.2):
         for k in range(rng.randint(1, 4)):
             reduce[f"number {k}"] = rng.choice(KINDS), rng.choice(single)
-    if wants_frontier:
+    if wants_window:
         chosen = [name for name in problem.written if rng.random() < 0.7]
         if len(chosen) == len(problem.written) and not reduce:
             chosen.remove(rng.choice(chosen))
         for name in chosen:
-            frontier[name] = random_start(rng, problem, name, chosen)
-    return Results(frontier, reduce)
+            window[name] = random_start(rng, problem, name, chosen)
+    return Results(window, reduce)
 
 
 def one_value_a_point(nest, name):
@@ -73,12 +73,12 @@ def scratch_shape(problem, name, chosen):
 
 
 def start_of(how, start, context):
-    """What a run is given for an array that keeps its frontier."""
+    """What a run is given for an array that keeps a rolling window."""
     init = {"array": start, "function of arrays": lambda *x: start[x], "function of numbers": lambda *x: start[tuple(map(index_of, x))],
             "number": start.flat[0], "scratch": start.flat[0]}[how]
     if how == "scratch":
         return tw.scratch(start.dtype, init)
-    return tw.field(start.shape, start.dtype, init, keep="frontier", context=context)
+    return tw.field(start.shape, start.dtype, init, keep="window", context=context)
 
 
 def index_of(x):
@@ -88,14 +88,14 @@ def index_of(x):
 
 
 def plain_results(problem, nest, results):
-    """(the written arrays, the numbers asked for) after plain loops; frontiers start anew in each run."""
+    """(the written arrays, the numbers asked for) after plain loops; rolling windows start anew in each run."""
     arrays = {name: array.copy() for name, array in problem.arrays.items()}
-    values, history = {}, problem.levels_before(results.frontier)
+    values, history = {}, problem.buffers_before(results.window)
     for _ in range(problem.runs):
-        for name in results.frontier:
+        for name in results.window:
             arrays[name] = problem.arrays[name].copy()
             if name in history:
-                history[name] = problem.levels_before(results.frontier)[name]
+                history[name] = problem.buffers_before(results.window)[name]
         values = {name: [] for _, name in results.reduce.values()}
         recorder = types.SimpleNamespace(function=recording(nest, values), scalars=problem.body.scalars, **vars(stand_in(problem.body)))
         plain_loops(recorder, problem.bounds, arrays, problem.scalars, problem.reverse, problem.steps, history)

@@ -70,7 +70,7 @@ def apart(H, E, W, i, j):
     H[i, j] = H[i-1, j] // 2 + W[i-1, j-1]
 
 
-@pytest.mark.parametrize("keep", ["all", "frontier"])
+@pytest.mark.parametrize("keep", ["all", "window"])
 @pytest.mark.parametrize("nest", [align, apart], ids=lambda nest: nest.name)
 def test_reductions_with_and_without_told_bests(nest, keep, monkeypatch):
     """Small values, so that many elements share the best one: the first of them counts, in whatever order rows come."""

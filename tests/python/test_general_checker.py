@@ -142,7 +142,7 @@ def shift_region(rng, made):
     """The region of a message, or of a part of one, on both sides, one further along some dimension."""
     r, l, i = rng.choice(places(made, "post_send"))
     out = made[r].lanes[l][i].item
-    if parts := made[r].messages[out].parts:
+    if parts := made[r].messages[out].pieces:
         out += 1 + rng.randrange(parts)
     m = made[r].messages[out]
     (low, high), k, by = m.region, rng.randrange(len(m.region[0])), rng.choice((-1, 1))
@@ -195,7 +195,7 @@ def test_many_mutants_that_pass_give_the_same_results(kind):
     accept_mutants(kind, range(10_000, 20_000), 1000)
 
 
-# What a tile itself writes over is read before; the last level of time is there at the end, copied where nobody computes it.
+# What a tile itself writes over is read before; the last time buffer is there at the end, copied where nobody computes it.
 @pytest.mark.parametrize("kind, seed, why", [("unpack", 12489, "reads"), ("compute", 11359, "at the end"), ("swap", 10039, "at the end"),
                                              ("swap", 11154, "reads"), ("swap", 11351, "no longer kept"), ("unpack", 13873, "before anything is there")])
 def test_mutants_that_long_runs_have_found_are_named(kind, seed, why):

@@ -1,4 +1,4 @@
-"""Nests that read levels of time before the current one, fields that keep them, and arrays that have time as a dimension beside them."""
+"""Nests that read time steps before the current one, fields that keep them, and arrays that have time as a dimension beside them."""
 import numpy as np
 import pytest
 from local_ranks import on_ranks
@@ -87,7 +87,7 @@ class Both:
         for name, field in self.fields.items():
             assert field.history == len(self.before[name]), what
             for back, expected in enumerate([self.plain[name], *self.before[name]]):
-                found = field.level(-back).gather()
+                found = field.buffer(-back).gather()
                 if self.context.rank == 0:
                     np.testing.assert_array_equal(found, expected, f"{name} {back} steps back: {what}")
 
@@ -135,7 +135,7 @@ def test_on_one_rank_of_several():
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3])
-def test_arrays_with_all_levels_beside_those_with_a_few(ranks):
+def test_arrays_with_all_times_beside_those_with_a_few(ranks):
     steps = 6
 
     def body(context):
@@ -155,25 +155,25 @@ def test_arrays_with_all_levels_beside_those_with_a_few(ranks):
 def test_levels_of_a_field():
     u = tw.field((3, 4), "f4", init=2.0, history=[lambda i, j: i + j, np.full((3, 4), 5)])
     assert u.history == 2
-    np.testing.assert_array_equal(u.level(-1).gather(), np.add.outer(range(3), range(4)))
-    assert (u.level(-2).local == 5).all() and (u.level(0).local == 2).all()
-    u.level(-2).local[...] = u.local
-    assert (u.level(-2).gather() == 2).all()
+    np.testing.assert_array_equal(u.buffer(-1).gather(), np.add.outer(range(3), range(4)))
+    assert (u.buffer(-2).local == 5).all() and (u.buffer(0).local == 2).all()
+    u.buffer(-2).local[...] = u.local
+    assert (u.buffer(-2).gather() == 2).all()
     v = tw.field((3, 4), init=3.0, history=2)
-    assert (v.level(-2).local == 3).all()
+    assert (v.buffer(-2).local == 3).all()
     for number in (1, -3, True, 0.5):
         with pytest.raises(tw.ConfigError, match="allowed: -2 to 0"):
-            u.level(number)
+            u.buffer(number)
     for history in (-1, 7, True, 1.5, "a", [0] * 7):
         with pytest.raises(tw.ConfigError, match="allowed: a number from 0 to 6, or a list"):
             tw.field((3,), history=history)
     with pytest.raises(tw.ConfigError, match="which has no values outside a run"):
-        tw.field((3,), history=1, keep="frontier")
+        tw.field((3,), history=1, keep="window")
 
 
 def test_a_view_of_a_level_is_refused_once_it_has_moved():
     u = tw.field(SHAPE, history=1)
-    view = u.level(-1).local
+    view = u.buffer(-1).local
     tw.run(wave, u=u, steps=1)
     with pytest.raises(tw.ConfigError, match="view of a field from before"):
         tw.run(tw.nest(copied), u=tw.field(SHAPE), f=view)
@@ -196,7 +196,7 @@ def test_what_is_refused():
         tw.run(wave, u=np.zeros(SHAPE), steps=2)
     with pytest.raises(tw.ConfigError, match="begin with t = 0; allowed: offsets 0"):
         tw.run(forced, u=tw.field((9,)), f=np.zeros((5, 9)), steps=2)
-    with pytest.raises(tw.ConfigError, match="allowed: of levels before t, elements at the point itself"):
+    with pytest.raises(tw.ConfigError, match="allowed: of time steps before t, elements at the point itself"):
         tw.run(beside, u=tw.field((9,)), steps=2, over={"i": (1, "t+2")})
     with pytest.raises(tw.ConfigError, match="writes array 'f', which has time as a dimension; allowed"):
         tw.run(recorded_beside, u=tw.field((9,)), f=tw.field((4, 9)), steps=2)

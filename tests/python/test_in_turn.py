@@ -6,7 +6,7 @@ from local_ranks import on_ranks
 import tilewave as tw
 from tilewave.nest.bounds import loop_bounds
 from tilewave.run.problem import check_steps
-from tilewave.nest.reference import _Levels, _run
+from tilewave.nest.reference import _Times, _run
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
 SHAPE = 9, 11
@@ -51,26 +51,26 @@ def random(seed, shape=SHAPE):
 
 
 def plain(nests, arrays, history, steps, over, given):
-    """The meaning: arrays are changed, with their levels before (latest first)."""
-    levels = {}
+    """The meaning: arrays are changed, with their buffers before (latest first)."""
+    buffers = {}
     changing = {name for nest in nests for name in nest.written if arrays[name].ndim < len(nest.axes[name])}
     for name in changing:
         older = (history.get(name, []) + [arrays[name]] * OLDER)[:OLDER]
-        levels[name] = _Levels(np.array([*older[::-1], arrays[name], *[arrays[name]] * steps]), OLDER)
+        buffers[name] = _Times(np.array([*older[::-1], arrays[name], *[arrays[name]] * steps]), OLDER)
     for t in range(steps):
         begun = set()
         for nest, own in zip(nests, over, strict=True):
             for name in set(nest.written) & changing - begun:
-                levels[name][t + 1,] = levels[name][t,]
+                buffers[name][t + 1,] = buffers[name][t,]
                 begun.add(name)
             box = check_steps(nest, {name: given[name] for name in nest.arrays}, steps)
             points = (x for x in loop_bounds(nest.indices, box, own).points() if x[0] == t)
             with np.errstate(all="ignore"):
-                _run(nest, points, {**arrays, **levels}, dict(nest.scalars))
+                _run(nest, points, {**arrays, **buffers}, dict(nest.scalars))
     for name in changing:
-        arrays[name][...] = levels[name].all_levels[OLDER + steps]
+        arrays[name][...] = buffers[name].all_times[OLDER + steps]
         for back, level in enumerate(history.get(name, []), 1):
-            level[...] = levels[name].all_levels[OLDER + steps - back]
+            level[...] = buffers[name].all_times[OLDER + steps - back]
 
 
 #: Nests, bounds of each, fields, histories, other arrays.
@@ -96,7 +96,7 @@ def test_equal_to_plain_loops(ranks, threads):
                 plain(nests, expected, before, steps, over or [None] * len(nests), given)
                 for name, field in given.items():
                     for back, wanted in enumerate([expected[name], *before.get(name, [])]):
-                        found = field.level(-back).gather()
+                        found = field.buffer(-back).gather()
                         if context.rank == 0:
                             np.testing.assert_array_equal(found, wanted, f"{title}: {name}, {back} back, {steps} steps")
 
@@ -151,12 +151,12 @@ def test_what_is_refused():
     E, H = tw.field(SHAPE), tw.field(SHAPE)
     for nests, keywords, message in [
             ((early, late), {}, r"`E\[t\+1, i, j\]` is read before a nest of the time step has written it"),
-            ((magnetic, late), {}, r"`H\[t, i, j\]` is a level that 'H' no longer has"),
+            ((magnetic, late), {}, r"`H\[t, i, j\]` is a time step that 'H' no longer has"),
             ((magnetic, still), {}, "'still' has no time"), ((magnetic, 3), {}, "given int among several nests"),
             ((magnetic,), {"steps": -1}, "allowed for several nests: an integer >= 0"), ((magnetic,), {"wrong": 3}, "has an argument 'wrong'"),
             ((magnetic,), {"over": [None, None]}, "list of another length"), ((magnetic,), {"reduce": {}}, "was given for several nests"),
             ((), {}, "allowed: one nest or more")]:
         with pytest.raises(tw.ConfigError, match=message):
             tw.run(nests, H=H, E=E, **{"steps": 2, **keywords})
-    with pytest.raises(tw.ConfigError, match="is a NumPy array.*a level that has been replaced"):
+    with pytest.raises(tw.ConfigError, match="is a NumPy array.*a time step that has been replaced"):
         tw.run((red, old), u=np.zeros(SHAPE), steps=2)

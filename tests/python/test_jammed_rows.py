@@ -104,7 +104,7 @@ def run_one(nest, whole, rng, context):
         types = {name: array.dtype.name for name, array in start.items()}
         assert same.all(), (f"{(~same).sum()} elements of {name} differ, the first at {np.argwhere(~same)[0]}: shape {shape}, {types}, over {over}, "
                             f"reverse {reverse}, threads {threads}, {choices}, NumPy {numpy}\n{kernel.nest.name}")
-    return kernel.rows_address != 0 and not kernel.independent, 0 < kernel.lanes_from <= shape[-1] - 4
+    return kernel.rows_address != 0 and not kernel.independent, 0 < kernel.simd_rows_from <= shape[-1] - 4
 
 
 @pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.long) for part in range(1, 40))])

@@ -117,7 +117,7 @@ def test_random_lookups(way, seed):
             kernel = compile_kernel(nest, dtypes, scalars, steps=steps, independent=independent,
                                     long_rows=dice.random() < 0.5, shapes=shapes)
             check(kernel, box, arrays, scalars, rows,
-                  f"seed {seed}, {name}, steps {steps}, {dtypes}, {shapes}, {scalars}", in_order=name == "in order")
+                  f"seed {seed}, {name}, steps {steps}, {dtypes}, {shapes}, {scalars}", sequential=name == "in order")
     except tw.ConfigError as refusal:
         pytest.skip(f"refused: {refusal}")
 
@@ -251,7 +251,7 @@ def align(H, E, F, S, a, b, i, j, *, start=5, extend=1):
 
 @pytest.mark.parametrize("low", [0, -24])
 def test_alignments_in_rows_across_both_loops(way, low):
-    """As a field skewed, and with the frontier only, of a table of proteins."""
+    """As a field skewed, and with a rolling window only, of a table of proteins."""
     rng = np.random.default_rng(4)
     m, n = 150, 170
     S = rng.integers(-4, 12, (24, 24)).astype("i2")
@@ -263,7 +263,7 @@ def test_alignments_in_rows_across_both_loops(way, low):
         tw.run(align, **fields, S=S, a=a, b=b, row=row, storage="skewed")
         for name, field in fields.items():
             np.testing.assert_array_equal(field.gather(), expected[name])
-    fields = {name: tw.field((m + 1, n + 1), "i2", keep="frontier") for name in "HEF"}
+    fields = {name: tw.field((m + 1, n + 1), "i2", keep="window") for name in "HEF"}
     report = tw.run(align, **fields, S=S, a=a, b=b, reduce={"best": tw.max("H"), "where": tw.argmax("H")})
     assert report.results["best"] == expected["H"].max()
     assert report.results["where"] == np.unravel_index(expected["H"].argmax(), (m + 1, n + 1))

@@ -70,27 +70,27 @@ def test_each_step_of_time_moves_the_arrays(steps):
     assert found.working_set_bytes == 2 * 8 * 48
 
 
-def test_all_levels_of_an_array_are_moved_once():
+def test_all_times_of_an_array_are_moved_once():
     found = bound(recorded, u=np.ones(50), trace=np.zeros((9, 50), "f4"), steps=8)
     assert found.bytes_per_point == pytest.approx(2 * 8 + 2 * 4)
 
 
 def test_steps_that_go_together_move_the_arrays_once():
-    found = bound(heat, u=np.ones(5000), f=np.ones(5000), steps=12, time_block=4)
+    found = bound(heat, u=np.ones(5000), f=np.ones(5000), steps=12, temporal_block=4)
     assert found.bytes_per_point == pytest.approx(24 / 4)
 
 
-def test_tables_and_frontiers_do_not_count():
+def test_tables_and_windows_do_not_count():
     found = bound(looked_up, A=np.zeros(20), table=np.ones(1000), code=np.zeros(20, "i4"))
     assert found.bytes_per_point == pytest.approx(2 * 8 + 4)
     context = measured()
-    kept = tw.field((40, 30), "f8", init=1.0, keep="frontier", context=context)
+    kept = tw.field((40, 30), "f8", init=1.0, keep="window", context=context)
 
     @tw.nest
-    def frontier(A, i, j):
+    def window(A, i, j):
         A[i, j] = A[i-1, j] + A[i, j-1]
 
-    assert tw.run(frontier, A=kept, context=context).bound is None
+    assert tw.run(window, A=kept, context=context).bound is None
 
 
 def test_nothing_is_known():

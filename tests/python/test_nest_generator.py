@@ -20,7 +20,7 @@ KINDS = {
     *(f"{n} indices" for n in (1, 2, 3, 4)), *(f"{n} statements" for n in (1, 2, 3)),
     *(f"{n} written arrays" for n in (1, 2, 3)), "one dtype", "several dtypes",
     *(f"{what} {dtype}" for what in ("dtype", "written dtype") for dtype in "f4 f8 i4 i8 i1 i2 u1".split()),
-    "time: levels before the current one", "reads a level before the current one", "reads a level before the current one beside the point",
+    "time: earlier time steps", "reads an earlier time step", "reads an earlier time step beside the point",
     "history given", "reads ahead", "reads behind with a positive component", "write at an offset", "written array of lower rank",
     "input of one axis", "input of lower rank", "transposed input", "input in several orders", "input both ways",
     "time: input in several orders", "input with an index at several subscripts", "arrays of different extents",
@@ -28,9 +28,9 @@ KINDS = {
     "local", "if with else", "if without else", "condition on an index", "conditional expression",
     "augmented assignment", "abs", "min or max", "np.minimum or np.maximum", "np.where", "square root",
     "value of an index", "float scalar", "int scalar", "float into int", "NaN",
-    "time", *(f"time with {n} space indices" for n in (1, 2, 3)), "time: in place", "time: from the old level only",
-    "time: no level read", "time levels kept as an axis", "reads the old level", "reads the new level behind",
-    "reads the new level ahead", "reverse", "reverse in time", "affine bounds in time",
+    "time", *(f"time with {n} space indices" for n in (1, 2, 3)), "time: in place", "time: from the old time step only",
+    "time: no time step read", "time buffers kept as an axis", "reads the old time step", "reads the new time step behind",
+    "reads the new time step ahead", "reverse", "reverse in time", "affine bounds in time",
     "over", "narrowed", "triangle", "band", "bounds as functions", "bounds as lists", "bounds with two indices",
     *(f"bounds with factor {n}" for n in (1, -1, 2, -2)), "no points", "run twice",
 }
@@ -51,7 +51,7 @@ def test_every_kind_is_among_the_usual_seeds(capsys):
         plans.update([*random_plan(seed, seed % 4 + 1, len(problem.body.indices), problem.steps is not None)])
     print(*(f"{count:6} {kind}" for kind, count in sorted(kinds.items())), sep="\n")
     assert set(kinds) == KINDS, f"missing {KINDS - set(kinds)}, not listed {set(kinds) - KINDS}"
-    assert set(plans) == {"threads", "tile", "grouping", "schedule", "lookahead", "grid", "time_block", "skew", "poll_period_s", "helper",
+    assert set(plans) == {"threads", "tile", "grouping", "schedule", "lookahead", "grid", "temporal_block", "skew", "poll_period_s", "helper",
                           "synchronous"}
 
 

@@ -185,7 +185,7 @@ def test_a_field_in_another_order_of_memory_is():
 
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 def test_a_sequence_against_itself(ranks):
-    """Tables, reductions, scratch and frontiers beside an array in two orders."""
+    """Tables, reductions, scratch and windows beside an array in two orders."""
     @tw.nest
     def align(H, score, a, i, j):
         H[i, j] = max(H[i-1, j-1] + score[a[i-1], a[j-1]] * (i != j), H[i-1, j] - 2, H[i, j-1] - 2, 0)
@@ -200,7 +200,7 @@ def test_a_sequence_against_itself(ranks):
         given = a if context.rank % 2 == 0 and ranks == 1 else tw.field(a, context=context)
         wanted = {"best": tw.max("H"), "sum": tw.sum("H"), "where": tw.argmax("H")}
         reports = [tw.run(align, H=H, score=score, a=given, context=context, reduce=wanted)
-                   for H in (whole, tw.field((121, 121), "i4", keep="frontier", context=context), tw.scratch("i4"))]
+                   for H in (whole, tw.field((121, 121), "i4", keep="window", context=context), tw.scratch("i4"))]
         return whole.gather(), [report.results for report in reports], [report.loops for report in reports]
 
     for rank, (whole, results, loops) in enumerate(on_all(ranks, body)):
@@ -269,12 +269,12 @@ def test_nests_in_turn(ranks):
 @pytest.mark.parametrize("ranks", [1, 2, 4])
 @pytest.mark.parametrize("history", [False, True])
 def test_coefficients_in_two_orders_in_time(ranks, history):
-    """In many steps, run block by block, with levels before the current one; time is a dimension of some inputs."""
+    """In many steps, run block by block, with earlier time steps; time is a dimension of some inputs."""
     body_text = ("def wave(u, c, g, t, i, j): u[t+1, i, j] = 0.5 * u[t, i, j] + c[i] * c[j-1] * u[t, i-1, j] "
                  "+ 0.1 * g[t, i] * g[t+1, j]" + (" - 0.1 * u[t-1, i, j]" if history else ""))
     nest, rng, steps = tw.nest_from(body_text), np.random.default_rng(8), 150
     u, c, g = rng.random((7, 9)), rng.random(8), rng.random((steps + 1, 10))
-    expected = np.stack([u] * (steps + 2))  # level -1 first
+    expected = np.stack([u] * (steps + 2))  # time step -1 first
     for t in range(steps):
         expected[t + 2] = expected[t + 1]
         for i in range(1, 7):

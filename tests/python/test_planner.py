@@ -256,7 +256,7 @@ def test_of_equal_plans_the_one_whose_lanes_lie_apart_in_memory(extents, lanes):
 def test_planes_that_are_kept_do_not_wait_for_the_memory():
     shape, reads = (3000, 3000), [(0, offset, False, False) for offset in ((-1, -1), (-1, 0), (0, -1))]
     kept = _core.SweepProblem(shape, ((1, 1), shape), [(2, False, shape, (0, 1), 0, True)], [(0, (0, 0), True, False), *reads], [], [False, False], False)
-    assert kept.planes[0] >= 0
+    assert kept.window[0] >= 0
     m = machine()
     m.memory = [_core.Curve([1e4, 1e9], [1e-12, 1e-12]), _core.Curve([1e4, 1e9], [1e-9, 1e-9])]  # alone far quicker
     lanes = {c.plan.lanes: c.time_s for c in reversed(_core.choose_plan(kept, 1, request(2), m, _core.KernelRate(2e-10, 1e-8, 3e-7)).ranked)}

@@ -150,7 +150,7 @@ def scored(H, B, i, j):
 def test_planes_are_measured_in_rows_of_two_lengths_and_tiles_of_few(found, nest, shape, threads):
     """Else what begins a row cannot be told from what a point takes, nor from what begins a tile."""
     context = tw.Context(threads=threads)
-    fields = {"H": tw.field(shape, "i4", keep="frontier", context=context), "B": tw.field(shape, "i4", init=1, context=context)}
+    fields = {"H": tw.field(shape, "i4", keep="window", context=context), "B": tw.field(shape, "i4", init=1, context=context)}
     plan = tw.plan(nest, **fields, context=context)
     lengthy, brief, tiny = found[0][:3]
     assert lengthy[1] / lengthy[0] > 1.3 * brief[1] / brief[0] and 2 * tiny[0] <= max(lengthy[0], brief[0]), (plan, found[0])

@@ -106,7 +106,7 @@ def run_one(rng, context):
                                 f"{ {name: (array.dtype.name, type(given[name]).__name__) for name, array in start.items()} }, {choices}, "
                                 f"vectors of {lane_bytes} bytes, run {again}\n{text}")
     kernel = list(context._prepared.values())[-1].kernel
-    return report.plan.storage, 0 < kernel.lanes_from <= shape[-1] - 2
+    return report.plan.storage, 0 < kernel.simd_rows_from <= shape[-1] - 2
 
 
 @pytest.mark.parametrize("part", [0, 1, *(pytest.param(part, marks=pytest.mark.long) for part in range(2, 40))])

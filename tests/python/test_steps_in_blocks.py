@@ -79,7 +79,7 @@ def compare(context, name, count, as_fields, over=None, **choices):
 @pytest.mark.parametrize("ranks,threads", [(1, 2), (2, 1), (3, 2)])
 def test_equal_to_plain_loops(name, ranks, threads):
     def body(context):
-        for choices in ({}, {"schedule": "blocking"}, {"time_block": 4}, {"lookahead": 3, "time_block": 1}):
+        for choices in ({}, {"schedule": "blocking"}, {"temporal_block": 4}, {"lookahead": 3, "temporal_block": 1}):
             for as_fields in (False, True) if name != "two buffers" and not choices else (False,):
                 for count in (0, 1, 2, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK + 3, 5 * BLOCK) if not choices else (BLOCK + 1, 2 * BLOCK + 3):
                     report = compare(context, name, count, as_fields, **choices)
@@ -199,7 +199,7 @@ def test_two_blocks_in_a_row_check(name, schedule):
     nest, written, shape, others, _ = CASES[name]
     arrays = {a: np.empty(shape) for a in written} | {a: np.empty(s) for a, s in others.items()}
     problem = make_problem(nest, arrays, None, (), 4).core
-    for ranks, lanes, extra in ((1, 1, {}), (1, 2, {}), (2, 1, {}), (3, 2, {}), (2, 1, {"time_block": 2}), (2, 2, {"time_block": 2, "helper": True})):
+    for ranks, lanes, extra in ((1, 1, {}), (1, 2, {}), (2, 1, {}), (3, 2, {}), (2, 1, {"temporal_block": 2}), (2, 2, {"temporal_block": 2, "helper": True})):
         plan = _core.make_plan(problem, ranks, request_of({"schedule": schedule, "tile": (1, 4, 4), "synchronous": True, **extra}, lanes), _core.Machine())
         blocks = [_core.sweep(problem, plan, rank) for rank in range(ranks)]
         once = [_core.in_a_row(problem, plan, block, 1) for block in blocks]

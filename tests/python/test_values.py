@@ -66,7 +66,7 @@ def test_what_is_predicted_cannot_be_changed(context):
         predicted.parts.total_s = 0.0
 
 
-@pytest.mark.parametrize("name, meant", [("tiles", "tile"), ("storge", "storage"), ("lookahed", "lookahead"), ("time_blocks", "time_block")])
+@pytest.mark.parametrize("name, meant", [("tiles", "tile"), ("storge", "storage"), ("lookahed", "lookahead"), ("time_blocks", "temporal_block")])
 def test_a_misspelt_attribute_of_a_plan(context, name, meant):
     plan = tw.plan(relax, A=np.ones((40, 50)), context=context)
     with pytest.raises(tw.ConfigError, match=f"Plan has no attribute '{name}'; allowed: {meant}, .* Was '{meant}' meant"):

@@ -12,14 +12,15 @@ from tilewave import _core
 from tilewave.errors import ConfigError
 from tilewave.field import npy
 from tilewave.field.index import Selection, SubscriptError, is_of_subscript, pack, unpack
-from tilewave.field.level import Level
+from tilewave.field.time_buffer import TimeBuffer
 from tilewave.nest.dependences import MOST_HISTORY
+from tilewave.notices import warn
 from tilewave.patterns.calls import spread
 from tilewave.runtime.collective import collective, holds_context, text_of
 
 DTYPES = tuple(np.dtype(name) for name in ("f4", "f8", "i1", "i2", "i4", "i8", "u1"))
 NOTHING, FUNCTION, ARRAY = 0, 1, 2
-SAME = object()  # as the current level
+SAME = object()  # as the current time step
 
 
 @holds_context
@@ -33,7 +34,7 @@ class Field:
     dtype : numpy.dtype
     ndim : int
     keep : str
-        "all", or "frontier": it has no values outside a run.
+        "all", or "window": it has no values outside a run.
     """
 
     def __init__(self, context, shape, dtype, keep="all", init=None, storage=None):
@@ -42,7 +43,7 @@ class Field:
         self.dtype = dtype
         self.ndim = len(shape)
         self.keep = keep
-        self._init = init  # of a frontier: what elements are before each run
+        self._init = init  # of a rolling window: what elements are before each run
         self._number = 0  # of those that a context's ranks made together, from 1; 0: one rank's own
         self._storage = storage or (_core.FieldStorage(context._core, shape, dtype.itemsize) if keep == "all" else None)
         self._views = weakref.WeakSet()  # the memory that someone sees through `local`, now or as it was before
@@ -56,7 +57,7 @@ class Field:
         """The storage, for what asks for all values."""
         if self._storage is None:
             raise ConfigError(
-                f"{what}: this field of shape {self.shape} keeps its frontier only, so it has no values outside a "
+                f"{what}: this field of shape {self.shape} keeps a rolling window only, so it has no values outside a "
                 "run; allowed: reduce= in the run, or a field with keep='all'"
             )
         return self._storage
@@ -91,10 +92,10 @@ class Field:
 
     @property
     def history(self):
-        """How many levels of time before the current one the field keeps through runs with ``steps=``."""
+        """How many time steps before the current one the field keeps through runs with ``steps=``."""
         return self._storage.history if self._storage is not None else 0
 
-    def level(self, number):
+    def buffer(self, number):
         """The values at a time step before the current one, as long as the field keeps them.
 
         Parameters
@@ -104,21 +105,26 @@ class Field:
 
         Returns
         -------
-        Level
-            With ``local`` and ``gather()``, as the field has them: ``u.level(-1).local[...] = u.local``.
+        TimeBuffer
+            With ``local`` and ``gather()``, as the field has them: ``u.buffer(-1).local[...] = u.local``.
 
         Raises
         ------
         ConfigError
-            For a level that the field does not keep.
+            For a time step that the field does not keep.
         """
-        self._whole("level")
+        self._whole("buffer")
         if isinstance(number, bool) or not isinstance(number, int | np.integer) or not -self.history <= number <= 0:
             raise ConfigError(
-                f"level: {number!r} was given; allowed: {-self.history} to 0, the levels that this field keeps; "
+                f"buffer: {number!r} was given; allowed: {-self.history} to 0, the time steps that this field keeps; "
                 "more with field(..., history=), or after a run of a nest that reads them"
             )
-        return Level(self, -int(number))
+        return TimeBuffer(self, -int(number))
+
+    def level(self, number):
+        """The former name of `buffer`."""
+        warn("Field.level is called Field.buffer now; the next release has no Field.level")
+        return self.buffer(number)
 
     def _holds(self, array):
         """Whether a NumPy array may lie in memory that is or was this field's, all its time buffers, on this rank."""
@@ -141,7 +147,7 @@ class Field:
         Raises
         ------
         ConfigError
-            On every rank: for a field that keeps its frontier only; when the ranks gather different fields.
+            On every rank: for a field that keeps a rolling window only; when the ranks gather different fields.
         MemoryError
             On every rank: when rank 0 has no memory for the whole array.
 
@@ -154,7 +160,7 @@ class Field:
     def _gathered(self, back):  # part of a collective call
         self._whole("gather")
         whole = np.empty(self.shape, self.dtype) if self.context.rank == 0 else None
-        yield f"field {self._number}" + (f", level {-back}" if back else "")
+        yield f"field {self._number}" + (f", time buffer {-back}" if back else "")
         self.context._moves(self._storage.gather, 0 if whole is None else whole.ctypes.data, back)
         return whole
 
@@ -208,7 +214,7 @@ class Field:
         ConfigError
             On every rank, and an IndexError as well: for an index out of range or of another kind. For a field that
             keeps its
-            frontier only.
+            window only.
 
         Notes
         -----
@@ -251,7 +257,7 @@ class Field:
         Raises
         ------
         ConfigError
-            On every rank: for a field that keeps its frontier only.
+            On every rank: for a field that keeps a rolling window only.
         MemoryError
             On every rank: where one has no memory for it.
 
@@ -266,7 +272,7 @@ class Field:
 
     @collective("tw.Field.fill")
     def fill(self, value):
-        """Set all elements of the current level.
+        """Set all elements of the current time step.
 
         Parameters
         ----------
@@ -366,7 +372,7 @@ class Field:
     __array_ufunc__ = None  # NumPy's functions of arrays refuse it
 
     def __repr__(self):
-        what = f"rank {self.context.rank} holds {self.owned}" if self.keep == "all" else "the frontier only"
+        what = f"rank {self.context.rank} holds {self.owned}" if self.keep == "all" else "a rolling window only"
         return f"<tilewave.Field {self.shape} {self.dtype}, {what}>"
 
 
@@ -416,17 +422,17 @@ def field(shape, dtype=None, init=None, *, keep="all", history=0, context=None):
         by point; or the whole array, on every rank, or on rank 0 with None on the others; or one number
         for all. None everywhere: zeros.
     keep : str
-        "all", or "frontier": a run that writes the field keeps no more of it than later points read, so a table
+        "all", or "window": a run that writes the field keeps no more of it than later points read, so a table
         of a dynamic programme takes the memory of its border. Before each run its elements are `init`
         (not an array on rank 0 alone); after it they are gone: ask for what is wanted of them by `run`'s
         ``reduce=``, or write it to another array. Where a body reads values ahead of the loops, or
         keeps elements on some path, the run has to store the field whole, and its report says so.
     history : int or list
-        How many levels of time before the current one the field keeps, which nests read at ``u[t-1]``, ``u[t-2]``, ...:
+        How many time steps before the current one the field keeps, which nests read at ``u[t-1]``, ``u[t-2]``, ...:
         a
         number, at most 6, and all are what `init` says; or a list of what they are, the latest first, each as `init`.
         Every run with ``steps=`` leaves them to the next. A run of a nest that reads more of them than the
-        field has kept so far takes copies of the current level, and the field keeps as many from then on.
+        field has kept so far takes copies of the current time step, and the field keeps as many from then on.
     context : Context, optional
 
     Returns
@@ -447,20 +453,23 @@ def field(shape, dtype=None, init=None, *, keep="all", history=0, context=None):
         if isinstance(shape, np.ndarray) and init is None:
             shape, dtype, init = shape.shape, shape.dtype if dtype is None else dtype, shape
         shape, dtype = _shape(shape), _dtype("f8" if dtype is None else dtype)
-        if not isinstance(keep, str) or keep not in ("all", "frontier"):
-            raise ConfigError(f"field: keep={keep!r} was given; allowed: 'all', 'frontier'")
+        if isinstance(keep, str) and keep == "frontier":
+            warn("keep='frontier' of a field is called keep='window' now; the next release refuses 'frontier'")
+            keep = "window"
+        if not isinstance(keep, str) or keep not in ("all", "window"):
+            raise ConfigError(f"field: keep={keep!r} was given; allowed: 'all', 'window'")
         before = _history(history, keep)
         init, kind = _init(init, shape, dtype)
         starts = [_init(start, shape, dtype) for start in before if start is not SAME]
-        if kind == ARRAY and keep == "frontier" and any(init.strides):
+        if kind == ARRAY and keep == "window" and any(init.strides):
             init = init.copy()  # for runs to come
-        made = Field(context, shape, dtype, keep, init) if keep == "frontier" else _make(context, shape, dtype)
+        made = Field(context, shape, dtype, keep, init) if keep == "window" else _make(context, shape, dtype)
         if kind == FUNCTION and keep == "all":
             _fill(made.local, made.owned, init)
     except Exception as problem:
         raise problem if isinstance(problem, ConfigError) else _named("field: init raised", problem) from problem
     yield f"shape {shape}, dtype {dtype}, keep {keep}, history {len(before)} {len(starts)}" + (
-        f", init {kind}" if keep == "frontier" else ""
+        f", init {kind}" if keep == "window" else ""
     )
     made._count()
     if keep == "all":
@@ -471,23 +480,23 @@ def field(shape, dtype=None, init=None, *, keep="all", history=0, context=None):
 
 
 def _give_history(made, count, starts):
-    """Give a field so many levels before the current one: copies of it, or what each of `starts` says; collective."""
+    """Give a field so many earlier time steps: copies of it, or what each of `starts` says; collective."""
     error = None
     made.context._moves(made._storage.keep_history, count)
-    levels = [(made.level(-1 - number), init, kind) for number, (init, kind) in enumerate(starts)]
+    buffers = [(made.buffer(-1 - number), init, kind) for number, (init, kind) in enumerate(starts)]
     try:
-        for level, init, kind in levels:
+        for buffer, init, kind in buffers:
             if kind == FUNCTION:
-                _fill(level.local, level.owned, init)
+                _fill(buffer.local, buffer.owned, init)
     except Exception as problem:
         error = _named("field: history raised", problem)
     made.context.agree(error)
-    for level, init, kind in levels:
-        _spread(level, init, kind)
+    for buffer, init, kind in buffers:
+        _spread(buffer, init, kind)
 
 
 def _history(history, keep):
-    """What levels before the current one begin as, the latest first."""
+    """What earlier time steps begin as, the latest first."""
     number = isinstance(history, int | np.integer) and not isinstance(history, bool)
     count = int(history) if number else len(history) if isinstance(history, list | tuple) else -1
     if not 0 <= count <= MOST_HISTORY:
@@ -495,9 +504,9 @@ def _history(history, keep):
             f"field: history={history!r} was given; allowed: a number from 0 to {MOST_HISTORY}, or a list of so many, "
             "each as init"
         )
-    if count and keep == "frontier":
+    if count and keep == "window":
         raise ConfigError(
-            "field: history= was given for a field with keep='frontier', which has no values outside a run; allowed: "
+            "field: history= was given for a field with keep='window', which has no values outside a run; allowed: "
             "keep='all'"
         )
     return [SAME] * count if number else list(history)
@@ -525,7 +534,7 @@ class Scratch:
 
 
 def scratch(dtype="f8", init=0):
-    """An array that a nest needs for itself: given to `run`, it keeps its frontier only, as `field` says.
+    """An array that a nest needs for itself: given to `run`, it keeps a rolling window only, as `field` says.
 
     Parameters
     ----------
@@ -552,7 +561,7 @@ def scratch(dtype="f8", init=0):
 
 
 def values_at(field, subscripts):
-    """What elements of a frontier field are before a run.
+    """What elements of a rolling-window field are before a run.
 
     Parameters
     ----------

@@ -99,7 +99,7 @@ class Kernel:
     vectors : bool
         Whether several points can be computed at once where they are independent: the body calls
         no function for one point and has no place that may raise.
-    lanes_from : int
+    simd_rows_from : int
         Points of a row from which rows that depend within themselves are the lanes of vectors; 0: never.
     copies_tables : bool
         Whether `pack` copies elements of tables, so that it must be called again where they may have changed.
@@ -116,7 +116,7 @@ class Kernel:
         self._recipe, object_code, facts = recipe, *recipe.object_code()
         self.sites = tuple((name, message, nest.line + line) for name, message, line in facts["sites"])
         self.vectors = facts["vectors"]
-        self.lanes_from = facts["lanes_from"]
+        self.simd_rows_from = facts["simd_rows_from"]
         layouts = dict(zip(nest.tables, choices.layouts, strict=False)) if facts["permuted"] else {}
         self._planes = environment.Planes(nest, recipe.slots, recipe.dtypes, layouts)
         self.copies_tables = bool(self._planes.layouts)
@@ -395,7 +395,7 @@ class _Recipe:
             "sites": [(name, message, line - self.nest.line) for name, message, line in row.sites],
             "vectors": row.vectors,
             "several": row.several,
-            "lanes_from": row.lanes_from,
+            "simd_rows_from": row.simd_rows_from,
             "permuted": row.permuted,
             "calls": [name for name in row.module.globals if loops.is_outside(name)],
         }

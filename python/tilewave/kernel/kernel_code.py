@@ -11,7 +11,7 @@ from tilewave.kernel.jammed_rows import ROWS_TOGETHER, can_jam, jam_function, ja
 from tilewave.kernel.jammed_rows import rows_function as jammed_rows_function
 from tilewave.kernel.looked_up_rows import LookedUpRows
 from tilewave.kernel.row_check import lookups_are_inside, lookups_to_check
-from tilewave.kernel.rows_in_lanes import lanes_function, least_points, rows_of
+from tilewave.kernel.simd_rows import least_points, rows_of, simd_rows_function
 from tilewave.kernel.statements import Body
 from tilewave.kernel.streams import Staggered, streams_of
 from tilewave.kernel.tables import Tables
@@ -61,7 +61,7 @@ class Row:
     vectors: bool  # nothing in a point stands against computing several at once
     several: bool  # there is a function of several rows
     frame: object  # what it was made in
-    lanes_from: int = 0  # points from which dependent rows are lanes of vectors; 0: never
+    simd_rows_from: int = 0  # points from which dependent rows are lanes of vectors; 0: never
     permuted: bool = False  # it looks into planes of the tables
 
 
@@ -92,9 +92,9 @@ def _add_several_rows(row, nest, dtypes, slots, constants, choices, lane_bytes, 
     streams = streams_of(row.frame, choices.staggered, row.frame.unused(), rows_of(lane_bytes))
     if streams:
         lanes = frame("tilewave_lanes")
-        lanes_function(lanes, streams, lane_bytes, ahead_bytes)
-        row.lanes_from = least_points(streams, lane_bytes)
-        ways.append((lanes.row, 2, rows_of(lane_bytes), row.lanes_from))
+        simd_rows_function(lanes, streams, lane_bytes, ahead_bytes)
+        row.simd_rows_from = least_points(streams, lane_bytes)
+        ways.append((lanes.row, 2, rows_of(lane_bytes), row.simd_rows_from))
     jam = frame("tilewave_jam")
     jam_function(jam, choices.staggered)
     ways.append((jam.row, ROWS_TOGETHER, ROWS_TOGETHER, jam_points(choices.staggered)))

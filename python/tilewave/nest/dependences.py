@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from tilewave.nest.views import View
 
-#: So many levels of time before the current one a nest may read: u[t-6].
+#: So many time steps before the current one a nest may read: u[t-6].
 MOST_HISTORY = 6
 
 

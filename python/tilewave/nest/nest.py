@@ -176,7 +176,7 @@ class Nest:
         )
         self.dependences = dependences_of(self._source, body, self.places, self._parameters)
         self.time = time_index(self.places, self.indices)
-        #: Whether it reads levels of time before the current one, as u[t-1] is.
+        #: Whether it reads time steps before the current one, as u[t-1] is.
         self.reads_history = self.time is not None and any(
             place.offsets[0] < 0
             for place in self.places

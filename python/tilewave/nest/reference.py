@@ -23,13 +23,13 @@ def plain_loops(nest, bounds, arrays, scalars=None, reverse=(), steps=None, hist
         Indices whose loops run downwards. The loops stay nested in the order of the indices.
     steps : int, optional
         Time steps. Arrays whose subscripts begin with ``nest.time`` are then given without that
-        axis: they are level 0. Level t+1 starts as a copy of level t, so that points which no
+        axis: they are time step 0. Time step t+1 starts as a copy of time step t, so that points which no
         statement writes keep their values; then the loops over the other indices run. The array
-        ends as level `steps`.
+        ends as time step `steps`.
     history : dict, optional
-        With `steps`: from names to the levels before level 0, level -1 first, as lists of arrays, which are changed to
+        With `steps`: from names to the earlier time steps, step -1 first, as lists of arrays, which are changed to
         those before
-        level `steps`. Levels that are read and not given are copies of level 0.
+        time step `steps`. Time steps that are read and not given are copies of time step 0.
     """
     with np.errstate(all="ignore"):
         if steps is None:
@@ -38,21 +38,21 @@ def plain_loops(nest, bounds, arrays, scalars=None, reverse=(), steps=None, hist
             _run_in_time(nest, bounds, arrays, scalars, reverse, steps, history or {})
 
 
-class _Levels:
-    """An array with all levels of time, those before level 0 too, which a list would take for its last ones."""
+class _Times:
+    """An array with all time buffers, those before time step 0 too, which a list would take for its last ones."""
 
-    def __init__(self, all_levels, zero):
-        self.all_levels, self.zero = all_levels, zero
+    def __init__(self, all_times, zero):
+        self.all_times, self.zero = all_times, zero
 
     def _at(self, subscripts):
         t, *space = subscripts if isinstance(subscripts, tuple) else (subscripts,)
         return t + self.zero, *space
 
     def __getitem__(self, subscripts):
-        return self.all_levels[self._at(subscripts)]
+        return self.all_times[self._at(subscripts)]
 
     def __setitem__(self, subscripts, value):
-        self.all_levels[self._at(subscripts)] = value
+        self.all_times[self._at(subscripts)] = value
 
 
 def _run_in_time(nest, bounds, arrays, scalars, reverse, steps, history):
@@ -68,26 +68,26 @@ def _run_in_time(nest, bounds, arrays, scalars, reverse, steps, history):
             if place.axes[0] == nest.time and arrays[place.array].ndim == len(place.axes) - 1
         )
     )
-    levels = {}
+    buffers = {}
     for name in in_time:
         given = history.get(name, [])
         zero = max(len(given), -min((place.offsets[0] for place in nest.places if place.array == name), default=0))
-        levels[name] = _Levels(np.empty((zero + steps + 1, *arrays[name].shape), arrays[name].dtype), zero)
-        levels[name].all_levels[: zero + 1] = arrays[name]
+        buffers[name] = _Times(np.empty((zero + steps + 1, *arrays[name].shape), arrays[name].dtype), zero)
+        buffers[name].all_times[: zero + 1] = arrays[name]
         for back, level in enumerate(given, 1):
-            levels[name].all_levels[zero - back] = level
+            buffers[name].all_times[zero - back] = level
     sweeps = itertools.groupby(bounds.points(reverse), key=lambda point: point[0])
     t, points = next(sweeps, (None, ()))
     for step in range(steps):
         for name in in_time:
-            levels[name][step + 1,] = levels[name][step,]
+            buffers[name][step + 1,] = buffers[name][step,]
         if t == step:  # a time step may have no points
-            _run(nest, points, {**arrays, **levels}, scalars)
+            _run(nest, points, {**arrays, **buffers}, scalars)
             t, points = next(sweeps, (None, ()))
     for name in in_time:
-        arrays[name][...] = levels[name][steps,]
+        arrays[name][...] = buffers[name][steps,]
         for back, level in enumerate(history.get(name, []), 1):
-            level[...] = levels[name].all_levels[levels[name].zero + steps - back]
+            level[...] = buffers[name].all_times[buffers[name].zero + steps - back]
 
 
 def _from_zero(steps, rank):

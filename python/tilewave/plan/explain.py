@@ -153,10 +153,10 @@ def _short(c):
         text += f", lanes {_by(c['factors'])} {c['grouping']}"
     if c["slices"] > 1:
         text += f", {c['slices']} slices"
-    if c["time_block"] > 1:
-        text += f", {c['time_block']} steps of time together"
-    if c["bundle"] > 1:
-        text += f", messages of {c['bundle']} tiles together"
+    if c["temporal_block"] > 1:
+        text += f", {c['temporal_block']} steps of time together"
+    if c["aggregate"] > 1:
+        text += f", messages of {c['aggregate']} tiles together"
     if c["skew"]:
         text += f", cut along the sum of loops {c['skew'][0]} and {c['skew'][1]}"
     if c["helper"]:

@@ -62,7 +62,7 @@ def drafts(context, given):
     best = [
         draft
         for draft in found
-        if draft.choices.get("storage") == "skewed" or draft.kernel.lanes_from or _brought(given)
+        if draft.choices.get("storage") == "skewed" or draft.kernel.simd_rows_from or _brought(given)
     ]
     return best or found
 
@@ -274,10 +274,10 @@ def _sampled_in_turn(given, some):
 def _sampled(given, draft, visits):
     """Of one of so many visits."""
     nest = given.nest
-    unset = {name: values_at(given.whole[name], points) for name, points in draft.subscripts.items()}
+    initial = {name: values_at(given.whole[name], points) for name, points in draft.subscripts.items()}
     for name in copies_of(given.whole, given.small):
         given.arrays[name].fill(0)  # memory that nobody has written is one page of zeros, which the caches hold
-    operands, copies = probe(given, draft, draft.subscripts, unset)
+    operands, copies = probe(given, draft, draft.subscripts, initial)
     environment = draft.kernel.pack({**given.scalars, **given.captured}, given.tables)
     # A small nest is not measured for much longer than it runs.
     points = math.prod(max(hi - lo, 0) for lo, hi in zip(*draft.problem.core.space)) / draft.context.size
@@ -312,7 +312,7 @@ def cpus_of(context):
     return None if planning.wanted is not None else context.share
 
 
-def warn_of_lanes(context, there, plan):
+def warn_of_unused_threads(context, there, plan):
     """On rank 0, where a plan has more lanes than a rank has CPUs and threads of its context."""
     cpus = len(_core.allowed_cpus())
     if plan.threads > max(there.threads, cpus) and context.rank == 0 and planning.wanted is None:

@@ -116,7 +116,7 @@ def run_in_turn(nests, context, over, reverse, steps, fastmath, arguments, refus
                 one.first_step = step
                 if any(isinstance(value, np.ndarray) and copied(value) for value in one.arrays.values()):
                     # Another nest may have changed them since.
-                    one.operands, one.copies = operands_of(part.nest, one.arrays, one.unset)
+                    one.operands, one.copies = operands_of(part.nest, one.arrays, one.initial)
                     one.look_again()
                 elif changing & {*part.nest.tables}:
                     one.look_again()
@@ -166,9 +166,9 @@ def _parts(nests, over, reverse, steps, arguments, refused):
             raise ConfigError(
                 f"run: none of the nests {', '.join(nest.name for nest in nests)} has an argument {name!r}"
             )
-        if isinstance(value, Scratch) or isinstance(value, Field) and value.keep == "frontier":
+        if isinstance(value, Scratch) or isinstance(value, Field) and value.keep == "window":
             raise ConfigError(
-                f"array {name!r} keeps its frontier only; allowed for several nests: fields with keep='all'"
+                f"array {name!r} keeps a rolling window only; allowed for several nests: fields with keep='all'"
             )
     overs = over if isinstance(over, list | tuple) else [over] * len(nests)
     reverses = reverse if isinstance(reverse, list) else [reverse] * len(nests)
@@ -202,7 +202,7 @@ def _parts(nests, over, reverse, steps, arguments, refused):
 
 
 def _check_reads(nest, changing, written):
-    """What a nest only reads and another of the step writes must be there at that level."""
+    """What a nest only reads and another of the step writes must be there at that time step."""
     for place in nest.places:
         if place.array not in changing or place.array in nest.written:
             continue
@@ -210,11 +210,11 @@ def _check_reads(nest, changing, written):
             raise ConfigError(
                 f"{nest.where(place)}: `{nest.text_of(place)}` is read before a nest of the time step has written it; "
                 "allowed: "
-                f"the nest that writes {place.array!r} first, or the level {nest.time}"
+                f"the nest that writes {place.array!r} first, or the time step {nest.time}"
             )
         if place.offsets[0] < 1 and (place.array in written or place.offsets[0] < 0):
             raise ConfigError(
-                f"{nest.where(place)}: `{nest.text_of(place)}` is a level that {place.array!r} no longer has when "
+                f"{nest.where(place)}: `{nest.text_of(place)}` is a time step that {place.array!r} no longer has when "
                 f"nest {nest.name!r} "
                 f"runs, which does not write it; allowed: {nest.time}+1 after the nest that writes it, {nest.time} "
                 "before it"
@@ -222,7 +222,7 @@ def _check_reads(nest, changing, written):
 
 
 def _histories(parts):
-    """By field: how many levels before the current one the nests read, where that is more than it keeps."""
+    """By field: how many earlier time steps the nests read, where that is more than it keeps."""
     found = {}
     for part in parts:
         for name in part.nest.written:
@@ -232,9 +232,8 @@ def _histories(parts):
             depth = depth_of(part.nest, name, part.loops.again)
             if depth and not isinstance(value, Field):
                 raise ConfigError(
-                    f"array {name!r} is a NumPy array, and nest {part.nest.name!r} reads of it a level that has been "
-                    "replaced by "
-                    f"then; allowed: {name} = tilewave.field(array.shape, array.dtype, array)"
+                    f"array {name!r} is a NumPy array, and nest {part.nest.name!r} reads of it a time step that has "
+                    f"been replaced by then; allowed: {name} = tilewave.field(array.shape, array.dtype, array)"
                 )
             if depth > (value.history if isinstance(value, Field) else 0):
                 found[name] = max(found.get(name, 0), depth)

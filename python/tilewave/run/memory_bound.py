@@ -11,8 +11,8 @@ class Bound:
     """What moving a run's arrays between memory and processor takes at least.
 
     An element of an array that is only read is moved once, of a written one twice: there and back. Each sweep over the
-    arrays moves them once; steps of time that go together (``plan.time_block``) are one sweep. Tables do not count, nor
-    arrays that keep their frontier only.
+    arrays moves them once; the steps of a temporal block (``plan.temporal_block``) are one sweep. Tables and arrays
+    that keep a rolling window only do not count.
 
     Attributes
     ----------
@@ -73,16 +73,16 @@ def moved_by(ready, points):
     touched = {}
     for view in nest.views:
         array, name = ready.arrays[view.array], view.array
-        if array.__class__ is Field and array.keep == "frontier" and name not in ready.stored:
+        if array.__class__ is Field and array.keep == "window" and name not in ready.stored:
             continue
-        one_level = name in problem.in_time or nest.time not in view.axes
-        own = [index for index in view.indices if not (problem.in_time and one_level and index == nest.time)]
+        one_buffer = name in problem.in_time or nest.time not in view.axes
+        own = [index for index in view.indices if not (problem.in_time and one_buffer and index == nest.time)]
         in_reach = math.prod(extents[index] for index in own)  # more than points where bounds cut the box
-        count = min(in_reach, points // steps if one_level else points)
-        touched[name] = max(touched.get(name, (0, one_level)), (count, one_level))
-    for name, (count, one_level) in touched.items():
+        count = min(in_reach, points // steps if one_buffer else points)
+        touched[name] = max(touched.get(name, (0, one_buffer)), (count, one_buffer))
+    for name, (count, one_buffer) in touched.items():
         bytes_ = count * ready.dtypes[name].itemsize
-        sweeps = math.ceil(steps / ready.plan.time_block) if one_level else 1
+        sweeps = math.ceil(steps / ready.plan.temporal_block) if one_buffer else 1
         elements += bytes_
         moved += bytes_ * sweeps * (2 if name in nest.written else 1)
     return moved, elements

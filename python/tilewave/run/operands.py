@@ -39,7 +39,7 @@ def tables_of(nest, arrays):
     }
 
 
-def operands_of(nest, arrays, unset):
+def operands_of(nest, arrays, initial):
     """The core's arrays, in the order of ``nest.views``, and what has to be written back.
 
     Parameters
@@ -47,7 +47,7 @@ def operands_of(nest, arrays, unset):
     nest : Nest
     arrays : dict
         Fields and NumPy arrays by name.
-    unset : dict
+    initial : dict
         Of arrays that are kept in planes: what the elements hold that nobody computes.
 
     Returns
@@ -60,8 +60,8 @@ def operands_of(nest, arrays, unset):
     for view in nest.views:
         name = view.array
         value = aligned.get(name, arrays[name])
-        if name in unset:
-            operands.append(_core.RunArray.planes(unset[name].ctypes.data, len(unset[name]) == 1, unset[name]))
+        if name in initial:
+            operands.append(_core.RunArray.window(initial[name].ctypes.data, len(initial[name]) == 1, initial[name]))
             continue
         if isinstance(value, Field):
             operands.append(_core.RunArray(value._storage))

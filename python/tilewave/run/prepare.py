@@ -96,7 +96,7 @@ def _decide(context, given, drafts):
     try:
         prepared = choosing.decide(context, given, drafts if error is None else None)
         if prepared is not None:
-            choosing.warn_of_lanes(context, prepared.context, prepared.plan)
+            choosing.warn_of_unused_threads(context, prepared.context, prepared.plan)
             prepared.turn = Turn(prepared)
             ready = _bind(context, given, prepared)
     except BaseException as problem:
@@ -127,7 +127,7 @@ def _family(given, problem):
         problem.downwards,
         problem.sequential,
         tuple(coefficients for coefficients, _ in problem.bounds.constraints),
-        core.planes,
+        core.window,
     )
 
 
@@ -243,11 +243,11 @@ def _fields_for_scratch(nest, arrays, context, steps):
             if missing := [index for index in axes if index not in longest]:
                 raise ConfigError(
                     f"array {name!r}: given scratch, and no other array has index {missing[0]!r}, "
-                    "from which its length would follow; allowed: a field with keep='frontier'"
+                    "from which its length would follow; allowed: a field with keep='window'"
                 )
             shape = tuple(longest[index] for index in axes)
             init = value.init if callable(value.init) else np.broadcast_to(np.asarray(value.init, value.dtype), shape)
-            value = Field(context, shape, value.dtype, "frontier", init)
+            value = Field(context, shape, value.dtype, "window", init)
         made[name] = value
     return made
 
@@ -374,15 +374,13 @@ def _bind(context, given, found):
         steps = int(given.loops.steps)
         found.sweep.prepare_steps(steps)
         plan = for_steps(plan, given.block, found.sweep.problem.space[1][0], found.border_s, steps)
-    unset = {name: values_at(given.whole[name], points) for name, points in found.subscripts.items()}
+    initial = {name: values_at(given.whole[name], points) for name, points in found.subscripts.items()}
     stored = [
         name
         for name in nest.written
-        if given.whole[name].__class__ is Field
-        and given.whole[name].keep == "frontier"
-        and name not in found.subscripts
+        if given.whole[name].__class__ is Field and given.whole[name].keep == "window" and name not in found.subscripts
     ]
-    operands, copies = ([], []) if stored or found.alone else operands_of(nest, given.arrays, unset)
+    operands, copies = ([], []) if stored or found.alone else operands_of(nest, given.arrays, initial)
     values = {**given.scalars, **given.captured}
     return Ready(
         context,
@@ -397,7 +395,7 @@ def _bind(context, given, found):
         [] if found.alone else given.small,
         found.alone,
         stored,
-        unset,
+        initial,
         given.reductions,
         given.dtypes,
         plan,

@@ -39,8 +39,8 @@ class Ready:
     arrays: dict
     small: list  # fields that every rank gets whole
     alone: bool  # one rank computes for all
-    stored: list  # arrays that could keep their frontier only, but not in this run
-    unset: dict  # of the others: what elements hold that nobody computes
+    stored: list  # arrays that could keep a rolling window only, but not in this run
+    initial: dict  # of the others: what elements hold that nobody computes
     reductions: list
     dtypes: dict
     plan: Plan  # with what it is predicted to take
@@ -127,9 +127,9 @@ def with_plan(given, draft, core):
     sweep = _core.PreparedSweep(context._core, draft.problem.core, core)
     arrays = arrays_there(given, draft)
     subscripts = {
-        view.array: np.frombuffer(sweep.unset(a), np.int64).reshape(-1, arrays[view.array].ndim)
+        view.array: np.frombuffer(sweep.initial(a), np.int64).reshape(-1, arrays[view.array].ndim)
         for a, view in enumerate(nest.views)
-        if sweep.rolls(a)
+        if sweep.in_window(a)
     }
     operands = probe(given, draft, subscripts)[0]
     steps = tuple(
@@ -197,21 +197,21 @@ def arrays_there(given, draft):
     if not draft.alone:
         return given.arrays
     return {
-        name: value if isinstance(value, np.ndarray) or value.keep == "frontier" else np.zeros(value.shape, value.dtype)
+        name: value if isinstance(value, np.ndarray) or value.keep == "window" else np.zeros(value.shape, value.dtype)
         for name, value in given.arrays.items()
     }
 
 
-def probe(given, draft, subscripts, unset=None):
+def probe(given, draft, subscripts, initial=None):
     """Operands that lie in memory as those of a run: where they are is not theirs to keep."""
     context = draft.context
     memory = {
         name: Field(context, value.shape, value.dtype)
-        if isinstance(value, Field) and value.keep == "frontier" and name not in subscripts
+        if isinstance(value, Field) and value.keep == "window" and name not in subscripts
         else value
         for name, value in arrays_there(given, draft).items()
     }
-    return operands_of(given.nest, memory, unset or {name: np.zeros(1, given.dtypes[name]) for name in subscripts})
+    return operands_of(given.nest, memory, initial or {name: np.zeros(1, given.dtypes[name]) for name in subscripts})
 
 
 def _elements(step, item_bytes):

@@ -189,33 +189,33 @@ def _why_sequential(nest, in_time):
     return ""
 
 
-def _core_problem(nest, spread, arrays, shapes, in_time, bounds, downwards, in_order, again):
+def _core_problem(nest, spread, arrays, shapes, in_time, bounds, downwards, sequential, again):
     loops = nest.indices
     position = {name: k for k, name in enumerate(loops)}
     signs = [-1 if down else 1 for down in downwards]
     places = []
-    levels = dict.fromkeys((name for name in nest.written if name in in_time), 1)
+    buffers = dict.fromkeys((name for name in nest.written if name in in_time), 1)
     for place in nest.places:
         offset = [0] * len(loops)
         for name, o in place.along.items():
             offset[position[name]] = o
         if place.array in again and offset[0] < 1:
-            offset[0] -= 1  # what is there is level t + 1 already
+            offset[0] -= 1  # what is there is time step t+1 already
         if place.array in in_time and place.array not in nest.written:
             offset[0] = 0
         elif place.array in in_time:
             offset, needs = _offset_in_time(nest, place, offset, signs)
-            levels[place.array] = max(levels[place.array], needs)
+            buffers[place.array] = max(buffers[place.array], needs)
         places.append((place, tuple(offset)))
-    least = max((min(needs, 2) for needs in levels.values()), default=0)
-    for name in levels:  # a field's history stays, also where the nest does not read it
-        # One more where the level at hand is changed: the run makes another of it, and the two are joined.
+    least = max((min(needs, 2) for needs in buffers.values()), default=0)
+    for name in buffers:  # a field's history stays, also where the nest does not read it
+        # One more where the time step at hand is changed: the run makes another of it, and the two are joined.
         more = 1 if name in again and history_of(nest, arrays, name, again) else 0
-        levels[name] = max(levels[name], least, history_of(nest, arrays, name, again) + 1 + more)
+        buffers[name] = max(buffers[name], least, history_of(nest, arrays, name, again) + 1 + more)
     accesses = []
     for place, offset in places:
-        # Where no point is, for one of several levels or in all of them, what was there stays.
-        stays = place.array in levels and any(c[0] or levels[place.array] > 2 for c, _ in bounds.constraints)
+        # Where no point is, for one of several time steps or in all of them, what was there stays.
+        stays = place.array in buffers and any(c[0] or buffers[place.array] > 2 for c, _ in bounds.constraints)
         accesses.append((nest.views.index(place.view), offset, place.written, place.written and (place.read or stays)))
     described, shape = [], [high for _, high in bounds.box]
     for name in reversed(nest.written):
@@ -232,20 +232,20 @@ def _core_problem(nest, spread, arrays, shapes, in_time, bounds, downwards, in_o
                 view not in spread,
                 here.shape(shapes[name]),
                 axes,
-                levels.get(name, 0),
-                isinstance(arrays[name], Field) and arrays[name].keep == "frontier",
+                buffers.get(name, 0),
+                isinstance(arrays[name], Field) and arrays[name].keep == "window",
             )
         )
     box = tuple(low for low, _ in bounds.box), tuple(high for _, high in bounds.box)
     return _core.SweepProblem(
-        tuple(shape), box, described, accesses, list(bounds.constraints), list(downwards), in_order
+        tuple(shape), box, described, accesses, list(bounds.constraints), list(downwards), sequential
     )
 
 
 def _offset_in_time(nest, place, offset, signs):
     """The offset of a place of an array in time, and how many time buffers its reading asks for.
 
-    A level begins as a copy of the one before: what a point reads of its own level ahead in the
+    A time step begins as a copy of the one before: what a point reads of its own time step ahead in the
     loops is still that.
     """
     ahead = _positive([s * o for s, o in zip(signs[1:], offset[1:])])
@@ -264,15 +264,15 @@ def _offset_in_time(nest, place, offset, signs):
 
 
 def depth_of(nest, name, again=frozenset()):
-    """How many levels before the current one the nest reads of an array: 1 for u[t-1], and for u[t] where the current
-    one is level t + 1.
+    """How many earlier time steps the nest reads of an array: 1 for u[t-1], and for u[t] where the current
+    one is time step t+1.
     """
     first = min(place.offsets[0] for place in nest.places if place.array == name)
     return max(0, (1 if name in again and first < 1 else 0) - first)
 
 
 def history_of(nest, arrays, name, again=frozenset()):
-    """How many levels before the current one a run leaves of an array with time steps: those that the field keeps, or
+    """How many earlier time steps a run leaves of an array with time steps: those that the field keeps, or
     the nest reads.
     """
     value = arrays[name]
@@ -280,9 +280,9 @@ def history_of(nest, arrays, name, again=frozenset()):
 
 
 def read_beside_in_history(nest, in_time):
-    """A place that is read beside the point, of a level before the current one; None where there is none.
+    """A place that is read beside the point, of an earlier time step; None where there is none.
 
-    What no point writes has the current level's value from then on, but may have had another one before.
+    What no point writes has the current time step's value from then on, but may have had another one before.
     """
     return next(
         (
@@ -327,9 +327,9 @@ def check_arrays(nest, arrays, context):
                 f"array {name!r} is a field of another context than the call's; allowed: fields of one context, "
                 "given as context= (context=field.context), or a field made with tilewave.field(..., context=...)"
             )
-        if isinstance(value, Field) and value.keep == "frontier" and name not in nest.written:
+        if isinstance(value, Field) and value.keep == "window" and name not in nest.written:
             raise ConfigError(
-                f"array {name!r} is a field that keeps its frontier only, and nest {nest.name!r} only reads it; "
+                f"array {name!r} is a field that keeps a rolling window only, and nest {nest.name!r} only reads it; "
                 "allowed: a field with keep='all'"
             )
     for name in nest.tables:
@@ -370,7 +370,7 @@ def _check_fields_once(arrays):
 
 
 def _share(a, b):
-    if any(isinstance(x, Field) and x.keep == "frontier" for x in (a, b)):
+    if any(isinstance(x, Field) and x.keep == "window" for x in (a, b)):
         return a is b
     if isinstance(a, Field) or isinstance(b, Field):
         return a is b or isinstance(a, np.ndarray) and b._holds(a) or isinstance(b, np.ndarray) and a._holds(b)

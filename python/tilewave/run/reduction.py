@@ -70,7 +70,7 @@ def max(array):  # noqa: A001
     Raises
     ------
     ConfigError
-        For a field that keeps its frontier only, or has no elements.
+        For a field that keeps a rolling window only, or has no elements.
 
     Notes
     -----

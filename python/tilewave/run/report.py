@@ -93,7 +93,7 @@ class Report:
     cut : tuple of str
         Loops that are shorter than the written arrays allow because of the shape of one that is only read.
     stored : tuple of str
-        Fields that keep their frontier only, which this run nevertheless had to store whole.
+        Fields that keep a rolling window only, which this run nevertheless had to store whole.
     bound : Bound
         The least time that the memory allows: ``bytes_per_point``, ``working_set_bytes``, ``lanes``, ``byte_s``,
         ``time_s``, and ``fraction``, the part of it in the run's time. None where nothing is moved, or where the
@@ -213,7 +213,7 @@ class Report:
         if self.stored:
             yield (
                 "stored whole",
-                f"{', '.join(self.stored)}: their frontier would not do for this nest, plan and arrays",
+                f"{', '.join(self.stored)}: a rolling window is not enough for this nest, plan and arrays",
             )
         if self.replicated:
             copies = ", ".join(f"{name} ({count / 1e6:.3g} MB)" for name, count in self.replicated.items())

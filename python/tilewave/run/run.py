@@ -11,8 +11,9 @@ from tilewave import _core
 from tilewave.errors import ConfigError, KernelError
 from tilewave.field.field import field
 from tilewave.nest.bounds import Loops
+from tilewave.nest.nest import Nest
 from tilewave.nest.reserved import reserve, takes_nests
-from tilewave.plan.plan import CHOICES
+from tilewave.plan.plan import CHOICES, FORMER, with_present_names
 from tilewave.run import reduction
 from tilewave.run.in_turn import run_in_turn
 from tilewave.run.memory_bound import moved_by
@@ -45,7 +46,7 @@ def run(nest, *, context=None, over=None, reverse=(), steps=None, plan=None, fas
         Loop indices that run downwards; the loops stay nested in the order of the indices.
     steps : int, optional
         Time steps, for a nest whose arrays are subscripted first with time at +0 or +1 and have no
-        such dimension: level t+1 begins as a copy of level t; the arrays end as the last level.
+        such dimension: time step t+1 begins as a copy of time step t; the arrays end as the last time step.
     plan : Plan, optional
         From `tilewave.plan`, perhaps edited. Default: picked.
     fastmath : bool
@@ -81,6 +82,7 @@ def run(nest, *, context=None, over=None, reverse=(), steps=None, plan=None, fas
     looked at.
     """
     begun = time.perf_counter()
+    arguments = _with_present_names(nest, arguments)
     if isinstance(nest, tuple | list):
         refused = {name: value for name, value in (("plan", plan), ("reduce", reduce)) if value is not None}
         return (
@@ -180,7 +182,7 @@ def run_on_one_rank(nest, ready, begun):
         for name in nest.written
         if ready.loops.steps is not None
     }
-    before = {name: _levels_before(ready.arrays[name], count) for name, count in history.items() if count}
+    before = {name: _buffers_before(ready.arrays[name], count) for name, count in history.items() if count}
     for name in spread:
         context._moves(ready.arrays[name]._storage.gather, wholes[name].ctypes.data if context.rank == 0 else 0)
     moving_s += time.perf_counter()
@@ -194,14 +196,14 @@ def run_on_one_rank(nest, ready, begun):
                 if name in before and name not in stored
             }
             stored.update(kept)
-            operands, copies = operands_of(nest, {**wholes, **stored}, ready.unset)
+            operands, copies = operands_of(nest, {**wholes, **stored}, ready.initial)
             core = execute(nest, solo, ready, operands, begun, moving_s)
             for whole, part in copies:
                 whole[...] = part
             for name, part in kept.items():
                 wholes[name], before[name] = (
                     part.gather(),
-                    [part.level(-1 - number).gather() for number in range(history[name])],
+                    [part.buffer(-1 - number).gather() for number in range(history[name])],
                 )
         except BaseException as problem:
             error = problem
@@ -242,12 +244,12 @@ def run_on_one_rank(nest, ready, begun):
     ), after_s
 
 
-def _levels_before(value, count):
-    """So many levels of a field before the current one, the latest first, on rank 0; collective."""
-    if value.keep == "frontier":
+def _buffers_before(value, count):
+    """So many time steps of a field before the current one, the latest first, on rank 0; collective."""
+    if value.keep == "window":
         return []
     value.context._moves(value._storage.keep_history, count)
-    return [value.level(-1 - number).gather() for number in range(count)]
+    return [value.buffer(-1 - number).gather() for number in range(count)]
 
 
 @takes_nests
@@ -263,8 +265,8 @@ def plan(nest, *, context=None, over=None, reverse=(), steps=None, **arguments):
     **arguments
         The nest's arrays and scalars, and any choice to fix: ``grid``, ``tile``, ``factors``,
         ``mapping_dim``, ``grouping``, ``schedule``, ``lookahead``, ``slices``, ``chunk_bytes``,
-        ``row``, ``storage``, ``skew``, ``time_block``, ``bundle``, ``poll_period_s``, ``helper``, ``synchronous``,
-        ``threads``.
+        ``row``, ``storage``, ``skew``, ``temporal_block``, ``aggregate``, ``poll_period_s``, ``helper``,
+        ``synchronous``, ``threads``.
 
     Returns
     -------
@@ -282,7 +284,20 @@ def plan(nest, *, context=None, over=None, reverse=(), steps=None, **arguments):
     same
     nest with the same arrays then takes this plan.
     """
+    arguments = _with_present_names(nest, arguments)
     return (yield from prepare(nest, context, Loops(over, reverse, steps), None, False, arguments, None)).plan._copy()
+
+
+def _with_present_names(nest, arguments):
+    if not FORMER.keys() & arguments.keys():
+        return arguments
+    taken = {
+        name
+        for one in (nest if isinstance(nest, tuple | list) else [nest])
+        if isinstance(one, Nest)
+        for name in (*one.arrays, *one.scalars)
+    }
+    return with_present_names(arguments, taken)
 
 
 def _whole_operands(nest, ready):
@@ -297,7 +312,7 @@ def _whole_operands(nest, ready):
             if whole[name] is None:
                 whole[name] = np.empty(value.shape, value.dtype)
                 copied.append(name)
-        ready.operands, ready.copies = operands_of(nest, {**ready.arrays, **whole}, ready.unset)
+        ready.operands, ready.copies = operands_of(nest, {**ready.arrays, **whole}, ready.initial)
     except BaseException as problem:
         error = problem
     yield error
@@ -307,13 +322,13 @@ def _whole_operands(nest, ready):
         context._core.broadcast_into(address, whole[name].nbytes)
 
 
-def _stored(frontier, context):
-    """A field that keeps its frontier only, as one that keeps all; collective over `context`."""
-    init = frontier._init
+def _stored(window, context):
+    """A field that keeps a rolling window only, as one that keeps all; collective over `context`."""
+    init = window._init
     if init is not None and not callable(init):
         whole = init
         init = whole.flat[0] if not any(whole.strides) and whole.size else whole
-    return field(frontier.shape, frontier.dtype, init, context=context)
+    return field(window.shape, window.dtype, init, context=context)
 
 
 def _explain(nest, context, kernel, site, point):

@@ -48,7 +48,7 @@ def block_of(nest, arrays, loops, plan, choices):
         points *= max(high - low, 1)
     block = min(max(BLOCK_POINTS // points, FEWEST_STEPS), MOST_STEPS)
     # Tiles of the user's own are not longer than a block.
-    tile, together = (plan.tile, plan.time_block) if plan else (choices.get("tile"), choices.get("time_block"))
+    tile, together = (plan.tile, plan.temporal_block) if plan else (choices.get("tile"), choices.get("temporal_block"))
     for wanted in (tile[0] if isinstance(tile, tuple) and tile else 0, together):
         block = max(block, wanted if isinstance(wanted, int) else 0)
     return block if steps > block else None
@@ -66,7 +66,7 @@ def _check_steps_by_themselves(nest, place, uneven, recorded):
     else:
         return
     raise ConfigError(
-        f"nest {nest.name!r} reads {nest.text_of(place)} {why}; allowed: of levels before {nest.time}, elements at "
+        f"nest {nest.name!r} reads {nest.text_of(place)} {why}; allowed: of time steps before {nest.time}, elements at "
         "the point "
         f"itself, or {other}"
     )
@@ -74,7 +74,7 @@ def _check_steps_by_themselves(nest, place, uneven, recorded):
 
 def whole_blocks(block, plan):
     """The block, with as many steps as go together once or more; of one step where it must be."""
-    return 1 if block == 1 else max(block // plan.time_block, 1) * plan.time_block
+    return 1 if block == 1 else max(block // plan.temporal_block, 1) * plan.temporal_block
 
 
 def for_steps(plan, planned, block, border_s, steps):

@@ -36,7 +36,7 @@ constexpr std::int64_t most_staged = 16 << 20;
 
 // Ranks in lockstep feel each other's delays: on 6 and 8 hosts least rounds took 1.2 to 1.35 times
 // their closed form where the ring took its own.
-constexpr double rounds_margin = 1.3;
+constexpr double rounds_deep_halo = 1.3;
 // Through the library's buffers all bytes are copied twice; straight from one rank's memory into the other's once.
 // From 32 KB a rank that was faster on the whole, whatever small streams cost, and then in chunks of 64 to 256 KB: 64
 // KB broadcast 13 against 25 us, reduced 32 against 50; 1 MB reduced 0.37 against 0.64 ms, 8 MB 2.5 against 5.9.
@@ -254,7 +254,7 @@ PatternPlan make_pattern_plan(const PatternProblem& problem, const PatternReques
         trial.algorithm = a;
         trial = best_chunk(problem, trial, request, conditions, machine);
         if (problem.bytes() > small_bytes && !fits(problem, trial)) continue;
-        const double t = pattern_time(problem, trial, machine) * (a == Algorithm::rounds ? rounds_margin : 1.0);
+        const double t = pattern_time(problem, trial, machine) * (a == Algorithm::rounds ? rounds_deep_halo : 1.0);
         why += std::string(why.back() == ':' ? " " : ", ") + to_string(a) + " " + milliseconds(t);
         if (best < 0 || t < best) {
             best = t;

@@ -51,7 +51,7 @@ Schedule in_a_row(const SweepProblem& problem, const Plan& plan, const Schedule&
             if (!m.region.empty() && !(block.arrays[static_cast<std::size_t>(m.array)].lacks & 1))
                 m.region = m.region.shifted(shift);
             if (m.tile >= 0) m.tile += first_tile;
-            if (m.carrier >= 0) m.carrier += first_message;
+            if (m.aggregate >= 0) m.aggregate += first_message;
             s.messages.push_back(m);
         }
         for (std::size_t l = 0; l < block.lanes.size(); ++l)

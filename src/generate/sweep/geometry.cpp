@@ -30,8 +30,8 @@ SweepGeometry::SweepGeometry(const SweepProblem& problem, const Plan& plan)
       blocks_(problem.shape, plan.grid),
       space_(image(problem.loops, problem.space)),
       dependences_(problem.dependences()),
-      margin_(margin(problem, plan)),
-      planes_(keeps_planes(problem, plan)),
+      deep_halo_(deep_halo(problem, plan)),
+      planes_(uses_window(problem, plan)),
       grouping_(plan.grouping, plan.mapping_dim, to_vector(plan.factors)),
       times_(LinearSchedule::for_groups(plan.schedule, grouping_)),
       slots_(Index::filled(problem.dims(), 1)),
@@ -47,8 +47,8 @@ SweepGeometry::SweepGeometry(const SweepProblem& problem, const Plan& plan)
         Box x = problem.space;
         for (int k = 0; k < at.n; ++k) std::tie(x.lo[k], x.hi[k]) = problem.part(k, plan.grid[k], at[k]);
         block_of_.push_back(image(problem.loops, x));
-        if (const int k = margin_.along; k >= 0 && !x.empty()) {
-            const std::int64_t more = margin_.most(at.n)[k];
+        if (const int k = deep_halo_.along; k >= 0 && !x.empty()) {
+            const std::int64_t more = deep_halo_.most(at.n)[k];
             if (problem.loops.row[k][k] < 0)
                 x.lo[k] = std::max(x.lo[k] - more, problem.space.lo[k]);
             else
@@ -60,15 +60,15 @@ SweepGeometry::SweepGeometry(const SweepProblem& problem, const Plan& plan)
         offsets_.push_back(problem.offset(p));
         new_.push_back(!p.writes && problem.reads_new(p));
         if (new_.back()) reads_.push_back({p.array, offsets_.back()});
-        if (!p.keeps || margin_.along < 0) continue;
+        if (!p.keeps || deep_halo_.along < 0) continue;
         reads_.push_back(
             {p.array, offsets_.back()});  // a point that leaves its element out has the value of the time before
         reads_.back().offset[0] -= 1;
     }
     // A strip of rows is given what the one before it has computed next to it plane by plane.
     for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a) {
-        if (!rolls(a)) continue;
-        const int along = problem.planes.along;
+        if (!in_window(a)) continue;
+        const int along = problem.window.along;
         Index back = Index::filled(problem.dims(), 0);
         for (back[along] = -1; back[along] >= -reach(a)[along]; --back[along]) {
             reads_.push_back({a, back});
@@ -103,16 +103,16 @@ SweepGeometry::SweepGeometry(const SweepProblem& problem, const Plan& plan)
             if (std::any_of(d.begin(), d.begin() + u, [](auto x) { return x != 0; }) || d[u] <= 0) continue;
             std::int64_t back = 0;
             for (int k = u + 1; k < d.n; ++k)
-                if (d[k] < 0 && k != margin_.along &&
+                if (d[k] < 0 && k != deep_halo_.along &&
                     (unit[static_cast<std::size_t>(k)] || plan.grid[k] * slots_[k] > 1))
                     back += weight(k) * (unit[static_cast<std::size_t>(k)] ? -d[k] : -d[k] + slots_[k] - fewest_[k]);
             weights_[u] = std::max(weights_[u], back + 1);
         }
     }
-    if (plan.time_block > 1 && unit[0]) {
+    if (plan.temporal_block > 1 && unit[0]) {
         Index last = Index::filled(slots_.n, 0);
         for (int k = 1; k < last.n; ++k) last[k] = plan.grid[k] * slots_[k] - 1;
-        block_time_ = weights_[0] * plan.time_block + time_of(last) + 1;
+        block_time_ = weights_[0] * plan.temporal_block + time_of(last) + 1;
     }
 }
 
@@ -145,8 +145,8 @@ const Box& SweepGeometry::reached(int rank) const {
 }
 
 std::int64_t SweepGeometry::end_of_rows(int rank, std::int64_t t) const {
-    const int k = margin_.along;
-    return std::min(block(rank).hi[k] + margin_.at(t), space_.hi[k]);
+    const int k = deep_halo_.along;
+    return std::min(block(rank).hi[k] + deep_halo_.at(t), space_.hi[k]);
 }
 
 // What is the same on all ranks.
@@ -154,11 +154,11 @@ Array SweepGeometry::kind(int a) const {
     const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
     Array result;
     result.item_bytes = n.item_bytes;
-    result.levels = n.levels;
+    result.time_buffers = n.time_buffers;
     // Every rank holds a replicated array whole.
     result.whole = n.replicated;
     for (int k = 0; k < problem_.dims() && !n.replicated; ++k)
-        if (problem_.lacks(a, k) && !(n.levels > 0 && k == 0)) result.lacks |= 1u << k;
+        if (problem_.lacks(a, k) && !(n.time_buffers > 0 && k == 0)) result.lacks |= 1u << k;
     return result;
 }
 
@@ -171,17 +171,17 @@ Array SweepGeometry::array(int a, int rank) const {
     }
     result.storage = problem_.box_of(a, layout(a).storage(rank));
     result.owned = problem_.box_of(a, layout(a).owned(rank));
-    if (n.levels > 0)
+    if (n.time_buffers > 0)
         for (Box* b : {&result.storage, &result.owned}) b->hi[0] = std::max(b->hi[0], space_.hi[0]);
-    if (rolls(a)) {
-        describe_planes(a, result);
+    if (in_window(a)) {
+        describe_window(a, result);
         return result;
     }
     const MemoryOrder memory = memory_order(problem_, plan_, a, rank);
     Index x = Index::filled(problem_.dims(), 0);
     for (int m = 0; m < n.axes.n; ++m) x[static_cast<int>(n.axes[m])] = memory.stride[m];
     result.stride = x * inverse(problem_.loops);
-    if (n.levels > 0) result.stride[0] = memory.items;
+    if (n.time_buffers > 0) result.stride[0] = memory.items;
     return result;
 }
 
@@ -194,10 +194,10 @@ Index SweepGeometry::reach(int a) const {
 }
 
 // Messages carry what is beside a column of tiles: plane by plane, the elements of a row together.
-void SweepGeometry::describe_planes(int a, Array& array) const {
-    const int along = problem_.planes.along, across = problem_.planes.across;
+void SweepGeometry::describe_window(int a, Array& array) const {
+    const int along = problem_.window.along, across = problem_.window.across;
     array.reach = reach(a);
-    array.planes = problem_.plane_count(a);
+    array.planes = problem_.window_planes(a);
     array.stride = Index::filled(problem_.dims(), 0);
     array.stride[along] = 1;
     std::int64_t run = std::max<std::int64_t>(array.reach[along], 1);
@@ -216,9 +216,9 @@ std::int64_t SweepGeometry::time_of(const Index& coord) const {
         if (weights_[k] == 0) continue;
         std::int64_t steps = rest[k];
         if (k == 0 && block_time_ > 0) {
-            steps += floor_mod(-space_.extent(0), plan_.time_block);  // the first block is the short one
-            time += floor_div(steps, plan_.time_block) * block_time_;
-            steps = floor_mod(steps, plan_.time_block);
+            steps += floor_mod(-space_.extent(0), plan_.temporal_block);  // the first block is the short one
+            time += floor_div(steps, plan_.temporal_block) * block_time_;
+            steps = floor_mod(steps, plan_.temporal_block);
         }
         time += weights_[k] * steps;
         rest[k] = 0;
@@ -232,7 +232,7 @@ std::vector<PlacedTile> SweepGeometry::tiles(int rank) const {
     const Index at = place(rank), begin = tiles_begin(rank), first = first_tile(rank);
     Index count = Index::filled(begin.n, 0);
     for (int k = 0; k < count.n; ++k)
-        count[k] = k == margin_.along ? 1 : ceil_div(mine.hi[k] - begin[k], plan_.tile[k]) - first[k];
+        count[k] = k == deep_halo_.along ? 1 : ceil_div(mine.hi[k] - begin[k], plan_.tile[k]) - first[k];
     std::vector<PlacedTile> result;
     const Box all{Index::filled(count.n, 0), count};
     result.reserve(static_cast<std::size_t>(all.points()));
@@ -251,7 +251,7 @@ std::vector<PlacedTile> SweepGeometry::tiles(int rank) const {
             t.box.lo[k] = std::max(lo, mine.lo[k]);
             t.box.hi[k] = std::min(lo + plan_.tile[k], mine.hi[k]);
         }
-        if (margin_.along >= 0) t.box.hi[margin_.along] = end_of_rows(rank, t.box.lo[0]);
+        if (deep_halo_.along >= 0) t.box.hi[deep_halo_.along] = end_of_rows(rank, t.box.lo[0]);
         t.time = time_of(t.coord);
         t.lane = static_cast<int>(grouping_.cpu_of(t.coord.span()));
         result.push_back(t);
@@ -280,7 +280,7 @@ Index SweepGeometry::first_tile(int rank) const {
 Box SweepGeometry::tiles_meeting(int rank, const Box& region) const {
     const Box mine = reached(rank);
     Box common = intersect(region, mine);
-    const int m = margin_.along;
+    const int m = deep_halo_.along;
     if (m >= 0 && !common.empty())
         common.hi[m] = std::min(common.hi[m], common.extent(0) == 1 ? end_of_rows(rank, common.lo[0]) : mine.hi[m]);
     Box r = common;
@@ -305,7 +305,7 @@ std::vector<Box> SweepGeometry::readers(int a, const Box& region) const {
 }
 
 bool SweepGeometry::staged(int a) const {
-    if (problem_.arrays[static_cast<std::size_t>(a)].levels > 0) return true;
+    if (problem_.arrays[static_cast<std::size_t>(a)].time_buffers > 0) return true;
     for (std::size_t i = 0; i < offsets_.size(); ++i)
         if (problem_.accesses[i].array == a && !new_[i] && lexicographically_positive(offsets_[i]))
             return problem_.written(a);
@@ -315,16 +315,16 @@ bool SweepGeometry::staged(int a) const {
 std::vector<Box> SweepGeometry::former_readers(int a, const Box& region) const {
     std::vector<Box> boxes;
     if (!staged(a)) return boxes;
-    const int levels = problem_.arrays[static_cast<std::size_t>(a)].levels;
+    const int time_buffers = problem_.arrays[static_cast<std::size_t>(a)].time_buffers;
     Box former = region;
-    if (levels > 0) {
-        former.lo[0] -= levels + margin_.steps - 1;  // what was computed twice has been there since then
-        former.hi[0] -= levels;
+    if (time_buffers > 0) {
+        former.lo[0] -= time_buffers + deep_halo_.steps - 1;  // what was computed twice has been there since then
+        former.hi[0] -= time_buffers;
     }
     for (std::size_t i = 0; i < offsets_.size(); ++i)
-        if (problem_.accesses[i].array == a && (levels > 0 || !new_[i]))
+        if (problem_.accesses[i].array == a && (time_buffers > 0 || !new_[i]))
             boxes.push_back(former.shifted(Index::filled(offsets_[i].n, 0) - offsets_[i]));
-    if (margin_.along >= 0)
+    if (deep_halo_.along >= 0)
         for (const Box& kept : readers(a, former)) boxes.push_back(kept);
     return boxes;
 }
@@ -343,13 +343,13 @@ std::int64_t SweepGeometry::first_read(int a, int target, const Box& region) con
     return first;
 }
 
-// Whole rows of memory where that makes one run of it on both sides: the surplus is rim that
+// Whole rows of memory where that makes one run of it on both sides: the surplus is initial_halo that
 // nobody writes, so sending it again is harmless, and saves packing.
 Box SweepGeometry::widened(int a, const Box& needed, const Array& here, const Array& there) const {
     if (staged(a) || here.lacks || here.planes) return needed;
     Box wide = needed;
     const bool timed =
-        std::any_of(problem_.arrays.begin(), problem_.arrays.end(), [](const NestArray& n) { return n.levels > 0; });
+        std::any_of(problem_.arrays.begin(), problem_.arrays.end(), [](const NestArray& n) { return n.time_buffers > 0; });
     // Times of arrays that have all of them are not widened: a run may begin at a later one.
     for (int k = timed ? 1 : 0; k < wide.dims(); ++k) {
         if (plan_.grid[k] != 1 || needed.lo[k] != space_.lo[k] || needed.hi[k] != space_.hi[k]) continue;
@@ -368,8 +368,8 @@ bool SweepGeometry::sends(int source, int target) const {
 }
 
 // What `target` reads, of the values of time `t` of array `a`, beyond the rows that it computes itself then.
-Box SweepGeometry::beyond_margin(int a, int target, std::int64_t t) const {
-    const int k = margin_.along;
+Box SweepGeometry::beyond_deep_halo(int a, int target, std::int64_t t) const {
+    const int k = deep_halo_.along;
     Box all{space_.lo, space_.lo};
     for (const Read& wanted : reads_) {
         const std::int64_t at = t - wanted.offset[0];
@@ -401,12 +401,12 @@ std::vector<Face> SweepGeometry::faces(int source, const std::vector<PlacedTile>
         const Box r = intersect(theirs.shifted(wanted.offset), mine);
         if (!r.empty()) read[static_cast<std::size_t>(wanted.array)].push_back(r);
     }
-    const bool twice = margin_.along >= 0 && mine.lo[margin_.along] >= theirs.hi[margin_.along];
+    const bool twice = deep_halo_.along >= 0 && mine.lo[deep_halo_.along] >= theirs.hi[deep_halo_.along];
     for (std::size_t t = 0; t < source_tiles.size(); ++t)
         for (int a = 0; a < arrays; ++a) {
             Box needed;
             if (twice)
-                needed = intersect(beyond_margin(a, target, source_tiles[t].box.lo[0]),
+                needed = intersect(beyond_deep_halo(a, target, source_tiles[t].box.lo[0]),
                                    intersect(source_tiles[t].box, mine));
             else
                 for (const Box& r : read[static_cast<std::size_t>(a)])
@@ -426,37 +426,37 @@ std::vector<Face> SweepGeometry::faces(int source, const std::vector<PlacedTile>
     return result;
 }
 
-std::vector<int> SweepGeometry::bundles(const std::vector<Face>& faces,
+std::vector<int> SweepGeometry::aggregates(const std::vector<Face>& faces,
                                         const std::vector<PlacedTile>& source_tiles) const {
     std::vector<int> result(faces.size(), -1);
-    if (plan_.bundle == 1) return result;
+    if (plan_.aggregate == 1) return result;
     const auto block = [&](const Face& f) {
-        return margin_.along < 0 ? 0
-                                 : floor_div(margin_.end - 1 - source_tiles[static_cast<std::size_t>(f.tile)].box.lo[0],
-                                             margin_.steps);
+        return deep_halo_.along < 0 ? 0
+                                 : floor_div(deep_halo_.end - 1 - source_tiles[static_cast<std::size_t>(f.tile)].box.lo[0],
+                                             deep_halo_.steps);
     };
-    int bundle = -1, tiles = 0;
+    int aggregate = -1, tiles = 0;
     std::int64_t bytes = 0;
     for (std::size_t f = 0; f < faces.size(); ++f) {
         const std::int64_t more =
             faces[f].region.points() * problem_.arrays[static_cast<std::size_t>(faces[f].array)].item_bytes;
         const bool next = f > 0 && faces[f].tile != faces[f - 1].tile;
-        if (f == 0 || (next && tiles == plan_.bundle) || bytes + more > plan_.chunk_bytes ||
+        if (f == 0 || (next && tiles == plan_.aggregate) || bytes + more > plan_.chunk_bytes ||
             block(faces[f]) != block(faces[f - 1])) {
-            ++bundle;
+            ++aggregate;
             tiles = 0;
             bytes = 0;
         }
         tiles += next || tiles == 0;
         bytes += more;
-        result[f] = bundle;
+        result[f] = aggregate;
     }
     return result;
 }
 
 std::vector<Box> SweepGeometry::slices(const Box& tile) const {
     // The one tile of a nest in loop order has no other order.
-    if (plan_.grouping != GroupingKind::vertical || plan_.slices == 1 || problem_.in_order) return {tile};
+    if (plan_.grouping != GroupingKind::vertical || plan_.slices == 1 || problem_.sequential) return {tile};
     const int i = plan_.mapping_dim;
     const std::int64_t n = std::min<std::int64_t>(plan_.slices, tile.extent(i));
     std::vector<Box> parts;

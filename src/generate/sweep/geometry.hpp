@@ -38,7 +38,7 @@ public:
     Array array(int a, int rank) const;
     /// The points that `rank` computes for all, and perhaps more.
     const Box& block(int rank) const;
-    /// The points that it computes, those of the margin among them.
+    /// The points that it computes, those of the deep_halo among them.
     const Box& reached(int rank) const;
     /// The tiles of `rank` in order.
     std::vector<PlacedTile> tiles(int rank) const;
@@ -48,13 +48,13 @@ public:
     bool sends(int source, int target) const;
     /// The faces `source` sends to `target`, in the sender's tile order.
     std::vector<Face> faces(int source, const std::vector<PlacedTile>& source_tiles, int target) const;
-    /// By face: its bundle, faces of some tiles that go together (Plan::bundle), counted from 0; -1: it goes alone.
+    /// By face: its aggregate, faces of some tiles that go together (Plan::aggregate), counted from 0; -1: it goes alone.
     /// Faces of different blocks of time do not go together, nor more bytes than a message has.
-    std::vector<int> bundles(const std::vector<Face>& faces, const std::vector<PlacedTile>& source_tiles) const;
+    std::vector<int> aggregates(const std::vector<Face>& faces, const std::vector<PlacedTile>& source_tiles) const;
     /// Boxes of array `a` that `source` owns and `target` reads as they were before the sweep.
-    std::vector<Box> rim(int a, int source, int target) const;
+    std::vector<Box> initial_halo(int a, int source, int target) const;
     /// Boxes of array `a` that `source` has computed and `target` owns.
-    std::vector<Box> homeward(int a, int source, int target) const;
+    std::vector<Box> return_to_owner(int a, int source, int target) const;
     /// Parts of a tile that lanes pipeline, along the mapping dimension.
     std::vector<Box> slices(const Box& tile) const;
     /// Boxes whose points read what `region` of array `a` holds now, in the run: each a region shifted.
@@ -65,7 +65,7 @@ public:
     /// Messages of this array go by way of buffers: its memory holds several values in a run.
     bool staged(int a) const;
     /// Only planes of this array are kept.
-    bool rolls(int a) const { return planes_ && problem_.rolls(a); }
+    bool in_window(int a) const { return planes_ && problem_.in_window(a); }
     /// How far back points read array `a`, along each dimension.
     Index reach(int a) const;
     const std::vector<Index>& dependences() const { return dependences_; }
@@ -78,11 +78,11 @@ public:
 
 private:
     std::int64_t end_of_rows(int rank, std::int64_t t) const;
-    Box beyond_margin(int a, int target, std::int64_t t) const;
+    Box beyond_deep_halo(int a, int target, std::int64_t t) const;
     std::int64_t first_read(int a, int target, const Box& region) const;
     Box widened(int a, const Box& needed, const Array& here, const Array& there) const;
     Array kind(int a) const;
-    void describe_planes(int a, Array& array) const;
+    void describe_window(int a, Array& array) const;
     Index place(int rank) const;
     std::int64_t weight(int k) const;
     Index tiles_begin(int rank) const;
@@ -99,8 +99,8 @@ private:
     std::vector<Index> dependences_;
     std::vector<Index> offsets_;  // of the accesses, in z coordinates
     std::vector<bool> new_;       // by access: it reads what the run computes
-    Margin margin_;
-    bool planes_;  // of the arrays that problem_.rolls() says, planes are all that is kept
+    DeepHalo deep_halo_;
+    bool planes_;  // of the arrays that problem_.in_window() says, planes are all that is kept
     struct Read {
         int array;
         Index offset;

@@ -21,22 +21,22 @@ namespace tilewave {
 
 namespace {
 
-constexpr int rim_tag = 64;     // between the tags of collectives and of faces; posted in one order
-constexpr int home_tag = 4352;  // after the rim's
+constexpr int initial_halo_tag = 64;     // between the tags of collectives and of faces; posted in one order
+constexpr int home_tag = 4352;  // after the initial_halo's
 
 struct Incoming {
     int peer = 0;
     Face face;
     bool shared = false;  // read by tiles of more than the owning lane
     int message = -1;
-    int bundle = -1;  // that it comes with
+    int aggregate = -1;  // that it comes with
 };
 
 // Faces of several tiles that go to a rank together.
-struct Bundle {
+struct Aggregate {
     int peer = 0, tag = 0;
-    std::vector<LaneBuilder::Part> parts = {};
-    int message = -1, left = 0;  // parts that are still to be packed or unpacked
+    std::vector<LaneBuilder::Piece> pieces = {};
+    int message = -1, left = 0;  // pieces that are still to be packed or unpacked
     std::int64_t read_at = 0;    // the last first reader's time
 };
 
@@ -107,11 +107,11 @@ private:
     struct Outgoing {
         int peer = 0;
         Face face;
-        int bundle = -1;
+        int aggregate = -1;
     };
     std::vector<std::vector<Outgoing>> outgoing_;  // by tile
-    std::vector<Bundle> arriving_, leaving_;
-    std::vector<std::vector<int>> bundles_;               // by tile that owns the receive
+    std::vector<Aggregate> arriving_, leaving_;
+    std::vector<std::vector<int>> aggregates_;               // by tile that owns the receive
     std::vector<int> after_receive_, after_first_slice_;  // by tile: counter values
     std::vector<int> last_count_;                         // by lane
 };
@@ -130,7 +130,7 @@ void SweepWriter::index_tiles() {
     }
     incoming_.resize(tiles_.size());
     outgoing_.resize(tiles_.size());
-    bundles_.resize(tiles_.size());
+    aggregates_.resize(tiles_.size());
     uses_.resize(tiles_.size());
     after_receive_.assign(tiles_.size(), 0);
     after_first_slice_.assign(tiles_.size(), 0);
@@ -152,8 +152,8 @@ void SweepWriter::list_incoming() {
         if (peer == rank_ || tiles_.empty() || !geometry_.sends(peer, rank_)) continue;
         const std::vector<PlacedTile> theirs = geometry_.tiles(peer);
         const std::vector<Face> faces = geometry_.faces(peer, theirs, rank_);
-        const std::vector<int> together = geometry_.bundles(faces, theirs);
-        std::vector<int> owners;  // of each bundle
+        const std::vector<int> together = geometry_.aggregates(faces, theirs);
+        std::vector<int> owners;  // of each aggregate
         const int first = static_cast<int>(arriving_.size());
         for (std::size_t f = 0; f < faces.size(); ++f) {
             const Face& face = faces[f];
@@ -167,18 +167,18 @@ void SweepWriter::list_incoming() {
                 uses_[t].push_back({tiles_[owner].lane, owner});
             }
             if (together[f] >= 0) {
-                in.bundle = first + together[f];
-                if (in.bundle == static_cast<int>(arriving_.size())) {
+                in.aggregate = first + together[f];
+                if (in.aggregate == static_cast<int>(arriving_.size())) {
                     arriving_.push_back({peer, face.tag});
                     owners.push_back(owner);
                 }
-                arriving_[in.bundle].parts.push_back({face.array, face.region, first_slice_[owner]});
+                arriving_[in.aggregate].pieces.push_back({face.array, face.region, first_slice_[owner]});
                 owners[together[f]] = std::min(owners[together[f]], owner);
-                in.message = static_cast<int>(arriving_[in.bundle].parts.size());  // in the bundle, from 1
+                in.message = static_cast<int>(arriving_[in.aggregate].pieces.size());  // in the aggregate, from 1
             }
             incoming_[owner].push_back(in);
         }
-        for (std::size_t b = 0; b < owners.size(); ++b) bundles_[owners[b]].push_back(first + static_cast<int>(b));
+        for (std::size_t b = 0; b < owners.size(); ++b) aggregates_[owners[b]].push_back(first + static_cast<int>(b));
     }
 }
 
@@ -186,16 +186,16 @@ void SweepWriter::list_outgoing() {
     for (int peer = 0; peer < s_.ranks; ++peer) {
         if (peer == rank_ || !geometry_.sends(rank_, peer)) continue;
         const std::vector<Face> faces = geometry_.faces(rank_, tiles_, peer);
-        const std::vector<int> together = geometry_.bundles(faces, tiles_);
+        const std::vector<int> together = geometry_.aggregates(faces, tiles_);
         const int first = static_cast<int>(leaving_.size());
         for (std::size_t f = 0; f < faces.size(); ++f) {
             const Face& face = faces[f];
             outgoing_[face.tile].push_back({peer, face, together[f] < 0 ? -1 : first + together[f]});
             if (together[f] < 0) continue;
             if (first + together[f] == static_cast<int>(leaving_.size())) leaving_.push_back({peer, face.tag});
-            Bundle& b = leaving_.back();
-            b.parts.push_back({face.array, face.region, last_piece(face.tile)});
-            b.left = static_cast<int>(b.parts.size());
+            Aggregate& b = leaving_.back();
+            b.pieces.push_back({face.array, face.region, last_piece(face.tile)});
+            b.left = static_cast<int>(b.pieces.size());
             b.read_at = std::max(b.read_at, face.read_at);
         }
     }
@@ -215,7 +215,7 @@ void SweepWriter::count_signals() {
     last_count_ = counter;
 }
 
-// Values from before the sweep that lie on other ranks: the written array's rim and the ghosts
+// Values from before the sweep that lie on other ranks: the written array's initial_halo and the ghosts
 // of the arrays that are only read. Lane 0 exchanges them, then the sweep starts.
 void SweepWriter::write_prologue() {
     LaneBuilder out(s_, 0);
@@ -225,15 +225,15 @@ void SweepWriter::write_prologue() {
             if (peer == rank_) continue;
             // Both sides list the same boxes in the same order.
             int tag = 0;
-            for (const Box& box : geometry_.rim(a, peer, rank_))
-                received.push_back(out.post_receive(peer, rim_tag + tag++ % 4096, a, box, -1));
+            for (const Box& box : geometry_.initial_halo(a, peer, rank_))
+                received.push_back(out.post_receive(peer, initial_halo_tag + tag++ % 4096, a, box, -1));
         }
     for (int a = 0; a < static_cast<int>(problem_.arrays.size()); ++a)
         for (int peer = 0; peer < s_.ranks; ++peer) {
             if (peer == rank_) continue;
             int tag = 0;
-            for (const Box& box : geometry_.rim(a, rank_, peer))
-                sent.push_back(out.post_send(peer, rim_tag + tag++ % 4096, a, box, false, -1));
+            for (const Box& box : geometry_.initial_halo(a, rank_, peer))
+                sent.push_back(out.post_send(peer, initial_halo_tag + tag++ % 4096, a, box, false, -1));
         }
     for (int m : received) out.finish_receive(m);
     for (int m : sent) out.finish_send(m);
@@ -259,7 +259,7 @@ void SweepWriter::write_epilogue() {
             for (int peer = 0; peer < s_.ranks; ++peer) {
                 if (peer == rank_) continue;
                 int tag = 0;
-                for (const Box& box : send ? geometry_.homeward(a, rank_, peer) : geometry_.homeward(a, peer, rank_)) {
+                for (const Box& box : send ? geometry_.return_to_owner(a, rank_, peer) : geometry_.return_to_owner(a, peer, rank_)) {
                     begin();
                     const int t = home_tag + tag++ % 2048;
                     if (send)
@@ -325,7 +325,7 @@ void SweepWriter::write_compute(LaneBuilder& out, int t, std::vector<int>& seen)
 // faces as soon as it is told of the tile: they are packed before.
 bool SweepWriter::signals_late(int t) const {
     return plan_.factors[0] > 1 && std::any_of(outgoing_[t].begin(), outgoing_[t].end(), [&](const auto& out) {
-               return problem_.arrays[static_cast<std::size_t>(out.face.array)].levels > 0;
+               return problem_.arrays[static_cast<std::size_t>(out.face.array)].time_buffers > 0;
            });
 }
 
@@ -347,13 +347,13 @@ void SweepWriter::write_lane(int lane) {
     std::size_t settled = 0;  // tiles before this one have no send under way
     auto post = [&](std::size_t k) {
         if (k >= mine.size()) return;
-        for (const int b : bundles_[mine[k]]) {
-            arriving_[b].message = out.add_parts(false, arriving_[b].peer, arriving_[b].tag, arriving_[b].parts, false);
-            arriving_[b].left = static_cast<int>(arriving_[b].parts.size());
+        for (const int b : aggregates_[mine[k]]) {
+            arriving_[b].message = out.add_aggregate(false, arriving_[b].peer, arriving_[b].tag, arriving_[b].pieces, false);
+            arriving_[b].left = static_cast<int>(arriving_[b].pieces.size());
             out.add(Op::post_recv, arriving_[b].message);
         }
         for (Incoming& in : incoming_[mine[k]])
-            if (in.bundle < 0)
+            if (in.aggregate < 0)
                 in.message = out.post_receive(in.peer, in.face.tag, in.face.array, in.face.region,
                                               first_slice_[mine[k]], geometry_.staged(in.face.array));
     };
@@ -374,31 +374,31 @@ void SweepWriter::write_lane(int lane) {
     for (std::size_t k = 0; k < mine.size(); ++k) {
         const int t = mine[k];
         post(k + ahead);
-        for (const int b : bundles_[t]) out.add(Op::wait, arriving_[b].message);
+        for (const int b : aggregates_[t]) out.add(Op::wait, arriving_[b].message);
         for (const Incoming& in : incoming_[t]) {
             await_former_readers(out, lane, in.face, seen);
-            if (in.bundle < 0) {
+            if (in.aggregate < 0) {
                 out.finish_receive(in.message);
                 continue;
             }
-            Bundle& b = arriving_[in.bundle];
+            Aggregate& b = arriving_[in.aggregate];
             out.add(Op::unpack, b.message + in.message);
             if (--b.left == 0) out.release(b.message);
         }
         if (after_receive_[t]) out.add(Op::signal, 0, after_receive_[t]);
         for (const auto& [owner_lane, owner] : uses_[t]) await(out, lane, owner_lane, after_receive_[owner], seen);
         write_compute(out, t, seen);
-        for (const auto& [peer, face, bundle] : outgoing_[t]) {
-            if (bundle < 0) {
+        for (const auto& [peer, face, aggregate] : outgoing_[t]) {
+            if (aggregate < 0) {
                 sent[k].push_back({out.post_send(peer, face.tag, face.array, face.region, plan_.synchronous,
                                                  last_piece(t), geometry_.staged(face.array)),
                                    face.read_at, geometry_.forward(rank_, peer)});
                 continue;
             }
-            Bundle& b = leaving_[bundle];
-            if (b.message < 0) b.message = out.add_parts(true, b.peer, b.tag, b.parts, plan_.synchronous);
-            const int parts = static_cast<int>(b.parts.size());
-            out.add(Op::pack, b.message + 1 + parts - b.left);
+            Aggregate& b = leaving_[aggregate];
+            if (b.message < 0) b.message = out.add_aggregate(true, b.peer, b.tag, b.pieces, plan_.synchronous);
+            const int pieces = static_cast<int>(b.pieces.size());
+            out.add(Op::pack, b.message + 1 + pieces - b.left);
             if (--b.left > 0) continue;
             out.add(Op::post_send, b.message);
             sent[k].push_back({b.message, b.read_at, geometry_.forward(rank_, peer)});
@@ -418,11 +418,11 @@ Schedule SweepWriter::write() {
     s_.bounds = problem_.conditions();
     s_.order = plan_.order(problem_.dims());
     s_.rows_depend = !plan_.independent_rows(problem_);
-    s_.planes_together = plan_.planes_together(problem_);
-    if (keeps_planes(problem_, plan_)) {
-        s_.along = problem_.planes.along;
-        s_.across = problem_.planes.across;
-        s_.slant = problem_.planes.slant;
+    s_.layers_together = plan_.layers_together(problem_);
+    if (uses_window(problem_, plan_)) {
+        s_.along = problem_.window.along;
+        s_.across = problem_.window.across;
+        s_.slant = problem_.window.slant;
     }
     s_.loops = inverse(problem_.loops);
     s_.places = problem_.accesses;

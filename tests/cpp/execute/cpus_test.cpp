@@ -53,7 +53,7 @@ TEST(CpuShares, a_place_is_the_same_as_text) {
         EXPECT_TRUE(other.same_cpus(place));
         EXPECT_EQ(other.quota.cpus, place.quota.cpus);
         EXPECT_EQ(other.quota.group, place.quota.group);
-        EXPECT_EQ(other.told, place.told);
+        EXPECT_EQ(other.announced, place.announced);
     }
 }
 

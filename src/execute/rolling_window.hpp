@@ -1,11 +1,11 @@
 // Arrays of which a run keeps only what later points read.
 //
 // A rank's points lie in planes (Schedule::across, slant), a plane in rows (Schedule::along). Tiles are cut
-// into pieces whose rows are so short that the planes of a piece stay in the nearest cache: strips of some
-// components along the rows or, where planes are slanted and a tile is longer along the rows than across, bands
+// into pieces whose rows are so short that the planes of a piece stay in the nearest cache: panels of some
+// components along the rows or, where planes are slanted and a tile is longer along the rows than across, panels across
 // of some components across. Of each piece an array keeps the last Array::planes planes, in turn in the same
 // memory; between pieces, Array::reach elements of each row or of each line across. Where planes are slanted, a piece
-// is no whole number of them: it has short rows at both ends, and bands have the fewest. What a piece has computed next
+// is no whole number of them: it has short rows at both ends, and panels across have the fewest. What a piece has computed next
 // to the following one across is kept beside the planes, and put back when their rows begin.
 #pragma once
 #include <memory>
@@ -23,42 +23,42 @@ struct Segment {
     std::int32_t count = 0;
 };
 
-/// How tiles are cut into pieces: a strip or band of `width` components or less, bands of a multiple of `unit`.
+/// How tiles are cut into pieces: a panel or panel across of `width` components or less, panels across of a multiple of `unit`.
 struct PieceCut {
     std::int64_t width = 1, unit = 1;
     friend bool operator==(const PieceCut&, const PieceCut&) = default;
 };
 /// @pre schedule.along >= 0
 PieceCut piece_cut(const Schedule& schedule);
-/// The pieces of a tile, in the order in which they are computed: bands where planes are slanted and the tile is not
-/// higher than long, else strips.
+/// The pieces of a tile, in the order in which they are computed: panels across where planes are slanted and the tile is not
+/// higher than long, else panels.
 std::vector<Box> cut_into_pieces(int along, int across, int slant, const PieceCut& cut, const Box& tile);
 
 /// Where the planes of a rank are: a pure function of its schedule. A row is named by an Index that has the
 /// plane's number as component `across` and any component `along`.
-class Frontier {
+class RollingWindow {
 public:
     /// @pre schedule.along >= 0
-    explicit Frontier(const Schedule& schedule);
+    explicit RollingWindow(const Schedule& schedule);
 
-    /// A part of a tile, computed plane after plane: a strip of it or a band.
+    /// A ring of a tile, computed plane after plane: a panel of it or a panel across.
     struct Piece {
         std::int64_t lo = 0, hi = 0;       ///< of z[along]
         std::int64_t begin = 0, end = 0;   ///< of z[across]
-        std::int64_t strip = 0;            ///< whose planes it has
+        std::int64_t panel = 0;            ///< whose planes it has
         bool first = false, last = false;  ///< of its column of tiles, along the rows
-        int drift = 0;  ///< of a band 1: where the kept part of a row begins moves on so much from plane to plane
+        int drift = 0;  ///< of a panel across 1: where the kept ring of a row begins moves on so much from plane to plane
         /// z[along] of what the memory of a plane's row begins with.
         std::int64_t origin(std::int64_t plane) const { return drift ? plane - end + 1 : lo; }
     };
     /// One array's memory, in items.
-    struct Part {
+    struct Ring {
         int array = 0;
         int planes = 1;
         std::int64_t item_bytes = 0;
         Index reach;
-        std::int64_t lead = 0;                       ///< from the start of a row in memory to the strip's first element
-        std::int64_t row = 0, plane = 0, strip = 0;  ///< from one to the next
+        std::int64_t lead = 0;                       ///< from the start of a row in memory to the panel's first element
+        std::int64_t row = 0, plane = 0, panel = 0;  ///< from one to the next
         std::vector<std::int64_t> first;             ///< by row: its first segment; then the end
         std::vector<Segment> segments;
     };
@@ -70,14 +70,14 @@ public:
     const std::vector<int>& others() const { return others_; }
     const Box& block() const { return block_; }
     const Box& space() const { return space_; }
-    const std::vector<Part>& parts() const { return parts_; }
-    const Part* part(int array) const {
-        const int p = part_of_[static_cast<std::size_t>(array)];
-        return p < 0 ? nullptr : &parts_[static_cast<std::size_t>(p)];
+    const std::vector<Ring>& rings() const { return rings_; }
+    const Ring* ring(int array) const {
+        const int p = ring_of_[static_cast<std::size_t>(array)];
+        return p < 0 ? nullptr : &rings_[static_cast<std::size_t>(p)];
     }
-    /// Elements of a row that the next strip reads, and of a line across that the next tile does.
-    std::int64_t reads_along(const Part& part) const { return part.reach[along_]; }
-    std::int64_t reads_across(const Part& part) const { return part.reach[across_]; }
+    /// Elements of a row that the next panel reads, and of a line across that the next tile does.
+    std::int64_t reads_along(const Ring& ring) const { return ring.reach[along_]; }
+    std::int64_t reads_across(const Ring& ring) const { return ring.reach[across_]; }
     int columns() const { return static_cast<int>(columns_.size()) - 1; }
     /// The column of tiles that has component z along the rows.
     int column_of(std::int64_t z) const;
@@ -85,13 +85,13 @@ public:
     std::int64_t column_begin(int column) const { return columns_[static_cast<std::size_t>(column)]; }
     /// The pieces of a tile, in the order in which they are computed.
     std::vector<Piece> pieces(const Box& tile) const;
-    std::int64_t strip_count() const { return first_strip_.back(); }
+    std::int64_t panel_count() const { return first_panel_.back(); }
     std::int64_t tallest_tile() const { return tallest_; }
     /// The furthest that points read back, of all arrays; the most planes.
     const Index& reach() const { return reach_; }
     int most_planes() const { return most_planes_; }
     /// Rows of a plane along dimension k, those before the block too.
-    std::int64_t extent(const Part& part, int k) const { return block_.extent(k) + part.reach[k]; }
+    std::int64_t extent(const Ring& ring, int k) const { return block_.extent(k) + ring.reach[k]; }
     /// Elements of the other dimensions, those of the whole space.
     std::int64_t across_others() const { return others_count_; }
     /// Plane of a point.
@@ -100,26 +100,26 @@ public:
     /// Which points of a row are computed: a range of z[along].
     std::pair<std::int64_t, std::int64_t> computed(const Index& row) const;
     /// Whether the array has a row: others may read further back.
-    bool has_row(const Part& part, const Index& row) const;
+    bool has_row(const Ring& ring, const Index& row) const;
     /// Number of a row among the array's.
-    std::int64_t row_number(const Part& part, const Index& row) const {
-        std::int64_t number = row[across_] - first_plane_ + part.planes - 1;
-        for (int k : others_) number = number * extent(part, k) + row[k] - block_.lo[k] + part.reach[k];
+    std::int64_t row_number(const Ring& ring, const Index& row) const {
+        std::int64_t number = row[across_] - first_plane_ + ring.planes - 1;
+        for (int k : others_) number = number * extent(ring, k) + row[k] - block_.lo[k] + ring.reach[k];
         return number;
     }
     /// Which z[along] of a row a piece has in memory: of its own points and of what these read.
-    std::pair<std::int64_t, std::int64_t> kept(const Part& part, const Piece& piece, const Index& row) const {
-        const std::int64_t lo = piece.lo - reads_along(part), plane = row[across_];
+    std::pair<std::int64_t, std::int64_t> kept(const Ring& ring, const Piece& piece, const Index& row) const {
+        const std::int64_t lo = piece.lo - reads_along(ring), plane = row[across_];
         if (!slant_) return {lo, piece.hi};
-        return {std::max(lo, plane - piece.end + 1), std::min(piece.hi, plane - piece.begin + reads_across(part) + 1)};
+        return {std::max(lo, plane - piece.end + 1), std::min(piece.hi, plane - piece.begin + reads_across(ring) + 1)};
     }
     /// Whether elements of the row that nobody computes are among them.
-    bool has_segments(const Part& part, const Piece& piece, const Index& row) const {
-        const auto number = static_cast<std::size_t>(row_number(part, row));
-        if (part.first[number] == part.first[number + 1]) return false;
-        const auto [lo, hi] = kept(part, piece, row);
-        for (std::int64_t i = part.first[number]; i < part.first[number + 1]; ++i) {
-            const Segment& s = part.segments[static_cast<std::size_t>(i)];
+    bool has_segments(const Ring& ring, const Piece& piece, const Index& row) const {
+        const auto number = static_cast<std::size_t>(row_number(ring, row));
+        if (ring.first[number] == ring.first[number + 1]) return false;
+        const auto [lo, hi] = kept(ring, piece, row);
+        for (std::int64_t i = ring.first[number]; i < ring.first[number + 1]; ++i) {
+            const Segment& s = ring.segments[static_cast<std::size_t>(i)];
             if (s.begin < hi && s.begin + s.count > lo) return true;
         }
         return false;
@@ -128,15 +128,15 @@ public:
     std::vector<std::int64_t> elements(int array) const;
     /// Bytes of the memory of a run.
     std::int64_t bytes() const;
-    std::int64_t planes_bytes(const Part& part) const { return strip_count() * part.strip * part.item_bytes; }
-    std::int64_t face_bytes(const Part& part) const;
-    std::int64_t between_bytes(const Part& part) const;
-    std::int64_t back_bytes(const Part& part) const;
+    std::int64_t window_bytes(const Ring& ring) const { return panel_count() * ring.panel * ring.item_bytes; }
+    std::int64_t face_bytes(const Ring& ring) const;
+    std::int64_t between_bytes(const Ring& ring) const;
+    std::int64_t back_bytes(const Ring& ring) const;
 
 private:
-    void find_segments(Part& part, std::span<const Access> places);
+    void find_segments(Ring& ring, std::span<const Access> places);
     template <class F>
-    void for_each_row(const Part& part, F f) const;
+    void for_each_row(const Ring& ring, F f) const;
 
     int along_, across_, slant_;
     Box space_;
@@ -144,10 +144,10 @@ private:
     Box block_;                              // holds the rank's points
     std::vector<int> others_;                // dimensions that neither rows nor planes go along
     std::vector<std::int64_t> columns_;      // where columns of tiles begin along the rows; then the end
-    std::vector<std::int64_t> first_strip_;  // by column; then how many there are
+    std::vector<std::int64_t> first_panel_;  // by column; then how many there are
     PieceCut cut_;
-    std::vector<Part> parts_;
-    std::vector<int> part_of_;  // by array; -1: not kept in planes
+    std::vector<Ring> rings_;
+    std::vector<int> ring_of_;  // by array; -1: not kept in planes
     std::int64_t tallest_ = 0, others_count_ = 1;
     std::int64_t first_plane_ = 0, end_plane_ = 0;  // of the block
     Index reach_;
@@ -155,41 +155,41 @@ private:
 };
 
 /// What elements that nobody computes hold: one value for all, or one for each in the order of elements().
-struct FrontierValues {
+struct WindowValues {
     const std::byte* data = nullptr;
     bool same = true;
 };
 
 /// The memory of one run.
-class FrontierMemory {
+class WindowMemory {
 public:
-    /// `values` by part.
-    FrontierMemory(const Frontier& where, std::vector<FrontierValues> values);
+    /// `values` by ring.
+    WindowMemory(const RollingWindow& where, std::vector<WindowValues> values);
 
-    const Frontier& where() const { return where_; }
-    /// Where the memory of a strip's planes begins, or of a band's that is in its place: the element at the
+    const RollingWindow& where() const { return where_; }
+    /// Where the memory of a panel's planes begins, or of a panel across's that is in its place: the element at the
     /// origin of the first row of the first plane.
-    char* strip(std::size_t part, std::int64_t number) const;
+    char* panel(std::size_t ring, std::int64_t number) const;
     /// What the elements of a row hold that nobody computes. `to`: the element at the piece's lo.
-    void fill(std::size_t part, const Frontier::Piece& piece, const Index& row, char* to) const;
+    void fill(std::size_t ring, const RollingWindow::Piece& piece, const Index& row, char* to) const;
 
-    // What columns of tiles, strips, and bands or tiles leave for those after them; of z, with its neighbours before
+    // What columns of tiles, panels, and panels across or tiles leave for those after them; of z, with its neighbours before
     // it. The bytes of the other dimensions' rows come on top: others().
 
     /// Before column `column`, at z[across]: the elements from z[along] = the column's first - reads_along on.
-    char* face(std::size_t part, int column, std::int64_t across) const;
-    /// Before strip `strip` of a tile of that column, at the `plane`th of the tile's z[across].
-    char* between(std::size_t part, int column, std::int64_t strip, std::int64_t plane) const;
-    /// Before a band, or a strip of a tile, at z[along]: the elements from z[across] = its first - reads_across on;
+    char* face(std::size_t ring, int column, std::int64_t across) const;
+    /// Before panel `panel` of a tile of that column, at the `plane`th of the tile's z[across].
+    char* between(std::size_t ring, int column, std::int64_t panel, std::int64_t plane) const;
+    /// Before a panel across, or a panel of a tile, at z[along]: the elements from z[across] = its first - reads_across on;
     /// what the one before has left (`turn` of it), or this one leaves.
-    char* back(std::size_t part, int turn, std::int64_t along) const;
+    char* back(std::size_t ring, int turn, std::int64_t along) const;
     /// Number of a row among those of the other dimensions.
     std::int64_t others(const Index& row) const {
         std::int64_t at = 0;
         for (int k : where_.others()) at = at * where_.space().extent(k) + row[k] - where_.space().lo[k];
         return at;
     }
-    /// Changes from 0 to 1 and back from band to band of a column, or from tile to tile.
+    /// Changes from 0 to 1 and back from panel across to panel across of a column, or from tile to tile.
     int& turn(int column) { return turns_[static_cast<std::size_t>(column)].value; }
 
     /// Where a message's region is: before the first column, or among the last elements of the column that computes
@@ -197,10 +197,10 @@ public:
     std::byte* message(int array, const Index& z) const;
 
 private:
-    const Frontier& where_;
-    std::vector<FrontierValues> values_;
+    const RollingWindow& where_;
+    std::vector<WindowValues> values_;
     struct Memory {
-        std::unique_ptr<std::byte[]> planes, faces, strips, backs;  // strips: two by column; backs: two
+        std::unique_ptr<std::byte[]> planes, faces, panels, backs;  // panels: two by column; backs: two
         std::byte* aligned = nullptr;
     };
     std::vector<Memory> memory_;

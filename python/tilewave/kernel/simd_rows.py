@@ -24,7 +24,7 @@ def rows_of(vector_bytes):
     return min(vector_bytes // ITEM_BYTES, MOST_ROWS)
 
 
-def lanes_function(frame, streams, vector_bytes, ahead_bytes=0):
+def simd_rows_function(frame, streams, vector_bytes, ahead_bytes=0):
     """Emit the function of some rows, at least two, into a frame of its own; the frame's ``ahead`` says how they follow
     each other, ``live`` how many.
 

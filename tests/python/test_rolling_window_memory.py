@@ -1,4 +1,4 @@
-"""A table of which the frontier is kept takes the memory of its border; one that cannot is stored, and said to be."""
+"""A table of which a rolling window is kept takes the memory of its border; one that cannot is stored, and said to be."""
 import subprocess
 import sys
 
@@ -28,7 +28,7 @@ def align(H, E, F, S, a, b, i, j):
 n = int(sys.argv[1])
 letters = np.random.default_rng(0).integers(0, 4, n - 1).astype("u1")
 S = np.where(np.eye(4, dtype=bool), 1, -1).astype("i2")
-report = tw.run(align, H=tw.field((n, n), "i2", keep="frontier"), E=tw.scratch("i2"), F=tw.scratch("i2"), S=S, a=letters, b=letters,
+report = tw.run(align, H=tw.field((n, n), "i2", keep="window"), E=tw.scratch("i2"), F=tw.scratch("i2"), S=S, a=letters, b=letters,
                 reduce={"best": tw.max("H"), "where": tw.argmax("H")})
 assert not report.stored, report
 assert report.results == {"best": n - 1, "where": (n - 1, n - 1)}, report.results  # a against itself
@@ -76,7 +76,7 @@ def along_a_line(H, B, W, i):
 
 @pytest.mark.parametrize("nest", [keeps, ahead, in_place, along_a_line], ids=lambda nest: nest.name)
 @pytest.mark.parametrize("start", ["array", "number", "function", "scratch"])
-def test_stored_whole_where_the_frontier_will_not_do(nest, start):
+def test_stored_whole_where_the_window_will_not_do(nest, start):
     shape = (7, 8)[:len(nest.indices)]
     rng = np.random.default_rng(3)
     arrays = {name: rng.integers(-9, 9, shape) for name in nest.arrays}
@@ -85,7 +85,7 @@ def test_stored_whole_where_the_frontier_will_not_do(nest, start):
     values = arrays["H"].copy()
     given = {name: tw.field(shape, "i8", init=array) for name, array in arrays.items() if name != "H"}
     given["H"] = tw.scratch("i8", 4) if start == "scratch" else tw.field(
-        shape, "i8", keep="frontier", init={"array": values, "number": 4, "function": lambda *x: values[x]}[start])
+        shape, "i8", keep="window", init={"array": values, "number": 4, "function": lambda *x: values[x]}[start])
     for _ in range(2):  # each begins with the start values
         expected = plain_b(nest, shape, arrays)
         report = tw.run(nest, **given, reduce={"sum": tw.sum("B")})

@@ -1,34 +1,34 @@
-#include "execute/frontier_rows.hpp"
+#include "execute/window_rows.hpp"
 
 #include <numeric>
 
 namespace tilewave {
 
-PlaneRows rows_in_planes(const FrontierMemory& memory, std::size_t p, const Frontier::Piece& piece, std::int64_t plane,
+PlaneRows rows_in_window(const WindowMemory& memory, std::size_t p, const RollingWindow::Piece& piece, std::int64_t plane,
                          const Index& offset) {
-    const Frontier& f = memory.where();
-    const Frontier::Part& part = f.parts()[p];
+    const RollingWindow& f = memory.where();
+    const RollingWindow::Ring& ring = f.rings()[p];
     const std::int64_t own = plane + f.plane(offset);  // the element's
     PlaneRows r;
-    r.step = part.item_bytes;
-    r.ring_bytes = part.planes * part.plane * part.item_bytes;
-    r.planes = part.planes;
-    r.plane = static_cast<std::int32_t>(floor_mod(own, part.planes));
-    const std::int64_t slot = part.plane * part.item_bytes;
-    r.at = reinterpret_cast<std::intptr_t>(memory.strip(p, piece.strip)) + r.plane * slot +
+    r.step = ring.item_bytes;
+    r.ring_bytes = ring.planes * ring.plane * ring.item_bytes;
+    r.planes = ring.planes;
+    r.plane = static_cast<std::int32_t>(floor_mod(own, ring.planes));
+    const std::int64_t slot = ring.plane * ring.item_bytes;
+    r.at = reinterpret_cast<std::intptr_t>(memory.panel(p, piece.panel)) + r.plane * slot +
            (offset[f.along()] - piece.origin(own)) * r.step;
     r.plane_bytes = slot - piece.drift * r.step;
     r.row_bytes = Index::filled(f.dims(), 0);
-    std::int64_t bytes = part.row * part.item_bytes;
+    std::int64_t bytes = ring.row * ring.item_bytes;
     for (auto k = f.others().rbegin(); k != f.others().rend(); ++k) {
         r.row_bytes[*k] = bytes;
-        r.at += (offset[*k] - f.block().lo[*k] + part.reach[*k]) * bytes;
-        bytes *= f.extent(part, *k);
+        r.at += (offset[*k] - f.block().lo[*k] + ring.reach[*k]) * bytes;
+        bytes *= f.extent(ring, *k);
     }
     return r;
 }
 
-PlaneRows rows_in_array(const Frontier& f, std::byte* data, const Index& stride_bytes, const Index& storage_lo,
+PlaneRows rows_in_array(const RollingWindow& f, std::byte* data, const Index& stride_bytes, const Index& storage_lo,
                         std::int64_t plane, const Index& offset) {
     PlaneRows r;
     r.step = stride_bytes[f.along()] - f.slant() * stride_bytes[f.across()];
@@ -55,13 +55,13 @@ RingSteps::RingSteps(const PlaneRows* rows, std::size_t count, std::int64_t alon
 
 namespace {
 
-// The moves of one part.
+// The moves of one ring.
 class Edges {
 public:
-    Edges(const FrontierMemory& memory, std::size_t p, const Frontier::Piece& piece, int column, int turn)
+    Edges(const WindowMemory& memory, std::size_t p, const RollingWindow::Piece& piece, int column, int turn)
         : memory_(memory),
           f_(memory.where()),
-          part_(f_.parts()[p]),
+          part_(f_.rings()[p]),
           p_(p),
           piece_(piece),
           column_(column),
@@ -78,7 +78,7 @@ public:
             back_reads_ > 0 && piece_.end < f_.block().hi[across] ? memory_.back(p_, turn_, 0) : nullptr;
         if (reads_ > 0 && piece_.lo > f_.space().lo[f_.along()]) {
             const char* in = piece_.first ? memory_.face(p_, column_, piece_.begin)
-                                          : memory_.between(p_, column_, piece_.strip - 1, 0);
+                                          : memory_.between(p_, column_, piece_.panel - 1, 0);
             // A face has the lines before the piece too: of the rank before, or of its pieces before.
             const bool more = piece_.first && (f_.slant() || (column_ == 0 && piece_.begin == f_.block().lo[across]));
             const std::int64_t from = more ? piece_.begin - f_.reads_across(part_) : piece_.begin;
@@ -91,7 +91,7 @@ public:
         }
         if (reads_ > 0 && piece_.hi < f_.space().hi[f_.along()]) {
             const char* out = piece_.last ? memory_.face(p_, column_ + 1, piece_.begin)
-                                          : memory_.between(p_, column_, piece_.strip, 0);
+                                          : memory_.between(p_, column_, piece_.panel, 0);
             for (std::int64_t i = piece_.hi - reads_; i < piece_.hi; ++i)
                 moves.leave.push_back(along_rows(out, i, i - piece_.hi, piece_.begin));
         }
@@ -126,20 +126,20 @@ private:
                 item_};
     }
 
-    const FrontierMemory& memory_;
-    const Frontier& f_;
-    const Frontier::Part& part_;
+    const WindowMemory& memory_;
+    const RollingWindow& f_;
+    const RollingWindow::Ring& part_;
     std::size_t p_;
-    const Frontier::Piece& piece_;
+    const RollingWindow::Piece& piece_;
     int column_, turn_;
     std::int64_t item_, reads_, back_reads_;
 };
 
 }  // namespace
 
-Moves moves_of(const FrontierMemory& memory, const Frontier::Piece& piece, int column, int turn) {
+Moves moves_of(const WindowMemory& memory, const RollingWindow::Piece& piece, int column, int turn) {
     Moves moves;
-    for (std::size_t p = 0; p < memory.where().parts().size(); ++p) Edges(memory, p, piece, column, turn).add_to(moves);
+    for (std::size_t p = 0; p < memory.where().rings().size(); ++p) Edges(memory, p, piece, column, turn).add_to(moves);
     return moves;
 }
 

@@ -4,9 +4,9 @@ from tilewave.runtime.collective import collective, holds_context
 
 
 @holds_context
-class Level:
+class TimeBuffer:
     """A field's values so many time steps before the current ones: what a nest reads at ``u[t-1]``; made by
-    `Field.level`.
+    `Field.buffer`.
 
     Attributes
     ----------
@@ -31,7 +31,7 @@ class Level:
         """This rank's points as a NumPy array: a view, as `Field.local` is."""
         return self.field._view(self.back)
 
-    @collective("tw.Level.gather")
+    @collective("tw.TimeBuffer.gather")
     def gather(self):
         """The whole array on rank 0, None elsewhere.
 
@@ -49,4 +49,4 @@ class Level:
         self.field.context._moves(self.field._storage.scatter, whole, self.back)
 
     def __repr__(self):
-        return f"<tilewave.Level {-self.back} of {self.field!r}>"
+        return f"<tilewave.TimeBuffer {-self.back} of {self.field!r}>"

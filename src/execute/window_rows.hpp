@@ -3,7 +3,7 @@
 #include <cstring>
 #include <vector>
 
-#include "execute/frontier.hpp"
+#include "execute/rolling_window.hpp"
 
 namespace tilewave {
 
@@ -33,10 +33,10 @@ struct PlaneRows {
 };
 
 /// Of a place of an array kept in planes, where points of plane `plane` are computed.
-PlaneRows rows_in_planes(const FrontierMemory& memory, std::size_t part, const Frontier::Piece& piece,
+PlaneRows rows_in_window(const WindowMemory& memory, std::size_t ring, const RollingWindow::Piece& piece,
                          std::int64_t plane, const Index& offset);
 /// Of a place of another array, of which the element at `storage_lo` is at `data`.
-PlaneRows rows_in_array(const Frontier& f, std::byte* data, const Index& stride_bytes, const Index& storage_lo,
+PlaneRows rows_in_array(const RollingWindow& f, std::byte* data, const Index& stride_bytes, const Index& storage_lo,
                         std::int64_t plane, const Index& offset);
 
 /// What to add to the pointers of rows in rings of several lengths from plane to plane.
@@ -59,7 +59,7 @@ private:
 
 /// One element of each row of some planes, and where it is kept beside pieces.
 struct Move {
-    std::size_t part = 0;
+    std::size_t ring = 0;
     std::int64_t begin = 0, end = 0;         ///< of the planes
     std::int64_t along = 0, along_step = 0;  ///< its z[along] in plane 0; from plane to plane
     std::intptr_t beside = 0;                ///< in plane 0, for the first of the other dimensions' rows
@@ -77,8 +77,8 @@ struct Move {
 struct Moves {
     std::vector<Move> take, leave;
 };
-/// Of all parts. `turn`: of what this piece leaves across (FrontierMemory::back).
-Moves moves_of(const FrontierMemory& memory, const Frontier::Piece& piece, int column, int turn);
+/// Of all rings. `turn`: of what this piece leaves across (WindowMemory::back).
+Moves moves_of(const WindowMemory& memory, const RollingWindow::Piece& piece, int column, int turn);
 
 inline void copy_item(char* to, const char* from, std::int64_t bytes) {
     switch (bytes) {

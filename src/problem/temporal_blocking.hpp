@@ -1,4 +1,4 @@
-// Steps of time that go over the arrays together (docs/decisions/0011-steps-of-time-together.md).
+// Steps of time that go over the arrays together (docs/decisions/0011-temporal-blocking.md).
 #pragma once
 #include "tilewave/plan.hpp"
 

@@ -5,7 +5,7 @@ namespace tilewave {
 
 namespace {
 
-constexpr std::int64_t rim_chunk_bytes = std::int64_t{1} << 26;  // most of a message
+constexpr std::int64_t initial_halo_chunk_bytes = std::int64_t{1} << 26;  // most of a message
 
 // `fresh` without what is known already, as disjoint boxes.
 std::vector<Box> without(std::vector<Box> fresh, const std::vector<Box>& known) {
@@ -20,17 +20,17 @@ std::vector<Box> without(std::vector<Box> fresh, const std::vector<Box>& known) 
 
 }  // namespace
 
-std::vector<Box> SweepGeometry::rim(int a, int source, int target) const {
+std::vector<Box> SweepGeometry::initial_halo(int a, int source, int target) const {
     std::vector<Box> boxes;
     const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
     const Box theirs = reached(target);
-    if (n.replicated || theirs.empty() || rolls(a)) return boxes;
+    if (n.replicated || theirs.empty() || in_window(a)) return boxes;
     const Box mine = problem_.box_of(a, layout(a).owned(source));
     for (std::size_t i = 0; i < offsets_.size(); ++i) {
         const Access& p = problem_.accesses[i];
         if (p.array != a) continue;
         Box wanted = kinds_[static_cast<std::size_t>(a)].part(theirs.shifted(offsets_[i]));
-        if (n.levels > 0) {  // what is outside the space keeps its value through time
+        if (n.time_buffers > 0) {  // what is outside the space keeps its value through time
             wanted.lo[0] = mine.lo[0];
             wanted.hi[0] = mine.hi[0];
         }
@@ -38,16 +38,16 @@ std::vector<Box> SweepGeometry::rim(int a, int source, int target) const {
         if (fresh.empty()) continue;
         std::vector<Box> known = boxes;
         // What tiles write reaches the target as faces, after it is computed.
-        if (new_[i] && n.levels == 0) known.insert(known.end(), block_of_.begin(), block_of_.end());
+        if (new_[i] && n.time_buffers == 0) known.insert(known.end(), block_of_.begin(), block_of_.end());
         for (const Box& f : without({fresh}, known))
-            for (const Box& part : chunks(f, n.item_bytes, rim_chunk_bytes)) boxes.push_back(part);
+            for (const Box& part : chunks(f, n.item_bytes, initial_halo_chunk_bytes)) boxes.push_back(part);
     }
     return boxes;
 }
 
-std::vector<Box> SweepGeometry::homeward(int a, int source, int target) const {
+std::vector<Box> SweepGeometry::return_to_owner(int a, int source, int target) const {
     const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
-    if (n.replicated || n.levels > 0 || rolls(a) || !problem_.written(a) || block(source).empty()) return {};
+    if (n.replicated || n.time_buffers > 0 || in_window(a) || !problem_.written(a) || block(source).empty()) return {};
     const Array& here = kinds_[static_cast<std::size_t>(a)];
     const Box theirs = problem_.box_of(a, layout(a).owned(target));
     std::vector<Box> known, boxes;
@@ -55,7 +55,7 @@ std::vector<Box> SweepGeometry::homeward(int a, int source, int target) const {
         if (problem_.accesses[i].array != a || !problem_.accesses[i].writes) continue;
         for (const Box& f : without({intersect(here.part(block(source).shifted(offsets_[i])), theirs)}, known)) {
             known.push_back(f);
-            for (const Box& part : chunks(f, n.item_bytes, rim_chunk_bytes)) boxes.push_back(part);
+            for (const Box& part : chunks(f, n.item_bytes, initial_halo_chunk_bytes)) boxes.push_back(part);
         }
     }
     return boxes;

@@ -72,7 +72,7 @@ def plain(nest, shape, arrays, over, reverse):
 
 @pytest.mark.mpi(ranks=[1, 2, 3, 4, 6])
 @pytest.mark.parametrize("name", NESTS)
-def test_frontier_by_way_of_a_kept_array(name, mpi_ranks):
+def test_window_by_way_of_a_kept_array(name, mpi_ranks):
     nest, shape = NESTS[name]
     rng = np.random.default_rng(len(name))
     kept = 0
@@ -85,7 +85,7 @@ def test_frontier_by_way_of_a_kept_array(name, mpi_ranks):
         choices = list(itertools.product((1, 2, 3), (None, 1, 3)))
         # Many ranks on few cores are slow: there each kind of bounds has some of the choices, and all kinds together have all.
         for threads, height in choices if mpi_ranks < 3 else choices[case::4]:
-            given = {a: tw.field(shape, "i8", init=start[a], keep="frontier" if a in ("H", "E") else "all") for a in nest.arrays}
+            given = {a: tw.field(shape, "i8", init=start[a], keep="window" if a in ("H", "E") else "all") for a in nest.arrays}
             choices = {"threads": threads}
             if height:
                 plan = tw.plan(nest, over=over, reverse=reverse, threads=threads, **given)
@@ -132,10 +132,10 @@ def test_tiles_of_several_pieces(name, mpi_ranks):
         start = {a: rng.integers(-50, 50, shape) for a in nest.arrays}
         over = (None, {"j": (3, ["i+200", shape[-1]])}, {"j": (["i-100", 3], shape[-1])})[case % 3]
         found = []
-        for keep in ("all", "frontier"):
+        for keep in ("all", "window"):
             given = {a: tw.field(shape, "i8", init=start[a], keep=keep if a in ("H", "E") else "all") for a in nest.arrays}
             choices = {"threads": 1 + case % 3}
-            if keep == "frontier" and case % 2:
+            if keep == "window" and case % 2:
                 plan = tw.plan(nest, over=over, **given, **choices)
                 tile = list(plan.tile)
                 tile[plan.mapping_dim] = int(rng.integers(min(200, tile[plan.mapping_dim]), tile[plan.mapping_dim] + 1))
@@ -183,8 +183,8 @@ def alone(H, i, j):
     H[i, j] = H[i-1, j] + 1
 
 
-def frontier(**more):
-    return tw.field((8, 9), "i8", keep="frontier", **more)
+def window(**more):
+    return tw.field((8, 9), "i8", keep="window", **more)
 
 
 def kept(shape=(8, 9)):
@@ -192,25 +192,25 @@ def kept(shape=(8, 9)):
 
 
 REFUSED = {
-    "keep": (lambda: tw.field((8, 9), keep="x"), ("keep='x'", "'all'", "'frontier'")),
-    "gather": (lambda: frontier().gather(), ("gather", "(8, 9)", "reduce=", "keep='all'")),
-    "local": (lambda: frontier().local, ("local", "(8, 9)", "reduce=", "keep='all'")),
-    "owned": (lambda: frontier().owned, ("owned", "(8, 9)", "reduce=", "keep='all'")),
-    "argmax of a frontier": (lambda: tw.argmax(frontier()), ("argmax", "(8, 9)", "keep='all'")),
-    "only read": (lambda: tw.run(reader, B=kept(), H=frontier()), ("'H'", "only reads", "keep='all'")),
+    "keep": (lambda: tw.field((8, 9), keep="x"), ("keep='x'", "'all'", "'window'")),
+    "gather": (lambda: window().gather(), ("gather", "(8, 9)", "reduce=", "keep='all'")),
+    "local": (lambda: window().local, ("local", "(8, 9)", "reduce=", "keep='all'")),
+    "owned": (lambda: window().owned, ("owned", "(8, 9)", "reduce=", "keep='all'")),
+    "argmax of a window": (lambda: tw.argmax(window()), ("argmax", "(8, 9)", "keep='all'")),
+    "only read": (lambda: tw.run(reader, B=kept(), H=window()), ("'H'", "only reads", "keep='all'")),
     "scratch only read": (lambda: tw.run(reader, B=kept(), H=tw.scratch()), ("'H'", "scratch", "writes")),
     "scratch as a table": (lambda: tw.run(look_up, H=kept(), T=tw.scratch("i8"), W=kept()), ("'T'", "scratch")),
-    "scratch alone": (lambda: tw.run(alone, H=tw.scratch()), ("'H'", "index 'i'", "keep='frontier'")),
+    "scratch alone": (lambda: tw.run(alone, H=tw.scratch()), ("'H'", "index 'i'", "keep='window'")),
     "scratch of an array": (lambda: tw.scratch(init=[1, 2]), ("(2,)", "a number", "function")),
     "dtype of scratch": (lambda: tw.scratch("c16"), ("c16", "float64")),
-    "reduce of an unknown array": (lambda: tw.run(align, H=frontier(), W=kept(), reduce={"a": tw.max("X")}), ("max('X')", "align", "H")),
-    "reduce of an array that is read": (lambda: tw.run(align, H=frontier(), W=kept(), reduce={"a": tw.sum("W")}), ("sum('W')", "H")),
+    "reduce of an unknown array": (lambda: tw.run(align, H=window(), W=kept(), reduce={"a": tw.max("X")}), ("max('X')", "align", "H")),
+    "reduce of an array that is read": (lambda: tw.run(align, H=window(), W=kept(), reduce={"a": tw.sum("W")}), ("sum('W')", "H")),
     "reduce at two places": (lambda: tw.run(twice, H=kept(), W=kept(), reduce={"a": tw.min("H")}), ("min('H')", "2 places", "one value a point")),
     "reduce without an index": (lambda: tw.run(totals, s=kept((8,)), W=kept(), reduce={"a": tw.argmin("s")}),
                                 ("argmin('s')", "index 'j'", "one value a point")),
-    "reduce no dict": (lambda: tw.run(align, H=frontier(), W=kept(), reduce=tw.max("H")), ("reduce", "a dict", "argmax")),
-    "reduce of a string": (lambda: tw.run(align, H=frontier(), W=kept(), reduce={"a": "max"}), ("'max'", "a dict")),
-    "reduce of a field": (lambda: tw.run(align, H=frontier(), W=kept(), reduce={1: tw.max("H")}), ("reduce", "a dict")),
+    "reduce no dict": (lambda: tw.run(align, H=window(), W=kept(), reduce=tw.max("H")), ("reduce", "a dict", "argmax")),
+    "reduce of a string": (lambda: tw.run(align, H=window(), W=kept(), reduce={"a": "max"}), ("'max'", "a dict")),
+    "reduce of a field": (lambda: tw.run(align, H=window(), W=kept(), reduce={1: tw.max("H")}), ("reduce", "a dict")),
     "argmax of nothing": (lambda: tw.argmax(kept((0, 4))), ("argmax", "(0, 4)", "no elements")),
     "max of an array": (lambda: tw.max(np.ones(3)), ("max", "ndarray", "a field")),
 }
@@ -224,7 +224,7 @@ def test_refused_on_every_rank(what, mpi_ranks):
         call()
     missing = [part for part in parts if part not in str(refused.value)]
     assert not missing, f"{missing} not in: {refused.value}"
-    assert tw.run(align, H=frontier(), W=kept(), reduce={"n": tw.sum("H")}).results["n"] == plain_sum()  # nobody hangs
+    assert tw.run(align, H=window(), W=kept(), reduce={"n": tw.sum("H")}).results["n"] == plain_sum()  # nobody hangs
 
 
 def plain_sum():
@@ -237,7 +237,7 @@ def plain_sum():
 @pytest.mark.mpi(ranks=[1, 3])
 def test_numbers_of_no_points(mpi_ranks):
     numbers = {kind: getattr(tw, kind)("H") for kind in ("max", "min", "sum", "argmax", "argmin")}
-    report = tw.run(align, H=frontier(), W=kept(), over={"i": (3, 3)}, reduce=numbers)
+    report = tw.run(align, H=window(), W=kept(), over={"i": (3, 3)}, reduce=numbers)
     assert report.results == {"max": None, "min": None, "sum": 0, "argmax": None, "argmin": None}
     assert tw.sum(kept((0, 4))) == 0
 
@@ -252,29 +252,29 @@ def test_one_rank_differs(mpi_ranks):
         return i + j
 
     with pytest.raises(tw.ConfigError, match="differ|other"):
-        tw.run(align, H=frontier(), W=kept(), reduce={"n": tw.max("H") if first else tw.min("H")})
+        tw.run(align, H=window(), W=kept(), reduce={"n": tw.max("H") if first else tw.min("H")})
     with pytest.raises(tw.ConfigError):
-        tw.run(align, H=frontier(), W=kept(), reduce={"n": tw.max("X" if first else "H")})
+        tw.run(align, H=window(), W=kept(), reduce={"n": tw.max("X" if first else "H")})
     with pytest.raises(tw.ConfigError):
-        tw.run(align, H=frontier(), W=kept(), reduce=None if first else {"n": tw.max("H")})
+        tw.run(align, H=window(), W=kept(), reduce=None if first else {"n": tw.max("H")})
     with pytest.raises(tw.ConfigError):
-        tw.field((8, 9), keep="frontier" if first else "all")
+        tw.field((8, 9), keep="window" if first else "all")
     with pytest.raises(tw.ConfigError):
         tw.field((8, 9), keep="x" if first else "all")
     with pytest.raises(tw.ConfigError):
-        tw.field((8, 9), keep="frontier", init=np.ones((8, 9)) if first else None)
+        tw.field((8, 9), keep="window", init=np.ones((8, 9)) if first else None)
     with pytest.raises(tw.ConfigError, match="on one rank"):
-        tw.run(align, H=frontier(init=raises), W=kept())
+        tw.run(align, H=window(init=raises), W=kept())
     with pytest.raises(tw.ConfigError, match="on one rank"):
         tw.run(align, H=tw.scratch("i8", raises), W=kept())
     with pytest.raises(tw.ConfigError, match="on one rank"):  # stored whole
-        tw.run(align, H=frontier(init=raises), W=kept(), row=(0, 1))
+        tw.run(align, H=window(init=raises), W=kept(), row=(0, 1))
     own, scratch = kept(), tw.scratch("i8")
     with pytest.raises(tw.ConfigError):
         tw.run(align, H=scratch if first else own, W=kept())
-    fixed = tw.plan(align, H=frontier(), W=kept())  # the same plan for both
+    fixed = tw.plan(align, H=window(), W=kept())  # the same plan for both
     with pytest.raises(tw.ConfigError):
         tw.run(align, H=scratch if first else own, W=kept(), plan=fixed)
     with pytest.raises(tw.ConfigError):
         tw.run(align, H=tw.scratch("i4" if first else "i8"), W=kept())
-    assert tw.run(align, H=frontier(), W=kept(), reduce={"n": tw.sum("H")}).results["n"] == plain_sum()
+    assert tw.run(align, H=window(), W=kept(), reduce={"n": tw.sum("H")}).results["n"] == plain_sum()

@@ -1,4 +1,4 @@
-#include "problem/steps_together.hpp"
+#include "problem/temporal_blocking.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -11,7 +11,7 @@ namespace {
 constexpr double cached_part = 0.25, cached_part_over_ranks = 0.5;
 // So many steps go together, if there are not more lanes: memory is then an eighth of what it was. Tiles so large that
 // a step of the schedule is little.
-constexpr std::int64_t steps_together = 8;
+constexpr std::int64_t most_steps_of_a_block = 8;
 constexpr double least_points_together = 16384, least_points_over_ranks = 32768;
 // What fits a core's own cache is quicker there, if no other lane computes and so many steps of tiles that large do.
 constexpr std::int64_t least_steps_in_own_cache = 4;
@@ -19,22 +19,22 @@ constexpr double least_points_in_own_cache = 6000, own_cached_part = 0.75;
 // A tile of a rank takes as long as so many messages, or longer, where it has one of its own.
 constexpr double messages = 16;
 // Of the tiles of a step those that go together are a part, so that ranks follow each other closely.
-constexpr double bundles_of_a_step = 8;
+constexpr double aggregates_of_a_step = 8;
 // Points of a rank along the rows, from which tiles are cut along the sum of two loops for it.
 constexpr std::int64_t least_width_together = 64;
 
-// Bytes that a point of the arrays has on a rank, with all levels of time.
+// Bytes that a point of the arrays has on a rank, with all time buffers.
 double point_bytes(const SweepProblem& problem) {
     double bytes = 0;
     for (const NestArray& a : problem.arrays)
-        if (!a.replicated) bytes += static_cast<double>(a.item_bytes * std::max(a.levels, 1));
+        if (!a.replicated) bytes += static_cast<double>(a.item_bytes * std::max(a.time_buffers, 1));
     return bytes;
 }
 
 // By how many tiles a step of time follows the one before it: the way back of its dependences (SweepGeometry).
 std::int64_t lag_of_a_step(const SweepProblem& problem, const Plan& plan) {
     std::int64_t most = 0;
-    const int twice = margin(problem, plan).along;
+    const int twice = deep_halo(problem, plan).along;
     for (const Index& d : problem.dependences()) {
         std::int64_t back = 0;
         for (int k = 1; k < d.n; ++k)
@@ -47,14 +47,14 @@ std::int64_t lag_of_a_step(const SweepProblem& problem, const Plan& plan) {
 
 }  // namespace
 
-Index Margin::most(int dims) const {
+Index DeepHalo::most(int dims) const {
     Index all = Index::filled(dims, 0);
     if (along >= 0) all[along] = layers * (steps - 1);
     return all;
 }
 
-Margin margin(const SweepProblem& problem, const Plan& plan) {
-    if (plan.time_block < 2 || problem.in_order || problem.once || problem.dims() < 2 || !problem.unit_dims()[0])
+DeepHalo deep_halo(const SweepProblem& problem, const Plan& plan) {
+    if (plan.temporal_block < 2 || problem.sequential || problem.once || problem.dims() < 2 || !problem.unit_dims()[0])
         return {};
     int cut = -1;
     for (int k = 0; k < plan.grid.n; ++k) {
@@ -64,9 +64,9 @@ Margin margin(const SweepProblem& problem, const Plan& plan) {
     }
     if (cut < 0 || plan.tile[cut] < largest_block(problem, plan.grid, cut)) return {};
     for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a)
-        if (problem.written(a) && (problem.arrays[static_cast<std::size_t>(a)].levels == 0 || problem.lacks(a, cut)))
+        if (problem.written(a) && (problem.arrays[static_cast<std::size_t>(a)].time_buffers == 0 || problem.lacks(a, cut)))
             return {};
-    Margin m{cut, 0, std::min<std::int64_t>(plan.time_block, problem.space.extent(0)), problem.space.hi[0]};
+    DeepHalo m{cut, 0, std::min<std::int64_t>(plan.temporal_block, problem.space.extent(0)), problem.space.hi[0]};
     for (const Access& p : problem.accesses) {
         const Index from = problem.offset(p);
         if (p.writes || from[cut] <= 0 || !problem.reads_new(p)) continue;
@@ -77,12 +77,12 @@ Margin margin(const SweepProblem& problem, const Plan& plan) {
         const auto [lo, hi] = problem.part(cut, plan.grid[cut], c);
         if (hi - lo < m.layers * m.steps) return {};
     }
-    return m.layers > 0 && m.steps > 1 ? m : Margin{};
+    return m.layers > 0 && m.steps > 1 ? m : DeepHalo{};
 }
 
-bool may_bundle(const SweepProblem& problem, const Plan& plan) {
-    if (plan.lanes() > 1 || keeps_planes(problem, plan)) return false;
-    if (margin(problem, plan).along >= 0) return true;
+bool may_aggregate(const SweepProblem& problem, const Plan& plan) {
+    if (plan.lanes() > 1 || uses_window(problem, plan)) return false;
+    if (deep_halo(problem, plan).along >= 0) return true;
     for (const Access& p : problem.accesses) {
         const Index from = problem.offset(p);
         for (int k = 0; k < from.n; ++k)
@@ -92,7 +92,7 @@ bool may_bundle(const SweepProblem& problem, const Plan& plan) {
 }
 
 Layout layout(const SweepProblem& problem, const Plan& plan, int a) {
-    return problem.layout(a, plan.grid, margin(problem, plan).most(problem.dims()));
+    return problem.layout(a, plan.grid, deep_halo(problem, plan).most(problem.dims()));
 }
 
 Box held(const SweepProblem& problem, const Plan& plan, int a, int rank) {
@@ -101,7 +101,7 @@ Box held(const SweepProblem& problem, const Plan& plan, int a, int rank) {
 }
 
 bool streams(const SweepProblem& problem, double lanes, const Machine& machine) {
-    if (problem.dims() < 2 || problem.in_order || problem.planes.along >= 0 || problem.space.extent(0) < 2 ||
+    if (problem.dims() < 2 || problem.sequential || problem.window.along >= 0 || problem.space.extent(0) < 2 ||
         !problem.unit_dims()[0])
         return false;
     double points = 1;
@@ -128,7 +128,7 @@ Index skew_for_time(const SweepProblem& problem, int ranks, int lanes, const Ind
     return pair;
 }
 
-bool take_steps_together(const SweepProblem& problem, const Machine& machine, int lanes, Plan& plan) {
+bool block_in_time(const SweepProblem& problem, const Machine& machine, int lanes, Plan& plan) {
     const int i = plan.mapping_dim;
     double all = lanes, layer = 1;
     for (auto g : plan.grid) all *= static_cast<double>(g);
@@ -145,10 +145,10 @@ bool take_steps_together(const SweepProblem& problem, const Machine& machine, in
         if (!unit[static_cast<std::size_t>(k)])
             taken.tile[k] = std::max<std::int64_t>(largest_block(problem, plan.grid, k), 1);
     }
-    taken.time_block = 2;
+    taken.temporal_block = 2;
     taken.grouping = GroupingKind::hyperplane;
     const bool together =
-        lanes == 1 && margin(problem, taken).along >= 0;  // messages of many tiles, and nobody waits for them long
+        lanes == 1 && deep_halo(problem, taken).along >= 0;  // messages of many tiles, and nobody waits for them long
     const bool ranks = all > lanes && !together;          // each tile has messages then
     const double room =
         (ranks ? cached_part_over_ranks : cached_part) * static_cast<double>(machine.shared_cache_bytes) * lanes;
@@ -165,14 +165,14 @@ bool take_steps_together(const SweepProblem& problem, const Machine& machine, in
         least = own_least;
     }
     auto steps = static_cast<std::int64_t>(
-        std::min(layers / least, static_cast<double>(std::max<std::int64_t>(steps_together, lanes))));
+        std::min(layers / least, static_cast<double>(std::max<std::int64_t>(most_steps_of_a_block, lanes))));
     steps = std::min(steps, problem.space.extent(0)) / lanes * lanes;  // each lane has every `lanes`th
     if (steps < 2) return false;
     plan = std::move(taken);
-    plan.time_block = static_cast<int>(steps);
-    while (together && plan.time_block > 2 && margin(problem, plan).along < 0)
-        --plan.time_block;  // as many as the blocks are wide enough for
-    plan.tile[i] = std::clamp<std::int64_t>(static_cast<std::int64_t>(layers / plan.time_block), 1, plan.tile[i]);
+    plan.temporal_block = static_cast<int>(steps);
+    while (together && plan.temporal_block > 2 && deep_halo(problem, plan).along < 0)
+        --plan.temporal_block;  // as many as the blocks are wide enough for
+    plan.tile[i] = std::clamp<std::int64_t>(static_cast<std::int64_t>(layers / plan.temporal_block), 1, plan.tile[i]);
     if (!together) return true;
     // The fewest messages, of n tiles a step, and the shortest time until the last rank has its first: B that minimises
     // n/B l + (ranks - 1) B t.
@@ -181,7 +181,7 @@ bool take_steps_together(const SweepProblem& problem, const Machine& machine, in
         std::ceil(static_cast<double>(largest_block(problem, plan.grid, i)) / static_cast<double>(plan.tile[i]));
     const double best =
         std::sqrt(static_cast<double>(problem.space.extent(0)) * step_tiles * machine.latency_s / ((all - 1) * tile_s));
-    plan.bundle = static_cast<int>(std::clamp(best, 1.0, std::max(1.0, step_tiles / bundles_of_a_step)));
+    plan.aggregate = static_cast<int>(std::clamp(best, 1.0, std::max(1.0, step_tiles / aggregates_of_a_step)));
     return true;
 }
 

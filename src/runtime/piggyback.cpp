@@ -1,4 +1,4 @@
-#include "runtime/carried.hpp"
+#include "runtime/piggyback.hpp"
 
 #include <cstring>
 #include <vector>
@@ -53,17 +53,17 @@ MatrixView columns_of(MatrixView m, std::int64_t first, std::int64_t count) {
 
 }  // namespace
 
-bool may_be_carried(const PatternCall& c, const Transport& port) {
+bool may_piggyback(const PatternCall& c, const Transport& port) {
     const PatternRequest& r = c.request;
     return (port.connected() || port.size() == 1) && !c.keep && c.op != Reduction::user && c.block == 0 &&
            r.algorithm == Algorithm::automatic && r.chunk_bytes == 0 && r.buffers == 0;
 }
 
-std::int64_t most_carried_bytes(PatternKind kind, int p) {
-    return kind == PatternKind::broadcast ? Agreement::most_carried : Agreement::most_carried / p;
+std::int64_t piggyback_limit_bytes(PatternKind kind, int p) {
+    return kind == PatternKind::broadcast ? Agreement::most_piggyback_bytes : Agreement::most_piggyback_bytes / p;
 }
 
-void finish_carried(const PatternCall& call, const PatternProblem& problem, const PatternPlan& plan, int rank,
+void finish_piggyback(const PatternCall& call, const PatternProblem& problem, const PatternPlan& plan, int rank,
                     const std::function<const std::byte*(int)>& given) {
     const auto put = [](const MatrixView& to, const std::byte* from) {
         if (to.bytes() > 0) copy_range(to, 0, const_cast<std::byte*>(from), to.bytes(), false);

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "execute/execution.hpp"
-#include "execute/frontier_rows.hpp"
+#include "execute/window_rows.hpp"
 
 namespace tilewave {
 
@@ -29,7 +29,7 @@ class Execution::PieceWalk {
 public:
     PieceWalk(Execution& e, int lane, const Tile& tile)
         : e_(e),
-          f_(e.frontier_->where()),
+          f_(e.window_->where()),
           tile_(tile),
           lane_(lane),
           places_(e.s_.places.size()),
@@ -43,13 +43,13 @@ public:
         along[f_.across()] = -f_.slant();
         direction_ = same_loops_ ? along : e.s_.loops * along;
         begin_ = now_s();
-        for (const Frontier::Part& part : f_.parts())
+        for (const RollingWindow::Ring& ring : f_.rings())
             for (std::size_t p = 0; p < places_; ++p)
-                if (e.s_.places[p].array == part.array && e.s_.places[p].writes) writer_.push_back(p);
+                if (e.s_.places[p].array == ring.array && e.s_.places[p].writes) writer_.push_back(p);
     }
 
     // False where computing is to end.
-    bool piece(const Frontier::Piece& piece) {
+    bool piece(const RollingWindow::Piece& piece) {
         open(piece);
         const std::vector<std::int64_t> ends = run_ends();
         for (std::size_t i = 0; i + 1 < ends.size(); ++i) {
@@ -59,10 +59,10 @@ public:
             if (!even) first = end;
             while (first < end && !whole(first)) first += std::max<std::int64_t>((end - first) / 64, 1);
             while (first < end && !whole(end - 1)) end -= std::max<std::int64_t>((end - first) / 64, 1);
-            for (; row_[f_.across()] < first; next_plane())
+            for (; row_[f_.across()] < first; next_layer())
                 if (!any_rows()) return false;
             if (first < end && !even_rows(end)) return false;
-            for (; row_[f_.across()] < ends[i + 1]; next_plane())
+            for (; row_[f_.across()] < ends[i + 1]; next_layer())
                 if (!any_rows()) return false;
         }
         return true;
@@ -71,13 +71,13 @@ public:
 
 private:
     // Before the first plane that has anything of the piece.
-    void open(const Frontier::Piece& piece) {
+    void open(const RollingWindow::Piece& piece) {
         const int across = f_.across();
         piece_ = &piece;
         const int column = f_.column_of(tile_.box.lo[f_.along()]);
-        int& turn = e_.frontier_->turn(column);
+        int& turn = e_.window_->turn(column);
         if (piece.first) turn ^= 1;
-        moves_ = moves_of(*e_.frontier_, piece, column, turn);
+        moves_ = moves_of(*e_.window_, piece, column, turn);
         box_ = tile_.box;
         for (int k : f_.others()) box_.lo[k] -= f_.reach()[k];
         box_.lo[across] = piece.begin + f_.slant() * piece.lo;
@@ -89,8 +89,8 @@ private:
         row_[f_.along()] = 0;
         for (std::size_t p = 0; p < places_; ++p) {
             const Access& place = e_.s_.places[p];
-            const Frontier::Part* part = f_.part(place.array);
-            rows_[p] = part ? rows_in_planes(*e_.frontier_, static_cast<std::size_t>(part - f_.parts().data()), piece,
+            const RollingWindow::Ring* ring = f_.ring(place.array);
+            rows_[p] = ring ? rows_in_window(*e_.window_, static_cast<std::size_t>(ring - f_.rings().data()), piece,
                                              row_[across], place.offset)
                             : rows_in_array(f_, e_.bindings_[place.array].data, e_.bindings_[place.array].stride_bytes,
                                             e_.s_.arrays[place.array].storage.lo, row_[across], place.offset);
@@ -99,11 +99,11 @@ private:
         for (int along : {0, f_.slant()}) steps_[along] = RingSteps(rows_, places_, along);
     }
 
-    // Planes between which the same moves are made, rows begin and end at the same component or one that changes by
+    // WindowShape between which the same moves are made, rows begin and end at the same component or one that changes by
     // one, and it does not change whether elements that nobody computes may be in a row.
     std::vector<std::int64_t> run_ends() const {
         const int across = f_.across();
-        const Frontier::Piece& piece = *piece_;
+        const RollingWindow::Piece& piece = *piece_;
         std::vector<std::int64_t> ends{box_.lo[across], first_, box_.hi[across]};
         if (f_.others().empty()) {
             for (const auto* moves : {&moves_.take, &moves_.leave})
@@ -119,7 +119,7 @@ private:
     // The first plane from which on the piece meets no element that nobody computes.
     std::int64_t filled_until() const {
         const int a = f_.along(), across = f_.across();
-        const Frontier::Piece& piece = *piece_;
+        const RollingWindow::Piece& piece = *piece_;
         if (!e_.s_.bounds.empty()) return box_.hi[across];
         std::int64_t plane = box_.lo[across];
         if (piece.lo - f_.reach()[a] < f_.space().lo[a])
@@ -144,7 +144,7 @@ private:
         return first < end && lo <= first && end <= hi;
     }
 
-    void next_plane(std::int64_t by = 1) {
+    void next_layer(std::int64_t by = 1) {
         row_[f_.across()] += by;
         for (std::size_t p = 0; p < places_; ++p) rows_[p].advance(by);
     }
@@ -172,18 +172,18 @@ private:
             inside = inside && row_[k] >= f_.space().lo[k];
             in_tile = in_tile && row_[k] >= tile_.box.lo[k];
         }
-        auto element = [&](std::size_t part, std::int64_t along) {
-            return rows_[writer_[part]].element(others, row_, along);
+        auto element = [&](std::size_t ring, std::int64_t along) {
+            return rows_[writer_[ring]].element(others, row_, along);
         };
-        const std::int64_t number = e_.frontier_->others(row_);
+        const std::int64_t number = e_.window_->others(row_);
         if (inside)
             for (const Move& m : moves_.take)
-                if (m.in(plane) && f_.has_row(f_.parts()[m.part], row_))
-                    copy_item(element(m.part, m.along + plane * m.along_step), m.kept(plane, number), m.item_bytes);
-        for (std::size_t p = 0; p < f_.parts().size(); ++p) {
-            const Frontier::Part& part = f_.parts()[p];
-            if (f_.has_row(part, row_) && f_.has_segments(part, *piece_, row_))
-                e_.frontier_->fill(p, *piece_, row_, element(p, piece_->lo));
+                if (m.in(plane) && f_.has_row(f_.rings()[m.ring], row_))
+                    copy_item(element(m.ring, m.along + plane * m.along_step), m.kept(plane, number), m.item_bytes);
+        for (std::size_t p = 0; p < f_.rings().size(); ++p) {
+            const RollingWindow::Ring& ring = f_.rings()[p];
+            if (f_.has_row(ring, row_) && f_.has_segments(ring, *piece_, row_))
+                e_.window_->fill(p, *piece_, row_, element(p, piece_->lo));
         }
         if (!in_tile) return true;
         const auto [first, end] = limits(plane);
@@ -195,7 +195,7 @@ private:
         }
         for (const Move& m : moves_.leave)
             if (m.in(plane))
-                copy_item(m.kept(plane, number), element(m.part, m.along + plane * m.along_step), m.item_bytes);
+                copy_item(m.kept(plane, number), element(m.ring, m.along + plane * m.along_step), m.item_bytes);
         return true;
     }
 
@@ -238,13 +238,13 @@ private:
         for (const Move& m : moves)
             if (m.in(plane))
                 run.push_back({m.kept(plane, 0), m.beside_step, (m.along + plane * m.along_step - lo) * m.item_bytes,
-                               (m.along_step - lo_step) * m.item_bytes, m.item_bytes, writer_[m.part]});
+                               (m.along_step - lo_step) * m.item_bytes, m.item_bytes, writer_[m.ring]});
     }
     void fill(std::int64_t lo) const {
-        for (std::size_t p = 0; p < f_.parts().size(); ++p) {
-            const Frontier::Part& part = f_.parts()[p];
-            char* first = ptr_[writer_[p]] + (piece_->lo - lo) * part.item_bytes;
-            if (f_.has_segments(part, *piece_, row_)) e_.frontier_->fill(p, *piece_, row_, first);
+        for (std::size_t p = 0; p < f_.rings().size(); ++p) {
+            const RollingWindow::Ring& ring = f_.rings()[p];
+            char* first = ptr_[writer_[p]] + (piece_->lo - lo) * ring.item_bytes;
+            if (f_.has_segments(ring, *piece_, row_)) e_.window_->fill(p, *piece_, row_, first);
         }
     }
 
@@ -272,9 +272,9 @@ private:
     }
 
     Execution& e_;
-    const Frontier& f_;
+    const RollingWindow& f_;
     const Tile& tile_;
-    const Frontier::Piece* piece_ = nullptr;
+    const RollingWindow::Piece* piece_ = nullptr;
     int lane_;
     std::size_t places_;
     bool same_loops_;
@@ -283,7 +283,7 @@ private:
     std::int64_t first_ = 0;     // plane that has points of the piece
     Moves moves_;
     std::vector<RunMove> take_, leave_;
-    std::vector<std::size_t> writer_;  // by part: the place that writes it
+    std::vector<std::size_t> writer_;  // by ring: the place that writes it
     double begin_ = 0;
     std::int64_t bests_[max_places];  // of a row, as the kernel tells them
     char* ptr_[max_places];
@@ -292,9 +292,9 @@ private:
     RingSteps steps_[2];  // by how much further on a row begins than the one before
 };
 
-void Execution::compute_planes(int l, const Tile& tile) {
+void Execution::compute_in_window(int l, const Tile& tile) {
     PieceWalk walk(*this, l, tile);
-    for (const Frontier::Piece& piece : frontier_->where().pieces(tile.box))
+    for (const RollingWindow::Piece& piece : window_->where().pieces(tile.box))
         if (!walk.piece(piece)) return;
     paces_[static_cast<std::size_t>(l)].spent_s += now_s() - walk.begin();
 }

@@ -1,9 +1,9 @@
-#include "execute/frontier.hpp"
+#include "execute/rolling_window.hpp"
 
 #include <algorithm>
 #include <cstring>
 
-#include "problem/strip_width.hpp"
+#include "problem/panel_width.hpp"
 
 namespace tilewave {
 
@@ -29,14 +29,14 @@ PieceCut piece_cut(const Schedule& s) {
         column_bytes += bytes;
         least_item = std::min(least_item, array.item_bytes);
     }
-    return {strip_width(column_bytes, least_item), line_bytes / least_item};
+    return {panel_width(column_bytes, least_item), line_bytes / least_item};
 }
 
 std::vector<Box> cut_into_pieces(int along, int across, int slant, const PieceCut& cut, const Box& tile) {
-    const bool bands = slant && tile.extent(across) <= tile.extent(along);
-    const int k = bands ? across : along;
+    const bool across_panels = slant && tile.extent(across) <= tile.extent(along);
+    const int k = across_panels ? across : along;
     std::int64_t size = cut.width;
-    if (bands)
+    if (across_panels)
         size = rounded_up(ceil_div(tile.extent(k), std::max<std::int64_t>(ceil_div(tile.extent(k), cut.width), 1)),
                           cut.unit);
     std::vector<Box> pieces;
@@ -48,13 +48,13 @@ std::vector<Box> cut_into_pieces(int along, int across, int slant, const PieceCu
     return pieces;
 }
 
-Frontier::Frontier(const Schedule& s)
+RollingWindow::RollingWindow(const Schedule& s)
     : along_(s.along),
       across_(s.across),
       slant_(s.slant),
       space_(s.space),
       bounds_(s.bounds),
-      part_of_(s.arrays.size(), -1) {
+      ring_of_(s.arrays.size(), -1) {
     block_ = {Index::filled(dims(), 0), Index::filled(dims(), 0)};
     reach_ = block_.lo;
     const int a = along(), f = across();
@@ -76,57 +76,57 @@ Frontier::Frontier(const Schedule& s)
     for (std::size_t i = 0; i < s.arrays.size(); ++i) {
         const Array& array = s.arrays[i];
         if (array.planes == 0) continue;
-        Part part;
-        part.array = static_cast<int>(i);
-        part.planes = array.planes;
-        part.item_bytes = array.item_bytes;
-        part.reach = array.reach;
-        for (int k = 0; k < reach_.n; ++k) reach_[k] = std::max(reach_[k], part.reach[k]);
-        most_planes_ = std::max(most_planes_, part.planes);
-        part_of_[i] = static_cast<int>(parts_.size());
-        parts_.push_back(std::move(part));
+        Ring ring;
+        ring.array = static_cast<int>(i);
+        ring.planes = array.planes;
+        ring.item_bytes = array.item_bytes;
+        ring.reach = array.reach;
+        for (int k = 0; k < reach_.n; ++k) reach_[k] = std::max(reach_[k], ring.reach[k]);
+        most_planes_ = std::max(most_planes_, ring.planes);
+        ring_of_[i] = static_cast<int>(rings_.size());
+        rings_.push_back(std::move(ring));
     }
     cut_ = piece_cut(s);
-    std::int64_t strips = 0, widest = 1;
+    std::int64_t panels = 0, widest = 1;
     for (std::size_t c = 0; c + 1 < columns_.size(); ++c) {
-        first_strip_.push_back(strips);
+        first_panel_.push_back(panels);
         const std::int64_t extent = columns_[c + 1] - columns_[c];
-        strips += ceil_div(extent, cut_.width);
+        panels += ceil_div(extent, cut_.width);
         widest = std::max(widest, std::min(cut_.width, std::max(extent, slant_ * tallest_)));
     }
-    first_strip_.push_back(strips);
-    for (Part& part : parts_) {
-        // A strip's first element begins a cache line; rows are an odd number of lines apart, so that those of
+    first_panel_.push_back(panels);
+    for (Ring& ring : rings_) {
+        // A panel's first element begins a cache line; rows are an odd number of lines apart, so that those of
         // several planes do not meet in the same sets of the cache.
-        const std::int64_t line = line_bytes / part.item_bytes;
-        part.lead = rounded_up(reads_along(part), line);
-        part.row = rounded_up(part.lead + widest + slant_ * reads_across(part), line);
-        if (part.row / line % 2 == 0) part.row += line;
-        part.plane = part.row;
-        for (int k : others_) part.plane *= extent(part, k);
-        part.strip = part.plane * part.planes;
-        find_segments(part, s.places);
+        const std::int64_t line = line_bytes / ring.item_bytes;
+        ring.lead = rounded_up(reads_along(ring), line);
+        ring.row = rounded_up(ring.lead + widest + slant_ * reads_across(ring), line);
+        if (ring.row / line % 2 == 0) ring.row += line;
+        ring.plane = ring.row;
+        for (int k : others_) ring.plane *= extent(ring, k);
+        ring.panel = ring.plane * ring.planes;
+        find_segments(ring, s.places);
     }
 }
 
-int Frontier::column_of(std::int64_t lo) const {
+int RollingWindow::column_of(std::int64_t lo) const {
     return static_cast<int>(std::upper_bound(columns_.begin(), columns_.end() - 1, lo) - columns_.begin()) - 1;
 }
 
-std::vector<Frontier::Piece> Frontier::pieces(const Box& tile) const {
-    const std::int64_t strip = first_strip_[static_cast<std::size_t>(column_of(tile.lo[along_]))];
+std::vector<RollingWindow::Piece> RollingWindow::pieces(const Box& tile) const {
+    const std::int64_t panel = first_panel_[static_cast<std::size_t>(column_of(tile.lo[along_]))];
     const std::int64_t lo = tile.lo[along_], hi = tile.hi[along_];
     std::vector<Piece> pieces;
     for (const Box& box : cut_into_pieces(along_, across_, slant_, cut_, tile)) {
-        const bool band = box.extent(along_) == hi - lo && slant_ && tile.extent(across_) <= hi - lo;
+        const bool across_panel = box.extent(along_) == hi - lo && slant_ && tile.extent(across_) <= hi - lo;
         pieces.push_back({box.lo[along_], box.hi[along_], box.lo[across_], box.hi[across_],
-                          strip + (band ? 0 : static_cast<std::int64_t>(pieces.size())), box.lo[along_] == lo,
-                          box.hi[along_] == hi, band ? 1 : 0});
+                          panel + (across_panel ? 0 : static_cast<std::int64_t>(pieces.size())), box.lo[along_] == lo,
+                          box.hi[along_] == hi, across_panel ? 1 : 0});
     }
     return pieces;
 }
 
-std::pair<std::int64_t, std::int64_t> Frontier::computed(const Index& row) const {
+std::pair<std::int64_t, std::int64_t> RollingWindow::computed(const Index& row) const {
     const int a = along_, f = across_;
     std::int64_t lo = space_.lo[a], hi = space_.hi[a];
     for (int k : others_)
@@ -156,12 +156,12 @@ std::pair<std::int64_t, std::int64_t> Frontier::computed(const Index& row) const
 
 // f(row) for each row that the array has, those before the block too, in the order of their numbers.
 template <class F>
-void Frontier::for_each_row(const Part& part, F f) const {
+void RollingWindow::for_each_row(const Ring& ring, F f) const {
     if (block_.empty()) return;
-    const Index lo = block_.lo - part.reach;
+    const Index lo = block_.lo - ring.reach;
     Index row = lo;
     row[along_] = 0;
-    for (row[across_] = first_plane_ - part.planes + 1; row[across_] < end_plane_; ++row[across_]) {
+    for (row[across_] = first_plane_ - ring.planes + 1; row[across_] < end_plane_; ++row[across_]) {
         for (int k : others_) row[k] = lo[k];
         while (true) {
             f(row);
@@ -176,22 +176,22 @@ void Frontier::for_each_row(const Part& part, F f) const {
     }
 }
 
-bool Frontier::has_row(const Part& part, const Index& row) const {
-    if (row[across_] < first_plane_ - part.planes + 1) return false;
+bool RollingWindow::has_row(const Ring& ring, const Index& row) const {
+    if (row[across_] < first_plane_ - ring.planes + 1) return false;
     for (int k : others_)
-        if (row[k] < block_.lo[k] - part.reach[k]) return false;
+        if (row[k] < block_.lo[k] - ring.reach[k]) return false;
     return true;
 }
 
-void Frontier::find_segments(Part& part, std::span<const Access> places) {
+void RollingWindow::find_segments(Ring& ring, std::span<const Access> places) {
     std::int64_t values = 0;
     std::vector<std::pair<std::int64_t, std::int64_t>> wanted;
-    for_each_row(part, [&](const Index& row) {
-        part.first.push_back(static_cast<std::int64_t>(part.segments.size()));
+    for_each_row(ring, [&](const Index& row) {
+        ring.first.push_back(static_cast<std::int64_t>(ring.segments.size()));
         const auto [begin, end] = computed(row);
         wanted.clear();
         for (const Access& p : places) {
-            if (p.array != part.array || p.writes) continue;
+            if (p.array != ring.array || p.writes) continue;
             Index reader = row - p.offset;
             reader[across_] = row[across_] - plane(p.offset);
             bool inside = slant_ || (reader[across_] >= block_.lo[across_] && reader[across_] < block_.hi[across_]);
@@ -216,21 +216,21 @@ void Frontier::find_segments(Part& part, std::span<const Access> places) {
         }
         std::sort(wanted.begin(), wanted.end());
         for (const auto& [lo, hi] : wanted) {
-            const bool joins = part.first.back() < static_cast<std::int64_t>(part.segments.size()) &&
-                               part.segments.back().begin + part.segments.back().count >= lo;
-            if (!joins) part.segments.push_back({lo, values, 0});
-            Segment& s = part.segments.back();
+            const bool joins = ring.first.back() < static_cast<std::int64_t>(ring.segments.size()) &&
+                               ring.segments.back().begin + ring.segments.back().count >= lo;
+            if (!joins) ring.segments.push_back({lo, values, 0});
+            Segment& s = ring.segments.back();
             const std::int64_t more = std::max<std::int64_t>(hi - s.begin - s.count, 0);
             s.count += static_cast<std::int32_t>(more);
             values += more;
         }
     });
-    part.first.push_back(static_cast<std::int64_t>(part.segments.size()));
+    ring.first.push_back(static_cast<std::int64_t>(ring.segments.size()));
 }
 
-std::vector<std::int64_t> Frontier::elements(int array) const {
+std::vector<std::int64_t> RollingWindow::elements(int array) const {
     std::vector<std::int64_t> all;
-    const Part* p = part(array);
+    const Ring* p = ring(array);
     if (!p) return all;
     std::size_t number = 0;
     for_each_row(*p, [&](const Index& row) {
@@ -248,88 +248,88 @@ std::vector<std::int64_t> Frontier::elements(int array) const {
     return all;
 }
 
-std::int64_t Frontier::face_bytes(const Part& part) const {
-    return (block_.extent(across_) + part.reach[across_]) * others_count_ * reads_along(part) * part.item_bytes;
+std::int64_t RollingWindow::face_bytes(const Ring& ring) const {
+    return (block_.extent(across_) + ring.reach[across_]) * others_count_ * reads_along(ring) * ring.item_bytes;
 }
 
-std::int64_t Frontier::between_bytes(const Part& part) const {
-    return tallest_ * others_count_ * reads_along(part) * part.item_bytes;
+std::int64_t RollingWindow::between_bytes(const Ring& ring) const {
+    return tallest_ * others_count_ * reads_along(ring) * ring.item_bytes;
 }
 
-std::int64_t Frontier::back_bytes(const Part& part) const {
-    return slant_ ? block_.extent(along_) * others_count_ * reads_across(part) * part.item_bytes : 0;
+std::int64_t RollingWindow::back_bytes(const Ring& ring) const {
+    return slant_ ? block_.extent(along_) * others_count_ * reads_across(ring) * ring.item_bytes : 0;
 }
 
-std::int64_t Frontier::bytes() const {
+std::int64_t RollingWindow::bytes() const {
     std::int64_t n = 0;
-    for (const Part& p : parts_)
-        n += planes_bytes(p) + (columns() + 1) * face_bytes(p) + 2 * columns() * between_bytes(p) + 2 * back_bytes(p);
+    for (const Ring& p : rings_)
+        n += window_bytes(p) + (columns() + 1) * face_bytes(p) + 2 * columns() * between_bytes(p) + 2 * back_bytes(p);
     return n;
 }
 
-FrontierMemory::FrontierMemory(const Frontier& where, std::vector<FrontierValues> values)
+WindowMemory::WindowMemory(const RollingWindow& where, std::vector<WindowValues> values)
     : where_(where), values_(std::move(values)), turns_(static_cast<std::size_t>(where.columns())) {
     auto bytes = [](std::int64_t n) {
         return std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(n));
     };
-    for (const Frontier::Part& part : where.parts()) {
+    for (const RollingWindow::Ring& ring : where.rings()) {
         Memory m;
-        m.planes = bytes(where.planes_bytes(part) + line_bytes);
+        m.planes = bytes(where.window_bytes(ring) + line_bytes);
         const auto at = reinterpret_cast<std::uintptr_t>(m.planes.get());
         m.aligned = m.planes.get() + (line_bytes - at % line_bytes) % line_bytes;
-        m.faces = bytes((where.columns() + 1) * where.face_bytes(part));
-        m.strips = bytes(2 * where.columns() * where.between_bytes(part));
-        m.backs = bytes(2 * where.back_bytes(part));
+        m.faces = bytes((where.columns() + 1) * where.face_bytes(ring));
+        m.panels = bytes(2 * where.columns() * where.between_bytes(ring));
+        m.backs = bytes(2 * where.back_bytes(ring));
         memory_.push_back(std::move(m));
     }
 }
 
-char* FrontierMemory::strip(std::size_t p, std::int64_t number) const {
-    const Frontier::Part& part = where_.parts()[p];
-    return reinterpret_cast<char*>(memory_[p].aligned + (number * part.strip + part.lead) * part.item_bytes);
+char* WindowMemory::panel(std::size_t p, std::int64_t number) const {
+    const RollingWindow::Ring& ring = where_.rings()[p];
+    return reinterpret_cast<char*>(memory_[p].aligned + (number * ring.panel + ring.lead) * ring.item_bytes);
 }
 
-char* FrontierMemory::face(std::size_t p, int column, std::int64_t across) const {
-    const Frontier::Part& part = where_.parts()[p];
-    const std::int64_t line = across - where_.block().lo[where_.across()] + part.reach[where_.across()];
-    return reinterpret_cast<char*>(memory_[p].faces.get() + column * where_.face_bytes(part) +
-                                   line * where_.across_others() * where_.reads_along(part) * part.item_bytes);
+char* WindowMemory::face(std::size_t p, int column, std::int64_t across) const {
+    const RollingWindow::Ring& ring = where_.rings()[p];
+    const std::int64_t line = across - where_.block().lo[where_.across()] + ring.reach[where_.across()];
+    return reinterpret_cast<char*>(memory_[p].faces.get() + column * where_.face_bytes(ring) +
+                                   line * where_.across_others() * where_.reads_along(ring) * ring.item_bytes);
 }
 
-char* FrontierMemory::between(std::size_t p, int column, std::int64_t strip, std::int64_t plane) const {
-    const Frontier::Part& part = where_.parts()[p];
-    return reinterpret_cast<char*>(memory_[p].strips.get() + (2 * column + strip % 2) * where_.between_bytes(part) +
-                                   plane * where_.across_others() * where_.reads_along(part) * part.item_bytes);
+char* WindowMemory::between(std::size_t p, int column, std::int64_t panel, std::int64_t plane) const {
+    const RollingWindow::Ring& ring = where_.rings()[p];
+    return reinterpret_cast<char*>(memory_[p].panels.get() + (2 * column + panel % 2) * where_.between_bytes(ring) +
+                                   plane * where_.across_others() * where_.reads_along(ring) * ring.item_bytes);
 }
 
-char* FrontierMemory::back(std::size_t p, int turn, std::int64_t along) const {
-    const Frontier::Part& part = where_.parts()[p];
-    return reinterpret_cast<char*>(memory_[p].backs.get() + turn * where_.back_bytes(part) +
+char* WindowMemory::back(std::size_t p, int turn, std::int64_t along) const {
+    const RollingWindow::Ring& ring = where_.rings()[p];
+    return reinterpret_cast<char*>(memory_[p].backs.get() + turn * where_.back_bytes(ring) +
                                    (along - where_.block().lo[where_.along()]) * where_.across_others() *
-                                       where_.reads_across(part) * part.item_bytes);
+                                       where_.reads_across(ring) * ring.item_bytes);
 }
 
-std::byte* FrontierMemory::message(int array, const Index& z) const {
-    const Frontier::Part* part = where_.part(array);
-    const auto p = static_cast<std::size_t>(part - where_.parts().data());
+std::byte* WindowMemory::message(int array, const Index& z) const {
+    const RollingWindow::Ring* ring = where_.ring(array);
+    const auto p = static_cast<std::size_t>(ring - where_.rings().data());
     const std::int64_t at = z[where_.along()];
     const int column = at < where_.block().lo[where_.along()] ? 0 : where_.column_of(at) + 1;
-    const std::int64_t first = where_.column_begin(column) - where_.reads_along(*part);
+    const std::int64_t first = where_.column_begin(column) - where_.reads_along(*ring);
     return reinterpret_cast<std::byte*>(face(p, column, z[where_.across()])) +
-           (others(z) * where_.reads_along(*part) + at - first) * part->item_bytes;
+           (others(z) * where_.reads_along(*ring) + at - first) * ring->item_bytes;
 }
 
-void FrontierMemory::fill(std::size_t p, const Frontier::Piece& piece, const Index& row, char* to) const {
-    const Frontier::Part& part = where_.parts()[p];
-    const auto number = static_cast<std::size_t>(where_.row_number(part, row));
-    const auto [begin, end] = where_.kept(part, piece, row);
-    for (std::int64_t i = part.first[number]; i < part.first[number + 1]; ++i) {
-        const Segment& s = part.segments[static_cast<std::size_t>(i)];
+void WindowMemory::fill(std::size_t p, const RollingWindow::Piece& piece, const Index& row, char* to) const {
+    const RollingWindow::Ring& ring = where_.rings()[p];
+    const auto number = static_cast<std::size_t>(where_.row_number(ring, row));
+    const auto [begin, end] = where_.kept(ring, piece, row);
+    for (std::int64_t i = ring.first[number]; i < ring.first[number + 1]; ++i) {
+        const Segment& s = ring.segments[static_cast<std::size_t>(i)];
         const std::int64_t lo = std::max(s.begin, begin), hi = std::min(s.begin + s.count, end);
         for (std::int64_t q = lo; q < hi; ++q) {
             const std::byte* value =
-                values_[p].data + (values_[p].same ? 0 : (s.value + q - s.begin) * part.item_bytes);
-            std::memcpy(to + (q - piece.lo) * part.item_bytes, value, static_cast<std::size_t>(part.item_bytes));
+                values_[p].data + (values_[p].same ? 0 : (s.value + q - s.begin) * ring.item_bytes);
+            std::memcpy(to + (q - piece.lo) * ring.item_bytes, value, static_cast<std::size_t>(ring.item_bytes));
         }
     }
 }
