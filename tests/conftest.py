@@ -1,4 +1,5 @@
 """pytest set-up: the mpi marker, --long, the cluster marker, and a check for leftovers."""
+
 from __future__ import annotations
 
 import contextlib

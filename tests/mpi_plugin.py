@@ -12,6 +12,7 @@ Order that keeps outcomes true: rank r starts test k+1 after every rank finished
 files, not MPI, which the test may have broken). After a test that failed, the batch ends and the
 rest runs in a new one: messages left over from a failure cannot reach another test.
 """
+
 from __future__ import annotations
 
 import importlib.util
@@ -70,6 +71,7 @@ def pytest_configure(config):
 
 
 # --- on a rank ----------------------------------------------------------------------------------
+
 
 class RankSide:
     """Writes this rank's reports and keeps the ranks on the same test."""
@@ -139,13 +141,18 @@ def _same_examples_on_all_ranks():
     """Together with --hypothesis-seed: no shared database, no shrinking of one rank alone."""
     from hypothesis import HealthCheck, Phase, settings
 
-    settings.register_profile("mpi", database=None, deadline=None,
-                              phases=(Phase.explicit, Phase.generate),
-                              suppress_health_check=list(HealthCheck))
+    settings.register_profile(
+        "mpi",
+        database=None,
+        deadline=None,
+        phases=(Phase.explicit, Phase.generate),
+        suppress_health_check=list(HealthCheck),
+    )
     settings.load_profile("mpi")
 
 
 # --- in the parent ------------------------------------------------------------------------------
+
 
 class ParentSide:
     """Runs batches when they are due and reports their outcomes."""
@@ -172,8 +179,7 @@ class ParentSide:
             item.ihook.pytest_runtest_logreport(report=report)
         # This item set nothing up here, but what earlier items did not tear down for its sake
         # must end now.
-        call = pytest.CallInfo.from_call(
-            lambda: item.session._setupstate.teardown_exact(nextitem), when="teardown")
+        call = pytest.CallInfo.from_call(lambda: item.session._setupstate.teardown_exact(nextitem), when="teardown")
         if call.excinfo is not None:
             report = pytest.TestReport.from_item_and_call(item, call)
             item.ihook.pytest_runtest_logreport(report=report)
@@ -183,8 +189,9 @@ class ParentSide:
     def with_hypothesis(self, path):
         """Whether tests of this file are run with Hypothesis."""
         if path not in self.hypothesis:
-            self.hypothesis[path] = (self.config.pluginmanager.has_plugin("hypothesispytest")
-                                     and b"hypothesis" in path.read_bytes())
+            self.hypothesis[path] = (
+                self.config.pluginmanager.has_plugin("hypothesispytest") and b"hypothesis" in path.read_bytes()
+            )
         return self.hypothesis[path]
 
     @staticmethod
@@ -194,8 +201,14 @@ class ParentSide:
     def run_batch(self, first):
         """Run the items of `first`'s rank count, and like it with or without Hypothesis, that have no outcome yet."""
         ranks, hypothesis = first.callspec.params["mpi_ranks"], self.with_hypothesis(first.path)
-        items = [i for i in first.session.items if self.is_ours(i) and i.nodeid not in self.results
-                 and i.callspec.params["mpi_ranks"] == ranks and self.with_hypothesis(i.path) == hypothesis]
+        items = [
+            i
+            for i in first.session.items
+            if self.is_ours(i)
+            and i.nodeid not in self.results
+            and i.callspec.params["mpi_ranks"] == ranks
+            and self.with_hypothesis(i.path) == hypothesis
+        ]
         batch = Batch(self.config, ranks, items, self.seed, hypothesis)
         batch.run()
         finished = [i for i in items if batch.finished_everywhere(i.nodeid)]
@@ -204,7 +217,8 @@ class ParentSide:
         rest = [i for i in items if i not in finished]
         if not rest and not batch.ended_well():
             self.results[finished[-1].nodeid].append(
-                error(finished[-1], "after the last test: " + batch.story(), "teardown"))
+                error(finished[-1], "after the last test: " + batch.story(), "teardown")
+            )
         if rest and rest[0].nodeid in batch.current.values():  # where someone crashed or hung
             self.results[rest[0].nodeid] = merged(self.config, batch, rest[0].nodeid, rest[0])
         not_tried = [] if batch.current else rest
@@ -236,14 +250,19 @@ class Batch:
     def run(self):
         with tempfile.TemporaryDirectory(prefix="tilewave-test.") as name:
             self.folder = Path(name)
-            batch = {"ranks": self.ranks, "tests": [i.nodeid for i in self.items],
-                     "hypothesis": self.hypothesis}
+            batch = {"ranks": self.ranks, "tests": [i.nodeid for i in self.items], "hypothesis": self.hypothesis}
             (self.folder / "batch.json").write_text(json.dumps(batch))
             with open(self.folder / "output", "w+", errors="replace") as output:
                 self.progress = time.monotonic()
                 self.exit_code = launch.supervise(
-                    self.command(), self.environment(), self.watch, cwd=Path.cwd(),
-                    stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
+                    self.command(),
+                    self.environment(),
+                    self.watch,
+                    cwd=Path.cwd(),
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                )
             self.take_records()
             self.tail = "".join(self.end_of(path) for path in sorted(self.folder.glob("output*")))
         if self.exit_code in (129, 130, 143) and not self.reason:
@@ -252,10 +271,21 @@ class Batch:
     def command(self):
         option = self.config.option
         pytest_command = [
-            sys.executable, "-m", "pytest", *dict.fromkeys(str(i.path) for i in self.items), "-q", "--no-header",
-            "--continue-on-collection-errors", f"--rootdir={self.config.rootpath}", "-p", "no:cacheprovider",
-            f"--tb={option.tbstyle}", f"--capture={'no' if option.capture == 'no' else 'sys'}",
-            "-o", f"faulthandler_timeout={0.5 * min(self.limits)}"]
+            sys.executable,
+            "-m",
+            "pytest",
+            *dict.fromkeys(str(i.path) for i in self.items),
+            "-q",
+            "--no-header",
+            "--continue-on-collection-errors",
+            f"--rootdir={self.config.rootpath}",
+            "-p",
+            "no:cacheprovider",
+            f"--tb={option.tbstyle}",
+            f"--capture={'no' if option.capture == 'no' else 'sys'}",
+            "-o",
+            f"faulthandler_timeout={0.5 * min(self.limits)}",
+        ]
         if self.config.inipath:
             pytest_command += ["-c", str(self.config.inipath)]
         if self.config.getoption("--long", False):
@@ -264,8 +294,7 @@ class Batch:
             pytest_command += [f"--hypothesis-seed={self.seed}"]
         else:
             pytest_command += ["-p", "no:hypothesispytest"]
-        own_file = ('rank=${PMI_RANK:-$OMPI_COMM_WORLD_RANK}; '
-                    'exec "$@" >"$TILEWAVE_MPI_FOLDER/output-$rank" 2>&1')
+        own_file = 'rank=${PMI_RANK:-$OMPI_COMM_WORLD_RANK}; exec "$@" >"$TILEWAVE_MPI_FOLDER/output-$rank" 2>&1'
         return launch.mpiexec_command(self.ranks, ["sh", "-c", own_file, "rank", *pytest_command])
 
     def end_of(self, path):
@@ -275,10 +304,15 @@ class Batch:
         return f"--- {path.name.replace('output-', 'rank ')} ---\n{text}\n" if text else ""
 
     def environment(self):
-        return {**os.environ, "TILEWAVE_MPI_CHILD": "1", "TILEWAVE_MPI_FOLDER": str(self.folder),
-                "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-                "OMPI_MCA_rmaps_base_oversubscribe": "1",
-                "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
+        return {
+            **os.environ,
+            "TILEWAVE_MPI_CHILD": "1",
+            "TILEWAVE_MPI_FOLDER": str(self.folder),
+            "OMPI_ALLOW_RUN_AS_ROOT": "1",
+            "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+            "OMPI_MCA_rmaps_base_oversubscribe": "1",
+            "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+        }
 
     def take_records(self):
         for r in range(self.ranks):
@@ -314,8 +348,12 @@ class Batch:
 
     def ended_well(self):
         """Whether the ranks ended in order; after a failed test they just leave."""
-        failed = any(record["report"]["outcome"] == "failed" for by_rank in self.reports.values()
-                     for records in by_rank.values() for record in records)
+        failed = any(
+            record["report"]["outcome"] == "failed"
+            for by_rank in self.reports.values()
+            for records in by_rank.values()
+            for record in records
+        )
         return failed or self.exit_code == 0
 
     def watch(self):
@@ -337,8 +375,10 @@ class Batch:
 
     def limit_s(self):
         """How long the test that the ranks are at may take."""
-        return next((limit for item, limit in zip(self.items, self.limits) if not self.finished_everywhere(item.nodeid)),
-                    max(self.limits))
+        return next(
+            (limit for item, limit in zip(self.items, self.limits) if not self.finished_everywhere(item.nodeid)),
+            max(self.limits),
+        )
 
     def story(self):
         """Why and where the batch ended, for people."""
@@ -346,8 +386,9 @@ class Batch:
         for r in range(self.ranks):
             at = self.current.get(r)
             done = at and r in self.finished.get(at, ())
-            lines.append(f"rank {r}: " + (f"{'had finished' if done else 'was in'} {at}" if at
-                                          else "had started no test"))
+            lines.append(
+                f"rank {r}: " + (f"{'had finished' if done else 'was in'} {at}" if at else "had started no test")
+            )
         return "\n".join([*lines, self.tail])
 
 
@@ -360,18 +401,15 @@ def _alive(pid):
 
 
 def merged(config, batch, nodeid, unfinished=None):
-    """One list of reports out of those of all ranks; `unfinished` is the item if ranks are missing.
-    """
+    """One list of reports out of those of all ranks; `unfinished` is the item if ranks are missing."""
     by_rank = batch.reports.get(nodeid, {})
-    failed = {r: [x for x in records if x["report"]["outcome"] == "failed"]
-              for r, records in sorted(by_rank.items())}
+    failed = {r: [x for x in records if x["report"]["outcome"] == "failed"] for r, records in sorted(by_rank.items())}
     failed = {r: records for r, records in failed.items() if records}
     if not failed and unfinished is not None:
         return [error(unfinished, batch.story())]
     out = []
     for when in ("setup", "call", "teardown"):
-        records = [(r, x) for r in sorted(by_rank) for x in by_rank[r]
-                   if x["report"]["when"] == when]
+        records = [(r, x) for r in sorted(by_rank) for x in by_rank[r] if x["report"]["when"] == when]
         # A failure anywhere first, then a pass: "skipped" means that all ranks skipped.
         order = {"failed": 0, "passed": 1, "skipped": 2}
         if not records:
@@ -382,8 +420,11 @@ def merged(config, batch, nodeid, unfinished=None):
         if isinstance(report.longrepr, list):  # JSON knows no tuples; skips must be
             report.longrepr = tuple(report.longrepr)
         if report.failed:
-            texts = [f"=== rank {r} of {batch.ranks} ===\n{x['text']}" for r, x in records
-                     if x["report"]["outcome"] == "failed"]
+            texts = [
+                f"=== rank {r} of {batch.ranks} ===\n{x['text']}"
+                for r, x in records
+                if x["report"]["outcome"] == "failed"
+            ]
             if unfinished is not None:
                 texts.append(batch.story())
             report.longrepr = "\n".join(texts)
@@ -393,5 +434,4 @@ def merged(config, batch, nodeid, unfinished=None):
 
 def error(item, text, when="setup"):
     """A report that pytest counts as an error (not as a failed test)."""
-    return pytest.TestReport(item.nodeid, item.location, {}, "failed",
-                             f"mpi test without an outcome: {text}", when)
+    return pytest.TestReport(item.nodeid, item.location, {}, "failed", f"mpi test without an outcome: {text}", when)

@@ -1,4 +1,5 @@
 """The public collective calls, each with arguments that work, and values that most parameters cannot take."""
+
 import inspect
 import os
 
@@ -76,8 +77,11 @@ class Calls:
         """Those of a call, and for a nest its choices of a plan."""
         function, good = self.table[name]
         kinds = inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL
-        names = [p.name for p in inspect.signature(function).parameters.values()
-                 if p.kind not in kinds and not p.name.startswith("_")]
+        names = [
+            p.name
+            for p in inspect.signature(function).parameters.values()
+            if p.kind not in kinds and not p.name.startswith("_")
+        ]
         names += [given for given in good if given not in names]
         if function in (tw.run, tw.plan):
             names += [*CHOICES, "threads", "c", "unknown_name"]
@@ -86,16 +90,39 @@ class Calls:
     def values(self):
         """Each by name: what a parameter may be given on one rank alone."""
         return {
-            "None": None, "True": True, "-1": -1, "0": 0, "3": 3, "2**31": 2**31, "2**64": 2**64, "1.5": 1.5,
-            "nan": float("nan"), "text": "nonsense", "empty text": "", "bytes": b"x", "object": object(), "list": [],
-            "dict": {}, "tuple": (1,), "large tuple": (2**70, 1), "array": np.ones(2), "empty array": np.zeros((0, 3)),
-            "objects": np.array([None, "x"], object), "unaligned": _unaligned(), "read-only": _read_only(),
-            "function": fails, "type": int, "unprintable": Unprintable(), "field": self.B, "nest": steps_of,
+            "None": None,
+            "True": True,
+            "-1": -1,
+            "0": 0,
+            "3": 3,
+            "2**31": 2**31,
+            "2**64": 2**64,
+            "1.5": 1.5,
+            "nan": float("nan"),
+            "text": "nonsense",
+            "empty text": "",
+            "bytes": b"x",
+            "object": object(),
+            "list": [],
+            "dict": {},
+            "tuple": (1,),
+            "large tuple": (2**70, 1),
+            "array": np.ones(2),
+            "empty array": np.zeros((0, 3)),
+            "objects": np.array([None, "x"], object),
+            "unaligned": _unaligned(),
+            "read-only": _read_only(),
+            "function": fails,
+            "type": int,
+            "unprintable": Unprintable(),
+            "field": self.B,
+            "nest": steps_of,
         }
 
 
 def _named(method, *names):
     """A method whose parameters are given by keyword, as those of the others are."""
+
     def call(**given):
         return method(*(given[name] for name in names))
 

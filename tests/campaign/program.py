@@ -3,6 +3,7 @@
 WHAT is ``bad`` (one argument is bad on one rank), ``mismatch`` (ranks call different functions) or ``growth``.
 Cases before FIRST are left out; of the others a SHARE, drawn by SEED, runs.
 """
+
 import gc
 import json
 import os

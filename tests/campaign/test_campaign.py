@@ -2,6 +2,7 @@
 
 `make test` runs a share of the cases, drawn by a seed that is printed; `--long` runs all of them.
 """
+
 import json
 import os
 import secrets
@@ -24,13 +25,26 @@ class Launched:
         self.folder = folder
         self.tool, self.tag = launch_tool, secrets.token_hex(16)
         before = os.environ.get(launch_tool.TAG)
-        env = {**os.environ, launch_tool.TAG: f"{before}/{self.tag}" if before else self.tag,
-               "TILEWAVE_PROGRESS": "0", "OMP_NUM_THREADS": "1"}
-        command = [sys.executable, "-c", "from tilewave.cli.commands import main; main()",
-                   "run", "-n", str(ranks), str(HERE / program), *map(str, arguments)]
+        env = {
+            **os.environ,
+            launch_tool.TAG: f"{before}/{self.tag}" if before else self.tag,
+            "TILEWAVE_PROGRESS": "0",
+            "OMP_NUM_THREADS": "1",
+        }
+        command = [
+            sys.executable,
+            "-c",
+            "from tilewave.cli.commands import main; main()",
+            "run",
+            "-n",
+            str(ranks),
+            str(HERE / program),
+            *map(str, arguments),
+        ]
         self.output = open(folder / "output.txt", "ab")
-        self.process = subprocess.Popen(command, env=env, stdout=self.output, stderr=self.output,
-                                        stdin=subprocess.DEVNULL, cwd=folder)
+        self.process = subprocess.Popen(
+            command, env=env, stdout=self.output, stderr=self.output, stdin=subprocess.DEVNULL, cwd=folder
+        )
 
     def life(self):
         """Changes whenever a rank has written something."""
@@ -55,8 +69,12 @@ class Launched:
 
 def records(folder, ranks):
     """Each rank's lines, as dicts."""
-    return [[json.loads(line) for line in (folder / f"rank-{r}.jsonl").read_text().splitlines()]
-            if (folder / f"rank-{r}.jsonl").exists() else [] for r in range(ranks)]
+    return [
+        [json.loads(line) for line in (folder / f"rank-{r}.jsonl").read_text().splitlines()]
+        if (folder / f"rank-{r}.jsonl").exists()
+        else []
+        for r in range(ranks)
+    ]
 
 
 def wrong(folder, ranks):
@@ -136,8 +154,12 @@ def fault(launch_tool, folder, kind, ranks, seed):
 
 def faults(launch_tool, tmp_path, kinds, ranks, count):
     seeds = [secrets.randbelow(10**6) for _ in range(count)]
-    found = [fault(launch_tool, tmp_path / f"{kind}-{n}-{seed}", kind, n, seed)
-             for kind in kinds for n in ranks for seed in seeds]
+    found = [
+        fault(launch_tool, tmp_path / f"{kind}-{n}-{seed}", kind, n, seed)
+        for kind in kinds
+        for n in ranks
+        for seed in seeds
+    ]
     wrong = [each for each in found if each]
     print(f"faults: {len(found)} programs, {len(wrong)} wrong; seeds {seeds}")
     assert not wrong, "\n".join(wrong)

@@ -1,4 +1,5 @@
 """The cluster in a box: its rates, and that nothing of it survives."""
+
 import os
 import signal
 import subprocess
@@ -33,8 +34,7 @@ BANDWIDTH = """
 
 
 def cli(*arguments, **more):
-    return subprocess.run([sys.executable, TOOL, *arguments], capture_output=True, text=True,
-                          timeout=60, **more)
+    return subprocess.run([sys.executable, TOOL, *arguments], capture_output=True, text=True, timeout=60, **more)
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def test_bandwidth_is_the_line_rate(box, netmod):
 
 
 def test_hosts_are_separate(box):
-    show = 'echo $(hostname) $PMI_RANK $(ls /dev/shm | wc -l) $TILEWAVE_THREADS; touch /dev/shm/x'
+    show = "echo $(hostname) $PMI_RANK $(ls /dev/shm | wc -l) $TILEWAVE_THREADS; touch /dev/shm/x"
     done = box.run(["sh", "-c", show], ranks=3, threads=2, timeout=60)
     assert done.returncode == 0, done.stderr
     rows = sorted(line.split() for line in done.stdout.splitlines())
@@ -110,11 +110,14 @@ def test_up_twice_and_down_twice(cluster_tool, cluster_name):
     assert done.returncode == 2 and "up --name" in done.stderr
 
 
-@pytest.mark.parametrize("arguments, words", [
-    (("up", "-n", "0"), "allowed: 1 to 200"),
-    (("up", "--rate", "fast"), "allowed: none, or"),
-    (("up", "--name", "A b"), "lower-case"),
-])
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (("up", "-n", "0"), "allowed: 1 to 200"),
+        (("up", "--rate", "fast"), "allowed: none, or"),
+        (("up", "--name", "A b"), "lower-case"),
+    ],
+)
 def test_bad_arguments(arguments, words):
     done = cli(*arguments)
     assert done.returncode == 2 and words in done.stderr

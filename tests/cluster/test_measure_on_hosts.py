@@ -1,4 +1,5 @@
 """Where the truth is known, measuring finds it: the line rate of a cluster in a box."""
+
 import json
 import sys
 

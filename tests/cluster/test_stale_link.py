@@ -1,4 +1,5 @@
 """A link that becomes slow while a program runs: its bandwidth is found stale, and measured again."""
+
 import re
 import sys
 
@@ -33,8 +34,11 @@ def test_auto_follows_the_link(tmp_path, cluster_tool, cluster_name):
     script = tmp_path / "program.py"
     script.write_text(PROGRAM)
     with cluster_tool.Cluster(hosts=2, rate="none", name=cluster_name) as box:
-        done = box.run([sys.executable, str(script)], timeout=120,
-                       env={"TILEWAVE_MACHINE": "auto", "TILEWAVE_CACHE_DIR": str(tmp_path / "cache")})
+        done = box.run(
+            [sys.executable, str(script)],
+            timeout=120,
+            env={"TILEWAVE_MACHINE": "auto", "TILEWAVE_CACHE_DIR": str(tmp_path / "cache")},
+        )
     before, after = map(float, re.search(r"bytes a second (\S+) (\S+) memory kept True", done.stdout).groups())
     assert before > 5 * 12.5e6 > after > 12.5e6 / 5, done.stdout + done.stderr
     assert done.stderr.count("looks stale is the bandwidth between ranks of two hosts (other_host)") == 1, done.stderr

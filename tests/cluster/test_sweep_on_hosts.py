@@ -1,4 +1,5 @@
 """A sweep on three hosts of a cluster in one box equals plain loops."""
+
 import os
 import subprocess
 import sys
@@ -32,7 +33,8 @@ def test_sweep(tmp_path, cluster_tool, cluster_name, netmod):
     script.write_text(PROGRAM)
     with cluster_tool.Cluster(hosts=3, rate="1gbit", name=cluster_name) as box:
         done = box.run([sys.executable, str(script)], ranks=3, netmod=netmod, timeout=120)
-    assert "3 overlapping equal True" in done.stdout and "3 blocking equal True" in done.stdout, \
+    assert "3 overlapping equal True" in done.stdout and "3 blocking equal True" in done.stdout, (
         done.stdout + done.stderr
+    )
     listed = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True).stdout
     assert cluster_name not in listed and os.getuid() == 0

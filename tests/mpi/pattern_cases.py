@@ -1,4 +1,5 @@
 """Matrices with guarded gaps, and what the patterns must make of them by their documented order."""
+
 import random
 
 import numpy as np
@@ -21,8 +22,9 @@ class Guarded:
     def intact(self):
         """Whether all bytes outside the matrix are as they were."""
         now, inside = self._raw.copy(), self.matrix
-        np.ndarray(inside.shape, inside.dtype, now, inside.ctypes.data - self._raw.ctypes.data,
-                   inside.strides).view(f"V{inside.itemsize}")[...] = np.full(inside.itemsize, GUARD, np.uint8).view(f"V{inside.itemsize}")
+        np.ndarray(inside.shape, inside.dtype, now, inside.ctypes.data - self._raw.ctypes.data, inside.strides).view(
+            f"V{inside.itemsize}"
+        )[...] = np.full(inside.itemsize, GUARD, np.uint8).view(f"V{inside.itemsize}")
         return bool((now == GUARD).all())
 
 
@@ -42,7 +44,9 @@ def values(rng, shape, dtype, op="sum"):
     def real():
         x = rng.standard_normal(shape) * 10.0 ** rng.integers(-3, 4, shape)
         if op in ("min", "max"):
-            x = np.select([rng.random(shape) < 0.1, rng.random(shape) < 0.2], [np.nan, rng.choice((0.0, -0.0), shape)], x)
+            x = np.select(
+                [rng.random(shape) < 0.1, rng.random(shape) < 0.2], [np.nan, rng.choice((0.0, -0.0), shape)], x
+            )
         return x
 
     return (real() + 1j * real() if dtype.kind == "c" else real()).astype(dtype)
@@ -52,8 +56,12 @@ def mean_of_squares(a, b):
     return np.hypot(a, b)
 
 
-FUNCTIONS = {"a + b": lambda a, b: a + b, "np.maximum": np.maximum, "hypot": mean_of_squares,
-             "a + b - a * b": lambda a, b: a + b - a * b}
+FUNCTIONS = {
+    "a + b": lambda a, b: a + b,
+    "np.maximum": np.maximum,
+    "hypot": mean_of_squares,
+    "a + b - a * b": lambda a, b: a + b - a * b,
+}
 
 
 def _product(a, b):
@@ -116,7 +124,10 @@ class Case:
         self.root = pick.randrange(ranks)
         self.block = pick.choice((None, 1, 2, 5)) if self.parted else None
         self.op = self._op(pick)
-        names = {"broadcast": ("auto", "tree", "ring", "rounds", "direct", "mpi"), "reduce": ("auto", "tree", "ring", "mpi")}
+        names = {
+            "broadcast": ("auto", "tree", "ring", "rounds", "direct", "mpi"),
+            "reduce": ("auto", "tree", "ring", "mpi"),
+        }
         self.algorithm = pick.choice(names.get(self.kind, ("auto", "ring", "direct", "mpi")))
         if self.algorithm == "mpi" and (self.op in FUNCTIONS or self.block):
             self.algorithm = "ring"

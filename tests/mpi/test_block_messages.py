@@ -1,4 +1,5 @@
 """Blocks of time steps over MPI: the same messages again and again, with the results of one schedule of all steps."""
+
 import numpy as np
 import pytest
 
@@ -16,13 +17,21 @@ def relax(u, f, t, i, j, *, w):
 
 @tw.nest
 def heat(u, f, t, i, j, *, w):
-    u[t+1, i, j] = u[t, i, j] + w * (u[t, i-1, j] + u[t, i+1, j] + u[t, i, j-1] + u[t, i, j+1] - 4 * u[t, i, j]) + f[t, i] * t
+    u[t+1, i, j] = (
+        u[t, i, j]
+        + w * (u[t, i-1, j] + u[t, i+1, j] + u[t, i, j-1] + u[t, i, j+1] - 4 * u[t, i, j])
+        + f[t, i] * t
+    )
 
 
 @pytest.mark.parametrize("nest", [relax, heat], ids=lambda nest: nest.name)
 def test_equal_to_one_schedule_of_all_steps(nest, monkeypatch):
     start, f = np.random.default_rng(8).random((40, 24)), np.random.default_rng(9).random((50, 40))
-    for choices in ({"temporal_block": 1}, {"temporal_block": 4, "schedule": "blocking"}, {"temporal_block": 1, "synchronous": True}):
+    for choices in (
+        {"temporal_block": 1},
+        {"temporal_block": 4, "schedule": "blocking"},
+        {"temporal_block": 1, "synchronous": True},
+    ):
         found = []
         for block in (1000, 7):
             for name in ("FEWEST_STEPS", "MOST_STEPS"):

@@ -1,11 +1,11 @@
 """Bad input: one clear error on every rank, no hang, and the next run is fine."""
+
 import numpy as np
 import pytest
 
 import tilewave as tw
 
-pytestmark = [pytest.mark.mpi(ranks=[1, 2, 3]),
-              pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
+pytestmark = [pytest.mark.mpi(ranks=[1, 2, 3]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
 
 
 @tw.nest
@@ -79,6 +79,7 @@ def test_an_array_with_time_steps_that_is_written_beside_the_point(context):
 def test_subscripts(context):
     for body in ("A[i, j] = A[2*i, j]", "A[i, j] = A[j, i]", "A[i, j] = A[i-j, j]", "A[i, j] = A[i-c, j]"):
         import linecache
+
         name = f"<body {body}>"
         source = f"def body(A, i, j, *, c=1):\n    {body}\n"
         linecache.cache[name] = (len(source), None, source.splitlines(True), name)
@@ -142,8 +143,13 @@ def test_different_arguments_on_different_ranks(context):
         return
     text = refused(context, "different arguments", A=field(context), c=float(context.rank))
     assert "c=0.0" in text and "c=1.0" in text
-    refused(context, "different arguments", good if context.rank else stops, A=field(context),
-            **({} if context.rank else {"where": -1}))
+    refused(
+        context,
+        "different arguments",
+        good if context.rank else stops,
+        A=field(context),
+        **({} if context.rank else {"where": -1}),
+    )
     refused(context, "different arguments", A=field(context), lookahead=1 + (context.rank == 1))
 
 
@@ -168,8 +174,13 @@ def test_numbers_beyond_64_bits(context):
     for number in (2**63, 2**64, 2**70 + 1):
         refused(context, r"steps: given .* up to 2\*\*40", beside, A=field(context), steps=number)
         refused(context, "skew: given .* a tuple of integers", A=field(context), skew=(number, 1))
-        refused(context, "reach numbers beyond 64 bits", cube, A=tw.field((5, 6, 7), context=context),
-                over={"k": (0, [f"{number}*i - {number * 3 + 1}*j + 2", 7])})
+        refused(
+            context,
+            "reach numbers beyond 64 bits",
+            cube,
+            A=tw.field((5, 6, 7), context=context),
+            over={"k": (0, [f"{number}*i - {number * 3 + 1}*j + 2", 7])},
+        )
     for number in (2**61, 3 * 2**61, 2**63 - 1, 2**64 + 1):  # where arithmetic of 64 bits would wrap round
         A, plain = field(context), np.ones((12, 10))
         tw.run(good, A=A, over={"j": (1, [f"{number}*i - {number * 5 - 4}", 10])}, context=context)
@@ -187,9 +198,16 @@ def test_a_bad_argument_on_one_rank_only(context):
 
 def test_a_kernel_that_raises_on_one_rank(context):
     rows = np.array_split(np.arange(1, 12), context.size)
-    for row in [part[len(part) // 2] for part in rows]:
-        text = refused(context, rf"ValueError\('reached the row'\).*at i={row}, j=", stops,
-                       error=tw.KernelError, A=field(context), where=int(row), grid=(context.size, 1))
+    for row in [part[len(part)//2] for part in rows]:
+        text = refused(
+            context,
+            rf"ValueError\('reached the row'\).*at i={row}, j=",
+            stops,
+            error=tw.KernelError,
+            A=field(context),
+            where=int(row),
+            grid=(context.size, 1),
+        )
         assert "on rank" in text
 
 

@@ -1,4 +1,5 @@
 """The examples run, check themselves, and write their pictures."""
+
 import json
 import runpy
 import sys
@@ -7,8 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytestmark = [pytest.mark.mpi(ranks=[1, 2, 3]),
-              pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
+pytestmark = [pytest.mark.mpi(ranks=[1, 2, 3]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
@@ -24,6 +24,7 @@ def run(monkeypatch, name, *arguments):
 
 def is_rank_zero():
     import tilewave as tw
+
     return tw.context.default_context().rank == 0
 
 

@@ -1,4 +1,5 @@
 """Distributed arrays: ways to fill them, what each rank holds, gathering."""
+
 import math
 
 import numpy as np
@@ -6,8 +7,10 @@ import pytest
 
 import tilewave as tw
 
-pytestmark = [pytest.mark.mpi(ranks=[1, 2, 3, 4, 6]),
-              pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
+pytestmark = [
+    pytest.mark.mpi(ranks=[1, 2, 3, 4, 6]),
+    pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +26,9 @@ def test_init_and_gather(context, shape):
     everywhere = tw.field(shape, "i8", init=whole, context=context).gather()
     only_zero = tw.field(shape, "i8", init=whole if context.rank == 0 else None, context=context).gather()
     points = tw.field(shape, "i8", init=lambda *at: int(whole[at]) if at[0] >= 0 else None, context=context).gather()
-    arrays = tw.field(shape, "i8", init=lambda *at: sum((k + 1) * a for k, a in enumerate(at)), context=context).gather()
+    arrays = tw.field(
+        shape, "i8", init=lambda *at: sum((k + 1) * a for k, a in enumerate(at)), context=context
+    ).gather()
     if context.rank:
         assert all(x is None for x in (zero, everywhere, only_zero, points, arrays))
         return
@@ -59,13 +64,18 @@ def test_blocks_move_with_the_plan_and_values_stay(context):
         assert whole is None or np.array_equal(whole, start), grid
 
 
-@pytest.mark.parametrize("bad, words", [
-    (dict(shape=(3, 4, 5, 6, 7)), "one to four"), (dict(shape=()), "one to four"),
-    (dict(shape=(3, -1)), ">= 0"), (dict(shape=(2.5,)), "integers"),
-    (dict(shape=(3,), dtype="c16"), "allowed: float32"),
-    (dict(shape=(3,), init=np.zeros(4)), "must be equal"),
-    (dict(shape=(3,), init=lambda i: math.nothing), "init raised"),
-])
+@pytest.mark.parametrize(
+    "bad, words",
+    [
+        (dict(shape=(3, 4, 5, 6, 7)), "one to four"),
+        (dict(shape=()), "one to four"),
+        (dict(shape=(3, -1)), ">= 0"),
+        (dict(shape=(2.5,)), "integers"),
+        (dict(shape=(3,), dtype="c16"), "allowed: float32"),
+        (dict(shape=(3,), init=np.zeros(4)), "must be equal"),
+        (dict(shape=(3,), init=lambda i: math.nothing), "init raised"),
+    ],
+)
 def test_bad_fields(context, bad, words):
     with pytest.raises(tw.ConfigError, match=words) as caught:
         tw.field(context=context, **bad)
@@ -74,10 +84,12 @@ def test_bad_fields(context, bad, words):
 
 def test_one_rank_alone_fails_on_all(context):
     for r in range(context.size):
+
         def init(i, r=r):
             if context.rank == r:
                 raise OSError(f"no file on rank {r}")
             return 0 * i
+
         with pytest.raises(tw.ConfigError, match=f"no file on rank {r}"):
             tw.field((20,), init=init, context=context)
 

@@ -1,4 +1,5 @@
 """Values of fields by global index, copies, filling, files; what a field refuses."""
+
 import json
 import os
 import random
@@ -9,8 +10,7 @@ import pytest
 import tilewave as tw
 from tilewave.field import npy
 
-pytestmark = [pytest.mark.mpi(ranks=[1, 2, 3]),
-              pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
+pytestmark = [pytest.mark.mpi(ranks=[1, 2, 3]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
 
 
 @pytest.fixture(scope="module")
@@ -33,13 +33,22 @@ def slanted(A, i, j):
 def fields_of(context):
     """(field, its whole array): in even blocks; in the blocks and the order of memory that runs have left."""
     rng = np.random.default_rng(5)
-    for shape, dtype in (((7, 11), "f8"), ((5,), "i2"), ((3, 4, 5), "f4"), ((2, 3, 2, 3), "u1"), ((0, 4), "f8"), ((1, 1), "i8")):
+    for shape, dtype in (
+        ((7, 11), "f8"),
+        ((5,), "i2"),
+        ((3, 4, 5), "f4"),
+        ((2, 3, 2, 3), "u1"),
+        ((0, 4), "f8"),
+        ((1, 1), "i8"),
+    ):
         whole = (100 * rng.random(shape)).astype(dtype)
         yield tw.field(whole, context=context), whole
     for grid, storage in (((context.size, 1), "skewed"), ((1, context.size), "plain"), ((1, 1), "skewed")):
         whole = rng.random((9, 13))
         A = tw.field(whole, context=context)
-        tw.run(slanted, A=A, context=context, grid=grid, row=(1, -1) if storage == "skewed" else (0, 1), storage=storage)
+        tw.run(
+            slanted, A=A, context=context, grid=grid, row=(1, -1) if storage == "skewed" else (0, 1), storage=storage
+        )
         slanted.reference(slanted.iteration_box(whole.shape), {"A": whole})
         yield A, whole
 
@@ -51,7 +60,7 @@ def random_subscript(pick, shape):
         bound = [None, *range(-extent - 2, extent + 3)]
         return slice(pick.choice(bound), pick.choice(bound), pick.choice([None, 1, 2, -1, -3]))
 
-    given = tuple(map(entry, shape))[:pick.randint(0, len(shape))]
+    given = tuple(map(entry, shape))[: pick.randint(0, len(shape))]
     return (*given, Ellipsis) if pick.random() < 0.2 else given[0] if len(given) == 1 else given
 
 
@@ -61,8 +70,17 @@ def test_elements_are_those_of_numpy(context):
         for _ in range(7):
             given = random_subscript(pick, A.shape)
             got, expected = A[given], whole[given]
-            assert type(got) is type(expected) and got.dtype == expected.dtype and np.array_equal(got, expected), (A.shape, given)
-            value = pick.choice([3, np.arange(np.size(expected)).reshape(np.shape(expected)), np.ones((1,) * (np.ndim(expected) > 0) + np.shape(expected), "i1")])
+            assert type(got) is type(expected) and got.dtype == expected.dtype and np.array_equal(got, expected), (
+                A.shape,
+                given,
+            )
+            value = pick.choice(
+                [
+                    3,
+                    np.arange(np.size(expected)).reshape(np.shape(expected)),
+                    np.ones((1,) * (np.ndim(expected) > 0) + np.shape(expected), "i1"),
+                ]
+            )
             A[given] = value
             whole[given] = value
         everything = A[...]
@@ -81,8 +99,16 @@ def agreed(context, kind, words, call):
 
 def test_what_is_refused_on_all_ranks(context, folder):
     A, r, last = tw.field((4, 5), context=context), context.rank, context.size - 1
-    for given, words in ((4, "index 4 is out of bounds for dimension 0 with extent 4"), ((0, -6), "index -6"), ((0, 0, 0), "too many indices"),
-                         (0.5, "float was given"), ([0, 1], "list"), (None, "NoneType"), (np.ones((4, 5), bool), "ndarray"), (slice(0, 2, 0), "zero")):
+    for given, words in (
+        (4, "index 4 is out of bounds for dimension 0 with extent 4"),
+        ((0, -6), "index -6"),
+        ((0, 0, 0), "too many indices"),
+        (0.5, "float was given"),
+        ([0, 1], "list"),
+        (None, "NoneType"),
+        (np.ones((4, 5), bool), "ndarray"),
+        (slice(0, 2, 0), "zero"),
+    ):
         agreed(context, IndexError, words, lambda: A[given])
         agreed(context, IndexError, words, lambda: A.__setitem__(given, 1))
     agreed(context, tw.ConfigError, "they must be equal, or broadcast", lambda: A.__setitem__(0, np.zeros(4)))
@@ -91,16 +117,31 @@ def test_what_is_refused_on_all_ranks(context, folder):
     agreed(context, tw.ConfigError, "a field was given as the value", lambda: A.__setitem__(0, A))
     agreed(context, tw.ConfigError, "allowed: a number, or a function", lambda: A.fill(np.zeros((4, 5))))
     agreed(context, tw.ConfigError, "fill: the function raised ZeroDivisionError", lambda: A.fill(lambda i, j: 1 / 0))
-    agreed(context, tw.ConfigError, "out of bounds|too large|range", lambda: tw.field((3,), "i1", context=context).fill(1000))
+    agreed(
+        context,
+        tw.ConfigError,
+        "out of bounds|too large|range",
+        lambda: tw.field((3,), "i1", context=context).fill(1000),
+    )
     if last:
         B = tw.field((4, 5), context=context)
         agreed(context, tw.ConfigError, "differ|than|field", lambda: (A if r else B)[1, 1])
-        agreed(context, tw.ConfigError, "differ|than|field", lambda: A[1, r % 2])
+        agreed(context, tw.ConfigError, "differ|than|field", lambda: A[1, r%2])
         agreed(context, tw.ConfigError, "differ|than|value", lambda: A.__setitem__((1, 1), 1.0 * r))
         agreed(context, tw.ConfigError, "differ|than|field", (A if r else B).copy)
-        agreed(context, IndexError if last == 0 else tw.ConfigError, "index 9|differ|than", lambda: A[9 if r == last else 1])
+        agreed(
+            context,
+            IndexError if last == 0 else tw.ConfigError,
+            "index 9|differ|than",
+            lambda: A[9 if r == last else 1],
+        )
         agreed(context, tw.ConfigError, "differ|than|path", lambda: A.save(f"{folder}/{r}.npy"))
-        agreed(context, tw.ConfigError, "fill: the function raised ValueError: only here", lambda: A.fill(_only_here if r == last else lambda i, j: 1.0))
+        agreed(
+            context,
+            tw.ConfigError,
+            "fill: the function raised ValueError: only here",
+            lambda: A.fill(_only_here if r == last else lambda i, j: 1.0),
+        )
     assert (A[...] == 0).all() and not os.listdir(folder)
 
 
@@ -111,8 +152,16 @@ def _only_here(i, j):
 def test_a_field_is_no_numpy_array(context):
     A = tw.field((4, 5), context=context)
     assert len(A) == 4 and A.size == 20
-    for call in (lambda: np.asarray(A), lambda: np.array([A]), lambda: np.add(np.ones(3), A), lambda: np.sum(A), lambda: A + 1, lambda: list(A),
-                 lambda: 0 in A, lambda: bool(A)):
+    for call in (
+        lambda: np.asarray(A),
+        lambda: np.array([A]),
+        lambda: np.add(np.ones(3), A),
+        lambda: np.sum(A),
+        lambda: A + 1,
+        lambda: list(A),
+        lambda: 0 in A,
+        lambda: bool(A),
+    ):
         with pytest.raises(TypeError):
             call()
     with pytest.raises(TypeError, match="field.local.*field.gather"):
@@ -121,7 +170,13 @@ def test_a_field_is_no_numpy_array(context):
 
 def test_window_fields_refuse_all_of_it(context, folder):
     A = tw.field((4, 5), keep="window", context=context)
-    for call in (lambda: A[1, 1], lambda: A.__setitem__(0, 1), A.copy, lambda: A.fill(1), lambda: A.save(f"{folder}/window.npy")):
+    for call in (
+        lambda: A[1, 1],
+        lambda: A.__setitem__(0, 1),
+        A.copy,
+        lambda: A.fill(1),
+        lambda: A.save(f"{folder}/window.npy"),
+    ):
         agreed(context, tw.ConfigError, "keeps a rolling window only", call)
     assert not os.path.exists(f"{folder}/window.npy")
 
@@ -200,7 +255,11 @@ def test_a_file_is_written_by_all_or_not_at_all(context, folder, monkeypatch):
         context.agree()
         assert not [found for found in os.listdir(folder) if found.startswith(".")]
         context.agree()
-    for given, words in ((3, "allowed: the name of a .npy file"), (f"{folder}/no/x.npy", "No such file"), (folder, "folder")):
+    for given, words in (
+        (3, "allowed: the name of a .npy file"),
+        (f"{folder}/no/x.npy", "No such file"),
+        (folder, "folder"),
+    ):
         agreed(context, tw.ConfigError, words, lambda: A.save(given))
     A.save(path)
     assert (np.load(path) == 2).all()
@@ -217,5 +276,10 @@ def test_what_cannot_be_loaded(context, folder):
     for name, words in (("short", "is cut short"), ("u2", "holds uint16; allowed: float32"), ("none", "No such file")):
         agreed(context, tw.ConfigError, words, lambda: tw.load(f"{folder}/{name}.npy", context=context))
     if last:
-        agreed(context, tw.ConfigError, "No such file|differ", lambda: tw.load(f"{folder}/{'none' if context.rank == last else 'fine'}.npy", context=context))
+        agreed(
+            context,
+            tw.ConfigError,
+            "No such file|differ",
+            lambda: tw.load(f"{folder}/{'none' if context.rank == last else 'fine'}.npy", context=context),
+        )
     assert tw.load(f"{folder}/fine.npy", context=context)[1] == 0

@@ -1,4 +1,5 @@
 """What contexts keep for calls to come has a bound: entries are counted; memory and descriptors only in the long run."""
+
 import gc
 import os
 
@@ -106,8 +107,15 @@ def test_what_is_fixed_stays_fixed(choices):
 def test_triangles_and_directions_are_others(counted):
     context = tw.Context()
     values = start(4, (20, 20))
-    for over, reverse in (({"j": (1, "i+1")}, ()), ({"j": (2, "i+1")}, ()), ({"i": (3, 20), "j": (1, "i+1")}, ()), ({"j": (1, "i+1")}, ("i",)),
-                          ({"j": ("i", 20)}, ()), (None, ("i",)), (None, ())):
+    for over, reverse in (
+        ({"j": (1, "i+1")}, ()),
+        ({"j": (2, "i+1")}, ()),
+        ({"i": (3, 20), "j": (1, "i+1")}, ()),
+        ({"j": (1, "i+1")}, ("i",)),
+        ({"j": ("i", 20)}, ()),
+        (None, ("i",)),
+        (None, ()),
+    ):
         A = tw.field(values.shape, init=values, context=context)
         tw.run(add, A=A, over=over, reverse=reverse, context=context)
         expected = values.copy()
@@ -212,7 +220,7 @@ def test_memory_and_descriptors_of_20000_calls():
     u = tw.field((30, 12), init=start(2, (30, 12)), context=context)
     page, seen = os.sysconf("SC_PAGESIZE"), []
     for n in range(20000):
-        A = fields[n % 2]
+        A = fields[n%2]
         kind = n % 5
         if kind < 3:
             k = n * 7 % 350 + 1

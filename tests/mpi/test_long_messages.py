@@ -1,4 +1,5 @@
 """Messages longer than what one call of MPI counts, with calls that count little: 2 GiB take too long here."""
+
 import numpy as np
 import pytest
 
@@ -56,4 +57,4 @@ def test_two_gibibytes(context):
     given[[0, n // 2, n - 1]] = 1, 2, 3
     mine = given if plain.rank == 0 else np.zeros_like(given)
     patterns.broadcast(mine.reshape(1, n), context=plain)
-    assert [mine[0], mine[n // 2], mine[n - 1]] == [1, 2, 3]
+    assert [mine[0], mine[n//2], mine[n-1]] == [1, 2, 3]

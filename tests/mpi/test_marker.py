@@ -1,4 +1,5 @@
 """Tests run on the ranks that they ask for (what is reported of them: tests/python/test_mpi_marker.py)."""
+
 import os
 
 import pytest

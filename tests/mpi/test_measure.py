@@ -1,4 +1,5 @@
 """Measuring over ranks: the same numbers everywhere, within its time, and what is wrong on one rank alone."""
+
 import json
 import os
 import sys
@@ -11,8 +12,10 @@ from tilewave import _core
 from tilewave.machine import known, measure as measuring
 from tilewave.machine.measure import Session, measured
 
-pytestmark = [pytest.mark.mpi(ranks=[1, 2, 3, 4, 6]),
-              pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
+pytestmark = [
+    pytest.mark.mpi(ranks=[1, 2, 3, 4, 6]),
+    pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning"),
+]
 BUDGET_S = 0.2
 
 
@@ -91,15 +94,18 @@ def test_a_rank_that_sees_another_file(cache, monkeypatch, tmp_path):
     assert measuring.of(tw.Context()) == found
 
 
-@pytest.mark.parametrize("spoil, words", [
-    (None, "no machine can be read"),
-    (lambda data: data.update(format=99), "field format: found 99; allowed: 1"),
-    (lambda data: data.update(byte_s=-1), "field byte_s: found -1; allowed: a finite number > 0"),
-    (lambda data: data.update(cache_bytes=10 ** 400), "field cache_bytes: found 1000"),
-    (lambda data: data.update(host_of=[1 << 70]), "field host_of[0]: found 1180591620717411303424"),
-    (lambda data: data["conditions"].update(threads=7), "field conditions.threads: found 7; allowed: 1"),
-    (lambda data: data["conditions"].update(hosts=["elsewhere"]), "field conditions.hosts: found ['elsewhere']"),
-])
+@pytest.mark.parametrize(
+    "spoil, words",
+    [
+        (None, "no machine can be read"),
+        (lambda data: data.update(format=99), "field format: found 99; allowed: 1"),
+        (lambda data: data.update(byte_s=-1), "field byte_s: found -1; allowed: a finite number > 0"),
+        (lambda data: data.update(cache_bytes=10**400), "field cache_bytes: found 1000"),
+        (lambda data: data.update(host_of=[1 << 70]), "field host_of[0]: found 1180591620717411303424"),
+        (lambda data: data["conditions"].update(threads=7), "field conditions.threads: found 7; allowed: 1"),
+        (lambda data: data["conditions"].update(hosts=["elsewhere"]), "field conditions.hosts: found ['elsewhere']"),
+    ],
+)
 def test_a_given_file_that_does_not_do(cache, monkeypatch, tmp_path, spoil, words):
     context = tw.Context()
     path = os.path.join(cache, "given.json")

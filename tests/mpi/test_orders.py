@@ -1,4 +1,5 @@
 """Arrays read in several orders of their subscripts, over MPI: plain loops, bit for bit; one error on every rank."""
+
 import sys
 from pathlib import Path
 
@@ -12,8 +13,10 @@ import random  # noqa: E402
 import tilewave as tw  # noqa: E402
 from order_problems import make, operands  # noqa: E402
 
-pytestmark = [pytest.mark.mpi(ranks=[1, 2, 3, 4, 6]),
-              pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
+pytestmark = [
+    pytest.mark.mpi(ranks=[1, 2, 3, 4, 6]),
+    pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning"),
+]
 
 
 @tw.nest

@@ -1,4 +1,5 @@
 """Programs that end, are interrupted or fail while patterns and sends are under way: none may hang."""
+
 import os
 import signal
 import subprocess
@@ -27,8 +28,13 @@ def start(tmp_path):
     def start(script, ranks=2):
         path = tmp_path / "program.py"
         path.write_text(START + textwrap.dedent(script))
-        return subprocess.Popen([sys.executable, "-m", "tilewave.cli.commands", "run", "-n", str(ranks), str(path)],
-                                text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        return subprocess.Popen(
+            [sys.executable, "-m", "tilewave.cli.commands", "run", "-n", str(ranks), str(path)],
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
     return start
 
 
@@ -43,6 +49,7 @@ def run(start):
             out, err = process.communicate(timeout=30)
             pytest.fail(f"no end within {timeout} s: {out} {err}")
         return process.returncode, out, err
+
     return run
 
 
@@ -68,7 +75,9 @@ def test_the_end_of_the_program_waits_for_sends_and_patterns(run):
 def test_a_receiver_may_end_before_its_sender_knows(run, monkeypatch, sharing, with_mpi4py):
     """Answers to large messages that the sender has not taken yet when the receiver has left the program."""
     monkeypatch.setenv("TILEWAVE_SHARED_MEMORY", sharing)
-    code, out, err = run(("from mpi4py import MPI\ncontext = tw.Context(MPI.COMM_WORLD)\n" if with_mpi4py else "") + """
+    code, out, err = run(
+        ("from mpi4py import MPI\ncontext = tw.Context(MPI.COMM_WORLD)\n" if with_mpi4py else "")
+        + """
         large = np.arange(1 << 23, dtype="f8").reshape(1 << 13, 1 << 10)  # 64 MB
         for k in range(3):
             if rank == 0:
@@ -79,7 +88,10 @@ def test_a_receiver_may_end_before_its_sender_knows(run, monkeypatch, sharing, w
         if rank == 0:
             time.sleep(0.5)
         print("over", flush=True)
-    """.replace("\n        ", "\n"), ranks=2, timeout=30)
+    """.replace("\n        ", "\n"),
+        ranks=2,
+        timeout=30,
+    )
     assert (code, out, err) == (0, "over\n" * 2, "")
 
 
@@ -99,37 +111,49 @@ def test_a_send_outlives_its_context(run):
 
 
 def test_an_error_of_all_ranks_that_nobody_catches(run):
-    code, out, err = run("""
+    code, out, err = run(
+        """
         handle = broadcast(big, 0, wait=False)
         reduce(big, 0, "xor" if rank == 1 else "sum")
-    """, ranks=3)
+    """,
+        ranks=3,
+    )
     assert code == 1 and out == "" and err.count("reduce: op 'xor' was given; allowed: sum") == 1
 
 
 def test_a_rank_that_fails_alone_while_others_wait(run):
     begin = time.monotonic()
-    code, out, err = run("""
+    code, out, err = run(
+        """
         if rank == 1:
             send(big, 0, 5)  # nobody receives it
             raise OSError("the disk is full")
         reduce(big, 0)
-    """, ranks=3)
+    """,
+        ranks=3,
+    )
     assert code == 1 and "OSError: the disk is full" in err and time.monotonic() - begin < 10
 
 
 def test_a_rank_that_dies(run):
     begin = time.monotonic()
-    code, out, err = run("""
+    code, out, err = run(
+        """
         handle = spread(big, wait=False)
         if rank == 1:
             os.kill(os.getpid(), signal.SIGKILL)
         handle.wait()
         broadcast(big, 1)
-    """, ranks=3)
+    """,
+        ranks=3,
+    )
     assert code not in (0, None) and time.monotonic() - begin < 15
 
 
-@pytest.mark.parametrize("waits", ["broadcast(big, 1)", "receive(big, 1); close()", "send(big, 1); send(big, 1, limit_bytes=big.nbytes + 32)"])
+@pytest.mark.parametrize(
+    "waits",
+    ["broadcast(big, 1)", "receive(big, 1); close()", "send(big, 1); send(big, 1, limit_bytes=big.nbytes + 32)"],
+)
 def test_ctrl_c_while_rank_0_waits(start, waits):
     process = start(f"""
         if rank == 0:

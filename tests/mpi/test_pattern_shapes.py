@@ -1,12 +1,12 @@
 """Patterns on numbers and arrays of any number of dimensions, on small integers and bools; allreduce."""
+
 import numpy as np
 import pytest
 from pattern_cases import JOINS, reduced, same_bits, values
 
 import tilewave as tw
 
-pytestmark = [pytest.mark.mpi(ranks=[1, 2, 3, 4]),
-              pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
+pytestmark = [pytest.mark.mpi(ranks=[1, 2, 3, 4]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
 patterns = tw.patterns
 SHAPES = ((), (1,), (7,), (0,), (3, 5), (2, 3, 4), (1, 1, 1), (2, 0, 3), (2, 1, 3, 2))
 DTYPES = ("f4", "c16", "i8", "i2", "i1", "?")
@@ -34,24 +34,35 @@ def test_arrays_of_any_dimensions(context, dtype):
         got = patterns.reduce(M, root, op, context=context)
         assert (got is None) == (r != root)
         if got is not None:
-            orders = [reduced([np.asarray(part).reshape(-1) for part in parts], op, root, order) for order in ("tree", "ring")]
+            orders = [
+                reduced([np.asarray(part).reshape(-1) for part in parts], op, root, order) for order in ("tree", "ring")
+            ]
             assert got.shape == shape and any(same_bits(got.reshape(-1), expected) for expected in orders), shape
         if shape:
             # The last dimension is spread and shared out; ranks may have unequal parts.
             mine = np.ascontiguousarray(np.repeat(parts[r], r + 1, axis=-1))
             got = patterns.spread(mine, context=context)
-            assert same_bits(got, np.concatenate([np.repeat(part, k + 1, axis=-1) for k, part in enumerate(parts)], axis=-1)), shape
+            assert same_bits(
+                got, np.concatenate([np.repeat(part, k + 1, axis=-1) for k, part in enumerate(parts)], axis=-1)
+            ), shape
             columns = [shape[-1] // p + (k < shape[-1] % p) for k in range(p)]
             got = patterns.multi_reduce(M, None, op, context=context)
             assert got.shape == (*shape[:-1], columns[r]) and got.dtype == M.dtype
             whole = patterns.spread(got, context=context)
-            assert whole.shape == shape and (dtype[0] in "fc" or same_bits(whole, np.asarray(JOINS[op].reduce(parts), dtype)))
+            assert whole.shape == shape and (
+                dtype[0] in "fc" or same_bits(whole, np.asarray(JOINS[op].reduce(parts), dtype))
+            )
 
 
 def test_numbers(context):
     p, r = context.size, context.rank
-    for mine, of_all, kind in ((r + 1, sum(range(1, p + 1)), int), (0.5 * r, sum(0.5 * k for k in range(p)), float), (1j + r, p * 1j + sum(range(p)), complex),
-                               (np.float32(r), np.float32(sum(range(p))), np.float32), (np.int8(100), np.int64(100 * p).astype("i1"), np.int8)):
+    for mine, of_all, kind in (
+        (r + 1, sum(range(1, p + 1)), int),
+        (0.5 * r, sum(0.5 * k for k in range(p)), float),
+        (1j + r, p * 1j + sum(range(p)), complex),
+        (np.float32(r), np.float32(sum(range(p))), np.float32),
+        (np.int8(100), np.int64(100 * p).astype("i1"), np.int8),
+    ):
         for got in (patterns.allreduce(mine, context=context), patterns.reduce(mine, 0, context=context)):
             assert got is None and r or type(got) is kind and got == of_all
         got = patterns.broadcast(mine, p - 1, context=context)
@@ -59,7 +70,10 @@ def test_numbers(context):
         context.agree(None, repr(got))
         handle = patterns.allreduce(mine, wait=False, context=context)
         assert handle.wait() == of_all and type(handle.wait()) is kind
-    assert patterns.allreduce(r == p - 1, "max", context=context) is True and patterns.allreduce(r == p, "max", context=context) is False
+    assert (
+        patterns.allreduce(r == p - 1, "max", context=context) is True
+        and patterns.allreduce(r == p, "max", context=context) is False
+    )
     assert patterns.broadcast(7 if r == 0 else 0, context=context) == 7
     assert same_bits(patterns.spread(r * 2, context=context), 2 * np.arange(p))
     biggest = patterns.allreduce(np.array([r, -r]), lambda a, b: np.maximum(a, b), context=context)
@@ -76,8 +90,20 @@ def test_numbers(context):
 @pytest.mark.parametrize("algorithm", ["auto", "tree", "ring"])
 def test_allreduce(context, algorithm):
     p, r = context.size, context.rank
-    for number, (shape, dtype, op) in enumerate([((), "f8", "sum"), ((5,), "f4", "sum"), ((40000,), "f8", "sum"), ((3, 2), "i2", "prod"), ((50, 700), "c8", "sum"),
-                                                 ((2, 3, 5), "i1", "min"), ((9,), "?", "min"), ((30, 40), "f8", "hypot"), ((0, 4), "f8", "sum"), ((1, 1), "u1", "max")]):
+    for number, (shape, dtype, op) in enumerate(
+        [
+            ((), "f8", "sum"),
+            ((5,), "f4", "sum"),
+            ((40000,), "f8", "sum"),
+            ((3, 2), "i2", "prod"),
+            ((50, 700), "c8", "sum"),
+            ((2, 3, 5), "i1", "min"),
+            ((9,), "?", "min"),
+            ((30, 40), "f8", "hypot"),
+            ((0, 4), "f8", "sum"),
+            ((1, 1), "u1", "max"),
+        ]
+    ):
         parts = parts_of(context, shape, dtype, op)
         M, function = np.array(parts[r]), JOINS[op] if op == "hypot" else op
         got = patterns.allreduce(M, function, algorithm=algorithm, context=context)
@@ -89,7 +115,11 @@ def test_allreduce(context, algorithm):
         with np.errstate(all="ignore"):
             for part in parts[1:]:
                 plain = JOINS[op](plain, part)
-        close = np.array_equal if M.dtype.kind in "iub" or op in ("min", "max") else lambda a, b: np.allclose(a, b, rtol=1e-4, equal_nan=True)
+        close = (
+            np.array_equal
+            if M.dtype.kind in "iub" or op in ("min", "max")
+            else lambda a, b: np.allclose(a, b, rtol=1e-4, equal_nan=True)
+        )
         assert close(got, np.asarray(plain, M.dtype).reshape(shape)), (shape, dtype, op)
         # In place, into a given array, in flight, and any number of times.
         out = np.empty(shape, dtype)
@@ -98,7 +128,10 @@ def test_allreduce(context, algorithm):
         for _ in range(2):
             out[...] = 0
             assert handle.run() is out and same_bits(out, got)
-        handles = [patterns.allreduce(np.array(part), function, algorithm=algorithm, wait=False, context=context) for part in (M, M)]
+        handles = [
+            patterns.allreduce(np.array(part), function, algorithm=algorithm, wait=False, context=context)
+            for part in (M, M)
+        ]
         while number % 2 and not all([handle.test() for handle in handles]):
             pass
         assert all(same_bits(handle.wait(), got) for handle in handles)
@@ -127,14 +160,36 @@ def test_what_is_refused(context):
     refused(context, "bool was asked for; allowed: 'max'", lambda: patterns.reduce(np.zeros(3, bool), context=context))
     refused(context, "bool was asked for; allowed: 'max'", lambda: patterns.allreduce(True, context=context))
     refused(context, "M is one number, which has no columns", lambda: patterns.multi_reduce(1.0, context=context))
-    refused(context, "allreduce: .*algorithm 'rounds'.*allowed: 'auto', 'tree', 'ring'", lambda: patterns.allreduce(A, algorithm="rounds", context=context))
+    refused(
+        context,
+        "allreduce: .*algorithm 'rounds'.*allowed: 'auto', 'tree', 'ring'",
+        lambda: patterns.allreduce(A, algorithm="rounds", context=context),
+    )
     refused(context, "allreduce: .*M is list", lambda: patterns.allreduce(one([1], A), context=context))
-    refused(context, "out is \\(2, 3\\)", lambda: patterns.allreduce(A, out=one(np.zeros((2, 3)), np.zeros(A.shape)), context=context))
-    refused(context, "equal but for the last", lambda: patterns.spread(A, out=np.zeros((3, 2, 4 * context.size)), context=context))
-    refused(context, "overlap", lambda: patterns.allreduce(A[0], out=one(A.reshape(-1)[4:16].reshape(3, 4), np.zeros((3, 4))), context=context))
+    refused(
+        context,
+        "out is \\(2, 3\\)",
+        lambda: patterns.allreduce(A, out=one(np.zeros((2, 3)), np.zeros(A.shape)), context=context),
+    )
+    refused(
+        context,
+        "equal but for the last",
+        lambda: patterns.spread(A, out=np.zeros((3, 2, 4 * context.size)), context=context),
+    )
+    refused(
+        context,
+        "overlap",
+        lambda: patterns.allreduce(A[0], out=one(A.reshape(-1)[4:16].reshape(3, 4), np.zeros((3, 4))), context=context),
+    )
     if last:
         refused(context, "differ|than", lambda: patterns.allreduce(one(1, 1.0), context=context))
-        refused(context, "differ|than", lambda: patterns.broadcast(np.zeros((2, 6, 4) if r == last else (3, 4, 4)), context=context))
-        refused(context, "differ|than", lambda: patterns.allreduce(np.zeros(5 if r == last else 40000), context=context))
+        refused(
+            context,
+            "differ|than",
+            lambda: patterns.broadcast(np.zeros((2, 6, 4) if r == last else (3, 4, 4)), context=context),
+        )
+        refused(
+            context, "differ|than", lambda: patterns.allreduce(np.zeros(5 if r == last else 40000), context=context)
+        )
         with pytest.raises(tw.KernelError, match="failed on rank"):
             patterns.allreduce(A[0], lambda a, b: [], context=context)

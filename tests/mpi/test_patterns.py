@@ -1,4 +1,5 @@
 """Communication patterns against NumPy: random calls, several in flight, handles that go again."""
+
 import random
 
 import numpy as np
@@ -7,8 +8,10 @@ from pattern_cases import Case, Guarded, reduced, same_bits, values
 
 import tilewave as tw
 
-pytestmark = [pytest.mark.mpi(ranks=[1, 2, 3, 4, 6]),
-              pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
+pytestmark = [
+    pytest.mark.mpi(ranks=[1, 2, 3, 4, 6]),
+    pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning"),
+]
 patterns = tw.patterns
 CASES = 120
 
@@ -57,7 +60,7 @@ class Call:
         if c.out == "in place" and c.block is None:
             self.out.matrix[:, own] = self.expected[:, own]
             first = own[0] if own else 0
-            self.M.matrix = self.out.matrix[:, first:first + len(own)]
+            self.M.matrix = self.out.matrix[:, first : first+len(own)]
         self.arguments = (self.M.matrix,) if c.out == "made" else (self.M.matrix, self.out.matrix)
 
     def _multi_reduce(self):
@@ -71,7 +74,7 @@ class Call:
         self.out = Guarded(np.zeros((c.rows, len(own)), c.dtype), c.gaps[1])
         if c.out == "in place" and c.block is None:
             first = own[0] if own else 0
-            self.out.matrix = self.M.matrix[:, first:first + len(own)]
+            self.out.matrix = self.M.matrix[:, first : first+len(own)]
         self.arguments = (self.M.matrix,) if c.out == "made" else (self.M.matrix, self.out.matrix)
 
     def _even(self, total):
@@ -110,7 +113,9 @@ class Call:
         elif c.kind == "multi_reduce":
             expected = reduced([part[:, self.own] for part in self.parts], c.op, c.rank, "ring")
         if algorithm == "mpi" and self.expected is None and np.dtype(c.dtype).kind in "fc":
-            assert result.dtype == expected.dtype and np.allclose(result, expected, 1e-3, 1e-3 * np.abs(expected).max(initial=0))
+            assert result.dtype == expected.dtype and np.allclose(
+                result, expected, 1e-3, 1e-3 * np.abs(expected).max(initial=0)
+            )
         else:
             assert same_bits(result, expected), (algorithm, result, expected)
 
@@ -198,8 +203,16 @@ def test_the_same_bits_whatever_the_chunks_and_strides(context):
         for chunk_bytes, buffers, gap in ((1, 2, 0), (24, 3, r), (76, 2, 2), (500, 5, 0), (1 << 20, 2, 1)):
             out = Guarded(np.zeros((23, 19), "f4"), gap)
             M = Guarded(parts[r], (gap + r) % 3)
-            got = patterns.reduce(M.matrix, p - 1, "sum", out.matrix, algorithm=algorithm, chunk_bytes=chunk_bytes,
-                                  buffers=buffers, context=context)
+            got = patterns.reduce(
+                M.matrix,
+                p - 1,
+                "sum",
+                out.matrix,
+                algorithm=algorithm,
+                chunk_bytes=chunk_bytes,
+                buffers=buffers,
+                context=context,
+            )
             assert got is None or same_bits(got, expected), (algorithm, chunk_bytes, buffers)
 
 
@@ -207,7 +220,7 @@ def test_min_and_max_treat_nan_and_zeros_as_numpy(context):
     p, r = context.size, context.rank
     special = np.array([np.nan, 0.0, -0.0, np.inf, -np.inf, 1.0, -1.0])
     for dtype in ("f4", "f8"):
-        parts = [np.stack([special.astype(dtype)[(np.arange(49) // (1 + 6 * (q % 2)) + q) % 7]] * 2) for q in range(p)]
+        parts = [np.stack([special.astype(dtype)[(np.arange(49) // (1 + 6 * (q % 2)) + q)%7]] * 2) for q in range(p)]
         for op in ("min", "max"):
             for algorithm in ("tree", "ring"):
                 got = patterns.reduce(parts[r], 0, op, algorithm=algorithm, context=context)
@@ -217,14 +230,18 @@ def test_min_and_max_treat_nan_and_zeros_as_numpy(context):
 def test_a_moving_root_with_one_handle_each_all_in_flight(context):
     p, r = context.size, context.rank
     rooms = [np.zeros((6, 5)) for _ in range(p)]
-    handles = [patterns.broadcast(room, root, algorithm=("auto", "ring", "rounds")[root % 3], chunk_bytes=48, start=False, context=context)
-               for root, room in enumerate(rooms)]
+    handles = [
+        patterns.broadcast(
+            room, root, algorithm=("auto", "ring", "rounds")[root%3], chunk_bytes=48, start=False, context=context
+        )
+        for root, room in enumerate(rooms)
+    ]
     for turn in range(12):
         for root, room in enumerate(rooms):
             room[...] = 100 * turn + root if root == r else -1
         for handle in handles:
             assert handle.start() is handle
-        for handle in handles[::-1 if r % 2 else 1]:
+        for handle in handles[:: -1 if r%2 else 1]:
             handle.wait()
         for root, room in enumerate(rooms):
             assert (room == 100 * turn + root).all(), (turn, root)
@@ -356,7 +373,9 @@ def test_a_handle_that_is_dropped_goes_on_until_the_context_is_closed():
 
 def test_what_a_handle_says(context, capsys):
     M = np.zeros((300, 400))
-    handle = patterns.broadcast(M, 0, chunk_bytes=5000, buffers=3, algorithm="ring", start=False, explain=True, context=context)
+    handle = patterns.broadcast(
+        M, 0, chunk_bytes=5000, buffers=3, algorithm="ring", start=False, explain=True, context=context
+    )
     assert (handle.algorithm, handle.chunk_bytes, handle.buffers, handle.why) == ("ring", 5000, 3, "asked for")
     shown = capsys.readouterr().out
     assert (shown == "") == (context.rank != 0) and (context.rank or "ring, chunks of 5000 bytes, 3 buffers" in shown)
@@ -382,8 +401,10 @@ def test_calls_that_are_alike_in_other_places(context):
     for turn in range(4):
         whole = [matrix(float(10 * turn + k) if rank == 0 else -1.0) for k in range(3)]
         handles = [patterns.broadcast(M, chunk_bytes=300, wait=False, context=context) for M in whole]
-        sums = [patterns.reduce(matrix(float(k)), 0, function, wait=False, context=context)
-                for k, function in enumerate((lambda a, b: a + b, lambda a, b: a + b + 1, np.maximum))]
+        sums = [
+            patterns.reduce(matrix(float(k)), 0, function, wait=False, context=context)
+            for k, function in enumerate((lambda a, b: a + b, lambda a, b: a + b + 1, np.maximum))
+        ]
         made = [patterns.spread(matrix(float(turn + k)), wait=False, context=context) for k in range(2)]
         assert all((h.wait() == 10 * turn + k).all() for k, h in enumerate(handles))
         results = [s.wait() for s in sums]
@@ -394,7 +415,7 @@ def test_calls_that_are_alike_in_other_places(context):
         out = matrix(0.0, 5 * p)
         assert patterns.spread(matrix(float(rank)), out, context=context) is out
         assert (out == np.repeat(np.arange(p), 5)).all()
-        part = out[:, 5 * rank:5 * rank + 5]  # in its own place
+        part = out[:, 5*rank : 5*rank+5]  # in its own place
         part[...] = rank + turn
         assert (patterns.spread(part, out, context=context) == np.repeat(np.arange(p), 5) + turn).all()
         whole, part = matrix(1.0, 3 * p), matrix(0.0, 3)

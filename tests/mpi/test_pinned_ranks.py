@@ -1,4 +1,5 @@
 """Ranks of a launch take CPUs of their own; parts of a launch, which do not know of each other, take none."""
+
 import os
 
 import pytest
@@ -14,7 +15,7 @@ def test_a_launch(monkeypatch):
     monkeypatch.delenv("TILEWAVE_PIN", raising=False)
     context = tw.Context()
     fits, lanes = 1 < context.size <= len(ALLOWED), context.threads
-    assert context.cpus == (ALLOWED[context.rank * lanes:][:lanes] if fits else [])
+    assert context.cpus == (ALLOWED[context.rank * lanes :][:lanes] if fits else [])
     monkeypatch.setenv("TILEWAVE_PIN", "off")
     assert tw.Context().cpus == []
     monkeypatch.setenv("TILEWAVE_PIN", "auto")

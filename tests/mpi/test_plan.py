@@ -1,4 +1,5 @@
 """Planning over MPI: the same plan on every rank, predictions beside measurements, and what may go wrong."""
+
 import json
 
 import numpy as np
@@ -6,8 +7,10 @@ import pytest
 
 import tilewave as tw
 
-pytestmark = [pytest.mark.mpi(ranks=[1, 2, 3, 4, 6]),
-              pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
+pytestmark = [
+    pytest.mark.mpi(ranks=[1, 2, 3, 4, 6]),
+    pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning"),
+]
 PARTS = ("fill_s", "compute_s", "pack_s", "post_s", "wait_s", "hand_over_s", "drain_s")
 
 
@@ -58,7 +61,6 @@ def forget(context):
     context._plans.clear()
 
 
-
 def everywhere(context, value):
     """Whether a value, plain data, is the same on all ranks."""
     text = json.dumps(value, sort_keys=True)
@@ -74,7 +76,11 @@ def test_ranks_plan_alike_and_runs_take_the_plan(context):
     assert sum(times) == pytest.approx(plan.predicted.parts.total_s, rel=1e-6)
     report = tw.run(roots, A=A, context=context)
     assert report.plan == plan and report.predicted.time_s == plan.predicted.time_s
-    assert "predicted time" in str(report) and "predicted | measured" in report._repr_html_() if context.rank == 0 else True
+    assert (
+        "predicted time" in str(report) and "predicted | measured" in report._repr_html_()
+        if context.rank == 0
+        else True
+    )
     assert (report.measured.parts is not None) == (context.rank == 0)
 
 
@@ -110,12 +116,17 @@ def test_rows_go_down_what_ranks_leave_longer(context):
     seed, steps, n = 11, 5, context.size
     random = np.random.default_rng(seed)
     u, f = random.random((2, 120, 120))
-    fields = {"u": tw.field(u.shape, "f8", init=u, context=context), "f": tw.field(f.shape, "f8", init=f, context=context)}
+    fields = {
+        "u": tw.field(u.shape, "f8", init=u, context=context),
+        "f": tw.field(f.shape, "f8", init=f, context=context),
+    }
     for grid, row in (((1, n, 1), (0, 1, -1)), ((1, 1, n), (0, -1, 1))):
         report = tw.run(relaxes, **fields, steps=steps, context=context, grid=grid, storage="skewed")
         for _ in range(steps):
             for i, j in np.ndindex(118, 118):
-                u[i+1, j+1] = 0.25 * (u[i, j+1] + u[i+1, j] + u[i+2, j+1] + u[i+1, j+2]) + f[i+1, j+1]
+                u[i+1, j+1] = (
+                    0.25 * (u[i, j+1] + u[i+1, j] + u[i+2, j+1] + u[i+1, j+2]) + f[i+1, j+1]
+                )
         whole = fields["u"].gather()
         assert context.rank or (whole == u).all(), (seed, grid)
         assert n == 1 or (report.plan.storage, report.plan.row) == ("skewed", row), (grid, report.plan.row)
@@ -124,8 +135,14 @@ def test_rows_go_down_what_ranks_leave_longer(context):
 def test_how_messages_go_is_the_plan_s(context):
     A = cube(context, 24)
     want = None
-    for choices in ({}, {"helper": True, "poll_period_s": 0.0}, {"helper": True, "schedule": "blocking"}, {"synchronous": True}, {"poll_period_s": 1e-6},
-                    {"schedule": "blocking", "synchronous": False}):
+    for choices in (
+        {},
+        {"helper": True, "poll_period_s": 0.0},
+        {"helper": True, "schedule": "blocking"},
+        {"synchronous": True},
+        {"poll_period_s": 1e-6},
+        {"schedule": "blocking", "synchronous": False},
+    ):
         A = cube(context, 24)
         report = tw.run(roots, A=A, context=context, grid=(1, context.size, 1), mapping_dim=2, **choices)
         for name, value in choices.items():
@@ -141,7 +158,11 @@ def test_a_plan_from_a_file_is_obeyed_and_predicted(context, tmp_path):
     plan = tw.plan(roots, A=A, context=context)
     plan.save(tmp_path / "plan.json")
     again = tw.Plan.load(tmp_path / "plan.json")
-    assert again == plan and again.predicted.time_s == plan.predicted.time_s and again.predicted.parts == plan.predicted.parts
+    assert (
+        again == plan
+        and again.predicted.time_s == plan.predicted.time_s
+        and again.predicted.parts == plan.predicted.parts
+    )
     assert again.explain() == plan.explain() and again.ranked == json.loads(json.dumps(plan.ranked))
     again.schedule = "blocking"
     report = tw.run(roots, A=A, plan=again, context=context)
@@ -222,8 +243,10 @@ def test_one_rank_that_fails_while_planning(context, monkeypatch):
             context._rates.clear()
             with monkeypatch.context() as patch:
                 if context.rank == rank:
+
                     def fails(*given, **named):
                         raise ValueError("this rank alone")
+
                     patch.setattr(module, name, fails)
                 with pytest.raises((tw.InternalError, ValueError), match="this rank alone"):
                     tw.plan(roots, A=cube(context), context=context)
@@ -237,8 +260,10 @@ def test_a_rank_that_cannot_measure(context, monkeypatch):
     context._rates.clear()
     with monkeypatch.context() as patch:
         if context.rank == 0:
+
             def fails(*given):
                 raise MemoryError
+
             patch.setattr(choosing, "_sampled", fails)
         plan = tw.plan(roots, A=cube(context), context=context)
     assert everywhere(context, plan.choices()) and "not measured" in plan.notes["rate"]["note"]

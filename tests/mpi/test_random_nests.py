@@ -6,6 +6,7 @@ A failure prints its seed; this runs that case alone, on every rank count:
 
 A range, `TILEWAVE_SEED=1000:1200`, runs all of its cases on every rank count.
 """
+
 import collections
 import os
 import random
@@ -23,11 +24,14 @@ from body_generator import load  # noqa: E402
 from nest_problems import HEADER, PROBLEMS_OF_A_BODY, make_problem, random_plan  # noqa: E402
 from nest_results import Results, plain_results, random_results, start_of, wrong_results  # noqa: E402
 
-pytestmark = [pytest.mark.mpi(ranks=[1, 2, 3, 4]),
-              pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
+pytestmark = [pytest.mark.mpi(ranks=[1, 2, 3, 4]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
 
 # Parts of messages of refusals that the documentation names; every other refusal is a failure.
-REFUSALS = ("an array with time steps is written beside the point", "has time buffers and lacks loop index", "with bounds that depend on time")
+REFUSALS = (
+    "an array with time steps is written beside the point",
+    "has time buffers and lacks loop index",
+    "with bounds that depend on time",
+)
 SHOWN = 3  # failures that are printed in full
 
 
@@ -85,8 +89,9 @@ def run_all(seeds, ranks, folder):
     for kind, count in sorted(kinds.items()):
         print(f"{count:6} {kind}")
     seeds_of = ", ".join(str(seed) for seed, _ in failures)
-    assert not failures, "\n\n".join([f"{len(failures)} of {len(mine)} cases failed, seeds {seeds_of}",
-                                      *(what for _, what in failures[:SHOWN])])
+    assert not failures, "\n\n".join(
+        [f"{len(failures)} of {len(mine)} cases failed, seeds {seeds_of}", *(what for _, what in failures[:SHOWN])]
+    )
 
 
 def failure(problem, nest, context, kinds):
@@ -95,10 +100,16 @@ def failure(problem, nest, context, kinds):
     report, results = None, Results({}, {})
 
     def described(what):
-        return "\n".join([
-            f"seed {problem.seed}: {what}", f"on {context.size} rank(s), run with {plan}", str(problem), str(results),
-            *([f"plan {report.plan}"] if report is not None else []),
-            f"replay: TILEWAVE_SEED={problem.seed} python -m pytest tests/mpi/test_random_nests.py"])
+        return "\n".join(
+            [
+                f"seed {problem.seed}: {what}",
+                f"on {context.size} rank(s), run with {plan}",
+                str(problem),
+                str(results),
+                *([f"plan {report.plan}"] if report is not None else []),
+                f"replay: TILEWAVE_SEED={problem.seed} python -m pytest tests/mpi/test_random_nests.py",
+            ]
+        )
 
     try:
         if isinstance(nest, Exception):
@@ -141,8 +152,15 @@ def run_with_allowed(nest, context, given, problem, results, plan, kinds):
     """Run; which tiles and grids a nest allows follows from its dependences and blocks: it picks those refused."""
     while True:
         try:
-            return tw.run(nest, context=context, **given, **problem.scalars, **problem.keywords, **plan,
-                          reduce={name: getattr(tw, kind)(array) for name, (kind, array) in results.reduce.items()})
+            return tw.run(
+                nest,
+                context=context,
+                **given,
+                **problem.scalars,
+                **problem.keywords,
+                **plan,
+                reduce={name: getattr(tw, kind)(array) for name, (kind, array) in results.reduce.items()},
+            )
         except tw.ConfigError as error:
             wrong = str(error).split(" ")[0]
             if wrong not in ("tile", "grid", "skew") or wrong not in plan:
@@ -190,8 +208,10 @@ def differences(problem, given, expected, described):
             different &= ~(np.isnan(got) & np.isnan(plain))
         if different.any():
             at = tuple(int(x) for x in np.argwhere(different)[0])
-            found.append(f"{name} differs at {different.sum()} of {different.size} points, first at {at}: "
-                         f"{got[at]!r} instead of {plain[at]!r} (at the start {problem.arrays[name][at]!r})")
+            found.append(
+                f"{name} differs at {different.sum()} of {different.size} points, first at {at}: "
+                f"{got[at]!r} instead of {plain[at]!r} (at the start {problem.arrays[name][at]!r})"
+            )
     return described("; ".join(found)) if found else None
 
 

@@ -2,6 +2,7 @@
 
 A failure prints its seed: TILEWAVE_SEED=123 python -m pytest tests/mpi/test_repeats.py
 """
+
 import dataclasses
 import itertools
 import os
@@ -64,11 +65,13 @@ class Case:
             return given
         buffers = {name: np.stack([given[name]] * (self.steps + 1)) for name in self.nest.written}
         for t in range(self.steps):  # a time step begins as a copy of the one before
-            box = self.nest.iteration_box({n: (2, *v.shape[1:]) if n in buffers else v.shape for n, v in {**given, **buffers}.items()})
+            box = self.nest.iteration_box(
+                {n: (2, *v.shape[1:]) if n in buffers else v.shape for n, v in {**given, **buffers}.items()}
+            )
             here = {name: np.stack([level[t]] * 2) for name, level in buffers.items()}
             self.nest.reference(box, {**given, **here})
             for name, level in here.items():
-                buffers[name][t + 1] = level[1]
+                buffers[name][t+1] = level[1]
         return {**given, **{name: level[-1] for name, level in buffers.items()}}
 
 
@@ -77,8 +80,15 @@ def cases(seed):
     shape = (7, 9)
     yield Case(down, {"A": made.random(shape), "B": made.random(shape)})
     yield Case(along, {"A": made.random(shape, "f4"), "f": made.random(9, "f4"), "g": made.random(7, "f4")})
-    yield Case(aligned, {"H": np.zeros(shape, "i4"), "S": made.integers(-3, 4, (5, 5)).astype("i4"), "a": made.integers(0, 5, 7),
-                         "b": made.integers(0, 5, 9).astype("i4")})
+    yield Case(
+        aligned,
+        {
+            "H": np.zeros(shape, "i4"),
+            "S": made.integers(-3, 4, (5, 5)).astype("i4"),
+            "a": made.integers(0, 5, 7),
+            "b": made.integers(0, 5, 9).astype("i4"),
+        },
+    )
     yield Case(deep, {"A": made.random((5, 6, 7)), "B": made.random((5, 6, 7)), "C": made.random((7, 5))})
     yield Case(beside, {"A": made.random(shape), "B": made.random(shape)})
     yield Case(heat, {"u": made.random(shape), "f": made.random(shape)}, steps=3)
@@ -89,9 +99,14 @@ class Memory:
 
     def __init__(self, choose, values, written):
         item, dims = values.itemsize, values.ndim
-        axes = choose.sample(range(dims), dims) if choose.random() < 0.6 else list(range(dims))  # outermost in memory first
+        axes = (
+            choose.sample(range(dims), dims) if choose.random() < 0.6 else list(range(dims))
+        )  # outermost in memory first
         same = [k for k in range(dims) if not written and (values == values.take([0], k)).all()]
-        strides, at = [0] * dims, item * choose.choice((1, 1, 2)) + (choose.random() < 0.15)  # odd: a column of packed records
+        strides, at = (
+            [0] * dims,
+            item * choose.choice((1, 1, 2)) + (choose.random() < 0.15),
+        )  # odd: a column of packed records
         for k in reversed(axes):
             if k not in same:
                 strides[k] = at * choose.choice((1, 1, -1))
@@ -143,15 +158,18 @@ def test_equal_values_in_other_memory_often(seed):
 def repeat(seed, lies, calls):
     """Calls in random order on one context: nests, and for each the ways that its arrays lie."""
     context = tw.Context()
-    order = random.Random(seed)                             # the same on every rank
-    mine = random.Random(f"{seed} rank {context.rank}")     # inputs may lie differently on each
+    order = random.Random(seed)  # the same on every rank
+    mine = random.Random(f"{seed} rank {context.rank}")  # inputs may lie differently on each
     tried = []
     for case in cases(seed):
         read = [name for name in case.values if name not in case.nest.written]
         if read and order.random() < 0.5:  # constant along one axis, so that memory may be shared along it
             name = read[0]
             case.values[name] = np.broadcast_to(case.values[name].take([0], -1), case.values[name].shape).copy()
-        given = [{name: Memory(mine, value, name in case.nest.written) for name, value in case.values.items()} for _ in range(lies)]
+        given = [
+            {name: Memory(mine, value, name in case.nest.written) for name, value in case.values.items()}
+            for _ in range(lies)
+        ]
         tried.append((case, case.expected(), given))
     every = list(itertools.product(tried, range(lies)))
     calls = [order.choice(every) for _ in range(calls)] + every + every
@@ -159,11 +177,22 @@ def repeat(seed, lies, calls):
         memory = ways[way]
         arrays = {name: each.refresh() for name, each in memory.items()}
         if context.size > 1 or n % 5 == 0:
-            arrays.update({name: tw.field(case.values[name].shape, case.values[name].dtype, init=case.values[name], context=context)
-                           for name in case.nest.written})
+            arrays.update(
+                {
+                    name: tw.field(
+                        case.values[name].shape, case.values[name].dtype, init=case.values[name], context=context
+                    )
+                    for name in case.nest.written
+                }
+            )
         names = list(arrays)
         order.shuffle(names)
-        tw.run(case.nest, context=context, **{name: arrays[name] for name in names}, **({"steps": case.steps} if case.steps else {}))
+        tw.run(
+            case.nest,
+            context=context,
+            **{name: arrays[name] for name in names},
+            **({"steps": case.steps} if case.steps else {}),
+        )
         for name, each in memory.items():
             what = f"seed {seed}, call {n}: nest {case.nest.name}, array {name}, {memory}"
             if isinstance(arrays[name], tw.Field):
@@ -183,7 +212,9 @@ def test_each_element_that_is_written_has_memory_of_its_own():
         A = np.lib.stride_tricks.as_strided(memory[8:], (4, 5), strides)
         with pytest.raises(tw.ConfigError, match=r"array 'A' is written, and elements of it share memory: .* copy\(\)"):
             tw.run(down, A=A, B=B, context=context)
-    A = np.lib.stride_tricks.as_strided(memory[8:], (3, 2), (16, 24))  # no block of memory inside another, and yet no element twice
+    A = np.lib.stride_tricks.as_strided(
+        memory[8:], (3, 2), (16, 24)
+    )  # no block of memory inside another, and yet no element twice
     tw.run(down, A=A, B=B[:3, :2], context=context)
     assert A.tolist() == [[0, 0], [1, 1], [2, 2]] and memory.sum() == 6
     assert not memory[:8].any()

@@ -1,4 +1,5 @@
 """Frontier fields over ranks and threads, seen by way of a second array; and what is refused, on every rank alike."""
+
 import itertools
 import os
 
@@ -24,7 +25,9 @@ def skewed3(H, B, W, i, j, k):
 
 @tw.nest
 def boxed4(H, B, W, i, j, k, l):
-    H[i, j, k, l] = (H[i-1, j, k-1, l] + 2 * H[i, j-2, k, l-1] - H[i-1, j-1, k-1, l-1]) % 1000 + W[i, j, k, l]
+    H[i, j, k, l] = (H[i-1, j, k-1, l] + 2 * H[i, j-2, k, l-1] - H[i-1, j-1, k-1, l-1]) % 1000 + W[
+        i, j, k, l
+    ]
     B[i, j, k, l] = H[i, j, k, l]
 
 
@@ -47,16 +50,26 @@ def two(H, E, B, W, i, j):
     B[i, j] = H[i, j] + 5 * E[i, j]
 
 
-NESTS = {"boxed3": (boxed3, (9, 8, 10)), "skewed3": (skewed3, (7, 11, 9)), "boxed4": (boxed4, (6, 7, 5, 8)),
-         "skewed4": (skewed4, (6, 5, 7, 6)), "skewed2": (skewed2, (17, 23)), "two": (two, (19, 21))}
+NESTS = {
+    "boxed3": (boxed3, (9, 8, 10)),
+    "skewed3": (skewed3, (7, 11, 9)),
+    "boxed4": (boxed4, (6, 7, 5, 8)),
+    "skewed4": (skewed4, (6, 5, 7, 6)),
+    "skewed2": (skewed2, (17, 23)),
+    "two": (two, (19, 21)),
+}
 BOUNDS = ("box", "narrowed", "band", "triangle")
 
 
 def bounds_of(kind, nest, shape):
     """Bounds of a kind, cut to where all places are inside the arrays."""
     low, high = zip(*nest.iteration_box({name: shape for name in nest.arrays}))
-    pair = {"box": None, "narrowed": (low[1] + 1, high[1] - 1), "band": ((low[1], "i-2"), (high[1], "i+4")),
-            "triangle": (low[1], (high[1], "i+1"))}[kind]
+    pair = {
+        "box": None,
+        "narrowed": (low[1] + 1, high[1] - 1),
+        "band": ((low[1], "i-2"), (high[1], "i+4")),
+        "triangle": (low[1], (high[1], "i+1")),
+    }[kind]
     return None if pair is None else {"j": pair}
 
 
@@ -64,6 +77,7 @@ def plain(nest, shape, arrays, over, reverse):
     """B after plain loops."""
     from tilewave.nest.bounds import loop_bounds
     from tilewave.nest.reference import plain_loops
+
     arrays = {name: array.copy() for name, array in arrays.items()}
     box = nest.iteration_box({name: shape for name in nest.arrays})
     plain_loops(nest, loop_bounds(nest.indices, box, over), arrays, reverse=reverse)
@@ -79,21 +93,36 @@ def test_window_by_way_of_a_kept_array(name, mpi_ranks):
     for case, kind in enumerate(BOUNDS):
         start = {a: rng.integers(-50, 50, shape) for a in nest.arrays}
         over = bounds_of(kind, nest, shape)
-        reverse = ((), (nest.indices[-1],), (nest.indices[0],))[case % 3] if name.startswith("boxed") or name == "two" else ()
+        reverse = (
+            ((), (nest.indices[-1],), (nest.indices[0],))[case%3] if name.startswith("boxed") or name == "two" else ()
+        )
         expected = plain(nest, shape, start, over, reverse)
         numbers = numbers_of(nest, shape, over, expected)
         choices = list(itertools.product((1, 2, 3), (None, 1, 3)))
         # Many ranks on few cores are slow: there each kind of bounds has some of the choices, and all kinds together have all.
         for threads, height in choices if mpi_ranks < 3 else choices[case::4]:
-            given = {a: tw.field(shape, "i8", init=start[a], keep="window" if a in ("H", "E") else "all") for a in nest.arrays}
+            given = {
+                a: tw.field(shape, "i8", init=start[a], keep="window" if a in ("H", "E") else "all")
+                for a in nest.arrays
+            }
             choices = {"threads": threads}
             if height:
                 plan = tw.plan(nest, over=over, reverse=reverse, threads=threads, **given)
                 tile = list(plan.tile)
                 tile[plan.mapping_dim] = min(height, tile[plan.mapping_dim])
-                choices |= {"tile": tuple(tile), "grid": plan.grid, "grouping": "vertical" if height == 3 else "hyperplane"}
-            report = tw.run(nest, over=over, reverse=reverse, reduce={"best": tw.max("H"), "where": tw.argmax("H"), "all": tw.sum("B")},
-                            **given, **choices)
+                choices |= {
+                    "tile": tuple(tile),
+                    "grid": plan.grid,
+                    "grouping": "vertical" if height == 3 else "hyperplane",
+                }
+            report = tw.run(
+                nest,
+                over=over,
+                reverse=reverse,
+                reduce={"best": tw.max("H"), "where": tw.argmax("H"), "all": tw.sum("B")},
+                **given,
+                **choices,
+            )
             kept += not report.stored
             found = given["B"].gather()
             what = f"{name}, {kind}, reverse {reverse}, threads {threads}, height {height}, plan {report.plan}"
@@ -107,9 +136,14 @@ def test_window_by_way_of_a_kept_array(name, mpi_ranks):
 def numbers_of(nest, shape, over, expected):
     """What the reductions give after plain loops."""
     from tilewave.nest.bounds import loop_bounds
+
     points = list(loop_bounds(nest.indices, nest.iteration_box({name: shape for name in nest.arrays}), over).points())
     best = max(expected["H"][p] for p in points)
-    return {"best": best, "where": min(p for p in points if expected["H"][p] == best), "all": sum(expected["B"][p] for p in points)}
+    return {
+        "best": best,
+        "where": min(p for p in points if expected["H"][p] == best),
+        "all": sum(expected["B"][p] for p in points),
+    }
 
 
 @tw.nest
@@ -130,10 +164,12 @@ def test_tiles_of_several_pieces(name, mpi_ranks):
         two_loops = rng.integers(300, 1200, 2) if name == "two" else rng.integers(200, 700, 2)
         shape = (4,) * (name != "two") + tuple(map(int, two_loops))
         start = {a: rng.integers(-50, 50, shape) for a in nest.arrays}
-        over = (None, {"j": (3, ["i+200", shape[-1]])}, {"j": (["i-100", 3], shape[-1])})[case % 3]
+        over = (None, {"j": (3, ["i+200", shape[-1]])}, {"j": (["i-100", 3], shape[-1])})[case%3]
         found = []
         for keep in ("all", "window"):
-            given = {a: tw.field(shape, "i8", init=start[a], keep=keep if a in ("H", "E") else "all") for a in nest.arrays}
+            given = {
+                a: tw.field(shape, "i8", init=start[a], keep=keep if a in ("H", "E") else "all") for a in nest.arrays
+            }
             choices = {"threads": 1 + case % 3}
             if keep == "window" and case % 2:
                 plan = tw.plan(nest, over=over, **given, **choices)
@@ -203,11 +239,22 @@ REFUSED = {
     "scratch alone": (lambda: tw.run(alone, H=tw.scratch()), ("'H'", "index 'i'", "keep='window'")),
     "scratch of an array": (lambda: tw.scratch(init=[1, 2]), ("(2,)", "a number", "function")),
     "dtype of scratch": (lambda: tw.scratch("c16"), ("c16", "float64")),
-    "reduce of an unknown array": (lambda: tw.run(align, H=window(), W=kept(), reduce={"a": tw.max("X")}), ("max('X')", "align", "H")),
-    "reduce of an array that is read": (lambda: tw.run(align, H=window(), W=kept(), reduce={"a": tw.sum("W")}), ("sum('W')", "H")),
-    "reduce at two places": (lambda: tw.run(twice, H=kept(), W=kept(), reduce={"a": tw.min("H")}), ("min('H')", "2 places", "one value a point")),
-    "reduce without an index": (lambda: tw.run(totals, s=kept((8,)), W=kept(), reduce={"a": tw.argmin("s")}),
-                                ("argmin('s')", "index 'j'", "one value a point")),
+    "reduce of an unknown array": (
+        lambda: tw.run(align, H=window(), W=kept(), reduce={"a": tw.max("X")}),
+        ("max('X')", "align", "H"),
+    ),
+    "reduce of an array that is read": (
+        lambda: tw.run(align, H=window(), W=kept(), reduce={"a": tw.sum("W")}),
+        ("sum('W')", "H"),
+    ),
+    "reduce at two places": (
+        lambda: tw.run(twice, H=kept(), W=kept(), reduce={"a": tw.min("H")}),
+        ("min('H')", "2 places", "one value a point"),
+    ),
+    "reduce without an index": (
+        lambda: tw.run(totals, s=kept((8,)), W=kept(), reduce={"a": tw.argmin("s")}),
+        ("argmin('s')", "index 'j'", "one value a point"),
+    ),
     "reduce no dict": (lambda: tw.run(align, H=window(), W=kept(), reduce=tw.max("H")), ("reduce", "a dict", "argmax")),
     "reduce of a string": (lambda: tw.run(align, H=window(), W=kept(), reduce={"a": "max"}), ("'max'", "a dict")),
     "reduce of a field": (lambda: tw.run(align, H=window(), W=kept(), reduce={1: tw.max("H")}), ("reduce", "a dict")),

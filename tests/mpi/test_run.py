@@ -1,4 +1,5 @@
 """Runs over MPI equal plain loops, bit for bit."""
+
 import itertools
 
 import numpy as np
@@ -6,8 +7,10 @@ import pytest
 
 import tilewave as tw
 
-pytestmark = [pytest.mark.mpi(ranks=[1, 2, 3, 4, 6]),
-              pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
+pytestmark = [
+    pytest.mark.mpi(ranks=[1, 2, 3, 4, 6]),
+    pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning"),
+]
 SCHEMES = list(itertools.product(("hyperplane", "vertical"), ("blocking", "overlapping")))
 
 
@@ -41,7 +44,7 @@ def plain():
     for dims, (nest, shape) in CASES.items():
         rng = np.random.default_rng(dims)
         arrays = {name: (rng.random(shape) + 1).astype("f4") for name in nest.arrays}
-        arrays[nest.arrays[0]][(1,) * dims] = np.nan  # propagates as in loops
+        arrays[nest.arrays[0]][(1,)*dims] = np.nan  # propagates as in loops
         result = {name: a.copy() for name, a in arrays.items()}
         nest.reference(nest.iteration_box(shape), result, {"c": 0.3} if dims == 2 else {})
         made[dims] = arrays, result[nest.arrays[0]]
@@ -56,13 +59,20 @@ def test_every_scheme(contexts, plain, dims, threads):
     arrays, expected = plain[dims]
     for (grouping, schedule), lookahead in itertools.product(SCHEMES, (1, 2, 4)):
         fields = {name: tw.field(shape, "f4", init=a, context=context) for name, a in arrays.items()}
-        report = tw.run(nest, context=context, grouping=grouping, schedule=schedule, threads=threads,
-                        lookahead=lookahead, chunk_bytes=64, **fields)
+        report = tw.run(
+            nest,
+            context=context,
+            grouping=grouping,
+            schedule=schedule,
+            threads=threads,
+            lookahead=lookahead,
+            chunk_bytes=64,
+            **fields,
+        )
         whole = fields[nest.arrays[0]].gather()
         if context.rank == 0:
             same = whole.view("u4") == expected.view("u4")
-            assert same.all(), (f"{(~same).sum()} points differ, first at {np.argwhere(~same)[0]}: "
-                                f"{report.plan}")
+            assert same.all(), f"{(~same).sum()} points differ, first at {np.argwhere(~same)[0]}: {report.plan}"
             assert len(report.timeline.events) > 0
         else:
             assert whole is None and len(report.timeline.events) == 0
@@ -73,8 +83,14 @@ def test_any_grid_and_mapping_dimension(contexts, plain):
     nest, shape = CASES[3]
     arrays, expected = plain[3]
     p = context.size
-    grids = {g for a in range(1, p + 1) if p % a == 0 for b in range(1, p // a + 1) if (p // a) % b == 0
-             for g in [(a, b, p // a // b)]}
+    grids = {
+        g
+        for a in range(1, p + 1)
+        if p % a == 0
+        for b in range(1, p // a + 1)
+        if (p // a) % b == 0
+        for g in [(a, b, p // a // b)]
+    }
     for grid, mapping_dim in itertools.product(sorted(grids), range(3)):
         A = tw.field(shape, "f4", init=arrays["A"], context=context)
         report = tw.run(nest, A=A, context=context, grid=grid, mapping_dim=mapping_dim, threads=2)
@@ -203,5 +219,7 @@ def test_a_long_loop_added_to_a_short_one(contexts):
     wide = tw.field((300, 400), "f8", init=lambda t, x: np.where(t == 0, x, 0.5), context=context)
     again = tw.field((300, 400), "f8", init=lambda t, x: np.where(t == 0, x, 0.5), context=context)
     tw.run(in_time, A=wide, context=context)
-    tw.run(in_time, A=again, context=context, grid=(1, 1) if context.size == 1 else (context.size, 1))  # as it was asked for
+    tw.run(
+        in_time, A=again, context=context, grid=(1, 1) if context.size == 1 else (context.size, 1)
+    )  # as it was asked for
     assert np.array_equal(wide.gather(), again.gather())

@@ -1,4 +1,5 @@
 """Buffered sends: order, sizes around the pieces they travel in, limits, and the end of a program."""
+
 import random
 import time
 
@@ -40,7 +41,11 @@ def bytes_of(rank, tag, n):
 @quiet
 def test_sizes_around_the_pieces(context):
     to, source = ring(context)
-    sizes = [0, 1, *(edge + d for edge in (FIRST, FIRST + PIECE, FIRST + 2 * PIECE, FIRST + 9 * PIECE) for d in (-1, 0, 1))]
+    sizes = [
+        0,
+        1,
+        *(edge + d for edge in (FIRST, FIRST + PIECE, FIRST + 2 * PIECE, FIRST + 9 * PIECE) for d in (-1, 0, 1)),
+    ]
     for tag, n in enumerate(sizes):
         patterns.send(bytes_of(context.rank, tag, n), to, tag, context=context)
     for tag, n in reversed(list(enumerate(sizes))):
@@ -56,8 +61,17 @@ def test_random_matrices_among_all_ranks(context, seed):
     """Many tags, order within one, any strides; each rank receives in an order of its own."""
     p, r = context.size, context.rank
     pick = random.Random(seed)
-    messages = [(k, pick.randrange(p), pick.randrange(p), pick.choice((0, 1, 2, 2047)), pick.choice(DTYPES),
-                 (pick.choice((0, 1, pick.randint(2, 90))), pick.choice((0, 1, pick.randint(2, 90))))) for k in range(60)]
+    messages = [
+        (
+            k,
+            pick.randrange(p),
+            pick.randrange(p),
+            pick.choice((0, 1, 2, 2047)),
+            pick.choice(DTYPES),
+            (pick.choice((0, 1, pick.randint(2, 90))), pick.choice((0, 1, pick.randint(2, 90)))),
+        )
+        for k in range(60)
+    ]
 
     def matrix(k, dtype, shape):
         return values(np.random.default_rng([seed, k]), shape, dtype)
@@ -74,7 +88,9 @@ def test_random_matrices_among_all_ranks(context, seed):
             assert M.intact()
         if target == r:
             got = Guarded(np.zeros(shape, dtype), own.randrange(4))
-            waiting.append((k, dtype, shape, got, patterns.receive(got.matrix, source, tag, wait=False, context=context)))
+            waiting.append(
+                (k, dtype, shape, got, patterns.receive(got.matrix, source, tag, wait=False, context=context))
+            )
     own.shuffle(waiting)
     for k, dtype, shape, got, handle in waiting:
         while own.random() < 0.3 and not handle.test():
@@ -133,13 +149,19 @@ def test_limits(context):
     to, source = ring(context)
     M = np.full((700, 700), 1.0 + context.rank)  # more than is on its way while nobody receives
     one = M.nbytes + HEAD
-    with pytest.raises(tw.ConfigError, match=f"{M.nbytes} bytes was given; the limit of what is buffered is {one - 1} bytes, 24 of them for its head") as caught:
+    with pytest.raises(
+        tw.ConfigError,
+        match=f"{M.nbytes} bytes was given; the limit of what is buffered is {one - 1} bytes, 24 of them for its head",
+    ) as caught:
         patterns.send(M, to, limit_bytes=one - 1, context=context)
     assert not caught.value.agreed  # of this rank alone
     for on_full in ("raise", "wait"):  # the limit itself is allowed
         patterns.send(M, to, limit_bytes=one, on_full=on_full, context=context)
         if on_full == "raise":
-            with pytest.raises(tw.ConfigError, match=f"finds {one} bytes buffered that nobody has received yet; the limit is {2 * one - 1}.*receive first"):
+            with pytest.raises(
+                tw.ConfigError,
+                match=f"finds {one} bytes buffered that nobody has received yet; the limit is {2 * one - 1}.*receive first",
+            ):
                 patterns.send(M, to, limit_bytes=2 * one - 1, on_full="raise", context=context)
         context._core.barrier()  # nobody receives before all have met the limit
         got = patterns.receive(np.zeros_like(M), source, context=context)
@@ -176,8 +198,11 @@ def test_a_receiver_with_another_matrix_in_mind(context):
         for wrong in (np.zeros(shape, "f4"), np.zeros(shape[::-1]), np.zeros((shape[0], shape[1] + 1))[:, 1:-1]):
             for k in range(2):
                 patterns.send(np.full(shape, k + 1.0), to, 9, context=context)
-            with pytest.raises(tw.ConfigError, match=f"receive: rank {source} sent {shape[0]}x{shape[1]} float64 with tag 9, the matrix given is "
-                                                     f"{wrong.shape[0]}x{wrong.shape[1]} {wrong.dtype}; they must be equal") as caught:
+            with pytest.raises(
+                tw.ConfigError,
+                match=f"receive: rank {source} sent {shape[0]}x{shape[1]} float64 with tag 9, the matrix given is "
+                f"{wrong.shape[0]}x{wrong.shape[1]} {wrong.dtype}; they must be equal",
+            ) as caught:
                 patterns.receive(wrong, source, 9, context=context)
             assert not caught.value.agreed and not wrong.any()
             assert (patterns.receive(np.zeros(shape), source, 9, context=context) == 2).all()  # the next is fine
@@ -185,14 +210,28 @@ def test_a_receiver_with_another_matrix_in_mind(context):
 
 @ranks
 @quiet
-@pytest.mark.parametrize("keywords, words", [
-    (dict(M=[[1.0]]), "send: M is list"), (dict(M=np.zeros(6)[::2]), "send: M of one dimension has a stride of 16"), (dict(M=np.zeros((3, 4))[:, ::2]), "column stride"),
-    (dict(M=np.zeros((3, 4), "f2")), "dtype float16"), (dict(M=np.zeros((3, 4))[::-1]), "row stride of -32"),
-    (dict(dest=-1), "send: rank -1 was given; allowed: 0 to"), (dict(dest=99), "send: rank 99"), (dict(dest="a"), "send: dest 'a'"),
-    (dict(tag=-1), "send: tag -1 was given; allowed: 0 to 2047"), (dict(tag=2048), "send: tag 2048"), (dict(tag=1.0), "send: tag 1.0"),
-    (dict(limit_bytes=0), "limit"), (dict(limit_bytes=-5), "limit"), (dict(limit_bytes=1 << 70), "limit_bytes .* allowed"), (dict(limit_bytes="x"), "limit_bytes 'x'"),
-    (dict(on_full="drop"), "on_full 'drop' was given; allowed: 'wait', 'raise'"), (dict(on_full=None), "on_full None"),
-])
+@pytest.mark.parametrize(
+    "keywords, words",
+    [
+        (dict(M=[[1.0]]), "send: M is list"),
+        (dict(M=np.zeros(6)[::2]), "send: M of one dimension has a stride of 16"),
+        (dict(M=np.zeros((3, 4))[:, ::2]), "column stride"),
+        (dict(M=np.zeros((3, 4), "f2")), "dtype float16"),
+        (dict(M=np.zeros((3, 4))[::-1]), "row stride of -32"),
+        (dict(dest=-1), "send: rank -1 was given; allowed: 0 to"),
+        (dict(dest=99), "send: rank 99"),
+        (dict(dest="a"), "send: dest 'a'"),
+        (dict(tag=-1), "send: tag -1 was given; allowed: 0 to 2047"),
+        (dict(tag=2048), "send: tag 2048"),
+        (dict(tag=1.0), "send: tag 1.0"),
+        (dict(limit_bytes=0), "limit"),
+        (dict(limit_bytes=-5), "limit"),
+        (dict(limit_bytes=1 << 70), "limit_bytes .* allowed"),
+        (dict(limit_bytes="x"), "limit_bytes 'x'"),
+        (dict(on_full="drop"), "on_full 'drop' was given; allowed: 'wait', 'raise'"),
+        (dict(on_full=None), "on_full None"),
+    ],
+)
 def test_bad_sends(context, keywords, words):
     with pytest.raises(tw.ConfigError, match=words):
         patterns.send(**{"M": np.zeros((3, 4)), "dest": 0, "context": context, **keywords})
@@ -200,11 +239,20 @@ def test_bad_sends(context, keywords, words):
 
 @ranks
 @quiet
-@pytest.mark.parametrize("keywords, words", [
-    (dict(M=[[1.0]]), "receive: M is list"), (dict(M=np.zeros((3, 4)).T), "column stride"), (dict(M=np.broadcast_to(np.zeros(4), (3, 4))), "row stride of 0"),
-    (dict(M=np.frombuffer(bytes(96)).reshape(3, 4)), "read-only"), (dict(source=-1), "receive: rank -1 was given; allowed"), (dict(source=None), "receive: source None"),
-    (dict(source=99), "rank 99"), (dict(tag=2048), "receive: tag 2048 was given; allowed: 0 to 2047"), (dict(tag="a"), "tag 'a'"),
-])
+@pytest.mark.parametrize(
+    "keywords, words",
+    [
+        (dict(M=[[1.0]]), "receive: M is list"),
+        (dict(M=np.zeros((3, 4)).T), "column stride"),
+        (dict(M=np.broadcast_to(np.zeros(4), (3, 4))), "row stride of 0"),
+        (dict(M=np.frombuffer(bytes(96)).reshape(3, 4)), "read-only"),
+        (dict(source=-1), "receive: rank -1 was given; allowed"),
+        (dict(source=None), "receive: source None"),
+        (dict(source=99), "rank 99"),
+        (dict(tag=2048), "receive: tag 2048 was given; allowed: 0 to 2047"),
+        (dict(tag="a"), "tag 'a'"),
+    ],
+)
 def test_bad_receives(context, keywords, words):
     with pytest.raises(tw.ConfigError, match=words):
         patterns.receive(**{"M": np.zeros((3, 4)), "source": 0, "context": context, **keywords})

@@ -1,4 +1,5 @@
 """A machine that lies, on ranks that are processes: one warning on rank 0, and all ranks mend the number together."""
+
 import copy
 import os
 import warnings
@@ -39,8 +40,19 @@ def runs(context):
     A = tw.field((7, 129, 1025), "f8", init=lambda i, j, k: 1.0, context=context)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        found = [tw.run(relax, A=A, context=context, grid=(context.size, 1, 1), tile=(3, 128, 128), mapping_dim=2,
-                        schedule="overlapping", chunk_bytes=1 << 20).predicted.time_s for _ in range(6)]
+        found = [
+            tw.run(
+                relax,
+                A=A,
+                context=context,
+                grid=(context.size, 1, 1),
+                tile=(3, 128, 128),
+                mapping_dim=2,
+                schedule="overlapping",
+                chunk_bytes=1 << 20,
+            ).predicted.time_s
+            for _ in range(6)
+        ]
     return [str(one.message) for one in said if "looks stale" in str(one.message)], found
 
 

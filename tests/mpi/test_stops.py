@@ -1,4 +1,5 @@
 """What stops one rank stops all of them, with one error, and the next run is fine."""
+
 import gc
 import resource
 import signal
@@ -87,7 +88,9 @@ def test_threads_that_one_rank_cannot_start(context):
         A = field(mine)
         gc.collect()  # the threads of the context before end now, not where their memory would serve this one's
         with pytest.raises(MemoryError, match=f"no further thread .* on rank {rank} "):
-            without_memory(rank, mine, 60 << 20, lambda A=A, plan=plan, mine=mine: tw.run(sweep, A=A, context=mine, plan=plan))
+            without_memory(
+                rank, mine, 60 << 20, lambda A=A, plan=plan, mine=mine: tw.run(sweep, A=A, context=mine, plan=plan)
+            )
         works(mine)
 
 
@@ -95,7 +98,11 @@ def test_memory_for_levels_that_one_rank_lacks(context):
     block = 6000 * 2000 * 8 // context.size
     for rank in range(context.size):
         with pytest.raises(MemoryError, match=f"rank {rank} has not the memory; nothing was moved") as error:
-            without_memory(rank, context, block * 3 // 2 + (8 << 20),
-                           lambda: tw.field((6000, 2000), "f8", history=3, context=context))
+            without_memory(
+                rank,
+                context,
+                block * 3 // 2 + (8 << 20),
+                lambda: tw.field((6000, 2000), "f8", history=3, context=context),
+            )
         assert error.value.agreed  # so that a program which goes on ends as well as any
         works(context)

@@ -1,4 +1,5 @@
 """Steps of time that go together: picked where arrays are larger than the caches, with the results of sweep after sweep."""
+
 import os
 
 import numpy as np
@@ -20,7 +21,9 @@ def relax(u, f, t, i, j, *, w):
 
 @tw.nest
 def heat(u, t, i, j, *, w):
-    u[t+1, i, j] = u[t, i, j] + w * (u[t, i-1, j] + u[t, i+1, j] + u[t, i, j-2] + u[t, i, j+1] - 4 * u[t, i, j])
+    u[t+1, i, j] = u[t, i, j] + w * (
+        u[t, i-1, j] + u[t, i+1, j] + u[t, i, j-2] + u[t, i, j+1] - 4 * u[t, i, j]
+    )
 
 
 @tw.nest
@@ -29,12 +32,17 @@ def box(u, v, t, i, j, k, *, w):
     u[t+1, i, j, k] = u[t, i, j, k] - w * v[t+1, i, j, k]
 
 
-CASES = {"relax": (relax, (700, 900), "uf", (1, 2)), "heat": (heat, (900, 720), "u", ()), "box": (box, (40, 30, 70), "uv", None)}
+CASES = {
+    "relax": (relax, (700, 900), "uf", (1, 2)),
+    "heat": (heat, (900, 720), "u", ()),
+    "box": (box, (40, 30, 70), "uv", None),
+}
 
 
 @pytest.fixture
 def small_caches():
     """A context whose machine has caches that the arrays here do not fit into."""
+
     def make(threads):
         context = tw.Context(threads=threads)
         machine = context._core.machine()
@@ -54,7 +62,14 @@ def test_equal_to_sweep_after_sweep(name, threads, small_caches, mpi_ranks):
     context = small_caches(threads)
     for steps in (10,) if mpi_ranks > 1 else (2, 11):
         found = []
-        for choices in ({"temporal_block": 1}, {}, {"plan": None}, {"schedule": "blocking"}, {"temporal_block": 5}, {"lookahead": 3}):
+        for choices in (
+            {"temporal_block": 1},
+            {},
+            {"plan": None},
+            {"schedule": "blocking"},
+            {"temporal_block": 5},
+            {"lookahead": 3},
+        ):
             given = {a: tw.field(shape, "f8", init=start[a], context=context) for a in arrays}
             if "plan" in choices:
                 choices = {"plan": by_rules(nest, given, steps, context, threads)}
@@ -79,9 +94,14 @@ def by_rules(nest, given, steps, context, threads):
 def test_wrong_choices_are_refused_everywhere():
     u = tw.field((20, 30), "f8")
     f = tw.field((20, 30), "f8")
-    for choices, words in (({"temporal_block": 0}, "temporal_block 0"), ({"temporal_block": "all"}, "temporal_block: given 'all'"),
-                           ({"skew": (2, 1)}, "skew (2, 1) was given"), ({"skew": (0, 1)}, "skew (0, 1) was given"),
-                           ({"skew": (1, 2, 3)}, "skew: given (1, 2, 3)"), ({"skew": 1}, "skew: given 1")):
+    for choices, words in (
+        ({"temporal_block": 0}, "temporal_block 0"),
+        ({"temporal_block": "all"}, "temporal_block: given 'all'"),
+        ({"skew": (2, 1)}, "skew (2, 1) was given"),
+        ({"skew": (0, 1)}, "skew (0, 1) was given"),
+        ({"skew": (1, 2, 3)}, "skew: given (1, 2, 3)"),
+        ({"skew": 1}, "skew: given 1"),
+    ):
         with pytest.raises(tw.ConfigError) as error:
             tw.run(relax, u=u, f=f, w=1.5, steps=3, **choices)
         assert words in str(error.value) and error.value.agreed, str(error.value)
@@ -95,8 +115,17 @@ def test_messages_of_many_tiles_go_together(mpi_ranks):
     block = -(-shape[0] // mpi_ranks) - (mpi_ranks == 1) * 2
     cut = {"grid": (1, mpi_ranks, 1), "mapping_dim": 2, "skew": (1, 2)}
     found = []
-    for choices in ({}, {**cut, "temporal_block": 4, "tile": (1, block - 1 if mpi_ranks == 2 else block, 5), "aggregate": 9},
-                    {**cut, "temporal_block": 11, "tile": (1, block - 1 if mpi_ranks == 2 else block, 40), "aggregate": 2, "chunk_bytes": 3000}):
+    for choices in (
+        {},
+        {**cut, "temporal_block": 4, "tile": (1, block - 1 if mpi_ranks == 2 else block, 5), "aggregate": 9},
+        {
+            **cut,
+            "temporal_block": 11,
+            "tile": (1, block - 1 if mpi_ranks == 2 else block, 40),
+            "aggregate": 2,
+            "chunk_bytes": 3000,
+        },
+    ):
         given = {a: tw.field(shape, "f8", init=start[a], context=context) for a in start}
         report = tw.run(relax, **given, w=0.9, steps=17, context=context, **choices)
         found.append(given["u"].gather())
@@ -104,7 +133,9 @@ def test_messages_of_many_tiles_go_together(mpi_ranks):
             np.testing.assert_array_equal(found[-1], found[0], f"seed {seed}: plan {report.plan}")
     if mpi_ranks > 1:
         with pytest.raises(tw.ConfigError, match="ranks read what later ones compute") as error:
-            tw.run(relax, **given, w=0.9, steps=17, context=context, grid=(1, mpi_ranks, 1), temporal_block=1, aggregate=2)
+            tw.run(
+                relax, **given, w=0.9, steps=17, context=context, grid=(1, mpi_ranks, 1), temporal_block=1, aggregate=2
+            )
         assert error.value.agreed
     with pytest.raises(tw.ConfigError, match="aggregate 0"):
         tw.run(relax, **given, w=0.9, steps=17, context=context, aggregate=0)

@@ -1,4 +1,5 @@
 """Views of a field's memory: right after runs of any number of time steps, refused where the field's values have moved away."""
+
 import gc
 
 import numpy as np
@@ -114,7 +115,12 @@ def test_memory_that_nobody_sees_is_not_kept(context):
     u, _ = make(context)
     for k in range(6):
         view = u.local
-        tw.run(back, u=u, context=context, **({"storage": "skewed", "row": (1, -1)} if k % 2 else {"storage": "plain", "row": ()}))
+        tw.run(
+            back,
+            u=u,
+            context=context,
+            **({"storage": "skewed", "row": (1, -1)} if k % 2 else {"storage": "plain", "row": ()}),
+        )
         assert view is not None
     del view
     gc.collect()

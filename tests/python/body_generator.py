@@ -11,8 +11,25 @@ from tilewave.nest import names as _names
 ARRAYS = ("A", "B", "C")
 OFFSETS_OF_WRITTEN = ("[i-1, j]", "[i, j-1]", "[i-1, j-1]", "[i-2, j]", "[i, j-2]", "[i, j]")
 OFFSETS = (*OFFSETS_OF_WRITTEN, "[i+1, j]", "[i, j+1]", "[i+1, 1+j]", "[-1+i, j]")
-LITERALS = ("0", "1", "2", "-1", "3", "7", "0.5", "0.3", "-0.0", "1.5", "1e-3", "2.0", "True",
-            "np.pi", "WEIGHT", "COUNT", "SINGLE")
+LITERALS = (
+    "0",
+    "1",
+    "2",
+    "-1",
+    "3",
+    "7",
+    "0.5",
+    "0.3",
+    "-0.0",
+    "1.5",
+    "1e-3",
+    "2.0",
+    "True",
+    "np.pi",
+    "WEIGHT",
+    "COUNT",
+    "SINGLE",
+)
 # Without copysign: the sign of a NaN is not the loops' own.
 BINARY = [name for name in _names.NUMPY_BINARY if name not in ("power", "copysign")]
 INTEGER_UNARY = "absolute floor ceil trunc sign square isnan isfinite".split()
@@ -40,7 +57,9 @@ class Generator:
             symbol = self.pick(("+ - * // % & | ^ << >>" if self.ints else "+ - * + - * / // %").split())
             return f"({self.expression(depth - 1)} {symbol} {self.expression(depth - 1)})"
         if kind < 0.50:
-            return f"({self.expression(depth - 1)} ** {self.pick(('2', '3') if self.ints else ('2', '3', '0.5', '2.0'))})"
+            return (
+                f"({self.expression(depth - 1)} ** {self.pick(('2', '3') if self.ints else ('2', '3', '0.5', '2.0'))})"
+            )
         if kind < 0.53:
             return self.bits(depth - 1)
         if kind < 0.58:
@@ -58,8 +77,11 @@ class Generator:
     def bits(self, depth):
         """Operators on bits, which floats do not have: of conditions, indices and what int() gives."""
         if depth <= 0 or self.random.random() < 0.4:
-            return self.pick(("i", "j", "3", "~i", "0", "(i >> 1)", "True", "(j & 1)")) if "j" in getattr(self, "indices", "ij") else \
-                self.pick(("i", "~i", "(i << 2)", "True"))
+            return (
+                self.pick(("i", "j", "3", "~i", "0", "(i >> 1)", "True", "(j & 1)"))
+                if "j" in getattr(self, "indices", "ij")
+                else self.pick(("i", "~i", "(i << 2)", "True"))
+            )
         kind = self.random.random()
         if kind < 0.4:
             return f"({self.condition(depth - 1)}) {self.pick('&|^')} ({self.condition(depth - 1)})"
@@ -69,14 +91,22 @@ class Generator:
     def call(self, depth):
         def some(count):
             return ", ".join(self.expression(depth - 1) for _ in range(count))
+
         kind = self.random.random()
         if kind < 0.25:
             return f"{self.pick(('min', 'max'))}({some(self.pick((2, 2, 3)))})"
         if kind < 0.32:
             return f"{self.pick(('abs', 'abs', 'float'))}({some(1)})"
         if kind < 0.35:
-            return self.pick((f"np.clip({some(1)}, -2, {self.leaf()})", f"np.round({some(1)}, {self.pick('0123')})", f"pow({some(1)}, 2)",
-                              f"np.clip({some(3)})", f"round({some(1)}, {self.pick('012')})"))
+            return self.pick(
+                (
+                    f"np.clip({some(1)}, -2, {self.leaf()})",
+                    f"np.round({some(1)}, {self.pick('0123')})",
+                    f"pow({some(1)}, 2)",
+                    f"np.clip({some(3)})",
+                    f"round({some(1)}, {self.pick('012')})",
+                )
+            )
         if kind < 0.60:
             return f"np.{self.pick(INTEGER_UNARY if self.ints else _names.NUMPY_UNARY)}({some(1)})"
         if kind < 0.75:
@@ -93,8 +123,7 @@ class Generator:
     def condition(self, depth):
         kind = self.random.random()
         if kind < 0.2 and depth > 0:
-            return f"{self.condition(depth - 1)} {self.pick(('and', 'or'))} " \
-                f"{self.condition(depth - 1)}"
+            return f"{self.condition(depth - 1)} {self.pick(('and', 'or'))} {self.condition(depth - 1)}"
         symbols = "< <= > >= == !=".split()
         left, right = self.expression(depth - 1), self.expression(depth - 1)
         chain = f" {self.pick(symbols)} {self.leaf()}" if kind < 0.35 else ""
@@ -134,7 +163,9 @@ class Generator:
             one, two = self.random.sample(self.known, 2)
             return f"{pad}{one}, {two} = {two}, {one}\n"
         if kind == "a":
-            text = f"{pad}{names.pop()}: float = {self.expression(depth)}\n".replace("x" + str(len(self.known) + 1), names[0], 1)
+            text = f"{pad}{names.pop()}: float = {self.expression(depth)}\n".replace(
+                "x" + str(len(self.known) + 1), names[0], 1
+            )
         elif kind == "c":
             text = f"{pad}{names.pop(0)} = {self.target()} = {self.expression(depth)}\n"
             names = [f"x{len(self.known)}"]
@@ -190,7 +221,9 @@ class FunctionGenerator(Generator):
         return f"({self.condition(depth)}) {self.pick('&|^')} ({self.condition(depth)})"
 
     def function(self, name):
-        text = f"def {name}(p, q={self.pick(('0.5', '2', 'True', 'SINGLE') if not self.ints else ('2', '3', 'BYTE'))}):\n"
+        text = (
+            f"def {name}(p, q={self.pick(('0.5', '2', 'True', 'SINGLE') if not self.ints else ('2', '3', 'BYTE'))}):\n"
+        )
         for _ in range(self.random.randrange(0, 4)):
             kind = self.random.random()
             if kind < 0.3:
@@ -203,8 +236,10 @@ class FunctionGenerator(Generator):
             elif kind < 0.75:
                 text += f"    if {self.condition(1)}:\n        return {self.expression(1)}\n"
             else:
-                text += f"    if {self.condition(1)}:\n        p = {self.expression(1)}\n    elif {self.condition(1)}:\n" \
+                text += (
+                    f"    if {self.condition(1)}:\n        p = {self.expression(1)}\n    elif {self.condition(1)}:\n"
                     f"        return {self.expression(1)}\n    else:\n        q = {self.expression(1)}\n"
+                )
         return text + f"    return {self.expression(2)}\n"
 
 
@@ -222,10 +257,8 @@ class NestGenerator(Generator):
         self.indices = "ijk"[: self.pick((1, 2, 2, 2, 3))]
         self.axes = {"A": self.indices, "P": self.some_axes()}
         for name in "BC"[: self.pick((0, 0, 1, 1, 2))]:
-            self.axes[name] = self.indices if self.random.random() < 0.7 else \
-                "".join(sorted(self.some_axes()))
-        self.targets = [self.access(name) for name in "ABC" if name in self.axes
-                        for _ in range(self.pick((1, 1, 2)))]
+            self.axes[name] = self.indices if self.random.random() < 0.7 else "".join(sorted(self.some_axes()))
+        self.targets = [self.access(name) for name in "ABC" if name in self.axes for _ in range(self.pick((1, 1, 2)))]
         for name in "DE"[: self.pick((0, 1, 2))]:
             self.axes[name] = self.some_axes()
         self.table_rank = self.pick((0, 0, 1, 2))

@@ -1,4 +1,5 @@
 """Random general problems on ranks as threads, beside what plain loops give."""
+
 import ctypes
 
 import numba
@@ -46,12 +47,18 @@ class Records:
     def __init__(self, case):
         self.low, self.extents = np.array(case.space[0]), np.array(case.space[1]) - np.array(case.space[0])
         self.written = [p for p in case.accesses if p[2]]
-        self.values = np.zeros((max(0, self.extents.prod()) if (self.extents > 0).all() else 0, len(self.written) + 1), dtype=np.int64)
+        self.values = np.zeros(
+            (max(0, self.extents.prod()) if (self.extents > 0).all() else 0, len(self.written) + 1), dtype=np.int64
+        )
 
     def put(self, place, array, axes):
         """Write what was left at a place, an array's only one, to the array."""
         points = np.flatnonzero(self.values[:, -1])
-        x = np.stack(np.unravel_index(points, self.extents), axis=1).reshape(-1, len(self.low)) + self.low if len(points) else np.empty((0, len(self.low)), int)
+        x = (
+            np.stack(np.unravel_index(points, self.extents), axis=1).reshape(-1, len(self.low)) + self.low
+            if len(points)
+            else np.empty((0, len(self.low)), int)
+        )
         array[tuple(x[:, k] + self.written[place][1][k] for k in axes)] = self.values[points, place]
 
 
@@ -64,15 +71,22 @@ def given_values(case):
 
 def placed(case, context, given, in_place=False):
     """A case on one rank: its sweep, arrays, which of them are NumPy's and which are kept in planes, operands, their memory."""
-    values = [a if whole or in_place else tw.field(a.shape, "i8", init=a, context=context)
-              for a, (_, whole, *_) in zip([g.copy() for g in given], case.arrays)]
+    values = [
+        a if whole or in_place else tw.field(a.shape, "i8", init=a, context=context)
+        for a, (_, whole, *_) in zip([g.copy() for g in given], case.arrays)
+    ]
     plain = [isinstance(v, np.ndarray) for v in values]
     sweep = _core.PreparedSweep(context._core, case.problem, case.plan)
     planes = [sweep.in_window(a) for a in range(len(values))]
     initial = [unset_values(sweep, a, given[a]) if rolls else None for a, rolls in enumerate(planes)]
-    operands = [_core.RunArray.window(u.ctypes.data, False) if rolls else
-                _core.RunArray(v.ctypes.data, v.strides) if p else _core.RunArray(v._storage)
-                for v, p, rolls, u in zip(values, plain, planes, initial)]
+    operands = [
+        _core.RunArray.window(u.ctypes.data, False)
+        if rolls
+        else _core.RunArray(v.ctypes.data, v.strides)
+        if p
+        else _core.RunArray(v._storage)
+        for v, p, rolls, u in zip(values, plain, planes, initial)
+    ]
     return sweep, values, plain, planes, operands, initial
 
 
@@ -95,8 +109,13 @@ def run_case(case, lanes=None):
         records = Records(case)
         if lanes:
             sweep.schedule.lanes = lanes[context.rank]
-        sweep.run(operands, ctypes.cast(mix_places.ctypes, ctypes.c_void_p).value, env.ctypes.data, None,
-                  [records.values.ctypes.data])
+        sweep.run(
+            operands,
+            ctypes.cast(mix_places.ctypes, ctypes.c_void_p).value,
+            env.ctypes.data,
+            None,
+            [records.values.ctypes.data],
+        )
         return [None if rolls else v if p else v.gather() for v, p, rolls in zip(values, plain, planes)], records
 
     results, errors = on_ranks(case.ranks, case.plan.lanes, body)
@@ -110,7 +129,9 @@ def run_case(case, lanes=None):
     for a, array in enumerate(found):
         if array is None:
             found[a] = given[a].copy()
-            records.put(next(p for p, place in enumerate(records.written) if place[0] == a), found[a], case.arrays[a][3])
+            records.put(
+                next(p for p, place in enumerate(records.written) if place[0] == a), found[a], case.arrays[a][3]
+            )
     wrong = [a for a, (array, wanted) in enumerate(zip(found, expected)) if not np.array_equal(array, wanted)]
     return f"arrays {wrong} differ from the plain loops" if wrong else ""
 

@@ -1,4 +1,5 @@
 """Random sweep problems of any uniform nest, plans for them, and the plain loops that define them."""
+
 import dataclasses
 import math
 import random
@@ -32,8 +33,10 @@ class GeneralCase:
     plan: object = None
 
     def __str__(self):
-        return (f"seed {self.seed}: SweepProblem({self.shape}, {self.space}, {self.arrays}, {self.accesses}, {self.bounds}, "
-                f"{self.downwards}, {self.sequential}), window {self.window}; {self.ranks} ranks, plan {self.plan}")
+        return (
+            f"seed {self.seed}: SweepProblem({self.shape}, {self.space}, {self.arrays}, {self.accesses}, {self.bounds}, "
+            f"{self.downwards}, {self.sequential}), window {self.window}; {self.ranks} ranks, plan {self.plan}"
+        )
 
     def schedules(self):
         return [_core.sweep(self.problem, self.plan, r, self.ranks) for r in range(self.ranks)]
@@ -51,8 +54,15 @@ def general_case(seed, item_bytes=(1, 2, 4, 8), long_rows=False, twice=False):
         case.refused = refused
         try:
             case.window = random_window(seed, refused, case)
-            case.problem = _core.SweepProblem(case.shape, case.space, [(*a, f) for a, f in zip(case.arrays, case.window)],
-                                              case.accesses, case.bounds, case.downwards, case.sequential)
+            case.problem = _core.SweepProblem(
+                case.shape,
+                case.space,
+                [(*a, f) for a, f in zip(case.arrays, case.window)],
+                case.accesses,
+                case.bounds,
+                case.downwards,
+                case.sequential,
+            )
             case.ranks, case.plan = random_plan(rng, case)
             keep_planes(random.Random(f"planes {seed} {refused}"), case, long_rows)
             if twice:
@@ -92,7 +102,9 @@ def keep_planes(rng, case, always):
     if always:
         plan.chunk_bytes = rng.choice((1 << 10, 1 << 18))
     blocks = [max(1, most) for most in largest_blocks(case, plan.grid)]
-    plan.tile = tuple(rng.randint(1 + most // 20, most) if k in (along, across) else most for k, most in enumerate(blocks))
+    plan.tile = tuple(
+        rng.randint(1 + most // 20, most) if k in (along, across) else most for k, most in enumerate(blocks)
+    )
 
 
 def compute_twice(rng, case):
@@ -104,8 +116,10 @@ def compute_twice(rng, case):
     plan.factors = tuple(rng.choice((1, 1, 1, 2, 3)) if k not in (along, plan.mapping_dim) else 1 for k in range(dims))
     plan.temporal_block = rng.choice((2, 2, 3, 4, 9))
     unit = unit_dims(case)
-    plan.tile = tuple(1 if u else most if k == along else rng.randint(1, most)
-                      for k, (u, most) in enumerate(zip(unit, (max(1, b) for b in largest_blocks(case, plan.grid)))))
+    plan.tile = tuple(
+        1 if u else most if k == along else rng.randint(1, most)
+        for k, (u, most) in enumerate(zip(unit, (max(1, b) for b in largest_blocks(case, plan.grid))))
+    )
     if _core.deep_halo(case.problem, plan)[0] < 0:
         raise ConfigError("nothing is computed twice")
 
@@ -333,8 +347,16 @@ def summed_places(case):
 def environment(case):
     """What the kernels are told: places, written ones, loops; by place: summed, perhaps left out."""
     written = [p for p in case.accesses if p[2]]
-    return np.array([len(case.accesses), len(written), len(case.shape), *summed_places(case),
-                     *[keeps for *_, keeps in case.accesses]], dtype=np.int64)
+    return np.array(
+        [
+            len(case.accesses),
+            len(written),
+            len(case.shape),
+            *summed_places(case),
+            *[keeps for *_, keeps in case.accesses],
+        ],
+        dtype=np.int64,
+    )
 
 
 def plain_loops(case, arrays):
@@ -347,27 +369,41 @@ def plain_loops(case, arrays):
     for values, (_, _, _, axes, buffers) in zip(arrays, case.arrays):
         stride = np.zeros(dims, dtype=np.int64)
         for m, k in enumerate(axes):
-            stride[k] = math.prod(values.shape[m + 1:])
+            stride[k] = math.prod(values.shape[m + 1 :])
         stride[0] = values.size if buffers else stride[0]
         older = before if buffers else 0
         memory = np.zeros(values.size * (older + 1 + steps if buffers else 1), dtype=np.int64)
-        memory[:values.size * (older + 1)] = np.tile(values.ravel(), older + 1)
+        memory[: values.size * (older + 1)] = np.tile(values.ravel(), older + 1)
         first.append(sum(len(f) for f in flat) + older * values.size)
         flat.append(memory)
         strides.append(stride)
         each.append(values.size if buffers else 0)
     memory = np.concatenate(flat)
-    where = np.array([first[a] - (low[0] * each[a]) + sum(o[k] * strides[a][k] for k in range(dims))
-                      for a, o, _, _ in case.accesses], dtype=np.int64)
+    where = np.array(
+        [
+            first[a] - (low[0] * each[a]) + sum(o[k] * strides[a][k] for k in range(dims))
+            for a, o, _, _ in case.accesses
+        ],
+        dtype=np.int64,
+    )
     by_place = np.array([strides[a] for a, *_ in case.accesses]).reshape(-1, dims)
     bounds = np.array([[*c, b] for c, b in case.bounds], dtype=np.int64).reshape(-1, dims + 1)
     if (high > low).all():
-        _loops(low, high, np.array(case.downwards), bounds, environment(case), where, by_place, memory,
-               np.array(first), np.array(each))
+        _loops(
+            low,
+            high,
+            np.array(case.downwards),
+            bounds,
+            environment(case),
+            where,
+            by_place,
+            memory,
+            np.array(first),
+            np.array(each),
+        )
     else:
         steps = 0
-    return [memory[f + steps * e:][:values.size].reshape(values.shape)
-            for f, e, values in zip(first, each, arrays)]
+    return [memory[f + steps * e :][: values.size].reshape(values.shape) for f, e, values in zip(first, each, arrays)]
 
 
 @numba.njit
@@ -382,7 +418,7 @@ def _loops(low, high, down, bounds, env, where, strides, memory, first, each):
         if fresh:  # a time buffer begins as a copy of the one before
             for a in range(len(first)):
                 now = first[a] + count[0] * each[a]
-                memory[now + each[a]:now + 2 * each[a]] = memory[now:now + each[a]]
+                memory[now + each[a] : now + 2 * each[a]] = memory[now : now + each[a]]
             fresh = False
         inside = True
         for b in range(len(bounds)):

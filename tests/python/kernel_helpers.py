@@ -34,9 +34,10 @@ def shapes_of(nest, extents):
 def byte_steps(nest, arrays, direction):
     """Bytes from point to point of a row, for each place."""
     change = dict(zip(nest.indices, direction, strict=True))
-    return [sum(change[index] * stride for index, stride
-                in zip(place.axes, arrays[place.array].strides, strict=True))
-            for place in nest.places]
+    return [
+        sum(change[index] * stride for index, stride in zip(place.axes, arrays[place.array].strides, strict=True))
+        for place in nest.places
+    ]
 
 
 def constant_steps(nest, arrays, direction):
@@ -68,13 +69,18 @@ class Runner:
             known = self.kernel.steps[k]
             assert known is None or known * array.itemsize == steps[k]
         for k, table in enumerate(nest.tables):
-            pointers[len(places) + k] = self.arrays[table].ctypes.data
+            pointers[len(places)+k] = self.arrays[table].ctypes.data
         numbers = [(ctypes.c_int64 * len(values))(*values) for values in (steps, point, direction)]
-        code = self.row(ctypes.addressof(pointers), ctypes.addressof(numbers[0]), count,
-                        ctypes.addressof(numbers[1]), ctypes.addressof(numbers[2]),
-                        self.env.ctypes.data)
+        code = self.row(
+            ctypes.addressof(pointers),
+            ctypes.addressof(numbers[0]),
+            count,
+            ctypes.addressof(numbers[1]),
+            ctypes.addressof(numbers[2]),
+            self.env.ctypes.data,
+        )
         if code:
-            name, message, _ = self.kernel.sites[code % 4096 - 1]
+            name, message, _ = self.kernel.sites[code%4096-1]
             raise Raised(name, message, tuple(p + code // 4096 * d for p, d in zip(point, direction)))
 
 
@@ -112,8 +118,7 @@ def last_is_independent(nest):
 
 def hyperplanes_are_legal(nest):
     """Whether every dependence within a plane of the last two indices grows their sum."""
-    inside = [each.vector[-2:] for each in nest.dependences
-              if all(entry in (0, None) for entry in each.vector[:-2])]
+    inside = [each.vector[-2:] for each in nest.dependences if all(entry in (0, None) for entry in each.vector[:-2])]
     return nest.rank > 1 and all(None not in pair and sum(pair) > 0 for pair in inside)
 
 
@@ -190,8 +195,7 @@ def ways(nest):
     return found
 
 
-def compare(nest, dtypes, shape, scalars=None, seed=0, special=0.08, arrays=None, cut=None,
-            kernel=None, box=None):
+def compare(nest, dtypes, shape, scalars=None, seed=0, special=0.08, arrays=None, cut=None, kernel=None, box=None):
     """Run a nest both ways on random arrays: same bits, same exception, same points before it.
 
     ``shape`` has an extent for each loop index; tables are given in ``arrays``. ``arrays``,
@@ -199,14 +203,22 @@ def compare(nest, dtypes, shape, scalars=None, seed=0, special=0.08, arrays=None
     """
     rng = np.random.default_rng(seed)
     shapes = shapes_of(nest, shape) if shape else {}
-    drawn = {name: random_array(rng, shapes[name], dtypes[name], special)
-             for name in nest.arrays if name in shapes and name not in (arrays or {})}
+    drawn = {
+        name: random_array(rng, shapes[name], dtypes[name], special)
+        for name in nest.arrays
+        if name in shapes and name not in (arrays or {})
+    }
     arrays = {**drawn, **(arrays or {})}
     steps = constant_steps(nest, arrays, (0,) * (nest.rank - 1) + (1,)) if seed % 2 else None
     kernel = kernel or compile_kernel(nest, dtypes, scalars, steps=steps)
-    check(kernel, box or nest.iteration_box(shapes), arrays, scalars,
-          lambda box: rows_in_order(box, cut),
-          f"nest {nest.name}, dtypes {dtypes}, scalars {scalars}, seed {seed}")
+    check(
+        kernel,
+        box or nest.iteration_box(shapes),
+        arrays,
+        scalars,
+        lambda box: rows_in_order(box, cut),
+        f"nest {nest.name}, dtypes {dtypes}, scalars {scalars}, seed {seed}",
+    )
     return kernel
 
 
@@ -223,9 +235,15 @@ def compare_all_ways(nest, dtypes, shape, scalars=None, seed=0, special=0.08, ar
         known = constant_steps(nest, laid, first[1]) if first else (None,) * len(nest.places)
         steps = [step if rng.random() < 0.7 else None for step in known]
         kernel = compile_kernel(nest, dtypes, scalars, steps=steps, independent=independent)
-        check(kernel, box, laid, scalars, rows,
-              f"nest {nest.name}, dtypes {dtypes}, scalars {scalars}, seed {seed}, {way}, steps {steps}",
-              sequential=way == "in order")
+        check(
+            kernel,
+            box,
+            laid,
+            scalars,
+            rows,
+            f"nest {nest.name}, dtypes {dtypes}, scalars {scalars}, seed {seed}, {way}, steps {steps}",
+            sequential=way == "in order",
+        )
 
 
 def check(kernel, box, arrays, scalars, rows, context, sequential=True):
@@ -247,13 +265,13 @@ def check(kernel, box, arrays, scalars, rows, context, sequential=True):
         if any(limit in error.message for limit in LIMITS):
             return
     if expected_error is None or got_error is None:
-        assert expected_error is None and got_error is None, \
-            f"{context}: loops {expected_error!r}, kernel {got_error}"
+        assert expected_error is None and got_error is None, f"{context}: loops {expected_error!r}, kernel {got_error}"
     elif not sequential:
         return
     else:
-        assert type(expected_error).__name__ == got_error.name, \
+        assert type(expected_error).__name__ == got_error.name, (
             f"{context}: loops {expected_error!r}, kernel {got_error}"
+        )
     for name in nest.arrays:
         left, right = bits(expected[name]), bits(np.ascontiguousarray(got[name]))
         if not np.array_equal(left, right):

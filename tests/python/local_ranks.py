@@ -1,4 +1,5 @@
 """Ranks as threads of one process, for tests that need many runs and no launch."""
+
 import threading
 
 from tilewave import _core

@@ -1,4 +1,5 @@
 """Random nests as source text: statements, arrays, offsets, dtypes, tables, time buffers."""
+
 import ast
 import dataclasses
 import random
@@ -61,10 +62,10 @@ class Writer:
         self.timed = self.chance(0.3)
         self.partial = not self.timed and self.chance(0.2)
         if self.timed:
-            self.indices = "tijk"[:self.pick((2, 2, 3, 3, 4))]
+            self.indices = "tijk"[: self.pick((2, 2, 3, 3, 4))]
         else:
-            self.indices = "ijkl"[:self.pick((2, 3, 3, 4) if self.partial else (1, 2, 2, 2, 3, 3, 4))]
-        self.space = self.indices[self.timed:]
+            self.indices = "ijkl"[: self.pick((2, 3, 3, 4) if self.partial else (1, 2, 2, 2, 3, 3, 4))]
+        self.space = self.indices[self.timed :]
         self.order = self.pick(("backwards", "box", "any"))
         self.arrays = {}
         self.make_arrays()
@@ -84,7 +85,7 @@ class Writer:
         for k in range(self.pick((1, 1, 1, 2, 2, 3))):
             partial = self.partial and (k == 0 or self.chance(0.5)) or self.chance(0.04)
             axes = self.some_indices(ordered=True) if partial and len(self.space) > 1 else tuple(self.space)
-            self.add("ABC"[k], (*self.indices[:self.timed], *axes), self.pick(dtypes), "written")
+            self.add("ABC"[k], (*self.indices[: self.timed], *axes), self.pick(dtypes), "written")
         for k in range(self.pick((0, 1, 1, 2, 3))):
             axes = tuple(self.space) if self.chance(0.4) else self.some_indices(ordered=False)
             self.add("DEF"[k], axes, self.pick(dtypes), "input")
@@ -262,7 +263,7 @@ class Writer:
         if self.timed:
             offsets[0] = 1
         if self.chance(0.12):
-            offsets[self.timed:] = [self.pick((-1, 0, 1)) for _ in offsets[self.timed:]]
+            offsets[self.timed :] = [self.pick((-1, 0, 1)) for _ in offsets[self.timed :]]
         adds = self.chance(0.6 if len(array.axes) < len(self.indices) else 0.08)
         value, is_float = self.expression(inputs_only=adds, first=first)
         target = self.subscripts(array, offsets)
@@ -301,7 +302,7 @@ class Writer:
     def body(self, name):
         written = [a for a in self.arrays.values() if a.role == "written"]
         targets = written + [self.pick(written) for _ in range(self.pick((0, 0, 1, 2)))]
-        targets = targets[:max(3, len(written))]
+        targets = targets[: max(3, len(written))]
         self.random.shuffle(targets)
         text, first = self.missing_indices(written)
         for k, array in enumerate(targets):
@@ -349,8 +350,13 @@ class Writer:
         if self.timed:
             self.kinds |= {"time", f"time with {len(self.space)} space indices"}
             self.kinds |= {"time: earlier time steps"} if min(buffers, default=0) < 0 else set()
-            self.kinds.add("time: in place" if 1 in buffers else "time: from the old time step only" if buffers
-                           else "time: no time step read")
+            self.kinds.add(
+                "time: in place"
+                if 1 in buffers
+                else "time: from the old time step only"
+                if buffers
+                else "time: no time step read"
+            )
         self.kinds |= kinds_of_text(tree, text, self.indices)
         self.kinds |= {f"{len(self.indices)} indices", f"{statements} statements"}
         self.describe_arrays()
@@ -412,9 +418,16 @@ def kinds_of_look_up(node):
 
 def kinds_of_text(tree, text, indices):
     """Kinds of statements and expressions."""
-    seen = {"abs": "abs(", "square root": "np.sqrt(", "np.where": "np.where(", "float scalar": "c *",
-            "int scalar": "* m", "augmented assignment": "] += ", "if with else": "else:\n",
-            "value of an index": " + 3)"}
+    seen = {
+        "abs": "abs(",
+        "square root": "np.sqrt(",
+        "np.where": "np.where(",
+        "float scalar": "c *",
+        "int scalar": "* m",
+        "augmented assignment": "] += ",
+        "if with else": "else:\n",
+        "value of an index": " + 3)",
+    }
     kinds = {kind for kind, part in seen.items() if part in text.partition("\n")[2]}
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and ast.unparse(node.func) in ("min", "max"):

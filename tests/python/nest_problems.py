@@ -1,4 +1,5 @@
 """Random problems for random nests: shapes, values, bounds, directions, time steps, plans."""
+
 import dataclasses
 import random
 import types
@@ -41,7 +42,9 @@ class Problem:
     as_numpy: set  # inputs that are given as NumPy arrays
     runs: int  # in a row, each on what the one before left
     kinds: set
-    history: dict = dataclasses.field(default_factory=dict)  # of written arrays: the time steps before the first, the latest first
+    history: dict = dataclasses.field(
+        default_factory=dict
+    )  # of written arrays: the time steps before the first, the latest first
 
     @property
     def written(self):
@@ -72,11 +75,15 @@ class Problem:
         return found
 
     def __str__(self):
-        arrays = ", ".join(f"{n}: {a.dtype.name}{list(a.shape)}{' NumPy' if n in self.as_numpy else ''}"
-                           for n, a in self.arrays.items())
-        return (f"{self.body.text}\narrays {arrays}\nscalars {self.scalars}, over={self.over}, "
-                f"reverse={self.reverse}, steps={self.steps}, {self.runs} run(s)\nloops over {self.bounds.box}, "
-                f"constraints {self.bounds.constraints}")
+        arrays = ", ".join(
+            f"{n}: {a.dtype.name}{list(a.shape)}{' NumPy' if n in self.as_numpy else ''}"
+            for n, a in self.arrays.items()
+        )
+        return (
+            f"{self.body.text}\narrays {arrays}\nscalars {self.scalars}, over={self.over}, "
+            f"reverse={self.reverse}, steps={self.steps}, {self.runs} run(s)\nloops over {self.bounds.box}, "
+            f"constraints {self.bounds.constraints}"
+        )
 
 
 def make_problem(seed):
@@ -92,7 +99,7 @@ def make_problem(seed):
     shapes = random_shapes(rng, body, steps, kinds)
     allowed = allowed_box(stand_in(body), {n: s for n, s in shapes.items() if body.arrays[n].role != "table"}, steps)
     over, bounds = random_bounds(rng, body, allowed, steps, kinds)
-    reverse = tuple(n for n in body.indices[steps is not None:] if rng.random() < 0.5) if rng.random() < 0.35 else ()
+    reverse = tuple(n for n in body.indices[steps is not None :] if rng.random() < 0.5) if rng.random() < 0.35 else ()
     if reverse:
         kinds |= {"reverse", "reverse in time"} if steps else {"reverse"}
     arrays = random_values(rng, body, shapes, kinds)
@@ -124,15 +131,21 @@ def give_history(rng, problem):
         depth = max(0, -min(offsets[0] for offsets in problem.body.arrays[name].offsets))
         if rng.random() < (0.7 if depth else 0.1):
             # Values of the array itself: of its dtype, and as near to it as an array's are.
-            problem.history[name] = [np.roll(array.ravel(), k).reshape(array.shape) for k in range(1, 1 + rng.choice((depth or 1, depth + 1)))]
+            problem.history[name] = [
+                np.roll(array.ravel(), k).reshape(array.shape)
+                for k in range(1, 1 + rng.choice((depth or 1, depth + 1)))
+            ]
             problem.kinds.add("history given")
 
 
 def stand_in(body):
     """What the plain loops and the box need to know of a nest, from its writer."""
     looped = {name: array for name, array in body.arrays.items() if array.role != "table"}
-    places = [types.SimpleNamespace(array=name, offsets=offsets, axes=axes)
-              for name, array in looped.items() for axes, offsets in sorted(array.places)]
+    places = [
+        types.SimpleNamespace(array=name, offsets=offsets, axes=axes)
+        for name, array in looped.items()
+        for axes, offsets in sorted(array.places)
+    ]
     return types.SimpleNamespace(indices=body.indices, time=body.indices[0] if body.timed else None, places=places)
 
 
@@ -157,8 +170,13 @@ def random_shapes(rng, body, steps, kinds):
     looped = [array for array in body.arrays.values() if array.role != "table"]
     low, reach, extents = {}, {}, {}
     for k, name in enumerate(body.indices):
-        steps_of = [step for array in looped for axes, offsets in array.places
-                    for axis, step in zip(axes, offsets, strict=True) if axis == name]
+        steps_of = [
+            step
+            for array in looped
+            for axes, offsets in array.places
+            for axis, step in zip(axes, offsets, strict=True)
+            if axis == name
+        ]
         low[name] = max(-step for step in steps_of)
         reach[name] = max(step for step in steps_of)
         extents[name] = rng.choice((rng.randint(1, longest), *3 * (rng.randint(longest // 2, longest),)))

@@ -1,4 +1,5 @@
 """Random rolling-window fields and reductions for random nests, and the numbers that plain loops give."""
+
 import dataclasses
 import functools
 import inspect
@@ -20,7 +21,7 @@ class Results:
     """Which written arrays keep a rolling window only, and which numbers are asked for."""
 
     window: dict  # name to how its start values are given
-    reduce: dict    # name of the number to (kind, array)
+    reduce: dict  # name of the number to (kind, array)
 
     def __str__(self):
         return f"window {self.window}, reduce {self.reduce}"
@@ -66,16 +67,21 @@ def scratch_shape(problem, name, chosen):
             continue
         shape = problem.arrays[other.name].shape
         for axes, _ in other.places:
-            for index, extent in zip(axes[len(axes) - len(shape):], shape, strict=True):
+            for index, extent in zip(axes[len(axes)-len(shape) :], shape, strict=True):
                 longest[index] = max(longest.get(index, 0), extent)
     axes = problem.body.arrays[name].axes
-    return tuple(longest.get(index) for index in axes[len(axes) - problem.arrays[name].ndim:])
+    return tuple(longest.get(index) for index in axes[len(axes)-problem.arrays[name].ndim :])
 
 
 def start_of(how, start, context):
     """What a run is given for an array that keeps a rolling window."""
-    init = {"array": start, "function of arrays": lambda *x: start[x], "function of numbers": lambda *x: start[tuple(map(index_of, x))],
-            "number": start.flat[0], "scratch": start.flat[0]}[how]
+    init = {
+        "array": start,
+        "function of arrays": lambda *x: start[x],
+        "function of numbers": lambda *x: start[tuple(map(index_of, x))],
+        "number": start.flat[0],
+        "scratch": start.flat[0],
+    }[how]
     if how == "scratch":
         return tw.scratch(start.dtype, init)
     return tw.field(start.shape, start.dtype, init, keep="window", context=context)
@@ -97,9 +103,14 @@ def plain_results(problem, nest, results):
             if name in history:
                 history[name] = problem.buffers_before(results.window)[name]
         values = {name: [] for _, name in results.reduce.values()}
-        recorder = types.SimpleNamespace(function=recording(nest, values), scalars=problem.body.scalars, **vars(stand_in(problem.body)))
+        recorder = types.SimpleNamespace(
+            function=recording(nest, values), scalars=problem.body.scalars, **vars(stand_in(problem.body))
+        )
         plain_loops(recorder, problem.bounds, arrays, problem.scalars, problem.reverse, problem.steps, history)
-    numbers = {name: reduced(kind, values[array], problem.arrays[array].dtype) for name, (kind, array) in results.reduce.items()}
+    numbers = {
+        name: reduced(kind, values[array], problem.arrays[array].dtype)
+        for name, (kind, array) in results.reduce.items()
+    }
     return {name: arrays[name] for name in problem.written}, numbers
 
 
@@ -117,6 +128,7 @@ def recording(nest, values):
         for array, offsets in places.items():
             at = tuple(given[index] + o for index, o in zip(nest.axes[array], offsets, strict=True))
             values[array].append((at, given[array][at]))
+
     return body
 
 
@@ -154,8 +166,11 @@ def float_sum(values):
 
 def wrong_results(found, expected):
     """What differs between numbers by name; empty if nothing does."""
-    wrong = [f"{name} is {found.get(name)!r} instead of {value!r}" for name, value in expected.items()
-             if not same(found.get(name), value)]
+    wrong = [
+        f"{name} is {found.get(name)!r} instead of {value!r}"
+        for name, value in expected.items()
+        if not same(found.get(name), value)
+    ]
     if found.keys() != expected.keys():
         wrong.append(f"there are results {sorted(found)} instead of {sorted(expected)}")
     return "; ".join(wrong)

@@ -1,4 +1,5 @@
 """Random nests that read arrays in several orders of their subscripts, with shapes whose dimensions all differ."""
+
 import dataclasses
 import itertools
 import random
@@ -41,7 +42,7 @@ class Problem:
 
     def box(self):
         """For each index the largest range in which all accesses are inside their arrays."""
-        low, high = dict.fromkeys(self.indices, -10**9), dict.fromkeys(self.indices, 10**9)
+        low, high = dict.fromkeys(self.indices, -(10**9)), dict.fromkeys(self.indices, 10**9)
         if self.steps is not None:
             low["t"], high["t"] = 0, self.steps
         for name, accesses in self.accesses.items():
@@ -59,10 +60,12 @@ class Problem:
         """The written array after loops written out, time and all: the definition."""
         names = {"np": np}
         exec(self.text, names)
-        whole = {name: np.stack([array] * (self.steps + 2)) if name in self.lacking else array.copy()
-                 for name, array in self.arrays.items()}
+        whole = {
+            name: np.stack([array] * (self.steps + 2)) if name in self.lacking else array.copy()
+            for name, array in self.arrays.items()
+        }
         written = next(iter(whole))
-        loops = [range(*self.ranges()[axis])[::-1 if axis in self.reverse else 1] for axis in self.indices]
+        loops = [range(*self.ranges()[axis])[:: -1 if axis in self.reverse else 1] for axis in self.indices]
         last = -1
         for point in itertools.product(*loops):
             while self.steps is not None and last < point[0]:
@@ -84,7 +87,7 @@ def make(seed):
     """The problem of a seed."""
     rng = random.Random(f"several orders {seed}")
     timed = rng.random() < 0.3
-    space = "ijk"[:rng.choice((1, 2, 2, 2) if timed else (1, 2, 2, 2, 3))]
+    space = "ijk"[: rng.choice((1, 2, 2, 2) if timed else (1, 2, 2, 2, 3))]
     indices = "t" * timed + space
     step = lambda: rng.choice((0, 0, 0, -2, -1, 1, 2))  # noqa: E731
     accesses = {"R": [Access(tuple(indices), (1,) * timed + (0,) * len(space))]}
@@ -93,14 +96,20 @@ def make(seed):
         back = back if any(back) else [-1] * len(space)
         accesses["R"].append(Access(tuple(indices), (rng.choice((0, 1)),) * timed + tuple(back)))
     lacking = {"R"} if timed else set()
-    for name in "VSW"[:rng.choice((1, 2, 2, 3))]:
+    for name in "VSW"[: rng.choice((1, 2, 2, 3))]:
         rank = rng.choice((1, 2, 2, 3))
         in_time = timed and rng.random() < 0.3
-        orders = {tuple(rng.choice(space) for _ in range(rank)) if rng.random() < 0.5 else
-                  tuple((rng.sample(space, len(space)) * 3)[:rank]) for _ in range(4)}
+        orders = {
+            tuple(rng.choice(space) for _ in range(rank))
+            if rng.random() < 0.5
+            else tuple((rng.sample(space, len(space)) * 3)[:rank])
+            for _ in range(4)
+        }
         accesses[name] = [
             Access(("t",) * in_time + order, (rng.choice((0, 1)),) * in_time + tuple(step() for _ in order))
-            for order in sorted(orders) for _ in range(rng.choice((1, 1, 2)))][:5]
+            for order in sorted(orders)
+            for _ in range(rng.choice((1, 1, 2)))
+        ][:5]
         rng.shuffle(accesses[name])
         if in_time:
             lacking.add(name)
@@ -116,7 +125,7 @@ def make(seed):
     reads = [access.text(name) for name, own in accesses.items() for access in (own[1:] if name == "R" else own)]
     rng.shuffle(reads)
     factor = "3" if kind == "i4" else "0.125"
-    value = " + ".join(f"{factor} * {' * '.join(reads[k:k + 2])}" for k in range(0, len(reads), 2))
+    value = " + ".join(f"{factor} * {' * '.join(reads[k : k + 2])}" for k in range(0, len(reads), 2))
     text = f"def body({', '.join([*arrays, *indices])}):\n    {accesses['R'][0].text('R')} = {value}\n"
     problem = Problem(seed, text, indices, accesses, arrays, lacking, {}, (), rng.randint(1, 5) if timed else None)
     for axis, (low, high) in problem.box().items():
@@ -139,6 +148,12 @@ def operands(problem, context, rng):
             memory[...] = array
             given[name] = memory
         else:
-            given[name] = rng.choice((np.array, lambda a: np.array(a, order="F"), lambda a: a[::-1].copy()[::-1],
-                                      lambda a: np.repeat(a, 2, -1)[..., ::2]))(array)
+            given[name] = rng.choice(
+                (
+                    np.array,
+                    lambda a: np.array(a, order="F"),
+                    lambda a: a[::-1].copy()[::-1],
+                    lambda a: np.repeat(a, 2, -1)[..., ::2],
+                )
+            )(array)
     return given

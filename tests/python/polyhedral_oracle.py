@@ -92,9 +92,7 @@ def isl_tile_dependences(h, d):
 def det(m):
     if len(m) == 1:
         return m[0][0]
-    return sum(
-        (-1) ** k * m[0][k] * det([row[:k] + row[k + 1 :] for row in m[1:]]) for k in range(len(m))
-    )
+    return sum((-1) ** k * m[0][k] * det([row[:k] + row[k + 1 :] for row in m[1:]]) for k in range(len(m)))
 
 
 def random_rows(rng, n):

@@ -1,4 +1,5 @@
 """Random sweep problems and plans, from a seed."""
+
 import itertools
 import random
 
@@ -61,9 +62,11 @@ def random_case(seed, ranks=None, item_bytes=(4, 8), parts=False):
     plan.chunk_bytes = rng.choice((16, 100, 1 << 18))
     tile = []
     for k in range(dims):
-        blocks = [min(high[k], (c + 1) * (shape[k] // plan.grid[k]) + min(c + 1, shape[k] % plan.grid[k]))
-                  - max(low[k], c * (shape[k] // plan.grid[k]) + min(c, shape[k] % plan.grid[k]))
-                  for c in range(plan.grid[k])]
+        blocks = [
+            min(high[k], (c + 1) * (shape[k] // plan.grid[k]) + min(c + 1, shape[k] % plan.grid[k]))
+            - max(low[k], c * (shape[k] // plan.grid[k]) + min(c, shape[k] % plan.grid[k]))
+            for c in range(plan.grid[k])
+        ]
         tile.append(rng.randint(1, max(1, *blocks)) if len(blocks) > 1 else rng.randint(1, max(1, blocks[0])))
     plan.tile = tuple(tile)
     if parts:

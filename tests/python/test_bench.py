@@ -1,4 +1,5 @@
 """The benchmarks run in their quick form and write the JSON that docs/benchmarks.md is made from."""
+
 import importlib
 import json
 
@@ -13,8 +14,17 @@ KEYS = {"case", "contender", "value", "unit", "spread", "ratio_to_contender", "f
 NESTS = {"args": ["--case", "block,recurrence,sor,alignment,compile"]}
 
 
-@pytest.mark.parametrize(("name", "more"), [("executor", {}), ("nests", NESTS), ("paper", {}), ("patterns", {}),
-                                            ("plan", {"args": ["--where", "2x1"]}), ("sweep", {})])
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [
+        ("executor", {}),
+        ("nests", NESTS),
+        ("paper", {}),
+        ("patterns", {}),
+        ("plan", {"args": ["--where", "2x1"]}),
+        ("sweep", {}),
+    ],
+)
 def test_quick(name, more, tmp_path, capsys):
     NAMES[name](json_path=tmp_path / "rows.json", quick=True, **more)
     data = json.loads((tmp_path / "rows.json").read_text())
@@ -34,11 +44,24 @@ def test_disturbed_cases_are_run_again_and_the_least_disturbed_run_counts(monkey
 
     def run(where, arguments):
         asked.append(arguments["cases"])
-        return [{"case": name, "stolen": stolen[name].pop(0), "planned_s": [1.0], "predicted_s": len(asked), "best_s": [], "before_s": []}
-                for name in arguments["cases"]]
+        return [
+            {
+                "case": name,
+                "stolen": stolen[name].pop(0),
+                "planned_s": [1.0],
+                "predicted_s": len(asked),
+                "best_s": [],
+                "before_s": [],
+            }
+            for name in arguments["cases"]
+        ]
 
     monkeypatch.setattr(planning, "_run", run)
     found = planning._undisturbed("1x1", {"cases": ["a", "b", "c"]}, 2)
     assert asked == [["a", "b", "c"], ["a", "c"], ["a"]]
-    assert [(c["case"], c["stolen"], c["predicted_s"]) for c in found] == [("a", 0.1, 2), ("b", 0.0, 1), ("c", 0.001, 2)]
+    assert [(c["case"], c["stolen"], c["predicted_s"]) for c in found] == [
+        ("a", 0.1, 2),
+        ("b", 0.0, 1),
+        ("c", 0.001, 2),
+    ]
     assert [sorted(d["stolen"] for d in c.get("disturbed", [])) for c in found] == [[0.3, 0.5], [], [0.2]]

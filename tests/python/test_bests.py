@@ -1,4 +1,5 @@
 """The best value of a row, found by its kernel, against a look at the values; reductions both ways."""
+
 import ctypes
 import os
 import random
@@ -17,19 +18,25 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
 
 @pytest.mark.parametrize("long_rows", [False, True])
 @pytest.mark.parametrize("dtype", ["i1", "i2", "i4", "i8", "u1"])
-@pytest.mark.parametrize("nest, scalars", [body for body in BODIES if body[0].name != "numbered"],
-                         ids=lambda value: getattr(value, "name", ""))
+@pytest.mark.parametrize(
+    "nest, scalars",
+    [body for body in BODIES if body[0].name != "numbered"],
+    ids=lambda value: getattr(value, "name", ""),
+)
 def test_a_kernel_tells_the_best_of_a_row(nest, scalars, dtype, long_rows):
     dice, generator = random.Random(SEED), np.random.default_rng(SEED)
     dtypes = {name: np.dtype("i4") if name == "a" else np.dtype(dtype) for name in nest.arrays}
     shapes = {"A": (9, 130), "B": (9, 130), "a": (130,), "S": (7,)}
     wanted = [(k, op) for k, place in enumerate(nest.places) if place.written for op in ("max", "min")]
-    kernel = compile_kernel(nest, dtypes, scalars, steps=[1] * len(nest.places), independent=True, long_rows=long_rows,
-                            bests=wanted)
+    kernel = compile_kernel(
+        nest, dtypes, scalars, steps=[1] * len(nest.places), independent=True, long_rows=long_rows, bests=wanted
+    )
     assert list(kernel.bests) == wanted
     for case in range(60):
-        arrays = {name: generator.integers(0, 7 if case % 2 else 100, shapes[name]).astype(dtypes[name])
-                  for name in nest.arrays}
+        arrays = {
+            name: generator.integers(0, 7 if case % 2 else 100, shapes[name]).astype(dtypes[name])
+            for name in nest.arrays
+        }
         for name in "aS":
             if name in arrays:
                 arrays[name] %= 7
@@ -40,12 +47,26 @@ def test_a_kernel_tells_the_best_of_a_row(nest, scalars, dtype, long_rows):
         steps = words(change(kernel, arrays, {"i": 0, "j": 1}))
         env = kernel.pack(scalars, {name: arrays[name] for name in nest.tables})
         if case % 3:
-            assert ROW(kernel.address)(pointers, steps, points, words((row, begin)), words((0, 1)), env.ctypes.data) == 0
+            assert (
+                ROW(kernel.address)(pointers, steps, points, words((row, begin)), words((0, 1)), env.ctypes.data) == 0
+            )
         else:
-            assert ROWS(kernel.rows_address)(pointers, steps, 1, words((0, 0, points)), words([0] * len(nest.places)),
-                                             words((row, begin)), words((0, 1)), words((1, 0)), env.ctypes.data) == 0
+            assert (
+                ROWS(kernel.rows_address)(
+                    pointers,
+                    steps,
+                    1,
+                    words((0, 0, points)),
+                    words([0] * len(nest.places)),
+                    words((row, begin)),
+                    words((0, 1)),
+                    words((1, 0)),
+                    env.ctypes.data,
+                )
+                == 0
+            )
         for (k, op), room in zip(wanted, rooms, strict=True):
-            values = arrays[nest.places[k].array][row, begin:begin + points]
+            values = arrays[nest.places[k].array][row, begin : begin+points]
             found = np.frombuffer(room.tobytes(), dtypes[nest.places[k].array])[0]
             what = f"seed {SEED}, case {case}, row {row} from {begin}, {points} points, place {k}, {op}"
             assert found == getattr(values, op)(), what
@@ -78,7 +99,9 @@ def test_reductions_with_and_without_told_bests(nest, keep, monkeypatch):
     asked = {f"{op} {name}": getattr(tw, op)(name) for name in "HE" for op in ("max", "min", "argmax", "argmin", "sum")}
     told_bests = reduction.bests
     for case in range(24):
-        shape = dice.choice(((dice.randint(2, 90), dice.randint(2, 90)), (dice.randint(300, 700), dice.randint(300, 700))))
+        shape = dice.choice(
+            ((dice.randint(2, 90), dice.randint(2, 90)), (dice.randint(300, 700), dice.randint(300, 700)))
+        )
         dtype = dice.choice(("i1", "i2", "i4", "i8"))
         W = generator.integers(-2, dice.choice((-1, 2, 3)), shape).astype(dtype)
         threads = dice.randint(1, 3)

@@ -1,4 +1,5 @@
 """Bounds of loops against brute force, and what is refused."""
+
 import itertools
 import random
 
@@ -14,12 +15,14 @@ WIDE = (-60, 60)
 
 def plain(bounds):
     """Nested loops over evaluated bounds: a list of functions of outer indices, one an index."""
+
     def loops(outer, rest):
         if not rest:
             yield outer
             return
         for x in range(*rest[0](*outer)):
             yield from loops((*outer, x), rest[1:])
+
     return list(loops((), bounds))
 
 
@@ -39,16 +42,18 @@ def random_bound(rng, outer, around):
 
 def random_over(seed):
     rng = random.Random(seed)
-    indices = "ijkl"[:rng.randint(1, 4)]
+    indices = "ijkl"[: rng.randint(1, 4)]
     over, plain_bounds = {}, []
     for k, name in enumerate(indices):
-        lower, upper = ([random_bound(rng, indices[:k], around) for _ in range(rng.choice((1, 1, 2)))]
-                        for around in (-2, 3))
+        lower, upper = (
+            [random_bound(rng, indices[:k], around) for _ in range(rng.choice((1, 1, 2)))] for around in (-2, 3)
+        )
         upper.append((6, lambda *x: 6))  # so that loops stay short
         lower.append((-6, lambda *x: -6))
         over[name] = tuple(tuple(given for given, _ in side) for side in (lower, upper))
-        plain_bounds.append(lambda *x, lower=lower, upper=upper: (max(f(*x) for _, f in lower),
-                                                                  min(f(*x) for _, f in upper)))
+        plain_bounds.append(
+            lambda *x, lower=lower, upper=upper: (max(f(*x) for _, f in lower), min(f(*x) for _, f in upper))
+        )
     return tuple(indices), over, plain_bounds
 
 
@@ -63,8 +68,7 @@ def test_random_bounds_equal_plain_loops(seed):
     for x in expected:
         assert all(low <= v < high for v, (low, high) in zip(x, bounds.box))
     for coefficients, constant in bounds.constraints:
-        least = constant + sum(c * (low if c > 0 else high - 1)
-                               for c, (low, high) in zip(coefficients, bounds.box))
+        least = constant + sum(c * (low if c > 0 else high - 1) for c, (low, high) in zip(coefficients, bounds.box))
         assert least < 0, "the box implies this constraint"
     assert hash(bounds) == hash(loop_bounds(indices, [WIDE] * len(indices), over))
 
@@ -102,15 +106,26 @@ def test_points_run_down():
 
 def test_forms_that_are_affine():
     n = 4
-    for text, function in (("i+1", lambda i: i + 1), ("-(i-5)", lambda i: 5 - i), ("3*(i-1)+2*i", lambda i: 5*i - 3),
-                           ("i*2-i-i", lambda: 0), ("+i", lambda i, n=0: n + i), ("4-i", lambda i: np.int64(n) - i)):
+    for text, function in (
+        ("i+1", lambda i: i + 1),
+        ("-(i-5)", lambda i: 5 - i),
+        ("3*(i-1)+2*i", lambda i: 5 * i - 3),
+        ("i*2-i-i", lambda: 0),
+        ("+i", lambda i, n=0: n + i),
+        ("4-i", lambda i: np.int64(n) - i),
+    ):
         given = [loop_bounds(IJ, [(0, 4), (-50, 50)], {"j": (-50, bound)}) for bound in (text, function)]
         assert given[0] == given[1]
 
 
 def test_an_empty_set_is_fine_and_may_lie_anywhere():
-    for over in ({"j": ("i+4", 4)}, {"i": (2, 2), "j": ("i+90", "i+99")}, {"j": ("i+100", "i+99")},
-                 {"j": ("i+50", "i+60"), "k": (1, 1)}, {"i": ("5", "2")}):
+    for over in (
+        {"j": ("i+4", 4)},
+        {"i": (2, 2), "j": ("i+90", "i+99")},
+        {"j": ("i+100", "i+99")},
+        {"j": ("i+50", "i+60"), "k": (1, 1)},
+        {"i": ("5", "2")},
+    ):
         bounds = loop_bounds(IJK, [(0, 4)] * 3, over)
         assert list(bounds.points()) == [] and not bounds.contains((1, 1, 1))
         assert all(0 <= low <= high <= 4 for low, high in bounds.box)
@@ -124,7 +139,10 @@ def test_the_exact_check_looks_at_real_points_only():
 
 
 def huge(rng):
-    return rng.choice((1, -1)) * (rng.choice((2**53, 2**61, 2**62, 3 * 2**61, 2**63, 2**64 + 2, 10**30)) * rng.choice((1, 2, 3)) + rng.choice((0, 0, 1)))
+    return rng.choice((1, -1)) * (
+        rng.choice((2**53, 2**61, 2**62, 3 * 2**61, 2**63, 2**64 + 2, 10**30)) * rng.choice((1, 2, 3))
+        + rng.choice((0, 0, 1))
+    )
 
 
 @pytest.mark.parametrize("seed", range(200))
@@ -146,8 +164,13 @@ def test_huge_coefficients_mean_what_plain_integers_do(seed):
         assert "bounds" in str(error) and "'k' reach numbers beyond 64 bits" in str(error)
         assert factors[0] % factors[1], seed  # a common factor is never too large
         return
-    expected = [(i, j, k) for i, j, k in itertools.product(*map(range, extents))
-                if (k < factors[0]*i + factors[1]*j + constant) == upper or not upper and k >= factors[0]*i + factors[1]*j + constant]
+    expected = [
+        (i, j, k)
+        for i, j, k in itertools.product(*map(range, extents))
+        if (k < factors[0] * i + factors[1] * j + constant) == upper
+        or not upper
+        and k >= factors[0] * i + factors[1] * j + constant
+    ]
     assert [x for x in itertools.product(*(range(*pair) for pair in bounds.box)) if bounds.contains(x)] == expected
     for coefficients, number in bounds.constraints:
         assert abs(number) + sum(abs(c) * 8 for c in coefficients) < 2**60
@@ -168,18 +191,40 @@ def test_long_outer_loops_go_by_intervals():
         loop_bounds(IJK, [(0, n), (0, 5), (0, 4)], {"k": (0, "j+1")})
 
 
-@pytest.mark.parametrize("bound, reason", [
-    ("n-i", "'n' is no outer loop index"), ("j", "'j' is no outer"), ("k", "'k' is no outer"),
-    ("i*i", "a product of loop indices"), ("i//2", "is more than"), ("1.5*i", "1.5 is no int"),
-    ("i+", "SyntaxError"), ("", "SyntaxError"), ("min(i, 3)", "is more than"), ("i if i else 1", "is more than"),
-    ("True", "True is no int"), (True, "True is no int"), (1.0, "1.0 is no int"), (None, "None is no int"),
-    (lambda i: i * i, "a product"), (lambda i: i // 2, "more than"), (lambda i: min(i, 3), "more than"),
-    (lambda i: np.minimum(i, 3), ""), (lambda i: 2.0 * i, "2.0 is no int"), (lambda i: int(i), "more than"),
-    (lambda i: i if i == 2 else 0, "more than"), (lambda i: [i, 1], "is no int"), (lambda i: {}[i], "TypeError"),
-    (lambda i: i + 1 if isinstance(i, int) else i, "else for ints than for symbols"),
-    (lambda n: n, "'n' is no outer"), (lambda j: j, "'j' is no outer"), (lambda *i: i[0], "'i' is no outer"),
-    (lambda i: None, "None is no int"), (np.array([1, 2]), "is no int"),
-])
+@pytest.mark.parametrize(
+    "bound, reason",
+    [
+        ("n-i", "'n' is no outer loop index"),
+        ("j", "'j' is no outer"),
+        ("k", "'k' is no outer"),
+        ("i*i", "a product of loop indices"),
+        ("i//2", "is more than"),
+        ("1.5*i", "1.5 is no int"),
+        ("i+", "SyntaxError"),
+        ("", "SyntaxError"),
+        ("min(i, 3)", "is more than"),
+        ("i if i else 1", "is more than"),
+        ("True", "True is no int"),
+        (True, "True is no int"),
+        (1.0, "1.0 is no int"),
+        (None, "None is no int"),
+        (lambda i: i * i, "a product"),
+        (lambda i: i // 2, "more than"),
+        (lambda i: min(i, 3), "more than"),
+        (lambda i: np.minimum(i, 3), ""),
+        (lambda i: 2.0 * i, "2.0 is no int"),
+        (lambda i: int(i), "more than"),
+        (lambda i: i if i == 2 else 0, "more than"),
+        (lambda i: [i, 1], "is no int"),
+        (lambda i: {}[i], "TypeError"),
+        (lambda i: i + 1 if isinstance(i, int) else i, "else for ints than for symbols"),
+        (lambda n: n, "'n' is no outer"),
+        (lambda j: j, "'j' is no outer"),
+        (lambda *i: i[0], "'i' is no outer"),
+        (lambda i: None, "None is no int"),
+        (np.array([1, 2]), "is no int"),
+    ],
+)
 def test_refuses_what_is_not_affine(bound, reason):
     for over in ({"j": (bound, 5)}, {"j": (0, bound)}, {"j": (0, (bound, 3))}):
         with pytest.raises(ConfigError, match="of index 'j' is not supported.*outer indices here: i") as caught:
@@ -187,17 +232,23 @@ def test_refuses_what_is_not_affine(bound, reason):
         assert reason in str(caught.value)
 
 
-@pytest.mark.parametrize("over, message", [
-    ([("i", (0, 1))], "given list; allowed: a dict"),
-    ({"x": (0, 1)}, "no index 'x'; allowed: i, j"),
-    ({"i": 3}, "allowed: a pair"), ({"i": (1, 2, 3)}, "allowed: a pair"), ({"i": "i+1"}, "allowed: a pair"),
-    ({"i": (0, [])}, "empty list"),
-    ({"i": ("j", 3)}, "there is no outer index here"),
-    ({"i": (-1, 3)}, r"bounds \(-1, 3\) of index 'i' reach outside.*within \(0, 4\)"),
-    ({"i": (0, 5)}, r"within \(0, 4\)"), ({"i": (3, 2)}, "reach outside"),
-    ({"j": ("i", 9)}, r"bounds \('i', 9\) of index 'j' reach outside"),
-    ({"j": (("i", 0), ("9", 8))}, r"'j' runs over \(0, 8\) at i=0"),
-])
+@pytest.mark.parametrize(
+    "over, message",
+    [
+        ([("i", (0, 1))], "given list; allowed: a dict"),
+        ({"x": (0, 1)}, "no index 'x'; allowed: i, j"),
+        ({"i": 3}, "allowed: a pair"),
+        ({"i": (1, 2, 3)}, "allowed: a pair"),
+        ({"i": "i+1"}, "allowed: a pair"),
+        ({"i": (0, [])}, "empty list"),
+        ({"i": ("j", 3)}, "there is no outer index here"),
+        ({"i": (-1, 3)}, r"bounds \(-1, 3\) of index 'i' reach outside.*within \(0, 4\)"),
+        ({"i": (0, 5)}, r"within \(0, 4\)"),
+        ({"i": (3, 2)}, "reach outside"),
+        ({"j": ("i", 9)}, r"bounds \('i', 9\) of index 'j' reach outside"),
+        ({"j": (("i", 0), ("9", 8))}, r"'j' runs over \(0, 8\) at i=0"),
+    ],
+)
 def test_refuses(over, message):
     with pytest.raises(ConfigError, match=message):
         loop_bounds(IJ, [(0, 4), (0, 6)], over)

@@ -1,4 +1,5 @@
 """Numbers from outside a body that change: the results of plain loops each time, and no new kernel where NumPy's are the same either way."""
+
 import types
 
 import numpy as np
@@ -27,7 +28,7 @@ def many(A, B, i, j):
 
 @tw.nest
 def scores(H, S, a, i, j):
-    H[i, j] = max(H[i-1, j-1] + GAP, H[i-1, j] - 1, S[a[i] + SHIFT, 0], 0) * 3
+    H[i, j] = max(H[i-1, j-1] + GAP, H[i-1, j] - 1, S[a[i]+SHIFT, 0], 0) * 3
 
 
 @tw.nest
@@ -75,13 +76,23 @@ def arrays_of(nest, dtype):
 
 
 CHANGES = {
-    "float": (linear, "f8", {"C": (0.31, -4.0, 1e300, 0.0, -0.0, float("inf"), float("nan"), 5e-324), "DX": (0.3, 1e200)}, 1),
+    "float": (
+        linear,
+        "f8",
+        {"C": (0.31, -4.0, 1e300, 0.0, -0.0, float("inf"), float("nan"), 5e-324), "DX": (0.3, 1e200)},
+        1,
+    ),
     "single": (linear, "f4", {"C": (0.1, 1e-46, 1e39, 3.4028235677973366e38), "DX": (0.7,)}, 1),
     "divisor of 1": (linear, "f8", {"DX": (0.0, 0.5)}, 2),
     "attribute": (linear, "f8", {"weight": (0.1, 0.2, 2.0)}, 1),
     "several": (many, "f4", {"C": (0.2, 0.4), "TOL": (0.1, 1e9), "SCALE": (np.float32(0.7), np.float32(1e38))}, 1),
     "exponent": (many, "f8", {"POWER": (3, 4, 2)}, 3),
-    "divisor": (many, "f8", {"HALF": (4.0, 3.0, 7.0, 9.0)}, 3),  # by 2 and by 4: multiplications; by all others one kernel
+    "divisor": (
+        many,
+        "f8",
+        {"HALF": (4.0, 3.0, 7.0, 9.0)},
+        3,
+    ),  # by 2 and by 4: multiplications; by all others one kernel
     "int": (scores, "i4", {"GAP": (-1, -128, -7)}, 1),
     "int of another range": (scores, "i4", {"GAP": (-1000, -999, -5)}, 2),
     "int in a subscript": (scores, "i8", {"SHIFT": (0, 2)}, 3),
@@ -111,6 +122,7 @@ def test_numbers_that_change(name, kernels, monkeypatch):
 
 def test_a_number_that_makes_an_error(kernels, monkeypatch):
     """An expression of numbers only that raises does so in the points, as in plain loops; and then not any more."""
+
     @tw.nest
     def inverse(A, i):
         A[i] = A[i-1] + 1.0 / DX

@@ -1,4 +1,5 @@
 """The checker accepts what the generators make and names what is wrong with mutants."""
+
 import random
 
 import pytest
@@ -30,20 +31,28 @@ def test_moves_between_layouts_check():
         shape = tuple(rng.randint(0, 9) for _ in range(dims))
         ranks = rng.choice((1, 2, 3, 4, 6))
         all_ranks = ranks + rng.choice((0, 0, 1, 3))  # some own nothing
-        a, b = (_core.Layout(shape, _core.default_grid(shape, rng.choice((ranks, all_ranks)), rng.randrange(dims)),
-                             tuple(rng.randint(0, 2) for _ in range(dims)),
-                             tuple(rng.randint(0, 2) for _ in range(dims))) for _ in range(2))
+        a, b = (
+            _core.Layout(
+                shape,
+                _core.default_grid(shape, rng.choice((ranks, all_ranks)), rng.randrange(dims)),
+                tuple(rng.randint(0, 2) for _ in range(dims)),
+                tuple(rng.randint(0, 2) for _ in range(dims)),
+            )
+            for _ in range(2)
+        )
         chunk = rng.choice((8, 50, 1 << 20))
-        for made in ([_core.redistribute(a, b, 8, r, all_ranks, chunk) for r in range(all_ranks)],
-                     [_core.gather_schedule(a, 8, r, all_ranks, chunk) for r in range(all_ranks)],
-                     [_core.scatter_schedule(a, 8, r, all_ranks, chunk) for r in range(all_ranks)]):
+        for made in (
+            [_core.redistribute(a, b, 8, r, all_ranks, chunk) for r in range(all_ranks)],
+            [_core.gather_schedule(a, 8, r, all_ranks, chunk) for r in range(all_ranks)],
+            [_core.scatter_schedule(a, 8, r, all_ranks, chunk) for r in range(all_ranks)],
+        ):
             assert _core.check(made) is None, f"shape {shape}, ranks {all_ranks}, chunk {chunk}"
 
 
-def sweep(grid=(2, 1), schedule="overlapping", threads=(1, 1), tile=(3, 4), chunk=16, mapping_dim=1,
-          grouping="hyperplane"):
-    problem = _core.SweepProblem((12, 16), ((1, 1), (12, 16)), [(4, False)],
-                                 [(0, (-1, 0)), (0, (0, -1))])
+def sweep(
+    grid=(2, 1), schedule="overlapping", threads=(1, 1), tile=(3, 4), chunk=16, mapping_dim=1, grouping="hyperplane"
+):
+    problem = _core.SweepProblem((12, 16), ((1, 1), (12, 16)), [(4, False)], [(0, (-1, 0)), (0, (0, -1))])
     plan = _core.Plan()
     plan.grid, plan.tile, plan.factors, plan.mapping_dim = grid, tile, threads, mapping_dim
     plan.schedule, plan.chunk_bytes, plan.grouping = schedule, chunk, grouping
@@ -53,8 +62,11 @@ def sweep(grid=(2, 1), schedule="overlapping", threads=(1, 1), tile=(3, 4), chun
 
 
 def find(schedule, op, lane=0, nth=0, send=None):
-    hits = [i for i, s in enumerate(schedule.lanes[lane])
-            if s.op == op and (send is None or schedule.messages[s.item].send == send)]
+    hits = [
+        i
+        for i, s in enumerate(schedule.lanes[lane])
+        if s.op == op and (send is None or schedule.messages[s.item].send == send)
+    ]
     return hits[nth]
 
 
@@ -101,8 +113,9 @@ def test_dropped_send():
 def test_dropped_send_and_its_wait():
     made = sweep()
     step = made[0].lanes[0][find(made[0], "post_send", nth=2)]
-    made[0].lanes = [[s for s in made[0].lanes[0]
-                      if not (s.op in ("post_send", "wait", "pack") and s.item == step.item)]]
+    made[0].lanes = [
+        [s for s in made[0].lanes[0] if not (s.op in ("post_send", "wait", "pack") and s.item == step.item)]
+    ]
     found = violation(made, "never ends", "posts no send that meets it")
     assert found.rank == 1
 
@@ -134,8 +147,9 @@ def matching(made, nth=1, sender=0):
     """The message of a send and the one that receives it, as (sender's, receiver's) numbers."""
     out = made[sender].lanes[0][find(made[sender], "post_send", nth=nth)].item
     m = made[sender].messages[out]
-    return out, next(k for k, r in enumerate(made[m.peer].messages)
-                     if not r.send and (r.peer, r.tag) == (sender, m.tag))
+    return out, next(
+        k for k, r in enumerate(made[m.peer].messages) if not r.send and (r.peer, r.tag) == (sender, m.tag)
+    )
 
 
 def test_sizes_that_agree_with_each_other_but_not_with_the_region():
@@ -197,8 +211,9 @@ def _same_tag(message):
 
 
 def test_values_of_the_wrong_array():
-    problem = _core.SweepProblem((8, 4), ((1, 0), (7, 4)), [(4, False), (4, False), (4, False)],
-                                 [(0, (-1, 0)), (1, (1, 0)), (2, (1, 0))])
+    problem = _core.SweepProblem(
+        (8, 4), ((1, 0), (7, 4)), [(4, False), (4, False), (4, False)], [(0, (-1, 0)), (1, (1, 0)), (2, (1, 0))]
+    )
     plan = _core.Plan()
     plan.grid, plan.tile, plan.factors, plan.mapping_dim = (2, 1), (3, 4), (1, 1), 1
     made = schedules(problem, plan, 2)
@@ -221,8 +236,10 @@ def test_early_reuse_of_a_receive_buffer():
     made = sweep(**STRIDED)
     posts = [i for i, s in enumerate(made[1].lanes[0]) if s.op == "post_recv"]
     first, second = next(  # two receives under way at once
-        (made[1].lanes[0][a].item, made[1].lanes[0][b].item) for a, b in zip(posts, posts[1:])
-        if not any(s.op == "wait" for s in made[1].lanes[0][a:b]))
+        (made[1].lanes[0][a].item, made[1].lanes[0][b].item)
+        for a, b in zip(posts, posts[1:])
+        if not any(s.op == "wait" for s in made[1].lanes[0][a:b])
+    )
     change_message(made[1], second, buffer=made[1].messages[first].buffer)
     violation(made, "reused while message")
 
@@ -244,8 +261,11 @@ def test_missing_unpack():
 def test_wait_after_the_compute_that_needs_it():
     made = sweep()
     lane = made[1].lanes[0]
-    index = next(i for i, s in enumerate(lane) if s.op == "wait" and not made[1].messages[s.item].send
-                 and lane[i + 1].op == "compute")
+    index = next(
+        i
+        for i, s in enumerate(lane)
+        if s.op == "wait" and not made[1].messages[s.item].send and lane[i + 1].op == "compute"
+    )
     step = without(made[1], 0, index)
     put(made[1], 0, index + 1, step)
     violation(made, "while message")
@@ -263,8 +283,10 @@ def test_missing_await():
 def test_missing_signal():
     made = sweep(grid=(1, 1), threads=(2, 1), tile=(6, 4))
     signals = [i for i, s in enumerate(made[0].lanes[0]) if s.op == "signal"]
-    made[0].lanes = [[s for i, s in enumerate(made[0].lanes[0]) if i < signals[-1] or s.op != "signal"],
-                     made[0].lanes[1]]
+    made[0].lanes = [
+        [s for i, s in enumerate(made[0].lanes[0]) if i < signals[-1] or s.op != "signal"],
+        made[0].lanes[1],
+    ]
     violation(made, "no signal of that lane reaches it")
 
 
@@ -300,15 +322,21 @@ def test_true_cycle_is_called_one():
         arrays = mine.arrays
         arrays[0].storage = ((0, 0), (12, 16))
         mine.arrays = arrays
-        mine.lanes = [[_core.Step("post_recv", base + 1), _core.Step("wait", base + 1),
-                       _core.Step("post_send", base), _core.Step("wait", base), *mine.lanes[0]]]
+        mine.lanes = [
+            [
+                _core.Step("post_recv", base + 1),
+                _core.Step("wait", base + 1),
+                _core.Step("post_send", base),
+                _core.Step("wait", base),
+                *mine.lanes[0],
+            ]
+        ]
     violation([a, b], "cyclic wait")
 
 
 def test_request_never_waited_for():
     made = sweep()
-    index = max(i for i, s in enumerate(made[0].lanes[0])
-                if s.op == "wait" and made[0].messages[s.item].send)
+    index = max(i for i, s in enumerate(made[0].lanes[0]) if s.op == "wait" and made[0].messages[s.item].send)
     without(made[0], 0, index)
     violation(made, "never waited for")
 

@@ -80,7 +80,8 @@ def test_vertical_groups_of_several_cpus(depth):
     assert core.cost.vertical_group_s(alpha, sync, max(best, 1), depth) == pytest.approx(least, rel=1e-12)
     # N slices, the last CPU `depth` of them behind, a hand-over wherever one slice follows another.
     assert core.cost.vertical_group_s(alpha, sync, 8, depth) == (
-        (8 + depth) * alpha / 8 + (7 + depth) * sync if depth else alpha)
+        (8 + depth) * alpha / 8 + (7 + depth) * sync if depth else alpha
+    )
 
 
 def test_run_time_of_the_experiment():
@@ -121,8 +122,12 @@ def test_criteria_agree_with_the_times_for_small_lambda(lam):
         (lambda: core.cost.best_slices(1.0, 0.0), "t_sync_in_s"),
         (lambda: core.cost.vertical_group_s(1.0, 1.0, 0.0), "slices"),
         (lambda: core.cost.pipeline_steps("blocking", "vertical", pairs(0, 2)), "tiles"),
-        (lambda: core.cost.pipeline_steps("blocking", "vertical", core.cost.TileGrid(
-            tiles=(2, 2), nodes=(1, 1), factors=(2, 1), mapping_dim=0)), "along the mapping dimension of 2"),
+        (
+            lambda: core.cost.pipeline_steps(
+                "blocking", "vertical", core.cost.TileGrid(tiles=(2, 2), nodes=(1, 1), factors=(2, 1), mapping_dim=0)
+            ),
+            "along the mapping dimension of 2",
+        ),
     ],
 )
 def test_refusals_say_what_was_given(call, message):

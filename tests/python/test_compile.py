@@ -27,9 +27,39 @@ BITS = ("&", "|", "^", "<<", ">>")
 RANDOM_BODIES = int(os.environ.get("TILEWAVE_RANDOM_BODIES", "60"))
 FIRST_SEED = int(os.environ.get("TILEWAVE_SEED", "20260"))
 
-FLOATS = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, -2.5, 3.0, 7.25, 1e-30, 1e30, 5e-324, 2.0**31,
-          -(2.0**31), 2.0**63, math.pi, 0.1, 88.8, -104.0, 710.0, math.inf, -math.inf, math.nan,
-          127.0, -128.7, 200.3, 300.7, -40000.0, 65600.0, 3000000077.0]
+FLOATS = [
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    0.5,
+    -0.5,
+    1.5,
+    -2.5,
+    3.0,
+    7.25,
+    1e-30,
+    1e30,
+    5e-324,
+    2.0**31,
+    -(2.0**31),
+    2.0**63,
+    math.pi,
+    0.1,
+    88.8,
+    -104.0,
+    710.0,
+    math.inf,
+    -math.inf,
+    math.nan,
+    127.0,
+    -128.7,
+    200.3,
+    300.7,
+    -40000.0,
+    65600.0,
+    3000000077.0,
+]
 INTS = [0, 1, -1, 2, -2, 3, -7, 10, 127, -128, 200, 255, 2**31 - 1, -(2**31), 12345, 2**15 - 1]
 
 
@@ -41,8 +71,7 @@ def special(dtype):
             extra = [2**63 - 1, -(2**63), 2**53 + 1, 2**24 + 1]
             inside = np.iinfo(dtype)
             return np.array([n for n in INTS + extra if inside.min <= n <= inside.max], dtype)
-        return np.concatenate([np.array(FLOATS, dtype), random_array(
-            np.random.default_rng(7), 40, dtype, special=0)])
+        return np.concatenate([np.array(FLOATS, dtype), random_array(np.random.default_rng(7), 40, dtype, special=0)])
 
 
 def grid(left, right):
@@ -106,8 +135,7 @@ def test_numpy_functions_of_two_arguments(tmp_path, pair):
 
 def switch(expressions, target="A[i, j] = "):
     """A body that computes expression k in row k."""
-    lines = [f"{'el' if k else ''}if i == {k}:\n        {target}{text}"
-             for k, text in enumerate(expressions)]
+    lines = [f"{'el' if k else ''}if i == {k}:\n        {target}{text}" for k, text in enumerate(expressions)]
     return "\n    ".join(lines)
 
 
@@ -117,8 +145,7 @@ def compare_rows(found, arrays, scalars=None):
     kernel = compile_kernel(found, dtypes, scalars)
     rows, columns = arrays["A"].shape
     for row in range(rows):
-        compare(found, dtypes, None, scalars, arrays=arrays, kernel=kernel,
-                box=((row, row + 1), (0, columns)))
+        compare(found, dtypes, None, scalars, arrays=arrays, kernel=kernel, box=((row, row + 1), (0, columns)))
     return kernel
 
 
@@ -130,93 +157,278 @@ def test_operators_on_elements(tmp_path, pair):
     b, c = (each.ravel() for each in grid(*map(special, pair)))
     written = "i8" if both else "f8"
     shape = (len(symbols), len(b))
-    arrays = {"A": np.zeros(shape, written), "B": np.tile(b, (len(symbols), 1)),
-              "C": np.tile(c, (len(symbols), 1))}
+    arrays = {"A": np.zeros(shape, written), "B": np.tile(b, (len(symbols), 1)), "C": np.tile(c, (len(symbols), 1))}
     text = switch(f"B[i, j] {symbol} C[i, j]" for symbol in symbols)
     found = body(tmp_path, text, head="A, B, C, i, j")
     compare(found, {"A": written, "B": pair[0], "C": pair[1]}, shape, arrays=arrays)
 
 
-@pytest.mark.parametrize("value", [
-    3, -2, 0, 2**24 + 1, True, 0.3, -0.0, 1e300, math.inf, math.nan, np.float32(0.3),
-    np.float64(0.3), np.int32(-7), np.int64(2**40), np.bool_(True), -128, 127, 128, 255, 256,
-    -(2**15), 2**15, np.int8(-7), np.int16(300), np.uint8(200),
-], ids=repr)
+@pytest.mark.parametrize(
+    "value",
+    [
+        3,
+        -2,
+        0,
+        2**24 + 1,
+        True,
+        0.3,
+        -0.0,
+        1e300,
+        math.inf,
+        math.nan,
+        np.float32(0.3),
+        np.float64(0.3),
+        np.int32(-7),
+        np.int64(2**40),
+        np.bool_(True),
+        -128,
+        127,
+        128,
+        255,
+        256,
+        -(2**15),
+        2**15,
+        np.int8(-7),
+        np.int16(300),
+        np.uint8(200),
+    ],
+    ids=repr,
+)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_operators_on_an_element_and_a_scalar(tmp_path, dtype, value):
     kind = infer(lambda x, y: x + y, scalar(dtype), type_of(value)).dtype
     ints = kind.kind in "iu"
-    texts = [text for symbol in OPERATORS for text in (f"B[i, j] {symbol} c", f"c {symbol} B[i, j]")
-             if not (ints and symbol == "/")]
-    texts += ["min(B[i, j], c)", "max(B[i, j], c, B[i, j])", "np.where(B[i, j] > 0, c, B[i, j])",
-              "min(c, B[i, j]) * 0.5 > c", "(B[i, j] if B[i, j] > c else c) * 3"]
+    texts = [
+        text
+        for symbol in OPERATORS
+        for text in (f"B[i, j] {symbol} c", f"c {symbol} B[i, j]")
+        if not (ints and symbol == "/")
+    ]
+    texts += [
+        "min(B[i, j], c)",
+        "max(B[i, j], c, B[i, j])",
+        "np.where(B[i, j] > 0, c, B[i, j])",
+        "min(c, B[i, j]) * 0.5 > c",
+        "(B[i, j] if B[i, j] > c else c) * 3",
+    ]
     if not ints:
         texts += ["B[i, j] ** c", "c ** B[i, j]", "np.minimum(B[i, j], c)", "np.power(B[i, j], c)"]
     else:
         texts += [text for symbol in BITS for text in (f"B[i, j] {symbol} c", f"c {symbol} B[i, j]")]
-        texts += ["~B[i, j] & c", "(B[i, j] > c) | (B[i, j] < 0)", "(B[i, j] == c) ^ True", "~(B[i, j] > c)", "(B[i, j] > 0) & c", "~c ^ B[i, j]"]
+        texts += [
+            "~B[i, j] & c",
+            "(B[i, j] > c) | (B[i, j] < 0)",
+            "(B[i, j] == c) ^ True",
+            "~(B[i, j] > c)",
+            "(B[i, j] > 0) & c",
+            "~c ^ B[i, j]",
+        ]
     if ints or dtype[0] == "f":  # else of an integer, between a Python int and a float
         texts += ["np.clip(B[i, j], c, 100)", "np.clip(B[i, j], -100, c)", "np.clip(B[i, j], 2, c)"]
     if ints or not isinstance(value, int | np.integer):
         texts += ["np.clip(c, B[i, j], 50)"]
     values = special(dtype)
-    arrays = {"A": np.zeros((len(texts), len(values)), "i8" if ints else "f8"),
-              "B": np.tile(values, (len(texts), 1))}
+    arrays = {"A": np.zeros((len(texts), len(values)), "i8" if ints else "f8"), "B": np.tile(values, (len(texts), 1))}
     found = body(tmp_path, switch(texts), head="A, B, i, j, *, c")
     compare_rows(found, arrays, {"c": value})
     if type(value) is int:  # as a constant of the body, too
         compare_rows(body(tmp_path, re.sub(r"\bc\b", repr(value), switch(texts))), arrays)
 
 
-@pytest.mark.parametrize("pair", [
-    (7, -3), (-3, 7), (7, 2.5), (-0.75, -3), (2.5, -0.75), (True, 7), (2.5, True), (True, True),
-    (2**31, -3), (2**31, 2**31), (-0.75, 2**31), (np.float32(1.5), 7), (-0.75, np.float32(1.5)),
-], ids=str)
+@pytest.mark.parametrize(
+    "pair",
+    [
+        (7, -3),
+        (-3, 7),
+        (7, 2.5),
+        (-0.75, -3),
+        (2.5, -0.75),
+        (True, 7),
+        (2.5, True),
+        (True, True),
+        (2**31, -3),
+        (2**31, 2**31),
+        (-0.75, 2**31),
+        (np.float32(1.5), 7),
+        (-0.75, np.float32(1.5)),
+    ],
+    ids=str,
+)
 def test_arithmetic_of_scalars_and_indices(tmp_path, pair):
-    texts = [f"{a} {symbol} {b}" for symbol in OPERATORS
-             for a, b in (("c", "d"), ("i", "c"), ("c", "(j + 1)"), ("(i - j)", "d"))]
-    texts += ["-c", "+c", "abs(c - i)", "int(c) + int(d)", "float(c) / 3", "i * j * c", "not c",
-              "c and d", "c or d", "c < i < d", "c if i > 3 else d", "min(c, d, i)", "max(i, c)",
-              "c ** 2", "i ** 3", "(i + 1) ** -1", "2 ** 10 - c", "1.1 ** c", "abs(c) ** 0.5",
-              "math.sqrt(i)", "math.floor(c)", "math.ceil(d)", "math.atan2(c, d)", "np.sqrt(i)",
-              "np.maximum(c, i)", "np.sign(i - 3)", "math.pow(2, d)", "int(d) // 2"]
+    texts = [
+        f"{a} {symbol} {b}"
+        for symbol in OPERATORS
+        for a, b in (("c", "d"), ("i", "c"), ("c", "(j + 1)"), ("(i - j)", "d"))
+    ]
+    texts += [
+        "-c",
+        "+c",
+        "abs(c - i)",
+        "int(c) + int(d)",
+        "float(c) / 3",
+        "i * j * c",
+        "not c",
+        "c and d",
+        "c or d",
+        "c < i < d",
+        "c if i > 3 else d",
+        "min(c, d, i)",
+        "max(i, c)",
+        "c ** 2",
+        "i ** 3",
+        "(i + 1) ** -1",
+        "2 ** 10 - c",
+        "1.1 ** c",
+        "abs(c) ** 0.5",
+        "math.sqrt(i)",
+        "math.floor(c)",
+        "math.ceil(d)",
+        "math.atan2(c, d)",
+        "np.sqrt(i)",
+        "np.maximum(c, i)",
+        "np.sign(i - 3)",
+        "math.pow(2, d)",
+        "int(d) // 2",
+    ]
     found = body(tmp_path, switch(texts), head="A, i, j, *, c, d")
     compare(found, {"A": "f8"}, (len(texts), 4), dict(zip("cd", pair, strict=True)))
 
 
-@pytest.mark.parametrize("pair", [(7, 3), (-3, 70), (2**40, 21), (2**62, 1), (-(2**62), 1), (-1, 63), (1, 63), (0, 10**6), (5, -2), (True, 3),
-                                  (True, False), (-(2**63), 62), (2**63 - 1, 0), (6, 200), (np.int8(-3), 7), (7, np.int8(3)), (np.bool_(True), True),
-                                  (np.uint8(200), np.int16(-3)), (np.bool_(True), np.int64(5))], ids=str)
+@pytest.mark.parametrize(
+    "pair",
+    [
+        (7, 3),
+        (-3, 70),
+        (2**40, 21),
+        (2**62, 1),
+        (-(2**62), 1),
+        (-1, 63),
+        (1, 63),
+        (0, 10**6),
+        (5, -2),
+        (True, 3),
+        (True, False),
+        (-(2**63), 62),
+        (2**63 - 1, 0),
+        (6, 200),
+        (np.int8(-3), 7),
+        (7, np.int8(3)),
+        (np.bool_(True), True),
+        (np.uint8(200), np.int16(-3)),
+        (np.bool_(True), np.int64(5)),
+    ],
+    ids=str,
+)
 def test_bits_of_scalars_and_indices(tmp_path, pair):
-    texts = [f"{a} {symbol} {b}" for symbol in BITS for a, b in (("c", "d"), ("i", "d"), ("c", "j"), ("(i - j)", "(j + 1)"), ("c", "2"), ("3", "d"))]
-    texts += ["~c", "~i", "~(i > j)", "(i > j) & (c > d)", "(i > j) | c", "(i < 3) ^ (j < 2)", "~c & 255", "(c & 15) | ((d & 15) << 4)", "c >> 3 << 3",
-              "(c >> 70) + (i >> 2)", "i & j | 1 ^ 3", "1 << 40 >> 38", "~5", "~True", "pow(c, 2)", "pow(c, i, 7)", "pow(i, j, -5)", "pow(c, 5, d)",
-              "pow(-3, j, 2**31)", "pow(7, 100, 13)", "round(c)", "round(c, 2)"]
+    texts = [
+        f"{a} {symbol} {b}"
+        for symbol in BITS
+        for a, b in (("c", "d"), ("i", "d"), ("c", "j"), ("(i - j)", "(j + 1)"), ("c", "2"), ("3", "d"))
+    ]
+    texts += [
+        "~c",
+        "~i",
+        "~(i > j)",
+        "(i > j) & (c > d)",
+        "(i > j) | c",
+        "(i < 3) ^ (j < 2)",
+        "~c & 255",
+        "(c & 15) | ((d & 15) << 4)",
+        "c >> 3 << 3",
+        "(c >> 70) + (i >> 2)",
+        "i & j | 1 ^ 3",
+        "1 << 40 >> 38",
+        "~5",
+        "~True",
+        "pow(c, 2)",
+        "pow(c, i, 7)",
+        "pow(i, j, -5)",
+        "pow(c, 5, d)",
+        "pow(-3, j, 2**31)",
+        "pow(7, 100, 13)",
+        "round(c)",
+        "round(c, 2)",
+    ]
     if not all(type(value) in (bool, int) for value in pair):
         texts = [text for text in texts if text.count(",") != 2 and "round(c" not in text]
     found = body(tmp_path, switch(texts), head="A, i, j, *, c, d")
     values = dict(zip("cd", pair, strict=True))
     kernel = compile_kernel(found, {"A": "i8"}, values)
     for i, j in itertools.product(range(len(texts)), range(0, 5, 2)):
-        compare(found, {"A": "i8"}, None, values, arrays={"A": np.zeros((len(texts), 5), "i8")}, kernel=kernel, box=((i, i + 1), (j, j + 1)))
+        compare(
+            found,
+            {"A": "i8"},
+            None,
+            values,
+            arrays={"A": np.zeros((len(texts), 5), "i8")},
+            kernel=kernel,
+            box=((i, i + 1), (j, j + 1)),
+        )
 
 
-ROUNDED = [0.5, 1.5, 2.5, -0.5, -1.5, 0.125, 0.375, 2.675, 1.005, -2.675, 1e-9, 0.0, -0.0, -0.001, 12345.678, 1e15 + 0.3, 2.0**52 + 1, 1e300, 5e-324,
-           -7.5, 0.15, 0.25, 0.35, 1e22, 123456789.123456789, 2.5e-5, 5e-3, 1.5e-2, math.nan, math.inf, -math.inf, 0.045, 1.115, 4503599627370495.5]
+ROUNDED = [
+    0.5,
+    1.5,
+    2.5,
+    -0.5,
+    -1.5,
+    0.125,
+    0.375,
+    2.675,
+    1.005,
+    -2.675,
+    1e-9,
+    0.0,
+    -0.0,
+    -0.001,
+    12345.678,
+    1e15 + 0.3,
+    2.0**52 + 1,
+    1e300,
+    5e-324,
+    -7.5,
+    0.15,
+    0.25,
+    0.35,
+    1e22,
+    123456789.123456789,
+    2.5e-5,
+    5e-3,
+    1.5e-2,
+    math.nan,
+    math.inf,
+    -math.inf,
+    0.045,
+    1.115,
+    4503599627370495.5,
+]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_rounding(tmp_path, dtype):
     """Python's and NumPy's, of elements and of Python numbers, to all digits."""
     digits = [0, 1, 2, 3, 7, 15, 22, -1, -3]
-    texts = ["round(B[i, j])", "np.round(B[i, j])", "np.rint(B[i, j])", "round(float(B[i, j]))", "np.around(B[i, j], 2)", "np.round(float(B[i, j]), 1)"]
+    texts = [
+        "round(B[i, j])",
+        "np.round(B[i, j])",
+        "np.rint(B[i, j])",
+        "round(float(B[i, j]))",
+        "np.around(B[i, j], 2)",
+        "np.round(float(B[i, j]), 1)",
+    ]
     texts += [f"round(B[i, j], {n})" for n in digits if n >= 0 or dtype[0] == "f"]
     texts += [f"round(float(B[i, j]), {n})" for n in digits if n >= 0]
     texts += [f"np.round(B[i, j], {n})" for n in digits if n >= 0 or dtype[0] == "f"]
     rng = np.random.default_rng(5)
-    random_values = np.concatenate([rng.normal(size=60), np.round(rng.normal(size=60) * 100, 3), rng.integers(0, 2000, 60) / 8]) * 10.0
-    values = special(dtype) if dtype[0] != "f" else np.array([x for x in (*ROUNDED, *random_values)
-                                                                           if dtype == "f8" or not 1e38 < abs(x) < math.inf], dtype)
+    random_values = (
+        np.concatenate([rng.normal(size=60), np.round(rng.normal(size=60) * 100, 3), rng.integers(0, 2000, 60) / 8])
+        * 10.0
+    )
+    values = (
+        special(dtype)
+        if dtype[0] != "f"
+        else np.array([x for x in (*ROUNDED, *random_values) if dtype == "f8" or not 1e38 < abs(x) < math.inf], dtype)
+    )
     if dtype in ("i1", "u1"):
         texts = [text for text in texts if "rint" not in text]
     arrays = {"A": np.zeros((len(texts), len(values))), "B": np.tile(values, (len(texts), 1))}
@@ -229,10 +441,26 @@ def test_rounding(tmp_path, dtype):
             compare(found, {"A": "f8", "B": dtype}, None, arrays=arrays, kernel=kernel, box=((i, i + 1), columns))
 
 
-@pytest.mark.parametrize("text", ["round(B[i, j], -1)", "round(float(B[i, j]), -2)", "round(B[i, j], i)", "round(B[i, j], 30)", "np.round(B[i, j], c)",
-                                  "np.clip(B[i, j], 0.5, c)", "B[i, j] & 1.5", "~float(B[i, j])", "pow(B[i, j], 2, 3)", "B[i, j] << 0.5", "(1 << 5000)"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "round(B[i, j], -1)",
+        "round(float(B[i, j]), -2)",
+        "round(B[i, j], i)",
+        "round(B[i, j], 30)",
+        "np.round(B[i, j], c)",
+        "np.clip(B[i, j], 0.5, c)",
+        "B[i, j] & 1.5",
+        "~float(B[i, j])",
+        "pow(B[i, j], 2, 3)",
+        "B[i, j] << 0.5",
+        "(1 << 5000)",
+    ],
+)
 def test_what_has_no_exact_translation_is_refused(tmp_path, text):
-    found = body(tmp_path, f"A[i, j] = {text} + B[i, j]", head="A, B, i, j" + ", *, c" * ("c" in text.replace("clip", "")))
+    found = body(
+        tmp_path, f"A[i, j] = {text} + B[i, j]", head="A, B, i, j" + ", *, c" * ("c" in text.replace("clip", ""))
+    )
     with pytest.raises(ConfigError, match=r"body.py:\d+:\d+: .*not supported: "):
         compile_kernel(found, {"A": "i8", "B": "i8"}, {"c": 3} if found.scalars else None)
 
@@ -241,12 +469,21 @@ def test_what_has_no_exact_translation_is_refused(tmp_path, text):
 def test_clip(tmp_path, pair):
     b, c = (each.ravel() for each in grid(*map(special, pair)))
     d = np.random.default_rng(9).permutation(c)
-    texts = ["np.clip(B[i, j], C[i, j], D[i, j])", "np.clip(B[i, j], 0, D[i, j])", "np.clip(C[i, j], -0.0, 1.0)", "np.clip(B[i, j], C[i, j], 0.0)",
-             "np.clip(float(B[i, j]), C[i, j], D[i, j])", "np.clip(B[i, j], -1, 1) + np.clip(C[i, j], B[i, j], 7.5)"]
+    texts = [
+        "np.clip(B[i, j], C[i, j], D[i, j])",
+        "np.clip(B[i, j], 0, D[i, j])",
+        "np.clip(C[i, j], -0.0, 1.0)",
+        "np.clip(B[i, j], C[i, j], 0.0)",
+        "np.clip(float(B[i, j]), C[i, j], D[i, j])",
+        "np.clip(B[i, j], -1, 1) + np.clip(C[i, j], B[i, j], 7.5)",
+    ]
     if pair[0][0] != "f" and pair[1][0] == "f":
         del texts[1]  # refused: of an integer, between a Python int and a float
     found = body(tmp_path, switch(texts), head="A, B, C, D, i, j")
-    arrays = {"A": np.zeros((len(texts), len(b))), **{name: np.tile(values, (len(texts), 1)) for name, values in zip("BCD", (b, c, d), strict=True)}}
+    arrays = {
+        "A": np.zeros((len(texts), len(b))),
+        **{name: np.tile(values, (len(texts), 1)) for name, values in zip("BCD", (b, c, d), strict=True)},
+    }
     compare_rows(found, arrays)
 
 
@@ -279,17 +516,17 @@ def test_integer_powers(tmp_path, dtype):
     texts = [f"B[i, j] ** {power}" for power in (0, 1, 2, 3, 7, 31, 127, 128, 255, 256, 40000)]
     texts += ["np.power(B[i, j], 5)", "np.power(B[i, j], 200)"]
     values = special(dtype)
-    arrays = {"A": np.zeros((len(texts), len(values)), dtype),
-              "B": np.tile(values, (len(texts), 1))}
+    arrays = {"A": np.zeros((len(texts), len(values)), dtype), "B": np.tile(values, (len(texts), 1))}
     compare_rows(body(tmp_path, switch(texts)), arrays)
 
 
-@pytest.mark.parametrize("name", [f"{name}(B[i, j])" for name in _names.MATH_UNARY]
-                         + [f"{name}(B[i, j], C[i, j])" for name in _names.MATH_BINARY])
+@pytest.mark.parametrize(
+    "name",
+    [f"{name}(B[i, j])" for name in _names.MATH_UNARY] + [f"{name}(B[i, j], C[i, j])" for name in _names.MATH_BINARY],
+)
 def test_math_functions_and_their_exceptions(tmp_path, name):
     """Each value in a nest of its own run: many raise."""
-    found = body(tmp_path, f"A[i, j] = math.{name}", head="A, B, C, i, j" if "C" in name
-                 else "A, B, i, j")
+    found = body(tmp_path, f"A[i, j] = math.{name}", head="A, B, C, i, j" if "C" in name else "A, B, i, j")
     for dtype in ("f4", "f8"):
         if name.startswith("trunc") and dtype == "f4":
             refused(found, dict.fromkeys(found.arrays, dtype), "not define it for NumPy float32")
@@ -308,11 +545,30 @@ def test_math_functions_and_their_exceptions(tmp_path, name):
 BEYOND_DOUBLES = [2**53 + 1, -(2**53) - 1, 2**53 + 3, 2**62 + 1, 2**63 - 1025, -(2**63) + 1, 2**53, 5, -7, 0]
 
 
-@pytest.mark.parametrize("text", [
-    *(f"math.{name}({{}})" for name in ("floor", "ceil")), "int(math.fabs({}))", "int(math.copysign({}, -1))", "int(math.fmod({}, 1000))",
-    "abs({})", "int({})", "int(float({}))", "{} // 3", "{} % 1000", "{} // -7", "np.floor({})", "int(math.sqrt(abs({})))", "{} == float({})",
-    "int({} // 3.0)", "int({} % 1000.0)", "int(np.fmod({}, 1000))", "{} ** 1", "{} < 2.0**53", "int(abs({}) ** 0.5)",
-])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(f"math.{name}({{}})" for name in ("floor", "ceil")),
+        "int(math.fabs({}))",
+        "int(math.copysign({}, -1))",
+        "int(math.fmod({}, 1000))",
+        "abs({})",
+        "int({})",
+        "int(float({}))",
+        "{} // 3",
+        "{} % 1000",
+        "{} // -7",
+        "np.floor({})",
+        "int(math.sqrt(abs({})))",
+        "{} == float({})",
+        "int({} // 3.0)",
+        "int({} % 1000.0)",
+        "int(np.fmod({}, 1000))",
+        "{} ** 1",
+        "{} < 2.0**53",
+        "int(abs({}) ** 0.5)",
+    ],
+)
 def test_ints_beyond_doubles(tmp_path, text):
     """Where Python and NumPy go through a double, the kernel does, and only there; elements and Python ints."""
     found = body(tmp_path, switch([text.format("B[i, j]", "B[i, j]")]))
@@ -346,16 +602,35 @@ def check_one(found, kernel, arrays, at=(0, 0)):
 
 
 CONVERSIONS = [
-    "A[i, j] = B[i, j]", "A[i, j] = float(B[i, j])", "A[i, j] = np.where(B[i, j] == 0, 0, B[i, j])",
-    "A[i, j] = int(B[i, j])", "A[i, j] = np.int32(B[i, j])", "A[i, j] = np.int64(B[i, j])",
-    "A[i, j] = np.float32(B[i, j])", "A[i, j] = B[i, j] > 0", "A[i, j] = np.float64(B[i, j]) + 1",
-    "A[i, j] = np.int32(float(B[i, j]))", "A[i, j] = not B[i, j]", "A[i, j] += B[i, j]",
-    "A[i, j] = np.int8(B[i, j])", "A[i, j] = np.int16(B[i, j])", "A[i, j] = np.uint8(B[i, j])",
-    "A[i, j] = np.uint8(int(B[i, j]))", "A[i, j] = np.int8(float(B[i, j]))", "A[i, j] -= 200",
-    "A[i, j] = np.where(B[i, j] > 0, 300, B[i, j])", "A[i, j] = -np.abs(B[i, j])",
-    "A[i, j] = abs(B[i, j]) - A[i, j]", "A[i, j] = -1", "A[i, j] = 200", "A[i, j] = 0.5",
-    "A[i, j] = max(B[i, j], 0)", "A[i, j] = min(B[i, j], 200)", "A[i, j] = int(B[i, j]) * 2",
-    "A[i, j] = np.uint8(200) + B[i, j]", "A[i, j] = np.int8(-100) * B[i, j]",
+    "A[i, j] = B[i, j]",
+    "A[i, j] = float(B[i, j])",
+    "A[i, j] = np.where(B[i, j] == 0, 0, B[i, j])",
+    "A[i, j] = int(B[i, j])",
+    "A[i, j] = np.int32(B[i, j])",
+    "A[i, j] = np.int64(B[i, j])",
+    "A[i, j] = np.float32(B[i, j])",
+    "A[i, j] = B[i, j] > 0",
+    "A[i, j] = np.float64(B[i, j]) + 1",
+    "A[i, j] = np.int32(float(B[i, j]))",
+    "A[i, j] = not B[i, j]",
+    "A[i, j] += B[i, j]",
+    "A[i, j] = np.int8(B[i, j])",
+    "A[i, j] = np.int16(B[i, j])",
+    "A[i, j] = np.uint8(B[i, j])",
+    "A[i, j] = np.uint8(int(B[i, j]))",
+    "A[i, j] = np.int8(float(B[i, j]))",
+    "A[i, j] -= 200",
+    "A[i, j] = np.where(B[i, j] > 0, 300, B[i, j])",
+    "A[i, j] = -np.abs(B[i, j])",
+    "A[i, j] = abs(B[i, j]) - A[i, j]",
+    "A[i, j] = -1",
+    "A[i, j] = 200",
+    "A[i, j] = 0.5",
+    "A[i, j] = max(B[i, j], 0)",
+    "A[i, j] = min(B[i, j], 200)",
+    "A[i, j] = int(B[i, j]) * 2",
+    "A[i, j] = np.uint8(200) + B[i, j]",
+    "A[i, j] = np.int8(-100) * B[i, j]",
 ]
 
 
@@ -364,7 +639,7 @@ def test_conversions_and_stores(tmp_path, pair):
     """Each point by itself: many raise."""
     found = body(tmp_path, switch(CONVERSIONS, target=""))
     kernel = compile_kernel(found, dict(zip("AB", pair, strict=True)))
-    values = special(pair[1])[:len(FLOATS)]
+    values = special(pair[1])[: len(FLOATS)]
     shape = len(CONVERSIONS), len(values)
     arrays = {"A": np.ones(shape, pair[0]), "B": np.tile(values, (shape[0], 1))}
     for i, j in itertools.product(*map(range, shape)):
@@ -426,9 +701,19 @@ def old_values_ahead(A, i, j):
 
 @pytest.mark.parametrize("cut", [None, 1, 5])
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("found", [
-    relax, branches, alignment, reads_its_store, line, four, old_values_ahead,
-], ids=lambda found: found.name)
+@pytest.mark.parametrize(
+    "found",
+    [
+        relax,
+        branches,
+        alignment,
+        reads_its_store,
+        line,
+        four,
+        old_values_ahead,
+    ],
+    ids=lambda found: found.name,
+)
 def test_bodies(found, dtype, cut):
     shape = {1: (50,), 2: (6, 23), 3: (4, 5, 19), 4: (3, 4, 4, 9)}[found.rank]
     tiny = "i1", "u1"
@@ -437,16 +722,30 @@ def test_bodies(found, dtype, cut):
             refused(found, {"A": dtype}, "np.sqrt", "float16", np.dtype(dtype).name)
             continue
         names = [name for name in found.arrays if name not in found.written]
-        compare(found, {found.written[0]: dtype, **dict.fromkeys(names, other)}, shape,
-                seed=seed, special=0.05 * (dtype[0] == "f"), cut=cut)
+        compare(
+            found,
+            {found.written[0]: dtype, **dict.fromkeys(names, other)},
+            shape,
+            seed=seed,
+            special=0.05 * (dtype[0] == "f"),
+            cut=cut,
+        )
 
 
 @pytest.mark.parametrize("rows", [1, 7, 8, 9, 16, 33, 100])
 def test_vector_loops_of_any_length(rows):
     @nest
     def stencil(A, B, i, j):
-        A[i, j] = A[i-1, j] + 0.25 * (B[i, j] + B[i-1, j] + B[i, j+1] + B[i, j-1] + B[i+1, j]
-                                      + B[i+1, j+1] + B[i-1, j-1] + B[i-1, j+1])
+        A[i, j] = A[i-1, j] + 0.25 * (
+            B[i, j]
+            + B[i-1, j]
+            + B[i, j+1]
+            + B[i, j-1]
+            + B[i+1, j]
+            + B[i+1, j+1]
+            + B[i-1, j-1]
+            + B[i-1, j+1]
+        )
 
     compare(stencil, {"A": "f4", "B": "f4"}, (4, rows + 2), seed=rows)
 
@@ -458,8 +757,14 @@ def many_arrays(A, B, C, D, E, F, i, j):
 
 @nest
 def eight_neighbours(A, B, i, j):
-    A[i, j] = min(A[i-1, j-1] + B[i-1, j-1], A[i-1, j] + B[i-1, j], A[i, j-1] + B[i, j-1], A[i, j+1] + B[i, j+1],
-                  A[i+1, j] + B[i+1, j], A[i+1, j+1] + B[i+1, j+1])
+    A[i, j] = min(
+        A[i-1, j-1] + B[i-1, j-1],
+        A[i-1, j] + B[i-1, j],
+        A[i, j-1] + B[i, j-1],
+        A[i, j+1] + B[i, j+1],
+        A[i+1, j] + B[i+1, j],
+        A[i+1, j+1] + B[i+1, j+1],
+    )
 
 
 @pytest.mark.parametrize("known", [False, True], ids=["steps-at-run-time", "steps-compiled-in"])
@@ -470,11 +775,12 @@ def test_arrays_that_overlap_and_arrays_apart(found, known):
     steps = (1,) * len(found.places) if known else None
     kernel = compile_kernel(found, dict.fromkeys(found.arrays, "f8"), steps=steps)
     for shift in (1, -1, 3, 40, -200, 205, 1000):
+
         def arrays():
             memory = np.random.default_rng(3).random(4000)
             starts = {name: 1000 + 230 * k + 1000 * (k > 1) for k, name in enumerate(found.arrays)}
             starts["B"] = starts["A"] + shift
-            return {name: memory[at:at + rows * cols].reshape(rows, cols) for name, at in starts.items()}
+            return {name: memory[at : at+rows*cols].reshape(rows, cols) for name, at in starts.items()}
 
         box = [(1, rows - 1), (1, cols - 1)]
         ours, plain = arrays(), arrays()
@@ -485,7 +791,9 @@ def test_arrays_that_overlap_and_arrays_apart(found, known):
         assert np.array_equal(ours["A"], plain["A"]), shift
 
 
-@pytest.mark.parametrize("found", [many_arrays, eight_neighbours, branches, old_values_ahead], ids=lambda found: found.name)
+@pytest.mark.parametrize(
+    "found", [many_arrays, eight_neighbours, branches, old_values_ahead], ids=lambda found: found.name
+)
 def test_llvm_prints_nothing(found, capfd):
     for dtype in ("f4", "i8"):
         for steps in (None, (1,) * len(found.places), (2,) * len(found.places)):
@@ -503,8 +811,22 @@ def test_random_body(tmp_path, seed):
         kinds = choose.choice((("f4", "f8"), ("f4", "f8", "i4", "i8"), small, DTYPES))
         found, text = random_nest(tmp_path, seed, ints=kinds == small)
         dtypes = {name: choose.choice(kinds) for name in "ABC"}
-        value = choose.choice([0.3, 2, True, -1.5, np.float32(0.3), np.float64(0.7), np.int64(9),
-                               200, -3, np.int8(-5), np.int16(300), np.uint8(250)])
+        value = choose.choice(
+            [
+                0.3,
+                2,
+                True,
+                -1.5,
+                np.float32(0.3),
+                np.float64(0.7),
+                np.int64(9),
+                200,
+                -3,
+                np.int8(-5),
+                np.int16(300),
+                np.uint8(250),
+            ]
+        )
         print(text, dtypes, "c =", repr(value))
         compare(found, dtypes, (6, 14), {"c": value}, seed, special=choose.choice([0, 0.1]))
     except ConfigError as refusal:
@@ -535,28 +857,36 @@ def test_kernel_key_tells_when_a_kernel_serves_again():
     key = kernel_key(branches, types, {"c": 0.5})
     assert key == kernel_key(branches, types, {"c": 0.7}) == kernel_key(branches, types)
     others = [kernel_key(branches, types, {"c": value}) for value in (1, 2**40, np.float32(1))]
-    others += [kernel_key(branches, types, fastmath=True),
-               kernel_key(branches, {"A": "f4", "B": "f8"})]
+    others += [kernel_key(branches, types, fastmath=True), kernel_key(branches, {"A": "f4", "B": "f8"})]
     assert len({key, *others}) == 6
 
 
 def test_code_is_deterministic_and_unfused():
-    texts = {compile_kernel(found, {"A": "f4", "B": "f4"}).assembly()
-             for _ in range(3) for found in (branches,)}
+    texts = {compile_kernel(found, {"A": "f4", "B": "f4"}).assembly() for _ in range(3) for found in (branches,)}
     assert len(texts) == 1 and "fmadd" not in texts.pop()
 
 
 @pytest.mark.parametrize("pair", ["f4 f8", "f8 f4"])
 def test_the_sign_of_a_zero_outlives_a_choice_and_a_conversion(tmp_path, pair):
     written, read = pair.split()
-    texts = ["max(B[i, j], 0)", "min(B[i, j], 0)", "0.0 if B[i, j] < 0 else np.float32(B[i, j])",
-             "np.float64(B[i, j]) if B[i, j] >= 0 else 0.0", "max(0, B[i, j])", "min(-0.0, B[i, j])",
-             "-0.0 if B[i, j] > 0 else float(B[i, j])", "np.where(B[i, j] < 0, 0.0, B[i, j])",
-             "max(float(B[i, j]), 0.0)", "min(np.float64(B[i, j]), 0.0)", "max(np.float32(B[i, j]), 0)",
-             "float(B[i, j]) if np.float64(B[i, j]) > 0 else 0.0"]
+    texts = [
+        "max(B[i, j], 0)",
+        "min(B[i, j], 0)",
+        "0.0 if B[i, j] < 0 else np.float32(B[i, j])",
+        "np.float64(B[i, j]) if B[i, j] >= 0 else 0.0",
+        "max(0, B[i, j])",
+        "min(-0.0, B[i, j])",
+        "-0.0 if B[i, j] > 0 else float(B[i, j])",
+        "np.where(B[i, j] < 0, 0.0, B[i, j])",
+        "max(float(B[i, j]), 0.0)",
+        "min(np.float64(B[i, j]), 0.0)",
+        "max(np.float32(B[i, j]), 0)",
+        "float(B[i, j]) if np.float64(B[i, j]) > 0 else 0.0",
+    ]
     values = np.array([0.0, -0.0, 1, -1, np.nan, 1e-300, -1e-300], read)
-    compare_rows(body(tmp_path, switch(texts)), {"A": np.ones((len(texts), 7), written),
-                                                 "B": np.tile(values, (len(texts), 1))})
+    compare_rows(
+        body(tmp_path, switch(texts)), {"A": np.ones((len(texts), 7), written), "B": np.tile(values, (len(texts), 1))}
+    )
 
 
 def test_fastmath_is_close():

@@ -23,11 +23,13 @@ def later_pairs(touches):
     ``touches`` has for each point the elements that it reads and those that it writes.
     """
     found = set()
-    for (first, (reads, writes)), (later, (reads_later, writes_later)) in \
-            itertools.combinations(touches.items(), 2):
+    for (first, (reads, writes)), (later, (reads_later, writes_later)) in itertools.combinations(touches.items(), 2):
         vector = tuple(b - a for a, b in zip(first, later, strict=True))
-        for kind, sources, sinks in (("flow", writes, reads_later), ("anti", reads, writes_later),
-                                     ("output", writes, writes_later)):
+        for kind, sources, sinks in (
+            ("flow", writes, reads_later),
+            ("anti", reads, writes_later),
+            ("output", writes, writes_later),
+        ):
             found.update((kind, array, vector) for array, _ in sources & sinks)
     return found
 
@@ -50,16 +52,18 @@ def points(found):
 
 def element(found, place, point):
     at = dict(zip(found.indices, point, strict=True))
-    return place.array, tuple(at[i] + o for i, o
-                              in zip(place.axes, place.offsets, strict=True))
+    return place.array, tuple(at[i] + o for i, o in zip(place.axes, place.offsets, strict=True))
 
 
 def check_by_places(found):
     """Listed are exactly the pairs of points that follow from the places and their flags."""
-    touches = {point: (
-        {element(found, place, point) for place in found.places if place.read},
-        {element(found, place, point) for place in found.places if place.written},
-    ) for point in points(found)}
+    touches = {
+        point: (
+            {element(found, place, point) for place in found.places if place.read},
+            {element(found, place, point) for place in found.places if place.written},
+        )
+        for point in points(found)
+    }
     pairs = later_pairs(touches)
     for pair in pairs:
         assert any(is_told_by(pair, each, found) for each in found.dependences), f"not listed: {pair}"
@@ -164,8 +168,7 @@ def told(found):
 
 
 def test_reads_ahead_are_anti_dependences():
-    assert told(sor) == [("flow", "U", (1, 0)), ("flow", "U", (0, 1)),
-                         ("anti", "U", (1, 0)), ("anti", "U", (0, 1))]
+    assert told(sor) == [("flow", "U", (1, 0)), ("flow", "U", (0, 1)), ("anti", "U", (1, 0)), ("anti", "U", (0, 1))]
     assert all(each.line == sor.line + 2 for each in sor.dependences)
     assert str(sor.dependences[0]) == f"(1, 0) flow: U[i, j] -> U[i-1, j], line {sor.line + 2}"
     assert str(sor.dependences[2]) == f"(1, 0) anti: U[i+1, j] -> U[i, j], line {sor.line + 2}"
@@ -173,16 +176,19 @@ def test_reads_ahead_are_anti_dependences():
 
 def test_several_written_arrays_and_offsets():
     assert told(several) == [
-        ("flow", "A", (0, 1)), ("flow", "B", (1, 0)), ("flow", "A", (1, 1)),
+        ("flow", "A", (0, 1)),
+        ("flow", "B", (1, 0)),
+        ("flow", "A", (1, 1)),
         ("anti", "A", (1, 0)),  # keeps its old value where the condition fails
-        ("anti", "B", (1, 2)), ("output", "A", (1, 0))]
+        ("anti", "B", (1, 2)),
+        ("output", "A", (1, 0)),
+    ]
     check_by_places(several)
 
 
 def test_loop_indices_that_an_array_lacks():
     assert told(product) == [(kind, "C", (0, 0, 1)) for kind in ("flow", "anti", "output")]
-    assert told(column) == [("flow", "s", (None, 1)), ("anti", "s", (None, -1)),
-                            ("output", "s", (1, 0))]
+    assert told(column) == [("flow", "s", (None, 1)), ("anti", "s", (None, -1)), ("output", "s", (1, 0))]
     assert told(total) == [(kind, "s", (0, None, None)) for kind in ("flow", "anti", "output")]
     assert str(column.dependences[0]) == f"(*, 1) flow: s[j] -> s[j-1], line {column.line + 1}"
     for found in (product, column, total):

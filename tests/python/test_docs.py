@@ -1,4 +1,5 @@
 """The documentation: its Python blocks run and print what the pages say, links lead somewhere, pages keep their limits."""
+
 import importlib.util
 import re
 import runpy
@@ -20,8 +21,10 @@ def name_of(page):
 def blocks(page, kind):
     """``(first line, text)`` of the page's blocks of a kind."""
     text = page.read_text()
-    return [(text[:found.start(1)].count("\n"), found[1])
-            for found in re.finditer(rf"^```{kind}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)]
+    return [
+        (text[: found.start(1)].count("\n"), found[1])
+        for found in re.finditer(rf"^```{kind}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    ]
 
 
 @pytest.mark.parametrize("page", [page for page in WRITTEN if blocks(page, "python")], ids=name_of)
@@ -71,7 +74,9 @@ def test_limits(page):
 def test_theory_names_what_is_in_the_code():
     """Pages of docs/theory say where a formula is used, by the names of functions and types."""
     folders = [ROOT / name for name in ("include", "src", "bindings", "python", "tools")]
-    code = "\n".join(path.read_text() for folder in folders for path in folder.rglob("*") if path.suffix in (".cpp", ".hpp", ".py"))
+    code = "\n".join(
+        path.read_text() for folder in folders for path in folder.rglob("*") if path.suffix in (".cpp", ".hpp", ".py")
+    )
     for page in (ROOT / "docs" / "theory").glob("*.md"):
         text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
         for name in re.findall(r"`([A-Za-z_]\w*(?:::\w+)?)(?:\(\w*\))?`", text):

@@ -1,4 +1,5 @@
 """Subscripts of fields: which elements, and which of them a block has."""
+
 import itertools
 import random
 
@@ -26,7 +27,7 @@ def test_blocks_give_what_numpy_gives(seed):
     for _ in range(150):
         shape = tuple(pick.choice((0, 1, 2, 5, 9)) for _ in range(pick.randint(1, 4)))
         whole = np.arange(np.prod(shape), dtype="i4").reshape(shape)
-        given = tuple(random_entry(pick, extent) for extent in shape)[:pick.randint(0, len(shape))]
+        given = tuple(random_entry(pick, extent) for extent in shape)[: pick.randint(0, len(shape))]
         if pick.random() < 0.3:
             at = pick.randint(0, len(given))
             given = (*given[:at], Ellipsis, *given[at:])
@@ -52,12 +53,24 @@ def test_blocks_give_what_numpy_gives(seed):
         assert np.array_equal(ours, theirs), (shape, given)
 
 
-@pytest.mark.parametrize("given,words", [
-    (5, "index 5 is out of bounds for dimension 0 with extent 5"), ((0, -8), "index -8 is out of bounds for dimension 1 with extent 7"),
-    ((0, 0, 0), "too many indices: 3 were given"), ((Ellipsis, 0, Ellipsis), "two Ellipsis"), (1.0, "float was given for dimension 0"),
-    ((0, None), "NoneType was given for dimension 1"), (True, "bool"), (np.True_, "allowed: an integer"), ([0, 1], "list"),
-    (np.array([0, 1]), "ndarray"), (slice(0, 3, 0), "slice step cannot be zero"), (slice("a", None), "dimension 0"), ("x", "str"),
-])
+@pytest.mark.parametrize(
+    "given,words",
+    [
+        (5, "index 5 is out of bounds for dimension 0 with extent 5"),
+        ((0, -8), "index -8 is out of bounds for dimension 1 with extent 7"),
+        ((0, 0, 0), "too many indices: 3 were given"),
+        ((Ellipsis, 0, Ellipsis), "two Ellipsis"),
+        (1.0, "float was given for dimension 0"),
+        ((0, None), "NoneType was given for dimension 1"),
+        (True, "bool"),
+        (np.True_, "allowed: an integer"),
+        ([0, 1], "list"),
+        (np.array([0, 1]), "ndarray"),
+        (slice(0, 3, 0), "slice step cannot be zero"),
+        (slice("a", None), "dimension 0"),
+        ("x", "str"),
+    ],
+)
 def test_what_is_no_subscript(given, words):
     with pytest.raises(SubscriptError, match=words) as error:
         Selection(given, (5, 7))

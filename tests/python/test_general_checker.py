@@ -1,4 +1,5 @@
 """The checker accepts random general sweeps, and names every mutant of theirs that changes results."""
+
 import random
 
 import numpy as np
@@ -56,7 +57,14 @@ def test_only_tiles_that_read_a_message_wait_for_it(schedule, lanes):
             for mapping in (0, 1, 3):
                 if factors[mapping] > 1:
                     continue
-                choices = {"schedule": schedule, "synchronous": True, "grid": (1, 1, 3, 1), "tile": tile, "factors": factors, "mapping_dim": mapping}
+                choices = {
+                    "schedule": schedule,
+                    "synchronous": True,
+                    "grid": (1, 1, 3, 1),
+                    "tile": tile,
+                    "factors": factors,
+                    "mapping_dim": mapping,
+                }
                 plan = _core.make_plan(problem, 3, request_of(choices, lanes), _core.Machine())
                 violation = _core.check([_core.sweep(problem, plan, rank, 3) for rank in range(3)])
                 assert violation is None, f"{violation}; {choices}"
@@ -80,8 +88,13 @@ def test_many_sweeps_whose_ranks_compute_a_margin_twice_check():
 
 def places(schedules, op, *, send=None):
     """(rank, lane, index) of all steps of an op."""
-    return [(r, l, i) for r, s in enumerate(schedules) for l, lane in enumerate(s.lanes)
-            for i, step in enumerate(lane) if step.op == op and (send is None or s.messages[step.item].send == send)]
+    return [
+        (r, l, i)
+        for r, s in enumerate(schedules)
+        for l, lane in enumerate(s.lanes)
+        for i, step in enumerate(lane)
+        if step.op == op and (send is None or s.messages[step.item].send == send)
+    ]
 
 
 def without(schedule, drop):
@@ -99,8 +112,11 @@ def drop_message(rng, made):
     r, l, i = rng.choice(places(made, "post_send"))
     out = made[r].lanes[l][i].item
     m = made[r].messages[out]
-    into = {k for k, x in enumerate(made[m.peer].messages)
-            if not x.send and (x.peer, x.tag, x.array, x.region) == (r, m.tag, m.array, m.region)}
+    into = {
+        k
+        for k, x in enumerate(made[m.peer].messages)
+        if not x.send and (x.peer, x.tag, x.array, x.region) == (r, m.tag, m.array, m.region)
+    }
     about = ("post_send", "post_recv", "wait", "pack", "unpack")
     without(made[r], lambda s: s.op in about and s.item == out)
     without(made[m.peer], lambda s: s.op in about and s.item in into)
@@ -112,6 +128,7 @@ def drop_step(op):
         r, l, i = rng.choice(places(made, op))
         edit(made[r], l, lambda lane: lane.pop(i))
         return True
+
     return drop
 
 
@@ -120,20 +137,21 @@ def swap_steps(rng, made):
 
     def swap(lane):
         i = rng.randrange(len(lane) - 1)
-        lane[i], lane[i + 1] = lane[i + 1], lane[i]
+        lane[i], lane[i+1] = lane[i+1], lane[i]
+
     edit(made[r], l, swap)
     return True
 
 
 def post_early(rng, made):
     """A receive from after a compute step to before it."""
-    later = [(r, l, i) for r, l, i in places(made, "post_recv")
-             if any(s.op == "compute" for s in made[r].lanes[l][:i])]
+    later = [(r, l, i) for r, l, i in places(made, "post_recv") if any(s.op == "compute" for s in made[r].lanes[l][:i])]
     r, l, i = rng.choice(later)
 
     def move(lane):
         before = max(k for k in range(i) if lane[k].op == "compute")
         lane.insert(before, lane.pop(i))
+
     edit(made[r], l, move)
     return True
 
@@ -147,8 +165,17 @@ def shift_region(rng, made):
     m = made[r].messages[out]
     (low, high), k, by = m.region, rng.randrange(len(m.region[0])), rng.choice((-1, 1))
     moved = tuple(tuple(x + by * (d == k) for d, x in enumerate(end)) for end in (low, high))
-    for rank, ids in ((r, {out}), (m.peer, {q for q, x in enumerate(made[m.peer].messages) if not x.send
-                                            and (x.peer, x.tag, x.array, x.region) == (r, m.tag, m.array, m.region)})):
+    for rank, ids in (
+        (r, {out}),
+        (
+            m.peer,
+            {
+                q
+                for q, x in enumerate(made[m.peer].messages)
+                if not x.send and (x.peer, x.tag, x.array, x.region) == (r, m.tag, m.array, m.region)
+            },
+        ),
+    ):
         messages = made[rank].messages
         for q in ids:
             messages[q].region = moved
@@ -156,16 +183,26 @@ def shift_region(rng, made):
     return False
 
 
-MUTATIONS = {"message": drop_message, "await": drop_step("await"), "unpack": drop_step("unpack"), "pack": drop_step("pack"),
-             "wait": drop_step("wait"), "signal": drop_step("signal"), "compute": drop_step("compute"), "swap": swap_steps,
-             "early": post_early, "region": shift_region}
+MUTATIONS = {
+    "message": drop_message,
+    "await": drop_step("await"),
+    "unpack": drop_step("unpack"),
+    "pack": drop_step("pack"),
+    "wait": drop_step("wait"),
+    "signal": drop_step("signal"),
+    "compute": drop_step("compute"),
+    "swap": swap_steps,
+    "early": post_early,
+    "region": shift_region,
+}
 
 
 def written_once(case):
     """Whether no element is written twice: else the checker knows the order of steps, not the values."""
     written = [a for a, _, writes, _ in case.accesses if writes]
     return len(set(written)) == len(written) and all(
-        len(case.arrays[a][3]) + (case.arrays[a][4] > 0) == len(case.shape) for a in written)
+        len(case.arrays[a][3]) + (case.arrays[a][4] > 0) == len(case.shape) for a in written
+    )
 
 
 def mutants(kind, seeds, twice=False):
@@ -196,10 +233,19 @@ def test_many_mutants_that_pass_give_the_same_results(kind):
 
 
 # What a tile itself writes over is read before; the last time buffer is there at the end, copied where nobody computes it.
-@pytest.mark.parametrize("kind, seed, why", [("unpack", 12489, "reads"), ("compute", 11359, "at the end"), ("swap", 10039, "at the end"),
-                                             ("swap", 11154, "reads"), ("swap", 11351, "no longer kept"), ("unpack", 13873, "before anything is there")])
+@pytest.mark.parametrize(
+    "kind, seed, why",
+    [
+        ("unpack", 12489, "reads"),
+        ("compute", 11359, "at the end"),
+        ("swap", 10039, "at the end"),
+        ("swap", 11154, "reads"),
+        ("swap", 11351, "no longer kept"),
+        ("unpack", 13873, "before anything is there"),
+    ],
+)
 def test_mutants_that_long_runs_have_found_are_named(kind, seed, why):
-    (_, _, _, violation), = mutants(kind, [seed])
+    ((_, _, _, violation),) = mutants(kind, [seed])
     assert violation is not None and why in str(violation)
 
 
@@ -231,5 +277,15 @@ def accept_mutants(kind, seeds, most_runs, twice=False):
 
 # The rest are harmless: steps that may be swapped, awaits of what another await implies, rim of
 # points that the bounds leave out.
-LEAST_NAMED = {"message": 0.7, "await": 0.2, "unpack": 0.7, "pack": 1, "wait": 1, "signal": 0.05, "compute": 0.9, "swap": 0.3,
-               "early": 0, "region": 0.7}
+LEAST_NAMED = {
+    "message": 0.7,
+    "await": 0.2,
+    "unpack": 0.7,
+    "pack": 1,
+    "wait": 1,
+    "signal": 0.05,
+    "compute": 0.9,
+    "swap": 0.3,
+    "early": 0,
+    "region": 0.7,
+}

@@ -1,4 +1,5 @@
 """Nests that read time steps before the current one, fields that keep them, and arrays that have time as a dimension beside them."""
+
 import numpy as np
 import pytest
 from local_ranks import on_ranks
@@ -14,7 +15,11 @@ SHAPE = 10, 12
 
 @tw.nest
 def wave(u, t, i, j, *, c=0.2):
-    u[t+1, i, j] = 2 * u[t, i, j] - u[t-1, i, j] + c * (u[t, i-1, j] + u[t, i+1, j] + u[t, i, j-1] + u[t, i, j+1] - 4 * u[t, i, j])
+    u[t+1, i, j] = (
+        2 * u[t, i, j]
+        - u[t-1, i, j]
+        + c * (u[t, i-1, j] + u[t, i+1, j] + u[t, i, j-1] + u[t, i, j+1] - 4 * u[t, i, j])
+    )
 
 
 @tw.nest
@@ -28,7 +33,9 @@ def several(u, v, w, t, i, j, *, c=0.2):
 
 @tw.nest
 def heat(u, t, i, j, *, c=0.2):
-    u[t+1, i, j] = u[t, i, j] + c * (u[t, i-1, j] + u[t, i+1, j] + u[t, i, j-1] + u[t, i, j+1] - 4 * u[t, i, j])
+    u[t+1, i, j] = u[t, i, j] + c * (
+        u[t, i-1, j] + u[t, i+1, j] + u[t, i, j-1] + u[t, i, j+1] - 4 * u[t, i, j]
+    )
 
 
 @tw.nest
@@ -66,9 +73,19 @@ class Both:
     def __init__(self, context, names, history, shape=SHAPE):
         self.context = context
         self.plain = {name: random(k, shape) for k, name in enumerate(names)}
-        self.before = {name: [random(100 * k + b, shape) for b in range(history.get(name, 0))] for k, name in enumerate(names, 1)}
-        self.fields = {name: tw.field(shape, "f8", init=self.plain[name].copy(), history=[b.copy() for b in self.before[name]], context=context)
-                       for name in names}
+        self.before = {
+            name: [random(100 * k + b, shape) for b in range(history.get(name, 0))] for k, name in enumerate(names, 1)
+        }
+        self.fields = {
+            name: tw.field(
+                shape,
+                "f8",
+                init=self.plain[name].copy(),
+                history=[b.copy() for b in self.before[name]],
+                context=context,
+            )
+            for name in names
+        }
 
     def run(self, nest, steps, over=None, **choices):
         fields = {name: self.fields[name] for name in nest.arrays}
@@ -78,8 +95,15 @@ class Both:
             while len(self.before[name]) < depth and fields[name].ndim < len(nest.axes[name]):
                 self.before[name].append(self.plain[name].copy())
         bounds = loop_bounds(nest.indices, check_steps(nest, fields, steps), over)
-        plain_loops(nest, bounds, {name: self.plain[name] for name in nest.arrays}, dict(nest.scalars), (), steps,
-                    {name: self.before[name] for name in nest.written})
+        plain_loops(
+            nest,
+            bounds,
+            {name: self.plain[name] for name in nest.arrays},
+            dict(nest.scalars),
+            (),
+            steps,
+            {name: self.before[name] for name in nest.written},
+        )
         self.compare(f"{nest.name}, {steps} steps, {report.plan}")
         return report
 
@@ -113,12 +137,22 @@ def test_runs_continue_as_plain_loops(ranks, threads):
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 def test_any_plan_and_any_nest_between(ranks):
     """History moves with the field, is kept by nests that do not read it, and may differ outside the points."""
+
     def body(context):
         u = Both(context, "u", {"u": 2})
         grids = [(1, ranks, 1), (1, 1, ranks)]
-        for k, (nest, steps, over) in enumerate([(wave, 3, {"j": (2, 9)}), (heat, 1, None), (wave, 2, {"i": (3, 6), "j": ("i", 11)}), (relax, 2, None),
-                                                (heat, 4, {"i": (2, 8)}), (wave, 5, {"j": (1, 5)}), (wave, 1, None)]):
-            u.run(nest, steps, over, grid=grids[k % 2], schedule=("blocking", "overlapping")[k // 2 % 2])
+        for k, (nest, steps, over) in enumerate(
+            [
+                (wave, 3, {"j": (2, 9)}),
+                (heat, 1, None),
+                (wave, 2, {"i": (3, 6), "j": ("i", 11)}),
+                (relax, 2, None),
+                (heat, 4, {"i": (2, 8)}),
+                (wave, 5, {"j": (1, 5)}),
+                (wave, 1, None),
+            ]
+        ):
+            u.run(nest, steps, over, grid=grids[k%2], schedule=("blocking", "overlapping")[k//2%2])
 
     all_equal(ranks, 1, body)
 

@@ -1,4 +1,5 @@
 """How many lanes ranks have where nobody says: the CPUs allowed to them, shared by the ranks of the host."""
+
 import importlib.util
 import json
 import math
@@ -38,9 +39,15 @@ def lines(tmp_path, command, cpus, first="", **env):
     """What each rank found: [rank, ranks, lanes, CPUs, report]."""
     script = tmp_path / "script.py"
     script.write_text(SCRIPT.format(first=first))
-    done = subprocess.run([*map(str, command), str(script)], text=True, capture_output=True, timeout=120, cwd=tmp_path,
-                          env={**{k: v for k, v in os.environ.items() if k != "TILEWAVE_THREADS"}, **env},
-                          preexec_fn=lambda: os.sched_setaffinity(0, ALLOWED[:cpus]))
+    done = subprocess.run(
+        [*map(str, command), str(script)],
+        text=True,
+        capture_output=True,
+        timeout=120,
+        cwd=tmp_path,
+        env={**{k: v for k, v in os.environ.items() if k != "TILEWAVE_THREADS"}, **env},
+        preexec_fn=lambda: os.sched_setaffinity(0, ALLOWED[:cpus]),
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return sorted(json.loads(line.split("found ")[1]) for line in done.stdout.splitlines() if "found " in line)
 
@@ -62,7 +69,11 @@ def test_lanes_where_nobody_says(tmp_path, start, ranks, cpus):
     else:
         if first:
             needs_mpi4py()
-        command = [BIN / "tilewave", "run", "-n", ranks] if start == "tilewave" else [BIN / "mpiexec", "-n", ranks, sys.executable]
+        command = (
+            [BIN / "tilewave", "run", "-n", ranks]
+            if start == "tilewave"
+            else [BIN / "mpiexec", "-n", ranks, sys.executable]
+        )
     found = lines(tmp_path, command, cpus, first)
     share = max(cpus // ranks, 1)
     assert [each[:4] for each in found] == [[rank, ranks, share, share] for rank in range(ranks)]
@@ -76,9 +87,21 @@ def test_who_says_how_many_is_obeyed(tmp_path, ranks):
     found = lines(tmp_path, [BIN / "tilewave", "run", "-n", ranks], 2, TILEWAVE_THREADS="1")
     assert {each[2] for each in found} == {1}
     assert f"1 of {share} CPU" in found[0][4] and ("the context has 1 thread" in found[0][4]) == (share > 1)
-    assert {each[2] for each in lines(tmp_path, [BIN / "tilewave", "run", "-n", ranks], 2, "import tilewave; tilewave.set_default(threads=2)")} == {2}
-    assert {each[2] for each in lines(tmp_path, [BIN / "tilewave", "run", "-n", ranks, "--threads", 1], 2,
-                                      "import tilewave; tilewave.set_default(threads=None)")} == {1}
+    assert {
+        each[2]
+        for each in lines(
+            tmp_path, [BIN / "tilewave", "run", "-n", ranks], 2, "import tilewave; tilewave.set_default(threads=2)"
+        )
+    } == {2}
+    assert {
+        each[2]
+        for each in lines(
+            tmp_path,
+            [BIN / "tilewave", "run", "-n", ranks, "--threads", 1],
+            2,
+            "import tilewave; tilewave.set_default(threads=None)",
+        )
+    } == {1}
 
 
 @several
@@ -107,12 +130,19 @@ def lanes_row(report):
 def test_the_report_says_why_a_rank_has_fewer_lanes_than_cpus(monkeypatch):
     monkeypatch.delenv("TILEWAVE_THREADS", raising=False)
     context, cpus = tw.Context(), len(ALLOWED)
-    assert context.threads == context.share == min(cpus, math.floor(_core.cpu_quota()) if _core.cpu_quota() < cpus else cpus)
+    assert (
+        context.threads
+        == context.share
+        == min(cpus, math.floor(_core.cpu_quota()) if _core.cpu_quota() < cpus else cpus)
+    )
     of = f"of {context.share} CPUs"
     ones = np.ones((40, 50))
     assert lanes_row(tw.run(relax, A=ones.copy(), context=context, threads=1)) == f"1 {of}: as threads= says"
     assert lanes_row(tw.run(relax, A=ones.copy(), context=context, factors=(1, 1))) == f"1 {of}: as factors= says"
-    assert lanes_row(tw.run(running, s=np.zeros(40), A=ones, context=context)) == f"1 {of}: points go in the order of the loops"
+    assert (
+        lanes_row(tw.run(running, s=np.zeros(40), A=ones, context=context))
+        == f"1 {of}: points go in the order of the loops"
+    )
     assert lanes_row(tw.run(relax, A=ones.copy(), context=context, threads=context.share)) == f"{context.share} {of}"
     one = tw.Context(threads=1)
     assert lanes_row(tw.run(relax, A=ones.copy(), context=one)) == f"1 {of}: the context has 1 thread(s)"
@@ -120,7 +150,10 @@ def test_the_report_says_why_a_rank_has_fewer_lanes_than_cpus(monkeypatch):
     assert f"1 {of}" in plan.explain()
     assert lanes_row(tw.run(relax, A=ones.copy(), context=context, plan=plan)) == f"1 {of}: as the given plan says"
     small = tw.run(relax, A=np.ones((3, 3)), context=context)  # hand-overs take longer than nine points
-    assert lanes_row(small) in (f"1 {of}: fewer are predicted to be faster", f"1 {of}: the loops cannot be cut for more")
+    assert lanes_row(small) in (
+        f"1 {of}: fewer are predicted to be faster",
+        f"1 {of}: the loops cannot be cut for more",
+    )
     again = tw.run(relax, A=np.ones((3, 3)), context=context, over={"i": (1, 2)})  # keeps that plan
     assert lanes_row(again).startswith(f"1 {of}: ")
 
@@ -137,29 +170,101 @@ V1 = "33 24 0:29 {group} /cg/cpu rw,nosuid shared:9 - cgroup cgroup rw,cpu,cpuac
 V2 = "31 23 0:26 {group} /cg rw shared:4 master:1 - cgroup2 cgroup2 rw\n"
 
 
-@pytest.mark.parametrize("files, cpus", [
-    ({}, math.inf),
-    ({"proc/self/cgroup": "0::/a/b\n", "proc/self/mountinfo": V2.format(group="/"), "cg/a/b/cpu.max": "max 100000\n"}, math.inf),
-    ({"proc/self/cgroup": "0::/a/b\n", "proc/self/mountinfo": V2.format(group="/"), "cg/a/b/cpu.max": "150000 100000\n"}, 1.5),
-    ({"proc/self/cgroup": "0::/a/b\n", "proc/self/mountinfo": V2.format(group="/"), "cg/a/b/cpu.max": "400000 100000\n",
-      "cg/a/cpu.max": "40000 20000\n"}, 2),
-    ({"proc/self/cgroup": "0::/\n", "proc/self/mountinfo": V2.format(group="/"), "cg/cpu.max": "50000 100000\n"}, 0.5),
-    ({"proc/self/cgroup": "0::/docker/x/job\n", "proc/self/mountinfo": V2.format(group="/docker/x"), "cg/job/cpu.max": "300000 100000\n"}, 3),
-    ({"proc/self/cgroup": "0::/elsewhere\n", "proc/self/mountinfo": V2.format(group="/docker/x"), "cg/cpu.max": "300000 100000\n"}, 3),
-    ({"proc/self/cgroup": "4:cpu,cpuacct:/x\n3:cpuset:/\n0::/\n", "proc/self/mountinfo": "\n" + V1.format(group="/"),
-      "cg/cpu/x/cpu.cfs_quota_us": "250000\n", "cg/cpu/x/cpu.cfs_period_us": "100000\n"}, 2.5),
-    ({"proc/self/cgroup": "4:cpu,cpuacct:/x\n", "proc/self/mountinfo": V1.format(group="/"),
-      "cg/cpu/x/cpu.cfs_quota_us": "-1\n", "cg/cpu/x/cpu.cfs_period_us": "100000\n"}, math.inf),
-    ({"proc/self/cgroup": "4:cpuset:/x\n", "proc/self/mountinfo": V1.format(group="/"),
-      "cg/cpu/x/cpu.cfs_quota_us": "250000\n", "cg/cpu/x/cpu.cfs_period_us": "100000\n"}, math.inf),
-    ({"proc/self/cgroup": "nonsense\n:::\n0:\n", "proc/self/mountinfo": "a b\n" + V2.format(group="/"), "cg/cpu.max": "what\n"}, math.inf),
-])
+@pytest.mark.parametrize(
+    "files, cpus",
+    [
+        ({}, math.inf),
+        (
+            {
+                "proc/self/cgroup": "0::/a/b\n",
+                "proc/self/mountinfo": V2.format(group="/"),
+                "cg/a/b/cpu.max": "max 100000\n",
+            },
+            math.inf,
+        ),
+        (
+            {
+                "proc/self/cgroup": "0::/a/b\n",
+                "proc/self/mountinfo": V2.format(group="/"),
+                "cg/a/b/cpu.max": "150000 100000\n",
+            },
+            1.5,
+        ),
+        (
+            {
+                "proc/self/cgroup": "0::/a/b\n",
+                "proc/self/mountinfo": V2.format(group="/"),
+                "cg/a/b/cpu.max": "400000 100000\n",
+                "cg/a/cpu.max": "40000 20000\n",
+            },
+            2,
+        ),
+        (
+            {"proc/self/cgroup": "0::/\n", "proc/self/mountinfo": V2.format(group="/"), "cg/cpu.max": "50000 100000\n"},
+            0.5,
+        ),
+        (
+            {
+                "proc/self/cgroup": "0::/docker/x/job\n",
+                "proc/self/mountinfo": V2.format(group="/docker/x"),
+                "cg/job/cpu.max": "300000 100000\n",
+            },
+            3,
+        ),
+        (
+            {
+                "proc/self/cgroup": "0::/elsewhere\n",
+                "proc/self/mountinfo": V2.format(group="/docker/x"),
+                "cg/cpu.max": "300000 100000\n",
+            },
+            3,
+        ),
+        (
+            {
+                "proc/self/cgroup": "4:cpu,cpuacct:/x\n3:cpuset:/\n0::/\n",
+                "proc/self/mountinfo": "\n" + V1.format(group="/"),
+                "cg/cpu/x/cpu.cfs_quota_us": "250000\n",
+                "cg/cpu/x/cpu.cfs_period_us": "100000\n",
+            },
+            2.5,
+        ),
+        (
+            {
+                "proc/self/cgroup": "4:cpu,cpuacct:/x\n",
+                "proc/self/mountinfo": V1.format(group="/"),
+                "cg/cpu/x/cpu.cfs_quota_us": "-1\n",
+                "cg/cpu/x/cpu.cfs_period_us": "100000\n",
+            },
+            math.inf,
+        ),
+        (
+            {
+                "proc/self/cgroup": "4:cpuset:/x\n",
+                "proc/self/mountinfo": V1.format(group="/"),
+                "cg/cpu/x/cpu.cfs_quota_us": "250000\n",
+                "cg/cpu/x/cpu.cfs_period_us": "100000\n",
+            },
+            math.inf,
+        ),
+        (
+            {
+                "proc/self/cgroup": "nonsense\n:::\n0:\n",
+                "proc/self/mountinfo": "a b\n" + V2.format(group="/"),
+                "cg/cpu.max": "what\n",
+            },
+            math.inf,
+        ),
+    ],
+)
 def test_what_control_groups_allow(tmp_path, files, cpus):
     assert _core.cpu_quota(tree(tmp_path, files)) == cpus
 
 
 def test_more_lanes_than_cpus_are_told_with_their_number(monkeypatch):
-    with pytest.warns(RuntimeWarning, match=rf"\d+ thread\(s\) on each of 1 rank\(s\) are more than the {len(ALLOWED)}[^ ]* CPUs allowed here: nothing"):
+    with pytest.warns(
+        RuntimeWarning,
+        match=rf"\d+ thread\(s\) on each of 1 rank\(s\) are more than the {len(ALLOWED)}[^ ]* CPUs allowed here: nothing",
+    ):
         assert tw.Context(threads=len(ALLOWED) + 1).cpus == []
     monkeypatch.setenv("TILEWAVE_THREADS", "0")
     with pytest.raises(tw.ConfigError, match="threads: given '0'; allowed: an integer >= 1"):
@@ -172,7 +277,12 @@ def test_plans_for_ranks_elsewhere_have_their_machines_lanes(tmp_path, monkeypat
     script.write_text(SCRIPT.format(first=""))
 
     def threads_of(*arguments):
-        done = subprocess.run([str(BIN / "tilewave"), "plan", "-n", "4", *arguments, str(script)], text=True, capture_output=True, timeout=120)
+        done = subprocess.run(
+            [str(BIN / "tilewave"), "plan", "-n", "4", *arguments, str(script)],
+            text=True,
+            capture_output=True,
+            timeout=120,
+        )
         assert done.returncode == 0, done.stderr
         return int(done.stdout.split("rank(s), up to ")[1].split()[0])
 

@@ -1,4 +1,5 @@
 """Several nests in one time step: each step is their plain loops one after another, over arrays with all of time."""
+
 import numpy as np
 import pytest
 from local_ranks import on_ranks
@@ -38,7 +39,11 @@ def black(u, t, i, j):
 
 @tw.nest
 def wave(u, t, i, j, *, c=0.2):
-    u[t+1, i, j] = 2 * u[t, i, j] - u[t-1, i, j] + c * (u[t, i-1, j] + u[t, i+1, j] + u[t, i, j-1] + u[t, i, j+1] - 4 * u[t, i, j])
+    u[t+1, i, j] = (
+        2 * u[t, i, j]
+        - u[t-1, i, j]
+        + c * (u[t, i-1, j] + u[t, i+1, j] + u[t, i, j-1] + u[t, i, j+1] - 4 * u[t, i, j])
+    )
 
 
 @tw.nest
@@ -61,16 +66,16 @@ def plain(nests, arrays, history, steps, over, given):
         begun = set()
         for nest, own in zip(nests, over, strict=True):
             for name in set(nest.written) & changing - begun:
-                buffers[name][t + 1,] = buffers[name][t,]
+                buffers[name][t+1,] = buffers[name][t,]
                 begun.add(name)
             box = check_steps(nest, {name: given[name] for name in nest.arrays}, steps)
             points = (x for x in loop_bounds(nest.indices, box, own).points() if x[0] == t)
             with np.errstate(all="ignore"):
                 _run(nest, points, {**arrays, **buffers}, dict(nest.scalars))
     for name in changing:
-        arrays[name][...] = buffers[name].all_times[OLDER + steps]
+        arrays[name][...] = buffers[name].all_times[OLDER+steps]
         for back, level in enumerate(history.get(name, []), 1):
-            level[...] = buffers[name].all_times[OLDER + steps - back]
+            level[...] = buffers[name].all_times[OLDER+steps-back]
 
 
 #: Nests, bounds of each, fields, histories, other arrays.
@@ -86,10 +91,21 @@ CASES = {
 def test_equal_to_plain_loops(ranks, threads):
     def body(context):
         for title, (nests, over, names, history, others) in CASES.items():
-            expected = {name: random(k, shape) for k, (name, shape) in enumerate([*((name, SHAPE) for name in names), *others.items()])}
+            expected = {
+                name: random(k, shape)
+                for k, (name, shape) in enumerate([*((name, SHAPE) for name in names), *others.items()])
+            }
             before = {name: [random(50 + k) for k in range(count)] for name, count in history.items()}
-            given = {name: tw.field(array.shape, "f8", init=array.copy(), history=[b.copy() for b in before.get(name, [])], context=context)
-                     for name, array in expected.items()}
+            given = {
+                name: tw.field(
+                    array.shape,
+                    "f8",
+                    init=array.copy(),
+                    history=[b.copy() for b in before.get(name, [])],
+                    context=context,
+                )
+                for name, array in expected.items()
+            }
             for steps in (0, 1, 4, 3):
                 report = tw.run(nests, **given, steps=steps, over=over, context=context)
                 assert len(report.turns) == len(nests) and f"{steps} time steps" in str(report)
@@ -150,12 +166,16 @@ def test_what_is_refused():
 
     E, H = tw.field(SHAPE), tw.field(SHAPE)
     for nests, keywords, message in [
-            ((early, late), {}, r"`E\[t\+1, i, j\]` is read before a nest of the time step has written it"),
-            ((magnetic, late), {}, r"`H\[t, i, j\]` is a time step that 'H' no longer has"),
-            ((magnetic, still), {}, "'still' has no time"), ((magnetic, 3), {}, "given int among several nests"),
-            ((magnetic,), {"steps": -1}, "allowed for several nests: an integer >= 0"), ((magnetic,), {"wrong": 3}, "has an argument 'wrong'"),
-            ((magnetic,), {"over": [None, None]}, "list of another length"), ((magnetic,), {"reduce": {}}, "was given for several nests"),
-            ((), {}, "allowed: one nest or more")]:
+        ((early, late), {}, r"`E\[t\+1, i, j\]` is read before a nest of the time step has written it"),
+        ((magnetic, late), {}, r"`H\[t, i, j\]` is a time step that 'H' no longer has"),
+        ((magnetic, still), {}, "'still' has no time"),
+        ((magnetic, 3), {}, "given int among several nests"),
+        ((magnetic,), {"steps": -1}, "allowed for several nests: an integer >= 0"),
+        ((magnetic,), {"wrong": 3}, "has an argument 'wrong'"),
+        ((magnetic,), {"over": [None, None]}, "list of another length"),
+        ((magnetic,), {"reduce": {}}, "was given for several nests"),
+        ((), {}, "allowed: one nest or more"),
+    ]:
         with pytest.raises(tw.ConfigError, match=message):
             tw.run(nests, H=H, E=E, **{"steps": 2, **keywords})
     with pytest.raises(tw.ConfigError, match="is a NumPy array.*a time step that has been replaced"):

@@ -1,4 +1,5 @@
 """Ctrl-C in collective calls is kept until their end, and the program's own handler stays in use."""
+
 import signal
 import threading
 

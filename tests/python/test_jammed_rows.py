@@ -1,4 +1,5 @@
 """Rows of dependent points that are computed several at a time equal plain loops, bit for bit."""
+
 import ctypes
 import os
 import random
@@ -21,10 +22,16 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
 
 def write(rng, name, dims):
     """A body whose rows depend on themselves, with a few other accesses, before and ahead; its source."""
-    indices = ("i", "j", "k")[3 - dims:]
+    indices = ("i", "j", "k")[3-dims :]
 
     def place(array, offsets):
-        return f"{array}[" + ", ".join(f"{index}{offset:+d}" if offset else index for index, offset in zip(indices, offsets, strict=True)) + "]"
+        return (
+            f"{array}["
+            + ", ".join(
+                f"{index}{offset:+d}" if offset else index for index, offset in zip(indices, offsets, strict=True)
+            )
+            + "]"
+        )
 
     def offsets():
         first = rng.choice((-1, -1, 0, -2, 1))
@@ -34,8 +41,16 @@ def write(rng, name, dims):
         return place(array, (0,) * dims)
 
     along = (0,) * (dims - 1) + (-rng.randint(1, rng.choice((1, 2, 5))),)
-    terms = [place("A", along), place("B", offsets()), *(place(rng.choice("AB"), offsets()) for _ in range(rng.randint(0, 3)))]
-    terms += [f"{array}[{index}{rng.choice(('', '-1', '+1'))}]" for array, index in zip("PQ", indices[-2:], strict=True) if rng.random() < 0.3]
+    terms = [
+        place("A", along),
+        place("B", offsets()),
+        *(place(rng.choice("AB"), offsets()) for _ in range(rng.randint(0, 3))),
+    ]
+    terms += [
+        f"{array}[{index}{rng.choice(('', '-1', '+1'))}]"
+        for array, index in zip("PQ", indices[-2:], strict=True)
+        if rng.random() < 0.3
+    ]
     rng.shuffle(terms)
     whole = rng.random() < 0.3  # all arrays of integers
     if whole:
@@ -51,9 +66,14 @@ def write(rng, name, dims):
     if rng.random() < 0.15:
         lines.append(f"{place('A', (0,) * (dims - 2) + (-1, 0))} = {here('A')}")  # a second element of the point
     if rng.random() < 0.3:
-        lines.append(f"{here('B')} = " + (f"min({place('B', along)}, {here('A')})" if whole else f"{place('B', along)} * 0.5 + {here('A')}"))
+        lines.append(
+            f"{here('B')} = "
+            + (f"min({place('B', along)}, {here('A')})" if whole else f"{place('B', along)} * 0.5 + {here('A')}")
+        )
     arrays = ", ".join(array for array in "ABPQ" if f"{array}[" in "".join(lines))
-    return f"@tw.nest\ndef {name}({arrays}, {', '.join(indices)}, *, c=0.75):\n    " + "\n    ".join(lines) + "\n", whole
+    return f"@tw.nest\ndef {name}({arrays}, {', '.join(indices)}, *, c=0.75):\n    " + "\n    ".join(
+        lines
+    ) + "\n", whole
 
 
 def make_arrays(nest, whole, rng):
@@ -67,7 +87,9 @@ def make_arrays(nest, whole, rng):
     arrays = {}
     for name in nest.arrays:
         part = extents.get(name, shape)
-        arrays[name] = (values.integers(-4, 5, part) if whole else values.random(part) * 8 - 4).astype(one or rng.choice(dtypes))
+        arrays[name] = (values.integers(-4, 5, part) if whole else values.random(part) * 8 - 4).astype(
+            one or rng.choice(dtypes)
+        )
     return arrays
 
 
@@ -88,8 +110,12 @@ def run_one(nest, whole, rng, context):
     expected = {name: array.copy() for name, array in start.items()}
     plain_loops(nest, loop_bounds(nest.indices, box, over), expected, {"c": 0.75}, reverse)
     numpy = rng.random() < 0.5
-    given = {name: array.copy() if numpy or array.ndim == 1 else tw.field(array.shape, array.dtype, init=array, context=context)
-             for name, array in start.items()}
+    given = {
+        name: array.copy()
+        if numpy or array.ndim == 1
+        else tw.field(array.shape, array.dtype, init=array, context=context)
+        for name, array in start.items()
+    }
     try:
         tw.run(nest, **given, c=0.75, over=over, reverse=reverse, context=context, threads=threads, **choices)
     except tw.ConfigError:
@@ -102,8 +128,10 @@ def run_one(nest, whole, rng, context):
         found = given[name] if isinstance(given[name], np.ndarray) else given[name].gather()
         same = found.view(f"u{found.itemsize}") == expected[name].view(f"u{found.itemsize}")
         types = {name: array.dtype.name for name, array in start.items()}
-        assert same.all(), (f"{(~same).sum()} elements of {name} differ, the first at {np.argwhere(~same)[0]}: shape {shape}, {types}, over {over}, "
-                            f"reverse {reverse}, threads {threads}, {choices}, NumPy {numpy}\n{kernel.nest.name}")
+        assert same.all(), (
+            f"{(~same).sum()} elements of {name} differ, the first at {np.argwhere(~same)[0]}: shape {shape}, {types}, over {over}, "
+            f"reverse {reverse}, threads {threads}, {choices}, NumPy {numpy}\n{kernel.nest.name}"
+        )
     return kernel.rows_address != 0 and not kernel.independent, 0 < kernel.simd_rows_from <= shape[-1] - 4
 
 
@@ -168,9 +196,15 @@ def test_which_rows_may_go_together():
     found = prepared(recurrence, A=np.ones((30, 70)))
     assert found.sweep.stagger() == 1
     assert dict(zip((place.offsets for place in recurrence.places), found.sweep.neighbours(), strict=True)) == {
-        (0, 0): (0, 0), (-1, 0): (-1, 0), (0, -1): (0, -1), (-1, -1): (-1, -1)}
+        (0, 0): (0, 0),
+        (-1, 0): (-1, 0),
+        (0, -1): (0, -1),
+        (-1, -1): (-1, -1),
+    }
     assert found.kernel.rows_address != 0
-    assert prepared(ahead, A=np.ones((30, 70))).sweep.stagger() == 1  # its loops are skewed by the two that it reads ahead
+    assert (
+        prepared(ahead, A=np.ones((30, 70))).sweep.stagger() == 1
+    )  # its loops are skewed by the two that it reads ahead
 
     def meet(A):
         return prepared(recurrence, A=A).sweep.rows_meet([tw._core.RunArray(A.ctypes.data, A.strides)])
@@ -212,7 +246,14 @@ def solid(A, i, j, k):
 def test_slices_leave_whole_groups():
     """Lanes that hand a tile on in parts: not row by row, where eight rows are computed together."""
     context = tw.Context(threads=2)
-    choices = {"storage": "plain", "row": (), "grouping": "vertical", "mapping_dim": 1, "factors": (2, 1, 1), "context": context}
+    choices = {
+        "storage": "plain",
+        "row": (),
+        "grouping": "vertical",
+        "mapping_dim": 1,
+        "factors": (2, 1, 1),
+        "context": context,
+    }
     A = np.ones((65, 65, 1025), "f4")
     for height, most in ((8, 1), (32, 4)):
         plan = tw.plan(solid, A=A, tile=(16, height, 1024), **choices)

@@ -62,8 +62,8 @@ def damaged(data):
     for length in range(len(data)):
         yield f"cut to {length}", data[:length]
     for k in range(len(data)):
-        for change in (1, 0x80, 0xff):
-            yield f"byte {k} ^ {change}", data[:k] + bytes([data[k] ^ change]) + data[k + 1:]
+        for change in (1, 0x80, 0xFF):
+            yield f"byte {k} ^ {change}", data[:k] + bytes([data[k] ^ change]) + data[k+1 :]
     yield "longer", data + b"\0"
     yield "another's", kernel_cache._packed(b"another key", b"another code")
     yield "swapped", kernel_cache._packed(b"object code", b"the key")
@@ -71,7 +71,7 @@ def damaged(data):
 
 def test_a_damaged_file_is_built_and_written_again(cache):
     kernel_cache.object_code("the key", Builder())
-    path, = files(cache)
+    (path,) = files(cache)
     whole = path.read_bytes()
     for what, data in damaged(whole):
         path.write_bytes(data)
@@ -84,7 +84,7 @@ def test_a_damaged_file_is_built_and_written_again(cache):
 @pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
 def test_a_file_that_others_can_write_is_not_run(cache, mode):
     kernel_cache.object_code("key", Builder())
-    path, = files(cache)
+    (path,) = files(cache)
     path.chmod(mode)
     builder = Builder()
     kernel_cache.object_code("key", builder)
@@ -107,7 +107,7 @@ def test_a_folder_that_others_can_write_is_not_used(cache, monkeypatch):
 @pytest.mark.skipif(os.geteuid() != 0, reason="gives a file away")
 def test_a_file_of_another_user_is_not_run(cache):
     kernel_cache.object_code("key", Builder())
-    path, = files(cache)
+    (path,) = files(cache)
     os.chown(path, 65534, -1)
     builder = Builder()
     kernel_cache.object_code("key", builder)
@@ -119,11 +119,15 @@ def huge(path):
         file.truncate(1 << 40)
 
 
-@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, huge, lambda path: os.symlink("/dev/zero", path)], ids=["fifo", "folder", "huge", "device"])
+@pytest.mark.parametrize(
+    "make",
+    [os.mkfifo, os.mkdir, huge, lambda path: os.symlink("/dev/zero", path)],
+    ids=["fifo", "folder", "huge", "device"],
+)
 def test_what_is_no_kernel_file_is_not_waited_for(cache, make):
     build = Builder()
     kernel_cache.object_code("key", build)
-    path, = files(cache)
+    (path,) = files(cache)
     path.unlink()
     make(path)
     assert kernel_cache.object_code("key", build) == b"object code" and build.calls == 2
@@ -181,7 +185,10 @@ def test_the_oldest_files_go(cache, monkeypatch):
             os.utime(path, (path.stat().st_mtime - 10,) * 2)
     kernel_cache.object_code("key 0", Builder())  # used, so no longer the oldest
     stranger, part, new = (cache / name for name in ("notes.txt", "tilewave-old.part", "tilewave-new.part"))
-    others = [cache / name for name in ("thesis.part", "tilewave-thesis.part.txt", "cuda.kernel", f"{'e' * 64}.kernel", "tilewave-x.part")]
+    others = [
+        cache / name
+        for name in ("thesis.part", "tilewave-thesis.part.txt", "cuda.kernel", f"{'e' * 64}.kernel", "tilewave-x.part")
+    ]
     for path in (stranger, part, new):
         path.write_text("")
     for path in others:
@@ -253,11 +260,16 @@ def test_a_kernel_is_compiled_once(cache, compilations):
 
 def test_another_processor_or_version_has_kernels_of_its_own(cache, compilations, monkeypatch):
     types = {"A": "f8", "B": "f8"}
-    changes = [(compiler.llvm, "get_host_cpu_name", lambda: "generic"), (compiler.np, "__version__", "9.9"),
-               (compiler.llvmlite, "__version__", "9.9"),
-               (compiler, "VERSION", "9.9"), (compiler, "_vector_bytes", lambda: 8),
-               (compiler, "_lane_bytes", lambda: 8), (compiler, "_ahead_bytes", lambda: 64),
-               (compiler.jammed_rows, "LEAST_POINTS", 1)]
+    changes = [
+        (compiler.llvm, "get_host_cpu_name", lambda: "generic"),
+        (compiler.np, "__version__", "9.9"),
+        (compiler.llvmlite, "__version__", "9.9"),
+        (compiler, "VERSION", "9.9"),
+        (compiler, "_vector_bytes", lambda: 8),
+        (compiler, "_lane_bytes", lambda: 8),
+        (compiler, "_ahead_bytes", lambda: 64),
+        (compiler.jammed_rows, "LEAST_POINTS", 1),
+    ]
     compile_kernel(scaled, types)
     for k, (owner, name, other) in enumerate(changes):
         with monkeypatch.context() as changed:
@@ -298,8 +310,13 @@ def test_what_is_in_memory_decides_and_not_what_is_on_disk(cache, tmp_path):
     script.write_text(UPGRADED)
 
     def start(*options, value=0):
-        return subprocess.Popen([sys.executable, *options, str(script), str(value)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                text=True, env={**os.environ, "PYTHONPATH": str(tmp_path)})
+        return subprocess.Popen(
+            [sys.executable, *options, str(script), str(value)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        )
 
     def end(process):
         return process.communicate("\n", timeout=120)[0].splitlines()[-1]
@@ -329,8 +346,16 @@ def test_two_kernels_of_one_key_are_the_same(tmp_path):
         lines = text.splitlines()
         place = rng.randrange(2, len(lines) + 1)
         spread = "\n".join([*lines[:place], "    # a line more", *lines[place:]]) + "\n"
-        variants = [HEADER + text, "\n\n" + HEADER + text, other + text, HEADER + spread, HEADER + text.replace("0.5", "0.25"),
-                    HEADER + text.replace("2.0", "2"), HEADER + text.replace("-0.0", "0.0"), HEADER + text.replace("np.pi", "np.e")]
+        variants = [
+            HEADER + text,
+            "\n\n" + HEADER + text,
+            other + text,
+            HEADER + spread,
+            HEADER + text.replace("0.5", "0.25"),
+            HEADER + text.replace("2.0", "2"),
+            HEADER + text.replace("-0.0", "0.0"),
+            HEADER + text.replace("np.pi", "np.e"),
+        ]
         nests = [load(tmp_path, f"variant_{seed}_{k}", source).body for k, source in enumerate(variants)]
         found = {}
         for _ in range(3):
@@ -401,8 +426,9 @@ def test_a_new_process_finds_kernels_and_what_they_call(cache, tmp_path):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
 
     def run():
-        done = subprocess.run([sys.executable, str(program)], env=environment, text=True,
-                              capture_output=True, timeout=120)
+        done = subprocess.run(
+            [sys.executable, str(program)], env=environment, text=True, capture_output=True, timeout=120
+        )
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
 
@@ -412,5 +438,5 @@ def test_a_new_process_finds_kernels_and_what_they_call(cache, tmp_path):
     assert run() == "0"
     for path in files(cache):
         data = path.read_bytes()
-        path.write_bytes(data[:len(data) // 2] + b"?" + data[len(data) // 2 + 1:])
+        path.write_bytes(data[: len(data)//2] + b"?" + data[len(data)//2+1 :])
     assert (run(), run()) == ("2", "0")

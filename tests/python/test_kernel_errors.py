@@ -22,8 +22,10 @@ def guarded(A, B, i, j, *, limit=10):
     A[i, j] = 2
 
 
-@pytest.mark.parametrize(("value", "name", "message", "line"), [
-    (11, "ValueError", "above the limit", 4), (-11, "AssertionError", "below the limit", 5)])
+@pytest.mark.parametrize(
+    ("value", "name", "message", "line"),
+    [(11, "ValueError", "above the limit", 4), (-11, "AssertionError", "below the limit", 5)],
+)
 def test_error_sites(value, name, message, line):
     b = np.zeros((3, 20))
     b[1, 7] = value
@@ -40,21 +42,29 @@ def test_error_sites(value, name, message, line):
 
 
 def test_a_body_that_always_raises(tmp_path):
-    found = body(tmp_path, "if B[i, j] > 0:\n        raise KeyError\n    else:\n"
-                           "        raise ValueError('no')\n    A[i, j] = 1")
+    found = body(
+        tmp_path, "if B[i, j] > 0:\n        raise KeyError\n    else:\n        raise ValueError('no')\n    A[i, j] = 1"
+    )
     compare(found, {"A": "f4", "B": "f4"}, (2, 3))
 
 
-@pytest.mark.parametrize(("text", "name"), [
-    ("A[i, j] = c // (j - 2)", "ZeroDivisionError"), ("A[i, j] = 1 / (j - 2)", "ZeroDivisionError"),
-    ("A[i, j] = c % (j - 2.0)", "ZeroDivisionError"), ("A[i, j] = 1 // 0", "ZeroDivisionError"),
-    ("A[i, j] = (j - 2.0) ** -1", "ZeroDivisionError"),
-    ("A[i, j] = 10.0 ** (j * 100)", "OverflowError"),
-    ("A[i, j] = math.log(2 - j)", "ValueError"), ("A[i, j] = math.exp(400 * j)", "OverflowError"),
-    ("A[i, j] = int(np.inf * j)", "ValueError"), ("A[i, j] = int(np.inf)", "OverflowError"),
-    ("A[i, j] = B[i, j] + 2 ** 31", "OverflowError"),
-    ("A[i, j] = B[i, j] * (j * 2000000000)", "OverflowError"),
-])
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("A[i, j] = c // (j - 2)", "ZeroDivisionError"),
+        ("A[i, j] = 1 / (j - 2)", "ZeroDivisionError"),
+        ("A[i, j] = c % (j - 2.0)", "ZeroDivisionError"),
+        ("A[i, j] = 1 // 0", "ZeroDivisionError"),
+        ("A[i, j] = (j - 2.0) ** -1", "ZeroDivisionError"),
+        ("A[i, j] = 10.0 ** (j * 100)", "OverflowError"),
+        ("A[i, j] = math.log(2 - j)", "ValueError"),
+        ("A[i, j] = math.exp(400 * j)", "OverflowError"),
+        ("A[i, j] = int(np.inf * j)", "ValueError"),
+        ("A[i, j] = int(np.inf)", "OverflowError"),
+        ("A[i, j] = B[i, j] + 2 ** 31", "OverflowError"),
+        ("A[i, j] = B[i, j] * (j * 2000000000)", "OverflowError"),
+    ],
+)
 def test_exceptions_of_python_arithmetic(tmp_path, text, name):
     found = body(tmp_path, f"unused = B[i, j]\n    {text}", head="A, B, i, j, *, c=5")
     arrays = {"A": np.zeros((2, 6)), "B": np.ones((2, 6), "i4")}
@@ -80,22 +90,26 @@ def test_indices_as_numbers_have_a_bound(tmp_path):
     pointers = (ctypes.c_void_p * 2)(data.ctypes.data, data.ctypes.data)
     steps = (ctypes.c_int64 * 2)(8, 8)
     index, direction = (ctypes.c_int64 * 2)(2**30, 0), (ctypes.c_int64 * 2)(0, 1)
-    code = ROW(kernel.address)(*map(ctypes.addressof, (pointers, steps)), 1,
-                               *map(ctypes.addressof, (index, direction)), 0)
-    assert kernel.sites[code - 1][0] == "OverflowError" and not data.any()
+    code = ROW(kernel.address)(
+        *map(ctypes.addressof, (pointers, steps)), 1, *map(ctypes.addressof, (index, direction)), 0
+    )
+    assert kernel.sites[code-1][0] == "OverflowError" and not data.any()
 
 
-@pytest.mark.parametrize(("text", "dtypes", "words"), [
-    ("A[i, j] = B[i, j] ** B[i, j]", "i4", ["`B[i, j] ** B[i, j]`", "exponent", "constant"]),
-    ("A[i, j] = B[i, j] ** -1", "i4", ["negative power"]),
-    ("A[i, j] = -(B[i, j] > 0)", "f4", ["- of a NumPy bool"]),
-    ("A[i, j] = (B[i, j] > 0) - (B[i, j] < 0)", "f4", ["not supported", "NumPy bool"]),
-    ("A[i, j] = np.exp(B[i, j] > 0)", "f4", ["float16"]),
-    ("A[i, j] = np.where(B[i, j] > 0, 1.0, B[i, j]) ** 2", "f4", ["** of the result of np.where"]),
-    ("x = np.where(B[i, j] > 0, 1.0, 2.0); x += 1; A[i, j] = x", "f4", ["in place", "x = x + ..."]),
-    ("A[i, j] = i ** j + B[i, j]", "f4", ["exponent is not a constant"]),
-    ("A[i, j] = B[i, j] + 2 ** 70 * i", "f4", ["beyond 64 bits"]),
-])
+@pytest.mark.parametrize(
+    ("text", "dtypes", "words"),
+    [
+        ("A[i, j] = B[i, j] ** B[i, j]", "i4", ["`B[i, j] ** B[i, j]`", "exponent", "constant"]),
+        ("A[i, j] = B[i, j] ** -1", "i4", ["negative power"]),
+        ("A[i, j] = -(B[i, j] > 0)", "f4", ["- of a NumPy bool"]),
+        ("A[i, j] = (B[i, j] > 0) - (B[i, j] < 0)", "f4", ["not supported", "NumPy bool"]),
+        ("A[i, j] = np.exp(B[i, j] > 0)", "f4", ["float16"]),
+        ("A[i, j] = np.where(B[i, j] > 0, 1.0, B[i, j]) ** 2", "f4", ["** of the result of np.where"]),
+        ("x = np.where(B[i, j] > 0, 1.0, 2.0); x += 1; A[i, j] = x", "f4", ["in place", "x = x + ..."]),
+        ("A[i, j] = i ** j + B[i, j]", "f4", ["exponent is not a constant"]),
+        ("A[i, j] = B[i, j] + 2 ** 70 * i", "f4", ["beyond 64 bits"]),
+    ],
+)
 def test_refusals_that_depend_on_types(tmp_path, text, dtypes, words):
     found = body(tmp_path, text)
     with pytest.raises(ConfigError) as error:
@@ -107,8 +121,7 @@ def test_refusals_that_depend_on_types(tmp_path, text, dtypes, words):
 
 def test_dtypes_that_are_refused():
     for dtype in ("f2", "u2", "u4", "c8", "bool", ">f4", ">i2"):
-        with pytest.raises(ConfigError, match="'A'.*allowed: int8, int16, int32, int64, uint8, "
-                                              "float32, float64"):
+        with pytest.raises(ConfigError, match="'A'.*allowed: int8, int16, int32, int64, uint8, float32, float64"):
             compile_kernel(line, {"A": dtype, "B": "f4"})
     with pytest.raises(ConfigError, match="needs the dtype of its array 'B'"):
         compile_kernel(line, {"A": "f4"})

@@ -1,4 +1,5 @@
 """`tilewave run`: exit codes, arguments, tracebacks, and that no rank survives."""
+
 import os
 import shutil
 import signal
@@ -14,8 +15,10 @@ import pytest
 
 SOURCE = Path(__file__).resolve().parents[2] / "python" / "tilewave"
 # How long it waits for ranks that do not end, and that keep the cores busy: here they never would.
-SHORTER = {"PATIENCE_S = 5.0": "PATIENCE_S = 1.0",
-           'GRACE_S = {"gone": 2.0, "silent": 2.0, "exit": 10.0}': 'GRACE_S = {"gone": 2.0, "silent": 1.0, "exit": 2.0}'}
+SHORTER = {
+    "PATIENCE_S = 5.0": "PATIENCE_S = 1.0",
+    'GRACE_S = {"gone": 2.0, "silent": 2.0, "exit": 10.0}': 'GRACE_S = {"gone": 2.0, "silent": 1.0, "exit": 2.0}',
+}
 
 
 @pytest.fixture
@@ -27,7 +30,14 @@ def start(tmp_path):
     for folder in ("launch", "cli", "nest"):
         (package / folder).mkdir()
         (package / folder / "__init__.py").write_text("")
-    for module in ("launch/launch.py", "cli/commands.py", "cli/on_rank.py", "nest/source.py", "notices.py", "errors.py"):
+    for module in (
+        "launch/launch.py",
+        "cli/commands.py",
+        "cli/on_rank.py",
+        "nest/source.py",
+        "notices.py",
+        "errors.py",
+    ):
         text = (SOURCE / module).read_text()
         for given, shorter in SHORTER.items():
             assert (given in text) == (module == "launch/launch.py")
@@ -35,12 +45,17 @@ def start(tmp_path):
         (package / module).write_text(text)
 
     def start(script, *arguments, options=(), env=None, name="script.py"):
-        (tmp_path / name).write_text("import os, sys, time\nrank = int(os.environ.get("
-                                            "'PMI_RANK', 0))\n" + textwrap.dedent(script))
+        (tmp_path / name).write_text(
+            "import os, sys, time\nrank = int(os.environ.get('PMI_RANK', 0))\n" + textwrap.dedent(script)
+        )
         return subprocess.Popen(
             [sys.executable, "-m", "tilewave.cli.commands", "run", *options, name, *arguments],
-            cwd=tmp_path, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": str(package.parent), **(env or {})})
+            cwd=tmp_path,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": str(package.parent), **(env or {})},
+        )
 
     return start
 
@@ -56,6 +71,7 @@ def run(start):
             out, err = process.communicate(timeout=30)
             pytest.fail(f"no end within {timeout} s: {out} {err}")
         return process.returncode, out, err
+
     return run
 
 
@@ -65,10 +81,34 @@ both = pytest.mark.parametrize("ranks", ["1", "2"])
 @both
 @pytest.mark.parametrize("env", [{"PYTHONUNBUFFERED": ""}, {"PYTHONUNBUFFERED": "1"}])
 def test_arguments_pass_untouched(run, ranks, env):
-    given = ["--help", "-n", "3", "--", "a b", "--version", "", ":", "-n", "1", "/bin/echo", "=x", "-genv", "A", "B", "-x", "#", "\\", "$HOME"]
-    code, out, err = run("print(sys.argv[1:], __name__, os.environ.get('TILEWAVE_THREADS'))\n"
-                         "assert sys.path[0] == os.path.dirname(__file__)",
-                         *given, options=("-n", ranks, "--threads", "2"), env=env)
+    given = [
+        "--help",
+        "-n",
+        "3",
+        "--",
+        "a b",
+        "--version",
+        "",
+        ":",
+        "-n",
+        "1",
+        "/bin/echo",
+        "=x",
+        "-genv",
+        "A",
+        "B",
+        "-x",
+        "#",
+        "\\",
+        "$HOME",
+    ]
+    code, out, err = run(
+        "print(sys.argv[1:], __name__, os.environ.get('TILEWAVE_THREADS'))\n"
+        "assert sys.path[0] == os.path.dirname(__file__)",
+        *given,
+        options=("-n", ranks, "--threads", "2"),
+        env=env,
+    )
     assert code == 0, err
     assert out.splitlines() == [f"{given} __main__ 2"] * int(ranks)  # whole lines, whoever writes
 
@@ -84,13 +124,16 @@ def test_exit_codes(run, ranks, ending, expected):
 def test_agreed_errors_speak_once(run, ranks, with_mpi):
     if with_mpi:
         pytest.importorskip("mpi4py")
-    code, _, err = run(f"""
+    code, _, err = run(
+        f"""
         if {with_mpi}:
             from mpi4py import MPI
         error = ValueError("all know this")
         error.agreed = True
         raise error
-    """, options=("-n", ranks))
+    """,
+        options=("-n", ranks),
+    )
     assert code == 1
     assert err.count("ValueError: all know this") == 1
     assert "runpy" not in err and "script.py" in err
@@ -99,12 +142,15 @@ def test_agreed_errors_speak_once(run, ranks, with_mpi):
 def test_an_error_on_one_rank_ends_all(run):
     pytest.importorskip("mpi4py")
     started = time.monotonic()
-    code, _, err = run("""
+    code, _, err = run(
+        """
         from mpi4py import MPI
         if rank == 1:
             [][0]
         MPI.COMM_WORLD.Barrier()
-    """, options=("-n", "3"))
+    """,
+        options=("-n", "3"),
+    )
     assert code == 1
     assert "rank 1:\nTraceback" in err and "IndexError" in err and "rank 0:" not in err
     assert time.monotonic() - started < 30
@@ -116,18 +162,21 @@ def test_an_error_without_mpiexec(run):
     assert "ZeroDivisionError" in err and "runpy" not in err
 
 
-@pytest.mark.parametrize("options, words", [
-    (("-n", "0"), "0 ranks; allowed: 1 or more"),
-    (("-n", "-3"), "-3 ranks; allowed: 1 or more"),
-    (("--threads", "0"), "0 threads; allowed: 1 or more"),
-    (("--hosts", "a:b"), "host 'a:b'; allowed"),
-    (("--hosts=-oX",), "host '-oX'; allowed"),
-    (("--hosts=a,b@-oX",), "host 'b@-oX'; allowed"),
-    (("--hosts", "a;b"), "host 'a;b'; allowed"),
-    (("--hosts", "a:2,b\n"), "allowed: NAME, NAME:RANKS or USER@NAME"),
-    (("-n", "99999999999"), "99999999999 ranks; allowed: 1 to"),
-    (("--hosts", "a:999999999,b:999999999"), "1999999998 ranks; allowed: 1 to 1048576"),
-])
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        (("-n", "0"), "0 ranks; allowed: 1 or more"),
+        (("-n", "-3"), "-3 ranks; allowed: 1 or more"),
+        (("--threads", "0"), "0 threads; allowed: 1 or more"),
+        (("--hosts", "a:b"), "host 'a:b'; allowed"),
+        (("--hosts=-oX",), "host '-oX'; allowed"),
+        (("--hosts=a,b@-oX",), "host 'b@-oX'; allowed"),
+        (("--hosts", "a;b"), "host 'a;b'; allowed"),
+        (("--hosts", "a:2,b\n"), "allowed: NAME, NAME:RANKS or USER@NAME"),
+        (("-n", "99999999999"), "99999999999 ranks; allowed: 1 to"),
+        (("--hosts", "a:999999999,b:999999999"), "1999999998 ranks; allowed: 1 to 1048576"),
+    ],
+)
 def test_bad_options(run, options, words):
     code, _, err = run("pass", options=options)
     assert code == 2 and words in err
@@ -146,7 +195,9 @@ def test_inside_mpiexec(run):
     pytest.importorskip("mpi4py")
     code, _, err = run("pass", env={"PMI_RANK": "1", "PMI_SIZE": "2", "PMI_FD": "99"})
     assert code == 2 and "one of 2 processes that mpiexec started" in err and "tilewave COMMAND -n 4" in err
-    code, out, err = run("from mpi4py import MPI; print(MPI.COMM_WORLD.size)", env={"PMI_RANK": "0", "PMI_SIZE": "1", "PMI_FD": "99"})
+    code, out, err = run(
+        "from mpi4py import MPI; print(MPI.COMM_WORLD.size)", env={"PMI_RANK": "0", "PMI_SIZE": "1", "PMI_FD": "99"}
+    )
     assert code == 0 and out == "1\n", err
 
 
@@ -160,13 +211,15 @@ SPINNING = """
 
 
 @both
-@pytest.mark.parametrize("signum, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143),
-                                          (signal.SIGKILL, -9)])
+@pytest.mark.parametrize("signum, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)])
 @pytest.mark.parametrize("body", [SLEEPING, SPINNING], ids=["sleeping", "stubborn"])
 def test_signals_end_all_ranks(start, launch_tool, tmp_path, ranks, signum, code, body):
     mark = uuid.uuid4().hex  # found in the environment of every process that descends from it
-    process = start("import signal\nopen(f'up-{rank}', 'w').close()\n" + textwrap.dedent(body),
-                    options=("-n", ranks), env={"TILEWAVE_TEST_MARK": mark})
+    process = start(
+        "import signal\nopen(f'up-{rank}', 'w').close()\n" + textwrap.dedent(body),
+        options=("-n", ranks),
+        env={"TILEWAVE_TEST_MARK": mark},
+    )
     try:
         wait_until(lambda: len(list(tmp_path.glob("up-*"))) == int(ranks))
         assert len(launch_tool.processes(mark)) > int(ranks)
@@ -193,17 +246,41 @@ def test_slurm_and_hosts(launch_tool, monkeypatch):
     assert launch_tool.default_ranks() == 1
 
 
-FACTS = {"library": "Some MPI 1.2\nmore", "path": "/lib/libsome.so", "standard": "5.0",
-         "thread_level": "multiple", "rank": 0, "latency_s": 1.5e-6, "pinning": [0, 1],
-         "threads": 3, "alone": 5, "quota": 6.5}
+FACTS = {
+    "library": "Some MPI 1.2\nmore",
+    "path": "/lib/libsome.so",
+    "standard": "5.0",
+    "thread_level": "multiple",
+    "rank": 0,
+    "latency_s": 1.5e-6,
+    "pinning": [0, 1],
+    "threads": 3,
+    "alone": 5,
+    "quota": 6.5,
+}
 
 
-@pytest.mark.parametrize("facts, code, words", [
-    (None, 1, ["Compiled core", "pip install"]),
-    ({**FACTS, "size": 2}, 0, ["Some MPI 1.2 (MPI 5.0)", "libsome", "1.50 µs", "5 for one rank, 3 for each of 2", "the time of 6.5 CPUs", "usable here"]),
-    ({**FACTS, "size": 1}, 1, ["do not belong"]),
-    ({}, 1, ["no network", "exit code"]),
-], ids=["no core", "fine", "wrong mpiexec", "broken"])
+@pytest.mark.parametrize(
+    "facts, code, words",
+    [
+        (None, 1, ["Compiled core", "pip install"]),
+        (
+            {**FACTS, "size": 2},
+            0,
+            [
+                "Some MPI 1.2 (MPI 5.0)",
+                "libsome",
+                "1.50 µs",
+                "5 for one rank, 3 for each of 2",
+                "the time of 6.5 CPUs",
+                "usable here",
+            ],
+        ),
+        ({**FACTS, "size": 1}, 1, ["do not belong"]),
+        ({}, 1, ["no network", "exit code"]),
+    ],
+    ids=["no core", "fine", "wrong mpiexec", "broken"],
+)
 def test_doctor(start, tmp_path, facts, code, words):
     start("pass").communicate(timeout=60)
     package = tmp_path / "package"
@@ -211,10 +288,15 @@ def test_doctor(start, tmp_path, facts, code, words):
         (package / "tilewave" / "_core.py").write_text("")
         (package / "tilewave" / "cli" / "ping.py").write_text(
             f"import json, os\nfacts = {facts!r}\nif not facts:\n    raise OSError('no network')\n"
-            "if os.environ['PMI_RANK'] == '0':\n    print('ping ' + json.dumps(facts))\n")
-    done = subprocess.run([sys.executable, "-m", "tilewave.cli.commands", "doctor"], text=True, timeout=100,
-                          capture_output=True, env={**os.environ, "PYTHONPATH": str(package),
-                                                    "COLUMNS": "200", "PYTHONUTF8": "1"})
+            "if os.environ['PMI_RANK'] == '0':\n    print('ping ' + json.dumps(facts))\n"
+        )
+    done = subprocess.run(
+        [sys.executable, "-m", "tilewave.cli.commands", "doctor"],
+        text=True,
+        timeout=100,
+        capture_output=True,
+        env={**os.environ, "PYTHONPATH": str(package), "COLUMNS": "200", "PYTHONUTF8": "1"},
+    )
     assert done.returncode == code, done.stdout + done.stderr
     for word in words:
         assert word in done.stdout
@@ -224,12 +306,17 @@ def test_bench_looks_into_the_registry(start, tmp_path):
     start("pass").communicate(timeout=60)
     package = tmp_path / "package"
     (package / "tilewave_bench.py").write_text(
-        "def one(json_path, quick):\n    print('one', json_path, quick)\nNAMES = {'one': one}\n")
+        "def one(json_path, quick):\n    print('one', json_path, quick)\nNAMES = {'one': one}\n"
+    )
 
     def bench(*arguments):
-        return subprocess.run([sys.executable, "-m", "tilewave.cli.commands", "bench", *arguments],
-                              text=True, timeout=60, capture_output=True,
-                              env={**os.environ, "PYTHONPATH": str(package)})
+        return subprocess.run(
+            [sys.executable, "-m", "tilewave.cli.commands", "bench", *arguments],
+            text=True,
+            timeout=60,
+            capture_output=True,
+            env={**os.environ, "PYTHONPATH": str(package)},
+        )
 
     assert bench("one", "--json", "x.json", "--quick").stdout == "one x.json True\n"
     unknown = bench("two")
@@ -243,19 +330,24 @@ def wait_until(condition, seconds=20):
         time.sleep(0.05)
 
 
-@pytest.mark.parametrize("ending, words", [("raise KeyError('mine')", "KeyError: 'mine'"), ("sys.exit(3)", "rank 1 ended with exit code 3")])
+@pytest.mark.parametrize(
+    "ending, words", [("raise KeyError('mine')", "KeyError: 'mine'"), ("sys.exit(3)", "rank 1 ended with exit code 3")]
+)
 def test_a_rank_that_fails_before_or_after_mpi_while_the_others_wait(run, ending, words):
     pytest.importorskip("mpi4py")
     started = time.monotonic()
     before = "raise" in ending
-    code, _, err = run(f"""
+    code, _, err = run(
+        f"""
         if {before} and rank == 1:
             {ending}
         from mpi4py import MPI
         if rank == 1:
             {ending}
         MPI.COMM_WORLD.Barrier()
-    """, options=("-n", "3"))
+    """,
+        options=("-n", "3"),
+    )
     assert code == (1 if before else 3)
     assert err.count(words) == 1
     assert time.monotonic() - started < 30
@@ -264,19 +356,24 @@ def test_a_rank_that_fails_before_or_after_mpi_while_the_others_wait(run, ending
 @pytest.mark.parametrize(("who", "shown"), [("True", 1), ("rank", 2), ("rank == 1", 1)])
 def test_an_error_that_every_rank_meets_is_shown_once(run, who, shown):
     """By rank 0; by others where rank 0 does not come to it."""
-    code, _, err = run(f"""
+    code, _, err = run(
+        f"""
         class Refused(ValueError):
             of_program = True
         if {who}:
             raise Refused("no nest")
         time.sleep(60)
-    """, options=("-n", "3"))
+    """,
+        options=("-n", "3"),
+    )
     assert code == 1 and 1 <= err.count("Refused: no nest") <= shown and ("rank " in err) == (who != "True"), err
 
 
 @pytest.mark.parametrize("name", ["-genv", ":", "=a b:c.py"])
 def test_names_of_scripts_that_mean_something_to_launchers(run, name):
-    code, out, err = run("print(os.path.basename(sys.argv[0]), sys.argv[1:])", ":", options=("-n", "2", "--"), name=name)
+    code, out, err = run(
+        "print(os.path.basename(sys.argv[0]), sys.argv[1:])", ":", options=("-n", "2", "--"), name=name
+    )
     assert code == 0 and out.splitlines() == [f"{name} [':']"] * 2, err
 
 
@@ -291,8 +388,15 @@ WAITING = """
 """
 
 
-@pytest.mark.parametrize("mpi, ending", [(True, "os._exit(0)"), (True, "os.kill(os.getpid(), 9)"), (False, "os._exit(0)"),
-                                         (False, "import atexit; atexit.register(os._exit, 0); sys.exit()")])
+@pytest.mark.parametrize(
+    "mpi, ending",
+    [
+        (True, "os._exit(0)"),
+        (True, "os.kill(os.getpid(), 9)"),
+        (False, "os._exit(0)"),
+        (False, "import atexit; atexit.register(os._exit, 0); sys.exit()"),
+    ],
+)
 def test_a_rank_that_ends_without_a_word_fails_the_job(run, launch_tool, mpi, ending):
     if mpi:
         pytest.importorskip("mpi4py")
@@ -307,39 +411,53 @@ def test_a_rank_that_ends_without_a_word_fails_the_job(run, launch_tool, mpi, en
 
 
 def test_ranks_may_have_children_and_become_other_programs(run):
-    code, out, err = run("""
+    code, out, err = run(
+        """
         if rank == 0:
             if os.fork() == 0:
                 os._exit(3)
             os.wait()
         else:
             os.execv(sys.executable, [sys.executable, "-c", "print('another')"])
-    """, options=("-n", "2"))
+    """,
+        options=("-n", "2"),
+    )
     assert code == 0 and out == "another\n", err
 
 
 def test_an_error_in_a_child_of_a_rank_is_not_the_ranks(run):
-    code, _, err = run("""
+    code, _, err = run(
+        """
         if rank == 1:
             if os.fork() == 0:
                 raise ValueError("in the child")
             os.wait()
             time.sleep(1.5)
-    """, options=("-n", "2"))
+    """,
+        options=("-n", "2"),
+    )
     assert code == 0 and "in the child" in err
 
 
-@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("unshare") or subprocess.run(["unshare", "-pf", "true"]).returncode != 0,
-                    reason="no process ids of its own can be made here")
+@pytest.mark.skipif(
+    os.geteuid() != 0 or not shutil.which("unshare") or subprocess.run(["unshare", "-pf", "true"]).returncode != 0,
+    reason="no process ids of its own can be made here",
+)
 def test_ranks_of_hosts_whose_processes_are_not_seen_here(run, tmp_path):
     """They have other process ids: mpiexec says how they end."""
     ssh = tmp_path / "ssh"
-    ssh.write_text("#!/bin/sh\nwhile [ \"${1#-}\" != \"$1\" ]; do shift; done\nshift\nexec unshare -pf --mount-proc sh -c \"$*\"\n")
+    ssh.write_text(
+        '#!/bin/sh\nwhile [ "${1#-}" != "$1" ]; do shift; done\nshift\nexec unshare -pf --mount-proc sh -c "$*"\n'
+    )
     ssh.chmod(0o755)
     hosts = f"--hosts={socket.gethostname()},someone@elsewhere"
     for ending, expected in (("pass", 0), ("sys.exit(3 * rank)", 3), ("if rank == 0: os._exit(0)", 1)):
-        code, out, err = run(f"print(rank, os.getpid() < 9, sys.argv[1:])\n{ending}", ":", options=("-n", "2", hosts),
-                             env={"HYDRA_BOOTSTRAP_EXEC": str(ssh)})
+        code, out, err = run(
+            f"print(rank, os.getpid() < 9, sys.argv[1:])\n{ending}",
+            ":",
+            options=("-n", "2", hosts),
+            env={"HYDRA_BOOTSTRAP_EXEC": str(ssh)},
+        )
         assert code == expected and sorted(out.splitlines()) == ["0 False [':']", "1 True [':']"], err
         assert ("rank 0 ended before" in err) == (expected == 1)
 
@@ -378,7 +496,13 @@ def shm(launch_tool, monkeypatch, tmp_path):
 
 def test_what_killed_jobs_have_left_is_removed(launch_tool, shm):
     left = [shm("mpich_shm_1a2b_0"), shm("mpich_shm_837b53d9_12"), shm("ucx_shm_posix_2403050")]
-    kept = [shm("mpich_shm_5e_0", age_s=0), shm("mpich_shm_"), shm("sem.mine"), shm("my_mpich_shm_1_0"), shm("mpich_shm_1.bak")]
+    kept = [
+        shm("mpich_shm_5e_0", age_s=0),
+        shm("mpich_shm_"),
+        shm("sem.mine"),
+        shm("my_mpich_shm_1_0"),
+        shm("mpich_shm_1.bak"),
+    ]
     folder = left[0].parent / "mpich_shm_77_0"
     folder.mkdir()
     os.utime(folder, (1, 1))
@@ -391,14 +515,22 @@ def test_what_killed_jobs_have_left_is_removed(launch_tool, shm):
 
 def test_what_a_living_process_has_open_or_mapped_stays(launch_tool, shm):
     mapped, opened = shm("mpich_shm_1_0"), shm("mpich_shm_2_0")
-    user = subprocess.Popen([sys.executable, "-c", f"""
+    user = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            f"""
 import mmap, sys
 with open({str(mapped)!r}, "r+b") as file:
     memory = mmap.mmap(file.fileno(), 4096)
 file = open({str(opened)!r})
 print("up", flush=True)
 sys.stdin.read()
-"""], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+""",
+        ],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
     try:
         assert user.stdout.readline() == b"up\n"
         launch_tool.remove_left_over()
@@ -419,14 +551,17 @@ def test_what_belongs_to_others_stays(launch_tool, shm):
 
 def test_the_next_start_removes_what_a_killed_launcher_left(run, start, tmp_path):
     pytest.importorskip("mpi4py")
-    process = start("""
+    process = start(
+        """
         from mpi4py import MPI
         MPI.COMM_WORLD.Barrier()
         if rank == 0:
             open("up", "w").write(" ".join(f for f in os.listdir("/dev/shm") if f in open("/proc/self/maps").read()))
             os.rename("up", "found")
         time.sleep(100)
-    """, options=("-n", "2"))
+    """,
+        options=("-n", "2"),
+    )
     try:
         wait_until((tmp_path / "found").exists)
     finally:

@@ -1,4 +1,5 @@
 """Whole programs: every MPI thread level, the C++ example, Ctrl-C in the middle of a run."""
+
 import os
 import signal
 import subprocess
@@ -54,30 +55,40 @@ def launched(launch_tool, script, ranks):
 @pytest.mark.parametrize("level", ["single", "funneled", "serialized", "multiple"])
 def test_thread_levels(tmp_path, launch_tool, level, abi):
     env = {**os.environ, "TILEWAVE_THREAD_LEVEL": level, "TILEWAVE_MPI_ABI": abi}
-    done = subprocess.run(launched(launch_tool, write(tmp_path, SWEEP), 2), env=env, timeout=120,
-                          capture_output=True, text=True)
+    done = subprocess.run(
+        launched(launch_tool, write(tmp_path, SWEEP), 2), env=env, timeout=120, capture_output=True, text=True
+    )
     assert f"level {level} equal True" in done.stdout, done.stdout + done.stderr
 
 
 def test_an_unknown_thread_level_is_named(tmp_path, launch_tool):
     env = {**os.environ, "TILEWAVE_THREAD_LEVEL": "many"}
-    done = subprocess.run(launched(launch_tool, write(tmp_path, SWEEP), 2), env=env, timeout=60,
-                          capture_output=True, text=True)
+    done = subprocess.run(
+        launched(launch_tool, write(tmp_path, SWEEP), 2), env=env, timeout=60, capture_output=True, text=True
+    )
     assert done.returncode and "allowed: single, funneled" in done.stderr
 
 
-@pytest.mark.parametrize("given, expected", [("off", "equal True"), ("maybe", "TILEWAVE_SHARED_MEMORY is 'maybe'; allowed: on, off")])
+@pytest.mark.parametrize(
+    "given, expected", [("off", "equal True"), ("maybe", "TILEWAVE_SHARED_MEMORY is 'maybe'; allowed: on, off")]
+)
 def test_without_shared_memory(tmp_path, launch_tool, given, expected):
     env = {**os.environ, "TILEWAVE_SHARED_MEMORY": given}
-    done = subprocess.run(launched(launch_tool, write(tmp_path, SWEEP), 2), env=env, timeout=60,
-                          capture_output=True, text=True)
+    done = subprocess.run(
+        launched(launch_tool, write(tmp_path, SWEEP), 2), env=env, timeout=60, capture_output=True, text=True
+    )
     assert expected in done.stdout + done.stderr, done.stdout + done.stderr
 
 
 def interrupt(command, wait_s):
     # A shell's background jobs ignore the signal, and so would what they start.
-    program = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                               preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+    program = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     try:
         assert program.stdout.readline().startswith("go")  # of two ranks, perhaps in one line
         time.sleep(1.0)
@@ -96,8 +107,15 @@ def test_ctrl_c_in_one_process(tmp_path):
 
 
 def test_ctrl_c_ends_all_ranks(tmp_path):
-    command = [sys.executable, "-c", "from tilewave.cli.commands import main; main()", "run", "-n", "2",
-               str(write(tmp_path, LONG))]
+    command = [
+        sys.executable,
+        "-c",
+        "from tilewave.cli.commands import main; main()",
+        "run",
+        "-n",
+        "2",
+        str(write(tmp_path, LONG)),
+    ]
     code, _, output = interrupt(command, 40)
     assert code == 130, output
 
@@ -106,7 +124,8 @@ def test_cpp_example(tmp_path, launch_tool):
     program = ROOT / "build" / "cpp" / "examples" / "11_nest_in_cpp"
     if not program.exists():
         pytest.skip("build/cpp/examples/11_nest_in_cpp is not built: tools/test.sh builds it where GoogleTest is")
-    done = subprocess.run(launch_tool.mpiexec_command(3, [str(program), "1"]), timeout=120, cwd=tmp_path,
-                          capture_output=True, text=True)
+    done = subprocess.run(
+        launch_tool.mpiexec_command(3, [str(program), "1"]), timeout=120, cwd=tmp_path, capture_output=True, text=True
+    )
     assert "last value     8.999999" in done.stdout, done.stdout + done.stderr
     assert (tmp_path / "11_nest_in_cpp.json").stat().st_size > 1000

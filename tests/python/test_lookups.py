@@ -20,9 +20,25 @@ FEATURES = llvm.get_host_cpu_features()
 HERE = [name for name in WAYS if FEATURES.get(name)]
 
 #: Subscripts that are told before the points, `a` and `b` being integers that are only read.
-TOLD = ["a[i-1]", "b[j-1]", "a[i]", "b[j]", "g[i, j]", "a[i-1] + 1", "3 * b[j] - a[i]", "a[i] & 3", "c", "1", "i % 3",
-        "j - i + c", "k", "m % 5",
-        "min(a[i], b[j])", "a[i] if i > j else b[j]", "both(a[i], b[j])"]
+TOLD = [
+    "a[i-1]",
+    "b[j-1]",
+    "a[i]",
+    "b[j]",
+    "g[i, j]",
+    "a[i-1] + 1",
+    "3 * b[j] - a[i]",
+    "a[i] & 3",
+    "c",
+    "1",
+    "i % 3",
+    "j - i + c",
+    "k",
+    "m % 5",
+    "min(a[i], b[j])",
+    "a[i] if i > j else b[j]",
+    "both(a[i], b[j])",
+]
 
 #: Others: each point checks them.
 CHECKED = ["A[i-1, j-1] % 3", "U[b[j]]", "later", "a[i] // b[j]"]
@@ -61,8 +77,9 @@ def looked_up(dice):
         statements += ["later = 0", "if i > 2: later = 1"]
     if "U[" in " ".join(terms):
         tables["U"] = 1
-    stem = dice.choice(["A[i-1, j]", "A[i-1, j-1] - 1", "max(A[i-1, j-1], A[i-1, j])", "B[i, j]",
-                        "A[i-1, j] + A[i, j-1]"])
+    stem = dice.choice(
+        ["A[i-1, j]", "A[i-1, j-1] - 1", "max(A[i-1, j-1], A[i-1, j])", "B[i, j]", "A[i-1, j] + A[i, j-1]"]
+    )
     statements.append(f"A[i, j] = {stem} + {' + '.join(terms)}")
     if dice.random() < 0.4:
         statements.append("B[i, j] = B[i, j] + A[i, j]")
@@ -81,8 +98,10 @@ def arguments(nest, tables, dice, rng):
     for name in nest.arrays:
         if name in tables:
             least = dice.choice((1, 4, 4, high))
-            extent = [dice.randint(least, least + dice.choice((3, 30) if tables[name] < 3 else (2, 6)))
-                      for _ in range(tables[name])]
+            extent = [
+                dice.randint(least, least + dice.choice((3, 30) if tables[name] < 3 else (2, 6)))
+                for _ in range(tables[name])
+            ]
             wide = rng.integers(0, 90 if dice.random() < 0.5 else 2**15, extent) - dice.choice((0, 40))
             with np.errstate(all="ignore"):
                 arrays[name] = relaid(wide.astype(dtypes[name]), rng)
@@ -93,8 +112,9 @@ def arguments(nest, tables, dice, rng):
         shape = [extents[index] for index in nest.axes[name]]
         if name in "abg":
             dtypes[name] = np.dtype(dice.choice(("i1", "u1", "i2", "i4", "i8")))
-            arrays[name] = rng.integers(max(low, 0) if dtypes[name].kind == "u" else low, high,
-                                        shape).astype(dtypes[name])
+            arrays[name] = rng.integers(max(low, 0) if dtypes[name].kind == "u" else low, high, shape).astype(
+                dtypes[name]
+            )
         else:
             arrays[name] = rng.integers(-3, 4, shape).astype(dtypes[name])
         arrays[name] = relaid(arrays[name], rng)
@@ -114,10 +134,24 @@ def test_random_lookups(way, seed):
             direction = next(iter(rows(box)))[1]
             steps = [step if dice.random() < 0.8 else None for step in constant_steps(nest, arrays, direction)]
             shapes = {table: arrays[table].shape for table in nest.tables}
-            kernel = compile_kernel(nest, dtypes, scalars, steps=steps, independent=independent,
-                                    long_rows=dice.random() < 0.5, shapes=shapes)
-            check(kernel, box, arrays, scalars, rows,
-                  f"seed {seed}, {name}, steps {steps}, {dtypes}, {shapes}, {scalars}", sequential=name == "in order")
+            kernel = compile_kernel(
+                nest,
+                dtypes,
+                scalars,
+                steps=steps,
+                independent=independent,
+                long_rows=dice.random() < 0.5,
+                shapes=shapes,
+            )
+            check(
+                kernel,
+                box,
+                arrays,
+                scalars,
+                rows,
+                f"seed {seed}, {name}, steps {steps}, {dtypes}, {shapes}, {scalars}",
+                sequential=name == "in order",
+            )
     except tw.ConfigError as refusal:
         pytest.skip(f"refused: {refusal}")
 
@@ -138,26 +172,47 @@ def in_place(H, S, a, b, i, j):
 def test_tables_of_every_dtype_and_size(way, dtype, shape):
     """Small values and large ones, tables that the kernel was not made for, a subscript that is negative or wrong."""
     rng = np.random.default_rng(1)
-    for large, long_rows, wrong in ((False, True, None), (True, False, None), (True, True, -1), (False, False, -1),
-                                    (True, False, 7), (False, True, 7)):
+    for large, long_rows, wrong in (
+        (False, True, None),
+        (True, False, None),
+        (True, True, -1),
+        (False, False, -1),
+        (True, False, 7),
+        (False, True, 7),
+    ):
         limits = np.iinfo(dtype) if dtype.kind in "iu" else np.finfo(dtype)
-        values = rng.integers(limits.min, limits.max, shape,
-                              endpoint=True) if large and dtype.kind in "iu" else rng.integers(0, 127, shape) * 0.5
+        values = (
+            rng.integers(limits.min, limits.max, shape, endpoint=True)
+            if large and dtype.kind in "iu"
+            else rng.integers(0, 127, shape) * 0.5
+        )
         S = values.astype(dtype) if dtype.kind in "iu" else rng.normal(size=shape).astype(dtype)
         for kind, count in (("i2", 300), ("u1", 65)):
             a, b = (rng.integers(0, min(extent, 256), count).astype(kind) for extent in shape)
             if wrong is not None:
-                b[rng.integers(count)] = wrong if kind == "i2" and wrong < 0 else min(shape[1],
-                                                                                      255) + wrong * (shape[1] < 240)
+                b[rng.integers(count)] = (
+                    wrong if kind == "i2" and wrong < 0 else min(shape[1], 255) + wrong * (shape[1] < 240)
+                )
             arrays = {"H": rng.integers(0, 9, (4, count + 1)).astype(dtype), "S": S, "a": a, "b": b}
             dtypes = {name: array.dtype for name, array in arrays.items()}
             for made_for in (shape, (3, 3)):
-                kernel = compile_kernel(in_place, dtypes, steps=constant_steps(in_place, arrays, (0, 1)),
-                                        independent=True, long_rows=long_rows,
-                                        shapes={"S": made_for})
+                kernel = compile_kernel(
+                    in_place,
+                    dtypes,
+                    steps=constant_steps(in_place, arrays, (0, 1)),
+                    independent=True,
+                    long_rows=long_rows,
+                    shapes={"S": made_for},
+                )
                 with np.errstate(all="ignore"):
-                    check(kernel, ((1, 4), (1, count + 1)), arrays, {}, rows_in_order,
-                          f"{dtype} {shape} {made_for} {large} {long_rows} {wrong} {kind}")
+                    check(
+                        kernel,
+                        ((1, 4), (1, count + 1)),
+                        arrays,
+                        {},
+                        rows_in_order,
+                        f"{dtype} {shape} {made_for} {large} {long_rows} {wrong} {kind}",
+                    )
 
 
 @pytest.mark.parametrize("long_rows", [False, True])
@@ -166,18 +221,30 @@ def test_tables_of_every_dtype_and_size(way, dtype, shape):
 def test_a_row_stops_at_its_first_wrong_subscript(way, at, wrong, long_rows):
     """Points before it are stored, once; those after it are as they were."""
     rng = np.random.default_rng(at)
-    arrays = {"H": rng.integers(0, 9, (2, 10_000)).astype("i2"), "S": rng.integers(0, 9, (4, 4)).astype("i1"),
-              "a": np.array([3], "i1"), "b": rng.integers(0, 4, 9_999).astype("i1")}
+    arrays = {
+        "H": rng.integers(0, 9, (2, 10_000)).astype("i2"),
+        "S": rng.integers(0, 9, (4, 4)).astype("i1"),
+        "a": np.array([3], "i1"),
+        "b": rng.integers(0, 4, 9_999).astype("i1"),
+    }
     arrays["b"][at] = wrong
     expected = arrays["H"].copy()
-    expected[1, 1:at+1] += arrays["H"][0, 1:at+1] + arrays["S"][3, arrays["b"][:at]]
-    kernel = compile_kernel(in_place, {name: array.dtype for name, array in arrays.items()},
-                            steps=constant_steps(in_place, arrays, (0, 1)),
-                            independent=True, long_rows=long_rows, shapes={"S": (4, 4)})
+    expected[1, 1 : at+1] += arrays["H"][0, 1 : at+1] + arrays["S"][3, arrays["b"][:at]]
+    kernel = compile_kernel(
+        in_place,
+        {name: array.dtype for name, array in arrays.items()},
+        steps=constant_steps(in_place, arrays, (0, 1)),
+        independent=True,
+        long_rows=long_rows,
+        shapes={"S": (4, 4)},
+    )
     with pytest.raises(Raised) as error:
         Runner(kernel, arrays)((1, 1), (0, 1), 9_999)
-    assert (error.value.name, error.value.point, error.value.message) == ("IndexError", (1, at + 1),
-                                                                          "index out of bounds for axis 1 of S")
+    assert (error.value.name, error.value.point, error.value.message) == (
+        "IndexError",
+        (1, at + 1),
+        "index out of bounds for axis 1 of S",
+    )
     np.testing.assert_array_equal(arrays["H"], expected)
 
 
@@ -185,26 +252,42 @@ def test_a_row_stops_at_its_first_wrong_subscript(way, at, wrong, long_rows):
 @pytest.mark.parametrize("negative", [None, 0, 200, 5000])
 def test_bests_of_rows_that_go_on_by_the_usual_loop(way, negative, long_rows):
     rng = np.random.default_rng(2)
-    arrays = {"H": rng.integers(-99, 99, (2, 6_001)).astype("i4"), "S": rng.integers(-999, 999, (7, 3)),
-              "a": np.array([6]), "b": rng.integers(0, 3, 6_000)}
+    arrays = {
+        "H": rng.integers(-99, 99, (2, 6_001)).astype("i4"),
+        "S": rng.integers(-999, 999, (7, 3)),
+        "a": np.array([6]),
+        "b": rng.integers(0, 3, 6_000),
+    }
     if negative is not None:
         arrays["b"][negative] = -1
     expected = arrays["H"].copy()
     expected[1, 1:] += arrays["H"][0, 1:] + arrays["S"][6, arrays["b"]].astype("i4")
     written = [place.written for place in in_place.places].index(True)
-    kernel = compile_kernel(in_place, {name: array.dtype for name, array in arrays.items()},
-                            steps=constant_steps(in_place, arrays, (0, 1)),
-                            independent=True, long_rows=long_rows, bests=((written, "max"),
-                                                                          (written, "min")), shapes={"S": (7, 3)})
+    kernel = compile_kernel(
+        in_place,
+        {name: array.dtype for name, array in arrays.items()},
+        steps=constant_steps(in_place, arrays, (0, 1)),
+        independent=True,
+        long_rows=long_rows,
+        bests=((written, "max"), (written, "min")),
+        shapes={"S": (7, 3)},
+    )
     most, least = np.zeros(1, "i4"), np.zeros(1, "i4")
-    starts = [arrays[place.array].ctypes.data + sum((1 + offset) * arrays[place.array].strides[axis] for axis,
-                                                    offset in enumerate(place.offsets))
-              for place in in_place.places]
-    pointers = (ctypes.c_void_p * (len(starts) + 3))(*starts, arrays["S"].ctypes.data, most.ctypes.data,
-                                                     least.ctypes.data)
+    starts = [
+        arrays[place.array].ctypes.data
+        + sum((1 + offset) * arrays[place.array].strides[axis] for axis, offset in enumerate(place.offsets))
+        for place in in_place.places
+    ]
+    pointers = (ctypes.c_void_p * (len(starts) + 3))(
+        *starts, arrays["S"].ctypes.data, most.ctypes.data, least.ctypes.data
+    )
     numbers = [(ctypes.c_int64 * len(values))(*values) for values in ([0] * len(starts), (1, 1), (0, 1))]
-    assert ROW(kernel.address)(pointers, numbers[0], 6_000, numbers[1], numbers[2],
-                               kernel.pack({}, {"S": arrays["S"]}).ctypes.data) == 0
+    assert (
+        ROW(kernel.address)(
+            pointers, numbers[0], 6_000, numbers[1], numbers[2], kernel.pack({}, {"S": arrays["S"]}).ctypes.data
+        )
+        == 0
+    )
     np.testing.assert_array_equal(arrays["H"], expected)
     assert (most[0], least[0]) == (expected[1, 1:].max(), expected[1, 1:].min())
 
@@ -212,12 +295,20 @@ def test_bests_of_rows_that_go_on_by_the_usual_loop(way, negative, long_rows):
 def test_rows_of_one_call(way):
     """Rows of all lengths, some of which have a negative subscript."""
     rng = np.random.default_rng(3)
-    arrays = {"H": rng.integers(0, 9, (9, 300)).astype("i2"), "S": rng.integers(-300, 300, (5, 5)).astype("i2"),
-              "a": rng.integers(0, 5, 8).astype("i1"), "b": rng.integers(0, 5, 299).astype("i1")}
+    arrays = {
+        "H": rng.integers(0, 9, (9, 300)).astype("i2"),
+        "S": rng.integers(-300, 300, (5, 5)).astype("i2"),
+        "a": rng.integers(0, 5, 8).astype("i1"),
+        "b": rng.integers(0, 5, 299).astype("i1"),
+    }
     arrays["b"][250] = -2
-    kernel = compile_kernel(in_place, {name: array.dtype for name, array in arrays.items()},
-                            steps=constant_steps(in_place, arrays, (0, 1)),
-                            independent=True, shapes={"S": (5, 5)})
+    kernel = compile_kernel(
+        in_place,
+        {name: array.dtype for name, array in arrays.items()},
+        steps=constant_steps(in_place, arrays, (0, 1)),
+        independent=True,
+        shapes={"S": (5, 5)},
+    )
     expected = {name: array.copy() for name, array in arrays.items()}
     spans = [(0, 0, 299), (1, 3, 64), (2, 10, 63), (3, 0, 65), (4, 100, 150), (5, 200, 99), (6, 240, 1), (7, 7, 128)]
     for row, begin, points in spans:
@@ -225,17 +316,26 @@ def test_rows_of_one_call(way):
     starts, across = [], []
     for place in in_place.places:
         array, axes = arrays[place.array], in_place.axes[place.array]
-        starts.append(array.ctypes.data + sum((1 + offset) * stride for offset,
-                                              stride in zip(place.offsets, array.strides)))
+        starts.append(
+            array.ctypes.data + sum((1 + offset) * stride for offset, stride in zip(place.offsets, array.strides))
+        )
         across.append(array.strides[0] if axes[0] == "i" else 0)
     pointers = (ctypes.c_void_p * (len(starts) + 1))(*starts, arrays["S"].ctypes.data)
 
     def words(values):
         return (ctypes.c_int64 * len(values))(*values)
 
-    code = ROWS(kernel.rows_address)(pointers, words([0] * len(starts)), len(spans), words(sum(spans, ())),
-                                     words(across), words((1, 1)),
-                                     words((0, 1)), words((1, 0)), kernel.pack({}, {"S": arrays["S"]}).ctypes.data)
+    code = ROWS(kernel.rows_address)(
+        pointers,
+        words([0] * len(starts)),
+        len(spans),
+        words(sum(spans, ())),
+        words(across),
+        words((1, 1)),
+        words((0, 1)),
+        words((1, 0)),
+        kernel.pack({}, {"S": arrays["S"]}).ctypes.data,
+    )
     assert code == 0
     np.testing.assert_array_equal(arrays["H"], expected["H"])
 
@@ -304,9 +404,14 @@ def test_a_table_is_looked_up_as_it_is_when_a_run_begins(way):
 def test_lookups_are_permutations(subscripts):
     nest = body(f"k = a[i-1]\nH[i, j] = H[i-1, j-1] + S[{subscripts}]", "H, S, a, b, i, j")
     for long_rows in (False, True):
-        kernel = compile_kernel(nest, {"H": "i2", "S": "i2", "a": "i1", "b": "i1"},
-                                steps=[-1 if place.array == "a" else 1 for place in nest.places],
-                                independent=True, long_rows=long_rows, shapes={"S": (24, 24)})
+        kernel = compile_kernel(
+            nest,
+            {"H": "i2", "S": "i2", "a": "i1", "b": "i1"},
+            steps=[-1 if place.array == "a" else 1 for place in nest.places],
+            independent=True,
+            long_rows=long_rows,
+            shapes={"S": (24, 24)},
+        )
         assert kernel.vectors and re.search(r"vperm[it]2b\s.*%zmm", kernel.assembly())
 
 

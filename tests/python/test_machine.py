@@ -1,4 +1,5 @@
 """The machine as a value: saving, loading, bad files, fits of curves with known breaks."""
+
 import copy
 import json
 import math
@@ -16,18 +17,48 @@ from tilewave.machine import fit, known, machine, measure as measuring
 
 def some():
     """A machine with all kinds of numbers."""
-    link = machine.Link(latency_s=2e-6, send_s=3e-7, receive_s=2e-7, byte_s=1e-10,
-                        transfer_s=machine.Curve([1, 8192, 8300, 1 << 20], [2e-6, 4e-6, 9e-6, 2e-4]), busy_byte_s=1e-11,
-                        breaks_bytes=[8300], synchronous_s=machine.Curve([8], [3e-6]),
-                        overlap=[{"way": "none", "poll_period_s": 0.0, "bytes": 1 << 20, "hidden": 0.1, "slowdown": 1.0, "busy_byte_s": 1e-11}],
-                        strided=[{"way": "packed", "stride": 2, "bytes": 4096, "byte_s": 1e-9}])
+    link = machine.Link(
+        latency_s=2e-6,
+        send_s=3e-7,
+        receive_s=2e-7,
+        byte_s=1e-10,
+        transfer_s=machine.Curve([1, 8192, 8300, 1 << 20], [2e-6, 4e-6, 9e-6, 2e-4]),
+        busy_byte_s=1e-11,
+        breaks_bytes=[8300],
+        synchronous_s=machine.Curve([8], [3e-6]),
+        overlap=[
+            {
+                "way": "none",
+                "poll_period_s": 0.0,
+                "bytes": 1 << 20,
+                "hidden": 0.1,
+                "slowdown": 1.0,
+                "busy_byte_s": 1e-11,
+            }
+        ],
+        strided=[{"way": "packed", "stride": 2, "bytes": 4096, "byte_s": 1e-9}],
+    )
     other = copy.deepcopy(link)
     other.byte_s = 8.4e-9
-    return machine.Machine({"hosts": ["a", "b"], "ranks": 2, "threads": 1}, latency_s=2e-6, byte_s=1e-10, chunk_s=3e-6, short_s=0, ranks_per_core=1,
-                           hand_over_s=1e-7, point_s=2e-9, poll_s=1e-7, step_s=2e-7, cache_bytes=1 << 19,
-                           copy_byte_s=machine.Curve([8, 64], [1e-9, 1e-10]),
-                           memory=[machine.Curve([1 << 14, 1 << 26], [3e-11, 1e-10]), machine.Curve([1 << 14, 1 << 26], [3e-11, 2e-10])],
-                           host_of=[0, 1], same_host=link, other_host=other, spread={"latency_s": 0.05})
+    return machine.Machine(
+        {"hosts": ["a", "b"], "ranks": 2, "threads": 1},
+        latency_s=2e-6,
+        byte_s=1e-10,
+        chunk_s=3e-6,
+        short_s=0,
+        ranks_per_core=1,
+        hand_over_s=1e-7,
+        point_s=2e-9,
+        poll_s=1e-7,
+        step_s=2e-7,
+        cache_bytes=1 << 19,
+        copy_byte_s=machine.Curve([8, 64], [1e-9, 1e-10]),
+        memory=[machine.Curve([1 << 14, 1 << 26], [3e-11, 1e-10]), machine.Curve([1 << 14, 1 << 26], [3e-11, 2e-10])],
+        host_of=[0, 1],
+        same_host=link,
+        other_host=other,
+        spread={"latency_s": 0.05},
+    )
 
 
 def test_saved_and_loaded_are_equal(tmp_path):
@@ -62,7 +93,9 @@ def test_the_core_has_the_same_numbers():
     assert core.other_host.byte_s == 8.4e-9 and core.same_host.message_s(1 << 20) == pytest.approx(2e-4)
     assert core.same_host.transfer_s.at(4096.5) == pytest.approx(some().same_host.transfer_s.at(4096.5))
     assert core.memory[1].at(1 << 26) == 2e-10 and list(core.host_of) == [0, 1]
-    assert core.memory[1].at(1 << 40) == 2e-10 and core.memory[1].at(8) == 3e-11 and core.copy_byte_s.at(1 << 30) == 1e-10
+    assert (
+        core.memory[1].at(1 << 40) == 2e-10 and core.memory[1].at(8) == 3e-11 and core.copy_byte_s.at(1 << 30) == 1e-10
+    )
     alone = some()
     alone.same_host = None
     assert alone._to_core().same_host.byte_s == 8.4e-9  # as the kind that was met
@@ -99,53 +132,74 @@ def changed(*where, to):
 NAN, INFINITE = float("nan"), float("inf")
 
 
-@pytest.mark.parametrize("text, words", [
-    ("", ["no JSON"]),
-    ("{", ["no JSON"]),
-    ("[" * 100000, ["no JSON"]),
-    ("[1]", ["field format", "missing"]),
-    ("null", ["field format"]),
-    (changed("format", to=0), ["field format: found 0; allowed: 2"]),
-    (changed("format", to=1), ["field format: found 1; allowed: 2", "measure anew"]),
-    (changed("format", to="1"), ["field format: found '1'"]),
-    (changed("format", to=True), ["field format: found True"]),
-    (changed("latency_s", to=-1e-6), ["field latency_s: found -1e-06; allowed: a finite number > 0"]),
-    (changed("latency_s", to=0), ["field latency_s: found 0"]),
-    (changed("latency_s", to=NAN), ["field latency_s: found nan"]),
-    (changed("latency_s", to=INFINITE), ["field latency_s: found inf"]),
-    (changed("latency_s", to="fast"), ["field latency_s: found 'fast'"]),
-    (changed("latency_s", to=True), ["field latency_s: found True"]),
-    (changed("latency_s", to=None), ["field latency_s: missing"]),
-    (changed("short_s", to=-1), ["field short_s: found -1; allowed: a finite number >= 0"]),
-    (changed("other_host", "byte_s", to=0.0), ["field other_host.byte_s: found 0.0; allowed: a finite number > 0"]),
-    (changed("other_host", "byte_s", to=None), ["field other_host.byte_s: missing"]),
-    (changed("other_host", to=3), ["field other_host: found 3; allowed: an object, or null"]),
-    (changed("same_host", "hidden_polled", to=1.5), ["same_host.hidden_polled: found 1.5; allowed: a number from 0 to 1"]),
-    (changed("same_host", "transfer_s", to=[]), ["same_host.transfer_s: found []; allowed: an object with lists x and y"]),
-    (changed("same_host", "transfer_s", "x", to=[1, 2]), ["same_host.transfer_s: found '2 x and 4 y'"]),
-    (changed("same_host", "transfer_s", "x", 1, to=9000), ["same_host.transfer_s.x[2]: found 8300; allowed: more than x[1], 9000"]),
-    (changed("same_host", "transfer_s", "y", 0, to=-1), ["same_host.transfer_s.y[0]: found -1"]),
-    (changed("same_host", "breaks_bytes", to=[0]), ["same_host.breaks_bytes[0]: found 0"]),
-    (changed("same_host", "overlap", 0, "hidden", to=-0.1), ["same_host.overlap[0].hidden: found -0.1"]),
-    (changed("memory", 1, "x", to=[8, 8]), ["field memory[1].x[1]: found 8; allowed: more than x[0], 8"]),
-    (changed("memory", to=5), ["field memory: found 5; allowed: a list"]),
-    (changed("host_of", 0, to=-1), ["field host_of[0]: found -1"]),
-    (changed("host_of", 0, to=1 << 64), ["field host_of[0]: found 18446744073709551616; allowed: the number of a rank's host, 0 to"]),
-    (changed("host_of", to=[0]), ["field host_of: found '1 entries'; allowed: one for each of the 2 ranks"]),
-    (changed("latency_s", to=10 ** 400), ["field latency_s: found 1000", "...; allowed: a finite number > 0, at least 1e-18, at most 1e+06"]),
-    (changed("step_s", to=1e300), ["field step_s: found 1e+300; allowed"]),
-    (changed("cache_bytes", to=1 << 64), ["field cache_bytes: found 18446744073709551616; allowed"]),
-    (changed("byte_s", to=1e-320), ["field byte_s: found 1e-320"]),
-    (changed("other_host", "byte_s", to=2.0), ["other_host.byte_s: found 2.0; allowed: a finite number > 0, at least 1e-18, at most 1"]),
-    (changed("same_host", "transfer_s", "x", -1, to=10 ** 30), ["same_host.transfer_s.x[3]: found 1000"]),
-    (changed("same_host", "crowd", to=-INFINITE), ["same_host.crowd: found -inf"]),
-    (changed("same_host", "overlap", 0, "slowdown", to=10 ** 400), ["same_host.overlap[0].slowdown"]),
-    (changed("latency_s", to=7).replace('"latency_s": 7', f'"latency_s": {"9" * 5000}', 1), ["no JSON"]),
-    (changed("conditions", to=None), ["field conditions: missing"]),
-    (changed("conditions", "ranks", to="2"), ["field conditions.ranks: found '2'; allowed: an integer"]),
-    (changed("spread", "latency_s", to=-1), ["field spread.latency_s: found -1"]),
-    (changed("kernels", to=[]), ["field kernels: found []; allowed: an object"]),
-])
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        ("", ["no JSON"]),
+        ("{", ["no JSON"]),
+        ("[" * 100000, ["no JSON"]),
+        ("[1]", ["field format", "missing"]),
+        ("null", ["field format"]),
+        (changed("format", to=0), ["field format: found 0; allowed: 2"]),
+        (changed("format", to=1), ["field format: found 1; allowed: 2", "measure anew"]),
+        (changed("format", to="1"), ["field format: found '1'"]),
+        (changed("format", to=True), ["field format: found True"]),
+        (changed("latency_s", to=-1e-6), ["field latency_s: found -1e-06; allowed: a finite number > 0"]),
+        (changed("latency_s", to=0), ["field latency_s: found 0"]),
+        (changed("latency_s", to=NAN), ["field latency_s: found nan"]),
+        (changed("latency_s", to=INFINITE), ["field latency_s: found inf"]),
+        (changed("latency_s", to="fast"), ["field latency_s: found 'fast'"]),
+        (changed("latency_s", to=True), ["field latency_s: found True"]),
+        (changed("latency_s", to=None), ["field latency_s: missing"]),
+        (changed("short_s", to=-1), ["field short_s: found -1; allowed: a finite number >= 0"]),
+        (changed("other_host", "byte_s", to=0.0), ["field other_host.byte_s: found 0.0; allowed: a finite number > 0"]),
+        (changed("other_host", "byte_s", to=None), ["field other_host.byte_s: missing"]),
+        (changed("other_host", to=3), ["field other_host: found 3; allowed: an object, or null"]),
+        (
+            changed("same_host", "hidden_polled", to=1.5),
+            ["same_host.hidden_polled: found 1.5; allowed: a number from 0 to 1"],
+        ),
+        (
+            changed("same_host", "transfer_s", to=[]),
+            ["same_host.transfer_s: found []; allowed: an object with lists x and y"],
+        ),
+        (changed("same_host", "transfer_s", "x", to=[1, 2]), ["same_host.transfer_s: found '2 x and 4 y'"]),
+        (
+            changed("same_host", "transfer_s", "x", 1, to=9000),
+            ["same_host.transfer_s.x[2]: found 8300; allowed: more than x[1], 9000"],
+        ),
+        (changed("same_host", "transfer_s", "y", 0, to=-1), ["same_host.transfer_s.y[0]: found -1"]),
+        (changed("same_host", "breaks_bytes", to=[0]), ["same_host.breaks_bytes[0]: found 0"]),
+        (changed("same_host", "overlap", 0, "hidden", to=-0.1), ["same_host.overlap[0].hidden: found -0.1"]),
+        (changed("memory", 1, "x", to=[8, 8]), ["field memory[1].x[1]: found 8; allowed: more than x[0], 8"]),
+        (changed("memory", to=5), ["field memory: found 5; allowed: a list"]),
+        (changed("host_of", 0, to=-1), ["field host_of[0]: found -1"]),
+        (
+            changed("host_of", 0, to=1 << 64),
+            ["field host_of[0]: found 18446744073709551616; allowed: the number of a rank's host, 0 to"],
+        ),
+        (changed("host_of", to=[0]), ["field host_of: found '1 entries'; allowed: one for each of the 2 ranks"]),
+        (
+            changed("latency_s", to=10**400),
+            ["field latency_s: found 1000", "...; allowed: a finite number > 0, at least 1e-18, at most 1e+06"],
+        ),
+        (changed("step_s", to=1e300), ["field step_s: found 1e+300; allowed"]),
+        (changed("cache_bytes", to=1 << 64), ["field cache_bytes: found 18446744073709551616; allowed"]),
+        (changed("byte_s", to=1e-320), ["field byte_s: found 1e-320"]),
+        (
+            changed("other_host", "byte_s", to=2.0),
+            ["other_host.byte_s: found 2.0; allowed: a finite number > 0, at least 1e-18, at most 1"],
+        ),
+        (changed("same_host", "transfer_s", "x", -1, to=10**30), ["same_host.transfer_s.x[3]: found 1000"]),
+        (changed("same_host", "crowd", to=-INFINITE), ["same_host.crowd: found -inf"]),
+        (changed("same_host", "overlap", 0, "slowdown", to=10**400), ["same_host.overlap[0].slowdown"]),
+        (changed("latency_s", to=7).replace('"latency_s": 7', f'"latency_s": {"9" * 5000}', 1), ["no JSON"]),
+        (changed("conditions", to=None), ["field conditions: missing"]),
+        (changed("conditions", "ranks", to="2"), ["field conditions.ranks: found '2'; allowed: an integer"]),
+        (changed("spread", "latency_s", to=-1), ["field spread.latency_s: found -1"]),
+        (changed("kernels", to=[]), ["field kernels: found []; allowed: an object"]),
+    ],
+)
 def test_bad_files(tmp_path, text, words):
     path = tmp_path / "bad.json"
     path.write_text(text)
@@ -164,7 +218,11 @@ def test_files_that_are_none(tmp_path):
     os.mkfifo(tmp_path / "fifo")
     with open(tmp_path / "huge", "wb") as file:
         file.truncate(1 << 40)
-    for path, words in ((tmp_path / "fifo", "no regular file"), ("/dev/zero", "no regular file"), (tmp_path / "huge", "allowed: 268435456")):
+    for path, words in (
+        (tmp_path / "fifo", "no regular file"),
+        ("/dev/zero", "no regular file"),
+        (tmp_path / "huge", "allowed: 268435456"),
+    ):
         with pytest.raises(tw.ConfigError, match=f"no machine can be read there .it .*{words}"):
             tw.Machine.load(path)
     (tmp_path / "bytes").write_bytes(b"\xff\xfe\x00")
@@ -237,14 +295,22 @@ def test_a_given_machine_is_used(cache, tmp_path, monkeypatch):
         measuring.of(context)
 
 
-@pytest.mark.parametrize("spoil", [lambda text: text[:100], lambda text: text.replace('"format": 2', '"format": 0'),
-                                   lambda text: text.replace("7.25e-06", "-1"), lambda text: text.replace("7.25e-06", "1" + "0" * 400),
-                                   lambda text: text.replace('"host_of": [\n  0', f'"host_of": [\n  {1 << 64}'),
-                                   lambda text: text.replace('"step_s": ', '"step_s": 1e300, "was": '), None])
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda text: text[:100],
+        lambda text: text.replace('"format": 2', '"format": 0'),
+        lambda text: text.replace("7.25e-06", "-1"),
+        lambda text: text.replace("7.25e-06", "1" + "0" * 400),
+        lambda text: text.replace('"host_of": [\n  0', f'"host_of": [\n  {1 << 64}'),
+        lambda text: text.replace('"step_s": ', '"step_s": 1e300, "was": '),
+        None,
+    ],
+)
 def test_a_spoilt_kept_machine_is_measured_anew(cache, spoil):
     context = tw.Context()
     known.keep(kept_for(context))
-    path, = cache.glob("machine-*.json")
+    (path,) = cache.glob("machine-*.json")
     if spoil:
         assert spoil(path.read_text()) != path.read_text()
         path.write_text(spoil(path.read_text()))
@@ -293,11 +359,14 @@ def test_local_ranks_measure_each_other(cache):
     assert found[0].same_host.eager_bytes == 8  # sends of ranks as threads wait for their receivers
 
 
-@pytest.mark.parametrize("arguments, words", [
-    (("--show", "-o", "bad.json"), "bad.json: is no JSON"),
-    (("nowhere/curves.png",), "no folder for nowhere"),
-    (("-n", "0"), "0 ranks"),
-])
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (("--show", "-o", "bad.json"), "bad.json: is no JSON"),
+        (("nowhere/curves.png",), "no folder for nowhere"),
+        (("-n", "0"), "0 ranks"),
+    ],
+)
 def test_the_command_refuses(tmp_path, monkeypatch, arguments, words):
     from typer.testing import CliRunner
 
@@ -311,8 +380,13 @@ def test_the_command_refuses(tmp_path, monkeypatch, arguments, words):
 
 def test_the_command_measures_once_and_shows(tmp_path, cache):
     def run(*arguments):
-        return subprocess.run([sys.executable, "-m", "tilewave.cli.commands", "measure", *arguments], capture_output=True, text=True,
-                              timeout=60, cwd=tmp_path)
+        return subprocess.run(
+            [sys.executable, "-m", "tilewave.cli.commands", "measure", *arguments],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            cwd=tmp_path,
+        )
 
     done = run("--quick", "-o", "machine.json")
     assert done.returncode == 0, done.stderr
@@ -327,8 +401,10 @@ def test_the_command_measures_once_and_shows(tmp_path, cache):
 
 # --- fits ---------------------------------------------------------------------------------------
 
+
 def network(noise, rng, breaks=((8192, 6e-6, 0.0), (262144, 0.0, -4e-11))):
     """Times by size: latency, bytes, and at each break a step and a change of slope from there on."""
+
     def time_s(size):
         t = 2e-6 + size * 1.2e-10
         for at, step, slope in breaks:
@@ -339,10 +415,11 @@ def network(noise, rng, breaks=((8192, 6e-6, 0.0), (262144, 0.0, -4e-11))):
     def sample(size):
         samples = [time_s(size) * (1 + abs(rng.gauss(0, noise))) for _ in range(31)]
         return fit.summary(samples)
+
     return time_s, sample
 
 
-SIZES = [1, 8, *(8 * 4 ** k for k in range(1, 11)), 16 << 20]
+SIZES = [1, 8, *(8 * 4**k for k in range(1, 11)), 16 << 20]
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.02, 0.05])
@@ -384,6 +461,7 @@ def test_slope_is_free_of_what_both_have_in_common():
 
     def times(count):
         return [5e-3 + count * 2.1e-3 * (1 + abs(rng.gauss(0, 0.01))) for _ in range(9)]
+
     assert fit.slope((4, times(4)), (40, times(40))).value == pytest.approx(2.1e-3, rel=0.03), seed
 
 

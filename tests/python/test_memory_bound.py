@@ -1,4 +1,5 @@
 """What the memory bounds a run by: bytes a point, from the problem; seconds, from the machine's curves."""
+
 import copy
 import math
 import pickle

@@ -1,4 +1,5 @@
 """Fields that change their layout between runs: what that takes is reported, and it does not happen without need."""
+
 import types
 
 import numpy as np
@@ -50,12 +51,17 @@ def test_swapped_fields_do_not_move(ranks, threads):
 def test_moving_is_reported(ranks):
     def body(context):
         A, B = (tw.field((64, 64), "f8", init=1.0, context=context) for _ in range(2))
-        reports = [tw.run(smooth, A=A, B=B, context=context, grid=grid) for grid in ((ranks, 1), (1, ranks), (ranks, 1), (ranks, 1))]
+        reports = [
+            tw.run(smooth, A=A, B=B, context=context, grid=grid)
+            for grid in ((ranks, 1), (1, ranks), (ranks, 1), (ranks, 1))
+        ]
         moving = [report.measured.moving_s for report in reports]
         assert all(m > 0 for m in moving[1:3]) == (ranks > 1) and moving[3] == 0
         for report in reports:
             measured = report.measured
-            assert measured.call_s >= measured.moving_s and measured.call_s >= 0.9 * measured.time_s  # each of the rank that took longest
+            assert (
+                measured.call_s >= measured.moving_s and measured.call_s >= 0.9 * measured.time_s
+            )  # each of the rank that took longest
             assert ("moving fields" in str(report)) == (measured.moving_s > 0)
         return moving
 
@@ -116,10 +122,15 @@ class Prepared:
     def __init__(self, name, time_s, row=()):
         nest = types.SimpleNamespace(indices=("i", "j"))
         core = types.SimpleNamespace(loops=((1, 0), (0, 1)))
-        spread = View("u", ("i", "j"), (0, 0)),
+        spread = (View("u", ("i", "j"), (0, 0)),)
         self.problem = types.SimpleNamespace(nest=nest, core=core, spread=spread, in_time=frozenset())
-        self.plan = types.SimpleNamespace(storage="skewed" if row else "plain", row=row, grid=(1, 1), notes={"nest": name},
-                                          predicted=types.SimpleNamespace(time_s=time_s))
+        self.plan = types.SimpleNamespace(
+            storage="skewed" if row else "plain",
+            row=row,
+            grid=(1, 1),
+            notes={"nest": name},
+            predicted=types.SimpleNamespace(time_s=time_s),
+        )
         self.alone, self.context = False, types.SimpleNamespace(size=1)
         self.turn = turns.Turn(self)
 
@@ -130,7 +141,9 @@ def weigh(all_turns, others):
         name = turn.plan.notes["nest"]
         for layout in turn.wanted:
             other = Prepared(name, others.get((name, layout[0]), 1e9))
-            turn.times[layout] = (turn.predicted_s, None) if layout == turn.own else (other.plan.predicted.time_s, other)
+            turn.times[layout] = (
+                (turn.predicted_s, None) if layout == turn.own else (other.plan.predicted.time_s, other)
+            )
         turn.wanted = ()
         for one in turn.cycle:
             one.decide()
@@ -146,9 +159,14 @@ def test_the_layout_that_is_least_for_all_is_taken(plain_s, skewed_s, taken):
         for prepared in (sweep, after):
             prepared.turn.ran(order, fields, prepared.plan.predicted.time_s, 0.012)
             unrelated.turn.ran(order, frozenset({2}), 0.001, 0.0)
-    assert sweep.turn.wanted == after.turn.wanted == (("plain", (), (1, 1)), ("skewed", (1, -1), (1, 1))) and not unrelated.turn.wanted
+    assert (
+        sweep.turn.wanted == after.turn.wanted == (("plain", (), (1, 1)), ("skewed", (1, -1), (1, 1)))
+        and not unrelated.turn.wanted
+    )
     weigh((sweep.turn, after.turn), {("sweep", "plain"): plain_s, ("after", "skewed"): skewed_s})
-    assert (sweep.turn.taken is not None) == (taken == "plain") and (after.turn.taken is not None) == (taken == "skewed")
+    assert (sweep.turn.taken is not None) == (taken == "plain") and (after.turn.taken is not None) == (
+        taken == "skewed"
+    )
     if taken is None:
         return
     # A nest that no longer takes turns has its own plan again.

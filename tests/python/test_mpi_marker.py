@@ -1,4 +1,5 @@
 """The mpi marker reports what happened: failures, crashes, hangs and skips of single ranks."""
+
 import os
 import subprocess
 import sys
@@ -14,7 +15,8 @@ CONFTEST = Path(__file__).resolve().parents[1] / "conftest.py"
 @pytest.fixture
 def outcomes(tmp_path):
     """Run a generated test file in a pytest of its own: ({test: (outcome, text)}, exit code)."""
-    (tmp_path / "conftest.py").write_text(textwrap.dedent(f"""
+    (tmp_path / "conftest.py").write_text(
+        textwrap.dedent(f"""
         import importlib.util, sys
         spec = importlib.util.spec_from_file_location("real_conftest", {str(CONFTEST)!r})
         module = importlib.util.module_from_spec(spec)
@@ -22,7 +24,8 @@ def outcomes(tmp_path):
         spec.loader.exec_module(module)
         globals().update({{k: v for k, v in vars(module).items() if not k.startswith("__")}})
         module.mpi_plugin.GRACE_S = 2.0  # not 10 s, in which the ranks that wait keep the cores busy
-    """))
+    """)
+    )
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
 
     def run(body, *options, other=""):
@@ -33,8 +36,12 @@ def outcomes(tmp_path):
             (tmp_path / name).write_text(head + textwrap.dedent(text))
         done = subprocess.run(
             [sys.executable, "-m", "pytest", "-q", "--junitxml=result.xml", *options, *files],
-            cwd=tmp_path, capture_output=True, text=True, timeout=120,
-            env={name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")})
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            env={name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")},
+        )
         found = {}
         for case in xml.parse(tmp_path / "result.xml").iter("testcase"):
             outcome, text = found.get(case.get("name"), ("passed", ""))
@@ -179,14 +186,16 @@ def test_broken_file_and_fixtures(outcomes):
 
 
 def test_files_that_share_their_ranks(outcomes):
-    found, code, _ = outcomes("""
+    found, code, _ = outcomes(
+        """
         if rank == 1:
             raise ImportError("not importable on rank 1")
 
         @pytest.mark.mpi(timeout=30)
         def test_broken():
             pass
-    """, other="""
+    """,
+        other="""
         @pytest.mark.mpi
         def test_pid():
             with open(f"pid-{rank}", "a") as file:
@@ -200,7 +209,8 @@ def test_files_that_share_their_ranks(outcomes):
         @pytest.mark.mpi
         def test_after():
             test_pid()
-    """)
+    """,
+    )
     assert code == 1
     assert found["test_broken[n2]"][0] == "error" and "not importable on rank 1" in found["test_broken[n2]"][1]
     assert [found[f"test_{name}[n2]"][0] for name in ("pid", "fails", "after")] == ["passed", "failure", "passed"]
@@ -256,11 +266,15 @@ def test_leftovers_are_found_and_removed(outcomes):
 
 
 def test_selection_and_stop(outcomes):
-    found, code, _ = outcomes("""
+    found, code, _ = outcomes(
+        """
         @pytest.mark.mpi(ranks=[1, 2])
         @pytest.mark.parametrize("value", [1, 2])
         def test_value(value):
             assert value == 1
-    """, "-k", "1-n2 or n2-1")
+    """,
+        "-k",
+        "1-n2 or n2-1",
+    )
     assert code == 0
     assert list(found) in (["test_value[n2-1]"], ["test_value[1-n2]"])

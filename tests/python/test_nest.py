@@ -50,19 +50,21 @@ def test_places_come_once_each_written_ones_first():
     assert mixed.where(mixed.places[2]).endswith(f"test_nest.py:{line + 2}:28")
 
 
-@pytest.mark.parametrize(("text", "flags"), [
-    ("A[i, j] = 1", {"A": (True, False, True)}),
-    ("A[i, j] += 1", {"A": (True, True, True)}),
-    ("A[i, j] = 1; A[i, j] += A[i, j]", {"A": (True, False, True)}),
-    ("if c: A[i, j] = 1", {"A": (True, True, False)}),
-    ("if c: A[i, j] = 1\n    else: A[i, j] = 2", {"A": (True, False, True)}),
-    ("if c: A[i, j] = 1\n    else: raise ValueError", {"A": (True, False, True)}),
-    ("if c: A[i, j] = 1\n    A[i, j] = A[i, j] + 2", {"A": (True, True, True)}),
-    ("if c: A[i, j] = 1\n    B[i, j] = A[i, j]", {"A": (True, True, False), "B": (True, False, True)}),
-    ("A[i, j] = B[i, j] if c else A[i, j]", {"A": (True, True, True), "B": (False, True, False)}),
-    ("A[i, j] = 1; B[i, j] = A[i, j]; A[i, j] = B[i, j]",
-     {"A": (True, False, True), "B": (True, False, True)}),
-])
+@pytest.mark.parametrize(
+    ("text", "flags"),
+    [
+        ("A[i, j] = 1", {"A": (True, False, True)}),
+        ("A[i, j] += 1", {"A": (True, True, True)}),
+        ("A[i, j] = 1; A[i, j] += A[i, j]", {"A": (True, False, True)}),
+        ("if c: A[i, j] = 1", {"A": (True, True, False)}),
+        ("if c: A[i, j] = 1\n    else: A[i, j] = 2", {"A": (True, False, True)}),
+        ("if c: A[i, j] = 1\n    else: raise ValueError", {"A": (True, False, True)}),
+        ("if c: A[i, j] = 1\n    A[i, j] = A[i, j] + 2", {"A": (True, True, True)}),
+        ("if c: A[i, j] = 1\n    B[i, j] = A[i, j]", {"A": (True, True, False), "B": (True, False, True)}),
+        ("A[i, j] = B[i, j] if c else A[i, j]", {"A": (True, True, True), "B": (False, True, False)}),
+        ("A[i, j] = 1; B[i, j] = A[i, j]; A[i, j] = B[i, j]", {"A": (True, False, True), "B": (True, False, True)}),
+    ],
+)
 def test_which_places_are_written_read_and_always_assigned(tmp_path, text, flags):
     head = "A, B, i, j, *, c=1" if "B" in flags else "A, i, j, *, c=1"
     found = load(tmp_path, "flags", f"{HEADER}@nest\ndef body({head}):\n    {text}\n").body
@@ -106,8 +108,7 @@ def test_arrays_of_lower_rank_and_tables():
 def test_time():
     assert two_levels.time == "t" and relax.time is None and product.time is None
     shapes = {"U": (6, 7), "F": (6, 7), "w": (7,)}
-    assert two_levels.iteration_box(shapes, {"i": (2, 5)}, time="t", steps=4) == (
-        (0, 4), (2, 5), (0, 7))
+    assert two_levels.iteration_box(shapes, {"i": (2, 5)}, time="t", steps=4) == ((0, 4), (2, 5), (0, 7))
     whole = {**shapes, "U": (3, 6, 7)}
     assert two_levels.iteration_box(whole) == ((0, 2), (1, 5), (0, 7))
     with pytest.raises(ConfigError, match=r"'U'.*\(t, i, j\).*\(3, 6, 7\).*rank 2.*lacks.*'t'"):
@@ -121,13 +122,24 @@ def test_time():
         two_levels.iteration_box(shapes, {"t": (0, 1)}, time="t", steps=2)
 
 
-@pytest.mark.parametrize(("text", "time"), [
-    ("A[i+1, j] = A[i, j]", "i"), ("A[i, j] = A[i-1, j]", None), ("A[i+1, j] = A[i-1, j]", "i"), ("A[i+1, j] = A[i-6, j]", "i"),
-    ("A[i+1, j] = A[i-7, j]", None), ("A[i-1, j] = A[i, j]", None),
-    ("A[i+1, j] = A[i, j] + B[i+2, j]", None), ("A[i+1, j] = B[j, i]", None),
-    ("A[i+1, j] = B[j]", "i"), ("A[i+1, j] = B[i+1]", "i"), ("A[i+1, j] = 1; B[j] = 2", None),
-    ("A[i+1, j] = 1; A[i, j] = 2", None), ("A[i+1, j] = 1; B[i+1] = 2", "i"),
-])
+@pytest.mark.parametrize(
+    ("text", "time"),
+    [
+        ("A[i+1, j] = A[i, j]", "i"),
+        ("A[i, j] = A[i-1, j]", None),
+        ("A[i+1, j] = A[i-1, j]", "i"),
+        ("A[i+1, j] = A[i-6, j]", "i"),
+        ("A[i+1, j] = A[i-7, j]", None),
+        ("A[i-1, j] = A[i, j]", None),
+        ("A[i+1, j] = A[i, j] + B[i+2, j]", None),
+        ("A[i+1, j] = B[j, i]", None),
+        ("A[i+1, j] = B[j]", "i"),
+        ("A[i+1, j] = B[i+1]", "i"),
+        ("A[i+1, j] = 1; B[j] = 2", None),
+        ("A[i+1, j] = 1; A[i, j] = 2", None),
+        ("A[i+1, j] = 1; B[i+1] = 2", "i"),
+    ],
+)
 def test_which_bodies_have_time_steps(tmp_path, text, time):
     head = "A, B, i, j" if "B" in text else "A, i, j"
     assert load(tmp_path, "steps_body", f"{HEADER}@nest\ndef body({head}):\n    {text}\n").body.time == time
@@ -136,20 +148,22 @@ def test_which_bodies_have_time_steps(tmp_path, text, time):
 def test_box_needs_every_shape_and_an_array_for_every_index(tmp_path):
     with pytest.raises(ConfigError, match="needs the shape of its array 'B'"):
         mixed.iteration_box({"A": (3, 3)})
-    found = load(tmp_path, "free", HEADER + (
-        "@nest\ndef body(A, S, i, k):\n    n = k + 1\n    A[i] = S[k, n]\n")).body
+    found = load(tmp_path, "free", HEADER + ("@nest\ndef body(A, S, i, k):\n    n = k + 1\n    A[i] = S[k, n]\n")).body
     with pytest.raises(ConfigError, match="no array bounds loop index 'k'"):
         found.iteration_box({"A": (3,), "S": (3, 3)})
 
 
-@pytest.mark.parametrize(("over", "words"), [
-    ({"j": (1, 8)}, ["(1, 8)", "'j'", "within (2, 8)"]),
-    ({"i": (2, 10)}, ["(2, 10)", "within (2, 9)"]),
-    ({"i": (5, 4)}, ["(5, 4)"]),
-    ({"k": (0, 1)}, ["no index 'k'", "allowed: i, j"]),
-    ({"i": "0:n"}, ["'0:n'", "not supported", "pair of ints"]),
-    ({"i": lambda j: j}, ["not supported", "pair of ints"]),
-])
+@pytest.mark.parametrize(
+    ("over", "words"),
+    [
+        ({"j": (1, 8)}, ["(1, 8)", "'j'", "within (2, 8)"]),
+        ({"i": (2, 10)}, ["(2, 10)", "within (2, 9)"]),
+        ({"i": (5, 4)}, ["(5, 4)"]),
+        ({"k": (0, 1)}, ["no index 'k'", "allowed: i, j"]),
+        ({"i": "0:n"}, ["'0:n'", "not supported", "pair of ints"]),
+        ({"i": lambda j: j}, ["not supported", "pair of ints"]),
+    ],
+)
 def test_bounds_that_are_refused(over, words):
     with pytest.raises(ConfigError) as error:
         mixed.iteration_box({"A": (9, 9), "B": (9, 9)}, over)
@@ -188,14 +202,16 @@ def test_reference_runs_plain_loops():
     for i in range(1, 3):
         for j in range(1, 4):
             for k in range(1, 5):
-                expected[i, j, k] = np.sqrt(expected[i-1, j, k]) + np.sqrt(expected[i, j-1, k]) \
-                    + np.sqrt(expected[i, j, k-1])
+                expected[i, j, k] = (
+                    np.sqrt(expected[i-1, j, k]) + np.sqrt(expected[i, j-1, k]) + np.sqrt(expected[i, j, k-1])
+                )
     assert np.array_equal(array, expected)
 
 
 def test_parameters_in_any_order(tmp_path):
-    body = load(tmp_path, "any_order", HEADER + (
-        "@nest\ndef body(j, A, i, B, *, c=1):\n    A[j, i] = B[j-1, i] * c + j\n")).body
+    body = load(
+        tmp_path, "any_order", HEADER + ("@nest\ndef body(j, A, i, B, *, c=1):\n    A[j, i] = B[j-1, i] * c + j\n")
+    ).body
     assert body.indices == ("j", "i") and body.arrays == ("A", "B")
     arrays = {"A": np.zeros((3, 2)), "B": np.arange(6.0).reshape(3, 2)}
     body.reference(body.iteration_box({"A": (3, 2), "B": (3, 2)}), arrays, {"c": 10})
@@ -208,17 +224,26 @@ def test_signature_covers_body_and_constants(tmp_path):
     assert first.signature() == again.signature() and len(first.signature()) == 64
     spaced = load(tmp_path, "sig_c", text.replace("A[i] =", "# note\n    A[i]  =")).body
     assert spaced.signature() == first.signature()
-    for change in (("i-1", "i-2"), ("WEIGHT = 0.125", "WEIGHT = 0.25"),
-                   ("WEIGHT = 0.125", "WEIGHT = np.float64(0.125)"), ("abs(c)", "float(c)"),
-                   ("import math\n", "import math\nfrom numpy import fabs as abs\n")):
+    for change in (
+        ("i-1", "i-2"),
+        ("WEIGHT = 0.125", "WEIGHT = 0.25"),
+        ("WEIGHT = 0.125", "WEIGHT = np.float64(0.125)"),
+        ("abs(c)", "float(c)"),
+        ("import math\n", "import math\nfrom numpy import fabs as abs\n"),
+    ):
         other = load(tmp_path, "sig_d", text.replace(*change)).body
         assert other.signature() != first.signature(), change
 
 
 def test_constants_are_those_of_the_moment(tmp_path):
-    module = load(tmp_path, "late", (
-        "from tilewave import nest\n@nest\ndef body(A, i):\n"
-        "    if A[i-1] > LIMIT:\n        raise Problem('x')\n    A[i] = LATER * root(A[i-1])\n"))
+    module = load(
+        tmp_path,
+        "late",
+        (
+            "from tilewave import nest\n@nest\ndef body(A, i):\n"
+            "    if A[i-1] > LIMIT:\n        raise Problem('x')\n    A[i] = LATER * root(A[i-1])\n"
+        ),
+    )
     with pytest.raises(ConfigError, match=r"late.py:4:17: `LIMIT`: name 'LIMIT' is not defined"):
         module.body.constants()
     module.LIMIT, module.LATER, module.root, module.Problem = 3, 0.5, np.sqrt, ValueError
@@ -249,10 +274,16 @@ def test_enclosing_scope_and_indented_source():
 
 REFUSED = {
     "transposed": ("A[i, j] = A[j, i]", "A[j, i]", ["'A'", "by j, i here and by i, j", "transposed"]),
-    "read in another order": ("x = A[j, i]; A[i, j] = x", "A[i, j]",
-                              ["'A' is written", "by i, j here and by j, i", "a copy of 'A'"]),
-    "read twice in another order": ("A[i, j] += B[i, j] + A[j, i-1]", "A[j, i-1]",
-                                    ["'A' is written", "by j, i here and by i, j", "a copy of 'A'"]),
+    "read in another order": (
+        "x = A[j, i]; A[i, j] = x",
+        "A[i, j]",
+        ["'A' is written", "by i, j here and by j, i", "a copy of 'A'"],
+    ),
+    "read twice in another order": (
+        "A[i, j] += B[i, j] + A[j, i-1]",
+        "A[j, i-1]",
+        ["'A' is written", "by j, i here and by i, j", "a copy of 'A'"],
+    ),
     "order of writing": ("A[j, i] = 1 + B[i, j]", "A[j, i]", ["order j, i", "order i, j"]),
     "scaled": ("A[i, j] = A[2*i, j]", "A[2*i, j]", ["scales", "'i' by 2", "index + integer"]),
     "negated": ("A[i, j] = B[-i, j] + A[i-1, j]", "B[-i, j]", ["scales", "by -1"]),
@@ -315,8 +346,7 @@ REFUSED = {
     "assign scalar": ("c = 1; A[i, j] = c", "c = 1", ["'c'", "a scalar parameter"]),
     "assign array": ("A[i, j] = 1; B = 2", "B = 2", ["'B'", "an array of the nest"]),
     "unassigned": ("A[i, j] = x + 1; x = 2", "x + 1", ["'x'", "before it is assigned"]),
-    "maybe unassigned": (
-        "if c: x = 1\n    A[i, j] = x", "x\n", ["'x' may be read before", "every path"]),
+    "maybe unassigned": ("if c: x = 1\n    A[i, j] = x", "x\n", ["'x' may be read before", "every path"]),
     "own constant": ("A[i, j] = TABLE", "TABLE", ["'TABLE' (list)", "numbers defined outside"]),
     "raise always": ("raise ValueError('x')\n    A[i, j] = 1", "raise", ["every point"]),
     "raise nothing": ("if c: raise\n    A[i, j] = 1", "raise", ["form of raise", "inside an if"]),
@@ -330,8 +360,10 @@ REFUSED = {
 def test_refusals_name_place_and_what_is_allowed(tmp_path, name):
     body, pointed, words = REFUSED[name]
     uses = "    unused = B[i, j] + c\n" if "B[i" not in body else ""
-    text = HEADER + "TABLE = [1.0]\n\ndef helper(x):\n    return x\n\n@nest\n" \
+    text = (
+        HEADER + "TABLE = [1.0]\n\ndef helper(x):\n    return x\n\n@nest\n"
         f"def body(A, B, i, j, *, c=1.0):\n{uses}    {body}\n"
+    )
     if "B" not in text.split("def body", 1)[1][20:]:
         text = text.replace("(A, B, i", "(A, i")
     if "T[" in body:
@@ -348,34 +380,68 @@ def test_refusals_name_place_and_what_is_allowed(tmp_path, name):
     assert all(word in message for word in words), message
 
 
-@pytest.mark.parametrize(("text", "first"), [
-    ("np.minimun(A[i], 1)", "np.minimum,"), ("math.arctan(A[i])", "np.arctan,"), ("np.arctn2(A[i], 1.0)", "np.arctan2,"),
-    ("maximum(A[i], 1)", "np.maximum,"), ("math.sqr(A[i])", "math.sqrt, np.sqrt,"), ("nothing_like_it(A[i])", "abs, int,"),
-])
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("np.minimun(A[i], 1)", "np.minimum,"),
+        ("math.arctan(A[i])", "np.arctan,"),
+        ("np.arctn2(A[i], 1.0)", "np.arctan2,"),
+        ("maximum(A[i], 1)", "np.maximum,"),
+        ("math.sqr(A[i])", "math.sqrt, np.sqrt,"),
+        ("nothing_like_it(A[i])", "abs, int,"),
+    ],
+)
 def test_the_nearest_functions_come_first(tmp_path, text, first):
     with pytest.raises(ConfigError, match=re.escape(f"allowed: {first}")):
         load(tmp_path, "nearest", HEADER + f"@nest\ndef body(A, i):\n    A[i] = {text}\n").body.constants()
 
 
-@pytest.mark.parametrize("name", ["nest", "context", "over", "reverse", "steps", "plan", "fastmath", "reduce", "threads", "periodic", "times",
-                                  "until", *CHOICES])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "nest",
+        "context",
+        "over",
+        "reverse",
+        "steps",
+        "plan",
+        "fastmath",
+        "reduce",
+        "threads",
+        "periodic",
+        "times",
+        "until",
+        *CHOICES,
+    ],
+)
 def test_names_that_run_takes_for_itself(tmp_path, name):
-    for k, (head, text) in enumerate([(f"A, i, *, {name}=1", f"A[i] = {name}"), (f"A, {name}, i", f"A[i] = {name}[i]"),
-                                      (f"{name}, i", f"{name}[i] = 1"), (f"A, {name}, i", f"A[i] = {name}[int(A[i-1])]")]):
-        with pytest.raises(ConfigError, match=rf"names.py:\d+:\d+: .*'{name}' of nest 'body' .* taken: {name}= .*allowed: another") as error:
+    for k, (head, text) in enumerate(
+        [
+            (f"A, i, *, {name}=1", f"A[i] = {name}"),
+            (f"A, {name}, i", f"A[i] = {name}[i]"),
+            (f"{name}, i", f"{name}[i] = 1"),
+            (f"A, {name}, i", f"A[i] = {name}[int(A[i-1])]"),
+        ]
+    ):
+        with pytest.raises(
+            ConfigError, match=rf"names.py:\d+:\d+: .*'{name}' of nest 'body' .* taken: {name}= .*allowed: another"
+        ) as error:
             load(tmp_path, "names", f"{HEADER}@nest\ndef body({head}):\n    {text}\n")
         assert error.value.of_program, k
     found = load(tmp_path, "index", f"{HEADER}@nest\ndef body(A, {name}):\n    A[{name}] = A[{name}-1]\n").body
     assert found.indices == (name,)  # an index is no keyword
 
 
-@pytest.mark.parametrize(("head", "pointed", "words"), [
-    ("A, i, *more", "more", ["*arguments", "keyword-only"]),
-    ("A, i, **more", "more", ["**keywords"]),
-    ("A, /, i", "A", ["positional-only"]),
-    ("A, i=0", "0", ["default"]),
-    ("A, i, c", "c", ["'c' is neither subscripted", "keyword-only"]),
-])
+@pytest.mark.parametrize(
+    ("head", "pointed", "words"),
+    [
+        ("A, i, *more", "more", ["*arguments", "keyword-only"]),
+        ("A, i, **more", "more", ["**keywords"]),
+        ("A, /, i", "A", ["positional-only"]),
+        ("A, i=0", "0", ["default"]),
+        ("A, i, c", "c", ["'c' is neither subscripted", "keyword-only"]),
+    ],
+)
 def test_parameter_lists_that_are_refused(tmp_path, head, pointed, words):
     text = HEADER + f"@nest\ndef body({head}):\n    A[i] = 1\n"
     place = text.index(pointed, text.index("def body(") + 9)
@@ -403,6 +469,12 @@ def test_source_that_python_does_not_keep():
 
 def test_source_from_standard_input(tmp_path):
     text = "from tilewave import nest\n@nest\ndef body(A, i):\n    A[i] = 1\n"
-    done = subprocess.run([sys.executable, "-"], input=text, text=True, capture_output=True,
-                          env={"PYTHONPATH": ":".join(sys.path)}, check=False)
+    done = subprocess.run(
+        [sys.executable, "-"],
+        input=text,
+        text=True,
+        capture_output=True,
+        env={"PYTHONPATH": ":".join(sys.path)},
+        check=False,
+    )
     assert done.returncode == 1 and "source text is not available" in done.stderr

@@ -1,4 +1,5 @@
 """The random nests: every kind is among them, they run as plain Python, seeds mean the same everywhere."""
+
 import collections
 import os
 import subprocess
@@ -17,22 +18,69 @@ from tilewave.nest.reference import plain_loops
 SEEDS = range(500)  # those that tests/mpi/test_random_nests.py runs without --long
 
 KINDS = {
-    *(f"{n} indices" for n in (1, 2, 3, 4)), *(f"{n} statements" for n in (1, 2, 3)),
-    *(f"{n} written arrays" for n in (1, 2, 3)), "one dtype", "several dtypes",
+    *(f"{n} indices" for n in (1, 2, 3, 4)),
+    *(f"{n} statements" for n in (1, 2, 3)),
+    *(f"{n} written arrays" for n in (1, 2, 3)),
+    "one dtype",
+    "several dtypes",
     *(f"{what} {dtype}" for what in ("dtype", "written dtype") for dtype in "f4 f8 i4 i8 i1 i2 u1".split()),
-    "time: earlier time steps", "reads an earlier time step", "reads an earlier time step beside the point",
-    "history given", "reads ahead", "reads behind with a positive component", "write at an offset", "written array of lower rank",
-    "input of one axis", "input of lower rank", "transposed input", "input in several orders", "input both ways",
-    "time: input in several orders", "input with an index at several subscripts", "arrays of different extents",
-    "table", "table by an index", "table by a computed integer",
-    "local", "if with else", "if without else", "condition on an index", "conditional expression",
-    "augmented assignment", "abs", "min or max", "np.minimum or np.maximum", "np.where", "square root",
-    "value of an index", "float scalar", "int scalar", "float into int", "NaN",
-    "time", *(f"time with {n} space indices" for n in (1, 2, 3)), "time: in place", "time: from the old time step only",
-    "time: no time step read", "time buffers kept as an axis", "reads the old time step", "reads the new time step behind",
-    "reads the new time step ahead", "reverse", "reverse in time", "affine bounds in time",
-    "over", "narrowed", "triangle", "band", "bounds as functions", "bounds as lists", "bounds with two indices",
-    *(f"bounds with factor {n}" for n in (1, -1, 2, -2)), "no points", "run twice",
+    "time: earlier time steps",
+    "reads an earlier time step",
+    "reads an earlier time step beside the point",
+    "history given",
+    "reads ahead",
+    "reads behind with a positive component",
+    "write at an offset",
+    "written array of lower rank",
+    "input of one axis",
+    "input of lower rank",
+    "transposed input",
+    "input in several orders",
+    "input both ways",
+    "time: input in several orders",
+    "input with an index at several subscripts",
+    "arrays of different extents",
+    "table",
+    "table by an index",
+    "table by a computed integer",
+    "local",
+    "if with else",
+    "if without else",
+    "condition on an index",
+    "conditional expression",
+    "augmented assignment",
+    "abs",
+    "min or max",
+    "np.minimum or np.maximum",
+    "np.where",
+    "square root",
+    "value of an index",
+    "float scalar",
+    "int scalar",
+    "float into int",
+    "NaN",
+    "time",
+    *(f"time with {n} space indices" for n in (1, 2, 3)),
+    "time: in place",
+    "time: from the old time step only",
+    "time: no time step read",
+    "time buffers kept as an axis",
+    "reads the old time step",
+    "reads the new time step behind",
+    "reads the new time step ahead",
+    "reverse",
+    "reverse in time",
+    "affine bounds in time",
+    "over",
+    "narrowed",
+    "triangle",
+    "band",
+    "bounds as functions",
+    "bounds as lists",
+    "bounds with two indices",
+    *(f"bounds with factor {n}" for n in (1, -1, 2, -2)),
+    "no points",
+    "run twice",
 }
 
 
@@ -51,8 +99,19 @@ def test_every_kind_is_among_the_usual_seeds(capsys):
         plans.update([*random_plan(seed, seed % 4 + 1, len(problem.body.indices), problem.steps is not None)])
     print(*(f"{count:6} {kind}" for kind, count in sorted(kinds.items())), sep="\n")
     assert set(kinds) == KINDS, f"missing {KINDS - set(kinds)}, not listed {set(kinds) - KINDS}"
-    assert set(plans) == {"threads", "tile", "grouping", "schedule", "lookahead", "grid", "temporal_block", "skew", "poll_period_s", "helper",
-                          "synchronous"}
+    assert set(plans) == {
+        "threads",
+        "tile",
+        "grouping",
+        "schedule",
+        "lookahead",
+        "grid",
+        "temporal_block",
+        "skew",
+        "poll_period_s",
+        "helper",
+        "synchronous",
+    }
 
 
 @pytest.mark.filterwarnings("error")
@@ -72,12 +131,23 @@ def test_plain_loops_run_and_change_something():
 
 
 def test_a_seed_means_the_same_in_every_process():
-    script = ("import hashlib; from nest_problems import make_problem; "
-              "text = ''.join(f'{p}{p.arrays}{sorted(p.as_numpy)}' for p in map(make_problem, range(60))); "
-              "print(hashlib.sha256(text.encode()).hexdigest())")
+    script = (
+        "import hashlib; from nest_problems import make_problem; "
+        "text = ''.join(f'{p}{p.arrays}{sorted(p.as_numpy)}' for p in map(make_problem, range(60))); "
+        "print(hashlib.sha256(text.encode()).hexdigest())"
+    )
     path = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])
-    found = {subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=100,
-                            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": path}).stdout for seed in "12"}
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", script],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=100,
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": path},
+        ).stdout
+        for seed in "12"
+    }
     assert len(found) == 1 and len(found.pop()) == 65
 
 

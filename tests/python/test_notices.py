@@ -1,4 +1,5 @@
 """What is said on stderr without being asked: warnings at the user's line, progress of long runs."""
+
 import io
 import subprocess
 import sys
@@ -33,11 +34,13 @@ def test_a_warning_points_at_the_line_that_called_tilewave():
 
 def test_a_warning_comes_once_a_line(tmp_path):
     script = tmp_path / "often.py"
-    script.write_text(textwrap.dedent("""\
+    script.write_text(
+        textwrap.dedent("""\
         import tilewave as tw
         for _ in range(3):
             tw.Context(threads=70)
-        """))
+        """)
+    )
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("RuntimeWarning") == 1 and "often.py:3: RuntimeWarning" in done.stderr, done.stderr
@@ -84,7 +87,9 @@ def test_a_terminal_has_one_line_that_goes(monkeypatch, style, terminal):
     assert text.split("\r")[-2].isspace() and text.endswith("\r")
 
 
-@pytest.mark.parametrize("style,terminal,mine", [("0", True, True), (None, False, True), ("1", True, False), ("line", False, False)])
+@pytest.mark.parametrize(
+    "style,terminal,mine", [("0", True, True), (None, False, True), ("1", True, False), ("line", False, False)]
+)
 def test_the_switch_and_other_ranks_say_nothing(monkeypatch, style, terminal, mine):
     clock = Clock(monkeypatch, style, terminal)
     assert clock.run(notices.Progress(mine), 60) == ""

@@ -1,4 +1,5 @@
 """Files of arrays, written block by block."""
+
 import itertools
 import os
 import random
@@ -57,14 +58,24 @@ def test_a_file_has_no_name_before_it_is_whole(tmp_path):
     assert os.listdir(tmp_path) == ["old.npy"]
 
 
-@pytest.mark.parametrize("make,words", [
-    (lambda p: p.write_bytes(b"no array"), "no .npy file"), (lambda p: p.write_bytes(b""), "no .npy file"), (lambda p: None, "No such file"),
-    (lambda p: p.mkdir(), "no ordinary file"), (lambda p: os.mkfifo(p), "no ordinary file"),
-    (lambda p: np.save(p, np.zeros(4, "u2")), "holds uint16; allowed: float32, float64, int16"),
-    (lambda p: np.save(p, np.array([None, {}])), "holds object"), (lambda p: np.save(p, np.float64(1)), "shape ()"),
-    (lambda p: np.save(p, np.zeros((1, 1, 1, 1, 1))), "one to four"),
-    (lambda p: (np.save(p, np.zeros(100)), os.truncate(p, 500)), "is cut short: it has 500 bytes, an array of shape"),
-])
+@pytest.mark.parametrize(
+    "make,words",
+    [
+        (lambda p: p.write_bytes(b"no array"), "no .npy file"),
+        (lambda p: p.write_bytes(b""), "no .npy file"),
+        (lambda p: None, "No such file"),
+        (lambda p: p.mkdir(), "no ordinary file"),
+        (lambda p: os.mkfifo(p), "no ordinary file"),
+        (lambda p: np.save(p, np.zeros(4, "u2")), "holds uint16; allowed: float32, float64, int16"),
+        (lambda p: np.save(p, np.array([None, {}])), "holds object"),
+        (lambda p: np.save(p, np.float64(1)), "shape ()"),
+        (lambda p: np.save(p, np.zeros((1, 1, 1, 1, 1))), "one to four"),
+        (
+            lambda p: (np.save(p, np.zeros(100)), os.truncate(p, 500)),
+            "is cut short: it has 500 bytes, an array of shape",
+        ),
+    ],
+)
 def test_what_is_no_file_of_an_array(tmp_path, make, words):
     path = tmp_path / "x.npy"
     make(path)
@@ -74,7 +85,11 @@ def test_what_is_no_file_of_an_array(tmp_path, make, words):
 
 
 def test_what_cannot_be_written(tmp_path):
-    for path, words in ((tmp_path / "no/where.npy", "No such file"), (tmp_path, "folder"), (f"{tmp_path}/{'n' * 300}.npy", "name too long")):
+    for path, words in (
+        (tmp_path / "no/where.npy", "No such file"),
+        (tmp_path, "folder"),
+        (f"{tmp_path}/{'n' * 300}.npy", "name too long"),
+    ):
         with pytest.raises(ConfigError) as error:
             made = npy.create(str(path), (4,), np.dtype("f8"))
             npy.finish(str(path), made)

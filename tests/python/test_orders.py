@@ -2,6 +2,7 @@
 
 TILEWAVE_SEED and TILEWAVE_RANDOM_BODIES choose other and more random nests.
 """
+
 import os
 import random
 
@@ -39,13 +40,17 @@ def test_random_nests(seed):
     expected = problem.plain()
     box = problem.ranges()
     points = int(np.prod([high - low for low, high in box.values()]))
-    for ranks in (1, RANKS[seed % 4 + 1]):
+    for ranks in (1, RANKS[seed%4+1]):
+
         def body(context):
             given = operands(problem, context, random.Random(seed))  # the same on every rank
             report = tw.run(nest, context=context, **given, **problem.keywords())
             whole = given["R"].gather() if isinstance(given["R"], tw.Field) else given["R"]
-            unchanged = [name for name, value in given.items() if name != "R" and isinstance(value, np.ndarray)
-                         and not same_bits(value, problem.arrays[name])]
+            unchanged = [
+                name
+                for name, value in given.items()
+                if name != "R" and isinstance(value, np.ndarray) and not same_bits(value, problem.arrays[name])
+            ]
             fields = {name for name, value in given.items() if isinstance(value, tw.Field) and name != "R"}
             return whole, report.points, report.loops, set(report.replicated), report.alone, unchanged, fields
 
@@ -54,8 +59,12 @@ def test_random_nests(seed):
             assert not unchanged
             assert count == points and loops == box
             assert whole is None or same_bits(whole, expected)
-            several = {name for name in fields if len({(a.axes, a.offsets if len(set(a.axes)) < len(a.axes) else 0)
-                                                       for a in problem.accesses[name]}) > 1}
+            several = {
+                name
+                for name in fields
+                if len({(a.axes, a.offsets if len(set(a.axes)) < len(a.axes) else 0) for a in problem.accesses[name]})
+                > 1
+            }
             assert replicated <= fields and (ranks == 1 or alone or several <= replicated)
 
 
@@ -89,7 +98,11 @@ def test_views_of_a_nest():
     assert distances.axes == {"D": ("i", "j")} and symmetric.axes == {"R": ("i", "j")}
     assert [(view.array, view.axes) for view in distances.views] == [("D", ("i", "j")), ("V", ("i",)), ("V", ("j",))]
     assert [(view.axes, view.lags) for view in symmetric.views[1:]] == [
-        (("i", "j"), (0, 0)), (("j", "i"), (0, 0)), (("i", "i"), (0, 0)), (("j", "j"), (0, 1))]
+        (("i", "j"), (0, 0)),
+        (("j", "i"), (0, 0)),
+        (("i", "i"), (0, 0)),
+        (("j", "j"), (0, 1)),
+    ]
     assert distances.dependences == symmetric.dependences == ()
     assert "reads V[i], V[j-1]" in repr(distances)
 
@@ -103,8 +116,12 @@ def test_the_box_follows_from_all_orders():
 
 def test_places_on_the_diagonals_of_strided_arrays():
     whole = np.random.default_rng(1).random((30, 60))
-    for S in (whole[::-1, ::2][:9], whole[3:25:2, 50:4:-3], np.asfortranarray(whole[:8, :13]),
-              np.broadcast_to(whole[0, :12], (14, 12))):
+    for S in (
+        whole[::-1, ::2][:9],
+        whole[3:25:2, 50:4:-3],
+        np.asfortranarray(whole[:8, :13]),
+        np.broadcast_to(whole[0, :12], (14, 12)),
+    ):
         R, expected = np.zeros((20, 20)), np.zeros((20, 20))
         symmetric.reference(symmetric.iteration_box({"R": R.shape, "S": S.shape}), {"R": expected, "S": S})
         tw.run(symmetric, R=R, S=S)
@@ -186,6 +203,7 @@ def test_a_field_in_another_order_of_memory_is():
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 def test_a_sequence_against_itself(ranks):
     """Tables, reductions, scratch and windows beside an array in two orders."""
+
     @tw.nest
     def align(H, score, a, i, j):
         H[i, j] = max(H[i-1, j-1] + score[a[i-1], a[j-1]] * (i != j), H[i-1, j] - 2, H[i, j-1] - 2, 0)
@@ -199,8 +217,10 @@ def test_a_sequence_against_itself(ranks):
         whole = tw.field((121, 121), "i4", context=context)
         given = a if context.rank % 2 == 0 and ranks == 1 else tw.field(a, context=context)
         wanted = {"best": tw.max("H"), "sum": tw.sum("H"), "where": tw.argmax("H")}
-        reports = [tw.run(align, H=H, score=score, a=given, context=context, reduce=wanted)
-                   for H in (whole, tw.field((121, 121), "i4", keep="window", context=context), tw.scratch("i4"))]
+        reports = [
+            tw.run(align, H=H, score=score, a=given, context=context, reduce=wanted)
+            for H in (whole, tw.field((121, 121), "i4", keep="window", context=context), tw.scratch("i4"))
+        ]
         return whole.gather(), [report.results for report in reports], [report.loops for report in reports]
 
     for rank, (whole, results, loops) in enumerate(on_all(ranks, body)):
@@ -270,16 +290,22 @@ def test_nests_in_turn(ranks):
 @pytest.mark.parametrize("history", [False, True])
 def test_coefficients_in_two_orders_in_time(ranks, history):
     """In many steps, run block by block, with earlier time steps; time is a dimension of some inputs."""
-    body_text = ("def wave(u, c, g, t, i, j): u[t+1, i, j] = 0.5 * u[t, i, j] + c[i] * c[j-1] * u[t, i-1, j] "
-                 "+ 0.1 * g[t, i] * g[t+1, j]" + (" - 0.1 * u[t-1, i, j]" if history else ""))
+    body_text = (
+        "def wave(u, c, g, t, i, j): u[t+1, i, j] = 0.5 * u[t, i, j] + c[i] * c[j-1] * u[t, i-1, j] "
+        "+ 0.1 * g[t, i] * g[t+1, j]" + (" - 0.1 * u[t-1, i, j]" if history else "")
+    )
     nest, rng, steps = tw.nest_from(body_text), np.random.default_rng(8), 150
     u, c, g = rng.random((7, 9)), rng.random(8), rng.random((steps + 1, 10))
     expected = np.stack([u] * (steps + 2))  # time step -1 first
     for t in range(steps):
-        expected[t + 2] = expected[t + 1]
+        expected[t+2] = expected[t+1]
         for i in range(1, 7):
             for j in range(1, 9):
-                value = 0.5 * expected[t+1, i, j] + c[i] * c[j-1] * expected[t+1, i-1, j] + 0.1 * g[t, i] * g[t+1, j]
+                value = (
+                    0.5 * expected[t+1, i, j]
+                    + c[i] * c[j-1] * expected[t+1, i-1, j]
+                    + 0.1 * g[t, i] * g[t+1, j]
+                )
                 expected[t+2, i, j] = value - 0.1 * expected[t, i, j] if history else value
 
     def body(context):
@@ -332,8 +358,10 @@ def test_inputs_that_differ_between_ranks():
 
 
 def test_kernels_differ_by_order_only():
-    made = [tw.nest_from(f"def body(R, S, i, j): R[i, j] = {text}")
-            for text in ("S[i, j] - S[j, i]", "S[j, i] - S[i, j]", "S[i, j] - S[i, i]")]
+    made = [
+        tw.nest_from(f"def body(R, S, i, j): R[i, j] = {text}")
+        for text in ("S[i, j] - S[j, i]", "S[j, i] - S[i, j]", "S[i, j] - S[i, i]")
+    ]
     S = np.random.default_rng(9).random((6, 6))
     context = tw.Context()
     for nest, expected in zip(made * 2, [S - S.T, S.T - S, S - np.diag(S)[:, None]] * 2):
@@ -344,8 +372,9 @@ def test_kernels_differ_by_order_only():
 
 def test_many_orders():
     """As many as a nest may have places."""
-    reads = " + ".join(f"S[{a}{o:+d}, {b}{p:+d}]"
-                       for a, b in ("ij", "ji", "ii", "jj") for o in (1, 2) for p in (0, 1, 3, 4))
+    reads = " + ".join(
+        f"S[{a}{o:+d}, {b}{p:+d}]" for a, b in ("ij", "ji", "ii", "jj") for o in (1, 2) for p in (0, 1, 3, 4)
+    )
     nest = tw.nest_from(f"def body(R, S, i, j): R[i, j] = {reads}")
     S = np.random.default_rng(10).random((12, 15))
     R, expected = np.zeros((8, 9)), np.zeros((8, 9))

@@ -1,4 +1,5 @@
 """The overlap ratio of recordings made by hand, whose answers follow from the definition in docs/guide/plans.md."""
+
 import math
 import random
 
@@ -125,6 +126,7 @@ def test_lanes_count_on_average_and_helpers_not():
         for lane in range(1, lanes):
             r.compute(1, 0, 20, lane=lane)
         return r
+
     assert one(2).ratio() == (8 + 6) / (8 + 8)  # of two lanes one lost 4 s
     helped = one(1).step(1, AWAIT, 0, 20, lane=1)
     assert helped.ratio() == one(1).ratio()

@@ -1,4 +1,5 @@
 """The patterns as values: their schedules pass the checker, their memory is bounded, plans obey."""
+
 import math
 import random
 
@@ -6,7 +7,12 @@ import pytest
 
 from tilewave import _core
 
-KINDS = {"broadcast": ("tree", "ring", "rounds", "direct"), "reduce": ("tree", "ring"), "spread": ("ring", "direct"), "multi_reduce": ("ring", "direct")}
+KINDS = {
+    "broadcast": ("tree", "ring", "rounds", "direct"),
+    "reduce": ("tree", "ring"),
+    "spread": ("ring", "direct"),
+    "multi_reduce": ("ring", "direct"),
+}
 MACHINE = dict(latency_s=4e-6, byte_s=1e-9, chunk_s=1e-6)
 
 
@@ -84,7 +90,9 @@ def most_buffers(case):
     w, levels = case.buffers, max(math.ceil(math.log2(case.ranks)), 1)
     if case.kind in ("spread", "multi_reduce"):
         return w + max(w // 2, 1) if case.algorithm == "ring" else 2 * w * case.ranks
-    return {"tree": w * (levels if case.kind == "reduce" else 1), "ring": w, "rounds": 2 * w, "direct": w}[case.algorithm]
+    return {"tree": w * (levels if case.kind == "reduce" else 1), "ring": w, "rounds": 2 * w, "direct": w}[
+        case.algorithm
+    ]
 
 
 def test_memory_is_bounded_whatever_the_number_of_rows():
@@ -117,7 +125,7 @@ def drop(made, rank, wanted):
     lane = made[rank].lanes[0]
     hits = [i for i, step in enumerate(lane) if step.op == wanted]
     if hits:
-        made[rank].lanes = [lane[:hits[0]] + lane[hits[0] + 1:]]
+        made[rank].lanes = [lane[: hits[0]] + lane[hits[0] + 1 :]]
     return bool(hits)
 
 
@@ -154,7 +162,12 @@ def test_other_results_are_refused(kind, algorithm):
 def test_a_reduction_from_the_wrong_side_is_refused():
     for kind, algorithm in (("reduce", "tree"), ("reduce", "ring"), ("multi_reduce", "ring")):
         made = fixed(kind, algorithm)
-        rank, i, step = next((r, i, step) for r, s in enumerate(made) for i, step in enumerate(s.lanes[0]) if step.op == "combine" and step.count < 0)
+        rank, i, step = next(
+            (r, i, step)
+            for r, s in enumerate(made)
+            for i, step in enumerate(s.lanes[0])
+            if step.op == "combine" and step.count < 0
+        )
         lane = list(made[rank].lanes[0])
         lane[i] = _core.Step(step.op, step.item, -3 - step.count)  # the other side
         made[rank].lanes = [lane]
@@ -173,7 +186,9 @@ def test_dealt_columns():
 
 
 def problem(kind="broadcast", ranks=4, rows=1000, columns=None, **more):
-    return _core.PatternProblem(kind, ranks, rows, columns or ([100] if kind in ("broadcast", "reduce") else [25] * ranks), **more)
+    return _core.PatternProblem(
+        kind, ranks, rows, columns or ([100] if kind in ("broadcast", "reduce") else [25] * ranks), **more
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -188,19 +203,38 @@ def test_what_is_asked_for_is_obeyed(kind):
     assert _core.make_pattern_plan(problem(kind), machine(), "mpi", native=True).algorithm == "mpi"
 
 
-@pytest.mark.parametrize("given, words", [
-    (dict(problem=problem("reduce"), algorithm="rounds"), "reduce: algorithm 'rounds' was given; allowed: auto, tree, ring, mpi"),
-    (dict(problem=problem("spread"), algorithm="tree"), "spread: algorithm 'tree' was given; allowed: auto, ring, direct, mpi"),
-    (dict(algorithm="mpi"), "runs without MPI; allowed: auto, tree, ring, rounds, direct"),
-    (dict(problem=problem("spread", columns=[50, 50, 0, 0], block=50), algorithm="mpi", native=True), "'mpi' was given with columns dealt in blocks"),
-    (dict(algorithm="best"), "algorithm: 'best' was given"),
-    (dict(chunk_bytes=-1), "chunk_bytes -1 was given"), (dict(chunk_bytes=(1 << 30) + 1), "chunk_bytes 1073741825 was given; 1 to 1073741824"),
-    (dict(buffers=1), "buffers 1 was given; 2 to 64"), (dict(buffers=65), "buffers 65"), (dict(buffers=-2), "buffers -2"),
-    (dict(problem=problem(ranks=0)), "0 ranks"), (dict(problem=problem(root=4)), "root 4 was given; allowed: 0 to 3"),
-    (dict(problem=problem(rows=-1)), "-1 rows"), (dict(problem=problem(columns=[3, 3])), "needs 1 numbers of columns"),
-    (dict(problem=problem("spread", columns=[3])), "needs 4 numbers of columns"), (dict(problem=problem("spread", columns=[3, 3, 3, -1])), "columns >= 0"),
-    (dict(problem=problem(block=2)), "block 2 was given"), (dict(problem=problem("spread", columns=[4, 4, 4, 4], block=3)), "dealt in blocks of 3"),
-])
+@pytest.mark.parametrize(
+    "given, words",
+    [
+        (
+            dict(problem=problem("reduce"), algorithm="rounds"),
+            "reduce: algorithm 'rounds' was given; allowed: auto, tree, ring, mpi",
+        ),
+        (
+            dict(problem=problem("spread"), algorithm="tree"),
+            "spread: algorithm 'tree' was given; allowed: auto, ring, direct, mpi",
+        ),
+        (dict(algorithm="mpi"), "runs without MPI; allowed: auto, tree, ring, rounds, direct"),
+        (
+            dict(problem=problem("spread", columns=[50, 50, 0, 0], block=50), algorithm="mpi", native=True),
+            "'mpi' was given with columns dealt in blocks",
+        ),
+        (dict(algorithm="best"), "algorithm: 'best' was given"),
+        (dict(chunk_bytes=-1), "chunk_bytes -1 was given"),
+        (dict(chunk_bytes=(1 << 30) + 1), "chunk_bytes 1073741825 was given; 1 to 1073741824"),
+        (dict(buffers=1), "buffers 1 was given; 2 to 64"),
+        (dict(buffers=65), "buffers 65"),
+        (dict(buffers=-2), "buffers -2"),
+        (dict(problem=problem(ranks=0)), "0 ranks"),
+        (dict(problem=problem(root=4)), "root 4 was given; allowed: 0 to 3"),
+        (dict(problem=problem(rows=-1)), "-1 rows"),
+        (dict(problem=problem(columns=[3, 3])), "needs 1 numbers of columns"),
+        (dict(problem=problem("spread", columns=[3])), "needs 4 numbers of columns"),
+        (dict(problem=problem("spread", columns=[3, 3, 3, -1])), "columns >= 0"),
+        (dict(problem=problem(block=2)), "block 2 was given"),
+        (dict(problem=problem("spread", columns=[4, 4, 4, 4], block=3)), "dealt in blocks of 3"),
+    ],
+)
 def test_what_cannot_be_is_refused_with_a_reason(given, words):
     with pytest.raises(ValueError, match=words):
         _core.make_pattern_plan(**{"problem": problem(), "machine": machine(), **given})
@@ -219,7 +253,9 @@ def test_times_worked_by_hand():
 
     def microseconds(kind, algorithm, chunk_bytes, ranks=5):
         columns = [10] if kind in ("broadcast", "reduce") else [2] * ranks
-        return 1e6 * _core.pattern_time(problem(kind, ranks, 1000, columns), _core.PatternPlan(algorithm, chunk_bytes), m)
+        return 1e6 * _core.pattern_time(
+            problem(kind, ranks, 1000, columns), _core.PatternPlan(algorithm, chunk_bytes), m
+        )
 
     # 80 000 bytes: 10 chunks of 8 us, 3 levels of the tree
     assert microseconds("broadcast", "tree", 8000) == pytest.approx(3 * (4 + 10 * 1 + 80))
@@ -292,8 +328,12 @@ def test_times_where_ranks_share_cores_worked_by_hand():
     assert waits("broadcast", "direct", 8001) == pytest.approx(5)
     # 9 us a whole matrix, which 4 of 5 ranks copy, all on one core; 160 us a wait
     shared.byte_s, shared.chunk_s, shared.short_s, shared.ranks_per_core = 1e-10, 1e-6, 0, 5
-    for kind, algorithm, copies, turns in (("broadcast", "tree", 4, 3), ("broadcast", "direct", 4, 1),
-                                           ("spread", "direct", 20, 1), ("spread", "ring", 20, 4)):
+    for kind, algorithm, copies, turns in (
+        ("broadcast", "tree", 4, 3),
+        ("broadcast", "direct", 4, 1),
+        ("spread", "direct", 20, 1),
+        ("spread", "ring", 20, 4),
+    ):
         q = problem(kind, 5, 1000, [10] if kind == "broadcast" else [10] * 5)
         time = 1e6 * _core.pattern_time(q, _core.PatternPlan(algorithm, 80000), shared)
         assert time == pytest.approx(copies * 9 + turns * 160)
@@ -322,7 +362,9 @@ def test_what_is_picked_where_ranks_share_cores():
     for rows in (2000, 16_000):
         assert _core.make_pattern_plan(problem("spread", 8, rows, [8] * 8), m).algorithm == "direct"
         assert _core.make_pattern_plan(problem("broadcast", 8, rows, [64]), m).algorithm == "ring"
-    assert _core.make_pattern_plan(problem("spread", 200, 16_000, [64] * 200), m).algorithm == "ring"  # too much staging
+    assert (
+        _core.make_pattern_plan(problem("spread", 200, 16_000, [64] * 200), m).algorithm == "ring"
+    )  # too much staging
     m.ranks_per_core = 2
     assert _core.make_pattern_plan(problem("spread", 8, 2000, [8] * 8), m).algorithm == "ring"
 
@@ -334,5 +376,8 @@ def test_what_is_picked_has_its_reason():
             q = problem(kind, 6, rows)
             plan = _core.make_pattern_plan(q, m, native=True)
             assert plan.algorithm in algorithms and plan.why.startswith(f"{q.bytes} bytes, 6 ranks, contiguous")
-            shown = {name: float(text.split()[0]) for name, text in (part.split(" ", 1) for part in plan.why.partition(": ")[2].split(", "))}
+            shown = {
+                name: float(text.split()[0])
+                for name, text in (part.split(" ", 1) for part in plan.why.partition(": ")[2].split(", "))
+            }
             assert shown and set(shown) <= set(algorithms) and shown[plan.algorithm] == min(shown.values())

@@ -1,4 +1,5 @@
 """Lanes are pinned to CPUs where a launcher started several; what nobody launched leaves the CPUs to the system."""
+
 import os
 
 import numpy as np
@@ -17,9 +18,15 @@ def relax(A, i, j, *, fail=0):
         raise ValueError
 
 
-@pytest.mark.parametrize("pin, one_lane, two_lanes", [
-    (None, [], []), ("auto", [], []), ("off", [], []), ("on", ALLOWED[:1], ALLOWED[:2] if len(ALLOWED) > 1 else []),
-])
+@pytest.mark.parametrize(
+    "pin, one_lane, two_lanes",
+    [
+        (None, [], []),
+        ("auto", [], []),
+        ("off", [], []),
+        ("on", ALLOWED[:1], ALLOWED[:2] if len(ALLOWED) > 1 else []),
+    ],
+)
 def test_alone(monkeypatch, pin, one_lane, two_lanes):
     monkeypatch.delenv("TILEWAVE_PIN", raising=False)
     if pin is not None:

@@ -1,4 +1,5 @@
 """Plans as files, and plans for machines that are not here: `tilewave plan`."""
+
 import json
 import os
 import subprocess
@@ -12,12 +13,21 @@ import tilewave as tw
 PLAN = {"grid": [1, 1], "mapping_dim": 1, "tile": [4, 4], "factors": [1, 1]}
 
 
-@pytest.mark.parametrize("change, words", [
-    ({"grid": "big"}, "grid: given 'big'; allowed: a tuple of integers"), ({"tile": None}, "tile: given None"),
-    ({"schedule": "late"}, "schedule|late"), ({"lookahead": 1.5}, "lookahead: given 1.5"), ({"colour": 1}, "no field 'colour'"),
-    ({"predicted": 3}, "predicted: given 3"), ({"predicted": {"time_s": -1, "parts": {}}}, "predicted"),
-    ({"memory_bytes": "much"}, "memory_bytes: given 'much'"), ({"ranked": {}}, "ranked: given"), ({"notes": []}, "notes: given"),
-])
+@pytest.mark.parametrize(
+    "change, words",
+    [
+        ({"grid": "big"}, "grid: given 'big'; allowed: a tuple of integers"),
+        ({"tile": None}, "tile: given None"),
+        ({"schedule": "late"}, "schedule|late"),
+        ({"lookahead": 1.5}, "lookahead: given 1.5"),
+        ({"colour": 1}, "no field 'colour'"),
+        ({"predicted": 3}, "predicted: given 3"),
+        ({"predicted": {"time_s": -1, "parts": {}}}, "predicted"),
+        ({"memory_bytes": "much"}, "memory_bytes: given 'much'"),
+        ({"ranked": {}}, "ranked: given"),
+        ({"notes": []}, "notes: given"),
+    ],
+)
 def test_a_file_that_is_no_plan_names_the_field(tmp_path, change, words):
     path = tmp_path / "plan.json"
     path.write_text(json.dumps({**PLAN, **change}))
@@ -29,6 +39,7 @@ def test_a_file_that_is_no_plan_names_the_field(tmp_path, change, words):
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
     """A plan as `save` writes it, with all that explains it."""
+
     @tw.nest
     def relax(A, i, j):
         A[i, j] = A[i-1, j] + A[i, j-1]
@@ -38,14 +49,23 @@ def saved(tmp_path_factory):
     return path.read_text()
 
 
-@pytest.mark.parametrize("where, to, words", [
-    ((0,), 3, r"ranked\[0\]: given 3; allowed: an object with time_s"), ((0,), {}, r"ranked\[0\]: given {}"),
-    ((0, "time_s"), "soon", r"ranked\[0\].time_s: given 'soon'; allowed: seconds >= 0"), ((-1, "time_s"), float("nan"), "time_s: given nan"),
-    ((0, "time_s"), 10 ** 400, "time_s: given 1000"), ((0, "reason"), 1, "reason: given 1; allowed: a text"),
-    ((0, "parts", "wait_s"), None, "parts: given"), ((0, "parts"), [], r"parts: given \[\]"), ((0, "memory_bytes"), -1, "memory_bytes: given -1"),
-    ((0, "choices", "tile"), "big", r"ranked\[0\].choices: tile: given 'big'"), ((0, "choices"), {"tile": [1, 1]}, "choices: given"),
-    ((0, "choices", "lookahead"), 1 << 70, r"ranked\[0\].choices: lookahead"),
-])
+@pytest.mark.parametrize(
+    "where, to, words",
+    [
+        ((0,), 3, r"ranked\[0\]: given 3; allowed: an object with time_s"),
+        ((0,), {}, r"ranked\[0\]: given {}"),
+        ((0, "time_s"), "soon", r"ranked\[0\].time_s: given 'soon'; allowed: seconds >= 0"),
+        ((-1, "time_s"), float("nan"), "time_s: given nan"),
+        ((0, "time_s"), 10**400, "time_s: given 1000"),
+        ((0, "reason"), 1, "reason: given 1; allowed: a text"),
+        ((0, "parts", "wait_s"), None, "parts: given"),
+        ((0, "parts"), [], r"parts: given \[\]"),
+        ((0, "memory_bytes"), -1, "memory_bytes: given -1"),
+        ((0, "choices", "tile"), "big", r"ranked\[0\].choices: tile: given 'big'"),
+        ((0, "choices"), {"tile": [1, 1]}, "choices: given"),
+        ((0, "choices", "lookahead"), 1 << 70, r"ranked\[0\].choices: lookahead"),
+    ],
+)
 def test_damaged_reasons_of_plans_are_refused(tmp_path, saved, where, to, words):
     data = json.loads(saved)
     *path, last = ("ranked", *where)
@@ -58,7 +78,9 @@ def test_damaged_reasons_of_plans_are_refused(tmp_path, saved, where, to, words)
         tw.Plan.load(tmp_path / "plan.json")
 
 
-@pytest.mark.parametrize("notes", [{"rate": {"point_s": 1}}, {"machine": {"poll_s": "fast"}}, {"fixed": 5}, {"loops": 3}, {"ranks": "two"}])
+@pytest.mark.parametrize(
+    "notes", [{"rate": {"point_s": 1}}, {"machine": {"poll_s": "fast"}}, {"fixed": 5}, {"loops": 3}, {"ranks": "two"}]
+)
 def test_damaged_notes_are_refused(tmp_path, saved, notes):
     data = json.loads(saved)
     data["notes"].update(notes)
@@ -79,7 +101,12 @@ def test_an_undamaged_file_is_the_plan(tmp_path, saved):
 
 def test_other_files(tmp_path):
     path = tmp_path / "plan.json"
-    for text, words in (("", "no saved plan"), ("[1]", "given list"), ("{}", "'grid' is missing"), ('{"grid": [1', "no saved plan")):
+    for text, words in (
+        ("", "no saved plan"),
+        ("[1]", "given list"),
+        ("{}", "'grid' is missing"),
+        ('{"grid": [1', "no saved plan"),
+    ):
         path.write_text(text)
         with pytest.raises(tw.ConfigError, match=words):
             tw.Plan.load(path)
@@ -105,7 +132,12 @@ raise SystemExit("it went on")
 
 
 def command(*words):
-    return subprocess.run([sys.executable, "-m", "tilewave.cli.commands", "plan", *map(str, words)], capture_output=True, text=True, timeout=120)
+    return subprocess.run(
+        [sys.executable, "-m", "tilewave.cli.commands", "plan", *map(str, words)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
 
 
 def test_a_script_is_planned_for_ranks_that_are_not_here(tmp_path):
@@ -113,7 +145,14 @@ def test_a_script_is_planned_for_ranks_that_are_not_here(tmp_path):
     script.write_text(SCRIPT)
     done = command("-n", 64, "--threads", 2, "-o", plan, script, 512)
     assert done.returncode == 0, done.stderr
-    for words in ("Planned for 64 rank(s)", "nothing was run", "give --machine", "extent 512", "the best first", "up to 2 thread(s)"):
+    for words in (
+        "Planned for 64 rank(s)",
+        "nothing was run",
+        "give --machine",
+        "extent 512",
+        "the best first",
+        "up to 2 thread(s)",
+    ):
         assert words in done.stdout, words
     saved = tw.Plan.load(plan)
     ranks = 1
@@ -125,14 +164,41 @@ def test_a_script_is_planned_for_ranks_that_are_not_here(tmp_path):
 def test_a_machine_file_is_used(tmp_path):
     script, path = tmp_path / "relax.py", tmp_path / "machine.json"
     script.write_text(SCRIPT)
-    link = {"latency_s": 1e-3, "send_s": 1e-6, "receive_s": 1e-6, "byte_s": 1e-8, "transfer_s": {"x": [1, 1e6], "y": [1e-3, 1.1e-2]}}
-    numbers = {"latency_s": 1e-3, "byte_s": 1e-8, "chunk_s": 1e-5, "short_s": 0.0, "ranks_per_core": 1.0, "hand_over_s": 1e-6, "point_s": 2e-9,
-               "cache_bytes": 1 << 20, "poll_s": 2e-7, "step_s": 5e-8}
-    tw.Machine(conditions={"hosts": ["a", "b"], "ranks": 2, "threads": 1}, **numbers, copy_byte_s=_curve([], []), memory=[], host_of=[0, 1],
-               other_host=_link(**link)).save(path)
+    link = {
+        "latency_s": 1e-3,
+        "send_s": 1e-6,
+        "receive_s": 1e-6,
+        "byte_s": 1e-8,
+        "transfer_s": {"x": [1, 1e6], "y": [1e-3, 1.1e-2]},
+    }
+    numbers = {
+        "latency_s": 1e-3,
+        "byte_s": 1e-8,
+        "chunk_s": 1e-5,
+        "short_s": 0.0,
+        "ranks_per_core": 1.0,
+        "hand_over_s": 1e-6,
+        "point_s": 2e-9,
+        "cache_bytes": 1 << 20,
+        "poll_s": 2e-7,
+        "step_s": 5e-8,
+    }
+    tw.Machine(
+        conditions={"hosts": ["a", "b"], "ranks": 2, "threads": 1},
+        **numbers,
+        copy_byte_s=_curve([], []),
+        memory=[],
+        host_of=[0, 1],
+        other_host=_link(**link),
+    ).save(path)
     done = command("-n", 4, "--machine", path, script, 64)
     assert done.returncode == 0, done.stderr
-    assert "on 4 host(s)" in done.stdout and str(path) in done.stdout and "between hosts" in done.stdout and "1 ms latency" in done.stdout
+    assert (
+        "on 4 host(s)" in done.stdout
+        and str(path) in done.stdout
+        and "between hosts" in done.stdout
+        and "1 ms latency" in done.stdout
+    )
 
 
 def _curve(x, y):
@@ -151,8 +217,13 @@ def test_wrong_calls_say_what_is_wrong(tmp_path):
     script, broken = tmp_path / "empty.py", tmp_path / "machine.json"
     script.write_text("print('nothing here')\n")
     broken.write_text("{")
-    for words, told in (((tmp_path / "none.py",), "no such script"), ((script,), "planned no nest"), (("-n", 0, script), "ranks 0"),
-                        (("--machine", broken, script), "machine.json"), (("--machine", tmp_path / "none.json", script), "none.json")):
+    for words, told in (
+        ((tmp_path / "none.py",), "no such script"),
+        ((script,), "planned no nest"),
+        (("-n", 0, script), "ranks 0"),
+        (("--machine", broken, script), "machine.json"),
+        (("--machine", tmp_path / "none.json", script), "none.json"),
+    ):
         done = command(*words)
         assert done.returncode == 2 and told in done.stderr, (words, done.stderr)
     script.write_text("raise SystemExit(3)\n")

@@ -1,4 +1,5 @@
 """Rows of independent points, several planes of them in turn, equal plain loops, bit for bit."""
+
 import math
 import os
 import random
@@ -18,10 +19,16 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
 
 def write(rng, name, dims):
     """A body that reads before and ahead of itself, most often along one row pair only before; its source."""
-    indices = "hijk"[4 - dims:]
+    indices = "hijk"[4 - dims :]
 
     def place(array, offsets):
-        return f"{array}[" + ", ".join(f"{index}{offset:+d}" if offset else index for index, offset in zip(indices, offsets, strict=True)) + "]"
+        return (
+            f"{array}["
+            + ", ".join(
+                f"{index}{offset:+d}" if offset else index for index, offset in zip(indices, offsets, strict=True)
+            )
+            + "]"
+        )
 
     def before():
         offsets = [0] * dims
@@ -59,17 +66,30 @@ def run_one(nest, rng, context):
         for b in range(dims):
             row = [0] * dims
             row[a], row[b] = (1, -1) if a != b else (0, 0)
-            fields = {name: tw.field(array.shape, array.dtype, init=array, context=context) if name != "P" else array for name, array in start.items()}
+            fields = {
+                name: tw.field(array.shape, array.dtype, init=array, context=context) if name != "P" else array
+                for name, array in start.items()
+            }
             tile = tuple(rng.randint(4, 30) for _ in range(dims)) if rng.random() < 0.5 else None
             try:
-                tw.run(nest, **fields, context=context, threads=rng.choice((1, 2)), storage="skewed", row=tuple(row), **({"tile": tile} if tile else {}))
+                tw.run(
+                    nest,
+                    **fields,
+                    context=context,
+                    threads=rng.choice((1, 2)),
+                    storage="skewed",
+                    row=tuple(row),
+                    **({"tile": tile} if tile else {}),
+                )
             except tw.ConfigError:
                 continue  # rows that cannot go this way
             found += list(context._prepared.values())[-1].kernel.independent
             for name in set(fields) - {"P"}:
                 result = fields[name].gather()
                 same = result.view(f"u{result.itemsize}") == expected[name].view(f"u{result.itemsize}")
-                assert same.all(), f"{(~same).sum()} elements of {name} differ, the first at {np.argwhere(~same)[0]}: {shape}, {dtype}, row {row}, tile {tile}"
+                assert same.all(), (
+                    f"{(~same).sum()} elements of {name} differ, the first at {np.argwhere(~same)[0]}: {shape}, {dtype}, row {row}, tile {tile}"
+                )
     return found
 
 
@@ -103,7 +123,10 @@ def test_the_point_that_failed_is_told(storage):
             bad = tuple(rng.randint(1, extent - 1) for extent in (10, 12, 40))
             values = np.ones((10, 12, 40))
             values[bad] = -1
-            A, B = (tw.field(v.shape, v.dtype, init=v, context=context) if storage == "skewed" else v for v in (np.ones_like(values), values))
+            A, B = (
+                tw.field(v.shape, v.dtype, init=v, context=context) if storage == "skewed" else v
+                for v in (np.ones_like(values), values)
+            )
             tile = {"tile": (6, 6, 6)} if rng.random() < 0.3 else {}
             with pytest.raises(tw.KernelError, match="at i={}, j={}, k={}".format(*bad)):
                 tw.run(raising, A=A, B=B, context=context, row=row, storage=storage, **tile)
@@ -118,15 +141,30 @@ def averaged(A, i, j, k):
 def test_planes_of_many_rows(part):
     """More rows than a list is kept of (`most_kept_rows`), fewer, and just about as many."""
     rng = random.Random(f"{SEED} many {part}")
-    shape = (rng.randint(4, 11), rng.randint(2, 6), rng.choice((rng.randint(2040, 2060), rng.randint(2800, 4200), rng.randint(1000, 2000))))
+    shape = (
+        rng.randint(4, 11),
+        rng.randint(2, 6),
+        rng.choice((rng.randint(2040, 2060), rng.randint(2800, 4200), rng.randint(1000, 2000))),
+    )
     start = np.random.default_rng(part).random(shape)
     expected = start.copy()
     plain_loops(averaged, loop_bounds(averaged.indices, averaged.iteration_box({"A": shape}), None), {"A": expected})
     for threads in (1, 2):
         context = tw.Context(threads=threads)
-        for choices in ({}, {"tile": (*(extent - 1 for extent in shape),)}, {"tile": (shape[0] - 1, shape[1] - 1, 1500 if shape[2] > 1500 else 600)},
-                        {"mapping_dim": 0, "factors": (1, 1, threads), "grouping": "vertical", "slices": rng.randint(1, shape[0] - 1)}):
+        for choices in (
+            {},
+            {"tile": (*(extent - 1 for extent in shape),)},
+            {"tile": (shape[0] - 1, shape[1] - 1, 1500 if shape[2] > 1500 else 600)},
+            {
+                "mapping_dim": 0,
+                "factors": (1, 1, threads),
+                "grouping": "vertical",
+                "slices": rng.randint(1, shape[0] - 1),
+            },
+        ):
             field = tw.field(shape, "f8", init=start, context=context)
             tw.run(averaged, A=field, context=context, storage="skewed", row=(0, 1, -1), **choices)
             result = field.gather()
-            assert (result.view("u8") == expected.view("u8")).all(), f"TILEWAVE_SEED={SEED}: {shape}, {threads} lanes, {choices}"
+            assert (result.view("u8") == expected.view("u8")).all(), (
+                f"TILEWAVE_SEED={SEED}: {shape}, {threads} lanes, {choices}"
+            )

@@ -1,4 +1,5 @@
 """The planner: it obeys, repeats itself, and misses little of what the predictor says is there."""
+
 import itertools
 import math
 import random
@@ -29,7 +30,9 @@ def problem(*extents, item_bytes=4):
     """One array, unit dependences along all dimensions."""
     dims = len(extents)
     reads = [(0, tuple(-(k == d) for k in range(dims))) for d in range(dims)]
-    return _core.SweepProblem(tuple(e + 1 for e in extents), ((1,) * dims, tuple(e + 1 for e in extents)), [(item_bytes, False)], reads)
+    return _core.SweepProblem(
+        tuple(e + 1 for e in extents), ((1,) * dims, tuple(e + 1 for e in extents)), [(item_bytes, False)], reads
+    )
 
 
 def request(threads=1, **fixed):
@@ -62,9 +65,13 @@ def test_what_is_fixed_is_obeyed_or_refused_and_plans_are_valid(first):
         for candidate in found.ranked:
             candidate.plan.validate(case.problem, case.ranks)
             for name, value in given.items():
-                assert getattr(candidate.plan, name) == value, f"{case}: {name} was fixed to {value}, planned {candidate.plan}"
+                assert getattr(candidate.plan, name) == value, (
+                    f"{case}: {name} was fixed to {value}, planned {candidate.plan}"
+                )
         again = _core.choose_plan(case.problem, case.ranks, wish, machine(), RATE)
-        assert [(str(c.plan), c.time_s) for c in again.ranked] == [(str(c.plan), c.time_s) for c in found.ranked], str(case)
+        assert [(str(c.plan), c.time_s) for c in again.ranked] == [(str(c.plan), c.time_s) for c in found.ranked], str(
+            case
+        )
         assert all(math.isfinite(c.time_s) and c.time_s >= 0 and c.memory_bytes >= 0 for c in found.ranked), str(case)
         assert not found.ranked[0].reason and all(c.reason for c in found.ranked[1:])
         best = found.ranked[0].plan
@@ -106,7 +113,9 @@ def test_two_ranks_of_the_first_host_where_the_second_is_far():
 def test_fewer_ranks_must_be_clearly_better():
     """Arrays would have to move: of 3 % nobody takes note."""
     for latency_s in (1e-6, 2e-6, 4e-6, 8e-6, 1.6e-5, 3.2e-5):
-        found = _core.choose_plan(problem(12, 12, 60), 2, request(), machine(latency_s=latency_s, byte_s=1e-10, hosts=(0, 0)), RATE).ranked
+        found = _core.choose_plan(
+            problem(12, 12, 60), 2, request(), machine(latency_s=latency_s, byte_s=1e-10, hosts=(0, 0)), RATE
+        ).ranked
         all_of_them = min(c.time_s for c in found if c.plan.ranks == 2)
         if found[0].plan.ranks == 1:
             assert found[0].time_s <= 0.9 * all_of_them
@@ -149,7 +158,14 @@ def test_a_helper_takes_the_copies_off_the_lanes():
 
 
 def heights(block):
-    return sorted({math.ceil(block / math.ceil(block / h)) for h in (1, 2, 3, 4, 6, 8, 11, 16, 23, 32, 45, 64, 91, 128, 256, 512, 1024) if h <= block} | {block})
+    return sorted(
+        {
+            math.ceil(block / math.ceil(block / h))
+            for h in (1, 2, 3, 4, 6, 8, 11, 16, 23, 32, 45, 64, 91, 128, 256, 512, 1024)
+            if h <= block
+        }
+        | {block}
+    )
 
 
 def every_plan(p, ranks, lanes_allowed, cache=None):
@@ -174,7 +190,9 @@ def every_plan(p, ranks, lanes_allowed, cache=None):
                         tile = [max(1, -(-_core.largest_block(p, tuple(grid), k) // factors[k])) for k in range(dims)]
                         tile[mapping] = height
                         plan.tile = tuple(tile)
-                        for schedule, grouping in itertools.product(("blocking", "overlapping"), ("hyperplane", "vertical") if lanes > 1 else ("hyperplane",)):
+                        for schedule, grouping in itertools.product(
+                            ("blocking", "overlapping"), ("hyperplane", "vertical") if lanes > 1 else ("hyperplane",)
+                        ):
                             plan.schedule, plan.grouping = schedule, grouping
                             try:
                                 plan.validate(p, ranks)
@@ -183,26 +201,48 @@ def every_plan(p, ranks, lanes_allowed, cache=None):
                             yield plan
 
 
-@pytest.mark.parametrize("extents, ranks, lanes, latency_s, byte_s", [
-    ((240, 300), 2, (1,), 5e-6, 1e-10), ((240, 300), 4, (1, 2), 5e-5, 8e-9), ((24, 30, 400), 4, (1,), 2e-5, 1e-9),
-    ((24, 30, 400), 1, (1, 2), 5e-6, 1e-10), ((16, 16, 200), 6, (1,), 1e-4, 1e-8), ((12, 9, 7), 4, (1, 2), 5e-6, 1e-10),
-])
+@pytest.mark.parametrize(
+    "extents, ranks, lanes, latency_s, byte_s",
+    [
+        ((240, 300), 2, (1,), 5e-6, 1e-10),
+        ((240, 300), 4, (1, 2), 5e-5, 8e-9),
+        ((24, 30, 400), 4, (1,), 2e-5, 1e-9),
+        ((24, 30, 400), 1, (1, 2), 5e-6, 1e-10),
+        ((16, 16, 200), 6, (1,), 1e-4, 1e-8),
+        ((12, 9, 7), 4, (1, 2), 5e-6, 1e-10),
+    ],
+)
 def test_little_is_missed_of_what_the_predictor_says(extents, ranks, lanes, latency_s, byte_s):
     p, m = problem(*extents), machine(latency_s, byte_s)
     found = _core.choose_plan(p, ranks, request(max(lanes)), m, RATE)
-    best = min(((_core.evaluate(p, plan, m, RATE).time_s, str(plan)) for plan in every_plan(p, ranks, lanes)), key=lambda t: t[0])
+    best = min(
+        ((_core.evaluate(p, plan, m, RATE).time_s, str(plan)) for plan in every_plan(p, ranks, lanes)),
+        key=lambda t: t[0],
+    )
     regret = found.ranked[0].time_s / best[0]
     assert regret <= 1.04, f"planned {found.ranked[0].plan} takes {found.ranked[0].time_s}, {best[1]} {best[0]}"
 
 
-@pytest.mark.parametrize("grid, row, better", [
-    ((1, 2, 1), (0, -1, 1), (0, 1, -1)), ((1, 1, 2), (0, -1, 1), (0, -1, 1)), ((1, 2, 1), (0, 1, -1), (0, 1, -1)),
-    ((1, 1, 4), (0, 1, -1), (0, -1, 1)), ((1, 1, 1), (0, -1, 1), (0, -1, 1)), ((2, 1, 1), (0, 1, -1), (0, 1, -1))])
+@pytest.mark.parametrize(
+    "grid, row, better",
+    [
+        ((1, 2, 1), (0, -1, 1), (0, 1, -1)),
+        ((1, 1, 2), (0, -1, 1), (0, -1, 1)),
+        ((1, 2, 1), (0, 1, -1), (0, 1, -1)),
+        ((1, 1, 4), (0, 1, -1), (0, -1, 1)),
+        ((1, 1, 1), (0, -1, 1), (0, -1, 1)),
+        ((2, 1, 1), (0, 1, -1), (0, 1, -1)),
+    ],
+)
 def test_rows_go_down_the_longer_side_of_a_block(grid, row, better):
     p, plans = problem(16, 64, 64), []
     for r in (row, better):
         mapping_dim = 0 if grid[0] == 1 else 2
-        plans.append(_core.make_plan(p, math.prod(grid), request(grid=grid, row=r, storage="skewed", mapping_dim=mapping_dim), machine()))
+        plans.append(
+            _core.make_plan(
+                p, math.prod(grid), request(grid=grid, row=r, storage="skewed", mapping_dim=mapping_dim), machine()
+            )
+        )
     assert _core.row_of_blocks(p, plans[0]) == better and _core.row_of_blocks(p, plans[1]) == better
     bytes_of = [_core.evaluate(p, plan, machine(), _core.KernelRate(1e-9, 0, 0)).memory_bytes for plan in plans]
     assert bytes_of[0] == bytes_of[1] if row == better else bytes_of[1] < 0.7 * bytes_of[0]
@@ -217,9 +257,16 @@ def test_factors_against_enumeration():
         m = _core.best_factors(p, grid, 3, lanes)
         assert math.prod(m) == lanes and m[3] == 1
         cost = sum(g * f for g, f in zip(grid[:3], m[:3]))
-        least = min(sum(g * f for g, f in zip(grid[:3], some)) for some in
-                    ((a, b, lanes // a // b) for a in range(1, lanes + 1) if lanes % a == 0
-                     for b in range(1, lanes // a + 1) if (lanes // a) % b == 0))
+        least = min(
+            sum(g * f for g, f in zip(grid[:3], some))
+            for some in (
+                (a, b, lanes // a // b)
+                for a in range(1, lanes + 1)
+                if lanes % a == 0
+                for b in range(1, lanes // a + 1)
+                if (lanes // a) % b == 0
+            )
+        )
         assert cost <= 1.34 * least and (cost == least or lanes & (lanes - 1)), (lanes, grid, m, cost, least)
 
 
@@ -238,14 +285,18 @@ def test_lanes_that_share_the_memory_or_have_little_to_do_are_fewer():
     for alone, lanes in ((0.45, 1), (1, 2)):
         for at in (1e-10, 4e-10):
             m.memory = [_core.Curve([1e4, 1e9], [1e-10, 1e-10]), _core.Curve([1e4, 1e9], [at, at])]
-            found = _core.choose_plan(problem(2000, 2000), 1, request(2), m, _core.KernelRate(bound, 0, 0, alone=alone, lanes=2))
+            found = _core.choose_plan(
+                problem(2000, 2000), 1, request(2), m, _core.KernelRate(bound, 0, 0, alone=alone, lanes=2)
+            )
             assert found.ranked[0].plan.lanes == lanes, (alone, at)
 
 
 @pytest.mark.parametrize("extents, lanes", [((24, 24, 24, 24), 2), ((60, 60, 60), 2), ((48, 48, 48), 3)])
 def test_of_equal_plans_the_one_whose_lanes_lie_apart_in_memory(extents, lanes):
     m = machine()
-    found = _core.choose_plan(problem(*extents), 1, request(lanes), m, _core.KernelRate(1e-8, 0, 0, alone=1, lanes=lanes))
+    found = _core.choose_plan(
+        problem(*extents), 1, request(lanes), m, _core.KernelRate(1e-8, 0, 0, alone=1, lanes=lanes)
+    )
     best = found.ranked[0].plan
     print(best)
     cut = [k for k, f in enumerate(best.factors) if f > 1]
@@ -255,22 +306,40 @@ def test_of_equal_plans_the_one_whose_lanes_lie_apart_in_memory(extents, lanes):
 
 def test_planes_that_are_kept_do_not_wait_for_the_memory():
     shape, reads = (3000, 3000), [(0, offset, False, False) for offset in ((-1, -1), (-1, 0), (0, -1))]
-    kept = _core.SweepProblem(shape, ((1, 1), shape), [(2, False, shape, (0, 1), 0, True)], [(0, (0, 0), True, False), *reads], [], [False, False], False)
+    kept = _core.SweepProblem(
+        shape,
+        ((1, 1), shape),
+        [(2, False, shape, (0, 1), 0, True)],
+        [(0, (0, 0), True, False), *reads],
+        [],
+        [False, False],
+        False,
+    )
     assert kept.window[0] >= 0
     m = machine()
     m.memory = [_core.Curve([1e4, 1e9], [1e-12, 1e-12]), _core.Curve([1e4, 1e9], [1e-9, 1e-9])]  # alone far quicker
-    lanes = {c.plan.lanes: c.time_s for c in reversed(_core.choose_plan(kept, 1, request(2), m, _core.KernelRate(2e-10, 1e-8, 3e-7)).ranked)}
+    lanes = {
+        c.plan.lanes: c.time_s
+        for c in reversed(_core.choose_plan(kept, 1, request(2), m, _core.KernelRate(2e-10, 1e-8, 3e-7)).ranked)
+    }
     assert lanes[2] < 0.7 * lanes[1]
 
 
-@pytest.mark.parametrize("ranks, extents", [(64, (512, 512, 2000)), (4096, (8192, 8192, 4000)), (4096, (60000, 60000)), (64, (100, 4096, 4096))])
+@pytest.mark.parametrize(
+    "ranks, extents",
+    [(64, (512, 512, 2000)), (4096, (8192, 8192, 4000)), (4096, (60000, 60000)), (64, (100, 4096, 4096))],
+)
 def test_many_ranks_end(ranks, extents, capsys):
     begin = time.perf_counter()
-    found = _core.choose_plan(problem(*extents), ranks, request(2), machine(2e-5, 1e-9, hosts=[r // 2 for r in range(ranks)]), RATE)
+    found = _core.choose_plan(
+        problem(*extents), ranks, request(2), machine(2e-5, 1e-9, hosts=[r // 2 for r in range(ranks)]), RATE
+    )
     took = time.perf_counter() - begin
     found.ranked[0].plan.validate(problem(*extents), ranks)
     with capsys.disabled():
-        print(f"\n{ranks} ranks, {extents}: {took:.2f} s for {found.considered} plans, {found.simulated} played; {found.ranked[0].plan}")
+        print(
+            f"\n{ranks} ranks, {extents}: {took:.2f} s for {found.considered} plans, {found.simulated} played; {found.ranked[0].plan}"
+        )
 
 
 def test_fewer_ranks_and_tiles_say_what_all_of_them_do():

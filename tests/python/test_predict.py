@@ -1,4 +1,5 @@
 """predict() on schedules small enough to play by hand, and on random ones."""
+
 import ctypes
 import random
 
@@ -62,6 +63,7 @@ def ends(prediction):
     found = {}
     events = np.frombuffer(prediction.timeline.event_bytes, np.uint8)
     from tilewave.timeline.timeline import EVENT
+
     for e in events.view(EVENT):
         found.setdefault((int(e["rank"]), int(e["lane"])), []).append(float(e["end_s"]))
     return found
@@ -74,8 +76,10 @@ SEND, RECEIVE = ("post_send", 0), ("post_recv", 0)
 
 def pair(sender, receiver, size=4, synchronous=False, tiles=(1,)):
     """Ranks 0 and 1 with one message from 0 to 1."""
-    return [schedule(0, 2, [sender], [(True, 1, 7, size, synchronous)], tiles),
-            schedule(1, 2, [receiver], [(False, 0, 7, size, False)], tiles)]
+    return [
+        schedule(0, 2, [sender], [(True, 1, 7, size, synchronous)], tiles),
+        schedule(1, 2, [receiver], [(False, 0, 7, size, False)], tiles),
+    ]
 
 
 def predict(all_schedules, m, poll=0.0, rate=SECOND):
@@ -106,17 +110,23 @@ def test_synchronous_send_ends_when_the_receiver_has_matched_it():
 
 def test_large_message_leaves_when_both_have_asked():
     late = predict(pair([COMPUTE, SEND, WAIT], [RECEIVE, WAIT]), machine(eager_bytes=0))
-    assert ends(late) == {(0, 0): [1, 1.25, 3], (1, 0): [0.125, 5]}  # the sender's memory is free 2 s before it is there
+    assert ends(late) == {
+        (0, 0): [1, 1.25, 3],
+        (1, 0): [0.125, 5],
+    }  # the sender's memory is free 2 s before it is there
     early = predict(pair([SEND, WAIT], [COMPUTE, RECEIVE, WAIT], tiles=(10,)), machine(eager_bytes=0))
     assert ends(early) == {(0, 0): [0.25, 12], (1, 0): [10, 10.125, 14]}
 
 
-@pytest.mark.parametrize("poll,hidden,there,found", [
-    (0, 1, None, 13.875),     # nobody polls until the wait; the send has long been posted
-    (3, 1, 6.875, 10.125),    # asked for at the first poll, 3.125; all hidden
-    (3, 0.5, 6.875, 11.125),  # of the 2 s that bytes move, one is left to the wait
-    (11, 1, None, 13.875),    # no poll within the tile
-])
+@pytest.mark.parametrize(
+    "poll,hidden,there,found",
+    [
+        (0, 1, None, 13.875),  # nobody polls until the wait; the send has long been posted
+        (3, 1, 6.875, 10.125),  # asked for at the first poll, 3.125; all hidden
+        (3, 0.5, 6.875, 11.125),  # of the 2 s that bytes move, one is left to the wait
+        (11, 1, None, 13.875),  # no poll within the tile
+    ],
+)
 def test_large_message_waits_for_a_poll_of_the_receiver(poll, hidden, there, found):
     sender, receiver = [("compute", 1), SEND, WAIT], [RECEIVE, COMPUTE, WAIT]
     p = predict(pair(sender, receiver, tiles=(10, 1)), machine(eager_bytes=0, hidden_polled=hidden), poll)
@@ -145,7 +155,10 @@ def test_polls_and_copies_cost_the_computing_lane():
 def test_messages_of_a_host_share_its_links():
     send = [schedule(r, 4, [[SEND, WAIT]], [(True, r + 2, 7, 4, False)]) for r in (0, 1)]
     take = [schedule(r, 4, [[RECEIVE, WAIT]], [(False, r - 2, 7, 4, False)]) for r in (2, 3)]
-    found = {hosts: ends(predict(send + take, machine(hosts))) for hosts in ((0, 0, 1, 1), (0, 0, 1, 2), (0, 1, 2, 2), (0, 1, 2, 3))}
+    found = {
+        hosts: ends(predict(send + take, machine(hosts)))
+        for hosts in ((0, 0, 1, 1), (0, 0, 1, 2), (0, 1, 2, 2), (0, 1, 2, 3))
+    }
     for hosts, when in found.items():
         # 4 bytes keep a link for 2 s, going out or coming in.
         assert (when[2, 0][-1], when[3, 0][-1]) == ((4, 4) if hosts == (0, 1, 2, 3) else (4, 6)), hosts
@@ -154,8 +167,19 @@ def test_messages_of_a_host_share_its_links():
 def test_a_rested_host_sends_ahead_of_its_rate():
     """Three messages of 4 bytes at once and one later: 8 bytes at no more than their latency, then half a second a byte."""
     m = machine((0, 1), burst_bytes=8, transfer_s=_core.Curve([0.0], [2.0]))  # of a rested host
-    sends = schedule(0, 2, [[("post_send", i) for i in range(3)] + [COMPUTE, ("post_send", 3)]], [(True, 1, i, 4, False) for i in range(4)], (100,))
-    takes = schedule(1, 2, [[("post_recv", i) for i in range(4)] + [("wait", i) for i in range(4)]], [(False, 0, i, 4, False) for i in range(4)])
+    sends = schedule(
+        0,
+        2,
+        [[("post_send", i) for i in range(3)] + [COMPUTE, ("post_send", 3)]],
+        [(True, 1, i, 4, False) for i in range(4)],
+        (100,),
+    )
+    takes = schedule(
+        1,
+        2,
+        [[("post_recv", i) for i in range(4)] + [("wait", i) for i in range(4)]],
+        [(False, 0, i, 4, False) for i in range(4)],
+    )
     # Posted at 0, 0.25, 0.5 and 100.75. The bucket fills 2 bytes a second: the third waits until 6 s of bytes are 4 s ahead.
     assert ends(predict([sends, takes], m))[1, 0][4:] == [2, 2.25, 4, 102.75]
     # Nobody said so, but 8 bytes took less than their 4 s of a stream.
@@ -168,8 +192,12 @@ def test_no_more_is_sent_ahead_than_the_rate_leaves_unexplained():
     m = machine((0, 1), transfer_s=_core.Curve([0.0, 16.0, 64.0], [2.0, 6.0, 30.0]))
     steps = [("post_send", 0), COMPUTE, ("post_send", 1)]
     sends = schedule(0, 2, [steps], [(True, 1, i, 16, False) for i in range(2)], (4,))
-    takes = schedule(1, 2, [[(op, i) for op in ("post_recv", "wait") for i in range(2)]],
-                     [(False, 0, i, 16, False) for i in range(2)])
+    takes = schedule(
+        1,
+        2,
+        [[(op, i) for op in ("post_recv", "wait") for i in range(2)]],
+        [(False, 0, i, 16, False) for i in range(2)],
+    )
     # The second is posted at 4.25. Both leave in 16 s, 4 of them ahead; a latency later it is there.
     assert ends(predict([sends, takes], m))[1, 0][2:] == [6, 14]
 
@@ -179,14 +207,23 @@ def test_a_rested_host_is_not_slowed_by_a_curve_of_a_busy_one():
     for curve, there in ((3, [4, 2]), (4.5, [4.5, 2.5]), (5, [5, 3])):
         sends = schedule(0, 2, [[("post_send", 0)]], [(True, 1, 0, 4, False)])
         takes = schedule(1, 2, [[("post_recv", 0), ("wait", 0)]], [(False, 0, 0, 4, False)])
-        times = [ends(predict([sends, takes], machine((0, 1), burst_bytes=burst, transfer_s=_core.Curve([0.0], [float(curve)]))))[1, 0][-1] for burst in (0, 8)]
+        times = [
+            ends(
+                predict(
+                    [sends, takes], machine((0, 1), burst_bytes=burst, transfer_s=_core.Curve([0.0], [float(curve)]))
+                )
+            )[1, 0][-1]
+            for burst in (0, 8)
+        ]
         assert times == there, curve
 
 
 def test_messages_within_a_host_share_the_cpu_that_copies():
     m = machine(busy_byte_s=0.5)
     both = [schedule(r, 3, [[SEND, WAIT]], [(True, 2, 7, 4, False)]) for r in (0, 1)]
-    take = schedule(2, 3, [[RECEIVE, ("post_recv", 1), WAIT, ("wait", 1)]], [(False, 0, 7, 4, False), (False, 1, 7, 4, False)])
+    take = schedule(
+        2, 3, [[RECEIVE, ("post_recv", 1), WAIT, ("wait", 1)]], [(False, 0, 7, 4, False), (False, 1, 7, 4, False)]
+    )
     assert ends(predict([*both, take], m))[2, 0][-2:] == [4, 6]
 
 
@@ -200,12 +237,15 @@ def test_lanes_hand_over():
     assert p.parts.hand_over_s == 0 and p.parts.fill_s == 1.625 / 2
 
 
-@pytest.mark.parametrize("region,run,size", [
-    (((0, 0), (2, 8)), 16, 16),   # whole rows
-    (((0, 0), (2, 4)), 4, 8),     # parts of rows
-    (((0, 2), (8, 3)), 1, 8),     # a column
-    (((3, 2), (4, 6)), 4, 4),     # part of one row
-])
+@pytest.mark.parametrize(
+    "region,run,size",
+    [
+        (((0, 0), (2, 8)), 16, 16),  # whole rows
+        (((0, 0), (2, 4)), 4, 8),  # parts of rows
+        (((0, 2), (8, 3)), 1, 8),  # a column
+        (((3, 2), (4, 6)), 4, 4),  # part of one row
+    ],
+)
 def test_packing_is_by_what_is_contiguous(region, run, size):
     m = machine()
     m.copy_byte_s = _core.Curve([1.0, 16.0], [16.0, 1.0])  # 17 - run seconds a byte
@@ -220,8 +260,15 @@ def test_packing_is_by_what_is_contiguous(region, run, size):
 def test_large_copies_wait_only_for_what_was_not_done_meanwhile():
     """A lane that has waited for another message has moved this one, too."""
     m = machine(eager_bytes=0, hidden_polled=0, byte_s=0.5)
-    sends = schedule(0, 2, [[SEND, ("post_send", 1), ("wait", 0), ("wait", 1)]], [(True, 1, 7, 4, False), (True, 1, 8, 4, False)])
-    takes = schedule(1, 2, [[RECEIVE, ("post_recv", 1), ("wait", 0), ("wait", 1)]], [(False, 0, 7, 4, False), (False, 0, 8, 4, False)])
+    sends = schedule(
+        0, 2, [[SEND, ("post_send", 1), ("wait", 0), ("wait", 1)]], [(True, 1, 7, 4, False), (True, 1, 8, 4, False)]
+    )
+    takes = schedule(
+        1,
+        2,
+        [[RECEIVE, ("post_recv", 1), ("wait", 0), ("wait", 1)]],
+        [(False, 0, 7, 4, False), (False, 0, 8, 4, False)],
+    )
     assert ends(predict([sends, takes], m))[1, 0][-2:] == [4.5, 4.5]
 
 
@@ -238,21 +285,39 @@ def test_spread_keeps_the_mean_and_lengthens_pipelines():
         return schedule(rank, ranks, [lane], take + give, (1,))
 
     m = machine(range(ranks), latency_s=0, send_s=0, receive_s=0, byte_s=0)
-    even, spread = (predict([row(r) for r in range(ranks)], m, rate=_core.KernelRate(point_s=1, row_s=0, tile_s=0, spread=s)) for s in (0, 0.25))
+    even, spread = (
+        predict([row(r) for r in range(ranks)], m, rate=_core.KernelRate(point_s=1, row_s=0, tile_s=0, spread=s))
+        for s in (0, 0.25)
+    )
     assert even.time_s == tiles + 2
     assert spread.parts.compute_s == pytest.approx(tiles, rel=0.02)
     assert tiles + 2 < spread.time_s < 1.1 * tiles
-    assert spread.time_s == predict([row(r) for r in range(ranks)], m, rate=_core.KernelRate(point_s=1, row_s=0, tile_s=0, spread=0.25)).time_s
+    assert (
+        spread.time_s
+        == predict(
+            [row(r) for r in range(ranks)], m, rate=_core.KernelRate(point_s=1, row_s=0, tile_s=0, spread=0.25)
+        ).time_s
+    )
 
 
 # --- refusals --------------------------------------------------------------------------------------------------
 
 
 def test_cyclic_wait_is_refused():
-    ranks = [schedule(r, 2, [[RECEIVE, WAIT, ("post_send", 1), ("wait", 1)]], [(False, 1 - r, 7, 4, False), (True, 1 - r, 7, 4, False)])
-             for r in (0, 1)]
-    with pytest.raises(ConfigError, match=r"do not end: 2 lanes wait .*rank 0, lane 0, step 1: wait message 0 \(receive of 4 bytes "
-                                          r"from rank 1, tag 7\); rank 1"):
+    ranks = [
+        schedule(
+            r,
+            2,
+            [[RECEIVE, WAIT, ("post_send", 1), ("wait", 1)]],
+            [(False, 1 - r, 7, 4, False), (True, 1 - r, 7, 4, False)],
+        )
+        for r in (0, 1)
+    ]
+    with pytest.raises(
+        ConfigError,
+        match=r"do not end: 2 lanes wait .*rank 0, lane 0, step 1: wait message 0 \(receive of 4 bytes "
+        r"from rank 1, tag 7\); rank 1",
+    ):
         predict(ranks, machine())
     lanes = [[("await", 1, 1), ("signal", 0, 1)], [("await", 0, 1), ("signal", 0, 1)]]
     with pytest.raises(ConfigError, match="rank 0, lane 1, step 0: await counter 1 of lane 0"):
@@ -260,7 +325,15 @@ def test_cyclic_wait_is_refused():
 
 
 def test_synchronous_sends_to_each_other_do_not_end():
-    both = [schedule(r, 2, [[SEND, WAIT, ("post_recv", 1), ("wait", 1)]], [(True, 1 - r, 7, 4, True), (False, 1 - r, 7, 4, False)]) for r in (0, 1)]
+    both = [
+        schedule(
+            r,
+            2,
+            [[SEND, WAIT, ("post_recv", 1), ("wait", 1)]],
+            [(True, 1 - r, 7, 4, True), (False, 1 - r, 7, 4, False)],
+        )
+        for r in (0, 1)
+    ]
     with pytest.raises(ConfigError, match="do not end"):
         predict(both, machine())
 
@@ -270,28 +343,38 @@ def on_cpus(m, count, ranks):
     return m
 
 
-@pytest.mark.parametrize("cpus, tiles, want", [
-    (1, (10, 4), (14, 8)),         # half each until the shorter has had its 4 s
-    (1, (10, 10), (20, 20)),
-    (2, (10, 4), (10, 4)),         # one each
-    (2, (6, 6, 6), (9, 9, 9)),
-    (2, (12, 3, 3), (13.5, 4.5, 4.5)),  # two thirds each until 4.5, when the first has 9 left
-])
+@pytest.mark.parametrize(
+    "cpus, tiles, want",
+    [
+        (1, (10, 4), (14, 8)),  # half each until the shorter has had its 4 s
+        (1, (10, 10), (20, 20)),
+        (2, (10, 4), (10, 4)),  # one each
+        (2, (6, 6, 6), (9, 9, 9)),
+        (2, (12, 3, 3), (13.5, 4.5, 4.5)),  # two thirds each until 4.5, when the first has 9 left
+    ],
+)
 def test_those_that_compute_share_the_cpus(cpus, tiles, want):
     ranks = len(tiles)
     every = [schedule(r, ranks, [[COMPUTE]], tiles=(points,)) for r, points in enumerate(tiles)]
     found = ends(predict(every, on_cpus(machine(), cpus, ranks)))
     assert [found[r, 0][0] for r in range(ranks)] == pytest.approx(want)
     # Ranks of other hosts may share them too, and others that have nothing to do take nothing.
-    idle = [schedule(r, ranks + 1, [[COMPUTE]] if r < ranks else [[]], tiles=(points,)) for r, points in enumerate((*tiles, 1))]
+    idle = [
+        schedule(r, ranks + 1, [[COMPUTE]] if r < ranks else [[]], tiles=(points,))
+        for r, points in enumerate((*tiles, 1))
+    ]
     assert predict(idle, on_cpus(machine(range(ranks + 1)), cpus, ranks + 1)).time_s == pytest.approx(max(want))
 
 
 def test_who_waits_gives_its_part_of_the_cpus_away():
     # Rank 1 posts in 0.25 s, beside rank 0, and waits, so rank 0 computes alone; its message of 4 bytes is there 4 s after its post.
-    p = predict(pair([COMPUTE, SEND, ("compute", 1)], [RECEIVE, WAIT, COMPUTE], tiles=(10, 6)), on_cpus(machine(), 1, 2))
+    p = predict(
+        pair([COMPUTE, SEND, ("compute", 1)], [RECEIVE, WAIT, COMPUTE], tiles=(10, 6)), on_cpus(machine(), 1, 2)
+    )
     # Then both: rank 0 from 10.25 on, alone until 14 with 3.75 of its 6 s done, the rest beside rank 1.
-    assert ends(p)[0, 0] == pytest.approx([10, 10.25, 14 + 2 * 2.25]) and ends(p)[1, 0] == pytest.approx([0.25, 14, 14 + 2 * 2.25 + 7.75])
+    assert ends(p)[0, 0] == pytest.approx([10, 10.25, 14 + 2 * 2.25]) and ends(p)[1, 0] == pytest.approx(
+        [0.25, 14, 14 + 2 * 2.25 + 7.75]
+    )
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -307,20 +390,26 @@ def test_cpus_that_are_shared_are_never_idle_nor_overtaken(seed):
     assert cpus < ranks or took == max(map(sum, tiles)), (seed, tiles)
 
 
-@pytest.mark.parametrize("change,message", [
-    (lambda s, m: setattr(m, "set_of", [0]), "set_of says where 1 ranks are"),
-    (lambda s, m: (setattr(m, "set_of", [0, 1]), setattr(m, "set_cpus", [2.0])), "set_of names set 1"),
-    (lambda s, m: s.reverse(), "schedule 0 of 2 is for rank 1 of 2; allowed: those of all ranks, in order"),
-    (lambda s, m: s.pop(), "schedule 0 of 1 is for rank 0 of 2"),
-    (lambda s, m: setattr(s[0], "lanes", [[_core.Step("compute", 3)]]), "step 0: compute names 3"),
-    (lambda s, m: setattr(s[0], "lanes", [[_core.Step("post_recv", 0)]]), "cannot be posted so"),
-    (lambda s, m: setattr(s[0], "lanes", [[_core.Step("wait", 0)]]), "not posted before"),
-    (lambda s, m: setattr(s[0], "lanes", [[_core.Step("post_send", 0), _core.Step("post_send", 0)]]), "posted twice"),
-    (lambda s, m: setattr(m, "host_of", [0]), "host_of says where 1 ranks are"),
-    (lambda s, m: setattr(m, "step_s", -1.0), "step_s is -1"),
-    (lambda s, m: setattr(m, "poll_s", float("inf")), "poll_s is inf"),
-    (lambda s, m: setattr(m, "other_host", with_byte_s(float("nan"))), "other_host.byte_s is nan"),
-])
+@pytest.mark.parametrize(
+    "change,message",
+    [
+        (lambda s, m: setattr(m, "set_of", [0]), "set_of says where 1 ranks are"),
+        (lambda s, m: (setattr(m, "set_of", [0, 1]), setattr(m, "set_cpus", [2.0])), "set_of names set 1"),
+        (lambda s, m: s.reverse(), "schedule 0 of 2 is for rank 1 of 2; allowed: those of all ranks, in order"),
+        (lambda s, m: s.pop(), "schedule 0 of 1 is for rank 0 of 2"),
+        (lambda s, m: setattr(s[0], "lanes", [[_core.Step("compute", 3)]]), "step 0: compute names 3"),
+        (lambda s, m: setattr(s[0], "lanes", [[_core.Step("post_recv", 0)]]), "cannot be posted so"),
+        (lambda s, m: setattr(s[0], "lanes", [[_core.Step("wait", 0)]]), "not posted before"),
+        (
+            lambda s, m: setattr(s[0], "lanes", [[_core.Step("post_send", 0), _core.Step("post_send", 0)]]),
+            "posted twice",
+        ),
+        (lambda s, m: setattr(m, "host_of", [0]), "host_of says where 1 ranks are"),
+        (lambda s, m: setattr(m, "step_s", -1.0), "step_s is -1"),
+        (lambda s, m: setattr(m, "poll_s", float("inf")), "poll_s is inf"),
+        (lambda s, m: setattr(m, "other_host", with_byte_s(float("nan"))), "other_host.byte_s is nan"),
+    ],
+)
 def test_what_cannot_be_played_is_refused(change, message):
     s, m = pair([SEND, WAIT], [RECEIVE, WAIT]), machine()
     change(s, m)
@@ -344,9 +433,16 @@ def test_messages_of_different_sizes_are_refused():
 
 
 def random_machine(rng, ranks):
-    m = machine([r // rng.choice((1, 2, 3)) for r in range(ranks)], latency_s=rng.random(), send_s=rng.random() / 10,
-                receive_s=rng.random() / 10, byte_s=rng.random() / 100, busy_byte_s=rng.random() / 200, eager_bytes=rng.choice((0, 40, 1e9)),
-                hidden_polled=rng.random())
+    m = machine(
+        [r // rng.choice((1, 2, 3)) for r in range(ranks)],
+        latency_s=rng.random(),
+        send_s=rng.random() / 10,
+        receive_s=rng.random() / 10,
+        byte_s=rng.random() / 100,
+        busy_byte_s=rng.random() / 200,
+        eager_bytes=rng.choice((0, 40, 1e9)),
+        hidden_polled=rng.random(),
+    )
     m.hand_over_s, m.step_s, m.poll_s = rng.random() / 10, rng.random() / 100, rng.random() / 100
     return m
 
@@ -387,16 +483,25 @@ def test_slower_is_never_faster(seed):
     numbers = {"hand_over_s": 0.05, "step_s": 0.01}
 
     def time(**slower):
-        one = machine(range(ranks), byte_s=0, eager_bytes=1e9, **{**costs, **{k: v for k, v in slower.items() if k in costs}})
+        one = machine(
+            range(ranks), byte_s=0, eager_bytes=1e9, **{**costs, **{k: v for k, v in slower.items() if k in costs}}
+        )
         for name, value in {**numbers, **slower}.items():
             if name in numbers:
                 setattr(one, name, value)
-        rate = _core.KernelRate(**{**{"point_s": 0.1, "row_s": 0.2, "tile_s": 0.3}, **{k: v for k, v in slower.items() if k in ("point_s", "row_s", "tile_s")}})
+        rate = _core.KernelRate(
+            **{
+                **{"point_s": 0.1, "row_s": 0.2, "tile_s": 0.3},
+                **{k: v for k, v in slower.items() if k in ("point_s", "row_s", "tile_s")},
+            }
+        )
         return _core.predict(all_schedules, one, rate, poll_period_s=0, record=False).time_s
 
     before = time()
     for name in [*costs, *numbers, "point_s", "row_s", "tile_s"]:
-        assert time(**{name: 2.0}) >= before * (1 - 1e-12), f"seed {seed}, slower {name}, {describe(problem, plan, ranks)}"
+        assert time(**{name: 2.0}) >= before * (1 - 1e-12), (
+            f"seed {seed}, slower {name}, {describe(problem, plan, ranks)}"
+        )
 
 
 @pytest.mark.parametrize("first", range(0, 300, 100))
@@ -432,6 +537,7 @@ def test_rows_and_points_are_those_of_the_run(seed):
     work = [_core.tile_work(s) for s in all_schedules]
     given = given_values(case)
     if case.plan.lanes == 1:  # a counter for each rank
+
         def body(context):
             sweep, *_, operands, _keep = placed(case, context, given)
             env = np.zeros(2, np.int64)
@@ -442,7 +548,12 @@ def test_rows_and_points_are_those_of_the_run(seed):
         assert not any(errors), (str(case), errors)
         for found, tiles in zip(results, work):
             assert tuple(found) == (sum(t[0] for t in tiles), sum(t[1] for t in tiles)), str(case)
-    p = _core.predict(all_schedules, random_machine(random.Random(seed), case.ranks), _core.KernelRate(point_s=1, row_s=0, tile_s=0), poll_period_s=0)
+    p = _core.predict(
+        all_schedules,
+        random_machine(random.Random(seed), case.ranks),
+        _core.KernelRate(point_s=1, row_s=0, tile_s=0),
+        poll_period_s=0,
+    )
     lanes = sum(1 for s in all_schedules for lane in s.lanes if any(step.op != "await" for step in lane))
     if lanes and p.time_s:
         steps = sum(1 for s in all_schedules for lane in s.lanes for step in lane if step.op == "compute")

@@ -1,4 +1,5 @@
 """predict() on sweeps under the assumptions of athanasaki2002 against its closed forms."""
+
 import random
 
 import pytest
@@ -89,7 +90,9 @@ def crossings(grid):
     return sum(g * (m - 1) for g, m in zip(grid.nodes, grid.factors))
 
 
-@pytest.mark.parametrize("schedule,grouping,slices", [(*s, 1) for s in SCHEMES] + [(s, "vertical", 4) for s in ("blocking", "overlapping")])
+@pytest.mark.parametrize(
+    "schedule,grouping,slices", [(*s, 1) for s in SCHEMES] + [(s, "vertical", 4) for s in ("blocking", "overlapping")]
+)
 def test_run_time_of_each_scheme(schedule, grouping, slices):
     """A blocking step is computing alone, an overlapping one as long as the transfers that it hides: T = P alpha.
 

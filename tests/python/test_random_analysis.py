@@ -1,4 +1,5 @@
 """What is read from random nests, and their kernels, against plain Python that records what it touches."""
+
 import inspect
 import itertools
 import types
@@ -55,8 +56,9 @@ def test_what_is_read_from_a_body(seeds, tmp_path):
         if problem.steps is not None or not body.timed:
             shapes = {name: problem.arrays[name].shape for name in looped}
             time = nest.time if problem.steps is not None else None
-            assert nest.iteration_box(shapes, time=time, steps=problem.steps) == \
-                allowed_box(known, shapes, problem.steps), problem
+            assert nest.iteration_box(shapes, time=time, steps=problem.steps) == allowed_box(
+                known, shapes, problem.steps
+            ), problem
 
 
 # Dependences.
@@ -141,8 +143,9 @@ def test_every_real_dependence_is_reported(seeds, tmp_path):
     for problem, nest in problems_and_nests(seeds, tmp_path):
         reported = [(d.array, d.kind, d) for d in nest.dependences]
         for array, kind, vector in record(problem, nest):
-            assert any(array == a and kind == k and covers(d, vector) for a, k, d in reported), \
+            assert any(array == a and kind == k and covers(d, vector) for a, k, d in reported), (
                 f"{kind} {vector} of {array} is not among {[str(d) for d in nest.dependences]}\n{problem}"
+            )
 
 
 # Kernels.
@@ -184,7 +187,7 @@ def run_once(problem, kernel, start):
 
 def copy_level(arrays, in_time, step):
     for name in in_time:
-        arrays[name][step + 1] = arrays[name][step]
+        arrays[name][step+1] = arrays[name][step]
     return step + 1
 
 
@@ -196,6 +199,7 @@ def test_kernels_equal_plain_loops(seeds, tmp_path):
         expected = problem.plain(nest.function)
         for name, got in run_by_rows(problem, nest).items():
             different = bits(got) != bits(expected[name])
-            assert not different.any(), \
-                f"{name} differs at {np.argwhere(different)[0]}: {got[different][0]!r} instead of " \
+            assert not different.any(), (
+                f"{name} differs at {np.argwhere(different)[0]}: {got[different][0]!r} instead of "
                 f"{expected[name][different][0]!r}\n{problem}"
+            )

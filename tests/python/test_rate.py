@@ -1,4 +1,5 @@
 """The rate of a body: fitted to tiles of several shapes, measured on the tiles that a plan's lanes have."""
+
 import ctypes
 import dataclasses
 import math
@@ -60,12 +61,16 @@ def found(monkeypatch):
 
 
 # Rows go along j and k here: tiles may not become wider than a lane's share of either.
-@pytest.mark.parametrize("factors, tile, most", [
-    ((1, 1, 2), (5, 63, 60), 63 * 128), ((1, 2, 1), (5, 30, 63), 32 * 255), ((1, 1, 1), (5, 63, 60), 63 * 255)])
+@pytest.mark.parametrize(
+    "factors, tile, most",
+    [((1, 1, 2), (5, 63, 60), 63 * 128), ((1, 2, 1), (5, 30, 63), 32 * 255), ((1, 1, 1), (5, 63, 60), 63 * 255)],
+)
 def test_all_lanes_have_tiles_when_a_rate_is_measured(found, factors, tile, most):
     context = tw.Context(threads=2)
     A = tw.field((64, 64, 256), "f4", init=lambda *at: 1.0, context=context)
-    plan = tw.plan(linear, A=A, mapping_dim=0, factors=factors, tile=tile, row=(0, -1, 1), storage="skewed", context=context)
+    plan = tw.plan(
+        linear, A=A, mapping_dim=0, factors=factors, tile=tile, row=(0, -1, 1), storage="skewed", context=context
+    )
     lanes = math.prod(factors)
     assert len(found) == 1 and len(found[0]) == (4 if lanes > 1 else 3)
     rows, points, seconds = found[0][0]
@@ -110,7 +115,9 @@ def test_where_lanes_share_cpus_their_own_time_counts(monkeypatch, more):
     monkeypatch.setattr(choosing, "_sampled", spy)
     context = tw.Context(threads=len(_core.allowed_cpus()) + more)
     A = tw.field((4, 9, 300), "f4", init=lambda *at: 1.0, context=context)
-    tw.plan(linear, A=A, mapping_dim=0, factors=(1, 1, 1), tile=(3, 8, 299), row=(0, 0, 1), storage="plain", context=context)
+    tw.plan(
+        linear, A=A, mapping_dim=0, factors=(1, 1, 1), tile=(3, 8, 299), row=(0, 0, 1), storage="plain", context=context
+    )
     rows, points, seconds = found[0][0]
     assert points > 0 and (seconds < 0.5 * rows * SLEEP_S if more else seconds > 0.9 * rows * SLEEP_S)
 
@@ -150,8 +157,17 @@ def scored(H, B, i, j):
 def test_planes_are_measured_in_rows_of_two_lengths_and_tiles_of_few(found, nest, shape, threads):
     """Else what begins a row cannot be told from what a point takes, nor from what begins a tile."""
     context = tw.Context(threads=threads)
-    fields = {"H": tw.field(shape, "i4", keep="window", context=context), "B": tw.field(shape, "i4", init=1, context=context)}
+    fields = {
+        "H": tw.field(shape, "i4", keep="window", context=context),
+        "B": tw.field(shape, "i4", init=1, context=context),
+    }
     plan = tw.plan(nest, **fields, context=context)
     lengthy, brief, tiny = found[0][:3]
-    assert lengthy[1] / lengthy[0] > 1.3 * brief[1] / brief[0] and 2 * tiny[0] <= max(lengthy[0], brief[0]), (plan, found[0])
-    assert len(found[0]) == (4 if threads > 1 else 3) and (threads == 1 or found[0][3][:2] == lengthy[:2]), (plan, found[0])
+    assert lengthy[1] / lengthy[0] > 1.3 * brief[1] / brief[0] and 2 * tiny[0] <= max(lengthy[0], brief[0]), (
+        plan,
+        found[0],
+    )
+    assert len(found[0]) == (4 if threads > 1 else 3) and (threads == 1 or found[0][3][:2] == lengthy[:2]), (
+        plan,
+        found[0],
+    )

@@ -1,4 +1,5 @@
 """A repeated call skips the checks of its arguments only where they are the very same."""
+
 import gc
 import weakref
 
@@ -153,7 +154,9 @@ def test_tables_are_those_of_the_call(checks):
     """Their values may change in place; their extents and strides go to the kernel, and so must be those of the array."""
     context = tw.Context(threads=1)
     A, T = np.zeros(9), np.arange(9) % 3
-    for turn, S in enumerate([np.arange(6.0).reshape(3, 2), np.arange(40.0).reshape(20, 2)[::5], np.arange(8.0).reshape(2, 4).T]):
+    for turn, S in enumerate(
+        [np.arange(6.0).reshape(3, 2), np.arange(40.0).reshape(20, 2)[::5], np.arange(8.0).reshape(2, 4).T]
+    ):
         for again in range(3):
             A[:] = 0
             S[1, 0] = again + 1.5

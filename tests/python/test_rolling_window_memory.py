@@ -1,4 +1,5 @@
 """A table of which a rolling window is kept takes the memory of its border; one that cannot is stored, and said to be."""
+
 import subprocess
 import sys
 
@@ -11,7 +12,7 @@ from tilewave.nest.reference import plain_loops
 
 MOST_MB = 64
 
-ALIGNMENT = '''
+ALIGNMENT = """
 import resource
 import sys
 import numpy as np
@@ -33,7 +34,7 @@ report = tw.run(align, H=tw.field((n, n), "i2", keep="window"), E=tw.scratch("i2
 assert not report.stored, report
 assert report.results == {"best": n - 1, "where": (n - 1, n - 1)}, report.results  # a against itself
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
-'''
+"""
 
 
 def peak_kb(folder, n):
@@ -77,15 +78,20 @@ def along_a_line(H, B, W, i):
 @pytest.mark.parametrize("nest", [keeps, ahead, in_place, along_a_line], ids=lambda nest: nest.name)
 @pytest.mark.parametrize("start", ["array", "number", "function", "scratch"])
 def test_stored_whole_where_the_window_will_not_do(nest, start):
-    shape = (7, 8)[:len(nest.indices)]
+    shape = (7, 8)[: len(nest.indices)]
     rng = np.random.default_rng(3)
     arrays = {name: rng.integers(-9, 9, shape) for name in nest.arrays}
     if start in ("number", "scratch"):
         arrays["H"][...] = 4
     values = arrays["H"].copy()
     given = {name: tw.field(shape, "i8", init=array) for name, array in arrays.items() if name != "H"}
-    given["H"] = tw.scratch("i8", 4) if start == "scratch" else tw.field(
-        shape, "i8", keep="window", init={"array": values, "number": 4, "function": lambda *x: values[x]}[start])
+    given["H"] = (
+        tw.scratch("i8", 4)
+        if start == "scratch"
+        else tw.field(
+            shape, "i8", keep="window", init={"array": values, "number": 4, "function": lambda *x: values[x]}[start]
+        )
+    )
     for _ in range(2):  # each begins with the start values
         expected = plain_b(nest, shape, arrays)
         report = tw.run(nest, **given, reduce={"sum": tw.sum("B")})

@@ -10,7 +10,14 @@ import pytest
 
 from body_generator import NestGenerator, random_nest
 from kernel_helpers import (
-    Raised, check, compare, compare_all_ways, random_array, rows_of_hyperplanes, run_box, shapes_of,
+    Raised,
+    check,
+    compare,
+    compare_all_ways,
+    random_array,
+    rows_of_hyperplanes,
+    run_box,
+    shapes_of,
     skewed,
 )
 from test_compile import DTYPES, FIRST_SEED, RANDOM_BODIES, alignment, body, relax
@@ -28,16 +35,15 @@ def test_random_nest(tmp_path, seed):
         kinds = choose.choice((("f4", "f8"), ("f4", "f8", "i4", "i8"), small, DTYPES))
         found, text = random_nest(tmp_path, seed, NestGenerator, ints=kinds == small)
         dtypes = {name: choose.choice(kinds) for name in found.arrays}
-        extents = (9, 8, 7)[:found.rank]
+        extents = (9, 8, 7)[: found.rank]
         arrays = {}
         if "P" in found.arrays:
             dtypes["P"] = choose.choice(("i1", "i2", "i4", "i8", "u1"))
             low, high = choose.choice([(0, 4), (0, 4), (-4, 4), (0, 5)])
             low = 0 if dtypes["P"] == "u1" else low
-            arrays["P"] = rng.integers(low, high, shapes_of(found, extents)["P"]) \
-                .astype(dtypes["P"])
+            arrays["P"] = rng.integers(low, high, shapes_of(found, extents)["P"]).astype(dtypes["P"])
         for table in found.tables:
-            shape = (4, 4)[:found.table_rank(table)]
+            shape = (4, 4)[: found.table_rank(table)]
             arrays[table] = random_array(rng, shape, dtypes[table])
         scalars = {"c": choose.choice([0.3, 2, -1.5, np.float32(0.3)]), "m": choose.choice([-4, 0, 3])}
         print(text, dtypes, scalars)
@@ -62,8 +68,20 @@ def affine_gaps(H, E, F, a, b, i, j, *, o=11, e=1):
 
 @nest
 def many_reads(A, B, i, j):
-    A[i, j] = A[i-1, j] + A[i-1, j-1] + A[i, j-1] + B[i, j] + B[i-1, j] + B[i-2, j] + B[i+1, j] \
-        + B[i+2, j] + B[i+1, j+1] + B[i, j+1] + B[i-1, j+1] + B[i-1, j-1]
+    A[i, j] = (
+        A[i-1, j]
+        + A[i-1, j-1]
+        + A[i, j-1]
+        + B[i, j]
+        + B[i-1, j]
+        + B[i-2, j]
+        + B[i+1, j]
+        + B[i+2, j]
+        + B[i+1, j+1]
+        + B[i, j+1]
+        + B[i-1, j+1]
+        + B[i-1, j-1]
+    )
 
 
 @nest
@@ -85,14 +103,18 @@ def by_table(H, S, a, b, i, j, *, gap=1):
     H[i, j] = max(H[i-1, j-1] + S[a[i-1], b[j-1]], H[i-1, j] - gap, H[i, j-1] - gap, 0)
 
 
-VECTORS = {"linear": (linear, "f4", None, "vaddps"), "roots": (relax, "f4", None, "vsqrtps"),
-           "alignment": (alignment, "i4", None, "vpmaxsd"), "many": (many_reads, "f4", None, "vaddps"),
-           "affine gaps": (affine_gaps, "i4", None, "vpmaxsd"),
-           "some paths": (some_paths, "f4", None, "vcmp\\w*ps"),
-           "backwards": (weighted, "f4", (1, 1, -1, 0), "vperm"),
-           "constant": (weighted, "f4", (1, 1, 0, 1), "vmulps"),
-           "table": (by_table, "i4", None, "vpmaxsd"),
-           "strided": (weighted, "f4", (1, 1, None, 0), "vmulps")}
+VECTORS = {
+    "linear": (linear, "f4", None, "vaddps"),
+    "roots": (relax, "f4", None, "vsqrtps"),
+    "alignment": (alignment, "i4", None, "vpmaxsd"),
+    "many": (many_reads, "f4", None, "vaddps"),
+    "affine gaps": (affine_gaps, "i4", None, "vpmaxsd"),
+    "some paths": (some_paths, "f4", None, "vcmp\\w*ps"),
+    "backwards": (weighted, "f4", (1, 1, -1, 0), "vperm"),
+    "constant": (weighted, "f4", (1, 1, 0, 1), "vmulps"),
+    "table": (by_table, "i4", None, "vpmaxsd"),
+    "strided": (weighted, "f4", (1, 1, None, 0), "vmulps"),
+}
 
 
 @pytest.mark.skipif("+avx2" not in llvm.get_host_cpu_features().flatten(), reason="needs AVX2")
@@ -121,13 +143,15 @@ def test_rows_whose_overlap_is_checked_at_run_time_are_vector_code():
 @nest
 def tables_of_all_kinds(A, S, T, a, i, j, *, m=2):
     """Subscripts that are elements, indices, scalars, constants; one on some points only."""
-    A[i, j] = S[a[j], i-1] + (T[m] if i > 2 else S[a[j], 2*i - 2*i]) * T[1]
+    A[i, j] = S[a[j], i-1] + (T[m] if i > 2 else S[a[j], 2*i-2*i]) * T[1]
 
 
 def table_arrays(rng, extents, dtype, low, high):
-    return {"S": rng.integers(-9, 9, (4, 9)).astype("i4")[:, ::2],
-            "a": rng.integers(low, high, extents[0]).astype(dtype),
-            "b": rng.integers(low, high, extents[1]).astype(dtype)}
+    return {
+        "S": rng.integers(-9, 9, (4, 9)).astype("i4")[:, ::2],
+        "a": rng.integers(low, high, extents[0]).astype(dtype),
+        "b": rng.integers(low, high, extents[1]).astype(dtype),
+    }
 
 
 @pytest.mark.parametrize("dtype", ["i1", "i2", "i4", "i8"])
@@ -146,8 +170,9 @@ def test_subscripts_of_tables(scalar, extents):
     rng = np.random.default_rng(3)
     for low in (0, -2):
         arrays = {"S": rng.random((4, 5)), "T": rng.random(3), "a": rng.integers(low, 4, extents[1])}
-        compare_all_ways(tables_of_all_kinds, {"A": "f8", "S": "f8", "T": "f8", "a": "i8"}, extents,
-                         {"m": scalar}, arrays=arrays)
+        compare_all_ways(
+            tables_of_all_kinds, {"A": "f8", "S": "f8", "T": "f8", "a": "i8"}, extents, {"m": scalar}, arrays=arrays
+        )
 
 
 def test_a_lookup_out_of_range_raises():
@@ -162,11 +187,15 @@ def test_a_lookup_out_of_range_raises():
         assert error.value.message == "index out of bounds for axis 1 of S"
 
 
-@pytest.mark.parametrize(("subscript", "words"), [
-    ("B[i, j]", ["`T[B[i, j]]`", "float32 as a subscript of table 'T'", "allowed: integers"]),
-    ("x > 0", ["Python bool as a subscript"]), ("np.sqrt(x)", ["float64 as a subscript"]),
-    ("x / 2", ["Python float as a subscript"]),
-])
+@pytest.mark.parametrize(
+    ("subscript", "words"),
+    [
+        ("B[i, j]", ["`T[B[i, j]]`", "float32 as a subscript of table 'T'", "allowed: integers"]),
+        ("x > 0", ["Python bool as a subscript"]),
+        ("np.sqrt(x)", ["float64 as a subscript"]),
+        ("x / 2", ["Python float as a subscript"]),
+    ],
+)
 def test_subscripts_of_tables_that_are_refused(tmp_path, subscript, words):
     found = body(tmp_path, f"x = 1 + i; A[i, j] = B[i, j] + T[{subscript}]", head="A, B, T, i, j")
     with pytest.raises(ConfigError) as error:
@@ -179,7 +208,8 @@ def test_tables_are_packed_after_the_scalars():
     table = np.zeros((4, 6), "i4")[:, ::2]
     assert kernel.pack({"gap": 7}, {"S": table}).tolist() == [7, 4, 3, 24, 8]
     for tables, words in (
-        ({}, "needs its table 'S'"), ({"S": table, "H": table}, "no table 'H'; allowed: S"),
+        ({}, "needs its table 'S'"),
+        ({"S": table, "H": table}, "no table 'H'; allowed: S"),
         ({"S": [[1]]}, "'S'.*given list; allowed: a NumPy array"),
         ({"S": table[0]}, r"'S'.*looked up by 2.*given shape \(3,\); allowed: rank 2"),
         ({"S": table.astype("i8")}, "'S'.*compiled for int32, given int64"),
@@ -188,8 +218,7 @@ def test_tables_are_packed_after_the_scalars():
             kernel.pack(tables=tables)
 
 
-@pytest.mark.parametrize("found", [linear, affine_gaps, many_reads, some_paths, weighted],
-                         ids=lambda found: found.name)
+@pytest.mark.parametrize("found", [linear, affine_gaps, many_reads, some_paths, weighted], ids=lambda found: found.name)
 @pytest.mark.parametrize("extents", [(2, 3), (7, 41), (40, 39)])
 def test_every_order_and_layout(found, extents):
     extents = (3, *extents) if found.rank == 3 else extents
@@ -198,8 +227,9 @@ def test_every_order_and_layout(found, extents):
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="looks for x86 instructions")
-@pytest.mark.parametrize(("dtype", "added", "greater"), [
-    ("i1", "paddb", "pmaxsb"), ("i2", "paddw", "pmaxsw"), ("u1", "paddb", "pmaxub")])
+@pytest.mark.parametrize(
+    ("dtype", "added", "greater"), [("i1", "paddb", "pmaxsb"), ("i2", "paddw", "pmaxsw"), ("u1", "paddb", "pmaxub")]
+)
 def test_rows_of_small_ints_are_vector_code_without_checks(dtype, added, greater):
     @nest
     def exact(H, E, S, i, j):
@@ -243,10 +273,9 @@ def running_sums(s, A, i, j):
 
 
 @pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("found", [in_place, several_statements, product, running_sums],
-                         ids=lambda found: found.name)
+@pytest.mark.parametrize("found", [in_place, several_statements, product, running_sums], ids=lambda found: found.name)
 def test_bodies_in_every_order_and_layout(found, seed):
-    extents = (5, 7, 21)[-found.rank:]
+    extents = (5, 7, 21)[-found.rank :]
     for dtype in ("f4", "i2"):
         compare_all_ways(found, dict.fromkeys(found.arrays, dtype), extents, seed=seed, special=0)
 

@@ -1,4 +1,5 @@
 """One process without a launch: NumPy arrays in place, threads, the timeline's files."""
+
 import gc
 import json
 import math
@@ -34,8 +35,12 @@ def context():
 def test_numpy_in_place(context, order):
     rng = np.random.default_rng(1)
     values = rng.random((11, 14))
-    A = {"C": values.copy(), "F": np.asfortranarray(values), "slice": np.zeros((22, 30))[::2, 1:15],
-         "reversed": values[::-1, ::-1].copy()[::-1, ::-1]}[order]
+    A = {
+        "C": values.copy(),
+        "F": np.asfortranarray(values),
+        "slice": np.zeros((22, 30))[::2, 1:15],
+        "reversed": values[::-1, ::-1].copy()[::-1, ::-1],
+    }[order]
     A[...] = values
     B = np.asfortranarray(rng.random((11, 14)))
     plain = values.copy()
@@ -60,7 +65,9 @@ def test_arrays_row_major_or_in_another_order(context, shape, kind):
     assert plans[None].storage in ("plain", "skewed")
     assert plans["plain"].storage == "plain" and plans["skewed"].storage == "skewed"
     text = plans[None].explain()
-    assert "are row-major" in text and ("to bring NumPy arrays into that order and back" in text) == (kind == "NumPy array")
+    assert "are row-major" in text and ("to bring NumPy arrays into that order and back" in text) == (
+        kind == "NumPy array"
+    )
     assert ("are row-major: taken" in text) == (plans[None].storage == "plain")
     assert "row-major" not in plans["skewed"].explain() + plans["plain"].explain()
 
@@ -145,8 +152,15 @@ def test_choices_that_would_divide_by_zero_or_never_end():
         A[i, j] = A[i-1, j] + 1.0
 
     A = np.ones((8, 8))
-    for name, value in (("factors", (0, 1)), ("factors", (-1, 1)), ("factors", (2**40, 1)), ("grid", (2**40, 1)),
-                        ("grid", (0, 1)), ("threads", 10**6), ("over", [(0, 1)])):
+    for name, value in (
+        ("factors", (0, 1)),
+        ("factors", (-1, 1)),
+        ("factors", (2**40, 1)),
+        ("grid", (2**40, 1)),
+        ("grid", (0, 1)),
+        ("threads", 10**6),
+        ("over", [(0, 1)]),
+    ):
         with pytest.raises(tw.ConfigError, match=name if name != "threads" else "1024"):
             tw.run(add, A=A, **{name: value})
     assert (A == 1).all()
@@ -179,7 +193,8 @@ def test_a_forked_child_makes_threads_of_its_own(tmp_path):
         "child = os.fork()\n"
         "A[:] = 1\ntw.run(add, A=A, context=context)\n"
         "assert (A[8] == 9).all()\n"
-        "assert not child or os.waitpid(child, 0)[1] == 0\n")
+        "assert not child or os.waitpid(child, 0)[1] == 0\n"
+    )
     done = subprocess.run([sys.executable, "-W", "ignore", tmp_path / "forks.py"], timeout=60, check=False)
     assert done.returncode == 0
 
@@ -298,6 +313,14 @@ def test_storage_that_would_be_mostly_padding_is_refused(context):
 
 def test_boxes_that_are_mostly_padding_are_not_made(context):
     shape, reads = (20000, 50), [(0, (-1, by), False, False) for by in (-1, 0, 1)]
-    p = _core.SweepProblem(shape, ((1, 1), (20000, 49)), [(8, False, shape, (0, 1), 0, False)], [(0, (0, 0), True, False), *reads], [], [False, False], False)
+    p = _core.SweepProblem(
+        shape,
+        ((1, 1), (20000, 49)),
+        [(8, False, shape, (0, 1), 0, False)],
+        [(0, (0, 0), True, False), *reads],
+        [],
+        [False, False],
+        False,
+    )
     one, two = (_core.make_plan(p, ranks, _core.PlanRequest(), _core.Machine()) for ranks in (1, 2))
     assert _core.mostly_padding(p, two) and not _core.mostly_padding(p, one)

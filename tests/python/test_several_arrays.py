@@ -1,4 +1,5 @@
 """Nests of two to four arrays, as they lie in memory or as fields, equal plain loops, bit for bit."""
+
 import os
 import random
 
@@ -18,12 +19,17 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
 def write(rng, dims):
     """A body of so many loops; its text, its written arrays and all of them."""
     indices = ("i", "j", "k")[:dims]
-    arrays = "ABCD"[:rng.randint(2, 4)]
+    arrays = "ABCD"[: rng.randint(2, 4)]
     written = "AB" if rng.random() < 0.3 else "A"
 
     def place(array, *offsets):
-        return f"{array}[" + ", ".join(f"{index}{offset:+d}" if offset else index
-                                       for index, offset in zip(indices, offsets, strict=True)) + "]"
+        return (
+            f"{array}["
+            + ", ".join(
+                f"{index}{offset:+d}" if offset else index for index, offset in zip(indices, offsets, strict=True)
+            )
+            + "]"
+        )
 
     def behind():
         """Some point before this one, in the order of the loops."""
@@ -41,7 +47,9 @@ def write(rng, dims):
     here = (0,) * dims
     lines = [f"x = {rng.choice((' + ', ' - ')).join(terms)}"]
     if rng.random() < 0.3:
-        lines.append(f"x = {rng.choice(('min(x, 3)', 'np.sqrt(abs(x))', f'x if x < 1 else {place(arrays[-1], *here)}'))}")
+        lines.append(
+            f"x = {rng.choice(('min(x, 3)', 'np.sqrt(abs(x))', f'x if x < 1 else {place(arrays[-1], *here)}'))}"
+        )
     lines.append(f"{place('A', *here)} = x")
     if written == "AB":
         lines.append(f"{place('B', *here)} = 0.5 * {place('B', *neighbours[-1])} + {place('A', *here)}")
@@ -59,7 +67,7 @@ def lie(array, rng):
     elif kind == "reversed":
         room = np.zeros(array.shape, array.dtype)[..., ::-1]
     elif kind == "apart":  # rows of another length than those of other arrays
-        room = np.zeros((*array.shape[:-1], array.shape[-1] + rng.randint(1, 9)), array.dtype)[..., :array.shape[-1]]
+        room = np.zeros((*array.shape[:-1], array.shape[-1] + rng.randint(1, 9)), array.dtype)[..., : array.shape[-1]]
     else:
         room = np.zeros_like(array)
     room[...] = array
@@ -81,8 +89,12 @@ def run_one(rng, context):
     box = nest.iteration_box({name: array.shape for name, array in start.items()})
     plain_loops(nest, loop_bounds(nest.indices, box, None), expected, {})
     fields = rng.random() < 0.4
-    given = {name: tw.field(shape, array.dtype, init=array, context=context) if fields or name not in written and rng.random() < 0.2
-             else lie(array, rng) for name, array in start.items()}
+    given = {
+        name: tw.field(shape, array.dtype, init=array, context=context)
+        if fields or name not in written and rng.random() < 0.2
+        else lie(array, rng)
+        for name, array in start.items()
+    }
     lane_bytes = rng.choice((16, 32, 64))
     compile._lane_bytes = lambda: lane_bytes
     preparing.kernels.clear()
@@ -102,9 +114,11 @@ def run_one(rng, context):
         for name in names:
             found = given[name] if isinstance(given[name], np.ndarray) else given[name].gather()
             same = np.ascontiguousarray(found).view(f"u{found.itemsize}") == expected[name].view(f"u{found.itemsize}")
-            assert same.all(), (f"{(~same).sum()} elements of {name} differ, the first at {np.argwhere(~same)[0]}: shape {shape}, "
-                                f"{ {name: (array.dtype.name, type(given[name]).__name__) for name, array in start.items()} }, {choices}, "
-                                f"vectors of {lane_bytes} bytes, run {again}\n{text}")
+            assert same.all(), (
+                f"{(~same).sum()} elements of {name} differ, the first at {np.argwhere(~same)[0]}: shape {shape}, "
+                f"{ {name: (array.dtype.name, type(given[name]).__name__) for name, array in start.items()} }, {choices}, "
+                f"vectors of {lane_bytes} bytes, run {again}\n{text}"
+            )
     kernel = list(context._prepared.values())[-1].kernel
     return report.plan.storage, 0 < kernel.simd_rows_from <= shape[-1] - 2
 

@@ -19,7 +19,9 @@ from body_generator import load
 from tilewave.nest import source as reading
 
 HEADER = "import tilewave as tw\n"
-LATER = HEADER + """
+LATER = (
+    HEADER
+    + """
 def early():
     @tw.nest
     def before(A, i):
@@ -32,6 +34,7 @@ def later(c=2.0):
         A[i] = A[i-1] * c + 1.0
     return body
 """
+)
 
 
 def computed(nest):
@@ -54,12 +57,22 @@ def edited(module, *changes):
         file.write(text)
 
 
-@pytest.mark.parametrize("change", [("A[i-1] * c + 1.0", "A[i-1] * c + 5.0"), ("A[i-1] * c + 1.0", "A[i-1] * c - 1.0"), ("A[i-1] * c", "A[i-2] * c"),
-                                    ("    def body(A, i):", "    def body(A, i, *, c=1.0):"), ("+ 1.0", "+ True")])
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("A[i-1] * c + 1.0", "A[i-1] * c + 5.0"),
+        ("A[i-1] * c + 1.0", "A[i-1] * c - 1.0"),
+        ("A[i-1] * c", "A[i-2] * c"),
+        ("    def body(A, i):", "    def body(A, i, *, c=1.0):"),
+        ("+ 1.0", "+ True"),
+    ],
+)
 def test_an_edited_function_is_refused(tmp_path, change):
     module = load(tmp_path, "edited", LATER)
     edited(module, change)
-    with pytest.raises(tw.ConfigError, match=r"'body' \(.*edited.py:10\): its source file was changed since .* start the program again"):
+    with pytest.raises(
+        tw.ConfigError, match=r"'body' \(.*edited.py:10\): its source file was changed since .* start the program again"
+    ):
         module.later()
     with pytest.raises(tw.ConfigError, match="changed"):  # also once it is known
         module.later()
@@ -90,7 +103,8 @@ def test_a_module_that_is_loaded_again_has_its_new_text(tmp_path):
 
 def test_a_script_that_is_edited_while_it_runs(tmp_path):
     script = tmp_path / "script.py"
-    script.write_text(textwrap.dedent("""
+    script.write_text(
+        textwrap.dedent("""
         import numpy as np, tilewave as tw
         def later():
             @tw.nest
@@ -103,7 +117,8 @@ def test_a_script_that_is_edited_while_it_runs(tmp_path):
         tw.run(later(), A=A)
         open(__file__, "w").write(text)
         print(A)
-    """))
+    """)
+    )
     for command in ([sys.executable, "script.py"], [sys.executable, "-m", "tilewave.cli.commands", "run", "script.py"]):
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
         assert done.stdout.strip() == "[0. 1. 2. 3.]", done.stderr
@@ -117,15 +132,16 @@ def asserting(A, i):
     """Pytest writes these asserts anew."""
     assert A[i-1] < 100.0, "large"
     x = A[i-1] * 2
-    assert (x >= 0.0 and
-            A[i] == 1.0)
+    assert x >= 0.0 and A[i] == 1.0
     if x > 3:
         assert x != 5.0
     A[i] = x
 
 
 def test_asserts_in_a_test(tmp_path):
-    assert any(name.startswith("@py") for name in asserting.function.__code__.co_names), "pytest leaves asserts as they are"
+    assert any(name.startswith("@py") for name in asserting.function.__code__.co_names), (
+        "pytest leaves asserts as they are"
+    )
     assert computed(asserting)[-1] == 32.0
 
     def body(A, i):
@@ -160,7 +176,9 @@ class Loader(importlib.machinery.SourceFileLoader):
 
 def test_tools_that_rewrite_code(tmp_path, monkeypatch):
     path = tmp_path / "traced.py"
-    path.write_text(HEADER + "def make():\n    @tw.nest\n    def body(A, i):\n        A[i] = A[i-1] + 2.0\n    return body\n")
+    path.write_text(
+        HEADER + "def make():\n    @tw.nest\n    def body(A, i):\n        A[i] = A[i-1] + 2.0\n    return body\n"
+    )
     spec = importlib.util.spec_from_loader("traced", Loader("traced", str(path)))
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -174,15 +192,19 @@ def test_tools_that_rewrite_code(tmp_path, monkeypatch):
 
 
 TEXTS = {
-    "future": "from __future__ import annotations\n" + HEADER + "@tw.nest\ndef body(A: int, i: 'x'):\n    A[i] = A[i-1] + 1.0\n",
+    "future": "from __future__ import annotations\n"
+    + HEADER
+    + "@tw.nest\ndef body(A: int, i: 'x'):\n    A[i] = A[i-1] + 1.0\n",
     "decorated": HEADER + "def same(f):\n    return f\n@tw.nest\n@same\ndef body(A, i):\n    A[i] = A[i-1] + 1.0\n",
     "one line": HEADER + "@tw.nest\ndef body(A, i): A[i] = A[i-1] + 1.0",
     "method": HEADER + "class C:\n    @tw.nest\n    def body(A, i):\n        A[i] = A[i-1] + 1.0\nbody = C.body\n",
-    "closure": HEADER + "def make(c):\n  def inner():\n    @tw.nest\n    def body(A, i):\n        A[i] = A[i-1] + c\n    return body\n  return inner()\n"
-               "body = make(1.0)\n",
+    "closure": HEADER
+    + "def make(c):\n  def inner():\n    @tw.nest\n    def body(A, i):\n        A[i] = A[i-1] + c\n    return body\n  return inner()\n"
+    "body = make(1.0)\n",
     "form feed and tabs": HEADER + "\f\n@tw.nest\ndef body(A, i):\n\tA[i] = A[i-1] + \\\n\t\t1.0\n",
     "other letters": HEADER + "# é ü 漢\n@tw.nest\ndef body(Ä, i):\n    Ä[i] = Ä[i-1] + 1.0  # ß\n",
-    "twice": HEADER + "@tw.nest\ndef body(A, i):\n    A[i] = A[i-1] + 9.0\n@tw.nest\ndef body(A, i):\n    A[i] = A[i-1] + 1.0\n",
+    "twice": HEADER
+    + "@tw.nest\ndef body(A, i):\n    A[i] = A[i-1] + 9.0\n@tw.nest\ndef body(A, i):\n    A[i] = A[i-1] + 1.0\n",
     "by hand": HEADER + "def body(A, i):\n    A[i] = A[i-1] + 1.0\nbody = tw.nest(body)\n",
     "if": HEADER + "if True:\n  if True:\n    @tw.nest\n    def body(A, i):\n        A[i] = A[i-1] + 1.0\n",
 }
@@ -204,7 +226,13 @@ BODY = "import numpy as np, tilewave as tw\n@tw.nest\ndef body(A, i):\n    A[i] 
 def test_nests_of_python_c(options):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     path = f"import sys; sys.path[:0] = {sys.path!r}\n"
-    done = subprocess.run([sys.executable, *options, "-c", path + BODY, "argument"], capture_output=True, text=True, timeout=120, env=environment)
+    done = subprocess.run(
+        [sys.executable, *options, "-c", path + BODY, "argument"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=environment,
+    )
     assert done.stdout.strip() == "[0. 2. 4.]", done.stderr
 
 
@@ -215,8 +243,16 @@ def test_nests_of_the_prompt():
         os.execv(sys.executable, [sys.executable, "-q", "-i", "-c", "import readline"])
     said = ""
     try:
-        lines = ["import numpy as np, tilewave as tw", "x = 3", "@tw.nest", "def body(A, i):", "    A[i] = A[i-1] + 2.0", "",
-                 "print('writes', *body.written)", "exit()"]
+        lines = [
+            "import numpy as np, tilewave as tw",
+            "x = 3",
+            "@tw.nest",
+            "def body(A, i):",
+            "    A[i] = A[i-1] + 2.0",
+            "",
+            "print('writes', *body.written)",
+            "exit()",
+        ]
         for line in lines:
             while not re.search(r"(>>>|\.\.\.) $", said):
                 said += os.read(terminal, 4096).decode()
@@ -233,13 +269,16 @@ def test_nests_of_the_prompt():
 
 
 def test_nests_of_texts():
-    nest = tw.nest_from("""
+    nest = tw.nest_from(
+        """
         def twice(x):
             return 2 * x
 
         def body(A, i):
             A[i] = A[i-1] + c * np.sqrt(4.0) + math.floor(0.5)
-    """, {"c": 0.5})
+    """,
+        {"c": 0.5},
+    )
     assert nest.name == "body" and computed(nest)[-1] == 6.0 and nest.line == 5
     names = {"tw": tw}
     decorated = tw.nest_from("@tw.nest\ndef body(A, i):\n    A[i] = A[i-1] + 1\n", names)
@@ -249,12 +288,18 @@ def test_nests_of_texts():
     assert tw.nest_from(texts[1]).signature() == tw.nest_from(texts[1]).signature()
 
 
-@pytest.mark.parametrize(("text", "names", "message"), [
-    (3, None, "given int and NoneType; allowed: Python source as a str"), ("def f(A, i): A[i] = 1", [1], "given str and list"),
-    ("def f(A, i:", None, "the text is no Python: .*line 1"), ("x = 1", None, "no def; allowed: the body of a nest"),
-    ("def f(A, i):\n    A[2*i] = 1", None, r"<nest \w+>:2:5: `A\[2\*i\]`"), ("def f(A, i):\n    A[i] = 1\n\0", None, "no Python"),
-    ("def f(A, i, *, steps):\n    A[i] = steps", None, "taken"),
-])
+@pytest.mark.parametrize(
+    ("text", "names", "message"),
+    [
+        (3, None, "given int and NoneType; allowed: Python source as a str"),
+        ("def f(A, i): A[i] = 1", [1], "given str and list"),
+        ("def f(A, i:", None, "the text is no Python: .*line 1"),
+        ("x = 1", None, "no def; allowed: the body of a nest"),
+        ("def f(A, i):\n    A[2*i] = 1", None, r"<nest \w+>:2:5: `A\[2\*i\]`"),
+        ("def f(A, i):\n    A[i] = 1\n\0", None, "no Python"),
+        ("def f(A, i, *, steps):\n    A[i] = steps", None, "taken"),
+    ],
+)
 def test_texts_that_are_refused(text, names, message):
     with pytest.raises(tw.ConfigError, match=message) as error:
         tw.nest_from(text, names)

@@ -1,4 +1,5 @@
 """What looks stale of a machine is named by what runs take beside what was predicted, and measured again on demand."""
+
 import copy
 import dataclasses
 import os
@@ -27,23 +28,29 @@ def parts(**seconds):
     return Parts(total_s=sum(every.values()), **every)
 
 
-@pytest.mark.parametrize("predicted, measured, part", [
-    (dict(compute_s=0.05, wait_s=0.03), dict(compute_s=0.05, wait_s=0.2), "messages"),
-    (dict(compute_s=0.05, wait_s=0.2), dict(compute_s=0.06, wait_s=0.01), "messages"),  # less than predicted
-    (dict(compute_s=0.05, fill_s=0.01), dict(compute_s=0.06, fill_s=0.2), "messages"),
-    (dict(compute_s=0.05, wait_s=0.03), dict(compute_s=0.15, wait_s=0.05), "rate"),
-    (dict(compute_s=0.05, wait_s=0.03), dict(compute_s=0.01, wait_s=0.02), "rate"),
-    # Half of the time ranks wait for the first tile of others, whose body is as slow as their own.
-    (dict(compute_s=0.05, fill_s=0.06, drain_s=0.06), dict(compute_s=0.15, fill_s=0.18, drain_s=0.18), "rate"),
-    (dict(compute_s=0.05, hand_over_s=0.001), dict(compute_s=0.05, hand_over_s=0.1), "hand-over"),
-    # Without messages.
-    (dict(compute_s=0.05, fill_s=0.1, drain_s=0.1), dict(compute_s=0.05, fill_s=0.001, drain_s=0.001), "hand-over"),
-    (dict(compute_s=0.05, pack_s=0.001), dict(compute_s=0.05, pack_s=0.1), "copies"),
-    (dict(compute_s=0.05, wait_s=0.05), dict(compute_s=0.05, wait_s=0.05), None),
-    # No one number is to blame.
-    (dict(compute_s=1.0, wait_s=1.0, hand_over_s=1.0, pack_s=1.0),
-     dict(compute_s=2.0, wait_s=2.0, hand_over_s=2.0, pack_s=2.0), None),
-])
+@pytest.mark.parametrize(
+    "predicted, measured, part",
+    [
+        (dict(compute_s=0.05, wait_s=0.03), dict(compute_s=0.05, wait_s=0.2), "messages"),
+        (dict(compute_s=0.05, wait_s=0.2), dict(compute_s=0.06, wait_s=0.01), "messages"),  # less than predicted
+        (dict(compute_s=0.05, fill_s=0.01), dict(compute_s=0.06, fill_s=0.2), "messages"),
+        (dict(compute_s=0.05, wait_s=0.03), dict(compute_s=0.15, wait_s=0.05), "rate"),
+        (dict(compute_s=0.05, wait_s=0.03), dict(compute_s=0.01, wait_s=0.02), "rate"),
+        # Half of the time ranks wait for the first tile of others, whose body is as slow as their own.
+        (dict(compute_s=0.05, fill_s=0.06, drain_s=0.06), dict(compute_s=0.15, fill_s=0.18, drain_s=0.18), "rate"),
+        (dict(compute_s=0.05, hand_over_s=0.001), dict(compute_s=0.05, hand_over_s=0.1), "hand-over"),
+        # Without messages.
+        (dict(compute_s=0.05, fill_s=0.1, drain_s=0.1), dict(compute_s=0.05, fill_s=0.001, drain_s=0.001), "hand-over"),
+        (dict(compute_s=0.05, pack_s=0.001), dict(compute_s=0.05, pack_s=0.1), "copies"),
+        (dict(compute_s=0.05, wait_s=0.05), dict(compute_s=0.05, wait_s=0.05), None),
+        # No one number is to blame.
+        (
+            dict(compute_s=1.0, wait_s=1.0, hand_over_s=1.0, pack_s=1.0),
+            dict(compute_s=2.0, wait_s=2.0, hand_over_s=2.0, pack_s=2.0),
+            None,
+        ),
+    ],
+)
 def test_the_part_that_explains_most(predicted, measured, part):
     assert suspected_part(parts(**predicted), parts(**measured), messages=part == "messages") == part
 
@@ -51,6 +58,7 @@ def test_the_part_that_explains_most(predicted, measured, part):
 def some_machine(**links):
     def link(latency_s, byte_s):
         return machine.Link(latency_s, 3e-7, 2e-7, byte_s, machine.Curve([1], [latency_s]))
+
     given = {kind: link(*numbers) for kind, numbers in links.items()}
     return types.SimpleNamespace(**{"host_of": [0, 0, 1], "same_host": None, "other_host": None, **given})
 
@@ -64,24 +72,27 @@ BOTH = dict(same_host=(1e-6, 1e-10), other_host=(2e-5, 8e-9))
 TINY = [(1, 2, 64)] * 100
 
 
-@pytest.mark.parametrize("links, fresh, messages, way, suspect", [
-    # A link of 1 Gb/s that was measured as one of 10, and the other way round.
-    (dict(other_host=(2e-5, 8e-10)), (2e-5, 8e-9), FAR, 1, Suspect("bandwidth", "other_host")),
-    (dict(other_host=(2e-5, 8e-8)), (2e-5, 8e-9), FAR, -1, Suspect("bandwidth", "other_host")),
-    # It changed after the context was made: what takes the time.
-    (dict(other_host=(2e-5, 8e-10)), (2e-5, 8e-10), FAR, 1, Suspect("bandwidth", "other_host")),
-    (dict(other_host=(2e-5, 8e-10)), (2e-5, 8e-10), TINY, 1, Suspect("latency", "other_host")),
-    # What the context measured of the latency is off, too, which explains next to nothing.
-    (dict(other_host=(2e-5, 8e-10)), (4e-5, 8e-10), FAR, 1, Suspect("bandwidth", "other_host")),
-    # Ten times the latency, where bytes would explain it as well.
-    (dict(other_host=(5e-6, 8e-9)), (5e-5, 8e-9), [(1, 2, 1000)] * 9, 1, Suspect("latency", "other_host")),
-    (dict(other_host=(5e-5, 8e-10)), (5e-5, 8e-9), [(1, 2, 10000)] * 9, 1, Suspect("bandwidth", "other_host")),
-    # Both kinds of neighbours: the one that takes most of the time.
-    (BOTH, (2e-5, 8e-9), NEAR + FAR, 1, Suspect("bandwidth", "other_host")),
-    (BOTH, (2e-5, 8e-9), NEAR, 1, Suspect("bandwidth", "same_host")),
-    (dict(same_host=(1e-6, 1e-10)), (2e-5, 8e-9), FAR, 1, None),  # a machine that knows no such neighbours
-    (dict(other_host=(2e-5, 8e-10)), (2e-5, 8e-9), [], 1, None),
-])
+@pytest.mark.parametrize(
+    "links, fresh, messages, way, suspect",
+    [
+        # A link of 1 Gb/s that was measured as one of 10, and the other way round.
+        (dict(other_host=(2e-5, 8e-10)), (2e-5, 8e-9), FAR, 1, Suspect("bandwidth", "other_host")),
+        (dict(other_host=(2e-5, 8e-8)), (2e-5, 8e-9), FAR, -1, Suspect("bandwidth", "other_host")),
+        # It changed after the context was made: what takes the time.
+        (dict(other_host=(2e-5, 8e-10)), (2e-5, 8e-10), FAR, 1, Suspect("bandwidth", "other_host")),
+        (dict(other_host=(2e-5, 8e-10)), (2e-5, 8e-10), TINY, 1, Suspect("latency", "other_host")),
+        # What the context measured of the latency is off, too, which explains next to nothing.
+        (dict(other_host=(2e-5, 8e-10)), (4e-5, 8e-10), FAR, 1, Suspect("bandwidth", "other_host")),
+        # Ten times the latency, where bytes would explain it as well.
+        (dict(other_host=(5e-6, 8e-9)), (5e-5, 8e-9), [(1, 2, 1000)] * 9, 1, Suspect("latency", "other_host")),
+        (dict(other_host=(5e-5, 8e-10)), (5e-5, 8e-9), [(1, 2, 10000)] * 9, 1, Suspect("bandwidth", "other_host")),
+        # Both kinds of neighbours: the one that takes most of the time.
+        (BOTH, (2e-5, 8e-9), NEAR + FAR, 1, Suspect("bandwidth", "other_host")),
+        (BOTH, (2e-5, 8e-9), NEAR, 1, Suspect("bandwidth", "same_host")),
+        (dict(same_host=(1e-6, 1e-10)), (2e-5, 8e-9), FAR, 1, None),  # a machine that knows no such neighbours
+        (dict(other_host=(2e-5, 8e-10)), (2e-5, 8e-9), [], 1, None),
+    ],
+)
 def test_latency_or_bandwidth(links, fresh, messages, way, suspect):
     assert suspected_number(some_machine(**links), own(*fresh), messages, way) == suspect
 
@@ -110,23 +121,30 @@ def watched(monkeypatch, times, predicted_s=0.1, variable="kept.json", threads=1
     return [str(one.message) for one in said], watch
 
 
-@pytest.mark.parametrize("times, more, count", [
-    ([0.1] * 5, {}, 0),
-    ([0.149, 0.068, 0.149, 0.149], {}, 0),
-    ([9.0, 0.2], {}, 0),                     # the first run of a kernel does not count
-    ([9.0, 0.2, 0.2], {}, 1),
-    ([0.1, 0.2, 0.2, 0.2, 0.2, 0.2], {}, 1),  # once
-    ([0.1, 0.06, 0.06], {}, 1),
-    ([0.1, 0.2, 0.1, 0.2, 0.1], {}, 0),      # something else disturbed it
-    ([0.1, 0.2, 0.06, 0.2, 0.06], {}, 0),
-    ([0.004, 0.004, 0.004], {"predicted_s": 0.001}, 0),  # too short
-    ([0.006, 0.006, 0.006], {"predicted_s": 0.001}, 1),
-    ([0.001, 0.001, 0.001], {"predicted_s": 0.006}, 1),
-    ([0.1, 0.3, 0.3, 0.3], {"threads": 10 ** 6}, 0),     # more lanes than CPUs: that was told
-    ([0.1, 0.3, 0.3, 0.3], {"oversubscribed": True}, 0),
-    ([0.1, 0.3, 0.3, 0.3], {"notes": {"given_whole": True}}, 0),  # whose tiles may be of a kind that was not measured
-    ([0.1, 0.3, 0.3, 0.3], {"variable": "default"}, 0),  # the machine's numbers are of none in particular
-])
+@pytest.mark.parametrize(
+    "times, more, count",
+    [
+        ([0.1] * 5, {}, 0),
+        ([0.149, 0.068, 0.149, 0.149], {}, 0),
+        ([9.0, 0.2], {}, 0),  # the first run of a kernel does not count
+        ([9.0, 0.2, 0.2], {}, 1),
+        ([0.1, 0.2, 0.2, 0.2, 0.2, 0.2], {}, 1),  # once
+        ([0.1, 0.06, 0.06], {}, 1),
+        ([0.1, 0.2, 0.1, 0.2, 0.1], {}, 0),  # something else disturbed it
+        ([0.1, 0.2, 0.06, 0.2, 0.06], {}, 0),
+        ([0.004, 0.004, 0.004], {"predicted_s": 0.001}, 0),  # too short
+        ([0.006, 0.006, 0.006], {"predicted_s": 0.001}, 1),
+        ([0.001, 0.001, 0.001], {"predicted_s": 0.006}, 1),
+        ([0.1, 0.3, 0.3, 0.3], {"threads": 10**6}, 0),  # more lanes than CPUs: that was told
+        ([0.1, 0.3, 0.3, 0.3], {"oversubscribed": True}, 0),
+        (
+            [0.1, 0.3, 0.3, 0.3],
+            {"notes": {"given_whole": True}},
+            0,
+        ),  # whose tiles may be of a kind that was not measured
+        ([0.1, 0.3, 0.3, 0.3], {"variable": "default"}, 0),  # the machine's numbers are of none in particular
+    ],
+)
 def test_what_counts(monkeypatch, times, more, count):
     said, watch = watched(monkeypatch, times, **more)
     assert len(said) == count
@@ -138,7 +156,11 @@ def test_what_counts(monkeypatch, times, more, count):
 def test_auto_wants_it_measured(monkeypatch):
     said, watch = watched(monkeypatch, [0.1, 0.3, 0.3, 0.3, 0.3], variable="auto")
     assert watch.wanted == Suspect("rate", nest="relax") and len(said) == 1
-    for words in ("took 300 ms where 100 ms was predicted", "computing 300 ms (predicted 100)", "again at the next call"):
+    for words in (
+        "took 300 ms where 100 ms was predicted",
+        "computing 300 ms (predicted 100)",
+        "again at the next call",
+    ):
         assert words in said[0]
 
 
@@ -175,8 +197,13 @@ def lie(honest, name):
 def runs(context, warm=lambda context: None):
     """Some runs: messages of 128 KB between ranks, lanes that wait for each other."""
     A = tw.field((5, 129, 1025), "f8", init=lambda i, j, k: 1.0, context=context)
-    choices = {"grid": (context.size, 1, 1), "tile": (2, 128, 128), "schedule": "overlapping", "chunk_bytes": 1 << 20,
-               "mapping_dim": 2}
+    choices = {
+        "grid": (context.size, 1, 1),
+        "tile": (2, 128, 128),
+        "schedule": "overlapping",
+        "chunk_bytes": 1 << 20,
+        "mapping_dim": 2,
+    }
     if context.threads > 1:
         choices.update(factors=(1, 2, 1), tile=(4, 64, 128))
     found = []
@@ -195,9 +222,11 @@ def warned(ranks, threads, body):
     return [one for one in said if "looks stale" in str(one.message)], results
 
 
-CASES = [("bandwidth", 2, 1, "bandwidth between ranks of one host (same_host)"),
-         ("latency", 2, 1, "latency between ranks of one host (same_host)"),
-         ("hand-over", 1, 2, "hand-over between lanes")]
+CASES = [
+    ("bandwidth", 2, 1, "bandwidth between ranks of one host (same_host)"),
+    ("latency", 2, 1, "latency between ranks of one host (same_host)"),
+    ("hand-over", 1, 2, "hand-over between lanes"),
+]
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="two lanes or ranks need two CPUs")

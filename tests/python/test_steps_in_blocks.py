@@ -1,4 +1,5 @@
 """Runs of many time steps: a block of steps is prepared once and runs again and again, with the results of the plain loops."""
+
 import functools
 
 import numpy as np
@@ -25,7 +26,11 @@ def short_blocks(monkeypatch):
 
 @tw.nest
 def heat(u, source, t, i, j, *, w):
-    u[t+1, i, j] = u[t, i, j] + w * (u[t, i-1, j] + u[t, i+1, j] + u[t, i, j-2] + u[t, i, j+1] - 4 * u[t, i, j]) + source[t] * t
+    u[t+1, i, j] = (
+        u[t, i, j]
+        + w * (u[t, i-1, j] + u[t, i+1, j] + u[t, i, j-2] + u[t, i, j+1] - 4 * u[t, i, j])
+        + source[t] * t
+    )
 
 
 @tw.nest
@@ -68,7 +73,9 @@ def compare(context, name, count, as_fields, over=None, **choices):
     seen = {a: start(10, s) for a, s in others.items()}
     if as_fields:
         seen = {a: tw.field(s.shape, "f8", init=s, context=context) for a, s in seen.items()}
-    report = tw.run(nest, **given, **seen, **scalars, steps=count, over=dict(over) if over else None, context=context, **choices)
+    report = tw.run(
+        nest, **given, **seen, **scalars, steps=count, over=dict(over) if over else None, context=context, **choices
+    )
     for ours, expected in zip((field.gather() for field in given.values()), plain(name, count, over), strict=True):
         if context.rank == 0:
             np.testing.assert_array_equal(ours, expected, f"{name}, {count} steps, {report.plan}")
@@ -81,10 +88,23 @@ def test_equal_to_plain_loops(name, ranks, threads):
     def body(context):
         for choices in ({}, {"schedule": "blocking"}, {"temporal_block": 4}, {"lookahead": 3, "temporal_block": 1}):
             for as_fields in (False, True) if name != "two buffers" and not choices else (False,):
-                for count in (0, 1, 2, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK + 3, 5 * BLOCK) if not choices else (BLOCK + 1, 2 * BLOCK + 3):
+                for count in (
+                    (0, 1, 2, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK + 3, 5 * BLOCK)
+                    if not choices
+                    else (BLOCK + 1, 2 * BLOCK + 3)
+                ):
                     report = compare(context, name, count, as_fields, **choices)
-                    points = np.prod([high - low for low, high in check_steps(CASES[name][0], {a: plain(name, 1)[0] for a in CASES[name][1]} | {
-                        a: np.empty(s) for a, s in CASES[name][3].items()}, count)])
+                    points = np.prod(
+                        [
+                            high - low
+                            for low, high in check_steps(
+                                CASES[name][0],
+                                {a: plain(name, 1)[0] for a in CASES[name][1]}
+                                | {a: np.empty(s) for a, s in CASES[name][3].items()},
+                                count,
+                            )
+                        ]
+                    )
                     assert report.points == points and ("block" in report.plan.notes) == (count > BLOCK)
 
     _, errors = on_ranks(ranks, threads, body)
@@ -94,7 +114,12 @@ def test_equal_to_plain_loops(name, ranks, threads):
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_bounds(ranks):
     def body(context):
-        for over in ((("i", (2, 9)),), (("i", (1, 7)), ("j", ("i", "i+5"))), (("i", (("t-8", 1), 12)),), (("t", (0, 17)),)):
+        for over in (
+            (("i", (2, 9)),),
+            (("i", (1, 7)), ("j", ("i", "i+5"))),
+            (("i", (("t-8", 1), 12)),),
+            (("t", (0, 17)),),
+        ):
             report = compare(context, "one buffer", 17, False, over)
             assert ("block" in report.plan.notes) == ("t" not in str(over)), over
         with pytest.raises(tw.ConfigError, match="cannot be narrowed"):
@@ -112,7 +137,15 @@ def test_one_preparation_serves_all_numbers_of_steps(ranks, threads):
         prepared = []
         for count in (20, 33, 20, 5000):
             u = tw.field((17, 14), "f8", init=start(0, (17, 14)), context=context)
-            report = tw.run(heat, u=u, source=np.zeros(6000), w=0.1, steps=count, context=context, reduce={"most": tw.argmax("u"), "sum": tw.sum("u")})
+            report = tw.run(
+                heat,
+                u=u,
+                source=np.zeros(6000),
+                w=0.1,
+                steps=count,
+                context=context,
+                reduce={"most": tw.argmax("u"), "sum": tw.sum("u")},
+            )
             prepared.append(len(context._prepared))
             assert report.predicted.time_s > 0 and report.plan.notes["extents"][0] == count
             assert report.predicted.parts.total_s == pytest.approx(report.predicted.time_s, rel=0.05)
@@ -130,7 +163,11 @@ def test_one_preparation_serves_all_numbers_of_steps(ranks, threads):
     # The timeline has the first blocks and the last ones.
     events = report.timeline.events
     tiles = events[events["op"] == 0]
-    assert len(tiles) < 5000 and tiles["tile"][:, 0].min() == 0 and tiles["tile"][:, 0].max() >= (5000 - BLOCK) // report.plan.tile[0]
+    assert (
+        len(tiles) < 5000
+        and tiles["tile"][:, 0].min() == 0
+        and tiles["tile"][:, 0].max() >= (5000 - BLOCK) // report.plan.tile[0]
+    )
     assert tiles["begin_s"].min() < 0.1 * report.measured.time_s and tiles["end_s"].max() > 0.9 * report.measured.time_s
     assert report.ranks == 1 or 0 <= report.overlap_ratio <= 1
     assert "prepared 6 at a time" in str(report)
@@ -199,8 +236,20 @@ def test_two_blocks_in_a_row_check(name, schedule):
     nest, written, shape, others, _ = CASES[name]
     arrays = {a: np.empty(shape) for a in written} | {a: np.empty(s) for a, s in others.items()}
     problem = make_problem(nest, arrays, None, (), 4).core
-    for ranks, lanes, extra in ((1, 1, {}), (1, 2, {}), (2, 1, {}), (3, 2, {}), (2, 1, {"temporal_block": 2}), (2, 2, {"temporal_block": 2, "helper": True})):
-        plan = _core.make_plan(problem, ranks, request_of({"schedule": schedule, "tile": (1, 4, 4), "synchronous": True, **extra}, lanes), _core.Machine())
+    for ranks, lanes, extra in (
+        (1, 1, {}),
+        (1, 2, {}),
+        (2, 1, {}),
+        (3, 2, {}),
+        (2, 1, {"temporal_block": 2}),
+        (2, 2, {"temporal_block": 2, "helper": True}),
+    ):
+        plan = _core.make_plan(
+            problem,
+            ranks,
+            request_of({"schedule": schedule, "tile": (1, 4, 4), "synchronous": True, **extra}, lanes),
+            _core.Machine(),
+        )
         blocks = [_core.sweep(problem, plan, rank) for rank in range(ranks)]
         once = [_core.in_a_row(problem, plan, block, 1) for block in blocks]
         thrice = [_core.in_a_row(problem, plan, block, 3) for block in blocks]

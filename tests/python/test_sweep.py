@@ -1,4 +1,5 @@
 """Sweeps on ranks as threads equal plain loops, for random problems and plans."""
+
 import ctypes
 
 import numba
@@ -32,9 +33,14 @@ def mix(ptr, step, n, index, direction, env):
 def plain_loops(problem, reads, arrays):
     """The same body as nested loops in C order."""
     low, high = problem.space
-    return _plain(np.array(low), np.array(high), np.array([a for a, _ in reads]),
-                  np.array([o for _, o in reads]).reshape(len(reads), len(low)),
-                  [a.reshape(-1) for a in arrays], np.array(problem.shape))
+    return _plain(
+        np.array(low),
+        np.array(high),
+        np.array([a for a, _ in reads]),
+        np.array([o for _, o in reads]).reshape(len(reads), len(low)),
+        [a.reshape(-1) for a in arrays],
+        np.array(problem.shape),
+    )
 
 
 def _plain(low, high, which, offsets, flat, shape):
@@ -80,10 +86,14 @@ def run_case(seed, ranks=None):
     env = np.array([len(reads), len(problem.shape)])
 
     def body(context):
-        fields = [a if whole else tw.field(problem.shape, "i8", init=a, context=context)
-                  for a, whole in zip(arrays, replicated)]
-        operands = [_core.RunArray(f.ctypes.data, f.strides) if whole else _core.RunArray(f._storage)
-                    for f, whole in zip(fields, replicated)]
+        fields = [
+            a if whole else tw.field(problem.shape, "i8", init=a, context=context)
+            for a, whole in zip(arrays, replicated)
+        ]
+        operands = [
+            _core.RunArray(f.ctypes.data, f.strides) if whole else _core.RunArray(f._storage)
+            for f, whole in zip(fields, replicated)
+        ]
         sweep = _core.PreparedSweep(context._core, problem, plan)
         report = sweep.run(operands, ctypes.cast(mix.ctypes, ctypes.c_void_p).value, env.ctypes.data, None)
         return fields[0].gather(), report

@@ -1,4 +1,5 @@
 """Many messages between two ranks, over lanes that post in no certain order."""
+
 import numpy as np
 import pytest
 from local_ranks import on_ranks
@@ -31,5 +32,5 @@ def test_every_face_has_its_own_tag():
     expected = np.empty((4, 40003), "i8")
     expected[:] = 7 * np.arange(40003) + np.arange(4)[:, None]
     for i in range(1, 4):
-        expected[i] = expected[i - 1] + np.arange(40003)
+        expected[i] = expected[i-1] + np.arange(40003)
     assert np.array_equal(results[0], expected)

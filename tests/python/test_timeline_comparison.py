@@ -1,4 +1,5 @@
 """Parts of timelines, measured and predicted, and the picture of both."""
+
 import json
 
 import numpy as np
@@ -64,11 +65,16 @@ def test_comparison(tmp_path):
     slow.save_comparison(tmp_path / "both.html", fast)
     assert (tmp_path / "both.png").read_bytes()[:4] == b"\x89PNG"
     page = (tmp_path / "both.html").read_text()
-    assert f"<td>compute</td><td>{fast.parts().compute_s * 1e3:.3f}</td><td>{slow.parts().compute_s * 1e3:.3f}</td>" in page
+    assert (
+        f"<td>compute</td><td>{fast.parts().compute_s * 1e3:.3f}</td><td>{slow.parts().compute_s * 1e3:.3f}</td>"
+        in page
+    )
     figure = slow.draw_comparison(fast)
     labels = [t.get_text() for t in figure.axes[0].get_yticklabels()]
     assert labels[:2] == ["rank 0 lane 0 predicted", "rank 0 lane 0 measured"]
     with pytest.raises(ConfigError, match="allowed endings: .png, .html"):
         slow.save_comparison(tmp_path / "both.json", fast)
     with pytest.raises(ConfigError, match="a prediction of .* lanes was given"):
-        slow.save_comparison(tmp_path / "both.png", next(p for p in map(predicted, (1, 3)) if p._lanes() != slow._lanes()))
+        slow.save_comparison(
+            tmp_path / "both.png", next(p for p in map(predicted, (1, 3)) if p._lanes() != slow._lanes())
+        )

@@ -1,4 +1,5 @@
 """Reports and timelines to look at: representations, pictures, the page that zooms; reports in a pickle."""
+
 import base64
 import copy
 import html
@@ -90,7 +91,10 @@ def test_a_picture_has_a_line_for_each_message_where_they_are_few(reports, monke
     lines = timeline.draw().axes[0].lines
     assert len(lines) == len(timeline.messages)
     # From one lane to another, never back in time.
-    assert all(abs(line.get_ydata()[0] - line.get_ydata()[1]) == 1 and line.get_xdata()[0] <= line.get_xdata()[1] for line in lines)
+    assert all(
+        abs(line.get_ydata()[0] - line.get_ydata()[1]) == 1 and line.get_xdata()[0] <= line.get_xdata()[1]
+        for line in lines
+    )
     monkeypatch.setattr("tilewave.timeline.timeline.FEW_MESSAGES", 2)
     assert not timeline.draw().axes[0].lines
 
@@ -113,14 +117,16 @@ def test_the_page_stands_alone_and_holds_every_step(reports, tmp_path):
     timeline = reports[0].timeline
     timeline.save(tmp_path / "t.html")
     page = (tmp_path / "t.html").read_text(encoding="utf-8")
-    assert not re.search(r"(src|href)\s*=|https?:|@import|url\(|fetch\(|XMLHttp", page) and "@" not in re.sub(r"const data.*", "", page)
+    assert not re.search(r"(src|href)\s*=|https?:|@import|url\(|fetch\(|XMLHttp", page) and "@" not in re.sub(
+        r"const data.*", "", page
+    )
     data = data_of(page)
     assert data["starts"][-1] == len(timeline.events)
     assert np.array_equal(numbers(data["begin_s"], "<f8"), timeline.events["begin_s"])
     assert np.array_equal(numbers(data["end_s"], "<f8"), timeline.events["end_s"])
     details = numbers(data["detail"], "<i4").reshape(-1, len(data["numbers"]) + 1)
     assert np.array_equal(details[:, 0], timeline.events["op"]) and data["ops"] == list(OPS)
-    assert np.array_equal(details[:, 1 + data["numbers"].index("tile[1]")], timeline.events["tile"][:, 1])
+    assert np.array_equal(details[:, 1+data["numbers"].index("tile[1]")], timeline.events["tile"][:, 1])
     assert data["numbers"][:3] == ["step", "tile[0]", "tile[1]"]
     paths = numbers(data["messages"], "<f8").reshape(-1, 4)
     assert len(paths) == len(timeline.messages) and (paths[:, 1] <= paths[:, 3]).all()
@@ -139,7 +145,7 @@ def test_a_page_of_a_long_run_shows_steps_together(reports, monkeypatch):
     begin, end = numbers(data["begin_s"], "<f8"), numbers(data["end_s"], "<f8")
     for lane, (first, last) in enumerate(zip(data["starts"], data["starts"][1:])):
         mine = timeline.events[timeline.events["rank"] == lane]
-        assert begin[first] == mine["begin_s"][0] and end[last - 1] == mine["end_s"].max()
+        assert begin[first] == mine["begin_s"][0] and end[last-1] == mine["end_s"].max()
         assert last - first == -(-len(mine) // together)
     assert len(numbers(data["messages"], "<f8")) == 3 * 4
 
@@ -152,5 +158,7 @@ def test_the_page_of_both_has_two_bars_a_lane(reports, tmp_path):
 
 def test_nothing_of_a_name_becomes_code():
     timeline = Timeline(_core.Timeline())
-    page = timeline_page.page("a <b> & </script>", [("</script><b>", timeline.events)], np.empty((0, 4)), [("x", "#000000", {0})], OPS, "")
+    page = timeline_page.page(
+        "a <b> & </script>", [("</script><b>", timeline.events)], np.empty((0, 4)), [("x", "#000000", {0})], OPS, ""
+    )
     assert "<b>" not in page and page.count("</script>") == 1

@@ -1,4 +1,5 @@
 """The tools that check who may use whom: they refuse what is not in order."""
+
 import importlib.util
 from pathlib import Path
 
@@ -21,19 +22,38 @@ def tree(root, files):
         path.write_text(text)
 
 
-PACKAGE = {"tilewave/__init__.py": "from tilewave.run.run import run\n", "tilewave/errors.py": "", "tilewave/nest/nest.py": "import math\n",
-           "tilewave/run/run.py": "from tilewave import _core, errors\nfrom tilewave.nest.nest import x\n"}
+PACKAGE = {
+    "tilewave/__init__.py": "from tilewave.run.run import run\n",
+    "tilewave/errors.py": "",
+    "tilewave/nest/nest.py": "import math\n",
+    "tilewave/run/run.py": "from tilewave import _core, errors\nfrom tilewave.nest.nest import x\n",
+}
 
 
-@pytest.mark.parametrize("name,text,says", [
-    ("tilewave/nest/nest.py", "from tilewave.run.run import run\n", "nest imports tilewave.run.run; it may use only folders above itself"),
-    ("tilewave/nest/nest.py", "def f():\n    from tilewave.run import run\n", "nest.py:2: nest imports tilewave.run.run"),
-    ("tilewave/errors.py", "import tilewave.run.run\n", "a file beside the folders imports tilewave.run.run"),
-    ("tilewave/nest/nest.py", "import tilewave\n", "imports the package's front"),
-    ("tilewave/nest/nest.py", "from . import other\n", "a relative import"),
-    ("tilewave/other/file.py", "", "its folder is not in the table"),
-    ("tilewave/nest/other.py", "from tilewave.nest import third\n", "tilewave.nest.other imports tilewave.nest.third imports tilewave.nest.other"),
-])
+@pytest.mark.parametrize(
+    "name,text,says",
+    [
+        (
+            "tilewave/nest/nest.py",
+            "from tilewave.run.run import run\n",
+            "nest imports tilewave.run.run; it may use only folders above itself",
+        ),
+        (
+            "tilewave/nest/nest.py",
+            "def f():\n    from tilewave.run import run\n",
+            "nest.py:2: nest imports tilewave.run.run",
+        ),
+        ("tilewave/errors.py", "import tilewave.run.run\n", "a file beside the folders imports tilewave.run.run"),
+        ("tilewave/nest/nest.py", "import tilewave\n", "imports the package's front"),
+        ("tilewave/nest/nest.py", "from . import other\n", "a relative import"),
+        ("tilewave/other/file.py", "", "its folder is not in the table"),
+        (
+            "tilewave/nest/other.py",
+            "from tilewave.nest import third\n",
+            "tilewave.nest.other imports tilewave.nest.third imports tilewave.nest.other",
+        ),
+    ],
+)
 def test_imports(tmp_path, name, text, says):
     tool = load("imports")
     tree(tmp_path, PACKAGE)
@@ -44,18 +64,38 @@ def test_imports(tmp_path, name, text, says):
     assert any(says in line for line in wrong), wrong
 
 
-SOURCES = {"include/tilewave/plan.hpp": '#include "tilewave/machine.hpp"\n', "include/tilewave/machine.hpp": "", "src/core/clock.hpp": "",
-           "src/plan/search.cpp": '#include "core/clock.hpp"\n#include "tilewave/plan.hpp"\n', "src/transport/mpi.cpp": "#include <mpi.h>\n"}
+SOURCES = {
+    "include/tilewave/plan.hpp": '#include "tilewave/machine.hpp"\n',
+    "include/tilewave/machine.hpp": "",
+    "src/core/clock.hpp": "",
+    "src/plan/search.cpp": '#include "core/clock.hpp"\n#include "tilewave/plan.hpp"\n',
+    "src/transport/mpi.cpp": "#include <mpi.h>\n",
+}
 
 
-@pytest.mark.parametrize("name,text,says", [
-    ("src/core/clock.hpp", '#include "tilewave/plan.hpp"\n', "core includes include/tilewave/plan.hpp; it may use only folders above itself"),
-    ("include/tilewave/machine.hpp", '#include "tilewave/plan.hpp"\n', "include/tilewave/machine.hpp includes include/tilewave/plan.hpp includes"),
-    ("include/tilewave/plan.hpp", '#include "core/clock.hpp"\n', "a public header includes src/core/clock.hpp, which is not installed"),
-    ("src/loose.cpp", "", "src/loose.cpp: its folder is not in the table"),
-    ("include/tilewave/other.hpp", "", "other.hpp: its folder is not in the table"),
-    ("src/plan/search.cpp", "int x = MPI_SUCCESS;\n", "names MPI"),
-])
+@pytest.mark.parametrize(
+    "name,text,says",
+    [
+        (
+            "src/core/clock.hpp",
+            '#include "tilewave/plan.hpp"\n',
+            "core includes include/tilewave/plan.hpp; it may use only folders above itself",
+        ),
+        (
+            "include/tilewave/machine.hpp",
+            '#include "tilewave/plan.hpp"\n',
+            "include/tilewave/machine.hpp includes include/tilewave/plan.hpp includes",
+        ),
+        (
+            "include/tilewave/plan.hpp",
+            '#include "core/clock.hpp"\n',
+            "a public header includes src/core/clock.hpp, which is not installed",
+        ),
+        ("src/loose.cpp", "", "src/loose.cpp: its folder is not in the table"),
+        ("include/tilewave/other.hpp", "", "other.hpp: its folder is not in the table"),
+        ("src/plan/search.cpp", "int x = MPI_SUCCESS;\n", "names MPI"),
+    ],
+)
 def test_layers(tmp_path, name, text, says):
     tool = load("layers")
     tree(tmp_path, SOURCES)

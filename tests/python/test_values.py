@@ -1,4 +1,5 @@
 """Plans and machines are values: changing one changes nothing that others have."""
+
 import copy
 
 import numpy as np
@@ -53,8 +54,14 @@ def test_an_edited_plan_changes_no_other_run(context, of):
         assert report.plan.tile == (2, 3)
     for _ in range(2):
         report = tw.run(relax, A=A, context=context)
-        assert report.plan == kept and report.plan.choices() == tuple(getattr(report._core.plan, name) for name in CHOICES)
-        assert (report.plan.ranked, report.plan.notes, report.plan.memory_bytes) == (kept.ranked, kept.notes, kept.memory_bytes)
+        assert report.plan == kept and report.plan.choices() == tuple(
+            getattr(report._core.plan, name) for name in CHOICES
+        )
+        assert (report.plan.ranked, report.plan.notes, report.plan.memory_bytes) == (
+            kept.ranked,
+            kept.notes,
+            kept.memory_bytes,
+        )
     assert tw.plan(relax, A=A, context=context).explain() == text
 
 
@@ -66,10 +73,15 @@ def test_what_is_predicted_cannot_be_changed(context):
         predicted.parts.total_s = 0.0
 
 
-@pytest.mark.parametrize("name, meant", [("tiles", "tile"), ("storge", "storage"), ("lookahed", "lookahead"), ("time_blocks", "temporal_block")])
+@pytest.mark.parametrize(
+    "name, meant",
+    [("tiles", "tile"), ("storge", "storage"), ("lookahed", "lookahead"), ("time_blocks", "temporal_block")],
+)
 def test_a_misspelt_attribute_of_a_plan(context, name, meant):
     plan = tw.plan(relax, A=np.ones((40, 50)), context=context)
-    with pytest.raises(tw.ConfigError, match=f"Plan has no attribute '{name}'; allowed: {meant}, .* Was '{meant}' meant"):
+    with pytest.raises(
+        tw.ConfigError, match=f"Plan has no attribute '{name}'; allowed: {meant}, .* Was '{meant}' meant"
+    ):
         setattr(plan, name, 1)
     with pytest.raises(AttributeError, match="Plan has no attribute 'xyz'; allowed: grid, "):
         plan.xyz = 1
@@ -89,7 +101,9 @@ def test_lists_do_for_tuples(context):
 
 def test_a_machine_that_is_changed_changes_no_context(context, monkeypatch):
     found = machine.Machine._from_core(context._core.machine(), {"hosts": [], "ranks": 1, "threads": 1})
-    monkeypatch.setitem(measure.__globals__, "measured", lambda context, quick, budget_s: known.use(context, found) or found)
+    monkeypatch.setitem(
+        measure.__globals__, "measured", lambda context, quick, budget_s: known.use(context, found) or found
+    )
     mine = measure(quick=True, context=context)
     kept = copy.deepcopy(context._machine)
     assert mine == kept

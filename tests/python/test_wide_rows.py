@@ -52,9 +52,10 @@ def addresses(kernel, arrays, i, j):
 
 def change(kernel, arrays, direction):
     """Bytes from each place to the one `direction` away."""
-    return [sum(direction[index] * stride for index, stride
-                in zip(place.axes, arrays[place.array].strides, strict=True))
-            for place in kernel.places]
+    return [
+        sum(direction[index] * stride for index, stride in zip(place.axes, arrays[place.array].strides, strict=True))
+        for place in kernel.places
+    ]
 
 
 def words(values, kind=ctypes.c_int64):
@@ -78,12 +79,29 @@ def test_rows_are_those_of_one_row_at_a_time(nest, scalars, dtype, seed=4):
         env = [kernel.pack(scalars, {name: first[name] for name in nest.tables}) for kernel in (whole, single)]
         steps = words(change(whole, found, {"i": 0, "j": 1}))
         code = ROWS(whole.rows_address)(
-            words(addresses(whole, found, 1, 0), ctypes.c_void_p), steps, len(spans), words(sum(spans, ())),
-            words(change(whole, found, {"i": 1, "j": 0})), words((1, 0)), words((0, 1)), words((1, 0)), env[0].ctypes.data)
+            words(addresses(whole, found, 1, 0), ctypes.c_void_p),
+            steps,
+            len(spans),
+            words(sum(spans, ())),
+            words(change(whole, found, {"i": 1, "j": 0})),
+            words((1, 0)),
+            words((0, 1)),
+            words((1, 0)),
+            env[0].ctypes.data,
+        )
         assert code == 0
         for number, begin, points in spans:
-            assert ROW(single.address)(words(addresses(single, known, 1 + number, begin), ctypes.c_void_p), steps, points,
-                                       words((1 + number, begin)), words((0, 1)), env[1].ctypes.data) == 0
+            assert (
+                ROW(single.address)(
+                    words(addresses(single, known, 1 + number, begin), ctypes.c_void_p),
+                    steps,
+                    points,
+                    words((1 + number, begin)),
+                    words((0, 1)),
+                    env[1].ctypes.data,
+                )
+                == 0
+            )
         for name in nest.arrays:
             np.testing.assert_array_equal(found[name], known[name])
 
@@ -96,9 +114,16 @@ def test_a_row_that_raises_is_told_by_its_place_among_the_spans():
     arrays = {"A": A, "a": a, "S": S}
     spans = [(0, 2, 11), (3, 0, 13), (4, 5, 10), (5, 0, 20)]
     code = ROWS(kernel.rows_address)(
-        words(addresses(kernel, arrays, 1, 0), ctypes.c_void_p), words(change(kernel, arrays, {"i": 0, "j": 1})), len(spans),
-        words(sum(spans, ())), words(change(kernel, arrays, {"i": 1, "j": 0})), words((1, 0)), words((0, 1)), words((1, 0)),
-        kernel.pack({}, {"S": S}).ctypes.data)
+        words(addresses(kernel, arrays, 1, 0), ctypes.c_void_p),
+        words(change(kernel, arrays, {"i": 0, "j": 1})),
+        len(spans),
+        words(sum(spans, ())),
+        words(change(kernel, arrays, {"i": 1, "j": 0})),
+        words((1, 0)),
+        words((0, 1)),
+        words((1, 0)),
+        kernel.pack({}, {"S": S}).ctypes.data,
+    )
     assert code >> 32 == 2 and (code & 0xFFFFFFFF) // 4096 == 8
-    assert kernel.sites[code % 4096 - 1][0] == "IndexError"
+    assert kernel.sites[code%4096-1][0] == "IndexError"
     assert (A[5, 5:13] == 3).all() and (A[5, 13:] == 1).all() and (A[6] == 1).all()
