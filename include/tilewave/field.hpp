@@ -32,10 +32,10 @@ public:
 
     /// Number of row-major storage among those of memory orders.
     static constexpr std::uint64_t row_major_orders = 1;
-    /// Moves the owned values, those of its history too, to `layout` and `order`, with at least `time_buffers` time buffers;
-    /// ghosts are undefined after it. Whether values moved on this rank. `orders` stands for the memory orders of all
-    /// ranks, the same number on each: where it changes, or the layout, or more time_buffers are wanted, the ranks agree that
-    /// all have the memory, and each point moves once. Free where nothing changes. Collective.
+    /// Moves the owned values, those of its history too, to `layout` and `order`, with at least `time_buffers` time
+    /// buffers; ghosts are undefined after it. Whether values moved on this rank. `orders` stands for the memory orders
+    /// of all ranks, the same number on each: where it changes, or the layout, or more time_buffers are wanted, the
+    /// ranks agree that all have the memory, and each point moves once. Free where nothing changes. Collective.
     /// @pre layout.shape is the field's and layout.ranks() at most the context's (ConfigError)
     /// @throws OutOfResources on every rank, with nothing changed, where one has not the memory
     bool relayout(const Layout& layout, const MemoryOrder& order, int time_buffers, std::uint64_t orders);

@@ -45,8 +45,8 @@ struct Kernel {
 
 /// Where a rank's part of an array lies: the address of storage.lo and bytes between neighbours
 /// along each dimension, as Array::stride says where the array has messages. Of an array with time
-/// time_buffers, stride_bytes[0] lies between time buffers: storage.lo is in buffer `first_time_buffer`, each later time in the
-/// buffer before.
+/// time_buffers, stride_bytes[0] lies between time buffers: storage.lo is in buffer `first_time_buffer`, each later
+/// time in the buffer before.
 struct Binding {
     std::byte* data = nullptr;
     Index stride_bytes;

@@ -41,7 +41,8 @@ struct Plan {
     /// @pre for a problem in loop order: one lane, one tile, rows along the last dimension (ConfigError)
     /// @pre skew is empty, or k < l for which problem.loops has the sum (ConfigError)
     /// @pre every number is finite and at least the least value that plan_choices.hpp gives (ConfigError)
-    /// @pre aggregate is 1 with several lanes, or where ranks read what later ones compute in the same steps (ConfigError)
+    /// @pre aggregate is 1 with several lanes, or where ranks read what later ones compute in the same steps
+    /// (ConfigError)
     void validate(const SweepProblem& problem, int ranks) const;
     std::string to_string() const;
 };

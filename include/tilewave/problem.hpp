@@ -50,9 +50,9 @@ struct SweepProblem {
     std::vector<Bound> bounds = {};  ///< of the loop indices
     IndexMatrix loops = {};
     bool sequential = false;  ///< dependences are not vectors: one tile, points in loop order
-    WindowShape window = {};     ///< of the arrays that in_window() says
-    bool once = false;      ///< no point may be computed by two ranks, though they give it one value: all points are
-                            ///< reduced to a number
+    WindowShape window = {};  ///< of the arrays that in_window() says
+    bool once = false;        ///< no point may be computed by two ranks, though they give it one value: all points are
+                              ///< reduced to a number
 
     /// Fills in what was left empty.
     void complete();

@@ -64,10 +64,10 @@ struct Message {
     std::int32_t array = 0, buffer = -1;
     Box region;  ///< global points of `array`
     std::int64_t bytes = 0;
-    std::int32_t tile = -1;     ///< the tile that makes it (send) or first needs it (receive)
-    std::int32_t pieces = 0;     ///< so many go with it, one behind the other in its buffer; its region is empty
+    std::int32_t tile = -1;       ///< the tile that makes it (send) or first needs it (receive)
+    std::int32_t pieces = 0;      ///< so many go with it, one behind the other in its buffer; its region is empty
     std::int32_t aggregate = -1;  ///< of a part: the message it goes with
-    std::int64_t at = 0;        ///< where in the aggregate's buffer
+    std::int64_t at = 0;          ///< where in the aggregate's buffer
 };
 
 /// One array as one rank holds it: `storage`, of which it owns `owned`, `stride` items between
@@ -78,7 +78,7 @@ struct Array {
     Index stride = {};
     bool separate = false;  ///< each rank's values are its own, not parts of one array
     bool whole = false;     ///< read only and complete on every rank, so that boxes say nothing of it
-    int time_buffers = 0;         ///< above 0: along dimension 0, time, the memory of one level serves every time_buffers-th
+    int time_buffers = 0;   ///< above 0: along dimension 0, time, the memory of one level serves every time_buffers-th
     /// Above 0: of this array only so many planes are in memory, each in rows (Schedule::along), and beside
     /// tiles what the next ones read. Its boxes are those it would have whole; each rank makes its values from
     /// before the run itself. `stride` is of what its messages carry.
@@ -132,8 +132,8 @@ struct Schedule {
     /// varies the last one. Empty: the order of the coordinates.
     IndexMatrix order = {};
     bool rows_depend = false;  ///< a point of a row may depend on another of it
-    /// WindowShape that follow each other along the third last coordinate of the order may be computed together, each a row
-    /// behind the one before it.
+    /// WindowShape that follow each other along the third last coordinate of the order may be computed together, each a
+    /// row behind the one before it.
     bool layers_together = false;
     /// Of arrays that have planes: plane z[across] + slant z[along] holds z, rows vary z[along].
     int along = -1, across = -1, slant = 0;

@@ -310,7 +310,7 @@ bool Checker::planned(const Array& array, const Index& cell) const {
 // A value of an array with time buffers is that of its time: another level's is not it.
 Version Checker::computed_at(const Array& array, const Index& cell) const {
     return array.time_buffers > 0 ? missing - 1 - static_cast<Version>(space_.low_corner(cell)[0] - array.storage.lo[0])
-                            : computed;
+                                  : computed;
 }
 
 Checker::Why Checker::post(Player& p, int lane, int id) {
@@ -334,7 +334,8 @@ Checker::Why Checker::post(Player& p, int lane, int id) {
                        std::to_string(m.bytes) + " bytes is sent before it is packed: its buffer holds " +
                        held(p, buffer);
             state.content = buffer.content;
-            if (m.pieces > 0 && std::find(buffer.content.begin(), buffer.content.end(), missing) != buffer.content.end())
+            if (m.pieces > 0 &&
+                std::find(buffer.content.begin(), buffer.content.end(), missing) != buffer.content.end())
                 return "message " + std::to_string(id) + " is sent before all of its " + std::to_string(m.pieces) +
                        " parts are packed";
         }

@@ -83,7 +83,8 @@ std::optional<Violation> Checker::results() {
             std::optional<Violation> wrong;
             Box mine = intersect(array.owned, p.s->space);
             if (array.time_buffers > 0 && !mine.empty())
-                mine.lo[0] = std::max(mine.lo[0], mine.hi[0] - array.time_buffers);  // what was there before is overwritten
+                mine.lo[0] =
+                    std::max(mine.lo[0], mine.hi[0] - array.time_buffers);  // what was there before is overwritten
             space_.for_each(mine, [&](const Index& cell) {
                 const bool given = planned(array, cell);
                 if (!wrong && p.cells[a].version(space_, cell) !=

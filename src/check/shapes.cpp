@@ -37,8 +37,9 @@ bool overlaps(const Array& a) {
     Index most = a.stride;
     int longest = 0;
     for (int k = 0; k < n; ++k) {
-        most[k] =
-            (k == 0 && a.time_buffers > 0 ? std::min<std::int64_t>(a.time_buffers, a.storage.extent(k)) : a.storage.extent(k)) - 1;
+        most[k] = (k == 0 && a.time_buffers > 0 ? std::min<std::int64_t>(a.time_buffers, a.storage.extent(k))
+                                                : a.storage.extent(k)) -
+                  1;
         if (most[k] > most[longest]) longest = k;
     }
     Index d = Index::filled(n, 0);

@@ -216,13 +216,13 @@ bool copy_as_sheared(Dims& box, Dim& row, Dim& column) {
         shear = -shear;
     }
     const ShearedMatrix matrix{row.extent,
-                             column.extent,
-                             shear,
-                             row.to_stride - shear * column.to_stride,
-                             column.to_stride,
-                             row.from_stride - shear * column.from_stride,
-                             column.from_stride,
-                             item};
+                               column.extent,
+                               shear,
+                               row.to_stride - shear * column.to_stride,
+                               column.to_stride,
+                               row.from_stride - shear * column.from_stride,
+                               column.from_stride,
+                               item};
     box.drop(row, column);
     for_each_outer(box, [&](std::byte* to, const std::byte* from) { copy_sheared(to, from, matrix); });
     return true;

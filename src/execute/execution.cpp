@@ -281,7 +281,8 @@ void Execution::copy(const Message& m, bool pack) {
     Index extents = m.region.hi - m.region.lo;
     const std::int64_t item = s_.arrays[m.array].item_bytes;
     const Index& strided = bindings_[m.array].stride_bytes;
-    if (const int time_buffers = s_.arrays[m.array].time_buffers; time_buffers > 0 && extents[0] > 1) return copy_time_buffers(m, pack);
+    if (const int time_buffers = s_.arrays[m.array].time_buffers; time_buffers > 0 && extents[0] > 1)
+        return copy_time_buffers(m, pack);
     std::byte *buffer = buffers_[m.buffer].get() + m.at, *array = address(m.array, m.region.lo);
     if (m.aggregate >= 0 && copy_few(array, strided, extents, item, buffer, pack)) return;
     const Index packed = row_major_strides(m.region, item);

@@ -11,8 +11,8 @@
 #include "data/memory.hpp"
 #include "data/rows.hpp"
 #include "execute/executor.hpp"
-#include "execute/rolling_window.hpp"
 #include "execute/mailroom.hpp"
+#include "execute/rolling_window.hpp"
 
 namespace tilewave {
 
@@ -152,7 +152,7 @@ private:
         const Array& a = s_.arrays[array];
         if (a.planes > 0) return window_->message(array, point);
         std::int64_t at = a.time_buffers > 0 ? time_buffer(array, point[0]) * b.stride_bytes[0]
-                                       : (point[0] - a.storage.lo[0]) * b.stride_bytes[0];
+                                             : (point[0] - a.storage.lo[0]) * b.stride_bytes[0];
         for (int k = 1; k < point.n; ++k) at += (point[k] - a.storage.lo[k]) * b.stride_bytes[k];
         return b.data + at;
     }

@@ -28,7 +28,7 @@ struct ExecuteOptions {
     /// at its end. Above 1: by a wait on which other ranks rely, so that true is only for a caller who insists.
     std::function<bool(double)> heartbeat;
     std::function<void(const std::string&)> stalled;  ///< default: a line on stderr
-    WindowMemory* window = nullptr;               ///< of the arrays that have planes (src/execute/rolling_window.hpp)
+    WindowMemory* window = nullptr;  ///< of the arrays that have planes (src/execute/rolling_window.hpp)
     std::int64_t first_time =
         0;  ///< added to loop index 0 in what the kernel and the caller are told: of a block of time steps
     bool stopped = false;  ///< computes nothing from the start on, as after a failure in an earlier block

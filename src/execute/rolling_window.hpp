@@ -5,8 +5,8 @@
 // components along the rows or, where planes are slanted and a tile is longer along the rows than across, panels across
 // of some components across. Of each piece an array keeps the last Array::planes planes, in turn in the same
 // memory; between pieces, Array::reach elements of each row or of each line across. Where planes are slanted, a piece
-// is no whole number of them: it has short rows at both ends, and panels across have the fewest. What a piece has computed next
-// to the following one across is kept beside the planes, and put back when their rows begin.
+// is no whole number of them: it has short rows at both ends, and panels across have the fewest. What a piece has
+// computed next to the following one across is kept beside the planes, and put back when their rows begin.
 #pragma once
 #include <memory>
 #include <span>
@@ -23,15 +23,16 @@ struct Segment {
     std::int32_t count = 0;
 };
 
-/// How tiles are cut into pieces: a panel or panel across of `width` components or less, panels across of a multiple of `unit`.
+/// How tiles are cut into pieces: a panel or panel across of `width` components or less, panels across of a multiple of
+/// `unit`.
 struct PieceCut {
     std::int64_t width = 1, unit = 1;
     friend bool operator==(const PieceCut&, const PieceCut&) = default;
 };
 /// @pre schedule.along >= 0
 PieceCut piece_cut(const Schedule& schedule);
-/// The pieces of a tile, in the order in which they are computed: panels across where planes are slanted and the tile is not
-/// higher than long, else panels.
+/// The pieces of a tile, in the order in which they are computed: panels across where planes are slanted and the tile
+/// is not higher than long, else panels.
 std::vector<Box> cut_into_pieces(int along, int across, int slant, const PieceCut& cut, const Box& tile);
 
 /// Where the planes of a rank are: a pure function of its schedule. A row is named by an Index that has the
@@ -47,7 +48,8 @@ public:
         std::int64_t begin = 0, end = 0;   ///< of z[across]
         std::int64_t panel = 0;            ///< whose planes it has
         bool first = false, last = false;  ///< of its column of tiles, along the rows
-        int drift = 0;  ///< of a panel across 1: where the kept ring of a row begins moves on so much from plane to plane
+        int drift =
+            0;  ///< of a panel across 1: where the kept ring of a row begins moves on so much from plane to plane
         /// z[along] of what the memory of a plane's row begins with.
         std::int64_t origin(std::int64_t plane) const { return drift ? plane - end + 1 : lo; }
     };
@@ -173,15 +175,15 @@ public:
     /// What the elements of a row hold that nobody computes. `to`: the element at the piece's lo.
     void fill(std::size_t ring, const RollingWindow::Piece& piece, const Index& row, char* to) const;
 
-    // What columns of tiles, panels, and panels across or tiles leave for those after them; of z, with its neighbours before
-    // it. The bytes of the other dimensions' rows come on top: others().
+    // What columns of tiles, panels, and panels across or tiles leave for those after them; of z, with its neighbours
+    // before it. The bytes of the other dimensions' rows come on top: others().
 
     /// Before column `column`, at z[across]: the elements from z[along] = the column's first - reads_along on.
     char* face(std::size_t ring, int column, std::int64_t across) const;
     /// Before panel `panel` of a tile of that column, at the `plane`th of the tile's z[across].
     char* between(std::size_t ring, int column, std::int64_t panel, std::int64_t plane) const;
-    /// Before a panel across, or a panel of a tile, at z[along]: the elements from z[across] = its first - reads_across on;
-    /// what the one before has left (`turn` of it), or this one leaves.
+    /// Before a panel across, or a panel of a tile, at z[along]: the elements from z[across] = its first - reads_across
+    /// on; what the one before has left (`turn` of it), or this one leaves.
     char* back(std::size_t ring, int turn, std::int64_t along) const;
     /// Number of a row among those of the other dimensions.
     std::int64_t others(const Index& row) const {

@@ -4,8 +4,8 @@
 
 namespace tilewave {
 
-PlaneRows rows_in_window(const WindowMemory& memory, std::size_t p, const RollingWindow::Piece& piece, std::int64_t plane,
-                         const Index& offset) {
+PlaneRows rows_in_window(const WindowMemory& memory, std::size_t p, const RollingWindow::Piece& piece,
+                         std::int64_t plane, const Index& offset) {
     const RollingWindow& f = memory.where();
     const RollingWindow::Ring& ring = f.rings()[p];
     const std::int64_t own = plane + f.plane(offset);  // the element's

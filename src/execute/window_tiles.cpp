@@ -99,8 +99,8 @@ private:
         for (int along : {0, f_.slant()}) steps_[along] = RingSteps(rows_, places_, along);
     }
 
-    // WindowShape between which the same moves are made, rows begin and end at the same component or one that changes by
-    // one, and it does not change whether elements that nobody computes may be in a row.
+    // WindowShape between which the same moves are made, rows begin and end at the same component or one that changes
+    // by one, and it does not change whether elements that nobody computes may be in a row.
     std::vector<std::int64_t> run_ends() const {
         const int across = f_.across();
         const RollingWindow::Piece& piece = *piece_;

@@ -220,7 +220,8 @@ void PlanCandidates::temporal_blocking(Plan plan, const Add& add) const {
     const int i = plan.mapping_dim;
     const auto lanes = static_cast<int>(plan.lanes());
     const bool along_rows = plan.row.n ? plan.row[i] != 0 : i == problem_.dims() - 1;
-    if (request_.temporal_block || request_.grouping || request_.factors || plan.ranks() > 1 || problem_.dims() < 3) return;
+    if (request_.temporal_block || request_.grouping || request_.factors || plan.ranks() > 1 || problem_.dims() < 3)
+        return;
     if (along_rows || !estimate_.unit(0) || problem_.sequential || problem_.window.along >= 0) return;
     double layer = 2 * item_bytes(problem_);
     for (int k = 0; k < problem_.dims(); ++k) {

@@ -139,12 +139,9 @@ void Planner::play_best_of_each_kind() {
     for (std::size_t e = 0; e < all.size(); ++e) {
         const Plan& p = all[e].plan;
         if (all[e].time_s > 4 * all.front().time_s && !order.empty()) break;
-        const std::tuple<int, int, int, int, bool, bool> kind{static_cast<int>(p.schedule),
-                                                              static_cast<int>(p.grouping),
-                                                              p.lanes(),
-                                                              p.ranks(),
-                                                              p.helper,
-                                                              p.temporal_block > 1};
+        const std::tuple<int, int, int, int, bool, bool> kind{
+            static_cast<int>(p.schedule), static_cast<int>(p.grouping), p.lanes(), p.ranks(), p.helper,
+            p.temporal_block > 1};
         std::vector<std::int64_t> grid(p.grid.begin(), p.grid.end());
         grid.push_back(p.mapping_dim);
         grid.insert(grid.end(), p.factors.begin(), p.factors.end());

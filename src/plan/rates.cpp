@@ -161,7 +161,8 @@ const MeasuredRate& PlanRates::nearest(const Plan& plan) const {
 
 // What a point takes for values next to its tile that have left the core's cache since they were computed.
 double PlanRates::fetched_s(const Plan& plan) const {
-    if (machine_.memory.empty() || plan.temporal_block > 1 || problem_.window.along >= 0 || problem_.sequential) return 0;
+    if (machine_.memory.empty() || plan.temporal_block > 1 || problem_.window.along >= 0 || problem_.sequential)
+        return 0;
     double all = 1, tile_bytes = item_bytes_;
     Index across = Index::filled(plan.tile.n, 1);
     for (int k = 0; k < plan.tile.n; ++k) {

@@ -5,8 +5,8 @@
 
 #include "polyhedral/cost.hpp"
 #include "problem/choice_checks.hpp"
-#include "problem/temporal_blocking.hpp"
 #include "problem/panel_width.hpp"
+#include "problem/temporal_blocking.hpp"
 #include "tilewave/schedule.hpp"
 
 namespace tilewave {
@@ -200,7 +200,8 @@ int longest_dim(const SweepProblem& problem, int ranks, const PlanRequest& reque
 
 // The dimension that rows go along, where steps of time would go together and tiles be low across it; else -1.
 int whole_row(const SweepProblem& problem, int ranks, const PlanRequest& request, const Machine& machine) {
-    if (request.tile || request.temporal_block || !streams(problem, static_cast<double>(ranks) * request.threads, machine))
+    if (request.tile || request.temporal_block ||
+        !streams(problem, static_cast<double>(ranks) * request.threads, machine))
         return -1;
     const Index row = request.row.value_or(Index{});
     int along = problem.dims() - 1;

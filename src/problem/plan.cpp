@@ -123,7 +123,8 @@ static std::string why_whole(const SweepProblem& problem, int k) {
     if (!problem.loops.keeps(k)) return "it is a sum of loop indices, so that tiles honour every dependence";
     for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a)
         if (!problem.arrays[a].replicated && problem.lacks(a, k))
-            return problem.arrays[a].time_buffers > 0 && k == 0 ? "it is time" : "array " + std::to_string(a) + " lacks it";
+            return problem.arrays[a].time_buffers > 0 && k == 0 ? "it is time"
+                                                                : "array " + std::to_string(a) + " lacks it";
     for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a)
         if (!problem.arrays[a].replicated && problem.swaps(a, k))
             return "array " + std::to_string(a) + " has it before an outer index";
@@ -150,8 +151,8 @@ static void check_row(const SweepProblem& problem, const Plan& plan) {
         throw ConfigError("row " + to_string(plan.row) +
                           " was given for a nest that runs in loop order; allowed are rows along the last dimension");
     // A row has one step a place, time buffers are reused in turn.
-    const bool time_buffers =
-        std::any_of(problem.arrays.begin(), problem.arrays.end(), [](const NestArray& a) { return a.time_buffers > 1; });
+    const bool time_buffers = std::any_of(problem.arrays.begin(), problem.arrays.end(),
+                                          [](const NestArray& a) { return a.time_buffers > 1; });
     if (time_buffers && problem.dims() > 1 && plan.row.n && plan.row[0] != 0)
         throw ConfigError("row " + to_string(plan.row) +
                           " was given for a nest with several time buffers; allowed are rows within one time step");

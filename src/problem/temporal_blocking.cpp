@@ -64,7 +64,8 @@ DeepHalo deep_halo(const SweepProblem& problem, const Plan& plan) {
     }
     if (cut < 0 || plan.tile[cut] < largest_block(problem, plan.grid, cut)) return {};
     for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a)
-        if (problem.written(a) && (problem.arrays[static_cast<std::size_t>(a)].time_buffers == 0 || problem.lacks(a, cut)))
+        if (problem.written(a) &&
+            (problem.arrays[static_cast<std::size_t>(a)].time_buffers == 0 || problem.lacks(a, cut)))
             return {};
     DeepHalo m{cut, 0, std::min<std::int64_t>(plan.temporal_block, problem.space.extent(0)), problem.space.hi[0]};
     for (const Access& p : problem.accesses) {
@@ -149,7 +150,7 @@ bool block_in_time(const SweepProblem& problem, const Machine& machine, int lane
     taken.grouping = GroupingKind::hyperplane;
     const bool together =
         lanes == 1 && deep_halo(problem, taken).along >= 0;  // messages of many tiles, and nobody waits for them long
-    const bool ranks = all > lanes && !together;          // each tile has messages then
+    const bool ranks = all > lanes && !together;             // each tile has messages then
     const double room =
         (ranks ? cached_part_over_ranks : cached_part) * static_cast<double>(machine.shared_cache_bytes) * lanes;
     const double step_bytes =

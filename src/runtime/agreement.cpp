@@ -90,7 +90,8 @@ void Agreement::restate(std::shared_ptr<const Said> mine, std::vector<std::int64
     mine_.kind = said_->statement.kind;
 }
 
-void Agreement::start(int tag, const MatrixView& piggyback, std::string where, const std::function<std::string()>* ask) {
+void Agreement::start(int tag, const MatrixView& piggyback, std::string where,
+                      const std::function<std::string()>* ask) {
     tag_ = tag;
     where_ = std::move(where);
     ask_ = ask;
@@ -104,7 +105,8 @@ void Agreement::start(int tag, const MatrixView& piggyback, std::string where, c
     std::fill(piggyback_.begin(), piggyback_.end(), Piggyback{});
     if (piggyback.data && piggyback.bytes() > 0) {
         if (own_bytes_ < piggyback.bytes())
-            own_ = std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(own_bytes_ = piggyback.bytes()));
+            own_ =
+                std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(own_bytes_ = piggyback.bytes()));
         copy_range(piggyback, 0, own_.get(), piggyback.bytes(), true);
         piggyback_[static_cast<std::size_t>(port_.rank())] = {port_.rank(), piggyback.bytes(), own_.get()};
     }

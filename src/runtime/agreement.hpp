@@ -38,7 +38,8 @@ public:
     /// The first time or, with the same words and values, once more; sends nothing before advance(). `piggyback` is
     /// copied and goes to all ranks. Where the caller stands says `where` or, when that is empty and it is needed,
     /// `ask`.
-    /// @pre piggyback.bytes() <= most_piggyback_bytes / ranks, or <= most_piggyback_bytes where no other rank gives one (not checked)
+    /// @pre piggyback.bytes() <= most_piggyback_bytes / ranks, or <= most_piggyback_bytes where no other rank gives one
+    /// (not checked)
     void start(int tag, const MatrixView& piggyback = {}, std::string where = "",
                const std::function<std::string()>* ask = nullptr);
     /// True when it is over.
@@ -67,7 +68,7 @@ private:
         std::int64_t hash = 0;  // of function and description
         std::int32_t rank = 0;
         Statement::Kind kind = Statement::Kind::fine;
-        std::int32_t ended = -1;               // a rank that is waited for in vain
+        std::int32_t ended = -1;                 // a rank that is waited for in vain
         std::int32_t values = 0, piggyback = 0;  // how many follow
     };
     struct Piggyback {
@@ -107,7 +108,7 @@ private:
     std::string where_;
     const std::function<std::string()>* ask_ = nullptr;
     std::vector<std::int64_t> given_, values_;  // this rank's, and what is known
-    std::vector<Piggyback> piggyback_;              // by rank
+    std::vector<Piggyback> piggyback_;          // by rank
     std::int64_t note_bytes_ = 0;
     std::unique_ptr<std::byte[]> notes_;  // received and sent in each round
     std::unique_ptr<std::byte[]> own_;    // what this rank gives along

@@ -130,8 +130,8 @@ bool FieldStorage::relayout(const Layout& layout, const MemoryOrder& order, int 
     // Ghosts only where they are used: a face is one run of memory more often without them.
     const bool same_blocks = layout_.same_blocks(layout);
     // Ghosts that are outside the array a rank does not have.
-    const bool fits =
-        same_blocks && storage() == layout.storage(context_->rank()) && order_ == order && time_buffers_ >= time_buffers;
+    const bool fits = same_blocks && storage() == layout.storage(context_->rank()) && order_ == order &&
+                      time_buffers_ >= time_buffers;
     // Every rank comes to the same here: one whose own order stays takes part, too.
     const bool all_know = !stays(layout, time_buffers, orders);
     if (fits && !all_know) return false;
@@ -185,7 +185,8 @@ void FieldStorage::keep_history(int time_buffers) {
     if (time_buffers <= history_) return;
     if (time_buffers_ < time_buffers + 1) relayout(layout_, order_, time_buffers + 1, orders_);
     for (int back = history_ + 1; back <= time_buffers; ++back)
-        std::memcpy(data_.get() + back * time_buffer_bytes(), data_.get(), static_cast<std::size_t>(time_buffer_bytes()));
+        std::memcpy(data_.get() + back * time_buffer_bytes(), data_.get(),
+                    static_cast<std::size_t>(time_buffer_bytes()));
     history_ = time_buffers;
 }
 

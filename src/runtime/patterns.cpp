@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "runtime/agreement.hpp"
-#include "runtime/piggyback.hpp"
 #include "runtime/exchange.hpp"
 #include "runtime/pattern_call.hpp"
 #include "runtime/pattern_transfer.hpp"
+#include "runtime/piggyback.hpp"
 #include "runtime/waiting.hpp"
 
 namespace tilewave {
@@ -91,7 +91,7 @@ private:
     std::vector<std::byte> given_, got_;  // its matrices without gaps, where the caller's have some
     bool native_posted_ = false;
     bool ran_ = false;         // the transfer's messages are over
-    bool piggyback_ = false;     // the matrices have come with the comparison
+    bool piggyback_ = false;   // the matrices have come with the comparison
     std::int64_t place_ = -1;  // in line for the library's calls
     std::vector<int> done_;
     Stage stage_ = Stage::agreeing;
@@ -169,7 +169,7 @@ bool PatternOperation::step() {
             prepare();
             if (piggyback_) {
                 finish_piggyback(call_, transfer_->problem(), *plan_, context_.rank(),
-                               [this](int r) { return agreed().piggyback(r); });
+                                 [this](int r) { return agreed().piggyback(r); });
                 ran_ = true;
             }
             if (call_.keep || piggyback_)
@@ -266,9 +266,9 @@ void PatternOperation::prepare() {
     const PatternProblem& q = again ? transfer_->problem() : made;
     if (call_.allocate) call_.out = call_.allocate(q.total_columns());
     piggyback_ = may_piggyback(call_, port()) && std::all_of(q.columns.begin(), q.columns.end(), [&](std::int64_t n) {
-                   return (q.kind == PatternKind::multi_reduce ? call_.in.bytes() : q.rows * n * q.item_bytes) <=
-                          piggyback_limit_bytes(q.kind, q.ranks);
-               });
+                     return (q.kind == PatternKind::multi_reduce ? call_.in.bytes() : q.rows * n * q.item_bytes) <=
+                            piggyback_limit_bytes(q.kind, q.ranks);
+                 });
     if (!again) {
         check_places(q);
         PatternConditions conditions;

@@ -64,7 +64,7 @@ std::int64_t piggyback_limit_bytes(PatternKind kind, int p) {
 }
 
 void finish_piggyback(const PatternCall& call, const PatternProblem& problem, const PatternPlan& plan, int rank,
-                    const std::function<const std::byte*(int)>& given) {
+                      const std::function<const std::byte*(int)>& given) {
     const auto put = [](const MatrixView& to, const std::byte* from) {
         if (to.bytes() > 0) copy_range(to, 0, const_cast<std::byte*>(from), to.bytes(), false);
     };

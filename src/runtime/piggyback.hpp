@@ -16,6 +16,6 @@ std::int64_t piggyback_limit_bytes(PatternKind kind, int p);
 /// has no bytes). Reductions join in the order of pattern_schedule() with `plan`, so to the same bits.
 /// @pre may_piggyback(call), problem.block == 0 (not checked)
 void finish_piggyback(const PatternCall& call, const PatternProblem& problem, const PatternPlan& plan, int rank,
-                    const std::function<const std::byte*(int)>& given);
+                      const std::function<const std::byte*(int)>& given);
 
 }  // namespace tilewave

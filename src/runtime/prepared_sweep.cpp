@@ -13,8 +13,8 @@
 #include "data/memory.hpp"
 #include "data/rows.hpp"
 #include "execute/alarms.hpp"
-#include "execute/rolling_window.hpp"
 #include "execute/recording.hpp"
+#include "execute/rolling_window.hpp"
 #include "runtime/conversion.hpp"
 #include "runtime/exchange.hpp"
 #include "runtime/run_blocks.hpp"
@@ -315,8 +315,9 @@ double PreparedSweep::conversion_s(std::span<const RunArray> arrays) const {
         if (in_window(a) || !copied(a, array)) continue;
         const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
         const MemoryOrder order = memory_order(problem_, plan_, a, context_.rank());
-        seconds += Loose(context_, a, array.whole, n, layout(problem_, plan_, a).whole(), order, std::max(n.time_buffers, 1))
-                       .both_s(context_, problem_);
+        seconds +=
+            Loose(context_, a, array.whole, n, layout(problem_, plan_, a).whole(), order, std::max(n.time_buffers, 1))
+                .both_s(context_, problem_);
     }
     return seconds;
 }
@@ -420,7 +421,8 @@ Report PreparedSweep::run(std::span<const RunArray> arrays, const Kernel& kernel
                 const Array& array = schedule_.arrays[static_cast<std::size_t>(a)];
                 bindings.push_back({nullptr, array.stride});
                 for (auto& s : bindings.back().stride_bytes.v) s *= array.item_bytes;
-                initial.push_back({arrays[static_cast<std::size_t>(a)].initial, arrays[static_cast<std::size_t>(a)].same});
+                initial.push_back(
+                    {arrays[static_cast<std::size_t>(a)].initial, arrays[static_cast<std::size_t>(a)].same});
                 continue;
             }
             const Layout layout = tilewave::layout(problem_, plan_, a);
@@ -457,7 +459,8 @@ Report PreparedSweep::run(std::span<const RunArray> arrays, const Kernel& kernel
             bindings.back().data += first_step * time_bytes[static_cast<std::size_t>(a)];
             if (n.time_buffers > 0) {
                 bindings.back().stride_bytes[0] = time_buffer_bytes;
-                bindings.back().first_time_buffer = static_cast<int>(floor_mod(steps + n.given_time_buffers() - 1, time_buffers));
+                bindings.back().first_time_buffer =
+                    static_cast<int>(floor_mod(steps + n.given_time_buffers() - 1, time_buffers));
             }
         }
         if (window_) window = std::make_unique<WindowMemory>(*window_, std::move(initial));

@@ -70,8 +70,8 @@ public:
 
     /// Makes what is left of `steps` steps after whole blocks ready to run, where that is not ready: a schedule of
     /// fewer than two blocks. Local.
-    /// @pre loop index 0 is time, for which every array that is written has time_buffers and none keeps planes; no bound of
-    /// the
+    /// @pre loop index 0 is time, for which every array that is written has time_buffers and none keeps planes; no
+    /// bound of the
     ///   loops depends on it; arrays that have it as a dimension have all steps; steps >= those of the problem
     ///   (ConfigError)
     void prepare_steps(std::int64_t steps);
@@ -135,9 +135,9 @@ private:
     Plan plan_;
     Schedule schedule_;
     std::int64_t steps_, points_;
-    std::vector<std::uint64_t> orders_;   // by array: of all ranks' memory
+    std::vector<std::uint64_t> orders_;      // by array: of all ranks' memory
     std::unique_ptr<RollingWindow> window_;  // where arrays are kept in planes
-    std::unique_ptr<RestOfSteps> rest_;   // of the number of steps that was prepared last
+    std::unique_ptr<RestOfSteps> rest_;      // of the number of steps that was prepared last
 };
 
 }  // namespace tilewave

@@ -35,7 +35,7 @@ constexpr int least_rounds = 4;            // the first does not count; of three
 constexpr double least_row = 12;           // points of a row on average, to be measured as it is
 constexpr std::int64_t telling_row = 256;  // points, of rows that are measured where the plan has shorter ones
 constexpr int planes_of_window_tiles[] = {1024, short_row,
-                                   12};  // of arrays kept in planes: where they are slanted, rows are as long
+                                          12};  // of arrays kept in planes: where they are slanted, rows are as long
 constexpr int width_of_tiles[2][3] = {{0, 12, 12},
                                       {0, 0, 12}};  // along rows, and where planes are slanted; 0: the plan's
 
@@ -247,8 +247,8 @@ public:
             for (const Event& e : o.timeline.events) {
                 const Step& step = s_.lanes[static_cast<std::size_t>(e.lane)][static_cast<std::size_t>(e.step)];
                 const Work& w = work_[static_cast<std::size_t>(step.item)];
-                // Tiles that are nearly as large count, too: of a deep_halo there is less with each step of time, and the
-                // first steps are those that fetch from memory.
+                // Tiles that are nearly as large count, too: of a deep_halo there is less with each step of time, and
+                // the first steps are those that fetch from memory.
                 if (alike * w.points < (alike - 1) * most_.points || alike * w.rows < (alike - 1) * most_.rows)
                     continue;
                 times_[static_cast<std::size_t>(e.lane)].push_back(

@@ -20,9 +20,10 @@ struct TimeBuffers {
 /// @pre buffers.count > 1, steps > 0
 void turn(const TimeBuffers& buffers, std::int64_t steps);
 
-/// What is outside the space takes the current level's value in those buffers of earlier time_buffers that later ones will
-/// have: for array `a`, whose element at `held.lo` is where `own` says in the first buffer. Before turn().
-/// @pre points read earlier time_buffers at their own place only, or what is outside has had the current level's value before
+/// What is outside the space takes the current level's value in those buffers of earlier time_buffers that later ones
+/// will have: for array `a`, whose element at `held.lo` is where `own` says in the first buffer. Before turn().
+/// @pre points read earlier time_buffers at their own place only, or what is outside has had the current level's value
+/// before
 void keep_outside(const SweepProblem& problem, int a, const TimeBuffers& buffers, const Binding& own, const Box& held,
                   std::int64_t steps);
 

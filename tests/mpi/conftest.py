@@ -2,7 +2,7 @@
 
 All ranks of a test want the same kernels at the same time, and here they have few cores: the first
 to come compiles, the others wait for what it puts into the cache. (Several processes that compile
-one kernel at once are tested in tests/python/test_kernel_cache.py.)
+one kernel at once are tested in tests/python/kernel/test_kernel_cache.py.)
 """
 
 import fcntl

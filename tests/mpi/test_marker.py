@@ -1,4 +1,4 @@
-"""Tests run on the ranks that they ask for (what is reported of them: tests/python/test_mpi_marker.py)."""
+"""Tests run on the ranks that they ask for (what is reported of them: tests/python/tools/test_mpi_marker.py)."""
 
 import os
 

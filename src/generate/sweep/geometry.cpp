@@ -348,8 +348,8 @@ std::int64_t SweepGeometry::first_read(int a, int target, const Box& region) con
 Box SweepGeometry::widened(int a, const Box& needed, const Array& here, const Array& there) const {
     if (staged(a) || here.lacks || here.planes) return needed;
     Box wide = needed;
-    const bool timed =
-        std::any_of(problem_.arrays.begin(), problem_.arrays.end(), [](const NestArray& n) { return n.time_buffers > 0; });
+    const bool timed = std::any_of(problem_.arrays.begin(), problem_.arrays.end(),
+                                   [](const NestArray& n) { return n.time_buffers > 0; });
     // Times of arrays that have all of them are not widened: a run may begin at a later one.
     for (int k = timed ? 1 : 0; k < wide.dims(); ++k) {
         if (plan_.grid[k] != 1 || needed.lo[k] != space_.lo[k] || needed.hi[k] != space_.hi[k]) continue;
@@ -427,13 +427,14 @@ std::vector<Face> SweepGeometry::faces(int source, const std::vector<PlacedTile>
 }
 
 std::vector<int> SweepGeometry::aggregates(const std::vector<Face>& faces,
-                                        const std::vector<PlacedTile>& source_tiles) const {
+                                           const std::vector<PlacedTile>& source_tiles) const {
     std::vector<int> result(faces.size(), -1);
     if (plan_.aggregate == 1) return result;
     const auto block = [&](const Face& f) {
-        return deep_halo_.along < 0 ? 0
-                                 : floor_div(deep_halo_.end - 1 - source_tiles[static_cast<std::size_t>(f.tile)].box.lo[0],
-                                             deep_halo_.steps);
+        return deep_halo_.along < 0
+                   ? 0
+                   : floor_div(deep_halo_.end - 1 - source_tiles[static_cast<std::size_t>(f.tile)].box.lo[0],
+                               deep_halo_.steps);
     };
     int aggregate = -1, tiles = 0;
     std::int64_t bytes = 0;

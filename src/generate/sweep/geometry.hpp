@@ -48,8 +48,8 @@ public:
     bool sends(int source, int target) const;
     /// The faces `source` sends to `target`, in the sender's tile order.
     std::vector<Face> faces(int source, const std::vector<PlacedTile>& source_tiles, int target) const;
-    /// By face: its aggregate, faces of some tiles that go together (Plan::aggregate), counted from 0; -1: it goes alone.
-    /// Faces of different blocks of time do not go together, nor more bytes than a message has.
+    /// By face: its aggregate, faces of some tiles that go together (Plan::aggregate), counted from 0; -1: it goes
+    /// alone. Faces of different blocks of time do not go together, nor more bytes than a message has.
     std::vector<int> aggregates(const std::vector<Face>& faces, const std::vector<PlacedTile>& source_tiles) const;
     /// Boxes of array `a` that `source` owns and `target` reads as they were before the sweep.
     std::vector<Box> initial_halo(int a, int source, int target) const;

@@ -21,8 +21,8 @@ namespace tilewave {
 
 namespace {
 
-constexpr int initial_halo_tag = 64;     // between the tags of collectives and of faces; posted in one order
-constexpr int home_tag = 4352;  // after the initial_halo's
+constexpr int initial_halo_tag = 64;  // between the tags of collectives and of faces; posted in one order
+constexpr int home_tag = 4352;        // after the initial_halo's
 
 struct Incoming {
     int peer = 0;
@@ -111,7 +111,7 @@ private:
     };
     std::vector<std::vector<Outgoing>> outgoing_;  // by tile
     std::vector<Aggregate> arriving_, leaving_;
-    std::vector<std::vector<int>> aggregates_;               // by tile that owns the receive
+    std::vector<std::vector<int>> aggregates_;            // by tile that owns the receive
     std::vector<int> after_receive_, after_first_slice_;  // by tile: counter values
     std::vector<int> last_count_;                         // by lane
 };
@@ -259,7 +259,8 @@ void SweepWriter::write_epilogue() {
             for (int peer = 0; peer < s_.ranks; ++peer) {
                 if (peer == rank_) continue;
                 int tag = 0;
-                for (const Box& box : send ? geometry_.return_to_owner(a, rank_, peer) : geometry_.return_to_owner(a, peer, rank_)) {
+                for (const Box& box :
+                     send ? geometry_.return_to_owner(a, rank_, peer) : geometry_.return_to_owner(a, peer, rank_)) {
                     begin();
                     const int t = home_tag + tag++ % 2048;
                     if (send)
@@ -348,7 +349,8 @@ void SweepWriter::write_lane(int lane) {
     auto post = [&](std::size_t k) {
         if (k >= mine.size()) return;
         for (const int b : aggregates_[mine[k]]) {
-            arriving_[b].message = out.add_aggregate(false, arriving_[b].peer, arriving_[b].tag, arriving_[b].pieces, false);
+            arriving_[b].message =
+                out.add_aggregate(false, arriving_[b].peer, arriving_[b].tag, arriving_[b].pieces, false);
             arriving_[b].left = static_cast<int>(arriving_[b].pieces.size());
             out.add(Op::post_recv, arriving_[b].message);
         }

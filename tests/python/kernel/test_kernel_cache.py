@@ -422,7 +422,7 @@ print(len(compiled))
 
 def test_a_new_process_finds_kernels_and_what_they_call(cache, tmp_path):
     program = tmp_path / "program.py"
-    paths = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+    paths = [str(Path(__file__).resolve().parents[1] / "support"), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
 
     def run():

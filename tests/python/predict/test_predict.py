@@ -10,7 +10,7 @@ from general_runs import INTS, given_values, placed
 from general_sweeps import general_case
 from local_ranks import on_ranks
 from numba import types
-from test_pattern_schedules import Case
+from pattern_schedules import Case
 from sweeps import describe, random_case, schedules
 
 from tilewave import _core

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).resolve().parents[2] / "python" / "tilewave"
+SOURCE = Path(__file__).resolve().parents[3] / "python" / "tilewave"
 # How long it waits for ranks that do not end, and that keep the cores busy: here they never would.
 SHORTER = {
     "PATIENCE_S = 5.0": "PATIENCE_S = 1.0",

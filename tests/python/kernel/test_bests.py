@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tilewave as tw
-from tests.python.test_wide_rows import BODIES, addresses, change, words
+from test_wide_rows import BODIES, addresses, change, words
 from tilewave.run import reduction
 from tilewave.kernel.compile import ROW, ROWS, compile_kernel
 

@@ -136,7 +136,7 @@ def test_a_seed_means_the_same_in_every_process():
         "text = ''.join(f'{p}{p.arrays}{sorted(p.as_numpy)}' for p in map(make_problem, range(60))); "
         "print(hashlib.sha256(text.encode()).hexdigest())"
     )
-    path = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])
+    path = os.pathsep.join([str(Path(__file__).resolve().parents[1] / "support"), *filter(None, sys.path)])
     found = {
         subprocess.run(
             [sys.executable, "-c", script],
