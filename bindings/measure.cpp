@@ -59,7 +59,6 @@ void bind_measure(nb::module_& m) {
         },
         "context"_a, "peer"_a, "first"_a, "bytes"_a, "rows"_a, "turns"_a, "poll_period_s"_a, "helper"_a = false,
         Release());
-    e.def("exchange", &measure::exchange, "context"_a, "to"_a, "from_ranks"_a, "bytes"_a, "turns"_a, Release());
     e.def(
         "polls",
         [](Context& c, int peer, bool first, int turns) { return measure::polls(c, pair_of(peer, first), turns); },

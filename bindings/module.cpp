@@ -1,7 +1,9 @@
 // The Python module tilewave._core: plain bindings of include/tilewave, nothing of its own.
 #include <nanobind/nanobind.h>
 
+#include "tilewave/dtype.hpp"
 #include "tilewave/error.hpp"
+#include "tilewave/limits.hpp"
 
 namespace nb = nanobind;
 
@@ -29,6 +31,17 @@ void set_error(const char* type, const char* text) {
 NB_MODULE(_core, m) {
     // The default context lives to the end of the process, so at exit something always "leaks".
     nb::set_leak_warnings(false);
+    nb::dict limits;
+    limits["dims"] = tilewave::max_dims;
+    limits["places"] = tilewave::max_places;
+    limits["lanes"] = tilewave::max_lanes;
+    limits["simd_rows"] = tilewave::max_simd_rows;
+    limits["error_sites"] = tilewave::error_sites;
+    m.attr("limits") = limits;
+    nb::list dtypes;  // (NumPy's name, whether arrays of nests have it)
+    for (const tilewave::Dtype d : tilewave::all_dtypes)
+        dtypes.append(nb::make_tuple(tilewave::to_string(d), tilewave::in_nests(d)));
+    m.attr("dtypes") = nb::tuple(dtypes);
     nb::register_exception_translator([](const std::exception_ptr& p, void*) {
         try {
             std::rethrow_exception(p);

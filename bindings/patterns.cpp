@@ -27,8 +27,6 @@ Enum by_name(const std::string& name, const std::array<Enum, n>& all, const char
     throw ConfigError(std::string(what) + ": '" + name + "' was given; allowed: " + allowed);
 }
 
-constexpr std::array all_dtypes{Dtype::f4, Dtype::f8, Dtype::c8, Dtype::c16, Dtype::i4,
-                                Dtype::i8, Dtype::u1, Dtype::i1, Dtype::i2,  Dtype::b1};
 constexpr std::array all_kinds{PatternKind::broadcast, PatternKind::reduce, PatternKind::spread,
                                PatternKind::multi_reduce};
 constexpr std::array all_algorithms{Algorithm::automatic, Algorithm::tree,   Algorithm::ring,
@@ -62,11 +60,8 @@ bool plain_name(nb::handle given, const std::array<Enum, n>& all, Enum& value) {
 
 // The dtype of items that a buffer's format names; false: none of ours.
 bool item_type(const Py_buffer& b, Dtype& type) {
-    static constexpr std::pair<std::string_view, Dtype> names[] = {
-        {"d", Dtype::f8}, {"f", Dtype::f4}, {"Zd", Dtype::c16}, {"Zf", Dtype::c8}, {"i", Dtype::i4},
-        {"l", Dtype::i8}, {"B", Dtype::u1}, {"?", Dtype::b1},   {"b", Dtype::i1},  {"h", Dtype::i2}};
-    for (const auto& [name, t] : names)
-        if (name == b.format) {
+    for (const Dtype t : all_dtypes)
+        if (std::string_view(buffer_format(t)) == b.format) {
             type = t;
             return b.itemsize == item_bytes(t);
         }

@@ -213,11 +213,11 @@ using ReductionTuple = std::tuple<std::string, std::string, int, Index, Index, i
 PointReduction to_reduction(const ReductionTuple& t) {
     static const std::map<std::string, Reduction> ops = {
         {"max", Reduction::max}, {"min", Reduction::min}, {"sum", Reduction::sum}};
-    static const std::map<std::string, Dtype> types = {
-        {"int8", Dtype::i1},  {"int16", Dtype::i2},   {"int32", Dtype::i4},  {"int64", Dtype::i8},
-        {"uint8", Dtype::u1}, {"float32", Dtype::f4}, {"float64", Dtype::f8}};
-    const auto& [op, type, place, axes, shift, best] = t;
-    return {ops.at(op), types.at(type), place, axes, shift, best};
+    const auto& [op, name, place, axes, shift, best] = t;
+    const auto type = std::find_if(all_dtypes.begin(), all_dtypes.end(),
+                                   [&name](Dtype d) { return in_nests(d) && to_string(d) == name; });
+    if (type == all_dtypes.end()) throw ConfigError("a reduction of dtype " + name + " was given");
+    return {ops.at(op), *type, place, axes, shift, best};
 }
 
 void bind_field(nb::module_& m) {

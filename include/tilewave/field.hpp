@@ -100,17 +100,11 @@ public:
         if (mine.empty()) return;
         const Binding b = storage_.binding();
         Index at = mine.lo;
-        while (true) {
+        do {
             std::int64_t offset = 0;
             for (int k = 0; k < at.n; ++k) offset += (at[k] - storage_.storage().lo[k]) * b.stride_bytes[k];
             f(at, *reinterpret_cast<T*>(b.data + offset));
-            int k = at.n - 1;
-            while (k >= 0 && ++at[k] == mine.hi[k]) {
-                at[k] = mine.lo[k];
-                --k;
-            }
-            if (k < 0) return;
-        }
+        } while (next_point(at, mine));
     }
     /// The whole array, row-major, on rank 0; empty elsewhere. Collective.
     std::vector<T> gather() {

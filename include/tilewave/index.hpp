@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "tilewave/error.hpp"
+#include "tilewave/limits.hpp"
 
 namespace tilewave {
 
-/// The most dimensions a nest that is run may have.
-inline constexpr int max_dims = 4;
+[[noreturn]] void refuse_components(std::size_t given);
 
 /// A point, an offset or an extent: `n` int64 components, n <= max_dims.
 /// @pre at most max_dims components (ConfigError)
@@ -24,8 +24,8 @@ struct Index {
     Index(std::initializer_list<std::int64_t> list) : Index(std::span(list.begin(), list.size())) {}
     explicit Index(std::span<const std::int64_t> values) : n(static_cast<int>(values.size())) {
         if (values.size() > max_dims)
-            throw ConfigError("an index of " + std::to_string(values.size()) +
-                              " components was given; 1 to 4 are allowed");
+            throw ConfigError("an index of " + std::to_string(values.size()) + " components was given; 1 to " +
+                              std::to_string(max_dims) + " are allowed");
         for (int k = 0; k < n; ++k) v[k] = values[k];
     }
     /// n components of equal value.
@@ -67,6 +67,17 @@ struct Box {
     Box shifted(const Index& by) const { return {lo + by, hi + by}; }
     friend bool operator==(const Box&, const Box&) = default;
 };
+
+/// Moves `at` to the next point of `box` in row-major order; dimensions whose bit is set in `fixed` stay. False after
+/// the last point: `at` is then the first again.
+inline bool next_point(Index& at, const Box& box, unsigned fixed = 0) {
+    for (int k = at.n - 1; k >= 0; --k) {
+        if (fixed >> k & 1u) continue;
+        if (++at.v[k] < box.hi.v[k]) return true;
+        at.v[k] = box.lo.v[k];
+    }
+    return false;
+}
 
 /// The common points; empty boxes may have hi < lo.
 Box intersect(const Box& a, const Box& b);

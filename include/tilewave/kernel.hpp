@@ -10,7 +10,7 @@ namespace tilewave {
 /// Computes one row of n points. ptr[p] is place p of the schedule at the first point, step[p] the
 /// bytes from there to the next point's; index is the loop index of the first point and direction
 /// what it changes by from point to point. In order, unless the rows are known to be independent.
-/// Returns 0, or q * 4096 + site (site >= 1) when the body raised at point q, the points before it
+/// Returns 0, or q * error_sites + site (site >= 1) when the body raised at point q, the points before it
 /// being stored. Must not throw.
 using RowFunction = std::int64_t (*)(char* const* ptr, const std::int64_t* step, std::int64_t n,
                                      const std::int64_t* index, const std::int64_t* direction, const void* env);

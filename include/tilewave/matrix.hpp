@@ -4,16 +4,9 @@
 #include <cstdint>
 #include <string>
 
-namespace tilewave {
+#include "tilewave/dtype.hpp"
 
-/// Patterns move all of them; arrays of nests have no complex numbers and no b1.
-enum class Dtype : std::uint8_t { f4, f8, c8, c16, i4, i8, u1, i1, i2, b1 };
-constexpr std::int64_t item_bytes(Dtype type) {
-    constexpr std::int64_t bytes[] = {4, 8, 8, 16, 4, 8, 1, 1, 2, 1};
-    return bytes[static_cast<int>(type)];
-}
-/// "float32", "complex128", ...: NumPy's names.
-const char* to_string(Dtype type);
+namespace tilewave {
 
 /// How a reduction joins two values. min and max: as NumPy's minimum and maximum (NaN wins); not
 /// for complex types; of b1 they alone: "all" and "any". Integers wrap. user: a function of the caller's.

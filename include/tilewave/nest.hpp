@@ -191,7 +191,7 @@ private:
     std::int64_t note(const char* what, std::int64_t q) const {
         std::scoped_lock guard(lock_);
         if (error_.empty()) error_ = what;
-        return q * 4096 + 1;
+        return q * error_sites + 1;
     }
 
     Body body_;

@@ -9,17 +9,6 @@
 
 namespace tilewave {
 
-/// The most lanes of a rank: far above any host, to refuse a slip before it starts threads.
-inline constexpr int max_lanes = 1024;
-/// The most places a kernel may read and write at a point.
-inline constexpr int max_places = 64;
-/// So many rows whose points depend on each other a kernel computes at once, at most
-/// (python/tilewave/body/rows_in_lanes.py).
-inline constexpr std::int64_t rows_together = 8;
-/// Of so many planes rows are computed in turn, at most: a row that reads what the one before it has just stored waits
-/// for it.
-inline constexpr std::int64_t layers_together_most = 4;
-
 /// What one step of a lane does. `item` and `count` of the Step mean:
 enum class Op : std::uint8_t {
     compute,    ///< tile `item`

@@ -78,15 +78,8 @@ public:
         if (box.empty()) return;
         const Box c = cells(box);
         Index at = c.lo;
-        while (true) {
-            f(at);
-            int k = at.n - 1;
-            while (k >= 0 && ++at[k] == c.hi[k]) {
-                at[k] = c.lo[k];
-                --k;
-            }
-            if (k < 0) return;
-        }
+        do f(at);
+        while (next_point(at, c));
     }
     bool inside(const Index& cell, const Box& box) const { return !box.empty() && cells(box).contains(cell); }
     std::size_t linear(const Box& in, const Index& cell) const {

@@ -42,9 +42,11 @@ bool overlaps(const Array& a) {
                   1;
         if (most[k] > most[longest]) longest = k;
     }
-    Index d = Index::filled(n, 0);
-    for (int k = 0; k < n; ++k) d[k] = k == longest ? 0 : -most[k];
-    while (true) {
+    Box differences{Index::filled(n, 0), Index::filled(n, 1)};
+    for (int k = 0; k < n; ++k)
+        if (k != longest) differences.lo[k] = -most[k], differences.hi[k] = most[k] + 1;
+    Index d = differences.lo;
+    do {
         std::int64_t apart = 0;
         for (int k = 0; k < n; ++k) apart += d[k] * a.stride[k];
         const std::int64_t s = a.stride[longest];
@@ -52,13 +54,8 @@ bool overlaps(const Array& a) {
         if (s == 0 ? most[longest] > 0 || (!same && apart == 0)
                    : !same && apart % s == 0 && std::abs(apart / s) <= most[longest])
             return true;
-        int k = n - 1;
-        while (k >= 0 && (k == longest || ++d[k] > most[k])) {
-            if (k != longest) d[k] = -most[k];
-            --k;
-        }
-        if (k < 0) return false;
-    }
+    } while (next_point(d, differences));
+    return false;
 }
 
 // The same of the elements that points reach, where boxes of skewed coordinates hold more than the array's.

@@ -5,6 +5,11 @@
 
 namespace tilewave {
 
+void refuse_components(std::size_t given) {
+    throw ConfigError("an index of " + std::to_string(given) + " components was given; 1 to " +
+                      std::to_string(max_dims) + " are allowed");
+}
+
 std::string to_string(const Index& index) {
     std::string s = "(";
     for (int k = 0; k < index.n; ++k) s += (k ? ", " : "") + std::to_string(index[k]);

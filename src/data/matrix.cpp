@@ -3,9 +3,17 @@
 namespace tilewave {
 
 const char* to_string(Dtype type) {
-    static constexpr const char* names[] = {"float32", "float64", "complex64", "complex128", "int32",
-                                            "int64",   "uint8",   "int8",      "int16",      "bool"};
+#define TILEWAVE_DTYPE(name, type, numpy, ...) numpy,
+    static constexpr const char* names[] = {TILEWAVE_DTYPES(TILEWAVE_DTYPE)};
+#undef TILEWAVE_DTYPE
     return names[static_cast<int>(type)];
+}
+
+const char* buffer_format(Dtype type) {
+#define TILEWAVE_DTYPE(name, type, numpy, format, ...) format,
+    static constexpr const char* formats[] = {TILEWAVE_DTYPES(TILEWAVE_DTYPE)};
+#undef TILEWAVE_DTYPE
+    return formats[static_cast<int>(type)];
 }
 
 const char* to_string(Reduction op) {

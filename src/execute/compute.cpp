@@ -46,7 +46,7 @@ public:
         layers_ = !single && rows.layers() && longest_ <= longest_row;
         more_ = rows.first();
         at_ = rows.begin();
-        if (together && !single && longest_ <= cut_) group_ = rows_together * longest_;
+        if (together && !single && longest_ <= cut_) group_ = max_simd_rows * longest_;
     }
 
     // The next one, of about `limit` points or less; whole groups of rows that go together.
@@ -65,7 +65,7 @@ private:
     void begin_layers() {
         const std::int64_t up = rows_.extent_up(), down = rows_.extent_down(), rows = up + down - 1;
         const std::int64_t all = rows_.layers_in_line(),
-                           most = apart_ < rows ? 1 : ceil_div(all, ceil_div(all, layers_together_most));
+                           most = apart_ < rows ? 1 : ceil_div(all, ceil_div(all, max_layers_in_turn));
         together_ = std::min(rows_.layers_left(), most);
         left_ = rows * together_;
         turn_ = layer_ = 0;
@@ -237,8 +237,8 @@ void Execution::compute(int l, const Tile& tile) {
             const std::int64_t layer = batch.apart > 0 ? span.number / batch.apart : 0;
             for (int k = 0; k < row.n; ++k)
                 row[k] += (span.number - layer * batch.apart) * rows.across()[k] + layer * rows.beyond()[k];
-            const std::int64_t q = (code & 0xffffffff) / 4096;
-            fail(loop_index(rows, row, span.begin + q), code % 4096);
+            const std::int64_t q = (code & 0xffffffff) / error_sites;
+            fail(loop_index(rows, row, span.begin + q), code % error_sites);
             return;
         }
         if (!reduced_.empty()) {  // a batch is one row

@@ -17,15 +17,8 @@ namespace {
 template <class F>
 void for_each_row(const Box& box, F f) {
     Index at = box.lo;
-    while (true) {
-        f(at);
-        int k = box.dims() - 2;
-        while (k >= 0 && ++at[k] == box.hi[k]) {
-            at[k] = box.lo[k];
-            --k;
-        }
-        if (k < 0) return;
-    }
+    do f(at);
+    while (next_point(at, box, 1u << (box.dims() - 1)));
 }
 
 }  // namespace

@@ -158,21 +158,12 @@ std::pair<std::int64_t, std::int64_t> RollingWindow::computed(const Index& row) 
 template <class F>
 void RollingWindow::for_each_row(const Ring& ring, F f) const {
     if (block_.empty()) return;
-    const Index lo = block_.lo - ring.reach;
-    Index row = lo;
+    const Box rows{block_.lo - ring.reach, block_.hi};
+    Index row = rows.lo;
     row[along_] = 0;
     for (row[across_] = first_plane_ - ring.planes + 1; row[across_] < end_plane_; ++row[across_]) {
-        for (int k : others_) row[k] = lo[k];
-        while (true) {
-            f(row);
-            int k = static_cast<int>(others_.size()) - 1;
-            for (; k >= 0; --k) {
-                const int d = others_[static_cast<std::size_t>(k)];
-                if (++row[d] < block_.hi[d]) break;
-                row[d] = lo[d];
-            }
-            if (k < 0) break;
-        }
+        do f(row);
+        while (next_point(row, rows, 1u << along_ | 1u << across_));
     }
 }
 

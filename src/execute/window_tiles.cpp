@@ -153,16 +153,10 @@ private:
     bool any_rows() {
         const std::vector<int>& others = f_.others();
         for (int k : others) row_[k] = box_.lo[k];
-        while (true) {
+        do {
             if (!any_row()) return false;
-            int k = static_cast<int>(others.size()) - 1;
-            for (; k >= 0; --k) {
-                const int d = others[static_cast<std::size_t>(k)];
-                if (++row_[d] < box_.hi[d]) break;
-                row_[d] = box_.lo[d];
-            }
-            if (k < 0) return true;
-        }
+        } while (next_point(row_, box_, 1u << f_.along() | 1u << f_.across()));
+        return true;
     }
     bool any_row() {
         const std::vector<int>& others = f_.others();
@@ -260,7 +254,7 @@ private:
         if (kernel.uses_index) x_ = point(lo);
         if (const std::int64_t code = kernel.row(ptr_, step_, hi - lo, x_.begin(), direction_.begin(), kernel.env);
             code != 0) {
-            e_.fail(point(lo + code / 4096), code % 4096);
+            e_.fail(point(lo + code / error_sites), code % error_sites);
             return false;
         }
         bool changes = false;

@@ -6,6 +6,7 @@
 #include "data/memory.hpp"
 #include "execute/executor.hpp"
 #include "schedule/lane_builder.hpp"
+#include "tilewave/layout.hpp"
 
 namespace tilewave::measure {
 
@@ -35,13 +36,7 @@ struct Stage {
         schedule.arrays.push_back(a);
         memory.push_back(aligned_memory(a.storage.points() * item_bytes));
         std::fill_n(memory.back().get(), a.storage.points() * item_bytes, std::byte{1});
-        Index strides = extents;
-        std::int64_t below = item_bytes;
-        for (int k = extents.n - 1; k >= 0; --k) {
-            strides[k] = below;
-            below *= extents[k];
-        }
-        bindings.push_back({memory.back().get(), strides, 0});
+        bindings.push_back({memory.back().get(), row_major_strides(a.storage, item_bytes), 0});
         return static_cast<int>(schedule.arrays.size()) - 1;
     }
     Outcome play(Context& context, const ExecuteOptions& options, const Kernel& kernel = {}) {
@@ -262,27 +257,6 @@ BesideTimes beside(Context& context, Pair pair, const Beside& what, int turns) {
         found.post_s.push_back(what.bytes > 0 ? post.end_s - post.begin_s : 0);
         found.compute_s.push_back(compute.end_s - compute.begin_s);
         found.wait_s.push_back(what.bytes > 0 ? wait.end_s - wait.begin_s : 0);
-    }
-    return found;
-}
-
-std::vector<double> exchange(Context& context, const std::vector<int>& to, const std::vector<int>& from,
-                             std::int64_t bytes, int turns) {
-    Stage stage(context);
-    LaneBuilder lane(stage.schedule, 0);
-    const int out = stage.add({bytes}, 1);
-    std::vector<int> received, sent;
-    for (int peer : from) {
-        const int in = stage.add({bytes}, 1);
-        received.push_back(lane.post_receive(peer, message_tag, in, all_of(stage.schedule, in), -1));
-    }
-    for (int peer : to) sent.push_back(lane.post_send(peer, message_tag, out, all_of(stage.schedule, out), false, -1));
-    for (int m : received) lane.finish_receive(m);
-    for (int m : sent) lane.finish_send(m);
-    std::vector<double> found;
-    for (int i = 0; i < turns; ++i) {
-        barrier(context.transport());
-        found.push_back(stage.play(context, usual(context)).time_s);
     }
     return found;
 }

@@ -55,11 +55,6 @@ struct BesideTimes {
 };
 BesideTimes beside(Context& context, Pair pair, const Beside& what, int turns);
 
-/// Each of `turns` times: a message of `bytes` to every rank of `to` and one from every rank of `from` at once, all
-/// ranks beginning together. Collective over the context.
-std::vector<double> exchange(Context& context, const std::vector<int>& to, const std::vector<int>& from,
-                             std::int64_t bytes, int turns);
-
 /// Mean time of a poll that finds a pending receive not there yet: one sample a turn.
 std::vector<double> polls(Context& context, Pair pair, int turns);
 

@@ -280,7 +280,7 @@ bool PlanCandidates::wide_enough(const Plan& plan) const {
     if (tile_row_points(plan) < least_row_) return false;
     const int across = problem_.dims() - 2;
     if (!rows_depend_ || plan.row.n != 0 || across < 0 || estimate_.unit(across)) return true;
-    return plan.tile[across] >= std::min(rows_together, share(plan, across));
+    return plan.tile[across] >= std::min(max_simd_rows, share(plan, across));
 }
 
 std::vector<Plan> PlanCandidates::beside(const Plan& plan) const {

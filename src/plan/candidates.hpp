@@ -47,7 +47,7 @@ private:
     const PlanRates& rates_;
     const Plan& by_rules_;
     double least_row_;
-    bool rows_depend_;  // kernels compute rows_together of them at once, the rate was measured with as many
+    bool rows_depend_;  // kernels compute max_simd_rows of them at once, the rate was measured with as many
 };
 
 }  // namespace tilewave

@@ -47,7 +47,7 @@ bool cuts_rows(const Plan& p) {
     if (p.slices == 1) return false;
     const int m = p.mapping_dim, last = p.tile.n - 1;
     if (p.row.n) return p.row[m] != 0;
-    return m == last || (m == last - 1 && p.tile[m] < 4 * rows_together * p.slices);
+    return m == last || (m == last - 1 && p.tile[m] < 4 * max_simd_rows * p.slices);
 }
 
 class Planner {

@@ -118,7 +118,7 @@ TileClass PlanRates::tile_class(const Plan& plan) const {
     const int across = plan.tile.n - 2;
     if (plan.row.n == 0 && across >= 0 && !unit(across) && rows_depend_) {
         const std::int64_t share = ceil_div(block(plan.grid, across), plan.factors[across]);
-        c.few_rows = plan.tile[across] < std::min(rows_together, share);
+        c.few_rows = plan.tile[across] < std::min(max_simd_rows, share);
     }
     double bytes = working_set(plan);
     if (c.together) {  // the tiles of all steps, each a tile or two behind the one before it

@@ -53,7 +53,7 @@ private:
     std::span<const MeasuredRate> rates_;
     Index extents_;  // of the loops in z coordinates
     std::vector<bool> unit_;
-    bool rows_depend_;  // along the last dimension: kernels compute rows_together of them at once
+    bool rows_depend_;  // along the last dimension: kernels compute max_simd_rows of them at once
     std::vector<double> cache_sizes_;
     std::vector<double> reach_;  // by dimension: bytes of written arrays that a point reads along it
     double item_bytes_ = 0;      // of a point of all arrays that are not replicated

@@ -155,7 +155,7 @@ Index default_tile(const SweepProblem& problem, int ranks, const Plan& plan, con
     const bool across = i == problem.dims() - 2 && plan.row.n == 0 && !plan.independent_rows(problem);
     // Tiles cut across their rows keep rows of some points.
     const bool along = i == problem.dims() - 1 && plan.row.n == 0;
-    const std::int64_t least = across ? rows_together : along ? shortest_row_of_tiles : 1;
+    const std::int64_t least = across ? max_simd_rows : along ? shortest_row_of_tiles : 1;
     height = std::clamp<std::int64_t>(std::min(height, cached_height(problem, plan, machine, tile, layer, n)),
                                       std::min(least, n), n);
     tile[i] = ceil_div(n, ceil_div(n, height));  // the last one is about as large as the others

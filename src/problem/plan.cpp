@@ -80,9 +80,9 @@ int Plan::most_slices(const SweepProblem& problem) const {
     if (mapping_dim == tile.n - 1)
         least = shortest_row;
     else if (tile.n > 2 && across && layers_together(problem) && order(tile.n).row[tile.n - 3][mapping_dim] != 0)
-        least = layers_together_most;
+        least = max_layers_in_turn;
     else if (mapping_dim == tile.n - 2 && row.n == 0 && !problem.sequential && !independent_rows(problem))
-        least = rows_together;
+        least = max_simd_rows;
     return static_cast<int>(std::max<std::int64_t>(tile[mapping_dim] / least, 1));
 }
 

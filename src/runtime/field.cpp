@@ -222,17 +222,11 @@ Reduced FieldStorage::reduce(const PointReduction& what) {
             if (std::abs(b.stride_bytes[k]) <= std::abs(b.stride_bytes[along])) along = k;
         Index unit = Index::filled(own.dims(), 0), at = own.lo;
         unit[along] = 1;
-        while (true) {
+        do {
             std::int64_t offset = 0;
             for (int k = 0; k < at.n; ++k) offset += (at[k] - all.lo[k]) * b.stride_bytes[k];
             mine.add(b.data + offset, b.stride_bytes[along], own.extent(along), at, unit);
-            int k = at.n - 1;
-            while (k >= 0 && (k == along || ++at[k] == own.hi[k])) {
-                at[k] = own.lo[k];
-                --k;
-            }
-            if (k < 0) break;
-        }
+        } while (next_point(at, own, 1u << along));
     }
     return join_ranks(context_->transport(), {mine})[0];
 }

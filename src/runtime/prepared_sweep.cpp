@@ -278,13 +278,13 @@ int PreparedSweep::stagger() const {
 // A load that follows another row's store to its place in a page by less than the processor keeps of stores would wait
 // for it (memory.hpp). 64x64x4096 in single precision, four rows at once: 1.6 ns a point 2 points apart, 1.05 at 8.
 bool PreparedSweep::rows_meet(std::span<const RunArray> arrays) const {
-    constexpr std::int64_t near = 128, rows_together = 4;  // farther ones are many points behind
+    constexpr std::int64_t near = 128, nearest_rows = 4;  // farther ones are many points behind
     const int n = problem_.dims();
     Index unit = Index::filled(n, 0);
     unit[n - 2] = 1;
     const std::vector<std::int64_t> across = steps_by(inverse(schedule_.order) * unit, arrays);
     for (std::size_t p = 0; p < across.size(); ++p)
-        for (std::int64_t r = 1; r < rows_together && schedule_.places[p].writes; ++r)
+        for (std::int64_t r = 1; r < nearest_rows && schedule_.places[p].writes; ++r)
             if (const std::int64_t apart = ((r * across[p]) % page_bytes + page_bytes) % page_bytes;
                 std::min(apart, page_bytes - apart) < near)
                 return true;

@@ -56,7 +56,7 @@ void fill(const Binding& b, const Index& first, const Box& part, std::int64_t it
     for (int k = 0; k < part.dims(); ++k)
         if (part.extent(k) > 1 && (part.extent(inner) <= 1 || size(k) < size(inner))) inner = k;
     Index at = part.lo;
-    while (true) {
+    do {
         std::intptr_t to = reinterpret_cast<std::intptr_t>(b.data);
         for (int k = 0; k < at.n; ++k) to += (at[k] - first[k]) * b.stride_bytes[k];
         auto run = [&](auto typed) {
@@ -70,13 +70,7 @@ void fill(const Binding& b, const Index& first, const Box& part, std::int64_t it
             case 4: run(std::uint32_t{}); break;
             default: run(std::uint64_t{});
         }
-        int k = at.n - 1;
-        while (k >= 0 && (k == inner || ++at[k] >= part.hi[k])) {
-            at[k] = part.lo[k];
-            --k;
-        }
-        if (k < 0) return;
-    }
+    } while (next_point(at, part, 1u << inner));
 }
 
 }  // namespace

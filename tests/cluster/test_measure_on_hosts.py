@@ -46,7 +46,6 @@ def test_bandwidth_is_the_line_rate(tmp_path, cluster_tool, cluster_name, rate, 
             if abs(errors[-1]) <= 0.03:
                 break
     assert abs(errors[-1]) <= 0.03, errors
-    assert 0.3 < found["other_host"]["crowd"] < 5  # a line for each direction: 1, where hosts have CPUs of their own
 
 
 def test_hosts_and_ranks_of_a_host(tmp_path, cluster_tool, cluster_name):

@@ -9,6 +9,7 @@ import weakref
 import numpy as np
 
 from tilewave import _core
+from tilewave.dtypes import IN_NESTS
 from tilewave.errors import ConfigError
 from tilewave.field import npy
 from tilewave.field.index import Selection, SubscriptError, is_of_subscript, pack, unpack
@@ -18,7 +19,6 @@ from tilewave.notices import warn
 from tilewave.patterns.calls import spread
 from tilewave.runtime.collective import collective, holds_context, text_of
 
-DTYPES = tuple(np.dtype(name) for name in ("f4", "f8", "i1", "i2", "i4", "i8", "u1"))
 NOTHING, FUNCTION, ARRAY = 0, 1, 2
 SAME = object()  # as the current time step
 
@@ -637,7 +637,7 @@ def load(path, *, context=None):
     Collective: two rounds of small messages.
     """
     path = npy.path_of("load", path)
-    whole = npy.opened(path, DTYPES)
+    whole = npy.opened(path, IN_NESTS)
     made = _make(context, whole.shape, whole.dtype.newbyteorder("="))
     yield f"path {path!r}, shape {whole.shape}, dtype {whole.dtype}"
 
@@ -743,8 +743,8 @@ def _dtype(dtype):
         result = np.dtype(dtype)
     except TypeError:
         result = None
-    if result is None or result not in DTYPES:  # NumPy finds None equal to float64
-        raise ConfigError(f"field: dtype {dtype!r} was given; allowed: {', '.join(d.name for d in DTYPES)}")
+    if result is None or result not in IN_NESTS:  # NumPy finds None equal to float64
+        raise ConfigError(f"field: dtype {dtype!r} was given; allowed: {', '.join(d.name for d in IN_NESTS)}")
     return result
 
 

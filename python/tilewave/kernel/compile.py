@@ -12,7 +12,7 @@ none was compiled in. Point ``q`` has the indices ``index + q * direction``. ``e
 the scalars, then extents and byte strides of each table (`Kernel.pack`). A point loads all that it
 reads before it stores; it stores each written place once, with the old value where no statement
 assigned it. Points are computed in increasing order unless the caller vouched that they are
-independent. The result is 0, or ``point * 4096 + site`` where the body raised: the points before are
+independent. The result is 0, or ``point * SITES + site`` (`emitter.SITES`) where the body raised: the points before are
 stored, and ``kernel.sites[site - 1]`` says what was raised.
 
 A kernel whose points are independent has a second function, of several rows in one call::
@@ -55,19 +55,18 @@ import llvmlite
 import llvmlite.binding as llvm
 import numpy as np
 
+from tilewave import _core
+from tilewave.dtypes import IN_NESTS
 from tilewave.errors import ConfigError
 from tilewave.kernel import cache as kernel_cache
 from tilewave.kernel import environment, jammed_rows, kernel_code, loaded_code, loops
 from tilewave.kernel.kernel_code import Choices, build_row
 from tilewave.kernel.permuted import Layout, best_way
 from tilewave.kernel.scalars import Slot
-from tilewave.nest.types import SUPPORTED
 from tilewave.version import VERSION
 
-DTYPES = tuple(dtype for dtype in SUPPORTED if dtype.kind != "b")
-
 #: Places, tables and bests of a kernel.
-MOST_POINTERS = 64
+MOST_POINTERS = _core.limits["places"]
 
 #: The C type of a row function, for ctypes.
 ROW = ctypes.CFUNCTYPE(
@@ -275,10 +274,10 @@ def _checked_dtypes(nest, dtype_of):
         if name not in dtype_of:
             raise ConfigError(f"nest {nest.name!r} needs the dtype of its array {name!r}")
         dtype = np.dtype(dtype_of[name])
-        if dtype not in DTYPES or not dtype.isnative:
+        if dtype not in IN_NESTS or not dtype.isnative:
             raise ConfigError(
                 f"array {name!r} of nest {nest.name!r} has dtype {dtype}; "
-                f"allowed: {', '.join(each.name for each in DTYPES)}"
+                f"allowed: {', '.join(each.name for each in IN_NESTS)}"
             )
         checked[name] = dtype
     return checked

@@ -2,12 +2,13 @@
 
 from llvmlite import ir
 
+from tilewave import _core
 from tilewave.kernel.loops import c_function, numpy_loop
 from tilewave.kernel.values import F64, I1, I8, I64, POINTER, Typed, Value, ir_type
 from tilewave.nest.types import Unsupported
 
-#: An error code is point * SITES + site, site from 1.
-SITES = 4096
+#: An error code is point * SITES + site, site from 1 (include/tilewave/limits.hpp).
+SITES = _core.limits["error_sites"]
 
 #: Reordering, contraction and approximate functions; NaNs and infinities keep their meaning.
 FAST = ("reassoc", "nsz", "arcp", "contract", "afn")

@@ -2,6 +2,7 @@
 
 from llvmlite import ir
 
+from tilewave import _core
 from tilewave.kernel.transpose import shuffle, transpose
 from tilewave.kernel.values import I1, I8, I64, POINTER, constant, ir_type
 from tilewave.kernel.vectors import ParallelAccesses
@@ -15,8 +16,8 @@ ITEM_BYTES = 4
 READ_AHEAD_BYTES = 512
 LINE_BYTES = 64
 
-#: Rows that are lanes, at most: a block of 16 is longer than what a core looks ahead (Zen 5: 0.78 in place of 0.58 ns).
-MOST_ROWS = 8
+#: The most rows, a SIMD lane each (include/tilewave/limits.hpp).
+MOST_ROWS = _core.limits["simd_rows"]
 
 
 def rows_of(vector_bytes):

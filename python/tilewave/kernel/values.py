@@ -16,12 +16,13 @@ I1, I8, I16, I32, I64 = (ir.IntType(bits) for bits in (1, 8, 16, 32, 64))
 F32, F64 = ir.FloatType(), ir.DoubleType()
 POINTER = ir.PointerType()
 
-_IR = {"bool": I1, "int8": I8, "int16": I16, "int32": I32, "int64": I64, "uint8": I8, "float32": F32, "float64": F64}
+_INTEGERS, _FLOATS = {1: I8, 2: I16, 4: I32, 8: I64}, {4: F32, 8: F64}
 
 
 def ir_type(dtype):
     """LLVM type of a value of a dtype in a register."""
-    return _IR[np.dtype(dtype).name]
+    dtype = np.dtype(dtype)
+    return I1 if dtype.kind == "b" else (_FLOATS if dtype.kind == "f" else _INTEGERS)[dtype.itemsize]
 
 
 def constant(dtype, value):

@@ -3,12 +3,9 @@
 import json
 
 from tilewave.errors import ConfigError
-from tilewave.machine.numbers import FAR, FORMAT, LATER, LINK_NUMBERS, NUMBERS
+from tilewave.machine.numbers import FAR, FORMAT, FRACTIONS, LATER, LINK_NUMBERS, MAY_BE_ZERO, NUMBERS
 
-#: Numbers that may be 0; all others must be greater. Parts of 1 lie between 0 and 1.
-MAY_BE_ZERO = {"short_s", "burst_bytes", "eager_bytes", "poll_period_s", "hidden_polled", "hidden_unpolled", "hidden"}
 WRITTEN = "allowed: a file that `tilewave measure -o FILE` wrote"
-PARTS = {"hidden_polled", "hidden_unpolled", "hidden"}
 #: The largest number, by the end of its name; others, such as ratios, may reach MOST. With these every sum stays
 #: finite.
 MOST_OF = {"byte_s": 1.0, "_s": 1e6, "bytes": FAR, "x": FAR, "y": 1e6}
@@ -152,8 +149,8 @@ class _Check:
         return self.sensible(where + name, name, data[name])
 
     def sensible(self, where, name, value, zero=False):
-        zero = zero or name in MAY_BE_ZERO or name.endswith("busy_byte_s")
-        most = 1.0 if name in PARTS else next((most for end, most in MOST_OF.items() if name.endswith(end)), MOST)
+        zero = zero or name in MAY_BE_ZERO
+        most = 1.0 if name in FRACTIONS else next((most for end, most in MOST_OF.items() if name.endswith(end)), MOST)
         fine = (
             isinstance(value, (int, float))
             and not isinstance(value, bool)
@@ -163,6 +160,8 @@ class _Check:
         if not fine:  # NaN is not between any two numbers
             least = ">= 0" if zero else f"> 0, at least {LEAST:g}"
             self.wrong(
-                where, value, "a number from 0 to 1" if name in PARTS else f"a finite number {least}, at most {most:g}"
+                where,
+                value,
+                "a number from 0 to 1" if name in FRACTIONS else f"a finite number {least}, at most {most:g}",
             )
         return value

@@ -8,7 +8,7 @@ from tilewave import _core, files
 from tilewave.errors import ConfigError
 from tilewave.machine import fit, show
 from tilewave.machine.check import checked
-from tilewave.machine.numbers import FAR, FORMAT, LINK_NUMBERS, NUMBERS
+from tilewave.machine.numbers import FAR, FORMAT, LINK_NUMBERS, NUMBERS, with_numbers
 from tilewave.value import Value
 
 UNITS = {
@@ -19,7 +19,7 @@ UNITS = {
     "copy_byte_s": "x: bytes next to each other, y: seconds a byte",
     "memory": "by busy lanes of a host, from 1 on; x: bytes of a lane's working set, y: seconds a byte read and "
     "written",
-    "hidden*, crowd, slowdown": "ratios",
+    "hidden*, slowdown": "ratios",
     "spread": "(third quartile - first) / median of the samples",
 }
 
@@ -48,25 +48,35 @@ class Curve(Value):
         return _core.Curve([float(v) for v in self.x], [float(v) for v in self.y])
 
 
-@dataclasses.dataclass
-class Link(Value):
-    """What messages between two ranks cost, for one kind of neighbour; seconds and bytes."""
+def _no_points():
+    return Curve([], [])
 
-    latency_s: float  # of 8 bytes, one way, both ranks waiting for it
-    send_s: float  # posting a small send
-    receive_s: float  # posting a receive
-    byte_s: float  # one more byte in a stream of large messages
-    transfer_s: Curve  # one message by bytes, one way, both ranks waiting
-    burst_bytes: float = 0.0  # a host that has rested may send so much ahead of byte_s (a token bucket)
-    eager_bytes: float = 8000.0  # larger messages leave only when the receiver, too, has asked for them
-    busy_byte_s: float = 0.0  # a byte's share of the time of the rank that sends or receives it, while it computes
-    hidden_polled: float = 0.9  # part of a large transfer that runs beside computing, polls every 50 us
-    hidden_unpolled: float = 0.0
-    crowd: float = 1.0  # time of all neighbours at once over that of a pair alone, by the messages of the fullest host
-    breaks_bytes: list = dataclasses.field(default_factory=list)  # sizes from which messages go another way
-    synchronous_s: Curve | None = None  # as transfer_s, sends complete when they are received
-    overlap: list = dataclasses.field(default_factory=list)  # dicts: way, poll_period_s, hidden, slowdown, ...
-    strided: list = dataclasses.field(default_factory=list)  # dicts: way, stride, bytes, byte_s
+
+@dataclasses.dataclass
+@with_numbers(_core.link_numbers)
+class Link(Value):
+    """What messages between two ranks cost, for one kind of neighbour.
+
+    Attributes
+    ----------
+    NUMBERS
+    transfer_s : Curve
+        Seconds of one message over its bytes, one way, while both ranks wait for it.
+    breaks_bytes : list of float
+        Sizes from which the MPI library sends messages another way.
+    synchronous_s : Curve or None
+        As transfer_s, for sends that are complete when they are received.
+    overlap : list of dict
+        way, poll_period_s, hidden, slowdown, ...: what ran beside computing.
+    strided : list of dict
+        way, stride, bytes, byte_s: what strided data costs.
+    """
+
+    transfer_s: Curve = dataclasses.field(default_factory=_no_points)
+    breaks_bytes: list = dataclasses.field(default_factory=list)
+    synchronous_s: Curve | None = None
+    overlap: list = dataclasses.field(default_factory=list)
+    strided: list = dataclasses.field(default_factory=list)
 
     def _to_core(self):
         core = _core.Link()
@@ -77,6 +87,7 @@ class Link(Value):
 
 
 @dataclasses.dataclass
+@with_numbers(_core.machine_numbers, shared_cache_bytes=None)
 class Machine(Value):
     """What messages, lanes and memory of one launch cost; made by `tilewave.measure`, or loaded.
 
@@ -87,46 +98,35 @@ class Machine(Value):
     ----------
     conditions : dict
         hosts (of each rank), threads, CPUs, MPI library, settings, date, version.
-    latency_s, byte_s, chunk_s, short_s, ranks_per_core, hand_over_s, point_s, cache_bytes, shared_cache_bytes
-        To the farthest rank, as every context measures them when it is made; patterns plan with them.
-        shared_cache_bytes is None in
-        files of before: a context then asks the system.
+    NUMBERS
     same_host, other_host : Link or None
         None where the launch has no such neighbours.
-    poll_s, step_s : float
-        Seconds of a poll that finds nothing, and of a schedule's step beside what it does.
     copy_byte_s : Curve
-        Seconds a byte between an array and a buffer, by the bytes that are next to each other.
+        Seconds to copy one byte between an array and a buffer, over the number of contiguous bytes.
     memory : list of Curve
-        By busy lanes of a host, from 1 on: seconds a byte that a lane reads and writes, by the bytes of its working
-        set.
+        memory[l - 1]: seconds for a lane to read and write back one byte, over the bytes of its working set, while l
+        lanes of a host do so.
     host_of : list of int
-        Of each rank.
+        Each rank's host.
     kernels : dict
-        By name: seconds of a point, of a row beside its points and of a tile beside its rows, and the tile they are of.
+        By name: seconds of a point, of a row beyond its points and of a tile beyond its rows, and the measured tile.
     spread : dict
         Of each number, by its name: (third quartile - first) / median of the samples.
+
+    Notes
+    -----
+    shared_cache_bytes is None in files of earlier versions: a context then asks the system. Every context measures
+    latency_s, byte_s, chunk_s and short_s when it is made, and plans patterns with them.
     """
 
     conditions: dict
-    latency_s: float
-    byte_s: float
-    chunk_s: float
-    short_s: float
-    ranks_per_core: float
-    hand_over_s: float
-    point_s: float
-    cache_bytes: int
-    poll_s: float
-    step_s: float
-    copy_byte_s: Curve
-    memory: list
-    host_of: list
+    copy_byte_s: Curve = dataclasses.field(default_factory=_no_points)
+    memory: list = dataclasses.field(default_factory=list)
+    host_of: list = dataclasses.field(default_factory=list)
     same_host: Link | None = None
     other_host: Link | None = None
     kernels: dict = dataclasses.field(default_factory=dict)
     spread: dict = dataclasses.field(default_factory=dict)
-    shared_cache_bytes: int | None = None
 
     def save(self, path):
         """Write the machine as JSON."""
@@ -156,8 +156,6 @@ class Machine(Value):
         return cls(
             conditions,
             **{name: getattr(core, name) for name in NUMBERS},
-            copy_byte_s=Curve([], []),
-            memory=[],
             host_of=list(core.host_of),
         )
 

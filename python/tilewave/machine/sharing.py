@@ -1,4 +1,4 @@
-"""Experiments between ranks that do more than wait for a message: compute, crowd together, pack."""
+"""Experiments between ranks that do more than wait for a message: compute, pack."""
 
 import statistics
 
@@ -7,7 +7,6 @@ from tilewave.machine import fit
 
 POLL_S = 50e-6  # between polls, as runs do
 BESIDE_LEAST, BESIDE_MOST = 256 << 10, 4 << 20  # bytes of a message beside computing
-CROWD_LEAST, CROWD_MOST = 256 << 10, 1 << 20
 STRIDES = (1, 2, 4, 8, 16, 32, 64)  # float64s
 STRIDED = (4096, 64 << 10, 1 << 20, 4 << 20)  # bytes
 CHUNK_BYTES = 32 << 10
@@ -85,49 +84,6 @@ def _row(way, period_s, size, alone_s, waits, *samples):
         "send_busy_byte_s": busy[0],
         "receive_busy_byte_s": busy[1],
     }
-
-
-def crowd_of(session, end_s, kind, pair, host_of, byte_s):
-    """The time of all neighbours at once over that of a pair alone, by the bytes that the fullest host moves: a
-    Sample.
-    """
-    ranks, me = len(host_of), session.context.rank
-    targets = ring(host_of, kind == "same_host")
-    size = int(min(max((end_s - session.now_s) / 20 / ranks / byte_s, CROWD_LEAST), CROWD_MOST))
-
-    def together(to, count):
-        """Seconds of the slowest rank, each time."""
-        mine = [to[me]] if me in to else []
-        every = session.run(_core.measure.exchange, mine, [r for r in sorted(to) if to[r] == me], size, count)
-        taking_part = [every[r] for r in range(ranks) if r in to or r in to.values()]
-        return [max(one) for one in zip(*taking_part, strict=True)]
-
-    moved = [0] * (max(host_of) + 1)
-    for r in targets:
-        moved[host_of[r]] += 1
-    samples, begin = [], session.now_s
-    together(targets, 1)
-    for turn in range(15):
-        alone, crowded = together({pair[0]: pair[1]}, 1)[0], together(targets, 1)[0]
-        samples.append(crowded / (alone * max(moved)))
-        if session.now_s + (session.now_s - begin) / (turn + 1) > end_s:
-            break
-    return fit.summary(samples)
-
-
-def ring(host_of, same_host):
-    """To whom each rank sends when all do, by rank: the next rank of its host, or its like on the next host that has
-    one.
-    """
-    hosts = [[r for r, h in enumerate(host_of) if h == host] for host in dict.fromkeys(host_of)]
-    found = {}
-    for at, ranks in enumerate(hosts):
-        for i, rank in enumerate(ranks):
-            others = ranks if same_host else hosts[(at + 1) % len(hosts)]
-            to = others[(i + 1 if same_host else i) % len(others)]
-            if to != rank:
-                found[rank] = to
-    return found
 
 
 def strided_rows(session, end_s, pair, byte_s):

@@ -44,7 +44,6 @@ LINK_ROWS = (
     ("CPU a byte", "busy_byte_s", _busy),
     ("hidden, polled", "hidden_polled", _part),
     ("hidden, not polled", "hidden_unpolled", _part),
-    ("all at once", "crowd", lambda v: f"{v:.3g} ×"),
 )
 
 

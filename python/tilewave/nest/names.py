@@ -8,6 +8,7 @@ import types
 
 import numpy as np
 
+from tilewave.dtypes import IN_NESTS
 from tilewave.nest.types import SUPPORTED
 
 #: NumPy functions of one argument that a body may call.
@@ -21,7 +22,7 @@ NUMPY_UNARY = (
 NUMPY_BINARY = ("arctan2 hypot minimum maximum fmin fmax copysign power remainder fmod").split()
 
 #: Type constructors.
-NUMPY_TYPES = "float32 float64 int8 int16 int32 int64 uint8".split()
+NUMPY_TYPES = [dtype.name for dtype in IN_NESTS]
 
 #: Functions of the math module with one argument.
 MATH_UNARY = (

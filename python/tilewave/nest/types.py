@@ -11,9 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tilewave.dtypes import IN_NESTS
+
 PYTHON, SCALAR, ARRAY0 = "Python", "NumPy", "0-d array"
 
-SUPPORTED = tuple(np.dtype(name) for name in ("bool", "int8", "int16", "int32", "int64", "uint8", "float32", "float64"))
+SUPPORTED = (np.dtype(bool), *IN_NESTS)
 
 OPERATORS = {
     "+": operator.add,

@@ -5,11 +5,11 @@ import math
 import numpy as np
 
 from tilewave import _core
+from tilewave.dtypes import ALL
 from tilewave.errors import ConfigError
 
-DTYPES = tuple(np.dtype(name) for name in ("f4", "f8", "c8", "c16", "i4", "i8", "u1", "i1", "i2", "?"))
 NUMBERS = bool, int, float, complex, np.generic
-NAMES = {dtype: dtype.name for dtype in DTYPES}
+NAMES = {dtype: dtype.name for dtype in ALL}
 
 
 def rows_and_columns(name, M):
@@ -85,7 +85,7 @@ def view(name, M, written=False):
     dtype = NAMES.get(M.dtype)
     if dtype is None:
         raise ConfigError(
-            f"{name} has dtype {M.dtype}; allowed: {', '.join(d.name for d in DTYPES)}, in native byte order"
+            f"{name} has dtype {M.dtype}; allowed: {', '.join(d.name for d in ALL)}, in native byte order"
         )
     rows, cols = M.shape
     if M.size and cols > 1 and M.strides[1] != M.itemsize:

@@ -5,15 +5,16 @@ import dataclasses
 import numpy as np
 
 from tilewave import _core
+from tilewave.dtypes import IN_NESTS
 from tilewave.errors import ConfigError
-from tilewave.field.field import DTYPES, Field, is_left
+from tilewave.field.field import Field, is_left
 from tilewave.nest.bounds import loop_bounds, loop_directions
 from tilewave.nest.box import cut_short
 from tilewave.nest.dependences import MOST_HISTORY
 from tilewave.run.operands import check_own_elements
 
 #: The most loop indices of a nest that is run, time among them.
-MOST_LOOPS = 4
+MOST_LOOPS = _core.limits["dims"]
 
 #: The most time steps of a run: far more than any run takes, and their products with extents and skews stay within 64
 #: bits.
@@ -312,10 +313,10 @@ def check_arrays(nest, arrays, context):
     for name, value in arrays.items():
         if not isinstance(value, (Field, np.ndarray)) or isinstance(value, np.ma.MaskedArray):
             raise ConfigError(f"array {name!r}: given {type(value).__name__}; allowed: a field or a NumPy array")
-        if value.dtype not in DTYPES:
+        if value.dtype not in IN_NESTS:
             raise ConfigError(
                 f"array {name!r} has dtype {value.dtype}; allowed: "
-                f"{', '.join(d.name for d in DTYPES)}, in native byte order"
+                f"{', '.join(d.name for d in IN_NESTS)}, in native byte order"
             )
         if isinstance(value, np.ndarray) and is_left(value):
             raise ConfigError(

@@ -78,15 +78,8 @@ private:
     void for_each_tile(const Box& locals, F f) const {
         Index p = locals.lo;
         if (locals.empty()) return;
-        while (true) {
-            f(tile_at(p));
-            int k = p.n - 1;
-            while (k >= 0 && ++p[k] == locals.hi[k]) {
-                p[k] = locals.lo[k];
-                --k;
-            }
-            if (k < 0) return;
-        }
+        do f(tile_at(p));
+        while (next_point(p, locals));
     }
     std::vector<int> tiles_reading(int array, const Box& region) const;
     void await_former_readers(LaneBuilder& out, int lane, const Face& face, std::vector<int>& seen);

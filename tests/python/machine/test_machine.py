@@ -191,7 +191,7 @@ NAN, INFINITE = float("nan"), float("inf")
             ["other_host.byte_s: found 2.0; allowed: a finite number > 0, at least 1e-18, at most 1"],
         ),
         (changed("same_host", "transfer_s", "x", -1, to=10**30), ["same_host.transfer_s.x[3]: found 1000"]),
-        (changed("same_host", "crowd", to=-INFINITE), ["same_host.crowd: found -inf"]),
+        (changed("same_host", "byte_s", to=-INFINITE), ["same_host.byte_s: found -inf"]),
         (changed("same_host", "overlap", 0, "slowdown", to=10**400), ["same_host.overlap[0].slowdown"]),
         (changed("latency_s", to=7).replace('"latency_s": 7', f'"latency_s": {"9" * 5000}', 1), ["no JSON"]),
         (changed("conditions", to=None), ["field conditions: missing"]),
@@ -232,13 +232,14 @@ def test_files_that_are_none(tmp_path):
 
 def test_numbers_at_their_limits_are_used():
     """What is accepted can be planned with: no number overflows on the way."""
-    from tilewave.machine.check import LEAST, MAY_BE_ZERO, MOST, MOST_OF, PARTS
+    from tilewave.machine.check import LEAST, MAY_BE_ZERO, MOST, MOST_OF
+    from tilewave.machine.numbers import FRACTIONS
 
     for least in (False, True):
         data = json.loads(some()._to_text())
 
         def limit(name):
-            if name in PARTS or name in MAY_BE_ZERO:
+            if name in FRACTIONS or name in MAY_BE_ZERO:
                 return 0 if least else 1
             return LEAST if least else next((most for end, most in MOST_OF.items() if name.endswith(end)), MOST)
 

@@ -57,7 +57,7 @@ def test_the_part_that_explains_most(predicted, measured, part):
 
 def some_machine(**links):
     def link(latency_s, byte_s):
-        return machine.Link(latency_s, 3e-7, 2e-7, byte_s, machine.Curve([1], [latency_s]))
+        return machine.Link(latency_s, 3e-7, 2e-7, byte_s, transfer_s=machine.Curve([1], [latency_s]))
 
     given = {kind: link(*numbers) for kind, numbers in links.items()}
     return types.SimpleNamespace(**{"host_of": [0, 0, 1], "same_host": None, "other_host": None, **given})

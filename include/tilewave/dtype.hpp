@@ -1,0 +1,53 @@
+// The types of array elements, each declared once.
+#pragma once
+#include <array>
+#include <complex>
+#include <cstdint>
+
+namespace tilewave {
+
+// X(name, C++ type, NumPy's name, format of Python's buffers, whether arrays of nests have it)
+// clang-format off
+#define TILEWAVE_DTYPES(X) \
+    X(b1, bool, "bool", "?", false) \
+    X(i1, std::int8_t, "int8", "b", true) \
+    X(i2, std::int16_t, "int16", "h", true) \
+    X(i4, std::int32_t, "int32", "i", true) \
+    X(i8, std::int64_t, "int64", "l", true) \
+    X(u1, std::uint8_t, "uint8", "B", true) \
+    X(f4, float, "float32", "f", true) \
+    X(f8, double, "float64", "d", true) \
+    X(c8, std::complex<float>, "complex64", "Zf", false) \
+    X(c16, std::complex<double>, "complex128", "Zd", false)
+// clang-format on
+
+#define TILEWAVE_DTYPE(name, ...) name,
+enum class Dtype : std::uint8_t { TILEWAVE_DTYPES(TILEWAVE_DTYPE) };
+#undef TILEWAVE_DTYPE
+
+#define TILEWAVE_DTYPE(name, ...) Dtype::name,
+inline constexpr std::array all_dtypes{TILEWAVE_DTYPES(TILEWAVE_DTYPE)};
+#undef TILEWAVE_DTYPE
+
+constexpr std::int64_t item_bytes(Dtype type) {
+#define TILEWAVE_DTYPE(name, type, ...) sizeof(type),
+    constexpr std::int64_t bytes[] = {TILEWAVE_DTYPES(TILEWAVE_DTYPE)};
+#undef TILEWAVE_DTYPE
+    return bytes[static_cast<int>(type)];
+}
+
+/// NumPy's name: "float32", "complex128", ...
+const char* to_string(Dtype type);
+
+/// How Python's buffer protocol names the type.
+const char* buffer_format(Dtype type);
+
+/// Whether arrays of nests may have the type. Patterns move all types.
+constexpr bool in_nests(Dtype type) {
+#define TILEWAVE_DTYPE(name, type, numpy, format, nests) nests,
+    constexpr bool allowed[] = {TILEWAVE_DTYPES(TILEWAVE_DTYPE)};
+#undef TILEWAVE_DTYPE
+    return allowed[static_cast<int>(type)];
+}
+
+}  // namespace tilewave

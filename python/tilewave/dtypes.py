@@ -1,0 +1,10 @@
+"""The dtypes of arrays, as include/tilewave/dtype.hpp declares them."""
+
+import numpy as np
+
+from tilewave import _core
+
+#: Those that patterns move.
+ALL = tuple(np.dtype(name) for name, _ in _core.dtypes)
+#: Those of fields and of a nest's arrays.
+IN_NESTS = tuple(np.dtype(name) for name, in_nests in _core.dtypes if in_nests)
