@@ -483,9 +483,9 @@ void bind_sweep(nb::module_& m) {
 }  // namespace
 
 void bind_run(nb::module_& m) {
-    m.attr("BLOCK_POINTS") = block_points;
-    m.attr("FEWEST_BLOCK_STEPS") = fewest_block_steps;
-    m.attr("MOST_BLOCK_STEPS") = most_block_steps;
+    m.attr("BLOCK_POINTS") = tuning::block_points;
+    m.attr("FEWEST_BLOCK_STEPS") = tuning::fewest_block_steps;
+    m.attr("MOST_BLOCK_STEPS") = tuning::most_block_steps;
     bind_context(m);
     bind_field(m);
     bind_timeline(m);

@@ -5,14 +5,12 @@
 
 #include "data/rows.hpp"
 #include "data/shear.hpp"
+#include "data/tuning.hpp"
 
 namespace tilewave {
-namespace {
 
-// Runs from here on the C library may copy in large steps, and then stores hold up loads that lie a little
-// further in another page (staging_memory).
-constexpr std::int64_t shortest_held_up = 2048;
-constexpr std::uintptr_t held_up_within = 64, page = 4096;
+using namespace tuning;
+namespace {
 
 // From the last byte to the first: loads then run away from the stores. 7 to 17 GB/s where memcpy had 1.3 to 2.2.
 void copy_backwards(std::byte* to, const std::byte* from, std::int64_t bytes) {
@@ -33,22 +31,13 @@ void copy_backwards(std::byte* to, const std::byte* from, std::int64_t bytes) {
 
 void copy_run(std::byte* to, const std::byte* from, std::int64_t bytes) {
     const auto ahead = (reinterpret_cast<std::uintptr_t>(to) - reinterpret_cast<std::uintptr_t>(from)) % page;
-    if (bytes >= shortest_held_up && ahead > 0 && ahead < held_up_within)
+    if (bytes >= shortest_delayed_run && ahead > 0 && ahead < delayed_within)
         copy_backwards(to, from, bytes);
     else
         std::memcpy(to, from, static_cast<std::size_t>(bytes));
 }
 
 namespace {
-
-// Measured on Zen 3 with glibc's memcpy: for a run of one cache line the call costs more than the
-// copy; beyond two lines neither wider vectors nor prefetching nor rep movs were faster on the whole.
-constexpr std::int64_t longest_short_run = 128;
-// Matrices out of cache with rows a page apart gained 15 to 30 %, those in cache lost nothing; 12 to
-// 20 rows did about equally.
-constexpr std::int64_t rows_ahead = 16;
-// Runs all within so many bytes are near already: prefetching them doubled the time of the copy at worst.
-constexpr std::int64_t near_runs = 32 << 10;
 
 // n runs of `bytes` bytes each; the steps lie between the starts of neighbours.
 using CopyRuns = void (*)(std::byte* to, std::int64_t to_step, const std::byte* from, std::int64_t from_step,
@@ -238,9 +227,6 @@ void copy_diagonals(std::byte* to, const std::byte* from, const Dim& row, const 
     }
 }
 
-// Shorter diagonals cost more as runs than item by item.
-constexpr std::int64_t shortest_diagonal = 32;
-
 // Items next to each other along the same diagonal on both sides.
 bool copy_as_diagonals(Dims& box, Dim& row, Dim& column) {
     const std::int64_t item = box.dims[0].extent;
@@ -257,10 +243,6 @@ bool copy_as_diagonals(Dims& box, Dim& row, Dim& column) {
     }
     return false;
 }
-
-// Rows of few runs cost as much as long ones: then the next dimension makes the rows, a piece at a
-// time, so that the lines are still near when the following runs come to them.
-constexpr std::int64_t few_runs = 8, piece = 128;
 
 void copy_rows(const Dims& box) {
     const std::int64_t bytes = box.dims[0].extent;

@@ -1,4 +1,5 @@
 #include "data/memory.hpp"
+#include "data/tuning.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -11,23 +12,21 @@
 
 namespace tilewave {
 
-namespace {
+using namespace tuning;
 
-constexpr std::size_t large_page = std::size_t{2} << 20;
+namespace {
 
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
 // Asks for large pages, unless the first few show that the system has to make room for them: of 336 MB
 // that took 1.35 s, where small pages took 0.22.
 void ask_for_large_pages(std::byte* memory, std::size_t size) {
-    constexpr std::size_t tried = 4;
-    constexpr double most_s = 2e-3;  // about what the small pages in place of one large cost
     size = size / large_page * large_page;
     if (madvise(memory, size, MADV_HUGEPAGE) != 0) return;
     const auto begin = std::chrono::steady_clock::now();
-    for (std::size_t k = 0; k < std::min(size / large_page, tried); ++k)
+    for (std::size_t k = 0; k < std::min(size / large_page, tried_large_pages); ++k)
         static_cast<volatile std::byte*>(memory)[k * large_page] = std::byte{0};
     const double passed = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    if (passed > tried * most_s) (void)madvise(memory, size, MADV_NOHUGEPAGE);
+    if (passed > tried_large_pages * slow_large_page_s) (void)madvise(memory, size, MADV_NOHUGEPAGE);
 }
 #endif
 
@@ -62,7 +61,6 @@ std::shared_ptr<std::byte[]> SpareMemory::lend(std::int64_t bytes) {
 
 // A former one of at most twice the size, or new.
 SpareMemory::Block SpareMemory::find(std::int64_t bytes) {
-    constexpr std::int64_t least_cut = 32 << 10, large_block = 4 << 20;  // of what is cut into pieces, and into which
     std::scoped_lock guard(lock_);
     if (auto it = blocks_.lower_bound(bytes); it != blocks_.end() && it->first <= 2 * bytes) {
         Block block{it->first, std::move(it->second)};

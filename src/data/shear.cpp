@@ -1,4 +1,5 @@
 #include "data/shear.hpp"
+#include "data/tuning.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -11,20 +12,10 @@
 #endif
 
 namespace tilewave {
+
+using namespace tuning;
 namespace {
 
-// Columns that all rows pass before the next ones are begun: the lines (and pages) written or read a
-// column stay near until the neighbouring rows come to them.
-constexpr std::int64_t window_columns = 1024;
-
-// A block has 16 bytes of columns and 32 bytes of rows: what one half and a whole AVX2 register hold.
-// Blocks next to each other along the rows make a strip, two strips fill the lines of the side whose
-// columns are contiguous; four blocks of one strip fill those of the other side before the other
-// strip comes. So each line is wanted once even where all rows or all columns share a cache set.
-constexpr std::int64_t blocks_a_line = 4;
-// Of the side whose columns are contiguous each line is on its own, often on its own page: no
-// processor foresees it. 1024 x 1024 doubles went two to three times as fast back with prefetching.
-constexpr std::int64_t lines_ahead = 4;
 constexpr std::int64_t block_columns(std::int64_t item) {
     return 16 / item;
 }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "execute/tuning.hpp"
 #include "tilewave/transport.hpp"
 
 namespace tilewave {
@@ -28,8 +29,7 @@ public:
     bool raised() const { return raised_; }
     /// Whether it is time for another look, which costs as much as a poll.
     bool due(double now_s) {
-        constexpr double period_s = 2e-3;
-        if (now_s - looked_s_ < period_s) return false;
+        if (now_s - looked_s_ < tuning::alarm_period_s) return false;
         looked_s_ = now_s;
         return true;
     }

@@ -3,23 +3,14 @@
 #include <array>
 
 #include "execute/execution.hpp"
+#include "execute/tuning.hpp"
 #include "schedule/tile_rows.hpp"
 
 namespace tilewave {
 
+using namespace tuning;
+
 namespace {
-
-// Rows longer than this are cut, so that a poll is never far away.
-constexpr std::int64_t longest_row = 8192;
-// Rows whose points depend on each other are computed some at once, which takes whole rows: eight of 16384 points about
-// the time between two polls.
-constexpr std::int64_t longest_row_together = 1 << 16;
-// Rows of a call: enough that the call costs little beside short ones.
-constexpr int most_rows = 64;
-
-// Rows of layers that go together of which a list is kept: finding one takes 1.6 ns. More would take the cache from the
-// arrays.
-constexpr std::int64_t most_kept_rows = 8192;
 
 // Rows that follow each other at equal distances.
 struct Batch {
@@ -37,11 +28,7 @@ public:
     // in memory the next layer is so many rows on, and it may be computed a row behind this one; 0: layers come one by
     // one.
     Batches(TileRows& rows, LayerRows (&layers)[2], bool single, bool together, std::int64_t apart)
-        : rows_(rows),
-          kept_(layers),
-          single_(single),
-          apart_(apart),
-          cut_(together ? longest_row_together : longest_row) {
+        : rows_(rows), kept_(layers), single_(single), apart_(apart), cut_(together ? longest_simd_row : longest_row) {
         longest_ = std::min(rows.extent_up(), rows.extent_down());
         layers_ = !single && rows.layers() && longest_ <= longest_row;
         more_ = rows.first();
@@ -94,7 +81,8 @@ private:
 
     void take(Batch& batch, std::int64_t limit) {
         if (left_ == 0) begin_layers();
-        batch.count = static_cast<int>(std::min(std::clamp<std::int64_t>(limit / longest_, 1, most_rows), left_));
+        batch.count =
+            static_cast<int>(std::min(std::clamp<std::int64_t>(limit / longest_, 1, most_rows_of_a_call), left_));
         batch.spans = spans_.data();
         if (now_)
             batch.spans = now_->spans.data() + (static_cast<std::int64_t>(now_->spans.size()) - left_);
@@ -114,7 +102,7 @@ private:
         batch.first = rows_.point();
         batch.apart = 0;
         std::int64_t number = 0;
-        while (batch.count < most_rows && batch.points < limit) {
+        while (batch.count < most_rows_of_a_call && batch.points < limit) {
             const std::int64_t points = std::min(cut_, rows_.end() - at_);
             spans_[static_cast<std::size_t>(batch.count++)] = {number, at_, points};
             batch.points += points;
@@ -136,7 +124,7 @@ private:
     std::int64_t at_ = 0, longest_ = 0;  // the point of the present row to go on from; points of a layer's longest row
     std::int64_t together_ = 0, left_ = 0, turn_ = 0,
                  layer_ = 0;  // layers; their rows that are left; whose the next one is
-    std::array<Span, most_rows> spans_;
+    std::array<Span, most_rows_of_a_call> spans_;
 };
 
 // What a kernel without a function for several rows is given.
@@ -224,7 +212,7 @@ void Execution::compute(int l, const Tile& tile) {
     Batches batches(rows, paces_[l].layers, single || !reduced_.empty(), s_.rows_depend && kernel_.rows != nullptr,
                     layers_apart(rows, next));
     for (Batch batch;
-         batches.next(batch, polls ? std::max<std::int64_t>(paces_[l].left, 1) : most_rows * longest_row);) {
+         batches.next(batch, polls ? std::max<std::int64_t>(paces_[l].left, 1) : most_rows_of_a_call * longest_row);) {
         for (std::size_t p = 0; p < places; ++p) ptr[p] = reinterpret_cast<char*>(place_at(p, batch.first));
         const Index x = kernel_.uses_index ? loop_index(rows, batch.first, 0) : batch.first;
         const std::int64_t code =

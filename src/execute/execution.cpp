@@ -7,9 +7,12 @@
 #include <cstring>
 #include <utility>
 
+#include "execute/tuning.hpp"
 #include "tilewave/layout.hpp"
 
 namespace tilewave {
+
+using namespace tuning;
 
 namespace {
 
@@ -225,7 +228,6 @@ void Execution::carry_time_buffers(const Tile& tile) {
 // After points were computed: polls when it is time to. False where computing is to end.
 bool Execution::pace(int l, std::int64_t points, double& begin) {
     Pace& pace = paces_[l];
-    constexpr double look_period_s = 1e-3;  // without polls
     pace.left -= points;
     if (pace.left > 0) return true;
     if (stopped_.load(std::memory_order_relaxed)) return false;
@@ -306,7 +308,6 @@ void Execution::copy_time_buffers(const Message& m, bool pack) {
 // Items one by one, where they are few along one dimension: less than to find out how they lie.
 bool Execution::copy_few(std::byte* array, const Index& stride, const Index& extents, std::int64_t item,
                          std::byte* buffer, bool pack) {
-    constexpr std::int64_t few = 32;
     int along = -1;
     for (int k = 0; k < extents.n; ++k) {
         if (extents[k] == 1) continue;
@@ -314,7 +315,7 @@ bool Execution::copy_few(std::byte* array, const Index& stride, const Index& ext
         along = k;
     }
     const std::int64_t n = along < 0 ? 1 : extents[along], step = along < 0 ? 0 : stride[along];
-    if (n > few) return false;
+    if (n > few_items) return false;
     const auto go = [&](auto unit) {
         for (std::int64_t i = 0; i < n; ++i, array += step, buffer += sizeof unit)
             std::memcpy(pack ? buffer : array, pack ? array : buffer, sizeof unit);

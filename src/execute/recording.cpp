@@ -6,6 +6,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "execute/tuning.hpp"
 #include "schedule/timeline_bytes.hpp"
 #include "tilewave/error.hpp"
 
@@ -15,6 +16,8 @@
 // messages themselves, as a timeline.
 
 namespace tilewave {
+
+using namespace tuning;
 
 namespace {
 
@@ -60,9 +63,6 @@ private:
     const std::string& bytes_;
     std::size_t at_ = 0;
 };
-
-// So many blocks are kept from the beginning of a run, and as many from its end.
-constexpr std::size_t kept_blocks = 4;
 
 }  // namespace
 

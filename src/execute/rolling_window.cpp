@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <cstring>
 
+#include "execute/tuning.hpp"
 #include "problem/panel_width.hpp"
 
 namespace tilewave {
 
-namespace {
+using namespace tuning;
 
-constexpr std::int64_t line_bytes = 64;
+namespace {
 
 std::int64_t rounded_up(std::int64_t n, std::int64_t unit) {
     return ceil_div(n, unit) * unit;

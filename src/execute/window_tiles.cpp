@@ -2,14 +2,14 @@
 #include <algorithm>
 
 #include "execute/execution.hpp"
+#include "execute/tuning.hpp"
 #include "execute/window_rows.hpp"
 
 namespace tilewave {
 
-namespace {
+using namespace tuning;
 
-// Runs of planes shorter than this are not worth their own preparation.
-constexpr std::int64_t shortest_run = 4;
+namespace {
 
 // A move of a run of planes in which it is always made.
 struct RunMove {

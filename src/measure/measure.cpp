@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/tags.hpp"
 #include "data/memory.hpp"
 #include "execute/executor.hpp"
 #include "schedule/lane_builder.hpp"
@@ -11,8 +12,6 @@
 namespace tilewave::measure {
 
 namespace {
-
-constexpr int message_tag = 4;  // between the tags of collectives and of sweeps
 
 // Memory of one rank for an experiment, and the schedule's arrays that say where it lies.
 struct Stage {
@@ -78,7 +77,7 @@ std::vector<double> there_and_back(Context& context, Pair pair, Stage& stage, in
     auto post = [&] {
         received.clear();
         for (const Box& part : parts)
-            received.push_back(lane.post_receive(pair.peer, message_tag, in, part, -1, staged));
+            received.push_back(lane.post_receive(pair.peer, tags::experiment, in, part, -1, staged));
     };
     auto take = [&] {
         for (int m : received) lane.finish_receive(m);
@@ -86,7 +85,7 @@ std::vector<double> there_and_back(Context& context, Pair pair, Stage& stage, in
     auto give = [&] {
         sent.clear();
         for (const Box& part : parts)
-            sent.push_back(lane.post_send(pair.peer, message_tag, out, part, synchronous, -1, staged));
+            sent.push_back(lane.post_send(pair.peer, tags::experiment, out, part, synchronous, -1, staged));
     };
     std::vector<std::size_t> ends;
     post();
@@ -184,17 +183,18 @@ Stream stream(Context& context, Pair pair, std::int64_t bytes, int count, int tu
         messages.clear();
         for (int c = 0; c < count; ++c) {
             posts.push_back(steps.size());
-            messages.push_back(lane.post_receive(pair.peer, message_tag, data, {{c, 0}, {c + 1, bytes}}, -1));
+            messages.push_back(lane.post_receive(pair.peer, tags::experiment, data, {{c, 0}, {c + 1, bytes}}, -1));
         }
     };
     if (!pair.first) receives();
     for (int i = 0; i < turns; ++i)
         if (pair.first) {
-            const int answer = lane.post_receive(pair.peer, message_tag, from, all_of(stage.schedule, from), -1);
+            const int answer = lane.post_receive(pair.peer, tags::experiment, from, all_of(stage.schedule, from), -1);
             messages.clear();
             for (int c = 0; c < count; ++c) {
                 posts.push_back(steps.size());
-                messages.push_back(lane.post_send(pair.peer, message_tag, data, {{0, 0}, {1, bytes}}, synchronous, -1));
+                messages.push_back(
+                    lane.post_send(pair.peer, tags::experiment, data, {{0, 0}, {1, bytes}}, synchronous, -1));
             }
             for (int m : messages) lane.finish_send(m);
             lane.finish_receive(answer);
@@ -202,7 +202,7 @@ Stream stream(Context& context, Pair pair, std::int64_t bytes, int count, int tu
         } else {
             for (int m : messages) lane.finish_receive(m);
             if (i + 1 < turns) receives();
-            lane.finish_send(lane.post_send(pair.peer, message_tag, to, all_of(stage.schedule, to), false, -1));
+            lane.finish_send(lane.post_send(pair.peer, tags::experiment, to, all_of(stage.schedule, to), false, -1));
         }
     const Outcome o = stage.play(context, usual(context));
     Stream found;
@@ -235,13 +235,14 @@ BesideTimes beside(Context& context, Pair pair, const Beside& what, int turns) {
     std::vector<std::size_t> computes;
     for (int i = 0; i < turns; ++i) {
         // Both begin together.
-        const int in = lane.post_receive(pair.peer, message_tag, from, all_of(s, from), -1);
-        lane.finish_send(lane.post_send(pair.peer, message_tag, to, all_of(s, to), false, -1));
+        const int in = lane.post_receive(pair.peer, tags::experiment, from, all_of(s, from), -1);
+        lane.finish_send(lane.post_send(pair.peer, tags::experiment, to, all_of(s, to), false, -1));
         lane.finish_receive(in);
         int message = -1;
         if (what.bytes > 0)
-            message = pair.first ? lane.post_send(pair.peer, message_tag, data, all_of(s, data), what.synchronous, -1)
-                                 : lane.post_receive(pair.peer, message_tag, data, all_of(s, data), -1);
+            message = pair.first
+                          ? lane.post_send(pair.peer, tags::experiment, data, all_of(s, data), what.synchronous, -1)
+                          : lane.post_receive(pair.peer, tags::experiment, data, all_of(s, data), -1);
         computes.push_back(s.lanes[0].size());
         lane.add(Op::compute, 0);
         if (message >= 0) lane.add(Op::wait, message);
@@ -269,15 +270,15 @@ std::vector<double> polls(Context& context, Pair pair, int turns) {
     std::vector<double> found;
     for (int i = 0; i < turns; ++i)
         if (pair.first) {
-            t.post_recv(0, there, 8, pair.peer, message_tag);
+            t.post_recv(0, there, 8, pair.peer, tags::experiment);
             wait_until(t, 1);
             for (const double end = now_s() + pause_s; now_s() < end;) {
             }
-            t.post_send(0, here, 8, pair.peer, message_tag, false);
+            t.post_send(0, here, 8, pair.peer, tags::experiment, false);
             wait_until(t, 1);
         } else {
-            t.post_recv(0, there, 8, pair.peer, message_tag);
-            t.post_send(1, here, 8, pair.peer, message_tag, false);
+            t.post_recv(0, there, 8, pair.peer, tags::experiment);
+            t.post_send(1, here, 8, pair.peer, tags::experiment, false);
             std::vector<int> done;
             std::int64_t count = 0;
             double begin = 0, end = 0;
@@ -297,7 +298,7 @@ std::vector<double> polls(Context& context, Pair pair, int turns) {
 }
 
 std::vector<double> early_sends(Context& context, Pair pair, std::int64_t bytes, double delay_s, int turns) {
-    constexpr int word_tag = message_tag + 1;
+    constexpr int word_tag = tags::experiment + 1;
     if (pair.peer < 0) return {};
     Transport& t = context.transport();
     std::vector<std::byte> data(static_cast<std::size_t>(bytes));
@@ -306,7 +307,7 @@ std::vector<double> early_sends(Context& context, Pair pair, std::int64_t bytes,
     for (int i = 0; i < turns; ++i)
         if (pair.first) {
             const double begin = now_s();
-            t.post_send(0, data.data(), bytes, pair.peer, message_tag, false);
+            t.post_send(0, data.data(), bytes, pair.peer, tags::experiment, false);
             t.post_send(1, word, 8, pair.peer, word_tag, false);
             std::vector<int> done;
             bool left = false;
@@ -322,7 +323,7 @@ std::vector<double> early_sends(Context& context, Pair pair, std::int64_t bytes,
             wait_until(t, 1);
             for (const double end = now_s() + delay_s; now_s() < end;) {
             }
-            t.post_recv(0, data.data(), bytes, pair.peer, message_tag);
+            t.post_recv(0, data.data(), bytes, pair.peer, tags::experiment);
             wait_until(t, 1);
         }
     return found;

@@ -1,20 +1,14 @@
 #include "plan/candidates.hpp"
+#include "plan/tuning.hpp"
 
 #include <algorithm>
 #include <cmath>
 
 namespace tilewave {
 
-namespace {
+using namespace tuning;
 
-// Rows shorter than those that the rate was measured on take what nobody knows: less than a vector is computed point by
-// point.
-constexpr double shortest_row = 12;
-constexpr std::int64_t most_grids = 400, most_factors = 40;
-// Of the height that a closed form gives.
-constexpr double heights[] = {1.0 / 16, 1.0 / 8, 1.0 / 4, 1.0 / 2, 0.71, 1, 1.41, 2, 4, 8};
-// Parts of a lane's extent along one dimension that tiles are tried with, and the least points of such a part.
-constexpr std::int64_t most_parts = 32, least_part_points = 8;
+namespace {
 
 // Every way to write `product` as factors of the dimensions that `open` says, 1 along the others; large ones of the
 // first dimensions first: of equal plans the first is taken, and blocks that lie apart in memory share no lines of the
@@ -53,7 +47,7 @@ PlanCandidates::PlanCandidates(const SweepProblem& problem, int ranks, const Pla
       estimate_(estimate),
       rates_(rates),
       by_rules_(by_rules),
-      least_row_(std::min(shortest_row, tile_row_points(by_rules))),
+      least_row_(std::min<double>(shortest_row, tile_row_points(by_rules))),
       rows_depend_(!problem.sequential && !by_rules.independent_rows(problem)) {}
 
 std::vector<int> PlanCandidates::mapping_dims() const {

@@ -5,16 +5,13 @@
 #include "generate/sweep/sweep.hpp"
 #include "plan/estimate.hpp"
 #include "plan/planner.hpp"
+#include "plan/tuning.hpp"
 
 namespace tilewave {
 
-namespace {
+using namespace tuning;
 
-constexpr std::int64_t most_tiles = 4000;        // of all ranks together, to be played as they are
-constexpr std::int64_t too_many_tiles = 300000;  // where none can be left out: the closed form has to do
-constexpr std::int64_t ranks_played =
-    5;  // along a dimension that more ranks cut; then two fewer, as blocking ranks take turns
-constexpr std::int64_t steps_played = 12;  // of time, or tiles along the mapping dimension, where they are more
+namespace {
 
 // A dimension of which a part is played: `high` and `low` of its `full` ranks or tiles.
 struct Axis {

@@ -11,31 +11,15 @@
 #include <tuple>
 
 #include "plan/candidates.hpp"
+#include "plan/tuning.hpp"
 #include "polyhedral/cost.hpp"
 #include "tilewave/schedule.hpp"
 
 namespace tilewave {
 
-namespace {
+using namespace tuning;
 
-// A plan that is not the one by rules must be this much better: the predictor is no better than that.
-constexpr double worth = 0.98;
-// Nor is one that was found later, further from what has proved itself, taken for less than this.
-constexpr double worth_later = 0.995;
-// Fewer ranks must be this much better: arrays would first have to move to them, and other nests' plans may want them
-// back.
-constexpr double worth_fewer = 0.9;
-// So must slices that cut rows, or leave few of those that kernels compute together: rows cost more than the rate says,
-// as each begins with what no prefetcher has fetched. The wave equation on 1500 x 2200 floats took 13.0 ms with rows in
-// two slices, 8.2 with whole rows, and was predicted at 8.3 both times.
-constexpr double worth_cutting_rows = 0.9;
-// The search ends where no neighbour is better by this much.
-constexpr double worth_going_on = 0.97;
-constexpr int most_rounds = 8;
-// Neighbours that are estimated to take so much more than the best are not played; nor are more of them than this in a
-// round.
-constexpr double hopeless = 1.1;
-constexpr int most_neighbours = 8;
+namespace {
 
 // The schedule's and grouping's names, for reasons.
 std::string kind_of(const Plan& p) {

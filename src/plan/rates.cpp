@@ -1,4 +1,5 @@
 #include "plan/rates.hpp"
+#include "plan/tuning.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -6,26 +7,9 @@
 
 namespace tilewave {
 
-namespace {
+using namespace tuning;
 
-// A first-level cache as a part of the second: 32 KB of 1 MB, 48 KB of 2 MB. Machine files do not have it.
-constexpr double first_level_part = 1.0 / 32;
-// Points of rows at which a kernel's rate changes: rows of less than a vector or two are computed point by point.
-constexpr double row_lengths[] = {12, 48, 192};
-// What a class of tiles that was not measured may take, as a part of the nearest that was: sweeps of 256³ floats over
-// tiles in caches took 0.6 to 0.75 of what they took in memory.
-constexpr double hoped_part = 0.7;
-// Of larger tiles and of rows of another length: two arrays of 64 x 64 x 256 floats on two lanes took 0.18 ms in tiles
-// of 32 KB of values that are used again, 0.14 in tiles of 129 KB with rows twice as long.
-constexpr double barely_hoped_part = 0.85;
-// A rate is not taken to fall below this part of what was measured, whatever the machine's memory curves say.
-constexpr double least_part = 0.25;
-
-// Part of a hand-over between two lanes that it takes to get a cache line which the other has written, and to get it
-// back: 146 to 160 ns a row where hand-overs took 350 to 510 (300² and 1200² doubles, two CPUs of an AMD EPYC).
-constexpr double line_of_hand_over = 0.35;
-
-}  // namespace
+namespace {}  // namespace
 
 double item_bytes(const SweepProblem& problem) {
     double bytes = 0;

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "plan/tuning.hpp"
 #include "polyhedral/cost.hpp"
 #include "problem/choice_checks.hpp"
 #include "problem/panel_width.hpp"
@@ -11,27 +12,9 @@
 
 namespace tilewave {
 
+using namespace tuning;
+
 namespace {
-
-// Points of a row of a tile, at least: a row of one point costs twenty times as much a point, which no shorter fill is
-// worth.
-constexpr std::int64_t shortest_row_of_tiles = 12;
-// Points of a row on average from which vectors pay for storage in their order.
-constexpr double shortest_skewed_row = 12;
-// Points of a tile along an index that rows vary, to be called long beside the cost of a row.
-constexpr std::int64_t long_row = 128;
-// Tiles of a lane in a sweep before rows are made longer than long_row.
-constexpr std::int64_t least_tiles_of_a_sweep = 8;
-// Where sweeps follow each other, a lane starts the next while its neighbour is at the last, so that each
-// is cut; ranks hear of each other later than lanes. Long rows are worth more than even work.
-constexpr std::int64_t least_tiles_over_lanes = 2, least_tiles_over_ranks = 4;
-// The part of all sweeps that a lane may wait for its first tile.
-constexpr double filling = 1.0 / 32;
-
-// WindowShape of a tile: enough that beginning a strip of rows costs little beside them.
-constexpr std::int64_t window_planes_of_a_tile = 16384, least_window_planes_of_a_tile = 64;
-// What beginning a row of planes costs, in points of it.
-constexpr double row_cost = 300;
 
 // Lanes go where a rank has most points: prime factors of `threads`, largest first.
 Index spread_lanes(const SweepProblem& problem, const Index& grid, int mapping_dim, int threads) {
@@ -155,7 +138,7 @@ Index default_tile(const SweepProblem& problem, int ranks, const Plan& plan, con
     const bool across = i == problem.dims() - 2 && plan.row.n == 0 && !plan.independent_rows(problem);
     // Tiles cut across their rows keep rows of some points.
     const bool along = i == problem.dims() - 1 && plan.row.n == 0;
-    const std::int64_t least = across ? max_simd_rows : along ? shortest_row_of_tiles : 1;
+    const std::int64_t least = across ? max_simd_rows : along ? shortest_row : 1;
     height = std::clamp<std::int64_t>(std::min(height, cached_height(problem, plan, machine, tile, layer, n)),
                                       std::min(least, n), n);
     tile[i] = ceil_div(n, ceil_div(n, height));  // the last one is about as large as the others
@@ -242,7 +225,7 @@ Index skewed_row(const SweepProblem& problem) {
     if (n < 2 || problem.sequential || probe.independent_rows(problem)) return {};
     const std::vector<Index> deps = problem.dependences();
     const Box box = image(problem.loops, problem.space);
-    double longest = shortest_skewed_row;
+    double longest = shortest_row;
     Index best;
     for (int up = 0; up < n; ++up)
         for (int down = 0; down < n; ++down) {

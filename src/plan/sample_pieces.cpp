@@ -7,6 +7,8 @@
 
 namespace tilewave {
 
+using namespace tuning;
+
 namespace {
 
 // The parts of a box of at most `limit` points: layers of the dimensions that rows do not vary; where that is not

@@ -3,12 +3,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "plan/tuning.hpp"
 #include "tilewave/schedule.hpp"
 
 namespace tilewave {
-
-/// Points of rows whose beginning counts; or a quarter of a row.
-inline constexpr std::int64_t short_row = 24;
 
 using Pieces = std::vector<std::vector<Box>>;  // by lane
 

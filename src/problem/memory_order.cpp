@@ -1,8 +1,11 @@
 #include <algorithm>
 
+#include "problem/tuning.hpp"
 #include "tilewave/plan.hpp"
 
 namespace tilewave {
+
+using namespace tuning;
 
 namespace {
 
@@ -12,9 +15,6 @@ std::int64_t padded(std::int64_t items, std::int64_t item_bytes) {
     const std::int64_t lines = ceil_div(items, line);
     return items * item_bytes < 1024 ? items : (lines % 2 ? lines : lines + 1) * line;
 }
-
-// Of a block's extents, before its rows go the other way.
-constexpr double clearly_longer = 1.125;
 
 }  // namespace
 
@@ -80,12 +80,11 @@ MemoryOrder memory_order(const SweepProblem& problem, const Plan& plan, int a, i
 }
 
 std::uint64_t memory_orders(const SweepProblem& problem, const Plan& plan, int a, int ranks) {
-    constexpr int most = 64;  // ranks that are looked at: blocks have few extents, and few are at an edge
     constexpr std::uint64_t row_major = 1;
     std::uint64_t h = 14695981039346656037u;  // FNV-1a, number by number
     const auto add = [&](std::int64_t n) { h = (h ^ static_cast<std::uint64_t>(n)) * 1099511628211u; };
     bool all = true;
-    const int looked = std::min(ranks, most);
+    const int looked = std::min(ranks, most_ranks_compared);
     for (int i = 0; i < looked; ++i) {
         const int rank = static_cast<int>(std::int64_t{i} * (ranks - 1) / std::max(looked - 1, 1));
         const MemoryOrder order = memory_order(problem, plan, a, rank);
@@ -107,13 +106,12 @@ std::int64_t held_bytes(const SweepProblem& problem, const Plan& plan, int rank)
 }
 
 bool mostly_padding(const SweepProblem& problem, const Plan& plan) {
-    constexpr std::int64_t little = std::int64_t{4} << 20, most = 4;
     std::int64_t elements = 0;
     for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a)
         if (const NestArray& n = problem.arrays[static_cast<std::size_t>(a)]; !n.replicated)
             elements += held(problem, plan, a, 0).points() * n.item_bytes * std::max(n.time_buffers, 1);
     const std::int64_t bytes = held_bytes(problem, plan, 0);
-    return bytes > little && bytes > most * elements;
+    return bytes > little_padding_bytes && bytes > most_padding * elements;
 }
 
 }  // namespace tilewave

@@ -8,12 +8,12 @@
 
 #include "problem/choice_checks.hpp"
 #include "problem/temporal_blocking.hpp"
+#include "problem/tuning.hpp"
 #include "tilewave/schedule.hpp"
 
 namespace tilewave {
 
-// Points of a row below which the call of the kernel shows beside the points.
-static constexpr std::int64_t shortest_row = 64;
+using namespace tuning;
 
 int Plan::lanes() const {
     std::int64_t product = 1;
@@ -78,7 +78,7 @@ int Plan::most_slices(const SweepProblem& problem) const {
     std::int64_t least = 1;
     const bool across = row.n > 0 && std::any_of(row.begin(), row.end(), [](auto x) { return x < 0; });
     if (mapping_dim == tile.n - 1)
-        least = shortest_row;
+        least = shortest_sliced_row;
     else if (tile.n > 2 && across && layers_together(problem) && order(tile.n).row[tile.n - 3][mapping_dim] != 0)
         least = max_layers_in_turn;
     else if (mapping_dim == tile.n - 2 && row.n == 0 && !problem.sequential && !independent_rows(problem))

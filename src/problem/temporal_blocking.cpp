@@ -1,27 +1,14 @@
 #include "problem/temporal_blocking.hpp"
+#include "problem/tuning.hpp"
 
 #include <algorithm>
 #include <cmath>
 
 namespace tilewave {
 
-namespace {
+using namespace tuning;
 
-// Of the lanes' shares of the last cache, what steps of time that go together fill (docs/decisions/0011).
-constexpr double cached_part = 0.25, cached_part_over_ranks = 0.5;
-// So many steps go together, if there are not more lanes: memory is then an eighth of what it was. Tiles so large that
-// a step of the schedule is little.
-constexpr std::int64_t most_steps_of_a_block = 8;
-constexpr double least_points_together = 16384, least_points_over_ranks = 32768;
-// What fits a core's own cache is quicker there, if no other lane computes and so many steps of tiles that large do.
-constexpr std::int64_t least_steps_in_own_cache = 4;
-constexpr double least_points_in_own_cache = 6000, own_cached_part = 0.75;
-// A tile of a rank takes as long as so many messages, or longer, where it has one of its own.
-constexpr double messages = 16;
-// Of the tiles of a step those that go together are a part, so that ranks follow each other closely.
-constexpr double aggregates_of_a_step = 8;
-// Points of a rank along the rows, from which tiles are cut along the sum of two loops for it.
-constexpr std::int64_t least_width_together = 64;
+namespace {
 
 // Bytes that a point of the arrays has on a rank, with all time buffers.
 double point_bytes(const SweepProblem& problem) {

@@ -12,6 +12,7 @@
 #include <span>
 #include <sstream>
 
+#include "core/tags.hpp"
 #include "data/memory.hpp"
 #include "execute/executor.hpp"
 #include "execute/lanes.hpp"
@@ -80,7 +81,7 @@ Pinning pin_plan(Transport& t, int threads, bool launched, int announced_on_host
 }
 
 std::unique_ptr<Transport> checked(std::unique_ptr<Transport> t, int threads, const Caller& caller) {
-    constexpr int first_tag = 1;  // of a transport that has carried nothing yet
+    constexpr int first_tag = tags::collective;  // of a transport that has carried nothing yet
     Statement s;
     s.caller = caller;
     const std::string sharing = setting("TILEWAVE_SHARED_MEMORY", "on"), pinning = setting("TILEWAVE_PIN", "auto");
@@ -98,7 +99,7 @@ std::unique_ptr<Transport> checked(std::unique_ptr<Transport> t, int threads, co
 }
 
 void transfer(Transport& t, bool send, std::span<std::byte> data, int peer) {
-    constexpr int tag = 2;
+    constexpr int tag = tags::clocks;
     if (send)
         t.post_send(0, data.data(), static_cast<std::int64_t>(data.size()), peer, tag, false);
     else
@@ -140,7 +141,7 @@ double ping(Transport& t, bool first, int peer, std::size_t bytes, int n, double
 
 // Shortest time of `count` messages of `bytes` one after another, all posted at once, and an answer.
 double stream(Transport& t, bool first, int peer, std::size_t bytes, int count, int trials) {
-    constexpr int tag = 2;
+    constexpr int tag = tags::clocks;
     const auto memory = zeros(bytes * static_cast<std::size_t>(count));
     std::byte* const data = memory.get();
     std::byte answer[8] = {};

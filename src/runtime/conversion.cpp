@@ -6,15 +6,15 @@
 #include <algorithm>
 
 #include "data/rows.hpp"
+#include "runtime/tuning.hpp"
 
 namespace tilewave {
 
 void copy_on_lanes(Context& context, std::byte* to, const Index& to_stride, const std::byte* from,
                    const Index& from_stride, const Index& extents, std::int64_t item_bytes) {
-    constexpr std::int64_t large = 4 << 20;
     std::int64_t bytes = item_bytes;
     for (auto n : extents) bytes *= n;
-    const int parts = bytes < large || context.options().crowded
+    const int parts = bytes < tuning::large_copy_bytes || context.options().crowded
                           ? 1
                           : static_cast<int>(std::min<std::int64_t>(context.threads(), extents[0]));
     const auto part = [&](int lane) {

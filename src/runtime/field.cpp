@@ -10,12 +10,13 @@
 #include "execute/execution.hpp"
 #include "generate/copy/copy.hpp"
 #include "runtime/conversion.hpp"
+#include "runtime/tuning.hpp"
 
 namespace tilewave {
 
-namespace {
+using namespace tuning;
 
-constexpr std::int64_t most_bytes = std::int64_t{1} << 60;
+namespace {
 
 Layout first_layout(Context& context, const Index& shape, std::int64_t item_bytes) {
     if (shape.n < 1 || item_bytes < 1)
@@ -26,7 +27,7 @@ Layout first_layout(Context& context, const Index& shape, std::int64_t item_byte
     // Sizes and strides are int64 everywhere after this.
     std::int64_t bytes = item_bytes;
     for (auto n : shape) {
-        if (std::max<std::int64_t>(n, 1) <= most_bytes / bytes)
+        if (std::max<std::int64_t>(n, 1) <= largest_field_bytes / bytes)
             bytes *= std::max<std::int64_t>(n, 1);
         else
             throw ConfigError("a field of shape " + to_string(shape) + " was asked for; its " +

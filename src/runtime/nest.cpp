@@ -8,16 +8,14 @@
 
 #include "plan/planner.hpp"
 #include "runtime/prepared_sweep.hpp"
+#include "runtime/tuning.hpp"
 
 namespace tilewave {
 
+using namespace tuning;
+
 namespace {
 
-// Seconds that the samples of one rate may take, about; and the tiles of other kinds that a rate is measured on.
-constexpr double rate_budget_s = 0.1;
-constexpr int most_more_rates = 4;
-// A run that is predicted to take less is not worth another measurement.
-constexpr double least_run_s = 1e-4;
 // Of the numbers that ranks exchange.
 constexpr double unit_s = 1e-15;
 constexpr std::int64_t none = std::numeric_limits<std::int64_t>::max();
@@ -29,7 +27,6 @@ struct PlannedNest {
 };
 // Those of a context, the last one first.
 struct PlannedNests {
-    static constexpr std::size_t most = 64;
     std::deque<std::pair<std::string, PlannedNest>> all;
 
     const PlannedNest* find(const std::string& name) const {
@@ -40,7 +37,7 @@ struct PlannedNests {
     const PlannedNest* keep(const std::string& name, PlannedNest planned) {
         std::erase_if(all, [&](const auto& each) { return each.first == name; });
         all.emplace_front(name, std::move(planned));
-        if (all.size() > most) all.pop_back();
+        if (all.size() > most_planned_nests) all.pop_back();
         return &all.front().second;
     }
 };

@@ -2,15 +2,14 @@
 
 #include <algorithm>
 
+#include "runtime/tuning.hpp"
 #include "runtime/waiting.hpp"
 
 namespace tilewave {
 
-namespace {
+using namespace tuning;
 
-// Of idle transfers one context keeps.
-constexpr std::size_t most_idle = 16;
-constexpr std::int64_t most_idle_bytes = 16 << 20;
+namespace {
 
 bool join_user(std::byte* into, const std::byte* left, const std::byte* right, std::int64_t n, void* env) {
     const InsideReduction here;

@@ -7,15 +7,16 @@
 #include "runtime/pattern_call.hpp"
 #include "runtime/pattern_transfer.hpp"
 #include "runtime/piggyback.hpp"
+#include "runtime/tuning.hpp"
 #include "runtime/waiting.hpp"
 
 namespace tilewave {
 
+using namespace tuning;
+
 namespace {
 
 constexpr std::int64_t turns = Exchange::turns;
-// So often a blocking call looks whether it is over before it does what longer waits take: some 10 us.
-constexpr int quick_turns = 200;
 // Numbers of tags: agreements, data, buffered sends, then those of kept calls.
 constexpr int first_data = turns, first_kept = 2 * turns + 2048;
 

@@ -23,6 +23,8 @@
 
 namespace tilewave {
 
+using namespace tuning;
+
 const Timeline& Report::timeline() const {
     if (!timeline_) timeline_ = make_timeline ? make_timeline() : Timeline{};
     return *timeline_;
@@ -221,7 +223,6 @@ struct PreparedSweep::Loose {
     }
     // take() and, for what is written, put_back(), by some of them: into memory of its own in place of the array.
     double both_s(Context& context, const SweepProblem& problem) {
-        constexpr std::int64_t tried_items = 1 << 19;
         std::int64_t items = 1;
         for (auto n : extents) items *= n;
         if (items == 0) return 0;
@@ -260,7 +261,6 @@ bool PreparedSweep::copied(int a, const RunArray& array) const {
 int PreparedSweep::stagger() const {
     const int n = problem_.dims();
     if (problem_.sequential || n < 2) return 0;
-    constexpr std::int64_t most = 8;  // rows begin and end one by one
     const IndexMatrix order = plan_.order(n);
     bool within = false;
     std::int64_t points = 1;
@@ -272,13 +272,12 @@ int PreparedSweep::stagger() const {
         if (rows < 0) return 0;
         if (rows > 0) points = std::max(points, ceil_div(1 - along, rows));
     }
-    return within && points <= most ? static_cast<int>(points) : 0;
+    return within && points <= most_stagger ? static_cast<int>(points) : 0;
 }
 
 // A load that follows another row's store to its place in a page by less than the processor keeps of stores would wait
 // for it (memory.hpp). 64x64x4096 in single precision, four rows at once: 1.6 ns a point 2 points apart, 1.05 at 8.
 bool PreparedSweep::rows_meet(std::span<const RunArray> arrays) const {
-    constexpr std::int64_t near = 128, nearest_rows = 4;  // farther ones are many points behind
     const int n = problem_.dims();
     Index unit = Index::filled(n, 0);
     unit[n - 2] = 1;
@@ -286,7 +285,7 @@ bool PreparedSweep::rows_meet(std::span<const RunArray> arrays) const {
     for (std::size_t p = 0; p < across.size(); ++p)
         for (std::int64_t r = 1; r < nearest_rows && schedule_.places[p].writes; ++r)
             if (const std::int64_t apart = ((r * across[p]) % page_bytes + page_bytes) % page_bytes;
-                std::min(apart, page_bytes - apart) < near)
+                std::min(apart, page_bytes - apart) < near_in_page)
                 return true;
     return false;
 }

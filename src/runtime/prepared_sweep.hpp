@@ -7,6 +7,7 @@
 
 #include "generate/sweep/sweep.hpp"
 #include "predict/rate.hpp"
+#include "runtime/tuning.hpp"
 #include "tilewave/context.hpp"
 #include "tilewave/field.hpp"
 #include "tilewave/plan.hpp"
@@ -19,15 +20,6 @@ class RestOfSteps;
 }  // namespace tilewave
 
 namespace tilewave {
-
-/// So many points a block of time steps has, if its steps allow: 4 to 40 ms of work, beside which its beginning and end
-/// (5 to 50 us) count little.
-inline constexpr std::int64_t block_points = 1 << 22;
-/// Steps of a block, at least: steps that go together, and ranks that wait for each other in turn, begin and end with
-/// each block.
-inline constexpr std::int64_t fewest_block_steps = 64;
-/// And at most: a step of few points takes 0.3 us, but 50 us to plan for.
-inline constexpr std::int64_t most_block_steps = 4096;
 
 /// One array of a run: a field, or memory that is whole on this rank (replicated, or in place on
 /// one rank), with bytes between neighbours along its own dimensions; or an array kept in planes.

@@ -12,34 +12,13 @@
 #include "plan/rates.hpp"
 #include "plan/sample_pieces.hpp"
 #include "predict/tile_work.hpp"
+#include "runtime/tuning.hpp"
 
 namespace tilewave {
 
+using namespace tuning;
+
 namespace {
-
-constexpr std::int64_t probe_points = 2048;  // of the tile that tells how many others there is time for
-constexpr std::int64_t second_probe_points =
-    16 * probe_points;  // where those take little: what begins a tile would make points seem slow
-constexpr std::int64_t most_points = 16 << 20;  // of a lane: its memory is far more than caches hold
-// Memory like the arrays': more than caches hold, and little beside arrays that fill the machine.
-constexpr std::int64_t most_bytes = std::int64_t{256} << 20;
-constexpr std::int64_t most_displaced = std::int64_t{128}
-                                        << 20;  // bytes that go through the caches of a rank from round to round
-// Points of rows that tell what begins a row: of arrays beyond a core's own cache more, as a prefetcher goes some lines
-// too far at the end of a row. 2000 x 1500 doubles: 62 ns a row of 187 points, of which rows of 24 points show 20.
-constexpr std::int64_t short_row_of_streams = 8 * short_row;
-constexpr int tiny_extent = 2;
-constexpr std::size_t few = 8;             // times of tiles of one shape: of less the middle one is taken
-constexpr double least_absence_s = 1e-3;   // that the system takes a CPU away for: its time slices are 3 ms
-constexpr int least_rounds = 4;            // the first does not count; of three, one may be interrupted
-constexpr double least_row = 12;           // points of a row on average, to be measured as it is
-constexpr std::int64_t telling_row = 256;  // points, of rows that are measured where the plan has shorter ones
-constexpr int planes_of_window_tiles[] = {1024, short_row,
-                                          12};  // of arrays kept in planes: where they are slanted, rows are as long
-constexpr int width_of_tiles[2][3] = {{0, 12, 12},
-                                      {0, 0, 12}};  // along rows, and where planes are slanted; 0: the plan's
-
-constexpr std::int64_t most_tiles_along = 8;  // where the plan has one
 
 // The boxes widened by how far points read, so that what they read is filled too.
 Box with_neighbours(const Box& box, const std::vector<Access>& places) {
@@ -160,7 +139,7 @@ void PreparedSweep::fill_around(const Scratch& s, int a, const Box& tile) const 
 namespace {
 
 // What a run pays on average, too, for what disturbs its tiles; but one that was interrupted for long does not decide
-// alone, nor does it count among few.
+// alone, nor does it count among few_times.
 double usual(std::vector<double>& values) {
     if (values.empty()) return 0;
     std::sort(values.begin(), values.end());
@@ -168,7 +147,7 @@ double usual(std::vector<double>& values) {
     const double low = values[(values.size() - 1) / 4];
     values.erase(std::upper_bound(values.begin(), values.end(), 1.5 * low + least_absence_s), values.end());
     const double middle = values[(values.size() - 1) / 2];
-    if (values.size() < few) return middle;
+    if (values.size() < few_times) return middle;
     return std::accumulate(values.begin(), values.end(), 0.0,
                            [&](double sum, double v) { return sum + std::min(v, 2 * middle); }) /
            static_cast<double>(values.size());
@@ -353,7 +332,7 @@ std::vector<RateSample> PreparedSweep::sample(std::span<const RunArray> arrays, 
     if (window_) return sample_window(arrays, kernel, budget_s);
     const std::int64_t run_bytes = element_bytes(problem_, plan_);
     SweepProblem less = problem_;
-    while (held_bytes(less, plan_, context_.rank()) > most_bytes) {
+    while (held_bytes(less, plan_, context_.rank()) > most_sample_bytes) {
         int best = -1;  // which leaves least; of equals the longest in tiles: where it is halved tiles stay as they are
         auto tiles = [&](int k) { return less.space.extent(k) / std::max<std::int64_t>(plan_.tile[k], 1); };
         auto holds = [&](int k) {
@@ -432,7 +411,7 @@ std::vector<RateSample> PreparedSweep::sample_here(std::span<const RunArray> arr
     const std::int64_t largest = largest_tile(schedule_);
     // Memory is filled once and computed at least twice.
     const auto total =
-        std::clamp<std::int64_t>(static_cast<std::int64_t>(budget_s / 5 / point_s), probe_points, most_points);
+        std::clamp<std::int64_t>(static_cast<std::int64_t>(budget_s / 5 / point_s), probe_points, most_sample_points);
     // A whole tile, if there is time: parts of skewed rows lie further from each other than whole ones.
     const Pieces fresh = cut(tiles, largest <= total ? total : total / 3, total, rows);
     prepare(fresh);

@@ -6,20 +6,17 @@
 #include "data/memory.hpp"
 #include "data/rows.hpp"
 #include "runtime/exchange.hpp"
+#include "runtime/tuning.hpp"
 #include "runtime/waiting.hpp"
 #include "tilewave/patterns.hpp"
 
 namespace tilewave {
 
+using namespace tuning;
+
 namespace {
 
 constexpr int send_tags = 2048, first_send_tag = 4096;
-constexpr std::int64_t least_piece_bytes =
-    256 << 10;  // two ranks, 64 KB to 8 MB: 128 to 512 KB about equal, 64 KB and 1 MB slower
-// More, and what receivers answer the library with fills the sender's queue: the rest then waits for calls that a
-// receiver which has all may not make.
-constexpr std::int64_t most_pieces = 32, most_piece_bytes = 2 << 20;  // a receiver of strided rows stages four pieces
-constexpr std::size_t staged_pieces = 4;
 
 struct Head {
     std::int64_t rows, cols, type;

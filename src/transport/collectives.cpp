@@ -9,15 +9,15 @@
 #include <thread>
 
 #include "core/binomial.hpp"
+#include "core/tags.hpp"
 #include "tilewave/transport.hpp"
+#include "transport/tuning.hpp"
 
 namespace tilewave {
 
+using namespace tuning;
+
 namespace {
-
-constexpr int collective_tag = 1;  // below every tag of a schedule
-
-constexpr double meanwhile_s = 0.05;
 
 // A rank that does not take part shows here: say so once, and go on waiting.
 void tell_stall(const Transport& t, int peer) {
@@ -51,12 +51,13 @@ void wait_all(Transport& t, int n, int peer) {
 }
 
 void send(Transport& t, const void* data, std::size_t bytes, int peer) {
-    t.post_send(0, static_cast<const std::byte*>(data), static_cast<std::int64_t>(bytes), peer, collective_tag, false);
+    t.post_send(0, static_cast<const std::byte*>(data), static_cast<std::int64_t>(bytes), peer, tags::collective,
+                false);
     wait_all(t, 1, peer);
 }
 
 void receive(Transport& t, void* data, std::size_t bytes, int peer) {
-    t.post_recv(0, static_cast<std::byte*>(data), static_cast<std::int64_t>(bytes), peer, collective_tag);
+    t.post_recv(0, static_cast<std::byte*>(data), static_cast<std::int64_t>(bytes), peer, tags::collective);
     wait_all(t, 1, peer);
 }
 

@@ -5,14 +5,14 @@
 #include <cstdint>
 
 #include "data/memory.hpp"
+#include "transport/tuning.hpp"
 
 namespace tilewave::host {
 
+using namespace tuning;
+
 inline constexpr std::uint32_t queue_entries = 64;
 inline constexpr std::int64_t inside_bytes = 92;
-// Two sizes, so that small messages do not take what large ones go through.
-inline constexpr std::int64_t small_piece = 8 << 10, large_piece = 64 << 10;
-inline constexpr int small_pieces = 64, large_pieces = 32, all_pieces = small_pieces + large_pieces;
 /// How the bytes of a message come.
 enum class Way : std::uint32_t {
     inside,     ///< in its announcement

@@ -16,14 +16,14 @@
 #include <thread>
 #include <vector>
 
+#include "core/tags.hpp"
 #include "tilewave/transport.hpp"
 
 namespace tilewave {
 
 namespace {
 
-constexpr int native_tag = 3, alarm_tag = 4;  // below those of schedules
-constexpr int no_id = -1;                     // of messages nobody asks for
+constexpr int no_id = -1;  // of messages nobody asks for
 
 std::atomic<bool> abandoned{false};
 pid_t started_by = 0;  // a forked child inherits exit handlers, but is no rank
@@ -366,7 +366,7 @@ public:
     }
 
     void post_native_message(int id, const MatrixView& matrix, bool send, int peer, bool buffered) override {
-        constexpr int tag = native_tag;
+        constexpr int tag = tags::native;
         MPI_Request request = MPI_REQUEST_NULL;
         if (send && buffered) keep_room(matrix.bytes());
         std::optional<MatrixType> rows;
@@ -385,7 +385,7 @@ public:
     bool alarms() const override { return true; }
     void post_alarm(int peer, const Alarm& alarm) override {
         MPI_Request request;
-        must(MPI_Isend(&own_alarms_.emplace_back(alarm), sizeof alarm, MPI_BYTE, peer, alarm_tag, comm_, &request),
+        must(MPI_Isend(&own_alarms_.emplace_back(alarm), sizeof alarm, MPI_BYTE, peer, tags::alarm, comm_, &request),
              "MPI_Isend");
         add(no_id, request);
     }
@@ -393,10 +393,10 @@ public:
         while (true) {
             int there = 0;
             MPI_Status status;
-            must(MPI_Iprobe(MPI_ANY_SOURCE, alarm_tag, comm_, &there, &status), "MPI_Iprobe");
+            must(MPI_Iprobe(MPI_ANY_SOURCE, tags::alarm, comm_, &there, &status), "MPI_Iprobe");
             if (!there) return;
             Alarm& alarm = alarms.emplace_back();
-            must(MPI_Recv(&alarm, sizeof alarm, MPI_BYTE, status.MPI_SOURCE, alarm_tag, comm_, MPI_STATUS_IGNORE),
+            must(MPI_Recv(&alarm, sizeof alarm, MPI_BYTE, status.MPI_SOURCE, tags::alarm, comm_, MPI_STATUS_IGNORE),
                  "MPI_Recv");
         }
     }

@@ -12,8 +12,11 @@
 #include "tilewave/transport.hpp"
 #include "transport/host_memory.hpp"
 #include "transport/host_segment.hpp"
+#include "transport/tuning.hpp"
 
 namespace tilewave {
+
+using namespace tuning;
 
 namespace {
 
@@ -21,14 +24,6 @@ using namespace host;
 
 constexpr int no_id = -1;      // of messages nobody asks for again
 constexpr int alarm_tag = -1;  // of announcements that are an alarm
-// Up to here two copies beside each other are quicker than one by the system, whatever processors do: it asks for each
-// page.
-constexpr std::int64_t always_in_pieces = 16 << 10;
-// Longer ones go in pieces up to the longest of `tried` for which that is the quicker way, and up to `most_in_pieces`
-// where it is for all. It is measured, by so many trials each: 64 KB pieces were copied at 14 GB/s where a cache line
-// went to the other processor in 55 ns, at 4 where that took 185; the system's copy had 7.
-constexpr std::int64_t tried[] = {32 << 10, 64 << 10, 256 << 10}, most_in_pieces = 16 << 20;
-constexpr int trials = 10;
 
 struct Piece {
     std::int32_t number, bytes;

@@ -6,12 +6,13 @@
 
 #include "core/binomial.hpp"
 #include "generate/pattern/lanes.hpp"
+#include "generate/pattern/tuning.hpp"
 
 namespace tilewave {
 
-namespace {
+using namespace tuning;
 
-constexpr std::int64_t most_chunks = std::int64_t{1} << 22;
+namespace {
 
 bool has_parts(PatternKind kind) {
     return kind == PatternKind::spread || kind == PatternKind::multi_reduce;

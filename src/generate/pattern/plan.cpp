@@ -4,48 +4,19 @@
 #include <cmath>
 #include <cstdio>
 
+#include "generate/pattern/tuning.hpp"
 #include "tilewave/pattern.hpp"
 
 namespace tilewave {
 
+using namespace tuning;
+
 namespace {
 
-// Up to here nothing is gained by a pipeline, and "direct" needs few buffers.
-constexpr std::int64_t small_bytes = 64 << 10;
-// Parts that are no more than this together go directly from rank to rank, each in one message: at 1 Gb/s, 6 hosts, 64
-// KB 1.2 ms and by ring 1.55, 256 KB 2.2 and 2.7; 512 KB 4.6 and 4.3.
-constexpr std::int64_t small_parts_bytes = 256 << 10;
-constexpr std::int64_t least_chunk = 16 << 10;                    // beside short_bytes
-constexpr std::int64_t most_chunk_bytes = std::int64_t{1} << 30;  // MPI counts bytes in an int
 // Staged chunks stay in a core's cache; what goes straight from the matrix need not.
 constexpr std::int64_t largest_staged = 256 << 10, largest_direct = 16 << 20;
-// Over a network larger messages are asked for first, which costs a round trip each; measured with
-// UCX over TCP on 8 hosts, 32 KB were best of 16 to 256. Then more, so that schedules stay short.
-constexpr std::int64_t network_chunk = 32 << 10, network_chunks = 2048, crowded_network_chunk = 128 << 10,
-                       largest_network = 256 << 10;
-constexpr double network_byte_s = 1e-9;
-// Where ranks share cores, a wait ends when the others on the core have looked for their messages, too, and caches
-// are theirs. On 8 ranks and 2 cores, 1 MB: 0.1 to 0.15 ms a wait, which is more than caches save by small chunks.
-constexpr double turn_of_one_s = 40e-6;
-constexpr std::int64_t largest_shared = 1 << 20;
-constexpr int kept_short = 16;  // short messages that the library's buffers take at least
-// Processor time of a byte from one rank to another by TCP: 17 ms of two cores for the 7 MB of 1 MB's parts on 8 hosts.
-constexpr double tcp_byte_s = 2.4e-9;
 // Direct exchanges stage a chunk of every rank at a time.
 constexpr std::int64_t most_staged = 16 << 20;
-
-// Ranks in lockstep feel each other's delays: on 6 and 8 hosts least rounds took 1.2 to 1.35 times
-// their closed form where the ring took its own.
-constexpr double rounds_deep_halo = 1.3;
-// Through the library's buffers all bytes are copied twice; straight from one rank's memory into the other's once.
-// From 32 KB a rank that was faster on the whole, whatever small streams cost, and then in chunks of 64 to 256 KB: 64
-// KB broadcast 13 against 25 us, reduced 32 against 50; 1 MB reduced 0.37 against 0.64 ms, 8 MB 2.5 against 5.9.
-constexpr std::int64_t most_copied_twice = 16 << 10, least_copied_once = 64 << 10;
-// What is packed and unpacked meanwhile gains by short messages for longer, as long as short rows fill them: 256 KB
-// broadcast 66 against 90 us, reduced 127 against 160; 512 KB 182 and 218, 308 and 304. With rows of 4 KB, 64 KB: 18
-// and 23, 60 and 51.
-constexpr std::int64_t most_packed_meanwhile = 512 << 10, most_long_rows_meanwhile = 64 << 10,
-                       longest_filling_row = short_bytes / 4;
 
 bool has_parts(PatternKind kind) {
     return kind == PatternKind::spread || kind == PatternKind::multi_reduce;
@@ -147,7 +118,7 @@ PatternPlan best_chunk(const PatternProblem& problem, PatternPlan plan, const Pa
     double best = 0;
     std::int64_t largest = largest_chunk(problem, conditions, machine);
     const bool staged = !unstaged(problem, conditions);
-    if (plan.algorithm == Algorithm::direct && problem.bytes() <= small_parts_bytes)
+    if (plan.algorithm == Algorithm::direct && problem.bytes() <= largest_direct_pieces)
         largest = std::max(largest, small_bytes);
     const std::int64_t shortest = shorts_pay(problem, conditions) ? short_bytes : least_copied_once;
     // Over a network a stream of smaller chunks costs processor time that no two ranks' test shows.
@@ -206,7 +177,7 @@ double time_apart(const PatternProblem& problem, Algorithm algorithm, double n, 
 bool considered(Algorithm a, const PatternProblem& problem, const Machine& machine) {
     const bool small = problem.bytes() <= small_bytes;
     if (a == Algorithm::direct)
-        return turn_s(problem, machine) > 0 || (has_parts(problem.kind) && problem.bytes() <= small_parts_bytes);
+        return turn_s(problem, machine) > 0 || (has_parts(problem.kind) && problem.bytes() <= largest_direct_pieces);
     return a == Algorithm::tree || !small;
 }
 
@@ -254,7 +225,7 @@ PatternPlan make_pattern_plan(const PatternProblem& problem, const PatternReques
         trial.algorithm = a;
         trial = best_chunk(problem, trial, request, conditions, machine);
         if (problem.bytes() > small_bytes && !fits(problem, trial)) continue;
-        const double t = pattern_time(problem, trial, machine) * (a == Algorithm::rounds ? rounds_deep_halo : 1.0);
+        const double t = pattern_time(problem, trial, machine) * (a == Algorithm::rounds ? lockstep_factor : 1.0);
         why += std::string(why.back() == ':' ? " " : ", ") + to_string(a) + " " + milliseconds(t);
         if (best < 0 || t < best) {
             best = t;

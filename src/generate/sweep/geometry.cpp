@@ -1,4 +1,5 @@
 #include "generate/sweep/geometry.hpp"
+#include "core/tags.hpp"
 #include "polyhedral/linear_schedule.hpp"
 
 #include <algorithm>
@@ -10,16 +11,15 @@ namespace tilewave {
 namespace {
 
 // Every face between two ranks has a tag of its own: lanes post in no certain order.
-constexpr std::size_t first_face_tag = 8192;
 
 std::vector<std::int64_t> to_vector(const Index& i) {
     return {i.begin(), i.end()};
 }
 
 int face_tag(std::size_t number) {
-    if (number > static_cast<std::size_t>(std::numeric_limits<int>::max()) - first_face_tag)
+    if (number > static_cast<std::size_t>(std::numeric_limits<int>::max() - tags::first_face))
         throw ConfigError("the plan makes more than 2^31 messages between two ranks; take larger tiles");
-    return static_cast<int>(first_face_tag + number);
+    return tags::first_face + static_cast<int>(number);
 }
 
 }  // namespace

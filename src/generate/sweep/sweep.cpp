@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "core/tags.hpp"
 #include "generate/sweep/geometry.hpp"
 #include "schedule/lane_builder.hpp"
 
@@ -20,9 +21,6 @@
 namespace tilewave {
 
 namespace {
-
-constexpr int initial_halo_tag = 64;  // between the tags of collectives and of faces; posted in one order
-constexpr int home_tag = 4352;        // after the initial_halo's
 
 struct Incoming {
     int peer = 0;
@@ -219,14 +217,14 @@ void SweepWriter::write_prologue() {
             // Both sides list the same boxes in the same order.
             int tag = 0;
             for (const Box& box : geometry_.initial_halo(a, peer, rank_))
-                received.push_back(out.post_receive(peer, initial_halo_tag + tag++ % 4096, a, box, -1));
+                received.push_back(out.post_receive(peer, tags::initial_halo + tag++ % 4096, a, box, -1));
         }
     for (int a = 0; a < static_cast<int>(problem_.arrays.size()); ++a)
         for (int peer = 0; peer < s_.ranks; ++peer) {
             if (peer == rank_) continue;
             int tag = 0;
             for (const Box& box : geometry_.initial_halo(a, rank_, peer))
-                sent.push_back(out.post_send(peer, initial_halo_tag + tag++ % 4096, a, box, false, -1));
+                sent.push_back(out.post_send(peer, tags::initial_halo + tag++ % 4096, a, box, false, -1));
         }
     for (int m : received) out.finish_receive(m);
     for (int m : sent) out.finish_send(m);
@@ -255,7 +253,7 @@ void SweepWriter::write_epilogue() {
                 for (const Box& box :
                      send ? geometry_.return_to_owner(a, rank_, peer) : geometry_.return_to_owner(a, peer, rank_)) {
                     begin();
-                    const int t = home_tag + tag++ % 2048;
+                    const int t = tags::return_home + tag++ % 2048;
                     if (send)
                         sent.push_back(out.post_send(peer, t, a, box, false, -1));
                     else

@@ -1,0 +1,16 @@
+// The tags of messages, by what they carry. Tags keep kinds of messages apart; within a kind, messages between two
+// ranks are posted in the same order on both.
+#pragma once
+
+namespace tilewave::tags {
+
+inline constexpr int collective = 1;      ///< small collectives of the transport itself
+inline constexpr int clocks = 2;          ///< experiments of a new context
+inline constexpr int native = 3;          ///< calls of the MPI library's own collectives
+inline constexpr int alarm = 4;           ///< a rank stops
+inline constexpr int experiment = 5;      ///< experiments of `measure`, and the next one
+inline constexpr int initial_halo = 64;   ///< values from before the run, and 4095 tags after it
+inline constexpr int return_home = 4352;  ///< values that go back to their owner
+inline constexpr int first_face = 8192;   ///< faces of tiles, and all tags after it
+
+}  // namespace tilewave::tags

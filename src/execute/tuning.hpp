@@ -1,0 +1,42 @@
+// Tuning constants of the executor, with their units and where they come from.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace tilewave::tuning {
+
+// --- compute.cpp: the rows of a tile
+
+/// Points. Longer rows are cut, so that the next poll of the transport is never far away.
+inline constexpr std::int64_t longest_row = 8192;
+/// Points of rows that a kernel computes together, in SIMD lanes, which takes whole rows: 8 rows of 16,384 points take
+/// about as long as the time between two polls.
+inline constexpr std::int64_t longest_simd_row = 1 << 16;
+/// Rows of one call of a kernel: enough that the call costs little beside short rows.
+inline constexpr int most_rows_of_a_call = 64;
+/// Rows of a tile whose list is kept for the next tile: finding a row takes 1.6 ns. A longer list would displace arrays
+/// from the cache.
+inline constexpr std::int64_t most_kept_rows = 8192;
+
+// --- recording.cpp: timelines
+
+/// Blocks of time steps whose events are kept: this many from the beginning of a run, and as many from its end.
+inline constexpr std::size_t kept_blocks = 4;
+
+// --- rolling_window.cpp, window_tiles.cpp: rolling windows
+
+/// Bytes of a cache line.
+inline constexpr std::int64_t line_bytes = 64;
+/// Planes of a run that is prepared as one: shorter runs do not pay for it.
+inline constexpr std::int64_t shortest_run = 4;
+
+// --- execution.cpp, alarms.hpp: lanes
+
+/// Seconds between looks at interrupts and other ranks while a lane computes without polls.
+inline constexpr double look_period_s = 1e-3;
+/// Seconds between looks at whether another rank has stopped; a look costs as much as a poll.
+inline constexpr double alarm_period_s = 2e-3;
+/// Items of a message that are copied one by one: finding out how more of them lie costs less than that.
+inline constexpr std::int64_t few_items = 32;
+
+}  // namespace tilewave::tuning

@@ -1,0 +1,99 @@
+// Tuning constants of runs, with their units and where they come from.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "plan/tuning.hpp"
+
+namespace tilewave::tuning {
+
+/// Bytes of the largest field: sums of such sizes do not overflow.
+inline constexpr std::int64_t largest_field_bytes = std::int64_t{1} << 60;
+
+// --- run_blocks.cpp: blocks of time steps
+
+/// Points of a block of time steps, if its steps allow: 4 to 40 ms of work, beside which its beginning and end (5 to 50
+/// us) count little.
+inline constexpr std::int64_t block_points = 1 << 22;
+/// Steps of a block, at least: temporal blocks, and pipelines over ranks, begin and end with each block.
+inline constexpr std::int64_t fewest_block_steps = 64;
+/// Steps of a block, at most: a step of few points takes 0.3 us, but 50 us to plan for.
+inline constexpr std::int64_t most_block_steps = 4096;
+
+/// Bytes from which the lanes share a copy.
+inline constexpr std::int64_t large_copy_bytes = 4 << 20;
+
+// --- nest.cpp: planning of C++ nests
+
+/// Planned nests that one context keeps.
+inline constexpr std::size_t most_planned_nests = 64;
+
+/// Seconds that the samples of one rate take, about; and further kinds of tiles that a rate is measured on, at most.
+inline constexpr double rate_budget_s = 0.1;
+inline constexpr int most_more_rates = 4;
+/// Seconds. A run that is predicted to take less is not worth another measurement.
+inline constexpr double least_run_s = 1e-4;
+
+// --- pattern_transfer.cpp, patterns.cpp, piggyback.cpp: patterns
+
+/// Idle transfers that one context keeps for later calls, and their bytes, at most.
+inline constexpr std::size_t most_idle = 16;
+inline constexpr std::int64_t most_idle_bytes = 16 << 20;
+/// Looks of a blocking call at whether it is over before it waits as longer waits do: some 10 us.
+inline constexpr int quick_turns = 200;
+
+// --- sampling.cpp: measuring the rate of a body
+
+/// Points of the tile that tells how many others there is time for; and of the second such tile where that is quick:
+/// the beginning of a tile would make points seem slow.
+inline constexpr std::int64_t probe_points = 2048, second_probe_points = 16 * probe_points;
+/// Points of one lane: its memory is then far larger than the caches.
+inline constexpr std::int64_t most_sample_points = 16 << 20;
+/// Bytes of memory like the arrays': larger than the caches, and little beside arrays that fill the machine.
+inline constexpr std::int64_t most_sample_bytes = std::int64_t{256} << 20;
+/// Bytes that pass through the caches of a rank from round to round.
+inline constexpr std::int64_t most_displaced = std::int64_t{128} << 20;
+/// Points of rows that show what beginning a row costs, of arrays beyond a core's own cache: at the end of a row a
+/// prefetcher goes some lines too far. 2000 x 1500 doubles: 62 ns a row of 187 points, of which rows of 24 show 20.
+inline constexpr std::int64_t short_row_of_streams = 8 * short_row;
+/// Extent of the smallest tiles that are measured.
+inline constexpr int tiny_extent = 2;
+/// Times of tiles of one shape: of fewer the median is taken.
+inline constexpr std::size_t few_times = 8;
+/// Seconds that the system takes a CPU away for, at least: its time slices are 3 ms.
+inline constexpr double least_absence_s = 1e-3;
+/// Rounds of a measurement: the first does not count, and of three one may be disturbed.
+inline constexpr int least_rounds = 4;
+/// Points of a row on average, so that it is measured as it is.
+inline constexpr double least_row = 12;
+/// Points of rows that are measured where the plan has shorter ones.
+inline constexpr std::int64_t telling_row = 256;
+/// Of rolling windows: planes of the three kinds of tiles; rows of a slanted window are as long.
+inline constexpr int planes_of_window_tiles[] = {1024, short_row, 12};
+/// Points along the rows of such tiles, of straight and of slanted windows; 0: the plan's.
+inline constexpr int width_of_tiles[2][3] = {{0, 12, 12}, {0, 0, 12}};
+/// Tiles along the rows that are measured where the plan has one.
+inline constexpr std::int64_t most_tiles_along = 8;
+
+// --- sends.cpp: buffered sends
+
+/// Bytes of a piece, at least. Two ranks, 64 KB to 8 MB: 128 to 512 KB were about equal, 64 KB and 1 MB slower.
+inline constexpr std::int64_t least_piece_bytes = 256 << 10;
+/// Pieces of a message, and bytes of a piece, at most. With more pieces the receiver's answers fill the sender's queue:
+/// the rest then waits for calls that a receiver which has everything may not make.
+inline constexpr std::int64_t most_pieces = 32, most_piece_bytes = 2 << 20;
+/// Pieces that a receiver of strided rows stages.
+inline constexpr std::size_t staged_pieces = 4;
+
+// --- prepared_sweep.cpp: where rows lie in memory
+
+/// Items that show what copying an array into the engine's order costs.
+inline constexpr std::int64_t tried_items = 1 << 19;
+/// Points between the beginnings of rows that are computed together, at most: they begin and end one by one.
+inline constexpr std::int64_t most_stagger = 8;
+
+/// Bytes within which places of neighbouring rows of different arrays are too near in a page; and the rows looked at.
+/// Farther ones are many points behind.
+inline constexpr std::int64_t near_in_page = 128, nearest_rows = 4;
+
+}  // namespace tilewave::tuning
