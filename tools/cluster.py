@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 """A cluster in one box: hosts are network namespaces joined at a given rate.
 
-    python tools/cluster.py up -n 4 --rate 1gbit
-    python tools/cluster.py run -n 4 --netmod ofi -- python script.py
+    python tools/cluster.py up -n 4 --rate 1gbit python tools/cluster.py run -n 4 --netmod ofi -- python script.py
     python tools/cluster.py down
 
 or, in Python, ``with Cluster(hosts=2, rate="1gbit") as c: c.run([sys.executable, "x.py"])``.

@@ -3,7 +3,8 @@
 from tilewave import patterns
 from tilewave._core import Grouping, LinearSchedule, Space, Tiling
 from tilewave.errors import ConfigError, InternalError, KernelError, MpiError
-from tilewave.field.field import Field, field, load, scratch
+from tilewave.field.create import field, load, scratch
+from tilewave.field.field import Field
 from tilewave.machine.machine import Machine
 from tilewave.nest.helpers import inline
 from tilewave.nest.nest import Nest, nest, nest_from

@@ -1,11 +1,9 @@
 """The exceptions that Tilewave raises at its boundary.
 
-Each carries ``agreed``: true when every rank of the run raises the same error,
-so that a caller may go on without asking the other ranks. On an agreed error, ``quiet`` is true on
-all ranks but the one that prints it if nobody catches it, and ``partial`` where the launch has
-ranks outside the run, which know nothing of it. ``of_program``: an error that no rank was asked about, but that each
-meets when it comes to the same line of the program.
-"""
+Each carries ``agreed``: true when every rank of the run raises the same error, so that a caller may go on without
+asking the other ranks. On an agreed error, ``quiet`` is true on all ranks but the one that prints it if nobody
+catches it, and ``partial`` where the launch has ranks outside the run, which know nothing of it. ``of_program``: an
+error that no rank was asked about, but that each meets when it comes to the same line of the program."""
 
 
 class ConfigError(ValueError):

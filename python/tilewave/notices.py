@@ -7,8 +7,7 @@ import time
 import warnings
 
 #: "0": say nothing; "1": say it line by line; "line": on one line of a terminal that this process may not see, as
-#: `tilewave run` asks
-#: for. Not set: one line where stderr is a terminal.
+#: `tilewave run` asks for. Not set: one line where stderr is a terminal.
 VARIABLE = "TILEWAVE_PROGRESS"
 
 LEAST_S = 5.0  # runs that take less say nothing

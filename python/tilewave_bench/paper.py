@@ -1,11 +1,9 @@
 """The curves of athanasaki2002: time against tile height in its four schemes, and against the number of slices.
 
 ``tilewave bench paper [--json FILE] [--png FILE] [--quick]``. From the paper's constants (39.6 ns a point, 100 us to
-start
-and to synchronise, t_sync_in 11 us; 8 nodes of 2 CPUs) by its closed forms; and the same sweep here, on 1 rank x 2
-lanes
-and 2 ranks x 1 lane, measured and predicted. The slices: two lanes, vertical groups, by the number of slices.
-"""
+start and to synchronise, t_sync_in 11 us; 8 nodes of 2 CPUs) by its closed forms; and the same sweep here, on 1 rank
+x 2 lanes and 2 ranks x 1 lane, measured and predicted. The slices: two lanes, vertical groups, by the number of
+slices."""
 
 import argparse
 import itertools

@@ -111,8 +111,7 @@ def _race(context, contenders, repeats):
 
 def _grid(context, ours, make, heights):
     """The stated choices: mapping dimension, ranks used and their grid x schedule and look-ahead x grouping and slices
-    x height;
-    then other tiles and time blocking."""
+    x height; then other tiles and time blocking."""
     found, planned = [], ours.plan
     for dim in range(len(planned.tile)):
         try:

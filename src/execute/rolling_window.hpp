@@ -1,12 +1,17 @@
-// Arrays of which a run keeps only what later points read.
+// Rolling windows: arrays of which a run keeps only what later points still read.
 //
-// A rank's points lie in planes (Schedule::across, slant), a plane in rows (Schedule::along). Tiles are cut
-// into pieces whose rows are so short that the planes of a piece stay in the nearest cache: panels of some
-// components along the rows or, where planes are slanted and a tile is longer along the rows than across, panels across
-// of some components across. Of each piece an array keeps the last Array::planes planes, in turn in the same
-// memory; between pieces, Array::reach elements of each row or of each line across. Where planes are slanted, a piece
-// is no whole number of them: it has short rows at both ends, and panels across have the fewest. What a piece has
-// computed next to the following one across is kept beside the planes, and put back when their rows begin.
+//   rows go along ->                     A plane holds points that do not depend on each other. Its rows go `along`;
+//   planes |  panel 0   | panel 1 |             follow each other `across`. A tile is cut into pieces so narrow that
+//   their planes |oooooooooooo|ooooooooo|  plane 0    stay in the nearest cache. A piece is computed plane after plane.
+//   |oooooooooooo|ooooooooo|  plane 1
+//   |oooooooooooo|ooooooooo|  plane 2    Memory holds the last Array::planes planes of a panel, in a ring: plane p lies
+//   |............|.........|  plane 3    where plane p - planes lay.
+//
+// Three things outlive a piece, each Array::reach elements wide: the end of each row for the panel beside it (between),
+// the same for the next column of tiles or the next rank (face), and the last lines across for the next tile (back).
+//
+// Planes may be slanted: plane z[across] + z[along] holds z. The rows of a piece are then shorter at both ends. A tile
+// that is longer along than across is cut into panels across its rows, which have the fewest short rows.
 #pragma once
 #include <memory>
 #include <span>
@@ -16,44 +21,42 @@
 
 namespace tilewave {
 
-/// The elements begin <= z[along] < begin + count of a row that points read and none computes; `value` counts
-/// those before them.
+/// Elements begin <= z[along] < begin + count of a row: points read them, and no point computes them. `value` counts
+/// such elements in the rows before.
 struct Segment {
     std::int64_t begin = 0, value = 0;
     std::int32_t count = 0;
 };
 
-/// How tiles are cut into pieces: a panel or panel across of `width` components or less, panels across of a multiple of
-/// `unit`.
+/// How tiles are cut into pieces: panels of at most `width` components; panels across have a multiple of `unit`.
 struct PieceCut {
     std::int64_t width = 1, unit = 1;
     friend bool operator==(const PieceCut&, const PieceCut&) = default;
 };
 /// @pre schedule.along >= 0
 PieceCut piece_cut(const Schedule& schedule);
-/// The pieces of a tile, in the order in which they are computed: panels across where planes are slanted and the tile
-/// is not higher than long, else panels.
+/// The pieces of a tile in the order in which they are computed: panels across the rows where planes are slanted and
+/// the tile is at least as long along the rows as across them; else panels along the rows.
 std::vector<Box> cut_into_pieces(int along, int across, int slant, const PieceCut& cut, const Box& tile);
 
-/// Where the planes of a rank are: a pure function of its schedule. A row is named by an Index that has the
-/// plane's number as component `across` and any component `along`.
+/// Where the planes of a rank lie: a pure function of its schedule. An Index names a row: its component `across` is the
+/// plane's number, its component `along` does not matter.
 class RollingWindow {
 public:
     /// @pre schedule.along >= 0
     explicit RollingWindow(const Schedule& schedule);
 
-    /// A ring of a tile, computed plane after plane: a panel of it or a panel across.
+    /// One panel of a tile, computed plane after plane.
     struct Piece {
         std::int64_t lo = 0, hi = 0;       ///< of z[along]
         std::int64_t begin = 0, end = 0;   ///< of z[across]
-        std::int64_t panel = 0;            ///< whose planes it has
+        std::int64_t panel = 0;            ///< whose memory it uses
         bool first = false, last = false;  ///< of its column of tiles, along the rows
-        int drift =
-            0;  ///< of a panel across 1: where the kept ring of a row begins moves on so much from plane to plane
-        /// z[along] of what the memory of a plane's row begins with.
+        int drift = 0;  ///< how far the kept part of a row moves from plane to plane: 1 in panels across the rows
+        /// z[along] of the first element in memory of a plane's row.
         std::int64_t origin(std::int64_t plane) const { return drift ? plane - end + 1 : lo; }
     };
-    /// One array's memory, in items.
+    /// The ring of planes of one array, in items.
     struct Ring {
         int array = 0;
         int planes = 1;
@@ -156,7 +159,7 @@ private:
     int most_planes_ = 1;
 };
 
-/// What elements that nobody computes hold: one value for all, or one for each in the order of elements().
+/// Values of the elements that no point computes: one for all, or one for each in the order of elements().
 struct WindowValues {
     const std::byte* data = nullptr;
     bool same = true;
@@ -169,21 +172,19 @@ public:
     WindowMemory(const RollingWindow& where, std::vector<WindowValues> values);
 
     const RollingWindow& where() const { return where_; }
-    /// Where the memory of a panel's planes begins, or of a panel across's that is in its place: the element at the
-    /// origin of the first row of the first plane.
+    /// The memory of panel `number`: the element at the origin of the first row of the first plane.
     char* panel(std::size_t ring, std::int64_t number) const;
-    /// What the elements of a row hold that nobody computes. `to`: the element at the piece's lo.
+    /// Writes the values of a row's elements that no point computes. `to`: the element at the piece's lo.
     void fill(std::size_t ring, const RollingWindow::Piece& piece, const Index& row, char* to) const;
 
-    // What columns of tiles, panels, and panels across or tiles leave for those after them; of z, with its neighbours
-    // before it. The bytes of the other dimensions' rows come on top: others().
+    // What outlives a piece. Add the bytes of the other dimensions' rows: others().
 
-    /// Before column `column`, at z[across]: the elements from z[along] = the column's first - reads_along on.
+    /// For column `column` of tiles, at z[across]: the elements from z[along] = the column's first - reads_along on.
     char* face(std::size_t ring, int column, std::int64_t across) const;
-    /// Before panel `panel` of a tile of that column, at the `plane`th of the tile's z[across].
+    /// For panel `panel` of a tile of that column, at the tile's z[across] number `plane`.
     char* between(std::size_t ring, int column, std::int64_t panel, std::int64_t plane) const;
-    /// Before a panel across, or a panel of a tile, at z[along]: the elements from z[across] = its first - reads_across
-    /// on; what the one before has left (`turn` of it), or this one leaves.
+    /// For the next tile or panel across, at z[along]: the elements from z[across] = its first - reads_across on. There
+    /// are two such memories: one is read while the other, `turn`, is written.
     char* back(std::size_t ring, int turn, std::int64_t along) const;
     /// Number of a row among those of the other dimensions.
     std::int64_t others(const Index& row) const {
@@ -191,11 +192,11 @@ public:
         for (int k : where_.others()) at = at * where_.space().extent(k) + row[k] - where_.space().lo[k];
         return at;
     }
-    /// Changes from 0 to 1 and back from panel across to panel across of a column, or from tile to tile.
+    /// Which of the two memories of back() is written: changes with every tile or panel across of a column.
     int& turn(int column) { return turns_[static_cast<std::size_t>(column)].value; }
 
-    /// Where a message's region is: before the first column, or among the last elements of the column that computes
-    /// it (a later one may be narrower than what the next rank reads).
+    /// Where a message's region lies: before the first column, or among the last elements of the column that computes
+    /// it. A later column may be narrower than what the next rank reads.
     std::byte* message(int array, const Index& z) const;
 
 private:

@@ -1,4 +1,4 @@
-// The rows of a piece of a tile: where they are in memory, and what is copied between them and what is kept beside.
+// Rows of a rolling window: where they lie in memory, and what is copied to them and from them between pieces.
 #pragma once
 #include <cstring>
 #include <vector>
@@ -7,10 +7,9 @@
 
 namespace tilewave {
 
-/// Where the rows of a piece are for a place of the kernel: in planes that follow each other in a ring of memory,
-/// or in an array that is there whole.
+/// Where a place of the kernel finds its rows: in a ring of planes, or in an array that is stored whole.
 struct PlaneRows {
-    std::intptr_t at = 0;   ///< of component 0 along the row; of the plane's row that has zeros as other components
+    std::intptr_t at = 0;   ///< address of the element whose components in the plane are 0
     std::int64_t step = 0;  ///< bytes from element to element
     std::int64_t plane_bytes = 0, ring_bytes = 0;
     std::int32_t plane = 0, planes = 0;
@@ -32,24 +31,25 @@ struct PlaneRows {
     }
 };
 
-/// Of a place of an array kept in planes, where points of plane `plane` are computed.
+/// The rows of a place of a rolling-window array while plane `plane` is computed.
 PlaneRows rows_in_window(const WindowMemory& memory, std::size_t ring, const RollingWindow::Piece& piece,
                          std::int64_t plane, const Index& offset);
-/// Of a place of another array, of which the element at `storage_lo` is at `data`.
+/// The same for an array that is stored whole: `data` is its element `storage_lo`.
 PlaneRows rows_in_array(const RollingWindow& f, std::byte* data, const Index& stride_bytes, const Index& storage_lo,
                         std::int64_t plane, const Index& offset);
 
-/// What to add to the pointers of rows in rings of several lengths from plane to plane.
+/// The bytes from each row to its successor in the next plane, where rings have different lengths.
 class RingSteps {
 public:
     static constexpr int most_phases = 12;
     RingSteps() = default;
-    /// Of rows that each begin `along` elements further on than the one before. @pre at most max_places
+    /// Each row begins `along` elements further on than the row before. @pre at most max_places
     RingSteps(const PlaneRows* rows, std::size_t count, std::int64_t along);
-    /// Whether they repeat soon enough.
+    /// Whether the steps repeat within most_phases planes.
     bool usable() const { return phases_ <= most_phases; }
     int phases() const { return phases_; }
-    /// @pre usable(). What leads to the next plane, `planes` % phases() after the one that the rows were given for.
+    /// The steps to the next plane, from a plane that is `phase` planes (modulo phases()) after the first. @pre
+    /// usable()
     const std::ptrdiff_t* by(int phase) const { return by_[phase]; }
 
 private:
@@ -57,7 +57,7 @@ private:
     std::ptrdiff_t by_[most_phases][max_places];
 };
 
-/// One element of each row of some planes, and where it is kept beside pieces.
+/// One element of each row of some planes, and where it is kept between pieces.
 struct Move {
     std::size_t ring = 0;
     std::int64_t begin = 0, end = 0;         ///< of the planes
@@ -73,11 +73,11 @@ struct Move {
     bool in(std::int64_t plane) const { return begin <= plane && plane < end; }
 };
 
-/// What a piece takes over from those before it, and leaves for those after.
+/// What a piece takes from earlier pieces and leaves for later ones.
 struct Moves {
     std::vector<Move> take, leave;
 };
-/// Of all rings. `turn`: of what this piece leaves across (WindowMemory::back).
+/// The moves of all rings. `turn`: which memory of WindowMemory::back this piece writes.
 Moves moves_of(const WindowMemory& memory, const RollingWindow::Piece& piece, int column, int turn);
 
 inline void copy_item(char* to, const char* from, std::int64_t bytes) {

@@ -1,4 +1,4 @@
-// Tiles of nests that keep planes only: piece after piece of them, in each plane after plane.
+// Tiles of nests with rolling windows: piece after piece, and in each piece plane after plane.
 #include <algorithm>
 
 #include "execute/execution.hpp"
@@ -99,8 +99,8 @@ private:
         for (int along : {0, f_.slant()}) steps_[along] = RingSteps(rows_, places_, along);
     }
 
-    // WindowShape between which the same moves are made, rows begin and end at the same component or one that changes
-    // by one, and it does not change whether elements that nobody computes may be in a row.
+    // The planes of a run: the same moves are made in all of them, the ends of rows move by the same number of
+    // elements, and either all or none may have elements that no point computes.
     std::vector<std::int64_t> run_ends() const {
         const int across = f_.across();
         const RollingWindow::Piece& piece = *piece_;

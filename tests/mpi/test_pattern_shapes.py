@@ -5,6 +5,7 @@ import pytest
 from pattern_cases import JOINS, reduced, same_bits, values
 
 import tilewave as tw
+from tilewave.patterns.allreduces import ALLREDUCE_RING_BYTES
 
 pytestmark = [pytest.mark.mpi(ranks=[1, 2, 3, 4]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
 patterns = tw.patterns
@@ -140,7 +141,7 @@ def test_allreduce(context, algorithm):
 
 
 def test_large_arrays_go_by_parts(context):
-    M = np.ones(patterns.calls.ALLREDUCE_RING_BYTES // 8)
+    M = np.ones(ALLREDUCE_RING_BYTES // 8)
     handle = patterns.allreduce(M, start=False, context=context)
     assert ("ring" in handle.algorithm or "direct" in handle.algorithm) or context.size == 1
     assert patterns.allreduce(M[:-1], start=False, context=context).run().sum() == context.size * (len(M) - 1)

@@ -1,25 +1,23 @@
 """Distributed arrays."""
 
-import dataclasses
-import hashlib
-import itertools
 import math
 import weakref
 
 import numpy as np
 
 from tilewave import _core
-from tilewave.dtypes import IN_NESTS
 from tilewave.errors import ConfigError
 from tilewave.field import npy
-from tilewave.field.index import Selection, SubscriptError, is_of_subscript, pack, unpack
+from tilewave.field.index import Selection, pack, unpack
 from tilewave.field.time_buffer import TimeBuffer
-from tilewave.nest.dependences import MOST_HISTORY
+from tilewave.field.values import as_index_error, digest, fill, fits, named, problem_of
 from tilewave.notices import warn
 from tilewave.patterns.calls import spread
-from tilewave.runtime.collective import collective, holds_context, text_of
+from tilewave.runtime.collective import collective, holds_context
 
 NOTHING, FUNCTION, ARRAY = 0, 1, 2
+
+
 SAME = object()  # as the current time step
 
 
@@ -72,11 +70,9 @@ class Field:
     def local(self):
         """This rank's points as a NumPy array: a view, with the strides of the storage that the last run wanted.
 
-        The view shows the field's values, also after runs of any number of time steps, until a run moves them: to other
-        blocks, into another order of memory, or to where time buffers have room. Then take `local` again. The former
-        view
-        keeps the former values; a run that is given it raises ConfigError.
-        """
+        The view shows the field's values, also after runs of any number of time steps, until a run moves them: to
+        other blocks, into another order of memory, or to where time buffers have room. Then take `local` again. The
+        former view keeps the former values; a run that is given it raises ConfigError."""
         return self._view(0)
 
     def _view(self, back):
@@ -187,8 +183,8 @@ class Field:
         self._whole("field[...] = ")
         selection = Selection(given, self.shape)
         values = _as_elements(value, self.dtype)
-        _fits(values.shape, selection.shape)
-        yield f"field {self._number}, {selection.key}, value {values.shape} {_digest(values)}"
+        fits(values.shape, selection.shape)
+        yield f"field {self._number}, {selection.key}, value {values.shape} {digest(values)}"
         there, here = selection.inside(self.owned)
         # A dimension for each of the array's; those of integers have one element.
         whole = np.broadcast_to(
@@ -213,8 +209,7 @@ class Field:
         ------
         ConfigError
             On every rank, and an IndexError as well: for an index out of range or of another kind. For a field that
-            keeps its
-            window only.
+            keeps its window only.
 
         Notes
         -----
@@ -222,7 +217,7 @@ class Field:
         `gather`, in a
         loop `local`.
         """
-        return _as_index_error(lambda: self._get(given))
+        return as_index_error(lambda: self._get(given))
 
     def __setitem__(self, given, value):
         """Set elements by global index; collective.
@@ -243,7 +238,7 @@ class Field:
         -----
         Collective: one round of small messages; each rank sets what it owns.
         """
-        _as_index_error(lambda: self._set(given, value))
+        as_index_error(lambda: self._set(given, value))
 
     @collective("tw.Field.copy")
     def copy(self):
@@ -293,9 +288,9 @@ class Field:
         if callable(value):
             values = np.empty_like(local)
             try:
-                _fill(values, self.owned, value)
+                fill(values, self.owned, value)
             except Exception as problem:
-                raise _named("fill: the function raised", problem) from problem
+                raise named("fill: the function raised", problem) from problem
             text = "a function"
         else:
             values = _as_elements(value, self.dtype)
@@ -305,7 +300,7 @@ class Field:
                     "indices; "
                     "field[...] = array sets all elements"
                 )
-            text = _digest(values)
+            text = digest(values)
         yield f"field {self._number}, {text}"
         local[...] = values
 
@@ -343,8 +338,8 @@ class Field:
             unnamed.append(npy.create(path, self.shape, self.dtype))
         yield f"field {self._number}, path {path!r}"
         made = context._core.broadcast(unnamed[0].encode() if unnamed else b"").decode()
-        yield _problem_of(lambda: npy.write(path, made, self.shape, self.dtype, self.owned, self.local)) or "written"
-        yield _problem_of(lambda: npy.finish(path, made) if context.rank == 0 else None) or "named"
+        yield problem_of(lambda: npy.write(path, made, self.shape, self.dtype, self.owned, self.local)) or "written"
+        yield problem_of(lambda: npy.finish(path, made) if context.rank == 0 else None) or "named"
         unnamed.clear()
 
     def __len__(self):
@@ -406,274 +401,6 @@ def is_left(array):
     return isinstance(base, _Memory) and base.left()
 
 
-@collective("tw.field")
-def field(shape, dtype=None, init=None, *, keep="all", history=0, context=None):
-    """Make a distributed array; collective.
-
-    Parameters
-    ----------
-    shape : sequence of int, or numpy.ndarray
-        One to four extents. An array, on every rank, without `init`: the field gets its shape, dtype and values.
-    dtype : dtype, optional
-        Default: float64, or the array's. Allowed:
-        float32, float64, int8, int16, int32, int64 or uint8.
-    init : function, array, number or None
-        A function of the global indices, called with index arrays where it takes them, else point
-        by point; or the whole array, on every rank, or on rank 0 with None on the others; or one number
-        for all. None everywhere: zeros.
-    keep : str
-        "all", or "window": a run that writes the field keeps no more of it than later points read, so a table
-        of a dynamic programme takes the memory of its border. Before each run its elements are `init`
-        (not an array on rank 0 alone); after it they are gone: ask for what is wanted of them by `run`'s
-        ``reduce=``, or write it to another array. Where a body reads values ahead of the loops, or
-        keeps elements on some path, the run has to store the field whole, and its report says so.
-    history : int or list
-        How many time steps before the current one the field keeps, which nests read at ``u[t-1]``, ``u[t-2]``, ...:
-        a
-        number, at most 6, and all are what `init` says; or a list of what they are, the latest first, each as `init`.
-        Every run with ``steps=`` leaves them to the next. A run of a nest that reads more of them than the
-        field has kept so far takes copies of the current time step, and the field keeps as many from then on.
-    context : Context, optional
-
-    Returns
-    -------
-    Field
-
-    Raises
-    ------
-    ConfigError
-        On every rank: for a wrong shape, dtype or init on any, or when ranks differ.
-
-    Notes
-    -----
-    Collective: one allreduce, and moving the array where only rank 0 gives it.
-    """
-    made, kind, before, starts = None, NOTHING, [], []
-    try:
-        if isinstance(shape, np.ndarray) and init is None:
-            shape, dtype, init = shape.shape, shape.dtype if dtype is None else dtype, shape
-        shape, dtype = _shape(shape), _dtype("f8" if dtype is None else dtype)
-        if isinstance(keep, str) and keep == "frontier":
-            warn("keep='frontier' of a field is called keep='window' now; the next release refuses 'frontier'")
-            keep = "window"
-        if not isinstance(keep, str) or keep not in ("all", "window"):
-            raise ConfigError(f"field: keep={keep!r} was given; allowed: 'all', 'window'")
-        before = _history(history, keep)
-        init, kind = _init(init, shape, dtype)
-        starts = [_init(start, shape, dtype) for start in before if start is not SAME]
-        if kind == ARRAY and keep == "window" and any(init.strides):
-            init = init.copy()  # for runs to come
-        made = Field(context, shape, dtype, keep, init) if keep == "window" else _make(context, shape, dtype)
-        if kind == FUNCTION and keep == "all":
-            _fill(made.local, made.owned, init)
-    except Exception as problem:
-        raise problem if isinstance(problem, ConfigError) else _named("field: init raised", problem) from problem
-    yield f"shape {shape}, dtype {dtype}, keep {keep}, history {len(before)} {len(starts)}" + (
-        f", init {kind}" if keep == "window" else ""
-    )
-    made._count()
-    if keep == "all":
-        _spread(made, init, kind)
-    if before:
-        _give_history(made, len(before), starts)
-    return made
-
-
-def _give_history(made, count, starts):
-    """Give a field so many earlier time steps: copies of it, or what each of `starts` says; collective."""
-    error = None
-    made.context._moves(made._storage.keep_history, count)
-    buffers = [(made.buffer(-1 - number), init, kind) for number, (init, kind) in enumerate(starts)]
-    try:
-        for buffer, init, kind in buffers:
-            if kind == FUNCTION:
-                _fill(buffer.local, buffer.owned, init)
-    except Exception as problem:
-        error = _named("field: history raised", problem)
-    made.context.agree(error)
-    for buffer, init, kind in buffers:
-        _spread(buffer, init, kind)
-
-
-def _history(history, keep):
-    """What earlier time steps begin as, the latest first."""
-    number = isinstance(history, int | np.integer) and not isinstance(history, bool)
-    count = int(history) if number else len(history) if isinstance(history, list | tuple) else -1
-    if not 0 <= count <= MOST_HISTORY:
-        raise ConfigError(
-            f"field: history={history!r} was given; allowed: a number from 0 to {MOST_HISTORY}, or a list of so many, "
-            "each as init"
-        )
-    if count and keep == "window":
-        raise ConfigError(
-            "field: history= was given for a field with keep='window', which has no values outside a run; allowed: "
-            "keep='all'"
-        )
-    return [SAME] * count if number else list(history)
-
-
-def _init(init, shape, dtype):
-    """What was given as init, an array of the field's shape and dtype where it is none or a number; and its kind."""
-    kind = NOTHING if init is None else FUNCTION if callable(init) else ARRAY
-    if kind == ARRAY:
-        init = np.ascontiguousarray(init, dtype=dtype) if np.ndim(init) else np.asarray(init, dtype=dtype)
-        if init.ndim and init.shape != shape:
-            raise ConfigError(
-                f"field: init has shape {init.shape}, the field {shape}; they must be equal, or init a number"
-            )
-        init = np.broadcast_to(init, shape)  # a number: strides of 0
-    return init, kind
-
-
-@dataclasses.dataclass(frozen=True)
-class Scratch:
-    """An array of a nest's own; made by `scratch`."""
-
-    dtype: np.dtype
-    init: object
-
-
-def scratch(dtype="f8", init=0):
-    """An array that a nest needs for itself: given to `run`, it keeps a rolling window only, as `field` says.
-
-    Parameters
-    ----------
-    dtype : dtype
-        As in `field`.
-    init : number or function of the indices
-        What its elements are before the run.
-
-    Returns
-    -------
-    Scratch
-        Each run makes the field: along each loop index as long as the longest other array.
-
-    Raises
-    ------
-    ConfigError
-        For a wrong dtype or init.
-    """
-    if not callable(init) and np.ndim(init) != 0:
-        raise ConfigError(
-            f"scratch: init of shape {np.shape(init)} was given; allowed: a number, or a function of the indices"
-        )
-    return Scratch(_dtype(dtype), init)
-
-
-def values_at(field, subscripts):
-    """What elements of a rolling-window field are before a run.
-
-    Parameters
-    ----------
-    field : Field
-    subscripts : numpy.ndarray
-        (count, ndim), int64.
-
-    Returns
-    -------
-    numpy.ndarray
-        Of the field's dtype: one value for all, or `count` values.
-
-    Raises
-    ------
-    ConfigError
-        For an init that raises.
-    """
-    try:
-        return _values_at(field, subscripts)
-    except Exception as problem:
-        raise _named("field: init raised", problem) from problem
-
-
-def _values_at(field, subscripts):
-    init = field._init
-    if init is None:
-        return np.zeros(1, field.dtype)
-    if not callable(init):
-        if not any(init.strides):
-            return init.reshape(-1)[:1].copy() if init.size else np.zeros(1, field.dtype)
-        return np.ascontiguousarray(init[tuple(subscripts.T)])
-    values = np.empty(len(subscripts), field.dtype)
-    if len(subscripts):
-        try:
-            found = np.asarray(init(*subscripts.T))
-            if found.dtype == object:
-                raise TypeError("init made objects of index arrays")
-            values[...] = found
-        except Exception:
-            # Not a function of arrays: point by point, as for other fields.
-            for k, point in enumerate(subscripts.tolist()):
-                value = init(*point)
-                if value is None:
-                    raise TypeError(f"init returned None at {tuple(point)}; allowed: a number") from None
-                values[k] = value
-    return values
-
-
-@collective("tw.load")
-def load(path, *, context=None):
-    """Make a distributed array of a .npy file, each rank reading its own part; collective.
-
-    Parameters
-    ----------
-    path : str or path
-        On a disk that all ranks share, the same on every rank: written by `Field.save` on any number of ranks, or by
-        NumPy.
-    context : Context, optional
-
-    Returns
-    -------
-    Field
-        Of the file's shape and dtype.
-
-    Raises
-    ------
-    ConfigError
-        On every rank: when any cannot read the file, or it holds no array of one to four dimensions and a field's
-        dtype.
-
-    Notes
-    -----
-    Collective: two rounds of small messages.
-    """
-    path = npy.path_of("load", path)
-    whole = npy.opened(path, IN_NESTS)
-    made = _make(context, whole.shape, whole.dtype.newbyteorder("="))
-    yield f"path {path!r}, shape {whole.shape}, dtype {whole.dtype}"
-
-    def read():
-        made.local[...] = whole[made.owned]
-
-    yield _problem_of(read) or "read"
-    made._count()
-    return made
-
-
-def _problem_of(step):
-    """What a local step raises, for a later agreement; None where all is well."""
-    try:
-        step()
-    except Exception as problem:
-        return problem
-    return None
-
-
-def _as_index_error(call):
-    """Of an error of all ranks, the kind that says which it is: a wrong subscript is an IndexError, too."""
-    try:
-        return call()
-    except ConfigError as error:
-        if isinstance(error, SubscriptError) or not is_of_subscript(str(error)):
-            raise
-        found = SubscriptError(str(error))
-        found.agreed, found.quiet, found.partial = (
-            error.agreed,
-            getattr(error, "quiet", False),
-            getattr(error, "partial", False),
-        )
-        raise found from None
-
-
 def _as_elements(value, dtype):
     """A value to be stored, converted as NumPy's assignment does."""
     if isinstance(value, Field):
@@ -692,21 +419,7 @@ def _as_elements(value, dtype):
     return elements
 
 
-def _fits(given, wanted):
-    extra = len(given) - len(wanted)
-    if any(n != 1 for n in given[: max(extra, 0)]) or any(n not in (1, m) for n, m in zip(given[::-1], wanted[::-1])):
-        raise ConfigError(
-            f"field: a value of shape {given} was given for elements of shape {wanted}; they must be equal, or "
-            "broadcast to it"
-        )
-
-
-def _digest(values):
-    """Stands for the bits of an array when ranks compare."""
-    return hashlib.blake2b(np.ascontiguousarray(values).tobytes(), digest_size=8).hexdigest()
-
-
-def _make(context, shape, dtype):
+def make(context, shape, dtype):
     size = math.prod(max(n, 1) for n in shape) * dtype.itemsize
     if size > 2**60:
         raise ConfigError(f"field: shape {shape} was given, {size} bytes; allowed: at most 2**60")
@@ -716,73 +429,3 @@ def _make(context, shape, dtype):
         raise ConfigError(
             f"field: no memory for this rank's part of shape {shape}, {size} bytes over {context.size} rank(s)"
         ) from None
-
-
-def _named(what, problem):
-    error = ConfigError(f"{what} {type(problem).__name__}: {text_of(problem)}")
-    error.__cause__ = problem
-    return error
-
-
-def _shape(shape):
-    try:
-        if isinstance(shape, str):
-            raise ValueError
-        result = tuple(int(n) for n in shape)
-        if any(float(n) != int(n) for n in shape):
-            raise ValueError
-    except (TypeError, ValueError, OverflowError):
-        raise ConfigError(f"field: shape {shape!r} was given; allowed: one to four integers") from None
-    if not 1 <= len(result) <= 4 or any(n < 0 for n in result):
-        raise ConfigError(f"field: shape {result} was given; allowed: one to four extents >= 0")
-    return result
-
-
-def _dtype(dtype):
-    try:
-        result = np.dtype(dtype)
-    except TypeError:
-        result = None
-    if result is None or result not in IN_NESTS:  # NumPy finds None equal to float64
-        raise ConfigError(f"field: dtype {dtype!r} was given; allowed: {', '.join(d.name for d in IN_NESTS)}")
-    return result
-
-
-def _spread(made, init, kind):
-    """Give each rank its block of an init array; agree on which ranks gave one."""
-    mine = kind if made.context.rank == 0 else NOTHING
-    others = kind if made.context.rank else NOTHING
-    least, most, on_zero, elsewhere = made.context._core.allreduce_min([kind, -kind, -mine, -others])
-    if least == -most:
-        if kind == NOTHING:
-            made.local[...] = 0
-        elif kind == ARRAY:
-            made.local[...] = init[made.owned]
-    elif -on_zero == ARRAY and elsewhere == 0:
-        made._scatter(init.ctypes.data if made.context.rank == 0 else 0)
-    else:
-        made.context.agree(
-            ConfigError(
-                "field: init differs between ranks; allowed: the same kind on every rank, or an array "
-                "on rank 0 and None on the others"
-            )
-        )
-
-
-def _fill(local, owned, init):
-    """Set a block's points to init(global indices)."""
-    if local.size == 0:
-        return
-    index = np.ogrid[owned]
-    try:
-        values = np.asarray(init(*index))
-        if values.dtype == object:
-            raise TypeError("init made objects of index arrays")
-        local[...] = values
-    except Exception:
-        # Not a function of arrays (an `if`, math.sin): point by point. What still raises is its own.
-        for point in itertools.product(*(range(s.start, s.stop) for s in owned)):
-            value = init(*point)
-            if value is None:  # NumPy would store NaN
-                raise TypeError(f"init returned None at {point}; allowed: a number") from None
-            local[tuple(p - s.start for p, s in zip(point, owned, strict=True))] = value

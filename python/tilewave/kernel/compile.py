@@ -5,15 +5,14 @@ The C signature of a row function, which is all that the engine knows of a kerne
     int64 row(char* const* pointers, const int64* step, int64 count,
               const int64* index, const int64* direction, const void* env)
 
-``pointers[p]`` is place ``p`` of ``nest.places`` at the row's first point; after the places comes
-the element [0, 0, ...] of each table, then where each of ``kernel.bests`` goes. ``step[p]`` is the number of bytes from
-point to point where
-none was compiled in. Point ``q`` has the indices ``index + q * direction``. ``env`` has 8-byte slots:
-the scalars, then extents and byte strides of each table (`Kernel.pack`). A point loads all that it
-reads before it stores; it stores each written place once, with the old value where no statement
-assigned it. Points are computed in increasing order unless the caller vouched that they are
-independent. The result is 0, or ``point * SITES + site`` (`emitter.SITES`) where the body raised: the points before are
-stored, and ``kernel.sites[site - 1]`` says what was raised.
+``pointers[p]`` is place ``p`` of ``nest.places`` at the row's first point; after the places comes the element [0, 0,
+...] of each table, then where each of ``kernel.bests`` goes. ``step[p]`` is the number of bytes from point to point
+where none was compiled in. Point ``q`` has the indices ``index + q * direction``. ``env`` has 8-byte slots: the
+scalars, then extents and byte strides of each table (`Kernel.pack`). A point loads all that it reads before it
+stores; it stores each written place once, with the old value where no statement assigned it. Points are computed in
+increasing order unless the caller vouched that they are independent. The result is 0, or ``point * SITES + site``
+(`emitter.SITES`) where the body raised: the points before are stored, and ``kernel.sites[site - 1]`` says what was
+raised.
 
 A kernel whose points are independent has a second function, of several rows in one call::
 
@@ -202,8 +201,7 @@ def compile_kernel(
 
     captured : dict, optional
         Values of `Nest.captured`, all or none: then they are no constants of the kernel, but given to `Kernel.pack`
-        beside the
-        scalars, others of the same kinds where the kernel is used again.
+        beside the scalars, others of the same kinds where the kernel is used again.
     shapes : dict, optional
         From the name of a table to a shape. Small tables of shapes like these are looked up by permutations.
 
@@ -335,11 +333,9 @@ def _lane_bytes():
 def _ahead_bytes():
     """How far ahead rows of dependent points ask for the memory that they write; 0: they do not.
 
-    Stores to eight rows a page and more apart wait for their lines. Measured on processors with AVX-512 only (Xeon, 48
-    KB of
-    cache in 12 ways; 64x64x16384 floats 0.38 and 0.34 ns a point, 2048x2048 doubles 0.36 and 0.31, the same with 128 to
-    512 bytes).
-    """
+    Stores to eight rows a page and more apart wait for their lines. Measured on processors with AVX-512 only (Xeon,
+    48 KB of cache in 12 ways; 64x64x16384 floats 0.38 and 0.34 ns a point, 2048x2048 doubles 0.36 and 0.31, the same
+    with 128 to 512 bytes)."""
     return 256 if llvm.get_host_cpu_features().get("avx512f") else 0
 
 

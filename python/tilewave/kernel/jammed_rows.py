@@ -6,8 +6,8 @@ from tilewave.kernel.values import I1, I8, I64, POINTER, constant
 from tilewave.kernel.wide_rows import SPAN
 
 #: Rows that are computed together (also `PreparedSweep::stagger`). A chain of dependent operations leaves most of a
-#: core idle,
-#: a few chains fill it. Zen 3, ns a point with 3, 4, 6, 8 of them: 1024x1024 doubles 0.8, 0.7, 0.9, 1.0 (alone 2.0).
+#: core idle, a few chains fill it. Zen 3, ns a point with 3, 4, 6, 8 of them: 1024x1024 doubles 0.8, 0.7, 0.9, 1.0
+#: (alone 2.0).
 ROWS_TOGETHER = 4
 
 #: Points of a row beside those at its ends from which it pays.
@@ -127,9 +127,7 @@ def rows_function(module, name, places, row, ways):
     together, others alone.
 
     `ways`: functions of several rows in the order in which they are tried, each with the least and the most rows and
-    the points
-    from which it pays. They tell whether they have computed them.
-    """
+    the points from which it pays. They tell whether they have computed them."""
     kind = ir.FunctionType(I64, [POINTER, POINTER, I64, POINTER, POINTER, POINTER, POINTER, POINTER, POINTER])
     rows = ir.Function(module, kind, name)
     pointers, step, count, spans, following, index, direction, _, env = rows.args

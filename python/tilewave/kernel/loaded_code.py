@@ -21,8 +21,7 @@ def digest():
     """Hash of the loaded code that makes kernels, and of the constants that it uses.
 
     Files are not looked at: a process that was started before an upgrade has the code from before it. Lines and
-    comments do
-    not count. It takes about 10 ms, once.
+    comments do not count. It takes about 10 ms, once.
 
     Returns
     -------

@@ -29,16 +29,11 @@ def simd_rows_function(frame, streams, vector_bytes, ahead_bytes=0):
     """Emit the function of some rows, at least two, into a frame of its own; the frame's ``ahead`` says how they follow
     each other, ``live`` how many.
 
-    Point q of row r comes together with point q - lag of row r + 1. What a row reads of its own results and of those of
-    rows before it stays
-    in registers; all other elements are loaded by blocks of as many points as there are lanes, and blocks of rows
-    become blocks
-    of points. Results go the same way back. Where the rows begin and end their points are computed one by one. Memory
-    to write is
-    asked for so many bytes ahead, where these are not 0. Returns whether the addresses say what `Streams.checks`
-    expects, else
-    nothing is done.
-    """
+    Point q of row r comes together with point q - lag of row r + 1. What a row reads of its own results and of those
+    of rows before it stays in registers; all other elements are loaded by blocks of as many points as there are
+    lanes, and blocks of rows become blocks of points. Results go the same way back. Where the rows begin and end
+    their points are computed one by one. Memory to write is asked for so many bytes ahead, where these are not 0.
+    Returns whether the addresses say what `Streams.checks` expects, else nothing is done."""
     frame.open()
     build = frame.build_at
     _prefer_vectors(frame.row, vector_bytes)

@@ -11,11 +11,9 @@ class Staggered:
     """The word of the caller that rows whose points depend on each other may be computed together.
 
     ``points``: how many points each must be behind the one before it. ``meet``: places of them, a few rows apart, are
-    at about the
-    same place of a page. ``neighbours`` has for each place of the nest (rows, points): its element is that which the
-    point so
-    many rows and points further on writes, in the same sweep over the rows; None where no point of them does.
-    """
+    at about the same place of a page. ``neighbours`` has for each place of the nest (rows, points): its element is
+    that which the point so many rows and points further on writes, in the same sweep over the rows; None where no
+    point of them does."""
 
     points: int
     meet: bool = False
@@ -27,10 +25,8 @@ class Stream:
     """Elements that follow each other along rows, the next in each step, of which a point sees some.
 
     ``key``: the place that comes first. ``ages``: of each place, the steps from the first to it. ``rows``: how many
-    rows above
-    their own the points were that computed the elements, ``behind`` how many steps ago; 0 where they come from memory.
-    ``ahead``: steps from the first of the stream to ``key``, where no place is at the first.
-    """
+    rows above their own the points were that computed the elements, ``behind`` how many steps ago; 0 where they come
+    from memory. ``ahead``: steps from the first of the stream to ``key``, where no place is at the first."""
 
     key: tuple
     rows: int = 0
@@ -71,10 +67,8 @@ def lag_of(frame, staggered):
     """Points by which a lane is behind the one before it.
 
     A value goes from lane to lane in about the time of a step. 3 points keep that off the way from one step to the
-    next; where steps are
-    long (roots, quotients) 2 do, and fewer points are left over. ns a point at 1, 2, 3, 4: three neighbours
-    in 64x64x256 floats 0.8, 0.42, 0.39, 0.42; three square roots 1.5, 1.0, 1.15, 1.3.
-    """
+    next; where steps are long (roots, quotients) 2 do, and fewer points are left over. ns a point at 1, 2, 3, 4:
+    three neighbours in 64x64x256 floats 0.8, 0.42, 0.39, 0.42; three square roots 1.5, 1.0, 1.15, 1.3."""
     slow = any(each.opname in ("call", "fdiv") for block in frame.row.blocks for each in block.instructions)
     return max(2 if slow else 3, staggered.points)
 
@@ -83,9 +77,7 @@ def streams_of(frame, staggered, unused, most_rows):
     """The streams of a frame's body, or None where rows cannot be lanes.
 
     Each array that is written needs one written place, with steps of an element; others' steps may be 0. `unused` are
-    places whose value
-    nothing uses.
-    """
+    places whose value nothing uses."""
     nest, steps = frame.nest, frame.steps
     written = {key[0]: key for key in frame.written()}
     if len(written) < len(frame.written()) or len(staggered.neighbours) != len(nest.places):

@@ -44,9 +44,7 @@ def _square(build, rows, item_bytes):
     """A matrix whose rows are a register each.
 
     First its quarters change places, as long as rows are longer than what instructions interleave; then the same step
-    as
-    often as it takes: interleave row k with the one half the rows further on.
-    """
+    as often as it takes: interleave row k with the one half the rows further on."""
     count = len(rows)
     groups, width = [rows], count
     while width * item_bytes > LANE_BYTES:

@@ -164,9 +164,8 @@ def row_function(frame, name):
 def rows_function(frame, name):
     """Add a function to the module that calls the row function for several rows, made one with it.
 
-    ``int64 rows(char* const* pointers, const int64* step, int64 count, const int64* spans,
-    const int64* next, const int64* index, const int64* direction, const int64* turn, const void* env)``
-    """
+    ``int64 rows(char* const* pointers, const int64* step, int64 count, const int64* spans, const int64* next, const
+    int64* index, const int64* direction, const int64* turn, const void* env)``"""
     kind = ir.FunctionType(I64, [POINTER, POINTER, I64, POINTER, POINTER, POINTER, POINTER, POINTER, POINTER])
     rows = ir.Function(frame.module, kind, name)
     pointers, step, count, spans, following, index, direction, turn, env = rows.args

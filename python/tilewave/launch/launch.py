@@ -1,9 +1,7 @@
 """Starting a script on ranks, and ending all of them whatever happens.
 
 `launch` runs in the user's shell and starts mpiexec; what each rank then runs is `tilewave.cli.on_rank`. Standard
-library only, so
-that tests can load this file alone.
-"""
+library only, so that tests can load this file alone."""
 
 from __future__ import annotations
 

@@ -156,9 +156,7 @@ def slope(few, many):
     """Seconds a unit out of samples at two amounts, ``(amount, [seconds])`` each: a `Sample`.
 
     What both have in common cancels: latency, and what is lent by buffers and token buckets. Of each the shortest:
-    others at
-    work on the machine only add time, and buckets are full at the begin.
-    """
+    others at work on the machine only add time, and buckets are full at the begin."""
     (x, a), (y, b) = (few[0], sorted(few[1])), (many[0], sorted(many[1]))
     value = (b[0] - a[0]) / (y - x)
     each = [(q - p) / (y - x) for p, q in zip(a, b, strict=False)]

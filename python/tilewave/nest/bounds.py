@@ -89,10 +89,9 @@ def loop_bounds(indices, allowed, over=None):
     Raises
     ------
     ConfigError
-        For an unknown index, a bound that is not affine or too large for exact arithmetic, or points outside `allowed`.
-        This is
-        exact as long as the outer loops have at most a million points; beyond, the ranges that
-        the bounds could take over the box of the outer indices have to be inside.
+        For an unknown index, a bound that is not affine or too large for exact arithmetic, or points outside
+        `allowed`. This is exact as long as the outer loops have at most a million points; beyond, the ranges that the
+        bounds could take over the box of the outer indices have to be inside.
     """
     indices = tuple(indices)
     allowed = tuple((int(low), int(high)) for low, high in allowed)
@@ -256,11 +255,9 @@ def _with_less(form, box, count):
     """The same half-space of a box, with less for the factor that all but the `count` smallest coefficients have in
     common.
 
-    ``g*y + s >= 0`` says ``y >= -s/g``. Where s varies by less than g, the least y is `first`, for all s, or for those
-    that are large
-    enough, and ``first + 1`` for the others. So g may be any factor from which on neighbours of `first` are decided
-    whatever s is.
-    """
+    ``g*y + s >= 0`` says ``y >= -s/g``. Where s varies by less than g, the least y is `first`, for all s, or for
+    those that are large enough, and ``first + 1`` for the others. So g may be any factor from which on neighbours of
+    `first` are decided whatever s is."""
     coefficients, constant = form
     order = sorted(range(len(box)), key=lambda k: abs(coefficients[k]))
     small, large = order[:count], order[count:]

@@ -28,8 +28,7 @@ def plain_loops(nest, bounds, arrays, scalars=None, reverse=(), steps=None, hist
         ends as time step `steps`.
     history : dict, optional
         With `steps`: from names to the earlier time steps, step -1 first, as lists of arrays, which are changed to
-        those before
-        time step `steps`. Time steps that are read and not given are copies of time step 0.
+        those before time step `steps`. Time steps that are read and not given are copies of time step 0.
     """
     with np.errstate(all="ignore"):
         if steps is None:

@@ -1,11 +1,9 @@
 """A function's source text, with errors that point into the real file.
 
 Python keeps a function's code, but not the text that it came from: that is read from its file, which may have been
-edited since. So the
-text is compiled again and compared with the code of the function. Texts that were read once are kept, that of the main
-script from the
-import of Tilewave on, so that a program that is edited while it runs goes on as it was started.
-"""
+edited since. So the text is compiled again and compared with the code of the function. Texts that were read once are
+kept, that of the main script from the import of Tilewave on, so that a program that is edited while it runs goes on
+as it was started."""
 
 import __future__
 

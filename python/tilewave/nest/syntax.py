@@ -99,8 +99,7 @@ class BodyChecker:
         From the text of each name that is neither parameter nor local to a node of it.
     called : dict
         The checkers of the functions that it calls, of their own calls, too, by the names that lead there: ``f``, and
-        ``f/g``
-        where that calls ``g``. In `constants` theirs are ``f:WEIGHT``.
+        ``f/g`` where that calls ``g``. In `constants` theirs are ``f:WEIGHT``.
     """
 
     path = ""  # of a function that is called: the names that lead to it

@@ -15,9 +15,8 @@ NAMES = {dtype: dtype.name for dtype in ALL}
 def rows_and_columns(name, M):
     """An array of any number of dimensions as a matrix: the same memory.
 
-    Of one dimension it is one row; of none, one element; of three and more it is a row for each place in all dimensions
-    but the
-    last, where these lie one after another.
+    Of one dimension it is one row; of none, one element; of three and more it is a row for each place in all
+    dimensions but the last, where these lie one after another.
 
     Raises
     ------

@@ -80,22 +80,19 @@ class Plan(Value):
     """How a sweep is cut and ordered: print it, edit it, save it, pass it back to `run`.
 
     A plan is a value: what is done to one changes no other, nor what runs do that are not given it. Setting an
-    attribute that
-    is not listed here raises ConfigError. Lists become tuples.
+    attribute that is not listed here raises ConfigError. Lists become tuples.
 
     Attributes
     ----------
     CHOICES
     predicted : Predicted
         ``predicted.time_s`` and ``predicted.parts``: what it would take; None for a plan made by hand. It is of the
-        plan as it was
-        chosen: run an edited one, and the report has its own.
+        plan as it was chosen: run an edited one, and the report has its own.
     memory_bytes : int
         Of the rank that needs most: its parts of the fields, and staging.
     ranked : list of dict
         The plans that were played, this one first: ``time_s``, ``parts``, ``memory_bytes``, the choices, and
-        ``reason``, why it was
-        not taken.
+        ``reason``, why it was not taken.
     notes : dict
         What the choice was made from: the machine's numbers, the body's rate, what was fixed, what was not tried.
     """

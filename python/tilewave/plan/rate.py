@@ -114,8 +114,8 @@ def measure(context, count, sample, lanes):
         Of rates.
     sample : callable
         Gives for each rate (rows, points, seconds) of tiles with long rows, short rows and few points, of this rank,
-        and perhaps of long
-        rows on one lane alone; an empty list where the body raised; None where this rank has nothing to measure.
+        and perhaps of long rows on one lane alone; an empty list where the body raised; None where this rank has
+        nothing to measure.
     lanes : list of int
         Of a rank, that are measured at once.
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from tilewave import _core
 from tilewave.errors import ConfigError
-from tilewave.field.field import values_at
+from tilewave.field.values import values_at
 from tilewave.kernel.compile import compile_kernel
 from tilewave.notices import warn
 from tilewave.plan import planning, rate
@@ -156,8 +156,7 @@ def decide(context, given, found):
 
 def _next_to_measure(context, given, ways):
     """(way, what was prepared for the best plan) if nobody has measured tiles like its own; else None, as where that
-    fails: the last
-    choice says why."""
+    fails: the last choice says why."""
     try:
         way, plan, _, measured = _best(context, given, ways, measured_only=False)
         if measured or plan.predicted.time_s * _blocks(given) < LEAST_RUN_S:

@@ -6,7 +6,8 @@ import time
 import numpy as np
 
 from tilewave.errors import ConfigError
-from tilewave.field.field import Field, Scratch
+from tilewave.field.create import Scratch
+from tilewave.field.field import Field
 from tilewave.nest.bounds import Loops
 from tilewave.nest.nest import Nest
 from tilewave.plan.plan import CHOICES

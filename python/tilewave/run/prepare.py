@@ -8,7 +8,9 @@ import numpy as np
 
 from tilewave import _core
 from tilewave.errors import ConfigError
-from tilewave.field.field import Field, Scratch, values_at
+from tilewave.field.create import Scratch
+from tilewave.field.field import Field
+from tilewave.field.values import values_at
 from tilewave.kernel.compile import kernel_key
 from tilewave.machine import measure as machine
 from tilewave.machine import stale
@@ -112,8 +114,7 @@ def _decide(context, given, drafts):
 
 def _family(given, problem):
     """Equal for runs that differ in bounds, steps and the sizes of numbers only: what is written and read of which
-    arrays, how loops depend
-    on each other."""
+    arrays, how loops depend on each other."""
     core = problem.core
     signature, dtypes, slots, choices = given.key[0]  # kernels are compiled for ranges of integers; plans are the same
     kernel = signature, dtypes, tuple((slot.name, slot.type) for slot in slots), choices

@@ -11,8 +11,7 @@ from tilewave.run.operands import tables_of
 
 class Call:
     """The arguments of a call, to be compared with those of the last one of its nest: the same arrays, all fields or
-    all NumPy's, and all
-    else equal. Their checks took 30 of 55 us."""
+    all NumPy's, and all else equal. Their checks took 30 of 55 us."""
 
     def __init__(self, nest, arrays, told):
         self.nest, self.arrays, self.told = nest, arrays, told

@@ -103,8 +103,7 @@ class Report:
         a loop index that ranks may cut, or are read in several orders.
     alone : bool
         Whether rank 0 computed for all: no loop index of the nest can be cut over ranks, or only one that is much
-        longer than
-        a loop skewed by it, so that ranks would wait for each other.
+        longer than a loop skewed by it, so that ranks would wait for each other.
     """
 
     def __init__(

@@ -9,7 +9,7 @@ import numpy as np
 
 from tilewave import _core
 from tilewave.errors import ConfigError, KernelError
-from tilewave.field.field import field
+from tilewave.field.create import field
 from tilewave.nest.bounds import Loops
 from tilewave.nest.nest import Nest
 from tilewave.nest.reserved import reserve, takes_nests
@@ -34,8 +34,8 @@ def run(nest, *, context=None, over=None, reverse=(), steps=None, plan=None, fas
     ----------
     nest : Nest, or tuple of Nest
         Made with ``@tilewave.nest``. Several are run one after another in each of `steps` time steps: what one has
-        written of level
-        t+1 is there for the next. Arrays and scalars are shared by name; `over` may be a list with one for each nest.
+        written for time step t+1 is there for the next. Arrays and scalars are shared by name; `over` may be a list
+        with one for each nest.
     context : Context, optional
         Default: the one of the fields; without any, all ranks of the launch.
     over : dict, optional

@@ -2,8 +2,7 @@
 
 A new one is a generator under `collective`::
 
-    @collective("tw.fill")
-    def fill(field, value, *, context=None):
+    @collective("tw.fill") def fill(field, value, *, context=None):
         \"\"\"...\"\"\"
         value = checked(value)                            # local: what raises here is raised on every rank
         memory = np.empty(...)                            # what the rest needs is made here
@@ -12,15 +11,11 @@ A new one is a generator under `collective`::
         return memory
 
 The text need not name the function. What `yield` gives back is whether all ranks have the same ready, where it was
-given
-``(text, number)``. A later ``yield`` is one more agreement; what a later local part raises, the function catches and
-yields itself:
-``yield error``. A helper that agrees is a generator, too: ``ready = yield from prepare(...)``. The context is that of
-``context=``,
-else that of the first field among the arguments, else the default one; a function that has the parameter ``context`` is
-given it.
-What an argument holds is checked before the first ``yield``, never in the decorator's call: so no argument raises on
-one rank alone.
+given ``(text, number)``. A later ``yield`` is one more agreement; what a later local part raises, the function
+catches and yields itself: ``yield error``. A helper that agrees is a generator, too: ``ready = yield from
+prepare(...)``. The context is that of ``context=``, else that of the first field among the arguments, else the
+default one; a function that has the parameter ``context`` is given it. What an argument holds is checked before the
+first ``yield``, never in the decorator's call: so no argument raises on one rank alone.
 
 Around all of that, Ctrl-C is kept until the ranks agree, and then raised on all of them, and calls from other threads
 wait.

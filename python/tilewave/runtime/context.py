@@ -151,10 +151,9 @@ class Context:
     def cpus(self):
         """CPUs that this rank's lanes are pinned to while they run; empty where nothing is pinned.
 
-        The environment variable TILEWAVE_PIN decides: ``on``, ``off``, or ``auto`` (the default), which pins where this
-        context has all
-        the ranks of a launch and several of their lanes are on this host. With more lanes than CPUs nothing is pinned.
-        """
+        The environment variable TILEWAVE_PIN decides: ``on``, ``off``, or ``auto`` (the default), which pins where
+        this context has all the ranks of a launch and several of their lanes are on this host. With more lanes than
+        CPUs nothing is pinned."""
         return list(self._core.cpus)
 
     @property

@@ -20,8 +20,7 @@ ENOUGH_ALONE = 8
 
 class Turns:
     """The runs of a context in their order. Whatever follows from them is the same on all ranks: they run the same
-    calls, and times are
-    those of the slowest rank."""
+    calls, and times are those of the slowest rank."""
 
     def __init__(self):
         self.recent = collections.deque(maxlen=LOOKED_BACK)

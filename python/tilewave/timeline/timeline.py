@@ -253,9 +253,8 @@ class Timeline:
 
     def draw(self):
         """A Matplotlib figure, which a notebook shows: one bar a lane (computing, packing, waiting, posting); below
-        each bar a
-        thin line while a message of its lane is pending; where messages are few, a line for each from its send to its
-        receive.
+        each bar a thin line while a message of its lane is pending; where messages are few, a line for each from its
+        send to its receive.
 
         Returns
         -------

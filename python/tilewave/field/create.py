@@ -1,0 +1,228 @@
+"""Making fields: from shapes, values, functions and files."""
+
+import dataclasses
+
+import numpy as np
+
+from tilewave.dtypes import IN_NESTS
+from tilewave.errors import ConfigError
+from tilewave.field import npy
+from tilewave.field.field import ARRAY, FUNCTION, NOTHING, SAME, Field, make
+from tilewave.field.values import dtype_of, fill, named, problem_of, shape_of
+from tilewave.nest.dependences import MOST_HISTORY
+from tilewave.notices import warn
+from tilewave.runtime.collective import collective
+
+
+@collective("tw.field")
+def field(shape, dtype=None, init=None, *, keep="all", history=0, context=None):
+    """Make a distributed array; collective.
+
+    Parameters
+    ----------
+    shape : sequence of int, or numpy.ndarray
+        One to four extents. An array, on every rank, without `init`: the field gets its shape, dtype and values.
+    dtype : dtype, optional
+        Default: float64, or the array's. Allowed:
+        float32, float64, int8, int16, int32, int64 or uint8.
+    init : function, array, number or None
+        A function of the global indices, called with index arrays where it takes them, else point
+        by point; or the whole array, on every rank, or on rank 0 with None on the others; or one number
+        for all. None everywhere: zeros.
+    keep : str
+        "all", or "window": a run that writes the field keeps no more of it than later points read, so a table
+        of a dynamic programme takes the memory of its border. Before each run its elements are `init`
+        (not an array on rank 0 alone); after it they are gone: ask for what is wanted of them by `run`'s
+        ``reduce=``, or write it to another array. Where a body reads values ahead of the loops, or
+        keeps elements on some path, the run has to store the field whole, and its report says so.
+    history : int or list
+        How many time steps before the current one the field keeps, which nests read at ``u[t-1]``, ``u[t-2]``, ...:
+        a
+        number, at most 6, and all are what `init` says; or a list of what they are, the latest first, each as `init`.
+        Every run with ``steps=`` leaves them to the next. A run of a nest that reads more of them than the
+        field has kept so far takes copies of the current time step, and the field keeps as many from then on.
+    context : Context, optional
+
+    Returns
+    -------
+    Field
+
+    Raises
+    ------
+    ConfigError
+        On every rank: for a wrong shape, dtype or init on any, or when ranks differ.
+
+    Notes
+    -----
+    Collective: one allreduce, and moving the array where only rank 0 gives it.
+    """
+    made, kind, before, starts = None, NOTHING, [], []
+    try:
+        if isinstance(shape, np.ndarray) and init is None:
+            shape, dtype, init = shape.shape, shape.dtype if dtype is None else dtype, shape
+        shape, dtype = shape_of(shape), dtype_of("f8" if dtype is None else dtype)
+        if isinstance(keep, str) and keep == "frontier":
+            warn("keep='frontier' of a field is called keep='window' now; the next release refuses 'frontier'")
+            keep = "window"
+        if not isinstance(keep, str) or keep not in ("all", "window"):
+            raise ConfigError(f"field: keep={keep!r} was given; allowed: 'all', 'window'")
+        before = _history(history, keep)
+        init, kind = _init(init, shape, dtype)
+        starts = [_init(start, shape, dtype) for start in before if start is not SAME]
+        if kind == ARRAY and keep == "window" and any(init.strides):
+            init = init.copy()  # for runs to come
+        made = Field(context, shape, dtype, keep, init) if keep == "window" else make(context, shape, dtype)
+        if kind == FUNCTION and keep == "all":
+            fill(made.local, made.owned, init)
+    except Exception as problem:
+        raise problem if isinstance(problem, ConfigError) else named("field: init raised", problem) from problem
+    yield f"shape {shape}, dtype {dtype}, keep {keep}, history {len(before)} {len(starts)}" + (
+        f", init {kind}" if keep == "window" else ""
+    )
+    made._count()
+    if keep == "all":
+        _spread(made, init, kind)
+    if before:
+        _give_history(made, len(before), starts)
+    return made
+
+
+def _give_history(made, count, starts):
+    """Give a field so many earlier time steps: copies of it, or what each of `starts` says; collective."""
+    error = None
+    made.context._moves(made._storage.keep_history, count)
+    buffers = [(made.buffer(-1 - number), init, kind) for number, (init, kind) in enumerate(starts)]
+    try:
+        for buffer, init, kind in buffers:
+            if kind == FUNCTION:
+                fill(buffer.local, buffer.owned, init)
+    except Exception as problem:
+        error = named("field: history raised", problem)
+    made.context.agree(error)
+    for buffer, init, kind in buffers:
+        _spread(buffer, init, kind)
+
+
+def _history(history, keep):
+    """What earlier time steps begin as, the latest first."""
+    number = isinstance(history, int | np.integer) and not isinstance(history, bool)
+    count = int(history) if number else len(history) if isinstance(history, list | tuple) else -1
+    if not 0 <= count <= MOST_HISTORY:
+        raise ConfigError(
+            f"field: history={history!r} was given; allowed: a number from 0 to {MOST_HISTORY}, or a list of so many, "
+            "each as init"
+        )
+    if count and keep == "window":
+        raise ConfigError(
+            "field: history= was given for a field with keep='window', which has no values outside a run; allowed: "
+            "keep='all'"
+        )
+    return [SAME] * count if number else list(history)
+
+
+def _init(init, shape, dtype):
+    """What was given as init, an array of the field's shape and dtype where it is none or a number; and its kind."""
+    kind = NOTHING if init is None else FUNCTION if callable(init) else ARRAY
+    if kind == ARRAY:
+        init = np.ascontiguousarray(init, dtype=dtype) if np.ndim(init) else np.asarray(init, dtype=dtype)
+        if init.ndim and init.shape != shape:
+            raise ConfigError(
+                f"field: init has shape {init.shape}, the field {shape}; they must be equal, or init a number"
+            )
+        init = np.broadcast_to(init, shape)  # a number: strides of 0
+    return init, kind
+
+
+@dataclasses.dataclass(frozen=True)
+class Scratch:
+    """An array of a nest's own; made by `scratch`."""
+
+    dtype: np.dtype
+    init: object
+
+
+def scratch(dtype="f8", init=0):
+    """An array that a nest needs for itself: given to `run`, it keeps a rolling window only, as `field` says.
+
+    Parameters
+    ----------
+    dtype : dtype
+        As in `field`.
+    init : number or function of the indices
+        What its elements are before the run.
+
+    Returns
+    -------
+    Scratch
+        Each run makes the field: along each loop index as long as the longest other array.
+
+    Raises
+    ------
+    ConfigError
+        For a wrong dtype or init.
+    """
+    if not callable(init) and np.ndim(init) != 0:
+        raise ConfigError(
+            f"scratch: init of shape {np.shape(init)} was given; allowed: a number, or a function of the indices"
+        )
+    return Scratch(dtype_of(dtype), init)
+
+
+@collective("tw.load")
+def load(path, *, context=None):
+    """Make a distributed array of a .npy file, each rank reading its own part; collective.
+
+    Parameters
+    ----------
+    path : str or path
+        On a disk that all ranks share, the same on every rank: written by `Field.save` on any number of ranks, or by
+        NumPy.
+    context : Context, optional
+
+    Returns
+    -------
+    Field
+        Of the file's shape and dtype.
+
+    Raises
+    ------
+    ConfigError
+        On every rank: when any cannot read the file, or it holds no array of one to four dimensions and a field's
+        dtype.
+
+    Notes
+    -----
+    Collective: two rounds of small messages.
+    """
+    path = npy.path_of("load", path)
+    whole = npy.opened(path, IN_NESTS)
+    made = make(context, whole.shape, whole.dtype.newbyteorder("="))
+    yield f"path {path!r}, shape {whole.shape}, dtype {whole.dtype}"
+
+    def read():
+        made.local[...] = whole[made.owned]
+
+    yield problem_of(read) or "read"
+    made._count()
+    return made
+
+
+def _spread(made, init, kind):
+    """Give each rank its block of an init array; agree on which ranks gave one."""
+    mine = kind if made.context.rank == 0 else NOTHING
+    others = kind if made.context.rank else NOTHING
+    least, most, on_zero, elsewhere = made.context._core.allreduce_min([kind, -kind, -mine, -others])
+    if least == -most:
+        if kind == NOTHING:
+            made.local[...] = 0
+        elif kind == ARRAY:
+            made.local[...] = init[made.owned]
+    elif -on_zero == ARRAY and elsewhere == 0:
+        made._scatter(init.ctypes.data if made.context.rank == 0 else 0)
+    else:
+        made.context.agree(
+            ConfigError(
+                "field: init differs between ranks; allowed: the same kind on every rank, or an array "
+                "on rank 0 and None on the others"
+            )
+        )

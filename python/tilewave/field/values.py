@@ -1,0 +1,149 @@
+"""Values of fields at some elements, and what is given for them."""
+
+import hashlib
+import itertools
+
+import numpy as np
+
+from tilewave.dtypes import IN_NESTS
+from tilewave.errors import ConfigError
+from tilewave.field.index import SubscriptError, is_of_subscript
+from tilewave.runtime.collective import text_of
+
+
+def values_at(field, subscripts):
+    """What elements of a rolling-window field are before a run.
+
+    Parameters
+    ----------
+    field : Field
+    subscripts : numpy.ndarray
+        (count, ndim), int64.
+
+    Returns
+    -------
+    numpy.ndarray
+        Of the field's dtype: one value for all, or `count` values.
+
+    Raises
+    ------
+    ConfigError
+        For an init that raises.
+    """
+    try:
+        return _values_at(field, subscripts)
+    except Exception as problem:
+        raise named("field: init raised", problem) from problem
+
+
+def _values_at(field, subscripts):
+    init = field._init
+    if init is None:
+        return np.zeros(1, field.dtype)
+    if not callable(init):
+        if not any(init.strides):
+            return init.reshape(-1)[:1].copy() if init.size else np.zeros(1, field.dtype)
+        return np.ascontiguousarray(init[tuple(subscripts.T)])
+    values = np.empty(len(subscripts), field.dtype)
+    if len(subscripts):
+        try:
+            found = np.asarray(init(*subscripts.T))
+            if found.dtype == object:
+                raise TypeError("init made objects of index arrays")
+            values[...] = found
+        except Exception:
+            # Not a function of arrays: point by point, as for other fields.
+            for k, point in enumerate(subscripts.tolist()):
+                value = init(*point)
+                if value is None:
+                    raise TypeError(f"init returned None at {tuple(point)}; allowed: a number") from None
+                values[k] = value
+    return values
+
+
+def problem_of(step):
+    """What a local step raises, for a later agreement; None where all is well."""
+    try:
+        step()
+    except Exception as problem:
+        return problem
+    return None
+
+
+def as_index_error(call):
+    """Of an error of all ranks, the kind that says which it is: a wrong subscript is an IndexError, too."""
+    try:
+        return call()
+    except ConfigError as error:
+        if isinstance(error, SubscriptError) or not is_of_subscript(str(error)):
+            raise
+        found = SubscriptError(str(error))
+        found.agreed, found.quiet, found.partial = (
+            error.agreed,
+            getattr(error, "quiet", False),
+            getattr(error, "partial", False),
+        )
+        raise found from None
+
+
+def fits(given, wanted):
+    extra = len(given) - len(wanted)
+    if any(n != 1 for n in given[: max(extra, 0)]) or any(n not in (1, m) for n, m in zip(given[::-1], wanted[::-1])):
+        raise ConfigError(
+            f"field: a value of shape {given} was given for elements of shape {wanted}; they must be equal, or "
+            "broadcast to it"
+        )
+
+
+def digest(values):
+    """Stands for the bits of an array when ranks compare."""
+    return hashlib.blake2b(np.ascontiguousarray(values).tobytes(), digest_size=8).hexdigest()
+
+
+def named(what, problem):
+    error = ConfigError(f"{what} {type(problem).__name__}: {text_of(problem)}")
+    error.__cause__ = problem
+    return error
+
+
+def shape_of(shape):
+    try:
+        if isinstance(shape, str):
+            raise ValueError
+        result = tuple(int(n) for n in shape)
+        if any(float(n) != int(n) for n in shape):
+            raise ValueError
+    except (TypeError, ValueError, OverflowError):
+        raise ConfigError(f"field: shape {shape!r} was given; allowed: one to four integers") from None
+    if not 1 <= len(result) <= 4 or any(n < 0 for n in result):
+        raise ConfigError(f"field: shape {result} was given; allowed: one to four extents >= 0")
+    return result
+
+
+def dtype_of(dtype):
+    try:
+        result = np.dtype(dtype)
+    except TypeError:
+        result = None
+    if result is None or result not in IN_NESTS:  # NumPy finds None equal to float64
+        raise ConfigError(f"field: dtype {dtype!r} was given; allowed: {', '.join(d.name for d in IN_NESTS)}")
+    return result
+
+
+def fill(local, owned, init):
+    """Set a block's points to init(global indices)."""
+    if local.size == 0:
+        return
+    index = np.ogrid[owned]
+    try:
+        values = np.asarray(init(*index))
+        if values.dtype == object:
+            raise TypeError("init made objects of index arrays")
+        local[...] = values
+    except Exception:
+        # Not a function of arrays (an `if`, math.sin): point by point. What still raises is its own.
+        for point in itertools.product(*(range(s.start, s.stop) for s in owned)):
+            value = init(*point)
+            if value is None:  # NumPy would store NaN
+                raise TypeError(f"init returned None at {point}; allowed: a number") from None
+            local[tuple(p - s.start for p, s in zip(point, owned, strict=True))] = value

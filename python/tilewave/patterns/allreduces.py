@@ -1,0 +1,178 @@
+"""Allreduce: a reduce and a broadcast, or a multi-reduce and a spread."""
+
+import functools
+
+import numpy as np
+
+from tilewave import _core
+from tilewave.errors import ConfigError
+from tilewave.patterns.arguments import Call, context_of, pattern, run_plain
+from tilewave.patterns.calls import broadcast, multi_reduce, reduce, spread
+from tilewave.patterns.matrix import NUMBERS, rows_and_columns, same_or_apart, view
+from tilewave.runtime import collective, interrupts
+
+ALLREDUCE_RING_BYTES = 128 << 10  # from here on an allreduce goes by parts of the columns
+
+
+@pattern
+def allreduce(
+    M,
+    op="sum",
+    out=None,
+    *,
+    algorithm="auto",
+    chunk_bytes=None,
+    buffers=None,
+    wait=True,
+    start=True,
+    explain=False,
+    context=None,
+):
+    """Combine the matrices of all ranks and give every rank the result, the same bits everywhere; collective.
+
+    Parameters
+    ----------
+    M : numpy.ndarray or number
+        As in `broadcast`; read.
+    op : {"sum", "prod", "min", "max"} or callable
+        As in `reduce`.
+    out : numpy.ndarray, optional
+        Like M; may be M. Default: a new array.
+    algorithm : {"auto", "tree", "ring"}
+        "tree": `reduce` on rank 0, then `broadcast`; "ring": `multi_reduce`, then `spread`. "auto": "ring" from
+        `ALLREDUCE_RING_BYTES` on, where each rank gets columns.
+    chunk_bytes, buffers, wait, start, explain, context
+        As in `broadcast`, for each of the two.
+
+    Returns
+    -------
+    numpy.ndarray, number or Handle
+        `out`, or a number where one was given.
+
+    Raises
+    ------
+    ConfigError, KernelError
+        As `reduce`.
+
+    Notes
+    -----
+    Collective: the messages of the two patterns. The order of the combination is that of the first one. [dawson2000]
+    """
+    here = context_of(context) or collective.find(context, (M,), {})[0]
+    with interrupts.held():  # a rank that stopped between the two patterns would leave the others waiting
+        outer, here._doing = (
+            here._doing,
+            "tw.patterns.allreduce",
+        )  # so that ranks that call one of the two themselves differ
+        try:
+            return _allreduce(M, op, out, algorithm, chunk_bytes, buffers, wait, start, explain, context)
+        finally:
+            here._doing = outer
+
+
+def _allreduce(M, op, out, algorithm, chunk_bytes, buffers, wait, start, explain, context):
+    here = context_of(context)
+    if (
+        here and algorithm.__class__ is str and algorithm == "auto" and out is None
+    ):  # the most frequent calls, as in the other patterns
+        row = M if type(M) is np.ndarray else np.array([M]) if isinstance(M, NUMBERS) else None
+        if row is not None and row.nbytes < ALLREDUCE_RING_BYTES:
+            whole = np.empty(row.shape, row.dtype)
+            if run_plain("reduce", here, row, whole, 0, op, None, "auto", chunk_bytes, buffers, wait, start, explain):
+                broadcast(whole, context=here)
+                return whole if row is M else whole[0] if isinstance(M, np.generic) else whole.item()
+    call = Call("reduce", context, M, "auto", chunk_bytes, buffers, wait, start, explain)
+    ring = False
+    with call:
+        M = call.given(M)
+        out = np.empty(M.shape, M.dtype) if out is None and isinstance(M, np.ndarray) else out
+        ring = _as_ring(call.context, M, op, out, algorithm)
+    if call.error:
+        call.name = "allreduce"
+        call.go(None, [])  # raises on every rank
+    call.result = out
+    choices = {"chunk_bytes": chunk_bytes, "buffers": buffers, "explain": explain, "context": call.context}
+    if call.wait and call.start:
+        for pattern in _two_patterns(call.context, M, op, out, ring):
+            pattern(**choices)
+        return call.outcome()
+    # Ranks start patterns in one order: both are compared now; the second goes whenever the first is over.
+    handle = AllreduceHandle(
+        call, [pattern(start=False, **choices) for pattern in _two_patterns(call.context, M, op, out, ring)]
+    )
+    return handle.start() if call.start else handle
+
+
+def _as_ring(context, M, op, out, algorithm):
+    """Whether an allreduce goes by parts of the columns; what is wrong with its arguments raises."""
+    if not isinstance(algorithm, str) or algorithm not in ("auto", "tree", "ring"):
+        raise ConfigError(f"algorithm {algorithm!r} was given; allowed: 'auto', 'tree', 'ring'")
+    view("M", M)
+    view("out", out, written=True)
+    if out.shape != M.shape or out.dtype != M.dtype:
+        raise ConfigError(f"M is {M.shape} {M.dtype}, out is {out.shape} {out.dtype}; they must be equal")
+    same_or_apart(M, out)
+    columns = M.shape[-1] if M.ndim else 1
+    return (
+        algorithm == "ring"
+        and M.ndim > 0
+        or algorithm == "auto"
+        and M.nbytes >= ALLREDUCE_RING_BYTES
+        and columns >= context.size
+    )
+
+
+def _two_patterns(context, M, op, out, ring):
+    if not ring:
+        return functools.partial(reduce, M, 0, op, out), functools.partial(broadcast, out)
+    M, out = rows_and_columns("M", M), rows_and_columns("out", out)
+    counts = [_core.dealt_columns(M.shape[1], 0, context.size, rank) for rank in range(context.rank + 1)]
+    part = out[:, sum(counts[:-1]) : sum(counts)]
+    return functools.partial(multi_reduce, M, part, op), functools.partial(spread, part, out)
+
+
+class AllreduceHandle:
+    """An `allreduce` in flight, or made with ``start=False``: `test`, `wait`, `start` and `run` as a pattern's `Handle`
+    has them.
+    """
+
+    def __init__(self, call, handles):
+        self._call, self._handles, self._at = call, handles, None  # the one of the two that is under way
+
+    algorithm = property(lambda self: " + ".join(handle.algorithm for handle in self._handles))
+    buffer_bytes = property(lambda self: sum(handle.buffer_bytes for handle in self._handles))
+    time_s = property(lambda self: sum(handle.time_s for handle in self._handles))
+
+    def start(self):
+        """Go once more on the same memory; made with ``start=False``."""
+        self._handles[0].start()
+        self._at = 0
+        return self
+
+    def test(self):
+        """Move things on; True when it is over."""
+        while self._at is not None:
+            if not self._handles[self._at].test():
+                return False
+            self._next()
+        return True
+
+    def wait(self):
+        """Wait until it is over; what the blocking call returns."""
+        while self._at is not None:
+            self._handles[self._at].wait()
+            self._next()
+        return self._call.outcome()
+
+    def run(self):
+        """`start` and `wait` in one; what the blocking call returns."""
+        return self.start().wait()
+
+    def explain(self):
+        """The choices and their reasons, as text."""
+        return "\n".join(handle.explain() for handle in self._handles)
+
+    def _next(self):
+        self._at = None if self._at else 1
+        if self._at:
+            self._handles[1].start()

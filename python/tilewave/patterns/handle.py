@@ -1,0 +1,91 @@
+"""A pattern in flight."""
+
+from tilewave.errors import ERRORS
+
+
+class Handle:
+    """A pattern in flight, or made with ``start=False`` and ready to go.
+
+    It moves on in every call on its context and in `test` and `wait` of any handle, on whatever
+    context; in between nothing moves. Until it is over its matrices belong to it.
+
+    Attributes
+    ----------
+    algorithm : str
+        "tree", "ring", "rounds", "direct" or "mpi"; with `chunk_bytes`, `buffers` and `why` (the reason) known
+        once the ranks have agreed.
+    buffer_bytes : int
+        Staging memory on this rank.
+    time_s : float
+        Seconds that the last run took on this rank, without the comparison of the arguments; 0 where all went with it.
+    """
+
+    def __init__(self, call, core):
+        self._call, self._context, self._core, self._explain = call, call.context, core, call.explain
+        self._run_core, self._heart = (
+            core.run,
+            call.context._heart,
+        )  # looked up once: of small matrices they are much of the time
+
+    algorithm = property(lambda self: self._core.plan.algorithm)
+    chunk_bytes = property(lambda self: self._core.plan.chunk_bytes)
+    buffers = property(lambda self: self._core.plan.buffers)
+    why = property(lambda self: self._core.plan.why)
+    buffer_bytes = property(lambda self: self._core.buffer_bytes)
+    time_s = property(lambda self: self._core.time_s)
+
+    def test(self):
+        """Move things on; True when it is over.
+
+        Raises
+        ------
+        ConfigError, KernelError, MpiError
+            As `wait`.
+        """
+        return self._guard(self._core.test)
+
+    def wait(self):
+        """Wait until it is over; what the blocking call returns.
+
+        Raises
+        ------
+        ConfigError, KernelError, MpiError
+            The same on every rank.
+        """
+        self._guard(self._core.wait)
+        if self._explain and self._context.rank == 0:
+            print(self.explain())
+            self._explain = False
+        return self._call.outcome()
+
+    def start(self):
+        """Go once more on the same memory; made with ``start=False``.
+
+        Notes
+        -----
+        Collective. The arguments are not compared again: it costs the transfer alone.
+        """
+        self._guard(self._core.start)
+        return self
+
+    def run(self):
+        """`start` and `wait` in one; what the blocking call returns."""
+        try:
+            self._run_core()
+        except ERRORS as error:
+            raise self._context._of_all(error) from None
+        finally:
+            self._heart.done()
+        return self._call.outcome()
+
+    def explain(self):
+        """The choice and its reason, as text."""
+        return f"{self._core.plan}\n  because: {self.why}"
+
+    def _guard(self, call):
+        try:
+            return call()
+        except ERRORS as error:
+            raise self._context._of_all(error) from None
+        finally:
+            self._context._heart.done()
