@@ -16,14 +16,17 @@ struct Violation {
 };
 std::string to_string(const Violation& violation);
 
-/// Plays the schedules of all ranks and proves, whatever the timing:
-/// each send meets one receive of equal tag, size and region, or equal parts; no cyclic wait (every send counted
-/// as synchronous); nothing read before what it needs is there, nothing changed while it is read
-/// or in flight, no buffer reused too early (by happens-before); every request waited for once;
-/// every point of the space computed, with the values plain loops would read, once; by several ranks, each once, where
-/// all it gives are time buffers; and what a rank owns there at the end; every Result in its place at the end: values
-/// of the ranks it names, combined in that order. Empty when all holds. Costs O(steps x cells), cells being the boxes'
-/// compressed coordinates.
+/// Plays the schedules of all ranks and proves, for every timing:
+///
+/// - each send meets one receive of equal tag, size and region (or equal pieces), and every request is waited for once;
+/// - no cyclic wait, even where every send is synchronous;
+/// - by happens-before: nothing is read before its value is there, nothing changes while it is read or in flight, no
+///   buffer is reused too early;
+/// - every point of the space is computed once, with the values that plain loops would read. Points of arrays with time
+///   buffers may be computed by several ranks, by each once (redundant halo computation);
+/// - at the end each rank holds the values that it owns, and every Result is in its place.
+///
+/// Empty when all holds. Costs O(steps x cells); cells are the boxes' compressed coordinates.
 /// @pre schedules[r].rank == r and all have equal ranks and arrays (else that is the violation)
 std::optional<Violation> check(std::span<const Schedule> schedules);
 

@@ -1,4 +1,4 @@
-// A distributed array: each rank holds its block with ghosts.
+// A distributed array: each rank stores its block and halo.
 #pragma once
 #include <memory>
 #include <span>
@@ -9,37 +9,37 @@
 
 namespace tilewave {
 
-/// The untyped part of a field: one rank's storage in some layout and memory order.
+/// A field without its element type: one rank's storage in some layout and memory order.
 class FieldStorage {
 public:
     /// Uninitialised row-major storage in the default layout (even blocks over default_grid).
     /// @pre 1 to 4 dimensions, extents >= 0, item_bytes >= 1 (ConfigError)
     FieldStorage(Context& context, Index shape, std::int64_t item_bytes);
 
-    /// A field of its own with the same blocks, order of memory, values and history. Local.
+    /// A copy: the same blocks, memory order, values and history. Local.
     FieldStorage copy() const;
 
     const Layout& layout() const { return layout_; }
     std::int64_t item_bytes() const { return item_bytes_; }
     Box owned() const { return layout_.owned(context_->rank()); }
     Box storage() const { return layout_.storage(context_->rank()); }
-    /// The first point of storage() and bytes between neighbours.
-    /// `back`: of the level so many before the current one, of those it keeps.
+    /// The address of the first point of storage(), and bytes between neighbours, `back` time steps before the current
+    /// one.
     Binding binding(int back = 0) const;
     Context& context() { return *context_; }
-    /// Raised by every change of the storage: views made before it are of the old memory.
+    /// Grows with every change of the storage: views made earlier show the old memory.
     int version() const { return version_; }
 
-    /// Number of row-major storage among those of memory orders.
+    /// The number that stands for row-major storage among memory orders.
     static constexpr std::uint64_t row_major_orders = 1;
-    /// Moves the owned values, those of its history too, to `layout` and `order`, with at least `time_buffers` time
-    /// buffers; ghosts are undefined after it. Whether values moved on this rank. `orders` stands for the memory orders
-    /// of all ranks, the same number on each: where it changes, or the layout, or more time_buffers are wanted, the
-    /// ranks agree that all have the memory, and each point moves once. Free where nothing changes. Collective.
+    /// Moves the owned values and their history to `layout` and `order`, with at least `time_buffers` buffers. The halo
+    /// is undefined afterwards. Returns whether values moved on this rank. `orders` (memory_orders() of plan.hpp)
+    /// stands for the memory orders of all ranks. Where it changes, or the layout, or more buffers are wanted, the
+    /// ranks agree that all have the memory, and each point moves once; else the call is free. Collective.
     /// @pre layout.shape is the field's and layout.ranks() at most the context's (ConfigError)
     /// @throws OutOfResources on every rank, with nothing changed, where one has not the memory
     bool relayout(const Layout& layout, const MemoryOrder& order, int time_buffers, std::uint64_t orders);
-    /// Whether relayout() has nothing to do on any rank: the same on each, found without a word to the others.
+    /// Whether relayout() has nothing to do on any rank. The same on each rank, without messages.
     bool stays(const Layout& layout, int time_buffers, std::uint64_t orders) const;
     /// Row-major.
     bool relayout(const Layout& layout) {
@@ -47,28 +47,27 @@ public:
     }
     /// The memory order of this rank's storage.
     const MemoryOrder& order() const { return order_; }
-    /// Keeps so many time buffers before the current one from now on, if it does not keep more: copies of the current
-    /// one where there are none. Collective, as relayout(); local where there are time buffers for it.
+    /// Keeps at least so many earlier time steps from now on; missing ones become copies of the current step.
+    /// Collective, as relayout(); local where there are buffers for them.
     /// @throws OutOfResources as relayout
     void keep_history(int time_buffers);
     int history() const { return history_; }
-    /// The level before the current one is forgotten, as if the last two time steps were one; the oldest one stays as
-    /// it is.
-    /// @pre the last run had a time buffer for each level kept and two more (ConfigError)
+    /// Forgets the time step before the current one, as if the last two were one. The oldest step stays.
+    /// @pre the last run had a buffer for each time step that is kept, and two more (ConfigError)
     void join_steps();
-    /// Bytes from time buffer to time buffer. Outside of runs the field's values are in the first one, those of the
-    /// level k before in the k-th behind it.
+    /// Bytes from time buffer to time buffer. Outside of runs the first holds the current values, the k-th behind it
+    /// those of k steps before.
     std::int64_t time_buffer_bytes() const { return order_.items * item_bytes_; }
-    /// Of all time buffers.
+    /// Bytes of all time buffers.
     std::int64_t bytes() const { return time_buffers_ * time_buffer_bytes(); }
     std::byte* data() { return data_.get(); }
     /// Rank 0 gets the whole array, row-major, in `out`; `out` is unused elsewhere. Collective.
     /// @throws OutOfResources on every rank where one has not the memory
     void gather(std::byte* out, int back = 0);
-    /// One number out of all elements, the same on every rank. Collective.
+    /// Reduces all elements to one number, the same on every rank. Collective.
     /// @pre what.type has the field's item size (ConfigError)
     Reduced reduce(const PointReduction& what);
-    /// Every rank gets its block of rank 0's `whole`, row-major; unused elsewhere. Collective.
+    /// Gives every rank its block of rank 0's row-major `whole`, which is unused elsewhere. Collective.
     /// @throws OutOfResources on every rank, with nothing changed, where one has not the memory
     void scatter(std::byte* whole, int back = 0);
     /// The memory itself, kept alive by the result.

@@ -7,22 +7,22 @@
 
 namespace tilewave {
 
-/// Computes one row of n points. ptr[p] is place p of the schedule at the first point, step[p] the
-/// bytes from there to the next point's; index is the loop index of the first point and direction
-/// what it changes by from point to point. In order, unless the rows are known to be independent.
-/// Returns 0, or q * error_sites + site (site >= 1) when the body raised at point q, the points before it
-/// being stored. Must not throw.
+/// Computes a row of n points in order; in any order where points of a row are independent.
+///
+/// ptr[p]: place p of the schedule at the first point. step[p]: bytes to the next point. index: the loop index of the
+/// first point. direction: its change from point to point. Must not throw. Returns 0, or q * error_sites + site (site
+/// >= 1) where the body raised at point q; points before q are stored then.
 using RowFunction = std::int64_t (*)(char* const* ptr, const std::int64_t* step, std::int64_t n,
                                      const std::int64_t* index, const std::int64_t* direction, const void* env);
 
-/// One row of a call of several: row `number`, its points from `begin` on.
+/// One row of a call with several rows: row `number`, its points from `begin` on.
 struct Span {
     std::int64_t number = 0, begin = 0, points = 0;
 };
 
-/// Computes `count` rows in turn, each as a RowFunction does. ptr and index are point 0 of row number 0;
-/// next[p] bytes and `turn` lead from a row to the next number. Returns 0, or what the row function
-/// returned, with the place of the row among the spans in the bits from 32 on.
+/// Computes `count` rows in turn, each as a RowFunction does. ptr and index belong to point 0 of row number 0. next[p]
+/// (bytes) and `turn` (loop indices) lead from a row to the next number. Returns 0, or the error of a RowFunction, with
+/// the position of its row among the spans in the bits from 32 on.
 using RowsFunction = std::int64_t (*)(char* const* ptr, const std::int64_t* step, std::int64_t count, const Span* spans,
                                       const std::int64_t* next, const std::int64_t* index,
                                       const std::int64_t* direction, const std::int64_t* turn, const void* env);
@@ -30,12 +30,12 @@ using RowsFunction = std::int64_t (*)(char* const* ptr, const std::int64_t* step
 struct Kernel {
     RowFunction row = nullptr;
     const void* env = nullptr;
-    bool uses_index = true;                  ///< else what it is given as index may be any
-    std::vector<char*> tables;               ///< follow the places in ptr, the same for every row
-    std::vector<PointReduction> reductions;  ///< of the values at places that it writes
-    RowsFunction rows = nullptr;             ///< used in place of `row` where it is given
-    /// So many of its reductions' largest or smallest values the kernel finds itself: it stores the row's, an element
-    /// each, where the pointers after the tables' say (PointReduction::best).
+    bool uses_index = true;                  ///< false: any index may be given
+    std::vector<char*> tables;               ///< come after the places in ptr, the same for every row
+    std::vector<PointReduction> reductions;  ///< of values that the kernel writes
+    RowsFunction rows = nullptr;             ///< used instead of `row` where it is given
+    /// Reductions whose largest or smallest value of a row the kernel finds itself. It stores one element for each at
+    /// the pointers after the tables (PointReduction::best).
     int bests() const {
         int n = 0;
         for (const PointReduction& r : reductions) n = r.best >= n ? r.best + 1 : n;
@@ -43,10 +43,9 @@ struct Kernel {
     }
 };
 
-/// Where a rank's part of an array lies: the address of storage.lo and bytes between neighbours
-/// along each dimension, as Array::stride says where the array has messages. Of an array with time
-/// time_buffers, stride_bytes[0] lies between time buffers: storage.lo is in buffer `first_time_buffer`, each later
-/// time in the buffer before.
+/// Where a rank stores its block of an array: the address of storage.lo, and bytes between neighbours along each
+/// dimension (as Array::stride where the array has messages). Of an array with time buffers stride_bytes[0] leads from
+/// buffer to buffer: storage.lo is in buffer `first_time_buffer`, each later time in the buffer before.
 struct Binding {
     std::byte* data = nullptr;
     Index stride_bytes;

@@ -1,5 +1,5 @@
-// The one idea of Tilewave: a distributed computation as plain data. Generators (sweep, copy)
-// make a Schedule, the checker proves it, the executor runs it.
+// The one idea of Tilewave: a distributed computation as plain data. Generators make a Schedule, the checker proves it,
+// the executor runs it, the predictor plays it.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -43,9 +43,10 @@ struct Tile {
     Box box;                 ///< global points
 };
 
-/// One message as one rank sees it. `buffer` -1: straight from or to the array. One that has `parts` is posted and
-/// waited for, and nothing else; each of the parts, the messages after it in the list, is packed into its buffer, or
-/// unpacked, by itself.
+/// One message as one rank sees it. It goes through staging buffer `buffer`, or straight from or to the array (-1).
+///
+/// An aggregated message has `pieces`: the messages that follow it in the list. Each piece is packed into the
+/// aggregate's buffer, or unpacked, by itself. The aggregate is posted and waited for.
 struct Message {
     std::int32_t peer = 0, tag = 0;
     bool send = false;
@@ -54,29 +55,29 @@ struct Message {
     Box region;  ///< global points of `array`
     std::int64_t bytes = 0;
     std::int32_t tile = -1;       ///< the tile that makes it (send) or first needs it (receive)
-    std::int32_t pieces = 0;      ///< so many go with it, one behind the other in its buffer; its region is empty
-    std::int32_t aggregate = -1;  ///< of a part: the message it goes with
-    std::int64_t at = 0;          ///< where in the aggregate's buffer
+    std::int32_t pieces = 0;      ///< of an aggregate: pieces, one behind the other in its buffer; its region is empty
+    std::int32_t aggregate = -1;  ///< of a piece: the number of its aggregate
+    std::int64_t at = 0;          ///< of a piece: its first byte in the aggregate's buffer
 };
 
-/// One array as one rank holds it: `storage`, of which it owns `owned`, `stride` items between
-/// neighbours along each dimension (empty: row-major without gaps).
+/// One array as one rank holds it. The rank stores `storage` and owns `owned`; the rest is halo. `stride`: items
+/// between neighbours along each dimension; empty: row-major without gaps.
 struct Array {
     std::int64_t item_bytes = 0;
     Box storage, owned;
     Index stride = {};
-    bool separate = false;  ///< each rank's values are its own, not parts of one array
-    bool whole = false;     ///< read only and complete on every rank, so that boxes say nothing of it
-    int time_buffers = 0;   ///< above 0: along dimension 0, time, the memory of one level serves every time_buffers-th
-    /// Above 0: of this array only so many planes are in memory, each in rows (Schedule::along), and beside
-    /// tiles what the next ones read. Its boxes are those it would have whole; each rank makes its values from
-    /// before the run itself. `stride` is of what its messages carry.
+    bool separate = false;  ///< each rank has an array of its own, not a block of one array
+    bool whole = false;     ///< read only and complete on every rank; its boxes do not matter
+    int time_buffers = 0;   ///< above 0: dimension 0 is time, and time t lies in buffer t modulo time_buffers
+    /// Above 0: a rolling window. Memory holds this many planes (Schedule::along), and what later tiles read beside
+    /// them. Boxes are those of the whole array. Each rank makes its own values from before the run. `stride` describes
+    /// what messages carry.
     int planes = 0;
-    Index reach = {};         ///< of an array with planes: how far back points read, along each dimension
+    Index reach = {};         ///< of a rolling window: how far back points read, along each dimension
     std::uint32_t lacks = 0;  ///< bit k: the array has no dimension k, and its boxes are [0, 1) along it
 
-    /// Where a box of points finds its elements: the same box, but [0, 1) along what the array lacks.
-    Box part(Box points) const {
+    /// The elements of a box of points: the same box, but [0, 1) along dimensions that the array lacks.
+    Box elements(Box points) const {
         for (int k = 0; k < points.dims(); ++k)
             if (lacks >> k & 1) {
                 points.lo[k] = 0;
@@ -89,12 +90,12 @@ struct Array {
 /// Whether `region` is one run of memory in `array`.
 bool one_run(const Box& region, const Array& array);
 
-/// The kernel's read of `array` at point + offset, or its write (perhaps after a read).
+/// One place of the kernel: it reads `array` at point + offset, or writes there (perhaps after a read).
 struct Access {
     std::int32_t array = 0;
     Index offset;
     bool writes = false;
-    bool keeps = false;  ///< a write that some points leave out: the element keeps its value
+    bool keeps = false;  ///< some points do not write: the element keeps its value
 };
 
 /// coefficients · point + constant >= 0.
@@ -103,8 +104,8 @@ struct Bound {
     std::int64_t constant = 0;
 };
 
-/// What must be in a part of an array at the end: the values given in array `source` of these
-/// ranks, combined from left to right; of one rank, copied.
+/// What a region of an array must hold at the end: the values of array `source` on these ranks, combined from left to
+/// right; of one rank, copied.
 struct Result {
     std::int32_t array = 0;
     Box region;
@@ -112,28 +113,28 @@ struct Result {
     std::vector<std::int32_t> ranks;
 };
 
-/// One rank's part of a distributed computation.
+/// What one rank does in a distributed computation.
 struct Schedule {
     int rank = 0, ranks = 1;
     Box space;                  ///< holds all points to compute, over all ranks
     std::vector<Bound> bounds;  ///< which points of it to compute
-    /// The order of the points of a tile: by order·point, first component first. A row of the kernel
-    /// varies the last one. Empty: the order of the coordinates.
+    /// The points of a tile are computed in the lexicographic order of order·point. A row of the kernel varies the last
+    /// component. Empty: the order of the coordinates.
     IndexMatrix order = {};
-    bool rows_depend = false;  ///< a point of a row may depend on another of it
-    /// WindowShape that follow each other along the third last coordinate of the order may be computed together, each a
-    /// row behind the one before it.
+    bool rows_depend = false;  ///< a point of a row may depend on another point of the row
+    /// The rows of neighbouring layers (along the third last coordinate of the order) may be computed in turn: each
+    /// layer a row behind the layer before it.
     bool layers_together = false;
-    /// Of arrays that have planes: plane z[across] + slant z[along] holds z, rows vary z[along].
+    /// Of rolling windows: plane z[across] + slant z[along] holds z; rows vary z[along].
     int along = -1, across = -1, slant = 0;
     IndexMatrix loops = {};  ///< the kernel's index is loops · point. Empty: the point itself
     std::vector<Array> arrays;
-    std::vector<Access> places;  ///< of the kernel at every point, those it writes first
+    std::vector<Access> places;  ///< what the kernel accesses at every point; places that it writes come first
     std::vector<Tile> tiles;
     std::vector<Message> messages;
     std::vector<std::int64_t> buffers;  ///< bytes of each staging buffer
     std::vector<std::vector<Step>> lanes;
-    std::vector<Result> results;  ///< what the checker demands beside the computed points
+    std::vector<Result> results;  ///< what the checker demands besides the computed points
 
     std::int64_t steps() const;
     /// Bytes of all staging buffers.

@@ -48,7 +48,7 @@ void Checker::set_up() {
         for (const Result& r : s.results) space_.add(r.region);
         for (const Tile& t : s.tiles) {
             space_.add(t.box);
-            for (const Access& p : s.places) space_.add(s.arrays[p.array].part(t.box.shifted(p.offset)));
+            for (const Access& p : s.places) space_.add(s.arrays[p.array].elements(t.box.shifted(p.offset)));
         }
     }
     space_.finish();
@@ -227,8 +227,8 @@ Checker::Why Checker::compute(Player& p, int lane, const Tile& tile) {
         // before.
         const bool by_itself =
             written_[r.array] == Written::once && lexicographically_positive(Index::filled(r.offset.n, 0) - r.offset);
-        std::vector<Box> parts = by_itself ? subtract(from, tile.box) : std::vector<Box>{array.part(from)};
-        for (const Box& part : parts) {
+        std::vector<Box> pieces = by_itself ? subtract(from, tile.box) : std::vector<Box>{array.elements(from)};
+        for (const Box& part : pieces) {
             if (auto why = read_cells(p, lane, r.array, part, &versions)) return why;
             if (written_[r.array] == Written::often) continue;  // the order of steps is all that is checked
             // The array must hold what plain loops would find: new values before the point in loop
@@ -261,7 +261,7 @@ Checker::Why Checker::compute(Player& p, int lane, const Tile& tile) {
     if (twice) return twice;
     for (const Access& w : s.places) {
         if (!w.writes) break;
-        const Box to = s.arrays[w.array].part(tile.box.shifted(w.offset));
+        const Box to = s.arrays[w.array].elements(tile.box.shifted(w.offset));
         Versions versions;
         space_.for_each(to, [&](const Index& cell) {
             // Where points are beyond the bounds, what is there stays: of a cell that some of them write there must

@@ -90,7 +90,7 @@ std::int64_t largest_block(const SweepProblem& problem, const Index& grid, int k
     if (grid[k] == 1) return image(problem.loops, problem.space).extent(k);
     std::int64_t most = 0;
     for (std::int64_t c = 0; c < grid[k]; ++c) {
-        const auto [lo, hi] = problem.part(k, grid[k], c);
+        const auto [lo, hi] = problem.block_range(k, grid[k], c);
         most = std::max(most, hi - lo);
     }
     return most;

@@ -55,11 +55,11 @@ Index SweepProblem::origin() const {
     return o;
 }
 
-std::pair<std::int64_t, std::int64_t> SweepProblem::part(int k, std::int64_t parts, std::int64_t c) const {
-    if (parts == 1) return {space.lo[k], space.hi[k]};
+std::pair<std::int64_t, std::int64_t> SweepProblem::block_range(int k, std::int64_t blocks, std::int64_t c) const {
+    if (blocks == 1) return {space.lo[k], space.hi[k]};
     const std::int64_t o = origin()[k];
-    const std::int64_t lo = std::max(block_start(shape[k], parts, c) - o, space.lo[k]);
-    return {lo, std::max(lo, std::min(block_start(shape[k], parts, c + 1) - o, space.hi[k]))};
+    const std::int64_t lo = std::max(block_start(shape[k], blocks, c) - o, space.lo[k]);
+    return {lo, std::max(lo, std::min(block_start(shape[k], blocks, c + 1) - o, space.hi[k]))};
 }
 
 Index SweepProblem::offset(const Access& access) const {

@@ -129,7 +129,7 @@ void PreparedSweep::fill_around(const Scratch& s, int a, const Box& tile) const 
     const auto at = static_cast<std::size_t>(a);
     if (!s.own[at] || s.filled[at]) return;
     const Array& array = schedule_.arrays[at];
-    Box part = intersect(array.part(with_neighbours(tile, schedule_.places)), array.storage);
+    Box part = intersect(array.elements(with_neighbours(tile, schedule_.places)), array.storage);
     Index first = array.storage.lo;
     if (array.time_buffers > 0)
         part.lo[0] = 0, part.hi[0] = array.time_buffers, first[0] = 0;  // in memory, a level after the other
@@ -159,7 +159,7 @@ std::int64_t touched_bytes(const Schedule& s, const std::vector<bool>& own, cons
     for (std::size_t a = 0; a < own.size(); ++a)
         for (const auto& lane : boxes)
             for (const Box& box : lane)
-                if (own[a]) bytes += s.arrays[a].part(box).points() * s.arrays[a].item_bytes;
+                if (own[a]) bytes += s.arrays[a].elements(box).points() * s.arrays[a].item_bytes;
     return bytes;
 }
 

@@ -45,7 +45,7 @@ SweepGeometry::SweepGeometry(const SweepProblem& problem, const Plan& plan)
     for (int rank = 0; rank < blocks_.ranks(); ++rank) {
         const Index at = blocks_.coords(rank);
         Box x = problem.space;
-        for (int k = 0; k < at.n; ++k) std::tie(x.lo[k], x.hi[k]) = problem.part(k, plan.grid[k], at[k]);
+        for (int k = 0; k < at.n; ++k) std::tie(x.lo[k], x.hi[k]) = problem.block_range(k, plan.grid[k], at[k]);
         block_of_.push_back(image(problem.loops, x));
         if (const int k = deep_halo_.along; k >= 0 && !x.empty()) {
             const std::int64_t more = deep_halo_.most(at.n)[k];
@@ -82,7 +82,7 @@ SweepGeometry::SweepGeometry(const SweepProblem& problem, const Plan& plan)
         for (std::int64_t c = 0; c < plan.grid[k]; ++c) {
             std::int64_t n = space_.extent(k);
             if (plan.grid[k] > 1) {
-                const auto [lo, hi] = problem.part(k, plan.grid[k], c);
+                const auto [lo, hi] = problem.block_range(k, plan.grid[k], c);
                 n = hi - lo;
             }
             if (n <= 0) continue;

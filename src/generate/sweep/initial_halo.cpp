@@ -29,7 +29,7 @@ std::vector<Box> SweepGeometry::initial_halo(int a, int source, int target) cons
     for (std::size_t i = 0; i < offsets_.size(); ++i) {
         const Access& p = problem_.accesses[i];
         if (p.array != a) continue;
-        Box wanted = kinds_[static_cast<std::size_t>(a)].part(theirs.shifted(offsets_[i]));
+        Box wanted = kinds_[static_cast<std::size_t>(a)].elements(theirs.shifted(offsets_[i]));
         if (n.time_buffers > 0) {  // what is outside the space keeps its value through time
             wanted.lo[0] = mine.lo[0];
             wanted.hi[0] = mine.hi[0];
@@ -53,7 +53,7 @@ std::vector<Box> SweepGeometry::return_to_owner(int a, int source, int target) c
     std::vector<Box> known, boxes;
     for (std::size_t i = 0; i < offsets_.size(); ++i) {
         if (problem_.accesses[i].array != a || !problem_.accesses[i].writes) continue;
-        for (const Box& f : without({intersect(here.part(block(source).shifted(offsets_[i])), theirs)}, known)) {
+        for (const Box& f : without({intersect(here.elements(block(source).shifted(offsets_[i])), theirs)}, known)) {
             known.push_back(f);
             for (const Box& part : chunks(f, n.item_bytes, initial_halo_chunk_bytes)) boxes.push_back(part);
         }
