@@ -155,7 +155,7 @@ def spread(
     explain=False,
     context=None,
 ):
-    """Give every rank the columns of all: the column-replicated matrix; collective.
+    """Give every rank the columns of all ranks, as MPI_Allgatherv does; collective.
 
     Parameters
     ----------
@@ -222,7 +222,7 @@ def multi_reduce(
     explain=False,
     context=None,
 ):
-    """Combine the matrices of all ranks, each rank getting its columns; collective.
+    """Combine the matrices of all ranks and give each rank its columns, as MPI_Reduce_scatter does; collective.
 
     Parameters
     ----------
