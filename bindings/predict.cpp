@@ -14,16 +14,15 @@ void bind_predict(nb::module_& m) {
                            "What a kernel takes on one lane while all lanes of the host compute; seconds.")
         .def(
             "__init__",
-            [](KernelRate* r, double point_s, double row_s, double tile_s, double spread, double alone, int lanes) {
-                new (r) KernelRate{point_s, row_s, tile_s, spread, alone, lanes};
-            },
+            [](KernelRate* r, double point_s, double row_s, double tile_s, double spread, double one_lane_factor,
+               int lanes) { new (r) KernelRate{point_s, row_s, tile_s, spread, one_lane_factor, lanes}; },
             "point_s"_a = KernelRate().point_s, "row_s"_a = KernelRate().row_s, "tile_s"_a = KernelRate().tile_s,
-            "spread"_a = 0.0, "alone"_a = 0.0, "lanes"_a = 0)
+            "spread"_a = 0.0, "one_lane_factor"_a = 0.0, "lanes"_a = 0)
         .def_rw("point_s", &KernelRate::point_s)
         .def_rw("row_s", &KernelRate::row_s)
         .def_rw("tile_s", &KernelRate::tile_s)
         .def_rw("spread", &KernelRate::spread)
-        .def_rw("alone", &KernelRate::alone)
+        .def_rw("one_lane_factor", &KernelRate::one_lane_factor)
         .def_rw("lanes", &KernelRate::lanes);
     nb::class_<Parts>(m, "Parts", "Where the time of a run went: averages over all lanes, in seconds.")
         .def_ro("total_s", &Parts::total_s)

@@ -11,14 +11,14 @@ namespace tilewave {
 std::int64_t block_start(std::int64_t extent, std::int64_t parts, std::int64_t part);
 
 /// A block distribution: array extents, ranks along each dimension (row-major rank order) and
-/// the ghost widths that each block's storage has below and above what it owns. Ranks beyond the grid own nothing.
+/// the halo widths that each block's storage has below and above what it owns. Ranks beyond the grid own nothing.
 struct Layout {
     Index shape, grid, halo_lo, halo_hi;
 
     /// @pre shape, grid and halos have equal dims, 1 to 4 (ConfigError)
     /// @pre every extent >= 0, every grid entry >= 1, every halo >= 0 (ConfigError)
     Layout(Index shape, Index grid, Index halo_lo, Index halo_hi);
-    /// Without ghosts.
+    /// Without halos.
     Layout(Index shape, Index grid) : Layout(shape, grid, Index::filled(shape.n, 0), Index::filled(shape.n, 0)) {}
 
     int dims() const { return shape.n; }
@@ -29,7 +29,7 @@ struct Layout {
     Box whole() const { return {Index::filled(shape.n, 0), shape}; }
     /// What `rank` owns; blocks of all ranks cover the array once.
     Box owned(int rank) const;
-    /// Owned points plus ghosts, clipped to the array; empty where nothing is owned.
+    /// Owned points and halo, clipped to the array; empty where nothing is owned.
     Box storage(int rank) const;
     /// Equal shape and grid: the same points are owned by the same ranks.
     bool same_blocks(const Layout& other) const { return shape == other.shape && grid == other.grid; }

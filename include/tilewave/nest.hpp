@@ -20,7 +20,7 @@ namespace tilewave {
 
 /// How the loops of a nest run, where that is not once, upwards and over the largest box.
 struct NestLoops {
-    std::optional<Box> over = {};            ///< of the loop indices, half-open; with steps of time without time
+    std::optional<Box> over = {};            ///< of the loop indices, half-open; with time steps without time
     std::vector<int> reverse = {};           ///< loop indices that run downwards
     std::optional<std::int64_t> steps = {};  ///< loop index 0 is time: so many steps of it
 };
@@ -221,7 +221,7 @@ ArrayReads array_reads(const NestOperand<Table, T, Written>& operand) {
 ///     tilewave::run(context, {}, [](auto a) { return a(-1, 0) + 0.5f * a(0, -1); },
 ///                   tilewave::writes<west_north>(A));
 ///
-/// With steps of time, loop index 0 is time, which the fields have no dimension for; in offsets it comes first: 0 is
+/// With time steps, loop index 0 is time, which the fields have no dimension for; in offsets it comes first: 0 is
 /// the step that is computed, -1 the one before it.
 ///
 ///     constexpr auto star = tilewave::reads({-1, 0, 0}, {-1, -1, 0}, {-1, 1, 0});

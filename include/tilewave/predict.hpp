@@ -20,7 +20,7 @@ struct KernelRate {
     double spread = 0;
     /// The part of these times that a lane takes where one lane of each rank computes and the others do not; 0: not
     /// measured. And the lanes of a rank that the rest was measured with.
-    double alone = 0;
+    double one_lane_factor = 0;
     int lanes = 0;
 };
 

@@ -100,7 +100,7 @@ def _nest(nest, dtype):
 
 
 def _in_time(nest, dtype):
-    """A nest over steps of time; its numbers are the extents and then the steps."""
+    """A nest over time steps; its numbers are the extents and then the steps."""
     return lambda context, *numbers: (nest, {"u": _field(numbers[:-1], dtype, context), "steps": numbers[-1]})
 
 

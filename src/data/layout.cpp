@@ -12,10 +12,10 @@ std::int64_t block_start(std::int64_t extent, std::int64_t parts, std::int64_t p
 Layout::Layout(Index shape_, Index grid_, Index lo, Index hi) : shape(shape_), grid(grid_), halo_lo(lo), halo_hi(hi) {
     if (shape.n < 1 || grid.n != shape.n || lo.n != shape.n || hi.n != shape.n)
         throw ConfigError("layout: shape " + to_string(shape) + ", grid " + to_string(grid) +
-                          " and ghost widths must have equal dimensions, 1 to 4");
+                          " and halo widths must have equal dimensions, 1 to 4");
     for (int k = 0; k < shape.n; ++k)
         if (shape[k] < 0 || grid[k] < 1 || lo[k] < 0 || hi[k] < 0)
-            throw ConfigError("layout: shape " + to_string(shape) + " and ghost widths must be >= 0 and grid " +
+            throw ConfigError("layout: shape " + to_string(shape) + " and halo widths must be >= 0 and grid " +
                               to_string(grid) + " >= 1");
 }
 

@@ -54,7 +54,7 @@ private:
         add(problem, r);
     }
 
-    // Tiles cut along the rows, where steps of time then go together or ranks have long rows so, however low a tile is.
+    // Tiles cut along the rows, where time steps then go together or ranks have long rows so, however low a tile is.
     void along_rows(const SweepProblem& problem, const Index& row) {
         const Index skew = skew_for_time(problem, ranks_, request_.threads, row, machine_);
         if (!skew.n) return;
@@ -82,7 +82,7 @@ private:
             }
             found_.push_back({problem, r, std::move(plan)});
             if (found_.back().plan.temporal_block == 1 || r.temporal_block) return;
-            PlanRequest apart = r;  // whether steps of time together pay is for the rates to say
+            PlanRequest apart = r;  // whether time steps together pay is for the rates to say
             apart.temporal_block = 1;
             found_.back().others.push_back(make_plan(problem, ranks_, apart, machine_));
         } catch (const ConfigError&) {

@@ -16,7 +16,7 @@ public:
                    const Estimate& estimate, const PlanRates& rates, const Plan& by_rules);
 
     /// Of each mapping dimension, grid and number of lanes: tiles by closed form, of every schedule and grouping, and
-    /// tiles for steps of time that go together.
+    /// tiles for time steps that go together.
     std::vector<Plan> all() const;
     /// `plan` with one choice changed: a tile's extent halved, doubled or made to fit a cache, the mapping dimension,
     /// time blocking, schedule, grouping, slices, look-ahead, polls, chunks.

@@ -189,7 +189,7 @@ KernelRate PlanRates::of(const Plan& plan) const {
                             plan.factors[plan.factors.n - 1] > 1;
     if (rows_split && problem_.window.along < 0) rate.row_s += line_of_hand_over * machine_.hand_over_s;
     const TileClass c = tile_class(plan), was = tile_class(m.plan);
-    // Smaller tiles find more in nearer caches; steps of time together gain by larger ones, too, while a cache holds
+    // Smaller tiles find more in nearer caches; time steps together gain by larger ones, too, while a cache holds
     // them.
     const bool cached = c.level < static_cast<int>(cache_sizes_.size());
     const bool hopeful = c.together != was.together ||
@@ -202,9 +202,10 @@ KernelRate PlanRates::of(const Plan& plan) const {
 
 KernelRate PlanRates::with_lanes(KernelRate rate, const Plan& plan) const {
     // Measured with all lanes at once, and perhaps with one: between them in a straight line.
-    if (rate.alone > 0 && rate.lanes > 1) {
+    if (rate.one_lane_factor > 0 && rate.lanes > 1) {
         const double others = static_cast<double>(std::clamp(plan.lanes(), 1, rate.lanes) - 1) / (rate.lanes - 1);
-        for (double* s : {&rate.point_s, &rate.row_s, &rate.tile_s}) *s *= rate.alone + (1 - rate.alone) * others;
+        for (double* s : {&rate.point_s, &rate.row_s, &rate.tile_s})
+            *s *= rate.one_lane_factor + (1 - rate.one_lane_factor) * others;
         return rate;
     }
     // What memory takes a point of it shrinks as lanes do. WindowShape that are kept stay in the caches.

@@ -9,7 +9,7 @@ namespace tilewave {
 
 /// What a plan's tiles find in the caches: plans of one class have comparable rates.
 struct TileClass {
-    bool together = false;  ///< steps of time go together
+    bool together = false;  ///< time steps go together
     int level = 0;          ///< the cache that holds what a tile's points use again: 0 to 2; 3: none does
     int steps = 0;          ///< how many of these, by powers of two: what is fetched from memory is as much less
     int rows = 0;           ///< length of its rows: less than a vector or two, some vectors, more, so many that

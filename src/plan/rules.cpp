@@ -181,7 +181,7 @@ int longest_dim(const SweepProblem& problem, int ranks, const PlanRequest& reque
     return n - 1;
 }
 
-// The dimension that rows go along, where steps of time would go together and tiles be low across it; else -1.
+// The dimension that rows go along, where time steps would go together and tiles be low across it; else -1.
 int whole_row(const SweepProblem& problem, int ranks, const PlanRequest& request, const Machine& machine) {
     if (request.tile || request.temporal_block ||
         !streams(problem, static_cast<double>(ranks) * request.threads, machine))

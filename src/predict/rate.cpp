@@ -22,8 +22,8 @@ KernelRate fit_rate(std::span<const RateSample> samples) {
         r.tile_s = std::max(0.0, tiny.tile_s - r.row_s * tiny.rows - r.point_s * tiny.points);
     }
     if (samples.size() == 4)
-        r.alone = std::clamp(samples[3].tile_s * lengthy.points / std::max(samples[3].points * lengthy.tile_s, 1e-30),
-                             1e-3, 1.0);
+        r.one_lane_factor = std::clamp(
+            samples[3].tile_s * lengthy.points / std::max(samples[3].points * lengthy.tile_s, 1e-30), 1e-3, 1.0);
     return r;
 }
 

@@ -13,7 +13,7 @@ struct RateSample {
 
 /// The tile_s + rows row_s + points point_s, none of them negative, that the samples suggest: samples are of long rows,
 /// of short rows and of few points, in this order; and, where there is a fourth, of long rows on one lane alone:
-/// `alone`, not above 1.
+/// `one_lane_factor`, not above 1.
 /// @pre three or four samples with points (ConfigError)
 KernelRate fit_rate(std::span<const RateSample> samples);
 

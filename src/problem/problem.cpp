@@ -191,7 +191,7 @@ SweepProblem SweepProblem::skewed(int k, int l) const {
     return p;
 }
 
-// Arrays that could be given in each other's place, as A and B in turn: they get the same ghosts, so that nothing has
+// Arrays that could be given in each other's place, as A and B in turn: they get the same halos, so that nothing has
 // to move then.
 bool SweepProblem::alike(int a, int b) const {
     const NestArray &x = arrays[static_cast<std::size_t>(a)], &y = arrays[static_cast<std::size_t>(b)];

@@ -79,7 +79,8 @@ MeasuredRate measure_together(Context& context, PreparedSweep& sweep, std::span<
             mine[0] = -1;  // the body threw
         } else if (std::all_of(samples.begin(), samples.end(), [](const RateSample& s) { return s.points > 0; })) {
             const KernelRate r = fit_rate(samples);
-            const double numbers[each] = {r.point_s, r.row_s, r.tile_s, r.alone, samples[0].tile_s / samples[0].points};
+            const double numbers[each] = {r.point_s, r.row_s, r.tile_s, r.one_lane_factor,
+                                          samples[0].tile_s / samples[0].points};
             for (std::size_t i = 0; i < each; ++i) mine[i] = std::llround(numbers[i] / unit_s);
         }
     } catch (const std::bad_alloc&) {
@@ -96,7 +97,7 @@ MeasuredRate measure_together(Context& context, PreparedSweep& sweep, std::span<
         rate.point_s = static_cast<double>(values[r]) * unit_s;
         rate.row_s = static_cast<double>(values[r + 1]) * unit_s;
         rate.tile_s = static_cast<double>(values[r + 2]) * unit_s;
-        rate.alone = static_cast<double>(values[r + 3]) * unit_s;
+        rate.one_lane_factor = static_cast<double>(values[r + 3]) * unit_s;
         rate.lanes = sweep.plan().lanes();
     }
     return {sweep.plan(), rate, slowest < 0};

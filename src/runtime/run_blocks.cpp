@@ -1,4 +1,4 @@
-// Runs of more steps of time than their schedule has: it runs block after block, then a shorter or longer one what is
+// Runs of more time steps than their schedule has: it runs block after block, then a shorter or longer one what is
 // left.
 #include "runtime/run_blocks.hpp"
 
@@ -21,7 +21,7 @@ StepBlocks StepBlocks::of(const SweepProblem& problem, const Plan& plan, std::in
         throw ConfigError("run: " + std::to_string(steps) + " steps were asked for; allowed: at least the " +
                           std::to_string(block) + " of a block");
     StepBlocks b{steps / block, steps % block};
-    // With fewer steps than go together ranks would need other ghosts.
+    // With fewer steps than go together ranks would need other halos.
     if (b.rest > 0 && b.rest < plan.temporal_block) {
         --b.whole;
         b.rest += block;

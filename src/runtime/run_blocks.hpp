@@ -1,4 +1,4 @@
-// Runs of more steps of time than their schedule has.
+// Runs of more time steps than their schedule has.
 #pragma once
 #include <span>
 #include <vector>

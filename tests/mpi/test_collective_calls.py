@@ -1,4 +1,6 @@
-"""Every collective call begins alike: ranks that do not call the same, or are given what cannot be, all raise one error and go on."""
+"""Every collective call begins alike: ranks that do not call the same, or are given what cannot be, all raise one
+error and go on.
+"""
 
 import itertools
 import os
@@ -345,7 +347,9 @@ def test_an_interrupt_in_a_local_part_is_one_of_all(things):
 
 
 def test_two_threads_on_one_context(things):
-    """A call that comes while another thread is at one is an error of all ranks, whatever order they see; then all goes on."""
+    """A call that comes while another thread is at one is an error of all ranks, whatever order they see; then all
+    goes on.
+    """
     t = things
     entered, go_on, found = threading.Event(), threading.Event(), []
 

@@ -210,7 +210,9 @@ def test_what_one_rank_has_forgotten_all_plan_again(context):
 
 
 def test_ranks_whose_caches_hold_different_plans_plan_again(context):
-    """One rank's array lies otherwise in the second call, so that in the third each finds a plan, and not the same one."""
+    """One rank's array lies otherwise in the second call, so that in the third each finds a plan, and not the same
+    one.
+    """
     rows = np.ones((40, 40))
     columns = np.asfortranarray(rows) if context.rank == context.size - 1 else rows
     for turn, B in enumerate((rows, columns, rows)):

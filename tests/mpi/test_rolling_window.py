@@ -99,7 +99,8 @@ def test_window_by_way_of_a_kept_array(name, mpi_ranks):
         expected = plain(nest, shape, start, over, reverse)
         numbers = numbers_of(nest, shape, over, expected)
         choices = list(itertools.product((1, 2, 3), (None, 1, 3)))
-        # Many ranks on few cores are slow: there each kind of bounds has some of the choices, and all kinds together have all.
+        # Many ranks on few cores are slow: there each kind of bounds has some of the choices, and all kinds together
+        # have all.
         for threads, height in choices if mpi_ranks < 3 else choices[case::4]:
             given = {
                 a: tw.field(shape, "i8", init=start[a], keep="window" if a in ("H", "E") else "all")

@@ -1,4 +1,6 @@
-"""Steps of time that go together: picked where arrays are larger than the caches, with the results of sweep after sweep."""
+"""Steps of time that go together: picked where arrays are larger than the caches, with the results of sweep after
+sweep.
+"""
 
 import os
 
@@ -85,7 +87,7 @@ def test_equal_to_sweep_after_sweep(name, threads, small_caches, mpi_ranks):
 
 
 def by_rules(nest, given, steps, context, threads):
-    """The plan that is measured first: of arrays larger than the caches, with steps of time together."""
+    """The plan that is measured first: of arrays larger than the caches, with time steps together."""
     problem = make_problem(nest, given, None, (), steps).core
     ways = _core.alternatives(problem, context.size, request_of({}, threads), context._core.machine(), True)
     return Plan._from_core(ways[0].plan)

@@ -1,4 +1,6 @@
-"""Views of a field's memory: right after runs of any number of time steps, refused where the field's values have moved away."""
+"""Views of a field's memory: right after runs of any number of time steps, refused where the field's values have moved
+away.
+"""
 
 import gc
 

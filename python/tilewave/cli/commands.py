@@ -300,8 +300,8 @@ def _lanes(facts):
         return f"{facts['threads']} a rank, as TILEWAVE_THREADS says"
     limited = f"; a control group allows the time of {facts['quota']:g} CPUs" if facts["quota"] else ""
     return (
-        f"{facts['alone']} for one rank, {facts['threads']} for each of 2, fewer where that is predicted to be "
-        f"faster{limited}"
+        f"{facts['threads_of_one_rank']} for one rank, {facts['threads']} for each of 2, fewer where that is predicted "
+        f"to be faster{limited}"
     )
 
 

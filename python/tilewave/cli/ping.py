@@ -11,7 +11,7 @@ def main():
     facts = dict(_core.mpi_info() if context.size > 1 else {"size": 1})
     facts["latency_s"] = context._core.machine().latency_s
     facts["pinning"], facts["threads"] = context.cpus, context.threads
-    facts["alone"] = _core.Context.local(_core.LocalFabric(1), 0, 0).threads
+    facts["threads_of_one_rank"] = _core.Context.local(_core.LocalFabric(1), 0, 0).threads
     quota = _core.cpu_quota()
     facts["quota"] = quota if quota < len(_core.allowed_cpus()) else None
     if context.rank == 0:

@@ -154,7 +154,7 @@ def _short(c):
     if c["slices"] > 1:
         text += f", {c['slices']} slices"
     if c["temporal_block"] > 1:
-        text += f", {c['temporal_block']} steps of time together"
+        text += f", {c['temporal_block']} time steps together"
     if c["aggregate"] > 1:
         text += f", messages of {c['aggregate']} tiles together"
     if c["skew"]:

@@ -23,7 +23,7 @@ class Rate:
     point_s, row_s, tile_s : float
     note : str
         Where they are from.
-    alone : float
+    one_lane_factor : float
         The part of these times where one lane of each rank computes; 0: not measured.
     lanes : int
         Of a rank, that the rest was measured with.
@@ -33,16 +33,18 @@ class Rate:
     row_s: float
     tile_s: float
     note: str
-    alone: float = 0.0
+    one_lane_factor: float = 0.0
     lanes: int = 1
 
     def core(self):
         """The core's."""
-        return _core.KernelRate(self.point_s, self.row_s, self.tile_s, alone=self.alone, lanes=self.lanes)
+        return _core.KernelRate(
+            self.point_s, self.row_s, self.tile_s, one_lane_factor=self.one_lane_factor, lanes=self.lanes
+        )
 
     def number(self):
         """Equal where the rates are, as a positive integer."""
-        text = repr((self.point_s, self.row_s, self.tile_s, self.alone, self.lanes))
+        text = repr((self.point_s, self.row_s, self.tile_s, self.one_lane_factor, self.lanes))
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:7], "little") + 1
 
 
@@ -67,7 +69,11 @@ class Rates:
     def rate(self, core):
         """A `Rate` of the core's one, with what is said of those that were measured."""
         return dataclasses.replace(
-            self.measured[-1][1], point_s=core.point_s, row_s=core.row_s, tile_s=core.tile_s, alone=core.alone
+            self.measured[-1][1],
+            point_s=core.point_s,
+            row_s=core.row_s,
+            tile_s=core.tile_s,
+            one_lane_factor=core.one_lane_factor,
         )
 
     def number(self):
@@ -149,8 +155,8 @@ def _slowest(context, values, lanes):
             "no rank has a point to compute" if not found else "the body raised on the values that it was measured with"
         )
         return Rate(context._core.machine().point_s, 0.0, 0.0, f"not measured: {why}; a number for any body")
-    point, row, tile, alone, _ = (number * _UNIT_S for number in max(found, key=lambda numbers: numbers[-1]))
-    return Rate(point, row, tile, f"measured on {len(found)} rank(s) at once", alone, lanes)
+    point, row, tile, one_lane_factor, _ = (number * _UNIT_S for number in max(found, key=lambda numbers: numbers[-1]))
+    return Rate(point, row, tile, f"measured on {len(found)} rank(s) at once", one_lane_factor, lanes)
 
 
 def _numbers(samples):
@@ -160,5 +166,5 @@ def _numbers(samples):
     if any(points == 0 for _, points, _ in samples):
         return [_NONE] * _EACH
     rate = _core.fit_rate(samples)
-    numbers = [rate.point_s, rate.row_s, rate.tile_s, rate.alone, samples[0][2] / samples[0][1]]
+    numbers = [rate.point_s, rate.row_s, rate.tile_s, rate.one_lane_factor, samples[0][2] / samples[0][1]]
     return [round(x / _UNIT_S) for x in numbers] if all(map(math.isfinite, numbers)) else [-1] * _EACH

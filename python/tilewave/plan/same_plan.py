@@ -5,7 +5,7 @@ import math
 #: Extents of loops may differ by so much. A window that moves has the same; one that grows is planned anew when it has
 #: doubled.
 MOST_TIMES = 2
-#: From so many steps of time on their number does not decide.
+#: From so many time steps on their number does not decide.
 STEPS_ENOUGH = 8
 #: The time that a plan is predicted to take may be so much more than what it took, a point, where it was chosen.
 MOST_SLOWER = 1.25

@@ -69,7 +69,7 @@ def drafts(context, given):
 
 def _as_planned(context, given, problem):
     """The way that a given plan says."""
-    alone = context.size > 1 and not any(problem.core.may_cut(k) for k in range(given.nest.rank))
+    on_one_rank = context.size > 1 and not any(problem.core.may_cut(k) for k in range(given.nest.rank))
     if skew := given.plan.skew:
         _check_skew(skew)
         problem = dataclasses.replace(problem, core=problem.core.skewed(*skew))
@@ -78,8 +78,10 @@ def _as_planned(context, given, problem):
                 f"skew {skew} was given; so no loop index can be cut over {context.size} ranks; allowed: another or "
                 "none"
             )
-    there = context.solo() if alone else context
-    return with_plan(given, Prepared(problem, alone, there, given.choices, None, None, (), {}), given.plan._to_core())
+    there = context.solo() if on_one_rank else context
+    return with_plan(
+        given, Prepared(problem, on_one_rank, there, given.choices, None, None, (), {}), given.plan._to_core()
+    )
 
 
 def _check_skew(skew):
@@ -170,7 +172,7 @@ def _measure(context, given, some):
     """Rates of all of them, (way, what was prepared for a plan) each, measured in turn; collective."""
     if not some:
         return
-    takes_part = [not draft.alone or context.rank == 0 for _, draft in some]
+    takes_part = [not draft.on_one_rank or context.rank == 0 for _, draft in some]
 
     def sample():
         samples = iter(
@@ -207,7 +209,7 @@ def _best(context, given, ways, measured_only):
             {
                 "time_s": plan.predicted.time_s,
                 "bringing_s": way.bringing_s,
-                "on_one_rank": way.draft.alone,
+                "on_one_rank": way.draft.on_one_rank,
                 "choices": {name: way.draft.choices.get(name) for name in ("row", "storage", "skew")},
             }
         )
@@ -222,7 +224,7 @@ def _prepared(context, given, ways):
     """What was prepared for the best plan; local."""
     way, plan, found, _ = _best(context, given, ways, measured_only=True)
     draft, border_s = way.draft, 0.0
-    count_copies(given, draft.alone, plan)
+    count_copies(given, draft.on_one_rank, plan)
     if given.block:
         border_s = _core.border_s(draft.problem.core, plan._to_core(), context._core.machine(), found.core())
         draft = dataclasses.replace(
@@ -250,7 +252,7 @@ def _rate_key(given, draft):
         *given.key[5:6],
         extents,
         tuple(map(tuple, core.loops)),
-        draft.alone,
+        draft.on_one_rank,
         plan.lanes,
         plan.row,
         plan.storage,
@@ -274,7 +276,7 @@ def _sampled(given, draft, visits):
     """Of one of so many visits."""
     nest = given.nest
     initial = {name: values_at(given.whole[name], points) for name, points in draft.subscripts.items()}
-    for name in copies_of(given.whole, given.small):
+    for name in copies_of(given.whole, given.replicated):
         given.arrays[name].fill(0)  # memory that nobody has written is one page of zeros, which the caches hold
     operands, copies = probe(given, draft, draft.subscripts, initial)
     environment = draft.kernel.pack({**given.scalars, **given.captured}, given.tables)

@@ -176,7 +176,7 @@ def _kept(context, given, chosen, problem):
         given.choices,
         plan,
     )
-    count_copies(given, chosen.alone, plan)
+    count_copies(given, chosen.on_one_rank, plan)
     if not as_good(plan, chosen.plan):
         return None
     plan.notes.update(
@@ -270,8 +270,8 @@ def _check(nest, context, loops, plan, fastmath, arguments, reduce):
         raise ConfigError(f"plan= and {', '.join(choices)}= were both given; allowed: one of them")
     dtypes = {name: arrays[name].dtype for name in nest.arrays}
     tables = tables_of(nest, arrays)
-    small = replicated_fields(nest, arrays, context, loops.steps)
-    seen = {name: as_replicated(value) if name in small else value for name, value in arrays.items()}
+    replicated = replicated_fields(nest, arrays, context, loops.steps)
+    seen = {name: as_replicated(value) if name in replicated else value for name, value in arrays.items()}
     reductions = reduction.check(nest, reduce, dtypes)
     block = block_of(nest, arrays, loops, plan, choices)
     # However many blocks there are, one is prepared.
@@ -288,7 +288,7 @@ def _check(nest, context, loops, plan, fastmath, arguments, reduce):
         plan and plan.choices(),
         repr(sorted(choices.items())),
         context._machine_number,
-        tuple(copies_of(arrays, small)),
+        tuple(copies_of(arrays, replicated)),
     )
     return Given(
         nest,
@@ -298,7 +298,7 @@ def _check(nest, context, loops, plan, fastmath, arguments, reduce):
         fastmath,
         seen,
         arrays,
-        small,
+        replicated,
         dtypes,
         scalars,
         captured,
@@ -381,7 +381,7 @@ def _bind(context, given, found):
         for name in nest.written
         if given.whole[name].__class__ is Field and given.whole[name].keep == "window" and name not in found.subscripts
     ]
-    operands, copies = ([], []) if stored or found.alone else operands_of(nest, given.arrays, initial)
+    operands, copies = ([], []) if stored or found.on_one_rank else operands_of(nest, given.arrays, initial)
     values = {**given.scalars, **given.captured}
     return Ready(
         context,
@@ -393,8 +393,8 @@ def _bind(context, given, found):
         copies,
         found.problem.sequential,
         given.whole,
-        [] if found.alone else given.small,
-        found.alone,
+        [] if found.on_one_rank else given.replicated,
+        found.on_one_rank,
         stored,
         initial,
         given.reductions,

@@ -37,8 +37,8 @@ class Ready:
     copies: list  # (written array, aligned copy): written back after the run
     sequential: str
     arrays: dict
-    small: list  # fields that every rank gets whole
-    alone: bool  # one rank computes for all
+    replicated: list  # fields that every rank gets whole
+    on_one_rank: bool  # one rank computes for all
     stored: list  # arrays that could keep a rolling window only, but not in this run
     initial: dict  # of the others: what elements hold that nobody computes
     reductions: list
@@ -77,7 +77,7 @@ class Given:
     fastmath: bool
     arrays: dict  # as the core sees them
     whole: dict  # as they were given, fields in place of scratch
-    small: list
+    replicated: list
     dtypes: dict
     scalars: dict
     captured: dict  # numbers from outside the body that its kernel is given when it runs
@@ -85,7 +85,7 @@ class Given:
     reductions: list
     reduce: dict
     threads: int
-    block: int  # steps of time that are prepared, where more are run; else None
+    block: int  # time steps that are prepared, where more are run; else None
     fields: frozenset  # their numbers
     key: tuple  # equal where a call can be repeated
     compared: bool  # whether other ranks are given NumPy arrays, too, and these must be equal
@@ -106,7 +106,7 @@ class Prepared:
     """What a repeated call finds: problem and plan, schedule and kernel."""
 
     problem: object
-    alone: bool
+    on_one_rank: bool
     context: object  # where the sweep runs
     choices: dict  # with the rows that suit the body
     sweep: object
@@ -194,7 +194,7 @@ def shapes_of_tables(given):
 
 def arrays_there(given, draft):
     """The arrays of the rank that computes for all, or of each."""
-    if not draft.alone:
+    if not draft.on_one_rank:
         return given.arrays
     return {
         name: value if isinstance(value, np.ndarray) or value.keep == "window" else np.zeros(value.shape, value.dtype)

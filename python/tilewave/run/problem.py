@@ -29,7 +29,7 @@ class Problem:
     ----------
     nest : Nest
     spread : tuple of View
-        Those of ``nest.views`` that the core has spread over ranks, not whole on each.
+        Those of ``nest.views`` that the core has distributed over ranks, not whole on each.
     in_time : frozenset of str
         Arrays whose first subscript is time, which they have no dimension for.
     bounds : Bounds
@@ -360,7 +360,7 @@ def check_arrays(nest, arrays, context):
 
 
 def _check_fields_once(arrays):
-    """A field has one place in memory, with the ghosts of the one array that it is."""
+    """A field has one place in memory, with the halo of the one array that it is."""
     names = {}
     for name, value in arrays.items():
         if isinstance(value, Field) and (other := names.setdefault(id(value), name)) != name:

@@ -67,6 +67,6 @@ class Call:
 
     def keep(self, calls, given):
         """Remember what the check of this call found, but not its arrays: they live as long as their owner wants."""
-        if not given.small:
+        if not given.replicated:
             arrays = [weakref.ref(array) for array in self.arrays.values()]
             calls[self.nest] = self.told, arrays, given.with_arrays(None, None)

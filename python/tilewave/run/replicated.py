@@ -42,10 +42,10 @@ def as_replicated(value):
     return np.zeros(value.shape, value.dtype) if own is None else own
 
 
-def count_copies(given, alone, plan):
+def count_copies(given, on_one_rank, plan):
     """Note the fields that each rank gets whole in a plan that was chosen, and count them, or those of one for all."""
-    copies = copies_of(given.whole, given.small)
-    if copies and not alone:
+    copies = copies_of(given.whole, given.replicated)
+    if copies and not on_one_rank:
         plan.notes["replicated"] = copies
     plan.memory_bytes += sum(copies.values())
     for record in plan.ranked:

@@ -5,6 +5,7 @@ import functools
 import math
 
 from tilewave.errors import ConfigError
+from tilewave.notices import warn
 from tilewave.plan.explain import of_cpus
 from tilewave.run.memory_bound import bound_of
 from tilewave.timeline.parts import PARTS, Parts, Played, Predicted
@@ -101,7 +102,7 @@ class Report:
     replicated : dict
         From the fields that were copied whole to each rank to the bytes of a copy: those that are only read, and lack
         a loop index that ranks may cut, or are read in several orders.
-    alone : bool
+    on_one_rank : bool
         Whether rank 0 computed for all: no loop index of the nest can be cut over ranks, or only one that is much
         longer than a loop skewed by it, so that ranks would wait for each other.
     """
@@ -111,7 +112,7 @@ class Report:
         core,
         plan,
         sequential="",
-        alone=False,
+        on_one_rank=False,
         stored=(),
         results=None,
         loops=None,
@@ -121,7 +122,7 @@ class Report:
         machine=None,
     ):
         self.loops, self.cut = loops or {}, cut
-        self.sequential, self.alone, self.stored = sequential, alone, stored
+        self.sequential, self.on_one_rank, self.stored = sequential, on_one_rank, stored
         self.replicated = plan.notes.get("replicated", {})
         self.results = results or {}
         self._planned, self.predicted = plan, plan.predicted
@@ -133,6 +134,12 @@ class Report:
         self.ranks, self.threads = core.ranks, core.threads
         self.buffer_bytes = core.buffer_bytes
         self._core, self._moved, self._machine = core, moved, machine
+
+    @property
+    def alone(self):
+        """The former name of `on_one_rank`."""
+        warn("report.alone is called report.on_one_rank now; the next release has no report.alone")
+        return self.on_one_rank
 
     @functools.cached_property
     def plan(self):
@@ -207,7 +214,7 @@ class Report:
             yield "layout of fields", f"one for nests that take turns: {', '.join(turns['nests'])}"
         if self.sequential:
             yield "in loop order", f"on one lane, because of {self.sequential}"
-        if self.alone:
+        if self.on_one_rank:
             yield "on one rank", "no loop index can be cut over ranks so that they work at the same time"
         if self.stored:
             yield (

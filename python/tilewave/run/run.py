@@ -96,7 +96,7 @@ def run(nest, *, context=None, over=None, reverse=(), steps=None, plan=None, fas
         core,
         ready.plan,
         ready.sequential,
-        ready.alone,
+        ready.on_one_rank,
         tuple(ready.stored),
         reduction.results(nest, reduce, ready.dtypes, ready.reductions, found),
         ready.ranges(),
@@ -113,11 +113,11 @@ def _run_ready(nest, ready, begun):
     """
     context = ready.context
     after_s = 0.0
-    if ready.alone:
+    if ready.on_one_rank:
         core, after_s = yield from run_on_one_rank(nest, ready, begun)
     else:
         moving_s = 0.0
-        if ready.small or ready.stored:
+        if ready.replicated or ready.stored:
             moving_s = -time.perf_counter()
             yield from _whole_operands(nest, ready)
             moving_s += time.perf_counter()
@@ -128,7 +128,9 @@ def _run_ready(nest, ready, begun):
         finally:
             for whole, part in ready.copies:
                 whole[...] = part
-        ready.turn.ran(context._turns, ready.fields, core.time_s, 0.0 if ready.small or ready.stored else core.moving_s)
+        ready.turn.ran(
+            context._turns, ready.fields, core.time_s, 0.0 if ready.replicated or ready.stored else core.moving_s
+        )
     if core.interrupted:
         raise KeyboardInterrupt("another rank was interrupted" if context.size > 1 else "")
     if context.rank == 0:
@@ -306,7 +308,7 @@ def _whole_operands(nest, ready):
     for name in ready.stored:  # each is a call of its own
         whole[name] = _stored(ready.arrays[name], context)
     try:
-        for name in ready.small:
+        for name in ready.replicated:
             value = ready.arrays[name]
             whole[name] = memory_in_c_order(value)
             if whole[name] is None:

@@ -15,7 +15,7 @@ WORTH = 0.95
 #: Of layouts that nests want themselves, so many are weighed at most, beside row-major ones.
 MOST_OWN = 2
 #: After so many runs of one nest behind each other it takes no more turns.
-ENOUGH_ALONE = 8
+ENOUGH_UNDISTURBED = 8
 
 
 class Turns:
@@ -68,7 +68,7 @@ class Turn:
             layout_of(prepared),
         )  # not its schedule, which may be large
         self.fields, self.wanted, self.times, self.taken, self.cycle = frozenset(), (), {}, None, ()
-        self.runs = self.alone = 0
+        self.runs = self.undisturbed = 0
         self.moving_s, self.moved_s, self.scale = 0.0, 0.0, 1.0
         self.settled = False
 
@@ -79,7 +79,7 @@ class Turn:
 
     @property
     def predicted_s(self):
-        """Of a call: as many steps of time as its last one had."""
+        """Of a call: as many time steps as its last one had."""
         return self.plan.predicted.time_s * self.scale
 
     def ran(self, turns, fields, time_s, moving_s):
@@ -89,8 +89,8 @@ class Turn:
         self.fields = fields
         self.runs += 1
         if self.base is not None:
-            self.alone = self.alone + 1 if before is self else 0
-            if self.alone >= ENOUGH_ALONE:
+            self.undisturbed = self.undisturbed + 1 if before is self else 0
+            if self.undisturbed >= ENOUGH_UNDISTURBED:
                 self.base.start_anew()
         elif moving_s > 0 and self.runs > 1 and not self.settled:
             self._moved(turns, time_s, moving_s)
@@ -152,7 +152,7 @@ def layout_of(prepared):
     """(storage, row, grid) of the arrays' own dimensions, or None where loops are not these."""
     problem, plan = prepared.problem, prepared.plan
     signs = _signs(problem)
-    if prepared.alone or signs is None:
+    if prepared.on_one_rank or signs is None:
         return None
     first = len(signs) - _dimensions(problem)
     row = (
@@ -167,7 +167,7 @@ def choices_for(layout, prepared):
     """The choices of a plan with that layout, or None."""
     storage, row, grid = layout
     signs = _signs(prepared.problem)
-    if prepared.alone or signs is None or len(grid) != _dimensions(prepared.problem):
+    if prepared.on_one_rank or signs is None or len(grid) != _dimensions(prepared.problem):
         return None
     time = (0,) * (len(signs) - len(grid))
     choices = {"storage": storage}

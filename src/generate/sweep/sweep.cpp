@@ -206,7 +206,7 @@ void SweepWriter::count_signals() {
     last_count_ = counter;
 }
 
-// Values from before the sweep that lie on other ranks: the written array's initial_halo and the ghosts
+// Values from before the sweep that lie on other ranks: the written array's initial_halo and the halo
 // of the arrays that are only read. Lane 0 exchanges them, then the sweep starts.
 void SweepWriter::write_prologue() {
     LaneBuilder out(s_, 0);

@@ -25,7 +25,7 @@ TEST(Rate, IsFoundAgainInSamplesThatItHasMade) {
         RateSample alone = samples[0];
         alone.tile_s *= 0.6;  // one lane that has the memory for itself
         samples.push_back(alone);
-        EXPECT_NEAR(fit_rate(samples).alone, 0.6, 1e-6) << "seed " << seed;
+        EXPECT_NEAR(fit_rate(samples).one_lane_factor, 0.6, 1e-6) << "seed " << seed;
     }
 }
 

@@ -1,4 +1,4 @@
-// Nests of C++ programs: bounds, directions, steps of time, several written arrays, against plain loops on ranks as
+// Nests of C++ programs: bounds, directions, time steps, several written arrays, against plain loops on ranks as
 // threads.
 #include <gtest/gtest.h>
 

@@ -49,7 +49,9 @@ def near_and_far(B, C, t, i, j, k):
 @pytest.mark.parametrize("schedule", ["blocking", "overlapping"])
 @pytest.mark.parametrize("lanes", [1, 2, 3])
 def test_only_tiles_that_read_a_message_wait_for_it(schedule, lanes):
-    """Of a face the readers are a tile of the same step and one of the next: what lies between them comes before what is sent."""
+    """Of a face the readers are a tile of the same step and one of the next: what lies between them comes before what
+    is sent.
+    """
     arrays = {name: np.zeros((10, 7, 7)) for name in "BC"}
     problem = make_problem(near_and_far, arrays, None, (), 4).core
     for tile in ((1, 2, 2, 1), (1, 2, 1, 1), (1, 1, 1, 2), (1, 3, 2, 1)):
@@ -232,7 +234,8 @@ def test_many_mutants_that_pass_give_the_same_results(kind):
     accept_mutants(kind, range(10_000, 20_000), 1000)
 
 
-# What a tile itself writes over is read before; the last time buffer is there at the end, copied where nobody computes it.
+# What a tile itself writes over is read before; the last time buffer is there at the end, copied where nobody
+# computes it.
 @pytest.mark.parametrize(
     "kind, seed, why",
     [

@@ -94,7 +94,9 @@ def make_arrays(nest, whole, rng):
 
 
 def run_one(nest, whole, rng, context):
-    """Whether rows were allowed to go together, and whether as lanes; fails where the result is not that of plain loops."""
+    """Whether rows were allowed to go together, and whether as lanes; fails where the result is not that of plain
+    loops.
+    """
     start = make_arrays(nest, whole, rng)
     shape = start["A"].shape
     last, row = nest.indices[-1], nest.indices[-2]
@@ -186,7 +188,9 @@ def test_every_number_of_rows_and_points(nest, ahead_bytes, monkeypatch):
 
 
 def test_which_rows_may_go_together():
-    """How far behind a row must stay, from the dependences; never where a body may raise (here: for a large i), which is in the order of plain loops."""
+    """How far behind a row must stay, from the dependences; never where a body may raise (here: for a large i), which
+    is in the order of plain loops.
+    """
     context = tw.Context(threads=1)
 
     def prepared(nest, **arrays):

@@ -337,7 +337,8 @@ SEED = int(os.environ.get("TILEWAVE_SEED", 1))
 
 @pytest.mark.filterwarnings("ignore:overflow encountered")
 def test_two_kernels_of_one_key_are_the_same(tmp_path):
-    """Bodies, captured values, types and choices that differ a little: the key tells apart what differs in the module."""
+    """Bodies, captured values, types and choices that differ a little: the key tells apart what differs in the module.
+    """
     equal, keys = 0, 0
     for seed in range(SEED, SEED + 10):
         rng = random.Random(seed)

@@ -1,4 +1,6 @@
-"""Numbers from outside a body that change: the results of plain loops each time, and no new kernel where NumPy's are the same either way."""
+"""Numbers from outside a body that change: the results of plain loops each time, and no new kernel where NumPy's are
+the same either way.
+"""
 
 import types
 

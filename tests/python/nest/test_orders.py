@@ -52,7 +52,7 @@ def test_random_nests(seed):
                 if name != "R" and isinstance(value, np.ndarray) and not same_bits(value, problem.arrays[name])
             ]
             fields = {name for name, value in given.items() if isinstance(value, tw.Field) and name != "R"}
-            return whole, report.points, report.loops, set(report.replicated), report.alone, unchanged, fields
+            return whole, report.points, report.loops, set(report.replicated), report.on_one_rank, unchanged, fields
 
         print(f"{problem}\non {ranks} rank(s)")
         for whole, count, loops, replicated, alone, unchanged, fields in on_all(ranks, body, threads=1 + seed % 2):
@@ -244,7 +244,7 @@ def test_one_rank_computes_for_all():
     def body(context):
         s = tw.field((15,), "f8", context=context)
         report = tw.run(total, s=s, V=tw.field(V, context=context), S=tw.field(S, context=context), context=context)
-        assert report.alone and report.replicated == {} and report.plan.memory_bytes >= V.nbytes + S.nbytes
+        assert report.on_one_rank and report.replicated == {} and report.plan.memory_bytes >= V.nbytes + S.nbytes
         return s.gather()
 
     assert same_bits(on_all(3, body)[0], expected)

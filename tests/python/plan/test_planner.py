@@ -286,7 +286,7 @@ def test_lanes_that_share_the_memory_or_have_little_to_do_are_fewer():
         for at in (1e-10, 4e-10):
             m.memory = [_core.Curve([1e4, 1e9], [1e-10, 1e-10]), _core.Curve([1e4, 1e9], [at, at])]
             found = _core.choose_plan(
-                problem(2000, 2000), 1, request(2), m, _core.KernelRate(bound, 0, 0, alone=alone, lanes=2)
+                problem(2000, 2000), 1, request(2), m, _core.KernelRate(bound, 0, 0, one_lane_factor=alone, lanes=2)
             )
             assert found.ranked[0].plan.lanes == lanes, (alone, at)
 
@@ -295,7 +295,7 @@ def test_lanes_that_share_the_memory_or_have_little_to_do_are_fewer():
 def test_of_equal_plans_the_one_whose_lanes_lie_apart_in_memory(extents, lanes):
     m = machine()
     found = _core.choose_plan(
-        problem(*extents), 1, request(lanes), m, _core.KernelRate(1e-8, 0, 0, alone=1, lanes=lanes)
+        problem(*extents), 1, request(lanes), m, _core.KernelRate(1e-8, 0, 0, one_lane_factor=1, lanes=lanes)
     )
     best = found.ranked[0].plan
     print(best)

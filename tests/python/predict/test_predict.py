@@ -165,7 +165,9 @@ def test_messages_of_a_host_share_its_links():
 
 
 def test_a_rested_host_sends_ahead_of_its_rate():
-    """Three messages of 4 bytes at once and one later: 8 bytes at no more than their latency, then half a second a byte."""
+    """Three messages of 4 bytes at once and one later: 8 bytes at no more than their latency, then half a second a
+    byte.
+    """
     m = machine((0, 1), burst_bytes=8, transfer_s=_core.Curve([0.0], [2.0]))  # of a rested host
     sends = schedule(
         0,
@@ -180,7 +182,8 @@ def test_a_rested_host_sends_ahead_of_its_rate():
         [[("post_recv", i) for i in range(4)] + [("wait", i) for i in range(4)]],
         [(False, 0, i, 4, False) for i in range(4)],
     )
-    # Posted at 0, 0.25, 0.5 and 100.75. The bucket fills 2 bytes a second: the third waits until 6 s of bytes are 4 s ahead.
+    # Posted at 0, 0.25, 0.5 and 100.75. The bucket fills 2 bytes a second: the third waits until 6 s of bytes are 4 s
+    # ahead.
     assert ends(predict([sends, takes], m))[1, 0][4:] == [2, 2.25, 4, 102.75]
     # Nobody said so, but 8 bytes took less than their 4 s of a stream.
     m = machine((0, 1), transfer_s=_core.Curve([0.0, 8.0, 64.0], [2.0, 2.0, 40.0]))
@@ -203,7 +206,9 @@ def test_no_more_is_sent_ahead_than_the_rate_leaves_unexplained():
 
 
 def test_a_rested_host_is_not_slowed_by_a_curve_of_a_busy_one():
-    """4 bytes keep the line for 2 s, of whatever the curve says: sent ahead they take that less, but their latency at least."""
+    """4 bytes keep the line for 2 s, of whatever the curve says: sent ahead they take that less, but their latency at
+    least.
+    """
     for curve, there in ((3, [4, 2]), (4.5, [4.5, 2.5]), (5, [5, 3])):
         sends = schedule(0, 2, [[("post_send", 0)]], [(True, 1, 0, 4, False)])
         takes = schedule(1, 2, [[("post_recv", 0), ("wait", 0)]], [(False, 0, 0, 4, False)])
@@ -367,7 +372,8 @@ def test_those_that_compute_share_the_cpus(cpus, tiles, want):
 
 
 def test_who_waits_gives_its_part_of_the_cpus_away():
-    # Rank 1 posts in 0.25 s, beside rank 0, and waits, so rank 0 computes alone; its message of 4 bytes is there 4 s after its post.
+    # Rank 1 posts in 0.25 s, beside rank 0, and waits, so rank 0 computes alone; its message of 4 bytes is there 4 s
+    # after its post.
     p = predict(
         pair([COMPUTE, SEND, ("compute", 1)], [RECEIVE, WAIT, COMPUTE], tiles=(10, 6)), on_cpus(machine(), 1, 2)
     )
@@ -449,7 +455,9 @@ def random_machine(rng, ranks):
 
 @pytest.mark.parametrize("seed", range(40))
 def test_random_sweeps(seed):
-    """Any schedule that the checker passes ends, the same each time; parts add up, measured as played; nothing overlaps."""
+    """Any schedule that the checker passes ends, the same each time; parts add up, measured as played; nothing
+    overlaps.
+    """
     rng = random.Random(seed)
     problem, plan, ranks = random_case(seed)
     all_schedules = schedules(problem, plan, ranks)
@@ -471,7 +479,8 @@ def test_random_sweeps(seed):
 
 @pytest.mark.parametrize("seed", range(30))
 def test_slower_is_never_faster(seed):
-    """Where messages leave at once and share nothing, no cost shortens a run: every time is a sum or a maximum of others.
+    """Where messages leave at once and share nothing, no cost shortens a run: every time is a sum or a maximum of
+    others.
 
     With shared links or polls it need not be so: another order may suit a schedule better.
     """

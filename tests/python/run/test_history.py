@@ -1,4 +1,6 @@
-"""Nests that read time steps before the current one, fields that keep them, and arrays that have time as a dimension beside them."""
+"""Nests that read time steps before the current one, fields that keep them, and arrays that have time as a dimension
+beside them.
+"""
 
 import numpy as np
 import pytest
@@ -163,7 +165,7 @@ def test_on_one_rank_of_several():
         both.plain["total"], both.before["total"] = random(5, (7,)), []
         both.fields["total"] = tw.field((7,), "f8", init=both.plain["total"].copy(), context=context)
         for steps in (2, 1, 5):
-            assert both.run(alone, steps).alone
+            assert both.run(alone, steps).on_one_rank
 
     all_equal(2, 1, body)
 

@@ -131,7 +131,7 @@ class Prepared:
             notes={"nest": name},
             predicted=types.SimpleNamespace(time_s=time_s),
         )
-        self.alone, self.context = False, types.SimpleNamespace(size=1)
+        self.on_one_rank, self.context = False, types.SimpleNamespace(size=1)
         self.turn = turns.Turn(self)
 
 
@@ -171,7 +171,7 @@ def test_the_layout_that_is_least_for_all_is_taken(plain_s, skewed_s, taken):
         return
     # A nest that no longer takes turns has its own plan again.
     changed = sweep if taken == "plain" else after
-    for _ in range(turns.ENOUGH_ALONE + 1):
+    for _ in range(turns.ENOUGH_UNDISTURBED + 1):
         running = changed.turn.taken or changed
         running.turn.ran(order, fields, 0.01, 0.0)
     assert changed.turn.taken is None

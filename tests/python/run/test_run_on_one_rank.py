@@ -52,7 +52,9 @@ def test_numpy_in_place(context, order):
 @pytest.mark.parametrize("kind", ["NumPy array", "field"])
 @pytest.mark.parametrize("shape", [(400, 500), (60, 1100)])
 def test_arrays_row_major_or_in_another_order(context, shape, kind):
-    """Whichever takes less is picked, by measuring: the numbers are told, the results are the same, and a choice is obeyed."""
+    """Whichever takes less is picked, by measuring: the numbers are told, the results are the same, and a choice is
+    obeyed.
+    """
     values = np.random.default_rng(2).random(shape)
     plain = values.copy()
     recurrence.reference(recurrence.iteration_box(shape), {"A": plain})

@@ -1,4 +1,6 @@
-"""Runs of many time steps: a block of steps is prepared once and runs again and again, with the results of the plain loops."""
+"""Runs of many time steps: a block of steps is prepared once and runs again and again, with the results of the plain
+loops.
+"""
 
 import functools
 
@@ -46,7 +48,8 @@ def two(u, v, g, t, i, j, *, w):
         u[t+1, i, j] = u[t, i, j] - w * v[t+1, i, j]
 
 
-#: The nest, its written arrays, shape, other arrays with time as a dimension, scalars; whether the others may be fields.
+#: The nest, its written arrays, shape, other arrays with time as a dimension, scalars; whether the others may be
+#: fields.
 CASES = {
     "two buffers": (heat, "u", (17, 14), {"source": (60,)}, {"w": 0.2}),
     "one buffer": (relax, "u", (16, 13), {"f": (60, 16, 13)}, {"w": 0.3}),

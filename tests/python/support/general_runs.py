@@ -70,7 +70,9 @@ def given_values(case):
 
 
 def placed(case, context, given, in_place=False):
-    """A case on one rank: its sweep, arrays, which of them are NumPy's and which are kept in planes, operands, their memory."""
+    """A case on one rank: its sweep, arrays, which of them are NumPy's and which are kept in planes, operands, their
+    memory.
+    """
     values = [
         a if whole or in_place else tw.field(a.shape, "i8", init=a, context=context)
         for a, (_, whole, *_) in zip([g.copy() for g in given], case.arrays)

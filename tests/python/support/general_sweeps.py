@@ -360,7 +360,9 @@ def environment(case):
 
 
 def plain_loops(case, arrays):
-    """The arrays after the nest has run on copies, point by point in the order of the loops; time steps before the first are copies."""
+    """The arrays after the nest has run on copies, point by point in the order of the loops; time steps before the
+    first are copies.
+    """
     before = 4
     low, high = (np.array(x, dtype=np.int64) for x in case.space)
     dims = len(low)

@@ -66,7 +66,9 @@ class Problem:
         return {name: arrays[name] for name in self.written}
 
     def buffers_before(self, without=()):
-        """Of each written array the time steps before the first that the nest reads or the array is given: copies, to be changed."""
+        """Of each written array the time steps before the first that the nest reads or the array is given: copies, to
+        be changed.
+        """
         found = {}
         for name in self.written if self.steps is not None else ():
             given = self.history.get(name, []) if name not in without else []

@@ -1,4 +1,6 @@
-"""The documentation: its Python blocks run and print what the pages say, links lead somewhere, pages keep their limits."""
+"""The documentation: its Python blocks run and print what the pages say, links lead somewhere, pages keep their
+limits.
+"""
 
 import importlib.util
 import re
