@@ -29,8 +29,11 @@ KEEP = {"plan": r"regret|error", "hiding": r"overlap ratio", "paper": r"loss aga
 # Of benchmarks with very many rows, those of the page: (case, contender).
 ONLY = {
     "patterns": (r"(1KB|8MB) contiguous|8MB strided|[14]000x32 strided", r"^tilewave$"),
-    "nests": (r"", r"^tilewave, (1 lane|2 lanes|2 ranks)(, against 1 (lane|rank))?( \(|$)|memory of fields|cached"),
-    "hiding": (r"spin", r"overlapping, polled(?!.*blocking - )"),
+    "nests": (
+        r"linear|roots|recurrence (1024|8192)|alignment [1-9]\d{4}|^[14] arrays? .* f4",
+        r"^tilewave, (1 lane|2 lanes|2 ranks, against 1 rank|in place|fields)$",
+    ),
+    "hiding": (r"ucx, spin|ofi, spin, 2 MB", r"overlapping, polled(?!.*blocking - )"),
     "plan": (r"", r"^regret, |^prediction error, "),
 }
 HEAD = """<!-- written by tools/benchmarks.py from docs/benchmarks/*.json: do not edit -->
