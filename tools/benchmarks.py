@@ -87,8 +87,8 @@ def section(path):
     for row in rows:
         value = f"{number(row['value'])} {row['unit']}" if row["value"] is not None else ""
         cells = (
-            row["case"],
-            row["contender"],
+            row["case"].replace(", rolling window", ""),
+            row["contender"].replace(" in its report", ""),
             value,
             number(row["spread"]),
             number(row["ratio_to_contender"]),

@@ -87,7 +87,7 @@ struct Array {
     }
 };
 
-/// Whether `region` is one run of memory in `array`.
+/// Whether `region` is one run of memory in `array`: never where it has several times of an array with time buffers.
 bool one_run(const Box& region, const Array& array);
 
 /// One place of the kernel: it reads `array` at point + offset, or writes there (perhaps after a read).

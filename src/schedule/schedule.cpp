@@ -11,6 +11,8 @@ const char* to_string(Op op) {
 }
 
 bool one_run(const Box& region, const Array& array) {
+    // Each later time lies in the buffer before, and the first buffer follows the last.
+    if (array.time_buffers > 0 && region.extent(0) > 1) return false;
     if (array.stride.n == 0) return contiguous(region, array.storage);
     std::int64_t run = 1;  // items that lie next to each other so far
     for (int k = region.dims() - 1; k >= 0; --k) {

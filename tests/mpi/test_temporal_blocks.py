@@ -141,3 +141,22 @@ def test_messages_of_many_tiles_go_together(mpi_ranks):
         assert error.value.agreed
     with pytest.raises(tw.ConfigError, match="aggregate 0"):
         tw.run(relax, **given, w=0.9, steps=17, context=context, aggregate=0)
+
+
+@tw.nest
+def ahead(u, t, i):
+    u[t+1, i] = u[t, i] - 3 * u[t, i+1]
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3, 4, 5])
+def test_a_rank_that_only_keeps_what_its_neighbour_reads(steps):
+    """The last rank has one element, which no point writes; the rank before it reads it at every time."""
+    start = np.arange(1, 2 * max(tw.size, 2)) ** 2
+    for schedule in ("blocking", "overlapping"):
+        u = tw.field(start.shape, "i8", init=start)
+        tw.run(ahead, u=u, steps=steps, grid=(1, tw.size), schedule=schedule)
+        wanted = start.copy()
+        for _ in range(steps):
+            wanted[:-1] -= 3 * wanted[1:]
+        whole = u.gather()
+        assert whole is None or np.array_equal(whole, wanted)

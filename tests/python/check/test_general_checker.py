@@ -252,6 +252,12 @@ def test_mutants_that_long_runs_have_found_are_named(kind, seed, why):
     assert violation is not None and why in str(violation)
 
 
+def test_runs_that_long_runs_have_found_are_right():
+    """A rank of one point sends both time buffers of it, which do not follow each other in memory."""
+    case = general_case(10527, item_bytes=(8,))
+    assert case.ranks == 6 and not run_case(case)
+
+
 @pytest.mark.parametrize("kind", ["message", "unpack", "compute", "swap"])
 @pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
 def test_a_mutant_with_margins_that_passes_gives_the_same_results(kind):
