@@ -26,6 +26,58 @@ Op op_of(const std::string& name) {
     throw ConfigError("op '" + name + "' was given; allowed: " + allowed);
 }
 
+void bind_works(nb::module_& m) {
+    nb::class_<Access>(m, "Access", "One place of a kernel: an array, an offset from the point, whether it writes.")
+        .def(
+            "__init__",
+            [](Access* a, int array, const Index& offset, bool writes, bool keeps) {
+                new (a) Access{array, offset, writes, keeps};
+            },
+            "array"_a, "offset"_a, "writes"_a = false, "keeps"_a = false)
+        .def_rw("array", &Access::array)
+        .def_rw("offset", &Access::offset)
+        .def_rw("writes", &Access::writes)
+        .def_rw("keeps", &Access::keeps);
+    nb::class_<NestWork>(m, "NestWork", "A kernel at every point of a space.")
+        .def(
+            "__init__",
+            [](NestWork* n, const Box& space, std::vector<Access> places, int kernel) {
+                new (n) NestWork{space, {}, std::move(places), kernel};
+            },
+            "space"_a, "places"_a, "kernel"_a = 0)
+        .def_rw("space", &NestWork::space)
+        .def_rw("places", &NestWork::places)
+        .def_rw("kernel", &NestWork::kernel)
+        .def_rw("rows_depend", &NestWork::rows_depend);
+    nb::class_<Region>(m, "Region", "A box of an array.")
+        .def(
+            "__init__", [](Region* r, int array, const Box& box) { new (r) Region{array, box}; }, "array"_a, "box"_a)
+        .def_rw("array", &Region::array)
+        .def_rw("box", &Region::box);
+    nb::class_<TaskWork>(m, "TaskWork", "One call of a numbered operation on regions of arrays.")
+        .def(
+            "__init__",
+            [](TaskWork* t, int operation, std::vector<Region> reads, std::vector<Region> writes, double amount) {
+                new (t) TaskWork{operation, std::move(reads), std::move(writes), amount};
+            },
+            "operation"_a = 0, "reads"_a = std::vector<Region>(), "writes"_a = std::vector<Region>(), "amount"_a = 0.0)
+        .def_rw("operation", &TaskWork::operation)
+        .def_rw("reads", &TaskWork::reads)
+        .def_rw("writes", &TaskWork::writes)
+        .def_rw("amount", &TaskWork::amount);
+    nb::class_<Work>(m, "Work", "One entry of the sequential program that schedules stand for.")
+        .def(
+            "__init__", [](Work* w, std::int64_t number, const NestWork& nest) { new (w) Work{number, nest}; },
+            "number"_a, "nest"_a)
+        .def(
+            "__init__", [](Work* w, std::int64_t number, const TaskWork& task) { new (w) Work{number, task}; },
+            "number"_a, "task"_a)
+        .def_rw("number", &Work::number)
+        .def_prop_ro(
+            "nest", [](Work& w) { return w.nest(); }, nb::rv_policy::reference_internal)
+        .def_prop_ro("task", [](Work& w) { return w.task(); }, nb::rv_policy::reference_internal);
+}
+
 void bind_data(nb::module_& m) {
     nb::class_<Step>(m, "Step", "One step of a lane: an op, the item it acts on, a count.")
         .def(
@@ -48,6 +100,7 @@ void bind_data(nb::module_& m) {
         .def_rw("coord", &Tile::coord)
         .def_rw("time", &Tile::time)
         .def_rw("slice", &Tile::slice)
+        .def_rw("work", &Tile::work)
         .def_rw("box", &Tile::box);
     nb::class_<Message>(m, "Message", "One message as one rank sees it.")
         .def(nb::init<>())
@@ -63,6 +116,17 @@ void bind_data(nb::module_& m) {
         .def_rw("pieces", &Message::pieces)
         .def_rw("aggregate", &Message::aggregate)
         .def_rw("at", &Message::at);
+    nb::class_<View>(m, "View", "How an array lies in memory that several arrays of a schedule share.")
+        .def(
+            "__init__",
+            [](View* v, int memory, std::vector<Index> rows, const Index& shift, std::int64_t buffers) {
+                new (v) View{memory, std::move(rows), shift, buffers};
+            },
+            "memory"_a = -1, "rows"_a = std::vector<Index>(), "shift"_a = Index(), "buffers"_a = 0)
+        .def_rw("memory", &View::memory)
+        .def_rw("rows", &View::rows)
+        .def_rw("shift", &View::shift)
+        .def_rw("buffers", &View::buffers);
     nb::class_<Array>(m, "Array", "One array as one rank holds it.")
         .def(nb::init<>())
         .def_rw("item_bytes", &Array::item_bytes)
@@ -70,25 +134,27 @@ void bind_data(nb::module_& m) {
         .def_rw("owned", &Array::owned)
         .def_rw("stride", &Array::stride)
         .def_rw("separate", &Array::separate)
-        .def_rw("time_buffers", &Array::time_buffers);
+        .def_rw("time_buffers", &Array::time_buffers)
+        .def_rw("view", &Array::view);
     nb::class_<Result>(m, "Result", "What must be in a part of an array at the end.")
         .def(
             "__init__",
-            [](Result* r, int array, const Box& region, int source, std::vector<std::int32_t> ranks) {
-                new (r) Result{array, region, source, std::move(ranks)};
-            },
-            "array"_a, "region"_a, "source"_a, "ranks"_a)
+            [](Result* r, int array, const Box& region, int source, std::vector<std::int32_t> ranks,
+               std::int64_t number) { new (r) Result{array, region, source, std::move(ranks), number}; },
+            "array"_a, "region"_a, "source"_a, "ranks"_a, "number"_a = Result::at_the_end)
+        .def_rw("number", &Result::number)
         .def_rw("array", &Result::array)
         .def_rw("region", &Result::region)
         .def_rw("source", &Result::source)
         .def_rw("ranks", &Result::ranks);
+    bind_works(m);
     nb::class_<Schedule>(m, "Schedule", "One rank's part of a distributed computation, as plain data.")
         .def(nb::init<>())
         .def(
             "__init__", [](Schedule* s, const Schedule& o) { new (s) Schedule(o); }, "other"_a)
         .def_rw("rank", &Schedule::rank)
         .def_rw("ranks", &Schedule::ranks)
-        .def_rw("space", &Schedule::space)
+        .def_rw("works", &Schedule::works)
         .def_rw("arrays", &Schedule::arrays)
         .def_rw("tiles", &Schedule::tiles)
         .def_rw("messages", &Schedule::messages)

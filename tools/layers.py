@@ -18,7 +18,7 @@ FOLDERS = {
     "check": "check",
     "transport": "transport",
     "problem": "machine plan plan_choices problem",
-    "execute": "kernel reduction",
+    "execute": "kernel reduction task",
     "predict": "predict",
     "generate/copy": "",
     "generate/sweep": "",
@@ -34,13 +34,14 @@ HOME = {header: folder for folder, headers in FOLDERS.items() for header in head
 
 
 def folder_of(path, root):
-    """The folder of the table that a file belongs to; None where there is none."""
+    """The folder of the table that a file belongs to, its own or the next one around it; None where there is none."""
     parts = path.relative_to(root).parts
     if parts[:2] == ("include", "tilewave"):
         return HOME.get(path.stem)
     if parts[0] == "bindings":
         return "bindings"
-    return next((f for f in FOLDERS if parts[0] == "src" and "/".join(parts[1:-1]) == f), None)
+    folders = ["/".join(parts[1:end]) for end in range(len(parts) - 1, 1, -1)] if parts[0] == "src" else []
+    return next((f for f in folders if f in FOLDERS), None)
 
 
 def included(path, root):

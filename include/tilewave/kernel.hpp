@@ -56,6 +56,7 @@ struct Binding {
 struct Failure {
     std::int64_t site = 0;
     Index point;
+    std::int32_t work = 0;  ///< of the schedule's works
 };
 
 }  // namespace tilewave

@@ -24,6 +24,21 @@ struct KernelRate {
     int lanes = 0;
 };
 
+/// What the operation of a task takes on one lane, in seconds.
+struct OperationRate {
+    double call_s = 1e-6;    ///< a call
+    double amount_s = 1e-9;  ///< a unit of TaskWork::amount
+};
+
+/// The rates of what a schedule's works name, by number. One kernel alone stands for all kernels.
+struct Rates {
+    std::vector<KernelRate> kernels;
+    std::vector<OperationRate> operations = {};
+    Rates(const KernelRate& kernel = {}) : kernels{kernel} {}
+    Rates(std::vector<KernelRate> kernels, std::vector<OperationRate> operations)
+        : kernels(std::move(kernels)), operations(std::move(operations)) {}
+};
+
 struct PredictOptions {
     double poll_period_s = 50e-6;  ///< between polls inside compute; 0: never inside compute
     bool record = true;            ///< keep every step's event (else the timeline has none)
@@ -36,15 +51,17 @@ struct Prediction {
 };
 
 /// What running `schedules` (one a rank, in order) takes, by event simulation: posts, transfers that share
-/// their hosts' links, polls, packing, waits, hand-overs, tiles at the kernel's rate. Pure; time
-/// linear in the number of steps.
+/// their hosts' links, polls, packing, waits, hand-overs, tiles at the rates of their kernels and operations. Pure;
+/// time linear in the number of steps.
 /// @pre schedules of ranks 0 to n - 1 in order (ConfigError)
 /// @pre the schedules end: no cyclic wait (ConfigError)
+/// @pre a rate for every kernel and operation that has tiles (ConfigError)
 /// @pre rates, times and hidden parts make sense (ConfigError)
-Prediction predict(std::span<const Schedule> schedules, const Machine& machine, const KernelRate& rate,
+Prediction predict(std::span<const Schedule> schedules, const Machine& machine, const Rates& rates,
                    const PredictOptions& options = {});
 
 /// Rows of the kernel and points of each tile of a schedule: exact, without computing them.
+/// @pre all works are nests (ConfigError)
 std::vector<std::pair<std::int64_t, std::int64_t>> tile_work(const Schedule& schedule);
 
 }  // namespace tilewave

@@ -23,20 +23,6 @@ struct NestArray {
     bool window = false;
 };
 
-/// The shape of rolling windows: plane z[across] + slant z[along] holds z. Rows of a plane vary z[along]; their points
-/// do not depend on each other. Memory holds the planes that points still read.
-struct WindowShape {
-    int along = -1, across = -1;  ///< dimensions of z; -1: no rolling windows, arrays are stored whole
-    int slant = 0;                ///< 1: rows go along e_along - e_across, on a hyperplane
-    /// From a point of a row to the next.
-    Index row(int dims) const {
-        Index r = Index::filled(dims, 0);
-        r[along] = 1;
-        if (slant) r[across] = -1;
-        return r;
-    }
-};
-
 /// A nest: every point of `space` within `bounds`, once, in the order of the loops, or in another order with the same
 /// results.
 ///

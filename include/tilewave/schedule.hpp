@@ -2,7 +2,9 @@
 // the executor runs it, the predictor plays it.
 #pragma once
 #include <cstdint>
+#include <limits>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "tilewave/index.hpp"
@@ -35,12 +37,13 @@ struct Step {
     friend bool operator==(const Step&, const Step&) = default;
 };
 
-/// A box of points that one compute step computes: a tile, or one slice of it.
+/// What one compute step does: a box of points of a nest, or a whole task.
 struct Tile {
-    Index coord;             ///< in the global tile space
+    Index coord = {};        ///< in the global tile space
     std::int64_t time = 0;   ///< time step of the linear schedule
     std::int32_t slice = 0;  ///< number of the slice within the tile
-    Box box;                 ///< global points
+    Box box = {};            ///< global points of the nest; empty for a task
+    std::int32_t work = 0;   ///< which of Schedule::works it belongs to
 };
 
 /// One message as one rank sees it. It goes through staging buffer `buffer`, or straight from or to the array (-1).
@@ -60,6 +63,18 @@ struct Message {
     std::int64_t at = 0;          ///< of a piece: its first byte in the aggregate's buffer
 };
 
+/// How an array lies in memory that several arrays of a schedule share, each in coordinates of its own, as two nests
+/// do that run through one field in opposite directions.
+///
+/// Element z of the array is element rows[d]·z + shift[d] of the memory, along each of the memory's dimensions d.
+struct View {
+    std::int32_t memory = -1;      ///< arrays with equal numbers share memory; -1: the array has its own
+    std::vector<Index> rows = {};  ///< by dimension of the memory; empty: element z of the memory
+    Index shift = {};
+    std::int64_t buffers = 0;  ///< above 0: dimension 0 of the memory counts time buffers, modulo this
+    friend bool operator==(const View&, const View&) = default;
+};
+
 /// One array as one rank holds it. The rank stores `storage` and owns `owned`; the rest is halo. `stride`: items
 /// between neighbours along each dimension; empty: row-major without gaps.
 struct Array {
@@ -69,12 +84,13 @@ struct Array {
     bool separate = false;  ///< each rank has an array of its own, not a block of one array
     bool whole = false;     ///< read only and complete on every rank; its boxes do not matter
     int time_buffers = 0;   ///< above 0: dimension 0 is time, and time t lies in buffer t modulo time_buffers
-    /// Above 0: a rolling window. Memory holds this many planes (Schedule::along), and what later tiles read beside
+    /// Above 0: a rolling window. Memory holds this many planes (NestWork::window), and what later tiles read beside
     /// them. Boxes are those of the whole array. Each rank makes its own values from before the run. `stride` describes
     /// what messages carry.
     int planes = 0;
     Index reach = {};         ///< of a rolling window: how far back points read, along each dimension
     std::uint32_t lacks = 0;  ///< bit k: the array has no dimension k, and its boxes are [0, 1) along it
+    View view = {};
 
     /// The elements of a box of points: the same box, but [0, 1) along dimensions that the array lacks.
     Box elements(Box points) const {
@@ -104,42 +120,98 @@ struct Bound {
     std::int64_t constant = 0;
 };
 
-/// What a region of an array must hold at the end: the values of array `source` on these ranks, combined from left to
-/// right; of one rank, copied.
+/// The shape of rolling windows: plane z[across] + slant z[along] holds z. Rows of a plane vary z[along]; their points
+/// do not depend on each other. Memory holds the planes that points still read.
+struct WindowShape {
+    int along = -1, across = -1;  ///< dimensions of z; -1: no rolling windows, arrays are stored whole
+    int slant = 0;                ///< 1: rows go along e_along - e_across, on a hyperplane
+    /// From a point of a row to the next.
+    Index row(int dims) const {
+        Index r = Index::filled(dims, 0);
+        r[along] = 1;
+        if (slant) r[across] = -1;
+        return r;
+    }
+};
+
+/// Work of the kind nest: a kernel at every point of `space` within `bounds`, once, with the results of loop order.
+struct NestWork {
+    Box space = {};                   ///< holds all points to compute, over all ranks
+    std::vector<Bound> bounds = {};   ///< which points of it to compute
+    std::vector<Access> places = {};  ///< what the kernel accesses at every point; places that it writes come first
+    std::int32_t kernel = 0;          ///< which of the kernels that the executor is given
+    /// The points of a tile are computed in the lexicographic order of order·point. A row of the kernel varies the last
+    /// component. Empty: the order of the coordinates.
+    IndexMatrix order = {};
+    IndexMatrix loops = {};    ///< the kernel's index is loops · point. Empty: the point itself
+    bool rows_depend = false;  ///< a point of a row may depend on another point of the row
+    /// The rows of neighbouring layers (along the third last coordinate of the order) may be computed in turn: each
+    /// layer a row behind the layer before it.
+    bool layers_together = false;
+    WindowShape window = {};  ///< of the arrays that have planes
+};
+
+/// A box of an array, in the array's coordinates.
+struct Region {
+    std::int32_t array = 0;
+    Box box = {};
+    friend bool operator==(const Region&, const Region&) = default;
+};
+
+/// Work of the kind task: one call of a numbered operation, such as a matrix product of blocks or a user's function.
+struct TaskWork {
+    std::int32_t operation = 0;       ///< which of the operations that the executor is given
+    std::vector<Region> reads = {};   ///< what it reads
+    std::vector<Region> writes = {};  ///< what it writes, every element; a region in both lists is updated
+    double amount = 0;                ///< of computing, in the unit of the operation's rate, such as flops
+};
+
+/// One entry of the sequential program that a set of schedules stands for.
+///
+/// Ranks list the works that they take part in. A work has the same number on all of them, and works follow each other
+/// in the order of their numbers. A nest's points follow each other in loop order.
+struct Work {
+    std::int64_t number = 0;
+    std::variant<NestWork, TaskWork> what = NestWork{};
+
+    const NestWork* nest() const { return std::get_if<NestWork>(&what); }
+    NestWork* nest() { return std::get_if<NestWork>(&what); }
+    const TaskWork* task() const { return std::get_if<TaskWork>(&what); }
+    TaskWork* task() { return std::get_if<TaskWork>(&what); }
+};
+
+/// A statement of the program between works: `region` of an array becomes the values of array `source` on these ranks,
+/// combined from left to right; of one rank, copied.
 struct Result {
     std::int32_t array = 0;
     Box region;
     std::int32_t source = 0;
     std::vector<std::int32_t> ranks;
+    std::int64_t number = at_the_end;  ///< it stands before the works of this number and above
+    static constexpr std::int64_t at_the_end = std::numeric_limits<std::int64_t>::max();
 };
 
 /// What one rank does in a distributed computation.
 struct Schedule {
     int rank = 0, ranks = 1;
-    Box space;                  ///< holds all points to compute, over all ranks
-    std::vector<Bound> bounds;  ///< which points of it to compute
-    /// The points of a tile are computed in the lexicographic order of order·point. A row of the kernel varies the last
-    /// component. Empty: the order of the coordinates.
-    IndexMatrix order = {};
-    bool rows_depend = false;  ///< a point of a row may depend on another point of the row
-    /// The rows of neighbouring layers (along the third last coordinate of the order) may be computed in turn: each
-    /// layer a row behind the layer before it.
-    bool layers_together = false;
-    /// Of rolling windows: plane z[across] + slant z[along] holds z; rows vary z[along].
-    int along = -1, across = -1, slant = 0;
-    IndexMatrix loops = {};  ///< the kernel's index is loops · point. Empty: the point itself
+    std::vector<Work> works;  ///< in the order of their numbers
     std::vector<Array> arrays;
-    std::vector<Access> places;  ///< what the kernel accesses at every point; places that it writes come first
     std::vector<Tile> tiles;
     std::vector<Message> messages;
     std::vector<std::int64_t> buffers;  ///< bytes of each staging buffer
     std::vector<std::vector<Step>> lanes;
-    std::vector<Result> results;  ///< what the checker demands besides the computed points
+    std::vector<Result> results;  ///< what messages and combine steps bring about; in the order of their numbers
 
     std::int64_t steps() const;
     /// Bytes of all staging buffers.
     std::int64_t buffer_bytes() const;
 };
+
+/// The nest of a schedule that has one nest and nothing else.
+/// @pre schedule has exactly one work, a nest (ConfigError)
+const NestWork& only_nest(const Schedule& schedule);
+/// The nest of a tile. @pre it is a tile of a nest (ConfigError)
+const NestWork& nest_of(const Schedule& schedule, const Tile& tile);
 
 /// "rank 1, lane 0, step 12: wait message 5 (receive of 2048 bytes from rank 0, tag 7)".
 std::string describe(const Schedule& schedule, int lane, std::size_t step);

@@ -20,48 +20,7 @@ std::string to_string(const Violation& v) {
 }
 
 void Checker::set_up() {
-    const Schedule& all = schedules_[0];
-    written_.assign(all.arrays.size(), Written::never);
-    for (const Access& p : all.places) {
-        if (!p.writes) break;
-        Written& w = written_[static_cast<std::size_t>(p.array)];
-        const bool once =
-            w == Written::never && p.offset == Index::filled(p.offset.n, 0) && all.arrays[p.array].lacks == 0;
-        w = once ? Written::once : Written::often;
-    }
-    for (const Schedule& s : schedules_) {
-        lanes_ += static_cast<int>(s.lanes.size());
-        space_.add(s.space);
-        for (const Array& a : s.arrays) {
-            if (a.whole) continue;
-            if (a.time_buffers > 0)  // each time is a cell of its own
-                for (std::int64_t t = a.storage.lo[0]; t < a.storage.hi[0]; ++t) {
-                    Box one = a.storage;
-                    one.lo[0] = t;
-                    one.hi[0] = t + 1;
-                    space_.add(one);
-                }
-            space_.add(a.storage);
-            space_.add(a.owned);
-        }
-        for (const Message& m : s.messages) space_.add(m.region);
-        for (const Result& r : s.results) space_.add(r.region);
-        for (const Tile& t : s.tiles) {
-            space_.add(t.box);
-            for (const Access& p : s.places) space_.add(s.arrays[p.array].elements(t.box.shifted(p.offset)));
-        }
-    }
-    space_.finish();
-    computed_.assign(space_.count(space_.all()), 0);
-    planned_ = computed_;
-    for (const Schedule& s : schedules_)
-        for (const Tile& t : s.tiles)
-            space_.for_each(t.box, [&](const Index& cell) {
-                const bool within = s.bounds.empty() || TileRows(all, intersect(space_.box_of(cell), t.box)).first();
-                char& planned = planned_[space_.linear(space_.all(), cell)];
-                planned = std::max<char>(planned, within ? 2 : 1);
-            });
-    leave_out_corners();
+    for (const Schedule& s : schedules_) lanes_ += static_cast<int>(s.lanes.size());
     int first = 0;
     for (const Schedule& s : schedules_) {
         Player p(s, first);
@@ -71,43 +30,43 @@ void Checker::set_up() {
         p.signals.resize(s.lanes.size());
         p.messages.resize(s.messages.size());
         p.buffers.resize(s.buffers.size());
-        p.computed.assign(computed_.size(), 0);
-        for (std::size_t a = 0; a < s.arrays.size(); ++a)
-            p.cells.emplace_back(space_, s.arrays[a], start(s.rank, static_cast<int>(a)));
+        for (std::size_t w = 0; w < s.works.size(); ++w)
+            p.computed.emplace_back(program_.entry(s.rank, static_cast<int>(w)).computed.size(), 0);
+        for (int m = 0; m < program_.elements().memories(); ++m) p.cells.emplace_back(program_);
+        for (int a = 0; a < static_cast<int>(s.arrays.size()); ++a) {
+            p.memory_of.push_back(program_.elements().memory_of(a));
+            p.store(a).cover(s.arrays[static_cast<std::size_t>(a)]);
+        }
+        for (int a = 0; a < static_cast<int>(s.arrays.size()); ++a) {
+            p.store(a).add(a, s.arrays[static_cast<std::size_t>(a)], program_.start(s.rank, a));
+        }
         players_.push_back(std::move(p));
     }
-    if (!schedules_[0].places.empty())
+    if (!program_.entries().empty())
         for (std::size_t a = 0; a < schedules_[0].arrays.size(); ++a) leave_out_padding(static_cast<int>(a));
 }
 
 // Boxes of skewed coordinates have cells that no rank owns and that hold no element: whatever is there is as it should
 // be.
 void Checker::leave_out_padding(int array) {
-    if (schedules_[0].arrays[array].whole || schedules_[0].arrays[array].time_buffers > 0 ||
-        schedules_[0].arrays[array].planes > 0)
-        return;
-    std::vector<char> owned(static_cast<std::size_t>(space_.count(space_.all())), 0);
-    for (const Player& p : players_) {
-        const Array& a = p.s->arrays[array];
-        space_.for_each(intersect(a.owned, a.storage),
-                        [&](const Index& cell) { owned[space_.linear(space_.all(), cell)] = 1; });
-    }
+    const Array& kind = program_.array(array);
+    if (kind.whole || kind.time_buffers > 0 || kind.planes > 0 || kind.separate || kind.storage.dims() == 0) return;
+    std::vector<char> owned(program_.elements().count(program_.elements().memory_of(array)), 0);
+    const auto each = [&](const Player& p, const Box& box, auto f) {
+        program_.cells(box).for_each(box, [&](const Index& cell) { f(p, cell); });
+    };
+    for (const Player& p : players_)
+        for (std::size_t b = 0; b < p.s->arrays.size(); ++b) {
+            if (p.memory_of[b] != program_.elements().memory_of(array)) continue;
+            each(p, intersect(p.s->arrays[b].owned, p.s->arrays[b].storage), [&](const Player&, const Index& cell) {
+                owned[program_.elements().number(static_cast<int>(b), cell)] = 1;
+            });
+        }
     for (Player& p : players_)
-        space_.for_each(p.s->arrays[array].storage, [&](const Index& cell) {
-            if (!owned[space_.linear(space_.all(), cell)]) p.cells[array].set(space_, cell, start(p.s->rank, array));
+        each(p, p.s->arrays[array].storage, [&](const Player&, const Index& cell) {
+            if (!owned[program_.elements().number(array, cell)])
+                p.store(array).set(array, program_.cells(kind.storage), cell, program_.start(p.s->rank, array));
         });
-}
-
-// Cells of tiles that hold no point within the bounds at any time.
-void Checker::leave_out_corners() {
-    if (schedules_[0].bounds.empty() || space_.all().dims() == 0) return;
-    const std::size_t times = static_cast<std::size_t>(space_.cells(space_.all()).extent(0)),
-                      one = planned_.size() / times;
-    for (std::size_t c = 0; c < one; ++c) {
-        char most = 0;
-        for (std::size_t t = 0; t < times; ++t) most = std::max(most, planned_[t * one + c]);
-        for (std::size_t t = 0; t < times && most == 1; ++t) planned_[t * one + c] = 0;
-    }
 }
 
 std::optional<Violation> Checker::run() {
@@ -177,14 +136,14 @@ Checker::Why Checker::read_cells(Player& p, int lane, int array, const Box& box,
     if (!p.s->arrays[array].storage.contains(box))
         return "it reads " + tilewave::to_string(box) + " of array " + std::to_string(array) +
                ", outside its storage " + tilewave::to_string(p.s->arrays[array].storage);
-    return p.cells[array].read(space_, box, who(p, lane), p.clock[lane], versions);
+    return p.store(array).read(array, box, who(p, lane), p.clock[lane], versions);
 }
 
 Checker::Why Checker::write_cells(Player& p, int lane, int array, const Box& box, const Versions& versions) {
     if (!p.s->arrays[array].storage.contains(box))
         return "it writes " + tilewave::to_string(box) + " of array " + std::to_string(array) +
                ", outside its storage " + tilewave::to_string(p.s->arrays[array].storage);
-    return p.cells[array].write(space_, box, who(p, lane), p.clock[lane], versions);
+    return p.store(array).write(array, box, who(p, lane), p.clock[lane], versions);
 }
 
 static std::string held(const Player& p, const BufferState& buffer) {
@@ -195,122 +154,8 @@ static std::string held(const Player& p, const BufferState& buffer) {
 }
 
 Checker::Why Checker::compute(Player& p, int lane, const Tile& tile) {
-    const Schedule& s = *p.s;
-    if (!s.space.contains(tile.box)) return "tile " + to_string(tile.box) + " is not inside the space";
-    if (std::any_of(s.arrays.begin(), s.arrays.end(), [](const Array& a) { return a.planes > 0; })) {
-        std::vector<std::int64_t> column(tile.box.lo.begin(), tile.box.lo.end());
-        column[static_cast<std::size_t>(s.across)] = 0;
-        const auto [last, first] = p.columns.try_emplace(column, tile.box.lo[s.across]);
-        if (tile.box.lo[s.across] < last->second)
-            return "tile " + to_string(tile.box) +
-                   " is computed after others further along its column: planes that it reads are no longer kept";
-        last->second = tile.box.hi[s.across];
-    }
-    std::vector<Access> reads_at = s.places;
-    for (const Access& w : s.places) {
-        if (!w.writes || !w.keeps || s.arrays[w.array].time_buffers < 1) continue;
-        reads_at.push_back({w.array, w.offset});  // what may stay is that of the level before
-        reads_at.back().offset[0] -= 1;
-    }
-    for (std::size_t q = 0; q < reads_at.size(); ++q) {
-        const Access& r = reads_at[q];
-        const Array& array = s.arrays[r.array];
-        if (array.whole) continue;
-        // What stays is there for the next time where points are beyond the bounds, too.
-        const auto stays = [&](Index cell) { return q >= s.places.size() && planned(array, (++cell[0], cell)); };
-        const Box from = tile.box.shifted(r.offset);
-        Versions versions;
-        const bool here = r.offset == Index::filled(r.offset.n, 0);
-        if (written_[r.array] == Written::once && here && (array.time_buffers > 0 || (r.writes && !r.keeps)))
-            continue;  // no value of before
-        // What the tile writes itself is there when a later point of it reads it; what an earlier point reads was there
-        // before.
-        const bool by_itself =
-            written_[r.array] == Written::once && lexicographically_positive(Index::filled(r.offset.n, 0) - r.offset);
-        std::vector<Box> pieces = by_itself ? subtract(from, tile.box) : std::vector<Box>{array.elements(from)};
-        for (const Box& part : pieces) {
-            if (auto why = read_cells(p, lane, r.array, part, &versions)) return why;
-            if (written_[r.array] == Written::often) continue;  // the order of steps is all that is checked
-            // The array must hold what plain loops would find: new values before the point in loop
-            // order, old ones after it.
-            std::size_t i = 0;
-            Why wrong;
-            space_.for_each(part, [&](const Index& cell) {
-                const Version found = versions[i++];
-                const Version want =
-                    by_itself && planned(array, cell) ? computed_at(array, cell) : start(s.rank, r.array);
-                if (!wrong && found != want && (stays(cell) || reads(tile, r, cell)))
-                    wrong = "tile " + to_string(tile.box) + " reads " + to_string(part) + " of array " +
-                            std::to_string(r.array) + " before " +
-                            (found == missing ? "anything is there" : "it holds the right values");
-            });
-            if (wrong) return wrong;
-        }
-    }
-    // Several ranks may compute a point where all it gives are values that each of them keeps by themselves.
-    const bool each = std::all_of(s.places.begin(), s.places.end(), [&](const Access& w) {
-        return !w.writes || (written_[w.array] == Written::once && s.arrays[w.array].time_buffers > 0);
-    });
-    Why twice;
-    space_.for_each(tile.box, [&](const Index& cell) {
-        const std::size_t at = space_.linear(space_.all(), cell);
-        if ((each ? p.computed : computed_)[at] && !twice)
-            twice = "points of tile " + to_string(tile.box) + " are computed twice";
-        computed_[at] = p.computed[at] = 1;
-    });
-    if (twice) return twice;
-    for (const Access& w : s.places) {
-        if (!w.writes) break;
-        const Box to = s.arrays[w.array].elements(tile.box.shifted(w.offset));
-        Versions versions;
-        space_.for_each(to, [&](const Index& cell) {
-            // Where points are beyond the bounds, what is there stays: of a cell that some of them write there must
-            // have been something.
-            const Array& array = s.arrays[w.array];
-            const Version there = s.bounds.empty() ? computed : p.cells[w.array].version(space_, cell);
-            const bool stays =
-                array.time_buffers > 0
-                    ? !planned(array, cell)
-                    : !s.bounds.empty() && (!reads(tile, w, cell) ||
-                                            (there == missing && array.lacks == 0 && !all_write(tile, w, cell)));
-            versions.push_back(stays ? there : computed_at(array, cell));
-        });
-        if (auto why = write_cells(p, lane, w.array, to, versions)) return why;
-    }
-    return std::nullopt;
-}
-
-// Whether some point of the tile that is within the bounds reads the cell at `place`.
-bool Checker::reads(const Tile& tile, const Access& place, const Index& cell) const {
-    Box points = space_.box_of(cell).shifted(Index::filled(place.offset.n, 0) - place.offset);
-    for (int k = 0; k < points.dims(); ++k)
-        if (schedules_[0].arrays[place.array].lacks >> k & 1) {
-            points.lo[k] = tile.box.lo[k];
-            points.hi[k] = tile.box.hi[k];
-        }
-    return TileRows(schedules_[0], intersect(points, tile.box)).first();
-}
-
-// Whether all points of the tile that write the cell are within the bounds.
-bool Checker::all_write(const Tile& tile, const Access& place, const Index& cell) const {
-    const Box points =
-        intersect(space_.box_of(cell).shifted(Index::filled(place.offset.n, 0) - place.offset), tile.box);
-    TileRows rows(schedules_[0], points);
-    std::int64_t within = 0;
-    for (bool more = rows.first(); more; more = rows.next()) within += rows.end() - rows.begin();
-    return within == points.points();
-}
-
-// Whether a tile gives the cell its value. A level of time is copied where no point computes it, but some at another
-// time.
-bool Checker::planned(const Array& array, const Index& cell) const {
-    return planned_[space_.linear(space_.all(), cell)] > (array.time_buffers > 0 ? 0 : 1);
-}
-
-// A value of an array with time buffers is that of its time: another level's is not it.
-Version Checker::computed_at(const Array& array, const Index& cell) const {
-    return array.time_buffers > 0 ? missing - 1 - static_cast<Version>(space_.low_corner(cell)[0] - array.storage.lo[0])
-                                  : computed;
+    Entry& entry = program_.entry(p.s->rank, tile.work);
+    return entry.work->task() ? compute_task(p, lane, tile, entry) : compute_nest(p, lane, tile, entry);
 }
 
 Checker::Why Checker::post(Player& p, int lane, int id) {
@@ -343,10 +188,11 @@ Checker::Why Checker::post(Player& p, int lane, int id) {
         if (auto why = read_cells(p, lane, m.array, m.region, &state.content)) return why;
         for (Version v : state.content)
             if (v == missing) return "it sends " + to_string(m.region) + " before anything is there";
-        p.cells[m.array].lend(space_, m.region, +1);
+        p.store(m.array).lend(m.array, m.region, +1);
     } else {
-        if (auto why = write_cells(p, lane, m.array, m.region, Versions(space_.count(m.region), missing))) return why;
-        p.cells[m.array].promise(space_, m.region, id);
+        if (auto why = write_cells(p, lane, m.array, m.region, Versions(cells(m.region).count(m.region), missing)))
+            return why;
+        p.store(m.array).promise(m.array, m.region, id);
     }
     // Match with the other side, oldest first.
     const auto key = m.send ? std::tuple{p.s->rank, m.peer, m.tag} : std::tuple{m.peer, p.s->rank, m.tag};
@@ -383,8 +229,8 @@ Checker::Why Checker::post(Player& p, int lane, int id) {
     if (!(o.region == m.region))
         return "message " + std::to_string(id) + " of region " + to_string(m.region) + " meets region " +
                to_string(o.region) + " on rank " + std::to_string(m.peer) + " (tag " + std::to_string(m.tag) + ")";
-    // Computed values do not say of which array they are.
-    if (!p.s->places.empty() && o.array != m.array)
+    // Without results no value passes from one array to another.
+    if (!p.s->works.empty() && p.s->results.empty() && o.array != m.array)
         return "message " + std::to_string(id) + " of array " + std::to_string(m.array) + " meets array " +
                std::to_string(o.array) + " on rank " + std::to_string(m.peer) + " (tag " + std::to_string(m.tag) + ")";
     state.partner = other;
@@ -408,10 +254,10 @@ Checker::Why Checker::wait(Player& p, int lane, int id) {
         return std::nullopt;
     }
     if (m.send) {
-        p.cells[m.array].lend(space_, m.region, -1);
+        p.store(m.array).lend(m.array, m.region, -1);
         return read_cells(p, lane, m.array, m.region, nullptr);
     }
-    p.cells[m.array].promise(space_, m.region, -1);
+    p.store(m.array).promise(m.array, m.region, -1);
     return write_cells(p, lane, m.array, m.region, other.content);
 }
 
@@ -429,7 +275,7 @@ Checker::Why Checker::pack(Player& p, int lane, int id) {
     const int last = m.aggregate + s.messages[m.aggregate].pieces;
     Versions all = buffer.holds == m.aggregate
                        ? buffer.content
-                       : Versions(place_of(s, last) + space_.count(s.messages[last].region), missing);
+                       : Versions(place_of(s, last) + cells(m.region).count(s.messages[last].region), missing);
     std::copy(packed.begin(), packed.end(), all.begin() + static_cast<std::ptrdiff_t>(place_of(s, id)));
     return buffer.write(who(p, lane), p.clock[lane], m.aggregate, std::move(all));
 }
@@ -450,7 +296,7 @@ Checker::Why Checker::unpack(Player& p, int lane, int id) {
     if (m.aggregate >= 0) {
         const auto first = buffer.content.begin() + static_cast<std::ptrdiff_t>(place_of(*p.s, id));
         return write_cells(p, lane, m.array, m.region,
-                           Versions(first, first + static_cast<std::ptrdiff_t>(space_.count(m.region))));
+                           Versions(first, first + static_cast<std::ptrdiff_t>(cells(m.region).count(m.region))));
     }
     return write_cells(p, lane, m.array, m.region, buffer.content);
 }

@@ -9,7 +9,9 @@
 #include <tuple>
 #include <vector>
 
+#include "check/cell_store.hpp"
 #include "check/memory.hpp"
+#include "check/program.hpp"
 #include "tilewave/check.hpp"
 
 namespace tilewave {
@@ -31,6 +33,7 @@ struct MessageState {
 
 struct Player {
     Player(const Schedule& schedule, int first_lane) : s(&schedule), first_lane(first_lane) {}
+    CellStore& store(int array) { return cells[static_cast<std::size_t>(memory_of[static_cast<std::size_t>(array)])]; }
     const Schedule* s;
     int first_lane;  // number of its lane 0 among all lanes
     std::vector<std::size_t> next;
@@ -38,8 +41,9 @@ struct Player {
     std::vector<std::vector<std::pair<int, Clock>>> signals;  // by lane: (count, clock)
     std::vector<MessageState> messages;
     std::vector<BufferState> buffers;
-    std::vector<CellStore> cells;  // by array
-    std::vector<char> computed;    // by cell of the whole space: a tile here has computed it
+    std::vector<CellStore> cells;             // by memory
+    std::vector<int> memory_of;               // by array
+    std::vector<std::vector<char>> computed;  // by work and cell of a nest's space: a tile here has computed it
     std::map<std::vector<std::int64_t>, std::int64_t> columns;  // of tiles that keep planes: how far each is
 };
 
@@ -47,18 +51,22 @@ class Checker {
 public:
     explicit Checker(std::span<const Schedule> schedules)
         : schedules_(schedules),
-          table_(static_cast<int>(schedules[0].arrays.size()), static_cast<int>(schedules.size())) {}
+          table_(static_cast<int>(schedules[0].arrays.size()), static_cast<int>(schedules.size())),
+          program_(schedules, table_) {}
     std::optional<Violation> run();
 
 private:
     using Why = std::optional<std::string>;
 
     void set_up();
-    void leave_out_corners();
     void leave_out_padding(int array);
     bool ready(const Player& p, const Step& step) const;
     Why play(Player& p, int lane, const Step& step);
     Why compute(Player& p, int lane, const Tile& tile);
+    Why compute_nest(Player& p, int lane, const Tile& tile, Entry& entry);
+    Why read_nest(Player& p, int lane, const Tile& tile, const Entry& entry);
+    Why count_points(Player& p, const Tile& tile, Entry& entry);
+    Why compute_task(Player& p, int lane, const Tile& tile, Entry& entry);
     Why post(Player& p, int lane, int id);
     Why wait(Player& p, int lane, int id);
     Why pack(Player& p, int lane, int id);
@@ -69,17 +77,16 @@ private:
     std::optional<Violation> stuck() const;
     std::optional<Violation> leftovers() const;
     std::optional<Violation> results();
-    bool reads(const Tile& tile, const Access& place, const Index& cell) const;
-    bool all_write(const Tile& tile, const Access& place, const Index& cell) const;
-    bool planned(const Array& array, const Index& cell) const;
-    Version computed_at(const Array& array, const Index& cell) const;
-    Version start(int rank, int array) const {
-        return schedules_[0].arrays[array].separate ? table_.leaf(rank, array) : given(array);
-    }
+    bool settled(int array) const;
+    std::optional<Violation> holes(const Entry& entry) const;
+    bool reads(const NestWork& nest, const Tile& tile, const Access& place, const Index& cell) const;
+    bool all_write(const NestWork& nest, const Tile& tile, const Access& place, const Index& cell) const;
+    const Cells& cells(const Box& box) const { return program_.cells(box); }
     // Where the values of a part lie in those of its aggregate.
     std::size_t place_of(const Schedule& s, int part) const {
         std::size_t cells = 0;
-        for (int i = s.messages[part].aggregate + 1; i < part; ++i) cells += space_.count(s.messages[i].region);
+        for (int i = s.messages[part].aggregate + 1; i < part; ++i)
+            cells += program_.cells(s.messages[i].region).count(s.messages[i].region);
         return cells;
     }
     bool alike(const Player& p, int a, int b) const {  // the bytes of one are those of the other
@@ -90,14 +97,9 @@ private:
 
     std::span<const Schedule> schedules_;
     VersionTable table_;
+    Program program_;
     int lanes_ = 0;
-    // Each element once, where the point is; or elements several times or elsewhere.
-    enum class Written { never, once, often };
-    std::vector<Written> written_;  // by array
-    Cells space_;                   // compressed coordinates of all boxes
     std::vector<Player> players_;
-    std::vector<char> computed_;  // by cell of the whole space: a tile has computed it
-    std::vector<char> planned_;   // the same: some tile will, and holds points within the bounds at some time; 2: there
     struct Posted {
         std::deque<int> waiting;  // not yet matched, in order
         int last = -1;            // latest, matched or not

@@ -58,62 +58,106 @@ std::optional<Violation> Checker::leftovers() const {
                             return Violation{p.s->rank, static_cast<int>(l), i,
                                              "message " + std::to_string(m) + " is posted and never waited for"};
                     }
-    const Schedule& first = schedules_[0];
+    for (const Entry& entry : program_.entries())
+        if (auto hole = holes(entry)) return hole;
+    return std::nullopt;
+}
+
+// A point or a task that no step has computed.
+std::optional<Violation> Checker::holes(const Entry& entry) const {
+    const auto at_end_of = [&](int rank) {
+        const Schedule& s = schedules_[static_cast<std::size_t>(rank)];
+        return Violation{rank, 0, s.lanes.empty() ? 0 : s.lanes[0].size(), ""};
+    };
     std::optional<Violation> hole;
-    if (first.space.dims() == 0) return hole;  // nothing to compute
-    space_.for_each(first.space, [&](const Index& cell) {
-        if (hole || computed_[space_.linear(space_.all(), cell)]) return;
-        const Box points = space_.box_of(cell);
-        if (!TileRows(first, points).first()) return;  // none of them within the bounds
+    if (entry.work->task()) {
+        if (!entry.computed.empty()) return hole;
         for (const Schedule& s : schedules_)
-            if (space_.inside(cell, s.arrays[0].owned))
-                hole = Violation{s.rank, 0, s.lanes.empty() ? 0 : s.lanes[0].size(), ""};
+            for (const Work& w : s.works)
+                if (!hole && w.number == entry.number) hole = at_end_of(s.rank);
+        hole->why = "task " + std::to_string(entry.number) + " is never computed";
+        return hole;
+    }
+    const NestWork& nest = *entry.work->nest();
+    if (nest.space.dims() == 0) return hole;
+    const Cells& space = cells(nest.space);
+    space.for_each(nest.space, [&](const Index& cell) {
+        if (hole || entry.computed[space.linear(space.all(), cell)]) return;
+        if (!TileRows(nest, space.box_of(cell)).first()) return;  // none of them within the bounds
+        for (const Schedule& s : schedules_)
+            if (!nest.places.empty() && space.inside(cell, s.arrays[nest.places[0].array].owned))
+                hole = at_end_of(s.rank);
         if (!hole) hole = Violation{0, 0, 0, ""};
-        hole->why = "points from " + to_string(space_.low_corner(cell)) + " on are never computed";
+        hole->why = "points from " + to_string(space.low_corner(cell)) + " on are never computed";
     });
     return hole;
 }
 
 // Every request has been waited for by now, so no cell is still promised or lent.
 std::optional<Violation> Checker::results() {
-    for (const Player& p : players_)
-        for (std::size_t a = 0; a < p.s->arrays.size(); ++a) {
-            const Array& array = p.s->arrays[a];
-            if (written_[a] != Written::once || array.planes > 0) continue;
-            std::optional<Violation> wrong;
-            Box mine = intersect(array.owned, p.s->space);
+    const auto at_end_of = [](const Schedule& s) {
+        return Violation{s.rank, 0, s.lanes.empty() ? 0 : s.lanes[0].size(), ""};
+    };
+    for (Player& p : players_)
+        for (int a = 0; a < static_cast<int>(p.s->arrays.size()); ++a) {
+            const Array& array = p.s->arrays[static_cast<std::size_t>(a)];
+            if (array.planes > 0 || array.whole || !settled(a)) continue;
+            Box mine = intersect(array.owned, array.storage);
+            if (program_.entries().size() == 1 && program_.entries()[0].work->nest())
+                mine = intersect(array.owned, program_.entries()[0].work->nest()->space);
             if (array.time_buffers > 0 && !mine.empty())
                 mine.lo[0] =
                     std::max(mine.lo[0], mine.hi[0] - array.time_buffers);  // what was there before is overwritten
-            space_.for_each(mine, [&](const Index& cell) {
-                const bool given = planned(array, cell);
-                if (!wrong && p.cells[a].version(space_, cell) !=
-                                  (given ? computed_at(array, cell) : start(p.s->rank, static_cast<int>(a))))
-                    wrong = Violation{p.s->rank, 0, p.s->lanes.empty() ? 0 : p.s->lanes[0].size(),
-                                      "at the end array " + std::to_string(a) + " from " +
-                                          to_string(space_.low_corner(cell)) +
-                                          (given ? " on does not hold what was computed there"
-                                                 : " on does not hold what was there before, and nobody computes it")};
+            std::optional<Violation> wrong;
+            cells(mine).for_each(mine, [&](const Index& cell) {
+                if (wrong) return;
+                const Expected want = program_.at_the_end(p.s->rank, a, cell);
+                if (program_.right(p.store(a).version(a, cells(mine), cell), want)) return;
+                wrong = at_end_of(*p.s);
+                const bool before = want.list < 0 && want.version == program_.start(p.s->rank, a);
+                wrong->why = "at the end array " + std::to_string(a) + " from " +
+                             to_string(cells(mine).low_corner(cell)) +
+                             (before ? " on does not hold what was there before, and nobody computes it"
+                                     : " on does not hold what was computed there");
             });
             if (wrong) return wrong;
         }
-    for (const Player& p : players_)
+    for (Player& p : players_)
         for (const Result& r : p.s->results) {
-            Versions want;
-            for (int rank : r.ranks) want.push_back(start(rank, r.source));
+            if (r.number != Result::at_the_end) continue;  // read by works, and proved there
             std::optional<Violation> wrong;
-            space_.for_each(r.region, [&](const Index& cell) {
-                const Version found = p.cells[r.array].version(space_, cell);
-                if (wrong || table_.joins(found, want)) return;
-                wrong = Violation{p.s->rank, 0, p.s->lanes.empty() ? 0 : p.s->lanes[0].size(),
-                                  "at the end " + to_string(r.region) + " of array " + std::to_string(r.array) +
-                                      " should hold " + table_.text(want, static_cast<std::int64_t>(want.size())) +
-                                      "; from " + to_string(space_.low_corner(cell)) + " on it holds " +
-                                      table_.text(found)};
+            cells(r.region).for_each(r.region, [&](const Index& cell) {
+                if (wrong) return;
+                Versions want;
+                for (int rank : r.ranks) want.push_back(program_.at_the_end(rank, r.source, cell).version);
+                const Version found = p.store(r.array).version(r.array, cells(r.region), cell);
+                if (table_.joins(found, want)) return;
+                wrong = at_end_of(*p.s);
+                wrong->why = "at the end " + to_string(r.region) + " of array " + std::to_string(r.array) +
+                             " should hold " + table_.text(want, static_cast<std::int64_t>(want.size())) + "; from " +
+                             to_string(cells(r.region).low_corner(cell)) + " on it holds " + table_.text(found);
             });
             if (wrong) return wrong;
         }
     return std::nullopt;
+}
+
+// Whether some work writes the memory of array `a`, and every work that does so writes each element once: what its
+// owners hold at the end is then known.
+bool Checker::settled(int a) const {
+    bool written = false;
+    const int memory = program_.elements().memory_of(a);
+    for (const Entry& entry : program_.entries())
+        for (int b = 0; b < static_cast<int>(schedules_[0].arrays.size()); ++b) {
+            if (program_.elements().memory_of(b) != memory) continue;
+            if (const TaskWork* task = entry.work->task())
+                for (const Region& r : task->writes) written = written || r.array == b;
+            else if (entry.written[static_cast<std::size_t>(b)] == Entry::Written::often)
+                return false;
+            else
+                written = written || entry.written[static_cast<std::size_t>(b)] == Entry::Written::once;
+        }
+    return written;
 }
 
 }  // namespace tilewave

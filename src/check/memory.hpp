@@ -51,8 +51,16 @@ public:
             cuts_[k].push_back(box.hi[k]);
         }
     }
-    void finish() {
+    /// `points`: every point between the outermost cuts becomes a cell.
+    void finish(bool points = false) {
         for (auto& c : cuts_) {
+            if (points) {
+                const auto [lo, hi] = std::minmax_element(c.begin(), c.end());
+                const std::int64_t first = *lo, last = *hi;
+                c.clear();
+                for (std::int64_t x = first; x <= last; ++x) c.push_back(x);
+                continue;
+            }
             std::sort(c.begin(), c.end());
             c.erase(std::unique(c.begin(), c.end()), c.end());
         }
@@ -155,93 +163,6 @@ struct BufferState {
         sending.erase(std::find(sending.begin(), sending.end(), id));
         return read(who, clock);
     }
-};
-
-/// One array of one rank, cell by cell.
-class CellStore {
-public:
-    using Why = std::optional<std::string>;
-    CellStore(const Cells& space, const Array& array, Version start) : storage_(array.whole ? Box{} : array.storage) {
-        if (array.whole) return;
-        if (array.time_buffers > 0) {
-            time_buffers_ = array.time_buffers;
-            storage_.hi[0] = std::min(storage_.hi[0], storage_.lo[0] + time_buffers_);
-        }
-        cells_.resize(space.count(storage_));
-        space.for_each(array.planes > 0 ? storage_ : intersect(array.owned, storage_),
-                       [&](const Index& c) { at(space, c).version = start; });
-    }
-    Why read(const Cells& space, const Box& box, const Who& who, const std::vector<std::int32_t>& clock,
-             Versions* versions) {
-        if (versions) versions->clear();
-        Why why;
-        space.for_each(box, [&](const Index& c) {
-            Cell& cell = at(space, c);
-            if (versions) versions->push_back(cell.version);
-            if (why) return;
-            if (cell.promised >= 0)
-                why = "it reads " + to_string(box) + " while message " + std::to_string(cell.promised) +
-                      " is being received there";
-            else if (!before(cell.writer, clock))
-                why = "it reads " + to_string(box) + " with no order after the step that writes it";
-            cell.readers.note(who);
-        });
-        return why;
-    }
-    Why write(const Cells& space, const Box& box, const Who& who, const std::vector<std::int32_t>& clock,
-              const Versions& versions) {
-        Why why;
-        std::size_t i = 0;
-        space.for_each(box, [&](const Index& c) {
-            Cell& cell = at(space, c);
-            if (!why) {
-                if (cell.promised >= 0)
-                    why = "it writes " + to_string(box) + " while message " + std::to_string(cell.promised) +
-                          " is being received there";
-                else if (cell.lent > 0)
-                    why = "it writes " + to_string(box) + " while it is being sent";
-                else if (!before(cell.writer, clock))
-                    why = "it writes " + to_string(box) + " with no order after another write";
-                if (!why && !cell.readers.all_before(clock))
-                    why = "it writes " + to_string(box) + " with no order after a step that reads it";
-            }
-            cell.readers.clear();
-            cell.writer = who;
-            cell.version = i < versions.size() ? versions[i] : missing;
-            ++i;
-        });
-        return why;
-    }
-    void set(const Cells& space, const Index& cell, Version version) { at(space, cell).version = version; }
-    Version version(const Cells& space, const Index& cell) const { return cells_[place(space, cell)].version; }
-    /// A send straight from the cells begins (+1) or ends (-1).
-    void lend(const Cells& space, const Box& box, int change) {
-        space.for_each(box, [&](const Index& c) { at(space, c).lent += change; });
-    }
-    /// A receive straight into the cells is pending (its message) or over (-1).
-    void promise(const Cells& space, const Box& box, int message) {
-        space.for_each(box, [&](const Index& c) { at(space, c).promised = message; });
-    }
-
-private:
-    struct Cell {
-        Version version = missing;
-        int lent = 0, promised = -1;
-        Who writer;
-        Readers readers;
-    };
-    Cell& at(const Cells& space, const Index& cell) { return cells_[place(space, cell)]; }
-    // Times that share memory share a cell; cells along time are single times.
-    std::size_t place(const Cells& space, Index cell) const {
-        if (time_buffers_ > 0) {
-            const std::int64_t first = space.cells(storage_).lo[0];
-            cell[0] = first + (cell[0] - first) % time_buffers_;
-        }
-        return space.linear(storage_, cell);
-    }
-    Box storage_;
-    int time_buffers_ = 0;
-    std::vector<Cell> cells_;
 };
 
 }  // namespace tilewave

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 
 #include "schedule/tile_rows.hpp"
 
@@ -59,14 +60,14 @@ bool overlaps(const Array& a) {
 }
 
 // The same of the elements that points reach, where boxes of skewed coordinates hold more than the array's.
-bool reached_overlap(const Schedule& s, int id) {
+bool reached_overlap(const Schedule& s, const NestWork& nest, int id) {
     const Array& a = s.arrays[id];
     std::vector<std::pair<std::int64_t, Index>> reached;  // address and element
     for (const Tile& t : s.tiles) {
-        TileRows rows(s, t.box);
+        TileRows rows(nest, t.box);
         for (bool more = rows.first(); more; more = rows.next())
             for (std::int64_t q = rows.begin(); q < rows.end(); ++q)
-                for (const Access& p : s.places) {
+                for (const Access& p : nest.places) {
                     if (p.array != id) continue;
                     Index at = rows.point();
                     std::int64_t address = 0;
@@ -85,9 +86,10 @@ bool reached_overlap(const Schedule& s, int id) {
 }
 
 // What the stride of an array kept in planes is of: the elements beside a column of tiles, which messages carry.
-Array beside_tiles(const Schedule& s, Array a) {
-    a.storage = intersect(a.storage, s.space);
-    a.storage.hi[s.along] = std::min(a.storage.hi[s.along], a.storage.lo[s.along] + a.reach[s.along]);
+Array beside_tiles(const NestWork& nest, Array a) {
+    const int along = nest.window.along;
+    a.storage = intersect(a.storage, nest.space);
+    a.storage.hi[along] = std::min(a.storage.hi[along], a.storage.lo[along] + a.reach[along]);
     return a;
 }
 
@@ -97,14 +99,16 @@ Why check_array(const Schedule& s, int id) {
         "array " + std::to_string(id) + " of storage " + to_string(a.storage) + " has stride " + to_string(a.stride);
     if (a.stride.n == 0 || a.whole || a.storage.empty()) return std::nullopt;
     if (a.stride.n != a.storage.dims()) return name + ": one entry for each dimension is allowed";
-    if (s.places.empty()) return check_rows(a, name);  // nothing is computed: combine steps go by rows
-    const Array addressed = a.planes > 0 ? beside_tiles(s, a) : a;
-    // No box is copied, by messages or to the next level of time.
-    const bool row_by_row =
-        s.messages.empty() && s.loops.n > 0 && std::none_of(s.places.begin(), s.places.end(), [&](const Access& p) {
-            return p.array == id && p.writes && p.keeps && a.time_buffers > 1;
-        });
-    if (!addressed.storage.empty() && overlaps(addressed) && !(row_by_row && !reached_overlap(s, id)))
+    if (s.works.empty()) return check_rows(a, name);  // nothing is computed: combine steps go by rows
+    const NestWork* nest = s.works.size() == 1 ? s.works[0].nest() : nullptr;
+    if (a.planes > 0 && !nest) return name + ": rolling windows are for schedules of one nest";
+    const Array addressed = a.planes > 0 ? beside_tiles(*nest, a) : a;
+    // No box is copied, by messages or to the next time.
+    const bool row_by_row = nest && s.messages.empty() && nest->loops.n > 0 &&
+                            std::none_of(nest->places.begin(), nest->places.end(), [&](const Access& p) {
+                                return p.array == id && p.writes && p.keeps && a.time_buffers > 1;
+                            });
+    if (!addressed.storage.empty() && overlaps(addressed) && !(row_by_row && !reached_overlap(s, *nest, id)))
         return name + ": its elements overlap";
     return std::nullopt;
 }
@@ -152,7 +156,8 @@ Why check_message(const Schedule& s, int id) {
     if (m.bytes != bytes)
         return name + " has " + std::to_string(m.bytes) + " bytes, its region " + to_string(m.region) + " " +
                std::to_string(bytes);
-    if (array.planes > 0 && m.region.extent(s.along) > array.reach[s.along])
+    if (const int along = array.planes > 0 ? only_nest(s).window.along : -1;
+        along >= 0 && m.region.extent(along) > array.reach[along])
         return name + " has region " + to_string(m.region) + " of an array kept in planes, of which points read back " +
                to_string(array.reach);
     if (m.buffer >= 0 && s.buffers[m.buffer] < m.at + bytes)
@@ -221,34 +226,115 @@ Why check_step(const Schedule& s, const Step& step, std::vector<char>& told) {
     return step.op == Op::combine ? check_combine(s, step) : std::nullopt;
 }
 
-bool same_kind(const Schedule& a, const Schedule& b) {
-    auto same_array = [](const Array& x, const Array& y) {
-        return x.item_bytes == y.item_bytes && x.separate == y.separate;
+bool same_arrays(const Schedule& a, const Schedule& b) {
+    return std::equal(a.arrays.begin(), a.arrays.end(), b.arrays.begin(), b.arrays.end(),
+                      [](const Array& x, const Array& y) {
+                          return x.item_bytes == y.item_bytes && x.separate == y.separate && x.view == y.view;
+                      });
+}
+
+bool same_work(const Schedule& s, const Work& a, const Work& b) {
+    const NestWork *x = a.nest(), *y = b.nest();
+    if (x && y) {
+        const auto same_place = [](const Access& p, const Access& q) {
+            return p.array == q.array && p.offset == q.offset && p.writes == q.writes;
+        };
+        return x->space == y->space &&
+               std::equal(x->places.begin(), x->places.end(), y->places.begin(), y->places.end(), same_place);
+    }
+    const TaskWork *t = a.task(), *u = b.task();
+    // Of an array that each rank has for itself, each rank names elements of its own.
+    const auto same_regions = [&](const std::vector<Region>& p, const std::vector<Region>& q) {
+        return std::equal(p.begin(), p.end(), q.begin(), q.end(), [&](const Region& v, const Region& w) {
+            return v == w || (v.array == w.array && s.arrays[static_cast<std::size_t>(v.array)].separate);
+        });
     };
-    auto same_read = [](const Access& x, const Access& y) {
-        return x.array == y.array && x.offset == y.offset && x.writes == y.writes;
-    };
-    return std::equal(a.arrays.begin(), a.arrays.end(), b.arrays.begin(), b.arrays.end(), same_array) &&
-           a.space == b.space &&
-           std::equal(a.places.begin(), a.places.end(), b.places.begin(), b.places.end(), same_read);
+    return t && u && t->operation == u->operation && same_regions(t->reads, u->reads) &&
+           same_regions(t->writes, u->writes);
+}
+
+Why check_regions(const Schedule& s, const std::string& name, const std::vector<Region>& regions) {
+    for (const Region& r : regions) {
+        if (!below(r.array, s.arrays.size())) return outside(name, "array", r.array, s.arrays.size());
+        const Array& a = s.arrays[static_cast<std::size_t>(r.array)];
+        if (r.box.dims() != a.storage.dims())
+            return name + " declares region " + to_string(r.box) + ", the storage of array " + std::to_string(r.array) +
+                   " is " + to_string(a.storage);
+    }
+    return std::nullopt;
+}
+
+Why check_work(const Schedule& s, std::size_t w) {
+    const Work& work = s.works[w];
+    const std::string name = "work " + std::to_string(work.number);
+    if (w > 0 && work.number <= s.works[w - 1].number)
+        return name + " follows work " + std::to_string(s.works[w - 1].number) + " in the list; numbers only grow";
+    if (const TaskWork* task = work.task()) {
+        if (auto why = check_regions(s, name, task->reads)) return why;
+        if (auto why = check_regions(s, name, task->writes)) return why;
+        for (std::size_t i = 0; i < task->writes.size(); ++i) {
+            if (s.arrays[static_cast<std::size_t>(task->writes[i].array)].whole)
+                return name + " writes array " + std::to_string(task->writes[i].array) + ", which is only read";
+            for (std::size_t j = 0; j < i; ++j)
+                if (task->writes[i].array == task->writes[j].array &&
+                    !intersect(task->writes[i].box, task->writes[j].box).empty())
+                    return name + " writes an element twice: regions " + to_string(task->writes[j].box) + " and " +
+                           to_string(task->writes[i].box) + " of array " + std::to_string(task->writes[i].array);
+        }
+        return std::nullopt;
+    }
+    for (const Access& place : work.nest()->places) {
+        if (!below(place.array, s.arrays.size())) return outside("a place", "array", place.array, s.arrays.size());
+        const Array& a = s.arrays[static_cast<std::size_t>(place.array)];
+        if (place.offset.n != work.nest()->space.dims() || (!a.whole && a.storage.dims() != place.offset.n))
+            return "a place of " + name + " has offset " + to_string(place.offset) + ", its nest the space " +
+                   to_string(work.nest()->space) + " and its array the storage " + to_string(a.storage);
+        if (place.writes && a.separate)
+            return name + " writes array " + std::to_string(place.array) +
+                   ", which each rank has for itself: only tasks may";
+    }
+    return std::nullopt;
+}
+
+Why check_view(const Array& a, int id) {
+    if (a.view.rows.empty()) return std::nullopt;
+    const std::string name = "array " + std::to_string(id) + " has a view ";
+    if (a.view.memory < 0) return name + "without a memory";
+    if (a.view.shift.n != static_cast<int>(a.view.rows.size()) || a.view.shift.n > max_dims)
+        return name + "of " + std::to_string(a.view.rows.size()) + " rows and a shift of " +
+               std::to_string(a.view.shift.n);
+    for (const Index& row : a.view.rows)
+        if (!a.storage.empty() && row.n != a.storage.dims())
+            return name + "with row " + to_string(row) + " for storage " + to_string(a.storage);
+    return std::nullopt;
 }
 
 }  // namespace
 
 std::optional<Violation> check_shapes(std::span<const Schedule> schedules) {
+    std::map<std::int64_t, const Work*> works;
     for (std::size_t r = 0; r < schedules.size(); ++r) {
         const Schedule& s = schedules[r];
         if (s.rank != static_cast<int>(r) || s.ranks != static_cast<int>(schedules.size()))
             return Violation{static_cast<int>(r), 0, 0,
                              "the schedule says rank " + std::to_string(s.rank) + " of " + std::to_string(s.ranks) +
                                  ", it is " + std::to_string(r) + " of " + std::to_string(schedules.size())};
-        if (!same_kind(s, schedules[0]))
-            return Violation{s.rank, 0, 0, "its arrays, its places or its space differ from rank 0's"};
-        for (std::size_t a = 0; a < s.arrays.size(); ++a)
+        if (!same_arrays(s, schedules[0])) return Violation{s.rank, 0, 0, "its arrays differ from rank 0's"};
+        for (std::size_t w = 0; w < s.works.size(); ++w) {
+            if (auto why = check_work(s, w)) return Violation{s.rank, 0, 0, *why};
+            const auto [known, fresh] = works.try_emplace(s.works[w].number, &s.works[w]);
+            if (!fresh && !same_work(s, s.works[w], *known->second))
+                return Violation{s.rank, 0, 0,
+                                 "its work " + std::to_string(s.works[w].number) +
+                                     " differs from that of another rank: its places, its space or its regions"};
+        }
+        for (const Tile& t : s.tiles)
+            if (!below(t.work, s.works.size()))
+                return Violation{s.rank, 0, 0, outside("a tile", "work", t.work, s.works.size())};
+        for (std::size_t a = 0; a < s.arrays.size(); ++a) {
+            if (auto why = check_view(s.arrays[a], static_cast<int>(a))) return Violation{s.rank, 0, 0, *why};
             if (auto why = check_array(s, static_cast<int>(a))) return Violation{s.rank, 0, 0, *why};
-        for (const Access& place : s.places)
-            if (!below(place.array, s.arrays.size()))
-                return Violation{s.rank, 0, 0, outside("a place", "array", place.array, s.arrays.size())};
+        }
         std::vector<char> told(s.messages.size(), 0);  // messages looked at
         for (std::size_t l = 0; l < s.lanes.size(); ++l)
             for (std::size_t i = 0; i < s.lanes[l].size(); ++i)

@@ -50,12 +50,12 @@ std::string VersionTable::text(const Versions& leaves, std::int64_t count) const
     auto rank_of = [&](Version v) { return v / arrays_ - 1; };
     auto one = [&](Version v) -> std::string {
         if (v == missing) return "nothing";
-        if (v == computed) return "computed values";
+        if (v < missing) return "computed values";
         if (array_of(v) < 0) return "the values given in array " + std::to_string(v);
         return "the values of array " + std::to_string(array_of(v)) + " of rank " + std::to_string(rank_of(v));
     };
     if (count == 1) return one(leaves[0]);
-    const int array = array_of(leaves[0]);
+    const int array = leaves[0] < 0 ? -1 : array_of(leaves[0]);
     const bool alike =
         array >= 0 && std::all_of(leaves.begin(), leaves.end(), [&](Version v) { return array_of(v) == array; });
     std::string text = alike ? "the values of array " + std::to_string(array) + " of ranks " : "";

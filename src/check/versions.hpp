@@ -11,12 +11,16 @@
 
 namespace tilewave {
 
-/// What a cell holds: nothing, a computed value, the value given in array a before the run (on
-/// whatever rank: parts of one array), or a number of the VersionTable.
+/// What a cell holds: nothing, the value given in memory m before the run (on whatever rank: parts of one array), a
+/// value that a work gives (below `missing`), or a number of the VersionTable.
 using Version = std::int32_t;
-constexpr Version missing = -2, computed = -1;
-constexpr Version given(int array) {
-    return array;
+constexpr Version missing = -1;
+constexpr Version given(int memory) {
+    return memory;
+}
+/// Value `i` of those that works give.
+constexpr Version computed(std::int64_t i) {
+    return static_cast<Version>(missing - 1 - i);
 }
 using Versions = std::vector<Version>;
 
@@ -25,9 +29,9 @@ using Versions = std::vector<Version>;
 /// share it share its memory.
 class VersionTable {
 public:
-    VersionTable(int arrays, int ranks) : arrays_(arrays), first_pair_(arrays * (ranks + 1)) {}
+    VersionTable(int memories, int ranks) : arrays_(memories), first_pair_(memories * (ranks + 1)) {}
 
-    /// The value given in separate array `array` of `rank`.
+    /// The value given in the memory of separate array `array` of `rank`.
     Version leaf(int rank, int array) const { return arrays_ * (rank + 1) + array; }
     Version combine(Version left, Version right);
     /// Whether `version` joins exactly `leaves` from left to right, in whatever association.

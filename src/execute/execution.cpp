@@ -36,15 +36,7 @@ bool Execution::ready(const Step& step) const {
 void Execution::perform(int l, const Step& step) {
     switch (step.op) {
         case Op::compute:
-            if (stopped_.load(std::memory_order_relaxed)) break;
-            try {
-                if (window_)
-                    compute_in_window(l, s_.tiles[step.item]);
-                else
-                    compute(l, s_.tiles[step.item]);
-            } catch (const std::bad_alloc&) {
-                stop_for(std::current_exception());
-            }
+            if (!stopped_.load(std::memory_order_relaxed)) compute(l, s_.tiles[step.item]);
             break;
         case Op::post_recv: mailroom_.post(step.item, message_data(s_.messages[step.item]), l == 0); break;
         case Op::post_send:
@@ -64,6 +56,14 @@ void Execution::perform(int l, const Step& step) {
         case Op::signal: counters_[l].value.store(step.count, std::memory_order_release); break;
         case Op::wait:
         case Op::await: break;
+    }
+}
+
+void Execution::compute(int l, const Tile& tile) {
+    try {
+        computers_.of(s_.works[static_cast<std::size_t>(tile.work)])->compute(*this, l, tile);
+    } catch (...) {
+        stop_for(std::current_exception());
     }
 }
 
@@ -199,9 +199,9 @@ void Execution::leave() {
     std::rethrow_exception(error_);
 }
 
-void Execution::fail(const Index& point, std::int64_t site) {
+void Execution::fail(const Failure& failure) {
     std::scoped_lock guard(error_lock_);
-    if (!failed_) failure_ = {site, point};
+    if (!failed_) failure_ = failure;
     failed_ = true;
     stopped_.store(true, std::memory_order_relaxed);
 }
@@ -210,19 +210,6 @@ void Execution::stop_for(std::exception_ptr error) {
     std::scoped_lock guard(error_lock_);
     if (!lacking_) lacking_ = std::move(error);
     stopped_.store(true, std::memory_order_relaxed);
-}
-
-// What points of the tile leave out keeps the value of the time before, which is in other memory.
-void Execution::carry_time_buffers(const Tile& tile) {
-    for (const Access& w : s_.places) {
-        const Array& a = s_.arrays[w.array];
-        if (!w.writes || !w.keeps || a.time_buffers < 2) continue;
-        const Box now = tile.box.shifted(w.offset);
-        Index before = now.lo;
-        before[0] -= 1;
-        copy_box(address(w.array, now.lo), bindings_[w.array].stride_bytes, address(w.array, before),
-                 bindings_[w.array].stride_bytes, now.hi - now.lo, a.item_bytes);
-    }
 }
 
 // After points were computed: polls when it is time to. False where computing is to end.
@@ -243,32 +230,6 @@ bool Execution::pace(int l, std::int64_t points, double& begin) {
     pace.spent_s = 0;
     begin = now;
     return true;
-}
-
-// Whether the values that a row has just written change nothing of a reduction: by the best that the kernel tells, or a
-// look at all.
-bool Execution::worse(const Reduced& r, char* const* ptr, const std::int64_t* step, std::int64_t n) const {
-    const PointReduction& what = r.what();
-    const std::size_t bests = s_.places.size() + kernel_.tables.size();
-    if (what.best >= 0)
-        return r.worse(reinterpret_cast<const std::byte*>(ptr[bests + static_cast<std::size_t>(what.best)]));
-    return r.worse(reinterpret_cast<const std::byte*>(ptr[what.place]), step[what.place], n);
-}
-
-// Those values, while they are in the nearest cache.
-void Execution::reduce(int l, char* const* ptr, const std::int64_t* step, std::int64_t n, const Index& index,
-                       const Index& direction) {
-    for (auto& lanes : reduced_) {
-        Reduced& r = lanes[static_cast<std::size_t>(l)].value;
-        const PointReduction& what = r.what();
-        if (what.best >= 0 && worse(r, ptr, step, n)) continue;
-        Index at = what.shift, by = what.shift;
-        for (int d = 0; d < at.n; ++d) {
-            at[d] += index[static_cast<int>(what.axes[d])];
-            by[d] = direction[static_cast<int>(what.axes[d])];
-        }
-        r.add(reinterpret_cast<const std::byte*>(ptr[what.place]), step[what.place], n, at, by);
-    }
 }
 
 void Execution::copy(const Message& m, bool pack) {
@@ -355,7 +316,7 @@ void Execution::combine(const Message& m, std::int32_t with, const Message* stra
             if (with >= 0) with_buffer += run * item;
         });
     }
-    if (!fine) fail(m.region.lo, 0);
+    if (!fine) fail({0, m.region.lo, 0});
 }
 
 std::vector<std::int32_t> straight_combines(const Schedule& s) {

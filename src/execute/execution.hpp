@@ -10,9 +10,9 @@
 
 #include "data/memory.hpp"
 #include "data/rows.hpp"
+#include "execute/computer.hpp"
 #include "execute/executor.hpp"
 #include "execute/mailroom.hpp"
-#include "execute/rolling_window.hpp"
 
 namespace tilewave {
 
@@ -20,18 +20,10 @@ struct alignas(64) Counter {
     std::atomic<int> value{0};
 };
 
-// The rows of some planes of equal extents that are computed together.
-struct LayerRows {
-    std::int64_t up = 0, down = 0, count = 0, apart = 0;  // extents, planes, what their numbers of rows differ by
-    std::vector<Span> spans;
-};
-
 // When a lane polls next while it computes: kept from tile to tile, so that small tiles poll too.
 struct alignas(64) Pace {
     std::int64_t quota = 2048, left = quota;  // points between polls, adapted to the poll period; to the next
     double spent_s = 0;                       // computing since the last poll, in tiles before this one
-    LayerRows
-        layers[2];  // the rows of a tile's layers, as many together as may be and the rest; kept from tile to tile
 };
 
 /// What combine steps do to n points of a buffer and of what is joined to it.
@@ -47,27 +39,23 @@ struct Combine {
 /// Combine::straight: those whose buffer nobody reads after that.
 std::vector<std::int32_t> straight_combines(const Schedule& schedule);
 
-class TileRows;
-
-class Execution {
+class Execution final : private Run {
 public:
-    Execution(const Schedule& s, std::span<const Binding> bindings, const Kernel& kernel, const Combine& combine,
+    Execution(const Schedule& s, std::span<const Binding> bindings, const Computers& computers, const Combine& combine,
               Transport& transport, const ExecuteOptions& options)
         : s_(s),
           bindings_(bindings),
-          kernel_(kernel),
+          memory_(s, bindings, options.window),
+          computers_(computers),
           combine_(combine),
           options_(options),
           transport_(transport),
-          window_(options.window),
           mailroom_(s, transport, options.record),
           counters_(s.lanes.size()),
           paces_(s.lanes.size()),
           ends_(s.lanes.size()),
           begin_(now_s()) {
         for (std::int64_t bytes : s.buffers) buffers_.push_back(staging_memory(bytes));
-        for (const PointReduction& r : kernel.reductions)
-            reduced_.emplace_back(s.lanes.size(), LaneReduced{Reduced(r)});
         if (options.record)
             for (std::size_t l = 0; l < s.lanes.size(); ++l) ends_[l].reserve(s.lanes[l].size() + 1);
     }
@@ -109,10 +97,7 @@ public:
         if (failed_ && !others_first_) o.failure = failure_;
         if (options_.record) o.recording = recording();
         if (options_.record && options_.events) o.timeline = timeline_of(s_, std::exchange(o.recording, {}));
-        for (const auto& lanes : reduced_) {
-            o.reduced.push_back(lanes.empty() ? Reduced() : lanes[0].value);
-            for (std::size_t l = 1; l < lanes.size(); ++l) o.reduced.back().join(lanes[l].value);
-        }
+        if (computers_.nests) o.reduced = computers_.nests->reduced();
         return o;
     }
 
@@ -121,16 +106,13 @@ private:
     bool ready(const Step& step) const;
     void perform(int l, const Step& step);
     void compute(int l, const Tile& tile);
-    void compute_in_window(int l, const Tile& tile);
-    class PieceWalk;
-    bool pace(int l, std::int64_t points, double& begin);
-    bool worse(const Reduced& r, char* const* ptr, const std::int64_t* step, std::int64_t n) const;
-    void reduce(int l, char* const* ptr, const std::int64_t* step, std::int64_t n, const Index& index,
-                const Index& direction);
-    void carry_time_buffers(const Tile& tile);
-    std::intptr_t place_at(std::size_t p, const Index& point) const;
-    Index loop_index(const TileRows& rows, const Index& row, std::int64_t q) const;
-    std::int64_t layers_apart(const TileRows& rows, const std::int64_t* next) const;
+    const ArrayMemory& memory(int) const override { return memory_; }
+    std::int64_t first_time(int) const override { return options_.first_time; }
+    std::int64_t& points_to_poll(int l) override { return paces_[l].left; }
+    bool polls() const override { return options_.poll_period_s > 0; }
+    bool pace(int l, std::int64_t points, double& begin) override;
+    void spent(int l, double begin_s) override { paces_[l].spent_s += now_s() - begin_s; }
+    void fail(const Failure& failure) override;
     void copy(const Message& m, bool pack);
     void copy_time_buffers(const Message& m, bool pack);
     static bool copy_few(std::byte* array, const Index& stride, const Index& extents, std::int64_t item,
@@ -143,24 +125,10 @@ private:
     void look_for_alarms(double now);
     void tell_others();
     [[noreturn]] void leave();
-    void fail(const Index& point, std::int64_t site);
     void stop_for(std::exception_ptr error);
     // After a stop messages are empty, and nothing is done with what they bring, where the other ranks stop, too.
     bool draining() const { return options_.alarms && stopped_.load(std::memory_order_relaxed); }
-    std::byte* address(int array, const Index& point) const {
-        const Binding& b = bindings_[array];
-        const Array& a = s_.arrays[array];
-        if (a.planes > 0) return window_->message(array, point);
-        std::int64_t at = a.time_buffers > 0 ? time_buffer(array, point[0]) * b.stride_bytes[0]
-                                             : (point[0] - a.storage.lo[0]) * b.stride_bytes[0];
-        for (int k = 1; k < point.n; ++k) at += (point[k] - a.storage.lo[k]) * b.stride_bytes[k];
-        return b.data + at;
-    }
-    // The buffer in which an array keeps time `t`.
-    std::int64_t time_buffer(int array, std::int64_t t) const {
-        const Array& a = s_.arrays[array];
-        return floor_mod(bindings_[array].first_time_buffer - (t - a.storage.lo[0]), a.time_buffers);
-    }
+    std::byte* address(int array, const Index& point) const { return memory_.address(array, point); }
     std::byte* message_data(const Message& m) const {
         return m.buffer >= 0 ? buffers_[m.buffer].get() : address(m.array, m.region.lo);
     }
@@ -168,22 +136,18 @@ private:
 
     const Schedule& s_;
     std::span<const Binding> bindings_;
-    const Kernel& kernel_;
+    ArrayMemory memory_;
+    Computers computers_;
     const Combine& combine_;
     const ExecuteOptions& options_;
     Transport& transport_;
-    WindowMemory* window_;
     Mailroom mailroom_;
     std::vector<std::shared_ptr<std::byte[]>> buffers_;
     std::vector<std::byte> gathered_;  // of a combine step that wants one run
     std::vector<Counter> counters_;
     std::vector<Pace> paces_;
     std::vector<std::vector<double>> ends_;  // by lane, step
-    struct alignas(64) LaneReduced {
-        Reduced value;
-    };
-    std::vector<std::vector<LaneReduced>> reduced_;  // by reduction, lane
-    double begin_, end_ = 0;                         // the end: of all lanes, where threads ran them
+    double begin_, end_ = 0;                 // the end: of all lanes, where threads ran them
     std::atomic<int> ended_{0};
     std::atomic<bool> stopped_{options_.stopped};  // compute nothing more: failed or interrupted
     std::atomic<bool> broken_{false};              // the transport threw: leave at once

@@ -3,12 +3,14 @@
 #include <algorithm>
 
 #include "execute/alarms.hpp"
+#include "execute/computers/nests.hpp"
+#include "execute/computers/tasks.hpp"
 #include "execute/execution.hpp"
 
 namespace tilewave {
 
-Outcome execute(const Schedule& schedule, std::span<const Binding> bindings, const Kernel& kernel, Transport& transport,
-                Lanes& lanes, const ExecuteOptions& options) {
+Outcome execute(const Schedule& schedule, std::span<const Binding> bindings, const Programs& programs,
+                Transport& transport, Lanes& lanes, const ExecuteOptions& options) {
     if (bindings.size() != schedule.arrays.size())
         throw ConfigError("execute: " + std::to_string(bindings.size()) + " bindings for " +
                           std::to_string(schedule.arrays.size()) + " arrays");
@@ -16,19 +18,15 @@ Outcome execute(const Schedule& schedule, std::span<const Binding> bindings, con
         throw ConfigError("execute: the schedule is for rank " + std::to_string(schedule.rank) + " of " +
                           std::to_string(schedule.ranks) + ", the transport is rank " +
                           std::to_string(transport.rank()) + " of " + std::to_string(transport.size()));
-    if (!kernel.row && !schedule.tiles.empty())
-        throw ConfigError("execute: the schedule computes but no kernel was given");
-    if (const std::size_t n = schedule.places.size() + kernel.tables.size() + static_cast<std::size_t>(kernel.bests());
-        n > max_places)
-        throw ConfigError("execute: a kernel has " + std::to_string(n) + " places, tables and bests; at most " +
-                          std::to_string(max_places) + " are allowed");
+    NestComputer nests(schedule, programs.kernels);
+    TaskComputer tasks(schedule, programs.operations);
     transport.must_work();
     const Combine none;
     const int count = std::max<int>(1, static_cast<int>(schedule.lanes.size()));
     std::optional<Execution> run;
     try {
         lanes.reserve(count);
-        run.emplace(schedule, bindings, kernel, none, transport, options);
+        run.emplace(schedule, bindings, Computers{&nests, &tasks}, none, transport, options);
     } catch (const std::exception&) {
         return stand_aside(schedule, transport, std::current_exception(), options);
     }

@@ -3,11 +3,13 @@
 #include <exception>
 #include <functional>
 #include <optional>
+#include <span>
 
 #include "core/clock.hpp"
 #include "execute/lanes.hpp"
 #include "tilewave/kernel.hpp"
 #include "tilewave/schedule.hpp"
+#include "tilewave/task.hpp"
 #include "tilewave/timeline.hpp"
 #include "tilewave/transport.hpp"
 
@@ -33,7 +35,7 @@ struct ExecuteOptions {
         0;  ///< added to loop index 0 in what the kernel and the caller are told: of a block of time steps
     bool stopped = false;  ///< computes nothing from the start on, as after a failure in an earlier block
     Alarms* alarms =
-        nullptr;  ///< by which ranks stop each other (src/alarms.hpp); null: other ranks go on to their end
+        nullptr;  ///< by which ranks stop each other (src/execute/alarms.hpp); null: other ranks go on to their end
 };
 
 struct Outcome {
@@ -51,6 +53,12 @@ struct Outcome {
     }
 };
 
+/// What the numbers in a schedule's works stand for.
+struct Programs {
+    std::span<const Kernel> kernels = {};           ///< by NestWork::kernel
+    std::span<const TaskFunction> operations = {};  ///< by TaskWork::operation
+};
+
 /// Runs this rank's schedule with all others running theirs. After a failure or an interrupt, here or as an alarm tells
 /// of another rank, tiles are no longer computed and messages are empty, but none is left out, so that every rank ends;
 /// the caller then agrees on the outcome. A failure that may only follow from another rank's is not reported. Memory or
@@ -58,11 +66,15 @@ struct Outcome {
 /// effect (other ranks' messages).
 /// @pre bindings.size() == schedule.arrays.size() (ConfigError)
 /// @pre transport.rank() == schedule.rank and transport.size() == schedule.ranks (ConfigError)
-/// @pre kernel.row unless the schedule computes nothing (ConfigError)
-/// @pre at most max_places places and tables (ConfigError)
+/// @pre a kernel or an operation for every work that has tiles (ConfigError)
+/// @pre at most max_places places and tables a kernel (ConfigError)
 /// @throws MpiError
-Outcome execute(const Schedule& schedule, std::span<const Binding> bindings, const Kernel& kernel, Transport& transport,
-                Lanes& lanes, const ExecuteOptions& options = {});
+Outcome execute(const Schedule& schedule, std::span<const Binding> bindings, const Programs& programs,
+                Transport& transport, Lanes& lanes, const ExecuteOptions& options = {});
+inline Outcome execute(const Schedule& schedule, std::span<const Binding> bindings, const Kernel& kernel,
+                       Transport& transport, Lanes& lanes, const ExecuteOptions& options = {}) {
+    return execute(schedule, bindings, Programs{{&kernel, 1}, {}}, transport, lanes, options);
+}
 
 /// Takes part in the messages of `schedule` as a rank that cannot compute for `error`: what execute() does on a rank
 /// that has failed, with memory for one message. Collective in effect.

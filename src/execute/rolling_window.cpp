@@ -19,6 +19,7 @@ std::int64_t rounded_up(std::int64_t n, std::int64_t unit) {
 }  // namespace
 
 PieceCut piece_cut(const Schedule& s) {
+    const WindowShape& window = only_nest(s).window;
     Box block;
     for (const Tile& t : s.tiles) block = block.dims() == 0 ? t.box : hull(block, t.box);
     std::int64_t column_bytes = 0, least_item = 8;
@@ -26,7 +27,7 @@ PieceCut piece_cut(const Schedule& s) {
         if (array.planes == 0) continue;
         std::int64_t bytes = array.planes * array.item_bytes;
         for (int k = 0; k < block.dims(); ++k)
-            if (k != s.along && k != s.across) bytes *= block.extent(k) + array.reach[k];
+            if (k != window.along && k != window.across) bytes *= block.extent(k) + array.reach[k];
         column_bytes += bytes;
         least_item = std::min(least_item, array.item_bytes);
     }
@@ -50,11 +51,11 @@ std::vector<Box> cut_into_pieces(int along, int across, int slant, const PieceCu
 }
 
 RollingWindow::RollingWindow(const Schedule& s)
-    : along_(s.along),
-      across_(s.across),
-      slant_(s.slant),
-      space_(s.space),
-      bounds_(s.bounds),
+    : along_(only_nest(s).window.along),
+      across_(only_nest(s).window.across),
+      slant_(only_nest(s).window.slant),
+      space_(only_nest(s).space),
+      bounds_(only_nest(s).bounds),
       ring_of_(s.arrays.size(), -1) {
     block_ = {Index::filled(dims(), 0), Index::filled(dims(), 0)};
     reach_ = block_.lo;
@@ -106,7 +107,7 @@ RollingWindow::RollingWindow(const Schedule& s)
         ring.plane = ring.row;
         for (int k : others_) ring.plane *= extent(ring, k);
         ring.panel = ring.plane * ring.planes;
-        find_segments(ring, s.places);
+        find_segments(ring, only_nest(s).places);
     }
 }
 

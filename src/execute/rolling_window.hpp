@@ -33,7 +33,7 @@ struct PieceCut {
     std::int64_t width = 1, unit = 1;
     friend bool operator==(const PieceCut&, const PieceCut&) = default;
 };
-/// @pre schedule.along >= 0
+/// @pre a schedule of one nest with a rolling window (ConfigError where it is none)
 PieceCut piece_cut(const Schedule& schedule);
 /// The pieces of a tile in the order in which they are computed: panels across the rows where planes are slanted and
 /// the tile is at least as long along the rows as across them; else panels along the rows.
@@ -43,7 +43,7 @@ std::vector<Box> cut_into_pieces(int along, int across, int slant, const PieceCu
 /// plane's number, its component `along` does not matter.
 class RollingWindow {
 public:
-    /// @pre schedule.along >= 0
+    /// @pre as piece_cut()
     explicit RollingWindow(const Schedule& schedule);
 
     /// One panel of a tile, computed plane after plane.

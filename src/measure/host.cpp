@@ -36,7 +36,6 @@ std::vector<double> hand_overs(Context& context, int samples) {
     Schedule s;
     s.rank = context.rank();
     s.ranks = context.size();
-    s.space = {{0}, {1}};
     s.lanes.resize(2);
     for (int i = 1; i <= samples * cycles; ++i) {
         s.lanes[0].push_back({Op::signal, 0, i});
@@ -46,7 +45,7 @@ std::vector<double> hand_overs(Context& context, int samples) {
     }
     ExecuteOptions options = context.options();
     options.heartbeat = nullptr;
-    const Outcome o = execute(s, {}, {}, context.transport(), context.lanes(), options);
+    const Outcome o = execute(s, {}, Programs{}, context.transport(), context.lanes(), options);
     o.must_have_run();
     std::vector<double> found;
     for (int i = 0; i < samples; ++i) {
@@ -60,9 +59,9 @@ std::vector<double> hand_overs(Context& context, int samples) {
 std::vector<double> steps(int tiles, int samples) {
     Schedule s;
     s.ranks = 2;
-    s.space = {{0, 0}, {1, tiles}};
-    s.arrays = {array_of(s.space, 8)};
-    s.places = {{0, {0, 0}, true, false}};
+    const Box points{{0, 0}, {1, tiles}};
+    s.arrays = {array_of(points, 8)};
+    s.works = {{0, NestWork{points, {}, {{0, {0, 0}, true, false}}}}};
     s.lanes.resize(1);
     for (std::int32_t i = 0; i < tiles; ++i) {
         const Box point{{0, i}, {1, i + 1}};
@@ -85,7 +84,7 @@ std::vector<double> steps(int tiles, int samples) {
     Lanes lanes;
     std::vector<double> found;
     for (int i = 0; i < samples; ++i) {
-        const Outcome o = execute(s, bindings, {nothing_row, nullptr, false, {}, {}, nullptr}, *transport, lanes);
+        const Outcome o = execute(s, bindings, Kernel{nothing_row, nullptr, false, {}, {}, nullptr}, *transport, lanes);
         o.must_have_run();
         const auto& events = o.timeline.events;
         found.push_back((events.back().end_s - events.front().begin_s) / static_cast<double>(events.size()));
@@ -100,9 +99,9 @@ std::vector<double> memory(Context& context, int lanes, std::int64_t bytes, int 
     Schedule s;
     s.rank = context.rank();
     s.ranks = context.size();
-    s.space = {{0, 0, 0}, {std::max(lanes, 1), repeats, points}};
-    s.arrays = {array_of(s.space, 8)};
-    s.places = {{0, {0, 0, 0}, true, false}};
+    const Box all{{0, 0, 0}, {std::max(lanes, 1), repeats, points}};
+    s.arrays = {array_of(all, 8)};
+    s.works = {{0, NestWork{all, {}, {{0, {0, 0, 0}, true, false}}}}};
     s.lanes.resize(static_cast<std::size_t>(std::max(lanes, 1)));
     for (std::int32_t l = 0; l < lanes; ++l) {
         s.tiles.push_back({{l, 0, 0}, 0, 0, {{l, 0, 0}, {l + 1, repeats, points}}});
@@ -116,7 +115,7 @@ std::vector<double> memory(Context& context, int lanes, std::int64_t bytes, int 
     options.poll_period_s = 0;
     barrier(context.transport());
     if (lanes == 0) return {};
-    const Outcome o = execute(s, bindings, {stream_row, nullptr, false, {}, {}, nullptr}, context.transport(),
+    const Outcome o = execute(s, bindings, Kernel{stream_row, nullptr, false, {}, {}, nullptr}, context.transport(),
                               context.lanes(), options);
     o.must_have_run();
     std::vector<double> found;
@@ -131,8 +130,7 @@ std::vector<double> copies(std::int64_t run_bytes, std::int64_t bytes, int times
                        rows = std::max<std::int64_t>(bytes / (8 * run), 1);
     Schedule s;
     s.ranks = 2;
-    s.space = {{0, 0}, {rows, run + gap}};
-    s.arrays = {array_of(s.space, 8)};
+    s.arrays = {array_of({{0, 0}, {rows, run + gap}}, 8)};
     Message m;
     m.peer = 1;
     m.send = true;
@@ -148,7 +146,7 @@ std::vector<double> copies(std::int64_t run_bytes, std::int64_t bytes, int times
     const std::vector<Binding> bindings{{data.get(), {8 * (run + gap), 8}, 0}};
     const auto transport = make_dry_transport(0, 2);
     Lanes lanes;
-    const Outcome o = execute(s, bindings, {}, *transport, lanes);
+    const Outcome o = execute(s, bindings, Programs{}, *transport, lanes);
     o.must_have_run();
     std::vector<double> found;
     for (const Event& e : o.timeline.events)

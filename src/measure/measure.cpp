@@ -22,7 +22,6 @@ struct Stage {
     explicit Stage(Context& context) {
         schedule.rank = context.rank();
         schedule.ranks = context.size();
-        schedule.space = {{0}, {1}};
         schedule.lanes.resize(1);
     }
     // Elements in a box from 0, row-major.
@@ -222,11 +221,12 @@ BesideTimes beside(Context& context, Pair pair, const Beside& what, int turns) {
               from = stage.add({8}, 1);
     // All rows lie in the same memory.
     s.arrays[static_cast<std::size_t>(x)].storage = s.arrays[static_cast<std::size_t>(x)].owned =
-        s.space = {{0, 0}, {what.rows, work_points}};
+        Box{{0, 0}, {what.rows, work_points}};
     stage.bindings[static_cast<std::size_t>(x)].stride_bytes = {0, 8};
     std::fill_n(reinterpret_cast<double*>(stage.memory[0].get()), work_points, 1.0);
-    s.places = {{x, {0, 0}, true, false}};
-    s.tiles = {{{0, 0}, 0, 0, s.space}};
+    const Box points = s.arrays[static_cast<std::size_t>(x)].owned;
+    s.works = {{0, NestWork{points, {}, {{x, {0, 0}, true, false}}}}};
+    s.tiles = {{{0, 0}, 0, 0, points}};
     if (what.helper) {
         s.lanes.resize(2);
         s.lanes[1].push_back({Op::await, 0, 1});

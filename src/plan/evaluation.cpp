@@ -171,13 +171,14 @@ private:
 
     // The planes, and as much beside them as tiles leave for the next ones.
     std::int64_t window_bytes(const Array& array, const Schedule& s) const {
+        const WindowShape& window = only_nest(s).window;
         std::int64_t row = array.item_bytes, across = array.item_bytes;
         for (int k = 0; k < problem_.dims(); ++k) {
             const std::int64_t extent = std::max<std::int64_t>(image(problem_.loops, problem_.space).extent(k), 1);
-            if (k != s.across) row *= ceil_div(extent, plan_.grid[k]) + array.reach[k];
-            if (k != s.along) across *= extent + array.reach[k];
+            if (k != window.across) row *= ceil_div(extent, plan_.grid[k]) + array.reach[k];
+            if (k != window.along) across *= extent + array.reach[k];
         }
-        return row * array.planes + across * std::max<std::int64_t>(array.reach[s.along], 1) * plan_.lanes();
+        return row * array.planes + across * std::max<std::int64_t>(array.reach[window.along], 1) * plan_.lanes();
     }
 
     const SweepProblem& problem_;

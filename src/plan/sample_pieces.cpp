@@ -69,9 +69,10 @@ Schedule computing(const Schedule& s, const Pieces& boxes) {
 }
 
 std::vector<bool> varied_by_rows(const Schedule& s) {
-    std::vector<bool> varied(static_cast<std::size_t>(s.space.dims()), false);
-    const IndexMatrix back = inverse(s.order);
-    for (int k = 0; k < s.space.dims(); ++k) varied[static_cast<std::size_t>(k)] = back.row[k][s.space.dims() - 1] != 0;
+    const IndexMatrix back = inverse(only_nest(s).order);
+    const int dims = back.n;
+    std::vector<bool> varied(static_cast<std::size_t>(dims), false);
+    for (int k = 0; k < dims; ++k) varied[static_cast<std::size_t>(k)] = back.row[k][dims - 1] != 0;
     return varied;
 }
 
@@ -81,7 +82,7 @@ Pieces tiles_by_lane(const Schedule& s) {
         for (const Step& step : s.lanes[l])
             if (step.op == Op::compute) tiles[l].push_back(s.tiles[static_cast<std::size_t>(step.item)].box);
     // From a third of the way on, and from where tiles are whole: some are cut off where loops are skewed or bounded.
-    TileWork work(s);
+    TileWork work(s, only_nest(s));
     const std::vector<bool> rows = varied_by_rows(s);
     for (auto& lane : tiles) {
         std::vector<std::int64_t> points;

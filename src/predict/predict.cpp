@@ -1,19 +1,23 @@
 #include "tilewave/predict.hpp"
 
+#include <optional>
+
 #include "predict/simulation.hpp"
 
 namespace tilewave {
 
-Prediction predict(std::span<const Schedule> schedules, const Machine& machine, const KernelRate& rate,
+Prediction predict(std::span<const Schedule> schedules, const Machine& machine, const Rates& rates,
                    const PredictOptions& options) {
-    return Simulation(schedules, machine, rate, options).run();
+    return Simulation(schedules, machine, rates, options).run();
 }
 
 std::vector<std::pair<std::int64_t, std::int64_t>> tile_work(const Schedule& schedule) {
-    TileWork work(schedule);
+    std::vector<std::optional<TileWork>> works(schedule.works.size());
     std::vector<std::pair<std::int64_t, std::int64_t>> all;
     for (const Tile& t : schedule.tiles) {
-        const Work w = work.of(t.box);
+        auto& work = works[static_cast<std::size_t>(t.work)];
+        if (!work) work.emplace(schedule, nest_of(schedule, t));
+        const RowCount w = work->of(t.box);
         all.push_back({w.rows, w.points});
     }
     return all;

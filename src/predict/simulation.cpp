@@ -118,18 +118,29 @@ double drawn(std::uint64_t rank, std::uint64_t lane, std::uint64_t step) {
 
 // The kernel, and a poll whenever a period of computing has passed, from tile to tile.
 double Simulation::compute(Lane& lane, const Tile& tile, double now) {
-    const Work work = ranks_[static_cast<std::size_t>(lane.rank)].work->of(tile.box);
-    double kernel =
-        rate_.tile_s + static_cast<double>(work.rows) * rate_.row_s + static_cast<double>(work.points) * rate_.point_s;
-    if (rate_.spread > 0)
-        kernel *= 1 + rate_.spread * drawn(static_cast<std::uint64_t>(lane.rank),
-                                           static_cast<std::uint64_t>(lane.number), lane.next);
+    const Work& what = schedules_[static_cast<std::size_t>(lane.rank)].works[static_cast<std::size_t>(tile.work)];
+    double kernel = 0;
+    std::int64_t rows = 1;  // between polls
+    if (const TaskWork* task = what.task()) {
+        const OperationRate& rate = rates_.operations[static_cast<std::size_t>(task->operation)];
+        kernel = rate.call_s + task->amount * rate.amount_s;
+    } else {
+        const KernelRate& rate = kernel_rate(*what.nest());
+        const RowCount count =
+            ranks_[static_cast<std::size_t>(lane.rank)].works[static_cast<std::size_t>(tile.work)]->of(tile.box);
+        rows = count.rows;
+        kernel = rate.tile_s + static_cast<double>(count.rows) * rate.row_s +
+                 static_cast<double>(count.points) * rate.point_s;
+        if (rate.spread > 0)
+            kernel *= 1 + rate.spread * drawn(static_cast<std::uint64_t>(lane.rank),
+                                              static_cast<std::uint64_t>(lane.number), lane.next);
+    }
     lane.state = State::computing;
     lane.period = 0;
     double end = now + machine_.step_s + kernel;
     if (options_.poll_period_s > 0 && schedules_.size() > 1) {
         // A row is not left for a poll.
-        const double row = work.rows > 0 ? kernel / static_cast<double>(work.rows) : 0;
+        const double row = rows > 0 ? kernel / static_cast<double>(rows) : 0;
         const double period = std::max(options_.poll_period_s, row);
         lane.tick = now + std::max(period - lane.computed, 0.0);
         lane.period = period + machine_.poll_s;
@@ -214,7 +225,8 @@ void Simulation::refuse_stuck() const {
 Timeline Simulation::timeline() const {
     Timeline t;
     t.ranks = static_cast<int>(schedules_.size());
-    for (const Schedule& s : schedules_) t.dims = std::max(t.dims, s.space.dims());
+    for (const Schedule& s : schedules_)
+        for (const Tile& tile : s.tiles) t.dims = std::max(t.dims, tile.coord.n);
     for (const Lane& lane : lanes_) {
         const Schedule& s = schedules_[static_cast<std::size_t>(lane.rank)];
         for (std::size_t i = 0; i < lane.ends.size(); ++i)

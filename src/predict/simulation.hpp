@@ -20,7 +20,7 @@ namespace tilewave {
 
 class Simulation {
 public:
-    Simulation(std::span<const Schedule> schedules, const Machine& machine, const KernelRate& rate,
+    Simulation(std::span<const Schedule> schedules, const Machine& machine, const Rates& rates,
                const PredictOptions& options);
     Prediction run();
 
@@ -72,7 +72,7 @@ private:
     };
     struct Rank {
         std::int32_t first_lane = 0, first_half = 0;
-        TileWork* work = nullptr;
+        std::vector<TileWork*> works;        // by work; null for tasks
         std::vector<std::int32_t> meetings;  // that wait for a poll
         double copies_until = 0;             // of messages from its own host
         bool helped = false;                 // by a lane that only waits, and moves messages meanwhile
@@ -102,6 +102,10 @@ private:
     void go_on(Lane& lane, double now);
     double begin_step(Lane& lane, double now);
     double compute(Lane& lane, const Tile& tile, double now);
+    void check_rates(const Schedule& s) const;
+    const KernelRate& kernel_rate(const NestWork& nest) const {
+        return rates_.kernels[rates_.kernels.size() == 1 ? 0 : static_cast<std::size_t>(nest.kernel)];
+    }
     double copy_s(const Schedule& s, const Message& m) const;
     void post(Lane& lane, std::int32_t half, double now);
     double wait(Lane& lane, std::int32_t half, double now);
@@ -135,7 +139,7 @@ private:
 
     std::span<const Schedule> schedules_;
     const Machine& machine_;
-    const KernelRate& rate_;
+    const Rates& rates_;
     const PredictOptions& options_;
     std::vector<Lane> lanes_;
     std::vector<PartsCount> parts_;  // by lane

@@ -90,12 +90,12 @@ void check_steps(const Schedule& s, std::size_t ranks) {
 
 }  // namespace
 
-Simulation::Simulation(std::span<const Schedule> schedules, const Machine& machine, const KernelRate& rate,
+Simulation::Simulation(std::span<const Schedule> schedules, const Machine& machine, const Rates& rates,
                        const PredictOptions& options)
-    : schedules_(schedules), machine_(machine), rate_(rate), options_(options) {
+    : schedules_(schedules), machine_(machine), rates_(rates), options_(options) {
     check();
     for (const Schedule& s : schedules_) {
-        ranks_.push_back({static_cast<std::int32_t>(lanes_.size()), 0, nullptr, {}, 0, false});
+        ranks_.push_back({static_cast<std::int32_t>(lanes_.size()), 0, {}, {}, 0, false});
         for (std::size_t l = 0; l < s.lanes.size(); ++l) {
             Lane& lane = lanes_.emplace_back();
             lane.rank = s.rank;
@@ -128,12 +128,19 @@ void Simulation::check() const {
                     std::to_string(s.rank) + " of " + std::to_string(s.ranks) +
                     "; allowed: those of all ranks, in order");
         check_steps(s, schedules_.size());
+        check_rates(s);
     }
-    require_time(rate_.point_s, "point_s");
-    require_time(rate_.row_s, "row_s");
-    require_time(rate_.tile_s, "tile_s");
-    require(rate_.spread >= 0 && rate_.spread <= 1,
-            "spread is " + std::to_string(rate_.spread) + "; 0 to 1 is allowed");
+    for (const KernelRate& rate : rates_.kernels) {
+        require_time(rate.point_s, "point_s");
+        require_time(rate.row_s, "row_s");
+        require_time(rate.tile_s, "tile_s");
+        require(rate.spread >= 0 && rate.spread <= 1,
+                "spread is " + std::to_string(rate.spread) + "; 0 to 1 is allowed");
+    }
+    for (const OperationRate& rate : rates_.operations) {
+        require_time(rate.call_s, "call_s");
+        require_time(rate.amount_s, "amount_s");
+    }
     require_time(options_.poll_period_s, "poll_period_s");
     require_time(machine_.hand_over_s, "hand_over_s");
     require_time(machine_.poll_s, "poll_s");
@@ -200,11 +207,37 @@ void Simulation::set_up_cpus() {
 
 void Simulation::set_up_work() {
     for (std::size_t r = 0; r < schedules_.size(); ++r) {
-        for (const auto& w : works_)
-            if (w->serves(schedules_[r])) ranks_[r].work = w.get();
-        if (ranks_[r].work) continue;
-        works_.push_back(std::make_unique<TileWork>(schedules_[r]));
-        ranks_[r].work = works_.back().get();
+        const Schedule& s = schedules_[r];
+        ranks_[r].works.assign(s.works.size(), nullptr);
+        for (std::size_t w = 0; w < s.works.size(); ++w) {
+            const NestWork* nest = s.works[w].nest();
+            if (!nest) continue;
+            TileWork*& found = ranks_[r].works[w];
+            for (const auto& known : works_)
+                if (known->serves(s, *nest)) found = known.get();
+            if (found) continue;
+            works_.push_back(std::make_unique<TileWork>(s, *nest));
+            found = works_.back().get();
+        }
+    }
+}
+
+void Simulation::check_rates(const Schedule& s) const {
+    const auto given = [&](std::int32_t number, std::size_t count, const char* what) {
+        require(number >= 0 && static_cast<std::size_t>(number) < count,
+                "a work of rank " + std::to_string(s.rank) + " names " + what + " " + std::to_string(number) +
+                    ", of which no rate is given; there are " + std::to_string(count));
+    };
+    for (const Work& work : s.works) {
+        if (const TaskWork* task = work.task()) given(task->operation, rates_.operations.size(), "operation");
+        if (const NestWork* nest = work.nest(); nest && rates_.kernels.size() != 1)
+            given(nest->kernel, rates_.kernels.size(), "kernel");
+    }
+    for (const Tile& t : s.tiles) {
+        const auto w = static_cast<std::size_t>(t.work);
+        require(t.work >= 0 && w < s.works.size(), "a tile of rank " + std::to_string(s.rank) + " is of work " +
+                                                       std::to_string(t.work) + " of " +
+                                                       std::to_string(s.works.size()));
     }
 }
 

@@ -4,12 +4,12 @@
 
 namespace tilewave {
 
-TileWork::TileWork(const Schedule& schedule) : s_(schedule) {
-    const int n = s_.space.dims();
+TileWork::TileWork(const Schedule& schedule, const NestWork& nest) : nest_(nest) {
+    const int n = nest_.space.dims();
     up_ = down_ = n - 1;
-    if (s_.along >= 0) cut_ = piece_cut(s_);
-    if (s_.order.n == 0) return;
-    const IndexMatrix back = inverse(s_.order);
+    if (nest_.window.along >= 0) cut_ = piece_cut(schedule);
+    if (nest_.order.n == 0) return;
+    const IndexMatrix back = inverse(nest_.order);
     int ups = 0, downs = 0, others = 0;
     for (int k = 0; k < n; ++k) {
         const std::int64_t along = back.row[k][n - 1];
@@ -28,15 +28,16 @@ TileWork::TileWork(const Schedule& schedule) : s_(schedule) {
         up_ = ups == 1 ? up_ : down_;
 }
 
-bool TileWork::serves(const Schedule& other) const {
-    if (!(s_.order == other.order) || s_.bounds.size() != other.bounds.size() || s_.along != other.along ||
-        s_.across != other.across || s_.slant != other.slant || s_.space.dims() != other.space.dims())
+bool TileWork::serves(const Schedule& schedule, const NestWork& other) const {
+    if (!(nest_.order == other.order) || nest_.bounds.size() != other.bounds.size() ||
+        nest_.window.along != other.window.along || nest_.window.across != other.window.across ||
+        nest_.window.slant != other.window.slant || nest_.space.dims() != other.space.dims())
         return false;
-    for (std::size_t b = 0; b < s_.bounds.size(); ++b)
-        if (!(s_.bounds[b].coefficients == other.bounds[b].coefficients) ||
-            s_.bounds[b].constant != other.bounds[b].constant)
+    for (std::size_t b = 0; b < nest_.bounds.size(); ++b)
+        if (!(nest_.bounds[b].coefficients == other.bounds[b].coefficients) ||
+            nest_.bounds[b].constant != other.bounds[b].constant)
             return false;
-    return !cut_ || piece_cut(other) == *cut_;
+    return !cut_ || piece_cut(schedule) == *cut_;
 }
 
 std::size_t TileWork::Hash::operator()(const Key& key) const {
@@ -47,17 +48,18 @@ std::size_t TileWork::Hash::operator()(const Key& key) const {
     return h;
 }
 
-Work TileWork::of(const Box& tile) {
+RowCount TileWork::of(const Box& tile) {
     if (!cut_) return part(tile);
-    Work all;
-    for (const Box& piece : cut_into_pieces(s_.along, s_.across, s_.slant, *cut_, tile)) all = all + part(piece);
+    RowCount all;
+    for (const Box& piece : cut_into_pieces(nest_.window.along, nest_.window.across, nest_.window.slant, *cut_, tile))
+        all = all + part(piece);
     return all;
 }
 
-Work TileWork::part(const Box& box) {
+RowCount TileWork::part(const Box& box) {
     if (box.empty()) return {};
     bool cut = rows_ == Rows::other;
-    for (const Bound& b : s_.bounds) {
+    for (const Bound& b : nest_.bounds) {
         std::int64_t least = b.constant, most = b.constant;
         for (int k = 0; k < box.dims(); ++k) {
             const std::int64_t c = b.coefficients[k], first = c * box.lo[k], last = c * (box.hi[k] - 1);
@@ -69,7 +71,7 @@ Work TileWork::part(const Box& box) {
     }
     if (!cut) return uncut(box);
     Key key{box.hi - box.lo, {}};
-    for (const Bound& b : s_.bounds) {
+    for (const Bound& b : nest_.bounds) {
         std::int64_t value = b.constant;
         for (int k = 0; k < box.dims(); ++k) value += b.coefficients[k] * box.lo[k];
         key.at_corner.push_back(value);
@@ -79,7 +81,7 @@ Work TileWork::part(const Box& box) {
     return it->second;
 }
 
-Work TileWork::uncut(const Box& box) const {
+RowCount TileWork::uncut(const Box& box) const {
     const std::int64_t points = box.points();
     if (rows_ == Rows::unit) return {points / box.extent(up_), points};
     // One row for each sum of the two coordinates.
@@ -87,9 +89,9 @@ Work TileWork::uncut(const Box& box) const {
     return {points / (up * down) * (up + down - 1), points};
 }
 
-Work TileWork::walk(const Box& box) const {
-    Work w;
-    TileRows rows(s_, box);
+RowCount TileWork::walk(const Box& box) const {
+    RowCount w;
+    TileRows rows(nest_, box);
     for (bool more = rows.first(); more; more = rows.next()) {
         ++w.rows;
         w.points += rows.end() - rows.begin();

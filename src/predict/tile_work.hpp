@@ -10,20 +10,22 @@
 
 namespace tilewave {
 
-struct Work {
+/// What a tile has of both.
+struct RowCount {
     std::int64_t rows = 0, points = 0;
-    friend Work operator+(Work a, const Work& b) { return {a.rows + b.rows, a.points + b.points}; }
+    friend RowCount operator+(RowCount a, const RowCount& b) { return {a.rows + b.rows, a.points + b.points}; }
 };
 
-/// Exact numbers for tiles of one schedule: closed forms for tiles that no bound cuts; the others are walked
+/// Exact numbers for tiles of one nest: closed forms for tiles that no bound cuts; the others are walked
 /// once for all that are cut alike.
 class TileWork {
 public:
-    explicit TileWork(const Schedule& schedule);
+    /// Of nest `nest`, one of the works of `schedule`.
+    TileWork(const Schedule& schedule, const NestWork& nest);
 
-    Work of(const Box& tile);
-    /// Whether tiles of the other schedule have the same rows.
-    bool serves(const Schedule& other) const;
+    RowCount of(const Box& tile);
+    /// Whether tiles of a nest of another schedule have the same rows.
+    bool serves(const Schedule& other, const NestWork& nest) const;
 
 private:
     enum class Rows { unit, pair, other };
@@ -36,15 +38,15 @@ private:
         std::size_t operator()(const Key& key) const;
     };
 
-    Work part(const Box& box);  // of one piece
-    Work uncut(const Box& box) const;
-    Work walk(const Box& box) const;
+    RowCount part(const Box& box);  // of one piece
+    RowCount uncut(const Box& box) const;
+    RowCount walk(const Box& box) const;
 
-    const Schedule& s_;
+    const NestWork& nest_;
     Rows rows_ = Rows::unit;
     int up_ = 0, down_ = 0;
     std::optional<PieceCut> cut_;  // of arrays kept in planes: rows end where pieces do
-    std::unordered_map<Key, Work, Hash> walked_;
+    std::unordered_map<Key, RowCount, Hash> walked_;
 };
 
 }  // namespace tilewave

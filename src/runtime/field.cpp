@@ -44,7 +44,7 @@ public:
           schedule_(std::move(schedule)),
           both_{from, to},
           options_(options_of(context)),
-          execution_(schedule_, both_, kernel_, nothing_, context.transport(), options_) {}
+          execution_(schedule_, both_, Computers{}, nothing_, context.transport(), options_) {}
 
     /// @throws MpiError
     void run() {
@@ -64,7 +64,6 @@ private:
     Context& context_;
     Schedule schedule_;
     Binding both_[2];
-    Kernel kernel_;
     Combine nothing_;
     ExecuteOptions options_;
     Execution execution_;

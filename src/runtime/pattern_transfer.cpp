@@ -69,7 +69,7 @@ PatternTransfer::PatternTransfer(Context& context, Words words, const PatternPro
                                           : Combine{combine_row(call.op, call.in.type), nullptr, false};
     if (call.op != Reduction::user)
         combine_.straight = straight_combines(schedule_);  // a function gets all of a step in one call
-    execution_ = std::make_unique<Execution>(schedule_, bindings_, kernel_, combine_, *comparison_->port, options_);
+    execution_ = std::make_unique<Execution>(schedule_, bindings_, Computers{}, combine_, *comparison_->port, options_);
 }
 
 void PatternTransfer::aim(PatternCall& call, int tag) {

@@ -70,7 +70,6 @@ private:
     std::unique_ptr<Comparison> comparison_;
     Schedule schedule_;
     std::vector<Binding> bindings_;
-    Kernel kernel_;
     Combine combine_;
     ExecuteOptions options_;
     std::unique_ptr<Execution> execution_;  // the last: it refers to the others

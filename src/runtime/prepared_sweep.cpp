@@ -50,9 +50,10 @@ Index last_unit(int n) {
 
 // Points to compute over all ranks: of the box, those within the bounds.
 std::int64_t points_of(const Schedule& s) {
-    if (s.bounds.empty()) return s.space.points();
+    const NestWork& nest = only_nest(s);
+    if (nest.bounds.empty()) return nest.space.points();
     std::int64_t points = 0;
-    TileRows rows(s, s.space);
+    TileRows rows(nest, nest.space);
     for (bool more = rows.first(); more; more = rows.next()) points += rows.end() - rows.begin();
     return points;
 }
@@ -79,7 +80,7 @@ PreparedSweep::PreparedSweep(Context& context, SweepProblem problem, Plan plan)
                               " and more messages between two ranks, this MPI has "
                               "tags up to " +
                               std::to_string(context.transport().max_tag()) + "; take larger tiles or chunks");
-    if (schedule_.along >= 0) window_ = std::make_unique<RollingWindow>(schedule_);
+    if (only_nest(schedule_).window.along >= 0) window_ = std::make_unique<RollingWindow>(schedule_);
 }
 
 PreparedSweep::~PreparedSweep() = default;
@@ -281,9 +282,9 @@ bool PreparedSweep::rows_meet(std::span<const RunArray> arrays) const {
     const int n = problem_.dims();
     Index unit = Index::filled(n, 0);
     unit[n - 2] = 1;
-    const std::vector<std::int64_t> across = steps_by(inverse(schedule_.order) * unit, arrays);
+    const std::vector<std::int64_t> across = steps_by(inverse(only_nest(schedule_).order) * unit, arrays);
     for (std::size_t p = 0; p < across.size(); ++p)
-        for (std::int64_t r = 1; r < nearest_rows && schedule_.places[p].writes; ++r)
+        for (std::int64_t r = 1; r < nearest_rows && only_nest(schedule_).places[p].writes; ++r)
             if (const std::int64_t apart = ((r * across[p]) % page_bytes + page_bytes) % page_bytes;
                 std::min(apart, page_bytes - apart) < near_in_page)
                 return true;
@@ -291,13 +292,14 @@ bool PreparedSweep::rows_meet(std::span<const RunArray> arrays) const {
 }
 
 std::vector<std::optional<std::pair<std::int64_t, std::int64_t>>> PreparedSweep::neighbours() const {
-    const std::vector<Access>& places = schedule_.places;
+    const std::vector<Access>& places = only_nest(schedule_).places;
     std::vector<std::optional<std::pair<std::int64_t, std::int64_t>>> result;
     for (const Access& place : places) {
         const auto writes = [&](const Access& p) { return p.writes && p.array == place.array; };
         result.emplace_back();
         if (std::count_if(places.begin(), places.end(), writes) != 1) continue;
-        const Index y = schedule_.order * (place.offset - std::find_if(places.begin(), places.end(), writes)->offset);
+        const Index y =
+            only_nest(schedule_).order * (place.offset - std::find_if(places.begin(), places.end(), writes)->offset);
         if (std::all_of(y.begin(), y.end() - 2, [](auto x) { return x == 0; }))
             result.back() = {y[y.n - 2], y[y.n - 1]};
     }
@@ -341,8 +343,8 @@ Binding PreparedSweep::to_loops(int a, const Binding& own, const Index& first) c
 }
 
 std::vector<std::pair<int, std::int64_t>> PreparedSweep::beside() const {
-    const Index along = inverse(schedule_.order) * last_unit(problem_.dims());
-    const std::vector<Access>& places = schedule_.places;
+    const Index along = inverse(only_nest(schedule_).order) * last_unit(problem_.dims());
+    const std::vector<Access>& places = only_nest(schedule_).places;
     std::vector<std::pair<int, std::int64_t>> result;
     for (std::size_t q = 0; q < places.size(); ++q) {
         result.push_back({-1, 0});
@@ -362,13 +364,13 @@ std::vector<std::pair<int, std::int64_t>> PreparedSweep::beside() const {
 }
 
 std::vector<std::int64_t> PreparedSweep::row_steps(std::span<const RunArray> arrays) const {
-    return steps_by(inverse(schedule_.order) * last_unit(problem_.dims()), arrays);
+    return steps_by(inverse(only_nest(schedule_).order) * last_unit(problem_.dims()), arrays);
 }
 
 // Bytes that each place moves by when a point moves by `along`.
 std::vector<std::int64_t> PreparedSweep::steps_by(const Index& along, std::span<const RunArray> arrays) const {
     std::vector<std::int64_t> steps;
-    for (const Access& p : schedule_.places) {
+    for (const Access& p : only_nest(schedule_).places) {
         const RunArray& array = arrays[static_cast<std::size_t>(p.array)];
         if (in_window(p.array)) {
             steps.push_back(problem_.arrays[static_cast<std::size_t>(p.array)].item_bytes);

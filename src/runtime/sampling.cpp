@@ -129,7 +129,7 @@ void PreparedSweep::fill_around(const Scratch& s, int a, const Box& tile) const 
     const auto at = static_cast<std::size_t>(a);
     if (!s.own[at] || s.filled[at]) return;
     const Array& array = schedule_.arrays[at];
-    Box part = intersect(array.elements(with_neighbours(tile, schedule_.places)), array.storage);
+    Box part = intersect(array.elements(with_neighbours(tile, only_nest(schedule_).places)), array.storage);
     Index first = array.storage.lo;
     if (array.time_buffers > 0)
         part.lo[0] = 0, part.hi[0] = array.time_buffers, first[0] = 0;  // in memory, a level after the other
@@ -197,7 +197,7 @@ public:
         options_.heartbeat = nullptr;
         // What other threads take of the CPUs meanwhile, and would not for as long in a run, is the predictor's to say.
         options_.cpu_time = options_.crowded || static_cast<int>(schedule.lanes.size()) > context.threads();
-        TileWork work(whole);
+        TileWork work(whole, only_nest(whole));
         for (const Tile& t : s_.tiles) {
             work_.push_back(work.of(t.box));
             if (work_.back().points > most_.points) most_ = work_.back();
@@ -219,7 +219,7 @@ public:
             if (round == 0) continue;
             for (const Event& e : o.timeline.events) {
                 const Step& step = s_.lanes[static_cast<std::size_t>(e.lane)][static_cast<std::size_t>(e.step)];
-                const Work& w = work_[static_cast<std::size_t>(step.item)];
+                const RowCount& w = work_[static_cast<std::size_t>(step.item)];
                 // Tiles that are nearly as large count, too: of a deep_halo there is less with each step of time, and
                 // the first steps are those that fetch from memory.
                 if (alike * w.points < (alike - 1) * most_.points || alike * w.rows < (alike - 1) * most_.rows)
@@ -244,8 +244,8 @@ private:
     const Kernel& kernel_;
     Context& context_;
     ExecuteOptions options_;
-    std::vector<Work> work_;                  // by tile
-    Work most_;                               // tiles with less are at an edge
+    std::vector<RowCount> work_;              // by tile
+    RowCount most_;                           // tiles with less are at an edge
     std::vector<std::vector<double>> times_;  // by lane
 };
 

@@ -34,6 +34,21 @@ std::int64_t Schedule::buffer_bytes() const {
     return n;
 }
 
+const NestWork& only_nest(const Schedule& s) {
+    if (s.works.size() != 1 || !s.works[0].nest())
+        throw ConfigError("a schedule of one nest is needed; this one has " + std::to_string(s.works.size()) +
+                          " works" + (s.works.size() == 1 ? ", a task" : ""));
+    return *s.works[0].nest();
+}
+
+const NestWork& nest_of(const Schedule& s, const Tile& tile) {
+    const auto w = static_cast<std::size_t>(tile.work);
+    if (tile.work < 0 || w >= s.works.size() || !s.works[w].nest())
+        throw ConfigError("a tile of a nest is needed; this one is of work " + std::to_string(tile.work) + " of " +
+                          std::to_string(s.works.size()));
+    return *s.works[w].nest();
+}
+
 std::string describe(const Schedule& s, int lane, std::size_t index) {
     std::string text =
         "rank " + std::to_string(s.rank) + ", lane " + std::to_string(lane) + ", step " + std::to_string(index);
@@ -42,6 +57,9 @@ std::string describe(const Schedule& s, int lane, std::size_t index) {
     text += std::string(": ") + to_string(step.op);
     switch (step.op) {
         case Op::compute:
+            if (const TaskWork* task = s.works[s.tiles[step.item].work].task())
+                return text + " task " + std::to_string(s.works[s.tiles[step.item].work].number) + " (operation " +
+                       std::to_string(task->operation) + ")";
             return text + " tile " + to_string(s.tiles[step.item].coord) + " " + to_string(s.tiles[step.item].box);
         case Op::signal: return text + " " + std::to_string(step.count);
         case Op::await:

@@ -5,23 +5,23 @@
 
 namespace tilewave {
 
-TileRows::TileRows(const Schedule& schedule, const Box& tile)
-    : s_(schedule),
+TileRows::TileRows(const NestWork& nest, const Box& tile)
+    : nest_(nest),
       tile_(tile),
-      plain_(schedule.order.n == 0 || schedule.order.is_identity()),
-      same_loops_(schedule.loops.n == 0 || schedule.loops.is_identity()) {
+      plain_(nest.order.n == 0 || nest.order.is_identity()),
+      same_loops_(nest.loops.n == 0 || nest.loops.is_identity()) {
     const int n = tile.dims();
-    back_ = plain_ ? IndexMatrix::identity(n) : inverse(s_.order);
-    y_ = plain_ ? tile : image(s_.order, tile);
+    back_ = plain_ ? IndexMatrix::identity(n) : inverse(nest_.order);
+    y_ = plain_ ? tile : image(nest_.order, tile);
     at_ = along_ = across_ = beyond_ = Index::filled(n, 0);
     for (int k = 0; k < n; ++k) {
         along_[k] = back_.row[k][n - 1];
         across_[k] = n > 1 ? back_.row[k][n - 2] : 0;
         beyond_[k] = n > 2 ? back_.row[k][n - 3] : 0;
     }
-    direction_ = same_loops_ ? along_ : s_.loops * along_;
-    turn_ = same_loops_ ? across_ : s_.loops * across_;
-    for (const Bound& b : s_.bounds) {
+    direction_ = same_loops_ ? along_ : nest_.loops * along_;
+    turn_ = same_loops_ ? across_ : nest_.loops * across_;
+    for (const Bound& b : nest_.bounds) {
         bounds_.push_back({b.coefficients * back_, b.constant});
         slope_.push_back(bounds_.back().coefficients[n - 1]);
     }
@@ -33,7 +33,7 @@ TileRows::TileRows(const Schedule& schedule, const Box& tile)
         pair_ = pair_ || along_[k] == -1;
     }
     if (!pair_) down_ = up_;
-    pair_ = pair_ && s_.bounds.empty();
+    pair_ = pair_ && nest_.bounds.empty();
 }
 
 bool TileRows::first() {
@@ -134,7 +134,7 @@ bool TileRows::find() {
 Index TileRows::index(const Index& point, std::int64_t q) const {
     Index z = point;
     for (int k = 0; k < z.n; ++k) z[k] += q * along_[k];
-    return same_loops_ ? z : s_.loops * z;
+    return same_loops_ ? z : nest_.loops * z;
 }
 
 }  // namespace tilewave

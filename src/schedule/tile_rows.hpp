@@ -1,4 +1,4 @@
-// The rows of a tile in the order that a schedule says: which points follow each other in one call
+// The rows of a tile in the order that its nest says: which points follow each other in one call
 // of the kernel, and where the next row is.
 #pragma once
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace tilewave {
 /// along() has no entries but -1, 0 and 1.
 class TileRows {
 public:
-    TileRows(const Schedule& schedule, const Box& tile);
+    TileRows(const NestWork& nest, const Box& tile);
 
     /// To the first row that has points; false if there is none.
     bool first();
@@ -80,7 +80,7 @@ private:
     bool find();
     void start();
 
-    const Schedule& s_;
+    const NestWork& nest_;
     const Box& tile_;
     bool plain_, same_loops_;  // order and loops are the identity
     IndexMatrix back_;         // z = back·y

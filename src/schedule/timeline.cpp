@@ -48,7 +48,8 @@ Event event_of(const Schedule& s, int lane, std::size_t index, double begin_s, d
 Timeline timeline_of(const Schedule& s, const Recording& r) {
     Timeline t;
     t.ranks = s.ranks;
-    t.dims = std::max(s.space.dims(), 1);
+    t.dims = 1;
+    for (const Tile& tile : s.tiles) t.dims = std::max(t.dims, tile.coord.n);
     std::size_t events = 0;
     for (const auto& ends : r.ends) events += ends.size();
     t.events.reserve(events);

@@ -62,6 +62,10 @@ void write_moves(Schedule& s, const Move& move) {
     }
 }
 
+Box nothing(int dims) {
+    return {Index::filled(dims, 0), Index::filled(dims, 0)};
+}
+
 Schedule start(const Layout& from, int rank, int ranks) {
     if (rank < 0 || rank >= ranks || from.ranks() > ranks)
         throw ConfigError("a layout on " + std::to_string(from.ranks()) + " ranks and rank " + std::to_string(rank) +
@@ -69,7 +73,6 @@ Schedule start(const Layout& from, int rank, int ranks) {
     Schedule s;
     s.rank = rank;
     s.ranks = ranks;
-    s.space = {Index::filled(from.dims(), 0), Index::filled(from.dims(), 0)};
     return s;
 }
 
@@ -91,7 +94,7 @@ Schedule redistribute(const Layout& from, const Layout& to, std::int64_t item_by
 Schedule gather_schedule(const Layout& from, std::int64_t item_bytes, int rank, int ranks, std::int64_t chunk_bytes,
                          const Index& stride) {
     Schedule s = start(from, rank, ranks);
-    auto whole = [&](int r) { return r == 0 ? from.whole() : s.space; };
+    auto whole = [&](int r) { return r == 0 ? from.whole() : nothing(from.dims()); };
     s.arrays = {{item_bytes, from.storage(rank), from.owned(rank), stride}, {item_bytes, whole(rank), whole(rank)}};
     write_moves(s, {[&](int r) { return from.owned(r); }, whole, s.ranks, item_bytes, chunk_bytes});
     return s;
@@ -100,7 +103,7 @@ Schedule gather_schedule(const Layout& from, std::int64_t item_bytes, int rank, 
 Schedule scatter_schedule(const Layout& to, std::int64_t item_bytes, int rank, int ranks, std::int64_t chunk_bytes,
                           const Index& stride) {
     Schedule s = start(to, rank, ranks);
-    auto whole = [&](int r) { return r == 0 ? to.whole() : s.space; };
+    auto whole = [&](int r) { return r == 0 ? to.whole() : nothing(to.dims()); };
     s.arrays = {{item_bytes, whole(rank), whole(rank)}, {item_bytes, to.storage(rank), to.owned(rank), stride}};
     write_moves(s, {whole, [&](int r) { return to.owned(r); }, s.ranks, item_bytes, chunk_bytes});
     return s;

@@ -22,8 +22,6 @@ Schedule start(const PatternProblem& problem, int rank, const PatternShape& shap
     Schedule s;
     s.rank = rank;
     s.ranks = problem.ranks;
-    const int dims = problem.block > 0 ? 3 : 2;
-    s.space = {Index::filled(dims, 0), Index::filled(dims, 0)};
     s.arrays = shape.arrays();
     return s;
 }

@@ -65,7 +65,8 @@ Schedule in_a_row(const SweepProblem& problem, const Plan& plan, const Schedule&
                 s.lanes[l].push_back(step);
             }
         for (std::size_t l = 0; l < last.size(); ++l) last[l] = before[l] + of_a_block[l];
-        s.space = hull(s.space, block.space.shifted(shift));
+        NestWork& nest = *s.works[0].nest();
+        nest.space = hull(nest.space, only_nest(block).space.shifted(shift));
         for (std::size_t a = 0; a < s.arrays.size(); ++a) {
             const Array& was = block.arrays[a];
             if (was.lacks & 1) continue;

@@ -407,19 +407,17 @@ void SweepWriter::write_lane(int lane) {
 Schedule SweepWriter::write() {
     s_.rank = rank_;
     s_.ranks = ranks_;
-    s_.space = geometry_.space();
-    s_.bounds = problem_.conditions();
-    s_.order = plan_.order(problem_.dims());
-    s_.rows_depend = !plan_.independent_rows(problem_);
-    s_.layers_together = plan_.layers_together(problem_);
-    if (uses_window(problem_, plan_)) {
-        s_.along = problem_.window.along;
-        s_.across = problem_.window.across;
-        s_.slant = problem_.window.slant;
-    }
-    s_.loops = inverse(problem_.loops);
-    s_.places = problem_.accesses;
-    for (Access& p : s_.places) p.offset = problem_.offset(p);
+    NestWork nest;
+    nest.space = geometry_.space();
+    nest.bounds = problem_.conditions();
+    nest.order = plan_.order(problem_.dims());
+    nest.rows_depend = !plan_.independent_rows(problem_);
+    nest.layers_together = plan_.layers_together(problem_);
+    if (uses_window(problem_, plan_)) nest.window = problem_.window;
+    nest.loops = inverse(problem_.loops);
+    nest.places = problem_.accesses;
+    for (Access& p : nest.places) p.offset = problem_.offset(p);
+    s_.works.push_back({0, std::move(nest)});
     for (int a = 0; a < static_cast<int>(problem_.arrays.size()); ++a) s_.arrays.push_back(geometry_.array(a, rank_));
     s_.lanes.resize(static_cast<std::size_t>(plan_.lanes()));
     index_tiles();

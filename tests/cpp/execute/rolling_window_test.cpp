@@ -86,7 +86,7 @@ TEST(RollingWindow, ARowOfALaterPlaneReplacesTheOldestOne) {
         const SweepProblem problem = dice.problem();
         int rank = 0;
         const Schedule s = some_rank(problem, dice, static_cast<int>(dice(1, 3)), rank);
-        if (s.along < 0 || s.tiles.empty()) continue;
+        if (only_nest(s).window.along < 0 || s.tiles.empty()) continue;
         ++windows;
         const RollingWindow window(s);
         ASSERT_NE(window.ring(0), nullptr);
@@ -121,7 +121,7 @@ TEST(RollingWindow, ElementsThatNoPointComputesAreThoseBeforeTheSpace) {
         const SweepProblem problem = dice.problem();
         int rank = 0;
         const Schedule s = some_rank(problem, dice, 1, rank);
-        if (s.along < 0) continue;
+        if (only_nest(s).window.along < 0) continue;
         std::set<std::vector<std::int64_t>> expected;  // what points read and no point computes
         for (std::int64_t i = problem.space.lo[0]; i < problem.space.hi[0]; ++i)
             for (std::int64_t j = problem.space.lo[1]; j < problem.space.hi[1]; ++j)

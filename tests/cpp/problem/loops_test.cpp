@@ -220,12 +220,12 @@ Index any_row(int n, IndexDice& dice) {
     return row;
 }
 
-TEST(TileRows, every_point_once_in_the_order_of_the_schedule) {
+TEST(TileRows, every_point_once_in_the_order_of_the_nest) {
     repeat([](IndexDice& dice) {
         const auto n = static_cast<int>(dice(1, max_dims));
         Plan plan;
         if (dice(0, 3)) plan.row = any_row(n, dice);
-        Schedule s;
+        NestWork s;
         const IndexMatrix order = plan.order(n);
         if (plan.row.n || dice(0, 1)) s.order = order;
         const IndexMatrix loops = dice(0, 1) ? dice.unimodular(n) : IndexMatrix::identity(n);
@@ -274,7 +274,7 @@ TEST(TileRows, rows_that_a_plan_allows_honour_every_dependence) {
         p.loops = legal_skew(p);
         Plan plan;
         plan.row = any_row(n, dice);
-        Schedule s;
+        NestWork s;
         s.order = plan.order(n);
         const std::vector<Index> dependences = p.dependences();
         const bool allowed = std::all_of(dependences.begin(), dependences.end(),

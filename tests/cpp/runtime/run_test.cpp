@@ -379,7 +379,6 @@ TEST(Executor, AStallIsReportedWithRankLaneAndMessage) {
         Schedule s;
         s.rank = context.rank();
         s.ranks = 2;
-        s.space = {Index{0}, Index{0}};
         s.arrays = {{8, whole.whole(), whole.whole()}};
         Message m;
         m.peer = 1 - context.rank();
@@ -400,7 +399,7 @@ TEST(Executor, AStallIsReportedWithRankLaneAndMessage) {
         };
         if (context.rank() == 1)
             while (!told) std::this_thread::yield();
-        execute(s, b, {}, context.transport(), context.lanes(), options);
+        execute(s, b, Programs{}, context.transport(), context.lanes(), options);
     });
     EXPECT_NE(report.find("rank 0, lane 0, step 1: wait message 0 (receive of 32 bytes from rank 1, tag 5)"),
               std::string::npos)

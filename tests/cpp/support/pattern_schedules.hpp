@@ -24,7 +24,6 @@ struct Hand {
     Hand(int rank, int ranks, int lanes = 1) {
         s.rank = rank;
         s.ranks = ranks;
-        s.space = {{0, 0}, {0, 0}};
         const Box none{{0, 0}, {0, 0}};
         s.arrays = {{item, whole, whole, {4, 1}, true}, {item, whole, none, {}, true}};
         s.lanes.resize(static_cast<std::size_t>(lanes));

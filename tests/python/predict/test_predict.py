@@ -40,7 +40,8 @@ def schedule(rank, ranks, lanes, messages=(), tiles=(), array_extents=(64, 1)):
     a = _core.Array()
     a.item_bytes = 1
     a.storage = a.owned = (tuple(0 for _ in array_extents), tuple(array_extents))
-    s.arrays, s.space = [a], a.storage
+    s.arrays = [a]
+    s.works = [_core.Work(0, _core.NestWork(a.storage, []))]
     made = []
     for send, peer, tag, size, synchronous in messages:
         m = _core.Message()

@@ -1,10 +1,11 @@
 // Tiles: their rows, several to a call of the kernel, and polls between the calls.
 #include <algorithm>
 #include <array>
+#include <string>
 
-#include "execute/execution.hpp"
+#include "core/clock.hpp"
+#include "execute/computers/nests.hpp"
 #include "execute/tuning.hpp"
-#include "schedule/tile_rows.hpp"
 
 namespace tilewave {
 
@@ -150,75 +151,170 @@ std::int64_t row_by_row(const Kernel& kernel, std::size_t places, char* const* p
 
 }  // namespace
 
-// The address of place `p` at a point, as a number: the point may be outside.
-std::intptr_t Execution::place_at(std::size_t p, const Index& point) const {
-    const Access& place = s_.places[p];
+NestComputer::NestComputer(const Schedule& schedule, std::span<const Kernel> kernels)
+    : s_(schedule), nests_(schedule.works.size()), layers_(schedule.lanes.size()) {
+    std::vector<char> used(s_.works.size(), 0);
+    for (const Tile& t : s_.tiles) used[static_cast<std::size_t>(t.work)] = 1;
+    for (std::size_t w = 0; w < s_.works.size(); ++w) {
+        const NestWork* work = s_.works[w].nest();
+        if (!work) continue;
+        const auto k = static_cast<std::size_t>(work->kernel);
+        const bool given = work->kernel >= 0 && k < kernels.size();
+        if (used[w] && !(given && kernels[k].row))
+            throw ConfigError("execute: a nest is computed by kernel " + std::to_string(work->kernel) +
+                              "; no such kernel was given, of " + std::to_string(kernels.size()));
+        if (!given) continue;
+        nests_[w] = {work, &kernels[k], {}};
+        if (const std::size_t n =
+                work->places.size() + kernels[k].tables.size() + static_cast<std::size_t>(kernels[k].bests());
+            n > max_places)
+            throw ConfigError("execute: a kernel has " + std::to_string(n) + " places, tables and bests; at most " +
+                              std::to_string(max_places) + " are allowed");
+    }
+    restart();
+}
+
+void NestComputer::restart() {
+    for (Nest& nest : nests_) {
+        nest.reduced.clear();
+        if (!nest.kernel) continue;
+        for (const PointReduction& r : nest.kernel->reductions)
+            nest.reduced.emplace_back(s_.lanes.size(), LaneReduced{Reduced(r)});
+    }
+}
+
+void NestComputer::compute(Run& run, int lane, const Tile& tile) {
+    Nest& nest = nests_[static_cast<std::size_t>(tile.work)];
+    if (nest.work->window.along >= 0)
+        compute_in_window(run, lane, tile, nest);
+    else
+        compute_rows(run, lane, tile, nest);
+}
+
+std::vector<Reduced> NestComputer::reduced() const {
+    std::vector<Reduced> all;
+    for (const Nest& nest : nests_)
+        for (const auto& lanes : nest.reduced) {
+            all.push_back(lanes.empty() ? Reduced() : lanes[0].value);
+            for (std::size_t l = 1; l < lanes.size(); ++l) all.back().join(lanes[l].value);
+        }
+    return all;
+}
+
+// Whether the values that a row has just written change nothing of a reduction: by the best that the kernel tells, or a
+// look at all.
+bool NestComputer::worse(const Nest& nest, const Reduced& r, char* const* ptr, const std::int64_t* step,
+                         std::int64_t n) const {
+    const PointReduction& what = r.what();
+    const std::size_t bests = nest.work->places.size() + nest.kernel->tables.size();
+    if (what.best >= 0)
+        return r.worse(reinterpret_cast<const std::byte*>(ptr[bests + static_cast<std::size_t>(what.best)]));
+    return r.worse(reinterpret_cast<const std::byte*>(ptr[what.place]), step[what.place], n);
+}
+
+// Those values, while they are in the nearest cache.
+void NestComputer::reduce(Nest& nest, int lane, char* const* ptr, const std::int64_t* step, std::int64_t n,
+                          const Index& index, const Index& direction) {
+    for (auto& lanes : nest.reduced) {
+        Reduced& r = lanes[static_cast<std::size_t>(lane)].value;
+        const PointReduction& what = r.what();
+        if (what.best >= 0 && worse(nest, r, ptr, step, n)) continue;
+        Index at = what.shift, by = what.shift;
+        for (int d = 0; d < at.n; ++d) {
+            at[d] += index[static_cast<int>(what.axes[d])];
+            by[d] = direction[static_cast<int>(what.axes[d])];
+        }
+        r.add(reinterpret_cast<const std::byte*>(ptr[what.place]), step[what.place], n, at, by);
+    }
+}
+
+// What points of the tile leave out keeps the value of the time before, which is in other memory.
+void NestComputer::carry_time_buffers(const ArrayMemory& memory, const NestWork& nest, const Tile& tile) const {
+    for (const Access& w : nest.places) {
+        const Array& a = s_.arrays[w.array];
+        if (!w.writes || !w.keeps || a.time_buffers < 2) continue;
+        const Box now = tile.box.shifted(w.offset);
+        Index before = now.lo;
+        before[0] -= 1;
+        const Index& stride = memory.binding(w.array).stride_bytes;
+        copy_box(memory.address(w.array, now.lo), stride, memory.address(w.array, before), stride, now.hi - now.lo,
+                 a.item_bytes);
+    }
+}
+
+// The address of a place at a point, as a number: the point may be outside.
+std::intptr_t NestComputer::place_at(const ArrayMemory& memory, const Access& place, const Index& point) const {
     const Array& a = s_.arrays[place.array];
-    const Binding& b = bindings_[place.array];
+    const Binding& b = memory.binding(place.array);
     std::intptr_t at = reinterpret_cast<std::intptr_t>(b.data);
-    if (a.time_buffers > 0) at += time_buffer(place.array, point[0] + place.offset[0]) * b.stride_bytes[0];
+    if (a.time_buffers > 0) at += memory.time_buffer(place.array, point[0] + place.offset[0]) * b.stride_bytes[0];
     for (int k = a.time_buffers > 0 ? 1 : 0; k < point.n; ++k)
         at += (point[k] + place.offset[k] - a.storage.lo[k]) * b.stride_bytes[k];
     return at;
 }
 
-// The loop indices of point q of a row, time counted from the first block of steps.
-Index Execution::loop_index(const TileRows& rows, const Index& row, std::int64_t q) const {
-    Index x = rows.index(row, q);
-    x[0] += options_.first_time;
-    return x;
-}
-
 // How many rows a layer of a tile is from the next one in every array, so that a row's number says both; 0 where that
 // differs, or where layers do not go together.
-std::int64_t Execution::layers_apart(const TileRows& rows, const std::int64_t* next) const {
-    if (!s_.layers_together || s_.rows_depend || kernel_.uses_index || !rows.layers()) return 0;
+std::int64_t NestComputer::layers_apart(const ArrayMemory& memory, const Nest& nest, const TileRows& rows,
+                                        const std::int64_t* next) const {
+    const NestWork& work = *nest.work;
+    if (!work.layers_together || work.rows_depend || nest.kernel->uses_index || !rows.layers()) return 0;
     std::int64_t apart = 0;
-    for (std::size_t p = 0; p < s_.places.size(); ++p) {
-        const int a = s_.places[p].array;
+    for (std::size_t p = 0; p < work.places.size(); ++p) {
+        const int a = work.places[p].array;
         if (s_.arrays[static_cast<std::size_t>(a)].time_buffers > 0 && rows.beyond()[0] != 0) return 0;
         std::int64_t bytes = 0;
-        for (int k = 0; k < rows.dims(); ++k)
-            bytes += rows.beyond()[k] * bindings_[static_cast<std::size_t>(a)].stride_bytes[k];
+        for (int k = 0; k < rows.dims(); ++k) bytes += rows.beyond()[k] * memory.binding(a).stride_bytes[k];
         if (next[p] == 0 || bytes % next[p] != 0 || (p > 0 && bytes / next[p] != apart)) return 0;
         apart = bytes / next[p];
     }
     return std::max<std::int64_t>(apart, 0);
 }
 
-void Execution::compute(int l, const Tile& tile) {
-    carry_time_buffers(tile);
-    TileRows rows(s_, tile.box);
-    const std::size_t places = s_.places.size();
+void NestComputer::compute_rows(Run& run, int l, const Tile& tile, Nest& nest) {
+    const ArrayMemory& memory = run.memory(l);
+    const NestWork& work = *nest.work;
+    const Kernel& kernel = *nest.kernel;
+    carry_time_buffers(memory, work, tile);
+    TileRows rows(work, tile.box);
+    const std::size_t places = work.places.size();
     char* ptr[max_places];
     std::int64_t step[max_places], next[max_places];
     std::int64_t bests[max_places];
-    char** tell = std::copy(kernel_.tables.begin(), kernel_.tables.end(), ptr + places);
-    for (int k = 0; k < kernel_.bests(); ++k) *tell++ = reinterpret_cast<char*>(bests + k);
-    std::fill(step + places, step + places + kernel_.tables.size(), 0);
-    bool single = false;  // the row after this one is in another level of time
+    char** tell = std::copy(kernel.tables.begin(), kernel.tables.end(), ptr + places);
+    for (int k = 0; k < kernel.bests(); ++k) *tell++ = reinterpret_cast<char*>(bests + k);
+    std::fill(step + places, step + places + kernel.tables.size(), 0);
+    bool single = false;  // the row after this one is in another time buffer
     for (std::size_t p = 0; p < places; ++p) {
-        const int a = s_.places[p].array;
+        const int a = work.places[p].array;
         const bool time_buffers = s_.arrays[a].time_buffers > 0;
+        const Index& stride = memory.binding(a).stride_bytes;
         step[p] = next[p] = 0;
         for (int k = time_buffers ? 1 : 0; k < rows.dims(); ++k) {
-            step[p] += rows.along()[k] * bindings_[a].stride_bytes[k];
-            next[p] += rows.across()[k] * bindings_[a].stride_bytes[k];
+            step[p] += rows.along()[k] * stride[k];
+            next[p] += rows.across()[k] * stride[k];
         }
         single = single || (s_.arrays[a].time_buffers > 1 && rows.across()[0] != 0);
     }
-    const bool polls = options_.poll_period_s > 0;
+    // The loop index of point q of a row, time counted from the first block of steps.
+    const auto loop_index = [&](const Index& row, std::int64_t q) {
+        Index x = rows.index(row, q);
+        x[0] += run.first_time(l);
+        return x;
+    };
+    std::int64_t& left = run.points_to_poll(l);
     double begin = now_s();
-    Batches batches(rows, paces_[l].layers, single || !reduced_.empty(), s_.rows_depend && kernel_.rows != nullptr,
-                    layers_apart(rows, next));
+    Batches batches(rows, layers_[static_cast<std::size_t>(l)].rows, single || !nest.reduced.empty(),
+                    work.rows_depend && kernel.rows != nullptr, layers_apart(memory, nest, rows, next));
     for (Batch batch;
-         batches.next(batch, polls ? std::max<std::int64_t>(paces_[l].left, 1) : most_rows_of_a_call * longest_row);) {
-        for (std::size_t p = 0; p < places; ++p) ptr[p] = reinterpret_cast<char*>(place_at(p, batch.first));
-        const Index x = kernel_.uses_index ? loop_index(rows, batch.first, 0) : batch.first;
+         batches.next(batch, run.polls() ? std::max<std::int64_t>(left, 1) : most_rows_of_a_call * longest_row);) {
+        for (std::size_t p = 0; p < places; ++p)
+            ptr[p] = reinterpret_cast<char*>(place_at(memory, work.places[p], batch.first));
+        const Index x = kernel.uses_index ? loop_index(batch.first, 0) : batch.first;
         const std::int64_t code =
-            kernel_.rows ? kernel_.rows(ptr, step, batch.count, batch.spans, next, x.begin(), rows.direction().begin(),
-                                        rows.turn().begin(), kernel_.env)
-                         : row_by_row(kernel_, places, ptr, step, batch, next, x, rows.direction(), rows.turn());
+            kernel.rows ? kernel.rows(ptr, step, batch.count, batch.spans, next, x.begin(), rows.direction().begin(),
+                                      rows.turn().begin(), kernel.env)
+                        : row_by_row(kernel, places, ptr, step, batch, next, x, rows.direction(), rows.turn());
         if (code != 0) {
             const Span& span = batch.spans[code >> 32];
             Index row = batch.first;
@@ -226,18 +322,19 @@ void Execution::compute(int l, const Tile& tile) {
             for (int k = 0; k < row.n; ++k)
                 row[k] += (span.number - layer * batch.apart) * rows.across()[k] + layer * rows.beyond()[k];
             const std::int64_t q = (code & 0xffffffff) / error_sites;
-            fail(loop_index(rows, row, span.begin + q), code % error_sites);
+            run.fail({code % error_sites, loop_index(row, span.begin + q), tile.work});
             return;
         }
-        if (!reduced_.empty()) {  // a batch is one row
+        if (!nest.reduced.empty()) {  // a batch is one row
             for (std::size_t p = 0; p < places; ++p)
                 ptr[p] =
                     reinterpret_cast<char*>(reinterpret_cast<std::intptr_t>(ptr[p]) + batch.spans->begin * step[p]);
-            reduce(l, ptr, step, batch.points, loop_index(rows, batch.first, batch.spans->begin), rows.direction());
+            reduce(nest, l, ptr, step, batch.points, loop_index(batch.first, batch.spans->begin), rows.direction());
         }
-        if (!pace(l, batch.points, begin)) return;
+        left -= batch.points;
+        if (left <= 0 && !run.pace(l, 0, begin)) return;
     }
-    paces_[l].spent_s += now_s() - begin;
+    run.spent(l, begin);
 }
 
 }  // namespace tilewave

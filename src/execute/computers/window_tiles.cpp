@@ -1,7 +1,8 @@
 // Tiles of nests with rolling windows: piece after piece, and in each piece plane after plane.
 #include <algorithm>
 
-#include "execute/execution.hpp"
+#include "core/clock.hpp"
+#include "execute/computers/nests.hpp"
 #include "execute/tuning.hpp"
 #include "execute/window_rows.hpp"
 
@@ -25,27 +26,33 @@ struct RunMove {
 }  // namespace
 
 // The planes of one piece, in turn.
-class Execution::PieceWalk {
+class NestComputer::PieceWalk {
 public:
-    PieceWalk(Execution& e, int lane, const Tile& tile)
-        : e_(e),
-          f_(e.window_->where()),
+    PieceWalk(NestComputer& computer, Run& run, Nest& nest, int lane, const Tile& tile)
+        : computer_(computer),
+          run_(run),
+          nest_(nest),
+          work_(*nest.work),
+          kernel_(*nest.kernel),
+          memory_(run.memory(lane)),
+          window_(*memory_.window()),
+          f_(window_.where()),
           tile_(tile),
           lane_(lane),
-          places_(e.s_.places.size()),
-          same_loops_(e.s_.loops.n == 0 || e.s_.loops.is_identity()),
+          places_(work_.places.size()),
+          same_loops_(work_.loops.n == 0 || work_.loops.is_identity()),
           x_(tile.box.lo) {
-        char** tell = std::copy(e.kernel_.tables.begin(), e.kernel_.tables.end(), ptr_ + places_);
-        for (int k = 0; k < e.kernel_.bests(); ++k) *tell++ = reinterpret_cast<char*>(bests_ + k);
-        std::fill(step_ + places_, step_ + places_ + e.kernel_.tables.size(), 0);
+        char** tell = std::copy(kernel_.tables.begin(), kernel_.tables.end(), ptr_ + places_);
+        for (int k = 0; k < kernel_.bests(); ++k) *tell++ = reinterpret_cast<char*>(bests_ + k);
+        std::fill(step_ + places_, step_ + places_ + kernel_.tables.size(), 0);
         Index along = Index::filled(f_.dims(), 0);
         along[f_.along()] = 1;
         along[f_.across()] = -f_.slant();
-        direction_ = same_loops_ ? along : e.s_.loops * along;
+        direction_ = same_loops_ ? along : work_.loops * along;
         begin_ = now_s();
         for (const RollingWindow::Ring& ring : f_.rings())
             for (std::size_t p = 0; p < places_; ++p)
-                if (e.s_.places[p].array == ring.array && e.s_.places[p].writes) writer_.push_back(p);
+                if (work_.places[p].array == ring.array && work_.places[p].writes) writer_.push_back(p);
     }
 
     // False where computing is to end.
@@ -75,9 +82,9 @@ private:
         const int across = f_.across();
         piece_ = &piece;
         const int column = f_.column_of(tile_.box.lo[f_.along()]);
-        int& turn = e_.window_->turn(column);
+        int& turn = window_.turn(column);
         if (piece.first) turn ^= 1;
-        moves_ = moves_of(*e_.window_, piece, column, turn);
+        moves_ = moves_of(window_, piece, column, turn);
         box_ = tile_.box;
         for (int k : f_.others()) box_.lo[k] -= f_.reach()[k];
         box_.lo[across] = piece.begin + f_.slant() * piece.lo;
@@ -88,12 +95,13 @@ private:
         row_ = box_.lo;
         row_[f_.along()] = 0;
         for (std::size_t p = 0; p < places_; ++p) {
-            const Access& place = e_.s_.places[p];
+            const Access& place = work_.places[p];
             const RollingWindow::Ring* ring = f_.ring(place.array);
-            rows_[p] = ring ? rows_in_window(*e_.window_, static_cast<std::size_t>(ring - f_.rings().data()), piece,
-                                             row_[across], place.offset)
-                            : rows_in_array(f_, e_.bindings_[place.array].data, e_.bindings_[place.array].stride_bytes,
-                                            e_.s_.arrays[place.array].storage.lo, row_[across], place.offset);
+            rows_[p] =
+                ring ? rows_in_window(window_, static_cast<std::size_t>(ring - f_.rings().data()), piece, row_[across],
+                                      place.offset)
+                     : rows_in_array(f_, memory_.binding(place.array).data, memory_.binding(place.array).stride_bytes,
+                                     computer_.s_.arrays[place.array].storage.lo, row_[across], place.offset);
             step_[p] = rows_[p].step;
         }
         for (int along : {0, f_.slant()}) steps_[along] = RingSteps(rows_, places_, along);
@@ -120,7 +128,7 @@ private:
     std::int64_t filled_until() const {
         const int a = f_.along(), across = f_.across();
         const RollingWindow::Piece& piece = *piece_;
-        if (!e_.s_.bounds.empty()) return box_.hi[across];
+        if (!work_.bounds.empty()) return box_.hi[across];
         std::int64_t plane = box_.lo[across];
         if (piece.lo - f_.reach()[a] < f_.space().lo[a])
             plane = f_.slant() ? piece.end + f_.space().lo[a] : box_.hi[across];
@@ -169,7 +177,7 @@ private:
         auto element = [&](std::size_t ring, std::int64_t along) {
             return rows_[writer_[ring]].element(others, row_, along);
         };
-        const std::int64_t number = e_.window_->others(row_);
+        const std::int64_t number = window_.others(row_);
         if (inside)
             for (const Move& m : moves_.take)
                 if (m.in(plane) && f_.has_row(f_.rings()[m.ring], row_))
@@ -177,7 +185,7 @@ private:
         for (std::size_t p = 0; p < f_.rings().size(); ++p) {
             const RollingWindow::Ring& ring = f_.rings()[p];
             if (f_.has_row(ring, row_) && f_.has_segments(ring, *piece_, row_))
-                e_.window_->fill(p, *piece_, row_, element(p, piece_->lo));
+                window_.fill(p, *piece_, row_, element(p, piece_->lo));
         }
         if (!in_tile) return true;
         const auto [first, end] = limits(plane);
@@ -238,7 +246,7 @@ private:
         for (std::size_t p = 0; p < f_.rings().size(); ++p) {
             const RollingWindow::Ring& ring = f_.rings()[p];
             char* first = ptr_[writer_[p]] + (piece_->lo - lo) * ring.item_bytes;
-            if (f_.has_segments(ring, *piece_, row_)) e_.window_->fill(p, *piece_, row_, first);
+            if (f_.has_segments(ring, *piece_, row_)) window_.fill(p, *piece_, row_, first);
         }
     }
 
@@ -246,26 +254,31 @@ private:
         Index z = row_;
         z[f_.along()] = i;
         z[f_.across()] -= f_.slant() * i;
-        return same_loops_ ? z : e_.s_.loops * z;
+        return same_loops_ ? z : work_.loops * z;
     }
 
     bool compute_row(std::int64_t lo, std::int64_t hi) {
-        const Kernel& kernel = e_.kernel_;
-        if (kernel.uses_index) x_ = point(lo);
-        if (const std::int64_t code = kernel.row(ptr_, step_, hi - lo, x_.begin(), direction_.begin(), kernel.env);
+        if (kernel_.uses_index) x_ = point(lo);
+        if (const std::int64_t code = kernel_.row(ptr_, step_, hi - lo, x_.begin(), direction_.begin(), kernel_.env);
             code != 0) {
-            e_.fail(point(lo + code / error_sites), code % error_sites);
+            run_.fail({code % error_sites, point(lo + code / error_sites), tile_.work});
             return false;
         }
         bool changes = false;
-        for (const auto& lanes : e_.reduced_) {
-            changes = changes || !e_.worse(lanes[static_cast<std::size_t>(lane_)].value, ptr_, step_, hi - lo);
-        }
-        if (changes) e_.reduce(lane_, ptr_, step_, hi - lo, point(lo), direction_);
-        return (e_.paces_[static_cast<std::size_t>(lane_)].left -= hi - lo) > 0 || e_.pace(lane_, 0, begin_);
+        for (const auto& lanes : nest_.reduced)
+            changes =
+                changes || !computer_.worse(nest_, lanes[static_cast<std::size_t>(lane_)].value, ptr_, step_, hi - lo);
+        if (changes) computer_.reduce(nest_, lane_, ptr_, step_, hi - lo, point(lo), direction_);
+        return (run_.points_to_poll(lane_) -= hi - lo) > 0 || run_.pace(lane_, 0, begin_);
     }
 
-    Execution& e_;
+    NestComputer& computer_;
+    Run& run_;
+    Nest& nest_;
+    const NestWork& work_;
+    const Kernel& kernel_;
+    const ArrayMemory& memory_;
+    WindowMemory& window_;
     const RollingWindow& f_;
     const Tile& tile_;
     const RollingWindow::Piece* piece_ = nullptr;
@@ -286,11 +299,11 @@ private:
     RingSteps steps_[2];  // by how much further on a row begins than the one before
 };
 
-void Execution::compute_in_window(int l, const Tile& tile) {
-    PieceWalk walk(*this, l, tile);
-    for (const RollingWindow::Piece& piece : window_->where().pieces(tile.box))
+void NestComputer::compute_in_window(Run& run, int l, const Tile& tile, Nest& nest) {
+    PieceWalk walk(*this, run, nest, l, tile);
+    for (const RollingWindow::Piece& piece : run.memory(l).window()->where().pieces(tile.box))
         if (!walk.piece(piece)) return;
-    paces_[static_cast<std::size_t>(l)].spent_s += now_s() - walk.begin();
+    run.spent(l, walk.begin());
 }
 
 }  // namespace tilewave

@@ -1,0 +1,140 @@
+// Tiles of nests: each point once, with the values that plain loops would read.
+#include <algorithm>
+
+#include "check/checker.hpp"
+#include "schedule/tile_rows.hpp"
+
+namespace tilewave {
+
+using Written = Entry::Written;
+
+Checker::Why Checker::compute_nest(Player& p, int lane, const Tile& tile, Entry& entry) {
+    const Schedule& s = *p.s;
+    const NestWork& nest = *s.works[static_cast<std::size_t>(tile.work)].nest();
+    if (!nest.space.contains(tile.box)) return "tile " + to_string(tile.box) + " is not inside the space";
+    if (std::any_of(s.arrays.begin(), s.arrays.end(), [](const Array& a) { return a.planes > 0; })) {
+        const int across = nest.window.across;
+        std::vector<std::int64_t> column(tile.box.lo.begin(), tile.box.lo.end());
+        column[static_cast<std::size_t>(across)] = 0;
+        const auto [last, first] = p.columns.try_emplace(column, tile.box.lo[across]);
+        if (tile.box.lo[across] < last->second)
+            return "tile " + to_string(tile.box) +
+                   " is computed after others further along its column: planes that it reads are no longer kept";
+        last->second = tile.box.hi[across];
+    }
+    if (auto why = read_nest(p, lane, tile, entry)) return why;
+    if (auto why = count_points(p, tile, entry)) return why;
+    for (const Access& w : nest.places) {
+        if (!w.writes) break;
+        const Array& array = s.arrays[w.array];
+        const Box to = array.elements(tile.box.shifted(w.offset));
+        Versions versions;
+        cells(to).for_each(to, [&](const Index& cell) {
+            // Where points are beyond the bounds, what is there stays: of a cell that some of them write there must
+            // have been something.
+            const Version now = program_.value(entry, s.rank, w.array, cell);
+            const Version there = nest.bounds.empty() ? now : p.store(w.array).version(w.array, cells(to), cell);
+            const bool stays = array.time_buffers > 0
+                                   ? !program_.planned(entry, array, cell)
+                                   : !nest.bounds.empty() &&
+                                         (!reads(nest, tile, w, cell) ||
+                                          (there == missing && array.lacks == 0 && !all_write(nest, tile, w, cell)));
+            versions.push_back(stays ? there : now);
+        });
+        if (auto why = write_cells(p, lane, w.array, to, versions)) return why;
+    }
+    return std::nullopt;
+}
+
+Checker::Why Checker::read_nest(Player& p, int lane, const Tile& tile, const Entry& entry) {
+    const Schedule& s = *p.s;
+    const NestWork& nest = *s.works[static_cast<std::size_t>(tile.work)].nest();
+    std::vector<Access> reads_at = nest.places;
+    for (const Access& w : nest.places) {
+        if (!w.writes || !w.keeps || s.arrays[w.array].time_buffers < 1) continue;
+        reads_at.push_back({w.array, w.offset});  // what may stay is that of the time before
+        reads_at.back().offset[0] -= 1;
+    }
+    for (std::size_t q = 0; q < reads_at.size(); ++q) {
+        const Access& r = reads_at[q];
+        const Array& array = s.arrays[r.array];
+        const Written written = entry.written[static_cast<std::size_t>(r.array)];
+        if (array.whole) continue;
+        // What stays is there for the next time where points are beyond the bounds, too.
+        const auto stays = [&](Index cell) {
+            return q >= nest.places.size() && program_.planned(entry, array, (++cell[0], cell));
+        };
+        const Box from = tile.box.shifted(r.offset);
+        Versions versions;
+        const bool here = r.offset == Index::filled(r.offset.n, 0);
+        if (written == Written::once && here && (array.time_buffers > 0 || (r.writes && !r.keeps)))
+            continue;  // no value of before
+        // What the tile writes itself is there when a later point of it reads it; what an earlier point reads was there
+        // before.
+        const bool by_itself =
+            written == Written::once && lexicographically_positive(Index::filled(r.offset.n, 0) - r.offset);
+        std::vector<Box> pieces = by_itself ? subtract(from, tile.box) : std::vector<Box>{array.elements(from)};
+        for (const Box& part : pieces) {
+            if (auto why = read_cells(p, lane, r.array, part, &versions)) return why;
+            if (written == Written::often) continue;  // the order of steps is all that is checked
+            // The array must hold what plain loops would find: new values before the point in loop
+            // order, those of the works before after it.
+            std::size_t i = 0;
+            Why wrong;
+            cells(part).for_each(part, [&](const Index& cell) {
+                const Version found = versions[i++];
+                if (wrong) return;
+                const bool right = by_itself && program_.planned(entry, array, cell)
+                                       ? found == program_.value(entry, s.rank, r.array, cell)
+                                       : program_.right(found, program_.before(entry, s.rank, r.array, cell));
+                if (!right && (stays(cell) || reads(nest, tile, r, cell)))
+                    wrong = "tile " + to_string(tile.box) + " reads " + to_string(part) + " of array " +
+                            std::to_string(r.array) + " before " +
+                            (found == missing ? "anything is there" : "it holds the right values");
+            });
+            if (wrong) return wrong;
+        }
+    }
+    return std::nullopt;
+}
+
+// Several ranks may compute a point where all it gives are values that each of them keeps by themselves.
+Checker::Why Checker::count_points(Player& p, const Tile& tile, Entry& entry) {
+    const NestWork& nest = *entry.work->nest();
+    const bool each = std::all_of(nest.places.begin(), nest.places.end(), [&](const Access& w) {
+        return !w.writes || (entry.written[w.array] == Written::once && p.s->arrays[w.array].time_buffers > 0);
+    });
+    std::vector<char>& here = p.computed[static_cast<std::size_t>(tile.work)];
+    const Cells& space = cells(tile.box);
+    Why twice;
+    space.for_each(tile.box, [&](const Index& cell) {
+        const std::size_t at = space.linear(space.all(), cell);
+        if ((each ? here : entry.computed)[at] && !twice)
+            twice = "points of tile " + to_string(tile.box) + " are computed twice";
+        entry.computed[at] = here[at] = 1;
+    });
+    return twice;
+}
+
+// Whether some point of the tile that is within the bounds reads the cell at `place`.
+bool Checker::reads(const NestWork& nest, const Tile& tile, const Access& place, const Index& cell) const {
+    Box points = cells(tile.box).box_of(cell).shifted(Index::filled(place.offset.n, 0) - place.offset);
+    for (int k = 0; k < points.dims(); ++k)
+        if (program_.array(place.array).lacks >> k & 1) {
+            points.lo[k] = tile.box.lo[k];
+            points.hi[k] = tile.box.hi[k];
+        }
+    return TileRows(nest, intersect(points, tile.box)).first();
+}
+
+// Whether all points of the tile that write the cell are within the bounds.
+bool Checker::all_write(const NestWork& nest, const Tile& tile, const Access& place, const Index& cell) const {
+    const Box points =
+        intersect(cells(tile.box).box_of(cell).shifted(Index::filled(place.offset.n, 0) - place.offset), tile.box);
+    TileRows rows(nest, points);
+    std::int64_t within = 0;
+    for (bool more = rows.first(); more; more = rows.next()) within += rows.end() - rows.begin();
+    return within == points.points();
+}
+
+}  // namespace tilewave

@@ -1,0 +1,38 @@
+// Tasks: each once, with the values that the works before it in the list leave.
+#include "check/checker.hpp"
+
+namespace tilewave {
+
+Checker::Why Checker::compute_task(Player& p, int lane, const Tile& tile, Entry& entry) {
+    const Schedule& s = *p.s;
+    const TaskWork& task = *s.works[static_cast<std::size_t>(tile.work)].task();
+    const std::string name = "task " + std::to_string(entry.number);
+    std::vector<char>& here = p.computed[static_cast<std::size_t>(tile.work)];
+    if (!here.empty()) return name + " is computed twice on rank " + std::to_string(s.rank);
+    here.assign(1, 1);
+    entry.computed.assign(1, 1);
+    for (const Region& r : task.reads) {
+        if (s.arrays[r.array].whole) continue;
+        Versions versions;
+        if (auto why = read_cells(p, lane, r.array, r.box, &versions)) return name + ": " + *why;
+        std::size_t i = 0;
+        Why wrong;
+        cells(r.box).for_each(r.box, [&](const Index& cell) {
+            const Version found = versions[i++];
+            const Expected want = program_.before(entry, s.rank, r.array, cell);
+            if (wrong || program_.right(found, want)) return;
+            wrong = name + " reads " + to_string(r.box) + " of array " + std::to_string(r.array) + " before " +
+                    (found == missing ? "anything is there" : "it holds the right values");
+        });
+        if (wrong) return wrong;
+    }
+    for (const Region& r : task.writes) {
+        Versions versions;
+        cells(r.box).for_each(
+            r.box, [&](const Index& cell) { versions.push_back(program_.value(entry, s.rank, r.array, cell)); });
+        if (auto why = write_cells(p, lane, r.array, r.box, versions)) return name + ": " + *why;
+    }
+    return std::nullopt;
+}
+
+}  // namespace tilewave

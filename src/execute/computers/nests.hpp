@@ -1,0 +1,59 @@
+// Tiles of nests: rows of points, several to a call of a kernel; rolling-window rows where arrays have planes.
+#pragma once
+#include <span>
+#include <vector>
+
+#include "data/rows.hpp"
+#include "execute/computer.hpp"
+#include "schedule/tile_rows.hpp"
+
+namespace tilewave {
+
+/// The rows of some planes of equal extents that are computed together.
+struct LayerRows {
+    std::int64_t up = 0, down = 0, count = 0, apart = 0;  // extents, planes, what their numbers of rows differ by
+    std::vector<Span> spans;
+};
+
+class NestComputer final : public Computer {
+public:
+    /// @pre a kernel with a row function for every nest that has tiles (ConfigError)
+    /// @pre at most max_places places, tables and bests (ConfigError)
+    NestComputer(const Schedule& schedule, std::span<const Kernel> kernels);
+
+    void compute(Run& run, int lane, const Tile& tile) override;
+    std::vector<Reduced> reduced() const override;
+    /// As new: nothing has been computed.
+    void restart();
+
+private:
+    struct alignas(64) LaneReduced {
+        Reduced value;
+    };
+    // One nest, as its tiles are computed.
+    struct Nest {
+        const NestWork* work = nullptr;
+        const Kernel* kernel = nullptr;
+        std::vector<std::vector<LaneReduced>> reduced;  // by reduction, lane
+    };
+    struct alignas(64) LaneLayers {
+        LayerRows rows[2];  // of a tile's layers, as many together as may be and the rest; kept from tile to tile
+    };
+    class PieceWalk;
+
+    void compute_rows(Run& run, int lane, const Tile& tile, Nest& nest);
+    void compute_in_window(Run& run, int lane, const Tile& tile, Nest& nest);
+    bool worse(const Nest& nest, const Reduced& r, char* const* ptr, const std::int64_t* step, std::int64_t n) const;
+    void reduce(Nest& nest, int lane, char* const* ptr, const std::int64_t* step, std::int64_t n, const Index& index,
+                const Index& direction);
+    void carry_time_buffers(const ArrayMemory& memory, const NestWork& nest, const Tile& tile) const;
+    std::intptr_t place_at(const ArrayMemory& memory, const Access& place, const Index& point) const;
+    std::int64_t layers_apart(const ArrayMemory& memory, const Nest& nest, const TileRows& rows,
+                              const std::int64_t* next) const;
+
+    const Schedule& s_;
+    std::vector<Nest> nests_;  // by work; those of tasks stay empty
+    std::vector<LaneLayers> layers_;
+};
+
+}  // namespace tilewave
