@@ -11,7 +11,8 @@ import time
 import traceback
 
 from tilewave import notices
-from tilewave.launch.launch import CODE_FILE, QUOTE, die_with_parent, process_space, rank
+from tilewave.launch.launch import CODE_FILE, QUOTE, rank
+from tilewave.launch.processes import die_with_parent, process_space
 from tilewave.nest.source import keep
 
 
