@@ -116,7 +116,7 @@ private:
     std::vector<RateSample> sample_here(std::span<const RunArray> arrays, const Kernel& kernel, double budget_s,
                                         std::int64_t run_bytes);
     std::vector<RateSample> sample_window(std::span<const RunArray> arrays, const Kernel& kernel, double budget_s);
-    struct Loose;  // memory of the run's own, for an array that is not in the order the plan wants
+    class Run;  // what run() does (sweep_run.cpp)
 
     bool copied(int a, const RunArray& array) const;
     std::vector<std::int64_t> steps_by(const Index& along, std::span<const RunArray> arrays) const;
