@@ -23,8 +23,8 @@ struct NestArray {
     bool window = false;
 };
 
-/// The shape of rolling windows: plane z[across] + slant z[along] holds z. Rows of a plane vary z[along]; their points
-/// do not depend on each other. Memory holds the planes that points still read.
+/// The shape of rolling windows: they advance along the hyperplanes z[across] + slant z[along] = constant. Rows of a
+/// hyperplane vary z[along] and their points are independent. Memory holds the hyperplanes that points still read.
 struct WindowShape {
     int along = -1, across = -1;  ///< dimensions of z; -1: no rolling windows, arrays are stored whole
     int slant = 0;                ///< 1: rows go along e_along - e_across, on a hyperplane
@@ -88,7 +88,7 @@ struct SweepProblem {
     /// Whether a rolling window is enough for array `a`: it is marked so, every point writes it at one place, and
     /// points read of it only elements that are computed before them, or never.
     bool in_window(int a) const;
-    /// Planes of array `a` that a point reads or writes. @pre window.along >= 0
+    /// Hyperplanes of array `a` that a point reads or writes. @pre window.along >= 0
     int window_planes(int a) const;
     /// Whether points read neighbours of an earlier time step. Elements outside the space may then have other values
     /// than they keep from the current time step on.
@@ -123,8 +123,8 @@ struct SweepProblem {
 /// carried by tiles of one point (unit_dims).
 IndexMatrix legal_skew(const SweepProblem& problem);
 
-/// The shape of rolling windows: rows of independent points along a dimension that the grid can cut, planes across the
-/// longest other dimension; slanted where no dimension has such rows. None where a dependence goes back along some
+/// The shape of rolling windows: rows of independent points along a dimension that the grid can cut, hyperplanes across
+/// the longest other dimension; slanted where no dimension has such rows. None where a dependence goes back along some
 /// dimension.
 WindowShape choose_window(const SweepProblem& problem);
 

@@ -11,8 +11,6 @@ namespace tilewave {
 namespace {
 
 constexpr std::int64_t turns = Exchange::turns;
-// Numbers of tags: agreements, data, buffered sends, then those of kept calls.
-constexpr int first_data = turns, first_kept = 2 * turns + 2048;
 
 }  // namespace
 
@@ -170,14 +168,14 @@ void PatternOperation::check_places(const PatternProblem& q) {
 }
 
 void PatternOperation::take_tag() {
-    tag_ = first_data + static_cast<int>(number % turns);
+    tag_ = Exchange::first_data + static_cast<int>(number % turns);
     if (!call_.keep) return;
     const std::int64_t kept = -agreed().value(1);
     exchange_->kept = std::max(exchange_->kept, kept + 1);
-    if (kept >= exchange_->operation_tags() - first_kept)
+    if (kept >= exchange_->operation_tags() - Exchange::first_kept)
         throw ConfigError("this context has had " + std::to_string(kept) +
                           " patterns with start=False, the most there can be; make a new context");
-    tag_ = first_kept + static_cast<int>(kept);
+    tag_ = Exchange::first_kept + static_cast<int>(kept);
 }
 
 // All ranks come to the same here: what was agreed, rank 0's numbers and nothing else decide.

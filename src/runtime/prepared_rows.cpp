@@ -65,7 +65,7 @@ std::vector<std::optional<std::pair<std::int64_t, std::int64_t>>> PreparedSweep:
     return result;
 }
 
-std::vector<std::pair<int, std::int64_t>> PreparedSweep::beside() const {
+std::vector<std::pair<int, std::int64_t>> PreparedSweep::same_row() const {
     const Index along = inverse(schedule_.order) * last_unit(problem_.dims());
     const std::vector<Access>& places = schedule_.places;
     std::vector<std::pair<int, std::int64_t>> result;

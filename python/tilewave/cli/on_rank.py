@@ -130,7 +130,7 @@ def _note_beginning_and_end():
     atexit.register(_note, 0, "over")  # the first that is registered is the last that is called
 
     def noted_exit(status):
-        """os._exit, but the launching side is told: when Hydra ends the other ranks, nobody could tell who was
+        """os._exit, after a note for the launcher: when Hydra ends the other ranks, it could not find out who was
         first.
         """
         _note(int(status) & 255, "left")
