@@ -50,11 +50,11 @@ void bind_measure(nb::module_& m) {
         "context"_a, "peer"_a, "first"_a, "bytes"_a, "count"_a, "turns"_a, "synchronous"_a = false, Release());
     // (posting, computing, waiting after it)
     e.def(
-        "beside",
+        "overlap",
         [](Context& c, int peer, bool first, std::int64_t bytes, std::int64_t rows, int turns, double poll_period_s,
            bool helper) {
-            measure::BesideTimes t =
-                measure::beside(c, pair_of(peer, first), {bytes, rows, poll_period_s, helper, false}, turns);
+            measure::OverlapTimes t =
+                measure::overlap(c, pair_of(peer, first), {bytes, rows, poll_period_s, helper, false}, turns);
             return std::vector{std::move(t.post_s), std::move(t.compute_s), std::move(t.wait_s)};
         },
         "context"_a, "peer"_a, "first"_a, "bytes"_a, "rows"_a, "turns"_a, "poll_period_s"_a, "helper"_a = false,

@@ -1,6 +1,7 @@
 // The Python module tilewave._core: plain bindings of include/tilewave, nothing of its own.
 #include <nanobind/nanobind.h>
 
+#include "runtime/tuning.hpp"
 #include "tilewave/dtype.hpp"
 #include "tilewave/error.hpp"
 #include "tilewave/limits.hpp"
@@ -38,6 +39,11 @@ NB_MODULE(_core, m) {
     limits["simd_rows"] = tilewave::max_simd_rows;
     limits["error_sites"] = tilewave::error_sites;
     m.attr("limits") = limits;
+    nb::dict tuning;  // constants that Python needs, too
+    tuning["most_more_rates"] = tilewave::tuning::most_more_rates;
+    tuning["least_run_s"] = tilewave::tuning::least_run_s;
+    tuning["rate_budget_s"] = tilewave::tuning::rate_budget_s;
+    m.attr("tuning") = tuning;
     nb::list dtypes;  // (NumPy's name, whether arrays of nests have it)
     for (const tilewave::Dtype d : tilewave::all_dtypes)
         dtypes.append(nb::make_tuple(tilewave::to_string(d), tilewave::in_nests(d)));

@@ -233,7 +233,7 @@ void bind_field(nb::module_& m) {
         .def_prop_ro("history", &FieldStorage::history)
         .def("keep_history", &FieldStorage::keep_history, "time_buffers"_a, Release())
         .def("join_steps", &FieldStorage::join_steps, Release())
-        // Where this rank's own points are, of a level of time: address, bytes between neighbours, an owner that keeps
+        // Where this rank's own points are, of one time buffer: address, bytes between neighbours, an owner that keeps
         // the memory.
         .def(
             "view",
@@ -337,7 +337,7 @@ struct PlainArray {
     FieldStorage* field = nullptr;
     std::uintptr_t address = 0;
     Index strides;
-    std::uintptr_t initial = 0;  // of an array kept in planes
+    std::uintptr_t initial = 0;  // of a rolling-window array
     bool same = true;
 };
 
@@ -392,7 +392,8 @@ void bind_sweep(nb::module_& m) {
                 new (a) PlainArray{nullptr, address, strides};
             },
             "address"_a, "strides"_a, "owner"_a = nb::none(), nb::keep_alive<1, 4>())
-        // Kept in planes: the address of what elements hold that nobody computes, one value for all or one each.
+        // Of a rolling-window array: the address of the values of elements that no point computes, one value for all or
+        // one each.
         .def_static(
             "window",
             [](std::uintptr_t initial, bool same, nb::object) { return PlainArray{nullptr, 0, {}, initial, same}; },
@@ -416,7 +417,7 @@ void bind_sweep(nb::module_& m) {
             },
             "arrays"_a)
         .def("neighbours", &PreparedSweep::neighbours)
-        .def("beside", &PreparedSweep::beside)
+        .def("same_row", &PreparedSweep::same_row)
         .def("in_window", &PreparedSweep::in_window, "array"_a)
         // int64, as bytes: the subscripts of one element after the other.
         .def(

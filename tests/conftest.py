@@ -29,7 +29,7 @@ def _load(name, path):
 
 mpi_plugin = _load("tilewave_mpi_plugin", HERE / "mpi_plugin.py")
 cluster = _load("tilewave_cluster", HERE.parent / "tools" / "cluster.py")
-launch = mpi_plugin.launch
+processes, shared_files = mpi_plugin.processes, mpi_plugin.shared_files
 
 # Processes that tests start inherit it, so that those left at the end are found, and only those.
 SESSION = uuid.uuid4().hex
@@ -50,9 +50,9 @@ def pytest_configure(config):
         # Started in the background of a script, it would ignore Ctrl-C, and so would all that it starts.
         if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
             signal.signal(signal.SIGINT, signal.default_int_handler)
-        before = os.environ.get(launch.TAG)
-        os.environ[launch.TAG] = f"{before}/{SESSION}" if before else SESSION
-        config.stash[SHARED_FILES] = launch.shared_files()
+        before = os.environ.get(processes.TAG)
+        os.environ[processes.TAG] = f"{before}/{SESSION}" if before else SESSION
+        config.stash[SHARED_FILES] = shared_files.present()
         # Compiled kernels: never the user's own; ranks and other processes of the tests inherit it.
         kernels = tempfile.TemporaryDirectory(prefix="tilewave-kernels-")
         os.environ["TILEWAVE_CACHE_DIR"] = kernels.name
@@ -82,7 +82,7 @@ class Others:
             with contextlib.suppress(OSError):
                 if Path(f"/proc/{pid}/comm").read_text() == "hydra_pmi_proxy\n":
                     proxies.add(int(pid))
-        self.seen = bool(proxies - set(launch.processes(SESSION)) if proxies else ())
+        self.seen = bool(proxies - set(processes.tagged(SESSION)) if proxies else ())
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logfinish(self):
@@ -114,7 +114,7 @@ def cluster_name():
 @pytest.fixture(scope="session")
 def launch_tool():
     """The module tilewave.launch.launch, loaded by its path."""
-    return launch
+    return mpi_plugin.launch
 
 
 @pytest.hookimpl(trylast=True)  # when the workers that share out the tests, if there are any, have ended
@@ -124,13 +124,13 @@ def pytest_sessionfinish(session):
         return
     left = []
     end = time.monotonic() + 3
-    while launch.processes(SESSION) and time.monotonic() < end:
+    while processes.tagged(SESSION) and time.monotonic() < end:
         time.sleep(0.05)
-    for pid in launch.processes(SESSION):
+    for pid in processes.tagged(SESSION):
         with contextlib.suppress(OSError):
             command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
             left.append(f"process {pid}: {command.strip()[:200]}")
-    launch.kill(SESSION)
+    processes.kill(SESSION)
     try:
         found = [n for n in os.listdir("/run/netns") if n.startswith(CLUSTER_NAME)]
     except OSError:
@@ -142,7 +142,7 @@ def pytest_sessionfinish(session):
     others = session.config.pluginmanager.get_plugin("tilewave-others")
     others.look()
     if not others.seen:
-        for path in launch.orphaned_shared_files(session.config.stash[SHARED_FILES]):
+        for path in shared_files.orphans(session.config.stash[SHARED_FILES]):
             left.append(f"shared-memory file {path}")
             os.remove(path)
     session.config.stash[LEFTOVERS] = left

@@ -15,13 +15,14 @@ rest runs in a new one: messages left over from a failure cannot reach another t
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
+import types
 from pathlib import Path
 
 import pytest
@@ -35,16 +36,21 @@ TAIL = 3000  # characters of each rank's output that are shown
 NOISE = ("/_pytest/", "/pluggy/", "<frozen ", "/pytest/__main__.py")  # the bottom of every stack
 
 
-def _load_launch():
-    """`tilewave.launch.launch` by its path: the tests of the tests do not need the compiled core."""
-    path = Path(__file__).resolve().parents[1] / "python" / "tilewave" / "launch" / "launch.py"
-    spec = importlib.util.spec_from_file_location("tilewave_launch_for_tests", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def _load(*names):
+    """Modules of `tilewave.launch` without the front of the package: the tests of the tests need no compiled core."""
+    package = types.ModuleType("tilewave")
+    package.__path__ = [str(Path(__file__).resolve().parents[1] / "python" / "tilewave")]
+    before = {name: sys.modules.pop(name) for name in list(sys.modules) if name.split(".")[0] == "tilewave"}
+    sys.modules["tilewave"] = package
+    try:
+        return [importlib.import_module(f"tilewave.launch.{name}") for name in names]
+    finally:
+        for name in [name for name in sys.modules if name.split(".")[0] == "tilewave"]:
+            del sys.modules[name]
+        sys.modules.update(before)
 
 
-launch = _load_launch()
+launch, processes, shared_files = _load("launch", "processes", "shared_files")
 
 
 def pytest_generate_tests(metafunc):
@@ -254,7 +260,7 @@ class Batch:
             (self.folder / "batch.json").write_text(json.dumps(batch))
             with open(self.folder / "output", "w+", errors="replace") as output:
                 self.progress = time.monotonic()
-                self.exit_code = launch.supervise(
+                self.exit_code = processes.supervise(
                     self.command(),
                     self.environment(),
                     self.watch,

@@ -39,9 +39,9 @@ public:
     int rank() const { return rank_; }
     int size() const { return size_; }
     int threads() const { return threads_; }
-    /// CPUs of each rank, as those of a host are shared by the ranks there: the threads where nobody says how many.
+    /// CPUs of each rank: those of its host, divided among the ranks there. The default number of threads.
     int share() const { return share_; }
-    /// Its polls also move what is in flight on this context.
+    /// Options of every run on this context. Its polls also move the patterns in flight.
     Transport& transport();
     const std::shared_ptr<Exchange>& exchange() { return exchange_; }
     Lanes& lanes() { return *lanes_; }
@@ -49,25 +49,25 @@ public:
     /// at once.
     bool oversubscribed() const { return oversubscribed_; }
     /// CPUs that this rank's lanes are pinned to; empty when nothing is pinned. The environment variable TILEWAVE_PIN
-    /// decides: on, off, or auto, which pins where these are all the ranks of a launch and several lanes of theirs are
+    /// decides: on, off, or auto, which pins where the context has all ranks of a launch and they have several lanes
     /// on this host. With more lanes than CPUs nothing is pinned. The caller's own thread is pinned only inside a run.
     const std::vector<int>& cpus() const;
 
     /// Latency and bandwidth to the farthest rank and the hand-over between two lanes, equal on
-    /// all ranks; measured when the context is made, on one rank alone at first use.
+    /// all ranks; measured when the context is made; where there is one rank, at first use.
     const Machine& machine();
-    /// From now on these numbers in place of what the context measured, but for what says where ranks are:
-    /// ranks_per_core, set_of, set_cpus. Local; the same on every rank, or plans differ.
+    /// Replaces the measured numbers, except those that say where ranks are: ranks_per_core, set_of, set_cpus. Local;
+    /// the same on every rank, or plans differ.
     void use_machine(const Machine& machine);
     /// Add to this rank's clock to get rank 0's.
     double clock_offset_s();
 
     ExecuteOptions& options() { return *options_; }
 
-    /// What says where the caller's program stands, "script.py:7": asked for texts only, by the thread that made the
-    /// call.
+    /// Sets the function that gives the caller's place in its program, "script.py:7". It is called for the text of
+    /// messages only, by the thread that made the call.
     void on_where(std::function<std::string()> where);
-    /// What a part of the library keeps with this context, which does not know it: made at first use, gone with the
+    /// State that a component of the library keeps with this context, by type: made at first use, destroyed with the
     /// context. Local.
     template <class T>
     T& own() {
@@ -76,11 +76,11 @@ public:
         return *static_cast<T*>(there.get());
     }
 
-    /// This rank makes no more calls: the others, in their next call, fail with that in place of waiting for it. Does
-    /// not wait.
+    /// Announces that this rank makes no more calls: the next call of every other rank fails and does not wait for it.
+    /// Returns at once.
     void end();
-    /// The rank that has ended, as this one has learned in a call; -1: none. All calls on the context fail from then
-    /// on.
+    /// The rank that has ended, as far as this rank knows from its calls; -1: none. All later calls on the context
+    /// fail.
     int ended() const;
 
 private:
@@ -101,7 +101,7 @@ private:
     std::map<std::type_index, std::shared_ptr<void>> own_;
 };
 
-/// What one rank has to say before a collective operation goes on.
+/// The state of one rank that the ranks compare before a collective operation.
 struct Statement {
     enum class Kind : char {
         fine = ' ',
@@ -122,10 +122,11 @@ struct Statement {
 /// The exception of a kind.
 [[noreturn]] void throw_as(Statement::Kind kind, const std::string& text);
 
-/// All ranks pass, or all throw one error: a ConfigError that names the first two calls or descriptions that differ, or
-/// the error of the lowest rank that has one. Either way the context is as it was, and the next call meets the others'
-/// next. Returns whether all have prepared the same. Every call on a context begins with this, or as a pattern does, so
-/// that ranks that call different functions meet. Collective; ceil(log2 ranks) small messages a rank when all is well.
+/// All ranks return, or all throw the same error: a ConfigError that names the first two calls or descriptions that
+/// differ, or the error of the lowest rank that has one. The context is unchanged either way, and the next calls match
+/// again. Returns whether all ranks have prepared the same. Every call on a context begins with this or with a
+/// pattern's agreement, so that ranks that call different functions find out. Collective; ceil(log2 ranks) small
+/// messages a rank when all is well.
 /// @throws ConfigError, KernelError, InternalError; Interrupted where any rank says so; MpiError where a rank has ended
 bool agree(Context& context, const Statement& mine);
 

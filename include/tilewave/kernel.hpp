@@ -11,7 +11,7 @@ namespace tilewave {
 ///
 /// ptr[p]: place p of the schedule at the first point. step[p]: bytes to the next point. index: the loop index of the
 /// first point. direction: its change from point to point. Must not throw. Returns 0, or q * error_sites + site (site
-/// >= 1) where the body raised at point q; points before q are stored then.
+/// >= 1) where the body raised at point q; the points before q have been stored.
 using RowFunction = std::int64_t (*)(char* const* ptr, const std::int64_t* step, std::int64_t n,
                                      const std::int64_t* index, const std::int64_t* direction, const void* env);
 

@@ -22,7 +22,7 @@ struct Layout {
     Layout(Index shape, Index grid) : Layout(shape, grid, Index::filled(shape.n, 0), Index::filled(shape.n, 0)) {}
 
     int dims() const { return shape.n; }
-    /// Those that have a block.
+    /// Ranks that have a block.
     int ranks() const;
     /// @pre 0 <= rank < ranks()
     Index coords(int rank) const;
@@ -39,7 +39,7 @@ struct Layout {
 /// gives blocks of `shape` the least surface; ties go to the earlier dimensions.
 /// A 1-D shape is cut along its only dimension.
 Index default_grid(const Index& shape, int ranks, int fixed);
-/// The same with any number of dimensions that stay whole.
+/// The same, where any number of dimensions stay whole.
 /// @pre some dimension is not whole, or there is one rank (ConfigError)
 Index default_grid(const Index& shape, int ranks, const std::vector<bool>& whole);
 

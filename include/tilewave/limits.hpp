@@ -17,8 +17,8 @@ inline constexpr int max_lanes = 1024;
 /// a point where blocks of 8 take 0.58 (Zen 5): 16 are more streams than a core prefetches.
 inline constexpr std::int64_t max_simd_rows = 8;
 
-/// Layers whose rows are computed in turn. A row that reads what the row before it has just stored waits for the
-/// store; between the rows of 4 layers the stores have time to finish.
+/// Rows with different indices in the third last dimension that are computed in turn (interleaved). A row that reads
+/// what the row before it has just stored waits for the store; 4 interleaved rows give the stores time to finish.
 inline constexpr std::int64_t max_layers_in_turn = 4;
 
 /// A kernel that raises at its point q returns q * error_sites + site, with 1 <= site < error_sites.

@@ -78,7 +78,7 @@ struct Link {
     }
 };
 
-/// The costs that plans and predictions are made from: see TILEWAVE_MACHINE_NUMBERS. The defaults serve until they are
+/// The costs that plans and predictions use: see TILEWAVE_MACHINE_NUMBERS. The defaults hold until something is
 /// measured.
 struct Machine {
 #define TILEWAVE_NUMBER(type, name, otherwise, range, text) type name = otherwise;

@@ -9,7 +9,7 @@
 namespace tilewave {
 
 /// How a reduction joins two values. min and max: as NumPy's minimum and maximum (NaN wins); not
-/// for complex types; of b1 they alone: "all" and "any". Integers wrap. user: a function of the caller's.
+/// for complex types. b1 has only these two, as "all" and "any". Integers wrap. user: a function of the caller's.
 enum class Reduction : std::uint8_t { sum, prod, min, max, user };
 const char* to_string(Reduction op);
 

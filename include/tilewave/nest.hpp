@@ -18,14 +18,14 @@
 
 namespace tilewave {
 
-/// How the loops of a nest run, where that is not once, upwards and over the largest box.
+/// Options of the loops of a nest. Default: once, upwards, over the largest box.
 struct NestLoops {
     std::optional<Box> over = {};            ///< of the loop indices, half-open; with time steps without time
     std::vector<int> reverse = {};           ///< loop indices that run downwards
     std::optional<std::int64_t> steps = {};  ///< loop index 0 is time: so many steps of it
 };
 
-/// One array of a nest as plain data: where points read it, beside the point itself.
+/// One array of a nest as plain data: the offsets at which points read it.
 struct ArrayReads {
     FieldStorage* field;
     std::int64_t item_bytes;
@@ -34,16 +34,15 @@ struct ArrayReads {
     std::vector<Index> offsets;
 };
 
-/// What a nest computes; those of `arrays` that are written come first. Pure.
+/// The problem that a nest stands for. Written arrays come first in `arrays`. Pure.
 /// @pre all arrays have one shape, offsets as many components as there are loops (ConfigError)
 /// @pre loops.over lies in the box for which every access stays inside the arrays (ConfigError)
 /// @pre loops.reverse names loop indices, not time; loops.steps >= 0 (ConfigError)
-/// @pre with steps: of written arrays, reads are of the step that is computed or the one before it; of others of the
-/// step alone (ConfigError)
+/// @pre with steps: written arrays are read at the step that is computed or the one before it, the others at the step
+/// that is computed (ConfigError)
 SweepProblem nest_problem(const NestLoops& loops, std::span<const ArrayReads> arrays);
 
-/// Plans, prepares and runs a nest whose kernel is there; see run(). `body` stands for the kernel among those of the
-/// program.
+/// Plans, prepares and runs a nest with a given kernel; see run(). `body` identifies the kernel within the program.
 Report run_nest(Context& context, const NestLoops& loops, PlanRequest request, std::span<const ArrayReads> arrays,
                 const Kernel& kernel, const std::string& body,
                 const std::function<std::string(const Failure&)>& explain);
@@ -68,8 +67,8 @@ template <auto Table, class T, bool Written>
 struct NestOperand {
     Field<T>* field;
 };
-/// An array that a nest writes (at offset 0), read at `Table` and, before it is written, at offset 0. Those of a nest
-/// come before the ones that it only reads.
+/// An array that a nest writes at offset 0. It is read at the offsets of `Table` and, before the write, at offset 0. In
+/// a nest, written arrays come before arrays that are only read.
 template <auto Table, class T>
 NestOperand<Table, T, true> writes(Field<T>& field) {
     return {&field};
@@ -81,7 +80,7 @@ NestOperand<Table, T, false> only_reads(Field<T>& field) {
 }
 
 /// What the body is given for one array: a(-1, 0) is the value at that offset from the point.
-/// Offsets that are not in the table throw; with constant arguments the look-up is free.
+/// Offsets that are not in the table throw. With constant arguments the compiler removes the look-up.
 template <auto Table, class T>
 struct PointView {
     char* const* ptr;          // of the row, by read

@@ -16,7 +16,7 @@ enum class Algorithm : std::uint8_t { automatic, tree, ring, rounds, direct, nat
 /// "auto", "tree", "ring", "rounds", "direct", "mpi".
 const char* to_string(Algorithm algorithm);
 
-/// What moves: the same on all ranks. Every matrix has `rows` rows. broadcast and reduce: matrices
+/// The matrices of a pattern: the same on all ranks. Every matrix has `rows` rows. broadcast and reduce: matrices
 /// of columns[0] columns. spread and multi_reduce: rank r's part has columns[r], the whole matrix
 /// their sum; block 0 puts the parts side by side, block b > 0 deals blocks of b columns in turn.
 struct PatternProblem {
@@ -38,7 +38,7 @@ struct PatternProblem {
 /// Columns of rank `rank` when `columns` are dealt in blocks of `block`; block 0: even parts.
 std::int64_t dealt_columns(std::int64_t columns, std::int64_t block, int ranks, int rank);
 
-/// How it moves: chunks of about chunk_bytes (whole rows where they fit), `buffers` of them staged
+/// How the matrices move: chunks of about chunk_bytes (whole rows where they fit), `buffers` of them staged
 /// each way at a time.
 struct PatternPlan {
     Algorithm algorithm = Algorithm::ring;
@@ -49,27 +49,28 @@ struct PatternPlan {
     std::string to_string() const;
 };
 
-/// What the caller fixes; 0 and automatic: picked.
+/// The choices that a caller fixes; 0 and automatic leave them to make_pattern_plan().
 struct PatternRequest {
     Algorithm algorithm = Algorithm::automatic;
     std::int64_t chunk_bytes = 0;
     int buffers = 0;
 };
 
-/// What else decides, the same on all ranks.
+/// Other conditions of the choice, the same on all ranks.
 struct PatternConditions {
     bool contiguous = true;  ///< every rank's matrix
-    bool native = false;     ///< the library's own call is there; it is never picked, only obeyed
+    bool native = false;     ///< the library has a call of its own for it; used on request only
 };
 
-/// Picks what is left open: the least time by the closed forms below.
-/// @pre the algorithm exists for the pattern, native only where it is there and right (ConfigError)
+/// Chooses what the request leaves open: the least time by the closed forms below.
+/// @pre the algorithm exists for the pattern, native only where the library has it and it
+///   gives the right result (ConfigError)
 /// @pre 0 <= chunk_bytes <= 2^30, buffers 0 or 2..64 (ConfigError)
 PatternPlan make_pattern_plan(const PatternProblem& problem, const PatternRequest& request,
                               const PatternConditions& conditions, const Machine& machine);
 
-/// Seconds by the closed forms, for p ranks, n chunks of c bytes, latency L, k seconds that a chunk
-/// in a stream costs beyond its bytes, b seconds a byte. tree: ceil(log2 p) (L + n (k + c b));
+/// Seconds by the closed forms, for p ranks, n chunks of c bytes, latency L, k seconds for each chunk
+/// of a stream in addition to its bytes, b seconds a byte. tree: ceil(log2 p) (L + n (k + c b));
 /// ring: (p - 1)(L - k) + (n + p - 2)(k + c b); rounds: (n - 1 + ceil(log2 p))(L + c b);
 /// spread and multi_reduce: ring (p - 1) n (k + c b) with n chunks a part, n = 1: (p - 1)(L + c b);
 /// direct, also of a broadcast, L + (p - 1) n (k + c b). A chunk of at most short_bytes
@@ -82,14 +83,14 @@ PatternPlan make_pattern_plan(const PatternProblem& problem, const PatternReques
 /// slower than links.
 double pattern_time(const PatternProblem& problem, const PatternPlan& plan, const Machine& machine);
 
-/// Bytes between the starts of the rows of this rank's matrices: of what it gives, of what it gets.
+/// Bytes between the starts of rows of this rank's send and receive matrix.
 struct PatternStrides {
     std::int64_t in = 0, out = 0;
 };
 
-/// The part of `rank`. Arrays: 0 what the rank gives, 1 what it gets (broadcast: 0 is both); with
+/// The schedule of `rank`. Arrays: 0 is its send matrix, 1 its receive matrix (broadcast: 0 is both); with
 /// dealt columns that do not fill the last round of blocks, 2 and 3 are their rest.
-/// Messages use tag `tag` alone: their order on each link is the same at both ends.
+/// All messages have tag `tag`: their order on each link is the same at both ends.
 /// Reductions combine from left to right: tree and ranks from the root on (root, root+1, ...);
 /// ring: root+1, ..., root; multi_reduce: for the part of rank r from r+1 on, r last, by ring and
 /// direct alike.

@@ -10,8 +10,8 @@
 
 namespace tilewave {
 
-/// A caller's own reduction: n points, into[i] = left[i] op right[i]; false when it failed, and
-/// failure() then says why. Called from whichever call of the context moves the pattern on.
+/// A reduction by a function of the caller's: n points, into[i] = left[i] op right[i]. Returns false when it failed,
+/// and failure() then says why. Any call on the context may invoke it, as any call makes progress with the pattern.
 struct UserReduction {
     std::function<bool(std::byte* into, const std::byte* left, const std::byte* right, std::int64_t n)> join;
     std::function<std::string()> failure;
@@ -43,29 +43,29 @@ class PatternOperation;
 class PatternHandle;
 PatternHandle start_pattern(Context& context, PatternCall call);
 
-/// A pattern in flight. It goes on in every call on its context and in test() and wait() of any
-/// handle of this thread, on whatever context; between calls nothing moves but what the message
-/// library moves alone. Dropping the handle does not stop it.
+/// A pattern in flight. It makes progress in every call on its context, and in test() and wait() of any handle of this
+/// thread. Between calls only the message library itself makes progress. Destroying the handle does not stop the
+/// pattern.
 class PatternHandle {
 public:
     explicit PatternHandle(std::shared_ptr<PatternOperation> operation) : operation_(std::move(operation)) {}
     friend PatternHandle start_pattern(Context& context, PatternCall call);
-    /// Moves things on; whether it is over.
+    /// Makes progress; returns whether the pattern is complete.
     /// @throws what wait() throws
     bool test();
     /// @throws ConfigError, KernelError, MpiError: on every rank the same, once it is over
     void wait();
-    /// Once more on the same memory; the arguments are not compared again. For kept calls.
+    /// Starts the pattern again on the same memory, without comparing the arguments again. For kept calls.
     /// @pre the call was made with keep and is not in flight (ConfigError)
     void start();
     /// start() and wait() in one.
     void run();
 
-    /// After the ranks have agreed (for a kept call: at once).
+    /// Valid once the ranks have agreed; for a kept call, at once.
     const PatternPlan& plan() const;
     /// Bytes of its staging buffers.
     std::int64_t buffer_bytes() const;
-    /// Seconds of the last run on this rank, after the agreement; 0 where all went with it.
+    /// Seconds of the last run on this rank, after the agreement; 0 where the matrices travelled with the agreement.
     double time_s() const;
 
 private:
@@ -79,9 +79,8 @@ private:
 /// root, block, algorithm, chunk or number of buffers that is not allowed, what `call.error` says.
 PatternHandle start_pattern(Context& context, PatternCall call);
 
-/// start_pattern() and wait() in one, with less around them: for calls in which most of the time is what surrounds the
-/// messages. The caller's memory must live on as long as `memory()`, asked for only where the pattern outlives the
-/// call: it was interrupted.
+/// start_pattern() and wait() in one call with less overhead, for small matrices. Where an interrupt ends the call
+/// before the pattern is complete, the pattern holds `memory()` until then: it must keep the caller's memory alive.
 /// @pre not call.keep (not checked)
 void run_pattern(Context& context, PatternCall call, const std::function<std::shared_ptr<void>()>& memory);
 
@@ -91,11 +90,11 @@ struct SendLimits {
     bool wait = true;                ///< at the limit: wait for receivers (else refuse)
 };
 
-/// Copies the matrix and returns; the copy is sent when the receiver is there. One copy packs and
-/// buffers. Messages to one rank with one tag arrive in order. Not collective. `memory` is let go
-/// when it is over.
+/// Copies the matrix and returns; the copy is sent when the receiver is ready. A single copy packs and buffers.
+/// Messages with one tag to one rank arrive in order. Not collective. `memory` is released at the end.
 /// @pre 0 <= to < size, 0 <= tag <= 2047 (ConfigError)
-/// @pre the copy fits in limits.bytes (ConfigError); without limits.wait, beside what is kept now
+/// @pre the copy fits in limits.bytes (ConfigError); without limits.wait, in addition to the messages that
+///   are waiting already
 void send_buffered(Context& context, const MatrixView& matrix, int to, int tag, const SendLimits& limits = {},
                    std::shared_ptr<void> memory = nullptr);
 
@@ -116,7 +115,7 @@ private:
 
 /// Receives what send_buffered() sent from `from` with `tag` into `matrix`. Not collective.
 /// A message of another shape or dtype is taken off the wire, then refused by wait() and test().
-/// `memory` is let go when it is over.
+/// `memory` is released at the end.
 /// @pre 0 <= from < size, 0 <= tag <= 2047 (ConfigError)
 /// @pre rows, columns and dtype are the message's (ConfigError)
 ReceiveHandle start_receive(Context& context, const MatrixView& matrix, int from, int tag,

@@ -26,11 +26,11 @@ struct Plan {
     IndexMatrix order(int dims) const;
     /// Whether no point of a row depends on another.
     bool independent_rows(const SweepProblem& problem) const;
-    /// Whether layers that follow each other along the third last coordinate of the order may be computed together,
-    /// each a row behind the one before it.
+    /// Whether rows that are neighbours along the third last coordinate of the order may be interleaved, each a row
+    /// behind the one before it.
     bool layers_together(const SweepProblem& problem) const;
     /// The most slices of a tile that leave long rows, as many rows as there are SIMD lanes where points of a row
-    /// depend on each other, and as many layers as are computed in turn.
+    /// depend on each other, and as many rows as are interleaved (limits.hpp).
     int most_slices(const SweepProblem& problem) const;
     /// @pre grid >= 1 multiplies to at most `ranks`; factors >= 1, 1 at mapping_dim (ConfigError)
     /// @pre factors multiply to at most max_lanes, one less with a helper (ConfigError)
@@ -51,12 +51,12 @@ struct Plan {
 /// wait for each other once a temporal block, not every time step.
 struct DeepHalo {
     int along = -1;           ///< dimension of z; -1: no deep halo
-    std::int64_t layers = 0;  ///< layers that each step of a block needs: none in its last step, most in its first
+    std::int64_t layers = 0;  ///< points of halo for each step of a block: none in its last step, most in its first
     std::int64_t steps = 1;   ///< time steps of a block
     std::int64_t end = 0;     ///< the time at which the run ends
-    /// Layers at time `t`. The last block is whole and the first may be short, as ranks begin one after another.
+    /// Halo points at time `t`. The last block is whole and the first may be short, as ranks begin one after another.
     std::int64_t at(std::int64_t t) const { return along < 0 ? 0 : layers * ((end - 1 - t) % steps); }
-    /// The most layers of all times, along each dimension of z.
+    /// The most halo points of all times, along each dimension of z.
     Index most(int dims) const;
 };
 /// The deep halo of `plan`; none unless one dimension is cut, tiles are whole along it, and every block is at least as

@@ -10,16 +10,16 @@
 
 namespace tilewave {
 
-/// What a kernel takes on one lane while all lanes of the host compute. Seconds.
+/// Times of a kernel on one lane while all lanes of the host compute. Seconds.
 struct KernelRate {
     double point_s = 2e-9;  ///< a point of a row
-    double row_s = 2e-8;    ///< a row beside its points
-    double tile_s = 2e-7;   ///< a tile beside its rows
+    double row_s = 2e-8;    ///< a row, in addition to its points
+    double tile_s = 2e-7;   ///< a tile, in addition to its rows
     /// Standard deviation of a tile's time over its mean. Above 0, tiles take different times of that mean and spread,
     /// by rank, lane and step, the same in every prediction: lanes that wait for each other pay for the slowest.
     double spread = 0;
-    /// The part of these times that a lane takes where one lane of each rank computes and the others do not; 0: not
-    /// measured. And the lanes of a rank that the rest was measured with.
+    /// Ratio of these times where only one lane of each rank computes; 0: not measured. And the lanes of a rank that
+    /// the other numbers were measured with.
     double one_lane_factor = 0;
     int lanes = 0;
 };
@@ -50,7 +50,7 @@ struct Prediction {
     Timeline timeline;
 };
 
-/// What running `schedules` (one a rank, in order) takes, by event simulation: posts, transfers that share
+/// The predicted time of `schedules` (one a rank, in order) by event simulation: posts, transfers that share
 /// their hosts' links, polls, packing, waits, hand-overs, tiles at the rates of their kernels and operations. Pure;
 /// time linear in the number of steps.
 /// @pre schedules of ranks 0 to n - 1 in order (ConfigError)

@@ -74,7 +74,7 @@ struct SweepProblem {
     /// Whether a rolling window is enough for array `a`: it is marked so, every point writes it at one place, and
     /// points read of it only elements that are computed before them, or never.
     bool in_window(int a) const;
-    /// Planes of array `a` that a point reads or writes. @pre window.along >= 0
+    /// Hyperplanes of array `a` that a point reads or writes. @pre window.along >= 0
     int window_planes(int a) const;
     /// Whether points read neighbours of an earlier time step. Elements outside the space may then have other values
     /// than they keep from the current time step on.
@@ -109,8 +109,8 @@ struct SweepProblem {
 /// carried by tiles of one point (unit_dims).
 IndexMatrix legal_skew(const SweepProblem& problem);
 
-/// The shape of rolling windows: rows of independent points along a dimension that the grid can cut, planes across the
-/// longest other dimension; slanted where no dimension has such rows. None where a dependence goes back along some
+/// The shape of rolling windows: rows of independent points along a dimension that the grid can cut, hyperplanes across
+/// the longest other dimension; slanted where no dimension has such rows. None where a dependence goes back along some
 /// dimension.
 WindowShape choose_window(const SweepProblem& problem);
 

@@ -1,4 +1,4 @@
-// One number out of all values that points compute: while they are computed, in any order.
+// Reductions: one number from all values that points compute, joined while they are computed, in any order.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -10,14 +10,13 @@
 
 namespace tilewave {
 
-/// What is asked of the values that a nest writes at one of its places.
+/// A reduction of the values that a nest writes at one of its places.
 struct PointReduction {
     Reduction op = Reduction::max;  ///< max, min or sum
     Dtype type = Dtype::f8;         ///< real
     int place = 0;                  ///< of the kernel, one it writes
     Index axes = {}, shift = {};    ///< subscripts of the element: loop index axes[d] plus shift[d]
-    int best =
-        -1;  ///< of max and min: which of the bests that the kernel tells of a row (Kernel::bests) it is; -1: none
+    int best = -1;  ///< of max and min: its number among the row results of the kernel (Kernel::bests); -1: none
 };
 
 /// The exact sum of doubles: rounded once, at the end, so the order they come in does not matter (a
@@ -37,7 +36,7 @@ private:
     bool nan_ = false, plus_ = false, minus_ = false;
 };
 
-/// What has been reduced so far: a part of the points, joined with other parts in any order.
+/// A partial result: some of the points, joined with other partial results in any order.
 class Reduced {
 public:
     Reduced() = default;
@@ -58,7 +57,7 @@ public:
     const Index& at() const { return at_; }
     /// The value's bytes, as the array has it; a sum's as int64 (modulo 2^64) or float64 (exact, rounded once).
     std::string bytes() const;
-    /// To be sent to another rank.
+    /// As bytes, to be sent to another rank.
     std::string packed() const { return {reinterpret_cast<const char*>(this), sizeof *this}; }
     static Reduced unpacked(const std::string& bytes);
 
@@ -78,7 +77,7 @@ private:
 
 class Transport;
 
-/// What all ranks have, joined in the order of ranks; on every rank. Collective: a gather of 600 bytes a number.
+/// The partial results of all ranks, joined in rank order; on every rank. Collective: a gather of 600 bytes a number.
 std::vector<Reduced> join_ranks(Transport& transport, std::vector<Reduced> mine);
 
 }  // namespace tilewave

@@ -1,4 +1,4 @@
-// What a run was and how it went.
+// The report of a run.
 #pragma once
 #include <functional>
 #include <optional>
@@ -11,14 +11,14 @@
 
 namespace tilewave {
 
-/// What a run was and how it went. Equal on all ranks but for the timeline, which rank 0 has.
+/// The report of a run. Equal on all ranks but for the timeline, which rank 0 has.
 struct Report {
     Plan plan;
     int ranks = 1, threads = 1;     ///< that the plan has work for
     std::int64_t points = 0;        ///< computed over all ranks
     std::int64_t steps = 0;         ///< time steps of the linear schedule
-    std::int64_t buffer_bytes = 0;  ///< staging memory of this rank, and what it keeps of arrays kept in planes
-    double time_s = 0;              ///< slowest rank, the run alone
+    std::int64_t buffer_bytes = 0;  ///< staging memory of this rank, and its rolling windows
+    double time_s = 0;              ///< slowest rank: from the first step of the schedule to the last
     double moving_s = 0;       ///< slowest rank: bringing arrays into the plan's layout and order, and NumPy's back
     double call_s = 0;         ///< slowest rank: the whole call, to the end of its part of the run
     double overlap_ratio = 0;  ///< NaN without messages
@@ -27,7 +27,7 @@ struct Report {
     Parts parts;                   ///< rank 0: where the lanes' time went, on average; 0 where nothing was recorded
     std::vector<LaneSplit> lanes;  ///< rank 0: the same of each lane
     /// Rank 0: all ranks' events; empty elsewhere. Of a run in blocks of time steps, those of its first and last
-    /// blocks. Made when it is first asked for, which costs as much as to make the ranks' schedules.
+    /// blocks. Made at first use, which costs as much as making the ranks' schedules.
     const Timeline& timeline() const;
     std::function<Timeline()> make_timeline = {};
 

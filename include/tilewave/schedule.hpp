@@ -120,8 +120,8 @@ struct Bound {
     std::int64_t constant = 0;
 };
 
-/// The shape of rolling windows: plane z[across] + slant z[along] holds z. Rows of a plane vary z[along]; their points
-/// do not depend on each other. Memory holds the planes that points still read.
+/// The shape of rolling windows: they advance along the hyperplanes z[across] + slant z[along] = constant. Rows of a
+/// hyperplane vary z[along] and their points are independent. Memory holds the hyperplanes that points still read.
 struct WindowShape {
     int along = -1, across = -1;  ///< dimensions of z; -1: no rolling windows, arrays are stored whole
     int slant = 0;                ///< 1: rows go along e_along - e_across, on a hyperplane

@@ -43,7 +43,7 @@ struct LaneSplit {
     void add(Op op, double seconds);
 };
 
-/// What one rank's lanes noted of a run.
+/// The times that the lanes of one rank recorded in a run.
 struct Recording {
     std::vector<std::vector<double>> ends;  ///< by lane: its begin, then the end of each of its steps
     std::vector<Request> requests;
@@ -57,12 +57,12 @@ struct Timeline {
     std::vector<LaneSplit> split() const;
     /// The requests of each message of which both sides are here: numbers of its send and of its receive.
     std::vector<std::pair<std::size_t, std::size_t>> messages() const;
-    /// The part of the transfers that ran beside computing, of what could have, over all ranks: 0 to 1, NaN without
-    /// messages or where no rank that has them computes. For a rank with lanes that compute, its receives and its
-    /// sends each by themselves:
+    /// The part of the transfers that ran while lanes computed, of all that could have, over all ranks: 0 to 1, NaN
+    /// without messages or where no rank with messages computes. For a rank with lanes that compute, its receives and
+    /// its sends each by themselves:
     ///   transfer  seconds of all its messages, latency_s + bytes * byte_s each; at most how long any of them was
     ///             under way, from its post by the sender to the receiver's finding it
-    ///   exposed   what its lanes waited for them after both sides had posted, however long, a lane's average
+    ///   exposed   seconds that its lanes waited for them after both sides had posted, a lane's average
     ///   hideable  the lesser of transfer and the computing of a lane, on average
     ///   hidden    transfer - exposed, within 0 and hideable
     /// The ratio is the sum of what is hidden over the sum of what is hideable.
@@ -75,10 +75,10 @@ struct Timeline {
 /// One rank's events, from the schedule that it ran.
 Timeline timeline_of(const Schedule& schedule, const Recording& recording);
 
-/// Seconds of a message from one rank to another of so many bytes, while nothing else is on its way.
+/// Seconds of a message (from, to, bytes) on an otherwise idle network.
 using TransferTime = std::function<double(int from, int to, std::int64_t bytes)>;
 
-/// Timeline::overlap_ratio from what it is made of: of the events, the waits for messages.
+/// Timeline::overlap_ratio from its ingredients: events are the waits for messages.
 double overlap_ratio(int ranks, std::span<const LaneSplit> lanes, std::span<const Event> waits,
                      std::span<const Request> requests, const TransferTime& transfer_s);
 

@@ -18,7 +18,7 @@ namespace tilewave {
 /// One call of the message library's own collectives, for comparison and for small messages.
 struct NativeCall {
     PatternKind kind = PatternKind::broadcast;
-    /// broadcast: `in` alone, of any row stride. reduce: both contiguous, `out` used on the root.
+    /// broadcast: only `in`, of any row stride. reduce: both contiguous, `out` used on the root.
     /// spread: `out` is the whole matrix, of any row stride and equal columns a rank, or, with
     /// `parts`, contiguous with the ranks' parts one after another. multi_reduce: `in` by parts.
     MatrixView in, out;
@@ -29,7 +29,7 @@ struct NativeCall {
     bool blocking = false;  ///< return when it is done
 };
 
-/// What a rank says by post_alarm().
+/// The message of post_alarm(): work that stops.
 struct Alarm {
     int from = 0;
     std::int64_t number = 0;  ///< of the work that stops
@@ -45,17 +45,17 @@ public:
     virtual int size() const = 0;
     /// False: only the thread that made the transport may call it.
     virtual bool any_thread() const { return true; }
-    /// False: nothing arrives anywhere, and collectives see this rank alone.
+    /// False: nothing arrives anywhere, and collectives see only this rank.
     virtual bool connected() const { return true; }
-    /// Whether a launcher started these ranks, and all of those that it started are here.
+    /// Whether these are all the ranks that a launcher started.
     virtual bool launched() const { return false; }
-    /// Ranks of the launch on this host, as the launcher tells; 0 where nobody does.
+    /// Ranks of the launch on this host, as the launcher says; 0 where it does not say.
     virtual int announced_on_host() const { return 0; }
     /// The ranks that can share memory with this one, itself among them, in order. Collective.
     virtual std::vector<int> host_ranks() { return {rank()}; }
     /// The largest tag a message may have.
     virtual int max_tag() const { return std::numeric_limits<int>::max(); }
-    /// What the caller is at, for what is told of long waits: "in tw.run, script.py:7, "; empty where nobody knows.
+    /// The caller's present call, for reports of long waits: "in tw.run, script.py:7, "; empty where it is not known.
     virtual std::string doing() const { return ""; }
     /// A call has thrown: what is pending is lost, and nothing more may be started.
     void mark_failed() { failed_ = true; }
@@ -66,20 +66,20 @@ public:
     /// Start a transfer; `id` is reported by poll() when the memory may be used again.
     /// @throws MpiError
     virtual void post_send(int id, const std::byte* data, std::int64_t bytes, int peer, int tag, bool synchronous) = 0;
-    /// Sends bytes [at, at + bytes) of the matrix without gaps between rows, if that needs no waiting: the matrix may
-    /// change at once. False: nothing has been done.
+    /// Sends bytes [at, at + bytes) of the matrix, counted without gaps between rows, if that needs no waiting. The
+    /// matrix may change on return. False: nothing has been done.
     /// @throws MpiError
     virtual bool try_send(const MatrixView& matrix, std::int64_t at, std::int64_t bytes, int peer, int tag);
     virtual void post_recv(int id, std::byte* data, std::int64_t bytes, int peer, int tag) = 0;
     /// Make progress; append the ids that have completed since the last call.
     /// @throws MpiError
     virtual void poll(std::vector<int>& done) = 0;
-    /// Called about every 50 ms by what waits in the collectives below; may throw.
+    /// Called about every 50 ms while the collectives below wait; may throw.
     std::function<void()> meanwhile;
     /// Whether alarms reach other ranks.
     virtual bool alarms() const { return false; }
-    /// Sends `peer` an alarm beside all messages, though not later than those that are sent to it afterwards; without
-    /// an answer.
+    /// Sends `peer` an alarm, out of band: it may overtake earlier messages, but no later message overtakes it. There
+    /// is no answer.
     /// @throws MpiError
     virtual void post_alarm(int peer, const Alarm& alarm);
     /// Appends the alarms that have come since the last call. May cost as much as a poll.
@@ -116,19 +116,19 @@ inline void Transport::post_native_message(int, const MatrixView&, bool, int, bo
 /// Completes every transfer at once and moves nothing: for timing a schedule's own overhead.
 std::unique_ptr<Transport> make_dry_transport(int rank, int size);
 
-/// Adds the seconds spent in `inner`'s calls to *seconds; for benchmarks of what surrounds them.
+/// Adds the seconds spent in `inner`'s calls to *seconds; for benchmarks of the overhead around them.
 std::unique_ptr<Transport> make_timed_transport(std::unique_ptr<Transport> inner, std::shared_ptr<double> seconds);
 
-/// `inner`, with the messages between ranks of one host by way of memory that they share, as far as that is quicker.
+/// A transport on top of `inner` that sends messages within a host through shared memory where that is faster.
 /// `inner` itself where no two ranks share a host, the system refuses or `wanted` is false on any rank. Collective;
-/// about 2 ms, in which two ranks of each host try how large messages are quicker.
+/// about 2 ms, in which two ranks of each host measure from which size shared memory is faster.
 /// @throws MpiError
 std::unique_ptr<Transport> share_memory(std::unique_ptr<Transport> inner, bool wanted = true);
 
 /// Ranks as threads of one process. Sends complete when they are received.
 class LocalFabric {
 public:
-    /// So many of them, one after another, can share memory. @pre ranks >= 1 (ConfigError)
+    /// Every `ranks_per_host` neighbouring ranks share memory, as on one host. @pre ranks >= 1 (ConfigError)
     explicit LocalFabric(int ranks, int ranks_per_host = 1);
     ~LocalFabric();
     std::unique_ptr<Transport> endpoint(int rank);
@@ -141,13 +141,13 @@ private:
 
 /// A duplicate of the communicator with the integer handle `comm` (none: the world), with errors
 /// returned, not fatal. Starts MPI where nobody has (thread level SERIALIZED, or what the
-/// environment variable TILEWAVE_THREAD_LEVEL names). Longer messages than `piece` bytes are told to MPI as pieces of
-/// that many, as its calls count in int. Collective over the communicator.
+/// environment variable TILEWAVE_THREAD_LEVEL names). Messages longer than `piece` bytes are posted to MPI in pieces,
+/// as its calls count in int. Collective over the communicator.
 /// @throws MpiError
 std::unique_ptr<Transport> make_mpi_transport(std::optional<int> comm = std::nullopt,
                                               std::int64_t piece = std::int64_t{1} << 30);
 
-/// What MPI says of itself.
+/// Facts about the MPI library.
 struct MpiInfo {
     std::string library, path, standard, thread_level;
     int rank = 0, size = 1;
@@ -156,15 +156,16 @@ struct MpiInfo {
 MpiInfo mpi_info();
 /// Whether MPI has been started in this process, by anyone.
 bool mpi_started();
-/// Leave MPI at exit without waiting for other ranks (this one failed alone).
+/// Leave MPI at exit without waiting for other ranks: only this rank has failed.
 void abandon_mpi();
 
 // Small collectives over any transport, built on its messages and waiting with backoff, so that
 // oversubscribed ranks do not starve each other. Collective; cost O(log ranks) latencies.
 void allreduce_min(Transport& transport, std::vector<std::int64_t>& values);
-// Their bytes go in messages of `piece` at most, so that they are passed on while more come.
+// Messages have at most `piece` bytes, so that a rank passes one on while it receives the next.
 inline constexpr std::int64_t collective_piece = 4 << 20;
-/// Every rank gets root's `given`, where place(bytes) says; without memory for them (null) a rank still passes them on.
+/// Every rank gets root's `given` at the address that place(bytes) returns; where that is null (no memory) a rank still
+/// passes them on.
 void broadcast(Transport& transport, std::span<const std::byte> given, int root,
                const std::function<std::byte*(std::int64_t)>& place, std::int64_t piece = collective_piece);
 /// The same as a string.
@@ -175,7 +176,7 @@ void broadcast(Transport& transport, std::string& bytes, int root, std::int64_t 
 std::vector<std::string> gather(Transport& transport, const std::string& bytes, std::int64_t piece = collective_piece);
 void barrier(Transport& transport);
 
-/// A wait of so many seconds for another rank is told once on stderr: 10, or what TILEWAVE_WAIT_S says.
+/// Seconds after which a wait for another rank is reported once on stderr: 10, or TILEWAVE_WAIT_S.
 double patience_s();
 
 /// Waits politely: spins, then yields, then, where others may need the CPU, sleeps. A sleeping
@@ -187,12 +188,12 @@ public:
     /// the one waited for. idle: nothing large under way, as between runs.
     explicit Backoff(Kind kind = Kind::idle) : kind_(kind), rounds_(kind == Kind::shared ? spins : 0) {}
     void pause();
-    /// From the beginning: something has happened.
+    /// Starts over: there has been progress.
     void restart() { *this = Backoff(kind_); }
-    /// Rounds that ask the system: beside one, to look at the clock costs little. With more threads than CPUs one may
-    /// take milliseconds.
+    /// Rounds with a system call, which costs more than a look at the clock. With more threads than CPUs one may take
+    /// milliseconds.
     bool yielding() const { return rounds_ > spins; }
-    /// Rounds long enough that looking at the clock costs nothing.
+    /// Rounds long enough that a look at the clock does not count.
     bool slow() const { return rounds_ > spins + yields; }
 
 private:

@@ -11,7 +11,7 @@ import warnings
 VARIABLE = "TILEWAVE_PROGRESS"
 
 LEAST_S = 5.0  # runs that take less say nothing
-QUARTER = 0.25  # of a run: how often it is told line by line
+QUARTER = 0.25  # of a run: how often progress is printed line by line
 
 #: The folder of this package, with a separator at its end.
 HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -22,7 +22,7 @@ def warn(text):
 
     Notes
     -----
-    Not collective: call it on rank 0 alone.
+    Not collective: call it on rank 0 only.
     """
     level, frame = 2, sys._getframe(1)
     while frame is not None and os.path.abspath(frame.f_code.co_filename).startswith(HERE):

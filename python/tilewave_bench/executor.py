@@ -6,7 +6,7 @@ import numpy as np
 import tilewave as tw
 from tilewave import _core
 from tilewave.kernel.compile import compile_kernel
-from tilewave.runtime.context import load_mpi
+from tilewave.runtime.mpi_library import load_mpi
 
 from tilewave_bench.results import on_ranks, publish, row
 

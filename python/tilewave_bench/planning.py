@@ -4,7 +4,7 @@
 here), or
 HOSTS@RATE as in 2@1gbit (hosts in a box; needs root). Brute force goes over mapping dimension, all ranks or one (or
 what else was played), schedule and look-ahead, grouping and slices, tile heights by factors of two around the planned
-one, other tiles and time blocking; its best three are timed once more in
+one, other tiles and temporal blocking; its best three are timed once more in
 turn with the plan, the shorter the run the more often. Regret: the plan's median over the best one's. Error: |predicted
 - measured| / measured, of a plan
 made before the grid and run after it. What of both is the machine's own: the same plan under three more names in that

@@ -111,7 +111,7 @@ def _race(context, contenders, repeats):
 
 def _grid(context, ours, make, heights):
     """The stated choices: mapping dimension, ranks used and their grid x schedule and look-ahead x grouping and slices
-    x height; then other tiles and time blocking."""
+    x height; then other tiles and temporal blocking."""
     found, planned = [], ours.plan
     for dim in range(len(planned.tile)):
         try:
@@ -142,7 +142,7 @@ def _grid(context, ours, make, heights):
 
 
 def _other_tiles(planned):
-    """Narrower and wider tiles along each other dimension, and time blocking on and off."""
+    """Narrower and wider tiles along each other dimension, and temporal blocking on and off."""
     for k, t in enumerate(planned.tile):
         if k != planned.mapping_dim and t > 1:
             for extent in {max(t // 8, 1), max(t // 2, 1), 2 * t}:
@@ -194,6 +194,6 @@ def _short(plan):
         "lanes "
         f"{'x'.join(map(str, plan.factors))}, {plan.schedule}"
         + (f" {plan.lookahead}" if plan.schedule == "overlapping" else "")
-        + (f", {plan.temporal_block} steps together" if plan.temporal_block > 1 else "")
+        + (f", temporal blocks of {plan.temporal_block} steps" if plan.temporal_block > 1 else "")
         + (f", {plan.grouping} {plan.slices}" if plan.threads > 1 else "")
     )

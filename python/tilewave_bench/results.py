@@ -83,7 +83,8 @@ def on_ranks(module, ranks, arguments, runner=None, timeout_s=900):
 
     ``runner(argv, ranks)`` starts the ranks, by default with mpiexec here; it returns an exit code.
     """
-    from tilewave.launch.launch import mpiexec_command, supervise
+    from tilewave.launch.launch import mpiexec_command
+    from tilewave.launch.processes import supervise
 
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "rows.json"

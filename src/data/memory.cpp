@@ -33,9 +33,9 @@ void ask_for_large_pages(std::byte* memory, std::size_t size) {
 }  // namespace
 
 std::shared_ptr<std::byte[]> aligned_memory(std::int64_t bytes) {
-    constexpr std::size_t line = 64;
     const auto size = static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1));
-    const auto align = static_cast<std::align_val_t>(size < 2 * large_page ? line : large_page);
+    const auto align =
+        static_cast<std::align_val_t>(size < 2 * large_page ? std::size_t{cache_line_bytes} : large_page);
     auto* const memory = new (align) std::byte[size];
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
     if (size >= 2 * large_page) ask_for_large_pages(memory, size);

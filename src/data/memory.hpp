@@ -13,7 +13,8 @@ namespace tilewave {
 /// tile lie a page and more apart, and there are more of them than a processor remembers pages.
 std::shared_ptr<std::byte[]> aligned_memory(std::int64_t bytes);
 
-inline constexpr std::int64_t page_bytes = 4096;
+/// Bytes of a page of memory, and of a line of the caches, of all processors that Tilewave knows.
+inline constexpr std::int64_t page_bytes = 4096, cache_line_bytes = 64;
 
 /// Uninitialised memory of at least one byte for what is copied from and to arrays, here and by other processes. From 2
 /// KB on it begins in the middle of a page. A processor that copies in large steps takes loads for later than stores a

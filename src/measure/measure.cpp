@@ -212,7 +212,7 @@ Stream stream(Context& context, Pair pair, std::int64_t bytes, int count, int tu
     return found;
 }
 
-BesideTimes beside(Context& context, Pair pair, const Beside& what, int turns) {
+OverlapTimes overlap(Context& context, Pair pair, const OverlapExperiment& what, int turns) {
     if (pair.peer < 0) return {};
     Stage stage(context);
     Schedule& s = stage.schedule;
@@ -251,7 +251,7 @@ BesideTimes beside(Context& context, Pair pair, const Beside& what, int turns) {
     ExecuteOptions options = usual(context);
     options.poll_period_s = what.poll_period_s;
     const Outcome o = stage.play(context, options, {work_row, nullptr, false, {}, {}, nullptr});
-    BesideTimes found;
+    OverlapTimes found;
     for (std::size_t step : computes) {
         const Event &post = o.timeline.events[step - 1], &compute = o.timeline.events[step],
                     &wait = o.timeline.events[step + 1];

@@ -42,18 +42,18 @@ struct Stream {
 Stream stream(Context& context, Pair pair, std::int64_t bytes, int count, int turns, bool synchronous);
 
 /// A large message, first to second, beside computing.
-struct Beside {
+struct OverlapExperiment {
     std::int64_t bytes = 0;    ///< 0: no message, the computing alone
     std::int64_t rows = 1;     ///< of 256 points in the nearest cache that each rank computes meanwhile
     double poll_period_s = 0;  ///< 0: no polls
     bool helper = false;       ///< a second lane that waits, and so polls
     bool synchronous = false;
 };
-struct BesideTimes {
+struct OverlapTimes {
     std::vector<double> post_s, compute_s,
         wait_s;  ///< by turn: the message's post; the fixed work; from its end until the message is there
 };
-BesideTimes beside(Context& context, Pair pair, const Beside& what, int turns);
+OverlapTimes overlap(Context& context, Pair pair, const OverlapExperiment& what, int turns);
 
 /// Mean time of a poll that finds a pending receive not there yet: one sample a turn.
 std::vector<double> polls(Context& context, Pair pair, int turns);

@@ -82,7 +82,7 @@ private:
             }
             found_.push_back({problem, r, std::move(plan)});
             if (found_.back().plan.temporal_block == 1 || r.temporal_block) return;
-            PlanRequest apart = r;  // whether time steps together pay is for the rates to say
+            PlanRequest apart = r;  // whether temporal blocking pays is for the rates to say
             apart.temporal_block = 1;
             found_.back().others.push_back(make_plan(problem, ranks_, apart, machine_));
         } catch (const ConfigError&) {

@@ -277,7 +277,7 @@ bool PlanCandidates::wide_enough(const Plan& plan) const {
     return plan.tile[across] >= std::min(max_simd_rows, share(plan, across));
 }
 
-std::vector<Plan> PlanCandidates::beside(const Plan& plan) const {
+std::vector<Plan> PlanCandidates::neighbours(const Plan& plan) const {
     std::vector<Plan> found;
     if (problem_.sequential) return found;
     const Add add = [&](const Plan& p) {

@@ -16,11 +16,11 @@ public:
                    const Estimate& estimate, const PlanRates& rates, const Plan& by_rules);
 
     /// Of each mapping dimension, grid and number of lanes: tiles by closed form, of every schedule and grouping, and
-    /// tiles for time steps that go together.
+    /// tiles of temporal blocks.
     std::vector<Plan> all() const;
     /// `plan` with one choice changed: a tile's extent halved, doubled or made to fit a cache, the mapping dimension,
-    /// time blocking, schedule, grouping, slices, look-ahead, polls, chunks.
-    std::vector<Plan> beside(const Plan& plan) const;
+    /// temporal blocking, schedule, grouping, slices, look-ahead, polls, chunks.
+    std::vector<Plan> neighbours(const Plan& plan) const;
     /// Whether tiles have rows as long as those by rules, and as many beside each other as kernels compute together.
     bool wide_enough(const Plan& plan) const;
 

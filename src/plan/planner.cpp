@@ -152,7 +152,7 @@ void Planner::search() {
         const Candidate from = best();
         const double estimate_s = estimate_.time_s(from.plan);
         int left = most_neighbours;
-        for (const Estimated& e : estimated(candidates_.beside(from.plan))) {
+        for (const Estimated& e : estimated(candidates_.neighbours(from.plan))) {
             if (e.time_s > hopeless * estimate_s || left == 0) break;
             const std::size_t before = played_.size();
             play(e.plan);

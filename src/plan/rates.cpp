@@ -179,7 +179,7 @@ int PlanRates::ranks_here() const {
 
 KernelRate PlanRates::of(const Plan& plan) const {
     const MeasuredRate& m = nearest(plan);
-    // What one lane takes alone is as quick as several lanes can be hoped to be.
+    // Times of one lane are a lower bound for several lanes, which share caches and memory.
     const bool alone = !m.of_all_tiles && m.plan.lanes() == 1;
     KernelRate rate = alone ? m.rate : with_lanes(m.rate, plan);
     rate.point_s = std::max(rate.point_s * least_part, rate.point_s + fetched_s(plan) - fetched_s(m.plan));
@@ -189,7 +189,7 @@ KernelRate PlanRates::of(const Plan& plan) const {
                             plan.factors[plan.factors.n - 1] > 1;
     if (rows_split && problem_.window.along < 0) rate.row_s += line_of_hand_over * machine_.hand_over_s;
     const TileClass c = tile_class(plan), was = tile_class(m.plan);
-    // Smaller tiles find more in nearer caches; time steps together gain by larger ones, too, while a cache holds
+    // Smaller tiles find more in nearer caches; temporal blocks gain by larger ones, too, while a cache holds
     // them.
     const bool cached = c.level < static_cast<int>(cache_sizes_.size());
     const bool hopeful = c.together != was.together ||

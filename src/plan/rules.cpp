@@ -58,7 +58,7 @@ std::int64_t panel_height(const SweepProblem& problem, std::int64_t others) {
     return panel_width(bytes, least);
 }
 
-// Where planes are all that is kept: a lane's rows whole, over as many planes as make a step of the pipeline.
+// With rolling windows: a lane's rows whole, over as many planes as make a step of the pipeline.
 Index window_tile(const SweepProblem& problem, int ranks, const Plan& plan, const Machine& machine) {
     Index tile = Index::filled(problem.dims(), 1);
     for (int k = 0; k < tile.n; ++k)
@@ -205,7 +205,7 @@ namespace {
 bool storable(const SweepProblem& problem, const Index& row) {
     for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a) {
         const NestArray& n = problem.arrays[static_cast<std::size_t>(a)];
-        if (problem.window.along >= 0 && problem.in_window(a)) continue;  // kept in planes
+        if (problem.window.along >= 0 && problem.in_window(a)) continue;  // a rolling window needs no storage
         int varied = 0, has = 0;
         for (int k = 0; k < row.n; ++k) {
             varied += row[k] != 0;

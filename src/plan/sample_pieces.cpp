@@ -11,7 +11,7 @@ using namespace tuning;
 
 namespace {
 
-// The parts of a box of at most `limit` points: layers of the dimensions that rows do not vary; where that is not
+// Pieces of a box of at most `limit` points: layers of the dimensions that rows do not vary; where that is not
 // enough halves of those that they do, the longer one, so that rows stay as long as they can.
 void pieces(const Box& box, std::int64_t limit, const std::vector<bool>& rows, std::vector<Box>& out,
             std::int64_t& left) {

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "data/memory.hpp"
 #include "problem/tuning.hpp"
 #include "tilewave/plan.hpp"
 
@@ -11,7 +12,7 @@ namespace {
 
 // Rows of a power of two bytes would share few sets of the cache: one line more.
 std::int64_t padded(std::int64_t items, std::int64_t item_bytes) {
-    const std::int64_t line = std::max<std::int64_t>(64 / item_bytes, 1);
+    const std::int64_t line = std::max<std::int64_t>(cache_line_bytes / item_bytes, 1);
     const std::int64_t lines = ceil_div(items, line);
     return items * item_bytes < 1024 ? items : (lines % 2 ? lines : lines + 1) * line;
 }

@@ -226,7 +226,7 @@ void Plan::validate(const SweepProblem& problem, int ranks) const {
         throw ConfigError("aggregate " + std::to_string(aggregate) + " was given; allowed here is 1: " +
                           (lanes() > 1 ? "each of several lanes sends by itself"
                            : uses_window(problem, *this)
-                               ? "planes that are kept go as they are computed"
+                               ? "a rolling window's messages go as its rows are computed"
                                : "ranks read what later ones compute, and would wait for each other"));
 }
 

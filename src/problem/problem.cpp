@@ -90,7 +90,7 @@ std::vector<Index> SweepProblem::dependences() const {
             add(same);
         }
         if (w.keeps && time_buffers > 1) {
-            Index carried = zero;  // from the level before, which is in other memory
+            Index carried = zero;  // from the previous time, which is in another buffer
             carried[0] = 1;
             add(carried);
         }
@@ -170,7 +170,7 @@ std::vector<bool> SweepProblem::unit_dims() const {
         if (std::any_of(d.begin(), d.end(), [](auto x) { return x < 0; }))
             unit[static_cast<std::size_t>(std::find_if(d.begin(), d.end(), [](auto x) { return x != 0; }) -
                                           d.begin())] = true;
-    // A level keeps what the one before has where it is not written: level by level.
+    // An element that is not written in a time step keeps its previous value: buffers are filled in order of time.
     for (const Access& p : accesses)
         if (p.keeps && arrays[p.array].time_buffers > 1) unit[0] = true;
     return unit;

@@ -7,7 +7,7 @@ namespace tilewave::tuning {
 
 /// Ratio of a block's extents from which its rows are stored the other way.
 inline constexpr double clearly_longer = 1.125;
-/// Points of a row below which the call of the kernel shows beside the points.
+/// Points of a row below which the call of the kernel costs a visible part of the time.
 inline constexpr std::int64_t shortest_sliced_row = 64;
 
 // --- temporal_blocking.cpp (docs/decisions/0011-temporal-blocking.md)

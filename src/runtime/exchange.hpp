@@ -43,6 +43,9 @@ public:
     std::int64_t started = 0;
     /// Calls in flight take turns with this many tags, so the one that had a tag before must be over.
     static constexpr std::int64_t turns = 2048;
+    /// Numbers for tag(): agreements, data, buffered sends (a tag of the caller's each), then one for each kept call.
+    static constexpr int first_data = turns, first_send = 2 * turns, send_tags = 2048,
+                         first_kept = first_send + send_tags;
     /// Of the call that this rank has agreed on last or agrees on now, for what is told of long waits.
     Caller caller;
     /// What says where the caller stands, where `caller` does not.

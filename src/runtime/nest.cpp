@@ -189,7 +189,7 @@ SweepProblem nest_problem(const NestLoops& loops, std::span<const ArrayReads> ar
                 if (o[0] != 0 && o[0] != -1)
                     throw ConfigError("offset " + to_string(o) + " of an array that is written: time " +
                                       std::to_string(o[0]) + "; allowed: 0, the step that is computed, and -1");
-                o[0] += 1;  // what is written is level t + 1
+                o[0] += 1;  // points write time t + 1
                 const bool ahead = lexicographically_ahead(o, signs);
                 if (o[0] == 1 && ahead) o[0] = 0;  // a step begins as a copy of the one before
                 Index beside = o;

@@ -22,11 +22,11 @@ class RestOfSteps;
 namespace tilewave {
 
 /// One array of a run: a field, or memory that is whole on this rank (replicated, or in place on
-/// one rank), with bytes between neighbours along its own dimensions; or an array kept in planes.
+/// one rank), with bytes between neighbours along its own dimensions; or a rolling-window array.
 struct RunArray {
     FieldStorage* field = nullptr;
     Binding whole;
-    /// Of an array kept in planes: what elements hold that points read and none computes, one value
+    /// Of a rolling-window array: the values of elements that points read and none computes, one value
     /// for all, or one for each of PreparedSweep::initial().
     const std::byte* initial = nullptr;
     bool same = true;
@@ -38,7 +38,8 @@ struct CallTimes {
 };
 
 /// A sweep ready to run, any number of times: the schedule is made once. Of a problem whose loop index 0 is time, what
-/// is made serves any number of steps from its own on: the schedule is run block after block (src/run_blocks.hpp).
+/// is made serves any number of steps from its own on: the schedule is run block after block
+/// (src/runtime/run_blocks.hpp).
 class PreparedSweep {
 public:
     /// Local and pure but for `context`'s rank.
@@ -51,9 +52,9 @@ public:
     /// work it costs two small allreduces and, where recorded, a gather of what lanes noted, two bytes a step.
     /// `explain` makes the text of this rank's kernel failure. `steps`: of time, after prepare_steps(); without, those
     /// of the problem. `before`: what the call took on this rank before run() was called, to be counted in the report.
-    /// Where points read time_buffers before the current one beside themselves, and what is outside the space had other
-    /// values then, steps are run in blocks of one. `first_step` is what loop index 0 begins with, where it is time:
-    /// arrays that have it as a dimension are read from there on.
+    /// Where points read earlier time steps at other places than their own, and elements outside the space had other
+    /// values then, each time step is a block of its own. `first_step` is what loop index 0 begins with, where it is
+    /// time: arrays that have it as a dimension are read from there on.
     /// @pre one RunArray for each array of the problem (ConfigError)
     /// @throws KernelError on every rank when the kernel failed on any
     Report run(std::span<const RunArray> arrays, const Kernel& kernel,
@@ -62,15 +63,14 @@ public:
 
     /// Makes what is left of `steps` steps after whole blocks ready to run, where that is not ready: a schedule of
     /// fewer than two blocks. Local.
-    /// @pre loop index 0 is time, for which every array that is written has time_buffers and none keeps planes; no
-    /// bound of the
-    ///   loops depends on it; arrays that have it as a dimension have all steps; steps >= those of the problem
-    ///   (ConfigError)
+    /// @pre loop index 0 is time, for which every array that is written has time buffers and none is a
+    ///   rolling window; no bound of the loops depends on it; arrays that have it as a dimension have all steps; steps
+    ///   >= those of the problem (ConfigError)
     void prepare_steps(std::int64_t steps);
 
-    /// What tiles take this kernel, for fit_rate: those of the plan on memory like the arrays', computed by all
+    /// Times of this kernel on tiles, for fit_rate: those of the plan on memory like the arrays', computed by all
     /// lanes at once and without messages, in about `budget_s` seconds. The arrays are read for what their elements
-    /// are like, and not changed. Where there are several lanes, a fourth sample is of one that is alone.
+    /// are like, and not changed. Where there are several lanes, a fourth sample is of one lane while the others rest.
     /// Local; ranks that call it at the same time see what they cost each other. Empty where
     /// the kernel raised; without points where this rank has none.
     /// @pre one RunArray for each array of the problem (ConfigError)
@@ -83,14 +83,14 @@ public:
 
     /// Bytes from a row's point to the next for each place of the kernel, with these arrays.
     std::vector<std::int64_t> row_steps(std::span<const RunArray> arrays) const;
-    /// Whether only planes of array `a` are kept: it needs no memory of its own.
+    /// Whether array `a` is a rolling window: it needs no memory of its own.
     bool in_window(int a) const { return schedule_.arrays[static_cast<std::size_t>(a)].planes > 0; }
     /// The subscripts of the elements of such an array that this rank's points read and none computes, one
     /// element after the other.
     std::vector<std::int64_t> initial(int a) const;
-    /// For each place of the kernel the first one of its array in the same row, and how many points it is behind
-    /// that; -1 where there is none.
-    std::vector<std::pair<int, std::int64_t>> beside() const;
+    /// For each place of the kernel: the first place of the same array in the same row, and how many points this one is
+    /// behind it; -1 where there is none.
+    std::vector<std::pair<int, std::int64_t>> same_row() const;
     /// Points by which a row of dependent points must at least be behind the row before it for both to be computed at
     /// once: no point then depends on a later one. 0 where rows are independent within, or have no other way than one
     /// by one.
@@ -98,7 +98,7 @@ public:
     /// Whether rows a few apart begin at about the same place of a page.
     bool rows_meet(std::span<const RunArray> arrays) const;
     /// For each place of the kernel the (rows, points) from a point to that which writes the place's element, in the
-    /// same sweep over the rows of a plane; nothing where no point of them does, or where the array is written at
+    /// same hyperplane of rows; nothing where no point of them does, or where the array is written at
     /// several places.
     std::vector<std::optional<std::pair<std::int64_t, std::int64_t>>> neighbours() const;
     /// No point of a row depends on another: the kernel may compute them in any order.
@@ -116,7 +116,7 @@ private:
     std::vector<RateSample> sample_here(std::span<const RunArray> arrays, const Kernel& kernel, double budget_s,
                                         std::int64_t run_bytes);
     std::vector<RateSample> sample_window(std::span<const RunArray> arrays, const Kernel& kernel, double budget_s);
-    struct Loose;  // memory of the run's own, for an array that is not in the order the plan wants
+    class Run;  // what run() does (sweep_run.cpp)
 
     bool copied(int a, const RunArray& array) const;
     std::vector<std::int64_t> steps_by(const Index& along, std::span<const RunArray> arrays) const;
@@ -128,7 +128,7 @@ private:
     Schedule schedule_;
     std::int64_t steps_, points_;
     std::vector<std::uint64_t> orders_;      // by array: of all ranks' memory
-    std::unique_ptr<RollingWindow> window_;  // where arrays are kept in planes
+    std::unique_ptr<RollingWindow> window_;  // where there are rolling-window arrays
     std::unique_ptr<RestOfSteps> rest_;      // of the number of steps that was prepared last
 };
 

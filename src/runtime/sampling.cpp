@@ -132,7 +132,7 @@ void PreparedSweep::fill_around(const Scratch& s, int a, const Box& tile) const 
     Box part = intersect(array.elements(with_neighbours(tile, only_nest(schedule_).places)), array.storage);
     Index first = array.storage.lo;
     if (array.time_buffers > 0)
-        part.lo[0] = 0, part.hi[0] = array.time_buffers, first[0] = 0;  // in memory, a level after the other
+        part.lo[0] = 0, part.hi[0] = array.time_buffers, first[0] = 0;  // in memory, one time buffer after the other
     fill(s.bindings[at], first, part, array.item_bytes, reinterpret_cast<const std::byte*>(&s.values[at]));
 }
 
@@ -163,11 +163,11 @@ std::int64_t touched_bytes(const Schedule& s, const std::vector<bool>& own, cons
     return bytes;
 }
 
-// Takes the caches of all lanes for itself, as the rest of arrays does of which a part is sampled.
+// Evicts the caches of all lanes between samples, as the rest of the arrays would in a run.
 class Displacement {
 public:
     Displacement(Context& context, int lanes, std::int64_t bytes)
-        : context_(context), each_(std::max<std::int64_t>(bytes, 0) / lanes / 64 * 64) {
+        : context_(context), each_(std::max<std::int64_t>(bytes, 0) / lanes / cache_line_bytes * cache_line_bytes) {
         for (int l = 0; l < lanes && each_ > 0; ++l) memory_.push_back(aligned_memory(each_));
     }
     void operator()() const {

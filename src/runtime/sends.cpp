@@ -16,8 +16,6 @@ using namespace tuning;
 
 namespace {
 
-constexpr int send_tags = 2048, first_send_tag = 4096;
-
 struct Head {
     std::int64_t rows, cols, type;
 };
@@ -33,9 +31,9 @@ void check(const char* what, const MatrixView& m, const char* role, int rank, in
     if (rank < 0 || rank >= context.size())
         throw ConfigError(std::string(what) + ": " + role + " " + std::to_string(rank) + " was given; allowed: 0 to " +
                           std::to_string(context.size() - 1));
-    if (tag < 0 || tag >= send_tags)
+    if (tag < 0 || tag >= Exchange::send_tags)
         throw ConfigError(std::string(what) + ": tag " + std::to_string(tag) + " was given; allowed: 0 to " +
-                          std::to_string(send_tags - 1));
+                          std::to_string(Exchange::send_tags - 1));
     if (m.rows < 0 || m.cols < 0 || (m.rows > 1 && m.row_stride_bytes < m.row_bytes()))
         throw ConfigError(std::string(what) + ": the matrix is " + shape(m.rows, m.cols, m.type) +
                           " with a row stride of " + std::to_string(m.row_stride_bytes) +
@@ -61,7 +59,7 @@ public:
         std::memcpy(copy_, &head, sizeof head);
         exchange_->kept_bytes += size_;
         try {
-            post(m, to, exchange_->tag(first_send_tag + tag));
+            post(m, to, exchange_->tag(Exchange::first_send + tag));
         } catch (...) {
             (void)new auto(std::move(block_));
             exchange_->main().mark_failed();
@@ -150,7 +148,7 @@ public:
 
 private:
     std::deque<Operation*>& queue() { return exchange_->receivers[{from_, tag_}]; }
-    int wire() const { return exchange_->tag(first_send_tag + tag_); }
+    int wire() const { return exchange_->tag(Exchange::first_send + tag_); }
 
     bool step() {
         if (stage_ == 0) {

@@ -9,7 +9,7 @@ namespace tilewave {
 
 void turn(const TimeBuffers& buffers, std::int64_t steps) {
     const auto [memory, bytes, count] = buffers;
-    if (count == 2) {  // nobody reads the level before the current one
+    if (count == 2) {  // no point reads the time before the current one
         std::memcpy(memory + bytes, memory, static_cast<std::size_t>(bytes));
         return;
     }

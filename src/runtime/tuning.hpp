@@ -23,7 +23,7 @@ inline constexpr std::int64_t most_block_steps = 4096;
 /// Bytes from which the lanes share a copy.
 inline constexpr std::int64_t large_copy_bytes = 4 << 20;
 
-// --- nest.cpp: planning of C++ nests
+// --- nest.cpp: planning of C++ nests. Python takes these numbers from here (tilewave._core.tuning)
 
 /// Planned nests that one context keeps.
 inline constexpr std::size_t most_planned_nests = 64;

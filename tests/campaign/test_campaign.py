@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tilewave.launch import processes, shared_files
+
 HERE = Path(__file__).resolve().parent
 HANG_S = 15  # without a sign of life: the longest that any call may keep a rank waiting
 SHARE = 0.03  # of the cases that run without --long
@@ -21,13 +23,13 @@ SHARE = 0.03  # of the cases that run without --long
 class Launched:
     """A program on some ranks, killed with all that belongs to it when it shows no life."""
 
-    def __init__(self, launch_tool, program, ranks, *arguments, folder):
+    def __init__(self, program, ranks, *arguments, folder):
         self.folder = folder
-        self.tool, self.tag = launch_tool, secrets.token_hex(16)
-        before = os.environ.get(launch_tool.TAG)
+        self.tag = secrets.token_hex(16)
+        before = os.environ.get(processes.TAG)
         env = {
             **os.environ,
-            launch_tool.TAG: f"{before}/{self.tag}" if before else self.tag,
+            processes.TAG: f"{before}/{self.tag}" if before else self.tag,
             "TILEWAVE_PROGRESS": "0",
             "OMP_NUM_THREADS": "1",
         }
@@ -58,7 +60,7 @@ class Launched:
             if (now := self.life()) != seen:
                 seen, since, allowed = now, time.monotonic(), patience_s
             elif time.monotonic() - since > allowed:
-                self.tool.kill(self.tag)
+                processes.kill(self.tag)
                 self.process.wait()
                 return None
         return self.process.returncode
@@ -96,12 +98,12 @@ def wrong(folder, ranks):
     return len(by_case), found
 
 
-def campaign(launch_tool, tmp_path, what, ranks, share):
+def campaign(tmp_path, what, ranks, share):
     """Runs the cases; after a hang goes on behind it."""
     seed, first, hangs = secrets.token_hex(4), 0, []
     print(f"seed {seed}")
     while True:
-        launched = Launched(launch_tool, "program.py", ranks, what, tmp_path, first, share, seed, folder=tmp_path)
+        launched = Launched("program.py", ranks, what, tmp_path, first, share, seed, folder=tmp_path)
         code = launched.end()
         lines = records(tmp_path, ranks)
         if all(each and each[-1].get("end") for each in lines):
@@ -119,26 +121,26 @@ def campaign(launch_tool, tmp_path, what, ranks, share):
 
 @pytest.mark.parametrize("ranks", [2, 3])
 @pytest.mark.parametrize("what", ["bad", "mismatch"])
-def test_some_wrong_calls(launch_tool, tmp_path, what, ranks):
-    campaign(launch_tool, tmp_path, what, ranks, SHARE if what == "bad" else 2 * SHARE)
+def test_some_wrong_calls(tmp_path, what, ranks):
+    campaign(tmp_path, what, ranks, SHARE if what == "bad" else 2 * SHARE)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4])
 @pytest.mark.parametrize("what", ["bad", "mismatch"])
-def test_all_wrong_calls(launch_tool, tmp_path, what, ranks):
+def test_all_wrong_calls(tmp_path, what, ranks):
     if ranks > 1 or what == "bad":
-        campaign(launch_tool, tmp_path, what, ranks, 1)
+        campaign(tmp_path, what, ranks, 1)
 
 
 KINDS = ["exit 0", "exit 3", "os._exit 0", "kill", "interrupt", "body", "memory"]
 
 
-def fault(launch_tool, folder, kind, ranks, seed):
+def fault(folder, kind, ranks, seed):
     """One program with one fault; what is wrong with its end, or None."""
     folder.mkdir()
-    before = launch_tool.shared_files()
-    launched = Launched(launch_tool, "faults.py", ranks, kind, seed, folder=folder)
+    before = shared_files.present()
+    launched = Launched("faults.py", ranks, kind, seed, folder=folder)
     code = launched.end(start_s=15 + 10)  # it goes on for 8 s at most
     case = f"{kind} on {ranks} ranks, seed {seed}"
     if code is None:
@@ -147,15 +149,15 @@ def fault(launch_tool, folder, kind, ranks, seed):
         return f"{case}: exit code 0\n{launched.text()}"
     if kind in ("body", "memory") and code != 0:
         return f"{case}: exit code {code}\n{launched.text()}"
-    if left := launch_tool.orphaned_shared_files(before):
+    if left := shared_files.orphans(before):
         return f"{case}: left {left}"
     return None
 
 
-def faults(launch_tool, tmp_path, kinds, ranks, count):
+def faults(tmp_path, kinds, ranks, count):
     seeds = [secrets.randbelow(10**6) for _ in range(count)]
     found = [
-        fault(launch_tool, tmp_path / f"{kind}-{n}-{seed}", kind, n, seed)
+        fault(tmp_path / f"{kind}-{n}-{seed}", kind, n, seed)
         for kind in kinds
         for n in ranks
         for seed in seeds
@@ -166,21 +168,21 @@ def faults(launch_tool, tmp_path, kinds, ranks, count):
 
 
 @pytest.mark.parametrize("kind", ["exit 0", "os._exit 0", "kill", "body"])
-def test_one_fault_of_a_kind(launch_tool, tmp_path, kind):
-    faults(launch_tool, tmp_path, [kind], [2], 1)
+def test_one_fault_of_a_kind(tmp_path, kind):
+    faults(tmp_path, [kind], [2], 1)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
-def test_many_faults(launch_tool, tmp_path, kind):
-    faults(launch_tool, tmp_path, [kind], [2, 3, 4], 12)
+def test_many_faults(tmp_path, kind):
+    faults(tmp_path, [kind], [2, 3, 4], 12)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("ranks", [1, 2])
-def test_growth_over_many_calls(launch_tool, tmp_path, ranks):
+def test_growth_over_many_calls(tmp_path, ranks):
     """20,000 calls of all kinds: the last half takes no memory and no descriptors."""
-    launched = Launched(launch_tool, "program.py", ranks, "growth", tmp_path, 20_000, 1, 0, folder=tmp_path)
+    launched = Launched("program.py", ranks, "growth", tmp_path, 20_000, 1, 0, folder=tmp_path)
     assert launched.end(patience_s=600) == 0, launched.text()
     for lines in records(tmp_path, ranks):
         quarters = [line for line in lines if "quarter" in line]

@@ -72,7 +72,7 @@ def refused(context, words, nest=good, error=tw.ConfigError, **arguments):
 
 
 def test_an_array_with_time_steps_that_is_written_beside_the_point(context):
-    text = refused(context, "written beside the point", beside, A=field(context), steps=2)
+    text = refused(context, "written at a non-zero offset in space", beside, A=field(context), steps=2)
     assert "test_errors.py:" in text and "allowed" in text
 
 

@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.mpi(ranks=[1, 2, 3, 4]), pytest.mark.filterwarnings("i
 
 # Parts of messages of refusals that the documentation names; every other refusal is a failure.
 REFUSALS = (
-    "an array with time steps is written beside the point",
+    "an array with time steps is written at a non-zero offset in space",
     "has time buffers and lacks loop index",
     "with bounds that depend on time",
 )
@@ -144,7 +144,7 @@ def failure(problem, nest, context, kinds):
 def count(kinds, results, report):
     kinds["reductions"] += bool(results.reduce)
     kinds["rolling-window fields"] += bool(results.window)
-    kinds["rolling-window fields kept in planes"] += len(report.stored) < len(results.window)
+    kinds["rolling-window fields kept as windows"] += len(report.stored) < len(results.window)
     assert set(report.stored) <= set(results.window)
 
 

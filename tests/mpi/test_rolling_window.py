@@ -1,4 +1,4 @@
-"""Frontier fields over ranks and threads, seen by way of a second array; and what is refused, on every rank alike."""
+"""Rolling-window fields over ranks and threads, seen by way of a second array; and what is refused, on every rank alike."""
 
 import itertools
 import os
@@ -156,7 +156,7 @@ def slanted3(H, B, W, k, i, j):
 @pytest.mark.mpi(ranks=[1, 2, 3])
 @pytest.mark.parametrize("name", ["two", "slanted3"])
 def test_tiles_of_several_pieces(name, mpi_ranks):
-    """Strips and bands of hundreds of points, several a tile, against fields that keep all."""
+    """Panels and bands of hundreds of points, several a tile, against fields that keep all."""
     nest = {"two": two, "slanted3": slanted3}[name]
     seed = int(os.environ.get("TILEWAVE_SEED", "20262"))
     rng = np.random.default_rng(seed)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib.metadata
 import json
 import os
@@ -268,46 +267,43 @@ def _core_and_mpi():
     if facts is None:
         yield "2-rank ping", "missing", problem
         return
-    library = str(facts.get("library", "?")).strip().splitlines()[0]
-    yield "MPI library", "ok", f"{library} (MPI {facts.get('standard', '?')})"
-    yield "loaded from", "info", str(facts.get("path", "?"))
-    yield "thread level", "info", str(facts.get("thread_level", "?"))
-    size = facts.get("size")
-    if size != 2:
+    yield "MPI library", "ok", f"{facts.library.strip().splitlines()[0]} (MPI {facts.standard})"
+    yield "loaded from", "info", facts.path
+    yield "thread level", "info", facts.thread_level
+    if facts.size != 2:
         yield (
             "2-rank ping",
             "missing",
-            (f"the ranks see a world of {size}, not 2: mpiexec and the MPI library do not belong together"),
+            f"the ranks see a world of {facts.size}, not 2: mpiexec and the MPI library do not belong together",
         )
         return
-    yield "2-rank ping", "ok", f"{facts['latency_s'] * 1e6:.2f} µs one way, 8 bytes"
-    if "pinning" in facts:
-        yield "lanes", "info", _lanes(facts)
-        yield (
-            "pinning",
-            "info",
-            (
-                f"rank 0 of 2 pins its lanes to CPUs {facts['pinning']}"
-                if facts["pinning"]
-                else "nothing is pinned with 2 ranks (TILEWAVE_PIN, or too few CPUs)"
-            ),
-        )
+    yield "2-rank ping", "ok", f"{facts.latency_s * 1e6:.2f} µs one way, 8 bytes"
+    yield "lanes", "info", _lanes(facts)
+    yield (
+        "pinning",
+        "info",
+        f"rank 0 of 2 pins its lanes to CPUs {facts.cpus}"
+        if facts.cpus
+        else "nothing is pinned with 2 ranks (TILEWAVE_PIN, or too few CPUs)",
+    )
 
 
 def _lanes(facts):
-    """Lanes that ranks here have."""
+    """Lanes that ranks have on this host."""
     if "TILEWAVE_THREADS" in os.environ:
-        return f"{facts['threads']} a rank, as TILEWAVE_THREADS says"
-    limited = f"; a control group allows the time of {facts['quota']:g} CPUs" if facts["quota"] else ""
+        return f"{facts.threads} a rank, as TILEWAVE_THREADS says"
+    limited = f"; a control group allows the time of {facts.quota:g} CPUs" if facts.quota else ""
     return (
-        f"{facts['threads_of_one_rank']} for one rank, {facts['threads']} for each of 2, fewer where that is predicted "
+        f"{facts.threads_of_one_rank} for one rank, {facts.threads} for each of 2, fewer where that is predicted "
         f"to be faster{limited}"
     )
 
 
 def _ping():
     """Run the ping on two ranks: (facts, None) or (None, what went wrong)."""
-    from tilewave.launch.launch import mpiexec_command, supervise
+    from tilewave.cli.ping_facts import PingFacts
+    from tilewave.launch.launch import mpiexec_command
+    from tilewave.launch.processes import supervise
 
     end = time.monotonic() + PING_TIMEOUT_S
     with tempfile.TemporaryFile("w+") as output:
@@ -321,10 +317,8 @@ def _ping():
         )
         output.seek(0)
         text = output.read()
-    for line in text.splitlines():
-        if line.startswith("ping {"):
-            with contextlib.suppress(ValueError):
-                return json.loads(line[5:]), None
+    if (facts := PingFacts.of_output(text)) is not None:
+        return facts, None
     if time.monotonic() > end:
         return None, f"no answer within {PING_TIMEOUT_S:.0f} s; output: {text[-500:]}"
     return None, f"failed with exit code {code}: {text[-500:]}"

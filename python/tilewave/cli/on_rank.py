@@ -11,7 +11,8 @@ import time
 import traceback
 
 from tilewave import notices
-from tilewave.launch.launch import CODE_FILE, QUOTE, die_with_parent, process_space, rank
+from tilewave.launch.launch import CODE_FILE, QUOTE, rank
+from tilewave.launch.processes import die_with_parent, process_space
 from tilewave.nest.source import keep
 
 
@@ -129,7 +130,7 @@ def _note_beginning_and_end():
     atexit.register(_note, 0, "over")  # the first that is registered is the last that is called
 
     def noted_exit(status):
-        """os._exit, but the launching side is told: when Hydra ends the other ranks, nobody could tell who was
+        """os._exit, after a note for the launcher: when Hydra ends the other ranks, it could not find out who was
         first.
         """
         _note(int(status) & 255, "left")

@@ -51,7 +51,7 @@ def plan_script(script, arguments, ranks, threads, machine=None, path=""):
 
 
 def text(plan, request):
-    """What is told of a plan, and with which numbers."""
+    """The text about a plan, and the numbers that it was made with."""
     machine, hosts = request.machine, len(set(planning.hosts_of(request.machine, request.ranks)))
     lines = [f"Planned for {request.ranks} rank(s) on {hosts} host(s); nothing was run."]
     if machine is None:

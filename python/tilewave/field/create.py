@@ -32,7 +32,7 @@ def field(shape, dtype=None, init=None, *, keep="all", history=0, context=None):
     keep : str
         "all", or "window": a run that writes the field keeps no more of it than later points read, so a table
         of a dynamic programme takes the memory of its border. Before each run its elements are `init`
-        (not an array on rank 0 alone); after it they are gone: ask for what is wanted of them by `run`'s
+        (not an array on rank 0 only); after it they are gone: ask for what is wanted of them by `run`'s
         ``reduce=``, or write it to another array. Where a body reads values ahead of the loops, or
         keeps elements on some path, the run has to store the field whole, and its report says so.
     history : int or list

@@ -320,8 +320,7 @@ class Field:
         Notes
         -----
         Collective: a few rounds of small messages; each rank writes its part at its place, from 8 MB of memory. The
-        file has
-        its name when all of it is on disk: until then a hidden one beside it grows.
+        file has its name when all of it is on disk: until then the values are in a hidden file in the same folder.
         """
         unnamed = []
         try:

@@ -25,7 +25,7 @@ class Selection:
     Parameters
     ----------
     given : object
-        Integers, slices and at most one Ellipsis, alone or in a tuple.
+        Integers, slices and at most one Ellipsis, as they are or in a tuple.
     shape : tuple of int
         Of the whole array.
 
@@ -38,7 +38,7 @@ class Selection:
     shape : tuple of int
         Of the result: without the dimensions of integers.
     scalar : bool
-        Whether NumPy gives a scalar: integers alone, without an Ellipsis.
+        Whether NumPy gives a scalar: only integers, no Ellipsis.
 
     Raises
     ------

@@ -33,7 +33,7 @@ def path_of(what, path):
 
 
 def create(path, shape, dtype):
-    """Make a file beside `path` that has the header and room for all values, under a name that is not yet `path`.
+    """Make a file in the folder of `path`, under another name, with the header and room for all values.
 
     Returns
     -------

@@ -1,7 +1,7 @@
 """Compiled kernels kept on disk, so that a program that runs again need not compile again.
 
 A kernel is found by the whole text that it was compiled from: its LLVM module, the processor, and
-the versions of all that takes part. The text is stored beside the object code and compared, and a
+the versions of all that takes part. The text is stored with the object code and compared, and a
 checksum covers both, so a file gives either exactly this kernel or none. No cache is ever needed:
 where a folder or file cannot be used, the kernel is compiled.
 
@@ -95,7 +95,7 @@ def _read(path, key):
 
 
 def _own(status):
-    """Whether nobody but the user can have written it."""
+    """Whether only the user can have written it."""
     return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 

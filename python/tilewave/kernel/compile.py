@@ -30,7 +30,7 @@ a NaN aside). The types of all values are inferred by NumPy's own rules, also wh
 one of several, as ``max(A[i, j], 0)`` has; LLVM computes exactly the operations that the body
 names. NumPy's exponentials and their kin are called one element at a time from NumPy's own loops.
 
-Four limits beside what is refused at compile time; each raises in the point where it is met, as
+Four limits in addition to what is refused at compile time; each raises in the point where it is met, as
 the body's own exceptions do. A Python int (an index, a scalar, ``int(x)``) has 64 bits; with a
 Python float in a comparison, or in a quotient of two ints, 53. A loop index that is used as a
 number is below 2**30 in size. A Python float to a fractional power that Python would make complex.
@@ -116,8 +116,8 @@ class Kernel:
         self.vectors = facts["vectors"]
         self.simd_rows_from = facts["simd_rows_from"]
         layouts = dict(zip(nest.tables, choices.layouts, strict=False)) if facts["permuted"] else {}
-        self._planes = environment.Planes(nest, recipe.slots, recipe.dtypes, layouts)
-        self.copies_tables = bool(self._planes.layouts)
+        self._byte_tables = environment.ByteTables(nest, recipe.slots, recipe.dtypes, layouts)
+        self.copies_tables = bool(self._byte_tables.layouts)
         self.slots = recipe.slots
         self.fastmath, self.steps, self.independent = (choices.fastmath, choices.steps, choices.independent)
         self.bests = choices.bests
@@ -148,7 +148,9 @@ class Kernel:
         ConfigError
             For a value of another type than the kernel was compiled for, or a wrong rank.
         """
-        return environment.pack(self.nest, self.slots, self._recipe.dtypes, scalars or {}, tables or {}, self._planes)
+        return environment.pack(
+            self.nest, self.slots, self._recipe.dtypes, scalars or {}, tables or {}, self._byte_tables
+        )
 
     def assembly(self):
         """The machine code as text, to look at."""
@@ -164,7 +166,7 @@ def compile_kernel(
     steps=None,
     independent=False,
     long_rows=False,
-    beside=(),
+    same_row=(),
     bests=(),
     staggered=None,
     captured=None,
@@ -185,23 +187,23 @@ def compile_kernel(
         results are then no longer those of plain loops to the last bit.
     steps : sequence of (int or None), optional
         For each of ``nest.places`` the elements from one point of a row to the next, to compile in;
-        None to be told at run time, in bytes. Default: all None.
+        None: given at run time, in bytes. Default: all None.
     independent : bool
         The caller vouches that in no row a point touches memory that another point of it writes.
     long_rows : bool
-        Rows have hundreds of points, so that those left over beside whole vectors do not count.
-    beside : sequence of (None or (int, int)), optional
+        Rows have hundreds of points, so that those left over after whole vectors do not count.
+    same_row : sequence of (None or (int, int)), optional
         For each of ``nest.places`` another one before it in the list, of the same array and with steps that are
         compiled in, and the elements from that place to this one, where the caller vouches for them.
     bests : sequence of (int, str), optional
         Numbers of written places, each with "max" or "min": of these a row's largest or smallest value is wanted. The
-        kernel's `bests` has those that it tells.
+        kernel's `bests` has those that it returns.
     staggered : Staggered, optional
         The caller's word that rows that depend within themselves may be computed together, and how.
 
     captured : dict, optional
         Values of `Nest.captured`, all or none: then they are no constants of the kernel, but given to `Kernel.pack`
-        beside the scalars, others of the same kinds where the kernel is used again.
+        with the scalars, others of the same kinds where the kernel is used again.
     shapes : dict, optional
         From the name of a table to a shape. Small tables of shapes like these are looked up by permutations.
 
@@ -216,7 +218,7 @@ def compile_kernel(
     """
     dtypes = _checked_dtypes(nest, dtype_of)
     slots = _slots(nest, scalars, captured)
-    choices = _choices(nest, fastmath, steps, independent, long_rows, beside)
+    choices = _choices(nest, fastmath, steps, independent, long_rows, same_row)
     choices = dataclasses.replace(
         choices, bests=_told(nest, dtypes, choices, bests), staggered=staggered, layouts=layouts_of(nest, shapes or {})
     )
@@ -238,7 +240,7 @@ def kernel_key(nest, dtype_of, scalars=None, fastmath=False, steps=None, indepen
     return nest.code_signature() if captured else nest.signature(), names, _slots(nest, scalars, captured), choices
 
 
-def _choices(nest, fastmath, steps, independent, long_rows=False, beside=()):
+def _choices(nest, fastmath, steps, independent, long_rows=False, same_row=()):
     count = len(nest.places)
     steps = (None,) * count if steps is None else tuple(steps)
     whole = all(step is None or isinstance(step, int | np.integer) and not isinstance(step, bool) for step in steps)
@@ -248,7 +250,7 @@ def _choices(nest, fastmath, steps, independent, long_rows=False, beside=()):
             "place of nest.places, each an int (elements) or None"
         )
     steps = tuple(None if step is None else int(step) for step in steps)
-    return Choices(bool(fastmath), steps, bool(independent), bool(long_rows), tuple(beside))
+    return Choices(bool(fastmath), steps, bool(independent), bool(long_rows), tuple(same_row))
 
 
 def _told(nest, dtypes, choices, bests):

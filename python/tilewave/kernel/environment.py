@@ -1,4 +1,4 @@
-"""What a kernel is given beside pointers: scalars, extents and strides of its tables, planes of some."""
+"""What a kernel gets in addition to pointers: scalars, extents and strides of its tables, byte tables of some."""
 
 import numpy as np
 
@@ -9,8 +9,9 @@ from tilewave.kernel import scalars
 LINE = 8
 
 
-class Planes:
-    """Where planes of tables are in an environment, in words: ``kinds`` what is told of each, ``first`` the planes."""
+class ByteTables:
+    """Where an environment has byte tables, in units of 8 bytes: ``kinds`` says what a table allows, ``first`` where
+    its byte tables begin."""
 
     def __init__(self, nest, slots, dtypes, layouts):
         self.layouts = {table: layout for table, layout in layouts.items() if layout is not None}
@@ -20,23 +21,23 @@ class Planes:
         self.first = {}
         for table, layout in self.layouts.items():
             self.first[table] = at
-            at += layout.plane * dtypes[table].itemsize // 8
+            at += layout.byte_table_bytes * dtypes[table].itemsize // 8
         self.end = at
 
     def fill(self, packed, tables):
-        """Put them behind what is packed, with planes at the beginning of a cache line."""
+        """Put them behind what is packed, with byte tables at the beginning of a cache line."""
         room = np.zeros(self.end + LINE, np.int64)
         room = room[-room.ctypes.data // 8 % LINE :][: self.end]
         room[: packed.size] = packed
         for table, layout in self.layouts.items():
-            kind, planes = layout.planes(tables[table])
+            kind, byte_tables = layout.byte_tables(tables[table])
             room[self.kinds[table]] = kind
-            room[self.first[table] :][: planes.size // 8] = planes.view(np.int64)
+            room[self.first[table] :][: byte_tables.size // 8] = byte_tables.view(np.int64)
         return room
 
 
-def pack(nest, slots, dtypes, values, tables, planes):
-    """An int64 array: one element a scalar, then extents and byte strides of each table, then what `planes` says."""
+def pack(nest, slots, dtypes, values, tables, byte_tables):
+    """An int64 array: an element for each scalar, then extents and byte strides of each table, then `byte_tables`."""
     numbers = [scalars.pack(nest, slots, values)[: len(slots)]]
     for name in tables:
         if name not in nest.tables:
@@ -48,8 +49,8 @@ def pack(nest, slots, dtypes, values, tables, planes):
         table = _checked(nest, name, tables[name], dtypes[name])
         numbers += [np.array(table.shape, np.int64), np.array(table.strides, np.int64)]
     packed = np.concatenate(numbers)
-    if planes.layouts:
-        return planes.fill(packed, tables)
+    if byte_tables.layouts:
+        return byte_tables.fill(packed, tables)
     return packed if packed.size else np.zeros(1, np.int64)
 
 

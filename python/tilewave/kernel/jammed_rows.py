@@ -10,7 +10,7 @@ from tilewave.kernel.wide_rows import SPAN
 #: (alone 2.0).
 ROWS_TOGETHER = 4
 
-#: Points of a row beside those at its ends from which it pays.
+#: Points of a row, without those at its ends, from which it pays.
 LEAST_POINTS = 16
 
 
@@ -124,7 +124,7 @@ def _point(frame, places, point, known):
 
 def rows_function(module, name, places, row, ways):
     """Add the function of several rows, as `wide_rows.rows_function` says it: equal rows that follow each other
-    together, others alone.
+    together, others one by one.
 
     `ways`: functions of several rows in the order in which they are tried, each with the least and the most rows and
     the points from which it pays. They tell whether they have computed them."""

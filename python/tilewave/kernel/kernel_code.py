@@ -6,7 +6,7 @@ from llvmlite import ir
 
 from tilewave.kernel.bests import Bests
 from tilewave.kernel.emitter import SITES, Emitter
-from tilewave.kernel.environment import Planes
+from tilewave.kernel.environment import ByteTables
 from tilewave.kernel.jammed_rows import ROWS_TOGETHER, can_jam, jam_function, jam_points
 from tilewave.kernel.jammed_rows import rows_function as jammed_rows_function
 from tilewave.kernel.looked_up_rows import LookedUpRows
@@ -32,21 +32,21 @@ ROW, ROWS = "tilewave_row", "tilewave_rows"
 
 @dataclass(frozen=True)
 class Choices:
-    """What a row function is made for, beside the body and its types.
+    """What a row function is made for, in addition to the body and its types.
 
     ``steps`` has for each place the elements from point to point, None where that is known at run
-    time only. ``long_rows``: rows have hundreds of points, so that those left over beside whole vectors do not count.
-    ``beside`` has for each place None, or another one before it and the elements from that to it.
+    time only. ``long_rows``: rows have hundreds of points, so that those left over after whole vectors do not count.
+    ``same_row`` has for each place None, or another one before it and the elements from that to it.
     ``staggered``: how rows whose points depend on each other may be computed at once; None: they may not.
-    ``bests``: of which written places (their numbers) the row's largest ("max") or smallest ("min") integer is told.
-    ``layouts``: of each table how its planes lie, None for one that has none.
+    ``bests``: numbers of the written places whose largest ("max") or smallest ("min") integer in a row is returned.
+    ``layouts``: of each table how its byte tables lie, None for one that has none.
     """
 
     fastmath: bool
     steps: tuple
     independent: bool
     long_rows: bool = False
-    beside: tuple = ()
+    same_row: tuple = ()
     bests: tuple = ()
     staggered: Staggered | None = None
     layouts: tuple = ()
@@ -62,7 +62,7 @@ class Row:
     several: bool  # there is a function of several rows
     frame: object  # what it was made in
     simd_rows_from: int = 0  # points from which dependent rows are lanes of vectors; 0: never
-    permuted: bool = False  # it looks into planes of the tables
+    permuted: bool = False  # it looks into byte tables of the tables
 
 
 def build_row(nest, dtypes, slots, constants, choices, vector_bytes, lane_bytes, ahead_bytes=0, way=None):
@@ -106,7 +106,7 @@ class _Frame:
     def __init__(self, nest, dtypes, slots, constants, choices, width=1, into=None, name="tilewave_points", way=None):
         self.nest, self.dtypes, self.slots, self.constants = nest, dtypes, slots, constants
         self.choices, self.way = choices, way
-        self.independent, self.width, self.beside = choices.independent, width, choices.beside
+        self.independent, self.width, self.same_row = choices.independent, width, choices.same_row
         self.module = ir.Module("tilewave") if into is None else into
         # Beside what a row function is given, the bytes from each place to where it is in the next row; of several
         # rows, how many.
@@ -181,7 +181,7 @@ class _Frame:
         Loaded one by one they take as long before the points as in them.
         """
         layouts = dict(zip(self.nest.tables, self.choices.layouts, strict=False))
-        self.planes = Planes(self.nest, self.slots, self.dtypes, layouts)
+        self.byte_tables = ByteTables(self.nest, self.slots, self.dtypes, layouts)
 
         def trial():
             return _Frame(self.nest, self.dtypes, self.slots, self.constants, self.choices)
@@ -241,8 +241,8 @@ class _Frame:
         """Pointers of the places at the first point, and the byte steps known at run time only."""
         self.places, self.byte_steps = {}, {}
         for k, place in enumerate(self.nest.places):
-            if k < len(self.beside) and self.beside[k]:  # one pointer for both: registers are few
-                other, elements = self.beside[k]
+            if k < len(self.same_row) and self.same_row[k]:  # one pointer for both: registers are few
+                other, elements = self.same_row[k]
                 self.places[place.key] = self.build_at.gep(
                     self.places[self.nest.places[other].key],
                     [constant("int64", elements)],

@@ -1,4 +1,4 @@
-"""Which code of Tilewave makes kernels, told by what is in memory: files may have changed since it was loaded."""
+"""Which code of Tilewave makes kernels, from the modules in memory: files may have changed since they were loaded."""
 
 import functools
 import hashlib

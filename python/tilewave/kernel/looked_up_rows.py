@@ -11,7 +11,7 @@ import ast
 from llvmlite import ir
 
 from tilewave.kernel.permuted import LANES, NARROW, UNFIT, joined, look_up, number_of, widened
-from tilewave.kernel.told_ahead import ToldAhead
+from tilewave.kernel.precomputed_lookups import PrecomputedLookups
 from tilewave.kernel.values import I8, I64, POINTER, Typed, Value, constant, ir_type
 from tilewave.nest.types import scalar
 
@@ -26,7 +26,7 @@ class LookedUpRows:
     ----------
     frame
         The row function under construction.
-    told : ToldAhead
+    lookups : PrecomputedLookups
     layouts : dict
         Of each table, its `Layout`.
     way : Way
@@ -37,24 +37,24 @@ class LookedUpRows:
         Where the loop with checks is, which begins at the point in ``resume``.
     """
 
-    def __init__(self, frame, told, layouts, way):
-        self.frame, self.told, self.way = frame, told, way
+    def __init__(self, frame, lookups, layouts, way):
+        self.frame, self.lookups, self.way = frame, lookups, way
         self.layouts = {
             table: layout for table, layout in layouts.items() if way and way.suits(layout, frame.dtypes[table])
         }  # of those permuted
-        self.tables = {text: node.value.id for text, node in told.lookups.items()}
+        self.tables = {text: node.value.id for text, node in lookups.lookups.items()}
         largest = max(frame.dtypes[table].itemsize for table in self.tables.values())
         self.block = BLOCK_BYTES // largest
         self.base = None  # the point whose elements are `LANES` after the rooms' beginning; None: no loop uses them
 
     @classmethod
     def of(cls, frame, trial, layouts, way):
-        """None where lookups cannot be told ahead; `trial` makes a frame to try them in."""
-        told = ToldAhead.of(frame.nest)
-        return cls(frame, told, layouts, way) if told and told.is_plain(trial()) else None
+        """None where subscripts cannot be computed ahead; `trial` makes a frame to try them in."""
+        lookups = PrecomputedLookups.of(frame.nest)
+        return cls(frame, lookups, layouts, way) if lookups and lookups.is_plain(trial()) else None
 
     def open(self, usual):
-        """Make the rooms, and find the planes; whether a row may be computed so."""
+        """Make the rooms, and find the byte tables; whether a row may be computed so."""
         frame, build = self.frame, self.frame.build_at
         self.usual = usual
         with build.goto_entry_block():
@@ -73,7 +73,7 @@ class LookedUpRows:
                     usable = build.and_(usable, build.icmp_signed(">", extent, constant("int64", 0)))
                 continue
             kind = build.load(
-                build.gep(frame.env, [constant("int64", frame.planes.kinds[table])], source_etype=I64), typ=I64
+                build.gep(frame.env, [constant("int64", frame.byte_tables.kinds[table])], source_etype=I64), typ=I64
             )
             usable = build.and_(usable, build.icmp_signed("!=", kind, constant("int64", UNFIT)))
             self.kinds[table] = kind
@@ -193,7 +193,7 @@ class LookedUpRows:
         lane.add_incoming(constant("int64", 0), before)
         frame.point = build.add(point, lane)
         rooms, found = {}, {}
-        for text, values in self.told.subscripts(frame).items():
+        for text, values in self.lookups.subscripts(frame).items():
             found[text] = []
             for value in values:
                 typed = value.only
@@ -256,9 +256,10 @@ class LookedUpRows:
         """Put what a lookup gives into its room, byte by byte."""
         frame, build, layout = self.frame, self.frame.build_at, self.layouts[table]
         dtype = frame.dtypes[table]
-        first = build.gep(frame.env, [constant("int64", frame.planes.first[table])], source_etype=I64)
-        planes = [
-            build.gep(first, [constant("int64", k * layout.plane)], source_etype=I8) for k in range(dtype.itemsize)
+        first = build.gep(frame.env, [constant("int64", frame.byte_tables.first[table])], source_etype=I64)
+        byte_tables = [
+            build.gep(first, [constant("int64", k * layout.byte_table_bytes)], source_etype=I8)
+            for k in range(dtype.itemsize)
         ]
         number = number_of(build, self.way, layout, subscripts)
         at = build.gep(self.rooms[text], [slot], source_etype=ir_type(dtype))
@@ -267,11 +268,11 @@ class LookedUpRows:
             build.store(vector, at).align = dtype.itemsize
 
         if dtype.kind != "i" or dtype.itemsize == 1:
-            put(joined(build, [look_up(build, self.way, layout, plane, number) for plane in planes]))
+            put(joined(build, [look_up(build, self.way, layout, byte_table, number) for byte_table in byte_tables]))
             return
         narrow = build.icmp_signed("==", self.kinds[table], constant("int64", NARROW))
         with build.if_else(narrow) as (one, all_):
             with one:
-                put(widened(build, dtype, look_up(build, self.way, layout, planes[0], number)))
+                put(widened(build, dtype, look_up(build, self.way, layout, byte_tables[0], number)))
             with all_:
-                put(joined(build, [look_up(build, self.way, layout, plane, number) for plane in planes]))
+                put(joined(build, [look_up(build, self.way, layout, byte_table, number) for byte_table in byte_tables]))

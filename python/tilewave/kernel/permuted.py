@@ -1,8 +1,8 @@
 """Tables small enough for a processor's permutations: how a kernel is given them, and their lookup by vectors.
 
-Elements are looked up byte by byte, all dtypes by the same instructions: byte ``k`` of all elements is a plane, and a
-permutation picks one byte of a plane for each of `LANES` points. Within a plane all axes but the first are padded to a
-power of two, so that an element's number in it is made of shifted subscripts.
+Elements are looked up byte by byte, all dtypes by the same instructions: byte ``k`` of all elements is a byte table.
+A permutation picks one byte of it for each of `LANES` points. Within a byte table all axes but the first are padded
+to a power of two, so that an element's number in it is made of shifted subscripts.
 """
 
 import dataclasses
@@ -17,20 +17,20 @@ from tilewave.kernel.values import I8, I32, ir_type
 #: Points that are looked up together: the bytes of the longest vector.
 LANES = 64
 
-#: Elements by which planes grow.
-PLANE = 128
+#: Elements by which byte tables grow.
+BYTE_TABLE = 128
 
-#: Elements of a table of which the environment has planes, at most.
+#: Elements of a table of which the environment has byte tables, at most.
 MOST_ELEMENTS = 2048
 
-#: What a kernel is told of a table: not to permute it, that byte 0 of each element with its sign is all of it, or to
+#: What an environment says of a table: not to permute it; that byte 0 with its sign is all of each element; or to
 #: take every byte.
 UNFIT, NARROW, WHOLE = range(3)
 
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """Where the elements of a table are in its planes: room for ``elements``, axes after the first ``bits`` long."""
+    """Where the elements of a table lie in its byte tables: room for ``elements``, later axes ``bits`` long."""
 
     elements: int
     bits: tuple
@@ -42,13 +42,13 @@ class Layout:
             return None
         bits = tuple((extent - 1).bit_length() for extent in shape[1:])
         elements = shape[0] << sum(bits)
-        rounded = next((size for size in (16, 32, 64) if elements <= size), -(-elements // PLANE) * PLANE)
+        rounded = next((size for size in (16, 32, 64) if elements <= size), -(-elements // BYTE_TABLE) * BYTE_TABLE)
         return cls(rounded, bits) if elements <= MOST_ELEMENTS else None
 
     @property
-    def plane(self):
-        """Bytes of a plane."""
-        return -(-self.elements // PLANE) * PLANE
+    def byte_table_bytes(self):
+        """Bytes of a byte table."""
+        return -(-self.elements // BYTE_TABLE) * BYTE_TABLE
 
     def shifts(self):
         """By how much the subscript of each axis is shifted, and the bits that it has."""
@@ -60,16 +60,16 @@ class Layout:
         extents = all(extent <= 1 << bits for extent, bits in zip(shape[1:], self.bits, strict=True))
         return 0 not in shape and extents and shape[0] << sum(self.bits) <= self.elements
 
-    def planes(self, table):
-        """What a kernel is told of a table, and its planes one after the other."""
-        planes = np.zeros((table.itemsize, self.plane), np.uint8)
+    def byte_tables(self, table):
+        """What a kernel gets to know of a table, and its byte tables one after the other."""
+        byte_tables = np.zeros((table.itemsize, self.byte_table_bytes), np.uint8)
         if not self.fits(table.shape):
-            return UNFIT, planes.ravel()
+            return UNFIT, byte_tables.ravel()
         padded = np.zeros((table.shape[0], *(1 << bits for bits in self.bits)), table.dtype)
         padded[tuple(map(slice, table.shape))] = table
-        planes[:, : padded.size] = padded.reshape(-1, 1).view(np.uint8).T
+        byte_tables[:, : padded.size] = padded.reshape(-1, 1).view(np.uint8).T
         small = table.dtype.kind == "i" and table.itemsize > 1 and -128 <= table.min() and table.max() <= 127
-        return NARROW if small else WHOLE, planes.ravel()
+        return NARROW if small else WHOLE, byte_tables.ravel()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,12 +111,12 @@ def number_of(build, way, layout, subscripts):
     return build.and_(within, _splat(I8, way.elements - 1)), step
 
 
-def look_up(build, way, layout, plane, number):
-    """The byte of each lane, of a plane at some address."""
+def look_up(build, way, layout, byte_table, number):
+    """The byte of each lane, of a byte table at some address."""
     within, step = number
     steps = way.steps(layout)
     found = [
-        _permuted(build, way, build.gep(plane, [ir.Constant(I32, k * way.elements)], source_etype=I8), within)
+        _permuted(build, way, build.gep(byte_table, [ir.Constant(I32, k * way.elements)], source_etype=I8), within)
         for k in range(steps)
     ]
     bit = 1
@@ -133,17 +133,17 @@ def widened(build, dtype, byte):
     return build.sext(byte, ir.VectorType(ir_type(dtype), LANES))
 
 
-def joined(build, planes):
+def joined(build, byte_tables):
     """The elements whose bytes are given, as integers."""
     bits = 8
-    while len(planes) > 1:
+    while len(byte_tables) > 1:
         bits *= 2
         order = [k + half for k in range(LANES) for half in (0, LANES)]
-        planes = [
-            build.bitcast(shuffle(build, *planes[k : k + 2], order), ir.VectorType(ir.IntType(bits), LANES))
-            for k in range(0, len(planes), 2)
+        byte_tables = [
+            build.bitcast(shuffle(build, *byte_tables[k : k + 2], order), ir.VectorType(ir.IntType(bits), LANES))
+            for k in range(0, len(byte_tables), 2)
         ]
-    return planes[0]
+    return byte_tables[0]
 
 
 def _permuted(build, way, at, within):

@@ -1,4 +1,4 @@
-"""Whether all lookups of a row are inside their tables, told before its loop.
+"""A check before a row's loop that all its lookups are inside their tables.
 
 A check in every point would leave the loop in its middle, which keeps LLVM from computing several
 points at once. Subscripts that are elements of arrays that are only read, indices, scalars and
@@ -21,7 +21,7 @@ NEAR = 2**31
 
 
 def lookups_to_check(nest, dtypes, slots):
-    """(table, axis, subscript) of every lookup; None where one cannot be told before the loop."""
+    """(table, axis, subscript) of every lookup; None where one cannot be computed before the loop."""
     found = []
     for node in (part for statement in nest.source.tree.body for part in ast.walk(statement)):
         if not isinstance(node, ast.Subscript) or node.value.id not in nest.tables:

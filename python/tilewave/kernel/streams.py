@@ -137,7 +137,7 @@ def _in_memory(frame, keys):
     places = [place.key for place in frame.nest.places]
     rows = {}
     for key in keys:
-        other = frame.beside[places.index(key)] if frame.beside else None
+        other = frame.same_row[places.index(key)] if frame.same_row else None
         root, elements = (places[other[0]], other[1]) if other else (key, 0)
         rows.setdefault(root, {})[key] = elements * frame.steps[key]
     streams = []

@@ -4,7 +4,7 @@ import os
 import warnings
 
 from tilewave.errors import ConfigError
-from tilewave.launch import launch
+from tilewave.launch import launch, shared_files
 
 # Environment variables that say how many processes were started together.
 SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS")
@@ -57,7 +57,7 @@ def look_around():
         return
     _looked = True
     if os.environ.get("MPI_LOCALRANKID", str(launch.rank() or 0)) == "0":
-        launch.remove_left_over()
+        shared_files.remove_left_over()
     tasks = os.environ.get("SLURM_STEP_NUM_TASKS", "")
     if tasks.isdigit() and int(tasks) > 1 and _first(PMI) is None and os.environ.get("SLURM_PROCID") == "0":
         warnings.warn(

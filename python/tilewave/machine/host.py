@@ -22,7 +22,7 @@ def hand_over(session, part):
 
 
 def step(session, part):
-    """A step of a schedule beside what it does: a Sample."""
+    """The overhead of a step of a schedule: a Sample."""
 
     def one(n):
         return [v for v in session.run(lambda core: _core.measure.steps(256, n))[0]]

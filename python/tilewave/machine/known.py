@@ -147,7 +147,7 @@ def look(context, complain):
                 state = "fine"
         except ConfigError as error:
             state, text = "bad", str(error)
-        except Exception as error:  # the other ranks wait to be told
+        except Exception as error:  # the other ranks wait for this one's answer
             state, text = "bad", f"{path}: {type(error).__name__}: {error}"
     state, text, path = json.loads(context._core.broadcast(json.dumps([state, text, path]).encode()))
     if state == "bad" and given and complain:

@@ -6,7 +6,7 @@ import time
 from tilewave import _core
 from tilewave.machine import fit
 from tilewave.machine.machine import Curve, Link
-from tilewave.machine.sharing import POLL_S, beside, seat, strided_rows
+from tilewave.machine.sharing import POLL_S, overlap_rows, seat, strided_rows
 
 LARGEST = 16 << 20
 LARGEST_QUICK = 4 << 20
@@ -55,7 +55,7 @@ def link(session, part, kind, pair, host_of, spread):
     if thin[-1][0] < LARGEST:  # larger messages go on as streams do
         thin.append((LARGEST, thin[-1][1] + (LARGEST - thin[-1][0]) * byte.value))
     synchronous = _synchronous(session, until(shares[2]), pair, byte.value)
-    overlap = beside(session, until(shares[3]), pair, byte.value)
+    overlap = overlap_rows(session, until(shares[3]), pair, byte.value)
     strided = [] if session.quick else strided_rows(session, until(shares[4]), pair, byte.value)
     own = {"latency_s": points[SMALL], "send_s": send, "receive_s": receive, "byte_s": byte}
     spread.update((f"{kind}.{name}", sample.spread) for name, sample in own.items())

@@ -67,7 +67,7 @@ class Link(Value):
     synchronous_s : Curve or None
         As transfer_s, for sends that are complete when they are received.
     overlap : list of dict
-        way, poll_period_s, hidden, slowdown, ...: what ran beside computing.
+        way, poll_period_s, hidden, slowdown, ...: the part of a transfer that overlapped computing.
     strided : list of dict
         way, stride, bytes, byte_s: what strided data costs.
     """

@@ -11,7 +11,7 @@ from tilewave.machine.machine import Machine
 from tilewave.machine.numbers import NUMBERS
 from tilewave.version import VERSION
 
-#: Below the 30 and 3 s that are promised: the last experiment may take longer than told.
+#: Below the 30 and 3 s that are promised: the last experiment may take longer than planned.
 BUDGET_S = {False: 22.0, True: 2.2}
 
 
@@ -108,7 +108,7 @@ class Session:
     def run(self, experiment, *arguments, **more):
         """Call an experiment of the core on this rank; the results of all ranks, in rank order.
 
-        What fails on one rank alone fails on all.
+        An experiment that fails on one rank fails on all.
         """
         error, found = None, None
         try:

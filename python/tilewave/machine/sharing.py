@@ -6,27 +6,27 @@ from tilewave import _core
 from tilewave.machine import fit
 
 POLL_S = 50e-6  # between polls, as runs do
-BESIDE_LEAST, BESIDE_MOST = 256 << 10, 4 << 20  # bytes of a message beside computing
+OVERLAP_LEAST, OVERLAP_MOST = 256 << 10, 4 << 20  # bytes of a message while ranks compute
 STRIDES = (1, 2, 4, 8, 16, 32, 64)  # float64s
 STRIDED = (4096, 64 << 10, 1 << 20, 4 << 20)  # bytes
 CHUNK_BYTES = 32 << 10
 
 
 def seat(session, pair):
-    """What an experiment of two is told: whom this rank plays with (-1: nobody), and whether it begins."""
+    """This rank's role in an experiment of two ranks: its peer (-1: none), and whether it begins."""
     rank = session.context.rank
     return (pair[1 - pair.index(rank)], rank == pair[0]) if rank in pair else (-1, False)
 
 
-def beside(session, end_s, pair, byte_s):
-    """Rows: the part of a large transfer that runs beside computing, and what that costs the computing, by way of
+def overlap_rows(session, end_s, pair, byte_s):
+    """Rows: the part of a large transfer that overlaps computing, and how much it slows the computing, for each way of
     polling.
     """
     length = max(end_s - session.now_s, 1e-3)
-    size = int(min(max(length / 150 / byte_s, BESIDE_LEAST), BESIDE_MOST))
+    size = int(min(max(length / 150 / byte_s, OVERLAP_LEAST), OVERLAP_MOST))
 
     def run(bytes_, rows, turns, period_s, helper=False):
-        both = session.run(_core.measure.beside, *seat(session, pair), bytes_, rows, turns, period_s, helper)
+        both = session.run(_core.measure.overlap, *seat(session, pair), bytes_, rows, turns, period_s, helper)
         return [both[rank] for rank in pair]
 
     row_s = statistics.median(v for _, computed, _ in run(0, 64, 9, 0.0) for v in computed) / 64

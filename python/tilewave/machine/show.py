@@ -73,7 +73,7 @@ def tables(m):
                 [(size(x), seconds(y), rate(y / x)) for x, y in zip(c.x, c.y, strict=True)],
             )
             if link.overlap:
-                title = f"{name.replace('_', ' ')}: {size(link.overlap[0]['bytes'])} beside computing"
+                title = f"{name.replace('_', ' ')}: {size(link.overlap[0]['bytes'])} while ranks compute"
                 yield (
                     "",
                     (title, "hidden", "computing slower", "CPU a byte"),

@@ -1,6 +1,6 @@
-"""Numbers that runs do not bear out: the one that looks stale is told.
+"""Runs that miss their predictions: which number of the machine looks stale.
 
-Where TILEWAVE_MACHINE is ``auto`` it is measured again. Rank 0 alone compares and decides, so that a repeated call says
+Where TILEWAVE_MACHINE is ``auto`` it is measured again. Only rank 0 compares and decides, so that a repeated call says
 nothing more to the others. It answers the next call as if that were not prepared: then all ranks plan, and before that
 they ask rank 0 what is to be measured again.
 """
@@ -63,7 +63,7 @@ class Suspect:
 
 
 class Watch:
-    """The runs of a context against what was predicted of them; on rank 0 alone.
+    """Compares the runs of a context with their predictions; on rank 0 only.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ class Watch:
     def _missed(self, nest, ready, core, way):
         context, kernel = ready.context, ready.kernel
         given = os.environ.get(known.VARIABLE, "")
-        crowded = context._core.oversubscribed or ready.plan.threads > len(_core.allowed_cpus())  # which was told
+        crowded = context._core.oversubscribed or ready.plan.threads > len(_core.allowed_cpus())  # a warning said so
         if given == "default" or planning.wanted is not None or crowded:
             return
         kernel.misses = kernel.misses + way if kernel.misses * way >= 0 else way

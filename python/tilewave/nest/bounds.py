@@ -168,7 +168,7 @@ def _read_range(indices, k, allowed, over):
 
 
 def _check_ints(name, pair, allowed):
-    """Ints that stand alone have to be inside, in order, whether or not points come of it."""
+    """Plain ints have to be inside, in order, whether or not points come of it."""
     low, high = allowed
     whole = [int(bound) for bound in pair if isinstance(bound, numbers.Integral)]
     if not all(low <= bound <= high for bound in whole) or (len(whole) == 2 and whole[0] > whole[1]):
@@ -348,14 +348,14 @@ def _values(form, points):
 
 @dataclass(frozen=True)
 class Loops:
-    """What a run says of the loops beside the nest."""
+    """What a run says of the loops in addition to the nest."""
 
     over: dict
     reverse: tuple
     steps: int
     again: frozenset = (
         frozenset()
-    )  # arrays that another nest has written in the time step: their level t + 1 is there, to be changed
+    )  # arrays that another nest has written in the time step: their values of time t + 1 are there, to be changed
 
     def key(self, nest):
         """Equal where the loops are; a function counts by what it says, not by its identity."""

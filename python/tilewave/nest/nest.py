@@ -73,7 +73,7 @@ def nest_from(text, names=None):
         Python source with one ``def`` or several, of which the last is the body; it is run like a file. Indented text
         is dedented.
     names : dict, optional
-        What the text finds as global names beside ``np`` and ``math``; a copy is taken.
+        The global names of the text, in addition to ``np`` and ``math``; a copy is taken.
 
     Returns
     -------

@@ -223,7 +223,7 @@ def _typed():
 
 
 def _block(function, kind):
-    """The lines of a function alone, where those around it are no Python."""
+    """Only the lines of a function, where those around it are no Python."""
     try:
         lines, first = inspect.getsourcelines(function)
         text = "".join(lines)

@@ -26,7 +26,7 @@ class View:
         return tuple(dict.fromkeys(self.axes))
 
     def last(self, count):
-        """The last subscripts alone: those of an array that has no dimension for time, the first one."""
+        """Only the last subscripts: those of an array that has no dimension for time, the first one."""
         first = len(self.axes) - count
         return self if first == 0 else View(self.array, self.axes[first:], self.lags[first:])
 

@@ -72,7 +72,7 @@ class Call:
 
     A pattern agrees by itself, in messages that small matrices go along with: so it has not the shape of
     `tilewave.runtime.collective`, but keeps
-    its rules. Nothing raises on one rank alone.
+    its rules. Nothing raises on one rank only.
     """
 
     def __init__(self, kind, context, M, algorithm, chunk_bytes, buffers, wait, start, explain):

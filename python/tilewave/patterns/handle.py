@@ -63,7 +63,7 @@ class Handle:
 
         Notes
         -----
-        Collective. The arguments are not compared again: it costs the transfer alone.
+        Collective. The arguments are not compared again: it costs only the transfer.
         """
         self._guard(self._core.start)
         return self

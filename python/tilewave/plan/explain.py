@@ -44,7 +44,7 @@ def explain(plan):
 
 
 def of_cpus(plan):
-    """How many lanes a rank has of its CPUs, and why not all; empty where nobody knows how many CPUs there are."""
+    """How many lanes a rank has of its CPUs, and why not all; empty where the number of CPUs is not known."""
     cpus, fewer = plan.notes.get("cpus"), plan.notes.get("fewer")
     if cpus is None:
         return ""
@@ -108,14 +108,14 @@ def _machine(machine):
             yield (
                 f"  messages {label:25} {_time(link['latency_s'])} latency, {rate}, {_time(link['send_s'])} to post a "
                 "send, "
-                f"{_time(link['receive_s'])} a receive, {100 * link['hidden_polled']:.0f} % beside computing"
+                f"{_time(link['receive_s'])} a receive, {100 * link['hidden_polled']:.0f} % hidden behind computing"
             )
 
 
 MEANINGS = {
     "hand_over_s": "hand-over between lanes",
     "poll_s": "a poll of the transport",
-    "step_s": "a step beside what it does",
+    "step_s": "overhead of a step",
 }
 
 
@@ -154,7 +154,7 @@ def _short(c):
     if c["slices"] > 1:
         text += f", {c['slices']} slices"
     if c["temporal_block"] > 1:
-        text += f", {c['temporal_block']} time steps together"
+        text += f", temporal blocks of {c['temporal_block']} steps"
     if c["aggregate"] > 1:
         text += f", messages of {c['aggregate']} tiles together"
     if c["skew"]:

@@ -7,7 +7,7 @@ import math
 from tilewave import _core
 
 #: Seconds that the samples of one body may take, about; and those of one that has few points.
-BUDGET_S, LEAST_BUDGET_S = 0.1, 0.03
+BUDGET_S, LEAST_BUDGET_S = _core.tuning["rate_budget_s"], 0.03
 _UNIT_S = 1e-15  # of the numbers that ranks exchange; of the part, too
 _NONE = 2**63 - 1
 _EACH = 5  # numbers of a rank: the rate's, and what it makes of a tile with long rows, a point
@@ -15,8 +15,7 @@ _EACH = 5  # numbers of a rank: the rate's, and what it makes of a tile with lon
 
 @dataclasses.dataclass(frozen=True)
 class Rate:
-    """Seconds that a kernel takes on one lane while all compute: a point, a row beside its points, a tile beside its
-    rows.
+    """Seconds of a kernel on one lane while all compute: of a point, the overhead of a row, the overhead of a tile.
 
     Attributes
     ----------
@@ -120,7 +119,7 @@ def measure(context, count, sample, lanes):
         Of rates.
     sample : callable
         Gives for each rate (rows, points, seconds) of tiles with long rows, short rows and few points, of this rank,
-        and perhaps of long rows on one lane alone; an empty list where the body raised; None where this rank has
+        and perhaps of long rows on only one lane; an empty list where the body raised; None where this rank has
         nothing to measure.
     lanes : list of int
         Of a rank, that are measured at once.

@@ -20,11 +20,6 @@ from tilewave.run.problem import make_problem
 from tilewave.run.replicated import copies_of, count_copies
 from tilewave.run.steps import whole_blocks
 
-#: Tiles of other kinds that the rate of one body is measured on, after those of the plans by rules.
-MOST_MORE_RATES = 4
-#: A run that is predicted to take less is not worth another measurement.
-LEAST_RUN_S = 1e-4
-
 
 def drafts(context, given):
     """The ways in which the nest may lie, those to prefer first, each with a sweep and a kernel by rules to measure
@@ -147,7 +142,7 @@ def decide(context, given, found):
     _measure(context, given, first)
     for way in ways if len(ways) > 1 else ():
         way.bringing_s = _bringing_s(given, way.draft)
-    for _ in range(MOST_MORE_RATES):
+    for _ in range(_core.tuning["most_more_rates"]):
         other = _next_to_measure(context, given, ways)
         (go,) = context._core.allreduce_min([int(other is not None)])
         if not go:
@@ -157,11 +152,11 @@ def decide(context, given, found):
 
 
 def _next_to_measure(context, given, ways):
-    """(way, what was prepared for the best plan) if nobody has measured tiles like its own; else None, as where that
+    """(way, what was prepared for the best plan) if tiles like its own have not been measured; else None, as where that
     fails: the last choice says why."""
     try:
         way, plan, _, measured = _best(context, given, ways, measured_only=False)
-        if measured or plan.predicted.time_s * _blocks(given) < LEAST_RUN_S:
+        if measured or plan.predicted.time_s * _blocks(given) < _core.tuning["least_run_s"]:
             return None
         return way, with_plan(given, way.draft, plan._to_core())
     except Exception:
@@ -262,7 +257,7 @@ def _rate_key(given, draft):
 def _sampled_in_turn(given, some):
     """Of each, times of tiles of three shapes on this rank, all its lanes at once: see `rate.measure`.
 
-    Several are measured twice in turn, and the lesser times count: what else the machine does is seldom beside both
+    Several are measured twice in turn, and the lesser times count: other load seldom disturbs both
     visits of one.
     """
     visits = min(len(some), 2)
@@ -277,7 +272,7 @@ def _sampled(given, draft, visits):
     nest = given.nest
     initial = {name: values_at(given.whole[name], points) for name, points in draft.subscripts.items()}
     for name in copies_of(given.whole, given.replicated):
-        given.arrays[name].fill(0)  # memory that nobody has written is one page of zeros, which the caches hold
+        given.arrays[name].fill(0)  # memory that has never been written is one page of zeros, which the caches hold
     operands, copies = probe(given, draft, draft.subscripts, initial)
     environment = draft.kernel.pack({**given.scalars, **given.captured}, given.tables)
     # A small nest is not measured for much longer than it runs.

@@ -48,7 +48,7 @@ def operands_of(nest, arrays, initial):
     arrays : dict
         Fields and NumPy arrays by name.
     initial : dict
-        Of arrays that are kept in planes: what the elements hold that nobody computes.
+        Of rolling-window arrays: the values of elements that no point computes.
 
     Returns
     -------

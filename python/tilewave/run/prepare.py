@@ -410,8 +410,8 @@ def _bind(context, given, found):
 
 
 def _environment(given, kernel, values):
-    """What a kernel is given beside arrays, and its address: equal calls have equal scalars, and tables of equal shapes
-    and strides.
+    """The kernel's environment, and its address: equal calls have equal scalars, and tables of equal shapes and
+    strides.
     """
     environment = given.packed.get(kernel)
     if environment is None:

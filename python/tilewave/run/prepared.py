@@ -32,7 +32,9 @@ class Ready:
     kernel: object
     sweep: object
     operands: list
-    environment: tuple  # what the kernel is given beside arrays: an array, which must live as long, and its address
+    environment: (
+        tuple  # what the kernel is given in addition to arrays: an array, which must live as long, and its address
+    )
     tables: dict
     copies: list  # (written array, aligned copy): written back after the run
     sequential: str
@@ -40,7 +42,7 @@ class Ready:
     replicated: list  # fields that every rank gets whole
     on_one_rank: bool  # one rank computes for all
     stored: list  # arrays that could keep a rolling window only, but not in this run
-    initial: dict  # of the others: what elements hold that nobody computes
+    initial: dict  # of the others: values of elements that no point computes
     reductions: list
     dtypes: dict
     plan: Plan  # with what it is predicted to take
@@ -112,10 +114,10 @@ class Prepared:
     sweep: object
     kernel: object
     made_from: tuple  # what the kernel was compiled from
-    subscripts: dict  # of arrays kept in planes: the elements that points read and none computes
+    subscripts: dict  # of rolling-window arrays: the elements that points read and none computes
     plan: Plan = None
     rate: Rate = None  # of the body, that it was chosen with
-    border_s: float = 0.0  # what a block of time steps takes longer behind another than alone
+    border_s: float = 0.0  # additional seconds of a block of time steps that follows another block
     number: int = 0  # stands for the plan in the agreement
     turn: Turn = None  # what it has to do with calls that use the same fields
     others: tuple = ()  # the same for plans of other kinds, on whose tiles the body's rate is measured first, too
@@ -140,7 +142,7 @@ def with_plan(given, draft, core):
         steps,
         sweep.independent_rows,
         bool(subscripts),
-        _beside(sweep, steps),
+        _same_row(sweep, steps),
         reduction.bests(given.reductions),
         _staggered(sweep, operands),
         layouts_of(nest, shapes_of_tables(given)),
@@ -169,7 +171,7 @@ def kernel_for(given, made_from):
         made_from,
     )
     if (kernel := kernels.get(key)) is None:
-        steps, independent, long_rows, beside, bests, staggered, _ = made_from
+        steps, independent, long_rows, same_row, bests, staggered, _ = made_from
         kernel = kernels[key] = compile_kernel(
             nest,
             given.dtypes,
@@ -178,7 +180,7 @@ def kernel_for(given, made_from):
             steps,
             independent,
             long_rows,
-            beside,
+            same_row,
             bests,
             staggered,
             given.captured,
@@ -219,11 +221,11 @@ def _elements(step, item_bytes):
     return step // item_bytes if abs(step) in (0, item_bytes) else None
 
 
-def _beside(sweep, steps):
+def _same_row(sweep, steps):
     """For each place another one of its array in the same row, and how many elements it is behind that."""
     return tuple(
         (other, points * steps[q]) if other >= 0 and steps[q] and steps[other] == steps[q] else None
-        for q, (other, points) in enumerate(sweep.beside())
+        for q, (other, points) in enumerate(sweep.same_row())
     )
 
 

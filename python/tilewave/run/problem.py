@@ -156,7 +156,7 @@ def _in_time(nest, arrays, steps):
     for name in nest.written:
         if name in lacking and depth_of(nest, name) and isinstance(arrays[name], np.ndarray):
             raise ConfigError(
-                f"array {name!r} is a NumPy array, and nest {nest.name!r} reads of it the level before the current "
+                f"array {name!r} is a NumPy array, and nest {nest.name!r} reads of it the time before the current "
                 "one, which "
                 f"the array has no place for; allowed: {name} = tilewave.field(array.shape, array.dtype, array), whose "
                 "history a run keeps for the next"
@@ -252,8 +252,8 @@ def _offset_in_time(nest, place, offset, signs):
     ahead = _positive([s * o for s, o in zip(signs[1:], offset[1:])])
     if place.written and any(offset[1:]):
         raise ConfigError(
-            f"{nest.where(place)}: `{nest.text_of(place)}`: an array with time steps is written beside the point; "
-            f"allowed: offsets 0 but for time"
+            f"{nest.where(place)}: `{nest.text_of(place)}`: an array with time steps is written at a non-zero offset "
+            "in space; allowed: offsets 0 but for time"
         )
     if not place.written and offset[0] == 1 and ahead:
         offset = [0, *offset[1:]]
@@ -281,7 +281,7 @@ def history_of(nest, arrays, name, again=frozenset()):
 
 
 def read_beside_in_history(nest, in_time):
-    """A place that is read beside the point, of an earlier time step; None where there is none.
+    """A place that reads an earlier time step at another point; None where there is none.
 
     What no point writes has the current time step's value from then on, but may have had another one before.
     """

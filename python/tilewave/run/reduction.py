@@ -105,7 +105,7 @@ def argmin(array):
 
 
 def check(nest, reduce, dtypes):
-    """What the core is told of reductions: (operation, dtype, place, loop index of each subscript, its offset).
+    """Reductions as the core takes them: (operation, dtype, place, loop index of each subscript, its offset).
 
     Raises
     ------
@@ -149,7 +149,7 @@ def bests(described):
 
 
 def with_bests(described, told):
-    """What the core is told: each of `described`, and its number among the bests that the kernel tells, or -1."""
+    """As the core takes them: each of `described`, and its number among the row results of the kernel, or -1."""
     return [(*r, told.index((r[2], r[0])) if (r[2], r[0]) in told else -1) for r in described]
 
 

@@ -13,7 +13,7 @@ from tilewave.timeline.timeline import Timeline, html_table
 
 
 class Measured:
-    """What the run took, itself alone.
+    """Measured times of the run itself.
 
     Attributes
     ----------
@@ -185,7 +185,7 @@ class Report:
             return
         if self.predicted is None:
             raise ConfigError(
-                "timeline: this run was not predicted; allowed: timeline.save, of what was measured alone"
+                "timeline: this run was not predicted; allowed: timeline.save, which shows what was measured"
             )
         self.timeline.save_comparison(path, self.predicted.timeline)
 

@@ -123,7 +123,7 @@ def _run_ready(nest, ready, begun):
             moving_s += time.perf_counter()
         try:
             core = execute(nest, context, ready, ready.operands, begun, moving_s)
-        except (ConfigError, KernelError, MemoryError) as error:  # others may have happened on this rank alone
+        except (ConfigError, KernelError, MemoryError) as error:  # others may have happened on this rank only
             raise context._shared(error)
         finally:
             for whole, part in ready.copies:

@@ -86,7 +86,7 @@ def for_steps(plan, planned, block, border_s, steps):
         Predicted for `planned` steps.
     planned, block : int
     border_s : float
-        What a block takes longer behind another than alone.
+        Additional seconds of a block that follows another.
     steps : int
         More than `block`.
     """

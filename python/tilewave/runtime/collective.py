@@ -7,7 +7,7 @@ A new one is a generator under `collective`::
         value = checked(value)                            # local: what raises here is raised on every rank
         memory = np.empty(...)                            # what the rest needs is made here
         yield f"field {field._number}, value {value!r}"   # agrees: the same call, the same text on every rank
-        field._storage.fill(...)                          # communicates: must not fail on one rank alone
+        field._storage.fill(...)                          # communicates: must not fail on one rank only
         return memory
 
 The text need not name the function. What `yield` gives back is whether all ranks have the same ready, where it was
@@ -15,11 +15,11 @@ given ``(text, number)``. A later ``yield`` is one more agreement; what a later 
 catches and yields itself: ``yield error``. A helper that agrees is a generator, too: ``ready = yield from
 prepare(...)``. The context is that of ``context=``, else that of the first field among the arguments, else the
 default one; a function that has the parameter ``context`` is given it. What an argument holds is checked before the
-first ``yield``, never in the decorator's call: so no argument raises on one rank alone.
+first ``yield``, never in the decorator's call: so no argument raises on one rank only.
 
 Around all of that, Ctrl-C is kept until the ranks agree, and then raised on all of them, and calls from other threads
 wait.
-Costs less than 2 us beside the agreement.
+Costs less than 2 us in addition to the agreement.
 """
 
 import functools
@@ -73,7 +73,7 @@ def collective(name):
 
 
 def _place_of_context(function):
-    """Where the parameter `context` stands among those given by place; -1: by name alone; None: there is none."""
+    """Where the parameter `context` stands among those given by place; -1: by name only; None: there is none."""
     parameters = inspect.signature(function).parameters
     if "context" not in parameters:
         return None

@@ -1,29 +1,22 @@
 """Where a run happens: ranks, threads, and how ranks agree on errors."""
 
-import atexit
-import importlib.util
 import os
-import re
-import signal
-import sys
 import threading
-import weakref
-from pathlib import Path
 
 from tilewave import _core
 from tilewave.errors import ERRORS, ConfigError, KernelError, MpiError
 from tilewave.launch import launchers
 from tilewave.machine import known
 from tilewave.machine.stale import Watch
-from tilewave.notices import Progress, warn
+from tilewave.notices import warn
 from tilewave.plan import planning
 from tilewave.runtime import collective, interrupts
+from tilewave.runtime.heartbeat import Heartbeat
 from tilewave.runtime.kept import Kept
+from tilewave.runtime.mpi_library import check_launch_size, launch_size, launched, load_mpi
+from tilewave.runtime.program_end import meeting, open_contexts
 from tilewave.runtime.turns import Turns
 
-# A process started by some mpiexec carries one of these; without any, one rank needs no MPI.
-LAUNCH_VARIABLES = ("PMI_RANK", "PMI_SIZE", "PMIX_RANK", "OMPI_COMM_WORLD_SIZE")
-SIZE_VARIABLES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
 #: Schedules with their kernels that a context keeps, at most, and their bytes; nests whose last call it knows; rates of
 #: bodies.
 MOST_PREPARED, MOST_PREPARED_BYTES, MOST_CALLS, MOST_RATES = 64, 1 << 28, 64, 256
@@ -38,7 +31,7 @@ class Context:
     ----------
     comm : mpi4py.MPI.Comm, optional
         The ranks of this communicator (it is duplicated). Default: all ranks of the launch, or
-        this process alone when nothing launched it.
+        only this process when nothing launched it.
     threads : int, optional
         Lanes of each rank. Default: the environment variable TILEWAVE_THREADS, else as many CPUs as each rank has:
         those allowed here, no more than a control group's quota, shared by the ranks of the launch on this host
@@ -60,7 +53,7 @@ class Context:
 
     def __init__(self, comm=None, threads=None, *, _call="tw.Context"):
         self._doing = _call
-        # On one rank alone it must not leave the others waiting in what is collective.
+        # An error on one rank must not leave the others waiting in a collective call.
         problem = None
         try:
             threads = _threads(threads)
@@ -71,7 +64,7 @@ class Context:
         if planning.wanted is not None:
             self._set_up(planning.dry_core(threads), problem)
             return
-        if comm is None and not _launched():
+        if comm is None and not launched():
             launchers.look_around()
             self._set_up(_core.Context.local(_core.LocalFabric(1), 0, threads), problem)
             return
@@ -79,10 +72,10 @@ class Context:
         _meet(comm, problem, _call)
         with interrupts.held():
             core = _core.Context.mpi(None if comm is None else comm.py2f(), threads, _call, collective.where())
-            if comm is None and _meeting.core is None and core.size > 1:
-                _meeting.core = core
+            if comm is None and meeting.core is None and core.size > 1:
+                meeting.core = core
             self._set_up(core, problem)
-        _check_launch_size(comm)
+        check_launch_size(comm)
 
     @classmethod
     def _of(cls, core, part_of=None):
@@ -112,9 +105,9 @@ class Context:
         self._warned = self._asked = False
         self._heart = Heartbeat(core)
         self._watch = Watch()
-        _open.add(self)
+        open_contexts.add(self)
         if core.oversubscribed and core.rank == 0 and planning.wanted is None:
-            others = ", which other ranks of the launch share" if core.size < _launch_size() else ""
+            others = ", which other ranks of the launch share" if core.size < launch_size() else ""
             warn(
                 f"{core.threads} thread(s) on each of {core.size} rank(s) are more than the {cpus_here():g} CPUs "
                 f"allowed here{others}: nothing is pinned and runs are slower"
@@ -144,7 +137,7 @@ class Context:
 
     @property
     def share(self):
-        """CPUs of each rank, as the ranks of a host share them: its lanes, where nobody says how many."""
+        """CPUs of each rank: those of its host, divided among the ranks there. The default number of lanes."""
         return self._core.share
 
     @property
@@ -183,7 +176,7 @@ class Context:
             self._heart.done()
 
     def solo(self):
-        """A context of this rank alone, with as many threads; made at first use."""
+        """A context of only this rank, with as many threads; made at first use."""
         if self._solo is None:
             self._solo = Context._of(_core.Context.local(_core.LocalFabric(1), 0, self.threads), part_of=self)
         return self._solo
@@ -245,7 +238,7 @@ class Context:
         error.agreed = True
         error.quiet = self.rank != 0 and ended != 0
         # A rank that has ended, and those outside this context, would be waited for at the end of the program.
-        error.partial = self.size < _launch_size() or ended >= 0
+        error.partial = self.size < launch_size() or ended >= 0
         return error
 
     def _moves(self, call, *arguments):
@@ -256,8 +249,8 @@ class Context:
             raise self._shared(error) from None
 
     def _of_all(self, error):
-        """An error that the core has raised, marked if every rank raises it: MPI's may have happened on this rank
-        alone.
+        """An error that the core has raised, marked if every rank raises it: MPI's may have happened only
+        on this rank.
         """
         return error if isinstance(error, MpiError) and self._core.ended < 0 else self._shared(error)
 
@@ -265,78 +258,17 @@ class Context:
         return f"<tilewave.Context rank {self.rank} of {self.size}, {self.threads} thread(s)>"
 
 
-class Heartbeat:
-    """Called about every 50 ms during a run: signals, and progress on rank 0."""
-
-    def __init__(self, core):
-        self.progress = Progress(core.rank == 0)
-        self.pending = None
-        core.on_heartbeat(self._beat)
-
-    def _beat(self, fraction):
-        if fraction < 0:  # the end of a run: to be called has let pending signals be handled
-            return self.pending is not None or interrupts.pending() is not None
-        try:
-            if threading.current_thread() is threading.main_thread():
-                signal.getsignal(signal.SIGINT)  # any bytecode lets pending signals be handled
-            if fraction > 1:  # other ranks rely on this wait: only what a handler raises at once ends it
-                return False
-            self.progress.at(fraction)
-            return interrupts.pending() is not None
-        except BaseException as error:  # KeyboardInterrupt, or what a handler raises
-            self.pending = error
-            return True
-
-    def done(self):
-        """End the progress line; raise what interrupted the run on this rank."""
-        if self.progress.of:
-            self.progress.end()
-        if self.pending is not None:
-            pending, self.pending = self.pending, None
-            raise pending
-
-
 _default = None
-_open = weakref.WeakSet()  # what is in flight at the end of the program is waited for
-
-
-class _Meeting:
-    """Where the ranks of the launch compare notes before they make a context: the default one, where most calls happen,
-    else the first.
-    """
-
-    core = None
-
-    def move_to(self, context):
-        if self.core is not None and context.size == self.core.size:
-            self.core = context._core
-
-
-_meeting = _Meeting()
 
 
 def _meet(comm, problem, call, description=""):
     """Before a context of all ranks of the launch is made: they must all be about to. Collective over them."""
-    core = _meeting.core
+    core = meeting.core
     if core is None or comm is not None and comm.Get_size() != core.size:
         return
     place = Context.__new__(Context)  # no more of one than agree() needs
     place._core, place._doing = core, call
     place.agree(problem, description)
-
-
-@atexit.register
-def _close_all():
-    if os.getpid() != _made_by:
-        return  # a forked child is no rank
-    alone = bool(_left_alone) and _left_alone[0]
-    cores = [context._core for context in list(_open)] + [core for core in [_meeting.core] if core is not None]
-    if not alone:  # the others must not wait for this rank, whatever it ended with
-        for core in cores:
-            core.end()
-    if not _left_alone:
-        for context in list(_open):
-            context.close()
 
 
 @collective.without_context
@@ -345,7 +277,7 @@ def default_context():
     global _default  # the one piece of global state, as DESIGN allows
     if _default is None:
         _default = Context(_call="tw.Context()")
-        _meeting.move_to(_default)
+        meeting.move_to(_default)
     return _default
 
 
@@ -383,7 +315,7 @@ def set_default(context=None, *, comm=None, threads=None):
     if problem is not None:
         raise problem
     _default = Context(comm, threads, _call="tw.set_default") if context is None else context
-    _meeting.move_to(_default)
+    meeting.move_to(_default)
     return _default
 
 
@@ -418,89 +350,3 @@ def _threads(given):
     except (TypeError, ValueError, OverflowError):
         raise ConfigError(f"threads: given {value!r}; allowed: an integer >= 1") from None
     return number
-
-
-def _launched():
-    return any(name in os.environ for name in LAUNCH_VARIABLES) or _core.mpi_started() or _mpi4py_has_started()
-
-
-def _mpi4py_has_started():
-    return "mpi4py.MPI" in sys.modules and sys.modules["mpi4py.MPI"].Is_initialized()
-
-
-def _loaded_libraries():
-    try:
-        maps = Path("/proc/self/maps").read_text()
-    except OSError:
-        return set()
-    return set(re.findall(r"/(libmpi[\w-]*\.so[.\d]*)$", maps, re.MULTILINE))
-
-
-def _mpi_library():
-    """The transport for the MPI that this process holds, or will: a process can hold only one."""
-    here = Path(_core.__file__).parent
-    found = {path.stem.removeprefix("_mpi_"): path for path in here.glob("_mpi_*.so")}
-    if "system" in found:
-        return found["system"]
-    wanted = os.environ.get("TILEWAVE_MPI_ABI")
-    if wanted is not None and wanted not in found:
-        raise ConfigError(f"TILEWAVE_MPI_ABI is {wanted!r}; allowed: {', '.join(sorted(found))}")
-    loaded = _loaded_libraries()
-    if any(name.startswith("libmpi.so.12") for name in loaded):
-        return found["mpich"]
-    if any(name.startswith("libmpi_abi") for name in loaded):
-        return found["abi"]
-    if other := [name for name in loaded if name.startswith("libmpi.so")]:
-        raise ConfigError(
-            f"this process has loaded {other[0]}, an MPI of another ABI; Tilewave's own build uses "
-            "MPICH's or the MPI-5 standard ABI: build it with --config-settings=cmake.define.TILEWAVE_MPI=system"
-        )
-    if wanted is not None:
-        return found[wanted]
-    # A later `import mpi4py.MPI` must find its own library in use, not a second MPI.
-    return found["mpich" if importlib.util.find_spec("mpi4py") else "abi"]
-
-
-def load_mpi():
-    """Load the MPI that this process holds or will hold; more than once is fine."""
-    library = _mpi_library()
-    if not (_core.mpi_started() or _mpi4py_has_started()):
-        if library.stem != "_mpi_system":
-            launchers.refuse_others()
-        launchers.look_around()
-    _core.load_mpi(str(library))
-
-
-def _check_launch_size(comm):
-    if comm is not None:
-        return
-    size = _core.mpi_info()["size"]
-    for name in SIZE_VARIABLES:
-        told = os.environ.get(name, "")
-        if told.isdigit() and int(told) > 1 and size == 1:
-            raise ConfigError(
-                f"this process was launched as one of {told} ({name}), but the MPI library "
-                f"{_core.mpi_info()['path']} sees a world of 1: its mpiexec is another; use "
-                "`tilewave run`, or build with --config-settings=cmake.define.TILEWAVE_MPI=system"
-            )
-
-
-def _launch_size():
-    return max(int(told) for name in ("", *SIZE_VARIABLES) if (told := os.environ.get(name, "1")).isdigit())
-
-
-def _leave_without_waiting(kind, value, trace):
-    """A rank that ends by an error of its own must not wait for the others at exit; an error of
-    all is said once."""
-    agreed = getattr(value, "agreed", False)
-    alone = not agreed or getattr(value, "partial", False)
-    _left_alone.append(alone)
-    if alone and _core.mpi_started() and _core.mpi_info()["size"] > 1:
-        _core.abandon_mpi()
-    if not (agreed and getattr(value, "quiet", False)):
-        _next_hook(kind, value, trace)
-
-
-_left_alone = []  # whether the program ended with an error of this rank alone, if not well
-_made_by = os.getpid()
-_next_hook, sys.excepthook = sys.excepthook, _leave_without_waiting

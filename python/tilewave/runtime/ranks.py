@@ -29,7 +29,7 @@ def barrier(*, context=None):
 
 
 def print(*values, **keywords):  # noqa: A001
-    """Python's `print`, on rank 0 of the launch alone.
+    """Python's `print`, on rank 0 of the launch only.
 
     Parameters
     ----------

@@ -8,11 +8,11 @@ import math
 #: Calls that are looked back at, for the nests that take turns.
 LOOKED_BACK = 64
 #: Moving that is not worth planning for: less than so many seconds in all calls since the first, or this part of the
-#: run beside it.
+#: run's time.
 LEAST_MOVED_S, LEAST_MOVING_PART = 5e-3, 0.05
 #: One layout for all must take this much less than moving, as predictions are no better.
 WORTH = 0.95
-#: Of layouts that nests want themselves, so many are weighed at most, beside row-major ones.
+#: Of layouts that nests want themselves, at most so many are compared with row-major ones.
 MOST_OWN = 2
 #: After so many runs of one nest behind each other it takes no more turns.
 ENOUGH_UNDISTURBED = 8

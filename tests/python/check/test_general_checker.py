@@ -72,20 +72,20 @@ def test_only_tiles_that_read_a_message_wait_for_it(schedule, lanes):
                 assert violation is None, f"{violation}; {choices}"
 
 
-def check_twice(seeds):
+def check_deep_halos(seeds):
     for seed in seeds:
-        case = general_case(seed, twice=True)
+        case = general_case(seed, deep_halo=True)
         violation = _core.check(case.schedules())
         assert violation is None, f"{violation}; {case}"
 
 
-def test_sweeps_whose_ranks_compute_a_margin_twice_check():
-    check_twice(range(100))
+def test_sweeps_with_deep_halos_check():
+    check_deep_halos(range(100))
 
 
 @pytest.mark.long
-def test_many_sweeps_whose_ranks_compute_a_margin_twice_check():
-    check_twice(range(10_000, 12_000))
+def test_many_sweeps_with_deep_halos_check():
+    check_deep_halos(range(10_000, 12_000))
 
 
 def places(schedules, op, *, send=None):
@@ -207,10 +207,10 @@ def written_once(case):
     )
 
 
-def mutants(kind, seeds, twice=False):
+def mutants(kind, seeds, deep_halo=False):
     """(case, schedules, whether lanes are all that changed, violation) of the cases that have such steps."""
     for seed in seeds:
-        case = general_case(seed, item_bytes=(8,), twice=twice)
+        case = general_case(seed, item_bytes=(8,), deep_halo=deep_halo)
         if not written_once(case):
             continue
         made = case.schedules()
@@ -260,20 +260,20 @@ def test_runs_that_long_runs_have_found_are_right():
 
 @pytest.mark.parametrize("kind", ["message", "unpack", "compute", "swap"])
 @pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
-def test_a_mutant_with_margins_that_passes_gives_the_same_results(kind):
-    accept_mutants(kind, range(60), 12, twice=True)
+def test_a_mutant_with_deep_halos_that_passes_gives_the_same_results(kind):
+    accept_mutants(kind, range(60), 12, deep_halo=True)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", MUTATIONS)
 @pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
-def test_many_mutants_with_margins_that_pass_give_the_same_results(kind):
-    accept_mutants(kind, range(10_000, 10_500), 100, twice=True)
+def test_many_mutants_with_deep_halos_that_pass_give_the_same_results(kind):
+    accept_mutants(kind, range(10_000, 10_500), 100, deep_halo=True)
 
 
-def accept_mutants(kind, seeds, most_runs, twice=False):
+def accept_mutants(kind, seeds, most_runs, deep_halo=False):
     found = named = ran = 0
-    for case, made, runs, violation in mutants(kind, seeds, twice):
+    for case, made, runs, violation in mutants(kind, seeds, deep_halo):
         found += 1
         named += violation is not None
         if violation is None and runs and ran < most_runs:

@@ -138,33 +138,33 @@ def test_many_random_general_sweeps_equal_plain_loops():
 
 
 @pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
-def test_general_sweeps_that_keep_planes_in_strips():
+def test_general_sweeps_with_rolling_windows_in_panels():
     for seed in range(12):
         check_long_rows(seed)
 
 
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
-def test_many_general_sweeps_that_keep_planes_in_strips():
+def test_many_general_sweeps_with_rolling_windows_in_panels():
     for seed in range(10_000, 11_000):
         check_long_rows(seed)
 
 
 @pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
-def test_sweeps_whose_ranks_compute_a_margin_twice():
+def test_sweeps_with_deep_halos():
     for seed in range(60):
-        check_twice(seed)
+        check_deep_halos(seed)
 
 
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
-def test_many_sweeps_whose_ranks_compute_a_margin_twice():
+def test_many_sweeps_with_deep_halos():
     for seed in range(10_000, 12_000):
-        check_twice(seed)
+        check_deep_halos(seed)
 
 
-def check_twice(seed):
-    general = general_case(seed, item_bytes=(8,), twice=True)
+def check_deep_halos(seed):
+    general = general_case(seed, item_bytes=(8,), deep_halo=True)
     wrong = run_general_case(general)
     assert not wrong, f"{wrong}; {general}"
 

@@ -416,18 +416,18 @@ def test_lookups_are_permutations(subscripts):
 
 
 @pytest.mark.parametrize("shape", [(1,), (17,), (2048,), (1, 1), (3, 9), (24, 24), (2, 1000), (7, 1, 5), (3, 4, 5, 6)])
-def test_planes_of_tables(shape):
+def test_byte_tables(shape):
     rng = np.random.default_rng(6)
     layout = Layout.of(shape)
     for dtype in DTYPES:
         for small in (True, False):
             table = (rng.integers(0, 99, shape) if small else rng.integers(0, 2**31, shape)).astype(dtype)
-            kind, planes = layout.planes(table)
+            kind, byte_tables = layout.byte_tables(table)
             assert kind == (NARROW if dtype.kind == "i" and dtype.itemsize > 1 and table.max() < 128 else WHOLE)
-            planes = planes.reshape(dtype.itemsize, -1)
+            byte_tables = byte_tables.reshape(dtype.itemsize, -1)
             for at in np.ndindex(shape):
                 number = sum(n << shift for n, (shift, _) in zip(at, layout.shifts(), strict=True))
-                assert planes[:, number].tobytes() == table[at].tobytes()
+                assert byte_tables[:, number].tobytes() == table[at].tobytes()
             larger = np.zeros((shape[0] + 2048, *shape[1:]), dtype)
-            assert layout.planes(larger)[0] == UNFIT and layout.planes(table[:0])[0] == UNFIT
+            assert layout.byte_tables(larger)[0] == UNFIT and layout.byte_tables(table[:0])[0] == UNFIT
     assert Layout.of((0, 3)) is None and Layout.of((MOST_ELEMENTS + 1,)) is None

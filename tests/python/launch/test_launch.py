@@ -1,6 +1,8 @@
 """`tilewave run`: exit codes, arguments, tracebacks, and that no rank survives."""
 
+import dataclasses
 import os
+import re
 import shutil
 import signal
 import socket
@@ -13,36 +15,37 @@ from pathlib import Path
 
 import pytest
 
+from tilewave.cli.ping_facts import PingFacts
+from tilewave.launch import launch, processes, shared_files
+
 SOURCE = Path(__file__).resolve().parents[3] / "python" / "tilewave"
 # How long it waits for ranks that do not end, and that keep the cores busy: here they never would.
 SHORTER = {
-    "PATIENCE_S = 5.0": "PATIENCE_S = 1.0",
-    'GRACE_S = {"gone": 2.0, "silent": 2.0, "exit": 10.0}': 'GRACE_S = {"gone": 2.0, "silent": 1.0, "exit": 2.0}',
+    "launch/processes.py": {"PATIENCE_S = 5.0": "PATIENCE_S = 1.0"},
+    "launch/endings.py": {
+        'GRACE_S = {"gone": 2.0, "silent": 2.0, "exit": 10.0}': 'GRACE_S = {"gone": 2.0, "silent": 1.0, "exit": 2.0}'
+    },
 }
 
 
 @pytest.fixture
-def start(tmp_path):
-    """Start the CLI on a script; its package holds what launching needs, not the compiled core."""
+def package(tmp_path):
+    """A folder for PYTHONPATH with all sources of the package, but no compiled core and no front that wants one."""
     package = tmp_path / "package" / "tilewave"
-    package.mkdir(parents=True)
+    shutil.copytree(SOURCE, package, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
     (package / "__init__.py").write_text("")
-    for folder in ("launch", "cli", "nest"):
-        (package / folder).mkdir()
-        (package / folder / "__init__.py").write_text("")
-    for module in (
-        "launch/launch.py",
-        "cli/commands.py",
-        "cli/on_rank.py",
-        "nest/source.py",
-        "notices.py",
-        "errors.py",
-    ):
-        text = (SOURCE / module).read_text()
-        for given, shorter in SHORTER.items():
-            assert (given in text) == (module == "launch/launch.py")
-            text = text.replace(given, shorter)
-        (package / module).write_text(text)
+    for file, shorter in SHORTER.items():
+        text = (package / file).read_text()
+        for given, wanted in shorter.items():
+            assert given in text
+            text = text.replace(given, wanted)
+        (package / file).write_text(text)
+    return package.parent
+
+
+@pytest.fixture
+def start(package, tmp_path):
+    """Start the CLI on a script, without the compiled core."""
 
     def start(script, *arguments, options=(), env=None, name="script.py"):
         (tmp_path / name).write_text(
@@ -54,7 +57,7 @@ def start(tmp_path):
             text=True,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": str(package.parent), **(env or {})},
+            env={**os.environ, "PYTHONPATH": str(package), **(env or {})},
         )
 
     return start
@@ -213,7 +216,7 @@ SPINNING = """
 @both
 @pytest.mark.parametrize("signum, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)])
 @pytest.mark.parametrize("body", [SLEEPING, SPINNING], ids=["sleeping", "stubborn"])
-def test_signals_end_all_ranks(start, launch_tool, tmp_path, ranks, signum, code, body):
+def test_signals_end_all_ranks(start, tmp_path, ranks, signum, code, body):
     mark = uuid.uuid4().hex  # found in the environment of every process that descends from it
     process = start(
         "import signal\nopen(f'up-{rank}', 'w').close()\n" + textwrap.dedent(body),
@@ -222,42 +225,49 @@ def test_signals_end_all_ranks(start, launch_tool, tmp_path, ranks, signum, code
     )
     try:
         wait_until(lambda: len(list(tmp_path.glob("up-*"))) == int(ranks))
-        assert len(launch_tool.processes(mark)) > int(ranks)
+        assert len(processes.tagged(mark)) > int(ranks)
         process.send_signal(signum)
         process.communicate(timeout=60)
         assert process.returncode == code
-        wait_until(lambda: launch_tool.processes(mark) == [])
+        wait_until(lambda: processes.tagged(mark) == [])
     finally:
-        launch_tool.kill(mark)
+        processes.kill(mark)
         process.communicate(timeout=10)
 
 
-def test_slurm_and_hosts(launch_tool, monkeypatch):
-    monkeypatch.setattr(launch_tool, "is_open_mpi", lambda _: False)
+def test_slurm_and_hosts(monkeypatch):
+    monkeypatch.setattr(launch, "is_open_mpi", lambda _: False)
     monkeypatch.setenv("SLURM_JOB_ID", "7")
     monkeypatch.setenv("SLURM_NTASKS", "8")
-    command = launch_tool.mpiexec_command(4, ["prog"])
+    command = launch.mpiexec_command(4, ["prog"])
     assert command[1:] == ["-n", "4", "-bootstrap", "slurm", "prog"]
-    command = launch_tool.mpiexec_command(5, ["prog"], ["a", "b"])
+    command = launch.mpiexec_command(5, ["prog"], ["a", "b"])
     assert command[1:] == ["-n", "5", "-hosts", "a:2,b:3", "prog"]
-    assert launch_tool.default_ranks() == 8
-    assert launch_tool.default_ranks("a:2,b") == 3
+    assert launch.default_ranks() == 8
+    assert launch.default_ranks("a:2,b") == 3
     monkeypatch.delenv("SLURM_JOB_ID")
-    assert launch_tool.default_ranks() == 1
+    assert launch.default_ranks() == 1
 
 
-FACTS = {
-    "library": "Some MPI 1.2\nmore",
-    "path": "/lib/libsome.so",
-    "standard": "5.0",
-    "thread_level": "multiple",
-    "rank": 0,
-    "latency_s": 1.5e-6,
-    "pinning": [0, 1],
-    "threads": 3,
-    "alone": 5,
-    "quota": 6.5,
-}
+def doctor(**env):
+    return subprocess.run(
+        [sys.executable, "-m", "tilewave.cli.commands", "doctor"],
+        text=True,
+        timeout=100,
+        capture_output=True,
+        env={**os.environ, "COLUMNS": "200", "PYTHONUTF8": "1", **env},
+    )
+
+
+def test_doctor_of_this_installation(monkeypatch):
+    monkeypatch.delenv("TILEWAVE_THREADS", raising=False)
+    done = doctor()
+    assert done.returncode == 0, done.stdout + done.stderr
+    for words in (r"\(MPI \d", r"\d\.\d\d µs one way", r"\d+ for one rank, \d+ for each of 2", "usable here"):
+        assert re.search(words, done.stdout), done.stdout
+
+
+FACTS = PingFacts(2, 1.5e-6, [0, 1], 3, 5, 6.5, "Some MPI 1.2\nmore", "5.0", "/lib/libsome.so", "multiple")
 
 
 @pytest.mark.parametrize(
@@ -265,7 +275,7 @@ FACTS = {
     [
         (None, 1, ["Compiled core", "pip install"]),
         (
-            {**FACTS, "size": 2},
+            FACTS,
             0,
             [
                 "Some MPI 1.2 (MPI 5.0)",
@@ -276,35 +286,32 @@ FACTS = {
                 "usable here",
             ],
         ),
-        ({**FACTS, "size": 1}, 1, ["do not belong"]),
-        ({}, 1, ["no network", "exit code"]),
+        (dataclasses.replace(FACTS, size=1), 1, ["do not belong"]),
+        ("no network", 1, ["no network", "exit code"]),
     ],
     ids=["no core", "fine", "wrong mpiexec", "broken"],
 )
-def test_doctor(start, tmp_path, facts, code, words):
-    start("pass").communicate(timeout=60)
-    package = tmp_path / "package"
+def test_doctor(package, monkeypatch, facts, code, words):
+    monkeypatch.delenv("TILEWAVE_THREADS", raising=False)
     if facts is not None:  # in place of the core and of the module that pings with it
         (package / "tilewave" / "_core.py").write_text("")
         (package / "tilewave" / "cli" / "ping.py").write_text(
-            f"import json, os\nfacts = {facts!r}\nif not facts:\n    raise OSError('no network')\n"
-            "if os.environ['PMI_RANK'] == '0':\n    print('ping ' + json.dumps(facts))\n"
+            f"raise OSError({facts!r})"
+            if isinstance(facts, str)
+            else f"import os\nif os.environ['PMI_RANK'] == '0':\n    print({facts.line()!r})\n"
         )
-    done = subprocess.run(
-        [sys.executable, "-m", "tilewave.cli.commands", "doctor"],
-        text=True,
-        timeout=100,
-        capture_output=True,
-        env={**os.environ, "PYTHONPATH": str(package), "COLUMNS": "200", "PYTHONUTF8": "1"},
-    )
+    done = doctor(PYTHONPATH=str(package))
     assert done.returncode == code, done.stdout + done.stderr
     for word in words:
         assert word in done.stdout
 
 
-def test_bench_looks_into_the_registry(start, tmp_path):
-    start("pass").communicate(timeout=60)
-    package = tmp_path / "package"
+def test_facts_of_a_ping_survive_their_line():
+    assert PingFacts.of_output(f"noise\nping of another program\n{FACTS.line()}\n") == FACTS
+    assert PingFacts.of_output('ping {"size": 2}') is None
+
+
+def test_bench_looks_into_the_registry(package):
     (package / "tilewave_bench.py").write_text(
         "def one(json_path, quick):\n    print('one', json_path, quick)\nNAMES = {'one': one}\n"
     )
@@ -397,17 +404,17 @@ WAITING = """
         (False, "import atexit; atexit.register(os._exit, 0); sys.exit()"),
     ],
 )
-def test_a_rank_that_ends_without_a_word_fails_the_job(run, launch_tool, mpi, ending):
+def test_a_rank_that_ends_without_a_word_fails_the_job(run, mpi, ending):
     if mpi:
         pytest.importorskip("mpi4py")
-    before = launch_tool.shared_files()
+    before = shared_files.present()
     code, _, err = run(WAITING.format(mpi=mpi, ending=ending), options=("-n", "3"))
     assert code not in (0, 137) and err.count("tilewave:") == 1
     if "kill" in ending:  # who of those that Hydra then kills has ended first is not certain
         assert " ended before the script was over" in err and "SIGKILL" in err and code == 9
     else:
         assert "rank 1 ended before the script was over, by os._exit(0)" in err and code == 1
-    assert launch_tool.orphaned_shared_files(before) == []
+    assert shared_files.orphans(before) == []
 
 
 def test_ranks_may_have_children_and_become_other_programs(run):
@@ -479,11 +486,11 @@ def test_a_launcher_that_hangs_is_ended_by_a_signal(start, tmp_path, signum):
 
 
 @pytest.fixture
-def shm(launch_tool, monkeypatch, tmp_path):
+def shm(monkeypatch, tmp_path):
     """A folder in place of /dev/shm, and a function that makes a file in it, some seconds old."""
     folder = tmp_path / "shm"
     folder.mkdir()
-    monkeypatch.setattr(launch_tool, "SHM", str(folder))
+    monkeypatch.setattr(shared_files, "SHM", str(folder))
 
     def plant(name, age_s=100):
         path = folder / name
@@ -494,7 +501,7 @@ def shm(launch_tool, monkeypatch, tmp_path):
     return plant
 
 
-def test_what_killed_jobs_have_left_is_removed(launch_tool, shm):
+def test_what_killed_jobs_have_left_is_removed(shm):
     left = [shm("mpich_shm_1a2b_0"), shm("mpich_shm_837b53d9_12"), shm("ucx_shm_posix_2403050")]
     kept = [
         shm("mpich_shm_5e_0", age_s=0),
@@ -508,12 +515,12 @@ def test_what_killed_jobs_have_left_is_removed(launch_tool, shm):
     os.utime(folder, (1, 1))
     link = left[0].parent / "mpich_shm_78_0"
     link.symlink_to(kept[0])
-    launch_tool.remove_left_over()
+    shared_files.remove_left_over()
     assert not any(path.exists() for path in left)
     assert all(path.exists() for path in [*kept, folder, link])
 
 
-def test_what_a_living_process_has_open_or_mapped_stays(launch_tool, shm):
+def test_what_a_living_process_has_open_or_mapped_stays(shm):
     mapped, opened = shm("mpich_shm_1_0"), shm("mpich_shm_2_0")
     user = subprocess.Popen(
         [
@@ -533,20 +540,20 @@ sys.stdin.read()
     )
     try:
         assert user.stdout.readline() == b"up\n"
-        launch_tool.remove_left_over()
-        assert mapped.exists() and opened.exists() and launch_tool.orphaned_shared_files() == []
+        shared_files.remove_left_over()
+        assert mapped.exists() and opened.exists() and shared_files.orphans() == []
     finally:
         user.communicate(timeout=10)
-    launch_tool.remove_left_over()
+    shared_files.remove_left_over()
     assert not mapped.exists() and not opened.exists()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
-def test_what_belongs_to_others_stays(launch_tool, shm):
+def test_what_belongs_to_others_stays(shm):
     theirs = shm("mpich_shm_3_0")
     os.chown(theirs, 12345, 12345)
-    launch_tool.remove_left_over()
-    assert theirs.exists() and launch_tool.orphaned_shared_files() == []
+    shared_files.remove_left_over()
+    assert theirs.exists() and shared_files.orphans() == []
 
 
 def test_the_next_start_removes_what_a_killed_launcher_left(run, start, tmp_path):

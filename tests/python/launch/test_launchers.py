@@ -8,7 +8,7 @@ import warnings
 
 import pytest
 
-from tilewave.launch import launch, launchers
+from tilewave.launch import launchers, shared_files
 from tilewave.errors import ConfigError
 
 VARIABLES = ("PMI", "OMPI_", "SLURM_")
@@ -79,7 +79,7 @@ def test_its_own_launcher_and_none_are_fine(monkeypatch, variables):
 
 
 def test_copies_that_srun_started_are_pointed_out_once(monkeypatch):
-    monkeypatch.setattr(launch, "remove_left_over", lambda: None)
+    monkeypatch.setattr(shared_files, "remove_left_over", lambda: None)
     for rank, told in (("0", 1), ("1", 0)):
         monkeypatch.setattr(launchers, "_looked", False)
         started_by(monkeypatch, SLURM_JOB_ID="7", SLURM_STEP_NUM_TASKS="2", SLURM_PROCID=rank)
@@ -94,7 +94,7 @@ def test_copies_that_srun_started_are_pointed_out_once(monkeypatch):
 
 def test_the_first_rank_of_a_host_cleans_up(monkeypatch):
     cleaned = []
-    monkeypatch.setattr(launch, "remove_left_over", lambda: cleaned.append(1))
+    monkeypatch.setattr(shared_files, "remove_left_over", lambda: cleaned.append(1))
     for variables, times in (
         ({}, 1),
         ({"PMI_RANK": "3", "MPI_LOCALRANKID": "0"}, 2),

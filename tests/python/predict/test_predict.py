@@ -541,7 +541,7 @@ def count_row(ptr, step, n, index, direction, env):
 
 @pytest.mark.parametrize("seed", range(60))
 def test_rows_and_points_are_those_of_the_run(seed):
-    """Any uniform nest: bounds, skews, time buffers, arrays kept in planes; and what is played of it."""
+    """Any uniform nest: bounds, skews, time buffers, rolling windows; and what is played of it."""
     case = general_case(seed, long_rows=seed % 3 == 0)
     all_schedules = case.schedules()
     work = [_core.tile_work(s) for s in all_schedules]

@@ -70,7 +70,7 @@ def given_values(case):
 
 
 def placed(case, context, given, in_place=False):
-    """A case on one rank: its sweep, arrays, which of them are NumPy's and which are kept in planes, operands, their
+    """A case on one rank: its sweep, arrays, which of them are NumPy's and which are rolling windows, operands, their
     memory.
     """
     values = [
@@ -79,17 +79,17 @@ def placed(case, context, given, in_place=False):
     ]
     plain = [isinstance(v, np.ndarray) for v in values]
     sweep = _core.PreparedSweep(context._core, case.problem, case.plan)
-    planes = [sweep.in_window(a) for a in range(len(values))]
-    initial = [unset_values(sweep, a, given[a]) if rolls else None for a, rolls in enumerate(planes)]
+    windows = [sweep.in_window(a) for a in range(len(values))]
+    initial = [unset_values(sweep, a, given[a]) if rolls else None for a, rolls in enumerate(windows)]
     operands = [
         _core.RunArray.window(u.ctypes.data, False)
         if rolls
         else _core.RunArray(v.ctypes.data, v.strides)
         if p
         else _core.RunArray(v._storage)
-        for v, p, rolls, u in zip(values, plain, planes, initial)
+        for v, p, rolls, u in zip(values, plain, windows, initial)
     ]
-    return sweep, values, plain, planes, operands, initial
+    return sweep, values, plain, windows, operands, initial
 
 
 def run_case(case, lanes=None):
@@ -107,7 +107,7 @@ def run_case(case, lanes=None):
     in_place = case.ranks == 1 and case.seed % 3 == 0
 
     def body(context):
-        sweep, values, plain, planes, operands, _keep = placed(case, context, given, in_place)
+        sweep, values, plain, windows, operands, _keep = placed(case, context, given, in_place)
         records = Records(case)
         if lanes:
             sweep.schedule.lanes = lanes[context.rank]
@@ -118,7 +118,7 @@ def run_case(case, lanes=None):
             None,
             [records.values.ctypes.data],
         )
-        return [None if rolls else v if p else v.gather() for v, p, rolls in zip(values, plain, planes)], records
+        return [None if rolls else v if p else v.gather() for v, p, rolls in zip(values, plain, windows)], records
 
     results, errors = on_ranks(case.ranks, case.plan.lanes, body)
     if any(errors):
@@ -139,6 +139,6 @@ def run_case(case, lanes=None):
 
 
 def unset_values(sweep, a, start):
-    """What the elements hold that points read and none computes, of an array kept in planes."""
+    """What the elements hold that points read and none computes, of rolling-window arrays."""
     subscripts = np.frombuffer(sweep.initial(a), np.int64).reshape(-1, start.ndim)
     return np.ascontiguousarray(start[tuple(subscripts.T)])

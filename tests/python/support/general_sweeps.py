@@ -42,14 +42,14 @@ class GeneralCase:
         return [_core.sweep(self.problem, self.plan, r, self.ranks) for r in range(self.ranks)]
 
 
-def general_case(seed, item_bytes=(1, 2, 4, 8), long_rows=False, twice=False):
+def general_case(seed, item_bytes=(1, 2, 4, 8), long_rows=False, deep_halo=False):
     """The first case of a seed that is not refused; `refused` says how many were before it.
 
-    With `long_rows` all cases keep planes, of rows so long that they are cut into strips. With `twice` ranks compute a margin of the
-    next one's block in all cases.
+    With `long_rows` all cases have rolling windows with rows so long that they are cut into panels. With `deep_halo`
+    ranks compute a deep halo, points of the next one's block, in all cases.
     """
     rng = random.Random(seed)
-    for refused in range(20_000 if twice else 1000):
+    for refused in range(20_000 if deep_halo else 1000):
         case = random_problem(rng, seed, item_bytes, long_rows)
         case.refused = refused
         try:
@@ -64,9 +64,9 @@ def general_case(seed, item_bytes=(1, 2, 4, 8), long_rows=False, twice=False):
                 case.sequential,
             )
             case.ranks, case.plan = random_plan(rng, case)
-            keep_planes(random.Random(f"planes {seed} {refused}"), case, long_rows)
-            if twice:
-                compute_twice(random.Random(f"twice {seed} {refused}"), case)
+            use_rolling_windows(random.Random(f"planes {seed} {refused}"), case, long_rows)
+            if deep_halo:
+                add_deep_halo(random.Random(f"twice {seed} {refused}"), case)
             move_messages(random.Random(f"messages {seed}"), case)
             case.plan.validate(case.problem, case.ranks)
         except ConfigError:
@@ -84,11 +84,11 @@ def random_window(seed, refused, case):
     return [a in written and rng.random() < 0.7 for a in range(len(case.arrays))]
 
 
-def keep_planes(rng, case, always):
-    """Mostly change the plan to one that keeps planes only, where there is one."""
+def use_rolling_windows(rng, case, always):
+    """Mostly change the plan to one with rolling windows, where there is one."""
     along, across, slant = case.problem.window
     if along < 0 and always:
-        raise ConfigError("no planes")
+        raise ConfigError("no rolling windows")
     if along < 0 or not always and rng.random() < 0.2:
         return
     dims, plan = len(case.shape), case.plan
@@ -107,7 +107,7 @@ def keep_planes(rng, case, always):
     )
 
 
-def compute_twice(rng, case):
+def add_deep_halo(rng, case):
     """Change the plan to one whose steps go together, over ranks that read back over their border."""
     plan, dims = case.plan, len(case.shape)
     along = rng.randrange(dims)
@@ -121,7 +121,7 @@ def compute_twice(rng, case):
         for k, (u, most) in enumerate(zip(unit, (max(1, b) for b in largest_blocks(case, plan.grid))))
     )
     if _core.deep_halo(case.problem, plan)[0] < 0:
-        raise ConfigError("nothing is computed twice")
+        raise ConfigError("no deep halo")
 
 
 def move_messages(rng, case):

@@ -8,7 +8,7 @@ from tilewave.nest.subscript import subscripts_of
 from tilewave.nest.types import scalar
 
 
-class ToldAhead:
+class PrecomputedLookups:
     """All lookups of a body, where none depends on what the body writes or looks up.
 
     Subscripts may be made of loop indices, scalars, constants, elements of arrays that are only read, and locals that
@@ -32,7 +32,7 @@ class ToldAhead:
 
     @classmethod
     def of(cls, nest):
-        """None where there is no lookup, or one that is not told ahead."""
+        """None where there is no lookup, or one whose subscripts cannot be computed ahead."""
         statements = nest.source.tree.body
         nodes = [node for statement in statements for node in ast.walk(statement)]
         lookups = {
@@ -46,17 +46,17 @@ class ToldAhead:
             once |= {name: statement for name in _names(_target(statement)) if stored.count(name) == 1}
         needed = set()
 
-        def told(part):
+        def known_ahead(part):
             for node in ast.walk(part):
                 if isinstance(node, ast.Subscript) and (node.value.id in nest.tables or node.value.id in nest.written):
                     return False
                 if isinstance(node, ast.Name) and node.id in stored:
-                    if node.id not in once or not told(once[node.id].value):
+                    if node.id not in once or not known_ahead(once[node.id].value):
                         return False
                     needed.add(node.id)
             return True
 
-        if not lookups or not all(told(part) for node in lookups.values() for part in subscripts_of(node)):
+        if not lookups or not all(known_ahead(part) for node in lookups.values() for part in subscripts_of(node)):
             return None
         assignments = [statement for statement in statements if any(once[name] is statement for name in needed)]
         return cls(nest, lookups, assignments)

@@ -1,0 +1,168 @@
+"""Processes: running a command to its end, and finding and killing all that it started."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import select
+import signal
+import subprocess
+import threading
+import time
+import uuid
+
+from tilewave.launch import shared_files
+
+TAG = "TILEWAVE_LAUNCH"  # environment variable with the ids of the launches a process belongs to
+PATIENCE_S = 5.0  # how long ranks may take to end themselves after Ctrl-C
+
+
+class _Signalled(BaseException):
+    def __init__(self, signum):
+        self.signum = signum
+
+
+def supervise(command, env=None, watch=None, pause=None, patience_s=lambda: PATIENCE_S, **popen):
+    """Run a command to its end; no process of it survives a failure, a signal or `watch`.
+
+    `watch` is called about every 50 ms, and once after the end; when it returns true everything is
+    killed and the result is 137. `pause` waits so long, given the process. `patience_s` says how
+    long the command may take to end after Ctrl-C. Other keywords go to `subprocess.Popen`.
+    """
+    env = dict(os.environ if env is None else env)
+    tag = uuid.uuid4().hex
+    env[TAG] = "/".join(filter(None, [env.get(TAG), tag]))
+    shared_files.remove_left_over()
+    shm_before = shared_files.present()
+    process, ended_by = None, 0
+    if "stdin" not in popen and _in_background():
+        popen["stdin"] = subprocess.DEVNULL
+    try:
+        with _signals_raise():
+            process = subprocess.Popen(command, env=env, start_new_session=True, preexec_fn=die_with_parent, **popen)
+            while process.returncode is None:
+                (pause or wait_a_little)(process) if watch else process.wait()
+                if watch and watch() and process.returncode is None:
+                    ended_by = signal.SIGKILL
+                    break
+    except _Signalled as signalled:
+        ended_by = signalled.signum
+        if process is not None:
+            _stop(process, ended_by, patience_s())
+    finally:
+        if process is None or ended_by or process.returncode != 0:
+            kill(tag)
+            if process is not None:
+                process.wait()
+        # Hydra returns 0, too, when it has killed a job, one of whose ranks has left by os._exit(0).
+        shared_files.remove_orphans(shm_before)
+    if ended_by:
+        return 128 + ended_by
+    return process.returncode if process.returncode >= 0 else 128 - process.returncode
+
+
+def wait_a_little(process):
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(0.05)
+
+
+def _stop(process, signum, patience_s):
+    """Ask, then insist; a second Ctrl-C skips the asking."""
+    with contextlib.suppress(_Signalled), _signals_raise():
+        for ask, seconds in ((signum, patience_s), (signal.SIGTERM, min(patience_s, 1.0))):
+            process.send_signal(ask)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(seconds)
+                return
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+@contextlib.contextmanager
+def _signals_raise():
+    """SIGINT, SIGTERM and SIGHUP raise `_Signalled` inside (in the main thread)."""
+
+    def handler(signum, _frame):
+        raise _Signalled(signum)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {s: signal.signal(s, handler) for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for signum, old in before.items():
+            signal.signal(signum, old)
+
+
+def die_with_parent():
+    """Have the kernel kill this process when the process that started it ends (Linux)."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
+def _in_background():
+    """A rank in a session of its own would steal the keys of a shell that runs us with '&'."""
+    try:
+        return os.isatty(0) and os.tcgetpgrp(0) != os.getpgrp()
+    except OSError:
+        return False
+
+
+def tagged(tag):
+    """Ids of the living processes whose environment carries `tag`, except this one.
+
+    Ranks leave the process group and, when Hydra's proxy dies, the process tree; they keep the
+    environment.
+    """
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/environ", "rb") as file:
+                ours = tag.encode() in file.read()  # empty for zombies
+        except OSError:
+            continue
+        if ours and int(pid) != os.getpid():
+            found.append(int(pid))
+    return found
+
+
+def kill(tag, seconds=5.0):
+    """Kill the processes that carry `tag` and wait for their end; return those that stay."""
+    end = time.monotonic() + seconds
+    while (running := tagged(tag)) and time.monotonic() < end:
+        for pid in running:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.02)
+    return running
+
+
+def handle_of(pid):
+    """A descriptor that has news (poll) when the process has ended; None where the system has no such thing."""
+    try:
+        return os.pidfd_open(pid)
+    except ProcessLookupError:  # it has ended: so let this one be
+        ended, other = os.pipe()
+        os.close(other)
+        return ended
+    except (OSError, AttributeError):
+        return None
+
+
+def has_ended(handle):
+    waiting = select.poll()
+    waiting.register(handle, select.POLLIN | select.POLLHUP)
+    return bool(waiting.poll(0))
+
+
+def process_space():
+    """Names the system and the numbering of processes: equal where process ids mean the same."""
+    boot = ""
+    with contextlib.suppress(OSError), open("/proc/sys/kernel/random/boot_id") as file:
+        boot = file.read().strip()
+    with contextlib.suppress(OSError):
+        boot += f" {os.stat('/proc/self/ns/pid').st_ino}"
+    return boot or "unknown"

@@ -1,0 +1,254 @@
+#include "runtime/pattern_operation.hpp"
+
+#include <algorithm>
+
+#include "runtime/piggyback.hpp"
+#include "runtime/tuning.hpp"
+#include "runtime/waiting.hpp"
+
+namespace tilewave {
+
+namespace {
+
+constexpr std::int64_t turns = Exchange::turns;
+
+}  // namespace
+
+Caller caller_of(const PatternCall& call) {
+    return {call.caller.call.empty() ? std::string("tw.patterns.") + to_string(call.kind) : call.caller.call,
+            call.caller.where};
+}
+
+PatternOperation::PatternOperation(Context& context, PatternCall call, std::int64_t its_number)
+    : context_(context), exchange_(context.exchange()), call_(std::move(call)) {
+    number = its_number;
+    if (call_.error.empty() && !call_.keep) transfer_ = PatternTransfer::take(*exchange_, PatternTransfer::key(call_));
+    if (!transfer_) {  // no such call was found right before
+        speak();
+        if (call_.keep) words_.given[1] = -exchange_->kept++;
+        comparison_ = std::make_unique<Comparison>(exchange_->kept_port(), words_.said, words_.given);
+    }
+    const PatternTransfer::Words& words = transfer_ ? transfer_->words() : words_;
+    if (call_.request.algorithm == Algorithm::native && port().native() && !call_.keep) enter_line();
+    const bool gives = words.said->statement.kind == Statement::Kind::fine && may_piggyback(call_, port()) &&
+                       (call_.kind != PatternKind::broadcast || context.rank() == call_.root) &&
+                       call_.in.bytes() <= piggyback_limit_bytes(call_.kind, context.size());
+    comparison().agreement.start(exchange_->tag(static_cast<int>(number % turns)), gives ? call_.in : MatrixView{},
+                                 call_.caller.where, &exchange_->where);
+}
+
+// What this rank says of its call: the same as text, what may differ between ranks as numbers.
+void PatternOperation::speak() {
+    words_.key = PatternTransfer::key(call_);
+    Statement statement;
+    statement.error = check_call(call_, context_.rank(), context_.size());
+    if (!statement.error.empty()) statement.kind = Statement::Kind::config;
+    statement.description = describe(call_);
+    statement.caller = caller();
+    words_.said = std::make_shared<Said>(std::move(statement));
+    const auto p = static_cast<std::size_t>(context_.size()), mine = static_cast<std::size_t>(context_.rank());
+    auto& values = words_.given;
+    values.assign(4 + 2 * p, Agreement::none);
+    const bool gets =
+        call_.kind != PatternKind::broadcast && (call_.kind != PatternKind::reduce || context_.rank() == call_.root);
+    values[0] = call_.in.contiguous() && (!gets || call_.allocate || call_.out.contiguous());
+    values[2 + mine] = call_.kind == PatternKind::spread ? call_.in.cols : call_.out.cols;
+    if (call_.part_inside >= 0) values[2 + p + mine] = call_.part_inside;
+    if (call_.kind == PatternKind::spread && !call_.allocate) {
+        values[2 + 2 * p] = call_.out.cols;
+        values[3 + 2 * p] = -call_.out.cols;
+    }
+}
+
+bool PatternOperation::advance() {
+    try {
+        while (stage_ != Stage::over)
+            if (!step()) return false;
+    } catch (const MpiError&) {
+        if (exchange_->ended < 0) exchange_->main().mark_failed();
+        stay_for_ever();
+        error_ = std::current_exception();
+        stage_ = Stage::over;
+    } catch (...) {
+        error_ = std::current_exception();
+        stage_ = Stage::over;
+    }
+    leave_line();
+    if (begin_ > 0) time_s_ = now_s() - begin_;
+    if (ran_ && !call_.keep) PatternTransfer::give_back(*exchange_, std::move(transfer_));
+    return true;
+}
+
+// One stage; false where it must wait.
+bool PatternOperation::step() {
+    switch (stage_) {
+        case Stage::agreeing:
+            if (!comparison().agreement.advance()) return false;
+            if (agreed().ended() >= 0) exchange_->ended = agreed().ended();
+            agreed().raise();
+            prepare();
+            if (piggyback_) {
+                finish_piggyback(call_, transfer_->problem(), *plan_, context_.rank(),
+                                 [this](int r) { return agreed().piggyback(r); });
+                ran_ = true;
+            }
+            if (call_.keep || piggyback_)
+                stage_ = Stage::over;
+            else
+                begin();
+            if (plan().algorithm != Algorithm::native) leave_line();
+            return true;
+        case Stage::running: {
+            const bool native = plan().algorithm == Algorithm::native;
+            if (native ? !run_native() : !transfer_->execution().advance()) return false;
+            ran_ = !native;
+            stage_ = Stage::over;
+            if (call_.op != Reduction::user || native) return true;
+            Statement mine;
+            if (transfer_->execution().outcome().failure) mine = {Statement::Kind::kernel, call_.user.failure(), ""};
+            ending_ = std::make_unique<Agreement>(port(), std::make_shared<Said>(std::move(mine)),
+                                                  std::vector<std::int64_t>{});
+            ending_->start(exchange_->tag(tag_), {}, call_.caller.where, &exchange_->where);
+            stage_ = Stage::ending;
+            return true;
+        }
+        case Stage::ending:
+            if (!ending_->advance()) return false;
+            stage_ = Stage::over;
+            ending_->raise();
+            return true;
+        case Stage::over: break;
+    }
+    return true;
+}
+
+// What all ranks have said, together.
+PatternProblem PatternOperation::problem() {
+    PatternProblem q;
+    q.kind = call_.kind;
+    q.ranks = context_.size();
+    q.root = has_parts(q.kind) ? 0 : call_.root;
+    q.rows = call_.in.rows;
+    q.item_bytes = call_.in.item_bytes();
+    q.block = call_.block;
+    if (has_parts(q.kind))
+        for (int r = 0; r < q.ranks; ++r) q.columns.push_back(agreed().value(2 + static_cast<std::size_t>(r)));
+    else
+        q.columns = {call_.in.cols};
+    // Of the whole matrix: the least and the most that any rank has given.
+    std::int64_t least = call_.in.cols, most = least;
+    if (q.kind == PatternKind::spread) {
+        const bool given = agreed().value(static_cast<std::size_t>(2 + 2 * q.ranks)) != Agreement::none;
+        least = given ? agreed().value(static_cast<std::size_t>(2 + 2 * q.ranks)) : q.total_columns();
+        most = given ? -agreed().value(static_cast<std::size_t>(3 + 2 * q.ranks)) : q.total_columns();
+    }
+    if (least != q.total_columns() || most != q.total_columns())
+        throw ConfigError(std::string(to_string(q.kind)) + ": the ranks' parts have " +
+                          std::to_string(q.total_columns()) + " columns together, the whole matrix " +
+                          std::to_string(least == q.total_columns() ? most : least) + "; they must be equal");
+    return q;
+}
+
+// A part in its own place inside the whole matrix is moved by not moving it; anywhere else it
+// would be overwritten while it is read.
+void PatternOperation::check_places(const PatternProblem& q) {
+    for (std::int64_t r = 0, first = 0; r < q.ranks && has_parts(q.kind);
+         first += q.columns[static_cast<std::size_t>(r++)]) {
+        const std::int64_t inside = agreed().value(static_cast<std::size_t>(2 + q.ranks + r));
+        if (inside != Agreement::none &&
+            (q.block > 0 || (inside != first && q.columns[static_cast<std::size_t>(r)] > 0)))
+            throw ConfigError(std::string(to_string(q.kind)) + ": on rank " + std::to_string(r) +
+                              " the part lies in the whole matrix at column " + std::to_string(inside) +
+                              "; allowed: apart from it" +
+                              (q.block ? "" : ", or at its own column " + std::to_string(first)));
+    }
+    if (call_.op == Reduction::user && call_.request.algorithm == Algorithm::native)
+        throw ConfigError(std::string(to_string(q.kind)) +
+                          ": algorithm 'mpi' was given with a function; allowed: the other algorithms");
+}
+
+void PatternOperation::take_tag() {
+    tag_ = Exchange::first_data + static_cast<int>(number % turns);
+    if (!call_.keep) return;
+    const std::int64_t kept = -agreed().value(1);
+    exchange_->kept = std::max(exchange_->kept, kept + 1);
+    if (kept >= exchange_->operation_tags() - Exchange::first_kept)
+        throw ConfigError("this context has had " + std::to_string(kept) +
+                          " patterns with start=False, the most there can be; make a new context");
+    tag_ = Exchange::first_kept + static_cast<int>(kept);
+}
+
+// All ranks come to the same here: what was agreed, rank 0's numbers and nothing else decide.
+void PatternOperation::prepare() {
+    const bool again = transfer_ && transfer_->words().agreed == agreed().values();
+    PatternProblem made;
+    if (!again) made = problem();
+    const PatternProblem& q = again ? transfer_->problem() : made;
+    if (call_.allocate) call_.out = call_.allocate(q.total_columns());
+    piggyback_ = may_piggyback(call_, port()) && std::all_of(q.columns.begin(), q.columns.end(), [&](std::int64_t n) {
+                     return (q.kind == PatternKind::multi_reduce ? call_.in.bytes() : q.rows * n * q.item_bytes) <=
+                            piggyback_limit_bytes(q.kind, q.ranks);
+                 });
+    if (!again) {
+        check_places(q);
+        PatternConditions conditions;
+        conditions.contiguous = agreed().value(0) == 1;
+        conditions.native = port().native();
+        PatternPlan plan = make_pattern_plan(q, call_.request, conditions, context_.machine());
+        if (piggyback_) plan.why += "; so small that all goes with the comparison of the arguments";
+        plan_ = std::make_shared<PatternPlan>(std::move(plan));
+    } else {
+        plan_ = transfer_->plan();
+    }
+    take_tag();
+    if (plan().algorithm == Algorithm::native) {
+        native_.set_columns(q.columns);
+        return;
+    }
+    if (!again || !transfer_->fits(call_)) {
+        if (transfer_) {
+            words_ = transfer_->words();
+            comparison_ = std::move(transfer_->comparison());
+        }
+        words_.agreed = comparison_->agreement.values();
+        transfer_ = std::make_shared<PatternTransfer>(context_, words_, PatternProblem(q), plan_, call_,
+                                                      std::move(comparison_));
+    }
+    if (!piggyback_) transfer_->aim(call_, exchange_->tag(tag_));
+    staged_ = transfer_->buffer_bytes();
+}
+
+void PatternOperation::begin() {
+    begin_ = now_s();
+    native_posted_ = false;
+    stage_ = Stage::running;
+}
+
+void PatternOperation::start() {
+    InsideReduction::refuse();
+    if (!call_.keep) throw ConfigError("this pattern was not made with start=False: it runs once");
+    if (!over()) throw ConfigError("this pattern is in flight; wait for it before it is started again");
+    if (!planned()) raise();
+    error_ = nullptr;
+    number = -1;  // its tag is its own
+    exchange_->main().must_work();
+    if (transfer_) transfer_->execution().restart();
+    if (plan().algorithm == Algorithm::native) enter_line();
+    begin();
+}
+
+bool PatternOperation::run_native() {
+    if (!native_posted_) {
+        if (!exchange_->first_in_line(place_)) return false;
+        native_posted_ = true;
+        native_.post(call_, context_.rank(), port());
+        leave_line();
+    }
+    done_.clear();
+    port().poll(done_);
+    if (done_.empty()) return false;
+    native_.take_results(call_, context_.rank());
+    return true;
+}
+
+}  // namespace tilewave

@@ -1,0 +1,88 @@
+// One pattern under way on this rank: agreeing with the other ranks, moving matrices, agreeing on the end.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/agreement.hpp"
+#include "runtime/exchange.hpp"
+#include "runtime/native_pattern.hpp"
+#include "runtime/pattern_call.hpp"
+#include "runtime/pattern_transfer.hpp"
+
+namespace tilewave {
+
+/// What the call is called, and where it stands in the program.
+Caller caller_of(const PatternCall& call);
+
+class PatternOperation final : public Operation {
+public:
+    PatternOperation(Context& context, PatternCall call, std::int64_t number);
+    bool advance() override;
+
+    bool over() const { return stage_ == Stage::over; }
+    void raise() const {
+        if (error_) std::rethrow_exception(error_);
+    }
+    void start();
+    bool kept() const { return call_.keep; }
+    bool planned() const { return plan_ != nullptr; }
+    const PatternPlan& plan() const {
+        static const PatternPlan none;
+        return plan_ ? *plan_ : none;
+    }
+    std::int64_t buffer_bytes() const { return staged_ + native_.buffer_bytes(); }
+    double time_s() const { return time_s_; }
+    Context& context() { return context_; }
+    const std::shared_ptr<Exchange>& exchange() { return exchange_; }
+    std::string waits() {
+        if (stage_ == Stage::agreeing) return comparison().agreement.waits();
+        const std::string where = exchange_->where_of(call_.caller);
+        return "in " + caller().call + (where.empty() ? "" : ", " + where) + ", for messages of the " + describe(call_);
+    }
+    const std::shared_ptr<void>& memory() const { return call_.memory; }
+    void hold(std::shared_ptr<void> memory) { call_.memory = std::move(memory); }
+
+private:
+    enum class Stage { agreeing, running, ending, over };
+    bool step();
+    void speak();
+    Caller caller() const { return caller_of(call_); }
+    void prepare();
+    void check_places(const PatternProblem& q);
+    PatternProblem problem();
+    void take_tag();
+    void begin();
+    void enter_line() { place_ = exchange_->enter_line(); }
+    void leave_line() {
+        if (place_ >= 0) exchange_->leave_line(place_);
+        place_ = -1;
+    }
+    bool run_native();
+
+    Context& context_;
+    std::shared_ptr<Exchange> exchange_;
+    PatternCall call_;
+    Comparison& comparison() { return transfer_ ? *transfer_->comparison() : *comparison_; }
+    const Agreement& agreed() { return comparison().agreement; }
+    Transport& port() { return *comparison().port; }
+
+    std::unique_ptr<Comparison> comparison_;  // until the transfer has it
+    std::unique_ptr<Agreement> ending_;
+    PatternTransfer::Words words_;
+    std::shared_ptr<PatternTransfer> transfer_;
+    std::shared_ptr<const PatternPlan> plan_;
+    int tag_ = 0;
+    std::int64_t staged_ = 0;  // bytes
+    NativePattern native_;
+    bool native_posted_ = false;
+    bool ran_ = false;         // the transfer's messages are over
+    bool piggyback_ = false;   // the matrices have come with the comparison
+    std::int64_t place_ = -1;  // in line for the library's calls
+    std::vector<int> done_;
+    Stage stage_ = Stage::agreeing;
+    double begin_ = 0, time_s_ = 0;
+    std::exception_ptr error_;
+};
+
+}  // namespace tilewave
