@@ -19,6 +19,10 @@ void bind_generate(nb::module_& m) {
           "chunk_bytes"_a = 1 << 20, "stride"_a = Index(), "Schedule that spreads rank 0's whole array.");
     m.def("sweep", &sweep, "problem"_a, "plan"_a, "rank"_a, "ranks"_a = 0, nb::call_guard<nb::gil_scoped_release>(),
           "The part of one rank in a sweep, of as many ranks as the plan has or more.");
+    m.def("sweep_among", &sweep_among, "problem"_a, "plan"_a, "rank"_a, "ranks"_a, "peers"_a,
+          "The same, asking these ranks for messages in place of the neighbours.");
+    m.def("sweep_neighbours", &sweep_neighbours, "problem"_a, "plan"_a, "rank"_a,
+          "The ranks that one rank may exchange messages with in a sweep.");
     m.def("in_a_row", &in_a_row, "problem"_a, "plan"_a, "block"_a, "times"_a,
           "Blocks of time steps one behind the other.");
     m.def("sweep_steps", &sweep_steps, "problem"_a, "plan"_a, "Time steps of the whole sweep.");

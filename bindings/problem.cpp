@@ -19,7 +19,9 @@ void bind_layout(nb::module_& m) {
         .def_ro("shape", &Layout::shape)
         .def_ro("grid", &Layout::grid)
         .def("owned", &Layout::owned, "rank"_a)
-        .def("storage", &Layout::storage, "rank"_a);
+        .def("storage", &Layout::storage, "rank"_a)
+        .def("owners", &Layout::owners, "region"_a)
+        .def_prop_ro("ranks", &Layout::ranks);
     m.def("default_grid", nb::overload_cast<const Index&, int, int>(&default_grid), "shape"_a, "ranks"_a,
           "fixed"_a = -1, "The process grid of least surface over the dimensions other than `fixed`.");
 }

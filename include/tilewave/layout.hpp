@@ -9,6 +9,9 @@ namespace tilewave {
 /// Start of block `part` of `parts` even blocks of `extent` points; the first extent % parts
 /// blocks have one point more, and blocks are empty where parts > extent.
 std::int64_t block_start(std::int64_t extent, std::int64_t parts, std::int64_t part);
+/// The block that holds point `at`.
+/// @pre 0 <= at < extent
+std::int64_t block_with(std::int64_t extent, std::int64_t parts, std::int64_t at);
 
 /// A block distribution: array extents, ranks along each dimension (row-major rank order) and
 /// the halo widths that each block's storage has below and above what it owns. Ranks beyond the grid own nothing.
@@ -31,6 +34,11 @@ struct Layout {
     Box owned(int rank) const;
     /// Owned points and halo, clipped to the array; empty where nothing is owned.
     Box storage(int rank) const;
+    /// The ranks that own a point of `region`, ascending; costs O(their number).
+    std::vector<int> owners(const Box& region) const;
+    /// The ranks of a box of grid coordinates, ascending.
+    /// @pre `coords` lies inside the grid
+    std::vector<int> ranks_at(const Box& coords) const;
     /// Equal shape and grid: the same points are owned by the same ranks.
     bool same_blocks(const Layout& other) const { return shape == other.shape && grid == other.grid; }
 };

@@ -60,6 +60,15 @@ struct SweepProblem {
     Index origin() const;
     /// The range of loop index k of block c, when `blocks` ranks share the loop; one block has the whole range.
     std::pair<std::int64_t, std::int64_t> block_range(int k, std::int64_t blocks, std::int64_t c) const;
+    /// The blocks of loop index k that have points, [first, last + 1), when `blocks` ranks share the loop.
+    std::pair<std::int64_t, std::int64_t> blocks_with_points(int k, std::int64_t blocks) const;
+    /// How many points blocks of loop index k have when `blocks` ranks share it; costs O(1).
+    struct BlockExtents {
+        std::int64_t least = 0;   ///< of all blocks, perhaps 0
+        std::int64_t fewest = 0;  ///< of the blocks that have points; 0: there is none
+        std::int64_t most = 0;
+    };
+    BlockExtents block_extents(int k, std::int64_t blocks) const;
     /// Offset of an access from the point in z coordinates; the array's first write is at 0.
     Index offset(const Access& access) const;
     /// Whether plain loops have computed the element before this access reads it.

@@ -1,6 +1,8 @@
-"""What the executor costs a step, with nothing to compute; and the predictor."""
+"""What the executor costs a step, with nothing to compute; the predictor; and one rank's schedule among many."""
 
+import math
 import threading
+import time
 
 import numpy as np
 import tilewave as tw
@@ -74,8 +76,50 @@ def _predictions(repeats):
     return rows
 
 
+def _weak(block, grid):
+    """A sweep with the same block for every rank, and its plan."""
+    dims = len(block)
+    grid += (1,) * (dims - len(grid))
+    shape = tuple(1 + b * n for b, n in zip(block, grid))
+    unit = [(0, tuple(-int(k == along) for k in range(dims))) for along in range(dims)]
+    problem = _core.SweepProblem(shape, ((1,) * dims, shape), [(8, False)], unit)
+    plan = _core.Plan()
+    plan.grid, plan.factors, plan.mapping_dim, plan.lookahead = grid, (1,) * dims, dims - 1, 2
+    plan.tile = (*block[:-1], 16)
+    return problem, plan
+
+
+def _generations(repeats):
+    """One rank's schedule among 64, 4096 and 65536 ranks, in turn: a rank in the middle, with all its neighbours."""
+    rows = []
+    cases = (
+        ("2-D, 64 x 1024 points a rank", (64, 1024), [(64,), (4096,), (65536,)]),
+        ("3-D, 32 x 32 x 1024 points a rank", (32, 32, 1024), [(8, 8), (64, 64), (256, 256)]),
+    )
+    for name, block, grids in cases:
+        weak = [_weak(block, grid) for grid in grids]
+        times = [[] for _ in grids]
+        for turn in range(20 * repeats + 1):
+            for (problem, plan), seconds in zip(weak, times):
+                ranks = math.prod(plan.grid)
+                middle = sum(n // 2 * math.prod(plan.grid[k + 1 :]) for k, n in enumerate(plan.grid))
+                begin = time.perf_counter()
+                _core.sweep(problem, plan, middle, ranks)
+                if turn:
+                    seconds.append((time.perf_counter() - begin) * 1e6)
+        for (_, plan), seconds in zip(weak, times):
+            contender = "" if plan is weak[0][1] else "64 ranks"
+            rows.append(row(f"one rank's schedule, {name}, {math.prod(plan.grid)} ranks", contender, seconds, "us"))
+        for later in rows[-2:]:
+            later.ratio_to_contender = rows[-3].value / later.value
+    return rows
+
+
 def executor(json_path=None, quick=False, args=()):
-    """Microseconds a step on the dry and local transports, and on MPI beyond its own calls; of predict()."""
+    """Microseconds a step on the dry and local transports, and on MPI beyond its own calls; of predict().
+
+    Microseconds that one rank's schedule takes among 64, 4096 and 65536 ranks, each rank with the same block.
+    """
     steps, repeats = (2000, 3) if quick else (20000, 9)
     kernel = _kernel()
     dry = _time(_core.Context.dry(0, 2, 1), steps, kernel, repeats)
@@ -98,5 +142,5 @@ def executor(json_path=None, quick=False, args=()):
     ]
     for r, limit in zip(rows, (1, 1, 2), strict=False):
         r.ratio_to_contender = limit / r.value
-    rows += _predictions(repeats)
+    rows += _predictions(repeats) + _generations(repeats)
     publish("executor", rows, json_path)

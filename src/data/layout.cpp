@@ -9,6 +9,12 @@ std::int64_t block_start(std::int64_t extent, std::int64_t parts, std::int64_t p
     return part * (extent / parts) + std::min(part, extent % parts);
 }
 
+std::int64_t block_with(std::int64_t extent, std::int64_t parts, std::int64_t at) {
+    const std::int64_t size = extent / parts, larger = extent % parts;  // blocks of size + 1 come first
+    if (at < larger * (size + 1)) return at / (size + 1);
+    return larger + (at - larger * (size + 1)) / size;
+}
+
 Layout::Layout(Index shape_, Index grid_, Index lo, Index hi) : shape(shape_), grid(grid_), halo_lo(lo), halo_hi(hi) {
     if (shape.n < 1 || grid.n != shape.n || lo.n != shape.n || hi.n != shape.n)
         throw ConfigError("layout: shape " + to_string(shape) + ", grid " + to_string(grid) +
@@ -53,6 +59,29 @@ Box Layout::storage(int rank) const {
         b.hi[k] = std::min(b.hi[k] + halo_hi[k], shape[k]);
     }
     return b;
+}
+
+std::vector<int> Layout::owners(const Box& region) const {
+    const Box points = intersect(region, whole());
+    if (points.empty()) return {};
+    Box coords = points;
+    for (int k = 0; k < dims(); ++k) {
+        coords.lo[k] = block_with(shape[k], grid[k], points.lo[k]);
+        coords.hi[k] = block_with(shape[k], grid[k], points.hi[k] - 1) + 1;
+    }
+    return ranks_at(coords);
+}
+
+std::vector<int> Layout::ranks_at(const Box& coords) const {
+    std::vector<int> result;
+    if (coords.empty()) return result;
+    Index c = coords.lo;
+    do {
+        std::int64_t rank = 0;
+        for (int k = 0; k < dims(); ++k) rank = rank * grid[k] + c[k];
+        result.push_back(static_cast<int>(rank));
+    } while (next_point(c, coords));
+    return result;
 }
 
 namespace {

@@ -88,12 +88,7 @@ int Plan::most_slices(const SweepProblem& problem) const {
 
 std::int64_t largest_block(const SweepProblem& problem, const Index& grid, int k) {
     if (grid[k] == 1) return image(problem.loops, problem.space).extent(k);
-    std::int64_t most = 0;
-    for (std::int64_t c = 0; c < grid[k]; ++c) {
-        const auto [lo, hi] = problem.block_range(k, grid[k], c);
-        most = std::max(most, hi - lo);
-    }
-    return most;
+    return problem.block_extents(k, grid[k]).most;
 }
 
 void check_dims(const Index& given, int n, const char* what) {

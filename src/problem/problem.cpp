@@ -1,6 +1,7 @@
 #include "tilewave/problem.hpp"
 
 #include <algorithm>
+#include <limits>
 
 namespace tilewave {
 
@@ -60,6 +61,31 @@ std::pair<std::int64_t, std::int64_t> SweepProblem::block_range(int k, std::int6
     const std::int64_t o = origin()[k];
     const std::int64_t lo = std::max(block_start(shape[k], blocks, c) - o, space.lo[k]);
     return {lo, std::max(lo, std::min(block_start(shape[k], blocks, c + 1) - o, space.hi[k]))};
+}
+
+std::pair<std::int64_t, std::int64_t> SweepProblem::blocks_with_points(int k, std::int64_t blocks) const {
+    if (blocks == 1) return {0, space.extent(k) > 0 ? 1 : 0};
+    const std::int64_t o = origin()[k], lo = std::max<std::int64_t>(space.lo[k] + o, 0),
+                       hi = std::min(space.hi[k] + o, shape[k]);
+    if (lo >= hi) return {0, 0};
+    return {block_with(shape[k], blocks, lo), block_with(shape[k], blocks, hi - 1) + 1};
+}
+
+// The space cuts points off the first and the last block that have some; blocks between them shrink from one to the
+// next, and those outside have none.
+SweepProblem::BlockExtents SweepProblem::block_extents(int k, std::int64_t blocks) const {
+    BlockExtents e;
+    const auto [first, end] = blocks_with_points(k, blocks);
+    if (first == end) return e;
+    e.fewest = std::numeric_limits<std::int64_t>::max();
+    for (const std::int64_t c : {first, first + 1, end - 2, end - 1}) {
+        if (c < first || c >= end) continue;
+        const auto [lo, hi] = block_range(k, blocks, c);
+        e.fewest = std::min(e.fewest, hi - lo);
+        e.most = std::max(e.most, hi - lo);
+    }
+    e.least = end - first < blocks ? 0 : e.fewest;
+    return e;
 }
 
 Index SweepProblem::offset(const Access& access) const {

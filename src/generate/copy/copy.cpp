@@ -1,7 +1,6 @@
 #include "generate/copy/copy.hpp"
 
 #include <algorithm>
-#include <functional>
 
 #include "schedule/lane_builder.hpp"
 
@@ -30,14 +29,41 @@ std::vector<Box> chunks(const Box& region, std::int64_t item_bytes, std::int64_t
 
 namespace {
 
+// How an array lies before or after: by a layout, or whole on rank 0.
+struct Side {
+    const Layout& layout;
+    bool whole = false;
+
+    Box owned(int rank) const {
+        if (!whole) return layout.owned(rank);
+        const Index none = Index::filled(layout.dims(), 0);
+        return rank == 0 ? layout.whole() : Box{none, none};
+    }
+    /// The ranks that own a point of `box`, ascending.
+    std::vector<int> owners(const Box& box) const {
+        if (!whole) return layout.owners(box);
+        return intersect(box, layout.whole()).empty() ? std::vector<int>{} : std::vector<int>{0};
+    }
+};
+
 // What each rank owns before and after: all that moving an array needs to know.
 struct Move {
-    std::function<Box(int)> before, after;
-    int ranks;
+    Side before, after;
     std::int64_t item_bytes, chunk_bytes;
 
     std::vector<Box> pieces(int source, int target) const {
-        return chunks(intersect(before(source), after(target)), item_bytes, chunk_bytes);
+        return chunks(intersect(before.owned(source), after.owned(target)), item_bytes, chunk_bytes);
+    }
+    /// The rounds, ascending, in which `rank` sends or receives: of the others, only those that own a point of what
+    /// it has or gets.
+    std::vector<int> rounds(int rank, int ranks) const {
+        std::vector<int> result;
+        for (const int target : after.owners(before.owned(rank))) result.push_back((target - rank + ranks) % ranks);
+        for (const int source : before.owners(after.owned(rank))) result.push_back((rank - source + ranks) % ranks);
+        std::sort(result.begin(), result.end());
+        result.erase(std::unique(result.begin(), result.end()), result.end());
+        std::erase(result, 0);
+        return result;
     }
 };
 
@@ -48,7 +74,7 @@ void write_moves(Schedule& s, const Move& move) {
     s.lanes.resize(1);
     LaneBuilder lane(s, 0);
     for (const Box& box : move.pieces(s.rank, s.rank)) lane.copy_local(0, 1, box);
-    for (int round = 1; round < s.ranks; ++round) {
+    for (const int round : move.rounds(s.rank, s.ranks)) {
         const int target = (s.rank + round) % s.ranks, source = (s.rank - round + s.ranks) % s.ranks;
         const auto out = move.pieces(s.rank, target), in = move.pieces(source, s.rank);
         std::vector<int> sent, received;
@@ -60,10 +86,6 @@ void write_moves(Schedule& s, const Move& move) {
             if (c >= 1 && c - 1 < out.size()) lane.finish_send(sent[c - 1]);
         }
     }
-}
-
-Box nothing(int dims) {
-    return {Index::filled(dims, 0), Index::filled(dims, 0)};
 }
 
 Schedule start(const Layout& from, int rank, int ranks) {
@@ -86,26 +108,27 @@ Schedule redistribute(const Layout& from, const Layout& to, std::int64_t item_by
     Schedule s = start(from, rank, ranks);
     s.arrays = {{item_bytes, from.storage(rank), from.owned(rank), from_stride},
                 {item_bytes, to.storage(rank), to.owned(rank), to_stride}};
-    write_moves(s, {[&](int r) { return from.owned(r); }, [&](int r) { return to.owned(r); }, s.ranks, item_bytes,
-                    chunk_bytes});
+    write_moves(s, {{from}, {to}, item_bytes, chunk_bytes});
     return s;
 }
 
 Schedule gather_schedule(const Layout& from, std::int64_t item_bytes, int rank, int ranks, std::int64_t chunk_bytes,
                          const Index& stride) {
     Schedule s = start(from, rank, ranks);
-    auto whole = [&](int r) { return r == 0 ? from.whole() : nothing(from.dims()); };
-    s.arrays = {{item_bytes, from.storage(rank), from.owned(rank), stride}, {item_bytes, whole(rank), whole(rank)}};
-    write_moves(s, {[&](int r) { return from.owned(r); }, whole, s.ranks, item_bytes, chunk_bytes});
+    const Side whole{from, true};
+    const Box box = whole.owned(rank);
+    s.arrays = {{item_bytes, from.storage(rank), from.owned(rank), stride}, {item_bytes, box, box}};
+    write_moves(s, {{from}, whole, item_bytes, chunk_bytes});
     return s;
 }
 
 Schedule scatter_schedule(const Layout& to, std::int64_t item_bytes, int rank, int ranks, std::int64_t chunk_bytes,
                           const Index& stride) {
     Schedule s = start(to, rank, ranks);
-    auto whole = [&](int r) { return r == 0 ? to.whole() : nothing(to.dims()); };
-    s.arrays = {{item_bytes, whole(rank), whole(rank)}, {item_bytes, to.storage(rank), to.owned(rank), stride}};
-    write_moves(s, {whole, [&](int r) { return to.owned(r); }, s.ranks, item_bytes, chunk_bytes});
+    const Side whole{to, true};
+    const Box box = whole.owned(rank);
+    s.arrays = {{item_bytes, box, box}, {item_bytes, to.storage(rank), to.owned(rank), stride}};
+    write_moves(s, {whole, {to}, item_bytes, chunk_bytes});
     return s;
 }
 

@@ -14,6 +14,7 @@ std::vector<Box> chunks(const Box& region, std::int64_t item_bytes, std::int64_t
 /// The part of `rank` of `ranks` in moving an array from layout `from` to layout `to` (same shape); array 0
 /// is the source, array 1 the target; only owned points move. The strides are those of the two
 /// storages, in items (empty: row-major). Staging is bounded by about 8 chunks whatever the size.
+/// Costs O(chunks, and ranks that own a point of what `rank` has or gets).
 /// @pre from.shape == to.shape (ConfigError)
 /// @pre 0 <= rank < ranks, from.ranks() <= ranks, to.ranks() <= ranks (ConfigError)
 Schedule redistribute(const Layout& from, const Layout& to, std::int64_t item_bytes, int rank, int ranks,

@@ -41,21 +41,6 @@ SweepGeometry::SweepGeometry(const SweepProblem& problem, const Plan& plan)
         layouts_.push_back(tilewave::layout(problem, plan, a));
         kinds_.push_back(kind(a));
     }
-    nowhere_ = {space_.lo, space_.lo};
-    for (int rank = 0; rank < blocks_.ranks(); ++rank) {
-        const Index at = blocks_.coords(rank);
-        Box x = problem.space;
-        for (int k = 0; k < at.n; ++k) std::tie(x.lo[k], x.hi[k]) = problem.block_range(k, plan.grid[k], at[k]);
-        block_of_.push_back(image(problem.loops, x));
-        if (const int k = deep_halo_.along; k >= 0 && !x.empty()) {
-            const std::int64_t more = deep_halo_.most(at.n)[k];
-            if (problem.loops.row[k][k] < 0)
-                x.lo[k] = std::max(x.lo[k] - more, problem.space.lo[k]);
-            else
-                x.hi[k] = std::min(x.hi[k] + more, problem.space.hi[k]);
-        }
-        reached_.push_back(image(problem.loops, x));
-    }
     for (const Access& p : problem.accesses) {
         offsets_.push_back(problem.offset(p));
         new_.push_back(!p.writes && problem.reads_new(p));
@@ -78,18 +63,11 @@ SweepGeometry::SweepGeometry(const SweepProblem& problem, const Plan& plan)
     }
     // Ranks with fewer tiles than others leave slots empty: the group transform needs equal strides.
     for (int k = 0; k < slots_.n; ++k) {
-        std::int64_t fewest = std::numeric_limits<std::int64_t>::max();
-        for (std::int64_t c = 0; c < plan.grid[k]; ++c) {
-            std::int64_t n = space_.extent(k);
-            if (plan.grid[k] > 1) {
-                const auto [lo, hi] = problem.block_range(k, plan.grid[k], c);
-                n = hi - lo;
-            }
-            if (n <= 0) continue;
-            slots_[k] = std::max(slots_[k], ceil_div(n, plan.tile[k]));
-            fewest = std::min(fewest, ceil_div(n, plan.tile[k]));
-        }
-        fewest_[k] = std::min(fewest, slots_[k]);
+        const std::int64_t whole = space_.extent(k);
+        const auto n =
+            plan.grid[k] > 1 ? problem.block_extents(k, plan.grid[k]) : SweepProblem::BlockExtents{whole, whole, whole};
+        slots_[k] = std::max<std::int64_t>(ceil_div(n.most, plan.tile[k]), 1);
+        fewest_[k] = n.fewest > 0 ? ceil_div(n.fewest, plan.tile[k]) : slots_[k];
         slots_[k] = ceil_div(slots_[k], plan.factors[k]) * plan.factors[k];
     }
     // A dependence that goes back along some dimension is carried by the first it goes forward along:
@@ -137,11 +115,35 @@ Index SweepGeometry::place(int rank) const {
 }
 
 const Box& SweepGeometry::block(int rank) const {
-    return rank < blocks_.ranks() ? block_of_[static_cast<std::size_t>(rank)] : nowhere_;
+    return blocks_of(rank).block;
 }
 
 const Box& SweepGeometry::reached(int rank) const {
-    return rank < blocks_.ranks() ? reached_[static_cast<std::size_t>(rank)] : nowhere_;
+    return blocks_of(rank).reached;
+}
+
+// Of each rank that is asked for, once: a rank's schedule asks for its neighbours.
+const SweepGeometry::Blocks& SweepGeometry::blocks_of(int rank) const {
+    const auto [found, fresh] = seen_.try_emplace(rank);
+    Blocks& blocks = found->second;
+    if (!fresh) return blocks;
+    if (rank >= blocks_.ranks()) {  // beyond the grid
+        blocks.block = blocks.reached = {space_.lo, space_.lo};
+        return blocks;
+    }
+    const Index at = blocks_.coords(rank);
+    Box x = problem_.space;
+    for (int k = 0; k < at.n; ++k) std::tie(x.lo[k], x.hi[k]) = problem_.block_range(k, plan_.grid[k], at[k]);
+    blocks.block = image(problem_.loops, x);
+    if (const int k = deep_halo_.along; k >= 0 && !x.empty()) {
+        const std::int64_t more = deep_halo_.most(at.n)[k];
+        if (problem_.loops.row[k][k] < 0)
+            x.lo[k] = std::max(x.lo[k] - more, problem_.space.lo[k]);
+        else
+            x.hi[k] = std::min(x.hi[k] + more, problem_.space.hi[k]);
+    }
+    blocks.reached = image(problem_.loops, x);
+    return blocks;
 }
 
 std::int64_t SweepGeometry::end_of_rows(int rank, std::int64_t t) const {
@@ -229,10 +231,7 @@ std::int64_t SweepGeometry::time_of(const Index& coord) const {
 std::vector<PlacedTile> SweepGeometry::tiles(int rank) const {
     const Box mine = reached(rank);
     if (mine.empty()) return {};
-    const Index at = place(rank), begin = tiles_begin(rank), first = first_tile(rank);
-    Index count = Index::filled(begin.n, 0);
-    for (int k = 0; k < count.n; ++k)
-        count[k] = k == deep_halo_.along ? 1 : ceil_div(mine.hi[k] - begin[k], plan_.tile[k]) - first[k];
+    const Index at = place(rank), begin = tiles_begin(rank), first = first_tile(rank), count = tile_count(rank);
     std::vector<PlacedTile> result;
     const Box all{Index::filled(count.n, 0), count};
     result.reserve(static_cast<std::size_t>(all.points()));
@@ -275,6 +274,16 @@ Index SweepGeometry::first_tile(int rank) const {
     Index first = reached(rank).lo - tiles_begin(rank);
     for (int k = 0; k < first.n; ++k) first[k] = floor_div(first[k], plan_.tile[k]);
     return first;
+}
+
+// Of a rank that has points.
+Index SweepGeometry::tile_count(int rank) const {
+    const Box& mine = reached(rank);
+    const Index begin = tiles_begin(rank), first = first_tile(rank);
+    Index count = Index::filled(begin.n, 1);
+    for (int k = 0; k < count.n; ++k)
+        if (k != deep_halo_.along) count[k] = ceil_div(mine.hi[k] - begin[k], plan_.tile[k]) - first[k];
+    return count;
 }
 
 Box SweepGeometry::tiles_meeting(int rank, const Box& region) const {

@@ -1,6 +1,8 @@
 // Where each tile and each message of a sweep lies: pure functions of problem, plan and rank,
 // so that a sender and a receiver, each alone, list the same messages in the same order.
 #pragma once
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "generate/copy/copy.hpp"
@@ -36,6 +38,11 @@ public:
 
     /// Array `a` as `rank` holds it.
     Array array(int a, int rank) const;
+    /// The ranks that `rank` may exchange messages with, ascending: those whose blocks are no further away than some
+    /// access reaches. Their number does not depend on the number of ranks.
+    std::vector<int> neighbours(int rank) const;
+    /// The first and the last time of a tile of any rank; the first is later where no rank has a tile.
+    std::pair<std::int64_t, std::int64_t> first_and_last_time() const;
     /// The points that `rank` computes for all, and perhaps more.
     const Box& block(int rank) const;
     /// The points that it computes, those of the deep_halo among them.
@@ -83,18 +90,24 @@ private:
     Box widened(int a, const Box& needed, const Array& here, const Array& there) const;
     Array kind(int a) const;
     void describe_window(int a, Array& array) const;
+    struct Blocks {
+        Box block, reached;
+    };
+    const Blocks& blocks_of(int rank) const;
+    Box coords_meeting(const Box& points) const;
+    Box in_array_coordinates(const Box& region) const;
     Index place(int rank) const;
     std::int64_t weight(int k) const;
     Index tiles_begin(int rank) const;
     Index first_tile(int rank) const;
+    Index tile_count(int rank) const;
 
     const SweepProblem& problem_;
     const Plan& plan_;
     std::vector<Layout> layouts_;
     std::vector<Array> kinds_;
     Layout blocks_;
-    std::vector<Box> block_of_, reached_;  // by rank
-    Box nowhere_;                          // of ranks beyond the grid
+    mutable std::unordered_map<int, Blocks> seen_;  // by rank: of this rank and its neighbours
     Box space_;
     std::vector<Index> dependences_;
     std::vector<Index> offsets_;  // of the accesses, in z coordinates

@@ -38,7 +38,9 @@ std::vector<Box> SweepGeometry::initial_halo(int a, int source, int target) cons
         if (fresh.empty()) continue;
         std::vector<Box> known = boxes;
         // What tiles write reaches the target as faces, after it is computed.
-        if (new_[i] && n.time_buffers == 0) known.insert(known.end(), block_of_.begin(), block_of_.end());
+        if (new_[i] && n.time_buffers == 0)
+            for (const int rank : blocks_.ranks_at(coords_meeting(in_array_coordinates(fresh))))
+                known.push_back(block(rank));
         for (const Box& f : without({fresh}, known))
             for (const Box& part : chunks(f, n.item_bytes, initial_halo_chunk_bytes)) boxes.push_back(part);
     }

@@ -41,13 +41,16 @@ struct Aggregate {
 // One rank's sweep while it is being written.
 class SweepWriter {
 public:
-    SweepWriter(const SweepProblem& problem, const Plan& plan, int rank, int ranks)
+    SweepWriter(const SweepProblem& problem, const Plan& plan, int rank, int ranks, const std::vector<int>* asked)
         : problem_(problem),
           plan_(plan),
           rank_(rank),
           ranks_(ranks),
           geometry_(problem, plan),
-          tiles_(geometry_.tiles(rank)) {}
+          peers_(asked ? *asked : geometry_.neighbours(rank)),
+          tiles_(geometry_.tiles(rank)) {
+        std::erase(peers_, rank);
+    }
 
     Schedule write();
 
@@ -86,6 +89,7 @@ private:
     const Plan& plan_;
     int rank_, ranks_;
     SweepGeometry geometry_;
+    std::vector<int> peers_;  // ascending; without this rank
     std::vector<PlacedTile> tiles_;
     Index count_;             // tiles of this rank a dimension
     std::vector<int> order_;  // local position -> order
@@ -139,8 +143,8 @@ std::vector<int> SweepWriter::tiles_reading(int array, const Box& region) const 
 }
 
 void SweepWriter::list_incoming() {
-    for (int peer = 0; peer < s_.ranks; ++peer) {
-        if (peer == rank_ || tiles_.empty() || !geometry_.sends(peer, rank_)) continue;
+    for (const int peer : peers_) {
+        if (tiles_.empty() || !geometry_.sends(peer, rank_)) continue;
         const std::vector<PlacedTile> theirs = geometry_.tiles(peer);
         const std::vector<Face> faces = geometry_.faces(peer, theirs, rank_);
         const std::vector<int> together = geometry_.aggregates(faces, theirs);
@@ -174,8 +178,8 @@ void SweepWriter::list_incoming() {
 }
 
 void SweepWriter::list_outgoing() {
-    for (int peer = 0; peer < s_.ranks; ++peer) {
-        if (peer == rank_ || !geometry_.sends(rank_, peer)) continue;
+    for (const int peer : peers_) {
+        if (!geometry_.sends(rank_, peer)) continue;
         const std::vector<Face> faces = geometry_.faces(rank_, tiles_, peer);
         const std::vector<int> together = geometry_.aggregates(faces, tiles_);
         const int first = static_cast<int>(leaving_.size());
@@ -212,16 +216,14 @@ void SweepWriter::write_prologue() {
     LaneBuilder out(s_, 0);
     std::vector<int> received, sent;
     for (int a = 0; a < static_cast<int>(problem_.arrays.size()); ++a)
-        for (int peer = 0; peer < s_.ranks; ++peer) {
-            if (peer == rank_) continue;
+        for (const int peer : peers_) {
             // Both sides list the same boxes in the same order.
             int tag = 0;
             for (const Box& box : geometry_.initial_halo(a, peer, rank_))
                 received.push_back(out.post_receive(peer, tags::initial_halo + tag++ % 4096, a, box, -1));
         }
     for (int a = 0; a < static_cast<int>(problem_.arrays.size()); ++a)
-        for (int peer = 0; peer < s_.ranks; ++peer) {
-            if (peer == rank_) continue;
+        for (const int peer : peers_) {
             int tag = 0;
             for (const Box& box : geometry_.initial_halo(a, rank_, peer))
                 sent.push_back(out.post_send(peer, tags::initial_halo + tag++ % 4096, a, box, false, -1));
@@ -247,8 +249,7 @@ void SweepWriter::write_epilogue() {
     };
     for (const bool send : {false, true})
         for (int a = 0; a < static_cast<int>(problem_.arrays.size()); ++a)
-            for (int peer = 0; peer < s_.ranks; ++peer) {
-                if (peer == rank_) continue;
+            for (const int peer : peers_) {
                 int tag = 0;
                 for (const Box& box :
                      send ? geometry_.return_to_owner(a, rank_, peer) : geometry_.return_to_owner(a, peer, rank_)) {
@@ -431,25 +432,38 @@ Schedule SweepWriter::write() {
     return std::move(s_);
 }
 
-}  // namespace
-
-Schedule sweep(const SweepProblem& problem, const Plan& plan, int rank, int ranks) {
+void check_arguments(const SweepProblem& problem, const Plan& plan, int rank, int ranks) {
     problem.validate();
-    if (ranks == 0) ranks = plan.ranks();
     plan.validate(problem, ranks);
     if (rank < 0 || rank >= ranks)
         throw ConfigError("rank " + std::to_string(rank) + " was given; there are " + std::to_string(ranks));
-    return SweepWriter(problem, plan, rank, ranks).write();
+}
+
+Schedule write(const SweepProblem& problem, const Plan& plan, int rank, int ranks, const std::vector<int>* peers) {
+    if (ranks == 0) ranks = plan.ranks();
+    check_arguments(problem, plan, rank, ranks);
+    return SweepWriter(problem, plan, rank, ranks, peers).write();
+}
+
+}  // namespace
+
+Schedule sweep(const SweepProblem& problem, const Plan& plan, int rank, int ranks) {
+    return write(problem, plan, rank, ranks, nullptr);
+}
+
+Schedule sweep_among(const SweepProblem& problem, const Plan& plan, int rank, int ranks,
+                     const std::vector<int>& peers) {
+    return write(problem, plan, rank, ranks, &peers);
+}
+
+std::vector<int> sweep_neighbours(const SweepProblem& problem, const Plan& plan, int rank) {
+    check_arguments(problem, plan, rank, std::max(plan.ranks(), rank + 1));
+    return SweepGeometry(problem, plan).neighbours(rank);
 }
 
 std::int64_t sweep_steps(const SweepProblem& problem, const Plan& plan) {
     const SweepGeometry geometry(problem, plan);
-    std::int64_t first = std::numeric_limits<std::int64_t>::max(), last = std::numeric_limits<std::int64_t>::min();
-    for (int rank = 0; rank < plan.ranks(); ++rank)
-        for (const PlacedTile& t : geometry.tiles(rank)) {
-            first = std::min(first, t.time);
-            last = std::max(last, t.time);
-        }
+    const auto [first, last] = geometry.first_and_last_time();
     return last < first ? 0 : last - first + 1;
 }
 

@@ -1,0 +1,114 @@
+// Which ranks can matter to a rank: by arithmetic on the process grid, so that nothing asks all ranks.
+//
+// Cut dimensions alone decide. There, z_k is one loop index, every distributed array is cut as the loops are, and a
+// rank's points are those of its block of the array, minus the origin, within the space.
+#include <algorithm>
+#include <limits>
+
+#include "generate/sweep/geometry.hpp"
+
+namespace tilewave {
+
+// The coordinates of a box of z along cut dimensions, as the first written array counts them.
+Box SweepGeometry::in_array_coordinates(const Box& region) const {
+    Box box = region;
+    const Index origin = problem_.origin();
+    for (int k = 0; k < box.dims(); ++k) {
+        if (plan_.grid[k] == 1) continue;
+        if (problem_.loops.row[k][k] < 0) {
+            box.lo[k] = 1 - region.hi[k];
+            box.hi[k] = 1 - region.lo[k];
+        }
+        box.lo[k] += origin[k];
+        box.hi[k] += origin[k];
+    }
+    return box;
+}
+
+// Grid coordinates of the blocks that have points of a box, which is in array coordinates along cut dimensions.
+Box SweepGeometry::coords_meeting(const Box& points) const {
+    Box coords{Index::filled(points.dims(), 0), Index::filled(points.dims(), 1)};
+    for (int k = 0; k < points.dims(); ++k) {
+        if (plan_.grid[k] == 1) continue;
+        const std::int64_t extent = problem_.shape[k], lo = std::max<std::int64_t>(points.lo[k], 0),
+                           hi = std::min(points.hi[k], extent);
+        if (lo >= hi) return {coords.lo, coords.lo};
+        coords.lo[k] = block_with(extent, plan_.grid[k], lo);
+        coords.hi[k] = block_with(extent, plan_.grid[k], hi - 1) + 1;
+    }
+    return coords;
+}
+
+std::vector<int> SweepGeometry::neighbours(int rank) const {
+    std::vector<int> result;
+    if (rank >= blocks_.ranks()) return result;
+    const Index at = blocks_.coords(rank), origin = problem_.origin(), deep = deep_halo_.most(at.n);
+    Box mine = blocks_.whole();
+    Index slack = Index::filled(at.n, 0);  // by which points and elements may lie beside the blocks of the grid
+    for (int k = 0; k < at.n; ++k) {
+        if (plan_.grid[k] == 1) continue;
+        mine.lo[k] = block_start(problem_.shape[k], plan_.grid[k], at[k]);
+        mine.hi[k] = block_start(problem_.shape[k], plan_.grid[k], at[k] + 1);
+        if (mine.lo[k] == mine.hi[k]) return result;
+        for (int a = 0; a < static_cast<int>(problem_.arrays.size()); ++a)
+            if (!problem_.arrays[static_cast<std::size_t>(a)].replicated)
+                slack[k] = std::max(slack[k], std::abs(problem_.shift(a)[k] - origin[k]));
+        slack[k] += deep[k];
+    }
+    // A rank reads at each offset, and is read from at its opposite.
+    std::vector<Box> seen;
+    const auto add = [&](const Index& offset) {
+        Box points = mine;
+        for (int k = 0; k < at.n; ++k) {
+            if (plan_.grid[k] == 1) continue;
+            const std::int64_t by = offset[k] * problem_.loops.row[k][k];  // 1 or -1: the loop runs downwards
+            points.lo[k] += by - slack[k];
+            points.hi[k] += by + slack[k];
+        }
+        const Box coords = coords_meeting(points);
+        if (std::find(seen.begin(), seen.end(), coords) != seen.end()) return;
+        seen.push_back(coords);
+        for (const int other : blocks_.ranks_at(coords)) result.push_back(other);
+    };
+    const auto both = [&](const Index& offset) {
+        add(offset);
+        add(Index::filled(offset.n, 0) - offset);
+    };
+    for (const Index& offset : offsets_) both(offset);
+    for (const Read& read : reads_) both(read.offset);
+    std::sort(result.begin(), result.end());
+    result.erase(std::unique(result.begin(), result.end()), result.end());
+    std::erase(result, rank);
+    return result;
+}
+
+// Times do not fall with any coordinate of a tile, and coordinates do not fall from block to block: the corners of the
+// grid have the first and the last time.
+std::pair<std::int64_t, std::int64_t> SweepGeometry::first_and_last_time() const {
+    std::pair<std::int64_t, std::int64_t> times{std::numeric_limits<std::int64_t>::max(),
+                                                std::numeric_limits<std::int64_t>::min()};
+    const int n = problem_.dims();
+    for (int corner = 0; corner < 1 << n; ++corner) {
+        Box coords{Index::filled(n, 0), Index::filled(n, 1)};
+        bool points = true;
+        for (int k = 0; k < n; ++k) {
+            const auto [first, end] = problem_.blocks_with_points(k, plan_.grid[k]);
+            points = points && first < end;
+            coords.lo[k] = corner >> k & 1 ? end - 1 : first;
+            coords.hi[k] = coords.lo[k] + 1;
+        }
+        if (!points) return times;
+        const int rank = blocks_.ranks_at(coords).front();
+        const Index at = place(rank), tile = first_tile(rank), count = tile_count(rank);
+        Index first = at, last = at;
+        for (int k = 0; k < n; ++k) {
+            first[k] = at[k] * slots_[k] + tile[k];
+            last[k] = first[k] + count[k] - 1;
+        }
+        times.first = std::min(times.first, time_of(first));
+        times.second = std::max(times.second, time_of(last));
+    }
+    return times;
+}
+
+}  // namespace tilewave
