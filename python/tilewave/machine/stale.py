@@ -25,6 +25,8 @@ FACTOR = 1.5
 LEAST_S = 5e-3
 #: So many runs in a row must miss, all the same way.
 MISSES = 2
+#: A number that was measured again may be so once more when so many runs in a row have met their prediction with it.
+HELD = 10
 #: A number is named where it explains so much of what the run took more or less.
 EXPLAINED = 0.4
 #: Seconds that measuring one number again may take, about.
@@ -72,8 +74,10 @@ class Watch:
     """
 
     def __init__(self):
-        self.wanted = None
-        self._told, self._measured = set(), set()
+        self.wanted, self._wanted_by = None, ""
+        self._told = set()
+        # Of numbers that were measured again: the nest whose runs had missed, and how many of its runs were fine since.
+        self._measured = {}
 
     def ran(self, nest, ready, core):
         """Note a run. Less than 1 us where it took what was predicted."""
@@ -84,10 +88,29 @@ class Watch:
         time_s, expected_s = core.time_s, predicted.time_s
         if expected_s < FACTOR * time_s < FACTOR * FACTOR * expected_s:
             kernel.misses = 0
+            if self._measured:
+                self._held(nest.name)
         elif kernel.runs > 1 and max(time_s, expected_s) >= LEAST_S:
             self._missed(nest, ready, core, 1 if time_s > expected_s else -1)
 
+    def renewed(self, suspect):
+        """Note that a number has been measured again."""
+        self._measured[suspect] = self._wanted_by, 0
+        self.wanted = None
+
+    def _held(self, name):
+        """Note a run of a nest that met its prediction: with numbers that hold, what misses later is something new."""
+        for suspect, (by, runs) in [*self._measured.items()]:
+            if by == name and runs + 1 < HELD:
+                self._measured[suspect] = by, runs + 1
+            elif by == name:
+                del self._measured[suspect]
+                self._told.discard(suspect)
+
     def _missed(self, nest, ready, core, way):
+        self._measured = {
+            suspect: (by, 0 if by == nest.name else runs) for suspect, (by, runs) in self._measured.items()
+        }
         context, kernel = ready.context, ready.kernel
         given = os.environ.get(known.VARIABLE, "")
         crowded = context._core.oversubscribed or ready.plan.threads > len(_core.allowed_cpus())  # which was told
@@ -111,7 +134,7 @@ class Watch:
             return
         again = given == known.AUTO and suspect not in self._measured
         if again:
-            self.wanted = suspect
+            self.wanted, self._wanted_by = suspect, nest.name
         if suspect not in self._told:
             self._told.add(suspect)
             warn(_told(nest, suspect, context, predicted, core, again))
@@ -254,8 +277,7 @@ def renew(context):
     if wanted is None:
         return None
     suspect = Suspect(*wanted)
-    watch.wanted = None
-    watch._measured.add(suspect)
+    watch.renewed(suspect)
     if suspect.name == "rate":
         for kept in (context._rates, context._prepared, context._plans):
             kept.forget(lambda key: key[2] == suspect.nest)  # as `prepare` makes its keys
