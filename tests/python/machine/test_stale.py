@@ -13,7 +13,7 @@ import tilewave as tw
 from tilewave.machine import known, machine, stale
 from tilewave.machine.measure import measured as measure_now
 from tilewave.timeline.parts import PARTS, Parts
-from tilewave.machine.stale import Suspect, suspected_number, suspected_part
+from tilewave.machine.stale import Suspect, queued_s, suspected_number, suspected_part
 
 RUNS = 6
 
@@ -108,6 +108,8 @@ class FakeCore:
 def watched(monkeypatch, times, predicted_s=0.1, variable="kept.json", threads=1, oversubscribed=False, notes=None, watch=None):
     """What is said of runs of one kernel that took these times; all of it computing."""
     monkeypatch.setenv(known.VARIABLE, variable)
+    if stale.queued_s is queued_s:
+        monkeypatch.setattr(stale, "queued_s", lambda: 0.0)  # the runs are none
     watch = watch or stale.Watch()
     core = types.SimpleNamespace(oversubscribed=oversubscribed)
     context = types.SimpleNamespace(_core=core, _machine=types.SimpleNamespace(), _own=core, size=1, threads=1)
@@ -162,6 +164,20 @@ def test_auto_wants_it_measured(monkeypatch):
         "again at the next call",
     ):
         assert words in said[0]
+
+
+@pytest.mark.parametrize("queued_s, told", [(0.0, 1), (0.05, 1), (0.15, 0), (1.0, 0)])
+def test_no_number_is_stale_where_other_programs_have_the_cpus(monkeypatch, queued_s, told):
+    passed = iter(range(100))
+    monkeypatch.setattr(stale, "queued_s", lambda: next(passed) * queued_s)
+    said, watch = watched(monkeypatch, [0.1, 0.3, 0.3, 0.3], variable="auto")
+    assert len(said) == told and (watch.wanted is None) == (told == 0)
+    assert len(watched(monkeypatch, [0.1, 0.05, 0.05], variable="auto")[0]) == 1  # shorter than predicted all the same
+
+
+def test_seconds_in_which_others_had_the_cpu():
+    before = stale.queued_s()
+    assert 0 <= before <= stale.queued_s()
 
 
 def test_a_number_that_has_held_may_be_measured_again(monkeypatch):
