@@ -80,7 +80,7 @@ NestOperand<Table, T, false> only_reads(Field<T>& field) {
 }
 
 /// What the body is given for one array: a(-1, 0) is the value at that offset from the point.
-/// Offsets that are not in the table throw. With constant arguments the compiler removes the look-up.
+/// Offsets that are not in the table throw; with constant arguments the look-up is free, from -O1 on.
 template <auto Table, class T>
 struct PointView {
     char* const* ptr;          // of the row, by read
@@ -88,15 +88,30 @@ struct PointView {
     const char* own;           // offset 0 of the written array, or null
     std::int64_t q, own_step;
 
+    static constexpr std::size_t reads = Table.size();
+    /// The place of an offset in the table; `reads` for the point itself, beyond where it is not there. Comparisons of
+    /// single numbers, inlined: for constant offsets all of them fold, and loops over points become vectors.
     template <class... I>
-    T operator()(I... offset) const {
-        constexpr std::size_t dims = Table[0].size();
-        static_assert(sizeof...(I) == dims, "an offset has one component for each dimension");
-        const std::array<int, dims> want{static_cast<int>(offset)...};
-        for (std::size_t r = 0; r < Table.size(); ++r)
-            if (Table[r] == want) return *reinterpret_cast<const T*>(ptr[r] + q * step[r]);
-        if (own && want == std::array<int, dims>{}) return *reinterpret_cast<const T*>(own + q * own_step);
+    [[gnu::always_inline]] static constexpr std::size_t place_of(I... offset) {
+        static_assert(sizeof...(I) == Table[0].size(), "an offset has one component for each dimension");
+        std::size_t found = ((offset == 0) && ...) ? reads : reads + 1;
+        [&]<std::size_t... R>(std::index_sequence<R...>) {
+            ((found = is_row<R>(std::index_sequence_for<I...>{}, offset...) ? R : found), ...);
+        }(std::make_index_sequence<reads>());
+        return found;
+    }
+    template <class... I>
+    [[gnu::always_inline]] T operator()(I... offset) const {
+        const std::size_t place = place_of(offset...);
+        if (place < reads) return *reinterpret_cast<const T*>(ptr[place] + q * step[place]);
+        if (place == reads && own) return *reinterpret_cast<const T*>(own + q * own_step);
         throw ConfigError("the body reads an offset that its table does not declare");
+    }
+
+private:
+    template <std::size_t R, std::size_t... K, class... I>
+    [[gnu::always_inline]] static constexpr bool is_row(std::index_sequence<K...>, I... offset) {
+        return ((Table[R][K] == static_cast<int>(offset)) && ...);
     }
 };
 
@@ -132,21 +147,22 @@ private:
                   "arrays that are written come first");
 
     // Bytes from point to point where all of a row are neighbours, by place.
-    static constexpr std::array<std::int64_t, places> neighbours() {
+    static constexpr std::array<std::int64_t, places> unit_steps = [] {
         std::array<std::int64_t, places> steps{};
         std::size_t p = 0;
         for (std::size_t a = 0; a < written; ++a) steps[p++] = size[a];
         for (std::size_t a = 0; a < size.size(); ++a)
             for (std::size_t r = 0; r < counts[a]; ++r) steps[p++] = size[a];
         return steps;
-    }
-    static std::int64_t row(char* const* ptr, const std::int64_t* step, std::int64_t n, const std::int64_t*,
-                            const std::int64_t*, const void* env) {
+    }();
+    // Flattened: a body that is not inlined looks up its offsets at every point.
+    [[gnu::flatten]] static std::int64_t row(char* const* ptr, const std::int64_t* step, std::int64_t n,
+                                             const std::int64_t*, const std::int64_t*, const void* env) {
         const auto* self = static_cast<const LambdaKernel*>(env);
-        // Unit steps are known when compiling, so that the loop can become vectors.
-        constexpr std::array<std::int64_t, places> known = neighbours();
-        return self->run(ptr, std::equal(known.begin(), known.end(), step) ? known.data() : step, n,
-                         std::index_sequence_for<T...>{});
+        // Two loops: unit steps are known when compiling, so that the first one can become vectors.
+        if (std::equal(unit_steps.begin(), unit_steps.end(), step))
+            return self->run(ptr, unit_steps.data(), n, std::index_sequence_for<T...>{});
+        return self->run(ptr, step, n, std::index_sequence_for<T...>{});
     }
     template <std::size_t... A>
     [[gnu::always_inline]] inline std::int64_t run(char* const* ptr, const std::int64_t* step, std::int64_t n,

@@ -82,7 +82,7 @@ def test_all_ranks_mend_it_together(lying, monkeypatch):
     assert context._machine == wrong
     said, predicted = runs(context)
     found = context._machine
-    assert found.same_host.latency_s < 5e-3 and predicted[-1] < predicted[0]
+    assert found.same_host.latency_s < wrong.same_host.latency_s / 4 and predicted[-1] < predicted[0]
     assert (found.memory, found.step_s) == (wrong.memory, wrong.step_s)
     assert len(said) == (context.rank == 0)
     every = known.share(context, [found._to_text(), predicted])

@@ -197,3 +197,15 @@ TEST(NestProblem, WhatIsWrongIsRefused) {
     unwritten.offsets = {{0, 0, 0}};
     refused({.steps = 3}, {unwritten}, "writes no array");
 }
+
+TEST(PointView, AnOffsetIsLookedUpWhenCompiling) {
+    using View = PointView<before, double>;
+    static_assert(View::place_of(-1, 0) == 0 && View::place_of(0, -1) == 1 && View::place_of(1, 1) == 2);
+    static_assert(View::place_of(0, 0) == View::reads && View::place_of(2, 0) > View::reads);
+#ifdef __OPTIMIZE__
+    // As bodies call it; a look-up that is left for the run keeps loops over points from being vectors.
+    volatile int zero = 0;
+    EXPECT_TRUE(__builtin_constant_p(View::place_of(0, -1)));
+    EXPECT_FALSE(__builtin_constant_p(View::place_of(0, -1 + zero)));
+#endif
+}

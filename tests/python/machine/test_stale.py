@@ -13,7 +13,7 @@ import tilewave as tw
 from tilewave.machine import known, machine, stale
 from tilewave.machine.measure import measured as measure_now
 from tilewave.timeline.parts import PARTS, Parts
-from tilewave.machine.stale import Suspect, suspected_number, suspected_part
+from tilewave.machine.stale import Suspect, queued_s, suspected_number, suspected_part
 
 RUNS = 6
 
@@ -105,10 +105,12 @@ class FakeCore:
         self.parts = measured or parts(compute_s=time_s)
 
 
-def watched(monkeypatch, times, predicted_s=0.1, variable="kept.json", threads=1, oversubscribed=False, notes=None):
+def watched(monkeypatch, times, predicted_s=0.1, variable="kept.json", threads=1, oversubscribed=False, notes=None, watch=None):
     """What is said of runs of one kernel that took these times; all of it computing."""
     monkeypatch.setenv(known.VARIABLE, variable)
-    watch = stale.Watch()
+    if stale.queued_s is queued_s:
+        monkeypatch.setattr(stale, "queued_s", lambda: 0.0)  # the runs are none
+    watch = watch or stale.Watch()
     core = types.SimpleNamespace(oversubscribed=oversubscribed)
     context = types.SimpleNamespace(_core=core, _machine=types.SimpleNamespace(), _own=core, size=1, threads=1)
     predicted = types.SimpleNamespace(time_s=predicted_s, parts=parts(compute_s=predicted_s))
@@ -164,6 +166,41 @@ def test_auto_wants_it_measured(monkeypatch):
         assert words in said[0]
 
 
+@pytest.mark.parametrize("queued_s, told", [(0.0, 1), (0.05, 1), (0.15, 0), (1.0, 0)])
+def test_no_number_is_stale_where_other_programs_have_the_cpus(monkeypatch, queued_s, told):
+    passed = iter(range(100))
+    monkeypatch.setattr(stale, "queued_s", lambda: next(passed) * queued_s)
+    said, watch = watched(monkeypatch, [0.1, 0.3, 0.3, 0.3], variable="auto")
+    assert len(said) == told and (watch.wanted is None) == (told == 0)
+    assert len(watched(monkeypatch, [0.1, 0.05, 0.05], variable="auto")[0]) == 1  # shorter than predicted all the same
+
+
+def test_seconds_in_which_others_had_the_cpu():
+    before = stale.queued_s()
+    assert 0 <= before <= stale.queued_s()
+
+
+def test_a_number_that_has_held_may_be_measured_again(monkeypatch):
+    # A link that becomes slow a second time, hours later.
+    rate = Suspect("rate", nest="relax")
+
+    def after(good_runs):
+        said, watch = watched(monkeypatch, [0.1, 0.3, 0.3], variable="auto")
+        assert watch.wanted == rate and len(said) == 1
+        watch.renewed(rate)
+        assert watch.wanted is None
+        said, watch = watched(monkeypatch, [0.1] * good_runs + [0.3, 0.3], variable="auto", watch=watch)
+        assert len(said) == (watch.wanted is not None)
+        return watch.wanted
+
+    assert after(stale.HELD) == rate
+    assert after(stale.HELD - 2) is None  # that number is not to blame, or it will not be measured right
+    said, watch = watched(monkeypatch, [0.1, 0.3, 0.3], variable="auto")
+    watch.renewed(rate)
+    broken = [0.1] * (stale.HELD - 2) + [0.3] + [0.1] * (stale.HELD - 2)
+    assert watched(monkeypatch, [*broken, 0.3, 0.3], variable="auto", watch=watch)[1].wanted is None
+
+
 @pytest.fixture
 def folder(monkeypatch, tmp_path):
     monkeypatch.setenv("TILEWAVE_CACHE_DIR", str(tmp_path))
@@ -179,15 +216,18 @@ def measured(ranks, threads):
     return results[0]
 
 
+SLOW_BYTE_S, SLOW_LATENCY_S = 2e-6, 0.2
+
+
 def lie(honest, name):
     """A machine whose messages, or lanes, are slow beyond what any disturbance here could make them."""
     wrong = copy.deepcopy(honest)
     link = wrong.same_host
     if name == "bandwidth":
-        link.byte_s = 2e-6
+        link.byte_s = SLOW_BYTE_S
         link.transfer_s = machine.Curve([1, 1 << 24], [link.latency_s, link.latency_s + (1 << 24) * link.byte_s])
     elif name == "latency":
-        link.latency_s = 0.2
+        link.latency_s = SLOW_LATENCY_S
         link.transfer_s = machine.Curve([1, 1 << 24], [link.latency_s, link.latency_s + (1 << 24) * link.byte_s])
     elif name == "hand-over":
         wrong.hand_over_s = 0.3
@@ -267,7 +307,7 @@ def test_auto_mends_that_number_alone(folder, monkeypatch, name, ranks, threads,
         assert after[0].hand_over_s < wrong.hand_over_s / 2
         assert after[0].memory == wrong.memory and after[0].copy_byte_s == wrong.copy_byte_s
     else:
-        assert after[0].same_host.latency_s < 5e-3 and after[0].same_host.byte_s < 0.5e-7
+        assert after[0].same_host.latency_s < SLOW_LATENCY_S / 4 and after[0].same_host.byte_s < SLOW_BYTE_S / 4
         assert (after[0].hand_over_s, after[0].memory) == (wrong.hand_over_s, wrong.memory)
     # It was planned anew with it, on all ranks alike, and is kept for the next launch.
     predicted = [found for found, _ in results]
