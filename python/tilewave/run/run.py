@@ -265,10 +265,7 @@ def plan(nest, *, context=None, over=None, reverse=(), steps=None, **arguments):
     over, reverse, steps
         As in `run`.
     **arguments
-        The nest's arrays and scalars, and any choice to fix: ``grid``, ``tile``, ``factors``,
-        ``mapping_dim``, ``grouping``, ``schedule``, ``lookahead``, ``slices``, ``chunk_bytes``,
-        ``row``, ``storage``, ``skew``, ``temporal_block``, ``aggregate``, ``poll_period_s``, ``helper``,
-        ``synchronous``, ``threads``.
+        The nest's arrays and scalars; ``threads``; and any choice to fix, by the name that `Plan` lists it with.
 
     Returns
     -------
