@@ -187,21 +187,23 @@ private:
 // Computes the boxes again and again; what a tile takes on the slowest lane, with its rows and points.
 class Trial {
 public:
-    // `whole`: the schedule that the boxes are from, as it says how tiles are cut into rows.
+    // `whole`: the schedule that the boxes are from, as it says how tiles are cut into rows. `point_s`: about what a
+    // point takes, 0 where that is not known.
     Trial(const Schedule& whole, const Schedule& schedule, std::span<const Binding> bindings, const Kernel& kernel,
-          Context& context)
+          Context& context, double point_s)
         : s_(schedule), bindings_(bindings), kernel_(kernel), context_(context), options_(context.options()) {
         options_.record = true;
         times_.resize(schedule.lanes.size());
         options_.poll_period_s = 0;
         options_.heartbeat = nullptr;
-        // What other threads take of the CPUs meanwhile, and would not for as long in a run, is the predictor's to say.
-        options_.cpu_time = options_.crowded || static_cast<int>(schedule.lanes.size()) > context.threads();
         TileWork work(whole, only_nest(whole));
         for (const Tile& t : s_.tiles) {
             work_.push_back(work.of(t.box));
             if (work_.back().points > most_.points) most_ = work_.back();
         }
+        // What other threads and programs take of the CPUs meanwhile is none of the body's, and the predictor's to say.
+        options_.cpu_time = options_.crowded || static_cast<int>(schedule.lanes.size()) > context.threads() ||
+                            point_s * most_.points > least_cpu_timed_s;
     }
     void keep_window(WindowMemory* memory) { options_.window = memory; }
 
@@ -303,7 +305,7 @@ std::vector<RateSample> PreparedSweep::sample_window(std::span<const RunArray> a
                 for (const Box& box : lane) fill_around(memory, a, box);
         WindowMemory planes(window, memory.initial);
         auto time = [&](const Schedule& part, RateSample& sample) {
-            Trial trial(whole, part, memory.bindings, kernel, context_);
+            Trial trial(whole, part, memory.bindings, kernel, context_, point_s);
             trial.keep_window(&planes);
             if (!trial.run(budget_s / 4, 20)) return false;
             sample = trial.sample();
@@ -392,15 +394,15 @@ std::vector<RateSample> PreparedSweep::sample_here(std::span<const RunArray> arr
                 for (int a = 0; a < static_cast<int>(memory.own.size()); ++a) fill_around(memory, a, box);
         });
     };
+    double point_s = 0;
     auto time = [&](const Pieces& boxes, double seconds, int rounds, RateSample& sample,
                     const std::function<void()>& before = {}) {
         const Schedule s = computing(schedule_, boxes);
-        Trial trial(schedule_, s, memory.bindings, kernel, context_);
+        Trial trial(schedule_, s, memory.bindings, kernel, context_, point_s);
         if (!trial.run(seconds, rounds, before)) return false;
         sample = trial.sample();
         return true;
     };
-    double point_s = 0;
     for (const std::int64_t points : {probe_points, second_probe_points}) {
         if (static_cast<double>(points) * point_s > budget_s / 50) break;
         const Pieces first = cut(tiles, points, points, rows);
