@@ -231,6 +231,7 @@ void bind_field(nb::module_& m) {
         .def_prop_ro("bytes", &FieldStorage::bytes)
         .def_prop_ro("address", [](FieldStorage& f) { return reinterpret_cast<std::uintptr_t>(f.data()); })
         .def_prop_ro("history", &FieldStorage::history)
+        .def("release", &FieldStorage::release)
         .def("keep_history", &FieldStorage::keep_history, "time_buffers"_a, Release())
         .def("join_steps", &FieldStorage::join_steps, Release())
         // Where this rank's own points are, of a level of time: address, bytes between neighbours, an owner that keeps

@@ -86,11 +86,11 @@ def run(nest, *, context=None, over=None, reverse=(), steps=None, plan=None, fas
     if isinstance(nest, tuple | list):
         refused = {name: value for name, value in (("plan", plan), ("reduce", reduce)) if value is not None}
         return (
-            yield from run_in_turn(tuple(nest), context, over, reverse, steps, fastmath, arguments, refused, _run_ready)
+            yield from run_in_turn(tuple(nest), context, over, reverse, steps, fastmath, arguments, refused, run_ready)
         )
     loops = Loops(over, reverse, steps)
     ready = yield from prepare(nest, context, loops, plan, fastmath, arguments, reduce)
-    core, after_s = yield from _run_ready(nest, ready, begun)
+    core, after_s = yield from run_ready(nest, ready, begun)
     found = [(r.any, r.at, r.bytes) for r in core.reduced]
     return Report(
         core,
@@ -107,7 +107,7 @@ def run(nest, *, context=None, over=None, reverse=(), steps=None, plan=None, fas
     )
 
 
-def _run_ready(nest, ready, begun):
+def run_ready(nest, ready, begun):
     """The run of what was prepared: the core's report, and seconds of giving fields back after it; part of a collective
     call.
     """
