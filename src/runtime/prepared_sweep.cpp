@@ -18,6 +18,7 @@
 #include "runtime/conversion.hpp"
 #include "runtime/exchange.hpp"
 #include "runtime/run_blocks.hpp"
+#include "runtime/run_ending.hpp"
 #include "runtime/time_buffers.hpp"
 #include "schedule/tile_rows.hpp"
 
@@ -119,91 +120,6 @@ std::vector<std::int64_t> PreparedSweep::initial(int a) const {
     }
     return result;
 }
-
-namespace {
-
-// How the run ended everywhere.
-struct Ending {
-    bool interrupted = false;
-    double time_s = 0, moving_s = 0, call_s = 0;  // of the slowest rank
-};
-
-// What this rank has to say of its own end; fine, too, where it was stopped for another one's.
-Statement statement_of(const Outcome& o, const std::function<std::string(const Failure&)>& explain, int rank) {
-    const std::string here = " on rank " + std::to_string(rank);
-    try {
-        if (o.failure) return {Statement::Kind::kernel, explain(*o.failure), ""};
-        if (o.error) std::rethrow_exception(o.error);
-        return {};
-    } catch (const std::bad_alloc&) {
-        return {Statement::Kind::resources,
-                "memory ran out in a run" + here + "; the arrays that are written now hold anything", ""};
-    } catch (const std::system_error& e) {
-        return {Statement::Kind::resources,
-                "no further thread could be started for a run" + here + " (" + e.what() +
-                    "); fewer threads, or a higher limit of processes or memory, are needed",
-                ""};
-    } catch (const std::exception& e) {
-        return {Statement::Kind::internal, std::string(e.what()) + here, ""};
-    }
-}
-
-// What is called while this rank waits for others.
-class Meanwhile {
-public:
-    template <class F>
-    Meanwhile(Transport& t, F& f) : t_(t), before_(std::exchange(t.meanwhile, [&f] { f(); })) {}
-    ~Meanwhile() { t_.meanwhile = std::move(before_); }
-    Meanwhile(const Meanwhile&) = delete;
-    Meanwhile& operator=(const Meanwhile&) = delete;
-
-private:
-    Transport& t_;
-    std::function<void()> before_;
-};
-
-/// @throws what the lowest rank says that failed in the first block of steps in which any did, on every rank
-Ending agree_on_end(Transport& t, Alarms& alarms, const Outcome& o, std::int64_t failed_block, const CallTimes& call,
-                    const std::function<std::string(const Failure&)>& explain,
-                    const std::function<bool(double)>& heartbeat) {
-    constexpr std::int64_t none = std::numeric_limits<std::int64_t>::max();
-    const auto slowest = [](double seconds) { return -static_cast<std::int64_t>(seconds * 1e9); };
-    const bool failed = o.failure || o.error;
-    // Others may compute for long yet.
-    bool late = false;
-    const auto look = [&] {
-        (void)alarms.heard();
-        if (late || o.interrupted || !heartbeat || !heartbeat(-1)) return;
-        late = true;
-        alarms.raise();
-    };
-    const Meanwhile looking(t, look);
-    std::vector<std::int64_t> v{failed ? failed_block * t.size() + t.rank() : none,
-                                o.interrupted ? 0 : 1,
-                                o.stopped || alarms.raised() ? 0 : 1,
-                                slowest(o.time_s),
-                                slowest(call.moving_s),
-                                slowest(call.call_s)};
-    allreduce_min(t, v);
-    if (v[2] == 0) alarms.settle();
-    if (v[0] == none && v[1] != 0 && v[2] == 0) {  // a rank that waited here has stopped the others
-        std::vector<std::int64_t> interrupted{late ? 0 : 1};
-        allreduce_min(t, interrupted);
-        v[1] = interrupted[0];
-    }
-    if (v[0] != none) {
-        const int from = static_cast<int>(v[0] % t.size());
-        const Statement mine = t.rank() == from ? statement_of(o, explain, from) : Statement();
-        std::string text = static_cast<char>(mine.kind) + mine.error;
-        broadcast(t, text, from);
-        throw_as(static_cast<Statement::Kind>(text[0]), text.substr(1));
-    }
-    if (v[1] != 0 && v[2] == 0) throw InternalError("a run was stopped, and no rank says why");
-    const auto seconds = [&](std::size_t i) { return static_cast<double>(-v[i]) * 1e-9; };
-    return {v[1] == 0, seconds(3), seconds(4), seconds(5)};
-}
-
-}  // namespace
 
 struct PreparedSweep::Loose {
     Loose(Context& context, int array, const Binding& whole, const NestArray& n, const Box& box,
@@ -502,7 +418,7 @@ Report PreparedSweep::run(std::span<const RunArray> arrays, const Kernel& kernel
     call.call_s += ended - begun;
     // A run may be shorter than a beat, and a signal may have come since the last one.
     if (options.heartbeat && !outcome.interrupted) outcome.interrupted = options.heartbeat(-1);
-    const Ending end = agree_on_end(t, alarms, outcome, failed_block, call, explain, options.heartbeat);
+    const RunEnding end = agree_on_end(t, alarms, outcome, failed_block, call, explain, options.heartbeat);
     Report report;
     report.plan = plan_;
     report.ranks = plan_.ranks();

@@ -10,13 +10,15 @@ from tilewave.kernel.scalars import Slot
 from tilewave.nest.bounds import Loops
 from tilewave.nest.nest import Nest
 from tilewave.nest.reserved import takes_nests
-from tilewave.run.bound_way import Way
+from tilewave.run.bound_way import NAME, Way
 from tilewave.run.prepare import prepare
 from tilewave.runtime.collective import collective, holds_context
 from tilewave.runtime.kept import Kept
 
 #: Ways of a bound nest that are kept, at most: numbers of steps that have schedules of their own, types of scalars.
 MOST_WAYS = 16
+#: Runs whose steps and scalars are remembered with all that they need.
+MOST_CALLS = 32
 
 
 @takes_nests
@@ -109,7 +111,9 @@ class Bound:
             if isinstance(value, np.ndarray) and value.base is not None
         ]
         self._ways = Kept(MOST_WAYS)
-        self._ways[self._key(given.steps, {})] = self._first = Way(given, ready)
+        self._calls = Kept(MOST_CALLS)
+        key = self._key(given.steps, {})
+        self._ways[key] = self._first = Way(given, ready, key)
 
     @property
     def plan(self):
@@ -149,9 +153,50 @@ class Bound:
         Collective. A field that another nest has moved to another layout is brought back first: the report's
         ``measured.moving_s`` says how long that took.
         """
-        return self._run(steps, context, scalars)
+        call = None
+        if context is None and not self.record:
+            call = self._calls.get(_call_key(steps, scalars)) or self._prepare_call(steps, scalars)
+        if call is None or not self._is_ready(call) or not self.context._lock.acquire(False):
+            return self._run(steps, context, scalars)  # which says what is wrong, waits, or prepares
+        try:
+            return call.run()
+        finally:
+            self.context._lock.release()
 
-    @collective("tw.Bound.run")
+    def _prepare_call(self, steps, scalars):
+        """What a run without records needs, made on this rank alone; None where that is not enough, or not right."""
+        try:
+            self._check(steps, None, scalars)
+            wanted = self._given.steps if steps is None else int(steps)
+            way = self._way(self._key(wanted, scalars), wanted)
+            if way is None or not way.quick:
+                return None
+            call = way.call(wanted, scalars, self._description(wanted, scalars))
+        except Exception:  # as _run will find
+            return None
+        self._calls[_call_key(steps, scalars)] = call
+        return call
+
+    def _is_ready(self, call):
+        """Whether nothing has changed that a run must look at first. The same on every rank, or a rank that finds more
+        to do says the same as the others at first."""
+        for _, field in self._fields:
+            if field._storage is None and field.keep == "all":
+                return False
+        for _, array in self._views:
+            if is_left(array):
+                return False
+        return call.outside is self.nest._outside() and not call.way.out_of_date()
+
+    def _way(self, key, steps):
+        """The way that serves so many steps, if there is one: that of blocks of steps serves any number from those
+        that go together on."""
+        way = self._ways.get(key)
+        if way is None and steps is not None:
+            way = next((each for each in self._ways.values() if each.serves(key, steps)), None)
+        return None if way is None or way.out_of_date() else way
+
+    @collective(NAME)
     def _run(self, steps, context, scalars):
         begun = time.perf_counter()
         self._check(steps, context, scalars)
@@ -165,7 +210,8 @@ class Bound:
         yield self._description(steps, scalars)
         if way is None:
             ready = yield from self._given.prepare(steps, scalars)
-            way = self._ways[key] = Way(self._given, ready)
+            self._calls.forget(lambda _: True)
+            way = self._ways[key] = Way(self._given, ready, key)
             if key == self._key(self._given.steps, {}):
                 self._first = way
         return (yield from way.run(self.record, begun))
@@ -225,3 +271,10 @@ class Bound:
 
 def _text(array):
     return f"{array.dtype} {array.shape}" + ("" if isinstance(array, Field) else " NumPy array")
+
+
+def _call_key(steps, scalars):
+    """Equal for the same steps and scalars: these count by type and every bit."""
+    if not scalars:
+        return steps
+    return steps, *((name, value.__class__, repr(value)) for name, value in scalars.items())

@@ -148,7 +148,7 @@ def execute(nest, context, ready, operands, begun, moving_s):
             operands,
             ready.kernel.address,
             ready.environment[1],
-            lambda site, point: _explain(nest, context, ready.kernel, site, point),
+            lambda site, point: explain(nest, context, ready.kernel, site, point),
             [table.ctypes.data for table in ready.tables.values()],
             bool(nest.numbers),
             reduction.with_bests(ready.reductions, ready.kernel.bests),
@@ -333,7 +333,7 @@ def _stored(window, context):
     return field(window.shape, window.dtype, init, context=context)
 
 
-def _explain(nest, context, kernel, site, point):
+def explain(nest, context, kernel, site, point):
     name, message, line = kernel.sites[site - 1]
     where = ", ".join(f"{i}={p}" for i, p in zip(nest.indices, point, strict=True))
     return f"nest {nest.name!r} raised {name}({message!r}) at {where} on rank {context.rank}, line {line}"

@@ -1,0 +1,26 @@
+// How a run ended, on which all ranks agree.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "execute/alarms.hpp"
+#include "execute/executor.hpp"
+#include "runtime/prepared_sweep.hpp"
+
+namespace tilewave {
+
+/// How a run ended on all ranks; seconds of the slowest rank.
+struct RunEnding {
+    bool interrupted = false;
+    double time_s = 0, moving_s = 0, call_s = 0;
+};
+
+/// Agrees with all ranks on how a run ended; collective, two small allreduces. `explain` makes the text of this rank's
+/// kernel failure.
+/// @throws the error of the lowest rank that failed in the first block of steps in which any did, on every rank
+RunEnding agree_on_end(Transport& t, Alarms& alarms, const Outcome& o, std::int64_t failed_block, const CallTimes& call,
+                       const std::function<std::string(const Failure&)>& explain,
+                       const std::function<bool(double)>& heartbeat);
+
+}  // namespace tilewave
