@@ -14,6 +14,7 @@ void bind_schedule(nb::module_& m);
 void bind_problem(nb::module_& m);
 void bind_generate(nb::module_& m);
 void bind_run(nb::module_& m);
+void bind_bound(nb::module_& m);
 void bind_predict(nb::module_& m);
 void bind_planner(nb::module_& m);
 void bind_patterns(nb::module_& m);
@@ -70,6 +71,7 @@ NB_MODULE(_core, m) {
     bind_schedule(m);
     bind_problem(m);
     bind_generate(m);
+    bind_bound(m);
     bind_run(m);
     bind_predict(m);
     bind_planner(m);

@@ -1,6 +1,7 @@
 // Contexts, fields, runs.
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/unique_ptr.h>
 
 #include <cstring>
 #include <map>
@@ -11,6 +12,7 @@
 #include "data/checksum.hpp"
 #include "execute/executor.hpp"
 #include "mpi_library.hpp"
+#include "runtime/bound_sweep.hpp"
 #include "runtime/prepared_sweep.hpp"
 
 namespace nb = nanobind;
@@ -231,6 +233,7 @@ void bind_field(nb::module_& m) {
         .def_prop_ro("bytes", &FieldStorage::bytes)
         .def_prop_ro("address", [](FieldStorage& f) { return reinterpret_cast<std::uintptr_t>(f.data()); })
         .def_prop_ro("history", &FieldStorage::history)
+        .def("release", &FieldStorage::release)
         .def("keep_history", &FieldStorage::keep_history, "time_buffers"_a, Release())
         .def("join_steps", &FieldStorage::join_steps, Release())
         // Where this rank's own points are, of one time buffer: address, bytes between neighbours, an owner that keeps
@@ -478,7 +481,24 @@ void bind_sweep(nb::module_& m) {
             "arrays"_a, "row"_a, "env"_a, "explain"_a.none(), "tables"_a = std::vector<std::uintptr_t>(),
             "uses_index"_a = true, "reductions"_a = std::vector<ReductionTuple>(), "rows"_a = 0,
             "steps"_a = std::nullopt, "moving_s"_a = 0.0, "call_s"_a = 0.0, "first_step"_a = 0)
-        .def("prepare_steps", &PreparedSweep::prepare_steps, "steps"_a, Release());
+        .def("prepare_steps", &PreparedSweep::prepare_steps, "steps"_a, Release())
+        // None where an array must be copied for each run. What is given must live as long.
+        .def(
+            "bind",
+            [](PreparedSweep& s, Context& context, const std::vector<PlainArray*>& arrays, std::uintptr_t row,
+               nb::object explain, const std::vector<std::uintptr_t>& tables, bool uses_index,
+               const std::vector<ReductionTuple>& reductions, std::uintptr_t rows) -> std::unique_ptr<BoundSweep> {
+                std::vector<RunArray> all = run_arrays(arrays);
+                if (!BoundSweep::suits(s, all)) return nullptr;
+                return std::make_unique<BoundSweep>(context, s, std::move(all),
+                                                    to_kernel(row, 0, tables, uses_index, reductions, rows),
+                                                    [explain = std::move(explain)](const Failure& f) {
+                                                        nb::gil_scoped_acquire gil;
+                                                        return nb::cast<std::string>(explain(f.site, f.point));
+                                                    });
+            },
+            "context"_a, "arrays"_a, "row"_a, "explain"_a, "tables"_a, "uses_index"_a, "reductions"_a, "rows"_a,
+            nb::keep_alive<0, 1>(), nb::keep_alive<0, 2>());
 }
 
 }  // namespace

@@ -52,6 +52,12 @@ public:
     /// @throws OutOfResources as relayout
     void keep_history(int time_buffers);
     int history() const { return history_; }
+    /// Gives the memory back: nothing but the destructor may be called afterwards (not checked). Those who share() it
+    /// keep it.
+    void release() {
+        data_.reset();
+        ++version_;
+    }
     /// Forgets the time step before the current one, as if the last two were one. The oldest step stays.
     /// @pre the last run had a buffer for each time step that is kept, and two more (ConfigError)
     void join_steps();

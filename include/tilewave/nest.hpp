@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -46,6 +47,34 @@ SweepProblem nest_problem(const NestLoops& loops, std::span<const ArrayReads> ar
 Report run_nest(Context& context, const NestLoops& loops, PlanRequest request, std::span<const ArrayReads> arrays,
                 const Kernel& kernel, const std::string& body,
                 const std::function<std::string(const Failure&)>& explain);
+
+/// A nest with its fields, agreed on, planned and prepared once, to be run many times; made by bind(). The fields and
+/// the context must live on.
+class BoundNest {
+public:
+    struct State;
+    explicit BoundNest(std::unique_ptr<State> state);
+    BoundNest(BoundNest&&) noexcept;
+    ~BoundNest();
+
+    /// What run() with the same arguments would compute; `steps`: time steps of this run, where the nest was bound with
+    /// steps. Nothing is recorded: the report has no timeline. Fields that others have moved are brought back.
+    /// Collective; beyond the work it costs about 2 us, and two rounds of ceil(log2 ranks) messages.
+    /// @throws ConfigError on every rank where the ranks run different bound nests or steps, or cannot run so many;
+    ///   KernelError on every rank when the body threw on any: it may be run again
+    Report run(std::optional<std::int64_t> steps = {});
+    /// That of the bound number of steps.
+    const Plan& plan() const;
+
+private:
+    std::unique_ptr<State> state_;
+};
+
+/// Plans and prepares a nest; see bind(). `renew` is called before each run; what it, `kernel` and `explain` refer to
+/// lives as long as they.
+BoundNest bind_nest(Context& context, const NestLoops& loops, const PlanRequest& request,
+                    std::span<const ArrayReads> arrays, const Kernel& kernel, const std::string& body,
+                    std::function<std::string(const Failure&)> explain, std::function<void()> renew);
 
 /// The offsets a body reads one array at, known when compiling: reads({-1, 0}, {0, -1}).
 template <std::size_t... D>
@@ -134,6 +163,10 @@ public:
     std::string error() const {
         std::scoped_lock guard(lock_);
         return error_;
+    }
+    void forget_error() {
+        std::scoped_lock guard(lock_);
+        error_.clear();
     }
 
 private:
@@ -260,6 +293,23 @@ Report run(Context& context, const NestLoops& loops, const PlanRequest& request,
         return "the body threw at " + to_string(f.point) + " on rank " + std::to_string(context.rank()) + ": " +
                kernel.error();
     });
+}
+
+/// Agrees on a nest, plans and prepares it as run() does, to be run many times. Numbers that change between runs are
+/// captured by reference. Collective.
+/// @throws as run()
+template <class Body, class... Operands>
+BoundNest bind(Context& context, const NestLoops& loops, const PlanRequest& request, Body body,
+               const Operands&... operands) {
+    const std::vector<ArrayReads> arrays{detail::array_reads(operands)...};
+    const auto kernel = std::make_shared<detail::LambdaKernel<Body, Operands...>>(std::move(body));
+    return bind_nest(
+        context, loops, request, arrays, kernel->kernel(), typeid(Body).name(),
+        [kernel, rank = context.rank()](const Failure& f) {
+            return "the body threw at " + to_string(f.point) + " on rank " + std::to_string(rank) + ": " +
+                   kernel->error();
+        },
+        [kernel] { kernel->forget_error(); });
 }
 
 /// The same once, upwards, over the largest box.

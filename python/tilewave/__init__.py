@@ -9,6 +9,7 @@ from tilewave.machine.machine import Machine
 from tilewave.nest.helpers import inline
 from tilewave.nest.nest import Nest, nest, nest_from
 from tilewave.plan.plan import Plan
+from tilewave.run.bind import Bound, bind
 from tilewave.run.measuring import measure
 from tilewave.run.reduction import argmax, argmin, max, min, sum  # noqa: A004
 from tilewave.run.report import Report
@@ -22,6 +23,7 @@ from tilewave.version import VERSION
 __version__ = VERSION
 
 __all__ = [
+    "Bound",
     "ConfigError",
     "Context",
     "Field",
@@ -40,6 +42,7 @@ __all__ = [
     "argmax",
     "argmin",
     "barrier",
+    "bind",
     "context",
     "field",
     "inline",

@@ -1,6 +1,8 @@
-"""What the executor costs a step, with nothing to compute; the predictor; and one rank's schedule among many."""
+"""What the executor costs a step, with nothing to compute; a bound nest beyond its work; the predictor; and one rank's
+schedule among many."""
 
 import math
+import statistics
 import threading
 import time
 
@@ -51,12 +53,65 @@ def _kernel():
     return compile_kernel(keep, {"A": np.dtype("f8")}, {})
 
 
-def worker(steps, repeats):
-    """MPI on two ranks; rank 0's figures, which sends and never waits for data."""
+def worker(repeats, steps=0, bound=False, runs=0):
+    """MPI on two ranks; rank 0's figures, which sends and never waits for data. Or, `bound`, those of bound nests."""
+    if bound:
+        return bound_worker(runs, repeats)
     load_mpi()
     core, seconds = _core.Context.timed_mpi(1)
     both = _time(core, steps, _kernel(), repeats, seconds)
     return both if core.rank == 0 else None
+
+
+@tw.nest
+def add_ahead(A, i, j):
+    A[i, j] = A[i - 1, j] + A[i, j - 1] - A[i + 1, j]
+
+
+def _bound(context, runs, repeats):
+    """Microseconds that a run of a bound nest takes beyond its lanes' work, and a call of tw.run: of small grids."""
+    found = {}
+    for extent in (8, 64):
+        A = tw.field((extent, extent), "f8", init=1e-3, context=context)
+        bound = tw.bind(add_ahead, A=A)
+        for name, call in (("bound", bound.run), ("run", lambda A=A: tw.run(add_ahead, A=A))):
+            found[f"{name} {extent}"] = [_beyond_work(call, runs) for _ in range(repeats + 1)][1:]
+    return found
+
+
+def _beyond_work(call, runs):
+    """The median of so many calls."""
+    beyond = []
+    for _ in range(runs):
+        begin = time.perf_counter()
+        report = call()
+        passed = time.perf_counter() - begin  # what the report says is made later
+        beyond.append((passed - report.measured.time_s) * 1e6)
+    return statistics.median(beyond)
+
+
+def bound_worker(runs, repeats):
+    """MPI on any number of ranks; rank 0's figures."""
+    context = tw.Context(threads=1)
+    found = _bound(context, runs, repeats)
+    return found if context.rank == 0 else None
+
+
+def _bound_rows(quick):
+    """Bound nests on one rank and on two, beside tw.run."""
+    rows = []
+    for ranks, limit in ((1, 10), (2, 15)):
+        found = on_ranks(
+            "tilewave_bench.executor",
+            ranks,
+            {"bound": True, "runs": 100 if quick else 1000, "repeats": 3 if quick else 9},
+        )
+        for extent in (8, 64):
+            case = f"bound run beyond its work, {extent}x{extent}, {ranks} rank{'s' * (ranks > 1)}"
+            rows.append(row(case, f"target {limit}", found[f"bound {extent}"], "us/run"))
+            rows[-1].ratio_to_contender = limit / rows[-1].value
+            rows.append(row(case, "tw.run", found[f"run {extent}"], "us/run"))
+    return rows
 
 
 def _predictions(repeats):
@@ -116,7 +171,7 @@ def _generations(repeats):
 
 
 def executor(json_path=None, quick=False, args=()):
-    """Microseconds a step on the dry and local transports, and on MPI beyond its own calls; of predict().
+    """Microseconds a step on the dry and local transports, and on MPI beyond its own calls; of bound nests; of predict().
 
     Microseconds that one rank's schedule takes among 64, 4096 and 65536 ranks, each rank with the same block.
     """
@@ -142,5 +197,5 @@ def executor(json_path=None, quick=False, args=()):
     ]
     for r, limit in zip(rows, (1, 1, 2), strict=False):
         r.ratio_to_contender = limit / r.value
-    rows += _predictions(repeats) + _generations(repeats)
+    rows += _bound_rows(quick) + _predictions(repeats) + _generations(repeats)
     publish("executor", rows, json_path)

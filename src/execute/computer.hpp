@@ -37,6 +37,8 @@ public:
     virtual void compute(Run& run, int lane, const Tile& tile) = 0;
     /// What the tiles so far have been reduced to, by nest and reduction of its kernel; of this rank.
     virtual std::vector<Reduced> reduced() const { return {}; }
+    /// As new: nothing has been computed.
+    virtual void restart() {}
 };
 
 /// By kind of work, as the alternatives of Work::what; null: there are no tiles of it.

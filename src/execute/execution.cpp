@@ -105,9 +105,17 @@ bool Execution::unpacked_before(std::size_t step) const {
 void Execution::restart() {
     mailroom_.restart();
     for (auto& ends : ends_) ends.clear();
+    for (Counter& c : counters_) c.value.store(0, std::memory_order_relaxed);
+    if (computers_.nests) computers_.nests->restart();
+    memory_ = ArrayMemory(s_, bindings_, options_.window);
     position_ = 0;
-    stopped_ = failed_ = interrupted_ = false;
-    if (options_.record) begin_ = now_s();
+    ended_.store(0, std::memory_order_relaxed);
+    stopped_.store(options_.stopped, std::memory_order_relaxed);
+    failed_ = interrupted_ = told_ = others_first_ = false;
+    lacking_ = nullptr;
+    end_ = 0;
+    last_look_ = now_s();
+    if (options_.record) begin_ = last_look_;
 }
 
 void Execution::wait_for(int l, std::size_t step) {

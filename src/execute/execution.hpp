@@ -79,7 +79,8 @@ public:
     /// For schedules of one lane, instead of lane(): the steps up to the first that must wait;
     /// true when all are done. Throws what the transport throws; it must then not be called again.
     bool advance();
-    /// Ready to run once more, after advance() has returned true.
+    /// Ready to run once more, after advance() has returned true or outcome() was asked for. What bindings, kernel,
+    /// options and window are is looked at anew, but for the kernel's reductions and options.record.
     void restart();
     /// What is pending may still be written to: the buffers stay, the transport is given up.
     void give_up() {

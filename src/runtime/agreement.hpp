@@ -138,6 +138,9 @@ struct Comparison {
 /// Of memory that nobody frees, as messages may still come there when nobody waits: leak checkers find it here.
 void keep_for_ever(void* memory) noexcept;
 
+/// As agree(context, statement), of what has been said before.
+bool agree(Context& context, std::shared_ptr<const Said> said);
+
 /// agree() of ranks that have no context yet, which use nothing else with this tag.
 void agree(Transport& transport, int tag, const Statement& mine);
 

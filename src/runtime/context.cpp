@@ -361,15 +361,19 @@ int Context::ended() const {
 }
 
 bool agree(Context& context, const Statement& mine) {
+    return agree(context, std::make_shared<const Said>(mine));
+}
+
+bool agree(Context& context, std::shared_ptr<const Said> said) {
     auto& exchange = *context.exchange();
+    const Statement& mine = said->statement;
     const auto number = take_number(context, [&] { return mine.caller; });
-    auto said = std::make_shared<const Said>(mine);
     std::vector<std::int64_t> values{mine.prepared, -mine.prepared};
     std::unique_ptr<Comparison> meeting = std::move(exchange.meeting);
     if (meeting)
-        meeting->agreement.restate(std::move(said), std::move(values));
+        meeting->agreement.restate(said, std::move(values));
     else
-        meeting = std::make_unique<Comparison>(exchange.kept_port(), std::move(said), std::move(values));
+        meeting = std::make_unique<Comparison>(exchange.kept_port(), said, std::move(values));
     Agreement& agreement = meeting->agreement;
     exchange.caller = mine.caller;
     agreement.start(exchange.tag(static_cast<int>(number % Exchange::turns)), {}, mine.caller.where, &exchange.where);

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "plan/planner.hpp"
+#include "runtime/bound_nest.hpp"
 #include "runtime/prepared_sweep.hpp"
 #include "runtime/tuning.hpp"
 
@@ -20,11 +21,6 @@ namespace {
 constexpr double unit_s = 1e-15;
 constexpr std::int64_t none = std::numeric_limits<std::int64_t>::max();
 
-// A plan that was chosen, and the problem in the coordinates that it cuts.
-struct PlannedNest {
-    SweepProblem problem;
-    Plan plan;
-};
 // Those of a context, the last one first.
 struct PlannedNests {
     std::deque<std::pair<std::string, PlannedNest>> all;
@@ -248,9 +244,8 @@ SweepProblem nest_problem(const NestLoops& loops, std::span<const ArrayReads> ar
     return p;
 }
 
-Report run_nest(Context& context, const NestLoops& loops, PlanRequest request, std::span<const ArrayReads> arrays,
-                const Kernel& kernel, const std::string& body,
-                const std::function<std::string(const Failure&)>& explain) {
+ReadyNest plan_nest(Context& context, const NestLoops& loops, PlanRequest request, std::span<const ArrayReads> arrays,
+                    const Kernel& kernel, const std::string& body, const std::string& call) {
     Statement mine;
     std::vector<Alternative> ways;
     if (request.threads == 1) request.threads = context.threads();
@@ -273,14 +268,23 @@ Report run_nest(Context& context, const NestLoops& loops, PlanRequest request, s
     } catch (const ConfigError& e) {
         mine = {Statement::Kind::config, e.what(), ""};
     }
-    mine.caller = {"run", ""};
+    mine.caller = {call, ""};
     const bool all_know = agree(context, mine);
     std::vector<RunArray> operands;
     for (const ArrayReads& a : arrays) operands.push_back({a.field, {}});
     if (!all_know)
         known = context.own<PlannedNests>().keep(mine.description, choose_together(context, ways, operands, kernel));
-    PreparedSweep sweep(context, known->problem, known->plan);
-    if (!loops.steps || *loops.steps == *block.steps) return sweep.run(operands, kernel, explain);
+    return {*known, block.steps};
+}
+
+Report run_nest(Context& context, const NestLoops& loops, PlanRequest request, std::span<const ArrayReads> arrays,
+                const Kernel& kernel, const std::string& body,
+                const std::function<std::string(const Failure&)>& explain) {
+    const ReadyNest ready = plan_nest(context, loops, request, arrays, kernel, body, "run");
+    std::vector<RunArray> operands;
+    for (const ArrayReads& a : arrays) operands.push_back({a.field, {}});
+    PreparedSweep sweep(context, ready.planned.problem, ready.planned.plan);
+    if (!loops.steps || *loops.steps == *ready.block_steps) return sweep.run(operands, kernel, explain);
     sweep.prepare_steps(*loops.steps);
     return sweep.run(operands, kernel, explain, *loops.steps);
 }

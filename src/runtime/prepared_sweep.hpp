@@ -110,6 +110,7 @@ public:
     const Plan& plan() const { return plan_; }
 
 private:
+    friend class BoundSweep;
     struct Scratch;
     Scratch scratch(std::span<const RunArray> arrays) const;
     void fill_around(const Scratch& s, int a, const Box& tile) const;

@@ -17,12 +17,13 @@ RestOfSteps::RestOfSteps(const SweepProblem& problem, const Plan& plan, std::int
 
 StepBlocks StepBlocks::of(const SweepProblem& problem, const Plan& plan, std::int64_t steps) {
     const std::int64_t block = problem.space.extent(0);
-    if (steps < block || block == 0)
+    const std::int64_t fewest = std::max<std::int64_t>(plan.temporal_block, 1);
+    if (steps < fewest || block == 0)
         throw ConfigError("run: " + std::to_string(steps) + " steps were asked for; allowed: at least the " +
-                          std::to_string(block) + " of a block");
+                          std::to_string(fewest) + " that go together");
     StepBlocks b{steps / block, steps % block};
     // With fewer steps than go together ranks would need other halos.
-    if (b.rest > 0 && b.rest < plan.temporal_block) {
+    if (b.whole > 0 && b.rest > 0 && b.rest < plan.temporal_block) {
         --b.whole;
         b.rest += block;
     }
@@ -70,8 +71,9 @@ BlocksOutcome execute_blocks(const BlocksRun& run, std::span<const Binding> bind
         options.first_time = first_time + passed;
         if (block > 0 && run.before_block && !lacking) run.before_block(block);
         const std::vector<Binding> here = bindings_at(passed, schedule, bindings, run.time_bytes);
-        Outcome one = lacking ? stand_aside(schedule, transport, lacking, options)
-                              : execute(schedule, here, kernel, transport, lanes, options);
+        Outcome one = lacking        ? stand_aside(schedule, transport, lacking, options)
+                      : run.executed ? run.executed(rest, here, options)
+                                     : execute(schedule, here, kernel, transport, lanes, options);
         if (options.record && !one.error) all.notes.add(schedule, rest, std::move(one.recording));
         if ((one.failure || one.error) && !all.outcome.failure && !all.outcome.error) {
             all.outcome.failure = one.failure;

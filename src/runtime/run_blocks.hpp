@@ -13,8 +13,10 @@ namespace tilewave {
 /// So often the schedule of a block runs, and so many steps are left after it.
 struct StepBlocks {
     std::int64_t whole = 1, rest = 0;
-    /// Of `steps` steps, where `problem` has the steps of a block. What is left may be longer than a block.
-    /// @pre steps >= those of a block, which are more than 0 (ConfigError)
+    /// Of `steps` steps, where `problem` has the steps of a block. What is left may be longer than a block. Without a
+    /// whole block all steps are left.
+    /// @pre those of a block are more than 0; steps >= those that go together, plan.temporal_block, and > 0
+    /// (ConfigError)
     static StepBlocks of(const SweepProblem& problem, const Plan& plan, std::int64_t steps);
 };
 
@@ -45,6 +47,8 @@ struct BlocksRun {
         time_bytes;  ///< by array: from one time to the next, of those that have time as a dimension; else 0
     std::function<void(std::int64_t)> before_block =
         {};  ///< called before each block but the first, while nothing moves
+    /// Runs the schedule of a block, or that of the rest, with these bindings; without, execute() does.
+    std::function<Outcome(bool rest, std::span<const Binding>, const ExecuteOptions&)> executed = {};
 };
 
 struct BlocksOutcome {

@@ -28,6 +28,11 @@ inline constexpr std::int64_t large_copy_bytes = 4 << 20;
 /// Planned nests that one context keeps.
 inline constexpr std::size_t most_planned_nests = 64;
 
+// --- bound_sweep.cpp: bound nests
+
+/// Schedules of steps that are left after whole blocks, which a bound nest keeps beside that of its last run.
+inline constexpr std::size_t most_kept_rests = 8;
+
 /// Seconds that the samples of one rate take, about; and further kinds of tiles that a rate is measured on, at most.
 inline constexpr double rate_budget_s = 0.1;
 inline constexpr int most_more_rates = 4;

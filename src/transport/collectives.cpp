@@ -103,16 +103,23 @@ void Backoff::pause() {
     }
 }
 
+// In each round a rank passes on what it knows to the rank 1, 2, 4, ... further: half the latencies of a tree up and
+// down.
 void allreduce_min(Transport& t, std::vector<std::int64_t>& values) {
     if (t.size() == 1 || !t.connected()) return;
-    std::vector<std::int64_t> other(values.size());
-    const std::size_t bytes = values.size() * sizeof(std::int64_t);
-    binomial::for_children(t.rank(), t.size(), [&](int child) {
-        receive(t, other.data(), bytes, child);
-        for (std::size_t i = 0; i < values.size(); ++i) values[i] = std::min(values[i], other[i]);
-    });
-    if (t.rank()) send(t, values.data(), bytes, binomial::parent(t.rank()));
-    broadcast_fixed(t, values.data(), bytes, 0);
+    const int p = t.size(), me = t.rank();
+    const std::size_t n = values.size(), bytes = n * sizeof(std::int64_t);
+    std::vector<std::int64_t> both(2 * n);  // what is sent, what comes
+    for (int step = 1; step < p; step *= 2) {
+        std::copy(values.begin(), values.end(), both.begin());
+        const int from = (me - step + p) % p;
+        t.post_recv(0, reinterpret_cast<std::byte*>(both.data() + n), static_cast<std::int64_t>(bytes), from,
+                    tags::collective);
+        t.post_send(1, reinterpret_cast<const std::byte*>(both.data()), static_cast<std::int64_t>(bytes),
+                    (me + step) % p, tags::collective, false);
+        wait_all(t, 2, from);
+        for (std::size_t i = 0; i < n; ++i) values[i] = std::min(values[i], both[n + i]);
+    }
 }
 
 namespace {

@@ -53,12 +53,31 @@ class Field:
 
     def _whole(self, what):
         """The storage, for what asks for all values."""
+        if self.closed:
+            raise ConfigError(f"{what}: this field of shape {self.shape} was closed; allowed: a field that is not")
         if self._storage is None:
             raise ConfigError(
                 f"{what}: this field of shape {self.shape} keeps a rolling window only, so it has no values outside a "
                 "run; allowed: reduce= in the run, or a field with keep='all'"
             )
         return self._storage
+
+    @property
+    def closed(self):
+        """Whether `close` has been called."""
+        return self._storage is None and self.keep == "all"
+
+    def close(self):
+        """Give the memory back now, and not when nobody has the field any more: a bound nest has its fields.
+
+        Notes
+        -----
+        Local; to be called on every rank, since a call that is given a field which any rank has closed raises
+        ConfigError on all. Views that were taken of `local` keep their memory. More than once is fine.
+        """
+        if self._storage is not None:
+            self._storage.release()
+            self._storage = None
 
     @property
     def owned(self):
@@ -366,6 +385,8 @@ class Field:
     __array_ufunc__ = None  # NumPy's functions of arrays refuse it
 
     def __repr__(self):
+        if self.closed:
+            return f"<tilewave.Field {self.shape} {self.dtype}, closed>"
         what = f"rank {self.context.rank} holds {self.owned}" if self.keep == "all" else "a rolling window only"
         return f"<tilewave.Field {self.shape} {self.dtype}, {what}>"
 
@@ -389,7 +410,7 @@ class _Memory:
     def left(self):
         """Whether the field's values have moved elsewhere."""
         field = self._field()
-        return field is not None and field._storage.version != self.version
+        return field is not None and not field.closed and field._storage.version != self.version
 
 
 def is_left(array):

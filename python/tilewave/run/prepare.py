@@ -3,6 +3,7 @@ on.
 """
 
 import dataclasses
+import functools
 
 import numpy as np
 
@@ -370,11 +371,12 @@ def _sort(nest, arguments):
 
 def _bind(context, given, found):
     """What was prepared, with this call's arrays."""
-    nest, plan, steps = given.nest, found.plan, None
+    nest, plan, steps, planned_for = given.nest, found.plan, None, None
     if given.block:
         steps = int(given.loops.steps)
         found.sweep.prepare_steps(steps)
-        plan = for_steps(plan, given.block, found.sweep.problem.space[1][0], found.border_s, steps)
+        planned_for = functools.partial(for_steps, plan, given.block, found.sweep.problem.space[1][0], found.border_s)
+        plan = planned_for(steps)
     initial = {name: values_at(given.whole[name], points) for name, points in found.subscripts.items()}
     stored = [
         name
@@ -406,6 +408,7 @@ def _bind(context, given, found):
         given.fields,
         problem=found.problem,
         values=values,
+        planned_for=planned_for,
     )
 
 

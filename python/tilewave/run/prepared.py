@@ -53,6 +53,7 @@ class Ready:
     first_step: int = 0  # of time
     problem: object = None
     values: dict = None  # scalars, and numbers from outside the body
+    planned_for: object = None  # gives the plan, with what it is predicted to take, for another number of steps
 
     def look_again(self):
         """Give the kernel the tables as they are now."""

@@ -323,6 +323,8 @@ def check_arrays(nest, arrays, context):
                 f"array {name!r} is a view of a field from before a run moved the field's values elsewhere; "
                 "allowed: the field's local as it is now, or a copy() of the view"
             )
+        if isinstance(value, Field) and value.closed:
+            raise ConfigError(f"array {name!r} is a field that was closed; allowed: a field that is not")
         if isinstance(value, Field) and value.context is not context:
             raise ConfigError(
                 f"array {name!r} is a field of another context than the call's; allowed: fields of one context, "

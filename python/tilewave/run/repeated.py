@@ -33,7 +33,7 @@ class Call:
                 if array.base is not None and is_left(array):
                     return None
                 memory.append(array.__array_interface__)
-            elif kind is Field:
+            elif kind is Field and not array.closed:
                 memory.append(array.history)
             else:
                 return None

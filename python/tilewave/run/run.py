@@ -86,11 +86,11 @@ def run(nest, *, context=None, over=None, reverse=(), steps=None, plan=None, fas
     if isinstance(nest, tuple | list):
         refused = {name: value for name, value in (("plan", plan), ("reduce", reduce)) if value is not None}
         return (
-            yield from run_in_turn(tuple(nest), context, over, reverse, steps, fastmath, arguments, refused, _run_ready)
+            yield from run_in_turn(tuple(nest), context, over, reverse, steps, fastmath, arguments, refused, run_ready)
         )
     loops = Loops(over, reverse, steps)
     ready = yield from prepare(nest, context, loops, plan, fastmath, arguments, reduce)
-    core, after_s = yield from _run_ready(nest, ready, begun)
+    core, after_s = yield from run_ready(nest, ready, begun)
     found = [(r.any, r.at, r.bytes) for r in core.reduced]
     return Report(
         core,
@@ -107,7 +107,7 @@ def run(nest, *, context=None, over=None, reverse=(), steps=None, plan=None, fas
     )
 
 
-def _run_ready(nest, ready, begun):
+def run_ready(nest, ready, begun):
     """The run of what was prepared: the core's report, and seconds of giving fields back after it; part of a collective
     call.
     """
@@ -148,7 +148,7 @@ def execute(nest, context, ready, operands, begun, moving_s):
             operands,
             ready.kernel.address,
             ready.environment[1],
-            lambda site, point: _explain(nest, context, ready.kernel, site, point),
+            lambda site, point: explain(nest, context, ready.kernel, site, point),
             [table.ctypes.data for table in ready.tables.values()],
             bool(nest.numbers),
             reduction.with_bests(ready.reductions, ready.kernel.bests),
@@ -330,7 +330,7 @@ def _stored(window, context):
     return field(window.shape, window.dtype, init, context=context)
 
 
-def _explain(nest, context, kernel, site, point):
+def explain(nest, context, kernel, site, point):
     name, message, line = kernel.sites[site - 1]
     where = ", ".join(f"{i}={p}" for i, p in zip(nest.indices, point, strict=True))
     return f"nest {nest.name!r} raised {name}({message!r}) at {where} on rank {context.rank}, line {line}"

@@ -23,8 +23,7 @@ public:
 
     void compute(Run& run, int lane, const Tile& tile) override;
     std::vector<Reduced> reduced() const override;
-    /// As new: nothing has been computed.
-    void restart();
+    void restart() override;
 
 private:
     struct alignas(64) LaneReduced {

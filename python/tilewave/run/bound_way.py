@@ -1,0 +1,177 @@
+"""One way in which a bound nest runs: a schedule and a kernel, and what is kept between runs of them."""
+
+import dataclasses
+import functools
+
+import numpy as np
+
+from tilewave import _core
+from tilewave.errors import ERRORS
+from tilewave.run import reduction
+from tilewave.run.memory_bound import moved_by
+from tilewave.run.operands import copied, operands_of
+from tilewave.run.report import Report
+from tilewave.run.run import explain, run_ready
+from tilewave.runtime import interrupts
+from tilewave.runtime.collective import plain
+
+#: What a run is called among the ranks.
+NAME = "tw.Bound.run"
+
+
+class Way:
+    """What is ready for one number of steps and one kind of scalars."""
+
+    def __init__(self, given, ready, key):
+        self.given, self.ready, self._key = given, ready, key
+        self._environment = ready.environment
+        self._values, self._changed = ready.values, False
+        self._copied = any(isinstance(value, np.ndarray) and copied(value) for value in ready.arrays.values())
+
+    def out_of_date(self):
+        """Whether the layout that its fields should have was, or is to be, weighed anew; the same on every rank."""
+        turn = self.ready.turn
+        base = turn.base
+        return (
+            bool(turn.wanted)
+            or turn.taken is not None
+            or base is not None
+            and (base.taken is None or base.taken.turn is not turn)
+        )
+
+    @functools.cached_property
+    def _core(self):
+        """The core's, where arrays are used where they lie; else None. `ready` keeps what it points to."""
+        ready = self.ready
+        kernel, nest, context = ready.kernel, self.given.nest, ready.context
+        if ready.on_one_rank or ready.replicated or ready.stored or self._copied or kernel.copies_tables:
+            return None
+        return ready.sweep.bind(
+            context._core,
+            ready.operands,
+            kernel.address,
+            lambda site, point: explain(nest, context, kernel, site, point),
+            [table.ctypes.data for table in ready.tables.values()],
+            bool(nest.numbers),
+            reduction.with_bests(ready.reductions, kernel.bests),
+            kernel.rows_address,
+        )
+
+    @property
+    def quick(self):
+        """Whether a `Call` may run it."""
+        return self._core is not None
+
+    def serves(self, key, steps):
+        """Whether it runs so many steps, for a key that may differ in the number of steps."""
+        if self.ready.steps is None or not self.quick or (key[0], *key[2:]) != (self._key[0], *self._key[2:]):
+            return False
+        return steps >= max(self.ready.plan.temporal_block, 1)
+
+    def call(self, steps, scalars, description):
+        """A `Call` with these scalars in place of the bound ones."""
+        ready, environment = self.ready, self._environment
+        if scalars:
+            packed = ready.kernel.pack({**self._values, **scalars}, ready.tables)
+            environment = packed, packed.ctypes.data
+        return Call(self, steps if ready.steps is not None else None, environment, description)
+
+    def refresh(self, scalars):
+        """Look at scalars, and at arrays that a run copies, as they are now; local."""
+        ready = self.ready
+        if ready.steps is not None:
+            ready.sweep.prepare_steps(ready.steps)  # another call may have had other steps since
+        if scalars or self._changed:
+            ready.values, self._changed = {**self._values, **scalars}, bool(scalars)
+            packed = ready.kernel.pack(ready.values, ready.tables)
+            ready.environment = (packed, packed.ctypes.data) if scalars else self._environment
+        if self._copied or ready.kernel.copies_tables:
+            if not ready.on_one_rank and not ready.stored:
+                ready.operands, ready.copies = operands_of(self.given.nest, ready.arrays, ready.initial)
+            ready.look_again()
+
+    def run(self, record, begun):
+        """One run, after the ranks have agreed on it; part of a collective call. Returns the report."""
+        core_context = self.ready.context._core
+        recording, core_context.record = core_context.record, record
+        try:
+            core, after_s = yield from run_ready(self.given.nest, self.ready, begun)
+        finally:
+            core_context.record = recording
+        return LazyReport(functools.partial(self._report, core, after_s))
+
+    def _report(self, core, after_s, steps=None):
+        """The arguments of a `Report`."""
+        ready, given = self.ready, self.given
+        if steps is not None and steps != ready.steps:
+            ready = dataclasses.replace(ready, steps=steps, plan=ready.planned_for(steps))
+        found = [(r.any, r.at, r.bytes) for r in core.reduced]
+        return (
+            core,
+            ready.plan,
+            ready.sequential,
+            ready.on_one_rank,
+            tuple(ready.stored),
+            reduction.results(given.nest, given.reduce, ready.dtypes, ready.reductions, found),
+            ready.ranges(),
+            ready.problem.cut,
+            after_s,
+            moved_by(ready, core.points),
+            ready.context._core.machine,
+        )
+
+
+class Call:
+    """All that a run needs whose steps and scalars are known."""
+
+    def __init__(self, way, steps, environment, description):
+        self.way, self.outside, self._steps, self._environment = way, way.given.nest._outside(), steps, environment
+        ready = way.ready
+        self._said = _core.BoundCall(NAME, plain(description))
+        self._core, self._context, self._heart = way._core, ready.context, ready.context._heart
+        self._ran, self._fields = ready.turn.ran, ready.fields
+
+    def run(self):
+        """The run, from the ranks' agreement on; collective. Other threads must not call meanwhile."""
+        context, heart = self._context, self._heart
+        outer, context._doing = context._doing, NAME
+        try:
+            with interrupts.held():
+                heart.progress.of = self.way.given.nest.name
+                try:
+                    ran = self._core.run(self._said, self._steps, self._environment[1])
+                except (*ERRORS, MemoryError) as error:
+                    raise context._of_all(error) from None
+                finally:
+                    heart.done()
+                self._ran(context._turns, self._fields, ran.time_s, ran.moving_s)
+                if ran.interrupted:
+                    raise KeyboardInterrupt("another rank was interrupted" if context.size > 1 else "")
+        finally:
+            context._doing = outer
+        return LazyReport(functools.partial(self._report, ran))
+
+    def _report(self, ran):
+        return self.way._report(self._core.report(ran), 0.0, self._steps)
+
+
+class LazyReport(Report):
+    """A `Report` that is made when something of it is asked for."""
+
+    def __init__(self, make):
+        self._make = make
+
+    def _rows(self):
+        for name, text in super()._rows():
+            yield name, "not recorded" if name == "overlap ratio" and not self.lanes else text
+
+    def __getattr__(self, name):
+        make = self.__dict__.pop("_make", None)
+        if make is None:
+            raise AttributeError(f"a report has no {name!r}")
+        Report.__init__(self, *make())
+        return getattr(self, name)
+
+    def __getstate__(self):
+        _ = self.points  # made by now
+        return super().__getstate__()

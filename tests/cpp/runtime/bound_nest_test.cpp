@@ -1,0 +1,159 @@
+// Bound nests of C++ programs against run(), on ranks as threads.
+#include <gtest/gtest.h>
+
+#include <mutex>
+#include <stdexcept>
+#include <thread>
+
+#include "tilewave/tilewave.hpp"
+
+using namespace tilewave;
+
+namespace {
+
+template <class Body>
+void on_ranks(int ranks, int threads, Body body) {
+    LocalFabric fabric(ranks);
+    std::vector<std::thread> all;
+    std::mutex lock;
+    std::vector<std::string> errors;
+    for (int r = 0; r < ranks; ++r)
+        all.emplace_back([&, r] {
+            try {
+                Context context(fabric.endpoint(r), threads);
+                body(context);
+            } catch (const std::exception& e) {
+                std::scoped_lock guard(lock);
+                errors.push_back(e.what());
+            }
+        });
+    for (auto& t : all) t.join();
+    EXPECT_TRUE(errors.empty()) << errors.front();
+}
+
+Field<double> field(Context& context, std::int64_t rows, std::int64_t columns) {
+    return Field<double>(context, {rows, columns},
+                         [](const Index& at) { return static_cast<double>((7 * at[0] + 13 * at[1]) % 11) - 3.5; });
+}
+
+template <class F>
+std::string text_of_error(F call) {
+    try {
+        call();
+    } catch (const std::exception& e) {
+        return e.what();
+    }
+    return "nothing was thrown";
+}
+
+constexpr auto before = reads({-1, 0}, {0, -1}, {1, 1});
+constexpr auto ahead = reads({0, 1}, {1, 0});
+constexpr auto heat = reads({-1, 0, 0}, {-1, -1, 0}, {-1, 1, 0}, {-1, 0, -1}, {-1, 0, 1});
+
+class BoundNests : public ::testing::TestWithParam<std::pair<int, int>> {};
+
+TEST_P(BoundNests, AlternateAndTakeNewNumbers) {
+    const auto [ranks, threads] = GetParam();
+    on_ranks(ranks, threads, [](Context& context) {
+        Field<double> a = field(context, 41, 27), b = field(context, 41, 27);
+        double weight = 0.5;
+        const auto down = [&weight](auto x) { return weight * (x(-1, 0) + x(0, -1)) - 0.25 * x(1, 1); };
+        const auto up = [](auto x) { return 0.5 * x(0, 1) - 0.125 * x(1, 0); };
+        BoundNest first = bind(context, {}, {}, down, writes<before>(a));
+        BoundNest second = bind(context, {.reverse = {0, 1}}, {}, up, writes<ahead>(a));
+        for (const double w : {0.5, 0.25, 0.125, 0.5}) {
+            weight = w;
+            EXPECT_EQ(first.run().points, 39 * 25);
+            second.run();
+            run(context, {}, {}, down, writes<before>(b));
+            run(context, {.reverse = {0, 1}}, {}, up, writes<ahead>(b));
+            EXPECT_EQ(a.gather(), b.gather());
+        }
+    });
+}
+
+TEST_P(BoundNests, StepsMayChange) {
+    const auto [ranks, threads] = GetParam();
+    const auto body = [](auto x) {
+        return 0.5 * x(-1, 0, 0) + 0.125 * (x(-1, -1, 0) + x(-1, 1, 0) + x(-1, 0, -1) + x(-1, 0, 1));
+    };
+    for (const std::int64_t bound : {0, 2, 60})
+        on_ranks(ranks, threads, [&](Context& context) {
+            Field<double> a = field(context, 19, 23), b = field(context, 19, 23);
+            BoundNest nest = bind(context, {.steps = bound}, {}, body, writes<heat>(a));
+            for (const std::optional<std::int64_t> steps : {std::optional<std::int64_t>(), {7}, {0}, {300}, {1}, {7}}) {
+                const Report report = nest.run(steps);
+                EXPECT_EQ(report.points, steps.value_or(bound) * 17 * 21);
+                run(context, {.steps = steps.value_or(bound)}, {}, body, writes<heat>(b));
+                EXPECT_EQ(a.gather(), b.gather()) << bound << " " << steps.value_or(-1);
+            }
+            EXPECT_NE(text_of_error([&] { nest.run(-1); }).find("allowed: 0 and more"), std::string::npos);
+        });
+}
+
+TEST_P(BoundNests, AFieldThatAnotherPlanMovesIsBroughtBack) {
+    const auto [ranks, threads] = GetParam();
+    on_ranks(ranks, threads, [](Context& context) {
+        Field<double> a = field(context, 41, 27), b = field(context, 41, 27);
+        const auto body = [](auto x) { return 0.5 * (x(-1, 0) + x(0, -1)) - 0.25 * x(1, 1); };
+        BoundNest nest = bind(context, {}, {}, body, writes<before>(a));
+        for (int k = 0; k < 3; ++k) {
+            Index grid = default_grid(a.shape(), context.size(), -1);
+            std::swap(grid[0], grid[1]);
+            a.storage().relayout(Layout(a.shape(), grid));
+            nest.run();
+            run(context, {}, {}, body, writes<before>(b));
+            EXPECT_EQ(a.gather(), b.gather());
+        }
+    });
+}
+
+TEST_P(BoundNests, ABodyThatThrows) {
+    const auto [ranks, threads] = GetParam();
+    on_ranks(ranks, threads, [](Context& context) {
+        Field<double> a = field(context, 30, 30), b = field(context, 30, 30);
+        int fail = 0;  // the number of the failure
+        const auto body = [&](auto x) {
+            if (fail > 0 && context.rank() == 0)  // which computes for all where others have nothing to do
+                throw std::runtime_error("failure " + std::to_string(fail));
+            return 0.5 * (x(-1, 0) + x(0, -1)) - 0.25 * x(1, 1);
+        };
+        BoundNest nest = bind(context, {}, {}, body, writes<before>(a));
+        for (int k = 1; k <= 3; ++k) {
+            fail = k;
+            const std::string text = text_of_error([&] { nest.run(); });
+            EXPECT_NE(text.find(": failure " + std::to_string(k)), std::string::npos) << text;
+            fail = 0;
+            for (Field<double>* f : {&a, &b}) f->for_each_owned([](const Index& at, double& v) { v = at[0] - at[1]; });
+            nest.run();
+            run(context, {}, {}, body, writes<before>(b));
+            EXPECT_EQ(a.gather(), b.gather());
+        }
+    });
+}
+
+TEST_P(BoundNests, RanksThatRunDifferentOnes) {
+    const auto [ranks, threads] = GetParam();
+    if (ranks == 1) return;
+    on_ranks(ranks, threads, [](Context& context) {
+        Field<double> a = field(context, 30, 30), b = field(context, 30, 30);
+        const auto body = [](auto x) { return 0.5 * (x(-1, 0) + x(0, -1)) - 0.25 * x(1, 1); };
+        BoundNest one = bind(context, {}, {}, body, writes<before>(a));
+        BoundNest two = bind(context, {}, {}, body, writes<before>(b));
+        const std::string text = text_of_error([&] { (context.rank() == 0 ? one : two).run(); });
+        EXPECT_NE(text.find("bound nest 1 of body"), std::string::npos) << text;
+        EXPECT_NE(text.find("bound nest 2 of body"), std::string::npos) << text;
+        EXPECT_NE(text_of_error([&] {
+                      one.run(context.rank() ? std::optional<std::int64_t>(3) : std::nullopt);
+                  }).find("bound without steps"),
+                  std::string::npos);
+        one.run();
+        two.run();
+        EXPECT_EQ(a.gather(), b.gather());
+    });
+}
+
+INSTANTIATE_TEST_SUITE_P(OnRanks, BoundNests,
+                         ::testing::Values(std::pair{1, 1}, std::pair{1, 2}, std::pair{2, 1}, std::pair{3, 2}));
+
+}  // namespace
