@@ -129,10 +129,12 @@ void PatternOperation::speak() {
     words_.said = std::make_shared<Said>(std::move(statement));
     const auto p = static_cast<std::size_t>(context_.size()), mine = static_cast<std::size_t>(context_.rank());
     auto& values = words_.given;
-    values.assign(4 + 2 * p, Agreement::none);
+    // What each rank has of the columns matters where the ranks' parts make up the matrix.
+    values.assign(has_parts(call_.kind) ? 4 + 2 * p : 2, Agreement::none);
     const bool gets =
         call_.kind != PatternKind::broadcast && (call_.kind != PatternKind::reduce || context_.rank() == call_.root);
     values[0] = call_.in.contiguous() && (!gets || call_.allocate || call_.out.contiguous());
+    if (!has_parts(call_.kind)) return;
     values[2 + mine] = call_.kind == PatternKind::spread ? call_.in.cols : call_.out.cols;
     if (call_.part_inside >= 0) values[2 + p + mine] = call_.part_inside;
     if (call_.kind == PatternKind::spread && !call_.allocate) {
