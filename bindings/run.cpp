@@ -14,6 +14,7 @@
 #include "mpi_library.hpp"
 #include "runtime/bound_sweep.hpp"
 #include "runtime/prepared_sweep.hpp"
+#include "runtime/slowest.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -134,6 +135,16 @@ void bind_context(nb::module_& m) {
                 return agree(c, {kind_of(kind), error, description, prepared, {call, ""}});
             },
             "kind"_a, "error"_a, "description"_a, "prepared"_a = 0, "call"_a = "agree")
+        .def(
+            "slowest",
+            [](Context& c, const std::vector<std::int64_t>& mine, std::size_t each, std::int64_t nothing) {
+                std::vector<std::tuple<std::int64_t, bool, std::vector<std::int64_t>>> all;
+                for (SlowestNumbers& one : slowest(c.transport(), mine, each, nothing))
+                    all.emplace_back(one.ranks, one.failed, std::move(one.numbers));
+                return all;
+            },
+            "mine"_a, "each"_a, "nothing"_a, Release(),
+            "Of each body: the ranks that have measured it, whether one has failed, the numbers of the slowest.")
         .def(
             "allreduce_min",
             [](Context& c, std::vector<std::int64_t> values) {

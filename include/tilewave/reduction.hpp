@@ -77,7 +77,7 @@ private:
 
 class Transport;
 
-/// The partial results of all ranks, joined in rank order; on every rank. Collective: a gather of 600 bytes a number.
+/// What all ranks have, joined in the order of ranks; on every rank. Collective: 600 bytes a number along a tree.
 std::vector<Reduced> join_ranks(Transport& transport, std::vector<Reduced> mine);
 
 }  // namespace tilewave

@@ -5,7 +5,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "tilewave/transport.hpp"
+#include "transport/collectives.hpp"
 
 namespace tilewave {
 
@@ -294,16 +294,14 @@ std::vector<Reduced> join_ranks(Transport& t, std::vector<Reduced> mine) {
     if (mine.empty() || t.size() == 1) return mine;
     std::string packed;
     for (const Reduced& r : mine) packed += r.packed();
-    const std::vector<std::string> all = gather(t, packed);
     const std::size_t each = packed.size() / mine.size();
-    if (t.rank() == 0) {
-        packed.clear();
-        for (std::size_t i = 0; i < mine.size(); ++i) {
-            for (std::size_t r = 1; r < all.size(); ++r) mine[i].join(Reduced::unpacked(all[r].substr(i * each, each)));
-            packed += mine[i].packed();
+    allreduce(t, packed, [&](std::string& ours, const std::string& theirs) {
+        for (std::size_t at = 0; at < ours.size(); at += each) {
+            Reduced both = Reduced::unpacked(ours.substr(at, each));
+            both.join(Reduced::unpacked(theirs.substr(at, each)));
+            ours.replace(at, each, both.packed());
         }
-    }
-    broadcast(t, packed, 0);
+    });
     for (std::size_t i = 0; i < mine.size(); ++i) mine[i] = Reduced::unpacked(packed.substr(i * each, each));
     return mine;
 }

@@ -9,9 +9,11 @@
 #include <cstring>
 #include <fstream>
 #include <limits>
+#include <map>
 #include <span>
 #include <sstream>
 
+#include "core/binomial.hpp"
 #include "core/tags.hpp"
 #include "data/memory.hpp"
 #include "execute/executor.hpp"
@@ -19,6 +21,7 @@
 #include "runtime/agreement.hpp"
 #include "runtime/exchange.hpp"
 #include "runtime/waiting.hpp"
+#include "transport/collectives.hpp"
 
 namespace tilewave {
 
@@ -44,32 +47,32 @@ struct Pinning {
 // launches of one rank that has all CPUs because nobody said how many.
 Pinning pin_plan(Transport& t, int threads, bool launched, int announced_on_host) {
     const Place mine = Place::here(launched ? 0 : announced_on_host);
-    std::string all;
-    for (const std::string& p : gather(t, mine.text())) all += p + "\n";
-    broadcast(t, all, 0);
-    std::vector<Place> places;
-    std::istringstream lines(all);
-    for (std::string line; std::getline(lines, line);) places.push_back(Place::of(line));
-    const bool everyone = places.size() == static_cast<std::size_t>(t.size());
-    if (!everyone) places = {mine};
-    const std::size_t me = everyone ? static_cast<std::size_t>(t.rank()) : 0;
+    const std::vector<std::string> all = allgather(t, mine.text());
+    const bool everyone = all.size() == static_cast<std::size_t>(t.size());
 
     Pinning p;
     int before = 0, sharing = 0;
-    std::vector<Place> sets;
-    for (std::size_t r = 0; r < places.size(); ++r) {
-        const auto set = std::find_if(sets.begin(), sets.end(), [&](const Place& s) { return s.same_cpus(places[r]); });
-        if (everyone) p.set_of.push_back(static_cast<std::int32_t>(set - sets.begin()));
-        if (set == sets.end()) {
-            sets.push_back(places[r]);
-            p.set_cpus.push_back(static_cast<double>(std::max<std::size_t>(places[r].cpus.size(), 1)));
+    std::size_t me = 0;       // in `here`
+    std::vector<Place> here;  // of the ranks of this host: others' CPUs do not matter to them
+    std::map<std::pair<std::string, std::vector<int>>, std::int32_t> sets;
+    for (std::size_t r = 0; r < all.size(); ++r) {
+        Place place = Place::of(all[r]);
+        const auto [set, fresh] =
+            sets.try_emplace({place.host, place.cpus}, static_cast<std::int32_t>(p.set_cpus.size()));
+        if (everyone) p.set_of.push_back(set->second);
+        if (fresh) p.set_cpus.push_back(static_cast<double>(std::max<std::size_t>(place.cpus.size(), 1)));
+        const bool own = !everyone || r == static_cast<std::size_t>(t.rank());
+        if (own) me = here.size();
+        if (place.same_cpus(mine)) {
+            ++sharing;
+            before += everyone && r < static_cast<std::size_t>(t.rank());
         }
-        if (!places[r].same_cpus(mine)) continue;
-        ++sharing;
-        if (r < me) ++before;
+        if (place.host == mine.host) here.push_back(std::move(place));
     }
-    const std::vector<double> shares = cpu_shares(places);
-    p.share = lanes_of(*std::min_element(shares.begin(), shares.end()));
+    const std::vector<double> shares = cpu_shares(here);
+    std::vector<std::int64_t> least{lanes_of(*std::min_element(shares.begin(), shares.end()))};
+    allreduce_min(t, least);
+    p.share = static_cast<int>(least[0]);
     p.threads = threads ? threads : p.share;
     p.ranks_per_core = static_cast<double>(sharing) / static_cast<double>(std::max<std::size_t>(mine.cpus.size(), 1));
     p.oversubscribed = p.threads > lanes_of(shares[me]) || shares[me] < 1 - 1e-9;
@@ -137,6 +140,30 @@ double ping(Transport& t, bool first, int peer, std::size_t bytes, int n, double
         }
     }
     return best;
+}
+
+// This rank's clock minus rank 0's, down a tree: each rank plays with its parent, then with its children in turn. So
+// the first rank plays with log2(ranks) others, however many there are; an error adds up over as many steps.
+double clock_offset(Transport& t) {
+    double own = 0;
+    std::byte told[sizeof own];
+    if (t.rank()) {
+        const int parent = binomial::parent(t.rank());
+        double unused = 0;
+        ping(t, false, parent, sizeof(double), 8, &unused);
+        transfer(t, false, told, parent);
+        std::memcpy(&own, told, sizeof own);
+    }
+    std::vector<int> children;
+    binomial::for_children(t.rank(), t.size(), [&](int child) { children.push_back(child); });
+    for (auto child = children.rbegin(); child != children.rend(); ++child) {  // the largest subtree first
+        double offset = 0;
+        ping(t, true, *child, sizeof(double), 8, &offset);
+        offset += own;
+        std::memcpy(told, &offset, sizeof offset);
+        transfer(t, true, told, *child);
+    }
+    return own;
 }
 
 // Shortest time of `count` messages of `bytes` one after another, all posted at once, and an answer.
@@ -285,21 +312,10 @@ void Context::measure() {
     m.set_cpus = set_cpus_;
     if (threads_ > 1) m.hand_over_s = std::max(hand_over(*lanes_), 1e-8);
     const int last = t.connected() ? t.size() - 1 : 0;
-    // Clocks first: each rank in turn plays with rank 0.
-    for (int r = 1; r <= last; ++r)
-        if (rank() == 0) {
-            double offset = 0;
-            ping(t, true, r, sizeof(double), 8, &offset);
-            std::vector<std::byte> data(sizeof offset);
-            *reinterpret_cast<double*>(data.data()) = offset;
-            transfer(t, true, data, r);
-        } else if (rank() == r) {
-            double unused = 0;
-            ping(t, false, 0, sizeof(double), 8, &unused);
-            std::vector<std::byte> data(sizeof(double));
-            transfer(t, false, data, 0);
-            clock_offset_s_ = *reinterpret_cast<double*>(data.data());
-        }
+    if (last > 0) {
+        clock_offset_s_ = clock_offset(t);
+        barrier(t);  // what follows is measured while the other ranks are idle
+    }
     if (last > 0 && (rank() == 0 || rank() == last)) {
         const bool first = rank() == 0;
         const int peer = first ? last : 0;

@@ -9,6 +9,7 @@
 #include "plan/planner.hpp"
 #include "runtime/bound_nest.hpp"
 #include "runtime/prepared_sweep.hpp"
+#include "runtime/slowest.hpp"
 #include "runtime/tuning.hpp"
 
 namespace tilewave {
@@ -67,8 +68,7 @@ Box largest_space(std::span<const ArrayReads> arrays, int first, int dims) {
 MeasuredRate measure_together(Context& context, PreparedSweep& sweep, std::span<const RunArray> arrays,
                               const Kernel& kernel) {
     constexpr std::size_t each = 5;
-    std::vector<std::int64_t> values(each * static_cast<std::size_t>(context.size()), none);
-    std::int64_t* const mine = values.data() + each * static_cast<std::size_t>(context.rank());
+    std::vector<std::int64_t> mine(each, none);
     try {
         const std::vector<RateSample> samples = sweep.sample(arrays, kernel, rate_budget_s);
         if (samples.empty()) {
@@ -82,21 +82,17 @@ MeasuredRate measure_together(Context& context, PreparedSweep& sweep, std::span<
     } catch (const std::bad_alloc&) {
         mine[0] = -1;
     }
-    allreduce_min(context.transport(), values);
+    const SlowestNumbers all = slowest(context.transport(), mine, each, none).front();
     KernelRate rate;
     rate.point_s = context.machine().point_s;
-    std::int64_t slowest = -1;
-    for (std::size_t r = 0; r < values.size(); r += each) {
-        if (values[r] == -1) return {sweep.plan(), rate, true};
-        if (values[r] == none || values[r + 4] <= slowest) continue;
-        slowest = values[r + 4];
-        rate.point_s = static_cast<double>(values[r]) * unit_s;
-        rate.row_s = static_cast<double>(values[r + 1]) * unit_s;
-        rate.tile_s = static_cast<double>(values[r + 2]) * unit_s;
-        rate.one_lane_factor = static_cast<double>(values[r + 3]) * unit_s;
-        rate.lanes = sweep.plan().lanes();
-    }
-    return {sweep.plan(), rate, slowest < 0};
+    if (all.failed || all.ranks == 0) return {sweep.plan(), rate, true};
+    const auto seconds = [&](std::size_t i) { return static_cast<double>(all.numbers[i]) * unit_s; };
+    rate.point_s = seconds(0);
+    rate.row_s = seconds(1);
+    rate.tile_s = seconds(2);
+    rate.one_lane_factor = seconds(3);
+    rate.lanes = sweep.plan().lanes();
+    return {sweep.plan(), rate, false};
 }
 
 // The best plan of all ways in which the nest may lie, as Python's choosing.py decides. Collective.

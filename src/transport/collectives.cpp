@@ -11,6 +11,7 @@
 #include "core/binomial.hpp"
 #include "core/tags.hpp"
 #include "tilewave/transport.hpp"
+#include "transport/collectives.hpp"
 #include "transport/tuning.hpp"
 
 namespace tilewave {
@@ -191,6 +192,82 @@ std::vector<std::string> gather(Transport& t, const std::string& bytes, std::int
     }
     if (lacking) throw std::bad_alloc();
     return all;
+}
+
+void allreduce(Transport& t, std::string& bytes,
+               const std::function<void(std::string& mine, const std::string& other)>& join) {
+    if (t.size() == 1 || !t.connected() || bytes.empty()) return;
+    std::string other(bytes.size(), '\0');
+    binomial::for_children(t.rank(), t.size(), [&](int child) {
+        receive(t, other.data(), other.size(), child);
+        join(bytes, other);
+    });
+    if (t.rank()) send(t, bytes.data(), bytes.size(), binomial::parent(t.rank()));
+    broadcast_fixed(t, bytes.data(), bytes.size(), 0);
+}
+
+namespace {
+
+constexpr std::size_t size_bytes = sizeof(std::int64_t);  // of the length that stands before each word
+
+void append_word(std::string& text, const std::string& word) {
+    const auto size = static_cast<std::int64_t>(word.size());
+    text.append(reinterpret_cast<const char*>(&size), size_bytes);
+    text += word;
+}
+
+}  // namespace
+
+std::vector<std::string> allgather(Transport& t, const std::string& mine) {
+    if (t.size() == 1 || !t.connected()) return {mine};
+    std::string text;  // of this rank and those below it in the tree, which are the next ones
+    append_word(text, mine);
+    std::int64_t size = 0;
+    binomial::for_children(t.rank(), t.size(), [&](int child) {
+        receive(t, &size, sizeof size, child);
+        const std::size_t before = text.size();
+        text.resize(before + static_cast<std::size_t>(size));
+        in_pieces(size, collective_piece, [&](std::int64_t at, std::size_t n) {
+            receive(t, text.data() + before + static_cast<std::size_t>(at), n, child);
+        });
+    });
+    if (t.rank()) {
+        const int parent = binomial::parent(t.rank());
+        size = static_cast<std::int64_t>(text.size());
+        send(t, &size, sizeof size, parent);
+        in_pieces(size, collective_piece,
+                  [&](std::int64_t at, std::size_t n) { send(t, text.data() + at, n, parent); });
+    }
+    broadcast(t, text, 0);
+    std::vector<std::string> all;
+    for (std::size_t at = 0; at < text.size();) {
+        std::memcpy(&size, text.data() + at, size_bytes);
+        all.push_back(text.substr(at + size_bytes, static_cast<std::size_t>(size)));
+        at += size_bytes + static_cast<std::size_t>(size);
+    }
+    return all;
+}
+
+void broadcast_among(Transport& t, const std::vector<int>& ranks, std::string& bytes) {
+    if (ranks.size() < 2 || !t.connected()) return;
+    const int n = static_cast<int>(ranks.size()),
+              place = static_cast<int>(std::find(ranks.begin(), ranks.end(), t.rank()) - ranks.begin());
+    const auto rank_at = [&](int at) { return ranks[static_cast<std::size_t>(at)]; };
+    auto size = static_cast<std::int64_t>(bytes.size());
+    if (place) {
+        const int parent = rank_at(binomial::parent(place));
+        receive(t, &size, sizeof size, parent);
+        bytes.resize(static_cast<std::size_t>(size));
+        in_pieces(size, collective_piece,
+                  [&](std::int64_t at, std::size_t some) { receive(t, bytes.data() + at, some, parent); });
+    }
+    std::vector<int> children;
+    binomial::for_children(place, n, [&](int child) { children.push_back(rank_at(child)); });
+    for (auto child = children.rbegin(); child != children.rend(); ++child) {
+        send(t, &size, sizeof size, *child);
+        in_pieces(size, collective_piece,
+                  [&](std::int64_t at, std::size_t some) { send(t, bytes.data() + at, some, *child); });
+    }
 }
 
 void barrier(Transport& t) {

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <cstring>
 #include <random>
-#include <sstream>
 #include <string>
+
+#include "transport/collectives.hpp"
 
 #if defined(__linux__)
 #include <fcntl.h>
@@ -39,17 +40,6 @@ private:
     int number_;
 };
 
-// What every rank says, in rank order, on every rank: a word without spaces each.
-std::vector<std::string> all_words(Transport& t, const std::string& mine) {
-    std::string text;
-    for (const std::string& word : gather(t, mine)) text += word + " ";
-    broadcast(t, text, 0);
-    std::istringstream words(text);
-    std::vector<std::string> all(static_cast<std::size_t>(t.size()));
-    for (std::string& word : all) words >> word;
-    return all;
-}
-
 std::uint64_t random_number() {
     std::random_device device;
     return (static_cast<std::uint64_t>(device()) << 32 | device()) | 1;
@@ -71,7 +61,8 @@ std::unique_ptr<HostMemory> HostMemory::make(Transport& t, const std::vector<int
         word =
             "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(made.number()) + ":" + std::to_string(number);
     }
-    const std::string from = all_words(t, word)[static_cast<std::size_t>(ranks.front())];
+    std::string from = word;
+    broadcast_among(t, ranks, from);
     if (!first && from != "-") {
         const auto colon = from.find(':');
         data = File(open(from.substr(0, colon).c_str(), O_RDWR | O_CLOEXEC)).map(bytes);

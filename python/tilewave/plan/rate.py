@@ -130,7 +130,7 @@ def measure(context, count, sample, lanes):
         Each of the rank that takes longest: the others wait for it. Where the body raised on some rank, the machine's
         number for any body.
     """
-    values = [_NONE] * (_EACH * context.size * count)
+    values = [_NONE] * (_EACH * count)
     context._core.barrier()  # ranks on one host share its memory: they measure at the same time
     try:
         samples = sample()
@@ -138,24 +138,20 @@ def measure(context, count, sample, lanes):
         samples = [[]] * count
     for k, each in enumerate(samples):
         if each is not None:
-            at = _EACH * (context.size * k + context.rank)
-            values[at : at + _EACH] = _numbers(each)
-    values = context._core.allreduce_min(values)
-    return [
-        _slowest(context, values[_EACH * context.size * k : _EACH * context.size * (k + 1)], lanes[k])
-        for k in range(count)
-    ]
+            values[_EACH * k : _EACH * (k + 1)] = _numbers(each)
+    found = context._core.slowest(values, _EACH, _NONE)
+    return [_rate(context, *one, lanes[k]) for k, one in enumerate(found)]
 
 
-def _slowest(context, values, lanes):
-    found = [values[i : i + _EACH] for i in range(0, len(values), _EACH) if values[i] != _NONE]
-    if not found or any(x < 0 for numbers in found for x in numbers):
+def _rate(context, ranks, failed, numbers, lanes):
+    """The rate of the slowest rank's numbers."""
+    if failed or not ranks:
         why = (
-            "no rank has a point to compute" if not found else "the body raised on the values that it was measured with"
+            "no rank has a point to compute" if not ranks else "the body raised on the values that it was measured with"
         )
         return Rate(context._core.machine().point_s, 0.0, 0.0, f"not measured: {why}; a number for any body")
-    point, row, tile, one_lane_factor, _ = (number * _UNIT_S for number in max(found, key=lambda numbers: numbers[-1]))
-    return Rate(point, row, tile, f"measured on {len(found)} rank(s) at once", one_lane_factor, lanes)
+    point, row, tile, one_lane_factor, _ = (number * _UNIT_S for number in numbers)
+    return Rate(point, row, tile, f"measured on {ranks} rank(s) at once", one_lane_factor, lanes)
 
 
 def _numbers(samples):
