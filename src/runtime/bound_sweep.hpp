@@ -50,6 +50,7 @@ private:
         ExecuteOptions options;
         Combine nothing;
         std::optional<Execution> execution;
+        double last_s = 0;  // that the last run took
     };
     // What is left after whole blocks, by its number of steps.
     struct Rest {
@@ -82,10 +83,10 @@ private:
     std::vector<WindowValues> initial_;
     KeptExecution main_;
     std::map<std::int64_t, std::unique_ptr<Rest>> rests_;
+    std::optional<WindowMemory> window_;
     // Of the run that is under way.
     std::vector<Binding> bindings_;
     std::vector<TimeBuffers> buffers_;
-    std::optional<WindowMemory> window_;
     std::exception_ptr lacking_;
     bool moved_ = false, others_may_ = false;
 };
