@@ -113,11 +113,12 @@ void Lanes::reserve(int n) {
     }
 }
 
-void Lanes::run(int n, const std::function<void(int)>& body) {
+void Lanes::run(int n, const std::function<void(int)>& body, bool brief) {
     reserve(n);
     Pool& p = *pool_;
     cpu_set_t before;
-    const bool pin = !p.cpus.empty() && pthread_getaffinity_np(pthread_self(), sizeof before, &before) == 0;
+    const bool there = brief && !p.cpus.empty() && sched_getcpu() == p.cpus[0];
+    const bool pin = !p.cpus.empty() && !there && pthread_getaffinity_np(pthread_self(), sizeof before, &before) == 0;
     if (pin) pin_to(p.cpus[0]);
     p.body = &body;
     p.failed = false;

@@ -172,6 +172,10 @@ public:
     WindowMemory(const RollingWindow& where, std::vector<WindowValues> values);
 
     const RollingWindow& where() const { return where_; }
+    /// As new, for another run.
+    void restart() {
+        for (Turn& turn : turns_) turn.value = 0;
+    }
     /// The memory of panel `number`: the element at the origin of the first row of the first plane.
     char* panel(std::size_t ring, std::int64_t number) const;
     /// Writes the values of a row's elements that no point computes. `to`: the element at the piece's lo.

@@ -76,10 +76,16 @@ Outcome BoundSweep::KeptExecution::run(const Schedule& schedule, std::span<const
     } catch (const std::exception&) {
         return stand_aside(schedule, transport, std::current_exception(), options);
     }
-    context.lanes().run(count, [&](int l) {
-        if (l < static_cast<int>(schedule.lanes.size())) execution->lane(l);
-    });
-    return execution->outcome();
+    const bool brief = last_s > 0 && last_s < longest_brief_s;
+    context.lanes().run(
+        count,
+        [&](int l) {
+            if (l < static_cast<int>(schedule.lanes.size())) execution->lane(l);
+        },
+        brief);
+    Outcome outcome = execution->outcome();
+    last_s = outcome.time_s;
+    return outcome;
 }
 
 // Where the array is now, for the loops.
@@ -115,7 +121,6 @@ void BoundSweep::bring_back(std::int64_t steps, bool history_beside) {
     lacking_ = nullptr;
     bindings_.clear();
     buffers_.clear();
-    window_.reset();
     try {
         for (std::size_t a = 0; a < operands_.size(); ++a) {
             Operand& o = operands_[a];
@@ -135,7 +140,10 @@ void BoundSweep::bring_back(std::int64_t steps, bool history_beside) {
                 bindings_.back().first_time_buffer =
                     static_cast<int>(floor_mod(steps + n.given_time_buffers() - 1, o.time_buffers));
         }
-        if (sweep_.window_) window_.emplace(*sweep_.window_, initial_);
+        if (window_)
+            window_->restart();
+        else if (sweep_.window_)
+            window_.emplace(*sweep_.window_, initial_);
     } catch (const std::bad_alloc&) {
         lacking_ = std::current_exception();
     } catch (const std::system_error&) {

@@ -54,6 +54,7 @@ private:
         std::optional<NestComputer> nests;
         std::optional<TaskComputer> tasks;
         std::optional<Execution> execution;
+        double last_s = 0;  // that the last run took
     };
     // What is left after whole blocks, by its number of steps.
     struct Rest {
@@ -86,10 +87,10 @@ private:
     std::vector<WindowValues> initial_;
     KeptExecution main_;
     std::map<std::int64_t, std::unique_ptr<Rest>> rests_;
+    std::optional<WindowMemory> window_;
     // Of the run that is under way.
     std::vector<Binding> bindings_;
     std::vector<TimeBuffers> buffers_;
-    std::optional<WindowMemory> window_;
     std::exception_ptr lacking_;
     bool moved_ = false, others_may_ = false;
 };

@@ -32,6 +32,8 @@ inline constexpr std::size_t most_planned_nests = 64;
 
 /// Schedules of steps that are left after whole blocks, which a bound nest keeps beside that of its last run.
 inline constexpr std::size_t most_kept_rests = 8;
+/// Seconds. A shorter run is not worth pinning the caller's thread, which takes 6 us, where it is on its CPU already.
+inline constexpr double longest_brief_s = 200e-6;
 
 /// Seconds that the samples of one rate take, about; and further kinds of tiles that a rate is measured on, at most.
 inline constexpr double rate_budget_s = 0.1;

@@ -72,7 +72,10 @@ class Way:
         """A `Call` with these scalars in place of the bound ones."""
         ready, environment = self.ready, self._environment
         if scalars:
-            packed = ready.kernel.pack({**self._values, **scalars}, ready.tables)
+            packed = environment[0].copy()  # an element a scalar; the kernel's are of the same types
+            for position, slot in enumerate(ready.kernel.slots):
+                if slot.name in scalars:
+                    (packed.view(np.float64) if slot.type.is_float else packed)[position] = scalars[slot.name]
             environment = packed, packed.ctypes.data
         return Call(self, steps if ready.steps is not None else None, environment, description)
 

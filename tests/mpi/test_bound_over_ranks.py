@@ -137,5 +137,5 @@ def test_ranks_that_run_different_things(context):
         ):
             with pytest.raises(ConfigError, match=text) as caught:
                 call()
-            assert "test_bound_nests.py:" in str(caught.value)
+            assert "test_bound_over_ranks.py:" in str(caught.value)
         one.run()
