@@ -1,5 +1,5 @@
-// Bound nests.
-#include "runtime/bound_sweep.hpp"
+// Bound nests, and chains of them.
+#include "runtime/chained_sweep.hpp"
 
 #include <nanobind/stl/unique_ptr.h>
 
@@ -42,4 +42,21 @@ void bind_bound(nb::module_& m) {
             },
             "call"_a, "steps"_a.none(), "env"_a)
         .def("report", &BoundSweep::report, "run"_a);
+    nb::class_<ChainedSweep>(m, "ChainedSweep", "Bound sweeps that run as one schedule.")
+        .def(
+            "__init__",
+            [](ChainedSweep* c, Context& context, std::vector<BoundSweep*> sweeps,
+               std::vector<std::vector<std::int32_t>> memories) {
+                new (c) ChainedSweep(context, std::move(sweeps), std::move(memories));
+            },
+            "context"_a, "sweeps"_a, "memories"_a, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>())
+        .def(
+            "run",
+            [](ChainedSweep& c, const BoundCall& call, std::int64_t times, const std::vector<std::uintptr_t>& env) {
+                nb::gil_scoped_release release;
+                return c.run(call.said, times, env);
+            },
+            "call"_a, "times"_a, "env"_a)
+        .def_prop_ro("schedule", &ChainedSweep::schedule)
+        .def_prop_ro("buffer_bytes", [](const ChainedSweep& c) { return c.schedule().buffer_bytes(); });
 }

@@ -2,8 +2,10 @@
 #include <nanobind/stl/tuple.h>
 
 #include "casters.hpp"
+#include "generate/chain/chain.hpp"
 #include "generate/copy/copy.hpp"
 #include "generate/sweep/sweep.hpp"
+#include "schedule/compose.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -26,4 +28,26 @@ void bind_generate(nb::module_& m) {
     m.def("in_a_row", &in_a_row, "problem"_a, "plan"_a, "block"_a, "times"_a,
           "Blocks of time steps one behind the other.");
     m.def("sweep_steps", &sweep_steps, "problem"_a, "plan"_a, "Time steps of the whole sweep.");
+    m.def(
+        "chain",
+        [](const std::vector<SweepProblem>& problems, const std::vector<Plan>& plans,
+           const std::vector<std::vector<std::int32_t>>& memories, int rank, int ranks, std::int32_t tags) {
+            std::vector<ChainPart> parts;
+            for (std::size_t i = 0; i < problems.size(); ++i)
+                parts.push_back({problems[i], plans.at(i), memories.at(i)});
+            return chain(parts, rank, ranks, tags);
+        },
+        "problems"_a, "plans"_a, "memories"_a, "rank"_a, "ranks"_a, "tags"_a = 1 << 20,
+        "The part of one rank in several sweeps, one after another.");
+    m.def(
+        "append",
+        [](Schedule& whole, const Schedule& part, std::vector<std::int32_t> arrays, std::vector<std::int32_t> lanes,
+           std::int64_t first_number, std::int32_t first_kernel, std::int32_t first_operation,
+           std::int32_t first_tag) {
+            append(whole, part,
+                   {std::move(arrays), std::move(lanes), first_number, first_kernel, first_operation, first_tag});
+        },
+        "whole"_a, "part"_a, "arrays"_a = std::vector<std::int32_t>(), "lanes"_a = std::vector<std::int32_t>(),
+        "first_number"_a = 0, "first_kernel"_a = 0, "first_operation"_a = 0, "first_tag"_a = 0,
+        "Add a schedule behind another of the same rank.");
 }

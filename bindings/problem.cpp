@@ -58,6 +58,14 @@ void bind_problem_class(nb::module_& m) {
                 p->settle(downwards);
             },
             "shape"_a, "space"_a, "arrays"_a, "accesses"_a, "bounds"_a, "downwards"_a, "sequential"_a)
+        .def(
+            "widen",
+            [](SweepProblem& p, int array, const Index& lo, const Index& hi) {
+                NestArray& a = p.arrays.at(static_cast<std::size_t>(array));
+                a.least_halo_lo = lo;
+                a.least_halo_hi = hi;
+            },
+            "array"_a, "lo"_a, "hi"_a, "Give an array at least these halos, in its own dimensions.")
         .def("with_steps", &SweepProblem::with_steps, "steps"_a, "The same with another number of time steps.")
         .def("validate", &SweepProblem::validate)
         .def("may_cut", &SweepProblem::may_cut, "dimension"_a)

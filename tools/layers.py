@@ -22,6 +22,7 @@ FOLDERS = {
     "predict": "predict",
     "generate/copy": "",
     "generate/sweep": "",
+    "generate/chain": "",
     "generate/pattern": "pattern",
     "plan": "",
     "runtime": "context field nest patterns report tilewave",

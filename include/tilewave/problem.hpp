@@ -21,6 +21,8 @@ struct NestArray {
     int given_time_buffers() const { return time_buffers > 1 ? time_buffers - 1 : 1; }
     /// The array is not read after the run: a rolling window of it is enough (WindowShape).
     bool window = false;
+    /// The least halo below and above a block in its own dimensions, where other nests want one; empty: none.
+    Index least_halo_lo = {}, least_halo_hi = {};
 };
 
 /// A nest: every point of `space` within `bounds`, once, in the order of the loops, or in another order with the same

@@ -60,10 +60,12 @@ bool overlaps(const Array& a) {
 }
 
 // The same of the elements that points reach, where boxes of skewed coordinates hold more than the array's.
-bool reached_overlap(const Schedule& s, const NestWork& nest, int id) {
+bool reached_overlap(const Schedule& s, std::size_t work, int id) {
+    const NestWork& nest = *s.works[work].nest();
     const Array& a = s.arrays[id];
     std::vector<std::pair<std::int64_t, Index>> reached;  // address and element
     for (const Tile& t : s.tiles) {
+        if (static_cast<std::size_t>(t.work) != work) continue;
         TileRows rows(nest, t.box);
         for (bool more = rows.first(); more; more = rows.next())
             for (std::int64_t q = rows.begin(); q < rows.end(); ++q)
@@ -85,6 +87,28 @@ bool reached_overlap(const Schedule& s, const NestWork& nest, int id) {
            }) != reached.end();
 }
 
+// Whether the array is touched by rows of nests alone, so that boxes of it may hold more than its elements: no box is
+// copied, by messages, tasks or to the next time, and what each nest reaches does not overlap.
+bool row_by_row(const Schedule& s, int id) {
+    if (std::any_of(s.messages.begin(), s.messages.end(), [&](const Message& m) { return m.array == id; })) return false;
+    for (std::size_t w = 0; w < s.works.size(); ++w) {
+        const auto of_array = [&](const auto& list) {
+            return std::any_of(list.begin(), list.end(), [&](const auto& x) { return x.array == id; });
+        };
+        if (const TaskWork* task = s.works[w].task()) {
+            if (of_array(task->reads) || of_array(task->writes)) return false;
+            continue;
+        }
+        const NestWork& nest = *s.works[w].nest();
+        if (!of_array(nest.places)) continue;
+        const bool carries = std::any_of(nest.places.begin(), nest.places.end(), [&](const Access& p) {
+            return p.array == id && p.writes && p.keeps && s.arrays[static_cast<std::size_t>(id)].time_buffers > 1;
+        });
+        if (nest.loops.n == 0 || carries || reached_overlap(s, w, id)) return false;
+    }
+    return true;
+}
+
 // What the stride of an array kept in planes is of: the elements beside a column of tiles, which messages carry.
 Array beside_tiles(const NestWork& nest, Array a) {
     const int along = nest.window.along;
@@ -103,13 +127,7 @@ Why check_array(const Schedule& s, int id) {
     const NestWork* nest = s.works.size() == 1 ? s.works[0].nest() : nullptr;
     if (a.planes > 0 && !nest) return name + ": rolling windows are for schedules of one nest";
     const Array addressed = a.planes > 0 ? beside_tiles(*nest, a) : a;
-    // No box is copied, by messages or to the next time.
-    const bool row_by_row = nest && s.messages.empty() && nest->loops.n > 0 &&
-                            std::none_of(nest->places.begin(), nest->places.end(), [&](const Access& p) {
-                                return p.array == id && p.writes && p.keeps && a.time_buffers > 1;
-                            });
-    if (!addressed.storage.empty() && overlaps(addressed) && !(row_by_row && !reached_overlap(s, *nest, id)))
-        return name + ": its elements overlap";
+    if (!addressed.storage.empty() && overlaps(addressed) && !row_by_row(s, id)) return name + ": its elements overlap";
     return std::nullopt;
 }
 

@@ -240,6 +240,11 @@ Layout SweepProblem::layout(int a, const Index& grid, const Index& deep_halo) co
             lo[m] = std::max(lo[m], o[k] - p.offset[k]);
             hi[m] = std::max(hi[m], p.offset[k] - o[k]);
         }
+        for (std::size_t b = 0; b < arrays.size(); ++b) {  // one field has one layout
+            if (!same[b] || arrays[b].least_halo_lo.n != own.n) continue;
+            lo[m] = std::max(lo[m], arrays[b].least_halo_lo[m]);
+            hi[m] = std::max(hi[m], arrays[b].least_halo_hi[m]);
+        }
         if (deep_halo.n) (loops.row[k][k] < 0 ? lo : hi)[m] += deep_halo[k];
     }
     return Layout(array.shape, own, lo, hi);

@@ -44,6 +44,7 @@ public:
     Report report(const BoundRun& ran) const;
 
 private:
+    friend class ChainedSweep;
     // The steps of one schedule, with buffers, counters and messages that are kept.
     struct KeptExecution {
         Outcome run(const Schedule& schedule, std::span<const Binding> here, const ExecuteOptions& options,

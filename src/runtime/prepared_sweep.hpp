@@ -111,6 +111,7 @@ public:
 
 private:
     friend class BoundSweep;
+    friend class ChainedSweep;
     struct Scratch;
     Scratch scratch(std::span<const RunArray> arrays) const;
     void fill_around(const Scratch& s, int a, const Box& tile) const;

@@ -83,6 +83,7 @@ BlocksOutcome execute_blocks(const BlocksRun& run, std::span<const Binding> bind
         all.outcome.stopped = all.outcome.stopped || one.stopped;
         all.outcome.interrupted = all.outcome.interrupted || one.interrupted;
         if (block == 0) all.outcome.time_s = one.time_s;
+        if (run.last_reduced) all.outcome.reduced.clear();
         for (std::size_t r = 0; r < one.reduced.size(); ++r) {
             if (all.outcome.reduced.size() == r)
                 all.outcome.reduced.push_back(std::move(one.reduced[r]));

@@ -49,6 +49,7 @@ struct BlocksRun {
         {};  ///< called before each block but the first, while nothing moves
     /// Runs the schedule of a block, or that of the rest, with these bindings; without, execute() does.
     std::function<Outcome(bool rest, std::span<const Binding>, const ExecuteOptions&)> executed = {};
+    bool last_reduced = false;  ///< reductions are those of the last block, not of all
 };
 
 struct BlocksOutcome {

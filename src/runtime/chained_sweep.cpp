@@ -1,0 +1,104 @@
+#include "runtime/chained_sweep.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "execute/alarms.hpp"
+#include "generate/chain/chain.hpp"
+#include "runtime/exchange.hpp"
+#include "runtime/run_ending.hpp"
+
+namespace tilewave {
+
+ChainedSweep::ChainedSweep(Context& context, std::vector<BoundSweep*> sweeps,
+                           std::vector<std::vector<std::int32_t>> memories)
+    : context_(context), sweeps_(std::move(sweeps)) {
+    if (sweeps_.empty() || memories.size() != sweeps_.size())
+        throw ConfigError("chain: " + std::to_string(memories.size()) + " lists of memories for " +
+                          std::to_string(sweeps_.size()) + " sweeps");
+    std::vector<ChainPart> parts;
+    for (std::size_t i = 0; i < sweeps_.size(); ++i) {
+        const PreparedSweep& sweep = sweeps_[i]->sweep_;
+        parts.push_back({sweep.problem_, sweep.plan_, std::move(memories[i])});
+        kernels_.push_back(sweeps_[i]->kernel_);
+        points_ += sweep.points_;
+        steps_ += sweep.steps_;
+        // Equal blocks and halos in another order of memory: a field cannot lie in both.
+        for (std::size_t j = 0; j < i; ++j)
+            for (std::size_t a = 0; a < sweep.orders_.size(); ++a)
+                for (std::size_t b = 0; b < sweeps_[j]->sweep_.orders_.size(); ++b)
+                    if (parts[i].memories[a] == parts[j].memories[b] &&
+                        sweep.orders_[a] != sweeps_[j]->sweep_.orders_[b])
+                        throw ConfigError("chain: nest " + std::to_string(i + 1) + " wants array " +
+                                          std::to_string(a) + " in another order of memory than nest " +
+                                          std::to_string(j + 1));
+    }
+    const int tags = context.transport().max_tag() / static_cast<int>(sweeps_.size());
+    schedule_ = chain(parts, context.rank(), context.size(), tags);
+    no_time_.assign(schedule_.arrays.size(), 0);
+}
+
+BlocksOutcome ChainedSweep::execute(std::int64_t times) {
+    ExecuteOptions options = sweeps_[0]->options();
+    for (BoundSweep* const sweep : sweeps_) {
+        const ExecuteOptions own = sweep->options();
+        options.crowded = options.crowded || own.crowded;
+        options.poll_period_s = std::min(options.poll_period_s, own.poll_period_s);
+    }
+    options.crowded = options.crowded || static_cast<int>(schedule_.lanes.size()) > context_.threads();
+    BlocksRun run{{times, 0}, schedule_, nullptr, 0, no_time_};
+    run.last_reduced = true;
+    run.executed = [&](bool, std::span<const Binding> here, const ExecuteOptions& o) {
+        return kept_.run(schedule_, here, o, Programs{kernels_, {}}, context_);
+    };
+    return execute_blocks(run, bindings_, kernels_[0], context_.transport(), context_.lanes(), options, lacking_);
+}
+
+BoundRun ChainedSweep::run(const std::shared_ptr<const Said>& said, std::int64_t times,
+                           std::span<const std::uintptr_t> env) {
+    const double begun = now_s();
+    if (times < 1 || env.size() != sweeps_.size())
+        throw ConfigError("chain: " + std::to_string(times) + " repetitions and " + std::to_string(env.size()) +
+                          " environments were given for " + std::to_string(sweeps_.size()) +
+                          " sweeps; allowed: 1 or more, and one for each sweep");
+    for (std::size_t i = 0; i < env.size(); ++i) kernels_[i].env = reinterpret_cast<const void*>(env[i]);
+    agree(context_, said);
+
+    Transport& t = context_.transport();
+    Alarms& alarms = *context_.exchange()->alarms;
+    const auto& heartbeat = context_.options().heartbeat;
+    alarms.begin(times);
+    bool moved = false, others_may = false;
+    lacking_ = nullptr;
+    bindings_.clear();
+    for (BoundSweep* const sweep : sweeps_) {
+        sweep->bring_back(sweep->sweep_.problem_.space.extent(0), false);
+        moved |= sweep->moved_;
+        others_may |= sweep->others_may_;
+        if (sweep->lacking_ && !lacking_) lacking_ = sweep->lacking_;
+        bindings_.insert(bindings_.end(), sweep->bindings_.begin(), sweep->bindings_.end());
+    }
+    if (others_may) barrier(t);  // as PreparedSweep::run
+    CallTimes call;
+    if (moved) call.moving_s = now_s() - begun;
+    auto [outcome, failed_block, notes] = execute(times);
+    call.call_s = now_s() - begun;
+    // A run may be shorter than a beat, and a signal may have come since the last one.
+    if (heartbeat && !outcome.interrupted) outcome.interrupted = heartbeat(-1);
+    const auto explain = [&](const Failure& f) { return sweeps_[static_cast<std::size_t>(f.work)]->explain_(f); };
+    const RunEnding end = agree_on_end(t, alarms, outcome, failed_block, call, explain, heartbeat);
+
+    BoundRun ran;
+    ran.points = points_ * times;
+    ran.steps = steps_ * times;
+    ran.buffer_bytes = schedule_.buffer_bytes();
+    ran.time_s = end.time_s;
+    ran.moving_s = end.moving_s;
+    ran.call_s = end.call_s;
+    ran.interrupted = end.interrupted;
+    ran.reduced = join_ranks(t, std::move(outcome.reduced));
+    return ran;
+}
+
+}  // namespace tilewave

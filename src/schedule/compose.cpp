@@ -1,0 +1,189 @@
+#include "schedule/compose.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "schedule/touches.hpp"
+
+namespace tilewave {
+
+namespace {
+
+std::int32_t last_count(const std::vector<Step>& lane) {
+    for (auto step = lane.rbegin(); step != lane.rend(); ++step)
+        if (step->op == Op::signal) return step->count;
+    return 0;
+}
+
+void check(const Schedule& whole, const Schedule& part, const Mapping& m) {
+    if (whole.rank != part.rank || whole.ranks != part.ranks)
+        throw ConfigError("append: a schedule of rank " + std::to_string(part.rank) + " of " +
+                          std::to_string(part.ranks) + " was given for one of rank " + std::to_string(whole.rank) +
+                          " of " + std::to_string(whole.ranks));
+    if (m.arrays.size() != (m.arrays.empty() ? 0 : part.arrays.size()))
+        throw ConfigError("append: " + std::to_string(m.arrays.size()) + " numbers for " +
+                          std::to_string(part.arrays.size()) + " arrays");
+    for (std::size_t a = 0; a < part.arrays.size(); ++a) {
+        const std::int64_t to = m.arrays.empty() ? static_cast<std::int64_t>(a) : m.arrays[a];
+        if (to < 0 || to >= static_cast<std::int64_t>(whole.arrays.size()))
+            throw ConfigError("append: array " + std::to_string(a) + " is to be array " + std::to_string(to) + " of " +
+                              std::to_string(whole.arrays.size()));
+    }
+    const std::set<std::int32_t> lanes(m.lanes.begin(), m.lanes.end());
+    if (!m.lanes.empty() && (m.lanes.size() != part.lanes.size() || lanes.size() != m.lanes.size() || *lanes.begin() < 0))
+        throw ConfigError("append: " + std::to_string(lanes.size()) + " different lanes for " +
+                          std::to_string(part.lanes.size()) + "; one for each is allowed");
+    if (!whole.works.empty() && !part.works.empty() &&
+        part.works.front().number + m.first_number <= whole.works.back().number)
+        throw ConfigError("append: work " + std::to_string(part.works.front().number + m.first_number) +
+                          " would follow work " + std::to_string(whole.works.back().number) +
+                          "; later works have larger numbers");
+}
+
+// The steps of one lane before the part, as what they touch.
+class Before {
+public:
+    Before(const Schedule& s, std::size_t lane) : steps_(s.lanes[lane]) {
+        for (const Step& step : steps_) touches_.push_back(touches(s, step));
+    }
+    // The count that says that all steps are done which `later` must come after; 0: there are none. Steps up to
+    // `known` are done.
+    std::int32_t needed(const std::vector<Touch>& later, std::int32_t known) const {
+        std::int32_t count = 0;  // of the next signal
+        for (std::size_t i = steps_.size(); i-- > 0;) {
+            if (steps_[i].op == Op::signal) {
+                count = steps_[i].count;
+                if (count <= known) return 0;
+            }
+            if (conflict(touches_[i], later)) return count;
+        }
+        return 0;
+    }
+
+private:
+    std::vector<Step> steps_;
+    std::vector<std::vector<Touch>> touches_;
+};
+
+class Appender {
+public:
+    Appender(Schedule& whole, const Schedule& part, const Mapping& m) : whole_(whole), part_(part), m_(m) {
+        first_work_ = size(whole.works);
+        first_tile_ = size(whole.tiles);
+        first_message_ = size(whole.messages);
+        first_buffer_ = size(whole.buffers);
+    }
+
+    void run() {
+        for (std::size_t l = 0; l < part_.lanes.size(); ++l)
+            if (static_cast<std::size_t>(lane(l)) >= whole_.lanes.size())
+                whole_.lanes.resize(static_cast<std::size_t>(lane(l)) + 1);
+        end_lanes();
+        for (std::size_t l = 0; l < whole_.lanes.size(); ++l) {
+            before_.emplace_back(whole_, l);
+            counts_.push_back(last_count(whole_.lanes[l]));
+        }
+        copy_data();
+        for (std::size_t l = 0; l < part_.lanes.size(); ++l) copy_lane(l);
+    }
+
+private:
+    template <class T>
+    static std::int32_t size(const std::vector<T>& list) {
+        return static_cast<std::int32_t>(list.size());
+    }
+    std::int32_t lane(std::size_t l) const { return m_.lanes.empty() ? static_cast<std::int32_t>(l) : m_.lanes[l]; }
+    std::int32_t array(std::int32_t a) const { return m_.arrays.empty() ? a : m_.arrays[static_cast<std::size_t>(a)]; }
+
+    // Each lane says at its end that all is done.
+    void end_lanes() {
+        if (whole_.lanes.size() < 2) return;
+        for (auto& steps : whole_.lanes)
+            if (!steps.empty() && steps.back().op != Op::signal)
+                steps.push_back({Op::signal, 0, last_count(steps) + 1});
+    }
+
+    void copy_data() {
+        for (Work w : part_.works) {
+            w.number += m_.first_number;
+            if (NestWork* nest = w.nest()) {
+                nest->kernel += m_.first_kernel;
+                for (Access& p : nest->places) p.array = array(p.array);
+            } else {
+                TaskWork* task = w.task();
+                task->operation += m_.first_operation;
+                for (auto* regions : {&task->reads, &task->writes})
+                    for (Region& r : *regions) r.array = array(r.array);
+            }
+            whole_.works.push_back(std::move(w));
+        }
+        for (Tile t : part_.tiles) {
+            t.work += first_work_;
+            whole_.tiles.push_back(t);
+        }
+        for (Message m : part_.messages) {
+            m.array = array(m.array);
+            m.tag += m_.first_tag;
+            if (m.buffer >= 0) m.buffer += first_buffer_;
+            if (m.tile >= 0) m.tile += first_tile_;
+            if (m.aggregate >= 0) m.aggregate += first_message_;
+            whole_.messages.push_back(m);
+        }
+        whole_.buffers.insert(whole_.buffers.end(), part_.buffers.begin(), part_.buffers.end());
+        for (Result r : part_.results) {
+            r.array = array(r.array);
+            r.source = array(r.source);
+            if (r.number != Result::at_the_end) r.number += m_.first_number;
+            whole_.results.push_back(std::move(r));
+        }
+    }
+
+    void copy_lane(std::size_t l) {
+        auto& steps = whole_.lanes[static_cast<std::size_t>(lane(l))];
+        std::vector<std::int32_t> known(before_.size(), 0);  // counts that the lane has awaited
+        for (Step step : part_.lanes[l]) {
+            switch (step.op) {
+                case Op::compute: step.item += first_tile_; break;
+                case Op::signal: step.count += counts_[static_cast<std::size_t>(lane(l))]; break;
+                case Op::await:
+                    step.item = lane(static_cast<std::size_t>(step.item));
+                    step.count += counts_[static_cast<std::size_t>(step.item)];
+                    break;
+                default:
+                    step.item += first_message_;
+                    if (step.op == Op::combine && step.count >= 0) step.count += first_message_;
+            }
+            const std::vector<Touch> touched = touches(whole_, step);
+            for (std::size_t other = 0; !touched.empty() && other < before_.size(); ++other) {
+                if (other == static_cast<std::size_t>(lane(l))) continue;
+                const std::int32_t count = before_[other].needed(touched, known[other]);
+                if (count <= known[other]) continue;
+                known[other] = count;
+                steps.push_back({Op::await, static_cast<std::int32_t>(other), count});
+            }
+            steps.push_back(step);
+        }
+    }
+
+    Schedule& whole_;
+    const Schedule& part_;
+    const Mapping& m_;
+    std::int32_t first_work_, first_tile_, first_message_, first_buffer_;
+    std::vector<Before> before_;
+    std::vector<std::int32_t> counts_;  // by lane: its counter before the part
+};
+
+}  // namespace
+
+void append(Schedule& whole, const Schedule& part, const Mapping& mapping) {
+    check(whole, part, mapping);
+    Appender(whole, part, mapping).run();
+}
+
+std::int32_t largest_tag(const Schedule& s) {
+    std::int32_t tag = -1;
+    for (const Message& m : s.messages) tag = std::max(tag, m.tag);
+    return tag;
+}
+
+}  // namespace tilewave

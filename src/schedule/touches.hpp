@@ -1,0 +1,22 @@
+// Which elements of memory a step reads and writes.
+#pragma once
+#include <vector>
+
+#include "tilewave/schedule.hpp"
+
+namespace tilewave {
+
+/// A box of elements of one memory, in the memory's coordinates (View).
+struct Touch {
+    std::int32_t memory = 0;  ///< equal where arrays share memory; below 0: the array's own
+    Box box;
+    bool writes = false;
+};
+
+/// What a step touches in arrays; buffers do not count. The box of a nest's tile may hold more than it touches.
+std::vector<Touch> touches(const Schedule& schedule, const Step& step);
+
+/// Whether both touch an element that one of them writes.
+bool conflict(const std::vector<Touch>& a, const std::vector<Touch>& b);
+
+}  // namespace tilewave

@@ -1,0 +1,151 @@
+"""Several sweeps as one schedule: proved for random chains, and what is taken away from them is found."""
+
+import random
+
+import pytest
+
+from tilewave import _core
+from tilewave.errors import ConfigError
+
+OFFSETS = [(-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (1, 1), (-2, 0), (0, 2)]
+
+
+def sweep_of(dice, shape, arrays, grid, halo=2):
+    """A sweep over `arrays` (numbers of memories): it writes the first, and reads any of them around the point."""
+    dims = len(shape)
+    reads = [(a, dice.choice(OFFSETS)) for a in range(len(arrays)) for _ in range(dice.randint(0, 3))]
+    low = tuple(max([0, *(-o[k] for _, o in reads)]) for k in range(dims))
+    high = tuple(shape[k] - max([0, *(o[k] for _, o in reads)]) for k in range(dims))
+    down = [bool(dice.getrandbits(1)) for _ in shape]
+    problem = _core.SweepProblem(
+        shape,
+        (low, high),
+        [(8, False, (), (), 0, False) for _ in arrays],
+        [(0, (0,) * dims, True, False)] + [(a, o, False, False) for a, o in reads],
+        [],
+        down,
+        False,
+    )
+    for a in range(len(arrays)):
+        problem.widen(a, (halo,) * dims, (halo,) * dims)
+    plan = _core.Plan()
+    lanes = dice.randint(1, 3)
+    plan.grid, plan.mapping_dim, plan.lookahead = grid, 1, dice.randint(1, 2)
+    plan.tile, plan.factors = (dice.randint(1, 2), dice.randint(1, 5)), (lanes, 1)
+    return problem, plan
+
+
+def random_chain(seed):
+    """The schedules of all ranks, or None where a plan is none for its sweep."""
+    dice = random.Random(seed)
+    shape = (dice.randint(7, 12), dice.randint(6, 12))
+    ranks = dice.choice([1, 2, 3])
+    grid = (ranks, 1)
+    problems, plans, memories = [], [], []
+    for _ in range(dice.randint(2, 4)):
+        arrays = dice.sample(range(3), dice.randint(1, 3))
+        problem, plan = sweep_of(dice, shape, arrays, grid)
+        problems.append(problem)
+        plans.append(plan)
+        memories.append(arrays)
+    try:
+        return [_core.chain(problems, plans, memories, rank, ranks) for rank in range(ranks)]
+    except ConfigError as error:
+        assert "tile" in str(error) or "grid" in str(error) or "factors" in str(error), error
+        return None
+
+
+def copies(lanes):
+    """Steps that belong to no schedule."""
+    return [[_core.Step(step.op, step.item, step.count) for step in lane] for lane in lanes]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_chains_are_proved(seed):
+    schedules = random_chain(seed)
+    if schedules is None:
+        pytest.skip("a plan that its sweep does not allow")
+    assert _core.check(schedules) is None, f"seed {seed}: {_core.check(schedules)}"
+    assert [w.number for w in schedules[0].works] == list(range(len(schedules[0].works)))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_two_sweeps_in_another_order_are_found(seed):
+    """Tiles of the first sweep change places with tiles of the last one that writes the same array."""
+    dice = random.Random(seed)
+    shape, ranks = (9, 8), 2
+    reads = [(-1, 0), (0, -1), (1, 0), (0, 1)]
+    problems, plans = [], []
+    for down in (False, True):
+        problem = _core.SweepProblem(
+            shape,
+            ((1, 1), (8, 7)),
+            [(8, False, (), (), 0, False)],
+            [(0, (0, 0), True, False)] + [(0, o, False, False) for o in reads],
+            [],
+            [down, down],
+            False,
+        )
+        plan = _core.Plan()
+        plan.grid, plan.mapping_dim, plan.tile, plan.factors, plan.lookahead = (ranks, 1), 1, (2, 3), (1, 1), 1
+        problems.append(problem)
+        plans.append(plan)
+    schedules = [_core.chain(problems, plans, [[0], [0]], rank, ranks) for rank in range(ranks)]
+    assert _core.check(schedules) is None
+    s = schedules[dice.randrange(ranks)]
+    lanes = copies(s.lanes)
+    works = [tile.work for tile in s.tiles]
+    places = [i for i, step in enumerate(lanes[0]) if step.op == "compute"]
+    first = [i for i in places if works[lanes[0][i].item] == 0]
+    last = [i for i in places if works[lanes[0][i].item] == 1]
+    i, j = dice.choice(first), dice.choice(last)
+    lanes[0][i], lanes[0][j] = lanes[0][j], lanes[0][i]
+    s.lanes = lanes
+    assert "right values" in str(_core.check(schedules)), f"seed {seed}"
+
+
+def test_lanes_of_a_later_sweep_wait_for_those_before():
+    """Without the waits between lanes that a chain adds, there is no order between its sweeps."""
+    dice = random.Random(3)
+    found = 0
+    for _ in range(6):
+        problems, plans = [], []
+        for down in (False, True):
+            problem, plan = sweep_of(dice, (10, 10), [0], (1, 1))
+            problems.append(problem)
+            plan.factors = (2, 1)
+            plans.append(plan)
+        try:
+            schedules = [_core.chain(problems, plans, [[0], [0]], 0, 1)]
+        except ConfigError:
+            continue
+        assert _core.check(schedules) is None
+        s = schedules[0]
+        lanes = copies(s.lanes)
+        works = [tile.work for tile in s.tiles]
+        for lane in lanes:
+            begin = next((i for i, x in enumerate(lane) if x.op == "compute" and works[x.item] == 1), len(lane))
+            lane[:] = [x for i, x in enumerate(lane) if not (x.op == "await" and i >= begin - 3)]
+        s.lanes = lanes
+        found += "order" in str(_core.check(schedules)) or "right values" in str(_core.check(schedules))
+    assert found > 0
+
+
+def test_what_no_chain_can_be():
+    dice = random.Random(1)
+    shape = (8, 8)
+    one, plan = sweep_of(dice, shape, [0], (2, 1))
+    other, other_plan = sweep_of(dice, shape, [0], (2, 1), halo=3)
+    plan.factors = other_plan.factors = (1, 1)
+    with pytest.raises(ConfigError, match=r"nest 2 has array 0 on grid \(2, 1\) with halos .*, nest 1 on grid"):
+        _core.chain([one, other], [plan, other_plan], [[0], [0]], 0, 2)
+    with pytest.raises(ConfigError, match="no sweeps were given"):
+        _core.chain([], [], [], 0, 1)
+    with pytest.raises(ConfigError, match="2 memories for 1 arrays"):
+        _core.chain([one], [plan], [[0, 1]], 0, 2)
+    reading = _core.SweepProblem(
+        shape, ((1, 0), shape), [(8, False, (), (), 0, False)],
+        [(0, (0, 0), True, False), (0, (-1, 0), False, False)], [], [False, False], False,
+    )
+    with pytest.raises(ConfigError, match="take larger tiles, or fewer nests"):
+        _core.chain([reading], [plan], [[0]], 1, 2, 5)
