@@ -42,8 +42,7 @@ void bind_generate(nb::module_& m) {
     m.def(
         "append",
         [](Schedule& whole, const Schedule& part, std::vector<std::int32_t> arrays, std::vector<std::int32_t> lanes,
-           std::int64_t first_number, std::int32_t first_kernel, std::int32_t first_operation,
-           std::int32_t first_tag) {
+           std::int64_t first_number, std::int32_t first_kernel, std::int32_t first_operation, std::int32_t first_tag) {
             append(whole, part,
                    {std::move(arrays), std::move(lanes), first_number, first_kernel, first_operation, first_tag});
         },

@@ -172,7 +172,7 @@ def _generations(repeats):
 
 
 def executor(json_path=None, quick=False, args=()):
-    """Microseconds a step on the dry and local transports, and on MPI beyond its own calls; of bound nests; of predict().
+    """Microseconds a step on the dry and local transports, and on MPI beyond its calls; of bound nests; of predict().
 
     Microseconds that one rank's schedule takes among 64, 4096 and 65536 ranks, each rank with the same block.
     """

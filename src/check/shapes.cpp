@@ -90,7 +90,8 @@ bool reached_overlap(const Schedule& s, std::size_t work, int id) {
 // Whether the array is touched by rows of nests alone, so that boxes of it may hold more than its elements: no box is
 // copied, by messages, tasks or to the next time, and what each nest reaches does not overlap.
 bool row_by_row(const Schedule& s, int id) {
-    if (std::any_of(s.messages.begin(), s.messages.end(), [&](const Message& m) { return m.array == id; })) return false;
+    if (std::any_of(s.messages.begin(), s.messages.end(), [&](const Message& m) { return m.array == id; }))
+        return false;
     for (std::size_t w = 0; w < s.works.size(); ++w) {
         const auto of_array = [&](const auto& list) {
             return std::any_of(list.begin(), list.end(), [&](const auto& x) { return x.array == id; });

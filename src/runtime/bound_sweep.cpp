@@ -69,10 +69,10 @@ Outcome BoundSweep::KeptExecution::run(const Schedule& schedule, std::span<const
         if (execution)
             execution->restart();
         else
-            execution.emplace(schedule, bindings,
-                              Computers{&nests.emplace(schedule, programs.kernels),
-                                        &tasks.emplace(schedule, programs.operations)},
-                              nothing, transport, options);
+            execution.emplace(
+                schedule, bindings,
+                Computers{&nests.emplace(schedule, programs.kernels), &tasks.emplace(schedule, programs.operations)},
+                nothing, transport, options);
     } catch (const std::exception&) {
         return stand_aside(schedule, transport, std::current_exception(), options);
     }

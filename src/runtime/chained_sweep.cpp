@@ -30,9 +30,8 @@ ChainedSweep::ChainedSweep(Context& context, std::vector<BoundSweep*> sweeps,
                 for (std::size_t b = 0; b < sweeps_[j]->sweep_.orders_.size(); ++b)
                     if (parts[i].memories[a] == parts[j].memories[b] &&
                         sweep.orders_[a] != sweeps_[j]->sweep_.orders_[b])
-                        throw ConfigError("chain: nest " + std::to_string(i + 1) + " wants array " +
-                                          std::to_string(a) + " in another order of memory than nest " +
-                                          std::to_string(j + 1));
+                        throw ConfigError("chain: nest " + std::to_string(i + 1) + " wants array " + std::to_string(a) +
+                                          " in another order of memory than nest " + std::to_string(j + 1));
     }
     const int tags = context.transport().max_tag() / static_cast<int>(sweeps_.size());
     schedule_ = chain(parts, context.rank(), context.size(), tags);

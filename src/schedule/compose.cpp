@@ -30,7 +30,8 @@ void check(const Schedule& whole, const Schedule& part, const Mapping& m) {
                               std::to_string(whole.arrays.size()));
     }
     const std::set<std::int32_t> lanes(m.lanes.begin(), m.lanes.end());
-    if (!m.lanes.empty() && (m.lanes.size() != part.lanes.size() || lanes.size() != m.lanes.size() || *lanes.begin() < 0))
+    if (!m.lanes.empty() &&
+        (m.lanes.size() != part.lanes.size() || lanes.size() != m.lanes.size() || *lanes.begin() < 0))
         throw ConfigError("append: " + std::to_string(lanes.size()) + " different lanes for " +
                           std::to_string(part.lanes.size()) + "; one for each is allowed");
     if (!whole.works.empty() && !part.works.empty() &&

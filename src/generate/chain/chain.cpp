@@ -48,11 +48,13 @@ std::string chain_refusal(std::span<const ChainPart> parts) {
             const auto [known, fresh] = seen.try_emplace(memory, Seen{i, a, layout});
             if (fresh) continue;
             const Layout& other = known->second.layout;
-            if (layout.same_blocks(other) && layout.halo_lo == other.halo_lo && layout.halo_hi == other.halo_hi) continue;
-            return in_sweep(i, "has array " + std::to_string(a) + " on grid " + to_string(layout.grid) + " with halos " +
-                                   to_string(layout.halo_lo) + " and " + to_string(layout.halo_hi) + ", nest " +
-                                   std::to_string(known->second.sweep + 1) + " on grid " + to_string(other.grid) +
-                                   " with halos " + to_string(other.halo_lo) + " and " + to_string(other.halo_hi));
+            if (layout.same_blocks(other) && layout.halo_lo == other.halo_lo && layout.halo_hi == other.halo_hi)
+                continue;
+            return in_sweep(i, "has array " + std::to_string(a) + " on grid " + to_string(layout.grid) +
+                                   " with halos " + to_string(layout.halo_lo) + " and " + to_string(layout.halo_hi) +
+                                   ", nest " + std::to_string(known->second.sweep + 1) + " on grid " +
+                                   to_string(other.grid) + " with halos " + to_string(other.halo_lo) + " and " +
+                                   to_string(other.halo_hi));
         }
     }
     return "";
@@ -71,11 +73,11 @@ Schedule chain(std::span<const ChainPart> parts, int rank, int ranks, std::int32
     for (std::size_t i = 0; i < parts.size(); ++i) {
         const Schedule part = sweep(parts[i].problem, parts[i].plan, rank, ranks);
         if (largest_tag(part) >= tags)
-            throw ConfigError("chain: " + in_sweep(i, "makes " + std::to_string(largest_tag(part)) +
-                                                          " and more messages between two ranks, in this chain a nest "
-                                                          "has " +
-                                                          std::to_string(tags) +
-                                                          " tags; take larger tiles, or fewer nests"));
+            throw ConfigError("chain: " +
+                              in_sweep(i, "makes " + std::to_string(largest_tag(part)) +
+                                              " and more messages between two ranks, in this chain a nest "
+                                              "has " +
+                                              std::to_string(tags) + " tags; take larger tiles, or fewer nests"));
         Mapping mapping;
         for (std::size_t a = 0; a < part.arrays.size(); ++a) {
             mapping.arrays.push_back(static_cast<std::int32_t>(whole.arrays.size()));

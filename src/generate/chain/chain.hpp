@@ -15,10 +15,10 @@ struct ChainPart {
     std::vector<std::int32_t> memories;  ///< by array: equal numbers, also in other parts, for arrays that share memory
 };
 
-/// The part of `rank` of `ranks` in the sweeps of `parts`, one after another. Work i is sweep i, and its kernel is kernel
-/// i. A lane begins a sweep when it has ended the one before; a step waits for those of other lanes whose elements it
-/// touches, and for messages. The tags of sweep i begin at i * tags. Pure; costs what the sweeps do and, with several
-/// lanes, the product of the steps of neighbouring ones.
+/// The part of `rank` of `ranks` in the sweeps of `parts`, one after another. Work i is sweep i, and its kernel is
+/// kernel i. A lane begins a sweep when it has ended the one before; a step waits for those of other lanes whose
+/// elements it touches, and for messages. The tags of sweep i begin at i * tags. Pure; costs what the sweeps do and,
+/// with several lanes, the product of the steps of neighbouring ones.
 /// @pre at least one part; a memory for each array (ConfigError)
 /// @pre no rolling window; loop index 0 is no time (ConfigError)
 /// @pre every sweep has tags below `tags` (ConfigError)
