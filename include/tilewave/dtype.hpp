@@ -50,4 +50,14 @@ constexpr bool in_nests(Dtype type) {
     return allowed[static_cast<int>(type)];
 }
 
+/// f of a zero of the C++ type, for the types that arrays of nests may have.
+template <class F>
+void with_nest_type(Dtype type, F f) {
+#define TILEWAVE_DTYPE(name, number, numpy, format, nests) \
+    if constexpr (nests)                                   \
+        if (type == Dtype::name) return f(number{});
+    TILEWAVE_DTYPES(TILEWAVE_DTYPE)
+#undef TILEWAVE_DTYPE
+}
+
 }  // namespace tilewave

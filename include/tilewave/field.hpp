@@ -64,9 +64,14 @@ public:
     /// Rank 0 gets the whole array, row-major, in `out`; `out` is unused elsewhere. Collective.
     /// @throws OutOfResources on every rank where one has not the memory
     void gather(std::byte* out, int back = 0);
-    /// Reduces all elements to one number, the same on every rank. Collective.
+    /// Reduces all elements, or their squares or magnitudes as doubles, to one number, the same on every rank.
+    /// Collective.
     /// @pre what.type has the field's item size (ConfigError)
-    Reduced reduce(const PointReduction& what);
+    Reduced reduce(const PointReduction& what, ReducedForm form = ReducedForm::value);
+    /// The sum of the products of this field's elements with another's: of integers modulo 2^64, else the exact sum of
+    /// the products as doubles, rounded once. Collective; moves a copy of `other` where its layout is another.
+    /// @pre equal shapes; the types have the fields' item sizes (ConfigError)
+    Reduced dot(FieldStorage& other, Dtype type, Dtype other_type);
     /// Gives every rank its block of rank 0's row-major `whole`, which is unused elsewhere. Collective.
     /// @throws OutOfResources on every rank, with nothing changed, where one has not the memory
     void scatter(std::byte* whole, int back = 0);

@@ -162,6 +162,10 @@ void abandon_mpi();
 // Small collectives over any transport, built on its messages and waiting with backoff, so that
 // oversubscribed ranks do not starve each other. Collective; cost O(log ranks) latencies.
 void allreduce_min(Transport& transport, std::vector<std::int64_t>& values);
+/// Every rank gets in `bytes`, of equal size on all, what `join` makes of those of all ranks: it is given another
+/// rank's and changes `bytes`.
+/// @pre the result does not depend on the order in which ranks are joined
+void allreduce(Transport& transport, std::string& bytes, const std::function<void(const std::string& other)>& join);
 // Their bytes go in messages of `piece` at most, so that they are passed on while more come.
 inline constexpr std::int64_t collective_piece = 4 << 20;
 /// Every rank gets root's `given`, where place(bytes) says; without memory for them (null) a rank still passes them on.

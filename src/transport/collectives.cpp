@@ -115,6 +115,17 @@ void allreduce_min(Transport& t, std::vector<std::int64_t>& values) {
     broadcast_fixed(t, values.data(), bytes, 0);
 }
 
+void allreduce(Transport& t, std::string& bytes, const std::function<void(const std::string&)>& join) {
+    if (t.size() == 1 || !t.connected()) return;
+    std::string other(bytes.size(), '\0');
+    binomial::for_children(t.rank(), t.size(), [&](int child) {
+        receive(t, other.data(), other.size(), child);
+        join(other);
+    });
+    if (t.rank()) send(t, bytes.data(), bytes.size(), binomial::parent(t.rank()));
+    broadcast_fixed(t, bytes.data(), bytes.size(), 0);
+}
+
 namespace {
 
 // f(first byte, bytes) piece by piece.
