@@ -36,10 +36,11 @@ namespace {
 constexpr std::int64_t fold_values = 1024;
 // Below this many values their exact addition one by one is as quick.
 constexpr std::int64_t fewest_folded = 16;
-// log2(fold_values), which a sum of so many values may have more bits than one.
-constexpr int fold_bits = 10;
-// Rounds, of 85 bits each, before what is left is added one by one: values that far apart are rare.
+// log2(fold_values) + 1: by so much an accumulator is above the largest value, and its sum stays within its exponent.
+constexpr int fold_bits = 11;
+// Rounds, of 84 bits each, before what is left is added one by one: values that far apart are rare.
 constexpr int most_rounds = 3;
+constexpr int lanes = 16;
 
 // What a round takes from some values: their sums down to two bounds, exact; `rest`: whether anything was left.
 struct Fold {
@@ -55,51 +56,56 @@ double power(int e) {
     return x;
 }
 
-// One round (Rump, Ogita and Oishi, "Accurate floating-point summation", 2008, ExtractVector, twice): of each value x
-// its bits from a bound on, (sigma + x) - sigma, and what is left, x minus these, are exact; so is the sum of the
-// first, as fold_values of them have less than 53 bits together. `left` may be x. n is a multiple of `lanes`.
-constexpr int lanes = 16;
+// One round. An accumulator of 1.5 * 2^k takes of each value the bits from 2^(k - 52) on: what it changes by and what
+// is left are exact, and so is its sum, as long as that is below 2^(k - 1) (Demmel and Nguyen, "Parallel reproducible
+// summation", 2015, twice). `left` may be x. n is a multiple of `lanes`.
 TILEWAVE_CLONES Fold fold(const double* x, std::int64_t n, double* left) {
-    std::int64_t most[lanes] = {};
+    constexpr int groups = 4;
+    using Doubles [[gnu::vector_size(lanes / groups * 8)]] = double;
+    using Bits [[gnu::vector_size(lanes / groups * 8)]] = std::int64_t;
+    constexpr int each = lanes / groups;
+    constexpr std::int64_t magnitude = std::numeric_limits<std::int64_t>::max();
+    Bits most[groups] = {};
     for (std::int64_t i = 0; i < n; i += lanes)
-        for (int k = 0; k < lanes; ++k) {
-            std::int64_t bits;
-            std::memcpy(&bits, x + i + k, sizeof bits);
-            bits &= std::numeric_limits<std::int64_t>::max();
-            most[k] = bits > most[k] ? bits : most[k];
+        for (int g = 0; g < groups; ++g) {
+            Bits bits;
+            std::memcpy(&bits, x + i + g * each, sizeof bits);
+            bits &= magnitude;
+            most[g] = bits > most[g] ? bits : most[g];
         }
     std::int64_t all = 0;
-    for (int k = 0; k < lanes; ++k) all = most[k] > all ? most[k] : all;
-    Fold result;
-    if (all == 0) return result;
+    for (int g = 0; g < groups; ++g)
+        for (int k = 0; k < each; ++k) all = most[g][k] > all ? most[g][k] : all;
     // Every value is below 2^(e + 1).
     const int e = static_cast<int>(all >> 52) - 1023;
     if (e + fold_bits + 1 > 1023) return {0, 0, false, false};  // too large, infinite or NaN
-    // Bits down to 2^(first - 52) and 2^(second - 52), never below the last bit of doubles, 2^-1074.
+    // The last bit of doubles, 2^-1074, ends all.
     const int first = e + fold_bits < -1022 ? -1022 : e + fold_bits;
-    const int second = first - 53 + fold_bits < -1022 ? -1022 : first - 53 + fold_bits;
+    const int second = first - 54 + fold_bits < -1022 ? -1022 : first - 54 + fold_bits;
     const double sigma = 1.5 * power(first), tau = 1.5 * power(second);
-    double high[lanes] = {}, low[lanes] = {};
-    std::int64_t any[lanes] = {};
+    Doubles high[groups], low[groups];
+    Bits any[groups] = {};
+    for (int g = 0; g < groups; ++g) high[g] = sigma - Doubles{}, low[g] = tau - Doubles{};
     for (std::int64_t i = 0; i < n; i += lanes)
-        for (int k = 0; k < lanes; ++k) {
-            const double v = x[i + k];
-            const double h = (sigma + v) - sigma, below = v - h;
-            const double l = (tau + below) - tau, rest = below - l;
-            high[k] += h;
-            low[k] += l;
-            left[i + k] = rest;
-            std::int64_t bits;
-            std::memcpy(&bits, &rest, sizeof bits);
-            any[k] |= bits;
+        for (int g = 0; g < groups; ++g) {
+            Doubles v;
+            std::memcpy(&v, x + i + g * each, sizeof v);
+            const Doubles h = high[g] + v, below = v - (h - high[g]);
+            const Doubles l = low[g] + below, rest = below - (l - low[g]);
+            high[g] = h;
+            low[g] = l;
+            std::memcpy(left + i + g * each, &rest, sizeof rest);
+            any[g] |= reinterpret_cast<const Bits&>(rest);
         }
+    Fold result;
     std::int64_t rests = 0;
-    for (int k = 0; k < lanes; ++k) {
-        result.high += high[k];
-        result.low += low[k];
-        rests |= any[k];
-    }
-    result.rest = (rests & std::numeric_limits<std::int64_t>::max()) != 0;  // a zero may have a sign
+    for (int g = 0; g < groups; ++g)
+        for (int k = 0; k < each; ++k) {
+            result.high += high[g][k] - sigma;
+            result.low += low[g][k] - tau;
+            rests |= any[g][k];
+        }
+    result.rest = (rests & magnitude) != 0;  // a zero may have a sign
     return result;
 }
 
