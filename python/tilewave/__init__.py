@@ -10,7 +10,7 @@ from tilewave.nest.helpers import inline
 from tilewave.nest.nest import Nest, nest, nest_from
 from tilewave.plan.plan import Plan
 from tilewave.run.measuring import measure
-from tilewave.run.reduction import argmax, argmin, max, min, sum  # noqa: A004
+from tilewave.run.reduction import argmax, argmin, dot, max, min, norm, sum  # noqa: A004
 from tilewave.run.report import Report
 from tilewave.run.run import plan, run
 from tilewave.runtime import context
@@ -41,12 +41,14 @@ __all__ = [
     "argmin",
     "barrier",
     "context",
+    "dot",
     "field",
     "inline",
     "load",
     "measure",
     "nest",
     "nest_from",
+    "norm",
     "patterns",
     "plan",
     "rank",

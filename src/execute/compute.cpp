@@ -26,9 +26,9 @@ class Batches {
 public:
     // With `single` a row is a batch; `together`: the kernel computes some at once that depend on each other. `apart`:
     // in memory the next layer is so many rows on, and it may be computed a row behind this one; 0: layers come one by
-    // one.
-    Batches(TileRows& rows, LayerRows (&layers)[2], bool single, bool together, std::int64_t apart)
-        : rows_(rows), kept_(layers), single_(single), apart_(apart), cut_(together ? longest_simd_row : longest_row) {
+    // one. `cut`: the most points of a span.
+    Batches(TileRows& rows, LayerRows (&layers)[2], bool single, bool together, std::int64_t apart, std::int64_t cut)
+        : rows_(rows), kept_(layers), single_(single), apart_(apart), cut_(cut) {
         longest_ = std::min(rows.extent_up(), rows.extent_down());
         layers_ = !single && rows.layers() && longest_ <= longest_row;
         more_ = rows.first();
@@ -127,7 +127,7 @@ private:
     std::array<Span, most_rows_of_a_call> spans_;
 };
 
-// What a kernel without a function for several rows is given.
+// What a kernel without a function for several rows is given; `places`: with row values.
 std::int64_t row_by_row(const Kernel& kernel, std::size_t places, char* const* ptr, const std::int64_t* step,
                         const Batch& batch, const std::int64_t* next, const Index& index, const Index& direction,
                         const Index& turn) {
@@ -193,9 +193,14 @@ void Execution::compute(int l, const Tile& tile) {
     char* ptr[max_places];
     std::int64_t step[max_places], next[max_places];
     std::int64_t bests[max_places];
-    char** tell = std::copy(kernel_.tables.begin(), kernel_.tables.end(), ptr + places);
+    const std::size_t all = places + kernel_.values.size();
+    char** tell = std::copy(kernel_.tables.begin(), kernel_.tables.end(), ptr + all);
     for (int k = 0; k < kernel_.bests(); ++k) *tell++ = reinterpret_cast<char*>(bests + k);
-    std::fill(step + places, step + places + kernel_.tables.size(), 0);
+    std::fill(step + all, step + all + kernel_.tables.size(), 0);
+    for (std::size_t k = 0; k < kernel_.values.size(); ++k) {
+        step[places + k] = kernel_.values[k];
+        next[places + k] = 0;
+    }
     bool single = false;  // the row after this one is in another level of time
     for (std::size_t p = 0; p < places; ++p) {
         const int a = s_.places[p].array;
@@ -209,16 +214,23 @@ void Execution::compute(int l, const Tile& tile) {
     }
     const bool polls = options_.poll_period_s > 0;
     double begin = now_s();
-    Batches batches(rows, paces_[l].layers, single || !reduced_.empty(), s_.rows_depend && kernel_.rows != nullptr,
-                    layers_apart(rows, next));
+    const bool together = s_.rows_depend && kernel_.rows != nullptr;
+    Batches batches(rows, paces_[l].layers, single || !reduced_.empty(), together, layers_apart(rows, next),
+                    !kernel_.values.empty() ? longest_value_row
+                    : together              ? longest_simd_row
+                                            : longest_row);
     for (Batch batch;
          batches.next(batch, polls ? std::max<std::int64_t>(paces_[l].left, 1) : most_rows_of_a_call * longest_row);) {
         for (std::size_t p = 0; p < places; ++p) ptr[p] = reinterpret_cast<char*>(place_at(p, batch.first));
+        // The one row of the batch begins where the lane's memory does.
+        for (std::size_t p = places; p < all; ++p)
+            ptr[p] = reinterpret_cast<char*>(reinterpret_cast<std::intptr_t>(row_value(l, p - places)) -
+                                             batch.spans->begin * step[p]);
         const Index x = kernel_.uses_index ? loop_index(rows, batch.first, 0) : batch.first;
         const std::int64_t code =
             kernel_.rows ? kernel_.rows(ptr, step, batch.count, batch.spans, next, x.begin(), rows.direction().begin(),
                                         rows.turn().begin(), kernel_.env)
-                         : row_by_row(kernel_, places, ptr, step, batch, next, x, rows.direction(), rows.turn());
+                         : row_by_row(kernel_, all, ptr, step, batch, next, x, rows.direction(), rows.turn());
         if (code != 0) {
             const Span& span = batch.spans[code >> 32];
             Index row = batch.first;
@@ -230,7 +242,7 @@ void Execution::compute(int l, const Tile& tile) {
             return;
         }
         if (!reduced_.empty()) {  // a batch is one row
-            for (std::size_t p = 0; p < places; ++p)
+            for (std::size_t p = 0; p < all; ++p)
                 ptr[p] =
                     reinterpret_cast<char*>(reinterpret_cast<std::intptr_t>(ptr[p]) + batch.spans->begin * step[p]);
             reduce(l, ptr, step, batch.points, loop_index(rows, batch.first, batch.spans->begin), rows.direction());

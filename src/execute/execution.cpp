@@ -249,7 +249,7 @@ bool Execution::pace(int l, std::int64_t points, double& begin) {
 // look at all.
 bool Execution::worse(const Reduced& r, char* const* ptr, const std::int64_t* step, std::int64_t n) const {
     const PointReduction& what = r.what();
-    const std::size_t bests = s_.places.size() + kernel_.tables.size();
+    const std::size_t bests = s_.places.size() + kernel_.values.size() + kernel_.tables.size();
     if (what.best >= 0)
         return r.worse(reinterpret_cast<const std::byte*>(ptr[bests + static_cast<std::size_t>(what.best)]));
     return r.worse(reinterpret_cast<const std::byte*>(ptr[what.place]), step[what.place], n);
@@ -267,7 +267,8 @@ void Execution::reduce(int l, char* const* ptr, const std::int64_t* step, std::i
             at[d] += index[static_cast<int>(what.axes[d])];
             by[d] = direction[static_cast<int>(what.axes[d])];
         }
-        r.add(reinterpret_cast<const std::byte*>(ptr[what.place]), step[what.place], n, at, by);
+        r.add(reinterpret_cast<const std::byte*>(ptr[what.place]), step[what.place], n, at, by,
+              what.counts < 0 ? nullptr : reinterpret_cast<const std::byte*>(ptr[what.counts]));
     }
 }
 

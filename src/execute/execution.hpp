@@ -13,6 +13,7 @@
 #include "execute/executor.hpp"
 #include "execute/mailroom.hpp"
 #include "execute/rolling_window.hpp"
+#include "execute/tuning.hpp"
 
 namespace tilewave {
 
@@ -68,6 +69,9 @@ public:
         for (std::int64_t bytes : s.buffers) buffers_.push_back(staging_memory(bytes));
         for (const PointReduction& r : kernel.reductions)
             reduced_.emplace_back(s.lanes.size(), LaneReduced{Reduced(r)});
+        if (!kernel.values.empty())
+            for (std::size_t l = 0; l < s.lanes.size(); ++l)
+                row_values_.push_back(aligned_memory(value_room(kernel.values.size())));
         if (options.record)
             for (std::size_t l = 0; l < s.lanes.size(); ++l) ends_[l].reserve(s.lanes[l].size() + 1);
     }
@@ -127,6 +131,14 @@ private:
     bool worse(const Reduced& r, char* const* ptr, const std::int64_t* step, std::int64_t n) const;
     void reduce(int l, char* const* ptr, const std::int64_t* step, std::int64_t n, const Index& index,
                 const Index& direction);
+    // Bytes of the memory of some row values, each a cache line further than the rows before it: not all at the same
+    // place of their pages.
+    static std::int64_t value_room(std::size_t values) {
+        return static_cast<std::int64_t>(values) * (tuning::longest_value_row * 8 + tuning::line_bytes);
+    }
+    std::byte* row_value(int l, std::size_t k) const {
+        return row_values_[static_cast<std::size_t>(l)].get() + value_room(k);
+    }
     void carry_time_buffers(const Tile& tile);
     std::intptr_t place_at(std::size_t p, const Index& point) const;
     Index loop_index(const TileRows& rows, const Index& row, std::int64_t q) const;
@@ -182,8 +194,9 @@ private:
     struct alignas(64) LaneReduced {
         Reduced value;
     };
-    std::vector<std::vector<LaneReduced>> reduced_;  // by reduction, lane
-    double begin_, end_ = 0;                         // the end: of all lanes, where threads ran them
+    std::vector<std::vector<LaneReduced>> reduced_;         // by reduction, lane
+    std::vector<std::shared_ptr<std::byte[]>> row_values_;  // by lane
+    double begin_, end_ = 0;                                // the end: of all lanes, where threads ran them
     std::atomic<int> ended_{0};
     std::atomic<bool> stopped_{options_.stopped};  // compute nothing more: failed or interrupted
     std::atomic<bool> broken_{false};              // the transport threw: leave at once

@@ -18,10 +18,12 @@ Outcome execute(const Schedule& schedule, std::span<const Binding> bindings, con
                           std::to_string(transport.rank()) + " of " + std::to_string(transport.size()));
     if (!kernel.row && !schedule.tiles.empty())
         throw ConfigError("execute: the schedule computes but no kernel was given");
-    if (const std::size_t n = schedule.places.size() + kernel.tables.size() + static_cast<std::size_t>(kernel.bests());
+    if (const std::size_t n = schedule.places.size() + kernel.values.size() + kernel.tables.size() +
+                              static_cast<std::size_t>(kernel.bests());
         n > max_places)
-        throw ConfigError("execute: a kernel has " + std::to_string(n) + " places, tables and bests; at most " +
-                          std::to_string(max_places) + " are allowed");
+        throw ConfigError("execute: a kernel has " + std::to_string(n) +
+                          " places, row values, tables and bests; at most " + std::to_string(max_places) +
+                          " are allowed");
     transport.must_work();
     const Combine none;
     const int count = std::max<int>(1, static_cast<int>(schedule.lanes.size()));

@@ -35,9 +35,14 @@ public:
           places_(e.s_.places.size()),
           same_loops_(e.s_.loops.n == 0 || e.s_.loops.is_identity()),
           x_(tile.box.lo) {
-        char** tell = std::copy(e.kernel_.tables.begin(), e.kernel_.tables.end(), ptr_ + places_);
+        char** tell = ptr_ + places_;
+        for (std::size_t k = 0; k < e.kernel_.values.size(); ++k) {
+            *tell++ = reinterpret_cast<char*>(e.row_value(lane, k));
+            step_[places_ + k] = e.kernel_.values[k];
+        }
+        std::fill(step_ + (tell - ptr_), step_ + (tell - ptr_) + e.kernel_.tables.size(), 0);
+        tell = std::copy(e.kernel_.tables.begin(), e.kernel_.tables.end(), tell);
         for (int k = 0; k < e.kernel_.bests(); ++k) *tell++ = reinterpret_cast<char*>(bests_ + k);
-        std::fill(step_ + places_, step_ + places_ + e.kernel_.tables.size(), 0);
         Index along = Index::filled(f_.dims(), 0);
         along[f_.along()] = 1;
         along[f_.across()] = -f_.slant();
@@ -249,7 +254,20 @@ private:
         return same_loops_ ? z : e_.s_.loops * z;
     }
 
+    // A row; where it has values of no array, part by part of what their memory is for.
     bool compute_row(std::int64_t lo, std::int64_t hi) {
+        if (e_.kernel_.values.empty() || hi - lo <= longest_value_row) return compute_part(lo, hi);
+        char* first[max_places];
+        std::copy(ptr_, ptr_ + places_, first);
+        bool on = true;
+        for (std::int64_t at = lo; on && at < hi; at += longest_value_row) {
+            for (std::size_t p = 0; p < places_; ++p) ptr_[p] = first[p] + (at - lo) * step_[p];
+            on = compute_part(at, std::min(at + longest_value_row, hi));
+        }
+        std::copy(first, first + places_, ptr_);
+        return on;
+    }
+    bool compute_part(std::int64_t lo, std::int64_t hi) {
         const Kernel& kernel = e_.kernel_;
         if (kernel.uses_index) x_ = point(lo);
         if (const std::int64_t code = kernel.row(ptr_, step_, hi - lo, x_.begin(), direction_.begin(), kernel.env);

@@ -272,14 +272,14 @@ def _check(nest, context, loops, plan, fastmath, arguments, reduce):
     tables = tables_of(nest, arrays)
     replicated = replicated_fields(nest, arrays, context, loops.steps)
     seen = {name: as_replicated(value) if name in replicated else value for name, value in arrays.items()}
-    reductions = reduction.check(nest, reduce, dtypes)
+    captured = nest.captured().values
+    reductions = reduction.check(nest, reduce, dtypes, scalars, captured)
     block = block_of(nest, arrays, loops, plan, choices)
     # However many blocks there are, one is prepared.
     prepared_loops = (*dataclasses.replace(loops, steps=block).key(nest), "block") if block else loops.key(nest)
-    captured = nest.captured().values
     key = (
-        kernel_key(nest, dtypes, scalars, fastmath, captured=captured),
-        tuple(reductions),
+        kernel_key(reductions.nest, dtypes, scalars, fastmath, captured=captured),
+        tuple(reductions.told(())),
         nest.name,
         nest.lines(),
         prepared_loops,
