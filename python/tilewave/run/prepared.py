@@ -81,7 +81,7 @@ class Given:
     scalars: dict
     captured: dict  # numbers from outside the body that its kernel is given when it runs
     tables: dict
-    reductions: object  # what `reduction.check` made of it
+    reductions: object  # what `reductions.check` made of it
     reduce: dict
     threads: int
     block: int  # time steps that are prepared, where more are run; else None
