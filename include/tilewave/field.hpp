@@ -1,7 +1,9 @@
 // A distributed array: each rank stores its block and halo.
 #pragma once
+#include <cmath>
 #include <memory>
 #include <span>
+#include <type_traits>
 
 #include "tilewave/context.hpp"
 #include "tilewave/kernel.hpp"
@@ -117,10 +119,26 @@ public:
         storage_.gather(reinterpret_cast<std::byte*>(whole.data()));
         return whole;
     }
+    /// The sum of all elements: exact and rounded once to double, or int64 modulo 2^64. Collective.
+    auto sum() { return storage_.reduce({Reduction::sum, dtype_of<T>()}).template value<Sum<T>>(); }
+    /// The sum of the products with another field's elements; as sum(). Collective.
+    template <class U>
+    auto dot(Field<U>& other) {
+        using S = std::conditional_t<std::is_integral_v<T> && std::is_integral_v<U>, std::int64_t, double>;
+        return storage_.dot(other.storage(), dtype_of<T>(), dtype_of<U>()).template value<S>();
+    }
+    /// The root of the sum of squares. Collective.
+    double norm() {
+        const PointReduction squares{Reduction::sum, dtype_of<T>()};
+        return std::sqrt(storage_.reduce(squares, ReducedForm::square).template value<double>());
+    }
     const Index& shape() const { return storage_.layout().shape; }
     FieldStorage& storage() { return storage_; }
 
 private:
+    template <class U>
+    using Sum = std::conditional_t<std::is_integral_v<U>, std::int64_t, double>;
+
     FieldStorage storage_;
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -66,6 +67,14 @@ public:
     const Index& at() const { return at_; }
     /// The value's bytes, as the array has it; a sum's as int64 (modulo 2^64) or float64 (exact, rounded once).
     std::string bytes() const;
+    /// The value as T: the type that was reduced; of sums double or std::int64_t. A zero where there was no value.
+    template <class T>
+    T value() const {
+        T result{};
+        const std::string data = bytes();
+        if (data.size() == sizeof result && any()) std::memcpy(&result, data.data(), sizeof result);
+        return result;
+    }
     /// To be sent to another rank.
     std::string packed() const { return {reinterpret_cast<const char*>(this), sizeof *this}; }
     static Reduced unpacked(const std::string& bytes);
