@@ -257,6 +257,25 @@ def test_fields(dtypes):
         assert tw.sum(u).dtype == tw.dot(u, u).dtype == np.dtype("f8" if one[0] == "f" else "i8")
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i4"])
+def test_fields_in_skewed_storage(dtype):
+    """Neighbours in memory lie across two dimensions there."""
+    flat = tw.nest_from("def flat(A, i, j): A[i, j] = A[i-1, j] - A[i, j-1]")
+    deep = tw.nest_from("def deep(A, i, j, k): A[i, j, k] = A[i, j-1, k] - A[i, j, k-1]")
+    generator, context = np.random.default_rng(2), tw.default_context()
+    for nest, shape, row in ((flat, (23, 31), (1, -1)), (flat, (40, 7), (1, -1)), (deep, (5, 9, 12), (0, 1, -1))):
+        start = generator.integers(-3, 4, shape).astype(dtype)
+        A, B = tw.field(start), tw.field(start)
+        tw.run(nest, A=A, row=row, storage="skewed")
+        whole = A.gather()
+        whole = np.frombuffer(context._core.broadcast(b"" if whole is None else whole.tobytes()), dtype).reshape(shape)
+        pairs, other = [*np.ndenumerate(whole)], [*np.ndenumerate(start)]
+        assert same(tw.sum(A), wanted_of("sum", pairs))
+        assert same(tw.norm(A), wanted_of("norm2", pairs))
+        assert same(tw.dot(A, B), wanted_of("dot", pairs, other)) and same(tw.dot(B, A), tw.dot(A, B))
+        assert tw.max(A) == whole.max() and tw.argmin(A) == wanted_of("argmin", pairs)
+
+
 def test_nothing_and_not_a_number():
     empty, ones, more = tw.field((0, 4), "f8"), tw.field((6, 4), "f8", init=1.0), tw.field((6, 4), "f8", init=1.0)
     assert tw.sum(empty) == 0.0 and tw.dot(empty, empty) == 0.0
