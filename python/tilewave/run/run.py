@@ -51,8 +51,9 @@ def run(nest, *, context=None, over=None, reverse=(), steps=None, plan=None, fas
     fastmath : bool
         Allow results that differ from the plain loops in rounding.
     reduce : dict, optional
-        From names to what is wanted of all values that points write, ``{"best": tilewave.max("H"), "where":
-        tilewave.argmax("H")}``: found while they are computed, in the report's ``results``.
+        From names to what is wanted of a value of each point, ``{"best": tilewave.max("H"), "where":
+        tilewave.argmax("H"), "residual": tilewave.norm("d")}``: of arrays, of locals of the body, and of expressions
+        of these; found while they are computed, in the report's ``results``. A nest with it need not write any array.
     **arguments
         The nest's arrays (fields; NumPy arrays where only read, the same on each rank, or on one
         rank, then written in place; `scratch` for what the nest needs for itself), its scalars, and any
