@@ -220,17 +220,22 @@ void bind_context(nb::module_& m) {
 }
 
 // Operation, dtype, place, the element's subscripts: loop indices, and what is added to each; number among the kernel's
-// bests.
-using ReductionTuple = std::tuple<std::string, std::string, int, Index, Index, int>;
+// bests; the row value that says which points count.
+using ReductionTuple = std::tuple<std::string, std::string, int, Index, Index, int, int>;
+
+Dtype real_dtype(const std::string& name) {
+    const auto type = std::find_if(all_dtypes.begin(), all_dtypes.end(),
+                                   [&name](Dtype d) { return in_nests(d) && to_string(d) == name; });
+    if (type == all_dtypes.end())
+        throw ConfigError("a reduction of dtype " + name + " was given; allowed: real numbers of up to 64 bits");
+    return *type;
+}
 
 PointReduction to_reduction(const ReductionTuple& t) {
     static const std::map<std::string, Reduction> ops = {
         {"max", Reduction::max}, {"min", Reduction::min}, {"sum", Reduction::sum}};
-    const auto& [op, name, place, axes, shift, best] = t;
-    const auto type = std::find_if(all_dtypes.begin(), all_dtypes.end(),
-                                   [&name](Dtype d) { return in_nests(d) && to_string(d) == name; });
-    if (type == all_dtypes.end()) throw ConfigError("a reduction of dtype " + name + " was given");
-    return {ops.at(op), *type, place, axes, shift, best};
+    const auto& [op, name, place, axes, shift, counts, best] = t;
+    return {ops.at(op), real_dtype(name), place, axes, shift, best, counts};
 }
 
 void bind_field(nb::module_& m) {
@@ -270,10 +275,19 @@ void bind_field(nb::module_& m) {
             "out"_a, "back"_a = 0, Release())
         .def(
             "reduce",
-            [](FieldStorage& f, const std::string& op, const std::string& type) {
-                return f.reduce(to_reduction({op, type, 0, {}, {}, -1}));
+            [](FieldStorage& f, const std::string& op, const std::string& type, const std::string& form) {
+                static const std::map<std::string, ReducedForm> forms = {{"value", ReducedForm::value},
+                                                                         {"magnitude", ReducedForm::magnitude},
+                                                                         {"square", ReducedForm::square}};
+                return f.reduce(to_reduction({op, type, 0, {}, {}, -1, -1}), forms.at(form));
             },
-            "op"_a, "type"_a, Release())
+            "op"_a, "type"_a, "form"_a = "value", Release())
+        .def(
+            "dot",
+            [](FieldStorage& f, FieldStorage& other, const std::string& type, const std::string& other_type) {
+                return f.dot(other, real_dtype(type), real_dtype(other_type));
+            },
+            "other"_a, "type"_a, "other_type"_a, Release())
         .def(
             "scatter",
             [](FieldStorage& f, std::uintptr_t in, int back) { f.scatter(reinterpret_cast<std::byte*>(in), back); },
@@ -366,11 +380,12 @@ std::vector<RunArray> run_arrays(const std::vector<PlainArray*>& arrays) {
 }
 
 Kernel to_kernel(std::uintptr_t row, std::uintptr_t env, const std::vector<std::uintptr_t>& tables, bool uses_index,
-                 const std::vector<ReductionTuple>& reductions, std::uintptr_t rows) {
+                 const std::vector<ReductionTuple>& reductions, std::uintptr_t rows, std::vector<std::int64_t> values) {
     Kernel kernel{reinterpret_cast<RowFunction>(row), reinterpret_cast<const void*>(env), uses_index, {}, {}};
     kernel.rows = reinterpret_cast<RowsFunction>(rows);
     for (auto t : tables) kernel.tables.push_back(reinterpret_cast<char*>(t));
     for (const auto& r : reductions) kernel.reductions.push_back(to_reduction(r));
+    kernel.values = std::move(values);
     return kernel;
 }
 
@@ -457,9 +472,10 @@ void bind_sweep(nb::module_& m) {
             "sample",
             [](PreparedSweep& s, const std::vector<PlainArray*>& arrays, std::uintptr_t row, std::uintptr_t env,
                const std::vector<std::uintptr_t>& tables, bool uses_index,
-               const std::vector<ReductionTuple>& reductions, std::uintptr_t rows, double budget_s) {
+               const std::vector<ReductionTuple>& reductions, std::uintptr_t rows, double budget_s,
+               const std::vector<std::int64_t>& values) {
                 const std::vector<RunArray> all = run_arrays(arrays);
-                const Kernel kernel = to_kernel(row, env, tables, uses_index, reductions, rows);
+                const Kernel kernel = to_kernel(row, env, tables, uses_index, reductions, rows, values);
                 std::vector<RateSample> samples;
                 {
                     nb::gil_scoped_release release;
@@ -470,6 +486,7 @@ void bind_sweep(nb::module_& m) {
                 return result;
             },
             "arrays"_a, "row"_a, "env"_a, "tables"_a, "uses_index"_a, "reductions"_a, "rows"_a, "budget_s"_a,
+            "values"_a = std::vector<std::int64_t>(),
             "(rows, points, seconds) of tiles with long rows, short rows, few points, and of long rows on one lane "
             "alone where there are several; empty where the kernel raised.")
         .def(
@@ -477,9 +494,9 @@ void bind_sweep(nb::module_& m) {
             [](PreparedSweep& s, const std::vector<PlainArray*>& arrays, std::uintptr_t row, std::uintptr_t env,
                nb::object explain, const std::vector<std::uintptr_t>& tables, bool uses_index,
                const std::vector<ReductionTuple>& reductions, std::uintptr_t rows, std::optional<std::int64_t> steps,
-               double moving_s, double call_s, std::int64_t first_step) {
+               double moving_s, double call_s, std::int64_t first_step, const std::vector<std::int64_t>& values) {
                 const std::vector<RunArray> all = run_arrays(arrays);
-                const Kernel kernel = to_kernel(row, env, tables, uses_index, reductions, rows);
+                const Kernel kernel = to_kernel(row, env, tables, uses_index, reductions, rows, values);
                 nb::gil_scoped_release release;
                 return s.run(
                     all, kernel,
@@ -491,25 +508,27 @@ void bind_sweep(nb::module_& m) {
             },
             "arrays"_a, "row"_a, "env"_a, "explain"_a.none(), "tables"_a = std::vector<std::uintptr_t>(),
             "uses_index"_a = true, "reductions"_a = std::vector<ReductionTuple>(), "rows"_a = 0,
-            "steps"_a = std::nullopt, "moving_s"_a = 0.0, "call_s"_a = 0.0, "first_step"_a = 0)
+            "steps"_a = std::nullopt, "moving_s"_a = 0.0, "call_s"_a = 0.0, "first_step"_a = 0,
+            "values"_a = std::vector<std::int64_t>())
         .def("prepare_steps", &PreparedSweep::prepare_steps, "steps"_a, Release())
         // None where an array must be copied for each run. What is given must live as long.
         .def(
             "bind",
             [](PreparedSweep& s, Context& context, const std::vector<PlainArray*>& arrays, std::uintptr_t row,
                nb::object explain, const std::vector<std::uintptr_t>& tables, bool uses_index,
-               const std::vector<ReductionTuple>& reductions, std::uintptr_t rows) -> std::unique_ptr<BoundSweep> {
+               const std::vector<ReductionTuple>& reductions, std::uintptr_t rows,
+               const std::vector<std::int64_t>& values) -> std::unique_ptr<BoundSweep> {
                 std::vector<RunArray> all = run_arrays(arrays);
                 if (!BoundSweep::suits(s, all)) return nullptr;
                 return std::make_unique<BoundSweep>(context, s, std::move(all),
-                                                    to_kernel(row, 0, tables, uses_index, reductions, rows),
+                                                    to_kernel(row, 0, tables, uses_index, reductions, rows, values),
                                                     [explain = std::move(explain)](const Failure& f) {
                                                         nb::gil_scoped_acquire gil;
                                                         return nb::cast<std::string>(explain(f.site, f.point));
                                                     });
             },
             "context"_a, "arrays"_a, "row"_a, "explain"_a, "tables"_a, "uses_index"_a, "reductions"_a, "rows"_a,
-            nb::keep_alive<0, 1>(), nb::keep_alive<0, 2>());
+            "values"_a, nb::keep_alive<0, 1>(), nb::keep_alive<0, 2>());
 }
 
 }  // namespace

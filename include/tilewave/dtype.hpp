@@ -3,6 +3,7 @@
 #include <array>
 #include <complex>
 #include <cstdint>
+#include <type_traits>
 
 namespace tilewave {
 
@@ -48,6 +49,26 @@ constexpr bool in_nests(Dtype type) {
     constexpr bool allowed[] = {TILEWAVE_DTYPES(TILEWAVE_DTYPE)};
 #undef TILEWAVE_DTYPE
     return allowed[static_cast<int>(type)];
+}
+
+/// The Dtype of a C++ type.
+template <class T>
+consteval Dtype dtype_of() {
+#define TILEWAVE_DTYPE(name, number, ...) \
+    if (std::is_same_v<T, number>) return Dtype::name;
+    TILEWAVE_DTYPES(TILEWAVE_DTYPE)
+#undef TILEWAVE_DTYPE
+    throw "no element type of arrays";
+}
+
+/// f of a zero of the C++ type, for the types that arrays of nests may have.
+template <class F>
+void with_nest_type(Dtype type, F f) {
+#define TILEWAVE_DTYPE(name, number, numpy, format, nests) \
+    if constexpr (nests)                                   \
+        if (type == Dtype::name) return f(number{});
+    TILEWAVE_DTYPES(TILEWAVE_DTYPE)
+#undef TILEWAVE_DTYPE
 }
 
 }  // namespace tilewave

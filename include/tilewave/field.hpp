@@ -1,7 +1,9 @@
 // A distributed array: each rank stores its block and halo.
 #pragma once
+#include <cmath>
 #include <memory>
 #include <span>
+#include <type_traits>
 
 #include "tilewave/context.hpp"
 #include "tilewave/kernel.hpp"
@@ -70,9 +72,14 @@ public:
     /// Rank 0 gets the whole array, row-major, in `out`; `out` is unused elsewhere. Collective.
     /// @throws OutOfResources on every rank where one has not the memory
     void gather(std::byte* out, int back = 0);
-    /// Reduces all elements to one number, the same on every rank. Collective.
+    /// Reduces all elements, or their squares or magnitudes as doubles, to one number, the same on every rank.
+    /// Collective.
     /// @pre what.type has the field's item size (ConfigError)
-    Reduced reduce(const PointReduction& what);
+    Reduced reduce(const PointReduction& what, ReducedForm form = ReducedForm::value);
+    /// The sum of the products of this field's elements with another's: of integers modulo 2^64, else the exact sum of
+    /// the products as doubles, rounded once. Collective; moves a copy of `other` where its layout is another.
+    /// @pre equal shapes; the types have the fields' item sizes (ConfigError)
+    Reduced dot(FieldStorage& other, Dtype type, Dtype other_type);
     /// Gives every rank its block of rank 0's row-major `whole`, which is unused elsewhere. Collective.
     /// @throws OutOfResources on every rank, with nothing changed, where one has not the memory
     void scatter(std::byte* whole, int back = 0);
@@ -118,10 +125,26 @@ public:
         storage_.gather(reinterpret_cast<std::byte*>(whole.data()));
         return whole;
     }
+    /// The sum of all elements: exact and rounded once to double, or int64 modulo 2^64. Collective.
+    auto sum() { return storage_.reduce({Reduction::sum, dtype_of<T>()}).template value<Sum<T>>(); }
+    /// The sum of the products with another field's elements; as sum(). Collective.
+    template <class U>
+    auto dot(Field<U>& other) {
+        using S = std::conditional_t<std::is_integral_v<T> && std::is_integral_v<U>, std::int64_t, double>;
+        return storage_.dot(other.storage(), dtype_of<T>(), dtype_of<U>()).template value<S>();
+    }
+    /// The root of the sum of squares. Collective.
+    double norm() {
+        const PointReduction squares{Reduction::sum, dtype_of<T>()};
+        return std::sqrt(storage_.reduce(squares, ReducedForm::square).template value<double>());
+    }
     const Index& shape() const { return storage_.layout().shape; }
     FieldStorage& storage() { return storage_; }
 
 private:
+    template <class U>
+    using Sum = std::conditional_t<std::is_integral_v<U>, std::int64_t, double>;
+
     FieldStorage storage_;
 };
 

@@ -31,9 +31,12 @@ struct Kernel {
     RowFunction row = nullptr;
     const void* env = nullptr;
     bool uses_index = true;                  ///< false: any index may be given
-    std::vector<char*> tables;               ///< come after the places in ptr, the same for every row
+    std::vector<char*> tables;               ///< come after places and values in ptr, the same for every row
     std::vector<PointReduction> reductions;  ///< of values that the kernel writes
     RowsFunction rows = nullptr;             ///< used instead of `row` where it is given
+    /// Bytes of an item of each row value: a place of no array, where the kernel stores a value a point, to be reduced
+    /// and forgotten. They come right after the places of the schedule in ptr and step; each lane has memory for a row.
+    std::vector<std::int64_t> values = {};
     /// Reductions whose largest or smallest value of a row the kernel finds itself. It stores one element for each at
     /// the pointers after the tables (PointReduction::best).
     int bests() const {

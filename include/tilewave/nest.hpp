@@ -144,7 +144,43 @@ private:
     }
 };
 
+/// A body whose last results are values of the point that are reduced and stored nowhere; see reducing().
+template <class Body, class... Values>
+struct ReducingBody {
+    Body body;
+    std::array<Reduction, sizeof...(Values)> ops;
+    template <class... Views>
+    [[gnu::always_inline]] auto operator()(const Views&... views) const {
+        return body(views...);
+    }
+};
+/// A body that also gives a value of each of these types, after those of the arrays that it writes; of all points one
+/// number is made by sum, max or min, in Report::reduced. With such a body a nest need not write any array:
+///
+///     auto report = tilewave::run(context, {}, tilewave::reducing<double>({tilewave::Reduction::sum}, [](auto u) {
+///         const double d = u(0, 0) - u(-1, 0);
+///         return d * d;
+///     }), tilewave::only_reads<two>(u));
+///     const double norm = std::sqrt(report.reduced[0].value<double>());
+///
+/// Sums of floats are exact, rounded once to double; of integers they are int64, modulo 2^64.
+template <class... Values, class Body>
+ReducingBody<Body, Values...> reducing(const std::array<Reduction, sizeof...(Values)>& ops, Body body) {
+    return {std::move(body), ops};
+}
+
 namespace detail {
+
+template <class Body>
+struct RowValues {
+    using Types = std::tuple<>;
+    static std::array<Reduction, 0> ops(const Body&) { return {}; }
+};
+template <class Body, class... Values>
+struct RowValues<ReducingBody<Body, Values...>> {
+    using Types = std::tuple<Values...>;
+    static std::array<Reduction, sizeof...(Values)> ops(const ReducingBody<Body, Values...>& b) { return b.ops; }
+};
 
 template <class Body, class... Operands>
 class LambdaKernel;
@@ -158,6 +194,12 @@ public:
         k.row = &row;
         k.env = this;
         k.uses_index = false;
+        [&]<std::size_t... V>(std::index_sequence<V...>) {
+            (k.values.push_back(sizeof(std::tuple_element_t<V, Values>)), ...);
+            (k.reductions.push_back(
+                 reduction(RowValues<Body>::ops(body_)[V], V, dtype_of<std::tuple_element_t<V, Values>>())),
+             ...);
+        }(std::make_index_sequence<values>());
         return k;
     }
     std::string error() const {
@@ -170,22 +212,35 @@ public:
     }
 
 private:
+    using Values = typename RowValues<Body>::Types;
+    static constexpr std::size_t values = std::tuple_size_v<Values>;
     static constexpr std::size_t written = (std::size_t{Written} + ...);
     static constexpr std::array<bool, sizeof...(T)> writes_it{Written...};
     static constexpr std::array<std::int64_t, sizeof...(T)> size{sizeof(T)...};
     static constexpr std::array<std::size_t, sizeof...(T)> counts{Tables.size()...};
     static constexpr std::size_t places = written + (Tables.size() + ... + 0);
-    static_assert(written > 0, "a nest writes an array");
+    static_assert(written + values > 0, "a nest writes an array, or its body is made by reducing()");
     static_assert(std::is_sorted(writes_it.begin(), writes_it.end(), std::greater<>()),
                   "arrays that are written come first");
 
-    // Bytes from point to point where all of a row are neighbours, by place.
-    static constexpr std::array<std::int64_t, places> unit_steps = [] {
-        std::array<std::int64_t, places> steps{};
+    // Element = point: the value belongs to no array.
+    static PointReduction reduction(Reduction op, std::size_t value, Dtype type) {
+        PointReduction r{op, type, static_cast<int>(places + value)};
+        constexpr std::array<std::size_t, sizeof...(T)> dims{Tables[0].size()...};
+        r.axes = r.shift = Index::filled(static_cast<int>(dims[0]), 0);
+        for (int k = 0; k < r.axes.n; ++k) r.axes[k] = k;
+        return r;
+    }
+    // Bytes from point to point where all of a row are neighbours, by place and then by value.
+    static constexpr std::array<std::int64_t, places + values> unit_steps = [] {
+        std::array<std::int64_t, places + values> steps{};
         std::size_t p = 0;
         for (std::size_t a = 0; a < written; ++a) steps[p++] = size[a];
         for (std::size_t a = 0; a < size.size(); ++a)
             for (std::size_t r = 0; r < counts[a]; ++r) steps[p++] = size[a];
+        [&]<std::size_t... V>(std::index_sequence<V...>) {
+            ((steps[p++] = sizeof(std::tuple_element_t<V, Values>)), ...);
+        }(std::make_index_sequence<values>());
         return steps;
     }();
     // Flattened: a body that is not inlined looks up its offsets at every point.
@@ -216,25 +271,32 @@ private:
         }
         return 0;
     }
-    // One value, or a tuple of one for each array that is written.
+    // One value, or a tuple of one for each array that is written and each that is reduced.
     template <class Value>
     [[gnu::always_inline]] static void store(char* const* ptr, const std::int64_t* step, std::int64_t q,
                                              const Value& value) {
         if constexpr (requires { std::tuple_size<Value>::value; }) {
-            static_assert(std::tuple_size_v<Value> == written, "the body gives a value for each array that is written");
+            static_assert(std::tuple_size_v<Value> == written + values,
+                          "the body gives a value for each array that is written, then one for each that is reduced");
             [&]<std::size_t... W>(std::index_sequence<W...>) {
                 (store_one<W>(ptr, step, q, std::get<W>(value)), ...);
-            }(std::make_index_sequence<written>());
+            }(std::make_index_sequence<written + values>());
         } else {
-            static_assert(written == 1, "the body of a nest that writes several arrays gives a tuple of values");
+            static_assert(written + values == 1, "a body with several results gives a tuple of values");
             store_one<0>(ptr, step, q, value);
         }
     }
     template <std::size_t W, class Value>
     [[gnu::always_inline]] static void store_one(char* const* ptr, const std::int64_t* step, std::int64_t q,
                                                  const Value& value) {
-        using Out = std::tuple_element_t<W, std::tuple<T...>>;
-        *reinterpret_cast<Out*>(ptr[W] + q * step[W]) = static_cast<Out>(value);
+        if constexpr (W < written) {
+            using Out = std::tuple_element_t<W, std::tuple<T...>>;
+            *reinterpret_cast<Out*>(ptr[W] + q * step[W]) = static_cast<Out>(value);
+        } else {
+            using Out = std::tuple_element_t<W - written, Values>;
+            constexpr std::size_t p = places + W - written;
+            *reinterpret_cast<Out*>(ptr[p] + q * step[p]) = static_cast<Out>(value);
+        }
     }
     std::int64_t note(const char* what, std::int64_t q) const {
         std::scoped_lock guard(lock_);

@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -10,20 +11,26 @@
 
 namespace tilewave {
 
-/// A reduction of the values that a nest writes at one of its places.
+/// A reduction of the values that points of a nest have at one of its places.
 struct PointReduction {
     Reduction op = Reduction::max;  ///< max, min or sum
     Dtype type = Dtype::f8;         ///< real
-    int place = 0;                  ///< of the kernel, one it writes
+    int place = 0;                  ///< of the kernel, or behind those the number of a row value (Kernel::values)
     Index axes = {}, shift = {};    ///< subscripts of the element: loop index axes[d] plus shift[d]
-    int best = -1;  ///< of max and min: its number among the row results of the kernel (Kernel::bests); -1: none
+    int best = -1;    ///< of max and min: its number among the row results of the kernel (Kernel::bests); -1: none
+    int counts = -1;  ///< a row value of bytes, 0 where the point does not count; -1: all do
 };
+
+/// What is reduced of a value.
+enum class ReducedForm : std::uint8_t { value, magnitude, square };
 
 /// The exact sum of doubles: rounded once, at the end, so the order they come in does not matter (a
 /// superaccumulator: 64-bit words 32 bits apart, as in Neal, "Fast exact summation", 2015).
 class ExactSum {
 public:
     void add(double x);
+    /// n neighbours, many at once: about as quick as they come from memory.
+    void add(const double* x, std::int64_t n);
     void add(const ExactSum& other);
     /// The double nearest to the sum, of two the even one; NaN, or an infinity, where such were added.
     double value() const;
@@ -42,8 +49,10 @@ public:
     Reduced() = default;
     explicit Reduced(const PointReduction& what) : what_(what) {}
 
-    /// n values `step` bytes apart. The first is element `at` of the array, the next `direction` further on.
-    void add(const std::byte* first, std::int64_t step, std::int64_t n, const Index& at, const Index& direction);
+    /// n values `step` bytes apart. The first is element `at` of the array, the next `direction` further on. `counts`:
+    /// n bytes, 0 where a value does not count, or null.
+    void add(const std::byte* first, std::int64_t step, std::int64_t n, const Index& at, const Index& direction,
+             const std::byte* counts = nullptr);
     /// Whether adding these values would change nothing, found without knowing where they are; false may be wrong.
     bool worse(const std::byte* first, std::int64_t step, std::int64_t n) const;
     /// The same of values of which `best` is the largest (max) or smallest (min).
@@ -57,6 +66,14 @@ public:
     const Index& at() const { return at_; }
     /// The value's bytes, as the array has it; a sum's as int64 (modulo 2^64) or float64 (exact, rounded once).
     std::string bytes() const;
+    /// The value as T: the type that was reduced; of sums double or std::int64_t. A zero where there was no value.
+    template <class T>
+    T value() const {
+        T result{};
+        const std::string data = bytes();
+        if (data.size() == sizeof result && any()) std::memcpy(&result, data.data(), sizeof result);
+        return result;
+    }
     /// As bytes, to be sent to another rank.
     std::string packed() const { return {reinterpret_cast<const char*>(this), sizeof *this}; }
     static Reduced unpacked(const std::string& bytes);
@@ -77,7 +94,7 @@ private:
 
 class Transport;
 
-/// What all ranks have, joined in the order of ranks; on every rank. Collective: 600 bytes a number along a tree.
+/// What all ranks have, joined; on every rank. Collective: less than 800 bytes a number, up and down a tree of ranks.
 std::vector<Reduced> join_ranks(Transport& transport, std::vector<Reduced> mine);
 
 }  // namespace tilewave

@@ -11,7 +11,7 @@ from tilewave.nest.nest import Nest, nest, nest_from
 from tilewave.plan.plan import Plan
 from tilewave.run.bind import Bound, bind
 from tilewave.run.measuring import measure
-from tilewave.run.reduction import argmax, argmin, max, min, sum  # noqa: A004
+from tilewave.run.reduction import argmax, argmin, dot, max, min, norm, sum  # noqa: A004
 from tilewave.run.report import Report
 from tilewave.run.run import plan, run
 from tilewave.runtime import context
@@ -44,12 +44,14 @@ __all__ = [
     "barrier",
     "bind",
     "context",
+    "dot",
     "field",
     "inline",
     "load",
     "measure",
     "nest",
     "nest_from",
+    "norm",
     "patterns",
     "plan",
     "rank",

@@ -1,93 +1,15 @@
 #include "tilewave/reduction.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <type_traits>
 
+#include "execute/clones.hpp"
 #include "transport/collectives.hpp"
 
 namespace tilewave {
-
-// A double is m * 2^(e - 1074), m of 53 bits: its bits are added to the words from e / 32 on.
-void ExactSum::add(double x) {
-    std::uint64_t bits;
-    std::memcpy(&bits, &x, sizeof bits);
-    const auto exponent = static_cast<int>(bits >> 52 & 0x7ff);
-    std::uint64_t m = bits & ((std::uint64_t{1} << 52) - 1);
-    if (exponent == 0x7ff) {
-        nan_ = nan_ || m != 0;
-        (bits >> 63 ? minus_ : plus_) = (bits >> 63 ? minus_ : plus_) || m == 0;
-        return;
-    }
-    if (exponent > 0) m |= std::uint64_t{1} << 52;
-    const int e = exponent > 0 ? exponent - 1 : 0;
-    const auto wide = static_cast<unsigned __int128>(m) << (e & 31);
-    const std::int64_t sign = bits >> 63 ? -1 : 1;
-    auto* word = &words_[static_cast<std::size_t>(e >> 5)];
-    word[0] += sign * static_cast<std::int64_t>(static_cast<std::uint64_t>(wide) & 0xffffffffU);
-    word[1] += sign * static_cast<std::int64_t>(static_cast<std::uint64_t>(wide >> 32) & 0xffffffffU);
-    word[2] += sign * static_cast<std::int64_t>(static_cast<std::uint64_t>(wide >> 64));
-    // Each add changes a word by less than 2^32.
-    if (++adds_ == (std::int64_t{1} << 30)) carry();
-}
-
-// Every word but the last within 0 to 2^32 - 1.
-void ExactSum::carry() {
-    for (std::size_t i = 0; i + 1 < words_.size(); ++i) {
-        words_[i + 1] += words_[i] >> 32;
-        words_[i] &= 0xffffffff;
-    }
-    adds_ = 0;
-}
-
-void ExactSum::add(const ExactSum& other) {
-    ExactSum more = other;
-    more.carry();
-    carry();
-    for (std::size_t i = 0; i < words_.size(); ++i) words_[i] += more.words_[i];
-    carry();
-    nan_ = nan_ || other.nan_;
-    plus_ = plus_ || other.plus_;
-    minus_ = minus_ || other.minus_;
-}
-
-double ExactSum::value() const {
-    if (nan_ || (plus_ && minus_)) return std::numeric_limits<double>::quiet_NaN();
-    if (plus_ || minus_)
-        return plus_ ? std::numeric_limits<double>::infinity() : -std::numeric_limits<double>::infinity();
-    ExactSum sum = *this;
-    sum.carry();
-    const bool negative = sum.words_.back() < 0;
-    if (negative) {
-        for (auto& w : sum.words_) w = -w;
-        sum.carry();
-    }
-    int top = static_cast<int>(sum.words_.size()) - 1;
-    while (top >= 0 && sum.words_[static_cast<std::size_t>(top)] == 0) --top;
-    if (top < 0) return 0.0;
-    // The highest 64 bits or more, and whether anything is below them.
-    unsigned __int128 high = 0;
-    int low = top;
-    for (int i = 0; i < 3 && low >= 0; ++i, --low)
-        high = high << 32 | static_cast<std::uint64_t>(sum.words_[static_cast<std::size_t>(low)]);
-    ++low;
-    bool rest = false;
-    for (int i = 0; i < low; ++i) rest = rest || sum.words_[static_cast<std::size_t>(i)] != 0;
-    int length = 0;
-    while (high >> length != 0) ++length;
-    int exponent = low * 32 - 1074;
-    const int cut = length - 53;
-    if (cut > 0) {
-        const unsigned __int128 below = high & ((static_cast<unsigned __int128>(1) << cut) - 1);
-        const unsigned __int128 half = static_cast<unsigned __int128>(1) << (cut - 1);
-        high >>= cut;
-        exponent += cut;
-        if (below > half || (below == half && (rest || (high & 1)))) ++high;
-    }
-    const double magnitude = std::ldexp(static_cast<double>(static_cast<std::uint64_t>(high)), exponent);
-    return negative ? -magnitude : magnitude;
-}
 
 namespace {
 
@@ -112,13 +34,6 @@ bool better(T a, T b) {
     if (is_nan(a)) return !is_nan(b);
     return Max ? a > b : a < b;
 }
-
-// What picks a clone runs before the thread sanitizer is ready for it.
-#ifdef __SANITIZE_THREAD__
-#define TILEWAVE_CLONES
-#else
-#define TILEWAVE_CLONES __attribute__((target_clones("avx2", "default")))
-#endif
 
 // The best of n neighbours: eight and more at once, so that the compiler makes vectors of it.
 template <bool Max, class T>
@@ -194,32 +109,47 @@ void Reduced::add_extreme(const std::byte* first, std::int64_t step, std::int64_
 
 namespace {
 
-template <class F>
-void with_type(Dtype type, F f) {
-    switch (type) {
-        case Dtype::i1: return f(std::int8_t{});
-        case Dtype::i2: return f(std::int16_t{});
-        case Dtype::i4: return f(std::int32_t{});
-        case Dtype::i8: return f(std::int64_t{});
-        case Dtype::u1: return f(std::uint8_t{});
-        case Dtype::f4: return f(float{});
-        case Dtype::f8: return f(double{});
-        case Dtype::c8:
-        case Dtype::c16:
-        case Dtype::b1: break;
+// Values of any step, as doubles that lie beside each other.
+template <class T>
+void add_floats(ExactSum& sum, const std::byte* first, std::int64_t step, std::int64_t n) {
+    if constexpr (std::is_same_v<T, double>)
+        if (step == sizeof(T) && reinterpret_cast<std::uintptr_t>(first) % alignof(T) == 0)
+            return sum.add(reinterpret_cast<const double*>(first), n);
+    constexpr std::int64_t at_once = 1024;
+    double values[at_once];
+    for (std::int64_t i = 0, now = 0; i < n; i += now) {
+        now = std::min(n - i, at_once);
+        const std::byte* from = first + i * step;
+        if (step == sizeof(T))
+            for (std::int64_t k = 0; k < now; ++k)
+                values[k] = static_cast<double>(load<T>(from + k * static_cast<std::int64_t>(sizeof(T))));
+        else
+            for (std::int64_t k = 0; k < now; ++k) values[k] = static_cast<double>(load<T>(from + k * step));
+        sum.add(values, now);
     }
 }
 
 }  // namespace
 
-void Reduced::add(const std::byte* first, std::int64_t step, std::int64_t n, const Index& at, const Index& direction) {
+void Reduced::add(const std::byte* first, std::int64_t step, std::int64_t n, const Index& at, const Index& direction,
+                  const std::byte* counts) {
     if (n <= 0) return;
-    with_type(what_.type, [&](auto zero) {
+    // Runs of values that count.
+    for (std::int64_t i = 0, end = 0; counts && i < n; i = end) {
+        const std::byte kind = counts[i];
+        for (end = i + 1; end < n && counts[end] == kind;) ++end;
+        if (end - i == n && kind != std::byte{0}) break;
+        Index from = at;
+        for (int k = 0; k < from.n; ++k) from[k] += i * direction[k];
+        if (kind != std::byte{0}) add(first + i * step, step, end - i, from, direction);
+        if (end == n) return;
+    }
+    with_nest_type(what_.type, [&](auto zero) {
         using T = decltype(zero);
         if (what_.op != Reduction::sum) return add_extreme<T>(first, step, n, at, direction);
         at_ = at;
         if constexpr (std::is_floating_point_v<T>) {
-            for (std::int64_t i = 0; i < n; ++i) exact_.add(static_cast<double>(load<T>(first + i * step)));
+            add_floats<T>(exact_, first, step, n);
         } else {
             std::uint64_t sum = 0;
             if (step == sizeof(T))
@@ -237,7 +167,7 @@ void Reduced::add(const std::byte* first, std::int64_t step, std::int64_t n, con
 bool Reduced::worse(const std::byte* first, std::int64_t step, std::int64_t n) const {
     if (what_.op == Reduction::sum || !any() || n <= 0) return false;
     bool worse = false;
-    with_type(what_.type, [&](auto zero) {
+    with_nest_type(what_.type, [&](auto zero) {
         using T = decltype(zero);
         const T best = load<T>(best_.data());
         worse = what_.op == Reduction::max ? better<true>(best, best_of<true, T>(first, step, n))
@@ -249,7 +179,7 @@ bool Reduced::worse(const std::byte* first, std::int64_t step, std::int64_t n) c
 bool Reduced::worse(const std::byte* found) const {
     if (what_.op == Reduction::sum || !any()) return false;
     bool worse = false;
-    with_type(what_.type, [&](auto zero) {
+    with_nest_type(what_.type, [&](auto zero) {
         using T = decltype(zero);
         const T best = load<T>(best_.data()), other = load<T>(found);
         worse = what_.op == Reduction::max ? better<true>(best, other) : better<false>(best, other);
@@ -265,7 +195,7 @@ void Reduced::join(const Reduced& other) {
         exact_.add(other.exact_);
         return;
     }
-    with_type(what_.type, [&](auto zero) {
+    with_nest_type(what_.type, [&](auto zero) {
         using T = decltype(zero);
         if (!beats(load<T>(other.best_.data()), other.at_)) return;
         at_ = other.at_;

@@ -12,6 +12,9 @@ inline constexpr std::int64_t longest_row = 8192;
 /// Points of rows that a kernel computes together, in SIMD lanes, which takes whole rows: 8 rows of 16,384 points take
 /// about as long as the time between two polls.
 inline constexpr std::int64_t longest_simd_row = 1 << 16;
+/// Points. Rows with values of no array, which are reduced at once, are cut so that these stay in the nearest cache:
+/// 8 KB of each.
+inline constexpr std::int64_t longest_value_row = 1024;
 /// Rows of one call of a kernel: enough that the call costs little beside short rows.
 inline constexpr int most_rows_of_a_call = 64;
 /// Rows of a tile whose list is kept for the next tile: finding a row takes 1.6 ns. A longer list would displace arrays

@@ -335,8 +335,7 @@ void SweepProblem::validate() const {
     if (space.dims() != shape.n)
         throw ConfigError("the space " + to_string(space) + " must have the dimensions of the shape " +
                           to_string(shape));
-    if (arrays.empty() || accesses.empty() || !accesses[0].writes)
-        throw ConfigError("a nest needs a written array, spread over the ranks");
+    if (arrays.empty() || accesses.empty()) throw ConfigError("a nest needs an array, which its points write or read");
     if (accesses.size() > max_places)
         throw ConfigError("the nest reads and writes " + std::to_string(accesses.size()) + " places; at most " +
                           std::to_string(max_places) + " are allowed");

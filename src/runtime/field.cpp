@@ -210,27 +210,6 @@ void FieldStorage::gather(std::byte* out, int back) {
     move->run();
 }
 
-Reduced FieldStorage::reduce(const PointReduction& what) {
-    if (tilewave::item_bytes(what.type) != item_bytes_)
-        throw ConfigError("reduce: items of " + std::to_string(tilewave::item_bytes(what.type)) +
-                          " bytes were asked for, the field's have " + std::to_string(item_bytes_));
-    Reduced mine(what);
-    const Box own = owned(), all = storage();
-    if (const Binding b = binding(); !own.empty()) {
-        int along = 0;  // rows go where elements are closest
-        for (int k = 1; k < own.dims(); ++k)
-            if (std::abs(b.stride_bytes[k]) <= std::abs(b.stride_bytes[along])) along = k;
-        Index unit = Index::filled(own.dims(), 0), at = own.lo;
-        unit[along] = 1;
-        do {
-            std::int64_t offset = 0;
-            for (int k = 0; k < at.n; ++k) offset += (at[k] - all.lo[k]) * b.stride_bytes[k];
-            mine.add(b.data + offset, b.stride_bytes[along], own.extent(along), at, unit);
-        } while (next_point(at, own, 1u << along));
-    }
-    return join_ranks(context_->transport(), {mine})[0];
-}
-
 void FieldStorage::scatter(std::byte* whole, int back) {
     const Binding from{whole, row_major_strides(layout_.whole(), item_bytes_)};
     std::unique_ptr<Move> move;

@@ -129,7 +129,7 @@ PlannedNest choose_together(Context& context, const std::vector<Alternative>& wa
 
 // What must be equal on all ranks, and stands for a plan that was chosen.
 std::string described(const SweepProblem& p, const NestLoops& loops, const PlanRequest& request, const Plan& by_rules,
-                      const std::string& body) {
+                      const Kernel& kernel, const std::string& body) {
     std::string text =
         "shape " + to_string(p.shape) + ", loops " + to_string(p.space.lo) + " to " + to_string(p.space.hi);
     for (const int k : loops.reverse) text += ", loop " + std::to_string(k) + " downwards";
@@ -137,6 +137,8 @@ std::string described(const SweepProblem& p, const NestLoops& loops, const PlanR
     for (const NestArray& a : p.arrays) text += ", array of " + std::to_string(a.item_bytes) + " bytes";
     for (const Access& a : p.accesses)
         text += (a.writes ? ", writes " : ", reads ") + std::to_string(a.array) + to_string(a.offset);
+    for (const PointReduction& r : kernel.reductions)
+        text += std::string(", ") + to_string(r.op) + " of " + to_string(r.type);
     return text + ", up to " + std::to_string(request.threads) + " threads, first plan " + by_rules.to_string() +
            ", body " + body;
 }
@@ -201,8 +203,8 @@ SweepProblem nest_problem(const NestLoops& loops, std::span<const ArrayReads> ar
         }
         ++a;
     }
-    if (p.accesses.empty())
-        throw ConfigError("a nest writes no array; allowed: one or more, before those that are only read");
+    if (p.accesses.empty() && in_time)
+        throw ConfigError("steps: a nest that writes no array has no time; allowed: without steps, or one that writes");
     p.accesses.insert(p.accesses.end(), reads.begin(), reads.end());
     p.space = largest_space(arrays, first, dims);
     p.shape = p.space.hi;
@@ -249,6 +251,11 @@ ReadyNest plan_nest(Context& context, const NestLoops& loops, PlanRequest reques
     NestLoops block = loops;
     const PlannedNest* known = nullptr;
     try {
+        if (!arrays[0].written && kernel.reductions.empty())
+            throw ConfigError(
+                "a nest writes no array and reduces nothing; allowed: writes<...> of one or more, before those that "
+                "are "
+                "only read, or a body that is made by reducing()");
         SweepProblem problem = nest_problem(loops, arrays);
         if (loops.steps) {
             std::int64_t points = 1;
@@ -257,8 +264,9 @@ ReadyNest plan_nest(Context& context, const NestLoops& loops, PlanRequest reques
                 std::min(*loops.steps, std::clamp(block_points / points, fewest_block_steps, most_block_steps));
             problem = nest_problem(block, arrays);
         }
+        problem.once = !kernel.reductions.empty();
         ways = alternatives(problem, context.size(), request, machine, true);
-        mine.description = described(problem, loops, request, ways[0].plan, body);
+        mine.description = described(problem, loops, request, ways[0].plan, kernel, body);
         known = context.own<PlannedNests>().find(mine.description);
         mine.prepared = known != nullptr;
     } catch (const ConfigError& e) {

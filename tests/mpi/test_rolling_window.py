@@ -244,10 +244,6 @@ REFUSED = {
         lambda: tw.run(align, H=window(), W=kept(), reduce={"a": tw.max("X")}),
         ("max('X')", "align", "H"),
     ),
-    "reduce of an array that is read": (
-        lambda: tw.run(align, H=window(), W=kept(), reduce={"a": tw.sum("W")}),
-        ("sum('W')", "H"),
-    ),
     "reduce at two places": (
         lambda: tw.run(twice, H=kept(), W=kept(), reduce={"a": tw.min("H")}),
         ("min('H')", "2 places", "one value a point"),

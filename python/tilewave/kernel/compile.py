@@ -5,7 +5,8 @@ The C signature of a row function, which is all that the engine knows of a kerne
     int64 row(char* const* pointers, const int64* step, int64 count,
               const int64* index, const int64* direction, const void* env)
 
-``pointers[p]`` is place ``p`` of ``nest.places`` at the row's first point; after the places comes the element [0, 0,
+``pointers[p]`` is place ``p`` of ``nest.places`` at the row's first point (behind the places of arrays those of
+values that are reduced at once, `reduced_values`); after the places comes the element [0, 0,
 ...] of each table, then where each of ``kernel.bests`` goes. ``step[p]`` is the number of bytes from point to point
 where none was compiled in. Point ``q`` has the indices ``index + q * direction``. ``env`` has 8-byte slots: the
 scalars, then extents and byte strides of each table (`Kernel.pack`). A point loads all that it reads before it
@@ -219,11 +220,33 @@ def compile_kernel(
     dtypes = _checked_dtypes(nest, dtype_of)
     slots = _slots(nest, scalars, captured)
     choices = _choices(nest, fastmath, steps, independent, long_rows, same_row)
+    if nest.values:  # their rows come one by one
+        staggered = None
     choices = dataclasses.replace(
         choices, bests=_told(nest, dtypes, choices, bests), staggered=staggered, layouts=layouts_of(nest, shapes or {})
     )
     return Kernel(
         _Recipe(nest, nest.code_signature() if captured else nest.signature(), nest.constants(), dtypes, slots, choices)
+    )
+
+
+def find_types(nest, dtype_of, scalars=None, captured=None):
+    """Put into the expressions of the nest's values the types that they may have, where these have no dtype.
+
+    Parameters
+    ----------
+    nest : ReducedNest
+    dtype_of, scalars, captured
+        As for `compile_kernel`.
+
+    Raises
+    ------
+    ConfigError
+        As `compile_kernel`.
+    """
+    slots = _slots(nest, scalars, captured)
+    build_row(
+        nest, _checked_dtypes(nest, dtype_of), slots, nest.constants(), _choices(nest, False, None, False), 16, 16
     )
 
 
@@ -280,7 +303,7 @@ def _checked_dtypes(nest, dtype_of):
                 f"allowed: {', '.join(each.name for each in IN_NESTS)}"
             )
         checked[name] = dtype
-    return checked
+    return checked | {value.name: value.dtype for value in nest.values if value.dtype is not None}
 
 
 def _target_machine():

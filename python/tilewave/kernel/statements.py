@@ -1,11 +1,12 @@
 """Translates the statements and expressions of a body for one point of a row."""
 
 import ast
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from tilewave.kernel import arithmetic
 from tilewave.kernel.casts import assign
 from tilewave.kernel.functions import call
+from tilewave.kernel.reduced_values import TRUE, joined, kept_names, store_values
 from tilewave.kernel.values import Typed, Value, constant
 from tilewave.nest.helpers import MOST_CALLS, helper_of
 from tilewave.nest.names import Scope
@@ -43,12 +44,14 @@ class State:
     """What a path through the body knows: its locals, and the elements that the body writes.
 
     ``cells`` has their values by place; ``stored`` the places that some statement on the way
-    assigned, so that they have to be written back.
+    assigned, so that they have to be written back; ``kept`` of some locals and places their value, and whether a
+    statement on the way assigned them, also where some paths do not.
     """
 
     locals: dict
     cells: dict
     stored: frozenset = frozenset()
+    kept: dict = field(default_factory=dict)
 
 
 class Body:
@@ -85,10 +88,13 @@ class Body:
         self._ends = []  # of that function: (block, values) of each return
         self._calls = 0
         self._place_of = nest.place_of
+        self._nest, self._kept = nest, kept_names(nest)
 
     def translate(self):
         """Emit the body; ``state`` is then the path that falls off its end, None if none does."""
         self._block(self.source.tree.body)
+        if self.state is not None and self._nest.values:
+            store_values(self, self._nest)
 
     def values_of(self, assignments, expressions):
         """The values of lists of expressions, by name, after some of the body's assignments."""
@@ -193,6 +199,7 @@ class Body:
         if isinstance(target, ast.Name):
             known = {**self.state.locals, target.id: value}
             self.state = replace(self.state, locals=known)
+            self._keep(target.id, value)
             return
         place = self._place_of(target)
         kind = self.state.cells[place].type
@@ -203,6 +210,12 @@ class Body:
         self.state = replace(
             self.state, cells={**self.state.cells, place: stored.only}, stored=self.state.stored | {place}
         )
+        self._keep(place, stored)
+
+    def _keep(self, name, value):
+        """Note what a path assigns of what is reduced."""
+        if name in self._kept:
+            self.state = replace(self.state, kept={**self.state.kept, name: (value, TRUE)})
 
     def _if(self, node):
         build = self.e.builder
@@ -235,7 +248,7 @@ class Body:
             place: self.e.merge([(block, Value([state.cells[place]])) for block, state in ends]).only
             for place in ends[0][1].cells
         }
-        return State(known, cells, frozenset().union(*(state.stored for _, state in ends)))
+        return State(known, cells, frozenset().union(*(state.stored for _, state in ends)), joined(self.e, ends))
 
     def _assert(self, node):
         if not __debug__:

@@ -175,6 +175,12 @@ class Nest:
             name for name in self.arrays if any(place.array == name for place in self.places if place.written)
         )
         self.dependences = dependences_of(self._source, body, self.places, self._parameters)
+        #: Locals and places that every path which does not raise assigns.
+        self.certain = body.certain
+        #: What of it is reduced and stored nowhere: those of a `ReducedNest`.
+        self.values = ()
+        #: What `tilewave.run.reductions` has made of reductions.
+        self.known_reductions = {}
         self.time = time_index(self.places, self.indices)
         #: Whether it reads time steps before the current one, as u[t-1] is.
         self.reads_history = self.time is not None and any(
@@ -207,6 +213,16 @@ class Nest:
     def source(self):
         """The source text with file, lines and columns."""
         return self._source
+
+    @property
+    def scope(self):
+        """What names from outside the body stand for."""
+        return self._scope
+
+    @property
+    def parameters(self):
+        """The parameters by their roles."""
+        return self._parameters
 
     @property
     def rank(self):

@@ -93,6 +93,8 @@ class BodyChecker:
         reads it while some path has not assigned it.
     always : set
         The places that every path which does not raise assigns.
+    certain : set
+        These, and the locals.
     constants : dict
         From the text of each captured constant to its value.
     outside : dict
@@ -110,6 +112,7 @@ class BodyChecker:
         self.parameters = parameters
         self.strict = strict
         self.reads, self.stores, self.needed, self.always = {}, {}, {}, set()
+        self.certain = frozenset()
         self.constants = {}
         self.outside = {}
         self.called = {}
@@ -123,12 +126,13 @@ class BodyChecker:
     def check(self):
         """Check the whole body and return self."""
         assigned = self._block(without_docstring(self.source.tree.body), frozenset(), conditional=False)
-        if not self.stores:
+        if not self.stores and not self._locals:
             raise self.source.error(
                 self.source.tree,
                 "the body assigns to no array",
-                "A[i, j] = ..., once or more",
+                "A[i, j] = ..., once or more; or a local, d = ..., which reduce= makes a number of",
             )
+        self.certain = assigned if assigned is not None else frozenset({*self.stores, *self._locals})
         self.always = {place for place in self.stores if assigned is None or place in assigned}
         return self
 

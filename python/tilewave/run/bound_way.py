@@ -7,7 +7,6 @@ import numpy as np
 
 from tilewave import _core
 from tilewave.errors import ERRORS
-from tilewave.run import reduction
 from tilewave.run.memory_bound import moved_by
 from tilewave.run.operands import copied, operands_of
 from tilewave.run.report import Report
@@ -52,9 +51,10 @@ class Way:
             kernel.address,
             lambda site, point: explain(nest, context, kernel, site, point),
             [table.ctypes.data for table in ready.tables.values()],
-            bool(nest.numbers),
-            reduction.with_bests(ready.reductions, kernel.bests),
+            bool(kernel.nest.numbers),
+            ready.reductions.told(kernel.bests),
             kernel.rows_address,
+            ready.reductions.item_bytes,
         )
 
     @property
@@ -105,7 +105,7 @@ class Way:
 
     def _report(self, core, after_s, steps=None):
         """The arguments of a `Report`."""
-        ready, given = self.ready, self.given
+        ready = self.ready
         if steps is not None and steps != ready.steps:
             ready = dataclasses.replace(ready, steps=steps, plan=ready.planned_for(steps))
         found = [(r.any, r.at, r.bytes) for r in core.reduced]
@@ -115,7 +115,7 @@ class Way:
             ready.sequential,
             ready.on_one_rank,
             tuple(ready.stored),
-            reduction.results(given.nest, given.reduce, ready.dtypes, ready.reductions, found),
+            ready.reductions.results(found),
             ready.ranges(),
             ready.problem.cut,
             after_s,

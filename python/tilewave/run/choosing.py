@@ -14,7 +14,6 @@ from tilewave.kernel.compile import compile_kernel
 from tilewave.notices import warn
 from tilewave.plan import planning, rate
 from tilewave.plan.plan import ALLOWED, choose, request_of
-from tilewave.run import reduction
 from tilewave.run.prepared import Prepared, probe, shapes_of_tables, with_plan
 from tilewave.run.problem import make_problem
 from tilewave.run.replicated import copies_of, count_copies
@@ -88,7 +87,7 @@ def _rows_across(given, problem):
     """Whether the body is made of vectors where points of a row across two loops are neighbours."""
     if not _core.skewed_row(problem.core):
         return False
-    nest = given.nest
+    nest = given.reductions.nest
     return compile_kernel(
         nest,
         given.dtypes,
@@ -269,7 +268,6 @@ def _sampled_in_turn(given, some):
 
 def _sampled(given, draft, visits):
     """Of one of so many visits."""
-    nest = given.nest
     initial = {name: values_at(given.whole[name], points) for name, points in draft.subscripts.items()}
     for name in copies_of(given.whole, given.replicated):
         given.arrays[name].fill(0)  # memory that has never been written is one page of zeros, which the caches hold
@@ -283,10 +281,11 @@ def _sampled(given, draft, visits):
         draft.kernel.address,
         environment.ctypes.data,
         [table.ctypes.data for table in given.tables.values()],
-        bool(nest.numbers),
-        reduction.with_bests(given.reductions, draft.kernel.bests),
+        bool(draft.kernel.nest.numbers),
+        given.reductions.told(draft.kernel.bests),
         draft.kernel.rows_address,
         budget_s,
+        given.reductions.item_bytes,
     )
 
 

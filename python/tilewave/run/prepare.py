@@ -21,7 +21,7 @@ from tilewave.plan import planning
 from tilewave.plan.plan import CHOICES, Plan, choose
 from tilewave.plan.rate import Rates
 from tilewave.plan.same_plan import alike, as_good
-from tilewave.run import choosing, reduction
+from tilewave.run import choosing, reductions
 from tilewave.run.operands import lie_of, operands_of, tables_of
 from tilewave.run.prepared import Given, Ready, with_plan
 from tilewave.run.problem import check_arrays, history_of, make_problem
@@ -273,14 +273,14 @@ def _check(nest, context, loops, plan, fastmath, arguments, reduce):
     tables = tables_of(nest, arrays)
     replicated = replicated_fields(nest, arrays, context, loops.steps)
     seen = {name: as_replicated(value) if name in replicated else value for name, value in arrays.items()}
-    reductions = reduction.check(nest, reduce, dtypes)
+    captured = nest.captured().values
+    reduced = reductions.check(nest, reduce, dtypes, scalars, captured)
     block = block_of(nest, arrays, loops, plan, choices)
     # However many blocks there are, one is prepared.
     prepared_loops = (*dataclasses.replace(loops, steps=block).key(nest), "block") if block else loops.key(nest)
-    captured = nest.captured().values
     key = (
-        kernel_key(nest, dtypes, scalars, fastmath, captured=captured),
-        tuple(reductions),
+        kernel_key(reduced.nest, dtypes, scalars, fastmath, captured=captured),
+        tuple(reduced.told(())),
         nest.name,
         nest.lines(),
         prepared_loops,
@@ -304,7 +304,7 @@ def _check(nest, context, loops, plan, fastmath, arguments, reduce):
         scalars,
         captured,
         tables,
-        reductions,
+        reduced,
         reduce,
         context.threads,
         block,

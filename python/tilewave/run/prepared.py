@@ -15,7 +15,6 @@ from tilewave.nest.bounds import Loops
 from tilewave.nest.nest import Nest
 from tilewave.plan.plan import Plan
 from tilewave.plan.rate import Rate
-from tilewave.run import reduction
 from tilewave.run.operands import operands_of, tables_of
 from tilewave.runtime.turns import Turn
 
@@ -43,7 +42,7 @@ class Ready:
     on_one_rank: bool  # one rank computes for all
     stored: list  # arrays that could keep a rolling window only, but not in this run
     initial: dict  # of the others: values of elements that no point computes
-    reductions: list
+    reductions: object
     dtypes: dict
     plan: Plan  # with what it is predicted to take
     loops: Loops
@@ -85,7 +84,7 @@ class Given:
     scalars: dict
     captured: dict  # numbers from outside the body that its kernel is given when it runs
     tables: dict
-    reductions: list
+    reductions: object  # what `reductions.check` made of it
     reduce: dict
     threads: int
     block: int  # time steps that are prepared, where more are run; else None
@@ -139,12 +138,13 @@ def with_plan(given, draft, core):
         _elements(step, given.dtypes[place.array].itemsize)
         for step, place in zip(sweep.row_steps(operands), nest.places, strict=True)
     )
+    steps += (1,) * len(given.reductions.values)
     made_from = (
         steps,
         sweep.independent_rows,
         bool(subscripts),
         _same_row(sweep, steps),
-        reduction.bests(given.reductions),
+        given.reductions.bests(),
         _staggered(sweep, operands),
         layouts_of(nest, shapes_of_tables(given)),
     )
@@ -164,7 +164,7 @@ def with_plan(given, draft, core):
 
 def kernel_for(given, made_from):
     """The kernel; one that is still in use, as for other shapes or tiles or by an equal nest, is not made again."""
-    nest = given.nest
+    nest = given.reductions.nest
     key = (
         kernel_key(nest, given.dtypes, given.scalars, given.fastmath, captured=given.captured),
         nest.name,

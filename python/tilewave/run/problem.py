@@ -130,6 +130,11 @@ def _in_time(nest, arrays, steps):
                 "which is time then; give steps=, the number of time steps"
             )
         return frozenset()
+    if not nest.written:
+        raise ConfigError(
+            f"steps={steps!r}: nest {nest.name!r} writes no array, so that all time steps are one; allowed: a nest "
+            "that writes at the time index + 1"
+        )
     if nest.time is None:
         raise ConfigError(
             f"steps={steps!r}: nest {nest.name!r} has no time; its first index must be the first subscript "
@@ -219,7 +224,8 @@ def _core_problem(nest, spread, arrays, shapes, in_time, bounds, downwards, sequ
         stays = place.array in buffers and any(c[0] or buffers[place.array] > 2 for c, _ in bounds.constraints)
         accesses.append((nest.views.index(place.view), offset, place.written, place.written and (place.read or stays)))
     described, shape = [], [high for _, high in bounds.box]
-    for name in reversed(nest.written):
+    # Ranks own points as they own the elements of what is written, or else read.
+    for name in reversed(nest.written or [name for name in nest.axes if name not in nest.tables]):
         axes = [position[a] for a in nest.axes[name]][name in in_time :]
         for k, extent in zip(axes, shapes[name], strict=True):
             shape[k] = extent

@@ -1,4 +1,4 @@
-"""One number out of all values that a nest computes, or out of all elements of a field."""
+"""One number out of all values that the points of a nest have, or out of all elements of a field."""
 
 import dataclasses
 import functools
@@ -9,63 +9,133 @@ from tilewave.errors import ConfigError
 from tilewave.field.field import Field
 from tilewave.runtime.collective import collective
 
-OPS = {"max": "max", "min": "min", "sum": "sum", "argmax": "max", "argmin": "min"}
+#: What the core is asked for: the operation, and of which form of each value.
+KINDS = {
+    "max": ("max", "value"),
+    "min": ("min", "value"),
+    "argmax": ("max", "value"),
+    "argmin": ("min", "value"),
+    "sum": ("sum", "value"),
+    "dot": ("sum", "product"),
+}
+NORMS = {1: ("sum", "magnitude"), 2: ("sum", "square"), np.inf: ("max", "magnitude")}
 
 
 @dataclasses.dataclass(frozen=True)
 class Reduction:
-    """What `run` is asked for by ``reduce=``; made by `max`, `min`, `sum`, `argmax` and `argmin`.
+    """What `run` is asked for by ``reduce=``; made by `max`, `min`, `argmax`, `argmin`, `sum`, `dot` and `norm`.
 
     Attributes
     ----------
     kind : str
-        "max", "min", "sum", "argmax" or "argmin".
+        The name of that function.
     array : str
-        Name of an array that the nest writes.
+        An array of the nest, a local of its body, or an expression of these.
+    other : str
+        The second one of `dot`, else empty.
+    ord : int or float
+        Of `norm`, else 0.
     """
 
     kind: str
     array: str
+    other: str = ""
+    ord: float = 0
+
+    def __str__(self):
+        parts = [repr(self.array), *([repr(self.other)] if self.other else [])]
+        if self.kind == "norm" and self.ord != 2:
+            parts.append(f"ord={self.ord}")
+        return f"{self.kind}({', '.join(parts)})"
+
+    @property
+    def way(self):
+        """The operation of the core, and the form of the values."""
+        return NORMS[self.ord] if self.kind == "norm" else KINDS[self.kind]
+
+    @property
+    def texts(self):
+        """Of the expressions."""
+        return (self.array, self.other) if self.kind == "dot" else (self.array,)
 
 
-def _of_name_or_field(function):
-    """Decorator: a function's docstring becomes that of a call that is local for a name, and collective for a field."""
+def _of_names_or_fields(function):
+    """Decorator: a function's docstring becomes that of a call that is local for names, and collective for fields."""
     kind = function.__name__
 
-    def of_field(array):
-        if not isinstance(array, Field):
+    def of_fields(*arguments, **keywords):
+        given = _bound(function, arguments, keywords)
+        order = _checked_ord(given.pop("ord")) if kind == "norm" else 0
+        fields = [*given.values()]
+        for each in fields:
+            if not isinstance(each, Field):
+                raise ConfigError(
+                    f"{kind}: given {type(each).__name__}; allowed: the name of an array or a local of a nest or an "
+                    f"expression of them, or a field{'; both of one kind' if len(fields) > 1 else ''}"
+                )
+        storages = [each._whole(kind) for each in fields]
+        first = fields[0]
+        if any(each.shape != first.shape or each.context is not first.context for each in fields):
             raise ConfigError(
-                f"{kind}: given {type(array).__name__}; allowed: the name of an array of the nest, or a field"
+                f"{kind}: given fields of shapes {first.shape} and {fields[1].shape}; allowed: two of one shape and "
+                "one context"
             )
-        storage = array._whole(kind)
-        yield f"field {array._number}"
-        found = storage.reduce(OPS[kind], array.dtype.name)
-        return _value(kind, array.dtype, (found.any, found.at, found.bytes), f"a field of shape {array.shape}")
+        yield f"{', '.join(f'field {each._number}' for each in fields)}, ord {order}"
+        r = Reduction(kind, "x", "y" if kind == "dot" else "", order)
+        if kind == "dot":
+            found = storages[0].dot(storages[1], fields[0].dtype.name, fields[1].dtype.name)
+        else:
+            found = storages[0].reduce(r.way[0], first.dtype.name, r.way[1])
+        dtype = result_dtype(r, [each.dtype for each in fields])
+        return value_of(r, dtype, (found.any, found.at, found.bytes), f"{kind}: a field of shape {first.shape}")
 
-    of_field = collective(f"tw.{kind}")(functools.wraps(function)(of_field))
+    of_fields = collective(f"tw.{kind}")(functools.wraps(function)(of_fields))
 
     @functools.wraps(function)
     def call(*arguments, **keywords):
-        array = arguments[0] if len(arguments) == 1 and not keywords else keywords.get("array")
-        return Reduction(kind, array) if isinstance(array, str) else of_field(*arguments, **keywords)
+        names = [*arguments, *keywords.values()]
+        if not names or not isinstance(names[0], str):
+            return of_fields(*arguments, **keywords)
+        given = _bound(function, arguments, keywords)
+        order = _checked_ord(given.pop("ord")) if kind == "norm" else 0
+        for text in given.values():
+            if not isinstance(text, str):
+                raise ConfigError(f"{kind}: given a name and {type(text).__name__}; allowed: two names, or two fields")
+        return Reduction(kind, *given.values(), **({"ord": order} if kind == "norm" else {}))
 
     return call
 
 
-@_of_name_or_field
+def _bound(function, arguments, keywords):
+    """The arguments of a call by name."""
+    try:
+        return function(*arguments, **keywords)
+    except TypeError as error:
+        raise ConfigError(f"{error}; see help(tilewave.{function.__name__})") from None
+
+
+def _checked_ord(order):
+    if isinstance(order, bool | np.bool_) or not isinstance(order, int | float | np.number) or order not in NORMS:
+        raise ConfigError(f"norm: ord={order!r} was given; allowed: 1, 2, numpy.inf")
+    return next(each for each in NORMS if each == order)
+
+
+@_of_names_or_fields
 def max(array):  # noqa: A001
     """The largest value: ``tw.run(..., reduce={"best": tw.max("H")})``, or at once for a field.
 
     Parameters
     ----------
     array : str or Field
-        A name: the array of the nest that `run` is given; of all values that its points write, one a point,
-        while they are computed. A field: of its elements now.
+        A str: an array of the nest that `run` is given, a local of its body, or an expression of these, ``"abs(d)"``;
+        of all points, while they are computed. An array stands for the element that a point writes, or else reads at
+        the point. Where some paths through the body do not assign the local or element, points that took another path
+        do not count. A field: of its elements now.
 
     Returns
     -------
     Reduction or NumPy scalar
-        Of the array's dtype. NaN if any is.
+        Of the value's dtype. NaN if any is. None where no point counts.
 
     Raises
     ------
@@ -74,103 +144,107 @@ def max(array):  # noqa: A001
 
     Notes
     -----
-    Collective for a field: one gather of 600 bytes a rank. In a run the best of a row of integers is found while it is
-    computed, and only a row that has a better one than those before is searched; other values are read once more while
-    they are in the nearest cache.
+    Collective for a field: messages of 600 bytes up and down a tree of ranks. In a run the best of a row of integers
+    that an array gets is found while it is computed, and only a row that has a better one than those before is
+    searched; other values are read once more while they are in the nearest cache.
     """
+    return {"array": array}
 
 
-@_of_name_or_field
+@_of_names_or_fields
 def min(array):  # noqa: A001
     """The smallest value; as `max`."""
+    return {"array": array}
 
 
-@_of_name_or_field
+@_of_names_or_fields
+def argmax(array):
+    """The subscripts of the largest value, a tuple; of equals the lexicographically first; as `max`.
+
+    Those of the array's element; the loop indices of the point for a local and for an expression.
+    """
+    return {"array": array}
+
+
+@_of_names_or_fields
+def argmin(array):
+    """The subscripts of the smallest value, a tuple; of equals the lexicographically first; as `argmax`."""
+    return {"array": array}
+
+
+@_of_names_or_fields
 def sum(array):  # noqa: A001
-    """The sum; as `max`.
+    """The sum; as `max`. That of nothing is 0.
 
-    Of integers as int64, modulo 2**64. Of floats as float64: the exact sum, rounded once, as `math.fsum`
+    Of integers and booleans as int64, modulo 2**64. Of floats as float64: the exact sum, rounded once, as `math.fsum`
     gives; so it is the same for any plan and number of ranks.
     """
+    return {"array": array}
 
 
-@_of_name_or_field
-def argmax(array):
-    """The subscripts of the largest value, a tuple; of equals the lexicographically first; as `max`."""
+@_of_names_or_fields
+def dot(array, other):
+    """The sum of products: ``tw.run(..., reduce={"uv": tw.dot("u", "v")})``, or at once for two fields of one shape.
 
+    Parameters
+    ----------
+    array, other : str, or Field
+        As for `max`; a point counts where both have a value.
 
-@_of_name_or_field
-def argmin(array):
-    """The subscripts of the smallest value, a tuple; of equals the lexicographically first; as `max`."""
+    Returns
+    -------
+    Reduction or NumPy scalar
+        Of integers int64, modulo 2**64. Else float64: the exact sum, rounded once, of the products as float64 has them
+        (exact ones for float32). That of nothing is 0.
 
-
-def check(nest, reduce, dtypes):
-    """Reductions as the core takes them: (operation, dtype, place, loop index of each subscript, its offset).
-
-    Raises
-    ------
-    ConfigError
-        For what is no dict of reductions, or an array that has not one value a point.
+    Notes
+    -----
+    Collective for fields. Where the second one is divided among the ranks in another way, a copy of it is moved.
     """
-    if reduce is None:
-        return []
-    if not isinstance(reduce, dict) or not all(
-        isinstance(r, Reduction) and isinstance(n, str) for n, r in reduce.items()
-    ):
-        raise ConfigError(
-            f"reduce: given {reduce!r}; allowed: a dict from names to tw.max, min, sum, argmax or argmin of an "
-            "array's name"
-        )
-    return list(
-        dict.fromkeys(_described(nest, r, dtypes) for r in reduce.values())
-    )  # max and argmax are found together
+    return {"array": array, "other": other}
 
 
-def _described(nest, r, dtypes):
-    if r.array not in nest.written:
-        raise ConfigError(
-            f"reduce: {r.kind}({r.array!r}); allowed: an array that nest {nest.name!r} writes, "
-            f"{', '.join(nest.written)}"
-        )
-    places = [p for p, place in enumerate(nest.places) if place.written and place.array == r.array]
-    lacking = [name for name in nest.indices if name not in nest.axes[r.array]]
-    if len(places) > 1 or lacking:
-        why = f"lacks index {lacking[0]!r}" if lacking else f"is written at {len(places)} places"
-        raise ConfigError(
-            f"reduce: {r.kind}({r.array!r}): array {r.array!r} {why}; allowed: one with one value a point"
-        )
-    axes = tuple(nest.indices.index(name) for name in nest.axes[r.array])
-    return OPS[r.kind], dtypes[r.array].name, places[0], axes, tuple(nest.places[places[0]].offsets)
+@_of_names_or_fields
+def norm(array, ord=2):  # noqa: A002
+    """The norm of all values as one vector; as `max`. That of nothing is 0.
+
+    Parameters
+    ----------
+    array : str or Field
+    ord : 1, 2 or numpy.inf
+        The sum of magnitudes, the root of the sum of squares, or the largest magnitude.
+
+    Returns
+    -------
+    Reduction or NumPy scalar
+        float64. Sums are exact and rounded once; the squares and the root are those of float64. As in NumPy, squares
+        beyond 1.8e308 make it infinite.
+    """
+    return {"array": array, "ord": ord}
 
 
-def bests(described):
-    """Of which places a row's largest or smallest value is wanted: (place, "max" or "min") of each."""
-    return tuple(dict.fromkeys((place, op) for op, _, place, *_ in described if op != "sum"))
+def result_dtype(r, dtypes):
+    """Of a reduction of values of these dtypes."""
+    if r.kind in ("sum", "dot", "norm"):
+        return np.dtype("f8" if r.kind == "norm" or any(dtype.kind == "f" for dtype in dtypes) else "i8")
+    return dtypes[0]
 
 
-def with_bests(described, told):
-    """As the core takes them: each of `described`, and its number among the row results of the kernel, or -1."""
-    return [(*r, told.index((r[2], r[0])) if (r[2], r[0]) in told else -1) for r in described]
-
-
-def results(nest, reduce, dtypes, described, reduced):
-    """Names to values; `reduced` has (any, at, bytes) of each of `described`."""
-    if not reduce:
-        return {}
-    found = dict(zip(described, reduced, strict=True))
-    return {
-        name: _value(r.kind, dtypes[r.array], found[_described(nest, r, dtypes)], f"reduce: {name}")
-        for name, r in reduce.items()
-    }
-
-
-def _value(kind, dtype, found, what):
+def value_of(r, dtype, found, field=None):
+    """The result as a NumPy scalar or a tuple; `field`: what has no elements where there are none, for a message."""
     has, at, data = found
-    if kind == "sum":
-        out = np.dtype("f8") if dtype.kind == "f" else np.dtype("i8")
-        return np.frombuffer(data, out)[0] if has else out.type(0)
+    op = r.way[0]
     if not has:
-        if what.startswith("reduce"):
-            return None  # no point was computed
-        raise ConfigError(f"{kind}: {what} has no elements")
-    return tuple(at) if kind.startswith("arg") else np.frombuffer(data, dtype)[0]
+        if op == "sum" or r.kind == "norm":
+            return dtype.type(0)
+        if field is None:
+            return None  # no point counts
+        raise ConfigError(f"{field} has no elements")
+    if r.kind.startswith("arg"):
+        return tuple(at)
+    if op == "sum":
+        value = np.frombuffer(data, dtype)[0]
+        return np.sqrt(value) if r.kind == "norm" and r.ord == 2 else value
+    if dtype.kind == "b":
+        return np.bool_(data[0])
+    return np.frombuffer(data, dtype)[0]

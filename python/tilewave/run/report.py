@@ -88,7 +88,7 @@ class Report:
     sequential : str
         The dependence that kept the points in the order of the loops, on one lane; empty if none did.
     results : dict
-        Of ``reduce=``: a NumPy scalar, or the subscripts of an element, by name; None where no point was computed.
+        Of ``reduce=``: a NumPy scalar, or the subscripts of an element, by name; None where no point counts.
     loops : dict
         From each loop index to its range, half-open.
     cut : tuple of str

@@ -14,7 +14,6 @@ from tilewave.nest.bounds import Loops
 from tilewave.nest.nest import Nest
 from tilewave.nest.reserved import reserve, takes_nests
 from tilewave.plan.plan import CHOICES, FORMER, with_present_names
-from tilewave.run import reduction
 from tilewave.run.in_turn import run_in_turn
 from tilewave.run.memory_bound import moved_by
 from tilewave.run.operands import operands_of
@@ -52,8 +51,9 @@ def run(nest, *, context=None, over=None, reverse=(), steps=None, plan=None, fas
     fastmath : bool
         Allow results that differ from the plain loops in rounding.
     reduce : dict, optional
-        From names to what is wanted of all values that points write, ``{"best": tilewave.max("H"), "where":
-        tilewave.argmax("H")}``: found while they are computed, in the report's ``results``.
+        From names to what is wanted of a value of each point, ``{"best": tilewave.max("H"), "where":
+        tilewave.argmax("H"), "residual": tilewave.norm("d")}``: of arrays, of locals of the body, and of expressions
+        of these; found while they are computed, in the report's ``results``. A nest with it need not write any array.
     **arguments
         The nest's arrays (fields; NumPy arrays where only read, the same on each rank, or on one
         rank, then written in place; `scratch` for what the nest needs for itself), its scalars, and any
@@ -98,7 +98,7 @@ def run(nest, *, context=None, over=None, reverse=(), steps=None, plan=None, fas
         ready.sequential,
         ready.on_one_rank,
         tuple(ready.stored),
-        reduction.results(nest, reduce, ready.dtypes, ready.reductions, found),
+        ready.reductions.results(found),
         ready.ranges(),
         ready.problem.cut,
         after_s,
@@ -150,13 +150,14 @@ def execute(nest, context, ready, operands, begun, moving_s):
             ready.environment[1],
             lambda site, point: explain(nest, context, ready.kernel, site, point),
             [table.ctypes.data for table in ready.tables.values()],
-            bool(nest.numbers),
-            reduction.with_bests(ready.reductions, ready.kernel.bests),
+            bool(ready.kernel.nest.numbers),
+            ready.reductions.told(ready.kernel.bests),
             ready.kernel.rows_address,
             ready.steps,
             moving_s,
             time.perf_counter() - begun,
             ready.first_step,
+            ready.reductions.item_bytes,
         )
     finally:
         context._heart.done()
@@ -256,13 +257,13 @@ def _buffers_before(value, count):
 
 @takes_nests
 @collective("tw.plan")
-def plan(nest, *, context=None, over=None, reverse=(), steps=None, **arguments):
+def plan(nest, *, context=None, over=None, reverse=(), steps=None, reduce=None, **arguments):
     """The plan that `run` would use, without running.
 
     Parameters
     ----------
     nest : Nest
-    over, reverse, steps
+    over, reverse, steps, reduce
         As in `run`.
     **arguments
         The nest's arrays and scalars; ``threads``; and any choice to fix, by the name that `Plan` lists it with.
@@ -284,7 +285,7 @@ def plan(nest, *, context=None, over=None, reverse=(), steps=None, **arguments):
     nest with the same arrays then takes this plan.
     """
     arguments = _with_present_names(nest, arguments)
-    return (yield from prepare(nest, context, Loops(over, reverse, steps), None, False, arguments, None)).plan._copy()
+    return (yield from prepare(nest, context, Loops(over, reverse, steps), None, False, arguments, reduce)).plan._copy()
 
 
 def _with_present_names(nest, arguments):

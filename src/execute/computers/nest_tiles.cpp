@@ -27,9 +27,9 @@ class Batches {
 public:
     // With `single` a row is a batch; `together`: the kernel computes some at once that depend on each other. `apart`:
     // in memory the next layer is so many rows on, and it may be computed a row behind this one; 0: layers come one by
-    // one.
-    Batches(TileRows& rows, LayerRows (&layers)[2], bool single, bool together, std::int64_t apart)
-        : rows_(rows), kept_(layers), single_(single), apart_(apart), cut_(together ? longest_simd_row : longest_row) {
+    // one. `cut`: the most points of a span.
+    Batches(TileRows& rows, LayerRows (&layers)[2], bool single, bool together, std::int64_t apart, std::int64_t cut)
+        : rows_(rows), kept_(layers), single_(single), apart_(apart), cut_(cut) {
         longest_ = std::min(rows.extent_up(), rows.extent_down());
         layers_ = !single && rows.layers() && longest_ <= longest_row;
         more_ = rows.first();
@@ -128,7 +128,7 @@ private:
     std::array<Span, most_rows_of_a_call> spans_;
 };
 
-// What a kernel without a function for several rows is given.
+// What a kernel without a function for several rows is given; `places`: with row values.
 std::int64_t row_by_row(const Kernel& kernel, std::size_t places, char* const* ptr, const std::int64_t* step,
                         const Batch& batch, const std::int64_t* next, const Index& index, const Index& direction,
                         const Index& turn) {
@@ -164,12 +164,16 @@ NestComputer::NestComputer(const Schedule& schedule, std::span<const Kernel> ker
             throw ConfigError("execute: a nest is computed by kernel " + std::to_string(work->kernel) +
                               "; no such kernel was given, of " + std::to_string(kernels.size()));
         if (!given) continue;
-        nests_[w] = {work, &kernels[k], {}};
-        if (const std::size_t n =
-                work->places.size() + kernels[k].tables.size() + static_cast<std::size_t>(kernels[k].bests());
+        nests_[w] = {work, &kernels[k], {}, {}};
+        if (const std::size_t n = work->places.size() + kernels[k].values.size() + kernels[k].tables.size() +
+                                  static_cast<std::size_t>(kernels[k].bests());
             n > max_places)
-            throw ConfigError("execute: a kernel has " + std::to_string(n) + " places, tables and bests; at most " +
-                              std::to_string(max_places) + " are allowed");
+            throw ConfigError("execute: a kernel has " + std::to_string(n) +
+                              " places, row values, tables and bests; at most " + std::to_string(max_places) +
+                              " are allowed");
+        if (!kernels[k].values.empty())
+            for (std::size_t l = 0; l < s_.lanes.size(); ++l)
+                nests_[w].row_values.push_back(aligned_memory(value_room(kernels[k].values.size())));
     }
     restart();
 }
@@ -206,7 +210,7 @@ std::vector<Reduced> NestComputer::reduced() const {
 bool NestComputer::worse(const Nest& nest, const Reduced& r, char* const* ptr, const std::int64_t* step,
                          std::int64_t n) const {
     const PointReduction& what = r.what();
-    const std::size_t bests = nest.work->places.size() + nest.kernel->tables.size();
+    const std::size_t bests = nest.work->places.size() + nest.kernel->values.size() + nest.kernel->tables.size();
     if (what.best >= 0)
         return r.worse(reinterpret_cast<const std::byte*>(ptr[bests + static_cast<std::size_t>(what.best)]));
     return r.worse(reinterpret_cast<const std::byte*>(ptr[what.place]), step[what.place], n);
@@ -224,7 +228,8 @@ void NestComputer::reduce(Nest& nest, int lane, char* const* ptr, const std::int
             at[d] += index[static_cast<int>(what.axes[d])];
             by[d] = direction[static_cast<int>(what.axes[d])];
         }
-        r.add(reinterpret_cast<const std::byte*>(ptr[what.place]), step[what.place], n, at, by);
+        r.add(reinterpret_cast<const std::byte*>(ptr[what.place]), step[what.place], n, at, by,
+              what.counts < 0 ? nullptr : reinterpret_cast<const std::byte*>(ptr[what.counts]));
     }
 }
 
@@ -281,9 +286,14 @@ void NestComputer::compute_rows(Run& run, int l, const Tile& tile, Nest& nest) {
     char* ptr[max_places];
     std::int64_t step[max_places], next[max_places];
     std::int64_t bests[max_places];
-    char** tell = std::copy(kernel.tables.begin(), kernel.tables.end(), ptr + places);
+    const std::size_t all = places + kernel.values.size();
+    char** tell = std::copy(kernel.tables.begin(), kernel.tables.end(), ptr + all);
     for (int k = 0; k < kernel.bests(); ++k) *tell++ = reinterpret_cast<char*>(bests + k);
-    std::fill(step + places, step + places + kernel.tables.size(), 0);
+    std::fill(step + all, step + all + kernel.tables.size(), 0);
+    for (std::size_t k = 0; k < kernel.values.size(); ++k) {
+        step[places + k] = kernel.values[k];
+        next[places + k] = 0;
+    }
     bool single = false;  // the row after this one is in another time buffer
     for (std::size_t p = 0; p < places; ++p) {
         const int a = work.places[p].array;
@@ -303,18 +313,26 @@ void NestComputer::compute_rows(Run& run, int l, const Tile& tile, Nest& nest) {
         return x;
     };
     std::int64_t& left = run.points_to_poll(l);
+    const bool together = work.rows_depend && kernel.rows != nullptr;
     double begin = now_s();
-    Batches batches(rows, layers_[static_cast<std::size_t>(l)].rows, single || !nest.reduced.empty(),
-                    work.rows_depend && kernel.rows != nullptr, layers_apart(memory, nest, rows, next));
+    Batches batches(rows, layers_[static_cast<std::size_t>(l)].rows, single || !nest.reduced.empty(), together,
+                    layers_apart(memory, nest, rows, next),
+                    !kernel.values.empty() ? longest_value_row
+                    : together             ? longest_simd_row
+                                           : longest_row);
     for (Batch batch;
          batches.next(batch, run.polls() ? std::max<std::int64_t>(left, 1) : most_rows_of_a_call * longest_row);) {
         for (std::size_t p = 0; p < places; ++p)
             ptr[p] = reinterpret_cast<char*>(place_at(memory, work.places[p], batch.first));
+        // The one row of the batch begins where the lane's memory does.
+        for (std::size_t p = places; p < all; ++p)
+            ptr[p] = reinterpret_cast<char*>(reinterpret_cast<std::intptr_t>(nest.row_value(l, p - places)) -
+                                             batch.spans->begin * step[p]);
         const Index x = kernel.uses_index ? loop_index(batch.first, 0) : batch.first;
         const std::int64_t code =
             kernel.rows ? kernel.rows(ptr, step, batch.count, batch.spans, next, x.begin(), rows.direction().begin(),
                                       rows.turn().begin(), kernel.env)
-                        : row_by_row(kernel, places, ptr, step, batch, next, x, rows.direction(), rows.turn());
+                        : row_by_row(kernel, all, ptr, step, batch, next, x, rows.direction(), rows.turn());
         if (code != 0) {
             const Span& span = batch.spans[code >> 32];
             Index row = batch.first;
@@ -326,7 +344,7 @@ void NestComputer::compute_rows(Run& run, int l, const Tile& tile, Nest& nest) {
             return;
         }
         if (!nest.reduced.empty()) {  // a batch is one row
-            for (std::size_t p = 0; p < places; ++p)
+            for (std::size_t p = 0; p < all; ++p)
                 ptr[p] =
                     reinterpret_cast<char*>(reinterpret_cast<std::intptr_t>(ptr[p]) + batch.spans->begin * step[p]);
             reduce(nest, l, ptr, step, batch.points, loop_index(batch.first, batch.spans->begin), rows.direction());

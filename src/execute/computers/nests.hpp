@@ -1,10 +1,13 @@
 // Tiles of nests: rows of points, several to a call of a kernel; rolling-window rows where arrays have planes.
 #pragma once
+#include <memory>
 #include <span>
 #include <vector>
 
+#include "data/memory.hpp"
 #include "data/rows.hpp"
 #include "execute/computer.hpp"
+#include "execute/tuning.hpp"
 #include "schedule/tile_rows.hpp"
 
 namespace tilewave {
@@ -33,8 +36,17 @@ private:
     struct Nest {
         const NestWork* work = nullptr;
         const Kernel* kernel = nullptr;
-        std::vector<std::vector<LaneReduced>> reduced;  // by reduction, lane
+        std::vector<std::vector<LaneReduced>> reduced;         // by reduction, lane
+        std::vector<std::shared_ptr<std::byte[]>> row_values;  // by lane
+        std::byte* row_value(int lane, std::size_t k) const {
+            return row_values[static_cast<std::size_t>(lane)].get() + value_room(k);
+        }
     };
+    // Bytes of the memory of some row values, each a cache line further than the rows before it: not all at the same
+    // place of their pages.
+    static std::int64_t value_room(std::size_t values) {
+        return static_cast<std::int64_t>(values) * (tuning::longest_value_row * 8 + tuning::line_bytes);
+    }
     struct alignas(64) LaneLayers {
         LayerRows rows[2];  // of a tile's layers, as many together as may be and the rest; kept from tile to tile
     };

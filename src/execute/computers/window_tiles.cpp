@@ -42,9 +42,14 @@ public:
           places_(work_.places.size()),
           same_loops_(work_.loops.n == 0 || work_.loops.is_identity()),
           x_(tile.box.lo) {
-        char** tell = std::copy(kernel_.tables.begin(), kernel_.tables.end(), ptr_ + places_);
+        char** tell = ptr_ + places_;
+        for (std::size_t k = 0; k < kernel_.values.size(); ++k) {
+            *tell++ = reinterpret_cast<char*>(nest_.row_value(lane, k));
+            step_[places_ + k] = kernel_.values[k];
+        }
+        std::fill(step_ + (tell - ptr_), step_ + (tell - ptr_) + kernel_.tables.size(), 0);
+        tell = std::copy(kernel_.tables.begin(), kernel_.tables.end(), tell);
         for (int k = 0; k < kernel_.bests(); ++k) *tell++ = reinterpret_cast<char*>(bests_ + k);
-        std::fill(step_ + places_, step_ + places_ + kernel_.tables.size(), 0);
         Index along = Index::filled(f_.dims(), 0);
         along[f_.along()] = 1;
         along[f_.across()] = -f_.slant();
@@ -257,7 +262,20 @@ private:
         return same_loops_ ? z : work_.loops * z;
     }
 
+    // A row; where it has values of no array, part by part of what their memory is for.
     bool compute_row(std::int64_t lo, std::int64_t hi) {
+        if (kernel_.values.empty() || hi - lo <= longest_value_row) return compute_part(lo, hi);
+        char* first[max_places];
+        std::copy(ptr_, ptr_ + places_, first);
+        bool on = true;
+        for (std::int64_t at = lo; on && at < hi; at += longest_value_row) {
+            for (std::size_t p = 0; p < places_; ++p) ptr_[p] = first[p] + (at - lo) * step_[p];
+            on = compute_part(at, std::min(at + longest_value_row, hi));
+        }
+        std::copy(first, first + places_, ptr_);
+        return on;
+    }
+    bool compute_part(std::int64_t lo, std::int64_t hi) {
         if (kernel_.uses_index) x_ = point(lo);
         if (const std::int64_t code = kernel_.row(ptr_, step_, hi - lo, x_.begin(), direction_.begin(), kernel_.env);
             code != 0) {

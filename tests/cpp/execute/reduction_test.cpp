@@ -126,6 +126,34 @@ TEST(ExactSum, OfPartsIsThatOfAll) {
     }
 }
 
+// Many at once are what they are one by one, whatever lies between their exponents.
+TEST(ExactSum, OfBlocks) {
+    std::mt19937_64 random(4);
+    for (int i = 0; i < 600; ++i) {
+        const int count = std::uniform_int_distribution<int>(1, i % 3 ? 60 : 3000)(random);
+        std::vector<double> values = random_values(random, count);
+        if (i % 4 == 1) {  // as most data: near each other
+            std::normal_distribution<double> near(0, std::ldexp(1.0, static_cast<int>(random() % 2000) - 1000));
+            for (double& v : values) v = near(random);
+        }
+        if (i % 7 == 0) values[random() % values.size()] = -0.0;
+        if (i % 50 == 3) values[random() % values.size()] = i % 100 == 3 ? nan_value : -infinity;
+        ExactSum blocks;
+        for (std::size_t at = 0; at < values.size();) {
+            const std::size_t n = std::min<std::size_t>(1 + random() % 2000, values.size() - at);
+            blocks.add(values.data() + at, static_cast<std::int64_t>(n));
+            at += n;
+        }
+        ASSERT_TRUE(bits(blocks.value()) == bits(exact(values)) ||
+                    (std::isnan(blocks.value()) && std::isnan(exact(values))))
+            << "case " << i << ": " << blocks.value() << " " << exact(values);
+    }
+    const std::vector<double> small(40, -0.0);
+    ExactSum zeros;
+    zeros.add(small.data(), 40);
+    EXPECT_EQ(bits(zeros.value()), bits(0.0));
+}
+
 TEST(ExactSum, OfManyCarries) {
     ExactSum sum;
     for (int i = 0; i < 5'000'000; ++i) sum.add(-std::nextafter(4.0, 0.0));
@@ -271,6 +299,32 @@ TEST(Reduced, SumsOfIntegersWrap) {
     std::int64_t found;
     std::memcpy(&found, sum.bytes().data(), sizeof found);
     EXPECT_EQ(found, 1);
+}
+
+// What does not count is as if it were not there.
+TEST(Reduced, OfThoseThatCount) {
+    std::mt19937_64 random(5);
+    for (int round = 0; round < 300; ++round) {
+        const auto n = static_cast<std::int64_t>(1 + random() % 70);
+        const auto sparse = 1 + random() % 5;
+        std::vector<float> values;
+        std::vector<std::byte> counts;
+        std::int64_t first = -1;
+        for (std::int64_t i = 0; i < n; ++i) {
+            values.push_back(static_cast<float>(random() % 20) - 10);
+            counts.push_back(static_cast<std::byte>(random() % sparse == 0));
+            if (counts.back() == std::byte{0}) continue;
+            if (first < 0 || values.back() > values[static_cast<std::size_t>(first)]) first = i;
+        }
+        Reduced most(PointReduction{Reduction::max, Dtype::f4, 0, {0}, {0}});
+        most.add(reinterpret_cast<const std::byte*>(values.data()), 4, n, {100}, {1}, counts.data());
+        ASSERT_EQ(most.any(), first >= 0) << "round " << round;
+        if (first < 0) continue;
+        ASSERT_EQ(most.at(), Index{100 + first}) << "round " << round;
+        float found;
+        std::memcpy(&found, most.bytes().data(), sizeof found);
+        ASSERT_EQ(found, values[static_cast<std::size_t>(first)]) << "round " << round;
+    }
 }
 
 TEST(Reduced, OfNothing) {

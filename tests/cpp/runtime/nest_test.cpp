@@ -2,6 +2,8 @@
 // threads.
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <memory>
 #include <mutex>
 #include <random>
 #include <thread>
@@ -161,6 +163,54 @@ TEST_P(Nests, SeveralWrittenArrays) {
         expect_equal(context, p, a, "first");
         expect_equal(context, q, b, "second");
     });
+}
+
+TEST_P(Nests, ReducedValues) {
+    const auto [ranks, threads] = GetParam();
+    std::mt19937 random(20261125);
+    for (int turn = 0; turn < 3; ++turn) {
+        const std::int64_t rows = 3 + static_cast<std::int64_t>(random() % 30),
+                           columns = 3 + static_cast<std::int64_t>(random() % 30);
+        Grid plain(rows, columns);
+        Grid other(rows, columns);
+        double squares = 0, product = 0;  // quarters of small numbers: exact in any order
+        std::int64_t least = 1 << 30, count = 0;
+        for (std::int64_t i = 1; i < rows; ++i)
+            for (std::int64_t j = 1; j < columns; ++j) {
+                const double d = other(i - 1, j) - other(i, j - 1);
+                plain(i, j) = d + 1;
+                squares += d * d;
+                least = std::min(least, static_cast<std::int64_t>(d));
+                ++count;
+            }
+        for (std::int64_t i = 0; i < rows; ++i)
+            for (std::int64_t j = 0; j < columns; ++j) product += plain(i, j) * other(i, j);
+        constexpr auto west_north = reads({-1, 0}, {0, -1});
+        constexpr auto point = reads({0, 0});
+        on_ranks(ranks, threads, [&](Context& context) {
+            Field<double> a = field(context, rows, columns), b = field(context, rows, columns);
+            auto body = [](auto, auto v) {
+                const double d = v(-1, 0) - v(0, -1);
+                return std::tuple(d + 1, d * d, d, 1);
+            };
+            const Report report = run(
+                context, {},
+                reducing<double, std::int64_t, std::int32_t>({Reduction::sum, Reduction::min, Reduction::sum}, body),
+                writes<point>(a), only_reads<west_north>(b));
+            EXPECT_EQ(report.reduced[0].value<double>(), squares);
+            EXPECT_EQ(report.reduced[1].value<std::int64_t>(), least);
+            EXPECT_EQ(report.reduced[2].value<std::int64_t>(), count);
+            expect_equal(context, a, plain, "reduced values beside what is written");
+            const Report only =
+                run(context, {}, reducing<double>({Reduction::sum}, [](auto u, auto v) { return u(0, 0) * v(0, 0); }),
+                    only_reads<point>(a), only_reads<point>(b));
+            EXPECT_EQ(only.reduced[0].value<double>(), product);
+            EXPECT_EQ(a.dot(b), product);
+            EXPECT_EQ(a.norm(), std::sqrt(a.dot(a)));
+            EXPECT_EQ(b.sum(), b.dot(*std::make_unique<Field<double>>(context, Index{rows, columns},
+                                                                      [](const Index&) { return 1.0; })));
+        });
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(OnRanks, Nests,

@@ -9,7 +9,7 @@ import pytest
 
 import tilewave as tw
 from test_wide_rows import BODIES, addresses, change, words
-from tilewave.run import reduction
+from tilewave.run import reductions
 from tilewave.kernel.compile import ROW, ROWS, compile_kernel
 
 SEED = int(os.environ.get("TILEWAVE_SEED", "20261"))
@@ -97,7 +97,7 @@ def test_reductions_with_and_without_told_bests(nest, keep, monkeypatch):
     """Small values, so that many elements share the best one: the first of them counts, in whatever order rows come."""
     dice, generator = random.Random(SEED), np.random.default_rng(SEED)
     asked = {f"{op} {name}": getattr(tw, op)(name) for name in "HE" for op in ("max", "min", "argmax", "argmin", "sum")}
-    told_bests = reduction.bests
+    told_bests = reductions.Reductions.bests
     for case in range(24):
         shape = dice.choice(
             ((dice.randint(2, 90), dice.randint(2, 90)), (dice.randint(300, 700), dice.randint(300, 700)))
@@ -107,7 +107,7 @@ def test_reductions_with_and_without_told_bests(nest, keep, monkeypatch):
         threads = dice.randint(1, 3)
         results = []
         for bests in (told_bests, lambda described: ()):
-            monkeypatch.setattr(reduction, "bests", bests)
+            monkeypatch.setattr(reductions.Reductions, "bests", bests)
             H, E = (tw.field(shape, dtype, keep=keep) for _ in range(2))
             results.append(tw.run(nest, H=H, E=E, W=W, threads=threads, reduce=asked).results)
         what = f"seed {SEED}, case {case}: {nest.name}, {dtype} {shape}, keep {keep}, {threads} threads"

@@ -1,0 +1,244 @@
+"""Values of points that are reduced and stored nowhere: of locals, of elements, and of expressions of them."""
+
+import ast
+import copy
+import hashlib
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tilewave.errors import ConfigError
+from tilewave.nest.dependences import Place
+from tilewave.nest.nest import Nest
+from tilewave.nest.subscript import local_names, names_outside
+from tilewave.nest.syntax import BodyChecker
+
+
+@dataclass(frozen=True)
+class RowValue:
+    """One value a point, which the row function of a nest stores for one row at a time.
+
+    Attributes
+    ----------
+    number : int
+        Among those of a nest.
+    form : str
+        "value", "magnitude" or "square" of an expression; "product" of two; "counts": whether the point counts.
+    texts : tuple of str
+        The expressions.
+    dtype : numpy.dtype
+        None: the types of the expression are wanted, and nothing is stored.
+    expressions : tuple of Expression
+    """
+
+    number: int
+    form: str
+    texts: tuple
+    dtype: np.dtype
+    expressions: tuple = field(compare=False, repr=False)
+
+    @property
+    def name(self):
+        """Of the array that the row function takes it for; no name of Python's."""
+        return f"value {self.number}"
+
+
+class Expression:
+    """An expression of the locals and elements that a body computes with, after its statements.
+
+    Parameters
+    ----------
+    nest : Nest
+    text : str
+        In Python; the name of an array stands for its element at the point, that which is written where one is.
+    what : str
+        What it is given for, for messages.
+
+    Attributes
+    ----------
+    node : ast.expr
+        With a subscript for each array.
+    array : str or None
+        The array, where the expression is the name of one.
+    partly : tuple
+        The locals (str) and elements (`Place.key`) in it that some paths through the body do not assign: the point
+        counts where all of them were.
+    numbers : set of str
+        The loop indices that it computes with.
+    types : set of Type
+        Those that it may have, once they were looked for.
+
+    Raises
+    ------
+    ConfigError
+        For a text that is no expression, or one of other things than the body's.
+    """
+
+    def __init__(self, nest, text, what):
+        self.nest, self.text, self.what = nest, text.strip(), what
+        self.source, self.types = _Text(self), set()
+        try:
+            node = ast.parse(self.text, mode="eval").body
+        except (SyntaxError, ValueError) as error:
+            raise ConfigError(f"{what}: {text!r} is no expression: {error}; allowed: {self._allowed()}") from None
+        self.array = node.id if isinstance(node, ast.Name) and node.id in nest.arrays else None
+        self._refuse_unknown(node)
+        self.node = ast.fix_missing_locations(_Elements(self).visit(node))
+        body = BodyChecker(self.source, nest.scope, nest.parameters, strict=True)
+        body._expression(self.node, frozenset(local_names(nest.source)))
+        if body.constants or body.called:
+            outside = next(iter(body.constants or body.called))
+            raise ConfigError(
+                f"{what}: {outside!r} is from outside the body; allowed: {self._allowed()}, or a local of the body "
+                "that is computed with it"
+            )
+        places = {place.key: place for place in nest.places}
+        for key, read in body.reads.items():
+            if key not in places:
+                raise ConfigError(
+                    f"{what}: {ast.unparse(read)} is no element that nest {nest.name!r} writes or reads; allowed: "
+                    f"{self._allowed()}, or a local of the body that reads it"
+                )
+        used = {each.id for each in ast.walk(self.node) if isinstance(each, ast.Name)}
+        self.partly = tuple(sorted(used & local_names(nest.source) - nest.certain)) + tuple(
+            key for key in body.reads if places[key].written and not places[key].always
+        )
+        self.numbers = names_outside([self.node], nest.tables) & {*nest.indices}
+
+    def place(self):
+        """The one element of the array that a point writes, or else reads at the point; None where there is none."""
+        nest, name = self.nest, self.array
+        if name in nest.written:
+            written = [place for place in nest.places if place.array == name and place.written]
+            lacking = [index for index in nest.indices if index not in nest.axes[name]]
+            if len(written) > 1 or lacking:
+                why = f"lacks index {lacking[0]!r}" if lacking else f"is written at {len(written)} places"
+                raise ConfigError(f"{self.what}: array {name!r} {why}; allowed: one with one value a point")
+            return written[0]
+        at_point = [place for place in nest.places if place.array == name and not any(place.offsets)]
+        if len(at_point) != 1:
+            read = [nest.text_of(place) for place in nest.places if place.array == name]
+            if name in nest.tables:
+                how = "is a table"
+            else:
+                how = "is read beside the point only" if not at_point else "is read in several orders"
+                how += f" ({', '.join(read)})"
+            raise ConfigError(f"{self.what}: array {name!r} {how}; allowed: {self._allowed()}")
+        return at_point[0]
+
+    def _refuse_unknown(self, node):
+        if isinstance(node, ast.Name) and node.id not in (
+            *self.nest.arrays,
+            *self.nest.indices,
+            *self.nest.scalars,
+            *local_names(self.nest.source),
+        ):
+            raise ConfigError(f"{self.what}: {self.text!r} is no name of nest {self.nest.name!r}; {self._names()}")
+
+    def _names(self):
+        nest = self.nest
+        locals_ = sorted(local_names(nest.source))
+        return f"allowed: arrays {', '.join(nest.arrays)}; locals {', '.join(locals_) or 'none'}; {self._allowed()}"
+
+    def _allowed(self):
+        return "an array with one value a point, a local of the body, or an expression of these in quotes"
+
+
+class _Elements(ast.NodeTransformer):
+    """Puts the element for the name of an array."""
+
+    def __init__(self, expression):
+        self.expression, self.nest = expression, expression.nest
+
+    def visit_Subscript(self, node):
+        if isinstance(node.value, ast.Name) and node.value.id in self.nest.tables:
+            node.slice = self.visit(node.slice)
+        return node
+
+    def visit_Name(self, node):
+        if node.id not in self.nest.arrays:
+            return node
+        of_array = copy.copy(self.expression)
+        of_array.array = node.id
+        place = of_array.place()
+        parts = [
+            ast.Name(axis, ast.Load())
+            if not offset
+            else ast.BinOp(ast.Name(axis, ast.Load()), ast.Add(), ast.Constant(offset))
+            for axis, offset in zip(place.axes, place.offsets, strict=True)
+        ]
+        inner = parts[0] if len(parts) == 1 else ast.Tuple(parts, ast.Load())
+        return ast.Subscript(node, inner, ast.Load())
+
+
+class _Text:
+    """The expression as a source, for messages."""
+
+    def __init__(self, expression):
+        self.what, self.tree = expression.what, expression.nest.source.tree
+        self.file, self._line = expression.nest.source.file, expression.nest.line
+
+    def line(self, node):
+        """That of the nest."""
+        return self._line
+
+    def column(self, node):
+        """As in a text of one line."""
+        return getattr(node, "col_offset", 0) + 1
+
+    def text_of(self, node):
+        """Of a part of the expression."""
+        return ast.unparse(node)
+
+    def error(self, node, message, allowed=None):
+        """A ConfigError that names the part."""
+        tail = f"; allowed: {allowed}" if allowed else ""
+        return ConfigError(f"{self.what}: `{ast.unparse(node)}`: {message}{tail}")
+
+
+class ReducedNest(Nest):
+    """A nest whose row function also stores values that are reduced: places of its own, behind the nest's.
+
+    Parameters
+    ----------
+    nest : Nest
+    values : sequence of RowValue
+    """
+
+    def __init__(self, nest, values):
+        self.__dict__.update(nest.__dict__)
+        self._nest = nest
+        self.values = tuple(values)
+        zeros = (0,) * len(nest.indices)
+        self.places = nest.places + tuple(
+            Place(value.name, zeros, nest.indices, True, False, True) for value in values if value.dtype is not None
+        )
+        used = set().union(*(each.numbers for value in values for each in value.expressions))
+        self.numbers = nest.numbers | used
+
+    def constants(self):
+        """Of the body."""
+        return self._nest.constants()
+
+    def captured(self):
+        """Of the body."""
+        return self._nest.captured()
+
+    def lines(self):
+        """Of the body."""
+        return self._nest.lines()
+
+    def signature(self):
+        """Hash of the body, the constants that it captures, and the values."""
+        return self._with_values(self._nest.signature())
+
+    def code_signature(self):
+        """As `signature`, of the constants only those that are compiled in."""
+        return self._with_values(self._nest.code_signature())
+
+    def _with_values(self, signature):
+        told = [
+            (value.form, str(value.dtype), [ast.dump(each.node) for each in value.expressions], value.number)
+            for value in self.values
+        ]
+        return hashlib.sha256(f"{signature}\n{told}".encode()).hexdigest()
