@@ -143,6 +143,22 @@ def test_earlier_time_steps(ranks, threads):
     results(ranks, threads, body)
 
 
+@pytest.mark.parametrize("ranks, threads", RANKS)
+def test_a_rank_that_goes_the_longer_way(ranks, threads):
+    def body(context):
+        u = filled(context, (40, 30))
+        v = u.copy()
+        bound = tw.bind(heat, u=u, steps=100, grid=(1, ranks, 1))
+        if context.rank == 0:
+            bound._prepare_call = lambda *given: None  # as where its memory has run out
+        for steps in (100, 1003, 20, 100):
+            report = bound.run(steps=steps)
+            tw.run(heat, u=v, steps=steps)
+            assert same(u, v) and report.loops["t"] == (0, steps) and report.points == steps * 38 * 28
+
+    results(ranks, threads, body)
+
+
 def test_many_steps_prepare_as_few(monkeypatch):
     made = []
     from tilewave.run import bind as module
