@@ -188,11 +188,11 @@ class Bound:
                 return False
         return call.outside is self.nest._outside() and not call.way.out_of_date()
 
-    def _way(self, key, steps):
+    def _way(self, key, steps, exactly=False):
         """The way that serves so many steps, if there is one: that of blocks of steps serves any number from those
-        that go together on."""
+        that go together on. `exactly`: only the one that was prepared for them."""
         way = self._ways.get(key)
-        if way is None and steps is not None:
+        if way is None and steps is not None and not exactly:
             way = next((each for each in self._ways.values() if each.serves(key, steps)), None)
         return None if way is None or way.out_of_date() else way
 
@@ -202,11 +202,10 @@ class Bound:
         self._check(steps, context, scalars)
         steps = self._given.steps if steps is None else int(steps)
         key = self._key(steps, scalars)
-        way = self._ways.get(key)
-        if way is not None and way.out_of_date():
-            way = None
+        # As a rank that needs not come here finds it; where lanes are recorded all come here.
+        way = self._way(key, steps, exactly=self.record)
         if way is not None:
-            way.refresh(scalars)
+            way.refresh(scalars, steps)
         yield self._description(steps, scalars)
         if way is None:
             ready = yield from self._given.prepare(steps, scalars)
@@ -214,7 +213,7 @@ class Bound:
             way = self._ways[key] = Way(self._given, ready, key)
             if key == self._key(self._given.steps, {}):
                 self._first = way
-        return (yield from way.run(self.record, begun))
+        return (yield from way.run(self.record, begun, steps))
 
     def _check(self, steps, context, scalars):
         """What one run is given, and what has become of the arrays; local."""

@@ -79,11 +79,11 @@ class Way:
             environment = packed, packed.ctypes.data
         return Call(self, steps if ready.steps is not None else None, environment, description)
 
-    def refresh(self, scalars):
+    def refresh(self, scalars, steps):
         """Look at scalars, and at arrays that a run copies, as they are now; local."""
         ready = self.ready
         if ready.steps is not None:
-            ready.sweep.prepare_steps(ready.steps)  # another call may have had other steps since
+            ready.sweep.prepare_steps(steps)  # another call may have had other steps since
         if scalars or self._changed:
             ready.values, self._changed = {**self._values, **scalars}, bool(scalars)
             packed = ready.kernel.pack(ready.values, ready.tables)
@@ -93,21 +93,27 @@ class Way:
                 ready.operands, ready.copies = operands_of(self.given.nest, ready.arrays, ready.initial)
             ready.look_again()
 
-    def run(self, record, begun):
+    def run(self, record, begun, steps):
         """One run, after the ranks have agreed on it; part of a collective call. Returns the report."""
-        core_context = self.ready.context._core
+        ready = self._for_steps(steps)
+        core_context = ready.context._core
         recording, core_context.record = core_context.record, record
         try:
-            core, after_s = yield from run_ready(self.given.nest, self.ready, begun)
+            core, after_s = yield from run_ready(self.given.nest, ready, begun)
         finally:
             core_context.record = recording
-        return LazyReport(functools.partial(self._report, core, after_s))
+        return LazyReport(functools.partial(self._report, core, after_s, steps))
 
-    def _report(self, core, after_s, steps=None):
-        """The arguments of a `Report`."""
+    def _for_steps(self, steps):
+        """What is ready, with another number of steps where it is of blocks of them."""
         ready = self.ready
-        if steps is not None and steps != ready.steps:
-            ready = dataclasses.replace(ready, steps=steps, plan=ready.planned_for(steps))
+        if ready.steps is None or steps == ready.steps:
+            return ready
+        return dataclasses.replace(ready, steps=steps, plan=ready.planned_for(steps))
+
+    def _report(self, core, after_s, steps):
+        """The arguments of a `Report`."""
+        ready = self._for_steps(steps)
         found = [(r.any, r.at, r.bytes) for r in core.reduced]
         return (
             core,

@@ -143,6 +143,24 @@ def test_earlier_time_steps(ranks, threads):
     results(ranks, threads, body)
 
 
+@pytest.mark.parametrize("ranks, threads", RANKS)
+@pytest.mark.parametrize("alone", [False, True])
+def test_blocks_of_steps_also_where_a_rank_goes_the_longer_way(ranks, threads, alone):
+    def body(context):
+        u = filled(context, (400, 300))
+        v = u.copy()
+        bound = tw.bind(heat, u=u, steps=90, grid=(1, ranks, 1))
+        assert bound._first.ready.steps == 90  # prepared for a block of them
+        if alone and context.rank == 0:
+            bound._prepare_call = lambda *given: None  # as where its memory has run out
+        for steps in (90, 203, 12, 0, 90):
+            report = bound.run(steps=steps)
+            tw.run(heat, u=v, steps=steps)
+            assert same(u, v) and report.loops["t"] == (0, steps) and report.points == steps * 398 * 298
+
+    results(ranks, threads, body)
+
+
 def test_many_steps_prepare_as_few(monkeypatch):
     made = []
     from tilewave.run import bind as module
