@@ -11,7 +11,7 @@ import weakref
 from pathlib import Path
 
 from tilewave import _core
-from tilewave.errors import ERRORS, ConfigError, KernelError, MpiError
+from tilewave.errors import ERRORS, NO_MEMORY, ConfigError, KernelError, MpiError
 from tilewave.launch import launchers
 from tilewave.machine import known
 from tilewave.machine.stale import Watch
@@ -239,6 +239,10 @@ class Context:
         except KeyboardInterrupt as agreed:
             raise (error if isinstance(error, KeyboardInterrupt) else agreed) from None
 
+    def _interrupted(self):
+        """Whether Ctrl-C is kept for the next agreement."""
+        return interrupts.pending() is not None
+
     def _shared(self, error):
         """Mark an error that every rank of this context raises, and return it."""
         ended = self._core.ended
@@ -257,9 +261,11 @@ class Context:
 
     def _of_all(self, error):
         """An error that the core has raised, marked if every rank raises it: MPI's may have happened on this rank
-        alone.
+        alone, and memory may have ended where no other rank is told.
         """
-        return error if isinstance(error, MpiError) and self._core.ended < 0 else self._shared(error)
+        alone = isinstance(error, MpiError) and self._core.ended < 0
+        alone = alone or isinstance(error, MemoryError) and str(error) == NO_MEMORY
+        return error if alone else self._shared(error)
 
     def __repr__(self):
         return f"<tilewave.Context rank {self.rank} of {self.size}, {self.threads} thread(s)>"
