@@ -49,6 +49,7 @@ public:
     const std::shared_ptr<Exchange>& exchange() { return exchange_; }
     std::string waits() {
         if (stage_ == Stage::agreeing) return comparison().agreement.waits();
+        if (memory_) return memory_->waits();
         const std::string where = exchange_->where_of(call_.caller);
         return "in " + caller().call + (where.empty() ? "" : ", " + where) + ", for messages of the " + describe(call_);
     }
@@ -56,11 +57,14 @@ public:
     void hold(std::shared_ptr<void> memory) { call_.memory = std::move(memory); }
 
 private:
-    enum class Stage { agreeing, running, ending, over };
+    enum class Stage { agreeing, preparing, running, ending, over };
     bool step();
     void speak();
     Caller caller() const { return caller_of(call_); }
     void prepare();
+    void get_memory();
+    bool all_have_memory();
+    void agree_on_memory();
     void check_places(const PatternProblem& q);
     PatternProblem problem();
     void take_tag();
@@ -82,10 +86,12 @@ private:
     Transport& port() { return *comparison().port; }
 
     std::unique_ptr<Comparison> comparison_;  // until the transfer has it
-    std::unique_ptr<Agreement> ending_;
+    std::unique_ptr<Agreement> memory_, ending_;
     PatternTransfer::Words words_;
     std::shared_ptr<PatternTransfer> transfer_;
     std::shared_ptr<const PatternPlan> plan_;
+    PatternProblem made_;  // what all ranks have said, together
+    bool again_ = false;   // as in the call that the transfer is from
     int tag_ = 0;
     std::int64_t staged_ = 0;  // bytes
     NativeCall native_;
@@ -129,7 +135,8 @@ void PatternOperation::speak() {
     words_.said = std::make_shared<Said>(std::move(statement));
     const auto p = static_cast<std::size_t>(context_.size()), mine = static_cast<std::size_t>(context_.rank());
     auto& values = words_.given;
-    values.assign(4 + 2 * p, Agreement::none);
+    values.assign(4 + 2 * p + PatternTransfer::memory_numbers, Agreement::none);
+    values.end()[-2] = values.end()[-1] = 0;
     const bool gets =
         call_.kind != PatternKind::broadcast && (call_.kind != PatternKind::reduce || context_.rank() == call_.root);
     values[0] = call_.in.contiguous() && (!gets || call_.allocate || call_.out.contiguous());
@@ -169,15 +176,26 @@ bool PatternOperation::step() {
             agreed().raise();
             prepare();
             if (piggyback_) {
-                finish_piggyback(call_, transfer_->problem(), *plan_, context_.rank(),
+                get_memory();
+                finish_piggyback(call_, made_, *plan_, context_.rank(),
                                  [this](int r) { return agreed().piggyback(r); });
                 ran_ = true;
+                stage_ = Stage::over;
+            } else {
+                agree_on_memory();
             }
-            if (call_.keep || piggyback_)
+            if (plan().algorithm != Algorithm::native) leave_line();
+            return true;
+        case Stage::preparing:
+            if (memory_) {
+                if (!memory_->advance()) return false;
+                memory_->raise();
+                memory_.reset();
+            }
+            if (call_.keep)
                 stage_ = Stage::over;
             else
                 begin();
-            if (plan().algorithm != Algorithm::native) leave_line();
             return true;
         case Stage::running: {
             const bool native = plan().algorithm == Algorithm::native;
@@ -261,42 +279,75 @@ void PatternOperation::take_tag() {
 
 // All ranks come to the same here: what was agreed, rank 0's numbers and nothing else decide.
 void PatternOperation::prepare() {
-    const bool again = transfer_ && transfer_->words().agreed == agreed().values();
-    PatternProblem made;
-    if (!again) made = problem();
-    const PatternProblem& q = again ? transfer_->problem() : made;
-    if (call_.allocate) call_.out = call_.allocate(q.total_columns());
-    piggyback_ = may_piggyback(call_, port()) && std::all_of(q.columns.begin(), q.columns.end(), [&](std::int64_t n) {
-                     return (q.kind == PatternKind::multi_reduce ? call_.in.bytes() : q.rows * n * q.item_bytes) <=
-                            piggyback_limit_bytes(q.kind, q.ranks);
-                 });
-    if (!again) {
-        check_places(q);
+    const std::vector<std::int64_t>& now = agreed().values();
+    again_ = transfer_ && std::equal(transfer_->words().agreed.begin(), transfer_->words().agreed.end(), now.begin(),
+                                     now.end() - PatternTransfer::memory_numbers);
+    made_ = again_ ? transfer_->problem() : problem();
+    piggyback_ =
+        may_piggyback(call_, port()) && std::all_of(made_.columns.begin(), made_.columns.end(), [&](std::int64_t n) {
+            return (made_.kind == PatternKind::multi_reduce ? call_.in.bytes() : made_.rows * n * made_.item_bytes) <=
+                   piggyback_limit_bytes(made_.kind, made_.ranks);
+        });
+    if (again_) {
+        plan_ = transfer_->plan();
+    } else {
+        check_places(made_);
         PatternConditions conditions;
         conditions.contiguous = agreed().value(0) == 1;
         conditions.native = port().native();
-        PatternPlan plan = make_pattern_plan(q, call_.request, conditions, context_.machine());
+        PatternPlan plan = make_pattern_plan(made_, call_.request, conditions, context_.machine());
         if (piggyback_) plan.why += "; so small that all goes with the comparison of the arguments";
         plan_ = std::make_shared<PatternPlan>(std::move(plan));
-    } else {
-        plan_ = transfer_->plan();
     }
     take_tag();
+}
+
+// What the call needs on this rank. Where it throws, the comparison is still there.
+void PatternOperation::get_memory() {
+    if (call_.allocate) call_.out = call_.allocate(made_.total_columns());
     if (plan().algorithm == Algorithm::native) {
-        native_.columns = q.columns;
+        native_.columns = made_.columns;
         return;
     }
-    if (!again || !transfer_->fits(call_)) {
+    if (!again_ || !transfer_->fits(call_)) {
         if (transfer_) {
             words_ = transfer_->words();
+            words_.given.end()[-2] = words_.given.end()[-1] = 0;
             comparison_ = std::move(transfer_->comparison());
+            transfer_.reset();
         }
-        words_.agreed = comparison_->agreement.values();
-        transfer_ = std::make_shared<PatternTransfer>(context_, words_, PatternProblem(q), plan_, call_,
-                                                      std::move(comparison_));
+        const std::vector<std::int64_t>& now = agreed().values();
+        words_.agreed.assign(now.begin(), now.end() - PatternTransfer::memory_numbers);
+        transfer_ = std::make_shared<PatternTransfer>(context_, words_, made_, plan_, call_, comparison_);
     }
     if (!piggyback_) transfer_->aim(call_, exchange_->tag(tag_));
     staged_ = transfer_->buffer_bytes();
+}
+
+// Whether every rank had its memory before this call, and they know it of each other: all come to the same.
+bool PatternOperation::all_have_memory() {
+    const std::vector<std::int64_t>& now = agreed().values();
+    return again_ && now.end()[-2] > 0 && now.end()[-2] == -now.end()[-1];
+}
+
+// A rank that lacks memory would leave the others waiting for its data. The library's own calls are left as they are.
+void PatternOperation::agree_on_memory() {
+    Statement mine;
+    const bool known = all_have_memory() || context_.size() == 1 || plan().algorithm == Algorithm::native;
+    try {
+        get_memory();
+    } catch (const std::bad_alloc&) {
+        if (known) throw;
+        mine = {Statement::Kind::resources,
+                std::string(to_string(call_.kind)) + ": rank " + std::to_string(context_.rank()) +
+                    " has not the memory for the result or for staging; nothing was moved",
+                ""};
+    }
+    stage_ = Stage::preparing;
+    if (known) return;
+    mine.caller = caller();
+    memory_ = std::make_unique<Agreement>(port(), std::make_shared<Said>(std::move(mine)), std::vector<std::int64_t>{});
+    memory_->start(exchange_->tag(tag_), {}, call_.caller.where, &exchange_->where);
 }
 
 void PatternOperation::begin() {

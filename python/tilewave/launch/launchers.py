@@ -36,7 +36,7 @@ def refuse_others():
         raise ConfigError(
             f"this process was started by launchers of two kinds, one within the other ({own} and {other} are set), "
             "and "
-            f"{brought}, cannot tell which one to ask for the other ranks; initial the variables PMIX_* and OMPI_* "
+            f"{brought}, cannot tell which one to ask for the other ranks; unset the variables PMIX_* and OMPI_* "
             f"before the inner one starts, or {ways}"
         )
     if "SLURM_JOB_ID" in os.environ and "OMPI_COMM_WORLD_SIZE" not in os.environ:
