@@ -1,10 +1,10 @@
 """What launched this process: other MPIs' launchers, which the MPI that Tilewave brings cannot talk to, are refused."""
 
 import os
-import warnings
 
 from tilewave.errors import ConfigError
 from tilewave.launch import launch
+from tilewave.notices import warn
 
 # Environment variables that say how many processes were started together.
 SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS")
@@ -60,12 +60,9 @@ def look_around():
         launch.remove_left_over()
     tasks = os.environ.get("SLURM_STEP_NUM_TASKS", "")
     if tasks.isdigit() and int(tasks) > 1 and _first(PMI) is None and os.environ.get("SLURM_PROCID") == "0":
-        warnings.warn(
+        warn(
             f"srun has started {tasks} processes that know nothing of each other: each does the whole work alone; for "
-            "one "
-            "program on all of them use `srun --mpi=pmi2`, or `tilewave run` inside the allocation",
-            RuntimeWarning,
-            stacklevel=3,
+            "one program on all of them use `srun --mpi=pmi2`, or `tilewave run` inside the allocation"
         )
 
 

@@ -25,7 +25,8 @@ def function_text(function):
     str
         The same on every rank for the same function. Carried are defaults, the values of enclosing functions, arguments
         of a partial, and attributes of an object that is called: numbers, texts, arrays, functions, and lists,
-        tuples, sets and dicts of these. Of other values, and of global names, only the type or the name counts.
+        tuples, sets and dicts of these. Of other values, objects with methods for instance, and of global names only
+        the type or the name counts.
     """
     name = getattr(function, "__qualname__", None) or getattr(function, "__name__", None) or type(function).__qualname__
     told = hashlib.sha256(_told(function, 0, called=True).encode(errors="backslashreplace")).hexdigest()
@@ -57,7 +58,7 @@ def _told(value, depth, called=False):
         carried = [inside(each) for each in (value.__defaults__, value.__kwdefaults__, *_cells(value))]
         return f"{kind} {value.__module__} {_code(value.__code__)} {carried}"
     if isinstance(value, types.MethodType):
-        return f"{kind} {inside(value.__func__)} {_told(value.__self__, depth + 1, called=True)}"
+        return f"{kind} {inside(value.__func__)} {_told(value.__self__, depth + 1, called)}"
     if isinstance(value, type | types.BuiltinFunctionType | np.ufunc):
         return f"{kind} {getattr(value, '__module__', '')} {getattr(value, '__qualname__', value.__name__)}"
     if called and isinstance(inner := getattr(value, "py_func", None), types.FunctionType):  # compiled by Numba

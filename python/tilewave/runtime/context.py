@@ -419,10 +419,10 @@ def _threads(given):
         return 0  # the core knows who shares the CPUs
     try:
         number = int(value)
-        if isinstance(value, float) or not 1 <= number < 2**31:
+        if isinstance(value, float) or not 1 <= number <= _core.limits["lanes"]:
             raise ValueError
     except (TypeError, ValueError, OverflowError):
-        raise ConfigError(f"threads: given {value!r}; allowed: an integer >= 1") from None
+        raise ConfigError(f"threads: given {value!r}; allowed: an integer from 1 to {_core.limits['lanes']}") from None
     return number
 
 

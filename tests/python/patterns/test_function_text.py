@@ -52,3 +52,19 @@ def test_functions_that_refer_to_themselves_have_a_text():
     cycle.append(cycle)
     assert function_text(even) != function_text(odd)
     assert function_text(lambda a, b: cycle) and function_text(np.array)
+
+
+def test_of_objects_that_a_function_carries_the_type_counts():
+    class Counter:
+        def __init__(self, number):
+            self.number = number
+
+        def add(self, a, b):
+            return a + b
+
+    def made(counter):
+        return lambda a, b: counter.add(a, b)
+
+    assert function_text(made(Counter(1))) == function_text(made(Counter(2)))
+    assert function_text(made(Counter(1).add)) == function_text(made(Counter(2).add))
+    assert function_text(Counter(1).add) != function_text(Counter(2).add)
