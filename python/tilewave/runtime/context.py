@@ -59,6 +59,10 @@ class Context:
     """
 
     def __init__(self, comm=None, threads=None, *, _call="tw.Context"):
+        with _making:
+            self._make(comm, threads, _call)
+
+    def _make(self, comm, threads, _call):
         self._doing = _call
         # On one rank alone it must not leave the others waiting in what is collective.
         problem = None
@@ -82,6 +86,8 @@ class Context:
             if comm is None and _meeting.core is None and core.size > 1:
                 _meeting.core = core
             self._set_up(core, problem)
+        if _meeting.core is core:
+            _meeting.lock = self._lock
         _check_launch_size(comm)
 
     @classmethod
@@ -303,6 +309,7 @@ class Heartbeat:
 
 
 _default = None
+_making = threading.RLock()  # of the thread that makes a context: MPI takes calls from one at a time
 _open = weakref.WeakSet()  # what is in flight at the end of the program is waited for
 
 
@@ -312,10 +319,11 @@ class _Meeting:
     """
 
     core = None
+    lock = threading.RLock()  # of the thread whose call on that context is under way
 
     def move_to(self, context):
         if self.core is not None and context.size == self.core.size:
-            self.core = context._core
+            self.core, self.lock = context._core, context._lock
 
 
 _meeting = _Meeting()
@@ -328,7 +336,8 @@ def _meet(comm, problem, call, description=""):
         return
     place = Context.__new__(Context)  # no more of one than agree() needs
     place._core, place._doing = core, call
-    place.agree(problem, description)
+    with _meeting.lock:
+        place.agree(problem, description)
 
 
 @atexit.register
@@ -350,8 +359,11 @@ def default_context():
     """The context of all ranks of the launch, made when first needed."""
     global _default  # the one piece of global state, as DESIGN allows
     if _default is None:
-        _default = Context(_call="tw.Context()")
-        _meeting.move_to(_default)
+        with _making:
+            if _default is None:  # no other thread has been quicker
+                made = Context(_call="tw.Context()")
+                _meeting.move_to(made)
+                _default = made
     return _default
 
 
