@@ -30,7 +30,7 @@ def samples(point_s, row_s, tile_s):
 
 def test_samples_without_noise_give_what_they_were_made_of():
     r = _core.fit_rate(samples(1e-9, 2e-8, 3e-7))
-    assert [r.point_s, r.row_s, r.tile_s] == pytest.approx([1e-9, 2e-8, 3e-7], rel=1e-6) and r.on_one_rank == 0
+    assert [r.point_s, r.row_s, r.tile_s] == pytest.approx([1e-9, 2e-8, 3e-7], rel=1e-6) and r.one_lane_factor == 0
 
 
 @pytest.mark.parametrize("times, alone", [(0.4, 0.4), (1, 1), (5, 1), (0, 1e-3)])
@@ -38,7 +38,7 @@ def test_a_lane_that_is_alone_is_not_slower(times, alone):
     """The same tile with all lanes and with one: all that it takes shrinks alike."""
     rows, points, tile_s = samples(1e-9, 2e-8, 3e-7)[0]
     r = _core.fit_rate([*samples(1e-9, 2e-8, 3e-7), (rows, points, times * tile_s)])
-    assert r.on_one_rank == pytest.approx(alone, rel=1e-6)
+    assert r.one_lane_factor == pytest.approx(alone, rel=1e-6)
 
 
 @pytest.mark.parametrize("given", [2, 5])
