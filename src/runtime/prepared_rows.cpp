@@ -58,7 +58,8 @@ std::vector<std::optional<std::pair<std::int64_t, std::int64_t>>> PreparedSweep:
         const auto writes = [&](const Access& p) { return p.writes && p.array == place.array; };
         result.emplace_back();
         if (std::count_if(places.begin(), places.end(), writes) != 1) continue;
-        const Index y = only_nest(schedule_).order * (place.offset - std::find_if(places.begin(), places.end(), writes)->offset);
+        const Index y =
+            only_nest(schedule_).order * (place.offset - std::find_if(places.begin(), places.end(), writes)->offset);
         if (std::all_of(y.begin(), y.end() - 2, [](auto x) { return x == 0; }))
             result.back() = {y[y.n - 2], y[y.n - 1]};
     }

@@ -126,9 +126,9 @@ def measure(context, count, sample, lanes):
 
     Returns
     -------
-    list of Rate
+    list of Rate, or None
         Each of the rank that takes longest: the others wait for it. Where the body raised on some rank, the machine's
-        number for any body.
+        number for any body. None where some rank was interrupted: the next agreement says so.
     """
     values = [_NONE] * (_EACH * context.size * count)
     context._core.barrier()  # ranks on one host share its memory: they measure at the same time
@@ -140,7 +140,9 @@ def measure(context, count, sample, lanes):
         if each is not None:
             at = _EACH * (context.size * k + context.rank)
             values[at : at + _EACH] = _numbers(each)
-    values = context._core.allreduce_min(values)
+    *values, go_on = context._core.allreduce_min([*values, int(not context._interrupted())])
+    if not go_on:
+        return None
     return [
         _slowest(context, values[_EACH * context.size * k : _EACH * context.size * (k + 1)], lanes[k])
         for k in range(count)
