@@ -297,7 +297,12 @@ void bind_calls(nb::module_& m) {
             if (!allocate.is_none())
                 c.allocate = [call = hold(allocate)](std::int64_t columns) {
                     nb::gil_scoped_acquire gil;
-                    return nb::cast<MatrixView>((*call)(columns));
+                    try {
+                        return nb::cast<MatrixView>((*call)(columns));
+                    } catch (const nb::python_error& e) {
+                        if (e.matches(PyExc_MemoryError)) throw std::bad_alloc();
+                        throw;
+                    }
                 };
             c.memory = hold(memory);
             nb::gil_scoped_release release;

@@ -30,7 +30,8 @@ struct PatternCall {
     std::int64_t part_inside = -1;
     PatternRequest request;
     bool keep = false;  ///< agree and plan only: start() runs it, any number of times
-    /// A spread with no `out`: called with the columns of all ranks once they are known.
+    /// A spread with no `out`: called with the columns of all ranks once they are known. Before that, where a call like
+    /// it came earlier: with the columns of then, and once more if they have changed.
     std::function<MatrixView(std::int64_t)> allocate;
     Caller caller;          ///< its function is described by `kind` where it has no name
     std::string user_name;  ///< with op user: which function; must be equal on all ranks

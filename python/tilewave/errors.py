@@ -32,3 +32,5 @@ class InternalError(RuntimeError):
 
 
 ERRORS = (ConfigError, KernelError, MpiError, InternalError)
+#: What the text of a MemoryError is where the core has told nobody else of it.
+NO_MEMORY = "std::bad_alloc"

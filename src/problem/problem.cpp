@@ -291,7 +291,7 @@ void check_time(const SweepProblem& problem, const Access& p) {
     if (p.offset[0] > 1 || (d != Index::filled(d.n, 0) && !lexicographically_positive(problem.loops * d)))
         throw ConfigError(
             "an array with time buffers is read at offset " + to_string(p.offset) +
-            ", a value that the loops have not computed yet; allowed are time_buffers before, and points of this one "
+            ", a value that the loops have not computed yet; allowed are earlier time steps, and points of this one "
             "that come earlier in the loops");
     Index reuse = p.offset - next;
     reuse[0] += time_buffers;
@@ -299,7 +299,7 @@ void check_time(const SweepProblem& problem, const Access& p) {
     if (!p.writes && problem.loops * reuse != zero && !lexicographically_positive(problem.loops * reuse))
         throw ConfigError("the read at offset " + to_string(p.offset) + " of an array that keeps " +
                           std::to_string(time_buffers) +
-                          " time time_buffer(s) comes after its value is overwritten; more time buffers are needed");
+                          " time buffer(s) comes after its value is overwritten; more time buffers are needed");
 }
 
 void check_access(const SweepProblem& problem, const Access& p) {

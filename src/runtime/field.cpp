@@ -193,7 +193,7 @@ void FieldStorage::keep_history(int time_buffers) {
 void FieldStorage::join_steps() {
     if (time_buffers_ < history_ + 2)
         throw ConfigError("join_steps: a field with " + std::to_string(time_buffers_) + " time buffers keeps " +
-                          std::to_string(history_) + " time_buffers; allowed: with two buffers more than that");
+                          std::to_string(history_) + " earlier time steps; allowed: with two buffers more than that");
     std::memmove(data_.get() + time_buffer_bytes(), data_.get() + 2 * time_buffer_bytes(),
                  static_cast<std::size_t>(history_ * time_buffer_bytes()));
 }

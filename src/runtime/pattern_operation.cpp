@@ -12,6 +12,17 @@ namespace {
 
 constexpr std::int64_t turns = Exchange::turns;
 
+// Places of the numbers that ranks compare. The memory's come first, as numbers that nobody gives are not sent when
+// they are the last: columns of each rank; where each part lies in the whole; columns of the whole, and their negative.
+constexpr std::size_t contiguous = PatternTransfer::memory_numbers, kept_number = contiguous + 1,
+                      columns = contiguous + 2;
+std::size_t place_inside(int ranks) {
+    return columns + static_cast<std::size_t>(ranks);
+}
+std::size_t whole_columns(int ranks) {
+    return columns + 2 * static_cast<std::size_t>(ranks);
+}
+
 }  // namespace
 
 Caller caller_of(const PatternCall& call) {
@@ -23,9 +34,10 @@ PatternOperation::PatternOperation(Context& context, PatternCall call, std::int6
     : context_(context), exchange_(context.exchange()), call_(std::move(call)) {
     number = its_number;
     if (call_.error.empty() && !call_.keep) transfer_ = PatternTransfer::take(*exchange_, PatternTransfer::key(call_));
+    if (transfer_ && !make_result_again()) transfer_.reset();
     if (!transfer_) {  // no such call was found right before
         speak();
-        if (call_.keep) words_.given[1] = -exchange_->kept++;
+        if (call_.keep) words_.given[kept_number] = -exchange_->kept++;
         comparison_ = std::make_unique<Comparison>(exchange_->kept_port(), words_.said, words_.given);
     }
     const PatternTransfer::Words& words = transfer_ ? transfer_->words() : words_;
@@ -37,6 +49,18 @@ PatternOperation::PatternOperation(Context& context, PatternCall call, std::int6
                                  call_.caller.where, &exchange_->where);
 }
 
+// The result of a call that makes it, as large as the last time: before the ranks compare, since they tell each other
+// then that they have the memory. False: there is none, or it is of another shape.
+bool PatternOperation::make_result_again() {
+    if (!call_.allocate) return true;
+    try {
+        call_.out = call_.allocate(transfer_->problem().total_columns());
+    } catch (...) {  // asked for once more when all ranks can hear of it
+        return false;
+    }
+    return transfer_->fits(call_);
+}
+
 // What this rank says of its call: the same as text, what may differ between ranks as numbers.
 void PatternOperation::speak() {
     words_.key = PatternTransfer::key(call_);
@@ -46,17 +70,19 @@ void PatternOperation::speak() {
     statement.description = describe(call_);
     statement.caller = caller();
     words_.said = std::make_shared<Said>(std::move(statement));
-    const auto p = static_cast<std::size_t>(context_.size()), mine = static_cast<std::size_t>(context_.rank());
+    const int p = context_.size();
+    const auto mine = static_cast<std::size_t>(context_.rank());
     auto& values = words_.given;
-    values.assign(4 + 2 * p, Agreement::none);
+    values.assign(whole_columns(p) + 2, Agreement::none);
+    values[0] = values[1] = 0;
     const bool gets =
         call_.kind != PatternKind::broadcast && (call_.kind != PatternKind::reduce || context_.rank() == call_.root);
-    values[0] = call_.in.contiguous() && (!gets || call_.allocate || call_.out.contiguous());
-    values[2 + mine] = call_.kind == PatternKind::spread ? call_.in.cols : call_.out.cols;
-    if (call_.part_inside >= 0) values[2 + p + mine] = call_.part_inside;
+    values[contiguous] = call_.in.contiguous() && (!gets || call_.allocate || call_.out.contiguous());
+    values[columns + mine] = call_.kind == PatternKind::spread ? call_.in.cols : call_.out.cols;
+    if (call_.part_inside >= 0) values[place_inside(p) + mine] = call_.part_inside;
     if (call_.kind == PatternKind::spread && !call_.allocate) {
-        values[2 + 2 * p] = call_.out.cols;
-        values[3 + 2 * p] = -call_.out.cols;
+        values[whole_columns(p)] = call_.out.cols;
+        values[whole_columns(p) + 1] = -call_.out.cols;
     }
 }
 
@@ -88,15 +114,26 @@ bool PatternOperation::step() {
             agreed().raise();
             prepare();
             if (piggyback_) {
-                finish_piggyback(call_, transfer_->problem(), *plan_, context_.rank(),
+                get_memory();
+                finish_piggyback(call_, made_, *plan_, context_.rank(),
                                  [this](int r) { return agreed().piggyback(r); });
                 ran_ = true;
+                stage_ = Stage::over;
+            } else {
+                agree_on_memory();
             }
-            if (call_.keep || piggyback_)
+            if (plan().algorithm != Algorithm::native) leave_line();
+            return true;
+        case Stage::preparing:
+            if (memory_) {
+                if (!memory_->advance()) return false;
+                memory_->raise();
+                memory_.reset();
+            }
+            if (call_.keep)
                 stage_ = Stage::over;
             else
                 begin();
-            if (plan().algorithm != Algorithm::native) leave_line();
             return true;
         case Stage::running: {
             const bool native = plan().algorithm == Algorithm::native;
@@ -132,15 +169,15 @@ PatternProblem PatternOperation::problem() {
     q.item_bytes = call_.in.item_bytes();
     q.block = call_.block;
     if (has_parts(q.kind))
-        for (int r = 0; r < q.ranks; ++r) q.columns.push_back(agreed().value(2 + static_cast<std::size_t>(r)));
+        for (int r = 0; r < q.ranks; ++r) q.columns.push_back(agreed().value(columns + static_cast<std::size_t>(r)));
     else
         q.columns = {call_.in.cols};
     // Of the whole matrix: the least and the most that any rank has given.
     std::int64_t least = call_.in.cols, most = least;
     if (q.kind == PatternKind::spread) {
-        const bool given = agreed().value(static_cast<std::size_t>(2 + 2 * q.ranks)) != Agreement::none;
-        least = given ? agreed().value(static_cast<std::size_t>(2 + 2 * q.ranks)) : q.total_columns();
-        most = given ? -agreed().value(static_cast<std::size_t>(3 + 2 * q.ranks)) : q.total_columns();
+        const bool given = agreed().value(whole_columns(q.ranks)) != Agreement::none;
+        least = given ? agreed().value(whole_columns(q.ranks)) : q.total_columns();
+        most = given ? -agreed().value(whole_columns(q.ranks) + 1) : q.total_columns();
     }
     if (least != q.total_columns() || most != q.total_columns())
         throw ConfigError(std::string(to_string(q.kind)) + ": the ranks' parts have " +
@@ -154,7 +191,7 @@ PatternProblem PatternOperation::problem() {
 void PatternOperation::check_places(const PatternProblem& q) {
     for (std::int64_t r = 0, first = 0; r < q.ranks && has_parts(q.kind);
          first += q.columns[static_cast<std::size_t>(r++)]) {
-        const std::int64_t inside = agreed().value(static_cast<std::size_t>(2 + q.ranks + r));
+        const std::int64_t inside = agreed().value(place_inside(q.ranks) + static_cast<std::size_t>(r));
         if (inside != Agreement::none &&
             (q.block > 0 || (inside != first && q.columns[static_cast<std::size_t>(r)] > 0)))
             throw ConfigError(std::string(to_string(q.kind)) + ": on rank " + std::to_string(r) +
@@ -170,7 +207,7 @@ void PatternOperation::check_places(const PatternProblem& q) {
 void PatternOperation::take_tag() {
     tag_ = Exchange::first_data + static_cast<int>(number % turns);
     if (!call_.keep) return;
-    const std::int64_t kept = -agreed().value(1);
+    const std::int64_t kept = -agreed().value(kept_number);
     exchange_->kept = std::max(exchange_->kept, kept + 1);
     if (kept >= exchange_->operation_tags() - Exchange::first_kept)
         throw ConfigError("this context has had " + std::to_string(kept) +
@@ -180,42 +217,75 @@ void PatternOperation::take_tag() {
 
 // All ranks come to the same here: what was agreed, rank 0's numbers and nothing else decide.
 void PatternOperation::prepare() {
-    const bool again = transfer_ && transfer_->words().agreed == agreed().values();
-    PatternProblem made;
-    if (!again) made = problem();
-    const PatternProblem& q = again ? transfer_->problem() : made;
-    if (call_.allocate) call_.out = call_.allocate(q.total_columns());
-    piggyback_ = may_piggyback(call_, port()) && std::all_of(q.columns.begin(), q.columns.end(), [&](std::int64_t n) {
-                     return (q.kind == PatternKind::multi_reduce ? call_.in.bytes() : q.rows * n * q.item_bytes) <=
-                            piggyback_limit_bytes(q.kind, q.ranks);
-                 });
-    if (!again) {
-        check_places(q);
+    const std::vector<std::int64_t>& now = agreed().values();
+    again_ = transfer_ && std::equal(transfer_->words().agreed.begin(), transfer_->words().agreed.end(),
+                                     now.begin() + PatternTransfer::memory_numbers, now.end());
+    made_ = again_ ? transfer_->problem() : problem();
+    piggyback_ =
+        may_piggyback(call_, port()) && std::all_of(made_.columns.begin(), made_.columns.end(), [&](std::int64_t n) {
+            return (made_.kind == PatternKind::multi_reduce ? call_.in.bytes() : made_.rows * n * made_.item_bytes) <=
+                   piggyback_limit_bytes(made_.kind, made_.ranks);
+        });
+    if (again_) {
+        plan_ = transfer_->plan();
+    } else {
+        check_places(made_);
         PatternConditions conditions;
-        conditions.contiguous = agreed().value(0) == 1;
+        conditions.contiguous = agreed().value(contiguous) == 1;
         conditions.native = port().native();
-        PatternPlan plan = make_pattern_plan(q, call_.request, conditions, context_.machine());
+        PatternPlan plan = make_pattern_plan(made_, call_.request, conditions, context_.machine());
         if (piggyback_) plan.why += "; so small that all goes with the comparison of the arguments";
         plan_ = std::make_shared<PatternPlan>(std::move(plan));
-    } else {
-        plan_ = transfer_->plan();
     }
     take_tag();
+}
+
+// What the call needs on this rank. Where it throws, the comparison is still there.
+void PatternOperation::get_memory() {
+    if (call_.allocate && !again_) call_.out = call_.allocate(made_.total_columns());
     if (plan().algorithm == Algorithm::native) {
-        native_.set_columns(q.columns);
+        native_.set_columns(made_.columns);
         return;
     }
-    if (!again || !transfer_->fits(call_)) {
+    if (!again_ || !transfer_->fits(call_)) {
         if (transfer_) {
             words_ = transfer_->words();
+            words_.given[0] = words_.given[1] = 0;
             comparison_ = std::move(transfer_->comparison());
+            transfer_.reset();
         }
-        words_.agreed = comparison_->agreement.values();
-        transfer_ = std::make_shared<PatternTransfer>(context_, words_, PatternProblem(q), plan_, call_,
-                                                      std::move(comparison_));
+        const std::vector<std::int64_t>& now = agreed().values();
+        words_.agreed.assign(now.begin() + PatternTransfer::memory_numbers, now.end());
+        transfer_ = std::make_shared<PatternTransfer>(context_, words_, made_, plan_, call_, comparison_);
     }
     if (!piggyback_) transfer_->aim(call_, exchange_->tag(tag_));
     staged_ = transfer_->buffer_bytes();
+}
+
+// Whether every rank had its memory before this call, and they know it of each other: all come to the same.
+bool PatternOperation::all_have_memory() {
+    const std::vector<std::int64_t>& now = agreed().values();
+    return again_ && now[0] > 0 && now[0] == -now[1];
+}
+
+// A rank that lacks memory would leave the others waiting for its data. The library's own calls are left as they are.
+void PatternOperation::agree_on_memory() {
+    Statement mine;
+    const bool known = all_have_memory() || context_.size() == 1 || plan().algorithm == Algorithm::native;
+    try {
+        get_memory();
+    } catch (const std::bad_alloc&) {
+        if (known) throw;
+        mine = {Statement::Kind::resources,
+                std::string(to_string(call_.kind)) + ": rank " + std::to_string(context_.rank()) +
+                    " has not the memory for the result or for staging; nothing was moved",
+                ""};
+    }
+    stage_ = Stage::preparing;
+    if (known) return;
+    mine.caller = caller();
+    memory_ = std::make_unique<Agreement>(port(), std::make_shared<Said>(std::move(mine)), std::vector<std::int64_t>{});
+    memory_->start(exchange_->tag(tag_), {}, call_.caller.where, &exchange_->where);
 }
 
 void PatternOperation::begin() {

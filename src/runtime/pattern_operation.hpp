@@ -37,6 +37,7 @@ public:
     const std::shared_ptr<Exchange>& exchange() { return exchange_; }
     std::string waits() {
         if (stage_ == Stage::agreeing) return comparison().agreement.waits();
+        if (memory_) return memory_->waits();
         const std::string where = exchange_->where_of(call_.caller);
         return "in " + caller().call + (where.empty() ? "" : ", " + where) + ", for messages of the " + describe(call_);
     }
@@ -44,11 +45,15 @@ public:
     void hold(std::shared_ptr<void> memory) { call_.memory = std::move(memory); }
 
 private:
-    enum class Stage { agreeing, running, ending, over };
+    enum class Stage { agreeing, preparing, running, ending, over };
     bool step();
+    bool make_result_again();
     void speak();
     Caller caller() const { return caller_of(call_); }
     void prepare();
+    void get_memory();
+    bool all_have_memory();
+    void agree_on_memory();
     void check_places(const PatternProblem& q);
     PatternProblem problem();
     void take_tag();
@@ -68,10 +73,12 @@ private:
     Transport& port() { return *comparison().port; }
 
     std::unique_ptr<Comparison> comparison_;  // until the transfer has it
-    std::unique_ptr<Agreement> ending_;
+    std::unique_ptr<Agreement> memory_, ending_;
     PatternTransfer::Words words_;
     std::shared_ptr<PatternTransfer> transfer_;
     std::shared_ptr<const PatternPlan> plan_;
+    PatternProblem made_;  // what all ranks have said, together
+    bool again_ = false;   // as in the call that the transfer is from
     int tag_ = 0;
     std::int64_t staged_ = 0;  // bytes
     NativePattern native_;

@@ -43,12 +43,11 @@ PatternTransfer::Key PatternTransfer::key(const PatternCall& c) {
 
 PatternTransfer::PatternTransfer(Context& context, Words words, const PatternProblem& problem,
                                  std::shared_ptr<const PatternPlan> plan, const PatternCall& call,
-                                 std::unique_ptr<Comparison> comparison)
+                                 std::unique_ptr<Comparison>& comparison)
     : words_(std::move(words)),
       problem_(problem),
       plan_(std::move(plan)),
       out_stride_(call.out.row_stride_bytes),
-      comparison_(std::move(comparison)),
       options_(context.options()) {
     options_.record = false;
     options_.heartbeat = nullptr;
@@ -69,7 +68,16 @@ PatternTransfer::PatternTransfer(Context& context, Words words, const PatternPro
                                           : Combine{combine_row(call.op, call.in.type), nullptr, false};
     if (call.op != Reduction::user)
         combine_.straight = straight_combines(schedule_);  // a function gets all of a step in one call
-    execution_ = std::make_unique<Execution>(schedule_, bindings_, Computers{}, combine_, *comparison_->port, options_);
+    execution_ = std::make_unique<Execution>(schedule_, bindings_, Computers{}, combine_, *comparison->port, options_);
+    if (!call.keep) {  // for the calls like this one
+        std::size_t all = problem_.columns.size();
+        for (const std::int64_t value : words_.agreed) all = all * 31 + std::hash<std::int64_t>()(value);
+        const auto number = static_cast<std::int64_t>(all >> 2) + 1;
+        words_.given[0] = number;
+        words_.given[1] = -number;
+        comparison->agreement.restate(words_.said, words_.given);
+    }
+    comparison_ = std::move(comparison);
 }
 
 void PatternTransfer::aim(PatternCall& call, int tag) {

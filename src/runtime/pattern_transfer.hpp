@@ -31,16 +31,20 @@ public:
     };
     static Key key(const PatternCall& call);
 
-    /// What this rank says when the ranks compare, and what they agreed on then.
+    /// What this rank says when the ranks compare, and what they agreed on then. The first two numbers given say
+    /// whether it has the memory for the call already: a hash of `agreed`, and its negative; 0 where it has not.
+    /// `agreed` is without these two.
     struct Words {
         Key key;
         std::shared_ptr<const Said> said;
         std::vector<std::int64_t> given, agreed;
     };
+    static constexpr std::size_t memory_numbers = 2;
 
+    /// Takes the comparison over, unless it throws.
     PatternTransfer(Context& context, Words words, const PatternProblem& problem,
                     std::shared_ptr<const PatternPlan> plan, const PatternCall& call,
-                    std::unique_ptr<Comparison> comparison);
+                    std::unique_ptr<Comparison>& comparison);
 
     const Words& words() const { return words_; }
     const std::shared_ptr<const PatternPlan>& plan() const { return plan_; }

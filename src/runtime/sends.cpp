@@ -142,8 +142,8 @@ public:
         if (error_) std::rethrow_exception(error_);
     }
     std::string name() const {
-        return "receive of " + shape(matrix_.rows, matrix_.cols, matrix_.type) + " from rank " + std::to_string(from_) +
-               ", tag " + std::to_string(tag_);
+        return "for the receive of " + shape(matrix_.rows, matrix_.cols, matrix_.type) + " from rank " +
+               std::to_string(from_) + ", tag " + std::to_string(tag_);
     }
 
 private:

@@ -44,9 +44,7 @@ def random_call(at=-1):
     elif choice == 2:
         A.gather()
     elif choice == 3:
-        # Staging memory of patterns that one rank lacks is told there alone (docs/guide/running.md): small ones need
-        # none.
-        tw.patterns.broadcast(matrix[: rng.randrange(1, 20 if kind == "memory" else 3000)])
+        tw.patterns.broadcast(matrix[: rng.randrange(1, 3000)])
     elif choice == 4:
         tw.max(A)
     else:

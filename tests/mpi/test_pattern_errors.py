@@ -430,8 +430,8 @@ def test_a_function_that_fails_on_one_rank(context, op, words):
         return
     for r in range(context.size):
 
-        def mine(a, b, fails=context.rank == r):  # the same function everywhere
-            return op(a, b) if fails else np.add(a, b)
+        def mine(a, b, failing=r):  # the same function everywhere
+            return op(a, b) if context.rank == failing else np.add(a, b)
 
         mine.__name__ = op.__name__
         for algorithm in ("tree", "ring"):

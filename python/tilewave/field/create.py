@@ -11,6 +11,7 @@ from tilewave.field.field import ARRAY, FUNCTION, NOTHING, SAME, Field, make
 from tilewave.field.values import dtype_of, fill, named, problem_of, shape_of
 from tilewave.nest.dependences import MOST_HISTORY
 from tilewave.notices import warn
+from tilewave.runtime.checksum import checksum
 from tilewave.runtime.collective import collective
 
 
@@ -54,7 +55,8 @@ def field(shape, dtype=None, init=None, *, keep="all", history=0, context=None):
 
     Notes
     -----
-    Collective: one allreduce, and moving the array where only rank 0 gives it.
+    Collective: one allreduce, and moving the array where only rank 0 gives it. Arrays that every rank gives are
+    compared by a checksum, which reads the whole array (0.1 s a GB).
     """
     made, kind, before, starts = None, NOTHING, [], []
     try:
@@ -76,8 +78,9 @@ def field(shape, dtype=None, init=None, *, keep="all", history=0, context=None):
             fill(made.local, made.owned, init)
     except Exception as problem:
         raise problem if isinstance(problem, ConfigError) else named("field: init raised", problem) from problem
+    of_window = f", init {kind} {_number_of(init) if kind == ARRAY and context.size > 1 else ''}"
     yield f"shape {shape}, dtype {dtype}, keep {keep}, history {len(before)} {len(starts)}" + (
-        f", init {kind}" if keep == "window" else ""
+        of_window if keep == "window" else ""
     )
     made._count()
     if keep == "all":
@@ -207,12 +210,28 @@ def load(path, *, context=None):
     return made
 
 
+def _number_of(init):
+    """Stands for the values of an init array, or of one number for all: positive, below 2**62."""
+    values = init if any(init.strides) else init.reshape(-1)[:1]
+    return int(checksum(values), 16) >> 2
+
+
 def _spread(made, init, kind):
     """Give each rank its block of an init array; agree on which ranks gave one."""
     mine = kind if made.context.rank == 0 else NOTHING
     others = kind if made.context.rank else NOTHING
-    least, most, on_zero, elsewhere = made.context._core.allreduce_min([kind, -kind, -mine, -others])
+    values = _number_of(init) if kind == ARRAY and made.context.size > 1 else 0
+    least, most, on_zero, elsewhere, low, high = made.context._core.allreduce_min(
+        [kind, -kind, -mine, -others, values, -values]
+    )
     if least == -most:
+        if low != -high:
+            made.context.agree(
+                ConfigError(
+                    "field: init has other values on some rank; allowed: the same on every rank, or an array on rank 0 "
+                    "and None on the others"
+                )
+            )
         if kind == NOTHING:
             made.local[...] = 0
         elif kind == ARRAY:

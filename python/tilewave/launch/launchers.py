@@ -1,10 +1,10 @@
 """What launched this process: other MPIs' launchers, which the MPI that Tilewave brings cannot talk to, are refused."""
 
 import os
-import warnings
 
 from tilewave.errors import ConfigError
 from tilewave.launch import launch, shared_files
+from tilewave.notices import warn
 
 # Environment variables that say how many processes were started together.
 SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS")
@@ -36,7 +36,7 @@ def refuse_others():
         raise ConfigError(
             f"this process was started by launchers of two kinds, one within the other ({own} and {other} are set), "
             "and "
-            f"{brought}, cannot tell which one to ask for the other ranks; initial the variables PMIX_* and OMPI_* "
+            f"{brought}, cannot tell which one to ask for the other ranks; unset the variables PMIX_* and OMPI_* "
             f"before the inner one starts, or {ways}"
         )
     if "SLURM_JOB_ID" in os.environ and "OMPI_COMM_WORLD_SIZE" not in os.environ:
@@ -60,12 +60,9 @@ def look_around():
         shared_files.remove_left_over()
     tasks = os.environ.get("SLURM_STEP_NUM_TASKS", "")
     if tasks.isdigit() and int(tasks) > 1 and _first(PMI) is None and os.environ.get("SLURM_PROCID") == "0":
-        warnings.warn(
+        warn(
             f"srun has started {tasks} processes that know nothing of each other: each does the whole work alone; for "
-            "one "
-            "program on all of them use `srun --mpi=pmi2`, or `tilewave run` inside the allocation",
-            RuntimeWarning,
-            stacklevel=3,
+            "one program on all of them use `srun --mpi=pmi2`, or `tilewave run` inside the allocation"
         )
 
 

@@ -47,6 +47,10 @@ class _Check:
         conditions = self.get(data, "", "conditions", dict)
         for name, kind in (("hosts", list), ("ranks", int), ("threads", int)):
             self.get(conditions, "conditions.", name, kind)
+        for name in ("hosts", "cpu_models"):
+            for i, text in enumerate(self.get(conditions, "conditions.", name, list) if name in conditions else ()):
+                if not isinstance(text, str):
+                    self.wrong(f"conditions.{name}[{i}]", text, "a text")
         found = {
             name: self.number(data, "", name) for name in NUMBERS if data.get(name) is not None or name not in LATER
         }

@@ -115,7 +115,8 @@ class Session:
             found = experiment(self.context._core, *arguments, **more)
         except BaseException as problem:
             error = problem
-        every = known.share(self.context, [time.perf_counter() - self.begin_s, found, error is not None])
+        failed = error is not None or self.context._interrupted()  # Ctrl-C is seen between experiments
+        every = known.share(self.context, [time.perf_counter() - self.begin_s, found, failed])
         self.now_s = every[0][0]
         if any(failed for _, _, failed in every):
             self.context.agree(error)

@@ -6,6 +6,7 @@ import numpy as np
 
 from tilewave import _core
 from tilewave.errors import ERRORS, ConfigError
+from tilewave.patterns.function_text import function_text
 from tilewave.patterns.handle import Handle
 from tilewave.patterns.matrix import number_of, outer_text, view
 from tilewave.patterns.user_op import UserOp, encodable
@@ -60,7 +61,7 @@ def run_plain(kind, context, M, out, root, op, block, algorithm, chunk_bytes, bu
         return False
     try:
         return _core.run_plain(context._core, kind, M, out, root, op, algorithm, context._doing)
-    except ERRORS as problem:
+    except (*ERRORS, MemoryError) as problem:
         raise context._of_all(problem) from None
     finally:
         context._lock.release()
@@ -125,7 +126,7 @@ class Call:
             self.op, self.user, self.user_name = (
                 "user",
                 UserOp(op, dtype, self.context.rank),
-                collective.function_text(op),
+                function_text(op),
             )
         elif isinstance(op, str) and op in OPS:
             self.op = op
@@ -134,6 +135,7 @@ class Call:
 
     def allocate(self, columns):
         """The result of a spread that was given none, once its columns are known."""
+        self.result = None  # the last time's, where the columns have changed since
         self.result = np.empty((*self.head, columns), self.dtype)
         return view("out", self.result)
 
@@ -180,7 +182,7 @@ class Call:
                 self.outer,
                 self.context._doing,
             )
-        except ERRORS as problem:
+        except (*ERRORS, MemoryError) as problem:
             raise self.context._of_all(problem) from None
         finally:
             self.context._heart.done()

@@ -95,7 +95,8 @@ def reduce(
     op : {"sum", "prod", "min", "max"} or callable
         min and max as NumPy's minimum and maximum; of bools they are "all" and "any", and there is no other. Integers
         wrap, also Python's, which have 64 bits here. A function f(a, b) gets two read-only 1-D arrays of equal length
-        and returns their combination element by element; it must be associative.
+        and returns their combination element by element; it must be associative, and the same on every rank: its code,
+        and the numbers, texts, arrays and functions that it carries (defaults, closures, a partial's arguments).
     out : numpy.ndarray, optional
         Used on the root: like M; may be M. Default: a new array.
     algorithm : {"auto", "tree", "ring", "mpi"}

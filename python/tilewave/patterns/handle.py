@@ -72,7 +72,7 @@ class Handle:
         """`start` and `wait` in one; what the blocking call returns."""
         try:
             self._run_core()
-        except ERRORS as error:
+        except (*ERRORS, MemoryError) as error:
             raise self._context._of_all(error) from None
         finally:
             self._heart.done()
@@ -85,7 +85,7 @@ class Handle:
     def _guard(self, call):
         try:
             return call()
-        except ERRORS as error:
+        except (*ERRORS, MemoryError) as error:
             raise self._context._of_all(error) from None
         finally:
             self._context._heart.done()

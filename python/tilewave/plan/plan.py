@@ -308,8 +308,9 @@ def request_of(choices, threads):
                 raise ConfigError(f"{name}: given None; allowed: {ALLOWED[name]}")
             _assign(request, name, value)
     threads = choices.get("threads", threads)
-    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
-        raise ConfigError(f"threads: given {threads!r}; allowed: an integer >= 1")
+    most = _core.limits["lanes"]
+    if isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= most:
+        raise ConfigError(f"threads: given {threads!r}; allowed: an integer from 1 to {most}")
     request.threads = threads
     request.all_threads = "threads" in choices
     return request

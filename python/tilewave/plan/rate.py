@@ -126,9 +126,9 @@ def measure(context, count, sample, lanes):
 
     Returns
     -------
-    list of Rate
+    list of Rate, or None
         Each of the rank that takes longest: the others wait for it. Where the body raised on some rank, the machine's
-        number for any body.
+        number for any body. None where some rank was interrupted: the next agreement says so.
     """
     values = [_NONE] * (_EACH * count)
     context._core.barrier()  # ranks on one host share its memory: they measure at the same time
@@ -140,6 +140,8 @@ def measure(context, count, sample, lanes):
         if each is not None:
             values[_EACH * k : _EACH * (k + 1)] = _numbers(each)
     found = context._core.slowest(values, _EACH, _NONE)
+    if not context._core.allreduce_min([int(not context._interrupted())])[0]:
+        return None
     return [_rate(context, *one, lanes[k]) for k, one in enumerate(found)]
 
 

@@ -126,7 +126,7 @@ def decide(context, given, found):
     Returns
     -------
     Prepared
-        None where some rank has failed.
+        None where some rank has failed or was interrupted.
     """
     ways = (
         None
@@ -138,7 +138,8 @@ def decide(context, given, found):
     numbers = context._core.machine()
     first = [(way, way.draft) for way in ways if not way.measured(numbers, way.draft.sweep.plan)]
     first += [(way, other) for way in ways for other in way.draft.others if not way.measured(numbers, other.sweep.plan)]
-    _measure(context, given, first)
+    if not _measure(context, given, first):
+        return None
     for way in ways if len(ways) > 1 else ():
         way.bringing_s = _bringing_s(given, way.draft)
     for _ in range(_core.tuning["most_more_rates"]):
@@ -146,7 +147,8 @@ def decide(context, given, found):
         (go,) = context._core.allreduce_min([int(other is not None)])
         if not go:
             break
-        _measure(context, given, [other])
+        if not _measure(context, given, [other]):
+            return None
     return _prepared(context, given, ways)
 
 
@@ -163,9 +165,12 @@ def _next_to_measure(context, given, ways):
 
 
 def _measure(context, given, some):
-    """Rates of all of them, (way, what was prepared for a plan) each, measured in turn; collective."""
+    """Rates of all of them, (way, what was prepared for a plan) each, measured in turn; collective.
+
+    False where some rank was interrupted.
+    """
     if not some:
-        return
+        return True
     takes_part = [not draft.on_one_rank or context.rank == 0 for _, draft in some]
 
     def sample():
@@ -175,8 +180,11 @@ def _measure(context, given, some):
         return [next(samples) if part else None for part in takes_part]
 
     found = rate.measure(context, len(some), sample, [draft.sweep.plan.lanes for _, draft in some])
+    if found is None:
+        return False
     for (way, draft), one in zip(some, found, strict=True):
         way.rates.measured.append((draft.sweep.plan, one))
+    return True
 
 
 def _best(context, given, ways, measured_only):
@@ -268,6 +276,8 @@ def _sampled_in_turn(given, some):
 
 def _sampled(given, draft, visits):
     """Of one of so many visits."""
+    if draft.context._interrupted():
+        return []  # nobody will use it
     initial = {name: values_at(given.whole[name], points) for name, points in draft.subscripts.items()}
     for name in copies_of(given.whole, given.replicated):
         given.arrays[name].fill(0)  # memory that has never been written is one page of zeros, which the caches hold

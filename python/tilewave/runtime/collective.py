@@ -205,23 +205,3 @@ def where():
             return plain(f"{os.path.basename(name)}:{frame.f_lineno}")
         frame = frame.f_back
     return ""
-
-
-def function_text(function):
-    """What stands for a user's function when ranks compare: its name and a hash of its code."""
-    import hashlib
-
-    name = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', type(function).__qualname__)}"
-    code = getattr(function, "__code__", None)
-    if code is None:
-        return plain(name)
-    return plain(f"{name} {hashlib.sha256(_code_bytes(code)).hexdigest()[:12]}")
-
-
-def _code_bytes(code):
-    constants = b"".join(
-        _code_bytes(c) if hasattr(c, "co_code") else repr(c).encode(errors="backslashreplace")
-        for c in code.co_consts
-        if not isinstance(c, frozenset)
-    )  # a set's order differs between processes
-    return code.co_code + constants + repr((code.co_names, code.co_varnames)).encode(errors="backslashreplace")

@@ -4,7 +4,7 @@ import os
 import threading
 
 from tilewave import _core
-from tilewave.errors import ERRORS, ConfigError, KernelError, MpiError
+from tilewave.errors import ERRORS, NO_MEMORY, ConfigError, KernelError, MpiError
 from tilewave.launch import launchers
 from tilewave.machine import known
 from tilewave.machine.stale import Watch
@@ -52,6 +52,10 @@ class Context:
     """
 
     def __init__(self, comm=None, threads=None, *, _call="tw.Context"):
+        with _making:
+            self._make(comm, threads, _call)
+
+    def _make(self, comm, threads, _call):
         self._doing = _call
         # An error on one rank must not leave the others waiting in a collective call.
         problem = None
@@ -75,6 +79,8 @@ class Context:
             if comm is None and meeting.core is None and core.size > 1:
                 meeting.core = core
             self._set_up(core, problem)
+        if meeting.core is core:
+            meeting.lock = self._lock
         check_launch_size(comm)
 
     @classmethod
@@ -232,6 +238,10 @@ class Context:
         except KeyboardInterrupt as agreed:
             raise (error if isinstance(error, KeyboardInterrupt) else agreed) from None
 
+    def _interrupted(self):
+        """Whether Ctrl-C is kept for the next agreement."""
+        return interrupts.pending() is not None
+
     def _shared(self, error):
         """Mark an error that every rank of this context raises, and return it."""
         ended = self._core.ended
@@ -250,15 +260,18 @@ class Context:
 
     def _of_all(self, error):
         """An error that the core has raised, marked if every rank raises it: MPI's may have happened only
-        on this rank.
+        on this rank, and memory may have ended where no other rank is told.
         """
-        return error if isinstance(error, MpiError) and self._core.ended < 0 else self._shared(error)
+        alone = isinstance(error, MpiError) and self._core.ended < 0
+        alone = alone or isinstance(error, MemoryError) and str(error) == NO_MEMORY
+        return error if alone else self._shared(error)
 
     def __repr__(self):
         return f"<tilewave.Context rank {self.rank} of {self.size}, {self.threads} thread(s)>"
 
 
 _default = None
+_making = threading.RLock()  # held while a thread makes a context: MPI takes calls from one thread at a time
 
 
 def _meet(comm, problem, call, description=""):
@@ -268,7 +281,8 @@ def _meet(comm, problem, call, description=""):
         return
     place = Context.__new__(Context)  # no more of one than agree() needs
     place._core, place._doing = core, call
-    place.agree(problem, description)
+    with meeting.lock:
+        place.agree(problem, description)
 
 
 @collective.without_context
@@ -276,8 +290,11 @@ def default_context():
     """The context of all ranks of the launch, made when first needed."""
     global _default  # the one piece of global state, as DESIGN allows
     if _default is None:
-        _default = Context(_call="tw.Context()")
-        meeting.move_to(_default)
+        with _making:
+            if _default is None:  # no other thread has been quicker
+                made = Context(_call="tw.Context()")
+                meeting.move_to(made)
+                _default = made
     return _default
 
 
@@ -345,8 +362,8 @@ def _threads(given):
         return 0  # the core knows who shares the CPUs
     try:
         number = int(value)
-        if isinstance(value, float) or not 1 <= number < 2**31:
+        if isinstance(value, float) or not 1 <= number <= _core.limits["lanes"]:
             raise ValueError
     except (TypeError, ValueError, OverflowError):
-        raise ConfigError(f"threads: given {value!r}; allowed: an integer >= 1") from None
+        raise ConfigError(f"threads: given {value!r}; allowed: an integer from 1 to {_core.limits['lanes']}") from None
     return number

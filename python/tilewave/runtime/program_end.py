@@ -3,6 +3,7 @@
 import atexit
 import os
 import sys
+import threading
 import weakref
 
 from tilewave import _core
@@ -17,10 +18,11 @@ class Meeting:
     """
 
     core = None
+    lock = threading.RLock()  # held by the thread whose call on that context is under way
 
     def move_to(self, context):
         if self.core is not None and context.size == self.core.size:
-            self.core = context._core
+            self.core, self.lock = context._core, context._lock
 
 
 meeting = Meeting()

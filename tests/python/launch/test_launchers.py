@@ -88,7 +88,7 @@ def test_copies_that_srun_started_are_pointed_out_once(monkeypatch):
             launchers.look_around()
             launchers.look_around()
         assert len(caught) == told and all(
-            "2 processes that know nothing of each other" in str(w.message) for w in caught
+            "2 processes that know nothing of each other" in str(w.message) and w.filename == __file__ for w in caught
         )
 
 

@@ -5,6 +5,9 @@ import threading
 
 import pytest
 
+import tilewave as tw
+from tilewave.machine.measure import Session
+from tilewave.run import choosing
 from tilewave.runtime import interrupts
 
 
@@ -141,3 +144,63 @@ def test_other_threads_install_nothing(fresh):
     thread.start()
     thread.join()
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@tw.nest
+def averages(A, B, i, j):
+    A[i, j] = 0.25 * A[i-1, j] + 0.5 * A[i, j-1] + B[i, j]
+
+
+def interrupted_call(monkeypatch, module, name, call):
+    """How often `name` is called, where the second time Ctrl-C comes; the call is interrupted."""
+    calls, function = [], getattr(module, name)
+
+    def counted(*arguments, **keywords):
+        calls.append(1)
+        if len(calls) == 2:
+            interrupt()
+        return function(*arguments, **keywords)
+
+    monkeypatch.setattr(module, name, counted)
+    with pytest.raises(KeyboardInterrupt):
+        call()
+    monkeypatch.undo()
+    return len(calls)
+
+
+def test_planning_ends_with_what_is_measured_at_the_moment(monkeypatch):
+    context = tw.Context(threads=1)
+    A, B = (tw.field((700, 800), "f8", init=1.0, context=context) for _ in range(2))
+    tw.run(averages, A=tw.field((9, 9), context=context), B=tw.field((9, 9), context=context))  # makes what all use
+    late = []
+    sampled = choosing._sampled
+
+    def noted(given, way, visits):
+        before = context._interrupted()
+        late.append(before)
+        found = sampled(given, way, visits)
+        assert not (before and found)
+        return found
+
+    monkeypatch.setattr(choosing, "_sampled", noted)
+    rounds = []
+    measure = choosing._measure
+
+    def counted(*given):
+        rounds.append(1)
+        interrupt()
+        return measure(*given)
+
+    monkeypatch.setattr(choosing, "_measure", counted)
+    with pytest.raises(KeyboardInterrupt):
+        tw.run(averages, A=A, B=B)
+    assert len(rounds) == 1 and all(late)
+    monkeypatch.undo()
+    report = tw.run(averages, A=A, B=B)
+    assert "not measured" not in report.plan.notes["rate"]["note"]
+
+
+def test_measuring_the_machine_ends_between_experiments(monkeypatch):
+    context = tw.Context(threads=1)
+    assert interrupted_call(monkeypatch, Session, "run", lambda: tw.measure(quick=True, context=context)) == 2
+    assert tw.measure(quick=True, context=context).step_s > 0
