@@ -7,6 +7,8 @@
 
 namespace tilewave {
 
+/// The part of check_shapes() that one rank's schedule shows.
+std::optional<Violation> check_rank_shapes(const Schedule& schedule);
 /// What the executor takes on trust: equal arrays and space on all ranks, numbers that name
 /// something, strides and sizes of memory.
 std::optional<Violation> check_shapes(std::span<const Schedule> schedules);
