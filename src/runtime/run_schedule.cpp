@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <new>
 #include <string>
@@ -106,6 +107,14 @@ TaskFunction with_place(const TaskFunction& function, int rank) {
     };
 }
 
+// Times count from the first event.
+void from_zero(Timeline& t) {
+    double begin = std::numeric_limits<double>::infinity();
+    for (const Event& e : t.events) begin = std::min(begin, e.begin_s);
+    for (Event& e : t.events) e.begin_s -= begin, e.end_s -= begin;
+    for (Request& r : t.requests) r.posted_s -= begin, r.completed_s -= begin;
+}
+
 void check_calls(const Schedule& s, const ScheduleCalls& calls) {
     const auto refuse = [](const char* what, int number, std::size_t given) {
         throw ConfigError("a work calls " + std::string(what) + " " + std::to_string(number) + "; " +
@@ -193,6 +202,7 @@ ScheduleReport execute_agreed(Context& context, const Schedule& given, std::span
     report.timeline.ranks = t.size();
     report.timeline.dims = outcome.timeline.dims;
     for (const std::string& bytes : all) add_timeline(bytes, report.timeline);
+    from_zero(report.timeline);
     report.parts = parts(report.timeline);
     return report;
 }

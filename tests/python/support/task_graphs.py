@@ -127,7 +127,8 @@ def plan(graph):
         sources = set.intersection(*(holders[a, p] for p in points))
         if rank in sources:
             return
-        if sources:
+        # Nothing is brought twice: each message is needed.
+        if sources and not any(rank in holders[a, p] for p in points):
             pieces = [(rng.choice(sorted(sources)), box)]
         else:
             pieces = [
