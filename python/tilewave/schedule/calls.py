@@ -1,5 +1,7 @@
 """The plan's schedule of a nest; schedules proved and predicted."""
 
+import re
+
 from tilewave import _core
 from tilewave.errors import ConfigError
 from tilewave.machine.machine import Machine
@@ -86,7 +88,8 @@ def check(schedule):
     of_all("check", schedule)
     if schedule._violation is None:
         found = _core.check(list(schedule._cores.values()))
-        schedule._violation = ("" if found is None else str(found),)
+        text = "" if found is None else str(found)
+        schedule._violation = (re.sub(r"\barray (\d+)", lambda m: f"array {schedule.name_of(int(m[1]))!r}", text),)
     return schedule._violation[0] or None
 
 

@@ -52,7 +52,7 @@ class Schedule:
 
     def name_of(self, number):
         """The name of an array by its number in messages and tasks."""
-        return self._arrays[number][0] if 0 <= number < len(self._arrays) else f"array {number}"
+        return self._arrays[number][0] if 0 <= number < len(self._arrays) else str(number)
 
     def _by_rank(self, of):
         return {rank: of(core) for rank, core in self._cores.items()}
