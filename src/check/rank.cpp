@@ -6,24 +6,6 @@ namespace {
 
 using Why = std::optional<std::string>;
 
-Why inside(const Schedule& s, const std::string& does, int id, const Box& box) {
-    const Array& a = s.arrays[static_cast<std::size_t>(id)];
-    if (a.whole || box.empty() || a.storage.contains(box)) return std::nullopt;
-    return does + " " + to_string(box) + " of array " + std::to_string(id) + ", outside its storage " +
-           to_string(a.storage);
-}
-
-Why regions_inside(const Schedule& s, const Work& work) {
-    const TaskWork* task = work.task();
-    if (!task) return std::nullopt;
-    const std::string name = "task " + std::to_string(work.number);
-    for (const Region& r : task->reads)
-        if (auto why = inside(s, name + ": it reads", r.array, r.box)) return why;
-    for (const Region& r : task->writes)
-        if (auto why = inside(s, name + ": it writes", r.array, r.box)) return why;
-    return std::nullopt;
-}
-
 Why message_stays(const Schedule& s, int id) {
     const Message& m = s.messages[static_cast<std::size_t>(id)];
     const std::string name = "message " + std::to_string(id);
@@ -31,7 +13,7 @@ Why message_stays(const Schedule& s, int id) {
         return name + " has peer " + std::to_string(m.peer) + " of " + std::to_string(s.ranks) + " ranks";
     if (m.tag < 0) return name + " has tag " + std::to_string(m.tag) + "; allowed: 0 and above";
     if (m.pieces == 0 && m.buffer < 0)
-        return inside(s, name + (m.send ? ": it sends" : ": it receives"), m.array, m.region);
+        return inside_storage(s, name + (m.send ? ": it sends" : ": it receives"), m.array, m.region);
     return std::nullopt;
 }
 
@@ -41,9 +23,7 @@ struct Seen {
 };
 
 Why step_stays(const Schedule& s, const Step& step, std::vector<Seen>& seen) {
-    if (step.op == Op::compute)
-        return regions_inside(s, s.works[static_cast<std::size_t>(s.tiles[static_cast<std::size_t>(step.item)].work)]);
-    if (step.op == Op::signal || step.op == Op::await) return std::nullopt;
+    if (step.op == Op::compute || step.op == Op::signal || step.op == Op::await) return std::nullopt;
     const std::string name = "message " + std::to_string(step.item);
     const Message& m = s.messages[static_cast<std::size_t>(step.item)];
     Seen& of = seen[static_cast<std::size_t>(step.item)];
@@ -58,7 +38,7 @@ Why step_stays(const Schedule& s, const Step& step, std::vector<Seen>& seen) {
         return std::nullopt;
     }
     if (m.buffer < 0) return std::string(to_string(step.op)) + " of " + name + ", which has no buffer";
-    return inside(s, std::string("it ") + to_string(step.op) + "s", m.array, m.region);
+    return inside_storage(s, std::string("it ") + to_string(step.op) + "s", m.array, m.region);
 }
 
 }  // namespace

@@ -227,13 +227,27 @@ Why check_result(const Schedule& s, std::size_t id) {
     return std::nullopt;
 }
 
+// Of a task that this rank computes: what it declares is there.
+Why check_task(const Schedule& s, const Tile& tile) {
+    const Work& work = s.works[static_cast<std::size_t>(tile.work)];
+    const TaskWork* task = work.task();
+    if (!task) return std::nullopt;
+    const std::string name = "task " + std::to_string(work.number);
+    for (const Region& r : task->reads)
+        if (auto why = inside_storage(s, name + ": it reads", r.array, r.box)) return why;
+    for (const Region& r : task->writes)
+        if (auto why = inside_storage(s, name + ": it writes", r.array, r.box)) return why;
+    return std::nullopt;
+}
+
 Why check_step(const Schedule& s, const Step& step, std::vector<char>& told) {
     std::size_t limit = s.messages.size();
     if (step.op == Op::compute) limit = s.tiles.size();
     if (step.op == Op::await) limit = s.lanes.size();
     if (step.op == Op::signal) return std::nullopt;
     if (!below(step.item, limit)) return outside(to_string(step.op), "item", step.item, limit);
-    if (step.op == Op::compute || step.op == Op::await) return std::nullopt;
+    if (step.op == Op::compute) return check_task(s, s.tiles[static_cast<std::size_t>(step.item)]);
+    if (step.op == Op::await) return std::nullopt;
     if (!told[step.item])
         if (auto why = check_message(s, step.item)) return why;
     told[step.item] = 1;
@@ -332,6 +346,13 @@ Why check_view(const Array& a, int id) {
 }
 
 }  // namespace
+
+std::optional<std::string> inside_storage(const Schedule& s, const std::string& does, int id, const Box& box) {
+    const Array& a = s.arrays[static_cast<std::size_t>(id)];
+    if (a.whole || box.empty() || a.storage.contains(box)) return std::nullopt;
+    return does + " " + to_string(box) + " of array " + std::to_string(id) + ", outside its storage " +
+           to_string(a.storage);
+}
 
 std::optional<Violation> check_rank_shapes(const Schedule& s) {
     for (std::size_t w = 0; w < s.works.size(); ++w)

@@ -122,6 +122,7 @@ class Schedule:
         return {
             "tilewave_schedule": VERSION,
             "note": self.note,
+            "own": self.own,
             "arrays": [
                 [name, None if shape is None else list(shape), None if dtype is None else dtype.str]
                 for name, shape, dtype in self._arrays
@@ -176,7 +177,8 @@ class Schedule:
     def _of_data(cls, found):
         cores = [data.to_schedule(one) for one in found["schedules"]]
         ranks = [core.rank for core in cores]
-        if not cores or len(cores) > 1 and ranks != list(range(cores[0].ranks)):
+        whole = ranks == list(range(len(ranks))) and cores[0].ranks == len(ranks) if cores else False
+        if not (whole if found["own"] is None else ranks == [found["own"]]):
             raise ValueError(f"it has the parts of ranks {ranks}")
         arrays = [
             (str(name), None if shape is None else tuple(map(int, shape)), None if dtype is None else np.dtype(dtype))
