@@ -76,16 +76,17 @@ def run_schedule(schedule, *, context=None, check=True, functions=None, **arrays
     """
     if not isinstance(schedule, Schedule):
         raise ConfigError(f"run_schedule: given {type(schedule).__name__}; allowed: a tilewave.Schedule")
+    proved = bool(check) and schedule.own is None
     core = _own(schedule, context)
     calls = _functions(schedule, functions)
-    if check and schedule.own is None and (violation := checked(schedule)) is not None:
+    if proved and (violation := checked(schedule)) is not None:
         raise ConfigError(f"run_schedule: the schedule has a mistake: {violation}")
     views = _memory(schedule, core, arrays)
     places = [(view.ctypes.data, view.strides) for view in views]
     _core.check_run(context._core, core, places, len(calls))
     tasks = _Tasks(context.rank, core, calls, schedule.functions, views)
-    yield _description(schedule, calls)
-    if schedule.own is not None or not check:
+    yield f"{_description(schedule, calls)}, check {proved}"
+    if not proved:
         _compare(context, core)
     context._heart.progress.of = "a schedule"
     try:
