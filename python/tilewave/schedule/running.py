@@ -76,6 +76,8 @@ def run_schedule(schedule, *, context=None, check=True, functions=None, **arrays
     """
     if not isinstance(schedule, Schedule):
         raise ConfigError(f"run_schedule: given {type(schedule).__name__}; allowed: a tilewave.Schedule")
+    if not isinstance(check, (bool, np.bool_)):
+        raise ConfigError(f"run_schedule: check: given {type(check).__name__}; allowed: True, False")
     proved = bool(check) and schedule.own is None
     core = _own(schedule, context)
     calls = _functions(schedule, functions)

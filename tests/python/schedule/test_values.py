@@ -320,3 +320,26 @@ def test_lanes_run_tasks_in_the_order_of_signals():
     assert tw.check(tw.build_schedule(without, 1)).endswith(
         "it reads [1:2] with no order after the step that writes it"
     )
+
+
+def test_a_compiled_function_as_task():
+    numba = pytest.importorskip("numba")
+    compiled = numba.njit(nogil=True)(add_all)
+
+    def two_lanes(b):
+        A = b.array("A", (2, 1000))
+        for number in range(2):
+            b.lane().task(compiled, [A[number]], [A[number]], number=number)
+
+    A = np.ones((2, 1000))
+    s = tw.build_schedule(two_lanes, 1)
+    assert s.functions == ("add_all",)
+    tw.run_schedule(s, A=A)
+    assert np.array_equal(A, np.broadcast_to(np.arange(1.0, 1001.0), (2, 1000)))
+
+
+def add_all(before, after):
+    total = 0.0
+    for k in range(before.shape[1]):
+        total += before[0, k]
+        after[0, k] = total
