@@ -20,8 +20,8 @@ def schedule(nest, *, context=None, over=None, reverse=(), steps=None, plan=None
 
     Parameters
     ----------
-    nest : Nest, or what is ready to run
-        An object with ``_schedules(context)``, as bound nests and chains, gives its own schedule.
+    nest : Nest or Bound
+        What `tilewave.bind` made gives the schedule of its bound number of steps, and takes no other arguments.
     context, over, reverse, steps, plan
         As in `tilewave.run`.
     **arguments
@@ -44,8 +44,13 @@ def schedule(nest, *, context=None, over=None, reverse=(), steps=None, plan=None
     schedules of all ranks, so time and memory grow with their number.
     """
     if hasattr(type(nest), "_schedules"):
-        return (yield from nest._schedules(context))
-    ready = yield from prepare(nest, context, Loops(over, reverse, steps), plan, False, arguments, None)
+        if arguments or any(value is not None for value in (over, steps, plan)) or reverse:
+            raise ConfigError("schedule: what is ready to run was given arguments; it has its own; allowed: context")
+        ready = yield from nest._schedules(context)
+        if isinstance(ready, Schedule):
+            return ready
+    else:
+        ready = yield from prepare(nest, context, Loops(over, reverse, steps), plan, False, arguments, None)
     return schedule_of(ready, 1 if ready.on_one_rank else context.size)
 
 

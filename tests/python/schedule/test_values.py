@@ -108,6 +108,17 @@ def test_a_rolling_window_and_time_steps(tmp_path):
     assert one.memory_bytes[0] < 2 * 30 * 40 * 8 and two.memory_bytes[0] >= 2 * 50 * 8
 
 
+def test_a_bound_nest_gives_its_own():
+    A, B = tw.field((20, 30), init=1.0), np.ones((20, 30))
+    bound = tw.bind(relax, A=A, B=B, threads=1, tile=(8, 8))
+    s = tw.schedule(bound)
+    assert s == tw.schedule(relax, A=A, B=B, plan=bound.plan) and tw.check(s) is None
+    with pytest.raises(tw.ConfigError, match="it has its own"):
+        tw.schedule(bound, A=A)
+    with pytest.raises(tw.ConfigError, match="is bound on another"):
+        tw.schedule(bound, context=tw.Context(threads=1))
+
+
 def test_what_is_ready_gives_its_own():
     class Bound:
         def _schedules(self, context):
