@@ -20,6 +20,7 @@ void bind_planner(nb::module_& m);
 void bind_patterns(nb::module_& m);
 void bind_bench(nb::module_& m);
 void bind_measure(nb::module_& m);
+void bind_run_schedule(nb::module_& m);
 
 namespace {
 
@@ -78,4 +79,5 @@ NB_MODULE(_core, m) {
     bind_patterns(m);
     bind_bench(m);
     bind_measure(m);
+    bind_run_schedule(m);
 }

@@ -17,6 +17,14 @@ namespace {
 constexpr const char* op_names[] = {"compute", "post_recv", "post_send", "wait",   "pack",
                                     "unpack",  "signal",    "await",     "combine"};
 
+// Rows of a matrix; none of an empty one.
+std::vector<Index> rows_of(const IndexMatrix& m) {
+    return {m.row.begin(), m.row.begin() + m.n};
+}
+IndexMatrix matrix_of(const std::vector<Index>& rows) {
+    return rows.empty() ? IndexMatrix() : IndexMatrix(rows);
+}
+
 Op op_of(const std::string& name) {
     std::string allowed;
     for (std::size_t i = 0; i < std::size(op_names); ++i) {
@@ -48,6 +56,31 @@ void bind_works(nb::module_& m) {
         .def_rw("space", &NestWork::space)
         .def_rw("places", &NestWork::places)
         .def_rw("kernel", &NestWork::kernel)
+        .def_prop_rw(
+            "bounds",
+            [](const NestWork& n) {
+                std::vector<std::pair<Index, std::int64_t>> all;
+                for (const Bound& b : n.bounds) all.push_back({b.coefficients, b.constant});
+                return all;
+            },
+            [](NestWork& n, const std::vector<std::pair<Index, std::int64_t>>& all) {
+                n.bounds.clear();
+                for (const auto& [coefficients, constant] : all) n.bounds.push_back({coefficients, constant});
+            })
+        .def_prop_rw(
+            "order", [](const NestWork& n) { return rows_of(n.order); },
+            [](NestWork& n, const std::vector<Index>& rows) { n.order = matrix_of(rows); })
+        .def_prop_rw(
+            "loops", [](const NestWork& n) { return rows_of(n.loops); },
+            [](NestWork& n, const std::vector<Index>& rows) { n.loops = matrix_of(rows); })
+        .def_rw("layers_together", &NestWork::layers_together)
+        .def_prop_rw(
+            "window",
+            [](const NestWork& n) { return std::vector<int>{n.window.along, n.window.across, n.window.slant}; },
+            [](NestWork& n, const std::vector<int>& w) {
+                if (w.size() != 3) throw ConfigError("window: along, across and slant are needed");
+                n.window = {w[0], w[1], w[2]};
+            })
         .def_rw("rows_depend", &NestWork::rows_depend);
     nb::class_<Region>(m, "Region", "A box of an array.")
         .def(
@@ -135,6 +168,10 @@ void bind_data(nb::module_& m) {
         .def_rw("stride", &Array::stride)
         .def_rw("separate", &Array::separate)
         .def_rw("time_buffers", &Array::time_buffers)
+        .def_rw("whole", &Array::whole)
+        .def_rw("planes", &Array::planes)
+        .def_rw("reach", &Array::reach)
+        .def_rw("lacks", &Array::lacks)
         .def_rw("view", &Array::view);
     nb::class_<Result>(m, "Result", "What must be in a part of an array at the end.")
         .def(

@@ -25,7 +25,7 @@ FOLDERS = {
     "generate/chain": "",
     "generate/pattern": "pattern",
     "plan": "",
-    "runtime": "context field nest patterns report tilewave",
+    "runtime": "context field nest patterns report run_schedule tilewave",
     "measure": "",
     "bindings": "",
 }

@@ -30,4 +30,9 @@ std::string to_string(const Violation& violation);
 /// @pre schedules[r].rank == r and all have equal ranks and arrays (else that is the violation)
 std::optional<Violation> check(std::span<const Schedule> schedules);
 
+/// What one rank's schedule shows without the others': that all numbers name something, that tasks and messages stay
+/// within the storage of their arrays, that peers are ranks, and that each message that is posted is waited for, once.
+/// It proves no order. Costs O(steps + works).
+std::optional<Violation> check_rank(const Schedule& schedule);
+
 }  // namespace tilewave

@@ -4,3 +4,4 @@
 #include "tilewave/nest.hpp"
 #include "tilewave/patterns.hpp"
 #include "tilewave/predict.hpp"
+#include "tilewave/run_schedule.hpp"

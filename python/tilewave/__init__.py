@@ -17,6 +17,10 @@ from tilewave.run.run import plan, run
 from tilewave.runtime import context
 from tilewave.runtime.context import Context, default_context, set_default
 from tilewave.runtime.ranks import barrier, print  # noqa: A004
+from tilewave.schedule.builder import ScheduleBuilder, build_schedule
+from tilewave.schedule.calls import check, predict, schedule
+from tilewave.schedule.running import ScheduleRun, run_schedule
+from tilewave.schedule.schedule import Schedule
 from tilewave.timeline.timeline import Timeline
 from tilewave.version import VERSION
 
@@ -36,6 +40,9 @@ __all__ = [
     "Nest",
     "Plan",
     "Report",
+    "Schedule",
+    "ScheduleBuilder",
+    "ScheduleRun",
     "Space",
     "Tiling",
     "Timeline",
@@ -43,6 +50,8 @@ __all__ = [
     "argmin",
     "barrier",
     "bind",
+    "build_schedule",
+    "check",
     "context",
     "dot",
     "field",
@@ -54,8 +63,11 @@ __all__ = [
     "norm",
     "patterns",
     "plan",
+    "predict",
     "rank",
     "run",
+    "run_schedule",
+    "schedule",
     "scratch",
     "set_default",
     "size",

@@ -6,12 +6,22 @@
 
 namespace tilewave {
 
+namespace {
+
+// A step in words; the violation says where it stands.
+std::string step_text(const Schedule& s, std::size_t lane, std::size_t step) {
+    const std::string text = describe(s, static_cast<int>(lane), step);
+    return text.substr(text.find(": ") + 2);
+}
+
+}  // namespace
+
 std::optional<Violation> Checker::stuck() const {
     for (const Player& p : players_)
         for (std::size_t l = 0; l < p.next.size(); ++l) {
             if (p.next[l] == p.s->lanes[l].size()) continue;
             const Step& step = p.s->lanes[l][p.next[l]];
-            std::string why = describe(*p.s, static_cast<int>(l), p.next[l]) + " never ends: ";
+            std::string why = step_text(*p.s, l, p.next[l]) + " never ends: ";
             if (step.op == Op::await) {
                 const auto& lane = p.s->lanes[step.item];
                 const bool ever = std::any_of(lane.begin(), lane.end(), [&](const Step& x) {
@@ -42,8 +52,7 @@ std::optional<Violation> Checker::stuck() const {
         for (std::size_t l = 0; l < p.next.size(); ++l)
             if (p.next[l] != p.s->lanes[l].size())
                 return Violation{p.s->rank, static_cast<int>(l), p.next[l],
-                                 "cyclic wait: " + describe(*p.s, static_cast<int>(l), p.next[l]) +
-                                     " waits, over other lanes, for itself"};
+                                 "cyclic wait, over other lanes, at " + step_text(*p.s, l, p.next[l])};
     return std::nullopt;
 }
 

@@ -227,17 +227,34 @@ Why check_result(const Schedule& s, std::size_t id) {
     return std::nullopt;
 }
 
+// Of a task that this rank computes: what it declares is there.
+Why check_task(const Schedule& s, const Tile& tile) {
+    const Work& work = s.works[static_cast<std::size_t>(tile.work)];
+    const TaskWork* task = work.task();
+    if (!task) return std::nullopt;
+    const std::string name = "task " + std::to_string(work.number);
+    for (const Region& r : task->reads)
+        if (auto why = inside_storage(s, name + ": it reads", r.array, r.box)) return why;
+    for (const Region& r : task->writes)
+        if (auto why = inside_storage(s, name + ": it writes", r.array, r.box)) return why;
+    return std::nullopt;
+}
+
 Why check_step(const Schedule& s, const Step& step, std::vector<char>& told) {
     std::size_t limit = s.messages.size();
     if (step.op == Op::compute) limit = s.tiles.size();
     if (step.op == Op::await) limit = s.lanes.size();
     if (step.op == Op::signal) return std::nullopt;
     if (!below(step.item, limit)) return outside(to_string(step.op), "item", step.item, limit);
-    if (step.op == Op::compute || step.op == Op::await) return std::nullopt;
+    if (step.op == Op::compute) return check_task(s, s.tiles[static_cast<std::size_t>(step.item)]);
+    if (step.op == Op::await) return std::nullopt;
     if (!told[step.item])
         if (auto why = check_message(s, step.item)) return why;
     told[step.item] = 1;
     const Message& m = s.messages[step.item];
+    if ((step.op == Op::post_send && !m.send) || (step.op == Op::post_recv && m.send))
+        return std::string(to_string(step.op)) + " of message " + std::to_string(step.item) + ", which is a " +
+               (m.send ? "send" : "receive");
     const bool moves = step.op == Op::post_send || step.op == Op::post_recv || step.op == Op::wait;
     if (moves ? m.aggregate >= 0 : m.pieces > 0 || (m.aggregate >= 0 && step.op == Op::combine))
         return std::string(to_string(step.op)) + " of message " + std::to_string(step.item) +
@@ -330,6 +347,32 @@ Why check_view(const Array& a, int id) {
 
 }  // namespace
 
+std::optional<std::string> inside_storage(const Schedule& s, const std::string& does, int id, const Box& box) {
+    const Array& a = s.arrays[static_cast<std::size_t>(id)];
+    if (a.whole || box.empty() || a.storage.contains(box)) return std::nullopt;
+    return does + " " + to_string(box) + " of array " + std::to_string(id) + ", outside its storage " +
+           to_string(a.storage);
+}
+
+std::optional<Violation> check_rank_shapes(const Schedule& s) {
+    for (std::size_t w = 0; w < s.works.size(); ++w)
+        if (auto why = check_work(s, w)) return Violation{s.rank, 0, 0, *why};
+    for (const Tile& t : s.tiles)
+        if (!below(t.work, s.works.size()))
+            return Violation{s.rank, 0, 0, outside("a tile", "work", t.work, s.works.size())};
+    for (std::size_t a = 0; a < s.arrays.size(); ++a) {
+        if (auto why = check_view(s.arrays[a], static_cast<int>(a))) return Violation{s.rank, 0, 0, *why};
+        if (auto why = check_array(s, static_cast<int>(a))) return Violation{s.rank, 0, 0, *why};
+    }
+    std::vector<char> told(s.messages.size(), 0);  // messages looked at
+    for (std::size_t l = 0; l < s.lanes.size(); ++l)
+        for (std::size_t i = 0; i < s.lanes[l].size(); ++i)
+            if (auto why = check_step(s, s.lanes[l][i], told)) return Violation{s.rank, static_cast<int>(l), i, *why};
+    for (std::size_t i = 0; i < s.results.size(); ++i)
+        if (auto why = check_result(s, i)) return Violation{s.rank, 0, s.lanes.empty() ? 0 : s.lanes[0].size(), *why};
+    return std::nullopt;
+}
+
 std::optional<Violation> check_shapes(std::span<const Schedule> schedules) {
     std::map<std::int64_t, const Work*> works;
     for (std::size_t r = 0; r < schedules.size(); ++r) {
@@ -339,29 +382,14 @@ std::optional<Violation> check_shapes(std::span<const Schedule> schedules) {
                              "the schedule says rank " + std::to_string(s.rank) + " of " + std::to_string(s.ranks) +
                                  ", it is " + std::to_string(r) + " of " + std::to_string(schedules.size())};
         if (!same_arrays(s, schedules[0])) return Violation{s.rank, 0, 0, "its arrays differ from rank 0's"};
-        for (std::size_t w = 0; w < s.works.size(); ++w) {
-            if (auto why = check_work(s, w)) return Violation{s.rank, 0, 0, *why};
-            const auto [known, fresh] = works.try_emplace(s.works[w].number, &s.works[w]);
-            if (!fresh && !same_work(s, s.works[w], *known->second))
+        if (auto wrong = check_rank_shapes(s)) return wrong;
+        for (const Work& work : s.works) {
+            const auto [known, fresh] = works.try_emplace(work.number, &work);
+            if (!fresh && !same_work(s, work, *known->second))
                 return Violation{s.rank, 0, 0,
-                                 "its work " + std::to_string(s.works[w].number) +
+                                 "its work " + std::to_string(work.number) +
                                      " differs from that of another rank: its places, its space or its regions"};
         }
-        for (const Tile& t : s.tiles)
-            if (!below(t.work, s.works.size()))
-                return Violation{s.rank, 0, 0, outside("a tile", "work", t.work, s.works.size())};
-        for (std::size_t a = 0; a < s.arrays.size(); ++a) {
-            if (auto why = check_view(s.arrays[a], static_cast<int>(a))) return Violation{s.rank, 0, 0, *why};
-            if (auto why = check_array(s, static_cast<int>(a))) return Violation{s.rank, 0, 0, *why};
-        }
-        std::vector<char> told(s.messages.size(), 0);  // messages looked at
-        for (std::size_t l = 0; l < s.lanes.size(); ++l)
-            for (std::size_t i = 0; i < s.lanes[l].size(); ++i)
-                if (auto why = check_step(s, s.lanes[l][i], told))
-                    return Violation{s.rank, static_cast<int>(l), i, *why};
-        for (std::size_t i = 0; i < s.results.size(); ++i)
-            if (auto why = check_result(s, i))
-                return Violation{s.rank, 0, s.lanes.empty() ? 0 : s.lanes[0].size(), *why};
     }
     return std::nullopt;
 }

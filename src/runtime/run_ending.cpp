@@ -26,6 +26,8 @@ Statement statement_of(const Outcome& o, const std::function<std::string(const F
                 "no further thread could be started for a run" + here + " (" + e.what() +
                     "); fewer threads, or a higher limit of processes or memory, are needed",
                 ""};
+    } catch (const KernelError& e) {  // of a task: it says where
+        return {Statement::Kind::kernel, e.what(), ""};
     } catch (const std::exception& e) {
         return {Statement::Kind::internal, std::string(e.what()) + here, ""};
     }

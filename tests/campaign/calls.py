@@ -22,6 +22,26 @@ def steps_of(u, t, i, j):
     u[t+1, i, j] = u[t, i-1, j] + u[t, i, j+1]
 
 
+def add(before, value, out):
+    out[...] = value + before.sum()
+
+
+def ring_of(b):
+    """Each rank adds the last value of the rank before it to its own."""
+    S = b.array("S", 12, storage=slice(None))
+    lane, mine = b.lane(), S.owned
+    before = S[mine.lo[0] - 1 : mine.lo[0]] if b.rank else S[0:0]
+    if b.rank:
+        m = b.receive(b.rank - 1, before)
+        lane.post_recv(m)
+        lane.wait(m)
+    lane.task(add, [before, mine], [mine], number=b.rank)
+    if b.rank + 1 < b.ranks:
+        m = b.send(b.rank + 1, S[mine.hi[0] - 1 : mine.hi[0]])
+        lane.post_send(m)
+        lane.wait(m)
+
+
 class Unprintable:
     """An object that nobody can turn into text."""
 
@@ -54,6 +74,10 @@ class Calls:
             "spread": (tw.patterns.spread, {"M": M}),
             "multi_reduce": (tw.patterns.multi_reduce, {"M": M}),
         }
+        if hasattr(tw, "run_schedule"):
+            ring = tw.build_schedule(ring_of, tw.size)
+            self.table["schedule"] = (tw.schedule, {"nest": relax, "A": self.A})
+            self.table["run_schedule"] = (tw.run_schedule, {"schedule": ring, "S": np.ones(12)})
         for name in REDUCTIONS:
             self.table[name] = (getattr(tw, name), {"array": self.A})
         if hasattr(tw, "barrier"):
@@ -83,7 +107,7 @@ class Calls:
             if p.kind not in kinds and not p.name.startswith("_")
         ]
         names += [given for given in good if given not in names]
-        if function in (tw.run, tw.plan):
+        if function in (tw.run, tw.plan, getattr(tw, "schedule", None)):
             names += [*CHOICES, "threads", "c", "unknown_name"]
         return names
 

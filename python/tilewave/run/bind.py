@@ -120,6 +120,13 @@ class Bound:
         """The plan of the bound number of steps, to be looked at or edited; a copy."""
         return self._first.ready.plan._copy()
 
+    def _schedules(self, context):
+        """What is ready for the bound number of steps, for `tilewave.schedule`; part of a collective call."""
+        if context is not self.context:
+            raise ConfigError(f"schedule: context: nest {self.nest.name!r} is bound on another; allowed: that one")
+        yield f"bound nest {self._number}"
+        return self._first.ready
+
     def run(self, *, steps=None, context=None, **scalars):
         """Run the nest; collective.
 

@@ -409,6 +409,7 @@ def _bind(context, given, found):
         problem=found.problem,
         values=values,
         planned_for=planned_for,
+        rate=found.rate,
     )
 
 

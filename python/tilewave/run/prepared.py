@@ -53,6 +53,7 @@ class Ready:
     problem: object = None
     values: dict = None  # scalars, and numbers from outside the body
     planned_for: object = None  # gives the plan, with what it is predicted to take, for another number of steps
+    rate: Rate = None  # that the plan was chosen with
 
     def look_again(self):
         """Give the kernel the tables as they are now."""

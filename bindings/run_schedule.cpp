@@ -1,0 +1,85 @@
+// Schedules that programs make: run with Python functions as tasks, and predicted.
+#include <nanobind/stl/tuple.h>
+
+#include "casters.hpp"
+#include "runtime/run_schedule.hpp"
+#include "tilewave/check.hpp"
+#include "tilewave/predict.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using namespace tilewave;
+
+namespace {
+
+using Places = std::vector<std::pair<std::uintptr_t, Index>>;  // address of storage.lo, bytes between neighbours
+
+std::vector<Binding> bindings_of(const Places& places) {
+    std::vector<Binding> all;
+    for (const auto& [address, strides] : places) all.push_back({reinterpret_cast<std::byte*>(address), strides});
+    return all;
+}
+
+// call(number, lane) runs a task; it gives None, or what went wrong as text, and does not raise.
+TaskFunction task_of(const nb::callable& call) {
+    return [&call](const TaskCall& task) {
+        nb::gil_scoped_acquire gil;
+        std::string error;
+        try {
+            const nb::object said = call(task.number, task.lane);
+            if (said.is_none()) return;
+            error = nb::cast<std::string>(said);
+        } catch (const std::exception& e) {  // its own `except` was interrupted: a Python error ends with the GIL held
+            error = e.what();
+        }
+        throw KernelError(error);
+    };
+}
+
+}  // namespace
+
+void bind_run_schedule(nb::module_& m) {
+    nb::class_<OperationRate>(m, "OperationRate", "What an operation takes on one lane, in seconds.")
+        .def(
+            "__init__",
+            [](OperationRate* r, double call_s, double amount_s) { new (r) OperationRate{call_s, amount_s}; },
+            "call_s"_a = OperationRate().call_s, "amount_s"_a = OperationRate().amount_s)
+        .def_rw("call_s", &OperationRate::call_s)
+        .def_rw("amount_s", &OperationRate::amount_s);
+    nb::class_<ScheduleReport>(m, "ScheduleReport", "How a run of a schedule went.")
+        .def_ro("time_s", &ScheduleReport::time_s)
+        .def_ro("interrupted", &ScheduleReport::interrupted)
+        .def_ro("parts", &ScheduleReport::parts)
+        .def_ro("timeline", &ScheduleReport::timeline);
+    m.def("check_rank", &check_rank, "schedule"_a, "What one rank's schedule shows without the others', or None.");
+    m.def(
+        "predict_works",
+        [](const std::vector<Schedule>& schedules, const Machine& machine, const std::vector<KernelRate>& kernels,
+           const std::vector<OperationRate>& operations, double poll_period_s) {
+            nb::gil_scoped_release release;
+            return predict(schedules, machine, Rates(kernels, operations), {poll_period_s, true});
+        },
+        "schedules"_a, "machine"_a, "kernels"_a, "operations"_a, "poll_period_s"_a = PredictOptions().poll_period_s,
+        "As predict, with a rate for each kernel and operation.");
+    m.def(
+        "check_run",
+        [](Context& context, const Schedule& schedule, const Places& places, int operations) {
+            const std::vector<TaskFunction> all(static_cast<std::size_t>(operations), [](const TaskCall&) {});
+            check_run(context, schedule, bindings_of(places), {all, {}});
+        },
+        "context"_a, "schedule"_a, "places"_a, "operations"_a, "What this rank can tell before a run; raises.");
+    m.def(
+        "compare_messages",
+        [](Context& context, const Schedule& schedule) { compare_messages(context.transport(), schedule); },
+        "context"_a, "schedule"_a, nb::call_guard<nb::gil_scoped_release>(),
+        "Raises on every rank where messages do not meet; collective.");
+    m.def(
+        "run_agreed",
+        [](Context& context, const Schedule& schedule, const Places& places, int operations, nb::callable call) {
+            const std::vector<TaskFunction> all(static_cast<std::size_t>(operations), task_of(call));
+            const std::vector<Binding> bindings = bindings_of(places);
+            nb::gil_scoped_release release;
+            return execute_agreed(context, schedule, bindings, {all, {}});
+        },
+        "context"_a, "schedule"_a, "places"_a, "operations"_a, "call"_a, "The run; collective.");
+}

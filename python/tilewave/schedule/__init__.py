@@ -1,0 +1,1 @@
+"""Schedules as values: made, printed, kept in files, proved, predicted and run."""

@@ -1,0 +1,167 @@
+"""The plan's schedule of a nest; schedules proved and predicted."""
+
+import re
+
+from tilewave import _core
+from tilewave.errors import ConfigError
+from tilewave.machine.machine import Machine
+from tilewave.nest.bounds import Loops
+from tilewave.nest.reserved import takes_nests
+from tilewave.run.prepare import prepare
+from tilewave.runtime.collective import collective
+from tilewave.schedule.schedule import Schedule
+from tilewave.timeline.parts import Parts, Played, Predicted
+
+
+@takes_nests
+@collective("tw.schedule")
+def schedule(nest, *, context=None, over=None, reverse=(), steps=None, plan=None, **arguments):
+    """The schedule that `tilewave.run` would execute: what every rank does, step by step; nothing runs.
+
+    Parameters
+    ----------
+    nest : Nest or Bound
+        What `tilewave.bind` made gives the schedule of its bound number of steps, and takes no other arguments.
+    context, over, reverse, steps, plan
+        As in `tilewave.run`.
+    **arguments
+        The nest's arrays and scalars, and any choice of `tilewave.plan` to fix.
+
+    Returns
+    -------
+    Schedule
+        Of all ranks, on every rank; of one rank where one computes for all. Of a run in blocks of time steps it is one
+        block's. Its arrays are in the coordinates of the plan: of skewed loops, where the plan skews them.
+
+    Raises
+    ------
+    ConfigError
+        On every rank: as `tilewave.run`.
+
+    Notes
+    -----
+    Collective, as `tilewave.plan`: the machine and the rate of the body are measured at first use. Every rank makes the
+    schedules of all ranks, so time and memory grow with their number.
+    """
+    if hasattr(type(nest), "_schedules"):
+        if arguments or any(value is not None for value in (over, steps, plan)) or reverse:
+            raise ConfigError("schedule: what is ready to run was given arguments; it has its own; allowed: context")
+        ready = yield from nest._schedules(context)
+        if isinstance(ready, Schedule):
+            return ready
+    else:
+        ready = yield from prepare(nest, context, Loops(over, reverse, steps), plan, False, arguments, None)
+    return schedule_of(ready, 1 if ready.on_one_rank else context.size)
+
+
+def schedule_of(ready, ranks):
+    """The schedule of a run that is ready, of all ranks; local."""
+    problem, plan = ready.sweep.problem, ready.sweep.plan
+    cores = {rank: _core.sweep(problem, plan, rank, ranks) for rank in range(ranks)}
+    arrays = [(view.array, None, ready.dtypes[view.array]) for view in ready.problem.nest.views]
+    note = ""
+    if ready.steps is not None:
+        block = problem.space[1][0] - problem.space[0][0]
+        note = f"a block of {block} of {ready.steps} time steps"
+    rates = [ready.rate.core()] if ready.rate else None
+    return Schedule(cores, arrays, rates=rates, note=note)
+
+
+def check(schedule):
+    """Prove a schedule, for every timing: each value is there before it is read and read before it is overwritten, all
+    messages meet, no lane waits for ever, and the arrays end with what the works in the order of their numbers give.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        Of all ranks.
+
+    Returns
+    -------
+    str or None
+        The first violation in a sentence, with its rank, lane and step; None where all holds.
+
+    Raises
+    ------
+    ConfigError
+        For the part of one rank.
+
+    Notes
+    -----
+    Not collective: it needs no MPI. The answer is kept with the schedule.
+    """
+    of_all("check", schedule)
+    if schedule._violation is None:
+        found = _core.check(list(schedule._cores.values()))
+        text = "" if found is None else str(found)
+        schedule._violation = (re.sub(r"\barray (\d+)", lambda m: f"array {schedule.name_of(int(m[1]))!r}", text),)
+    return schedule._violation[0] or None
+
+
+def predict(schedule, machine=None, rates=None):
+    """Play a schedule against a machine's numbers: what its run would take.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        Of all ranks.
+    machine : Machine, optional
+        From `tilewave.measure` or a file. Default: a typical host.
+    rates : dict, optional
+        Seconds that tasks take, by function or its name: of a call, or ``(of a call, of a unit of its amount)``.
+        Default: 1 µs a call and 1 ns a unit. A nest's kernel has the rate that `tilewave.schedule` has measured.
+
+    Returns
+    -------
+    Predicted
+        With ``time_s``, ``parts``, and the ``timeline`` of all ranks.
+
+    Raises
+    ------
+    ConfigError
+        For the part of one rank, a schedule that never ends, rates that make no sense.
+
+    Notes
+    -----
+    Not collective: it needs no MPI.
+    """
+    of_all("predict", schedule)
+    if machine is not None and not isinstance(machine, Machine):
+        raise ConfigError(f"predict: machine: given {type(machine).__name__}; allowed: a tilewave.Machine, None")
+    core = _core.predict_works(
+        list(schedule._cores.values()),
+        _core.Machine() if machine is None else machine._to_core(),
+        schedule._rates or [_core.KernelRate()],
+        _rates(schedule, rates),
+    )
+    return Predicted(core.time_s, Parts.of(core.parts), Played(core.timeline))
+
+
+def _rates(schedule, given):
+    """Of each function, the core's rate."""
+    if given is not None and not isinstance(given, dict):
+        raise ConfigError(f"predict: rates: given {type(given).__name__}; allowed: a dict by function or name")
+    found = [_core.OperationRate() for _ in schedule.functions]
+    for key, value in (given or {}).items():
+        calls = schedule._calls or ()
+        numbers = [n for n, name in enumerate(schedule.functions) if name == key or n < len(calls) and calls[n] is key]
+        if not numbers:
+            allowed = ", ".join(schedule.functions) or "none, as it has no tasks"
+            raise ConfigError(f"predict: rates: given one of {key!r}; allowed: functions of the schedule: {allowed}")
+        seconds = value if isinstance(value, tuple) else (value, _core.OperationRate().amount_s)
+        try:
+            call_s, amount_s = map(float, seconds)
+        except (TypeError, ValueError):
+            raise ConfigError(
+                f"predict: rates: given {value!r} for {key!r}; allowed: seconds of a call, or (of a call, of a unit)"
+            ) from None
+        found[numbers[0]] = _core.OperationRate(call_s, amount_s)
+    return found
+
+
+def of_all(name, schedule):
+    """Refuse what is no schedule of all ranks."""
+    if not isinstance(schedule, Schedule):
+        raise ConfigError(f"{name}: given {type(schedule).__name__}; allowed: a tilewave.Schedule")
+    if schedule.own is not None:
+        raise ConfigError(f"{name}: the part of rank {schedule.own} was given; allowed: a schedule of all ranks")

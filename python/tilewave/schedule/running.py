@@ -1,0 +1,234 @@
+"""Running schedules that were built step by step, with Python functions as tasks."""
+
+import hashlib
+import json
+
+import numpy as np
+
+from tilewave import _core
+from tilewave.errors import ConfigError, KernelError
+from tilewave.runtime.collective import collective, function_text, text_of
+from tilewave.schedule.calls import check as checked
+from tilewave.schedule.schedule import Schedule
+from tilewave.timeline.parts import Parts
+from tilewave.timeline.timeline import Timeline
+
+
+class ScheduleRun:
+    """How a run of a schedule went.
+
+    Attributes
+    ----------
+    time_s : float
+        Of the slowest rank.
+    parts : Parts or None
+        Rank 0: where the lanes' time went, on average; None elsewhere.
+    timeline : Timeline
+        Rank 0: of all ranks; empty elsewhere.
+    """
+
+    def __init__(self, core, rank):
+        self.time_s = core.time_s
+        self.parts = Parts.of(core.parts) if rank == 0 else None
+        self.timeline = Timeline(core.timeline)
+
+    def __repr__(self):
+        return f"<tilewave.ScheduleRun {self.time_s:.6g} s>"
+
+
+@collective("tw.run_schedule")
+def run_schedule(schedule, *, context=None, check=True, functions=None, **arrays):
+    """Run a schedule that `tilewave.build_schedule` made; collective.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        The same on every rank; or of each rank its own part.
+    context : Context, optional
+        Default: all ranks of the launch.
+    check : bool
+        Prove a schedule of all ranks before its first run. Without, or of parts, the ranks compare what they send and
+        receive, and no more.
+    functions : dict, optional
+        By name: the functions of a schedule from a file.
+    **arrays
+        By name NumPy arrays, changed in place: of the shape that this rank stores, or of the whole array's, of which
+        only what this rank stores is used.
+
+    Returns
+    -------
+    ScheduleRun
+
+    Raises
+    ------
+    ConfigError
+        On every rank, before anything runs: for a schedule with a mistake or of another number of ranks, schedules that
+        differ between ranks, arrays of other shapes or dtypes.
+    KernelError
+        On every rank, after the run: when a task raised on any. What it writes then holds anything.
+    KeyboardInterrupt
+        On every rank, when one was interrupted.
+
+    Notes
+    -----
+    Tasks are Python: lanes of one rank compute at the same time only as far as the functions release the GIL, as NumPy
+    does for large arrays. A message costs no Python.
+    """
+    if not isinstance(schedule, Schedule):
+        raise ConfigError(f"run_schedule: given {type(schedule).__name__}; allowed: a tilewave.Schedule")
+    if not isinstance(check, (bool, np.bool_)):
+        raise ConfigError(f"run_schedule: check: given {type(check).__name__}; allowed: True, False")
+    proved = bool(check) and schedule.own is None
+    core = _own(schedule, context)
+    calls = _functions(schedule, functions)
+    if proved and (violation := checked(schedule)) is not None:
+        raise ConfigError(f"run_schedule: the schedule has a mistake: {violation}")
+    views = _memory(schedule, core, arrays)
+    places = [(view.ctypes.data, view.strides) for view in views]
+    _core.check_run(context._core, core, places, len(calls))
+    tasks = _Tasks(context.rank, core, calls, schedule.functions, views)
+    yield f"{_description(schedule, calls)}, check {proved}"
+    if not proved:
+        _compare(context, core)
+    context._heart.progress.of = "a schedule"
+    try:
+        made = _core.run_agreed(context._core, core, places, len(calls), tasks.call)
+    except (ConfigError, KernelError, MemoryError) as error:
+        raise context._shared(error) from tasks.error
+    finally:
+        context._heart.done()
+    if made.interrupted:
+        raise KeyboardInterrupt("another rank was interrupted" if context.size > 1 else "")
+    return ScheduleRun(made, context.rank)
+
+
+def _compare(context, core):
+    try:
+        _core.compare_messages(context._core, core)
+    except ConfigError as error:
+        raise context._shared(error) from None
+
+
+def _own(schedule, context):
+    """The core's schedule of this rank."""
+    if schedule.ranks != context.size:
+        raise ConfigError(
+            f"run_schedule: a schedule of {schedule.ranks} ranks was given to {context.size}; "
+            f"allowed: tilewave.build_schedule(..., ranks={context.size})"
+        )
+    if schedule.own not in (None, context.rank):
+        raise ConfigError(f"run_schedule: the part of rank {schedule.own} was given to rank {context.rank}")
+    return schedule._cores[context.rank]
+
+
+def _functions(schedule, given):
+    calls = dict(zip(schedule.functions, schedule._calls, strict=True)) if schedule._calls else {}
+    if given is not None and (not isinstance(given, dict) or not all(map(callable, given.values()))):
+        raise ConfigError("run_schedule: functions: allowed: a dict of functions by name")
+    if unknown := [name for name in given or {} if name not in schedule.functions]:
+        raise ConfigError(f"run_schedule: functions: given {unknown[0]!r}; allowed: {', '.join(schedule.functions)}")
+    calls |= given or {}
+    if missing := [name for name in schedule.functions if name not in calls]:
+        name = missing[0]
+        raise ConfigError(f"run_schedule: function {name!r} is missing; allowed: functions={{{name!r}: ...}}")
+    return [calls[name] for name in schedule.functions]
+
+
+def _memory(schedule, core, given):
+    """Of each array what this rank stores, as views of what was given."""
+    if any(work.task is None for work in core.works) or any(dtype is None for _, _, dtype in schedule._arrays):
+        raise ConfigError("run_schedule: a schedule of a nest was given, which tilewave.run runs; allowed: of tasks")
+    names = schedule.arrays
+    if wrong := sorted(set(names) ^ given.keys()):
+        what = "is missing" if wrong[0] in names else "is none of the schedule's"
+        raise ConfigError(f"run_schedule: array {wrong[0]!r} {what}; allowed: {', '.join(names)}")
+    written = {region.array for work in core.works for region in work.task.writes}
+    written |= {message.array for message in core.messages if not message.send}
+    views = []
+    for number, ((name, shape, dtype), array) in enumerate(zip(schedule._arrays, core.arrays, strict=True)):
+        value = given[name]
+        if not isinstance(value, np.ndarray):
+            raise ConfigError(f"run_schedule: array {name!r}: given {type(value).__name__}; allowed: a NumPy array")
+        (lo, hi), value = array.storage, np.asarray(value)
+        stored = tuple(h - l for l, h in zip(lo, hi, strict=True))
+        if value.dtype != dtype or value.shape not in (stored, shape):
+            whole = "" if shape == stored else f", or the whole array's {shape}"
+            raise ConfigError(
+                f"run_schedule: array {name!r}: given {value.dtype} {value.shape}; allowed: {dtype} of the shape that "
+                f"this rank stores, {stored}{whole}"
+            )
+        if value.shape != stored:
+            value = value[tuple(map(slice, lo, hi))]
+        if number in written and not value.flags.writeable:
+            raise ConfigError(f"run_schedule: array {name!r} is written, and was given read-only")
+        if any(0 < h - l and stride < 0 for l, h, stride in zip(lo, hi, value.strides, strict=True)):
+            raise ConfigError(f"run_schedule: array {name!r}: given with negative strides; allowed: its copy")
+        for other, view in zip(names, views, strict=False):
+            if _share(view, value):
+                raise ConfigError(f"run_schedule: arrays {other!r} and {name!r} share memory; allowed: memory for each")
+        views.append(_in_place(name, core, number, value))
+    return views
+
+
+def _share(some, other):
+    try:
+        return np.shares_memory(some, other, max_work=10_000)
+    except np.exceptions.TooHardError:
+        return True  # nobody has strides so odd by intent
+
+
+def _in_place(name, core, number, value):
+    """Messages that go straight from or to the array find rows without gaps."""
+    straight = any(m.array == number and m.buffer < 0 and m.bytes for m in core.messages)
+    if straight and not value.flags.c_contiguous:
+        raise ConfigError(
+            f"run_schedule: array {name!r}: given with gaps between its rows, and messages go straight from or to it; "
+            "allowed: memory row by row without gaps"
+        )
+    return value
+
+
+def _description(schedule, calls):
+    """What must be equal on all ranks, as text."""
+    arrays = ", ".join(f"{name}: {dtype} {shape}" for name, shape, dtype in schedule._arrays)
+    if schedule.own is not None:
+        return f"parts of a schedule of {schedule.ranks} ranks, arrays {arrays}"
+    functions = ", ".join(map(function_text, calls))
+    if schedule._digest is None:
+        schedule._digest = hashlib.sha256(json.dumps(schedule._data()).encode()).hexdigest()[:12]
+    return f"schedule {schedule._digest} of {schedule.ranks} ranks, arrays {arrays}, functions {functions}"
+
+
+class _Tasks:
+    """What the core calls for the tasks of this rank."""
+
+    def __init__(self, rank, core, calls, names, views):
+        self.rank, self.tasks, self.names, self.error = rank, {}, {}, None
+        storages = [array.storage for array in core.arrays]
+
+        def view(region, writes):
+            lo, hi = region.box
+            first, end = storages[region.array]
+            if any(h > l and not f <= l <= h <= e for l, h, f, e in zip(lo, hi, first, end, strict=True)):
+                lo = hi = first  # no tile computes it, or check_run says so
+            part = views[region.array][tuple(slice(l - f, h - f) for l, h, f in zip(lo, hi, first, strict=True))]
+            part.flags.writeable = part.flags.writeable and writes
+            return part
+
+        for work in core.works:
+            task = work.task
+            if not 0 <= task.operation < len(calls):
+                continue  # no tile computes it
+            reads, writes = ([view(r, w) for r in rs] for rs, w in ((task.reads, False), (task.writes, True)))
+            self.tasks[work.number] = calls[task.operation], (*reads, *writes)
+            self.names[work.number] = names[task.operation]
+
+    def call(self, number, lane):
+        """Run one task; None, or what it raised as text."""
+        try:
+            function, views = self.tasks[number]
+            function(*views)
+        except BaseException as error:
+            self.error = self.error or error
+            return f"task {number} ({self.names[number]}) on rank {self.rank}: {type(error).__name__}: {text_of(error)}"
+        return None

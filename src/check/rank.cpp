@@ -1,0 +1,70 @@
+// What one rank's schedule shows by itself, at a cost that a run can pay each time.
+#include "check/shapes.hpp"
+
+namespace tilewave {
+namespace {
+
+using Why = std::optional<std::string>;
+
+Why message_stays(const Schedule& s, int id) {
+    const Message& m = s.messages[static_cast<std::size_t>(id)];
+    const std::string name = "message " + std::to_string(id);
+    if (m.peer < 0 || m.peer >= s.ranks || m.peer == s.rank)
+        return name + " has peer " + std::to_string(m.peer) + " of " + std::to_string(s.ranks) + " ranks";
+    if (m.tag < 0) return name + " has tag " + std::to_string(m.tag) + "; allowed: 0 and above";
+    if (m.pieces == 0 && m.buffer < 0)
+        return inside_storage(s, name + (m.send ? ": it sends" : ": it receives"), m.array, m.region);
+    return std::nullopt;
+}
+
+// Of the message that a step is of.
+struct Seen {
+    bool posted = false, waited = false;
+};
+
+Why step_stays(const Schedule& s, const Step& step, std::vector<Seen>& seen) {
+    if (step.op == Op::compute || step.op == Op::signal || step.op == Op::await) return std::nullopt;
+    const std::string name = "message " + std::to_string(step.item);
+    const Message& m = s.messages[static_cast<std::size_t>(step.item)];
+    Seen& of = seen[static_cast<std::size_t>(step.item)];
+    if (step.op == Op::post_send || step.op == Op::post_recv) {
+        if (of.posted) return name + " is posted twice";
+        of.posted = true;
+        return message_stays(s, step.item);
+    }
+    if (step.op == Op::wait) {
+        if (of.waited) return name + " is waited for twice";
+        of.waited = true;
+        return std::nullopt;
+    }
+    if (m.buffer < 0) return std::string(to_string(step.op)) + " of " + name + ", which has no buffer";
+    return inside_storage(s, std::string("it ") + to_string(step.op) + "s", m.array, m.region);
+}
+
+}  // namespace
+
+std::optional<Violation> check_rank(const Schedule& s) {
+    if (s.rank < 0 || s.rank >= s.ranks)
+        return Violation{s.rank, 0, 0,
+                         "the schedule says rank " + std::to_string(s.rank) + " of " + std::to_string(s.ranks)};
+    if (auto wrong = check_rank_shapes(s)) return wrong;
+    std::vector<Seen> seen(s.messages.size());
+    for (std::size_t l = 0; l < s.lanes.size(); ++l)
+        for (std::size_t i = 0; i < s.lanes[l].size(); ++i)
+            if (auto why = step_stays(s, s.lanes[l][i], seen)) return Violation{s.rank, static_cast<int>(l), i, *why};
+    for (std::size_t l = 0; l < s.lanes.size(); ++l)
+        for (std::size_t i = 0; i < s.lanes[l].size(); ++i) {
+            const Step& step = s.lanes[l][i];
+            const bool posts = step.op == Op::post_send || step.op == Op::post_recv;
+            if (!posts && step.op != Op::wait) continue;
+            const Seen& of = seen[static_cast<std::size_t>(step.item)];
+            if (!of.waited || !of.posted)
+                return Violation{
+                    s.rank, static_cast<int>(l), i,
+                    "message " + std::to_string(step.item) +
+                        (of.posted ? " is posted and never waited for" : " is waited for and never posted")};
+        }
+    return std::nullopt;
+}
+
+}  // namespace tilewave

@@ -1,0 +1,228 @@
+#include "runtime/run_schedule.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <map>
+#include <new>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "core/tags.hpp"
+#include "execute/alarms.hpp"
+#include "execute/executor.hpp"
+#include "runtime/exchange.hpp"
+#include "runtime/run_ending.hpp"
+#include "schedule/timeline_bytes.hpp"
+#include "tilewave/check.hpp"
+#include "tilewave/limits.hpp"
+
+namespace tilewave {
+namespace {
+
+// A program's tags begin at 0, where those of the library's own messages are.
+Schedule with_own_tags(const Schedule& schedule) {
+    Schedule s = schedule;
+    for (Message& m : s.messages) m.tag += tags::first_face;
+    return s;
+}
+
+// Of the messages from one rank to another: equal on both sides where these meet, whatever the order.
+struct Traffic {
+    std::int64_t from = 0, to = 0, messages = 0, bytes = 0;
+    std::uint64_t hash = 0;
+};
+
+std::uint64_t mixed(std::uint64_t x) {  // splitmix64, https://prng.di.unimi.it/splitmix64.c
+    x += 0x9e3779b97f4a7c15;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+    return x ^ (x >> 31);
+}
+
+std::string traffic_of(const Schedule& s) {
+    std::map<std::pair<int, bool>, Traffic> all;
+    for (const auto& lane : s.lanes)
+        for (const Step& step : lane) {
+            if (step.op != Op::post_send && step.op != Op::post_recv) continue;
+            const Message& m = s.messages[static_cast<std::size_t>(step.item)];
+            Traffic& t = all[{m.peer, m.send}];
+            t.from = m.send ? s.rank : m.peer;
+            t.to = m.send ? m.peer : s.rank;
+            ++t.messages;
+            t.bytes += m.bytes;
+            t.hash += mixed(mixed(static_cast<std::uint64_t>(m.tag)) + static_cast<std::uint64_t>(m.bytes));
+        }
+    std::string bytes;
+    for (const auto& [key, t] : all) bytes.append(reinterpret_cast<const char*>(&t), sizeof t);
+    return bytes;
+}
+
+std::string told(const Traffic* t) {
+    return t ? std::to_string(t->messages) + " of " + std::to_string(t->bytes) + " bytes" : "none";
+}
+
+// The first two ranks whose messages do not meet, as text; empty where all do.
+std::string verdict(const std::vector<std::string>& by_rank) {
+    std::map<std::pair<std::int64_t, std::int64_t>, std::pair<const Traffic*, const Traffic*>> pairs;
+    std::vector<std::vector<Traffic>> all;
+    for (const std::string& bytes : by_rank) {
+        std::vector<Traffic> of(bytes.size() / sizeof(Traffic));
+        if (!of.empty()) std::memcpy(of.data(), bytes.data(), bytes.size());
+        all.push_back(std::move(of));
+    }
+    for (std::size_t rank = 0; rank < all.size(); ++rank)
+        for (const Traffic& t : all[rank])
+            (t.from == static_cast<std::int64_t>(rank) ? pairs[{t.from, t.to}].first : pairs[{t.from, t.to}].second) =
+                &t;
+    for (const auto& [ranks, both] : pairs) {
+        const auto [sent, received] = both;
+        if (sent && received && sent->messages == received->messages && sent->hash == received->hash) continue;
+        const bool alike = sent && received && sent->messages == received->messages && sent->bytes == received->bytes;
+        return "the messages from rank " + std::to_string(ranks.first) + " to rank " + std::to_string(ranks.second) +
+               " do not meet: it sends " + told(sent) + ", the other receives " + told(received) +
+               (alike ? ", with other tags or sizes" : "");
+    }
+    return "";
+}
+
+// A task's own exception says nothing of where it happened.
+TaskFunction with_place(const TaskFunction& function, int rank) {
+    if (!function) return function;
+    return [&function, rank](const TaskCall& call) {
+        try {
+            function(call);
+        } catch (const KernelError&) {
+            throw;
+        } catch (const std::bad_alloc&) {
+            throw;
+        } catch (const std::exception& e) {
+            throw KernelError("task " + std::to_string(call.number) + " on rank " + std::to_string(rank) + ": " +
+                              e.what());
+        } catch (...) {
+            throw KernelError("task " + std::to_string(call.number) + " on rank " + std::to_string(rank) +
+                              " has thrown what is no std::exception");
+        }
+    };
+}
+
+// Times count from the first event.
+void from_zero(Timeline& t) {
+    double begin = std::numeric_limits<double>::infinity();
+    for (const Event& e : t.events) begin = std::min(begin, e.begin_s);
+    for (Event& e : t.events) e.begin_s -= begin, e.end_s -= begin;
+    for (Request& r : t.requests) r.posted_s -= begin, r.completed_s -= begin;
+}
+
+void check_calls(const Schedule& s, const ScheduleCalls& calls) {
+    const auto refuse = [](const char* what, int number, std::size_t given) {
+        throw ConfigError("a work calls " + std::string(what) + " " + std::to_string(number) + "; " +
+                          std::to_string(given) + " were given");
+    };
+    for (const Tile& tile : s.tiles) {
+        const Work& work = s.works[static_cast<std::size_t>(tile.work)];
+        const int number = work.task() ? work.task()->operation : work.nest()->kernel;
+        const auto n = static_cast<std::size_t>(number);
+        if (work.task() && (number < 0 || n >= calls.operations.size() || !calls.operations[n]))
+            refuse("operation", number, calls.operations.size());
+        if (work.nest() && (number < 0 || n >= calls.kernels.size() || !calls.kernels[n].row))
+            refuse("kernel", number, calls.kernels.size());
+    }
+}
+
+}  // namespace
+
+void check_run(Context& context, const Schedule& s, std::span<const Binding> bindings, const ScheduleCalls& calls) {
+    if (s.ranks != context.size() || s.rank != context.rank())
+        throw ConfigError("a schedule of rank " + std::to_string(s.rank) + " of " + std::to_string(s.ranks) +
+                          " ranks was given to rank " + std::to_string(context.rank()) + " of " +
+                          std::to_string(context.size()) + "; allowed: this rank's, of as many ranks");
+    if (auto wrong = check_rank(s)) throw ConfigError("the schedule is wrong: " + to_string(*wrong));
+    if (s.lanes.size() > static_cast<std::size_t>(max_lanes))
+        throw ConfigError("the schedule has " + std::to_string(s.lanes.size()) + " lanes on rank " +
+                          std::to_string(s.rank) + "; allowed: at most " + std::to_string(max_lanes));
+    if (bindings.size() != s.arrays.size())
+        throw ConfigError(std::to_string(bindings.size()) + " bindings were given for " +
+                          std::to_string(s.arrays.size()) + " arrays");
+    for (std::size_t a = 0; a < s.arrays.size(); ++a) {
+        if (s.arrays[a].planes > 0)
+            throw ConfigError("array " + std::to_string(a) +
+                              " is kept in planes; such schedules are run with their nest");
+        if (!s.arrays[a].storage.empty() && bindings[a].stride_bytes.n != s.arrays[a].storage.dims())
+            throw ConfigError("the binding of array " + std::to_string(a) + " has strides " +
+                              to_string(bindings[a].stride_bytes) + ", its storage is " +
+                              to_string(s.arrays[a].storage));
+    }
+    const int most = context.transport().max_tag() - tags::first_face;
+    for (const Message& m : s.messages)
+        if (m.tag > most)
+            throw ConfigError("a message has tag " + std::to_string(m.tag) + "; this MPI allows tags up to " +
+                              std::to_string(most));
+    check_calls(s, calls);
+}
+
+void compare_messages(Transport& t, const Schedule& schedule) {
+    if (t.size() == 1) return;
+    const std::vector<std::string> all = gather(t, traffic_of(schedule));
+    std::string text = t.rank() == 0 ? verdict(all) : "";
+    broadcast(t, text, 0);
+    if (!text.empty()) throw ConfigError(text);
+}
+
+ScheduleReport execute_agreed(Context& context, const Schedule& given, std::span<const Binding> bindings,
+                              const ScheduleCalls& calls) {
+    Transport& t = context.transport();
+    const Schedule schedule = with_own_tags(given);
+    Alarms& alarms = *context.exchange()->alarms;
+    alarms.begin();
+    ExecuteOptions options = context.options();
+    options.alarms = &alarms;
+    options.crowded = options.crowded || static_cast<int>(schedule.lanes.size()) > context.threads();
+    options.events = options.record;
+    if (t.size() > 1 && options.record) options.clock_offset_s = context.clock_offset_s();
+    std::vector<TaskFunction> operations;
+    for (const TaskFunction& f : calls.operations) operations.push_back(with_place(f, context.rank()));
+    Outcome outcome = execute(schedule, bindings, Programs{calls.kernels, operations}, t, context.lanes(), options);
+    if (options.heartbeat && !outcome.interrupted) outcome.interrupted = options.heartbeat(-1);
+    const auto explain = [&](const Failure& f) {
+        return "kernel of work " + std::to_string(schedule.works[static_cast<std::size_t>(f.work)].number) +
+               " raised at " + to_string(f.point) + " on rank " + std::to_string(t.rank());
+    };
+    const RunEnding end = agree_on_end(t, alarms, outcome, 0, {}, explain, options.heartbeat);
+    ScheduleReport report;
+    report.time_s = end.time_s;
+    report.interrupted = end.interrupted;
+    if (!options.record) return report;
+    for (Event& e : outcome.timeline.events)
+        if (e.tag >= tags::first_face) e.tag -= tags::first_face;
+    for (Request& r : outcome.timeline.requests) r.tag -= tags::first_face;
+    const std::vector<std::string> all = gather(t, timeline_bytes(outcome.timeline));
+    if (t.rank() > 0) return report;
+    report.timeline.ranks = t.size();
+    report.timeline.dims = outcome.timeline.dims;
+    for (const std::string& bytes : all) add_timeline(bytes, report.timeline);
+    from_zero(report.timeline);
+    report.parts = parts(report.timeline);
+    return report;
+}
+
+ScheduleReport run_schedule(Context& context, const Schedule& schedule, std::span<const Binding> bindings,
+                            const ScheduleCalls& calls, const Caller& caller) {
+    Statement mine;
+    mine.caller = caller;
+    mine.description = "a schedule of " + std::to_string(schedule.ranks) + " ranks, " +
+                       std::to_string(schedule.arrays.size()) + " arrays, " + std::to_string(calls.operations.size()) +
+                       " operations, " + std::to_string(calls.kernels.size()) + " kernels";
+    try {
+        check_run(context, schedule, bindings, calls);
+    } catch (const ConfigError& e) {
+        mine.kind = Statement::Kind::config;
+        mine.error = e.what();
+    }
+    agree(context, mine);
+    compare_messages(context.transport(), schedule);
+    return execute_agreed(context, schedule, bindings, calls);
+}
+
+}  // namespace tilewave

@@ -1,0 +1,180 @@
+"""Schedules that were built step by step, over MPI: random task graphs equal their sequential lists; what is wrong on
+one rank is one error on all of them.
+"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python" / "support"))
+
+import tilewave as tw  # noqa: E402
+from task_graphs import Graph, run_on, schedule_of, wrong  # noqa: E402
+
+pytestmark = [
+    pytest.mark.mpi(ranks=[1, 2, 3, 4, 6]),
+    pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning"),
+]
+
+
+@pytest.fixture(scope="module")
+def context():
+    return tw.Context(threads=1)
+
+
+@tw.nest
+def steps(A, i, j):
+    A[i, j] = A[i-1, j] + A[i, j-1]
+
+
+@pytest.mark.parametrize("parts", [False, True])
+def test_random_graphs(context, parts):
+    for seed in range(200, 215):
+        graph = Graph(seed, context.size)
+        schedule = schedule_of(graph, context.rank if parts else None)
+        arrays = run_on(context, graph, schedule)
+        assert wrong(graph, context.rank, arrays) is None, f"{wrong(graph, context.rank, arrays)}; {graph}"
+
+
+def add(left, part, out):
+    out[...] = part + left.sum()
+
+
+def ring(b, n=24, extra=0, task=add):
+    """Each rank adds the last value of the rank before it to its own."""
+    A = b.array("A", n, owned=slice(n * b.rank // b.ranks, n * (b.rank + 1) // b.ranks), storage=slice(None))
+    lane, mine = b.lane(), A.owned
+    left = A[mine.lo[0] - 1 : mine.lo[0]] if b.rank else A[0:0]
+    if b.rank:
+        m = b.receive(b.rank - 1, left)
+        lane.post_recv(m)
+        lane.wait(m)
+    lane.task(task, [left, mine], [mine], number=b.rank, amount=extra)
+    if b.rank + 1 < b.ranks:
+        m = b.send(b.rank + 1, A[mine.hi[0] - 1 : mine.hi[0]])
+        lane.post_send(m)
+        lane.wait(m)
+
+
+def refused(context, kind, text, *arguments, **keywords):
+    """All ranks raise one error that has the text, and go on."""
+    with pytest.raises(kind, match=text) as raised:
+        tw.run_schedule(*arguments, context=context, **keywords)
+    texts = {}
+    for rank in range(context.size):  # the same text everywhere
+        texts[rank] = context._core.broadcast(str(raised.value).encode())
+    assert len(set(texts.values())) == 1
+    goes_on(context)
+
+
+def goes_on(context):
+    A = np.arange(24.0)
+    report = tw.run_schedule(tw.build_schedule(ring, context.size), context=context, A=A)
+    whole = np.arange(24.0)
+    for rank in range(context.size):
+        lo, hi = 24 * rank // context.size, 24 * (rank + 1) // context.size
+        whole[lo:hi] += whole[lo - 1] if rank else 0
+    lo, hi = 24 * context.rank // context.size, 24 * (context.rank + 1) // context.size
+    assert np.array_equal(A[lo:hi], whole[lo:hi])
+    if context.rank == 0:
+        events = report.timeline.events
+        assert len(events) == sum(tw.build_schedule(ring, context.size).steps.values())
+        assert events["begin_s"].min() == 0 and report.parts.total_s > 0 and set(events["tag"]) <= {-1, 0}
+
+
+def test_a_ring(context):
+    goes_on(context)
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_a_task_that_raises_on_one_rank(context, last):
+    bad = context.size - 1 if last else 0
+
+    def fails(left, part, out):
+        if context.rank == bad:
+            raise ValueError("no such luck")
+        add(left, part, out)
+
+    schedule = tw.build_schedule(lambda b: ring(b, task=fails), context.size)
+    refused(context, tw.KernelError, f"task {bad} .fails. on rank {bad}: ValueError: no such luck", schedule, A=np.ones(24))
+
+
+def test_a_task_that_writes_what_it_only_reads(context):
+    def writes(left, part, out):
+        part[...] = 0
+
+    schedule = tw.build_schedule(lambda b: ring(b, task=writes), context.size)
+    refused(context, tw.KernelError, "read-only", schedule, A=np.ones(24))
+
+
+def test_a_region_outside_its_array_on_one_rank(context):
+    schedule = tw.build_schedule(ring, context.size)
+    if context.rank == context.size - 1:
+        core = schedule._cores[context.rank]
+        works = core.works
+        works[0].task.writes = [tw._core.Region(0, ((20,), (25,)))]
+        core.works = works
+    refused(context, tw.ConfigError, r"outside its storage", schedule, check=False, A=np.ones(24))
+
+
+def test_a_schedule_for_another_number_of_ranks(context):
+    refused(context, tw.ConfigError, "a schedule of 7 ranks", tw.build_schedule(ring, 7), A=np.ones(24))
+
+
+def test_different_schedules(context):
+    if context.size == 1:
+        return
+    schedule = tw.build_schedule(ring, context.size, 24, int(context.rank == context.size - 1))
+    refused(context, tw.ConfigError, "differ", schedule, A=np.ones(24))
+
+
+def test_parts_whose_messages_do_not_meet(context):
+    if context.size == 1:
+        return
+
+    def more(b):
+        ring(b)
+        if b.rank == 0:  # nobody receives it
+            lane, m = b.lane(), b.send(1, b._arrays[0][0:1], tag=9)
+            lane.post_send(m)
+            lane.wait(m)
+
+    part = tw.build_schedule(more, context.size, rank=context.rank)
+    refused(context, tw.ConfigError, "from rank 0 to rank 1 do not meet: it sends 2", part, A=np.ones(24))
+
+
+def test_arrays_that_do_not_fit_on_one_rank(context):
+    schedule = tw.build_schedule(ring, context.size)
+    bad = context.rank == context.size - 1
+    refused(context, tw.ConfigError, "array 'A'", schedule, A=np.ones(23 if bad else 24))
+    refused(context, tw.ConfigError, "array 'A'", schedule, A=np.ones(24, "f4" if bad else "f8"))
+    refused(context, tw.ConfigError, "array 'A'", schedule, A=[1.0] * 24 if bad else np.ones(24))
+    refused(context, tw.ConfigError, "array 'B'", schedule, A=np.ones(24), **({"B": np.ones(2)} if bad else {}))
+
+
+def test_a_mistake_is_an_error_of_all(context):
+    if context.size == 1:
+        return
+
+    def forgets(b):
+        ring(b)
+        if b.rank == 0:
+            b._lanes[0]._steps.pop()  # the wait
+
+    refused(
+        context, tw.ConfigError, "is posted and never waited for", tw.build_schedule(forgets, context.size), A=np.ones(24)
+    )
+
+
+def test_the_schedule_of_a_nest_is_that_of_the_run(context):
+    A = tw.field((40, 40), init=1.0, context=context)
+    schedule = tw.schedule(steps, A=A, tile=(4, 4), threads=1, context=context)
+    assert schedule.ranks == context.size or schedule.ranks == 1
+    assert tw.check(schedule) is None
+    assert tw.predict(schedule).time_s > 0
+    report = tw.run(steps, A=A, tile=(4, 4), threads=1, context=context)
+    if context.rank == 0 and schedule.ranks == context.size:
+        assert len(report.timeline.events) == sum(schedule.steps.values())
+    refused(context, tw.ConfigError, "which tilewave.run runs|ranks was given", schedule, A=np.ones((40, 40)))
