@@ -62,7 +62,7 @@ class Expression:
         The array, where the expression is the name of one.
     partly : tuple
         The locals (str) and elements (`Place.key`) in it that some paths through the body do not assign: the point
-        counts where all of them were.
+        counts where all of them were. None for an array's name alone: its element counts at every point, kept or not.
     numbers : set of str
         The loop indices that it computes with.
     types : set of Type
@@ -100,9 +100,8 @@ class Expression:
                     f"{self._allowed()}, or a local of the body that reads it"
                 )
         used = {each.id for each in ast.walk(self.node) if isinstance(each, ast.Name)}
-        self.partly = tuple(sorted(used & local_names(nest.source) - nest.certain)) + tuple(
-            key for key in body.reads if places[key].written and not places[key].always
-        )
+        kept = () if self.array else (key for key in body.reads if places[key].written and not places[key].always)
+        self.partly = (*sorted(used & local_names(nest.source) - nest.certain), *kept)
         self.numbers = names_outside([self.node], nest.tables) & {*nest.indices}
 
     def place(self):

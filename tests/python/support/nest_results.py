@@ -114,22 +114,8 @@ def plain_results(problem, nest, results):
     return {name: arrays[name] for name in problem.written}, numbers
 
 
-class Noting:
-    """An array that notes which elements are assigned."""
-
-    def __init__(self, array):
-        self.array, self.assigned = array, set()
-
-    def __getitem__(self, at):
-        return self.array[at]
-
-    def __setitem__(self, at, value):
-        self.array[at] = value
-        self.assigned.add(at if isinstance(at, tuple) else (at,))
-
-
 def recording(nest, values):
-    """The body; then what it has assigned to the written elements of `values` is added there, with their subscripts."""
+    """The body; then what it has left in the written elements of `values` is added there, with their subscripts."""
     if not values:
         return nest.function
     names = list(inspect.signature(nest.function).parameters)
@@ -137,13 +123,11 @@ def recording(nest, values):
 
     @functools.wraps(nest.function)
     def body(*arguments, **scalars):
+        nest.function(*arguments, **scalars)
         given = dict(zip([n for n in names if n not in nest.scalars], arguments, strict=True))
-        given |= {array: Noting(given[array]) for array in places}
-        nest.function(*given.values(), **scalars)
         for array, offsets in places.items():
             at = tuple(given[index] + o for index, o in zip(nest.axes[array], offsets, strict=True))
-            if at in given[array].assigned:
-                values[array].append((at, given[array][at]))
+            values[array].append((at, given[array][at]))
 
     return body
 
