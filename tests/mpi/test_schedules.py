@@ -2,7 +2,10 @@
 one rank is one error on all of them.
 """
 
+import os
+import signal
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -85,6 +88,27 @@ def goes_on(context):
 
 
 def test_a_ring(context):
+    goes_on(context)
+
+
+def test_an_interrupt_on_one_rank_ends_long_tasks_on_all(context):
+    """Of 100 tasks of 0.02 s few are left out by the time alone: an interrupt is seen between two of them."""
+    done = []
+
+    def slow(out):
+        done.append(0)
+        if context.rank == context.size - 1 and len(done) == 5:
+            os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.02)
+
+    def many(b):
+        A, lane = b.array("A", b.ranks), b.lane()
+        for n in range(100):
+            lane.task(slow, [], [A[b.rank]], number=n * b.ranks + b.rank)
+
+    with pytest.raises(KeyboardInterrupt):
+        tw.run_schedule(tw.build_schedule(many, context.size), context=context, A=np.zeros(context.size))
+    assert len(done) < 100
     goes_on(context)
 
 
