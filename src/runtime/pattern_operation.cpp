@@ -115,7 +115,7 @@ bool PatternOperation::step() {
             prepare();
             if (piggyback_) {
                 get_memory();
-                finish_piggyback(call_, made_, *plan_, context_.rank(),
+                finish_piggyback(call_, problem(), *plan_, context_.rank(),
                                  [this](int r) { return agreed().piggyback(r); });
                 ran_ = true;
                 stage_ = Stage::over;
@@ -160,7 +160,7 @@ bool PatternOperation::step() {
 }
 
 // What all ranks have said, together.
-PatternProblem PatternOperation::problem() {
+PatternProblem PatternOperation::make_problem() {
     PatternProblem q;
     q.kind = call_.kind;
     q.ranks = context_.size();
@@ -220,20 +220,20 @@ void PatternOperation::prepare() {
     const std::vector<std::int64_t>& now = agreed().values();
     again_ = transfer_ && std::equal(transfer_->words().agreed.begin(), transfer_->words().agreed.end(),
                                      now.begin() + PatternTransfer::memory_numbers, now.end());
-    made_ = again_ ? transfer_->problem() : problem();
-    piggyback_ =
-        may_piggyback(call_, port()) && std::all_of(made_.columns.begin(), made_.columns.end(), [&](std::int64_t n) {
-            return (made_.kind == PatternKind::multi_reduce ? call_.in.bytes() : made_.rows * n * made_.item_bytes) <=
-                   piggyback_limit_bytes(made_.kind, made_.ranks);
-        });
+    if (!again_) made_ = make_problem();
+    const PatternProblem& q = problem();
+    piggyback_ = may_piggyback(call_, port()) && std::all_of(q.columns.begin(), q.columns.end(), [&](std::int64_t n) {
+                     return (q.kind == PatternKind::multi_reduce ? call_.in.bytes() : q.rows * n * q.item_bytes) <=
+                            piggyback_limit_bytes(q.kind, q.ranks);
+                 });
     if (again_) {
         plan_ = transfer_->plan();
     } else {
-        check_places(made_);
+        check_places(q);
         PatternConditions conditions;
         conditions.contiguous = agreed().value(contiguous) == 1;
         conditions.native = port().native();
-        PatternPlan plan = make_pattern_plan(made_, call_.request, conditions, context_.machine());
+        PatternPlan plan = make_pattern_plan(q, call_.request, conditions, context_.machine());
         if (piggyback_) plan.why += "; so small that all goes with the comparison of the arguments";
         plan_ = std::make_shared<PatternPlan>(std::move(plan));
     }
@@ -244,10 +244,10 @@ void PatternOperation::prepare() {
 void PatternOperation::get_memory() {
     if (call_.allocate && !again_) call_.out = call_.allocate(made_.total_columns());
     if (plan().algorithm == Algorithm::native) {
-        native_.set_columns(made_.columns);
+        native_.set_columns(problem().columns);
         return;
     }
-    if (!again_ || !transfer_->fits(call_)) {
+    if (!again_) {
         if (transfer_) {
             words_ = transfer_->words();
             words_.given[0] = words_.given[1] = 0;

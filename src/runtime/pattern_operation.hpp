@@ -55,7 +55,7 @@ private:
     bool all_have_memory();
     void agree_on_memory();
     void check_places(const PatternProblem& q);
-    PatternProblem problem();
+    PatternProblem make_problem();
     void take_tag();
     void begin();
     void enter_line() { place_ = exchange_->enter_line(); }
@@ -69,6 +69,7 @@ private:
     std::shared_ptr<Exchange> exchange_;
     PatternCall call_;
     Comparison& comparison() { return transfer_ ? *transfer_->comparison() : *comparison_; }
+    const PatternProblem& problem() const { return again_ ? transfer_->problem() : made_; }
     const Agreement& agreed() { return comparison().agreement; }
     Transport& port() { return *comparison().port; }
 
@@ -77,7 +78,7 @@ private:
     PatternTransfer::Words words_;
     std::shared_ptr<PatternTransfer> transfer_;
     std::shared_ptr<const PatternPlan> plan_;
-    PatternProblem made_;  // what all ranks have said, together
+    PatternProblem made_;  // what all ranks have said, together, unless it is the same again
     bool again_ = false;   // as in the call that the transfer is from
     int tag_ = 0;
     std::int64_t staged_ = 0;  // bytes
