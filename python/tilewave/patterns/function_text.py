@@ -33,6 +33,15 @@ def function_text(function):
     return plain(f"{getattr(function, '__module__', '')}.{name} {told[:12]}")
 
 
+def code_text(function):
+    """The name of a function and a hash of its code; what it carries may differ between ranks."""
+    name = getattr(function, "__qualname__", None) or type(function).__qualname__
+    inner = getattr(function, "py_func", function)
+    code = getattr(inner, "__code__", None)
+    told = hashlib.sha256(_code(code).encode(errors="backslashreplace")).hexdigest() if code else ""
+    return plain(f"{getattr(function, '__module__', '')}.{name} {told[:12]}")
+
+
 def _told(value, depth, called=False):
     """A text that differs where values do, as far as they are of the kinds that are looked at."""
     kind = type(value).__qualname__

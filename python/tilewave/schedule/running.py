@@ -7,7 +7,8 @@ import numpy as np
 
 from tilewave import _core
 from tilewave.errors import ConfigError, KernelError
-from tilewave.runtime.collective import collective, function_text, text_of
+from tilewave.patterns.function_text import code_text
+from tilewave.runtime.collective import collective, text_of
 from tilewave.schedule.calls import check as checked
 from tilewave.schedule.schedule import Schedule
 from tilewave.timeline.parts import Parts
@@ -193,7 +194,7 @@ def _description(schedule, calls):
     arrays = ", ".join(f"{name}: {dtype} {shape}" for name, shape, dtype in schedule._arrays)
     if schedule.own is not None:
         return f"parts of a schedule of {schedule.ranks} ranks, arrays {arrays}"
-    functions = ", ".join(map(function_text, calls))
+    functions = ", ".join(map(code_text, calls))
     if schedule._digest is None:
         schedule._digest = hashlib.sha256(json.dumps(schedule._data()).encode()).hexdigest()[:12]
     return f"schedule {schedule._digest} of {schedule.ranks} ranks, arrays {arrays}, functions {functions}"
