@@ -32,6 +32,8 @@ void bind_bound(nb::module_& m) {
         .def_ro("points", &BoundRun::points)
         .def_ro("time_s", &BoundRun::time_s)
         .def_ro("moving_s", &BoundRun::moving_s)
+        .def_ro("call_s", &BoundRun::call_s)
+        .def_ro("reduced", &BoundRun::reduced)
         .def_ro("interrupted", &BoundRun::interrupted);
     nb::class_<BoundSweep>(m, "BoundSweep", "A prepared sweep with its arrays and kernel.")
         .def(

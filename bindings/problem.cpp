@@ -18,6 +18,8 @@ void bind_layout(nb::module_& m) {
         .def(nb::init<Index, Index>(), "shape"_a, "grid"_a)
         .def_ro("shape", &Layout::shape)
         .def_ro("grid", &Layout::grid)
+        .def_ro("halo_lo", &Layout::halo_lo)
+        .def_ro("halo_hi", &Layout::halo_hi)
         .def("owned", &Layout::owned, "rank"_a)
         .def("storage", &Layout::storage, "rank"_a)
         .def("owners", &Layout::owners, "region"_a)
@@ -71,6 +73,9 @@ void bind_problem_class(nb::module_& m) {
         .def("may_cut", &SweepProblem::may_cut, "dimension"_a)
         .def("skewed", &SweepProblem::skewed, "outer"_a, "inner"_a)
         .def("in_window", &SweepProblem::in_window, "array"_a)
+        .def(
+            "layout", [](const SweepProblem& p, int array, const Index& grid) { return p.layout(array, grid); },
+            "array"_a, "grid"_a)
         .def_prop_ro(
             "window",
             [](const SweepProblem& p) { return nb::make_tuple(p.window.along, p.window.across, p.window.slant); })

@@ -10,6 +10,8 @@ from tilewave.nest.helpers import inline
 from tilewave.nest.nest import Nest, nest, nest_from
 from tilewave.plan.plan import Plan
 from tilewave.run.bind import Bound, bind
+from tilewave.run.chain import Chain, chain
+from tilewave.run.chain_report import ChainReport
 from tilewave.run.measuring import measure
 from tilewave.run.reduction import argmax, argmin, dot, max, min, norm, sum  # noqa: A004
 from tilewave.run.report import Report
@@ -28,6 +30,8 @@ __version__ = VERSION
 
 __all__ = [
     "Bound",
+    "Chain",
+    "ChainReport",
     "ConfigError",
     "Context",
     "Field",
@@ -51,6 +55,7 @@ __all__ = [
     "barrier",
     "bind",
     "build_schedule",
+    "chain",
     "check",
     "context",
     "dot",

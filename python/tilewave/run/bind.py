@@ -67,22 +67,27 @@ class Given:
 
     def __init__(self, nest, context, over, reverse, steps, plan, fastmath, reduce, arguments):
         self.nest, self.context, self.steps, self.reduce = nest, context, steps, reduce
-        self._over, self._reverse, self._plan, self._fastmath = over, reverse, plan, fastmath
-        self._arguments = arguments
+        self._over, self._reverse, self.plan, self._fastmath = over, reverse, plan, fastmath
+        self.arguments = arguments
 
     @property
     def scalars(self):
         """By name, those that were given or have a default."""
-        given = {name: value for name, value in self._arguments.items() if name in self.nest.scalars}
+        given = {name: value for name, value in self.arguments.items() if name in self.nest.scalars}
         return self.nest.bind_scalars(given)
 
-    def prepare(self, steps, scalars):
-        """A `Ready` for so many steps and these scalars in place of the bound ones; part of a collective call."""
+    def prepare(self, steps, scalars, choices=None, halos=None):
+        """A `Ready` for so many steps and these scalars in place of the bound ones; part of a collective call.
+
+        `choices` of the plan, and least `halos` of fields, are in addition to what was bound.
+        """
         loops = Loops(self._over, self._reverse, steps)
-        arguments = {**self._arguments, **scalars}
-        ready = yield from prepare(self.nest, self.context, loops, self._plan, self._fastmath, arguments, self.reduce)
+        arguments = {**self.arguments, **scalars, **(choices or {})}
+        ready = yield from prepare(
+            self.nest, self.context, loops, self.plan, self._fastmath, arguments, self.reduce, halos
+        )
         # What stood for scratch stays the same in all ways of running it.
-        self._arguments = {**self._arguments, **ready.arrays}
+        self.arguments = {**self.arguments, **ready.arrays}
         return ready
 
 

@@ -19,10 +19,13 @@ NAME = "tw.Bound.run"
 
 
 class Way:
-    """What is ready for one number of steps and one kind of scalars."""
+    """What is ready for one number of steps and one kind of scalars.
 
-    def __init__(self, given, ready, key):
-        self.given, self.ready, self._key = given, ready, key
+    `part` ends the text of its errors: which nest of a chain it is.
+    """
+
+    def __init__(self, given, ready, key, part=""):
+        self.given, self.ready, self._key, self._part = given, ready, key, part
         self._environment = ready.environment
         self._values, self._changed = ready.values, False
         self._copied = any(isinstance(value, np.ndarray) and copied(value) for value in ready.arrays.values())
@@ -42,14 +45,14 @@ class Way:
     def _core(self):
         """The core's, where arrays are used where they lie; else None. `ready` keeps what it points to."""
         ready = self.ready
-        kernel, nest, context = ready.kernel, self.given.nest, ready.context
+        kernel, nest, context, part = ready.kernel, self.given.nest, ready.context, self._part
         if ready.on_one_rank or ready.replicated or ready.stored or self._copied or kernel.copies_tables:
             return None
         return ready.sweep.bind(
             context._core,
             ready.operands,
             kernel.address,
-            lambda site, point: explain(nest, context, kernel, site, point),
+            lambda site, point: explain(nest, context, kernel, site, point) + part,
             [table.ctypes.data for table in ready.tables.values()],
             bool(kernel.nest.numbers),
             ready.reductions.told(kernel.bests),
@@ -68,16 +71,20 @@ class Way:
             return False
         return steps >= max(self.ready.plan.temporal_block, 1)
 
+    def environment(self, scalars):
+        """What the kernel is given with these scalars in place of the bound ones: an array, and its address."""
+        if not scalars:
+            return self._environment
+        packed = self._environment[0].copy()  # an element a scalar; the kernel's are of the same types
+        for position, slot in enumerate(self.ready.kernel.slots):
+            if slot.name in scalars:
+                (packed.view(np.float64) if slot.type.is_float else packed)[position] = scalars[slot.name]
+        return packed, packed.ctypes.data
+
     def call(self, steps, scalars, description):
         """A `Call` with these scalars in place of the bound ones."""
-        ready, environment = self.ready, self._environment
-        if scalars:
-            packed = environment[0].copy()  # an element a scalar; the kernel's are of the same types
-            for position, slot in enumerate(ready.kernel.slots):
-                if slot.name in scalars:
-                    (packed.view(np.float64) if slot.type.is_float else packed)[position] = scalars[slot.name]
-            environment = packed, packed.ctypes.data
-        return Call(self, steps if ready.steps is not None else None, environment, description)
+        steps = steps if self.ready.steps is not None else None
+        return Call(self, steps, self.environment(scalars), description)
 
     def refresh(self, scalars, steps):
         """Look at scalars, and at arrays that a run copies, as they are now; local."""
@@ -102,7 +109,8 @@ class Way:
             core, after_s = yield from run_ready(self.given.nest, ready, begun)
         finally:
             core_context.record = recording
-        return LazyReport(functools.partial(self._report, core, after_s, steps))
+        brief = core.time_s, core.moving_s + after_s, core.points
+        return LazyReport(functools.partial(self._report, core, after_s, steps), brief)
 
     def _for_steps(self, steps):
         """What is ready, with another number of steps where it is of blocks of them."""
@@ -158,17 +166,17 @@ class Call:
                     raise KeyboardInterrupt("another rank was interrupted" if context.size > 1 else "")
         finally:
             context._doing = outer
-        return LazyReport(functools.partial(self._report, ran))
+        return LazyReport(functools.partial(self._report, ran), (ran.time_s, ran.moving_s, ran.points))
 
     def _report(self, ran):
         return self.way._report(self._core.report(ran), 0.0, self._steps)
 
 
 class LazyReport(Report):
-    """A `Report` that is made when something of it is asked for."""
+    """A `Report` that is made when something of it is asked for but `_brief`: (time_s, moving_s, points)."""
 
-    def __init__(self, make):
-        self._make = make
+    def __init__(self, make, brief):
+        self._make, self._brief = make, brief
 
     def _rows(self):
         for name, text in super()._rows():

@@ -31,6 +31,7 @@ def drafts(context, given):
         given.loops.reverse,
         given.block or given.loops.steps,
         given.loops.again,
+        given.halos,
     )
     problem.core.once = bool(given.reductions)
     if given.plan is not None:

@@ -35,11 +35,12 @@ from tilewave.runtime.turns import NEVER, Turn, choices_for, layout_of
 MOST_OF_A_FAMILY = 4
 
 
-def prepare(nest, context, loops, plan, fastmath, arguments, reduce):
+def prepare(nest, context, loops, plan, fastmath, arguments, reduce, halos=None):
     """Check, compile, measure, plan; agree. Part of a collective call: ``yield from`` it.
 
     Repeated calls cost one small allreduce. Only when some rank has not prepared the call, or another plan for it,
-    all ranks measure and plan together.
+    all ranks measure and plan together. `halos`: by field, the least halo that its layout must have, as `make_problem`
+    takes it.
 
     Raises
     ------
@@ -55,9 +56,9 @@ def prepare(nest, context, loops, plan, fastmath, arguments, reduce):
     try:
         if not isinstance(fastmath, (bool, np.bool_)):
             raise ConfigError(f"fastmath: given {type(fastmath).__name__}; allowed: True, False")
-        call = Call.of(nest, context, loops, plan, fastmath, arguments, reduce)
+        call = None if halos else Call.of(nest, context, loops, plan, fastmath, arguments, reduce)
         known = call and call.known(context._calls)
-        given = known or _check(nest, context, loops, plan, fastmath, arguments, reduce)
+        given = known or _check(nest, context, loops, plan, fastmath, arguments, reduce, halos)
         found = context._prepared.get(given.key) or _as_before(context, given)
         if found is not None and found.turn.taken is not None:
             found = found.turn.taken
@@ -75,7 +76,7 @@ def prepare(nest, context, loops, plan, fastmath, arguments, reduce):
     prepared = found.number + found.turn.state if found and context._watch.wanted is None else 0
     if not (yield (description, prepared) if error is None else error):
         if (renewed := stale.renew(context)) is not None:
-            ready = yield from prepare(nest, context, loops, plan, fastmath, arguments, reduce)
+            ready = yield from prepare(nest, context, loops, plan, fastmath, arguments, reduce, halos)
             if renewed.name == "rate" and renewed.nest == nest.name:
                 stale.keep_rate(context, nest, ready.plan)
             return ready
@@ -138,7 +139,8 @@ def _as_before(context, given):
     None. Local.
     """
     steps = given.block or given.loops.steps
-    problem = make_problem(given.nest, given.arrays, given.loops.over, given.loops.reverse, steps, given.loops.again)
+    loops = given.loops
+    problem = make_problem(given.nest, given.arrays, loops.over, loops.reverse, steps, loops.again, given.halos)
     problem.core.once = bool(given.reductions)
     for chosen in context._plans.get(_family(given, problem), ()):
         core = problem.core.skewed(*chosen.plan.skew) if chosen.plan.skew else problem.core
@@ -254,7 +256,7 @@ def _fields_for_scratch(nest, arrays, context, steps):
     return made
 
 
-def _check(nest, context, loops, plan, fastmath, arguments, reduce):
+def _check(nest, context, loops, plan, fastmath, arguments, reduce, halos):
     """The arguments as they are; local."""
     if not isinstance(nest, Nest):
         raise ConfigError(f"run: given {type(nest).__name__}; allowed: a function under @tilewave.nest")
@@ -290,6 +292,7 @@ def _check(nest, context, loops, plan, fastmath, arguments, reduce):
         repr(sorted(choices.items())),
         context._machine_number,
         tuple(copies_of(arrays, replicated)),
+        tuple(sorted(halos.items())) if halos else (),
     )
     return Given(
         nest,
@@ -311,6 +314,7 @@ def _check(nest, context, loops, plan, fastmath, arguments, reduce):
         frozenset(a._number for a in arrays.values() if isinstance(a, Field)) - {0},
         key,
         context.size > 1 and planning.wanted is None,
+        halos=halos or {},
     )
 
 

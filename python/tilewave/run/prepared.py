@@ -92,6 +92,7 @@ class Given:
     fields: frozenset  # their numbers
     key: tuple  # equal where a call can be repeated
     compared: bool  # whether other ranks are given NumPy arrays, too, and these must be equal
+    halos: dict = dataclasses.field(default_factory=dict)  # by field, the least that its layout must have
     description: str = ""  # what must be equal on all ranks
     packed: dict = dataclasses.field(
         default_factory=dict

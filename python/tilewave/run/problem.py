@@ -52,8 +52,11 @@ class Problem:
     cut: tuple = ()
 
 
-def make_problem(nest, arrays, over, reverse, steps, again=frozenset()):
+def make_problem(nest, arrays, over, reverse, steps, again=frozenset(), halos=None):
     """Read the loops and accesses of a run; pure.
+
+    `halos`: by name of a field, (points before, points after) along its own dimensions that ranks keep beyond their
+    blocks at least.
 
     Raises
     ------
@@ -76,6 +79,9 @@ def make_problem(nest, arrays, over, reverse, steps, again=frozenset()):
         view for view in nest.views if view.array in nest.written or not isinstance(arrays[view.array], np.ndarray)
     )
     core = _core_problem(nest, spread, arrays, shapes, in_time, bounds, downwards, bool(sequential), again)
+    for number, view in enumerate(nest.views):
+        if halos and view.array in halos and view in spread:
+            core.widen(number, *halos[view.array])
     free = {
         index: bounds.box[k]
         for k, index in enumerate(nest.indices)

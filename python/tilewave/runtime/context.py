@@ -99,7 +99,7 @@ class Context:
         core.on_where(collective.where)
         self.agree(problem)
         self._doing = ""
-        self._fields = self._bound = 0  # numbered
+        self._fields = self._bound = self._chains = 0  # numbered
         self._turns = Turns()
         # What was prepared, checked, planned and measured for calls to come. Ranks need not keep the same: they agree
         # on what all have.

@@ -1,0 +1,187 @@
+"""One layout of the fields that several nests share: the grid, the storage and the halos that serve all of them."""
+
+import numpy as np
+
+from tilewave.errors import ConfigError
+from tilewave.field.field import Field
+from tilewave.run.problem import make_problem
+from tilewave.runtime.turns import choices_for, layout_of
+
+#: Layouts that are planned for, at most, where the nests' own plans have none in common.
+MOST_LAYOUTS = 3
+
+
+def memory_of(array):
+    """Equal for arrays that are one field, or one NumPy array's elements in the same place."""
+    if isinstance(array, Field):
+        return id(array)
+    return array.__array_interface__["data"][0], array.shape, array.strides, array.dtype.str
+
+
+def shared_fields(readies):
+    """By nest: its fields that another nest has, too, by name."""
+    users = {}
+    for k, ready in enumerate(readies):
+        for array in ready.arrays.values():
+            users.setdefault(memory_of(array), set()).add(k)
+    return [
+        {
+            name: array
+            for name, array in ready.arrays.items()
+            if isinstance(array, Field) and len(users[memory_of(array)]) > 1
+        }
+        for ready in readies
+    ]
+
+
+def wanted_layouts(ready, names, grid, halos=None):
+    """The same of the nest as it is when its fields have these halos at least."""
+    nest, loops = ready.problem.nest, ready.loops
+    problem = make_problem(nest, ready.arrays, loops.over, loops.reverse, loops.steps, loops.again, halos)
+    return layouts_of(problem, names, grid)
+
+
+def layouts_of(problem, names, grid):
+    """By name: (grid, halo before, halo after) along the field's own dimensions, with that grid of the loops."""
+    found = {}
+    for number, view in enumerate(problem.nest.views):
+        if view.array in names:
+            layout = problem.core.layout(number, grid)
+            found[view.array] = tuple(layout.grid), tuple(layout.halo_lo), tuple(layout.halo_hi)
+    return found
+
+
+def common_halos(readies, shared, grids):
+    """By nest: the least halo of each shared field, so that all nests keep as much of it as any wants.
+
+    A wider halo of one field may widen that of another, as arrays that could be given in each other's place have equal
+    ones: so until nothing changes.
+    """
+    halos = [{} for _ in readies]
+    while True:
+        layouts = [wanted_layouts(r, s, g, h) for r, s, g, h in zip(readies, shared, grids, halos, strict=True)]
+        most = {}
+        for mine, fields in zip(layouts, shared, strict=True):
+            for name, (_, lo, hi) in mine.items():
+                before = most.get(id(fields[name]), ((0,) * len(lo), (0,) * len(hi)))
+                most[id(fields[name])] = tuple(map(max, lo, before[0])), tuple(map(max, hi, before[1]))
+        settled = True
+        for own, mine, fields in zip(halos, layouts, shared, strict=True):
+            for name, (_, lo, hi) in mine.items():
+                if (lo, hi) != most[id(fields[name])]:
+                    own[name], settled = most[id(fields[name])], False
+        if settled:
+            return halos
+
+
+def differing(readies, shared):
+    """What two nests want differently of a field that they share, as text; empty where they agree."""
+    first = {}
+    for k, (ready, fields) in enumerate(zip(readies, shared, strict=True)):
+        storage = _storage(ready)
+        for name, mine in layouts_of(ready.problem, fields, ready.plan.grid).items():
+            other, theirs, wanted = first.setdefault(id(fields[name]), (k, mine, storage))
+            if mine[0] != theirs[0]:
+                what = f"over process grids {theirs[0]} and {mine[0]}"
+            elif storage != wanted:
+                what = f"in {_text(wanted)} and {_text(storage)} storage"
+            elif mine != theirs:
+                what = f"with halos {theirs[1:]} and {mine[1:]}"
+            else:
+                continue
+            return f"nests {other + 1} and {k + 1} want field {name!r} {what}"
+    return ""
+
+
+def _storage(ready):
+    """(storage, row along the arrays' own dimensions); unlike any other where the row has no such form."""
+    if ready.plan.storage == "plain":
+        return "plain", ()
+    layout = layout_of(ready)
+    return layout[:2] if layout else (ready.plan.storage, id(ready))
+
+
+def _text(storage):
+    return storage[0] if storage[0] == "plain" else f"{storage[0]} {storage[1]}"
+
+
+def candidates(readies, shared):
+    """Choices of plans, one dict a nest, with which the shared fields may have one layout; those to prefer first."""
+    sharing = [k for k, fields in enumerate(shared) if fields]
+    free = [{} for _ in readies]
+    if not differing_grids_or_storage(readies, shared):
+        return [free]
+    layouts = {k: layout_of(readies[k]) for k in sharing}
+    heaviest = sorted(sharing, key=lambda k: -readies[k].plan.predicted.time_s)
+    wanted = []
+    for k in heaviest:
+        if layouts[k] is not None:
+            wanted += [("plain", (), layouts[k][2]), layouts[k]]
+    found = []
+    for layout in dict.fromkeys(wanted):
+        choices = [_choices(layout, readies[k]) if k in sharing else {} for k in range(len(readies))]
+        if None not in choices and choices not in found:
+            found.append(choices)
+    return found[:MOST_LAYOUTS]
+
+
+def differing_grids_or_storage(readies, shared):
+    """As `differing`, halos apart."""
+    first = {}
+    for ready, fields in zip(readies, shared, strict=True):
+        for name, mine in layouts_of(ready.problem, fields, ready.plan.grid).items():
+            wanted = mine[0], _storage(ready)
+            if first.setdefault(id(fields[name]), wanted) != wanted:
+                return True
+    return False
+
+
+def _choices(layout, ready):
+    """The choices that give a plan that layout, or None; empty where the plan has it."""
+    if layout_of(ready) == layout:
+        return {}
+    choices = choices_for(layout, ready)
+    if choices is None and layout[0] == "plain" and len(layout[2]) == len(ready.problem.nest.indices):
+        choices = {"storage": "plain", **({"grid": layout[2]} if ready.context.size > 1 else {})}  # loops are skewed
+    return choices
+
+
+def fixed_otherwise(given, choices):
+    """Whether the user's plan or choices differ from these."""
+    for name, value in choices.items():
+        if given.plan is not None:
+            theirs = getattr(given.plan, name)
+        elif name in given.arguments:
+            theirs = given.arguments[name]
+        else:
+            continue
+        if tuple(np.atleast_1d(theirs)) != tuple(np.atleast_1d(value)):
+            return True
+    return False
+
+
+def fit(members, readies, shared, choices):
+    """The nests prepared anew with these choices and halos in common; part of a collective call.
+
+    Returns
+    -------
+    list of Ready, or str
+        Why they still differ.
+    """
+    for k, (member, wanted) in enumerate(zip(members, choices, strict=True)):
+        if fixed_otherwise(member.given, wanted):
+            return f"the plan of nest {k + 1}, {member.name!r}, is fixed"
+    grids = [wanted.get("grid", ready.plan.grid) for wanted, ready in zip(choices, readies, strict=True)]
+    halos = common_halos(readies, shared, grids)
+    fitted = []
+    for k, (member, ready) in enumerate(zip(members, readies, strict=True)):
+        wanted = choices[k]
+        if halos[k] and not wanted and member.given.plan is None and ready.context.size > 1:
+            wanted = {"grid": ready.plan.grid}  # wider halos must not move it
+        if wanted or halos[k]:
+            try:
+                ready = yield from member.prepare(wanted, halos[k])
+            except ConfigError as error:  # on all ranks
+                return f"nest {k + 1}, {member.name!r}: {error}"
+        fitted.append(ready)
+    return differing(fitted, shared) or fitted

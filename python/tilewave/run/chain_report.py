@@ -1,0 +1,104 @@
+"""What a run of a chain was and how it went."""
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class ChainTimes:
+    """Seconds of all repetitions together, of the slowest rank.
+
+    Attributes
+    ----------
+    time_s : float
+        Computing, from the begin of the first lane to the end of the last one. Where nests run one after another: the
+        sum over their runs.
+    moving_s : float
+        Bringing fields into the layout that the nests want.
+    call_s : float
+        The whole call on this rank.
+    """
+
+    time_s: float
+    moving_s: float
+    call_s: float
+
+
+class ChainReport:
+    """The result of `Chain.run`; prints as a short table.
+
+    Attributes
+    ----------
+    nests : tuple of str
+        Names, in their order.
+    repetitions : int
+        How often the nests ran.
+    reached : bool
+        Whether `until` ended the run.
+    measured : ChainTimes
+    points : int
+        Points computed over all ranks, nests and repetitions.
+    points_per_s : float
+    separate : str
+        Why the nests ran one after another; empty where they were one schedule.
+    buffer_bytes : int
+        Staging memory of this rank, where they were one schedule.
+    """
+
+    def __init__(self, nests, separate, ran, repetitions, history, reached, call_s):
+        self.nests, self.separate, self.repetitions, self.reached = nests, separate, repetitions, reached
+        self.measured = ChainTimes(ran.time_s, ran.moving_s, call_s)
+        self.points, self.buffer_bytes = ran.points, ran.buffer_bytes
+        self._results, self._history = ran.results, history
+
+    @property
+    def points_per_s(self):
+        """Points over the computing time."""
+        return self.points / self.measured.time_s if self.measured.time_s > 0 else 0.0
+
+    @property
+    def reduced(self):
+        """The reductions of the last repetition: a dict by name for each nest."""
+        return [dict(results) for results in self._results()]
+
+    @property
+    def results(self):
+        """The same in one dict; of nests that use one name the last counts."""
+        return joined(self._results())
+
+    @property
+    def history(self):
+        """What `until` looked at, as `results`: one dict for each time. Empty without `until`."""
+        return list(self._history)
+
+    def __getstate__(self):
+        results = [dict(each) for each in self._results()]
+        return {**vars(self), "_results": results}
+
+    def __setstate__(self, state):
+        results = state["_results"]
+        vars(self).update(state, _results=lambda: results)
+
+    def _rows(self):
+        yield "nests", ", ".join(self.nests)
+        yield "run as", f"one after another: {self.separate}" if self.separate else "one schedule"
+        yield "repetitions", f"{self.repetitions}{', then the condition held' if self.reached else ''}"
+        yield "measured time", f"{self.measured.time_s:.6g} s, whole call {self.measured.call_s:.6g} s"
+        if self.measured.moving_s > 0:
+            yield "moving fields", f"{self.measured.moving_s * 1e3:.3g} ms"
+        yield "points", f"{self.points} ({self.points_per_s:.4g} /s)"
+        for name, value in self.results.items():
+            yield name, str(value)
+
+    def __str__(self):
+        return "\n".join(f"{name:16} {text}" for name, text in self._rows())
+
+    def __repr__(self):
+        return (
+            f"<tilewave.ChainReport of {', '.join(self.nests)}: {self.repetitions} repetition(s), {self.points} points "
+            f"in {self.measured.time_s:.6g} s ({self.points_per_s:.4g} /s)>"
+        )
+
+
+def joined(results):
+    """The dicts of all nests as one: of equal names the last nest counts."""
+    return {name: value for each in results for name, value in each.items()}

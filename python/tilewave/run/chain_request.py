@@ -1,0 +1,120 @@
+"""What one run of a chain is asked for: how often, until when, with which scalars."""
+
+import math
+import numbers
+
+import numpy as np
+
+from tilewave import _core
+from tilewave.errors import ConfigError
+from tilewave.runtime.collective import function_text, plain
+
+#: What a run is called among the ranks.
+NAME = "tw.Chain.run"
+
+
+class Request:
+    """The arguments of one run, checked on this rank.
+
+    Attributes
+    ----------
+    times : int
+    every : int
+    until : Until or None
+    scalars : list of dict
+        Of each nest, in place of the bound ones.
+    text : str
+        What must be equal on all ranks.
+    """
+
+    def __init__(self, chain, times, until, every, scalars):
+        self.until = None if until is None else Until(chain.nests, until)
+        if times is None and until is not None:
+            raise ConfigError("until= was given without times=; allowed: times=, the most repetitions, an integer >= 0")
+        self.times = _count("times", 1 if times is None else times, 0)
+        self.every = _count("every", every, 1)
+        self._given = scalars
+        self.scalars = _of_nests(chain.nests, scalars)
+        values = ", ".join(f"{name}={value!r}" for name, value in sorted(scalars.items()))
+        self.text = plain(
+            f"{chain._called()} {chain._signatures()}, times {self.times}, every {self.every}, "
+            f"until {self.until.text if self.until else 'none'}, scalars {values or 'none'}"
+        )
+        self.said = _core.BoundCall(NAME, self.text)
+        self._bounds, self._environments = chain.nests, {}
+
+    def of(self, bound):
+        """The scalars of one nest."""
+        return self.scalars[self._bounds.index(bound)]
+
+    def environments(self, body):
+        """Addresses of what the kernels of a schedule are given; the request keeps what is there."""
+        held = self._environments.get(body)
+        if held is None:
+            held = [way.environment(own) for way, own in zip(body.ways, self.scalars, strict=True)]
+            self._environments = {body: held}
+        return [address for _, address in held]
+
+
+class Until:
+    """When a run ends before its last repetition."""
+
+    def __init__(self, bounds, until):
+        self._function = until if callable(until) else None
+        self._limits = None
+        if self._function is not None:
+            self.text = function_text(until)
+            return
+        names = {name: r for bound in bounds for name, r in (bound._given.reduce or {}).items()}
+        if not isinstance(until, dict) or not until:
+            raise ConfigError(
+                f"until: given {until!r}; allowed: a dict from names of reductions to the largest values at which the "
+                "run ends, or a function of a dict of the reductions' values"
+            )
+        for name, limit in until.items():
+            if name not in names:
+                raise ConfigError(
+                    f"until: no nest of the chain has a reduction {name!r}; allowed: {', '.join(names) or 'none'}, "
+                    "from reduce= of tilewave.bind"
+                )
+            if names[name].kind.startswith("arg"):
+                raise ConfigError(f"until: {name!r} is a place, {names[name].kind}; allowed: max, min and sum")
+            if isinstance(limit, bool) or not isinstance(limit, numbers.Real | np.number) or math.isnan(limit):
+                raise ConfigError(f"until: {name!r}: given {limit!r}; allowed: a number")
+        self._limits = dict(until)
+        self.text = ", ".join(f"{name} <= {float(limit)!r}" for name, limit in sorted(until.items()))
+
+    def met(self, values, context):
+        """Whether the run ends, the same on every rank. Collective for a function: ranks agree on what it said."""
+        if self._limits is not None:
+            return all(values[name] is not None and values[name] <= limit for name, limit in self._limits.items())
+        error, ends = None, False
+        try:
+            ends = bool(self._function(values))
+        except BaseException as problem:
+            error = problem
+        context.agree(error, f"until says {ends}")
+        return ends
+
+
+def _count(name, value, least):
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer) or value < least:
+        raise ConfigError(f"{name}: given {value!r}; allowed: an integer >= {least}")
+    return int(value)
+
+
+def _of_nests(bounds, scalars):
+    """Of each nest those that it has; checked."""
+    known = {name for bound in bounds for name in bound.nest.scalars}
+    for name in scalars:
+        if name not in known:
+            raise ConfigError(
+                f"no nest of the chain has a scalar {name!r}; allowed: {', '.join(sorted(known)) or 'none'}"
+            )
+    found = []
+    for bound in bounds:
+        own = {name: value for name, value in scalars.items() if name in bound.nest.scalars}
+        if own:
+            bound.nest.bind_scalars({**bound._scalars, **own})
+        found.append(own)
+    return found

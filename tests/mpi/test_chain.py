@@ -1,0 +1,160 @@
+"""Chains over MPI: what their nests compute one after another, bit for bit; interrupts, failures.
+
+A failure prints its seed; this runs that case alone, on every rank count:
+
+    TILEWAVE_SEED=123 python -m pytest tests/mpi/test_chain.py -k random
+"""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python" / "support"))
+
+import tilewave as tw  # noqa: E402
+from tilewave.errors import ConfigError, KernelError  # noqa: E402
+from tilewave.runtime import interrupts  # noqa: E402
+from random_chains import RandomChain  # noqa: E402
+
+pytestmark = [
+    pytest.mark.mpi(ranks=[1, 2, 3, 4, 6]),
+    pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning"),
+]
+SEEDS = [int(os.environ["TILEWAVE_SEED"])] if "TILEWAVE_SEED" in os.environ else range(12)
+
+
+@tw.nest
+def sweep(A, i, j, *, c=1):
+    A[i, j] = c * A[i - 1, j] + A[i, j - 1]
+
+
+@tw.nest
+def back(A, i, j):
+    A[i, j] = A[i + 1, j] - A[i, j + 1]
+
+
+@tw.nest
+def smooth(u, f, i, j):
+    u[i, j] = 0.25 * (u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1] + f[i, j])
+
+
+@tw.nest
+def residual(r, u, f, i, j):
+    r[i, j] = abs(f[i, j] - 4 * u[i, j] + u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1])
+
+
+@tw.nest
+def fails(A, B, i, j, *, at=-1):
+    if B[i, j] == at:
+        raise ValueError("found")
+    A[i, j] = A[i - 1, j] + A[i, j - 1]
+
+
+@pytest.fixture(scope="module")
+def context():
+    return tw.Context(threads=1)
+
+
+def field(context, shape=(40, 30), dtype="i8"):
+    return tw.field(shape, dtype, init=lambda i, j: i * 3 - j, context=context)
+
+
+def same(a, b):
+    x, y = a.gather(), b.gather()
+    return x is None or x.tobytes() == y.tobytes()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_random_chains(context, seed):
+    print(f"random chain, seed {seed}", file=sys.__stderr__, flush=True)
+    assert not RandomChain(seed).differs(context)
+
+
+def test_forth_and_back(context):
+    A = field(context)
+    B = A.copy()
+    cycle = tw.chain([tw.bind(sweep, A=A), tw.bind(back, A=A, reverse=("i", "j"))])
+    for times, c in ((1, 1), (7, 2), (2, 1)):
+        report = cycle.run(times=times, c=c)
+        assert report.repetitions == times and report.points == times * 2 * 39 * 29
+        for _ in range(times):
+            tw.run(sweep, A=B, c=c)
+            tw.run(back, A=B, reverse=("i", "j"))
+        assert same(A, B)
+
+
+def test_until(context):
+    u, f, r = (tw.field((18, 15), "f8", init=value, context=context) for value in (0.0, 1.0, 0.0))
+    v, g, s = (each.copy() for each in (u, f, r))
+    norm = {"r": tw.max("r")}
+    cycle = tw.chain([tw.bind(smooth, u=u, f=f), tw.bind(residual, r=r, u=u, f=f, reduce=norm)])
+    report = cycle.run(times=1000, until={"r": 1e-3})
+    values = []
+    while not values or values[-1] > 1e-3:
+        tw.run(smooth, u=v, f=g)
+        values.append(tw.run(residual, r=s, u=v, f=g, reduce=norm).results["r"])
+    assert report.reached and report.repetitions == len(values) > 20
+    assert [each["r"] for each in report.history] == values and report.reduced == [{}, {"r": values[-1]}]
+    assert same(u, v) and same(r, s)
+
+
+def test_an_interrupt(context):
+    A = field(context)
+    cycle = tw.chain([tw.bind(sweep, A=A), tw.bind(back, A=A)])
+    for rank in range(context.size):
+        with pytest.raises(KeyboardInterrupt):
+            with interrupts.held():
+                if context.rank == rank:
+                    signal.raise_signal(signal.SIGINT)
+                cycle.run(times=3)
+        A.fill(1)
+        B = A.copy()
+        cycle.run()
+        tw.run(sweep, A=B)
+        tw.run(back, A=B)
+        assert same(A, B)
+
+
+def test_a_body_that_raises_on_one_rank(context):
+    B = tw.field((40, 30), "i8", init=lambda i, j: 30 * i + j, context=context)
+    A = field(context)
+    cycle = tw.chain([tw.bind(sweep, A=A), tw.bind(fails, A=A, B=B)])
+    for rank in range(context.size):
+        row = int(np.array_split(np.arange(40), context.size)[rank][1])
+        with pytest.raises(KernelError, match=rf"'fails' raised ValueError.* at i={row}, j=1 .*nest 2 of the chain"):
+            cycle.run(times=3, at=30 * row + 1)
+        for each in (A, C := A.copy()):
+            each.fill(lambda i, j: i - j)
+        cycle.run(times=2)
+        for _ in range(2):
+            tw.run(sweep, A=C)
+            tw.run(fails, A=C, B=B)
+        assert same(A, C)
+
+
+@pytest.mark.mpi(ranks=[2, 3, 4])
+def test_ranks_that_run_different_things(context):
+    A = field(context)
+    bounds = [tw.bind(sweep, A=A), tw.bind(back, A=A)]
+    one, other = tw.chain(bounds), tw.chain(bounds[::-1])
+    one.run()
+    for rank in range(context.size):
+        mine = context.rank == rank
+        for call, text in (
+            (other.run if mine else one.run, "chain 2"),
+            (A.gather if mine else one.run, "tw.Field.gather"),
+            ((lambda: one.run(c=2)) if mine else one.run, "c=2"),
+            ((lambda: one.run(times=2)) if mine else one.run, "times 2"),
+            ((lambda: one.run(times=0)) if mine else one.run, "times 0"),
+            ((lambda: one.run(times="x")) if mine else one.run, "times: given 'x'"),
+            ((lambda: tw.chain(bounds)) if mine else (lambda: tw.chain(bounds[:1])), "bound nests 1"),
+        ):
+            with pytest.raises(ConfigError, match=text):
+                call()
+        with pytest.raises(ConfigError, match="until says"):
+            one.run(times=5, until=lambda values, mine=mine: mine)
+        one.run()

@@ -1,0 +1,158 @@
+"""Random chains of nests over shared fields, and the same nests run one after another."""
+
+import random
+
+import numpy as np
+
+import tilewave as tw
+
+
+@tw.nest
+def sweep_1(u, i, *, c=1):
+    u[i] = c * u[i] + u[i - 1] - 3 * u[i + 1]
+
+
+@tw.nest
+def apply_1(r, u, i):
+    r[i] = 2 * u[i] - u[i - 2] + u[i + 1]
+
+
+@tw.nest
+def mix_1(r, u, v, i, *, c=1):
+    r[i] = r[i] + c * u[i + 1] - v[i - 1]
+    v[i] = v[i] + 1
+
+
+@tw.nest
+def sweep_2(u, i, j, *, c=1):
+    u[i, j] = c * u[i, j] + u[i - 1, j] - u[i, j - 1] + 5 * u[i + 1, j] + u[i, j + 1]
+
+
+@tw.nest
+def apply_2(r, u, i, j):
+    r[i, j] = u[i, j] - 4 * u[i - 1, j + 1] + u[i + 2, j] + u[i, j - 1]
+
+
+@tw.nest
+def mix_2(r, u, v, i, j, *, c=1):
+    r[i, j] = r[i, j - 1] + c * u[i + 1, j] - v[i, j - 2]
+
+
+@tw.nest
+def down_2(u, v, i, j, *, d=2):
+    u[i, j] = d * v[i, j] + u[i - 1, j]
+    v[i, j] = u[i, j] - v[i, j]
+
+
+@tw.nest
+def sweep_3(u, i, j, k, *, c=1):
+    u[i, j, k] = c * u[i - 1, j, k] + u[i, j - 1, k] - u[i, j, k - 1] + 7 * u[i, j, k + 1]
+
+
+@tw.nest
+def apply_3(r, u, i, j, k):
+    r[i, j, k] = u[i, j, k] - 4 * u[i - 1, j, k + 1] + u[i, j + 1, k] + r[i, j, k]
+
+
+@tw.nest
+def mix_3(r, u, v, i, j, k, *, c=1):
+    r[i, j, k] = c * u[i + 1, j, k] - v[i, j, k - 2] + v[i, j - 1, k]
+
+
+#: By dimensions: nests, with how far they reach below and above a point along each.
+NESTS = {
+    1: [(sweep_1, [(1, 1)]), (apply_1, [(2, 1)]), (mix_1, [(1, 1)])],
+    2: [
+        (sweep_2, [(1, 1), (1, 1)]),
+        (apply_2, [(1, 2), (1, 1)]),
+        (mix_2, [(0, 1), (2, 0)]),
+        (down_2, [(1, 0), (0, 0)]),
+    ],
+    3: [
+        (sweep_3, [(1, 0), (1, 0), (1, 1)]),
+        (apply_3, [(1, 0), (0, 1), (0, 1)]),
+        (mix_3, [(0, 1), (1, 0), (2, 0)]),
+    ],
+}
+
+
+class RandomChain:
+    """A few nests with their arrays, loops and scalars; the same for the same seed."""
+
+    def __init__(self, seed):
+        self.seed, pick = seed, random.Random(seed)
+        dims = pick.choice([1, 2, 2, 3])
+        self.shape = tuple(pick.randint(4, {1: 60, 2: 24, 3: 10}[dims]) for _ in range(dims))
+        self.dtype = pick.choice(["i8", "i8", "i4", "f8"])
+        self.fields = pick.randint(3, 4)
+        self.times = pick.choice([1, 1, 2, 3, 5])
+        self.scalars = pick.choice([{}, {}, {"c": pick.randint(-3, 3)}])
+        self.parts = []
+        for _ in range(pick.randint(1, 5)):
+            nest, reach = pick.choice(NESTS[dims])
+            numbers = pick.sample(range(self.fields), len(nest.arrays))
+            reverse = tuple(index for index in nest.indices if pick.random() < 0.3)
+            over = {}
+            for index, extent, (below, above) in zip(nest.indices, self.shape, reach, strict=True):
+                if pick.random() < 0.3:
+                    low = pick.randint(below, extent - above)
+                    over[index] = (low, pick.randint(low, extent - above))
+            scalars = {name: pick.randint(-2, 2) for name in nest.scalars if pick.random() < 0.5}
+            self.parts.append((nest, dict(zip(nest.arrays, numbers, strict=True)), over or None, reverse, scalars))
+        if pick.random() < 0.3:
+            self.parts.append(pick.choice(self.parts))  # one nest twice
+        if {"c"} & self.scalars.keys() and not any("c" in nest.scalars for nest, *_ in self.parts):
+            self.scalars = {}
+
+    def start(self, number):
+        """The first values of an array."""
+        values = np.random.default_rng([self.seed, number]).integers(-9, 9, self.shape)
+        return values.astype(self.dtype) * (0.125 if self.dtype == "f8" else 1)
+
+    def arrays(self, context, numpy=False):
+        """All of them, as fields or NumPy arrays."""
+        starts = [self.start(number).astype(self.dtype) for number in range(self.fields)]
+        return starts if numpy else [tw.field(start, context=context) for start in starts]
+
+    def bind(self, arrays, context):
+        """The chain."""
+        return tw.chain(
+            [
+                tw.bind(
+                    nest,
+                    **{name: arrays[k] for name, k in given.items()},
+                    over=over,
+                    reverse=reverse,
+                    context=context,
+                    **scalars,
+                )
+                for nest, given, over, reverse, scalars in self.parts
+            ]
+        )
+
+    def run_separately(self, arrays, context, times, scalars):
+        """The meaning: each nest by itself."""
+        for _ in range(times):
+            for nest, given, over, reverse, own in self.parts:
+                own = {**own, **{name: value for name, value in scalars.items() if name in nest.scalars}}
+                named = {name: arrays[k] for name, k in given.items()}
+                tw.run(nest, **named, over=over, reverse=reverse, context=context, **own)
+
+    def differs(self, context, numpy=False):
+        """What is wrong, as text; empty where the chain gives what its nests give one after another."""
+        ours, theirs = self.arrays(context, numpy), self.arrays(context, numpy)
+        chain = self.bind(ours, context)
+        for times, scalars in ((self.times, {}), (1, self.scalars), (self.times, {})):
+            chain.run(times=times, scalars=scalars)
+            self.run_separately(theirs, context, times, scalars)
+            for number, (a, b) in enumerate(zip(ours, theirs, strict=True)):
+                x, y = (a, b) if numpy else (a.gather(), b.gather())
+                if x is not None and x.tobytes() != y.tobytes():
+                    return f"{self}: array {number} differs after {times} times with {scalars}; {chain.explain()}"
+        return ""
+
+    def __str__(self):
+        parts = "; ".join(
+            f"{nest.name} {given} over {over} reverse {reverse} {own}" for nest, given, over, reverse, own in self.parts
+        )
+        return f"seed {self.seed}: {self.dtype} {self.shape}, {self.times} times: {parts}"
