@@ -9,7 +9,7 @@ from tilewave.errors import ERRORS, ConfigError
 from tilewave.field.field import Field
 from tilewave.run import reduction
 from tilewave.run.bound_way import Way
-from tilewave.run.chain_layout import candidates, fit, memory_of, shared_fields
+from tilewave.run.chain_layout import candidates, fit, memory_of, shared_arrays, written_by
 from tilewave.runtime import interrupts
 
 
@@ -154,8 +154,6 @@ def make_body(context, bounds, scalars, name):
         Of the chain, for the line of progress.
     """
     members = [Member(bound, own) for bound, own in zip(bounds, scalars, strict=True)]
-    if not hasattr(_core, "ChainedSweep"):
-        return Separate(bounds, _stepping(members) or "this build of Tilewave has no schedules of several nests")
     if why := _stepping(members):
         return Separate(bounds, why)
     readies = []
@@ -163,7 +161,7 @@ def make_body(context, bounds, scalars, name):
         readies.append((yield from member.prepare()))
     if why := _not_in_a_schedule(members, readies):
         return Separate(bounds, why)
-    shared, best, why = shared_fields(readies), None, "the nests' fields have no layout in common"
+    shared, best, why = shared_arrays(readies), None, "the nests' fields have no layout in common"
     for choices in candidates(readies, shared):
         fitted = yield from fit(members, readies, shared, choices)
         if isinstance(fitted, str):
@@ -205,7 +203,7 @@ def _stepping(members):
 
 def _not_in_a_schedule(members, readies):
     """Why some nest can be no part of a schedule with others; empty where all can."""
-    written = {memory_of(ready.arrays[name]) for ready in readies for name in ready.problem.nest.written}
+    written = written_by(readies)
     for k, (member, ready) in enumerate(zip(members, readies, strict=True)):
         who = f"nest {k + 1}, {member.name!r},"
         if ready.on_one_rank:
@@ -215,11 +213,15 @@ def _not_in_a_schedule(members, readies):
             return f"{who} keeps a rolling window only of {windows[0]!r}"
         if ready.replicated:
             return f"{who} needs field {ready.replicated[0]!r} whole on every rank"
-        if ready.kernel.copies_tables:
-            return f"{who} has tables that are copied for each run"
         changing = [n for n in ready.problem.nest.tables if memory_of(ready.arrays[n]) in written]
         if changing:
             return f"{who} looks up table {changing[0]!r}, which the chain writes"
+        if ready.kernel.copies_tables:
+            return f"{who} has tables that are copied for each run"
+        nest = ready.problem.nest
+        turned = [v.array for v in nest.views if nest.axes.get(v.array) != v.indices]
+        if turned := [n for n in turned if memory_of(ready.arrays[n]) in written]:
+            return f"{who} reads array {turned[0]!r} in several orders, and the chain writes it"
     return ""
 
 

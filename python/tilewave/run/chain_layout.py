@@ -1,4 +1,4 @@
-"""One layout of the fields that several nests share: the grid, the storage and the halos that serve all of them."""
+"""One layout of the arrays that several nests share: the grid, the storage and the halos that serve all of them."""
 
 import numpy as np
 
@@ -18,31 +18,37 @@ def memory_of(array):
     return array.__array_interface__["data"][0], array.shape, array.strides, array.dtype.str
 
 
-def shared_fields(readies):
-    """By nest: its fields that another nest has, too, by name."""
-    users = {}
+def written_by(readies):
+    """The memory of all arrays that some nest writes."""
+    return {memory_of(ready.arrays[name]) for ready in readies for name in ready.problem.nest.written}
+
+
+def shared_arrays(readies):
+    """By nest: the memory of its fields that another nest has, too, and of such NumPy arrays that a nest writes, by
+    name."""
+    users, written = {}, written_by(readies)
     for k, ready in enumerate(readies):
         for array in ready.arrays.values():
             users.setdefault(memory_of(array), set()).add(k)
     return [
         {
-            name: array
+            name: memory
             for name, array in ready.arrays.items()
-            if isinstance(array, Field) and len(users[memory_of(array)]) > 1
+            if len(users[memory := memory_of(array)]) > 1 and (isinstance(array, Field) or memory in written)
         }
         for ready in readies
     ]
 
 
 def wanted_layouts(ready, names, grid, halos=None):
-    """The same of the nest as it is when its fields have these halos at least."""
+    """The same of the nest as it is when its arrays have these halos at least."""
     nest, loops = ready.problem.nest, ready.loops
     problem = make_problem(nest, ready.arrays, loops.over, loops.reverse, loops.steps, loops.again, halos)
     return layouts_of(problem, names, grid)
 
 
 def layouts_of(problem, names, grid):
-    """By name: (grid, halo before, halo after) along the field's own dimensions, with that grid of the loops."""
+    """By name: (grid, halo before, halo after) along the array's own dimensions, with that grid of the loops."""
     found = {}
     for number, view in enumerate(problem.nest.views):
         if view.array in names:
@@ -52,35 +58,39 @@ def layouts_of(problem, names, grid):
 
 
 def common_halos(readies, shared, grids):
-    """By nest: the least halo of each shared field, so that all nests keep as much of it as any wants.
+    """By nest: the least halo of each shared array, so that all nests keep as much of it as any wants.
 
-    A wider halo of one field may widen that of another, as arrays that could be given in each other's place have equal
-    ones: so until nothing changes.
+    A wider halo of one array may widen that of another, as arrays that could be given in each other's place have equal
+    ones: so until nothing changes. A NumPy array, which one nest only reads and another writes, is in both as one that
+    is written.
     """
-    halos = [{} for _ in readies]
+    halos = [
+        {name: ((0,) * array.ndim,) * 2 for name in arrays if isinstance(array := ready.arrays[name], np.ndarray)}
+        for ready, arrays in zip(readies, shared, strict=True)
+    ]
     while True:
         layouts = [wanted_layouts(r, s, g, h) for r, s, g, h in zip(readies, shared, grids, halos, strict=True)]
         most = {}
-        for mine, fields in zip(layouts, shared, strict=True):
+        for mine, arrays in zip(layouts, shared, strict=True):
             for name, (_, lo, hi) in mine.items():
-                before = most.get(id(fields[name]), ((0,) * len(lo), (0,) * len(hi)))
-                most[id(fields[name])] = tuple(map(max, lo, before[0])), tuple(map(max, hi, before[1]))
+                before = most.get(arrays[name], ((0,) * len(lo), (0,) * len(hi)))
+                most[arrays[name]] = tuple(map(max, lo, before[0])), tuple(map(max, hi, before[1]))
         settled = True
-        for own, mine, fields in zip(halos, layouts, shared, strict=True):
+        for own, mine, arrays in zip(halos, layouts, shared, strict=True):
             for name, (_, lo, hi) in mine.items():
-                if (lo, hi) != most[id(fields[name])]:
-                    own[name], settled = most[id(fields[name])], False
+                if (lo, hi) != most[arrays[name]]:
+                    own[name], settled = most[arrays[name]], False
         if settled:
             return halos
 
 
 def differing(readies, shared):
-    """What two nests want differently of a field that they share, as text; empty where they agree."""
+    """What two nests want differently of an array that they share, as text; empty where they agree."""
     first = {}
-    for k, (ready, fields) in enumerate(zip(readies, shared, strict=True)):
+    for k, (ready, arrays) in enumerate(zip(readies, shared, strict=True)):
         storage = _storage(ready)
-        for name, mine in layouts_of(ready.problem, fields, ready.plan.grid).items():
-            other, theirs, wanted = first.setdefault(id(fields[name]), (k, mine, storage))
+        for name, mine in layouts_of(ready.problem, arrays, ready.plan.grid).items():
+            other, theirs, wanted = first.setdefault(arrays[name], (k, mine, storage))
             if mine[0] != theirs[0]:
                 what = f"over process grids {theirs[0]} and {mine[0]}"
             elif storage != wanted:
@@ -89,7 +99,7 @@ def differing(readies, shared):
                 what = f"with halos {theirs[1:]} and {mine[1:]}"
             else:
                 continue
-            return f"nests {other + 1} and {k + 1} want field {name!r} {what}"
+            return f"nests {other + 1} and {k + 1} want array {name!r} {what}"
     return ""
 
 
@@ -106,8 +116,8 @@ def _text(storage):
 
 
 def candidates(readies, shared):
-    """Choices of plans, one dict a nest, with which the shared fields may have one layout; those to prefer first."""
-    sharing = [k for k, fields in enumerate(shared) if fields]
+    """Choices of plans, one dict a nest, with which the shared arrays may have one layout; those to prefer first."""
+    sharing = [k for k, arrays in enumerate(shared) if arrays]
     free = [{} for _ in readies]
     if not differing_grids_or_storage(readies, shared):
         return [free]
@@ -128,10 +138,10 @@ def candidates(readies, shared):
 def differing_grids_or_storage(readies, shared):
     """As `differing`, halos apart."""
     first = {}
-    for ready, fields in zip(readies, shared, strict=True):
-        for name, mine in layouts_of(ready.problem, fields, ready.plan.grid).items():
+    for ready, arrays in zip(readies, shared, strict=True):
+        for name, mine in layouts_of(ready.problem, arrays, ready.plan.grid).items():
             wanted = mine[0], _storage(ready)
-            if first.setdefault(id(fields[name]), wanted) != wanted:
+            if first.setdefault(arrays[name], wanted) != wanted:
                 return True
     return False
 
@@ -176,8 +186,12 @@ def fit(members, readies, shared, choices):
     fitted = []
     for k, (member, ready) in enumerate(zip(members, readies, strict=True)):
         wanted = choices[k]
-        if halos[k] and not wanted and member.given.plan is None and ready.context.size > 1:
-            wanted = {"grid": ready.plan.grid}  # wider halos must not move it
+        if halos[k] and not wanted and member.given.plan is None:  # wider halos must not change what is in common
+            wanted = {"storage": ready.plan.storage}
+            if ready.context.size > 1:
+                wanted["grid"] = ready.plan.grid
+            if ready.plan.storage == "skewed":
+                wanted["row"] = ready.plan.row
         if wanted or halos[k]:
             try:
                 ready = yield from member.prepare(wanted, halos[k])

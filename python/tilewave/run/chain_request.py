@@ -28,9 +28,9 @@ class Request:
     """
 
     def __init__(self, chain, times, until, every, scalars):
-        self.until = None if until is None else Until(chain.nests, until)
         if times is None and until is not None:
             raise ConfigError("until= was given without times=; allowed: times=, the most repetitions, an integer >= 0")
+        self.until = None if until is None else Until(chain.nests, until)
         self.times = _count("times", 1 if times is None else times, 0)
         self.every = _count("every", every, 1)
         self._given = scalars

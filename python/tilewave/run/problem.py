@@ -55,8 +55,8 @@ class Problem:
 def make_problem(nest, arrays, over, reverse, steps, again=frozenset(), halos=None):
     """Read the loops and accesses of a run; pure.
 
-    `halos`: by name of a field, (points before, points after) along its own dimensions that ranks keep beyond their
-    blocks at least.
+    `halos`: by name of an array, (points before, points after) along its own dimensions that ranks keep beyond their
+    blocks at least. A NumPy array that is named there is like one that is written.
 
     Raises
     ------
@@ -76,7 +76,9 @@ def make_problem(nest, arrays, over, reverse, steps, again=frozenset(), halos=No
         )
     sequential = _why_sequential(nest, in_time)
     spread = tuple(
-        view for view in nest.views if view.array in nest.written or not isinstance(arrays[view.array], np.ndarray)
+        view
+        for view in nest.views
+        if view.array in nest.written or view.array in (halos or {}) or not isinstance(arrays[view.array], np.ndarray)
     )
     core = _core_problem(nest, spread, arrays, shapes, in_time, bounds, downwards, bool(sequential), again)
     for number, view in enumerate(nest.views):
