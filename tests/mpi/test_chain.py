@@ -145,13 +145,13 @@ def test_ranks_that_run_different_things(context):
     for rank in range(context.size):
         mine = context.rank == rank
         for call, text in (
-            (other.run if mine else one.run, "chain 2"),
+            (other.run if mine else one.run, r"chain \d+ of back, sweep"),
             (A.gather if mine else one.run, "tw.Field.gather"),
             ((lambda: one.run(c=2)) if mine else one.run, "c=2"),
             ((lambda: one.run(times=2)) if mine else one.run, "times 2"),
             ((lambda: one.run(times=0)) if mine else one.run, "times 0"),
             ((lambda: one.run(times="x")) if mine else one.run, "times: given 'x'"),
-            ((lambda: tw.chain(bounds)) if mine else (lambda: tw.chain(bounds[:1])), "bound nests 1"),
+            ((lambda: tw.chain(bounds)) if mine else (lambda: tw.chain(bounds[:1])), r"bound nests \d+"),
         ):
             with pytest.raises(ConfigError, match=text):
                 call()
