@@ -1,7 +1,7 @@
 """General nests against compiled plain loops, OpenMP, hand-jammed rows, parasail and the memory.
 
 ``tilewave bench nests [--case NAME] [--json FILE] [--quick]``; NAME: block, array, arrays, recurrence, sor, alignment,
-hosts (needs root) or compile, several with commas. Results are compared bit for bit before anything is timed;
+chain, hosts (needs root) or compile, several with commas. Results are compared bit for bit before anything is timed;
 contenders take turns in one process.
 """
 
@@ -22,6 +22,7 @@ from tilewave_bench.cluster import cluster_tool, on_hosts
 from tilewave_bench.nests_alignment import alignment
 from tilewave_bench.nests_arrays import arrays
 from tilewave_bench.nests_bodies import linear, recurrence, roots, sor
+from tilewave_bench.nests_chain import chains
 from tilewave_bench.nests_plain import numba_loops, plain_loops
 from tilewave_bench.nests_race import chart, compare, lanes, must_equal, race, rank_rows, skipped
 from tilewave_bench.results import on_ranks, publish, row
@@ -210,6 +211,7 @@ CASES = {
     "recurrence": recurrences,
     "sor": over_relaxation,
     "alignment": alignment,
+    "chain": chains,
     "hosts": hosts,
     "compile": compiling,
 }

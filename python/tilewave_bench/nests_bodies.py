@@ -22,6 +22,16 @@ def recurrence(A, i, j):
 
 
 @tw.nest
+def relax(A, i, j):
+    A[i, j] = 0.25 * (A[i-1, j] + A[i+1, j] + A[i, j-1] + A[i, j+1])
+
+
+@tw.nest
+def spread_out(B, A, i, j):
+    B[i, j] = 0.5 * B[i, j] + 0.25 * (A[i-1, j] + A[i+1, j])
+
+
+@tw.nest
 def smith_waterman(H, E, F, a, b, i, j, *, match, mismatch, start, extend):
     e = max(E[i, j-1] - extend, H[i, j-1] - start)
     f = max(F[i-1, j] - extend, H[i-1, j] - start)

@@ -8,13 +8,15 @@ import tilewave as tw
 
 from tilewave_bench.nests_alignment import aligning
 from tilewave_bench.nests_bodies import sor
+from tilewave_bench.nests_chain import race_chain
 from tilewave_bench.nests_plain import sequences
 from tilewave_bench.nests_race import APART, lanes, must_equal
 
 
 def worker(what, **arguments):
     """What the ranks of one case do; rank 0's findings."""
-    return {"alignment": _align_on_ranks, "memory": _memory, "sor": _sor_on_ranks}[what](**arguments)
+    workers = {"alignment": _align_on_ranks, "memory": _memory, "sor": _sor_on_ranks, "chain": race_chain}
+    return workers[what](**arguments)
 
 
 def _on_own_cpu(world):
