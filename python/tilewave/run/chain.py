@@ -14,8 +14,8 @@ from tilewave.runtime.kept import Kept
 
 #: Schedules that are kept, at most: one for each combination of types of scalars.
 MOST_BODIES = 8
-#: Requests that are remembered with all that they need.
-MOST_REQUESTS = 32
+#: Runs whose arguments are remembered with all that they need.
+MOST_CALLS = 32
 
 
 def chain(nests, *, context=None):
@@ -97,7 +97,7 @@ class Chain:
         self._name = ", ".join(bound.nest.name for bound in bounds)
         self._fields = list({id(field): field for bound in bounds for _, field in bound._fields}.values())
         self._views = [array for bound in bounds for _, array in bound._views]
-        self._bodies, self._requests = Kept(MOST_BODIES), Kept(MOST_REQUESTS)
+        self._bodies, self._calls = Kept(MOST_BODIES), Kept(MOST_CALLS)
         self._first = None
 
     @property
@@ -161,16 +161,9 @@ class Chain:
         Collective. As one schedule, a run costs two rounds of ceil(log2 ranks) messages beyond its work, each look at
         `until` as much again. A field that another nest has moved to another layout is brought back first.
         """
-        request = body = None
-        try:
-            request = self._request(times, until, every, scalars, more)
-            body = self._bodies.get(self._key(request.scalars))
-        except Exception:  # as _run will find
-            pass
-        if body is None or not body.quick or not request.times or not self._is_ready(body):
-            return self._run(times, until, every, scalars, more)
-        if not self.context._lock.acquire(False):
-            return self._run(times, until, every, scalars, more)
+        request, body = self._call(times, until, every, scalars, more)
+        if body is None or not self._is_ready(body) or not self.context._lock.acquire(False):
+            return self._run(times, until, every, scalars, more)  # which says what is wrong, waits, or prepares
         outer, self.context._doing = self.context._doing, NAME
         try:
             return self._repeat(body, request)
@@ -178,20 +171,29 @@ class Chain:
             self.context._doing = outer
             self.context._lock.release()
 
+    def _call(self, times, until, every, scalars, more):
+        """(request, body) of a run of which nothing must be prepared, made on this rank alone; else (None, None)."""
+        try:
+            key = None if callable(until) else _call_key(times, until, every, scalars, more)
+            if key is not None and (known := self._calls.get(key)) is not None:
+                return known
+            request = self._request(times, until, every, scalars, more)
+            body = self._bodies.get(self._key(request.scalars))
+        except Exception:  # as _run will find
+            return None, None
+        if body is None or not body.quick or not request.times:
+            return None, None
+        if key is not None:
+            self._calls[key] = request, body
+        return request, body
+
     def _request(self, times, until, every, scalars, more):
-        """The arguments, checked; those of an earlier run with all that it needed."""
+        """The arguments, checked; local."""
         if scalars is not None and not isinstance(scalars, dict):
             raise ConfigError(f"scalars: given {type(scalars).__name__}; allowed: a dict by name")
         if twice := scalars and more.keys() & scalars.keys():
             raise ConfigError(f"scalar {min(twice)!r} was given twice; allowed: in scalars= or by its name")
-        scalars = {**(scalars or {}), **more}
-        if callable(until):
-            return Request(self, times, until, every, scalars)
-        key = repr((times, until, every)), *((n, v.__class__, repr(v)) for n, v in scalars.items()), self._signatures()
-        request = self._requests.get(key)
-        if request is None:
-            request = self._requests[key] = Request(self, times, until, every, scalars)
-        return request
+        return Request(self, times, until, every, {**(scalars or {}), **more})
 
     def _is_ready(self, body):
         """Whether nothing has changed that a run must look at first."""
@@ -212,6 +214,9 @@ class Chain:
         body = self._bodies.get(self._key(request.scalars))
         if body is None:
             body = yield from self._prepare(request.scalars)
+        elif not body.as_prepared():
+            body.look_again()
+            self._calls.clear()
         return self._repeat(body, request)
 
     def _prepare(self, scalars):
@@ -250,3 +255,14 @@ class Chain:
     def __repr__(self):
         how = f"one after another, because {self.separate}" if self.separate else "one schedule"
         return f"<tilewave.Chain of {self._name}: {how}>"
+
+
+def _call_key(times, until, every, scalars, more):
+    """Equal for the same arguments: scalars count by type and every bit."""
+    if until is None and not scalars and not more:
+        return times.__class__, times, every.__class__, every
+    given = [
+        [(name, value.__class__, repr(value)) for name, value in some.items()] if isinstance(some, dict) else some
+        for some in (until, scalars, more)
+    ]
+    return repr((times, every, given))

@@ -7,7 +7,6 @@ import numpy as np
 from tilewave import _core
 from tilewave.errors import ERRORS, ConfigError
 from tilewave.field.field import Field
-from tilewave.run import reduction
 from tilewave.run.bound_way import Way
 from tilewave.run.chain_layout import candidates, fit, memory_of, shared_arrays, written_by
 from tilewave.runtime import interrupts
@@ -69,6 +68,10 @@ class Separate:
     def __init__(self, bounds, why):
         self._bounds, self.why, self.plans = bounds, why, None
 
+    def as_prepared(self):
+        """Each nest looks for itself."""
+        return True
+
     def repeat(self, times, request):
         """So many repetitions; collective."""
         time_s, moving_s, points, reports = 0.0, 0.0, 0, []
@@ -106,8 +109,8 @@ class OneSchedule:
             for ready in readies
         ]
         self._core = _core.ChainedSweep(context._core, [way._core for way in self.ways], memories)
-        self._nests = [member.bound.nest for member in members]
-        self._outside = [nest._outside() for nest in self._nests]
+        self._nests = list({id(member.bound.nest): member.bound.nest for member in members}.values())
+        self.look_again()
 
     def as_prepared(self):
         """Whether the numbers from outside the bodies are those that it was prepared for."""
@@ -115,6 +118,10 @@ class OneSchedule:
             if nest._outside() is not outside:
                 return False
         return True
+
+    def look_again(self):
+        """Take the numbers from outside the bodies as those that it was prepared for: they are equal."""
+        self._outside = [nest._outside() for nest in self._nests]
 
     def repeat(self, times, request):
         """So many repetitions; collective."""
@@ -135,9 +142,9 @@ class OneSchedule:
     def _results(self, ran):
         found, results = [(r.any, r.at, r.bytes) for r in ran.reduced], []
         for way in self.ways:
-            ready, given = way.ready, way.given
-            count = len(ready.reductions)
-            results.append(reduction.results(given.nest, given.reduce, ready.dtypes, ready.reductions, found[:count]))
+            reductions = way.ready.reductions
+            count = len(reductions.core)
+            results.append(reductions.results(found[:count]))
             found = found[count:]
         return results
 

@@ -7,7 +7,8 @@ import numpy as np
 
 from tilewave import _core
 from tilewave.errors import ConfigError
-from tilewave.runtime.collective import function_text, plain
+from tilewave.patterns.function_text import function_text
+from tilewave.runtime.collective import plain
 
 #: What a run is called among the ranks.
 NAME = "tw.Chain.run"

@@ -287,6 +287,7 @@ def test_what_cannot_be_chained(ranks):
             ({"times": -1}, "times: given -1"),
             ({"times": True}, "times: given True"),
             ({"times": 1.5}, "times: given 1.5"),
+            ({"times": [1]}, "times: given"),
             ({"every": 0}, "every: given 0"),
             ({"until": {"r": 1}}, "until= was given without times="),
             ({"times": 3, "until": {"r": 1}}, "no nest of the chain has a reduction 'r'"),
