@@ -60,6 +60,11 @@ def look_up(H, T, a, i):
     H[i] = T[a[i]]
 
 
+@tw.nest
+def defect(u, f, i, j):
+    d = f[i, j] - 4 * u[i, j] + u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1]  # noqa: F841
+
+
 def filled(context, shape, dtype="f8"):
     return tw.field(
         shape, dtype, init=lambda *at: sum((k + 2) * x for k, x in enumerate(at)) % 11 + 1, context=context
@@ -140,6 +145,21 @@ def test_until(ranks, threads):
         report = cycle.run(times=10, until={"most": 0}, every=4)
         assert report.repetitions == 10 and not report.reached and len(report.history) == 3
         assert cycle.run(times=0, until={"most": 0}).history == []
+
+    results(ranks, threads, body)
+
+
+@pytest.mark.parametrize("ranks, threads", RANKS)
+def test_a_norm_of_a_nest_that_writes_nothing(ranks, threads):
+    def body(context):
+        u, f = (tw.field((14, 17), "f8", init=value, context=context) for value in (0.0, 1.0))
+        v, reduce = u.copy(), {"r": tw.norm("d")}
+        cycle = tw.chain([tw.bind(smooth, u=u, f=f), tw.bind(defect, u=u, f=f, reduce=reduce)])
+        report, norms = cycle.run(times=1000, until={"r": 1e-3}), [1.0]
+        while norms[-1] > 1e-3:
+            tw.run(smooth, u=v, f=f)
+            norms.append(tw.run(defect, u=v, f=f, reduce=reduce).results["r"])
+        assert [values["r"] for values in report.history] == norms[1:] and same(u, v)
 
     results(ranks, threads, body)
 

@@ -98,7 +98,11 @@ class RandomChain:
                     low = pick.randint(below, extent - above)
                     over[index] = (low, pick.randint(low, extent - above))
             scalars = {name: pick.randint(-2, 2) for name in nest.scalars if pick.random() < 0.5}
-            self.parts.append((nest, dict(zip(nest.arrays, numbers, strict=True)), over or None, reverse, scalars))
+            arguments = {"over": over or None, "reverse": reverse, **scalars}
+            if pick.random() < 0.4:
+                name = pick.choice(nest.written)
+                arguments["reduce"] = {"sum": tw.sum(name), "where": tw.argmax(name)}
+            self.parts.append((nest, dict(zip(nest.arrays, numbers, strict=True)), arguments))
         if pick.random() < 0.3:
             self.parts.append(pick.choice(self.parts))  # one nest twice
         if {"c"} & self.scalars.keys() and not any("c" in nest.scalars for nest, *_ in self.parts):
@@ -118,33 +122,29 @@ class RandomChain:
         """The chain."""
         return tw.chain(
             [
-                tw.bind(
-                    nest,
-                    **{name: arrays[k] for name, k in given.items()},
-                    over=over,
-                    reverse=reverse,
-                    context=context,
-                    **scalars,
-                )
-                for nest, given, over, reverse, scalars in self.parts
+                tw.bind(nest, **{name: arrays[k] for name, k in given.items()}, context=context, **arguments)
+                for nest, given, arguments in self.parts
             ]
         )
 
     def run_separately(self, arrays, context, times, scalars):
-        """The meaning: each nest by itself."""
+        """The meaning: each nest by itself. Returns the results of the last time."""
         for _ in range(times):
-            for nest, given, over, reverse, own in self.parts:
-                own = {**own, **{name: value for name, value in scalars.items() if name in nest.scalars}}
+            results = []
+            for nest, given, arguments in self.parts:
+                own = {**arguments, **{name: value for name, value in scalars.items() if name in nest.scalars}}
                 named = {name: arrays[k] for name, k in given.items()}
-                tw.run(nest, **named, over=over, reverse=reverse, context=context, **own)
+                results.append(tw.run(nest, **named, context=context, **own).results)
+        return results
 
     def differs(self, context, numpy=False):
         """What is wrong, as text; empty where the chain gives what its nests give one after another."""
         ours, theirs = self.arrays(context, numpy), self.arrays(context, numpy)
         chain = self.bind(ours, context)
         for times, scalars in ((self.times, {}), (1, self.scalars), (self.times, {})):
-            chain.run(times=times, scalars=scalars)
-            self.run_separately(theirs, context, times, scalars)
+            found = chain.run(times=times, scalars=scalars).reduced
+            if repr(found) != repr(expected := self.run_separately(theirs, context, times, scalars)):
+                return f"{self}: reductions {found} in place of {expected}; {chain.explain()}"
             for number, (a, b) in enumerate(zip(ours, theirs, strict=True)):
                 x, y = (a, b) if numpy else (a.gather(), b.gather())
                 if x is not None and x.tobytes() != y.tobytes():
@@ -152,7 +152,5 @@ class RandomChain:
         return ""
 
     def __str__(self):
-        parts = "; ".join(
-            f"{nest.name} {given} over {over} reverse {reverse} {own}" for nest, given, over, reverse, own in self.parts
-        )
+        parts = "; ".join(f"{nest.name} {given} {arguments}" for nest, given, arguments in self.parts)
         return f"seed {self.seed}: {self.dtype} {self.shape}, {self.times} times: {parts}"
