@@ -56,7 +56,7 @@ def test_random_sweeps_ask_neighbours_only(first):
 @pytest.mark.parametrize("first", range(0, 120, 30))
 def test_random_general_sweeps_ask_neighbours_only(first):
     for seed in range(first, first + 30):
-        case = general_case(seed, twice=seed % 7 == 0)
+        case = general_case(seed, deep_halo=seed % 7 == 0)
         compare(str(case), case.problem, case.plan, case.ranks)
         more = on_more_ranks(case)
         if more:
