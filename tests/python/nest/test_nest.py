@@ -309,7 +309,7 @@ REFUSED = {
     "subscripted scalar": ("A[i, j] = c[i, j]", "c[i, j]", ["'c'", "scalar (keyword-only)"]),
     "whole array": ("A[i, j] = B[i, j] + B", "B\n", ["'B'", "without a subscript", "B[i, j]"]),
     "attribute of array": ("A[i, j] = B[i, j] + B.size", "B.size", ["attribute 'size' of `B`"]),
-    "nothing written": ("assert A[i, j] > 0", "def body", ["assigns to no array"]),
+    "nothing written": ("assert A[i, j] > B[i, j]", "def body", ["assigns to no array"]),
     "for": ("for x in (1, 2): A[i, j] = x", "for x", ["a loop inside a body", "if/elif"]),
     "while": ("while A[i, j]: A[i, j] = 1", "while", ["a loop inside a body"]),
     "return": ("A[i, j] = 1; return 3", "return 3", ["return is not supported"]),
