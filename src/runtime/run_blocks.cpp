@@ -44,6 +44,10 @@ std::vector<Binding> bindings_at(std::int64_t time, const Schedule& schedule, st
     return all;
 }
 
+bool has_steps(const Schedule& schedule) {
+    return std::any_of(schedule.lanes.begin(), schedule.lanes.end(), [](const auto& lane) { return !lane.empty(); });
+}
+
 }  // namespace
 
 BlocksOutcome execute_blocks(const BlocksRun& run, std::span<const Binding> bindings, const Kernel& kernel,
@@ -63,6 +67,8 @@ BlocksOutcome execute_blocks(const BlocksRun& run, std::span<const Binding> bind
         };
     // A rank without messages holds nobody up, wherever it is.
     const bool meets_others = !run.schedule.messages.empty() || (run.rest && !run.rest->messages.empty());
+    // Nor does it look for alarms in a block without steps: it waits for the others at the end.
+    const bool idle = !has_steps(run.schedule) && !(run.rest && has_steps(*run.rest)) && !run.before_block;
     for (; block < blocks; ++block) {
         if (options.alarms && meets_others) options.alarms->begin_block(block);
         const bool rest = block == run.blocks.whole;
@@ -94,6 +100,7 @@ BlocksOutcome execute_blocks(const BlocksRun& run, std::span<const Binding> bind
             all.outcome.interrupted = true;
         options.stopped = all.outcome.failure || all.outcome.error || all.outcome.interrupted || all.outcome.stopped;
         if (options.stopped && blocks > 1 && options.alarms && block >= options.alarms->last_block()) break;
+        if (idle && !options.stopped) break;
     }
     if (blocks > 1) all.outcome.time_s = now_s() - begin;
     return all;

@@ -8,6 +8,8 @@ A failure prints its seed; this runs that case alone, on every rank count:
 import os
 import signal
 import sys
+import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -111,6 +113,24 @@ def test_an_interrupt(context):
                 if context.rank == rank:
                     signal.raise_signal(signal.SIGINT)
                 cycle.run(times=3)
+        A.fill(1)
+        B = A.copy()
+        cycle.run()
+        tw.run(sweep, A=B)
+        tw.run(back, A=B)
+        assert same(A, B)
+
+
+def test_an_interrupt_in_a_long_run(context):
+    A = field(context)
+    cycle = tw.chain([tw.bind(sweep, A=A), tw.bind(back, A=A)])
+    for rank in {0, context.size - 1}:
+        begin = time.monotonic()
+        if context.rank == rank:
+            threading.Timer(0.3, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT)).start()
+        with pytest.raises(KeyboardInterrupt):
+            cycle.run(times=2**40)
+        assert time.monotonic() - begin < 60  # of the years that it would take
         A.fill(1)
         B = A.copy()
         cycle.run()

@@ -229,6 +229,44 @@ def test_nests_that_cannot_be_one_schedule_run_one_after_another(ranks, threads)
     results(ranks, threads, body)
 
 
+@pytest.mark.parametrize("fixed", [{"grid": (2, 1)}, {"plan": None}])
+def test_nests_whose_plans_are_fixed(fixed):
+    def body(context):
+        u, f, r = (filled(context, (20, 24)) for _ in range(3))
+        v, g, s = (field.copy() for field in (u, f, r))
+        if "plan" in fixed:
+            fixed["plan"] = tw.plan(smooth, u=u, f=f, grid=(2, 1))
+        one = tw.bind(smooth, u=u, f=f, **fixed)
+        same_grid, other_grid = (tw.bind(residual, r=r, u=u, f=f, grid=grid) for grid in ((2, 1), (1, 2)))
+        for rest, why in ((same_grid, ""), (other_grid, "is fixed"), (tw.bind(residual, r=r, u=u, f=f), "")):
+            cycle = tw.chain([one, rest])
+            assert why in cycle.separate and bool(why) == bool(cycle.separate)
+            cycle.run(times=2)
+            for _ in range(2):
+                tw.run(smooth, u=v, f=g)
+                tw.run(residual, r=s, u=v, f=g)
+            assert same(u, v) and same(r, s)
+
+    results(2, 1, body)
+
+
+@pytest.mark.parametrize("ranks, threads", RANKS)
+def test_bound_nests_run_beside_their_chain(ranks, threads):
+    def body(context):
+        A, B = filled(context, (40, 33), "i8"), filled(context, (40, 33), "i8")
+        C, D = A.copy(), B.copy()
+        bounds = [tw.bind(grow, A=A), tw.bind(far, B=B, A=A), tw.bind(across, A=B)]
+        cycle, back = tw.chain(bounds), tw.chain(bounds[::-1])
+        for _ in range(3):
+            for run in (cycle.run, bounds[1].run, back.run, bounds[0].run):
+                run()
+            for nest in (0, 1, 2, 1, 2, 1, 0, 0):
+                tw.run(*[(grow,), (far,), (across,)][nest], **[{"A": C}, {"B": D, "A": C}, {"A": D}][nest])
+            assert same(A, C) and same(B, D)
+
+    results(ranks, threads, body)
+
+
 def test_a_table_that_the_chain_writes():
     T, H, a = np.zeros(9, "i8"), np.zeros(20, "i8"), np.arange(20) % 9
     cycle = tw.chain([tw.bind(add, A=T), tw.bind(look_up, H=H, T=T, a=a)])

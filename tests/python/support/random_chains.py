@@ -5,6 +5,8 @@ import random
 import numpy as np
 
 import tilewave as tw
+from nest_problems import random_grid
+from tilewave.errors import ConfigError
 
 
 @tw.nest
@@ -118,14 +120,32 @@ class RandomChain:
         starts = [self.start(number).astype(self.dtype) for number in range(self.fields)]
         return starts if numpy else [tw.field(start, context=context) for start in starts]
 
+    def plans(self, ranks):
+        """Choices for each nest: small tiles, and mostly one grid that cuts the arrays."""
+        pick, dims = random.Random(f"plans {self.seed} {ranks}"), len(self.shape)
+        grid, plans = random_grid(pick, ranks, dims, False) if pick.random() < 0.7 else None, []
+        for _ in self.parts:
+            plan = {} if grid is None or pick.random() < 0.1 else {"grid": grid}
+            if pick.random() < 0.5:
+                plan["tile"] = tuple(pick.choice((1, 2, 3, 5, 8)) for _ in range(dims))
+            if pick.random() < 0.3:
+                plan["schedule"] = pick.choice(("blocking", "overlapping"))
+            if pick.random() < 0.3:
+                plan["lookahead"] = pick.choice((1, 2, 4))
+            plans.append(plan)
+        return plans
+
     def bind(self, arrays, context):
         """The chain."""
-        return tw.chain(
-            [
-                tw.bind(nest, **{name: arrays[k] for name, k in given.items()}, context=context, **arguments)
-                for nest, given, arguments in self.parts
-            ]
-        )
+        bounds = []
+        for (nest, given, arguments), plan in zip(self.parts, self.plans(context.size), strict=True):
+            named = {name: arrays[k] for name, k in given.items()}
+            try:
+                bound = tw.bind(nest, **named, context=context, **arguments, **plan)
+            except ConfigError:  # the plan is none for this nest, on all ranks
+                bound = tw.bind(nest, **named, context=context, **arguments)
+            bounds.append(bound)
+        return tw.chain(bounds)
 
     def run_separately(self, arrays, context, times, scalars):
         """The meaning: each nest by itself. Returns the results of the last time."""
