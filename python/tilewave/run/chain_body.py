@@ -182,6 +182,8 @@ def make_body(context, bounds, scalars, name):
             why = refused
         else:
             best = predicted_s, made
+            if not any(choices):
+                break  # no nest needs another plan
     return best[1] if best else Separate(bounds, why)
 
 

@@ -116,18 +116,18 @@ def _text(storage):
 
 
 def candidates(readies, shared):
-    """Choices of plans, one dict a nest, with which the shared arrays may have one layout; those to prefer first."""
+    """Choices of plans, one dict a nest, with which the shared arrays may have one layout; those to prefer first.
+
+    The first are the nests' own plans where these agree on grid and storage.
+    """
     sharing = [k for k, arrays in enumerate(shared) if arrays]
-    free = [{} for _ in readies]
-    if not differing_grids_or_storage(readies, shared):
-        return [free]
     layouts = {k: layout_of(readies[k]) for k in sharing}
     heaviest = sorted(sharing, key=lambda k: -readies[k].plan.predicted.time_s)
     wanted = []
     for k in heaviest:
         if layouts[k] is not None:
             wanted += [("plain", (), layouts[k][2]), layouts[k]]
-    found = []
+    found = [] if differing_grids_or_storage(readies, shared) else [[{} for _ in readies]]
     for layout in dict.fromkeys(wanted):
         choices = [_choices(layout, readies[k]) if k in sharing else {} for k in range(len(readies))]
         if None not in choices and choices not in found:
