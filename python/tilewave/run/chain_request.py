@@ -7,7 +7,7 @@ import numpy as np
 
 from tilewave import _core
 from tilewave.errors import ConfigError
-from tilewave.patterns.function_text import function_text
+from tilewave.patterns.function_text import code_text
 from tilewave.runtime.collective import plain
 
 #: What a run is called among the ranks.
@@ -64,7 +64,7 @@ class Until:
         self._function = until if callable(until) else None
         self._limits = None
         if self._function is not None:
-            self.text = function_text(until)
+            self.text = code_text(until)  # its answers are compared: what it carries may differ
             return
         names = {name: r for bound in bounds for name, r in (bound._given.reduce or {}).items()}
         if not isinstance(until, dict) or not until:
