@@ -17,7 +17,8 @@ RestOfSteps::RestOfSteps(const SweepProblem& problem, const Plan& plan, std::int
 
 StepBlocks StepBlocks::of(const SweepProblem& problem, const Plan& plan, std::int64_t steps) {
     const std::int64_t block = problem.space.extent(0);
-    const std::int64_t fewest = std::max<std::int64_t>(plan.temporal_block, 1);
+    // A block of fewer steps than go together runs as it is.
+    const std::int64_t fewest = std::min(block, std::max<std::int64_t>(plan.temporal_block, 1));
     if (steps < fewest || block == 0)
         throw ConfigError("run: " + std::to_string(steps) + " steps were asked for; allowed: at least the " +
                           std::to_string(fewest) + " that go together");

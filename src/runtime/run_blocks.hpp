@@ -15,8 +15,8 @@ struct StepBlocks {
     std::int64_t whole = 1, rest = 0;
     /// Of `steps` steps, where `problem` has the steps of a block. What is left may be longer than a block. Without a
     /// whole block all steps are left.
-    /// @pre those of a block are more than 0; steps >= those that go together, plan.temporal_block, and > 0
-    /// (ConfigError)
+    /// @pre those of a block are more than 0; steps >= those of a block or those that go together, plan.temporal_block,
+    /// whichever are fewer (ConfigError)
     static StepBlocks of(const SweepProblem& problem, const Plan& plan, std::int64_t steps);
 };
 

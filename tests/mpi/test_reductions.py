@@ -302,7 +302,7 @@ def test_nothing_and_not_a_number():
 
 
 def test_elements_that_are_assigned_on_some_paths():
-    """An element counts where the point has assigned it."""
+    """An array's name counts at every point, where the element is kept, too; in an expression where it was assigned."""
     some = tw.nest_from(
         """
         def some(A, B, i, j):
@@ -313,13 +313,16 @@ def test_elements_that_are_assigned_on_some_paths():
     generator = np.random.default_rng(7)
     a, b = generator.random((30, 41)), generator.random((30, 41))
     A, B = tw.field(a), tw.field(b)
-    found = tw.run(some, A=A, B=B, reduce={k: MADE[k]("A") for k in ("sum", "min", "argmin", "norm2")}).results
-    counted = []
+    wanted = {k: MADE[k]("A") for k in ("sum", "min", "argmin", "norm2")} | {"assigned": tw.sum("A * 1.0")}
+    found = tw.run(some, A=A, B=B, reduce=wanted).results
+    counted, assigned = [], []
     for i in range(1, 30):
         for j in range(41):
             if b[i, j] > a[i, j]:
                 a[i, j] = b[i, j] + a[i - 1, j]
-                counted.append(((i, j), a[i, j]))
+                assigned.append(((i, j), a[i, j]))
+            counted.append(((i, j), a[i, j]))
+    assert found.pop("assigned") == wanted_of("sum", assigned)
     assert found == {kind: wanted_of(kind, counted) for kind in found}
 
 

@@ -80,7 +80,8 @@ def _of_names_or_fields(function):
                 f"{kind}: given fields of shapes {first.shape} and {fields[1].shape}; allowed: two of one shape and "
                 "one context"
             )
-        yield f"{', '.join(f'field {each._number}' for each in fields)}, ord {order}"
+        norm_of = f", ord {order}" if kind == "norm" else ""
+        yield ", ".join(f"field {each._number}" for each in fields) + norm_of
         r = Reduction(kind, "x", "y" if kind == "dot" else "", order)
         if kind == "dot":
             found = storages[0].dot(storages[1], fields[0].dtype.name, fields[1].dtype.name)
