@@ -122,6 +122,18 @@ class Chain:
             )
         return "\n".join(lines)
 
+    def _schedules(self, context):
+        """The nests that are ready to run as one schedule, for `tilewave.schedule`; part of a collective call."""
+        if context is not self.context:
+            raise ConfigError(f"schedule: context: chain {self._number} is bound on another; allowed: that one")
+        if self.separate:
+            raise ConfigError(
+                f"schedule: chain {self._number} is no single schedule: {self.separate}; allowed: the schedules of its "
+                "nests"
+            )
+        yield f"chain {self._number}"
+        return self._first
+
     def run(self, times=None, *, until=None, every=1, scalars=None, **more):
         """Run the nests in their order, again and again; collective.
 

@@ -108,6 +108,7 @@ class OneSchedule:
             [numbers.setdefault(memory_of(ready.arrays[view.array]), len(numbers)) for view in ready.problem.nest.views]
             for ready in readies
         ]
+        self.readies, self.memories = list(readies), memories
         self._core = _core.ChainedSweep(context._core, [way._core for way in self.ways], memories)
         self._nests = list({id(member.bound.nest): member.bound.nest for member in members}.values())
         self.look_again()

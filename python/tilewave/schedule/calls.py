@@ -20,8 +20,8 @@ def schedule(nest, *, context=None, over=None, reverse=(), steps=None, plan=None
 
     Parameters
     ----------
-    nest : Nest or Bound
-        What `tilewave.bind` made gives the schedule of its bound number of steps, and takes no other arguments.
+    nest : Nest, Bound or Chain
+        What `tilewave.bind` and `tilewave.chain` made gives the schedule of its bound arguments, and takes no others.
     context, over, reverse, steps, plan
         As in `tilewave.run`.
     **arguments
@@ -49,6 +49,8 @@ def schedule(nest, *, context=None, over=None, reverse=(), steps=None, plan=None
         ready = yield from nest._schedules(context)
         if isinstance(ready, Schedule):
             return ready
+        if hasattr(ready, "memories"):
+            return schedule_of_chain(ready, context.size)
     else:
         ready = yield from prepare(nest, context, Loops(over, reverse, steps), plan, False, arguments, None)
     return schedule_of(ready, 1 if ready.on_one_rank else context.size)
@@ -65,6 +67,19 @@ def schedule_of(ready, ranks):
         note = f"a block of {block} of {ready.steps} time steps"
     rates = [ready.rate.core()] if ready.rate else None
     return Schedule(cores, arrays, rates=rates, note=note)
+
+
+def schedule_of_chain(chain, ranks):
+    """The schedule of nests that run as one, of all ranks; local."""
+    problems, plans = zip(*((ready.sweep.problem, ready.sweep.plan) for ready in chain.readies), strict=True)
+    cores = {rank: _core.chain(problems, plans, chain.memories, rank, ranks) for rank in range(ranks)}
+    arrays = [
+        (f"{view.array} of nest {k + 1}", None, ready.dtypes[view.array])
+        for k, ready in enumerate(chain.readies)
+        for view in ready.problem.nest.views
+    ]
+    rates = [ready.rate.core() if ready.rate else _core.KernelRate() for ready in chain.readies]
+    return Schedule(cores, arrays, rates=rates, note=f"{len(chain.readies)} nests, one after another in each lane")
 
 
 def check(schedule):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import tilewave as tw
+from tilewave.errors import ConfigError
 from tilewave.schedule.schedule import VERSION
 
 
@@ -354,3 +355,18 @@ def add_all(before, after):
     for k in range(before.shape[1]):
         total += before[0, k]
         after[0, k] = total
+
+
+def test_of_a_chain(tmp_path):
+    A, B = tw.field((19, 23), "f8"), tw.field((19, 23), "f8", init=1.0)
+    chain = tw.chain([tw.bind(relax, A=A, B=B), tw.bind(relax, A=B, B=A, reverse=("i",)), tw.bind(relax, A=A, B=B)])
+    s = tw.schedule(chain)
+    assert tw.check(s) is None and s.arrays[:3] == ("A of nest 1", "B of nest 1", "A of nest 2")
+    assert tw.predict(s).time_s > 0 and "3 nests" in str(s)
+    assert [work.number for work in s._cores[0].works] == [0, 1, 2]
+    s.save(tmp_path / "chain.json")
+    assert tw.Schedule.load(tmp_path / "chain.json") == s
+    u = tw.field((64,), "f8")
+    apart = tw.chain([tw.bind(heat, u=u, steps=3)])
+    with pytest.raises(ConfigError, match="no single schedule: nest 1, 'heat', steps in time; allowed: the schedules"):
+        tw.schedule(apart)
