@@ -26,7 +26,9 @@ pytestmark = [
     pytest.mark.mpi(ranks=[1, 2, 3, 4, 6]),
     pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning"),
 ]
-SEEDS = [int(os.environ["TILEWAVE_SEED"])] if "TILEWAVE_SEED" in os.environ else range(12)
+SEEDS = [*range(5), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(5, 12))]
+if "TILEWAVE_SEED" in os.environ:
+    SEEDS = [int(os.environ["TILEWAVE_SEED"])]
 
 
 @tw.nest

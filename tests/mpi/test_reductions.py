@@ -144,7 +144,9 @@ MADE = {
     "norminf": lambda text: tw.norm(text, ord=np.inf),
     **{kind: getattr(tw, kind) for kind in ("max", "min", "argmax", "argmin")},
 }
-SEEDS = [int(os.environ["TILEWAVE_SEED"])] if "TILEWAVE_SEED" in os.environ else range(60)
+SEEDS = [*range(16), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(16, 60))]
+if "TILEWAVE_SEED" in os.environ:
+    SEEDS = [int(os.environ["TILEWAVE_SEED"])]
 
 
 def same(found, wanted):
