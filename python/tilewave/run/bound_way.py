@@ -26,8 +26,8 @@ class Way:
 
     def __init__(self, given, ready, key, part=""):
         self.given, self.ready, self._key, self._part = given, ready, key, part
-        self._environment = ready.environment
-        self._values, self._changed = ready.values, False
+        # Those of the bound nest: it may have been prepared for a run with other scalars of the same types.
+        self._values = {**ready.values, **given.scalars}
         self._copied = any(isinstance(value, np.ndarray) and copied(value) for value in ready.arrays.values())
 
     def out_of_date(self):
@@ -73,12 +73,7 @@ class Way:
 
     def environment(self, scalars):
         """What the kernel is given with these scalars in place of the bound ones: an array, and its address."""
-        if not scalars:
-            return self._environment
-        packed = self._environment[0].copy()  # an element a scalar; the kernel's are of the same types
-        for position, slot in enumerate(self.ready.kernel.slots):
-            if slot.name in scalars:
-                (packed.view(np.float64) if slot.type.is_float else packed)[position] = scalars[slot.name]
+        packed = self.ready.kernel.pack({**self._values, **scalars}, self.ready.tables)
         return packed, packed.ctypes.data
 
     def call(self, steps, scalars, description):
@@ -91,10 +86,8 @@ class Way:
         ready = self.ready
         if ready.steps is not None:
             ready.sweep.prepare_steps(steps)  # another call may have had other steps since
-        if scalars or self._changed:
-            ready.values, self._changed = {**self._values, **scalars}, bool(scalars)
-            packed = ready.kernel.pack(ready.values, ready.tables)
-            ready.environment = (packed, packed.ctypes.data) if scalars else self._environment
+        if self._values:
+            ready.values, ready.environment = {**self._values, **scalars}, self.environment(scalars)
         if self._copied or ready.kernel.copies_tables:
             if not ready.on_one_rank and not ready.stored:
                 ready.operands, ready.copies = operands_of(self.given.nest, ready.arrays, ready.initial)

@@ -98,6 +98,32 @@ def test_two_bound_nests_that_alternate(ranks, threads):
     results(ranks, threads, body)
 
 
+@tw.nest
+def weighted(u, i, *, c=1, d=2):
+    u[i] = c * u[i - 1] + d * u[i]
+
+
+def test_a_run_with_other_scalars_leaves_the_bound_ones():
+    u, v = tw.field((40,), "i8", init=1), tw.field((40,), "i8", init=1)
+    bound = tw.bind(weighted, u=u)
+    for scalars in ({}, {"c": -3, "d": 5}, {"c": -2}, {}, {"d": -1}, {"c": 3, "d": -4}, {}):
+        bound.run(**scalars)
+        tw.run(weighted, u=v, **scalars)
+        assert np.array_equal(u.gather(), v.gather()), scalars
+
+
+def test_a_way_that_was_prepared_for_other_scalars_runs_the_bound_ones():
+    """Layouts that are weighed anew make a run prepare again, also one whose scalars are others of the same types."""
+    u, v = tw.field((40,), "i8", init=1), tw.field((40,), "i8", init=1)
+    bound = tw.bind(weighted, u=u)
+    bound._ways.forget(lambda _: True)
+    for scalars in ({"c": 3}, {}, {"d": 1}, {}):
+        bound.run(**scalars)
+        tw.run(weighted, u=v, **scalars)
+        assert np.array_equal(u.gather(), v.gather()), scalars
+
+
+
 @pytest.mark.parametrize("ranks, threads", RANKS)
 def test_scalars_of_one_run_and_of_another_type(ranks, threads):
     def body(context):
