@@ -5,6 +5,11 @@ asking the other ranks. On an agreed error, ``quiet`` is true on all ranks but t
 catches it, and ``partial`` where the launch has ranks outside the run, which know nothing of it. ``of_program``: an
 error that no rank was asked about, but that each meets when it comes to the same line of the program."""
 
+import reprlib
+
+#: Characters of a value that was given, at most, in an error's text.
+LONGEST_VALUE = 200
+
 
 class ConfigError(ValueError):
     """What the caller asked for is not possible; says what was given and what is allowed."""
@@ -30,6 +35,24 @@ class InternalError(RuntimeError):
 
     agreed = False
 
+
+def shown(value):
+    """A value as an error's text shows it: an array by its type and shape, anything else in one short line."""
+    shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
+    if shape and dtype is not None:
+        return f"{type(value).__name__} of shape {shape}, {dtype}"
+    text = " ".join((repr(value) if isinstance(value, str | bytes) else _BRIEF.repr(value)).split())
+    return text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 3]}..."
+
+
+def _brief():
+    brief = reprlib.Repr()
+    brief.maxdict = brief.maxlist = brief.maxtuple = brief.maxset = brief.maxfrozenset = brief.maxdeque = 12
+    brief.maxstring = brief.maxother = brief.maxlong = LONGEST_VALUE
+    return brief
+
+
+_BRIEF = _brief()
 
 ERRORS = (ConfigError, KernelError, MpiError, InternalError)
 #: What the text of a MemoryError is where the core has told nobody else of it.

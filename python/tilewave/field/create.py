@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 
 from tilewave.dtypes import IN_NESTS
-from tilewave.errors import ConfigError
+from tilewave.errors import ConfigError, shown
 from tilewave.field import npy
 from tilewave.field.field import ARRAY, FUNCTION, NOTHING, SAME, Field, make
 from tilewave.field.values import dtype_of, fill, named, problem_of, shape_of
@@ -67,7 +67,7 @@ def field(shape, dtype=None, init=None, *, keep="all", history=0, context=None):
             warn("keep='frontier' of a field is called keep='window' now; the next release refuses 'frontier'")
             keep = "window"
         if not isinstance(keep, str) or keep not in ("all", "window"):
-            raise ConfigError(f"field: keep={keep!r} was given; allowed: 'all', 'window'")
+            raise ConfigError(f"field: keep={shown(keep)} was given; allowed: 'all', 'window'")
         before = _history(history, keep)
         init, kind = _init(init, shape, dtype)
         starts = [_init(start, shape, dtype) for start in before if start is not SAME]
@@ -112,7 +112,8 @@ def _history(history, keep):
     count = int(history) if number else len(history) if isinstance(history, list | tuple) else -1
     if not 0 <= count <= MOST_HISTORY:
         raise ConfigError(
-            f"field: history={history!r} was given; allowed: a number from 0 to {MOST_HISTORY}, or a list of so many, "
+            f"field: history={shown(history)} was given; "
+            f"allowed: a number from 0 to {MOST_HISTORY}, or a list of so many, "
             "each as init"
         )
     if count and keep == "window":

@@ -6,7 +6,7 @@ import weakref
 import numpy as np
 
 from tilewave import _core
-from tilewave.errors import ConfigError
+from tilewave.errors import ConfigError, shown
 from tilewave.field import npy
 from tilewave.field.index import Selection, pack, unpack
 from tilewave.field.time_buffer import TimeBuffer
@@ -131,7 +131,8 @@ class Field:
         self._whole("buffer")
         if isinstance(number, bool) or not isinstance(number, int | np.integer) or not -self.history <= number <= 0:
             raise ConfigError(
-                f"buffer: {number!r} was given; allowed: {-self.history} to 0, the time steps that this field keeps; "
+                f"buffer: {shown(number)} was given; "
+                f"allowed: {-self.history} to 0, the time steps that this field keeps; "
                 "more with field(..., history=), or after a run of a nest that reads them"
             )
         return TimeBuffer(self, -int(number))

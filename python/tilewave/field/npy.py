@@ -10,7 +10,7 @@ import stat
 
 import numpy as np
 
-from tilewave.errors import ConfigError
+from tilewave.errors import ConfigError, shown
 
 PIECE_BYTES = 8 << 20  # of a block, copied to memory in the order of the file before it is written
 
@@ -28,7 +28,7 @@ def path_of(what, path):
         if not isinstance(text, str) or not text or "\0" in text:
             raise TypeError
     except TypeError:
-        raise ConfigError(f"{what}: path {path!r} was given; allowed: the name of a .npy file") from None
+        raise ConfigError(f"{what}: path {shown(path)} was given; allowed: the name of a .npy file") from None
     return text
 
 

@@ -6,7 +6,7 @@ import itertools
 import numpy as np
 
 from tilewave.dtypes import IN_NESTS
-from tilewave.errors import ConfigError
+from tilewave.errors import ConfigError, shown
 from tilewave.field.index import SubscriptError, is_of_subscript
 from tilewave.runtime.collective import text_of
 
@@ -114,7 +114,7 @@ def shape_of(shape):
         if any(float(n) != int(n) for n in shape):
             raise ValueError
     except (TypeError, ValueError, OverflowError):
-        raise ConfigError(f"field: shape {shape!r} was given; allowed: one to four integers") from None
+        raise ConfigError(f"field: shape {shown(shape)} was given; allowed: one to four integers") from None
     if not 1 <= len(result) <= 4 or any(n < 0 for n in result):
         raise ConfigError(f"field: shape {result} was given; allowed: one to four extents >= 0")
     return result
@@ -126,7 +126,7 @@ def dtype_of(dtype):
     except TypeError:
         result = None
     if result is None or result not in IN_NESTS:  # NumPy finds None equal to float64
-        raise ConfigError(f"field: dtype {dtype!r} was given; allowed: {', '.join(d.name for d in IN_NESTS)}")
+        raise ConfigError(f"field: dtype {shown(dtype)} was given; allowed: {', '.join(d.name for d in IN_NESTS)}")
     return result
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tilewave.errors import ConfigError
+from tilewave.errors import ConfigError, shown
 from tilewave.nest.affine import Affine, NotAffine, read_affine
 
 #: What bounds may reach over the loops: the core computes with 64 bits, and the sum of a few of them, along skewed
@@ -125,7 +125,9 @@ def loop_directions(indices, reverse=()):
         When `reverse` is not a tuple or list of index names.
     """
     if not isinstance(reverse, tuple | list) or not all(isinstance(name, str) for name in reverse):
-        raise ConfigError(f'reverse: given {reverse!r}; allowed: a tuple of index names, reverse=("{indices[0]}",)')
+        raise ConfigError(
+            f'reverse: given {shown(reverse)}; allowed: a tuple of index names, reverse=("{indices[0]}",)'
+        )
     for name in reverse:
         if name not in indices:
             raise ConfigError(f"reverse: the nest has no index {name!r}; allowed: {', '.join(indices)}")

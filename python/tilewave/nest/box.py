@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tilewave.errors import ConfigError
+from tilewave.errors import ConfigError, shown
 
 
 def iteration_box(nest, shapes, over, time, steps):
@@ -81,7 +81,7 @@ def _shape(nest, shapes, place, axes, time):
 def _checked_steps(nest, steps):
     whole = isinstance(steps, int | np.integer) and not isinstance(steps, bool) and steps >= 0
     if not whole:
-        raise ConfigError(f"steps of nest {nest.name!r}: given {steps!r}; allowed: an int >= 0")
+        raise ConfigError(f"steps of nest {nest.name!r}: given {shown(steps)}; allowed: an int >= 0")
     return int(steps)
 
 

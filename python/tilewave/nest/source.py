@@ -19,7 +19,7 @@ import time
 import tokenize
 import types
 
-from tilewave.errors import ConfigError
+from tilewave.errors import ConfigError, shown
 
 NO_SOURCE = (
     "its source text is not available (exec and standard input keep none); "
@@ -63,7 +63,7 @@ class Source:
     def __init__(self, function, what="@nest"):
         if not isinstance(function, types.FunctionType):
             raise ConfigError(
-                f"{what} takes a plain function, given {function!r}; allowed: a loop body written with def"
+                f"{what} takes a plain function, given {shown(function)}; allowed: a loop body written with def"
             )
         if function.__name__ == "<lambda>":
             raise ConfigError(

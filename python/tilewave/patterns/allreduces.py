@@ -5,7 +5,7 @@ import functools
 import numpy as np
 
 from tilewave import _core
-from tilewave.errors import ConfigError
+from tilewave.errors import ConfigError, shown
 from tilewave.patterns.arguments import Call, context_of, pattern, run_plain
 from tilewave.patterns.calls import broadcast, multi_reduce, reduce, spread
 from tilewave.patterns.matrix import NUMBERS, rows_and_columns, same_or_apart, view
@@ -106,7 +106,7 @@ def _allreduce(M, op, out, algorithm, chunk_bytes, buffers, wait, start, explain
 def _as_ring(context, M, op, out, algorithm):
     """Whether an allreduce goes by parts of the columns; what is wrong with its arguments raises."""
     if not isinstance(algorithm, str) or algorithm not in ("auto", "tree", "ring"):
-        raise ConfigError(f"algorithm {algorithm!r} was given; allowed: 'auto', 'tree', 'ring'")
+        raise ConfigError(f"algorithm {shown(algorithm)} was given; allowed: 'auto', 'tree', 'ring'")
     view("M", M)
     view("out", out, written=True)
     if out.shape != M.shape or out.dtype != M.dtype:

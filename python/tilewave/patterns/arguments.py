@@ -5,7 +5,7 @@ import functools
 import numpy as np
 
 from tilewave import _core
-from tilewave.errors import ERRORS, ConfigError
+from tilewave.errors import ERRORS, ConfigError, shown
 from tilewave.patterns.function_text import function_text
 from tilewave.patterns.handle import Handle
 from tilewave.patterns.matrix import number_of, outer_text, view
@@ -90,7 +90,7 @@ class Call:
             self.wait, self.start, self.explain = _flag("wait", wait), _flag("start", start), _flag("explain", explain)
         with self:
             if not isinstance(algorithm, str):
-                raise ConfigError(f"algorithm {algorithm!r} was given; allowed: a name")
+                raise ConfigError(f"algorithm {shown(algorithm)} was given; allowed: a name")
             self.algorithm = algorithm
             self.chunk_bytes = _choice("chunk_bytes", chunk_bytes)
             self.buffers = _choice("buffers", buffers)
@@ -131,7 +131,7 @@ class Call:
         elif isinstance(op, str) and op in OPS:
             self.op = op
         else:
-            raise ConfigError(f"op {op!r} was given; allowed: {', '.join(OPS)}, or a function of two arrays")
+            raise ConfigError(f"op {shown(op)} was given; allowed: {', '.join(OPS)}, or a function of two arrays")
 
     def allocate(self, columns):
         """The result of a spread that was given none, once its columns are known."""
@@ -202,7 +202,7 @@ def _flag(name, value):
 
 def whole_number(name, value):
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise ConfigError(f"{name} {value!r} was given; allowed: an integer")
+        raise ConfigError(f"{name} {shown(value)} was given; allowed: an integer")
     bits = 63 if name.endswith("_bytes") else 31
     if not -(2**bits) <= value < 2**bits:
         raise ConfigError(f"{name} {value} was given; allowed: less than 2**{bits}")

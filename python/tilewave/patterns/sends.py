@@ -1,7 +1,7 @@
 """Buffered sends and their receives."""
 
 from tilewave import _core
-from tilewave.errors import ConfigError
+from tilewave.errors import ConfigError, shown
 from tilewave.patterns.arguments import context_of, whole_number
 from tilewave.patterns.matrix import number_of, view
 
@@ -41,7 +41,7 @@ def send(M, dest, tag=0, *, limit_bytes=SEND_LIMIT_BYTES, on_full="wait", contex
         number = number_of(M)
         matrix = view("send: M", M if number is None else number)
         if on_full not in ("wait", "raise"):
-            raise ConfigError(f"send: on_full {on_full!r} was given; allowed: 'wait', 'raise'")
+            raise ConfigError(f"send: on_full {shown(on_full)} was given; allowed: 'wait', 'raise'")
         _core.send_buffered(
             context._core,
             matrix,

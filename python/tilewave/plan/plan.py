@@ -9,7 +9,7 @@ import textwrap
 from pathlib import Path
 
 from tilewave import _core, files
-from tilewave.errors import ConfigError
+from tilewave.errors import ConfigError, shown
 from tilewave.notices import warn
 from tilewave.plan.explain import explain
 from tilewave.timeline.parts import PARTS, Parts, Predicted
@@ -296,7 +296,7 @@ def _assign(core, name, value):
     try:
         setattr(core, name, value)
     except TypeError:
-        raise ConfigError(f"{name}: given {value!r}; allowed: {ALLOWED[name]}") from None
+        raise ConfigError(f"{name}: given {shown(value)}; allowed: {ALLOWED[name]}") from None
 
 
 def request_of(choices, threads):
@@ -310,7 +310,7 @@ def request_of(choices, threads):
     threads = choices.get("threads", threads)
     most = _core.limits["lanes"]
     if isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= most:
-        raise ConfigError(f"threads: given {threads!r}; allowed: an integer from 1 to {most}")
+        raise ConfigError(f"threads: given {shown(threads)}; allowed: an integer from 1 to {most}")
     request.threads = threads
     request.all_threads = "threads" in choices
     return request

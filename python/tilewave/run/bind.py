@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 
-from tilewave.errors import ConfigError
+from tilewave.errors import ConfigError, shown
 from tilewave.field.field import Field, is_left
 from tilewave.kernel.scalars import Slot
 from tilewave.nest.bounds import Loops
@@ -237,11 +237,11 @@ class Bound:
         if steps is not None:
             if self._given.steps is None:
                 raise ConfigError(
-                    f"steps={steps!r} was given, and {self._called()} was bound without steps; allowed: "
+                    f"steps={shown(steps)} was given, and {self._called()} was bound without steps; allowed: "
                     "tilewave.bind(..., steps=)"
                 )
             if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 0:
-                raise ConfigError(f"steps: given {steps!r}; allowed: an integer >= 0")
+                raise ConfigError(f"steps: given {shown(steps)}; allowed: an integer >= 0")
         if scalars:
             self.nest.bind_scalars({**self._scalars, **scalars})
         for name, field in self._fields:

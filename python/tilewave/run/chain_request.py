@@ -6,7 +6,7 @@ import numbers
 import numpy as np
 
 from tilewave import _core
-from tilewave.errors import ConfigError
+from tilewave.errors import ConfigError, shown
 from tilewave.patterns.function_text import code_text
 from tilewave.runtime.collective import plain
 
@@ -69,7 +69,8 @@ class Until:
         names = {name: r for bound in bounds for name, r in (bound._given.reduce or {}).items()}
         if not isinstance(until, dict) or not until:
             raise ConfigError(
-                f"until: given {until!r}; allowed: a dict from names of reductions to the largest values at which the "
+                f"until: given {shown(until)}; "
+                "allowed: a dict from names of reductions to the largest values at which the "
                 "run ends, or a function of a dict of the reductions' values"
             )
         for name, limit in until.items():
@@ -81,7 +82,7 @@ class Until:
             if names[name].kind.startswith("arg"):
                 raise ConfigError(f"until: {name!r} is a place, {names[name].kind}; allowed: max, min and sum")
             if isinstance(limit, bool) or not isinstance(limit, numbers.Real | np.number) or math.isnan(limit):
-                raise ConfigError(f"until: {name!r}: given {limit!r}; allowed: a number")
+                raise ConfigError(f"until: {name!r}: given {shown(limit)}; allowed: a number")
         self._limits = dict(until)
         self.text = ", ".join(f"{name} <= {float(limit)!r}" for name, limit in sorted(until.items()))
 
@@ -100,7 +101,7 @@ class Until:
 
 def _count(name, value, least):
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer) or value < least:
-        raise ConfigError(f"{name}: given {value!r}; allowed: an integer >= {least}")
+        raise ConfigError(f"{name}: given {shown(value)}; allowed: an integer >= {least}")
     return int(value)
 
 

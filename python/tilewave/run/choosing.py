@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from tilewave import _core
-from tilewave.errors import ConfigError
+from tilewave.errors import ConfigError, shown
 from tilewave.field.values import values_at
 from tilewave.kernel.compile import compile_kernel
 from tilewave.notices import warn
@@ -81,7 +81,7 @@ def _as_planned(context, given, problem):
 
 def _check_skew(skew):
     if not isinstance(skew, tuple) or len(skew) != 2 or not all(type(k) is int and abs(k) < 2**31 for k in skew):
-        raise ConfigError(f"skew: given {skew!r}; allowed: {ALLOWED['skew']}")
+        raise ConfigError(f"skew: given {shown(skew)}; allowed: {ALLOWED['skew']}")
 
 
 def _rows_across(given, problem):

@@ -5,7 +5,7 @@ import time
 
 import numpy as np
 
-from tilewave.errors import ConfigError
+from tilewave.errors import ConfigError, shown
 from tilewave.field.create import Scratch
 from tilewave.field.field import Field
 from tilewave.nest.bounds import Loops
@@ -155,9 +155,9 @@ def _parts(nests, over, reverse, steps, arguments, refused):
                 "which write their arrays at +1"
             )
     if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 0:
-        raise ConfigError(f"steps: given {steps!r}; allowed for several nests: an integer >= 0")
+        raise ConfigError(f"steps: given {shown(steps)}; allowed for several nests: an integer >= 0")
     for name, value in refused.items():
-        raise ConfigError(f"{name}={value!r} was given for several nests; allowed: for one nest")
+        raise ConfigError(f"{name}={shown(value)} was given for several nests; allowed: for one nest")
     for name, value in arguments.items():
         if (
             not any(name in nest.arrays or name in nest.scalars for nest in nests)

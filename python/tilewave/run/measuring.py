@@ -2,7 +2,7 @@
 
 import copy
 
-from tilewave.errors import ConfigError
+from tilewave.errors import ConfigError, shown
 from tilewave.machine import known
 from tilewave.machine.measure import BUDGET_S, measured
 from tilewave.machine.stale import kernel_record
@@ -37,7 +37,7 @@ def measure(quick=False, context=None, nest=None, **arguments):
         On every rank, when ``quick`` is no bool on any, or as `plan`.
     """
     if not isinstance(quick, bool):
-        raise ConfigError(f"quick: given {quick!r}; allowed: True, False")
+        raise ConfigError(f"quick: given {shown(quick)}; allowed: True, False")
     if nest is not None and not isinstance(nest, Nest):
         raise ConfigError(f"nest: given {type(nest).__name__}; allowed: a function under @tilewave.nest")
     with_nest = nest is not None or bool(arguments)

@@ -6,7 +6,7 @@ import numpy as np
 
 from tilewave import _core
 from tilewave.dtypes import IN_NESTS
-from tilewave.errors import ConfigError
+from tilewave.errors import ConfigError, shown
 from tilewave.field.field import Field, is_left
 from tilewave.nest.bounds import loop_bounds, loop_directions
 from tilewave.nest.box import cut_short
@@ -149,7 +149,7 @@ def _in_time(nest, arrays, steps):
             f"of what it writes, at +1, and at -{MOST_HISTORY} to +1 in what it reads"
         )
     if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or not 0 <= steps <= MOST_TIME_STEPS:
-        raise ConfigError(f"steps: given {steps!r}; allowed: an integer >= 0, up to 2**40")
+        raise ConfigError(f"steps: given {shown(steps)}; allowed: an integer >= 0, up to 2**40")
     if not any(name in lacking for name in nest.written):
         name = nest.written[0]
         raise ConfigError(

@@ -5,7 +5,7 @@ import functools
 
 import numpy as np
 
-from tilewave.errors import ConfigError
+from tilewave.errors import ConfigError, shown
 from tilewave.field.field import Field
 from tilewave.runtime.collective import collective
 
@@ -117,7 +117,7 @@ def _bound(function, arguments, keywords):
 
 def _checked_ord(order):
     if isinstance(order, bool | np.bool_) or not isinstance(order, int | float | np.number) or order not in NORMS:
-        raise ConfigError(f"norm: ord={order!r} was given; allowed: 1, 2, numpy.inf")
+        raise ConfigError(f"norm: ord={shown(order)} was given; allowed: 1, 2, numpy.inf")
     return next(each for each in NORMS if each == order)
 
 

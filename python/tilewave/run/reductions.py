@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tilewave.errors import ConfigError
+from tilewave.errors import ConfigError, shown
 from tilewave.kernel.compile import find_types
 from tilewave.kernel.scalars import Slot
 from tilewave.nest.reduced import Expression, ReducedNest, RowValue
@@ -102,7 +102,8 @@ def check(nest, reduce, dtypes, scalars, captured):
 
 def _no_dict(reduce):
     return ConfigError(
-        f"reduce: given {reduce!r}; allowed: a dict from names to tw.max, min, argmax, argmin, sum, dot or norm of the "
+        f"reduce: given {shown(reduce)}; "
+        "allowed: a dict from names to tw.max, min, argmax, argmin, sum, dot or norm of the "
         "name of an array or a local, or of an expression of them"
     )
 

@@ -4,7 +4,7 @@ import os
 import threading
 
 from tilewave import _core
-from tilewave.errors import ERRORS, NO_MEMORY, ConfigError, KernelError, MpiError
+from tilewave.errors import ERRORS, NO_MEMORY, ConfigError, KernelError, MpiError, shown
 from tilewave.launch import launchers
 from tilewave.machine import known
 from tilewave.machine.stale import Watch
@@ -365,5 +365,7 @@ def _threads(given):
         if isinstance(value, float) or not 1 <= number <= _core.limits["lanes"]:
             raise ValueError
     except (TypeError, ValueError, OverflowError):
-        raise ConfigError(f"threads: given {value!r}; allowed: an integer from 1 to {_core.limits['lanes']}") from None
+        raise ConfigError(
+            f"threads: given {shown(value)}; allowed: an integer from 1 to {_core.limits['lanes']}"
+        ) from None
     return number

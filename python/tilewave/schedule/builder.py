@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 from tilewave import _core
-from tilewave.errors import ConfigError
+from tilewave.errors import ConfigError, shown
 from tilewave.schedule.schedule import Schedule
 
 #: Names that an array cannot have: `run_schedule` takes keywords of these names.
@@ -38,9 +38,9 @@ def build_schedule(generator, ranks, *arguments, rank=None):
         For regions outside their arrays, messages to ranks that there are none of, numbers that are given twice.
     """
     if isinstance(ranks, bool) or not isinstance(ranks, (int, np.integer)) or ranks < 1:
-        raise ConfigError(f"build_schedule: ranks: given {ranks!r}; allowed: an integer >= 1")
+        raise ConfigError(f"build_schedule: ranks: given {shown(ranks)}; allowed: an integer >= 1")
     if rank is not None and rank not in range(ranks):
-        raise ConfigError(f"build_schedule: rank: given {rank!r}; allowed: 0 to {ranks - 1}")
+        raise ConfigError(f"build_schedule: rank: given {shown(rank)}; allowed: 0 to {ranks - 1}")
     functions, builders = [], []
     for number in range(ranks) if rank is None else [rank]:
         builders.append(ScheduleBuilder(number, int(ranks), functions))
@@ -115,7 +115,8 @@ class ArrayOfSchedule:
                 hi = lo + 1
         except (TypeError, AttributeError):
             raise ConfigError(
-                f"array {self.name!r}: subscript {subscript!r} was given; allowed: integers, and slices without a step"
+                f"array {self.name!r}: subscript {shown(subscript)} was given; "
+                "allowed: integers, and slices without a step"
             ) from None
         if not 0 <= lo <= hi <= extent:
             raise ConfigError(
@@ -179,7 +180,7 @@ class ScheduleBuilder:
         """
         shape = tuple(int(n) for n in (shape if isinstance(shape, tuple | list) else (shape,)))
         if not isinstance(name, str) or not name.isidentifier() or name in TAKEN:
-            raise ConfigError(f"array: name: given {name!r}; allowed: an identifier other than {', '.join(TAKEN)}")
+            raise ConfigError(f"array: name: given {shown(name)}; allowed: an identifier other than {', '.join(TAKEN)}")
         if any(a.name == name for a in self._arrays):
             raise ConfigError(f"array {name!r} is declared twice")
         if not 1 <= len(shape) <= _core.limits["dims"] or min(shape) < 0:
@@ -266,7 +267,7 @@ class ScheduleBuilder:
             buffer = self.buffer()
         if buffer is not None:
             if buffer not in range(len(self._buffers)):
-                raise ConfigError(f"{name}: buffer {buffer!r} was given; allowed: what b.buffer() gave")
+                raise ConfigError(f"{name}: buffer {shown(buffer)} was given; allowed: what b.buffer() gave")
             self._buffers[buffer] = max(self._buffers[buffer], m.bytes)
             m.buffer = buffer
         self._messages.append(m)
@@ -275,14 +276,14 @@ class ScheduleBuilder:
     def _mine(self, what, region):
         if not isinstance(region, Region) or region.array not in self._arrays:
             raise ConfigError(
-                f"{what}: region: given {region!r}; allowed: a region of this builder's arrays, as A[0:4]"
+                f"{what}: region: given {shown(region)}; allowed: a region of this builder's arrays, as A[0:4]"
             )
 
     def _work(self, number, function, reads, writes, amount):
         """Number among the works of this rank, in the order of their first mention."""
         number = _integer("task: number", number)
         if not callable(function):
-            raise ConfigError(f"task {number}: function: given {function!r}; allowed: what can be called")
+            raise ConfigError(f"task {number}: function: given {shown(function)}; allowed: what can be called")
         for region in (*reads, *writes):
             self._mine(f"task {number}", region)
         if function not in self._functions:
@@ -384,12 +385,14 @@ class LaneOfSchedule:
     def await_signal(self, signal):
         """Until another lane of this rank has counted that far."""
         if not isinstance(signal, Signal) or signal.lane._builder is not self._builder:
-            raise ConfigError(f"await_signal: given {signal!r}; allowed: what lane.signal() of this rank gave")
+            raise ConfigError(f"await_signal: given {shown(signal)}; allowed: what lane.signal() of this rank gave")
         self._steps.append(("await", signal.lane.number, signal.count))
 
     def _on(self, op, message, send=None):
         if not isinstance(message, MessageOfSchedule) or message.builder is not self._builder:
-            raise ConfigError(f"{op}: given {message!r}; allowed: a message of this rank, from b.send or b.receive")
+            raise ConfigError(
+                f"{op}: given {shown(message)}; allowed: a message of this rank, from b.send or b.receive"
+            )
         if send is not None and message.send != send:
             what = "send" if message.send else "receive"
             raise ConfigError(f"{op}: message {message.number} of rank {self._builder.rank} is a {what}")
@@ -400,7 +403,7 @@ def _integer(what, value):
     try:
         return int(value.__index__())
     except (AttributeError, TypeError):
-        raise ConfigError(f"{what}: given {value!r}; allowed: an integer") from None
+        raise ConfigError(f"{what}: given {shown(value)}; allowed: an integer") from None
 
 
 def _one_run(region):

@@ -3,7 +3,7 @@
 import re
 
 from tilewave import _core
-from tilewave.errors import ConfigError
+from tilewave.errors import ConfigError, shown
 from tilewave.machine.machine import Machine
 from tilewave.nest.bounds import Loops
 from tilewave.nest.reserved import takes_nests
@@ -168,7 +168,8 @@ def _rates(schedule, given):
             call_s, amount_s = map(float, seconds)
         except (TypeError, ValueError):
             raise ConfigError(
-                f"predict: rates: given {value!r} for {key!r}; allowed: seconds of a call, or (of a call, of a unit)"
+                f"predict: rates: given {shown(value)} for {key!r}; "
+                "allowed: seconds of a call, or (of a call, of a unit)"
             ) from None
         found[numbers[0]] = _core.OperationRate(call_s, amount_s)
     return found

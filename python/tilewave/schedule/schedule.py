@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from tilewave import files
-from tilewave.errors import ConfigError
+from tilewave.errors import ConfigError, shown
 from tilewave.schedule import data, text
 
 #: Of files: another number is another format.
@@ -95,7 +95,7 @@ class Schedule:
         """
         if rank is not None and rank not in self._cores:
             allowed = ", ".join(map(str, self._cores))
-            raise ConfigError(f"text: rank: given {rank!r}; allowed: {allowed}")
+            raise ConfigError(f"text: rank: given {shown(rank)}; allowed: {allowed}")
         return "\n".join(self._lines(self._cores if rank is None else [rank], None))
 
     def __str__(self):
