@@ -15,6 +15,9 @@ ITEM_BYTES = 4
 #: arrays 0.76, 0.69, 0.65; four 1.77, 1.66, 1.75.
 READ_AHEAD_BYTES = 512
 LINE_BYTES = 64
+#: Streams from memory whose next block waits in registers, at most. AMD EPYC, 64x64x4096 in place, ns a point with 0
+#: and 1: floats 0.50, 0.45; doubles 1.02, 0.67. Two streams and more have too few registers.
+MOST_STREAMS_IN_REGISTERS = 1
 
 #: The most rows, a SIMD lane each (include/tilewave/limits.hpp).
 MOST_ROWS = _core.limits["simd_rows"]
@@ -250,9 +253,12 @@ class _Lanes:
         """All steps that the lanes take together, from step `first`; the step after the last."""
         build, frame, streams = self.build, self.frame, self.streams
         size = constant("int64", self.rows)
+        # The next block is loaded while this one is computed. Of few streams it waits in registers; of more it is
+        # transposed at once, into the second of two blocks in memory.
+        registers = len(streams.memory) <= MOST_STREAMS_IN_REGISTERS
+        kept = self.rows if registers else 2 * self.rows
         with build.goto_entry_block():
-            # Two blocks of what is loaded: this one, and the next, which is transposed while this one is computed.
-            self.loaded = {stream.key: self._room(stream.key, 2 * self.rows) for stream in streams.memory}
+            self.loaded = {stream.key: self._room(stream.key, kept) for stream in streams.memory}
             self.stored = {key: self._room(key, self.rows) for key in self.written}
         held = [
             *((own, streams.depth(key)) for key, own in streams.own.items()),
@@ -265,8 +271,10 @@ class _Lanes:
         none = build.block
         build.cbranch(fits, look, end)
         build.position_at_end(look)
-        for stream in streams.memory:
-            self._fill(stream.key, first, constant("int64", 0))
+        loaded = {stream.key: self._load(stream.key, first) for stream in streams.memory}
+        zero = constant("int64", 0)
+        for key, rows in loaded.items() if not registers else ():
+            self._fill(key, rows, zero)
         start = [self._before(stream, depth, first) for stream, depth in held]
         before = build.block
         build.branch(block)
@@ -274,14 +282,17 @@ class _Lanes:
         begin = build.phi(I64)
         begin.add_incoming(first, before)
         between = [[build.phi(value.type) for value in values] for values in start]
-        half = build.phi(I64)  # of the loaded blocks: where this one begins
-        half.add_incoming(constant("int64", 0), before)
-        other = build.sub(size, half)
+        waiting = {key: [build.phi(row.type) for row in rows] for key, rows in loaded.items()} if registers else {}
+        half = zero if registers else build.phi(I64)  # of the loaded blocks: where this one begins
+        other = zero if registers else build.sub(size, half)
+        for key, rows in waiting.items():
+            self._fill(key, rows, zero)
         # Before this block is stored: a load that follows a store to its place in a page would wait for it.
         following, last = build.add(begin, size), build.sub(frame.count, size)
         ahead = build.select(build.icmp_signed("<", following, last), following, last)
-        for stream in streams.memory:
-            self._fill(stream.key, ahead, other)
+        coming = {key: self._load(key, ahead) for key in loaded}
+        for key, rows in coming.items() if not registers else ():
+            self._fill(key, rows, other)
         for key in self.written if self.ahead_bytes else ():
             beyond = build.add(begin, constant("int64", self.ahead_bytes // frame.dtypes[key[0]].itemsize))
             # No further than a row goes: what is there may be another processor's.
@@ -305,7 +316,13 @@ class _Lanes:
         for key in self.written:
             self._store_block(key, begin)
         begin.add_incoming(following, build.block)
-        half.add_incoming(other, build.block)
+        if not registers:
+            half.add_incoming(zero, before)
+            half.add_incoming(other, build.block)
+        for key, phis in waiting.items():
+            for phi, one, then in zip(phis, loaded[key], coming[key], strict=True):
+                phi.add_incoming(one, before)
+                phi.add_incoming(then, build.block)
         for at_first, phis, inner, values in zip(start, between, past, shifted, strict=True):
             for one, phi, within, value in zip(at_first, phis, inner, values, strict=True):
                 phi.add_incoming(one, before)
@@ -400,10 +417,13 @@ class _Lanes:
         columns = transpose(self.build, vectors, self.vector_bytes, self.frame.dtypes[key[0]].itemsize)
         return columns if self.frame.steps[key] > 0 else columns[::-1]
 
-    def _fill(self, key, begin, room):
-        """Load a block of each row from a step on; keep it from `room` on as what all lanes have in each step."""
+    def _load(self, key, begin):
+        """A block of each row, from a step on."""
+        return [self._whole(self.build.load(at, typ=self.vector(key)), key) for at in self._rows_at(key, begin)]
+
+    def _fill(self, key, rows, room):
+        """Keep a block of each row from `room` on as what all lanes have in each step."""
         build = self.build
-        rows = [self._whole(build.load(at, typ=self.vector(key)), key) for at in self._rows_at(key, begin)]
         for t, column in enumerate(self._columns(key, rows)):
             build.store(column, self._vector_at(self.loaded[key], key, build.add(room, constant("int64", t))))
 
