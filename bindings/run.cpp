@@ -309,7 +309,7 @@ std::vector<T> records(const nb::bytes& data) {
 }
 
 // To pickle a timeline.
-using TimelineState = std::tuple<int, int, nb::bytes, nb::bytes>;
+using TimelineState = std::tuple<int, int, nb::bytes, nb::bytes, std::vector<std::int32_t>>;
 
 void bind_timeline(nb::module_& m) {
     nb::class_<LaneSplit>(m, "LaneSplit", "Seconds one lane spent on each kind of step.")
@@ -331,12 +331,12 @@ void bind_timeline(nb::module_& m) {
         .def("__getstate__",
              [](const Timeline& t) {
                  return TimelineState(t.ranks, t.dims, raw(t.events.data(), t.events.size() * sizeof(Event)),
-                                      raw(t.requests.data(), t.requests.size() * sizeof(Request)));
+                                      raw(t.requests.data(), t.requests.size() * sizeof(Request)), t.threads);
              })
         .def("__setstate__",
              [](Timeline& t, const TimelineState& state) {
-                 const auto& [ranks, dims, events, requests] = state;
-                 new (&t) Timeline{ranks, dims, records<Event>(events), records<Request>(requests)};
+                 const auto& [ranks, dims, events, requests, threads] = state;
+                 new (&t) Timeline{ranks, dims, records<Event>(events), records<Request>(requests), threads};
              })
         .def("split", &Timeline::split)
         // int64 pairs, as bytes: numbers of requests.

@@ -55,12 +55,12 @@ void bind_run_schedule(nb::module_& m) {
     m.def(
         "predict_works",
         [](const std::vector<Schedule>& schedules, const Machine& machine, const std::vector<KernelRate>& kernels,
-           const std::vector<OperationRate>& operations, double poll_period_s) {
+           const std::vector<OperationRate>& operations, int threads, double poll_period_s) {
             nb::gil_scoped_release release;
-            return predict(schedules, machine, Rates(kernels, operations), {poll_period_s, true});
+            return predict(schedules, machine, Rates(kernels, operations), {poll_period_s, true, threads});
         },
-        "schedules"_a, "machine"_a, "kernels"_a, "operations"_a, "poll_period_s"_a = PredictOptions().poll_period_s,
-        "As predict, with a rate for each kernel and operation.");
+        "schedules"_a, "machine"_a, "kernels"_a, "operations"_a, "threads"_a = 0,
+        "poll_period_s"_a = PredictOptions().poll_period_s, "As predict, with a rate for each kernel and operation.");
     m.def(
         "check_run",
         [](Context& context, const Schedule& schedule, const Places& places, int operations) {

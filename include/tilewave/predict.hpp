@@ -42,6 +42,8 @@ struct Rates {
 struct PredictOptions {
     double poll_period_s = 50e-6;  ///< between polls inside compute; 0: never inside compute
     bool record = true;            ///< keep every step's event (else the timeline has none)
+    /// Of each rank at most so many; more lanes take turns as those of the executor do. 0: a lane a thread.
+    int threads = 0;
 };
 
 struct Prediction {
@@ -54,6 +56,7 @@ struct Prediction {
 /// their hosts' links, polls, packing, waits, hand-overs, tiles at the rates of their kernels and operations. Pure;
 /// time linear in the number of steps.
 /// @pre schedules of ranks 0 to n - 1 in order (ConfigError)
+/// @pre threads >= 0 (ConfigError)
 /// @pre the schedules end: no cyclic wait (ConfigError)
 /// @pre a rate for every kernel and operation that has tiles (ConfigError)
 /// @pre rates, times and hidden parts make sense (ConfigError)

@@ -29,6 +29,9 @@ struct ScheduleReport {
 /// Runs this rank's schedule, with all others running theirs: nothing is planned, and arrays are used as they lie.
 /// `bindings`: where each array's storage lies in memory. Tags may be any from 0 on; nothing else meets them.
 ///
+/// A schedule may have more lanes than the context has threads: lane l is one of thread l modulo them. A thread takes
+/// its lanes in turn, one compute step a turn, and waits only while none of them can go.
+///
 /// The ranks first compare which messages they send and receive. check() proves more, and needs all ranks' schedules.
 /// Collective.
 /// @pre the schedule is this rank's, of as many ranks as the context has (ConfigError on every rank)

@@ -46,6 +46,8 @@ struct LaneSplit {
 /// The times that the lanes of one rank recorded in a run.
 struct Recording {
     std::vector<std::vector<double>> ends;  ///< by lane: its begin, then the end of each of its steps
+    std::vector<std::vector<double>> begins =
+        {};  ///< by lane, step; empty: each step begins where the one before ended
     std::vector<Request> requests;
 };
 
@@ -53,7 +55,16 @@ struct Timeline {
     int ranks = 1, dims = 1;
     std::vector<Event> events;  ///< by rank, lane, step
     std::vector<Request> requests;
+    /// By rank: its threads, where they are fewer than its lanes and take these in turns (lane l modulo them); 0: a
+    /// lane a thread. Empty: 0 for all.
+    std::vector<std::int32_t> threads = {};
 
+    /// The thread of a lane; as a number, that of its first lane.
+    std::int32_t thread_of(std::int32_t rank, std::int32_t lane) const {
+        const auto r = static_cast<std::size_t>(rank);
+        return r < threads.size() && threads[r] > 0 ? lane % threads[r] : lane;
+    }
+    /// By rank and lane; lanes that take turns count as their thread.
     std::vector<LaneSplit> split() const;
     /// The requests of each message of which both sides are here: numbers of its send and of its receive.
     std::vector<std::pair<std::size_t, std::size_t>> messages() const;
@@ -82,7 +93,8 @@ using TransferTime = std::function<double(int from, int to, std::int64_t bytes)>
 double overlap_ratio(int ranks, std::span<const LaneSplit> lanes, std::span<const Event> waits,
                      std::span<const Request> requests, const TransferTime& transfer_s);
 
-/// Where the time of a run went: averages over all lanes that have steps, which add up to total_s.
+/// Where the time of a run went: averages over all lanes that have steps (threads, where lanes take turns), which add
+/// up to total_s.
 struct Parts {
     double total_s = 0;  ///< from the first lane's start to the last one's end
     double fill_s = 0;   ///< before a lane's first tile, but for packing

@@ -38,10 +38,10 @@ void Execution::perform(int l, const Step& step) {
         case Op::compute:
             if (!stopped_.load(std::memory_order_relaxed)) compute(l, s_.tiles[step.item]);
             break;
-        case Op::post_recv: mailroom_.post(step.item, message_data(s_.messages[step.item]), l == 0); break;
+        case Op::post_recv: mailroom_.post(step.item, message_data(s_.messages[step.item]), serves(l)); break;
         case Op::post_send:
-            if (l == 0 && draining()) tell_others();
-            mailroom_.post(step.item, message_data(s_.messages[step.item]), l == 0, draining());
+            if (serves(l) && draining()) tell_others();
+            mailroom_.post(step.item, message_data(s_.messages[step.item]), serves(l), draining());
             break;
         case Op::pack:
         case Op::unpack:
@@ -105,6 +105,7 @@ bool Execution::unpacked_before(std::size_t step) const {
 void Execution::restart() {
     mailroom_.restart();
     for (auto& ends : ends_) ends.clear();
+    for (auto& begins : begins_) begins.clear();
     for (Counter& c : counters_) c.value.store(0, std::memory_order_relaxed);
     if (computers_.nests) computers_.nests->restart();
     memory_ = ArrayMemory(s_, bindings_, options_.window);
@@ -119,35 +120,38 @@ void Execution::restart() {
 }
 
 void Execution::wait_for(int l, std::size_t step) {
-    Backoff backoff(options_.crowded ? Backoff::Kind::shared : Backoff::Kind::dedicated);
-    double since = 0;
-    bool told = false;
-    while (true) {
-        if (l == 0 && draining()) tell_others();
-        mailroom_.poll(l == 0);
+    for (Waiting waiting(options_.crowded);; pause(waiting, l, step)) {
+        progress(l);
         if (ready(s_.lanes[l][step])) return;
-        if (broken_.load(std::memory_order_acquire)) throw MpiError("another lane of this rank left the run");
-        backoff.pause();
-        if (!backoff.yielding()) continue;
-        const double now = now_s();
-        if (since == 0) since = now;
-        look_around(l);
-        if (!told && now - since > options_.stall_s) {
-            told = true;
-            const std::string text = "tilewave: stalled for " + std::to_string(static_cast<int>(now - since)) +
-                                     " s: " + describe(s_, l, step);
-            if (options_.stalled)
-                options_.stalled(text);
-            else
-                std::fprintf(stderr, "%s\n", text.c_str());
-        }
     }
+}
+
+void Execution::progress(int l) {
+    if (serves(l) && draining()) tell_others();
+    mailroom_.poll(serves(l));
+}
+
+void Execution::pause(Waiting& waiting, int l, std::size_t step) {
+    if (broken_.load(std::memory_order_acquire)) throw MpiError("another lane of this rank left the run");
+    waiting.backoff.pause();
+    if (!waiting.backoff.yielding()) return;
+    const double now = now_s();
+    if (waiting.since == 0) waiting.since = now;
+    look_around(l);
+    if (waiting.told || now - waiting.since <= options_.stall_s) return;
+    waiting.told = true;
+    const std::string text = "tilewave: stalled for " + std::to_string(static_cast<int>(now - waiting.since)) +
+                             " s: " + describe(s_, l, step);
+    if (options_.stalled)
+        options_.stalled(text);
+    else
+        std::fprintf(stderr, "%s\n", text.c_str());
 }
 
 // Other lanes may still need lane 0 for their messages, and the interpreter for its signals.
 void Execution::serve_until_all_ended() {
     Backoff backoff(options_.crowded ? Backoff::Kind::shared : Backoff::Kind::dedicated);
-    const int others = static_cast<int>(s_.lanes.size()) - 1;
+    const int others = threads_ - 1;
     while (ended_.load(std::memory_order_acquire) < others && !broken_.load(std::memory_order_acquire)) {
         if (draining()) tell_others();
         mailroom_.poll(true);
@@ -158,7 +162,7 @@ void Execution::serve_until_all_ended() {
 
 // The one lane that may always call the transport and the interpreter looks for what ends the run.
 void Execution::look_around(int l) {
-    if (l != 0) return;
+    if (!serves(l)) return;
     const double now = now_s();
     look_for_alarms(now);
     if (!options_.heartbeat || now - last_look_ < 0.05) return;
@@ -226,7 +230,7 @@ bool Execution::pace(int l, std::int64_t points, double& begin) {
     pace.left -= points;
     if (pace.left > 0) return true;
     if (stopped_.load(std::memory_order_relaxed)) return false;
-    if (options_.poll_period_s > 0) mailroom_.poll(l == 0, true);
+    if (options_.poll_period_s > 0) mailroom_.poll(serves(l), true);
     look_around(l);
     const double now = now_s();
     const double passed = pace.spent_s + now - begin;
@@ -370,8 +374,10 @@ Recording Execution::recording() {
                               mailroom_.completed_s(static_cast<int>(m)) + shift});
     }
     r.ends = std::exchange(ends_, std::vector<std::vector<double>>(ends_.size()));
-    for (auto& ends : r.ends)
-        for (double& end : ends) end += shift;
+    if (takes_turns()) r.begins = std::exchange(begins_, std::vector<std::vector<double>>(ends_.size()));
+    for (auto* moments : {&r.ends, &r.begins})
+        for (auto& of_lane : *moments)
+            for (double& moment : of_lane) moment += shift;
     return r;
 }
 

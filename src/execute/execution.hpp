@@ -13,6 +13,7 @@
 #include "execute/computer.hpp"
 #include "execute/executor.hpp"
 #include "execute/mailroom.hpp"
+#include "schedule/turns.hpp"
 
 namespace tilewave {
 
@@ -49,22 +50,29 @@ public:
           computers_(computers),
           combine_(combine),
           options_(options),
+          threads_(Turns::threads_for(s.lanes.size(), options.threads)),
           transport_(transport),
           mailroom_(s, transport, options.record),
           counters_(s.lanes.size()),
           paces_(s.lanes.size()),
           ends_(s.lanes.size()),
+          begins_(s.lanes.size()),
+          positions_(s.lanes.size()),
           begin_(now_s()) {
         for (std::int64_t bytes : s.buffers) buffers_.push_back(staging_memory(bytes));
         if (options.record)
             for (std::size_t l = 0; l < s.lanes.size(); ++l) ends_[l].reserve(s.lanes[l].size() + 1);
     }
 
-    /// All steps of lane l, waiting where they say so.
+    /// All steps of lane l, waiting where they say so. Where there are fewer threads than lanes, those of all lanes of
+    /// thread l, in turns.
     void lane(int l) {
         try {
             if (l == 0) begin_ = now_s();  // its thread is where it is to be
-            run_steps(l);
+            if (takes_turns())
+                take_turns(l);
+            else
+                run_steps(l);
             if (l == 0) serve_until_all_ended();
             if (l == 0 && stopped_.load(std::memory_order_acquire)) tell_others();
             if (l == 0) end_ = now_s();
@@ -104,6 +112,11 @@ public:
 
 private:
     void run_steps(int l);
+    void take_turns(int thread);
+    void take_turn(Turns& turns, int l, double& last);
+    bool takes_turns() const { return threads_ < static_cast<int>(s_.lanes.size()); }
+    // Whether the lane runs on thread 0, which may always call the transport and the interpreter.
+    bool serves(int l) const { return l == 0 || (takes_turns() && l % threads_ == 0); }
     bool ready(const Step& step) const;
     void perform(int l, const Step& step);
     void compute(int l, const Tile& tile);
@@ -120,7 +133,15 @@ private:
                          std::byte* buffer, bool pack);
     void combine(const Message& m, std::int32_t with, const Message* straight);
     bool unpacked_before(std::size_t step) const;
+    struct Waiting {
+        explicit Waiting(bool crowded) : backoff(crowded ? Backoff::Kind::shared : Backoff::Kind::dedicated) {}
+        Backoff backoff;
+        double since = 0;
+        bool told = false;
+    };
     void wait_for(int l, std::size_t step);
+    void progress(int l);
+    void pause(Waiting& waiting, int l, std::size_t step);
     void serve_until_all_ended();
     void look_around(int l);
     void look_for_alarms(double now);
@@ -141,14 +162,17 @@ private:
     Computers computers_;
     const Combine& combine_;
     const ExecuteOptions& options_;
+    const int threads_;  // fewer than lanes: these take turns
     Transport& transport_;
     Mailroom mailroom_;
     std::vector<std::shared_ptr<std::byte[]>> buffers_;
     std::vector<std::byte> gathered_;  // of a combine step that wants one run
     std::vector<Counter> counters_;
     std::vector<Pace> paces_;
-    std::vector<std::vector<double>> ends_;  // by lane, step
-    double begin_, end_ = 0;                 // the end: of all lanes, where threads ran them
+    std::vector<std::vector<double>> ends_;    // by lane, step
+    std::vector<std::vector<double>> begins_;  // by lane, step; of lanes that take turns
+    std::vector<std::size_t> positions_;       // by lane: its next step; of lanes that take turns
+    double begin_, end_ = 0;                   // the end: of all lanes, where threads ran them
     std::atomic<int> ended_{0};
     std::atomic<bool> stopped_{options_.stopped};  // compute nothing more: failed or interrupted
     std::atomic<bool> broken_{false};              // the transport threw: leave at once

@@ -22,7 +22,7 @@ Outcome execute(const Schedule& schedule, std::span<const Binding> bindings, con
     TaskComputer tasks(schedule, programs.operations);
     transport.must_work();
     const Combine none;
-    const int count = std::max<int>(1, static_cast<int>(schedule.lanes.size()));
+    const int count = Turns::threads_for(schedule.lanes.size(), options.threads);
     std::optional<Execution> run;
     try {
         lanes.reserve(count);

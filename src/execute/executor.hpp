@@ -22,6 +22,7 @@ struct ExecuteOptions {
     double poll_period_s = 50e-6;  ///< between polls inside compute; 0: never inside compute
     double stall_s = 30;           ///< a wait this long is reported once to `stalled`
     bool crowded = false;          ///< more threads than CPUs
+    int threads = 0;               ///< at most so many; more lanes take turns (src/schedule/turns.hpp); 0: one a lane
     bool record = true;            ///< note when each step ends
     bool events = true;            ///< make the timeline of it
     bool cpu_time = false;         ///< its times are what the lane's thread had of a CPU, not what passed

@@ -13,7 +13,10 @@ void Simulation::push(double time, std::int32_t what) {
 
 Prediction Simulation::run() {
     const auto lanes = static_cast<std::int32_t>(lanes_.size());
-    for (std::int32_t l = lanes - 1; l >= 0; --l) push(0, l);
+    for (std::int32_t l = lanes - 1; l >= 0; --l) {
+        const Lane& lane = lanes_[static_cast<std::size_t>(l)];
+        if (lane.thread < 0 || lane.number < options_.threads) push(0, l);  // a thread begins with its first lane
+    }
     while (!events_.empty()) {
         std::pop_heap(events_.begin(), events_.end());
         const Event e = events_.back();
@@ -25,6 +28,10 @@ Prediction Simulation::run() {
             if (lane.copying > 0) {
                 lengthen(lane, std::exchange(lane.copying, 0.0), e.time);
                 push(lane.end, e.what);
+                continue;
+            }
+            if (lane.thread >= 0) {
+                resume(lane, e.time);
                 continue;
             }
             if (lane.state != State::fresh) finish_step(lane, e.time);
@@ -44,33 +51,50 @@ Prediction Simulation::run() {
 
 void Simulation::finish_step(Lane& lane, double now) {
     const Schedule& s = schedules_[static_cast<std::size_t>(lane.rank)];
-    parts_[static_cast<std::size_t>(index(lane))].add(s.lanes[static_cast<std::size_t>(lane.number)][lane.next].op,
-                                                      lane.begin, now);
+    std::int32_t place = index(lane);
+    if (lane.thread >= 0) {  // what the thread does counts once
+        Thread& thread = threads_[static_cast<std::size_t>(lane.thread)];
+        place = thread.first_lane + thread.turns.thread();
+        lane.begin = std::max(lane.begin, thread.last);
+        thread.last = now;
+        if (options_.record) lane.begins.push_back(lane.begin);
+    }
+    parts_[static_cast<std::size_t>(place)].add(s.lanes[static_cast<std::size_t>(lane.number)][lane.next].op,
+                                                lane.begin, now);
     if (lane.state == State::waiting) lane.waited += now - lane.begin;
     if (lane.state == State::computing && lane.cpus >= 0) end_work(lane, now);
     if (options_.record) lane.ends.push_back(now);
     ++lane.next;
 }
 
-// Step after step, as long as nothing else happens before one ends.
-void Simulation::go_on(Lane& lane, double now) {
-    const std::size_t steps =
-        schedules_[static_cast<std::size_t>(lane.rank)].lanes[static_cast<std::size_t>(lane.number)].size();
+// Step after step, as long as nothing else happens before one ends. Of a lane that takes turns the time when its turn
+// is over, if it is.
+std::optional<double> Simulation::go_on(Lane& lane, double now) {
+    const std::vector<Step>& steps =
+        schedules_[static_cast<std::size_t>(lane.rank)].lanes[static_cast<std::size_t>(lane.number)];
     while (true) {
         lane.begin = now;
         lane.state = State::stepping;
-        if (lane.next == steps) {
+        if (lane.next == steps.size()) {
             lane.state = State::ended;
             last_end_ = std::max(last_end_, now);
-            polls(lane, now);
-            return;
+            if (lane.thread < 0) polls(lane, now);
+            return now;
+        }
+        if (lane.thread >= 0 && !threads_[static_cast<std::size_t>(lane.thread)].turns.takes(steps[lane.next].op)) {
+            lane.state = State::ready;
+            return now;
         }
         lane.end = begin_step(lane, now);
-        if (lane.end >= never) return;
+        if (lane.state == State::waiting && lane.thread >= 0) {
+            if (lane.end < never) push(lane.end, index(lane));
+            return now;
+        }
+        if (lane.end >= never) return std::nullopt;
         if (lane.state == State::stepping && lane.cpus >= 0) lane.end = now + slowed(lane, lane.end - now);
         if (!events_.empty() && events_.front().time <= lane.end) {
             push(lane.end, index(lane));
-            return;
+            return std::nullopt;
         }
         now = lane.end;
         finish_step(lane, now);
@@ -185,7 +209,8 @@ void Simulation::signal(Lane& lane, std::int32_t count, double now) {
             ++i;
             continue;
         }
-        other.end = now + machine_.hand_over_s + machine_.step_s;
+        const bool same = other.thread >= 0 && other.thread == lane.thread;
+        other.end = now + (same ? 0 : machine_.hand_over_s) + machine_.step_s;
         push(other.end, lane.awaited_by[i]);
         lane.awaited_by[i] = lane.awaited_by.back();
         lane.awaited_by.pop_back();
@@ -198,7 +223,8 @@ double Simulation::await(Lane& lane, const Step& step, double now) {
                                          [&](const auto& s) { return s.first < step.count; });
     if (step.count <= 0) return now + machine_.step_s;
     if (at != other.signals.end()) {
-        const double seen = at->second + machine_.hand_over_s;
+        const bool same = lane.thread >= 0 && lane.thread == other.thread;
+        const double seen = same ? now : at->second + machine_.hand_over_s;
         if (seen > now) polls(lane, now);
         return std::max(now, seen) + machine_.step_s;
     }
@@ -227,10 +253,16 @@ Timeline Simulation::timeline() const {
     t.ranks = static_cast<int>(schedules_.size());
     for (const Schedule& s : schedules_)
         for (const Tile& tile : s.tiles) t.dims = std::max(t.dims, tile.coord.n);
+    if (!threads_.empty())
+        for (const Schedule& s : schedules_) t.threads.push_back(takes_turns(s) ? options_.threads : 0);
     for (const Lane& lane : lanes_) {
         const Schedule& s = schedules_[static_cast<std::size_t>(lane.rank)];
         for (std::size_t i = 0; i < lane.ends.size(); ++i)
-            t.events.push_back(event_of(s, lane.number, i, i == 0 ? 0 : lane.ends[i - 1], lane.ends[i]));
+            t.events.push_back(event_of(s, lane.number, i,
+                                        lane.thread >= 0 ? lane.begins[i]
+                                        : i == 0         ? 0
+                                                         : lane.ends[i - 1],
+                                        lane.ends[i]));
     }
     for (const Half& h : halves_)
         if (h.posted >= 0)

@@ -9,11 +9,13 @@
 // It then takes message_s, more where other messages use the same host's link, or the same rank's CPU.
 #pragma once
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "predict/tile_work.hpp"
 #include "schedule/parts_count.hpp"
+#include "schedule/turns.hpp"
 #include "tilewave/predict.hpp"
 
 namespace tilewave {
@@ -26,7 +28,8 @@ public:
 
 private:
     static constexpr double never = 1e300;
-    enum class State : std::uint8_t { fresh, stepping, computing, waiting, ended };
+    // ready: between two steps, or at the end of a wait, while its thread has other lanes to run.
+    enum class State : std::uint8_t { fresh, stepping, computing, waiting, ready, ended };
     struct Lane {
         std::int32_t rank = 0, number = 0;
         State state = State::fresh;
@@ -38,10 +41,19 @@ private:
         double tick = 0, period = 0;  // of a compute step: its first poll, and from one to the next
         std::int32_t cpus = -1;       // the CPUs that it shares with too many others
         double due = 0;               // of a compute step there: what those must have given to each lane by its end
-        std::int32_t awaits = -1;     // the lane (of all) whose counter it waits for
         std::vector<std::pair<std::int32_t, double>> signals;  // its counter, and since when
         std::vector<std::int32_t> awaited_by;                  // lanes that wait for it now
         std::vector<double> ends;                              // of its steps, where recorded
+        std::vector<double> begins = {};                       // the same, of lanes that take turns
+        std::int32_t thread = -1;                              // whose turns it takes
+        bool waited_for = false;  // ready: what its step waits for is there, and the step is not over
+    };
+    // A thread of several lanes.
+    struct Thread {
+        std::int32_t first_lane = 0;  // of its rank
+        Turns turns;
+        bool busy = false;  // a lane has its turn
+        double last = 0;    // when its step before ended
     };
     // One message as one rank has it.
     struct Half {
@@ -99,9 +111,17 @@ private:
     void retime(Cpus& cpus, double now);
     double slowed(const Lane& lane, double work_s) const;
     void finish_step(Lane& lane, double now);
-    void go_on(Lane& lane, double now);
+    std::optional<double> go_on(Lane& lane, double now);
+    void take_turns(Thread& thread, double now);
+    void resume(Lane& lane, double now);
+    bool idles(const Lane& lane) const {  // nothing else runs on its thread
+        return lane.thread < 0 || !threads_[static_cast<std::size_t>(lane.thread)].busy;
+    }
     double begin_step(Lane& lane, double now);
     double compute(Lane& lane, const Tile& tile, double now);
+    bool takes_turns(const Schedule& s) const {
+        return options_.threads > 0 && static_cast<int>(s.lanes.size()) > options_.threads;
+    }
     void check_rates(const Schedule& s) const;
     const KernelRate& kernel_rate(const NestWork& nest) const {
         return rates_.kernels[rates_.kernels.size() == 1 ? 0 : static_cast<std::size_t>(nest.kernel)];
@@ -120,6 +140,7 @@ private:
     double await(Lane& lane, const Step& step, double now);
     double next_poll(std::int32_t rank, double now) const;
     void polls(Lane& lane, double now);
+    void poll(std::int32_t rank, double now);
     void refuse_stuck() const;
     std::string name(const Lane& lane) const;
     Timeline timeline() const;
@@ -142,7 +163,8 @@ private:
     const Rates& rates_;
     const PredictOptions& options_;
     std::vector<Lane> lanes_;
-    std::vector<PartsCount> parts_;  // by lane
+    std::vector<Thread> threads_;    // of ranks with more lanes than threads
+    std::vector<PartsCount> parts_;  // by lane; what lanes do that take turns counts for the first of their thread
     std::vector<Rank> ranks_;
     std::vector<Host> hosts_;
     std::vector<Cpus> cpus_;

@@ -187,7 +187,8 @@ double Simulation::next_poll(std::int32_t rank, double now) const {
     const std::size_t count = schedules_[static_cast<std::size_t>(rank)].lanes.size();
     for (std::size_t l = begin; l < begin + count; ++l) {
         const Lane& lane = lanes_[l];
-        if (lane.state == State::waiting || (lane.state == State::ended && lane.number == 0)) return now;
+        if ((lane.state == State::waiting || (lane.state == State::ended && lane.number == 0)) && idles(lane))
+            return now;
         if (lane.state != State::computing || lane.period <= 0) continue;
         const double ticks = std::max(std::ceil((now - lane.tick) / lane.period), 0.0),
                      poll = lane.tick + ticks * lane.period;
@@ -202,7 +203,12 @@ void Simulation::polls(Lane& lane, double now) {
         lane.state = State::waiting;
     else if (lane.number != 0)
         return;
-    auto& waiting = ranks_[static_cast<std::size_t>(lane.rank)].meetings;
+    poll(lane.rank, now);
+}
+
+// What waits for a poll of the rank goes on.
+void Simulation::poll(std::int32_t rank, double now) {
+    auto& waiting = ranks_[static_cast<std::size_t>(rank)].meetings;
     while (!waiting.empty()) {
         const std::int32_t id = waiting.front();
         advance(id, now);

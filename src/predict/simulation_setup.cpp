@@ -1,6 +1,7 @@
 // What the predictor does before it begins: which messages may meet, which host a rank is on, what it refuses.
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "predict/simulation.hpp"
 
@@ -101,10 +102,17 @@ Simulation::Simulation(std::span<const Schedule> schedules, const Machine& machi
             lane.rank = s.rank;
             lane.number = static_cast<std::int32_t>(l);
             if (options_.record) lane.ends.reserve(s.lanes[l].size());
+            if (takes_turns(s)) {
+                lane.thread = static_cast<std::int32_t>(threads_.size()) + lane.number % options_.threads;
+                continue;
+            }
             if (!s.lanes[l].empty() && std::all_of(s.lanes[l].begin(), s.lanes[l].end(),
                                                    [](const Step& step) { return step.op == Op::await; }))
                 ranks_.back().helped = true;
         }
+        for (int t = 0; takes_turns(s) && t < options_.threads; ++t)
+            threads_.push_back(
+                {ranks_.back().first_lane, Turns(t, options_.threads, static_cast<int>(s.lanes.size()))});
     }
     parts_.resize(lanes_.size());
     set_up_messages();
@@ -142,6 +150,7 @@ void Simulation::check() const {
         require_time(rate.amount_s, "amount_s");
     }
     require_time(options_.poll_period_s, "poll_period_s");
+    require(options_.threads >= 0, "threads is " + std::to_string(options_.threads) + "; 0 or more is allowed");
     require_time(machine_.hand_over_s, "hand_over_s");
     require_time(machine_.poll_s, "poll_s");
     require_time(machine_.step_s, "step_s");
@@ -198,7 +207,12 @@ void Simulation::set_up_cpus() {
     }
     for (std::size_t s = 0; s < sets.size(); ++s) {
         sets[s].count = machine_.set_cpus[s];
-        if (static_cast<double>(sets[s].lanes.size()) <= sets[s].count) continue;
+        std::set<std::pair<bool, std::int32_t>> workers;  // threads of several lanes, and lanes
+        for (const std::int32_t l : sets[s].lanes) {
+            const std::int32_t thread = lanes_[static_cast<std::size_t>(l)].thread;
+            workers.insert({thread < 0, thread < 0 ? l : thread});
+        }
+        if (static_cast<double>(workers.size()) <= sets[s].count) continue;
         for (const std::int32_t l : sets[s].lanes)
             lanes_[static_cast<std::size_t>(l)].cpus = static_cast<std::int32_t>(cpus_.size());
         cpus_.push_back(std::move(sets[s]));

@@ -178,7 +178,7 @@ ScheduleReport execute_agreed(Context& context, const Schedule& given, std::span
     alarms.begin();
     ExecuteOptions options = context.options();
     options.alarms = &alarms;
-    options.crowded = options.crowded || static_cast<int>(schedule.lanes.size()) > context.threads();
+    options.threads = context.threads();  // more lanes take turns
     options.events = options.record;
     if (t.size() > 1 && options.record) options.clock_offset_s = context.clock_offset_s();
     std::vector<TaskFunction> operations;
@@ -197,11 +197,19 @@ ScheduleReport execute_agreed(Context& context, const Schedule& given, std::span
     for (Event& e : outcome.timeline.events)
         if (e.tag >= tags::first_face) e.tag -= tags::first_face;
     for (Request& r : outcome.timeline.requests) r.tag -= tags::first_face;
-    const std::vector<std::string> all = gather(t, timeline_bytes(outcome.timeline));
+    const bool turns = static_cast<int>(schedule.lanes.size()) > context.threads();
+    std::string mine(sizeof(std::int32_t), 0);
+    const std::int32_t threads = turns ? context.threads() : 0;
+    std::memcpy(mine.data(), &threads, sizeof threads);
+    const std::vector<std::string> all = gather(t, mine + timeline_bytes(outcome.timeline));
     if (t.rank() > 0) return report;
     report.timeline.ranks = t.size();
     report.timeline.dims = outcome.timeline.dims;
-    for (const std::string& bytes : all) add_timeline(bytes, report.timeline);
+    for (const std::string& bytes : all) {
+        std::memcpy(&report.timeline.threads.emplace_back(), bytes.data(), sizeof(std::int32_t));
+        add_timeline(bytes.substr(sizeof(std::int32_t)), report.timeline);
+    }
+    if (std::ranges::count(report.timeline.threads, 0) == t.size()) report.timeline.threads.clear();
     from_zero(report.timeline);
     report.parts = parts(report.timeline);
     return report;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 #include <limits>
+#include <map>
 #include <tuple>
 
 #include "schedule/parts_count.hpp"
@@ -55,17 +56,26 @@ Timeline timeline_of(const Schedule& s, const Recording& r) {
     t.events.reserve(events);
     for (std::size_t l = 0; l < r.ends.size(); ++l)
         for (std::size_t i = 0; i + 1 < r.ends[l].size(); ++i)
-            t.events.push_back(event_of(s, static_cast<int>(l), i, r.ends[l][i], r.ends[l][i + 1]));
+            t.events.push_back(event_of(s, static_cast<int>(l), i, r.begins.empty() ? r.ends[l][i] : r.begins[l][i],
+                                        r.ends[l][i + 1]));
     t.requests = r.requests;
     return t;
 }
 
 std::vector<LaneSplit> Timeline::split() const {
     std::vector<LaneSplit> result;
+    std::map<std::pair<std::int32_t, std::int32_t>, std::size_t> places;
+    std::size_t at = 0;
+    const Event* last = nullptr;
     for (const Event& e : events) {
-        if (result.empty() || result.back().rank != e.rank || result.back().lane != e.lane)
-            result.push_back({e.rank, e.lane, 0, 0, 0, 0, 0});
-        result.back().add(static_cast<Op>(e.op), e.end_s - e.begin_s);
+        if (!last || last->rank != e.rank || last->lane != e.lane) {
+            const std::int32_t thread = thread_of(e.rank, e.lane);
+            const auto [place, fresh] = places.try_emplace({e.rank, thread}, result.size());
+            if (fresh) result.push_back({e.rank, thread, 0, 0, 0, 0, 0});
+            at = place->second;
+        }
+        last = &e;
+        result[at].add(static_cast<Op>(e.op), e.end_s - e.begin_s);
     }
     return result;
 }
@@ -263,6 +273,15 @@ std::string Timeline::chrome_json() const {
 
 Parts parts(const Timeline& timeline) {
     if (timeline.events.empty()) return {};
+    if (!timeline.threads.empty()) {  // a thread's steps one after another, whatever lanes they are of
+        Timeline by_thread;
+        by_thread.events = timeline.events;
+        for (Event& e : by_thread.events) e.lane = timeline.thread_of(e.rank, e.lane);
+        std::stable_sort(by_thread.events.begin(), by_thread.events.end(), [](const Event& a, const Event& b) {
+            return std::tie(a.rank, a.lane, a.begin_s, a.end_s) < std::tie(b.rank, b.lane, b.begin_s, b.end_s);
+        });
+        return parts(by_thread);
+    }
     std::vector<PartsCount> lanes;
     double begin = timeline.events[0].begin_s, end = timeline.events[0].end_s;
     const Event* last = nullptr;

@@ -1,6 +1,7 @@
 """The plan's schedule of a nest; schedules proved and predicted."""
 
 import re
+from numbers import Integral
 
 from tilewave import _core
 from tilewave.errors import ConfigError, shown
@@ -113,7 +114,7 @@ def check(schedule):
     return schedule._violation[0] or None
 
 
-def predict(schedule, machine=None, rates=None):
+def predict(schedule, machine=None, rates=None, threads=None):
     """Play a schedule against a machine's numbers: what its run would take.
 
     Parameters
@@ -125,6 +126,8 @@ def predict(schedule, machine=None, rates=None):
     rates : dict, optional
         Seconds that tasks take, by function or its name: of a call, or ``(of a call, of a unit of its amount)``.
         Default: 1 µs a call and 1 ns a unit. A nest's kernel has the rate that `tilewave.schedule` has measured.
+    threads : int, optional
+        Of each rank at most so many; more lanes take turns, as in `tilewave.run_schedule`. Default: a lane a thread.
 
     Returns
     -------
@@ -143,11 +146,14 @@ def predict(schedule, machine=None, rates=None):
     of_all("predict", schedule)
     if machine is not None and not isinstance(machine, Machine):
         raise ConfigError(f"predict: machine: given {type(machine).__name__}; allowed: a tilewave.Machine, None")
+    if threads is not None and (isinstance(threads, bool) or not isinstance(threads, Integral) or threads < 1):
+        raise ConfigError(f"predict: threads: given {threads!r}; allowed: an integer >= 1, None")
     core = _core.predict_works(
         list(schedule._cores.values()),
         _core.Machine() if machine is None else machine._to_core(),
         schedule._rates or [_core.KernelRate()],
         _rates(schedule, rates),
+        0 if threads is None else min(int(threads), _core.limits["lanes"]),
     )
     return Predicted(core.time_s, Parts.of(core.parts), Played(core.timeline))
 

@@ -72,8 +72,9 @@ def run_schedule(schedule, *, context=None, check=True, functions=None, **arrays
 
     Notes
     -----
-    Tasks are Python: lanes of one rank compute at the same time only as far as the functions release the GIL, as NumPy
-    does for large arrays. A message costs no Python.
+    A rank may have more lanes than its context has threads: a thread then takes its lanes in turn, one task a turn, and
+    waits only while none of them can go. Tasks are Python: lanes of one rank compute at the same time only as far as
+    the functions release the GIL, as NumPy does for large arrays. A message costs no Python.
     """
     if not isinstance(schedule, Schedule):
         raise ConfigError(f"run_schedule: given {type(schedule).__name__}; allowed: a tilewave.Schedule")

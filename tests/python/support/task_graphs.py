@@ -41,7 +41,7 @@ def overlap(a, b):
 class Graph:
     """The program: arrays, who owns them, tasks in order."""
 
-    def __init__(self, seed, ranks, tasks=None):
+    def __init__(self, seed, ranks, tasks=None, lanes=(1, 3)):
         rng = self.rng = random.Random(seed)
         self.seed, self.ranks = seed, ranks
         self.shapes = [
@@ -51,7 +51,7 @@ class Graph:
         self.cuts = [
             [0, *sorted(rng.randint(0, shape[0]) for _ in range(ranks - 1)), shape[0]] for shape in self.shapes
         ]
-        self.lanes = [rng.randint(1, 3) for _ in range(ranks)]
+        self.lanes = [rng.randint(*lanes) for _ in range(ranks)]
         self.tasks = []
         for number in range(rng.randint(1, 12) if tasks is None else tasks):
             writes = []

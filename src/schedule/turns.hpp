@@ -1,0 +1,58 @@
+// Virtual lanes: a rank may have more lanes than threads. Executor and predictor ask here whose turn it is.
+#pragma once
+#include <algorithm>
+
+#include "tilewave/schedule.hpp"
+
+namespace tilewave {
+
+/// The lanes of one thread. Lane l belongs to thread l modulo the number of threads.
+///
+/// A turn of a lane has one compute step at most: it ends before the next one, so that what follows the first is posted
+/// and signalled at once. It ends, too, before a step that must wait. Then comes the next lane that can go, in the
+/// order of their numbers, round and round. So a lane that can go has its turn before any other lane of the thread has
+/// two.
+class Turns {
+public:
+    Turns(int thread, int threads, int lanes)
+        : thread_(thread), threads_(threads), count_(std::max(0, (lanes - thread + threads - 1) / threads)) {
+        last_ = count_ - 1;
+    }
+
+    int thread() const { return thread_; }
+    int count() const { return count_; }
+    int lane(int i) const { return thread_ + i * threads_; }
+    /// The next lane that can go, whose turn begins; -1: none can.
+    template <class F>
+    int next(F can_go) {
+        for (int i = 0, at = last_; i < count_; ++i) {
+            at = at + 1 < count_ ? at + 1 : 0;
+            if (!can_go(lane(at))) continue;
+            last_ = at;
+            steps_ = 0;
+            computed_ = false;
+            return lane(at);
+        }
+        return -1;
+    }
+    /// Whether the next step of the lane whose turn it is belongs to the turn; else the turn is over.
+    bool takes(Op next) {
+        if (steps_++ == most_steps || (computed_ && next == Op::compute)) return false;
+        computed_ = computed_ || next == Op::compute;
+        return true;
+    }
+
+    /// Threads for so many lanes where `most` are allowed; 0: one for each.
+    static int threads_for(std::size_t lanes, int most) {
+        const int n = std::max(1, static_cast<int>(lanes));
+        return most > 0 ? std::min(n, most) : n;
+    }
+
+private:
+    /// Steps of a turn without compute steps: a lane that copies and never waits is no reason to starve the others.
+    static constexpr int most_steps = 64;
+    int thread_, threads_, count_, last_ = 0, steps_ = 0;
+    bool computed_ = false;
+};
+
+}  // namespace tilewave
