@@ -21,6 +21,7 @@ FOLDERS = {
     "execute": "kernel reduction task",
     "predict": "predict",
     "generate/copy": "",
+    "generate/halo": "",
     "generate/sweep": "",
     "generate/chain": "",
     "generate/pattern": "pattern",

@@ -118,8 +118,7 @@ FieldStorage FieldStorage::copy() const {
 }
 
 bool FieldStorage::stays(const Layout& layout, int time_buffers, std::uint64_t orders) const {
-    return layout_.same_blocks(layout) && layout_.halo_lo == layout.halo_lo && layout_.halo_hi == layout.halo_hi &&
-           time_buffers_ >= time_buffers && orders_ == orders;
+    return layout_ == layout && time_buffers_ >= time_buffers && orders_ == orders;
 }
 
 bool FieldStorage::relayout(const Layout& layout, const MemoryOrder& order, int time_buffers, std::uint64_t orders) {
