@@ -15,14 +15,13 @@ std::int64_t block_with(std::int64_t extent, std::int64_t parts, std::int64_t at
 
 /// A block distribution: array extents, ranks along each dimension (row-major rank order) and
 /// the halo widths that each block's storage has below and above what it owns. Ranks beyond the grid own nothing.
-/// A periodic axis wraps around: point -1 is its last point, and halos continue beyond its ends.
 struct Layout {
     Index shape, grid, halo_lo, halo_hi;
-    std::uint32_t periodic = 0;  ///< bit k: axis k wraps around
+    Index wraps = {};  ///< 1 for periodic dimensions: halos go on beyond the array's ends there; empty: none is
 
     /// @pre shape, grid and halos have equal dims, 1 to 4 (ConfigError)
     /// @pre every extent >= 0, every grid entry >= 1, every halo >= 0 (ConfigError)
-    Layout(Index shape, Index grid, Index halo_lo, Index halo_hi, std::uint32_t periodic = 0);
+    Layout(Index shape, Index grid, Index halo_lo, Index halo_hi);
     /// Without halos.
     Layout(Index shape, Index grid) : Layout(shape, grid, Index::filled(shape.n, 0), Index::filled(shape.n, 0)) {}
 
@@ -34,8 +33,7 @@ struct Layout {
     Box whole() const { return {Index::filled(shape.n, 0), shape}; }
     /// What `rank` owns; blocks of all ranks cover the array once.
     Box owned(int rank) const;
-    bool wraps(int axis) const { return periodic >> axis & 1; }
-    /// Owned points and halo, clipped to the array along axes that do not wrap; empty where nothing is owned.
+    /// Owned points and halo, clipped to the array but along periodic dimensions; empty where nothing is owned.
     Box storage(int rank) const;
     /// The ranks that own a point of `region`, ascending; costs O(their number).
     std::vector<int> owners(const Box& region) const;

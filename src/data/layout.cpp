@@ -15,8 +15,7 @@ std::int64_t block_with(std::int64_t extent, std::int64_t parts, std::int64_t at
     return larger + (at - larger * (size + 1)) / size;
 }
 
-Layout::Layout(Index shape_, Index grid_, Index lo, Index hi, std::uint32_t wrapping)
-    : shape(shape_), grid(grid_), halo_lo(lo), halo_hi(hi), periodic(wrapping) {
+Layout::Layout(Index shape_, Index grid_, Index lo, Index hi) : shape(shape_), grid(grid_), halo_lo(lo), halo_hi(hi) {
     if (shape.n < 1 || grid.n != shape.n || lo.n != shape.n || hi.n != shape.n)
         throw ConfigError("layout: shape " + to_string(shape) + ", grid " + to_string(grid) +
                           " and halo widths must have equal dimensions, 1 to 4");
@@ -58,7 +57,7 @@ Box Layout::storage(int rank) const {
     for (int k = 0; k < shape.n; ++k) {
         b.lo[k] -= halo_lo[k];
         b.hi[k] += halo_hi[k];
-        if (wraps(k)) continue;
+        if (wraps.n > 0 && wraps[k]) continue;
         b.lo[k] = std::max<std::int64_t>(b.lo[k], 0);
         b.hi[k] = std::min(b.hi[k], shape[k]);
     }

@@ -113,7 +113,8 @@ HaloPieces halo_pieces(const Layout& layout, int rank, int axes) {
     const Index mine = layout.coords(rank);
     Segments needs, gives;
     for (int k = 0; k < layout.dims(); ++k) {
-        const Axis axis{layout.shape[k], layout.grid[k], layout.halo_lo[k], layout.halo_hi[k], layout.wraps(k)};
+        const bool wraps = layout.wraps.n > 0 && layout.wraps[k] != 0;
+        const Axis axis{layout.shape[k], layout.grid[k], layout.halo_lo[k], layout.halo_hi[k], wraps};
         needs[k] = axis.needs(mine[k]);
         gives[k] = axis.gives(mine[k]);
     }

@@ -17,6 +17,11 @@ Point point(const Index& at) {
     return {at.begin(), at.end()};
 }
 
+Layout with_wraps(Layout layout, const Index& wraps) {
+    layout.wraps = wraps;
+    return layout;
+}
+
 template <class F>
 void for_points(const Box& box, F f) {
     if (box.empty()) return;
@@ -27,7 +32,7 @@ void for_points(const Box& box, F f) {
 
 Index into_array(const Layout& layout, Index at) {
     for (int k = 0; k < at.n; ++k)
-        if (layout.wraps(k)) at[k] = floor_mod(at[k], layout.shape[k]);
+        if (layout.wraps.n > 0 && layout.wraps[k]) at[k] = floor_mod(at[k], layout.shape[k]);
     return at;
 }
 
@@ -85,7 +90,7 @@ TEST(Halo, PiecesAreThoseOfTheDefinition) {
         Dice dice(seed);
         const int n = static_cast<int>(dice(1, 4));
         const std::int64_t most = n == 1 ? 20 : n == 2 ? 9 : n == 3 ? 6 : 3;
-        Index shape = Index::filled(n, 0), grid = shape, lo = shape, hi = shape;
+        Index shape = Index::filled(n, 0), grid = shape, lo = shape, hi = shape, wraps = shape;
         int ranks = 1;
         for (int k = 0; k < n; ++k) {
             shape[k] = dice(dice(0, 9) ? 1 : 0, most);
@@ -93,15 +98,16 @@ TEST(Halo, PiecesAreThoseOfTheDefinition) {
             ranks *= static_cast<int>(grid[k]);
             lo[k] = dice(0, n > 2 ? 2 : 4);
             hi[k] = dice(0, n > 2 ? 2 : 4);
+            wraps[k] = dice(0, 1);
         }
-        const Layout layout(shape, grid, lo, hi, static_cast<std::uint32_t>(dice(0, (1 << n) - 1)));
+        const Layout layout = with_wraps(Layout(shape, grid, lo, hi), wraps);
         expect_definition(layout, ranks + static_cast<int>(dice(0, 1)), static_cast<int>(dice(0, n)));
     }
 }
 
 // Two ranks, one axis that wraps: the neighbour is the same on both sides.
 TEST(Halo, BothSidesOfTwoRanks) {
-    const Layout layout({6}, {2}, {1}, {2}, 1);
+    const Layout layout = with_wraps(Layout({6}, {2}, {1}, {2}), {1});
     const HaloPieces p = halo_pieces(layout, 0);
     EXPECT_EQ(p.receives, (std::vector<HaloPiece>{{1, {{5}, {6}}, {{-1}, {0}}, 1}, {1, {{3}, {5}}, {{3}, {5}}, 1}}));
     EXPECT_EQ(p.sends, (std::vector<HaloPiece>{{1, {{2}, {3}}, {{2}, {3}}, 1}, {1, {{0}, {2}}, {{6}, {8}}, 1}}));
@@ -109,7 +115,7 @@ TEST(Halo, BothSidesOfTwoRanks) {
 }
 
 TEST(Halo, OneRankCopies) {
-    const HaloPieces p = halo_pieces(Layout({4, 1}, {1, 1}, {1, 0}, {0, 2}, 3), 0, 1);
+    const HaloPieces p = halo_pieces(with_wraps(Layout({4, 1}, {1, 1}, {1, 0}, {0, 2}), {1, 1}), 0, 1);
     EXPECT_TRUE(p.sends.empty() && p.receives.empty());
     EXPECT_EQ(p.copies, (std::vector<HaloPiece>{{0, {{3, 0}, {4, 1}}, {{-1, 0}, {0, 1}}, 1},
                                                 {0, {{0, 0}, {4, 1}}, {{0, 1}, {4, 2}}, 1},
@@ -118,7 +124,7 @@ TEST(Halo, OneRankCopies) {
 
 // A million ranks: as fast as for one.
 TEST(Halo, CostsAsMuchAsThePieces) {
-    const Layout layout({100000, 1000, 1000}, {100, 100, 100}, {1, 1, 1}, {1, 1, 1}, 7);
+    const Layout layout = with_wraps(Layout({100000, 1000, 1000}, {100, 100, 100}, {1, 1, 1}, {1, 1, 1}), {1, 1, 1});
     for (int rank = 0; rank < 1000; ++rank) {
         const HaloPieces p = halo_pieces(layout, rank * 1000);
         EXPECT_EQ(p.receives.size(), 26u);
