@@ -26,7 +26,7 @@ FOLDERS = {
     "generate/chain": "",
     "generate/pattern": "pattern",
     "plan": "",
-    "runtime": "context field nest patterns report run_schedule tilewave",
+    "runtime": "context field halo nest patterns report run_schedule tilewave",
     "measure": "",
     "bindings": "",
 }
