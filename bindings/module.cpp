@@ -18,6 +18,7 @@ void bind_bound(nb::module_& m);
 void bind_predict(nb::module_& m);
 void bind_planner(nb::module_& m);
 void bind_patterns(nb::module_& m);
+void bind_halo(nb::module_& m);
 void bind_bench(nb::module_& m);
 void bind_measure(nb::module_& m);
 void bind_run_schedule(nb::module_& m);
@@ -77,6 +78,7 @@ NB_MODULE(_core, m) {
     bind_predict(m);
     bind_planner(m);
     bind_patterns(m);
+    bind_halo(m);
     bind_bench(m);
     bind_measure(m);
     bind_run_schedule(m);

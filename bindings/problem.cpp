@@ -20,6 +20,7 @@ void bind_layout(nb::module_& m) {
         .def_ro("grid", &Layout::grid)
         .def_ro("halo_lo", &Layout::halo_lo)
         .def_ro("halo_hi", &Layout::halo_hi)
+        .def_rw("wraps", &Layout::wraps)
         .def("owned", &Layout::owned, "rank"_a)
         .def("storage", &Layout::storage, "rank"_a)
         .def("owners", &Layout::owners, "region"_a)

@@ -241,7 +241,18 @@ PointReduction to_reduction(const ReductionTuple& t) {
 void bind_field(nb::module_& m) {
     nb::class_<FieldStorage>(m, "FieldStorage", "One rank's part of a distributed array, untyped.")
         .def(nb::init<Context&, Index, std::int64_t>(), "context"_a, "shape"_a, "item_bytes"_a, nb::keep_alive<1, 2>())
+        .def(
+            "__init__",
+            [](FieldStorage* f, Context& context, const Index& shape, std::int64_t item_bytes, const Index& below,
+               const Index& above, const Index& wraps, const Index& grid) {
+                new (f) FieldStorage(context, shape, item_bytes, Halo{below, above, wraps, grid});
+            },
+            "context"_a, "shape"_a, "item_bytes"_a, "below"_a, "above"_a, "wraps"_a, "grid"_a, nb::keep_alive<1, 2>())
         .def("copy", &FieldStorage::copy, nb::keep_alive<0, 1>())
+        .def_rw("name", &FieldStorage::name)
+        .def_prop_ro("home", &FieldStorage::home)
+        .def_prop_ro("has_halo", &FieldStorage::has_halo)
+        .def_prop_ro("at_home", &FieldStorage::at_home)
         .def_prop_ro("owned", &FieldStorage::owned)
         .def_prop_ro("storage", &FieldStorage::storage)
         .def_prop_ro("layout", &FieldStorage::layout)
@@ -252,21 +263,21 @@ void bind_field(nb::module_& m) {
         .def("release", &FieldStorage::release)
         .def("keep_history", &FieldStorage::keep_history, "time_buffers"_a, Release())
         .def("join_steps", &FieldStorage::join_steps, Release())
-        // Where this rank's own points are, of one time buffer: address, bytes between neighbours, an owner that keeps
-        // the memory.
+        // Where this rank's own points are, or with the halo, of one time buffer: address, bytes between neighbours, an
+        // owner that keeps the memory.
         .def(
             "view",
-            [](FieldStorage& f, int back) {
+            [](FieldStorage& f, int back, bool halo) {
                 auto* hold = new std::shared_ptr<std::byte[]>(f.share());
                 nb::capsule owner(hold, [](void* p) noexcept { delete static_cast<std::shared_ptr<std::byte[]>*>(p); });
                 const Binding b = f.binding(back);
                 const Box mine = f.owned(), all = f.storage();
                 std::intptr_t at = reinterpret_cast<std::intptr_t>(b.data);
-                for (int k = 0; k < mine.dims() && !mine.empty(); ++k)
+                for (int k = 0; k < mine.dims() && !mine.empty() && !halo; ++k)
                     at += (mine.lo[k] - all.lo[k]) * b.stride_bytes[k];
                 return nb::make_tuple(at, b.stride_bytes, owner);
             },
-            "back"_a = 0)
+            "back"_a = 0, "halo"_a = false)
         .def(
             "relayout", [](FieldStorage& f, const Layout& layout) { f.relayout(layout); }, "layout"_a, Release())
         .def(

@@ -21,11 +21,12 @@ FOLDERS = {
     "execute": "kernel reduction task",
     "predict": "predict",
     "generate/copy": "",
+    "generate/halo": "",
     "generate/sweep": "",
     "generate/chain": "",
     "generate/pattern": "pattern",
     "plan": "",
-    "runtime": "context field nest patterns report run_schedule tilewave",
+    "runtime": "context field halo nest patterns report run_schedule tilewave",
     "measure": "",
     "bindings": "",
 }

@@ -1,8 +1,10 @@
 // A distributed array: each rank stores its block and halo.
 #pragma once
+#include <atomic>
 #include <cmath>
 #include <memory>
 #include <span>
+#include <string>
 #include <type_traits>
 
 #include "tilewave/context.hpp"
@@ -11,12 +13,29 @@
 
 namespace tilewave {
 
+/// What a field for a caller's own kernels keeps of its neighbours' points; exchange() (halo.hpp) brings their values.
+struct Halo {
+    Index below = {}, above = {};  ///< widths along each dimension, before and after the block; empty: 0
+    Index wraps = {};              ///< 1 for periodic dimensions; empty: none is
+    Index grid = {};               ///< ranks along each dimension; empty: default_grid()
+
+    /// Of one width on all sides of `dims` dimensions.
+    static Halo of(int dims, std::int64_t width) {
+        return {Index::filled(dims, width), Index::filled(dims, width), {}, {}};
+    }
+};
+
 /// A field without its element type: one rank's storage in some layout and memory order.
 class FieldStorage {
 public:
     /// Uninitialised row-major storage in the default layout (even blocks over default_grid).
     /// @pre 1 to 4 dimensions, extents >= 0, item_bytes >= 1 (ConfigError)
     FieldStorage(Context& context, Index shape, std::int64_t item_bytes);
+    /// With halos, which are zero at first.
+    /// @pre as above; halo's members have a component for each dimension, or none (ConfigError)
+    /// @pre widths >= 0, along a periodic dimension at most its extent; grid entries >= 1, their product is at most the
+    ///   number of ranks (ConfigError)
+    FieldStorage(Context& context, Index shape, std::int64_t item_bytes, const Halo& halo);
 
     /// A copy: the same blocks, memory order, values and history. Local.
     FieldStorage copy() const;
@@ -31,6 +50,20 @@ public:
     Context& context() { return *context_; }
     /// Grows with every change of the storage: views made earlier show the old memory.
     int version() const { return version_; }
+    std::string name = "a field";  ///< in what ranks compare of their calls: must be equal on all
+    /// Different for every storage of this process.
+    std::uint64_t number() const { return number_.value; }
+
+    /// The layout that it was made with: that of its halos.
+    const Layout& home() const { return home_; }
+    /// Whether it was made with a Halo.
+    bool has_halo() const { return has_halo_; }
+    /// Whether it lies as it was made: no run has moved it since. The same on every rank.
+    bool at_home() const { return stays(home_, 1, row_major_orders); }
+    /// Moves it back to there; free where it is. The halo is undefined afterwards. Collective, as relayout().
+    void return_home() {
+        if (!at_home()) relayout(home_);
+    }
 
     /// The number that stands for row-major storage among memory orders.
     static constexpr std::uint64_t row_major_orders = 1;
@@ -87,13 +120,28 @@ public:
     std::shared_ptr<std::byte[]> share() const { return data_; }
 
 private:
+    // Another one for every copy.
+    struct Number {
+        static std::uint64_t next() {
+            static std::atomic<std::uint64_t> last{0};
+            return ++last;
+        }
+        std::uint64_t value = next();
+        Number() = default;
+        Number(const Number&) {}
+        Number& operator=(const Number&) { return *this; }
+    };
+    FieldStorage(Context& context, const Layout& home, std::int64_t item_bytes, bool has_halo);
+
     Context* context_;
-    Layout layout_;
+    Layout home_, layout_;
+    bool has_halo_;
     MemoryOrder order_;
     std::int64_t item_bytes_;
     std::shared_ptr<std::byte[]> data_;
     int time_buffers_ = 1, history_ = 0, version_ = 0;
     std::uint64_t orders_ = row_major_orders;
+    Number number_;
 };
 
 /// A distributed array of T.
@@ -104,6 +152,18 @@ public:
     template <class Init>
     Field(Context& context, Index shape, Init init) : storage_(context, shape, sizeof(T)) {
         for_each_owned([&](const Index& at, T& value) { value = static_cast<T>(init(at)); });
+    }
+    /// With a halo, whose points are zero at first: exchange() (halo.hpp) brings their values.
+    template <class Init>
+    Field(Context& context, Index shape, const Halo& halo, Init init) : storage_(context, shape, sizeof(T), halo) {
+        for_each_owned([&](const Index& at, T& value) { value = static_cast<T>(init(at)); });
+    }
+    /// The first point of `storage()` in memory, halo included, and items between neighbours along each dimension.
+    T* local() { return reinterpret_cast<T*>(storage_.binding().data); }
+    Index local_strides() {
+        Index strides = storage_.binding().stride_bytes;
+        for (auto& s : strides.v) s /= static_cast<std::int64_t>(sizeof(T));
+        return strides;
     }
     /// f(global index, T& value) for each point this rank owns.
     template <class F>

@@ -17,6 +17,7 @@ std::int64_t block_with(std::int64_t extent, std::int64_t parts, std::int64_t at
 /// the halo widths that each block's storage has below and above what it owns. Ranks beyond the grid own nothing.
 struct Layout {
     Index shape, grid, halo_lo, halo_hi;
+    Index wraps = {};  ///< 1 for periodic dimensions: halos go on beyond the array's ends there; empty: none is
 
     /// @pre shape, grid and halos have equal dims, 1 to 4 (ConfigError)
     /// @pre every extent >= 0, every grid entry >= 1, every halo >= 0 (ConfigError)
@@ -32,7 +33,7 @@ struct Layout {
     Box whole() const { return {Index::filled(shape.n, 0), shape}; }
     /// What `rank` owns; blocks of all ranks cover the array once.
     Box owned(int rank) const;
-    /// Owned points and halo, clipped to the array; empty where nothing is owned.
+    /// Owned points and halo, clipped to the array but along periodic dimensions; empty where nothing is owned.
     Box storage(int rank) const;
     /// The ranks that own a point of `region`, ascending; costs O(their number).
     std::vector<int> owners(const Box& region) const;
@@ -41,6 +42,7 @@ struct Layout {
     std::vector<int> ranks_at(const Box& coords) const;
     /// Equal shape and grid: the same points are owned by the same ranks.
     bool same_blocks(const Layout& other) const { return shape == other.shape && grid == other.grid; }
+    friend bool operator==(const Layout&, const Layout&) = default;
 };
 
 /// The process grid of `ranks` ranks over the dimensions other than `fixed` (-1: over all) that

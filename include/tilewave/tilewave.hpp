@@ -1,6 +1,7 @@
 // Everything that a C++ program needs.
 #pragma once
 #include "tilewave/check.hpp"
+#include "tilewave/halo.hpp"
 #include "tilewave/nest.hpp"
 #include "tilewave/patterns.hpp"
 #include "tilewave/predict.hpp"

@@ -4,6 +4,7 @@ from tilewave import patterns
 from tilewave._core import Grouping, LinearSchedule, Space, Tiling
 from tilewave.errors import ConfigError, InternalError, KernelError, MpiError
 from tilewave.field.create import field, load, scratch
+from tilewave.field.exchange import Exchange, exchange
 from tilewave.field.field import Field
 from tilewave.machine.machine import Machine
 from tilewave.nest.helpers import inline
@@ -34,6 +35,7 @@ __all__ = [
     "ChainReport",
     "ConfigError",
     "Context",
+    "Exchange",
     "Field",
     "Grouping",
     "InternalError",
@@ -59,6 +61,7 @@ __all__ = [
     "check",
     "context",
     "dot",
+    "exchange",
     "field",
     "inline",
     "load",

@@ -219,9 +219,12 @@ Checker::Why Checker::post(Player& p, int lane, int id) {
         return "message " + std::to_string(id) + " of " + std::to_string(m.bytes) + " bytes meets one of " +
                std::to_string(o.bytes) + " bytes on rank " + std::to_string(m.peer) + " (tag " + std::to_string(m.tag) +
                ")";
+    // Without results no value passes from one array to another.
+    const bool passes = p.s->works.empty() || !p.s->results.empty();
     for (int i = 1; i <= std::max(m.pieces, o.pieces); ++i) {
         const Message *mine_part = &m + i, *other_part = &o + i;
-        if (m.pieces == o.pieces && mine_part->region == other_part->region && mine_part->array == other_part->array)
+        if (m.pieces == o.pieces && mine_part->region == other_part->region &&
+            (passes || mine_part->array == other_part->array))
             continue;
         return "message " + std::to_string(id) + " of " + std::to_string(m.pieces) + " parts meets others on rank " +
                std::to_string(m.peer) + " (tag " + std::to_string(m.tag) + ")";
@@ -229,8 +232,7 @@ Checker::Why Checker::post(Player& p, int lane, int id) {
     if (!(o.region == m.region))
         return "message " + std::to_string(id) + " of region " + to_string(m.region) + " meets region " +
                to_string(o.region) + " on rank " + std::to_string(m.peer) + " (tag " + std::to_string(m.tag) + ")";
-    // Without results no value passes from one array to another.
-    if (!p.s->works.empty() && p.s->results.empty() && o.array != m.array)
+    if (!passes && o.array != m.array)
         return "message " + std::to_string(id) + " of array " + std::to_string(m.array) + " meets array " +
                std::to_string(o.array) + " on rank " + std::to_string(m.peer) + " (tag " + std::to_string(m.tag) + ")";
     state.partner = other;

@@ -55,8 +55,11 @@ Box Layout::storage(int rank) const {
     Box b = owned(rank);
     if (b.empty()) return b;
     for (int k = 0; k < shape.n; ++k) {
-        b.lo[k] = std::max<std::int64_t>(b.lo[k] - halo_lo[k], 0);
-        b.hi[k] = std::min(b.hi[k] + halo_hi[k], shape[k]);
+        b.lo[k] -= halo_lo[k];
+        b.hi[k] += halo_hi[k];
+        if (wraps.n > 0 && wraps[k]) continue;
+        b.lo[k] = std::max<std::int64_t>(b.lo[k], 0);
+        b.hi[k] = std::min(b.hi[k], shape[k]);
     }
     return b;
 }

@@ -18,7 +18,7 @@ using namespace tuning;
 
 namespace {
 
-Layout first_layout(Context& context, const Index& shape, std::int64_t item_bytes) {
+void check_shape(const Index& shape, std::int64_t item_bytes) {
     if (shape.n < 1 || item_bytes < 1)
         throw ConfigError("a field of shape " + to_string(shape) + " and " + std::to_string(item_bytes) +
                           " bytes an item was asked for; 1 to 4 dimensions and at least 1 byte are allowed");
@@ -33,7 +33,48 @@ Layout first_layout(Context& context, const Index& shape, std::int64_t item_byte
             throw ConfigError("a field of shape " + to_string(shape) + " was asked for; its " +
                               std::to_string(item_bytes) + "-byte items would fill more than 2**60 bytes");
     }
+}
+
+Layout first_layout(Context& context, const Index& shape, std::int64_t item_bytes) {
+    check_shape(shape, item_bytes);
     return Layout(shape, default_grid(shape, context.size(), -1));
+}
+
+Layout halo_layout(Context& context, const Index& shape, std::int64_t item_bytes, const Halo& halo) {
+    check_shape(shape, item_bytes);
+    const auto given = [&](const Index& index, const char* what) {
+        if (index.n != 0 && index.n != shape.n)
+            throw ConfigError("a field of shape " + to_string(shape) + " with " + what + " " + to_string(index) +
+                              " was asked for; they must have equal dimensions");
+        return index.n ? index : Index::filled(shape.n, 0);
+    };
+    const Index grid = halo.grid.n ? given(halo.grid, "grid") : default_grid(shape, context.size(), -1);
+    Layout layout(shape, grid, given(halo.below, "halo"), given(halo.above, "halo"));
+    for (std::int64_t ranks = context.size(), k = 0; k < grid.n; ranks /= grid[static_cast<int>(k++)])
+        if (grid[static_cast<int>(k)] > ranks)
+            throw ConfigError("a field on a process grid " + to_string(grid) + " was asked for; this context has " +
+                              std::to_string(context.size()) + " ranks, which is the most that a grid may have");
+    const Index wraps = given(halo.wraps, "wraps");
+    for (int k = 0; k < shape.n; ++k) {
+        if (!wraps[k]) continue;
+        layout.wraps = wraps;
+        if (std::max(layout.halo_lo[k], layout.halo_hi[k]) > shape[k])
+            throw ConfigError("a halo of " + std::to_string(std::max(layout.halo_lo[k], layout.halo_hi[k])) +
+                              " points along periodic axis " + std::to_string(k) + " of shape " + to_string(shape) +
+                              " was asked for; allowed: at most the axis' " + std::to_string(shape[k]) + " points");
+    }
+    std::int64_t most = item_bytes;
+    for (int k = 0; k < shape.n; ++k) {
+        const std::int64_t wide = ceil_div(shape[k], grid[k]);
+        const std::int64_t with = std::max<std::int64_t>(wide + layout.halo_lo[k] + layout.halo_hi[k], 1);
+        if (layout.halo_lo[k] > largest_field_bytes || layout.halo_hi[k] > largest_field_bytes ||
+            with > largest_field_bytes / most)
+            throw ConfigError("a field of shape " + to_string(shape) + " with halos " + to_string(layout.halo_lo) +
+                              " and " + to_string(layout.halo_hi) +
+                              " was asked for; its part on one rank would fill more than 2**60 bytes");
+        most *= with;
+    }
+    return layout;
 }
 
 // A copy schedule from one memory to another on lane 0 alone, with all memory that it takes.
@@ -96,8 +137,18 @@ Binding binding_of(std::byte* data, const MemoryOrder& order, std::int64_t item_
 }  // namespace
 
 FieldStorage::FieldStorage(Context& context, Index shape, std::int64_t item_bytes)
+    : FieldStorage(context, first_layout(context, shape, item_bytes), item_bytes, false) {}
+
+FieldStorage::FieldStorage(Context& context, Index shape, std::int64_t item_bytes, const Halo& halo)
+    : FieldStorage(context, halo_layout(context, shape, item_bytes, halo), item_bytes, true) {
+    if (bytes() > 0) std::memset(data_.get(), 0, static_cast<std::size_t>(bytes()));
+}
+
+FieldStorage::FieldStorage(Context& context, const Layout& home, std::int64_t item_bytes, bool has_halo)
     : context_(&context),
-      layout_(first_layout(context, shape, item_bytes)),
+      home_(home),
+      layout_(home),
+      has_halo_(has_halo),
       order_(MemoryOrder::row_major(storage())),
       item_bytes_(item_bytes),
       data_(aligned_memory(order_.items * item_bytes)),
@@ -118,8 +169,7 @@ FieldStorage FieldStorage::copy() const {
 }
 
 bool FieldStorage::stays(const Layout& layout, int time_buffers, std::uint64_t orders) const {
-    return layout_.same_blocks(layout) && layout_.halo_lo == layout.halo_lo && layout_.halo_hi == layout.halo_hi &&
-           time_buffers_ >= time_buffers && orders_ == orders;
+    return layout_ == layout && time_buffers_ >= time_buffers && orders_ == orders;
 }
 
 bool FieldStorage::relayout(const Layout& layout, const MemoryOrder& order, int time_buffers, std::uint64_t orders) {

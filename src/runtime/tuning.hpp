@@ -49,6 +49,11 @@ inline constexpr std::int64_t most_idle_bytes = 16 << 20;
 /// Looks of a blocking call at whether it is over before it waits as longer waits do: some 10 us.
 inline constexpr int quick_turns = 200;
 
+// --- halo_update.cpp: updates of halos
+
+/// Updates that one context keeps for later calls with the same fields, at most.
+inline constexpr std::size_t most_kept_updates = 32;
+
 // --- sampling.cpp: measuring the rate of a body
 
 /// Points of the tile that tells how many others there is time for; and of the second such tile where that is quick:

@@ -1,5 +1,6 @@
 """The public collective calls, each with arguments that work, and values that most parameters cannot take."""
 
+import functools
 import inspect
 import os
 
@@ -80,6 +81,10 @@ class Calls:
             self.table["run_schedule"] = (tw.run_schedule, {"schedule": ring, "S": np.ones(12)})
         for name in REDUCTIONS:
             self.table[name] = (getattr(tw, name), {"array": self.A})
+        if hasattr(tw, "exchange"):
+            halos = tw.field(SHAPE, "f8", init=1.0, halo=1, periodic=(0,))
+            self.table["exchange"] = (functools.partial(tw.exchange, halos), {})
+            self.table["field halo"] = (tw.field, {"shape": (5, 4), "halo": 1, "periodic": (0,)})
         if hasattr(tw, "barrier"):
             self.table["barrier"] = (tw.barrier, {})
         if hasattr(tw.patterns, "allreduce"):

@@ -7,6 +7,7 @@ import numpy as np
 from tilewave.dtypes import IN_NESTS
 from tilewave.errors import ConfigError, shown
 from tilewave.field import npy
+from tilewave.field.exchange import halo_of
 from tilewave.field.field import ARRAY, FUNCTION, NOTHING, SAME, Field, make
 from tilewave.field.values import dtype_of, fill, named, problem_of, shape_of
 from tilewave.nest.dependences import MOST_HISTORY
@@ -16,7 +17,7 @@ from tilewave.runtime.collective import collective
 
 
 @collective("tw.field")
-def field(shape, dtype=None, init=None, *, keep="all", history=0, context=None):
+def field(shape, dtype=None, init=None, *, keep="all", history=0, halo=None, periodic=None, grid=None, context=None):
     """Make a distributed array; collective.
 
     Parameters
@@ -42,6 +43,15 @@ def field(shape, dtype=None, init=None, *, keep="all", history=0, context=None):
         number, at most 6, and all are what `init` says; or a list of what they are, the latest first, each as `init`.
         Every run with ``steps=`` leaves them to the next. A run of a nest that reads more of them than the
         field has kept so far takes copies of the current time step, and the field keeps as many from then on.
+    halo : int or tuple
+        For kernels of one's own: how many points of the neighbours `Field.local` holds around this rank's. One width,
+        or for each axis a width or a pair of them, before and after the block. They are zero until `exchange` brings
+        their values. At the ends of an axis that is not periodic there is no halo.
+    periodic : tuple of int or str
+        The axes along which the halo wraps around: their numbers, or "i", "j", "k", "l". No width is larger than the
+        axis.
+    grid : tuple of int
+        Ranks along each axis of a field with a halo. Default: the blocks with the least surface.
     context : Context, optional
 
     Returns
@@ -69,18 +79,26 @@ def field(shape, dtype=None, init=None, *, keep="all", history=0, context=None):
         if not isinstance(keep, str) or keep not in ("all", "window"):
             raise ConfigError(f"field: keep={shown(keep)} was given; allowed: 'all', 'window'")
         before = _history(history, keep)
+        around = halo_of(halo, periodic, grid, shape)
+        if around and (keep == "window" or before):
+            raise ConfigError(
+                "field: halo= or grid= was given together with keep='window' or history=; allowed: a field of its own "
+                "for kernels of one's own"
+            )
         init, kind = _init(init, shape, dtype)
         starts = [_init(start, shape, dtype) for start in before if start is not SAME]
         if kind == ARRAY and keep == "window" and any(init.strides):
             init = init.copy()  # for runs to come
-        made = Field(context, shape, dtype, keep, init) if keep == "window" else make(context, shape, dtype)
+        made = Field(context, shape, dtype, keep, init) if keep == "window" else make(context, shape, dtype, around)
         if kind == FUNCTION and keep == "all":
-            fill(made.local, made.owned, init)
+            fill(made._view(0), made.owned, init)
     except Exception as problem:
         raise problem if isinstance(problem, ConfigError) else named("field: init raised", problem) from problem
     of_window = f", init {kind} {_number_of(init) if kind == ARRAY and context.size > 1 else ''}"
-    yield f"shape {shape}, dtype {dtype}, keep {keep}, history {len(before)} {len(starts)}" + (
-        of_window if keep == "window" else ""
+    yield (
+        f"shape {shape}, dtype {dtype}, keep {keep}, history {len(before)} {len(starts)}"
+        + (of_window if keep == "window" else "")
+        + (", halo {0} {1}, periodic {2}, grid {3}".format(*around) if around else "")
     )
     made._count()
     if keep == "all":
@@ -204,7 +222,7 @@ def load(path, *, context=None):
     yield f"path {path!r}, shape {whole.shape}, dtype {whole.dtype}"
 
     def read():
-        made.local[...] = whole[made.owned]
+        made._view(0)[...] = whole[made.owned]
 
     yield problem_of(read) or "read"
     made._count()
@@ -234,9 +252,9 @@ def _spread(made, init, kind):
                 )
             )
         if kind == NOTHING:
-            made.local[...] = 0
+            made._view(0)[...] = 0
         elif kind == ARRAY:
-            made.local[...] = init[made.owned]
+            made._view(0)[...] = init[made.owned]
     elif -on_zero == ARRAY and elsewhere == 0:
         made._scatter(init.ctypes.data if made.context.rank == 0 else 0)
     else:

@@ -50,6 +50,8 @@ class Field:
         """Number it among those that all ranks made together; after they have agreed on it."""
         self.context._fields += 1
         self._number = self.context._fields
+        if self._storage is not None:
+            self._storage.name = f"field {self._number}"
 
     def _whole(self, what):
         """The storage, for what asks for all values."""
@@ -91,17 +93,58 @@ class Field:
 
         The view shows the field's values, also after runs of any number of time steps, until a run moves them: to
         other blocks, into another order of memory, or to where time buffers have room. Then take `local` again. The
-        former view keeps the former values; a run that is given it raises ConfigError."""
+        former view keeps the former values; a run that is given it raises ConfigError.
+
+        Of a field made with ``halo=`` the view has the halo, too, row-major; `origin` and `inside` say what of it is
+        what. It raises ConfigError after a run has moved the field, until `tilewave.exchange` brings it back."""
+        if self._storage is not None and self._storage.has_halo:
+            self._must_be_home("local")
+            return self._view(0, halo=True)
         return self._view(0)
 
-    def _view(self, back):
+    @property
+    def origin(self):
+        """The global index of the first element of `local`; below 0 in a halo before the begin of a periodic axis."""
+        storage = self._whole("origin")
+        if not storage.has_halo:
+            return storage.owned[0]
+        self._must_be_home("origin")
+        return storage.storage[0]
+
+    @property
+    def inside(self):
+        """This rank's own points in `local`, as a tuple of slices: ``u.local[u.inside]`` is without the halo."""
+        first = self.origin
+        return tuple(slice(s.start - at, s.stop - at) for s, at in zip(self.owned, first, strict=True))
+
+    @property
+    def halo(self):
+        """Widths of the halo before and after the block along each axis, as pairs; None without a halo."""
+        home = self._whole("halo").home
+        return tuple(zip(home.halo_lo, home.halo_hi, strict=True)) if self._storage.has_halo else None
+
+    @property
+    def periodic(self):
+        """The axes along which the halo wraps around, as numbers."""
+        return tuple(axis for axis, wraps in enumerate(self._whole("periodic").home.wraps) if wraps)
+
+    def _must_be_home(self, what):
+        if not self._storage.at_home:
+            raise ConfigError(
+                f"{what}: a run has moved this field of shape {self.shape}, which was made with halo=; allowed: after "
+                "tw.exchange of it, which brings it back"
+            )
+
+    def _view(self, back, halo=False):
         storage = self._whole("local")
         version = storage.version
-        memory = next((m for m in self._views if m.version == version and m.back == back), None)
+        memory = next((m for m in self._views if m.version == version and m.what == (back, halo)), None)
         if memory is None:
             # The bytes belong to the storage; the view keeps them alive after it is gone.
-            address, strides, owner = storage.view(back)
-            memory = _Memory(self, address, tuple(s.stop - s.start for s in self.owned), strides, owner, back)
+            address, strides, owner = storage.view(back, halo)
+            low, high = storage.storage if halo else storage.owned
+            shape = tuple(max(b - a, 0) for a, b in zip(low, high, strict=True))
+            memory = _Memory(self, address, shape, strides, owner, (back, halo))
             self._views.add(memory)
         return np.asarray(memory)
 
@@ -192,7 +235,7 @@ class Field:
     def _get(self, given):
         self._whole("field[...]")
         selection = Selection(given, self.shape)
-        mine = pack(selection, self.owned, self.local)
+        mine = pack(selection, self.owned, self._view(0))
         np.empty(selection.counts, self.dtype)  # memory for the rest, or an error of all
         yield f"field {self._number}, {selection.key}"
         found = unpack(selection, self.dtype, spread(mine, context=self.context))
@@ -210,7 +253,7 @@ class Field:
         whole = np.broadcast_to(
             values.reshape(values.shape[max(0, values.ndim - len(selection.shape)) :]), selection.shape
         ).reshape(selection.counts)
-        self.local[here] = whole[there]
+        self._view(0)[here] = whole[there]
 
     def __getitem__(self, given):
         """Elements by global index, on every rank; collective.
@@ -304,7 +347,7 @@ class Field:
         Collective: one round of small messages. A function needs memory for a copy of each rank's part.
         """
         self._whole("fill")
-        local = self.local
+        local = self._view(0)
         if callable(value):
             values = np.empty_like(local)
             try:
@@ -357,7 +400,7 @@ class Field:
             unnamed.append(npy.create(path, self.shape, self.dtype))
         yield f"field {self._number}, path {path!r}"
         made = context._core.broadcast(unnamed[0].encode() if unnamed else b"").decode()
-        yield problem_of(lambda: npy.write(path, made, self.shape, self.dtype, self.owned, self.local)) or "written"
+        yield problem_of(lambda: npy.write(path, made, self.shape, self.dtype, self.owned, self._view(0))) or "written"
         yield problem_of(lambda: npy.finish(path, made) if context.rank == 0 else None) or "named"
         unnamed.clear()
 
@@ -395,7 +438,7 @@ class Field:
 class _Memory:
     """A field's elements on this rank, for NumPy to view."""
 
-    def __init__(self, field, address, shape, strides, owner, back):
+    def __init__(self, field, address, shape, strides, owner, what):
         self.__array_interface__ = {
             "data": (address, False),
             "shape": shape,
@@ -405,7 +448,7 @@ class _Memory:
         }
         storage = field._storage
         self.version, self.range = storage.version, (storage.address, storage.address + storage.bytes)
-        self.back = back
+        self.what = what  # (time steps back, whether with the halo)
         self._field, self._owner = weakref.ref(field), owner
 
     def left(self):
@@ -440,12 +483,14 @@ def _as_elements(value, dtype):
     return elements
 
 
-def make(context, shape, dtype):
+def make(context, shape, dtype, halo=None):
+    """`halo`: widths before and after the blocks, 1 for each axis that wraps, and the process grid."""
     size = math.prod(max(n, 1) for n in shape) * dtype.itemsize
     if size > 2**60:
         raise ConfigError(f"field: shape {shape} was given, {size} bytes; allowed: at most 2**60")
     try:
-        return Field(context, shape, dtype)
+        storage = halo and _core.FieldStorage(context._core, shape, dtype.itemsize, *halo)
+        return Field(context, shape, dtype, storage=storage)
     except MemoryError:
         raise ConfigError(
             f"field: no memory for this rank's part of shape {shape}, {size} bytes over {context.size} rank(s)"

@@ -22,7 +22,7 @@ def memory_in_c_order(value):
     """A field's own memory, where this rank has all of it in C order; else None."""
     if value.context.size > 1:
         return None
-    local = value.local
+    local = value._view(0)
     strides = tuple(math.prod(value.shape[d + 1 :]) * value.dtype.itemsize for d in range(value.ndim))
     return local if local.strides == strides else None
 

@@ -1,0 +1,68 @@
+// Updating the halos of fields, for kernels of a caller's own.
+#pragma once
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "tilewave/context.hpp"
+#include "tilewave/field.hpp"
+
+namespace tilewave {
+
+class HaloUpdate;
+
+/// What one rank says of an update.
+struct HaloCall {
+    std::vector<FieldStorage*> fields;
+    int axes = max_dims;     ///< points beside the block along so many axes at most: 1 leaves out edges and corners
+    Caller caller = {};      ///< its function is "exchange" where it has no name
+    std::string error = {};  ///< what the caller has found wrong on this rank
+};
+
+/// An update of halos in flight, or made by bind_exchange() and ready to go. It makes progress as a PatternHandle does.
+/// While it is in flight, halos belong to it, and the points near them must not change.
+class HaloHandle {
+public:
+    explicit HaloHandle(std::shared_ptr<HaloUpdate> update) : update_(std::move(update)) {}
+    /// Makes progress; returns whether it is over.
+    /// @throws what wait() throws
+    bool test();
+    /// @throws ConfigError, MpiError
+    void wait();
+    /// Goes once more, without comparing the arguments again. Fields that a run has moved are brought back first.
+    /// Collective in effect. @pre made by bind_exchange(), and not in flight (ConfigError)
+    void start();
+    /// start() and wait() in one.
+    void run();
+    /// Of its staging buffers.
+    std::int64_t buffer_bytes() const;
+
+private:
+    std::shared_ptr<HaloUpdate> update_;
+};
+
+/// Starts an update of the halos of fields: each halo point gets its owner's value, by one message for each neighbour.
+/// Fields that a run has moved are brought back first. What it needs is kept for the next call with the same fields.
+/// Collective; costs an agreement, ceil(log2 ranks) small messages a rank, which goes on beside other work from the
+/// second call on.
+/// @pre one or more fields of one context, made with a Halo on equal process grids (ConfigError, on every rank)
+/// @pre equal calls on all ranks (ConfigError, on every rank; from the second call on by wait() and test())
+HaloHandle start_exchange(Context& context, HaloCall call);
+/// Agrees on an update and prepares it; start() and run() cost only the transfer. The fields must live on.
+/// @pre as start_exchange()
+HaloHandle bind_exchange(Context& context, HaloCall call);
+/// start_exchange() and wait() in one.
+void run_exchange(Context& context, HaloCall call);
+
+/// Updates the halos of fields, corners too; see run_exchange().
+template <class T, class... Others>
+void exchange(Field<T>& field, Field<Others>&... others) {
+    run_exchange(field.storage().context(), {{&field.storage(), &others.storage()...}});
+}
+/// The same in flight: compute beside it, then wait().
+template <class T, class... Others>
+HaloHandle start_exchange(Field<T>& field, Field<Others>&... others) {
+    return start_exchange(field.storage().context(), {{&field.storage(), &others.storage()...}});
+}
+
+}  // namespace tilewave

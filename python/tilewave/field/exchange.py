@@ -1,0 +1,220 @@
+"""Halos of fields for kernels of one's own: what they are, and bringing the neighbours' values there."""
+
+import numpy as np
+
+from tilewave import _core
+from tilewave.errors import ERRORS, ConfigError
+from tilewave.field.field import Field
+from tilewave.runtime import collective
+
+NAMES = "ijkl"  # of axes, as loop indices are called
+MOST_AXES = _core.limits["dims"]
+
+
+def halo_of(halo, periodic, grid, shape):
+    """What `field` was given, as the core takes it: widths before and after blocks, 1 for axes that wrap, process grid.
+
+    None where nothing was given."""
+    if halo is None and periodic is None and grid is None:
+        return None
+    if halo is None and periodic is not None:
+        raise ConfigError(f"field: periodic={periodic!r} was given without halo=; allowed: with it")
+    widths = _widths(0 if halo is None else halo, len(shape))
+    below, above = (tuple(side) for side in zip(*widths, strict=True))
+    wraps = _wraps(periodic, len(shape))
+    return below, above, wraps, _grid(grid, shape)
+
+
+def _whole(value):
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def _widths(halo, ndim):
+    def pair(width):
+        if _whole(width):
+            return int(width), int(width)
+        if isinstance(width, tuple | list) and len(width) == 2 and all(map(_whole, width)):
+            return tuple(map(int, width))
+        raise ValueError
+
+    try:
+        by_axis = (halo,) * ndim if _whole(halo) else halo
+        if not isinstance(by_axis, tuple | list) or len(by_axis) != ndim:
+            raise ValueError
+        widths = [pair(width) for width in by_axis]
+        if any(not 0 <= width < 2**31 for width in sum(widths, ())):
+            raise ValueError
+    except ValueError:
+        raise ConfigError(
+            f"field: halo={halo!r} was given for {ndim} dimension(s); allowed: one width, or for each axis a width or "
+            "a pair of widths before and after the block; all >= 0"
+        ) from None
+    return widths
+
+
+def _wraps(periodic, ndim):
+    axes = () if periodic is None else (periodic,) if isinstance(periodic, str) or _whole(periodic) else periodic
+    names = NAMES[:ndim]
+    try:
+        numbers = [names.index(axis) if isinstance(axis, str) and len(axis) == 1 else axis for axis in axes]
+        if any(not _whole(axis) or not 0 <= axis < ndim for axis in numbers):
+            raise ValueError
+    except (TypeError, ValueError):
+        allowed = ", ".join(f"{k} or {name!r}" for k, name in enumerate(names))
+        raise ConfigError(f"field: periodic={periodic!r} was given; allowed: a tuple of axes, {allowed}") from None
+    return tuple(int(k in numbers) for k in range(ndim))
+
+
+def _grid(grid, shape):
+    if grid is None:
+        return ()
+    if not isinstance(grid, tuple | list) or len(grid) != len(shape) or any(not _whole(n) or n < 1 for n in grid):
+        raise ConfigError(
+            f"field: grid={grid!r} was given for {len(shape)} dimension(s); allowed: ranks along each axis, >= 1"
+        )
+    return tuple(min(int(n), 2**31) for n in grid)
+
+
+class Exchange:
+    """An update of halos in flight, or made with ``start=False`` and ready to go; made by `exchange`.
+
+    It moves on in every call on its context, and in `test` and `wait`; in between only the message library moves. Until
+    it is over the halos belong to it, and the points near them must not change.
+
+    Attributes
+    ----------
+    buffer_bytes : int
+        Staging memory on this rank.
+    """
+
+    def __init__(self, fields, context, core):
+        self._fields, self._context, self._core = fields, context, core
+        self._run = core.run  # looked up once: of small halos that is much of the time
+
+    buffer_bytes = property(lambda self: self._core.buffer_bytes)
+
+    def test(self):
+        """Move things on; True when it is over.
+
+        Raises
+        ------
+        ConfigError, MpiError
+            As `wait`.
+        """
+        return self._guard(self._core.test)
+
+    def wait(self):
+        """Wait until it is over.
+
+        Raises
+        ------
+        ConfigError, MpiError
+            The same on every rank.
+        """
+        self._guard(self._core.wait)
+
+    def start(self):
+        """Go once more; made with ``start=False``.
+
+        Notes
+        -----
+        Collective. The arguments are not compared again: it costs only the messages. A field that a run has moved is
+        brought back first.
+        """
+        self._guard(self._core.start)
+        return self
+
+    def run(self):
+        """`start` and `wait` in one."""
+        self._guard(self._run)
+
+    def _guard(self, call):
+        context = self._context
+        try:
+            return call()
+        except (*ERRORS, MemoryError) as error:
+            raise context._of_all(error) from None
+        finally:
+            context._heart.done()
+
+
+def exchange(*fields, corners=True, wait=True, start=True, context=None):
+    """Give the halos of fields the values of the points' owners; collective.
+
+    Parameters
+    ----------
+    *fields : Field
+        Made with ``halo=``, on one context and one process grid. What goes to one rank goes in one message.
+    corners : bool
+        False: only the faces, halo points that lie beside the block along one axis, as a star needs them. Edges and
+        corners stay as they are.
+    wait : bool
+        False: return at once, for computing beside the messages.
+    start : bool
+        False: only prepare; `Exchange.run` and `Exchange.start` then cost no comparison of arguments.
+    context : Context, optional
+        Only that of the fields is allowed.
+
+    Returns
+    -------
+    Exchange or None
+        With ``wait=False`` or ``start=False``.
+
+    Raises
+    ------
+    ConfigError
+        On every rank: for no field, one without a halo, one that was closed or is given twice; for fields of several
+        contexts or process grids; when the ranks give different fields. With ``wait=False`` from `Exchange.wait`.
+    MemoryError
+        On every rank, where one has not the memory for staging.
+
+    Notes
+    -----
+    Collective: one round of small messages and the halos. What it needs is made once for fields that are given
+    together, and used again. A field that a run has moved is brought back first. Fields in flight are waited for.
+    """
+    storages = [field._storage for field in fields if field.__class__ is Field]
+    error = ""
+    if (
+        context is not None
+        or not storages
+        or len(storages) != len(fields)
+        or None in storages
+        or corners.__class__ is not bool
+        or wait.__class__ is not bool
+        or start.__class__ is not bool
+    ):
+        context, error = _looked_at(fields, corners, wait, start, context)
+        storages = [storage for storage in storages if storage is not None]
+    else:
+        context = fields[0].context
+    lock = context._lock
+    if not lock.acquire(False):
+        error = str(collective.wait_for_turn(context, "tw.exchange") or "") or error
+    axes = MOST_AXES if corners else 1
+    try:
+        if wait and start:
+            return _core.run_exchange(context._core, storages, axes, error, "tw.exchange")
+        core = _core.start_exchange(context._core, storages, axes, error, "tw.exchange", not start)
+    except (*ERRORS, MemoryError) as problem:
+        raise context._of_all(problem) from None
+    finally:
+        lock.release()
+        context._heart.done()
+    return Exchange(fields, context, core)
+
+
+def _looked_at(fields, corners, wait, start, context):
+    """The context of a call that is not as most are, and what is wrong with it as text, empty for nothing."""
+    context, problem = collective.find(context, fields, {})
+    text = str(problem) if problem else ""
+    for name, value in (("corners", corners), ("wait", wait), ("start", start)):
+        if value.__class__ is not bool:
+            text = text or f"exchange: {name} was given {type(value).__name__}; allowed: True, False"
+    for position, field in enumerate(fields):
+        if field.__class__ is not Field:
+            text = text or f"exchange: argument {position} is {type(field).__name__}; allowed: fields made with halo="
+        elif field._storage is None:
+            what = "was closed" if field.closed else "keeps a rolling window only"
+            text = text or f"exchange: field {position} of shape {field.shape} {what}; allowed: fields with halos, open"
+    return context, collective.plain(text)

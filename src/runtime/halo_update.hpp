@@ -1,0 +1,60 @@
+// One update of halos on one rank: what it needs is made once, and used again by every call with the same fields.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "execute/execution.hpp"
+#include "runtime/agreement.hpp"
+#include "runtime/exchange.hpp"
+#include "tilewave/halo.hpp"
+
+namespace tilewave {
+
+class HaloUpdate final : public Operation {
+public:
+    /// Schedule, staging buffers and messages. Local. `kept_tag` above 0: of an update that is made once and started
+    /// by its handle, whose fields live on.
+    /// @throws std::bad_alloc
+    HaloUpdate(Context& context, const HaloCall& call, std::shared_ptr<const Said> said, int kept_tag);
+
+    bool serves(const HaloCall& call) const;
+    bool kept() const { return kept_tag_ > 0; }
+    /// Ready to go with the fields where they are now. `number` is the call's; `agrees`: the ranks compare their calls
+    /// first. @pre over(), and all fields are at home (not checked)
+    void begin(std::int64_t number, bool agrees);
+    /// As begin(), of a kept update; brings its fields back first.
+    void begin_kept();
+    bool advance() override;
+
+    bool over() const { return stage_ == Stage::over; }
+    void raise() const {
+        if (error_) std::rethrow_exception(error_);
+    }
+    std::string waits();
+    Context& context() { return context_; }
+    std::int64_t buffer_bytes() const { return schedule_.buffer_bytes(); }
+
+private:
+    enum class Stage { agreeing, running, over };
+    void aim(int tag);
+
+    Context& context_;
+    std::shared_ptr<Exchange> exchange_;
+    std::vector<std::uint64_t> fields_;    // by their numbers
+    std::vector<FieldStorage*> storages_;  // valid while a call has given them, or kept
+    int axes_, kept_tag_;
+    std::shared_ptr<const Said> said_;
+    Schedule schedule_;
+    std::vector<Binding> bindings_;
+    std::vector<std::shared_ptr<std::byte[]>> holds_;  // the fields' memory, by field
+    Combine nothing_;
+    ExecuteOptions options_;
+    std::unique_ptr<Transport> port_;
+    Agreement agreement_;
+    std::unique_ptr<Execution> execution_;  // the last: it refers to the others
+    Stage stage_ = Stage::over;
+    std::exception_ptr error_;
+};
+
+}  // namespace tilewave
