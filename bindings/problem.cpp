@@ -21,6 +21,8 @@ void bind_layout(nb::module_& m) {
         .def_ro("halo_lo", &Layout::halo_lo)
         .def_ro("halo_hi", &Layout::halo_hi)
         .def_rw("wraps", &Layout::wraps)
+        .def("following", &Layout::following, "of"_a, "scale"_a)
+        .def("same_blocks", &Layout::same_blocks, "other"_a)
         .def("owned", &Layout::owned, "rank"_a)
         .def("storage", &Layout::storage, "rank"_a)
         .def("owners", &Layout::owners, "region"_a)
@@ -67,8 +69,24 @@ void bind_problem_class(nb::module_& m) {
                 NestArray& a = p.arrays.at(static_cast<std::size_t>(array));
                 a.least_halo_lo = lo;
                 a.least_halo_hi = hi;
+                for (int m = 0; m < a.scale.n; ++m) {
+                    a.least_halo_lo[m] = ceil_div(lo[m], a.scale[m]);
+                    a.least_halo_hi[m] = ceil_div(hi[m], a.scale[m]);
+                }
             },
-            "array"_a, "lo"_a, "hi"_a, "Give an array at least these halos, in its own dimensions.")
+            "array"_a, "lo"_a, "hi"_a,
+            "Give an array, or the field that it is part of, at least these halos, in its own dimensions.")
+        .def(
+            "align", [](SweepProblem& p, int array) { p.arrays.at(static_cast<std::size_t>(array)).aligned = true; },
+            "array"_a, "Let an array's blocks be those of the loops, whatever its extents.")
+        .def(
+            "part_of_field",
+            [](SweepProblem& p, int array, Index scale, Index residue, Index field_shape, int field) {
+                NestArray& a = p.arrays.at(static_cast<std::size_t>(array));
+                a.scale = scale, a.residue = residue, a.field_shape = field_shape, a.field = field;
+            },
+            "array"_a, "scale"_a, "residue"_a, "field_shape"_a, "field"_a,
+            "Say that an array is every scale-th element of a field, of which `field` is the first such array.")
         .def("with_steps", &SweepProblem::with_steps, "steps"_a, "The same with another number of time steps.")
         .def("validate", &SweepProblem::validate)
         .def("may_cut", &SweepProblem::may_cut, "dimension"_a)
@@ -77,6 +95,10 @@ void bind_problem_class(nb::module_& m) {
         .def(
             "layout", [](const SweepProblem& p, int array, const Index& grid) { return p.layout(array, grid); },
             "array"_a, "grid"_a)
+        .def(
+            "field_layout",
+            [](const SweepProblem& p, int array, const Index& grid) { return p.field_layout(array, grid); }, "array"_a,
+            "grid"_a)
         .def_prop_ro(
             "window",
             [](const SweepProblem& p) { return nb::make_tuple(p.window.along, p.window.across, p.window.slant); })

@@ -1,5 +1,6 @@
 // How an array is spread over the ranks: a process grid, each dimension cut into even blocks.
 #pragma once
+#include <algorithm>
 #include <vector>
 
 #include "tilewave/index.hpp"
@@ -15,13 +16,20 @@ std::int64_t block_with(std::int64_t extent, std::int64_t parts, std::int64_t at
 
 /// A block distribution: array extents, ranks along each dimension (row-major rank order) and
 /// the halo widths that each block's storage has below and above what it owns. Ranks beyond the grid own nothing.
+///
+/// Blocks may follow those of a coarser grid: `of` points in even blocks, with `scale` points of the array for each.
+/// The last block that has points of these has what is left.
 struct Layout {
     Index shape, grid, halo_lo, halo_hi;
     Index wraps = {};  ///< 1 for periodic dimensions: halos go on beyond the array's ends there; empty: none is
+    Index of, scale;   ///< by default the shape, and 1
 
     /// @pre shape, grid and halos have equal dims, 1 to 4 (ConfigError)
     /// @pre every extent >= 0, every grid entry >= 1, every halo >= 0 (ConfigError)
     Layout(Index shape, Index grid, Index halo_lo, Index halo_hi);
+    /// The same with blocks that follow those of `of` points, `scale` to 1.
+    /// @pre of and scale have the dimensions of shape, of >= 0, scale >= 1 (ConfigError)
+    Layout following(const Index& of, const Index& scale) const;
     /// Without halos.
     Layout(Index shape, Index grid) : Layout(shape, grid, Index::filled(shape.n, 0), Index::filled(shape.n, 0)) {}
 
@@ -40,8 +48,15 @@ struct Layout {
     /// The ranks of a box of grid coordinates, ascending.
     /// @pre `coords` lies inside the grid
     std::vector<int> ranks_at(const Box& coords) const;
-    /// Equal shape and grid: the same points are owned by the same ranks.
-    bool same_blocks(const Layout& other) const { return shape == other.shape && grid == other.grid; }
+    /// The blocks along dimension k that points were given to; those behind them are empty.
+    std::int64_t filled_blocks(int k) const { return std::clamp<std::int64_t>(of[k], 1, grid[k]); }
+    /// Where the block of grid coordinate `c` begins along dimension k; c may be the number of blocks.
+    std::int64_t start(int k, std::int64_t c) const;
+    /// The grid coordinate of the block that has point `at` along dimension k.
+    /// @pre 0 <= at < shape[k]
+    std::int64_t block_at(int k, std::int64_t at) const;
+    /// Equal shape and grid, and the same points are owned by the same ranks.
+    bool same_blocks(const Layout& other) const;
     friend bool operator==(const Layout&, const Layout&) = default;
 };
 

@@ -69,12 +69,19 @@ bool may_aggregate(const SweepProblem& problem, const Plan& plan);
 
 /// The distribution of array `a` under `plan`, with its halo.
 Layout layout(const SweepProblem& problem, const Plan& plan, int a);
+/// The same of the field that array `a` is, or is every so many elements of.
+Layout field_layout(const SweepProblem& problem, const Plan& plan, int a);
 /// What `rank` stores of array `a` under `plan`: its block and halo, or the whole of a replicated array.
 Box held(const SweepProblem& problem, const Plan& plan, int a, int rank);
 
-/// How array `a` lies in the memory of `rank` under `plan`, in the array's own dimensions; one time buffer.
+/// How array `a` lies in the memory of `rank` under `plan`, in the array's own dimensions; one time buffer. What is
+/// part of a field lies among the field's elements.
 MemoryOrder memory_order(const SweepProblem& problem, const Plan& plan, int a, int rank);
-/// A hash of memory_order() on all ranks (on some of them where there are many); 1 where all are row-major.
+/// How the field that array `a` is, or is part of, lies in the memory of `rank`.
+MemoryOrder field_order(const SweepProblem& problem, const Plan& plan, int a, int rank);
+/// Bytes of array `a` in the memory of `rank`: of a field that several arrays are parts of, all with the first one.
+std::int64_t array_bytes(const SweepProblem& problem, const Plan& plan, int a, int rank);
+/// A hash of field_order() on all ranks (on some of them where there are many); 1 where all are row-major.
 std::uint64_t memory_orders(const SweepProblem& problem, const Plan& plan, int a, int ranks);
 
 /// Whether messages or time steps copy boxes of z coordinates that are no boxes of array `a`. Its memory then covers

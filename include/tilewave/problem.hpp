@@ -23,6 +23,12 @@ struct NestArray {
     bool window = false;
     /// The least halo below and above a block in its own dimensions, where other nests want one; empty: none.
     Index least_halo_lo = {}, least_halo_hi = {};
+    /// Its blocks are those of the loops also where it has other extents: the last block has what is left.
+    bool aligned = false;
+    /// Where it is every scale-th element of a field, from `residue` on, as F[2*i+1] reads F: these, in its own
+    /// dimensions, and the field's extents. Empty: it is the whole field.
+    Index scale = {}, residue = {}, field_shape = {};
+    int field = -1;  ///< the first array of the problem that is part of the same field; -1: none but itself
 };
 
 /// A nest: every point of `space` within `bounds`, once, in the order of the loops, or in another order with the same
@@ -56,6 +62,8 @@ struct SweepProblem {
     /// Whether loop index k comes before an outer one in the array: A[j, i] in loops over i, then j. Ranks are numbered
     /// along the array's own dimensions, so the grid may cut only one of the two.
     bool swaps(int a, int k) const;
+    /// Whether some array is every so many elements of a field: loops are not skewed then.
+    bool has_parts_of_fields() const;
     /// Offset of the array's first write: the writer's loop indices are array coordinates minus this.
     Index shift(int a) const;
     /// The shift of the first written array along its loop indices: the grid cuts the loops where it cuts that array.
@@ -101,6 +109,8 @@ struct SweepProblem {
     /// The distribution of array `a` over `grid`, in its own dimensions, with the halo that its accesses and those of
     /// arrays like it need. `deep_halo`: points along each dimension of z that a rank computes beyond its block.
     Layout layout(int a, const Index& grid, const Index& deep_halo = {}) const;
+    /// The distribution of the field that array `a` is, or is part of: blocks and halos hold those of its parts.
+    Layout field_layout(int a, const Index& grid, const Index& deep_halo = {}) const;
     /// The box of z coordinates of a box of array `a`; along time the steps that its buffers hold before the run.
     Box box_of(int a, const Box& own) const;
     /// The bounds in z coordinates: points of the box that violate one are not computed.
@@ -113,6 +123,9 @@ struct SweepProblem {
     /// @pre an array with time buffers is written once, at the next time step and no other offset; reads
     ///   are of time steps that its buffers still hold (ConfigError)
     void validate() const;
+
+private:
+    Index extents_along(const NestArray& array) const;
 };
 
 /// The least skew z_k += s z_l, l < k, that makes every dependence of `problem` non-negative, on top of problem.loops.

@@ -15,7 +15,8 @@ std::int64_t block_with(std::int64_t extent, std::int64_t parts, std::int64_t at
     return larger + (at - larger * (size + 1)) / size;
 }
 
-Layout::Layout(Index shape_, Index grid_, Index lo, Index hi) : shape(shape_), grid(grid_), halo_lo(lo), halo_hi(hi) {
+Layout::Layout(Index shape_, Index grid_, Index lo, Index hi)
+    : shape(shape_), grid(grid_), halo_lo(lo), halo_hi(hi), of(shape_), scale(Index::filled(shape_.n, 1)) {
     if (shape.n < 1 || grid.n != shape.n || lo.n != shape.n || hi.n != shape.n)
         throw ConfigError("layout: shape " + to_string(shape) + ", grid " + to_string(grid) +
                           " and halo widths must have equal dimensions, 1 to 4");
@@ -23,6 +24,35 @@ Layout::Layout(Index shape_, Index grid_, Index lo, Index hi) : shape(shape_), g
         if (shape[k] < 0 || grid[k] < 1 || lo[k] < 0 || hi[k] < 0)
             throw ConfigError("layout: shape " + to_string(shape) + " and halo widths must be >= 0 and grid " +
                               to_string(grid) + " >= 1");
+}
+
+Layout Layout::following(const Index& points, const Index& factors) const {
+    Layout other = *this;
+    other.of = points;
+    other.scale = factors;
+    bool fits = points.n == shape.n && factors.n == shape.n;
+    for (int k = 0; fits && k < shape.n; ++k) fits = points[k] >= 0 && factors[k] >= 1;
+    if (!fits)
+        throw ConfigError("layout: blocks of shape " + to_string(shape) + " cannot follow those of " +
+                          to_string(points) + " points, " + to_string(factors) + " to 1");
+    return other;
+}
+
+std::int64_t Layout::start(int k, std::int64_t c) const {
+    return c >= filled_blocks(k) ? shape[k] : std::min(scale[k] * block_start(of[k], grid[k], c), shape[k]);
+}
+
+std::int64_t Layout::block_at(int k, std::int64_t at) const {
+    return at / scale[k] < of[k] ? block_with(of[k], grid[k], at / scale[k]) : filled_blocks(k) - 1;
+}
+
+bool Layout::same_blocks(const Layout& other) const {
+    if (shape != other.shape || grid != other.grid) return false;
+    if (of == other.of && scale == other.scale) return true;
+    for (int k = 0; k < shape.n; ++k)
+        for (std::int64_t c = 1; c < grid[k]; ++c)
+            if (start(k, c) != other.start(k, c)) return false;
+    return true;
 }
 
 int Layout::ranks() const {
@@ -45,8 +75,8 @@ Box Layout::owned(int rank) const {
     if (rank >= ranks()) return b;
     const Index c = coords(rank);
     for (int k = 0; k < shape.n; ++k) {
-        b.lo[k] = block_start(shape[k], grid[k], c[k]);
-        b.hi[k] = block_start(shape[k], grid[k], c[k] + 1);
+        b.lo[k] = start(k, c[k]);
+        b.hi[k] = start(k, c[k] + 1);
     }
     return b;
 }
@@ -69,8 +99,8 @@ std::vector<int> Layout::owners(const Box& region) const {
     if (points.empty()) return {};
     Box coords = points;
     for (int k = 0; k < dims(); ++k) {
-        coords.lo[k] = block_with(shape[k], grid[k], points.lo[k]);
-        coords.hi[k] = block_with(shape[k], grid[k], points.hi[k] - 1) + 1;
+        coords.lo[k] = block_at(k, points.lo[k]);
+        coords.hi[k] = block_at(k, points.hi[k] - 1) + 1;
     }
     return ranks_at(coords);
 }

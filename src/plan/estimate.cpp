@@ -168,7 +168,10 @@ void shorten(SweepProblem& p, int k, std::int64_t points) {
     p.space.hi[k] = std::max(p.space.hi[k] - less, p.space.lo[k]);
     for (NestArray& a : p.arrays)
         for (int m = 0; m < a.axes.n; ++m)
-            if (a.axes[m] == k && !a.replicated) a.shape[m] -= less;
+            if (a.axes[m] == k && !a.replicated) {
+                a.shape[m] = std::max<std::int64_t>(a.shape[m] - less, 0);
+                if (a.scale.n) a.field_shape[m] = std::max<std::int64_t>(a.field_shape[m] - a.scale[m] * less, 0);
+            }
 }
 
 double estimate_s(const SweepProblem& problem, const Plan& plan, const Machine& machine, const KernelRate& rate) {

@@ -164,7 +164,7 @@ private:
                 bytes += window_bytes(s->arrays[static_cast<std::size_t>(a)], *s);
                 continue;
             }
-            bytes += memory_order(problem_, plan_, a, 0).items * n.item_bytes * std::max(n.time_buffers, 1);
+            bytes += array_bytes(problem_, plan_, a, 0);
         }
         return bytes;
     }

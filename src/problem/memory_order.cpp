@@ -48,8 +48,26 @@ bool lies_in_boxes(const SweepProblem& problem, const Plan& plan, int a) {
     return !whole_loops && (plan.ranks() > 1 || carried);
 }
 
+// Every scale-th element of a field that lies row by row.
+static MemoryOrder order_in_field(const SweepProblem& problem, const Plan& plan, int a, int rank) {
+    const NestArray& n = problem.arrays[static_cast<std::size_t>(a)];
+    const Box own = held(problem, plan, a, rank), field = field_layout(problem, plan, a).storage(rank);
+    MemoryOrder m = MemoryOrder::row_major(field);
+    for (int d = 0; d < own.dims(); ++d) {
+        m.first += m.stride[d] * (n.scale[d] * own.lo[d] + n.residue[d] - field.lo[d]);
+        m.stride[d] *= n.scale[d];
+    }
+    return m;
+}
+
+MemoryOrder field_order(const SweepProblem& problem, const Plan& plan, int a, int rank) {
+    if (problem.arrays[static_cast<std::size_t>(a)].scale.n == 0) return memory_order(problem, plan, a, rank);
+    return MemoryOrder::row_major(field_layout(problem, plan, a).storage(rank));
+}
+
 MemoryOrder memory_order(const SweepProblem& problem, const Plan& plan, int a, int rank) {
     const NestArray& n = problem.arrays[static_cast<std::size_t>(a)];
+    if (n.scale.n) return order_in_field(problem, plan, a, rank);
     const Box own = held(problem, plan, a, rank);
     const bool boxes = lies_in_boxes(problem, plan, a);
     bool has_row = true;  // the row varies only what the array has
@@ -88,8 +106,10 @@ std::uint64_t memory_orders(const SweepProblem& problem, const Plan& plan, int a
     const int looked = std::min(ranks, most_ranks_compared);
     for (int i = 0; i < looked; ++i) {
         const int rank = static_cast<int>(std::int64_t{i} * (ranks - 1) / std::max(looked - 1, 1));
-        const MemoryOrder order = memory_order(problem, plan, a, rank);
-        all = all && order == MemoryOrder::row_major(held(problem, plan, a, rank));
+        const MemoryOrder order = field_order(problem, plan, a, rank);
+        const Layout field = field_layout(problem, plan, a);
+        const Box own = problem.arrays[static_cast<std::size_t>(a)].replicated ? field.whole() : field.storage(rank);
+        all = all && order == MemoryOrder::row_major(own);
         for (auto s : order.stride) add(s);
         add(order.first);
         add(order.items);
@@ -97,12 +117,18 @@ std::uint64_t memory_orders(const SweepProblem& problem, const Plan& plan, int a
     return all ? row_major : std::max(h, row_major + 1);
 }
 
+std::int64_t array_bytes(const SweepProblem& problem, const Plan& plan, int a, int rank) {
+    const NestArray& n = problem.arrays[static_cast<std::size_t>(a)];
+    if (n.field >= 0 && n.field != a) return 0;
+    return field_order(problem, plan, a, rank).items * n.item_bytes * std::max(n.time_buffers, 1);
+}
+
 std::int64_t held_bytes(const SweepProblem& problem, const Plan& plan, int rank) {
     std::int64_t bytes = 0;
     for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a)
         if (const NestArray& n = problem.arrays[static_cast<std::size_t>(a)];
             !n.replicated && !(uses_window(problem, plan) && problem.in_window(a)))
-            bytes += memory_order(problem, plan, a, rank).items * n.item_bytes * std::max(n.time_buffers, 1);
+            bytes += array_bytes(problem, plan, a, rank);
     return bytes;
 }
 

@@ -125,7 +125,7 @@ static std::string why_whole(const SweepProblem& problem, int k) {
             return "array " + std::to_string(a) + " has it before an outer index";
     for (const NestArray& a : problem.arrays)
         for (int m = 0; !a.replicated && m < a.axes.n; ++m)
-            if (a.axes[m] == k && a.shape[m] != problem.shape[k])
+            if (a.axes[m] == k && a.shape[m] != problem.shape[k] && !a.aligned)
                 return "the arrays have different extents along it, " + std::to_string(a.shape[m]) + " and " +
                        std::to_string(problem.shape[k]);
     return "an array is written at several offsets along it";

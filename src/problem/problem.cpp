@@ -41,6 +41,10 @@ bool SweepProblem::lacks(int a, int k) const {
     return std::find(axes.begin(), axes.end(), k) == axes.end();
 }
 
+bool SweepProblem::has_parts_of_fields() const {
+    return std::any_of(arrays.begin(), arrays.end(), [](const NestArray& n) { return n.scale.n > 0; });
+}
+
 Index SweepProblem::shift(int a) const {
     for (const Access& p : accesses)
         if (p.writes && p.array == a) return p.offset;
@@ -144,7 +148,7 @@ bool SweepProblem::may_cut(int k) const {
         if (arrays[a].replicated) continue;
         if (lacks(a, k) || swaps(a, k)) return false;
         for (int m = 0; m < arrays[a].axes.n; ++m)
-            if (arrays[a].axes[m] == k && arrays[a].shape[m] != shape[k]) return false;
+            if (arrays[a].axes[m] == k && arrays[a].shape[m] != shape[k] && !arrays[a].aligned) return false;
         Index first;  // several places of one array are written: none may be another rank's
         bool several = false;
         for (const Access& p : accesses) {
@@ -161,7 +165,7 @@ bool SweepProblem::may_cut(int k) const {
 
 bool SweepProblem::in_window(int a) const {
     const NestArray& n = arrays[static_cast<std::size_t>(a)];
-    if (!n.window || n.replicated || n.time_buffers > 0 || sequential) return false;
+    if (!n.window || n.replicated || n.time_buffers > 0 || sequential || n.scale.n) return false;
     int writes = 0;
     for (const Access& p : accesses) {
         if (p.array != a) continue;
@@ -208,7 +212,8 @@ SweepProblem SweepProblem::skewed(int k, int l) const {
             if (!arrays[static_cast<std::size_t>(a)].replicated && lacks(a, d)) return false;
         return loops.keeps(d);
     };
-    if (k < 0 || k >= l || l >= dims() || sequential || window.along >= 0 || !spread(k) || !spread(l))
+    if (k < 0 || k >= l || l >= dims() || sequential || window.along >= 0 || !spread(k) || !spread(l) ||
+        has_parts_of_fields())
         throw ConfigError("skew (" + std::to_string(k) + ", " + std::to_string(l) +
                           ") was given; allowed are two loops, the outer one first, of " + std::to_string(dims()) +
                           " that all fields have, in a nest with dependence vectors whose fields are kept whole");
@@ -247,7 +252,34 @@ Layout SweepProblem::layout(int a, const Index& grid, const Index& deep_halo) co
         }
         if (deep_halo.n) (loops.row[k][k] < 0 ? lo : hi)[m] += deep_halo[k];
     }
-    return Layout(array.shape, own, lo, hi);
+    const Layout even(array.shape, own, lo, hi);
+    return array.aligned ? even.following(extents_along(array), Index::filled(own.n, 1)) : even;
+}
+
+// Of the loops' blocks, for each dimension of an array.
+Index SweepProblem::extents_along(const NestArray& array) const {
+    Index extents = array.axes;
+    for (int m = 0; m < extents.n; ++m) extents[m] = shape[static_cast<int>(array.axes[m])];
+    return extents;
+}
+
+Layout SweepProblem::field_layout(int a, const Index& grid, const Index& deep_halo) const {
+    const NestArray& array = arrays[static_cast<std::size_t>(a)];
+    Layout all = layout(a, grid, deep_halo);
+    if (array.scale.n == 0) return all;
+    for (int b = 0; b < static_cast<int>(arrays.size()); ++b) {
+        if (arrays[static_cast<std::size_t>(b)].field != array.field) continue;
+        const Layout part = layout(b, grid, deep_halo);
+        for (int m = 0; m < all.dims(); ++m) {
+            all.halo_lo[m] = std::max(all.halo_lo[m], part.halo_lo[m]);
+            all.halo_hi[m] = std::max(all.halo_hi[m], part.halo_hi[m]);
+        }
+    }
+    for (int m = 0; m < all.dims(); ++m) {
+        all.halo_lo[m] *= array.scale[m];
+        all.halo_hi[m] *= array.scale[m];
+    }
+    return Layout(array.field_shape, all.grid, all.halo_lo, all.halo_hi).following(extents_along(array), array.scale);
 }
 
 Box SweepProblem::box_of(int a, const Box& own) const {

@@ -80,6 +80,10 @@ Layout layout(const SweepProblem& problem, const Plan& plan, int a) {
     return problem.layout(a, plan.grid, deep_halo(problem, plan).most(problem.dims()));
 }
 
+Layout field_layout(const SweepProblem& problem, const Plan& plan, int a) {
+    return problem.field_layout(a, plan.grid, deep_halo(problem, plan).most(problem.dims()));
+}
+
 Box held(const SweepProblem& problem, const Plan& plan, int a, int rank) {
     const Layout l = layout(problem, plan, a);
     return problem.arrays[static_cast<std::size_t>(a)].replicated ? l.whole() : l.storage(rank);
@@ -87,7 +91,7 @@ Box held(const SweepProblem& problem, const Plan& plan, int a, int rank) {
 
 bool streams(const SweepProblem& problem, double lanes, const Machine& machine) {
     if (problem.dims() < 2 || problem.sequential || problem.window.along >= 0 || problem.space.extent(0) < 2 ||
-        !problem.unit_dims()[0])
+        !problem.unit_dims()[0] || problem.has_parts_of_fields())
         return false;
     double points = 1;
     for (int k = 1; k < problem.dims(); ++k)

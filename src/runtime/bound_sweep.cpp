@@ -48,8 +48,8 @@ BoundSweep::BoundSweep(Context& context, PreparedSweep& sweep, std::vector<RunAr
             initial_.push_back({arrays[at].initial, arrays[at].same});
             continue;
         }
-        operand.layout = layout(problem, sweep.plan_, a);
-        operand.order = memory_order(problem, sweep.plan_, a, context.rank());
+        operand.layout = field_layout(problem, sweep.plan_, a);
+        operand.order = field_order(problem, sweep.plan_, a, context.rank());
         if (!operand.array.field) bind(at);
     }
 }
@@ -93,7 +93,7 @@ void BoundSweep::bind(std::size_t a) {
     Operand& o = operands_[a];
     const NestArray& n = sweep_.problem_.arrays[a];
     if (o.array.field) {
-        o.own = o.array.field->binding();
+        o.own = sweep_.in_field(static_cast<int>(a), *o.array.field);
         o.version = o.array.field->version();
     }
     o.binding = sweep_.to_loops(static_cast<int>(a), o.own,

@@ -91,7 +91,7 @@ std::vector<std::int64_t> PreparedSweep::initial(int a) const {
 // are not there, or several time buffers.
 bool PreparedSweep::copied(int a, const RunArray& array) const {
     const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
-    if (array.field || n.replicated) return false;
+    if (array.field || n.replicated || n.scale.n) return false;
     return plan_.storage == StorageKind::skewed || lies_in_boxes(problem_, plan_, a) || n.time_buffers > 1;
 }
 
@@ -110,6 +110,16 @@ double PreparedSweep::conversion_s(std::span<const RunArray> arrays) const {
         seconds += converted.copy_s(context_, problem_);
     }
     return seconds;
+}
+
+// Where array `a` lies in a field that it is, or is every so many elements of. @pre the field lies as the plan wants
+Binding PreparedSweep::in_field(int a, FieldStorage& field) const {
+    const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
+    if (n.scale.n == 0) return field.binding();
+    const MemoryOrder order = memory_order(problem_, plan_, a, context_.rank());
+    Binding own{field.data() + order.first * n.item_bytes, order.stride};
+    for (auto& s : own.stride_bytes.v) s *= n.item_bytes;
+    return own;
 }
 
 // From an array's own dimensions to z coordinates: the address of the schedule's storage.lo.

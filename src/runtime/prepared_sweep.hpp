@@ -122,6 +122,7 @@ private:
 
     bool copied(int a, const RunArray& array) const;
     std::vector<std::int64_t> steps_by(const Index& along, std::span<const RunArray> arrays) const;
+    Binding in_field(int a, FieldStorage& field) const;
     Binding to_loops(int a, const Binding& own, const Index& first) const;
 
     Context& context_;

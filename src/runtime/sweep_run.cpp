@@ -93,8 +93,8 @@ void PreparedSweep::Run::prepare_time_buffers(int a, const TimeBuffers& buffers,
 void PreparedSweep::Run::prepare_array(int a) {
     const auto at = static_cast<std::size_t>(a);
     const NestArray& n = problem().arrays[at];
-    const Layout layout = tilewave::layout(problem(), plan(), a);
-    const MemoryOrder order = memory_order(problem(), plan(), a, context().rank());
+    const Layout layout = field_layout(problem(), plan(), a);
+    const MemoryOrder order = field_order(problem(), plan(), a, context().rank());
     const int time_buffers = std::max(n.time_buffers, 1);
     std::byte* memory = nullptr;
     Binding own = arrays_[at].whole;
@@ -102,7 +102,7 @@ void PreparedSweep::Run::prepare_array(int a) {
         others_may_ |= !field->stays(layout, time_buffers, sweep_.orders_[at]);
         moved_ |= field->relayout(layout, order, time_buffers, sweep_.orders_[at]);
         field->keep_history(time_buffers - 2);
-        own = field->binding();
+        own = sweep_.in_field(a, *field);
         memory = field->data();
     } else if (sweep_.copied(a, arrays_[at])) {
         converted_.emplace_back(context(), a, own, n, layout.whole(), order, time_buffers);

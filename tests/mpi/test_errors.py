@@ -77,7 +77,7 @@ def test_an_array_with_time_steps_that_is_written_beside_the_point(context):
 
 
 def test_subscripts(context):
-    for body in ("A[i, j] = A[2*i, j]", "A[i, j] = A[j, i]", "A[i, j] = A[i-j, j]", "A[i, j] = A[i-c, j]"):
+    for body in ("A[i, j] = A[-i, j]", "A[i, j] = A[j, i]", "A[i, j] = A[i-j, j]", "A[i, j] = A[i-c, j]"):
         import linecache
 
         name = f"<body {body}>"

@@ -282,7 +282,7 @@ class _Frame:
             step = self.steps[place.key]
             if step not in (-1, 0, 1) or step and place.axes[-1] != self.nest.indices[-1]:
                 continue
-            before = place.array, (*place.offsets[:-1], place.offsets[-1] + step), place.axes
+            before = place.array, (*place.offsets[:-1], place.offsets[-1] + step), place.axes, place.phases
             if self.steps.get(before) == step and before in self.written():
                 carried[place.key] = before
         return carried

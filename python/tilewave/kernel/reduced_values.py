@@ -44,7 +44,7 @@ def store_values(body, nest):
         else:
             result = _computed(body, value, inside).only.ir
         if value.dtype is not None:
-            key = value.name, (0,) * len(nest.indices), nest.indices
+            key = value.name, (0,) * len(nest.indices), nest.indices, ()
             cells[key] = Typed(scalar(value.dtype), result)
     body.state = replace(state, cells={**state.cells, **cells})
 

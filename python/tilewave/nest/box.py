@@ -11,6 +11,8 @@ def iteration_box(nest, shapes, over, time, steps):
     for place in nest.places:
         first = 1 if time is not None and place.axes[0] == time else 0
         shape = _shape(nest, shapes, place, place.axes[first:], time)
+        if place.phases:
+            shape = place.extents((0,) * first + shape)[first:]
         for name, offset, extent in zip(place.axes[first:], place.offsets[first:], shape, strict=True):
             low, high = bounds[name]
             bounds[name] = (
@@ -47,7 +49,7 @@ def cut_short(nest, shapes, ranges):
             (-offset, extent - offset)
             for place in nest.places
             if place.array in names
-            for name, offset, extent in zip(place.axes, place.offsets, shapes[place.array], strict=True)
+            for name, offset, extent in zip(place.axes, place.offsets, place.extents(shapes[place.array]), strict=True)
             if name == index
         ]
         return (max(first for first, _ in found), min(end for _, end in found)) if found else None

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tilewave.nest.views import View
+from tilewave.nest.views import View, elements_of
 
 #: So many time steps before the current one a nest may read: u[t-6].
 MOST_HISTORY = 6
@@ -25,6 +25,9 @@ class Place:
         some path does not assign it.
     always : bool
         Whether every path through the body that does not raise assigns it.
+    phases : tuple of (int, int)
+        Of A[2*i+1] ((2, 1),): the place is of every second element, from element 1 on, and its offsets count these.
+        One a subscript; empty where no subscript multiplies its index.
     """
 
     array: str
@@ -33,11 +36,12 @@ class Place:
     written: bool
     read: bool
     always: bool
+    phases: tuple = ()
 
     @property
     def key(self):
-        """``(array, offsets, axes)``."""
-        return self.array, self.offsets, self.axes
+        """``(array, offsets, axes, phases)``."""
+        return self.array, self.offsets, self.axes, self.phases
 
     @property
     def along(self):
@@ -49,7 +53,13 @@ class Place:
         """The array under the order of these subscripts."""
         first = self.along
         lags = tuple(offset - first[index] for index, offset in zip(self.axes, self.offsets, strict=True))
-        return View(self.array, self.axes, lags)
+        return View(self.array, self.axes, lags, self.phases)
+
+    def extents(self, shape):
+        """Of the elements that the offsets count, for an array of a shape."""
+        if not self.phases:
+            return tuple(shape)
+        return tuple(elements_of(extent, *phase) for extent, phase in zip(shape, self.phases, strict=True))
 
 
 @dataclass(frozen=True)
@@ -97,10 +107,11 @@ def places_of(body):
     read = {place: node for place, node in body.reads.items() if place not in body.stores}
     return tuple(
         Place(
-            *place,
+            *place[:3],
             place in body.stores,
             place in body.needed or place not in body.stores or place not in body.always,
             place in body.always,
+            place[3],
         )
         for place in (*in_order(body.stores), *in_order(read))
     )
@@ -120,7 +131,7 @@ def dependences_of(source, body, places, parameters):
     for kind, sources, sinks in (("flow", written, read), ("anti", read, written), ("output", written, written)):
         for first in sources:
             for later in sinks:
-                if first.array != later.array:
+                if first.array != later.array or first.phases != later.phases:
                     continue
                 vector = _vector(first, later, parameters.indices)
                 if vector is None:
@@ -163,6 +174,8 @@ def time_index(places, indices):
     for place in places:
         if not place.written and time not in place.axes:
             continue
+        if place.phases and place.phases[0] != (1, 0):
+            return None
         if place.axes[0] != time or not (1 if place.written else -MOST_HISTORY) <= place.offsets[0] <= 1:
             return None
     return time

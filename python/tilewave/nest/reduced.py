@@ -107,6 +107,11 @@ class Expression:
     def place(self):
         """The one element of the array that a point writes, or else reads at the point; None where there is none."""
         nest, name = self.nest, self.array
+        if scaled := [place for place in nest.places if place.array == name and place.phases]:
+            raise ConfigError(
+                f"{self.what}: array {name!r} is subscripted by multiples of loop indices, "
+                f"{nest.text_of(scaled[0])}; allowed: a local of the body with the value of the element"
+            )
         if name in nest.written:
             written = [place for place in nest.places if place.array == name and place.written]
             lacking = [index for index in nest.indices if index not in nest.axes[name]]

@@ -4,13 +4,17 @@ import ast
 from dataclasses import dataclass
 
 ALLOWED = (
-    "index + integer constant (i, i+1, i-2, 1+i), each index at most once where the array is written; or a table, "
-    "looked up by array elements, scalars and locals (S[a[i], b[j-1]], S[i-c])"
+    "index + integer constant (i, i+1, i-2, 1+i), also of a positive multiple of the index (2*i, 2*i+1), each index at "
+    "most once where the array is written; or a table, looked up by array elements, scalars and locals (S[a[i], "
+    "b[j-1]], S[i-c])"
 )
 
 
 #: What offsets of subscripts are below: arrays have fewer elements along a dimension.
 MOST_OFFSET = 2**40
+
+#: The largest c of a subscript c*i + d.
+MOST_SCALE = 2**20
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,7 @@ class _Roles:
         subscripts.sort(key=lambda node: (node.lineno, node.col_offset))
         self.ranks, self.indices, self.tables = {}, set(), {}
         self.orders = {}  # of each array its orders, in those of the source
+        self.scales = {}  # of each written array the factors of its indices
         for node in subscripts:
             self._array(node)
         for node in subscripts:
@@ -152,8 +157,17 @@ class _Roles:
 
     def _order_of_written(self, node):
         """Refuse a second order, or an index that is repeated: no vector tells how points then depend on each other."""
-        name, (axes, _) = node.value.id, read_access(self.source, node)
+        name, (axes, _, phases) = node.value.id, read_access(self.source, node)
         known = next(iter(self.orders[name]))
+        scales = tuple(scale for scale, _ in phases) or (1,) * len(axes)
+        before = self.scales.setdefault(name, scales)
+        if axes == known and scales != before:
+            raise self.source.error(
+                node,
+                f"array {name!r} is written, and its subscripts multiply {', '.join(axes)} by "
+                f"{', '.join(map(str, scales))} here and by {', '.join(map(str, before))} before: not supported",
+                f"the same factors in every access of {name!r}; arrays that are only read may have several",
+            )
         if axes != known:
             raise self.source.error(
                 node,
@@ -195,19 +209,27 @@ def subscripts_of(node):
 
 
 def read_access(source, node):
-    """(index names, offsets) of an access: A[i-1, j] has (i, j) and (-1, 0)."""
-    used = [_index_and_offset(source, node, part) for part in subscripts_of(node)]
-    return tuple(name for name, _ in used), tuple(offset for _, offset in used)
+    """(index names, offsets, phases) of an access: A[i-1, j] has (i, j), (-1, 0) and ().
+
+    A[2*i+3, j] reads every second element from element 1 on: its phases are ((2, 1), (1, 0)), its offsets (1, 0).
+    """
+    used = [_linear(source, node, part) for part in subscripts_of(node)]
+    scaled = any(scale > 1 for _, _, scale in used)
+    return (
+        tuple(name for name, _, _ in used),
+        tuple(constant // scale for _, constant, scale in used),
+        tuple((scale, constant % scale) for _, constant, scale in used) if scaled else (),
+    )
 
 
 def place_of(source, node):
-    """The place that an access stands for: (array, offsets, index names)."""
-    names, offsets = read_access(source, node)
-    return node.value.id, offsets, names
+    """The place that an access stands for: (array, offsets, index names, phases)."""
+    names, offsets, phases = read_access(source, node)
+    return node.value.id, offsets, names, phases
 
 
-def _index_and_offset(source, node, part):
-    """(index name, constant) of one subscript."""
+def _linear(source, node, part):
+    """(index name, constant, factor) of one subscript."""
     if isinstance(part, ast.Slice):
         raise source.error(node, "a slice as a subscript is not supported", ALLOWED)
     form = linear_form(part)
@@ -229,12 +251,14 @@ def _index_and_offset(source, node, part):
             f"subscript `{source.text_of(part)}` adds several loop indices: not supported",
             ALLOWED,
         )
-    if factors[names[0]] != 1:
+    scale = factors[names[0]]
+    if not 1 <= scale <= MOST_SCALE:
         raise source.error(
             node,
-            f"subscript `{source.text_of(part)}` scales the loop index {names[0]!r} by "
-            f"{factors[names[0]]}: not supported",
-            ALLOWED,
+            f"subscript `{source.text_of(part)}` scales the loop index {names[0]!r} by {scale}: not supported",
+            f"factors from 1 to {MOST_SCALE}; an array that is read backwards may be given as a view of it (A[::-1])"
+            if scale < 0
+            else f"factors from 1 to {MOST_SCALE}",
         )
     if abs(constant) >= MOST_OFFSET:
         raise source.error(
@@ -242,7 +266,7 @@ def _index_and_offset(source, node, part):
             f"subscript `{source.text_of(part)}` is {abs(constant)} away from the point: not supported",
             "offsets below 2**40",
         )
-    return names[0], constant
+    return names[0], constant, scale
 
 
 def linear_form(part):

@@ -3,6 +3,11 @@
 from dataclasses import dataclass
 
 
+def elements_of(extent, scale, residue):
+    """How many elements every scale-th of an array's dimension is, from `residue` on."""
+    return max(0, -((residue - extent) // scale))
+
+
 @dataclass(frozen=True)
 class View:
     """An array as the loops see it under one order of its subscripts.
@@ -14,11 +19,15 @@ class View:
         The loop index in each subscript; one may be in several, as in ``A[i, i]``.
     lags : tuple of int
         By how much each subscript is ahead of the first one with the same loop index: (0, 1) for ``A[i-1, i]``.
+
+    phases : tuple of (int, int)
+        Of ``A[2*i+1]`` ((2, 1),): the view has every second element, from element 1 on. Empty: all elements.
     """
 
     array: str
     axes: tuple
     lags: tuple
+    phases: tuple = ()
 
     @property
     def indices(self):
@@ -28,12 +37,24 @@ class View:
     def last(self, count):
         """Only the last subscripts: those of an array that has no dimension for time, the first one."""
         first = len(self.axes) - count
-        return self if first == 0 else View(self.array, self.axes[first:], self.lags[first:])
+        if first == 0:
+            return self
+        return View(self.array, self.axes[first:], self.lags[first:], self.phases[first:])
+
+    @property
+    def scaled(self):
+        """Whether it leaves elements out."""
+        return any(scale > 1 for scale, _ in self.phases)
+
+    def own_phases(self):
+        """(scale, residue) of each subscript."""
+        return self.phases or ((1, 0),) * len(self.axes)
 
     def shape(self, shape):
         """Extents along `indices` for an array of a shape; subscripts with one index leave the shortest one's."""
         extents = {}
-        for index, lag, extent in zip(self.axes, self.lags, shape, strict=True):
+        for index, lag, phase, extent in zip(self.axes, self.lags, self.own_phases(), shape, strict=True):
+            extent = elements_of(extent, *phase)
             extents[index] = max(0, min(extent - lag, extents.get(index, extent)))
         return tuple(extents.values())
 
@@ -42,8 +63,9 @@ class View:
 
         The address may be before the array's memory, where the view has no element 0 (``A[i, i-1]``).
         """
-        strides = {}
-        for index, stride in zip(self.axes, array.strides, strict=True):
-            strides[index] = strides.get(index, 0) + stride
-        ahead = sum(lag * stride for lag, stride in zip(self.lags, array.strides, strict=True))
+        strides, ahead = {}, 0
+        subscripts = zip(self.axes, self.lags, self.own_phases(), array.strides, strict=True)
+        for index, lag, (scale, residue), stride in subscripts:
+            strides[index] = strides.get(index, 0) + scale * stride
+            ahead += (scale * lag + residue) * stride
         return array.ctypes.data + ahead, tuple(strides.values())

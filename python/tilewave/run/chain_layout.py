@@ -52,7 +52,7 @@ def layouts_of(problem, names, grid):
     found = {}
     for number, view in enumerate(problem.nest.views):
         if view.array in names:
-            layout = problem.core.layout(number, grid)
+            layout = problem.core.field_layout(number, grid)
             found[view.array] = tuple(layout.grid), tuple(layout.halo_lo), tuple(layout.halo_hi)
     return found
 

@@ -79,8 +79,9 @@ def moved_by(ready, points):
         own = [index for index in view.indices if not (problem.in_time and one_buffer and index == nest.time)]
         in_reach = math.prod(extents[index] for index in own)  # more than points where bounds cut the box
         count = min(in_reach, points // steps if one_buffer else points)
-        touched[name] = max(touched.get(name, (0, one_buffer)), (count, one_buffer))
-    for name, (count, one_buffer) in touched.items():
+        key = name, view.phases
+        touched[key] = max(touched.get(key, (0, one_buffer)), (count, one_buffer))
+    for (name, _), (count, one_buffer) in touched.items():
         bytes_ = count * ready.dtypes[name].itemsize
         sweeps = math.ceil(steps / ready.plan.temporal_block) if one_buffer else 1
         elements += bytes_

@@ -17,6 +17,7 @@ from tilewave.machine import measure as machine
 from tilewave.machine import stale
 from tilewave.nest.nest import Nest
 from tilewave.nest.reserved import LATER
+from tilewave.nest.views import elements_of
 from tilewave.plan import planning
 from tilewave.plan.plan import CHOICES, Plan, choose
 from tilewave.plan.rate import Rates
@@ -235,8 +236,15 @@ def _fields_for_scratch(nest, arrays, context, steps):
     longest = {}
     for view in nest.views:
         if isinstance(value := arrays[view.array], Scratch):
+            if view.scaled:
+                raise ConfigError(
+                    f"array {view.array!r}: given scratch, and its subscripts multiply loop indices; allowed: a field"
+                )
             continue
-        for index, extent in zip(reversed(view.axes), reversed(getattr(value, "shape", ()))):
+        for index, (scale, residue), extent in zip(
+            reversed(view.axes), reversed(view.own_phases()), reversed(getattr(value, "shape", ()))
+        ):
+            extent = elements_of(extent, scale, residue)
             longest[index] = max(longest.get(index, 0), extent)
     made = {}
     for name, value in arrays.items():

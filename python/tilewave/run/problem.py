@@ -12,6 +12,7 @@ from tilewave.nest.bounds import loop_bounds, loop_directions
 from tilewave.nest.box import cut_short
 from tilewave.nest.dependences import MOST_HISTORY
 from tilewave.run.operands import check_own_elements
+from tilewave.run.scaled import extents_of_scaled, refuse_scaled_in_time, tell_scaled, why_in_loop_order
 
 #: The most loop indices of a nest that is run, time among them.
 MOST_LOOPS = _core.limits["dims"]
@@ -80,7 +81,10 @@ def make_problem(nest, arrays, over, reverse, steps, again=frozenset(), halos=No
         for view in nest.views
         if view.array in nest.written or view.array in (halos or {}) or not isinstance(arrays[view.array], np.ndarray)
     )
-    core = _core_problem(nest, spread, arrays, shapes, in_time, bounds, downwards, bool(sequential), again)
+    facts = nest, spread, arrays, shapes, in_time, bounds, downwards
+    core = _core_problem(*facts, bool(sequential), again)
+    if not sequential and (sequential := why_in_loop_order(spread, arrays, core)):
+        core = _core_problem(*facts, True, again)
     for number, view in enumerate(nest.views):
         if halos and view.array in halos and view in spread:
             core.widen(number, *halos[view.array])
@@ -237,6 +241,10 @@ def _core_problem(nest, spread, arrays, shapes, in_time, bounds, downwards, sequ
         axes = [position[a] for a in nest.axes[name]][name in in_time :]
         for k, extent in zip(axes, shapes[name], strict=True):
             shape[k] = extent
+    scaled = any(view.scaled for view in spread)
+    if scaled:
+        refuse_scaled_in_time(nest, in_time)
+        shape = extents_of_scaled(nest, spread, shapes, bounds.box, accesses, shape)
     for view in nest.views:
         name = view.array
         here = view.last(len(shapes[name]))
@@ -248,13 +256,16 @@ def _core_problem(nest, spread, arrays, shapes, in_time, bounds, downwards, sequ
                 here.shape(shapes[name]),
                 axes,
                 buffers.get(name, 0),
-                isinstance(arrays[name], Field) and arrays[name].keep == "window",
+                isinstance(arrays[name], Field) and arrays[name].keep == "window" and not scaled,
             )
         )
     box = tuple(low for low, _ in bounds.box), tuple(high for _, high in bounds.box)
-    return _core.SweepProblem(
+    core = _core.SweepProblem(
         tuple(shape), box, described, accesses, list(bounds.constraints), list(downwards), sequential
     )
+    if scaled:
+        tell_scaled(nest, spread, arrays, core)
+    return core
 
 
 def _offset_in_time(nest, place, offset, signs):

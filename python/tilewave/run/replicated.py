@@ -8,13 +8,19 @@ from tilewave.field.field import Field
 
 
 def replicated_fields(nest, arrays, context, steps):
-    """The fields that are only read, and lack a loop index that ranks may cut or are read in several orders."""
+    """The fields that are only read, and lack a loop index that ranks may cut, or are read in several orders or with
+    several factors of an index.
+    """
     cut = set() if context.size == 1 else {*nest.indices}
     if steps is not None:
         cut -= {nest.time}  # which stays whole on a rank
     found = dict.fromkeys(
         view.array for view in nest.views if cut - {*view.axes} or nest.axes.get(view.array) != view.indices
     )
+    factors = {}
+    for view in nest.views:
+        factors.setdefault(view.array, set()).add(tuple(scale for scale, _ in view.own_phases()))
+    found.update(dict.fromkeys(name for name, several in factors.items() if len(several) > 1))
     return [name for name in found if isinstance(arrays[name], Field) and name not in nest.written]
 
 

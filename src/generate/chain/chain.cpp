@@ -18,8 +18,10 @@ View view_of(const SweepProblem& problem, int a, std::int32_t memory) {
     View view{memory, {}, Index::filled(array.axes.n, 0), 0};
     for (int d = 0; d < array.axes.n; ++d) {
         const int k = static_cast<int>(array.axes[d]);
+        const std::int64_t scale = array.scale.n ? array.scale[d] : 1;
         view.rows.push_back(back.row[k]);
-        view.shift[d] = shift[k];
+        for (auto& entry : view.rows.back().v) entry *= scale;
+        view.shift[d] = scale * shift[k] + (array.scale.n ? array.residue[d] : 0);
     }
     return view;
 }
@@ -44,12 +46,16 @@ std::string chain_refusal(std::span<const ChainPart> parts) {
             const NestArray& array = p.arrays[static_cast<std::size_t>(a)];
             if (array.time_buffers > 0) return in_sweep(i, "steps in time");
             const std::int32_t memory = parts[i].memories[static_cast<std::size_t>(a)];
-            const Layout layout = tilewave::layout(p, parts[i].plan, a);
+            const Layout layout = field_layout(p, parts[i].plan, a);
             const auto [known, fresh] = seen.try_emplace(memory, Seen{i, a, layout});
             if (fresh) continue;
             const Layout& other = known->second.layout;
             if (layout.same_blocks(other) && layout.halo_lo == other.halo_lo && layout.halo_hi == other.halo_hi)
                 continue;
+            if (layout.grid == other.grid && !layout.same_blocks(other))
+                return in_sweep(i, "has array " + std::to_string(a) +
+                                       " in blocks that follow those of a coarser grid, " +
+                                       in_sweep(known->second.sweep, "in other blocks"));
             return in_sweep(i, "has array " + std::to_string(a) + " on grid " + to_string(layout.grid) +
                                    " with halos " + to_string(layout.halo_lo) + " and " + to_string(layout.halo_hi) +
                                    ", nest " + std::to_string(known->second.sweep + 1) + " on grid " +

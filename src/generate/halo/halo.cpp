@@ -17,10 +17,19 @@ using Segments = std::array<std::vector<Segment>, max_dims>;
 
 // One axis of a layout, continued in both directions where it wraps: block b of copy c starts at start(b) + c·extent.
 struct Axis {
-    std::int64_t extent, parts, lo, hi;
+    const Layout& layout;
+    int k;
+    std::int64_t extent, lo, hi;
     bool wraps;
 
-    std::int64_t start(std::int64_t block) const { return block_start(extent, parts, block); }
+    Axis(const Layout& of, int dimension)
+        : layout(of),
+          k(dimension),
+          extent(of.shape[k]),
+          lo(of.halo_lo[k]),
+          hi(of.halo_hi[k]),
+          wraps(of.wraps.n > 0 && of.wraps[k] != 0) {}
+    std::int64_t start(std::int64_t block) const { return layout.start(k, block); }
     // Calls f(block, shift of its copy) for the blocks that hold points of [from, to), upwards.
     template <class F>
     void for_blocks(std::int64_t from, std::int64_t to, F f) const {
@@ -30,7 +39,7 @@ struct Axis {
         }
         while (from < to) {
             const std::int64_t shift = floor_div(from, extent) * extent;
-            const std::int64_t block = block_with(extent, parts, from - shift);
+            const std::int64_t block = layout.block_at(k, from - shift);
             f(block, shift);
             from = start(block + 1) + shift;
         }
@@ -113,8 +122,7 @@ HaloPieces halo_pieces(const Layout& layout, int rank, int axes) {
     const Index mine = layout.coords(rank);
     Segments needs, gives;
     for (int k = 0; k < layout.dims(); ++k) {
-        const bool wraps = layout.wraps.n > 0 && layout.wraps[k] != 0;
-        const Axis axis{layout.shape[k], layout.grid[k], layout.halo_lo[k], layout.halo_hi[k], wraps};
+        const Axis axis(layout, k);
         needs[k] = axis.needs(mine[k]);
         gives[k] = axis.gives(mine[k]);
     }

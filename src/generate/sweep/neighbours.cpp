@@ -30,9 +30,11 @@ Box SweepGeometry::coords_meeting(const Box& points) const {
     Box coords{Index::filled(points.dims(), 0), Index::filled(points.dims(), 1)};
     for (int k = 0; k < points.dims(); ++k) {
         if (plan_.grid[k] == 1) continue;
-        const std::int64_t extent = problem_.shape[k], lo = std::max<std::int64_t>(points.lo[k], 0),
-                           hi = std::min(points.hi[k], extent);
-        if (lo >= hi) return {coords.lo, coords.lo};
+        const std::int64_t extent = problem_.shape[k];
+        if (extent == 0 || points.hi[k] <= std::max<std::int64_t>(points.lo[k], 0)) return {coords.lo, coords.lo};
+        // What aligned arrays have beyond the loops' extent is in the last block.
+        const std::int64_t lo = std::clamp<std::int64_t>(points.lo[k], 0, extent - 1),
+                           hi = std::clamp<std::int64_t>(points.hi[k], lo + 1, extent);
         coords.lo[k] = block_with(extent, plan_.grid[k], lo);
         coords.hi[k] = block_with(extent, plan_.grid[k], hi - 1) + 1;
     }
@@ -51,8 +53,11 @@ std::vector<int> SweepGeometry::neighbours(int rank) const {
         mine.hi[k] = block_start(problem_.shape[k], plan_.grid[k], at[k] + 1);
         if (mine.lo[k] == mine.hi[k]) return result;
         for (int a = 0; a < static_cast<int>(problem_.arrays.size()); ++a)
-            if (!problem_.arrays[static_cast<std::size_t>(a)].replicated)
+            if (const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)]; !n.replicated) {
                 slack[k] = std::max(slack[k], std::abs(problem_.shift(a)[k] - origin[k]));
+                for (int m = 0; m < n.axes.n && mine.hi[k] >= problem_.shape[k]; ++m)
+                    if (n.axes[m] == k) mine.hi[k] = std::max(mine.hi[k], n.shape[m]);
+            }
         slack[k] += deep[k];
     }
     // A rank reads at each offset, and is read from at its opposite.

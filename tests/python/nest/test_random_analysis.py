@@ -44,7 +44,7 @@ def test_what_is_read_from_a_body(seeds, tmp_path):
         assert nest.indices == known.indices, problem
         assert set(nest.tables) == set(body.arrays) - set(looped), problem
         assert set(nest.written) == set(problem.written), problem
-        assert {p.key for p in nest.places} == {(p.array, p.offsets, p.axes) for p in known.places}, problem
+        assert {p.key for p in nest.places} == {(p.array, p.offsets, p.axes, ()) for p in known.places}, problem
         orders = {name: {axes for axes, _ in array.places} for name, array in looped.items()}
         assert nest.axes == {name: axes for name, (axes, *more) in orders.items() if not more}, problem
         names = [view.array for view in nest.views]

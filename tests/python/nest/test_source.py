@@ -295,7 +295,7 @@ def test_nests_of_texts():
         ("def f(A, i): A[i] = 1", [1], "given str and list"),
         ("def f(A, i:", None, "the text is no Python: .*line 1"),
         ("x = 1", None, "no def; allowed: the body of a nest"),
-        ("def f(A, i):\n    A[2*i] = 1", None, r"<nest \w+>:2:5: `A\[2\*i\]`"),
+        ("def f(A, i):\n    A[-i] = 1", None, r"<nest \w+>:2:5: `A\[-i\]`"),
         ("def f(A, i):\n    A[i] = 1\n\0", None, "no Python"),
         ("def f(A, i, *, steps):\n    A[i] = steps", None, "taken"),
     ],

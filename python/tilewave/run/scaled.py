@@ -1,0 +1,77 @@
+"""Arrays with subscripts c*i + d: ranks own points of one grid, and the elements of finer ones that lie with these."""
+
+from tilewave.errors import ConfigError
+from tilewave.field.field import Field
+
+
+def refuse_scaled_in_time(nest, in_time):
+    """Refuse time buffers of which a time step would write some elements only.
+
+    Raises
+    ------
+    ConfigError
+    """
+    for place in nest.places:
+        if place.array in in_time and place.view.scaled:
+            raise ConfigError(
+                f"{nest.where(place)}: `{nest.text_of(place)}`: array {place.array!r} has no dimension for time index "
+                f"{nest.time!r}, and its subscripts multiply loop indices; allowed: index + integer constant, or a "
+                "nest of its own, without steps="
+            )
+
+
+def extents_of_scaled(nest, spread, shapes, box, accesses, otherwise):
+    """The extents of the grid whose points ranks share: those of arrays without a factor, where their blocks have all
+    points, so that only the others move.
+
+    Parameters
+    ----------
+    nest : Nest
+    spread : tuple of View
+    shapes : dict
+    box : sequence of (int, int)
+        Of the loops.
+    accesses : list
+        Of the core's problem: the offsets of the first one say which point's block an element is in.
+    otherwise : list of int
+        For loop indices that the first access has not.
+    """
+    number, origin = accesses[0][:2]
+    first = nest.views[number]
+    along = dict(zip(first.indices, first.shape(shapes[first.array]), strict=True))
+    extents = list(otherwise)
+    for k, index in enumerate(nest.indices):
+        if index not in along:
+            continue
+        low, high = box[k][0] + origin[k], box[k][1] + origin[k]
+        candidates = [
+            shapes[view.array][view.axes.index(index)]
+            for view in spread
+            if not view.scaled and len(view.axes) == len(shapes[view.array]) and index in view.axes
+        ]
+        extents[k] = next((n for n in candidates if low >= 0 and high <= n), along[index])
+    return extents
+
+
+def tell_scaled(nest, spread, arrays, core):
+    """Let the blocks of all arrays be those of the loops, and tell the core which arrays are parts of which field."""
+    first = {}
+    for number, view in enumerate(nest.views):
+        if view not in spread:
+            continue
+        core.align(number)
+        value = arrays[view.array]
+        if isinstance(value, Field) and view.scaled:
+            scales, residues = zip(*view.last(value.ndim).phases, strict=True)
+            core.part_of_field(number, scales, residues, value.shape, first.setdefault(view.array, number))
+
+
+def why_in_loop_order(spread, arrays, core):
+    """Why a nest with parts of fields runs in loop order; empty where it need not: elements of a field that are some
+    apart are no box of skewed loops.
+    """
+    parts = [view.array for view in spread if view.scaled and isinstance(arrays[view.array], Field)]
+    n = len(core.loops)
+    if not parts or not any(core.loops[k][m] for k in range(n) for m in range(n) if k != m):
+        return ""
+    return f"dependences that skew the loops, and field {parts[0]!r} with subscripts that multiply loop indices"
