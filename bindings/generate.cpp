@@ -4,6 +4,8 @@
 #include "casters.hpp"
 #include "generate/chain/chain.hpp"
 #include "generate/copy/copy.hpp"
+#include "generate/nest/nest.hpp"
+#include "generate/stencil/stencil.hpp"
 #include "generate/sweep/sweep.hpp"
 #include "schedule/compose.hpp"
 
@@ -21,6 +23,11 @@ void bind_generate(nb::module_& m) {
           "chunk_bytes"_a = 1 << 20, "stride"_a = Index(), "Schedule that spreads rank 0's whole array.");
     m.def("sweep", &sweep, "problem"_a, "plan"_a, "rank"_a, "ranks"_a = 0, nb::call_guard<nb::gil_scoped_release>(),
           "The part of one rank in a sweep, of as many ranks as the plan has or more.");
+    m.def("stencil", &stencil, "problem"_a, "plan"_a, "rank"_a, "ranks"_a = 0, nb::call_guard<nb::gil_scoped_release>(),
+          "The part of one rank in a stencil.");
+    m.def("nest_schedule", &nest_schedule, "problem"_a, "plan"_a, "rank"_a, "ranks"_a = 0,
+          nb::call_guard<nb::gil_scoped_release>(), "The part of one rank in a nest, by the plan's generator.");
+    m.def("nest_steps", &nest_steps, "problem"_a, "plan"_a, "Time steps of the schedules of all ranks.");
     m.def("sweep_among", &sweep_among, "problem"_a, "plan"_a, "rank"_a, "ranks"_a, "peers"_a,
           "The same, asking these ranks for messages in place of the neighbours.");
     m.def("sweep_neighbours", &sweep_neighbours, "problem"_a, "plan"_a, "rank"_a,

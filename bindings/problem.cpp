@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "casters.hpp"
+#include "problem/stencil.hpp"
 #include "tilewave/plan.hpp"
 
 namespace nb = nanobind;
@@ -45,14 +46,14 @@ void bind_problem_class(nb::module_& m) {
             },
             "shape"_a, "space"_a, "arrays"_a, "reads"_a)
         // arrays: (item bytes, replicated, shape, axes, time buffers, window); accesses: (array, offset, writes,
-        // keeps); bounds: (coefficients, constant) of loop indices; downwards: for each loop index.
+        // keeps); bounds: (coefficients, constant) of loop indices; downwards, periodic: for each loop index.
         .def(
             "__init__",
             [](SweepProblem* p, Index shape, Box space,
                const std::vector<std::tuple<std::int64_t, bool, Index, Index, int, bool>>& arrays,
                const std::vector<std::tuple<int, Index, bool, bool>>& accesses,
                const std::vector<std::pair<Index, std::int64_t>>& bounds, const std::vector<bool>& downwards,
-               bool sequential) {
+               bool sequential, const Index& periodic) {
                 new (p) SweepProblem{shape, space, {}, {}};
                 for (const auto& [bytes, replicated, own, axes, time_buffers, window] : arrays)
                     p->arrays.push_back({bytes, replicated, own, axes, time_buffers, window});
@@ -60,9 +61,11 @@ void bind_problem_class(nb::module_& m) {
                     p->accesses.push_back({array, offset, writes, keeps});
                 for (const auto& [coefficients, constant] : bounds) p->bounds.push_back({coefficients, constant});
                 p->sequential = sequential;
+                p->periodic = periodic;
                 p->settle(downwards);
             },
-            "shape"_a, "space"_a, "arrays"_a, "accesses"_a, "bounds"_a, "downwards"_a, "sequential"_a)
+            "shape"_a, "space"_a, "arrays"_a, "accesses"_a, "bounds"_a, "downwards"_a, "sequential"_a,
+            "periodic"_a = Index())
         .def(
             "widen",
             [](SweepProblem& p, int array, const Index& lo, const Index& hi) {
@@ -106,6 +109,7 @@ void bind_problem_class(nb::module_& m) {
         .def_ro("space", &SweepProblem::space)
         .def_ro("sequential", &SweepProblem::sequential)
         .def_rw("once", &SweepProblem::once)
+        .def_rw("periodic", &SweepProblem::periodic)
         .def_prop_ro("loops",
                      [](const SweepProblem& p) {
                          return std::vector<Index>(p.loops.row.begin(), p.loops.row.begin() + p.loops.n);
@@ -191,6 +195,8 @@ void bind_plan(nb::module_& m) {
     m.attr("former_plan_choices") = former;
     m.def("make_plan", &make_plan, "problem"_a, "ranks"_a, "request"_a, "machine"_a,
           "The plan for a problem by rules; what is given is obeyed, the rest is picked.");
+    m.def("why_no_stencil", &why_no_stencil, "problem"_a,
+          "Why the stencil generator cannot take a nest; empty where it can.");
     m.def("largest_block", &largest_block, "problem"_a, "grid"_a, "dimension"_a,
           "Points of the largest block of a rank along a dimension.");
     m.def(

@@ -81,7 +81,8 @@ void bind_works(nb::module_& m) {
                 if (w.size() != 3) throw ConfigError("window: along, across and slant are needed");
                 n.window = {w[0], w[1], w[2]};
             })
-        .def_rw("rows_depend", &NestWork::rows_depend);
+        .def_rw("rows_depend", &NestWork::rows_depend)
+        .def_rw("period", &NestWork::period);
     nb::class_<Region>(m, "Region", "A box of an array.")
         .def(
             "__init__", [](Region* r, int array, const Box& box) { new (r) Region{array, box}; }, "array"_a, "box"_a)
@@ -172,6 +173,7 @@ void bind_data(nb::module_& m) {
         .def_rw("planes", &Array::planes)
         .def_rw("reach", &Array::reach)
         .def_rw("lacks", &Array::lacks)
+        .def_rw("period", &Array::period)
         .def_rw("view", &Array::view);
     nb::class_<Result>(m, "Result", "What must be in a part of an array at the end.")
         .def(

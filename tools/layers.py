@@ -23,6 +23,8 @@ FOLDERS = {
     "generate/copy": "",
     "generate/halo": "",
     "generate/sweep": "",
+    "generate/stencil": "",
+    "generate/nest": "",
     "generate/chain": "",
     "generate/pattern": "pattern",
     "plan": "",

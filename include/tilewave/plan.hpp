@@ -39,6 +39,8 @@ struct Plan {
     /// @pre 1 <= tile <= largest block, componentwise; 1 along unit_dims (ConfigError)
     /// @pre the order of a row's points honours every dependence (ConfigError)
     /// @pre for a problem in loop order: one lane, one tile, rows along the last dimension (ConfigError)
+    /// @pre generator is stencil where a loop is periodic, and where it is, the points of a time step are independent,
+    /// tiles and lanes do not cut time, and rows, storage, slices and aggregate are as by default (ConfigError)
     /// @pre skew is empty, or k < l for which problem.loops has the sum (ConfigError)
     /// @pre every number is finite and at least the least value that plan_choices.hpp gives (ConfigError)
     /// @pre aggregate is 1 with several lanes, or where ranks read what later ones compute in the same steps

@@ -13,6 +13,10 @@ namespace tilewave {
 /// row are neighbours.
 enum class StorageKind { plain, skewed };
 
+/// What makes a plan's schedules. sweep: tiles in the order of dependences, also of points that depend on others of
+/// their time step. stencil: every time step as a whole, its border first; only where points of a step are independent.
+enum class GeneratorKind { sweep, stencil };
+
 /// What the values of an enumeration are called, in order.
 template <class Kind>
 inline constexpr std::array<const char*, 0> choice_names{};
@@ -22,6 +26,8 @@ template <>
 inline constexpr std::array choice_names<ScheduleKind>{"blocking", "overlapping"};
 template <>
 inline constexpr std::array choice_names<StorageKind>{"plain", "skewed"};
+template <>
+inline constexpr std::array choice_names<GeneratorKind>{"sweep", "stencil"};
 
 /// No least value of a choice.
 inline constexpr double unbounded = -1e300;
@@ -57,7 +63,11 @@ inline constexpr double unbounded = -1e300;
       "(k, l): tiles are cut along the sum of loops k and l instead of l. Empty: along the loops.") \
     X(int, temporal_block, 1, 1, \
       "Temporal blocking: time steps that a tile takes before its neighbours do, so that each step finds in the " \
-      "caches what the step before has computed. Only where tiles are one point along time.") \
+      "caches what the step before has computed. Only where tiles are one point along time. Of the stencil " \
+      "generator: time steps for one exchange of halos, which ranks compute redundantly meanwhile.") \
+    X(GeneratorKind, generator, GeneratorKind::sweep, unbounded, \
+      "sweep: tiles follow their dependences from rank to rank. stencil: the points of a time step are independent; " \
+      "each rank computes its border, sends it, and computes the rest meanwhile.") \
     X(int, aggregate, 1, 1, \
       "Tiles whose messages to a rank go as one aggregated message. Only on one lane, where ranks read nothing of " \
       "later ones.") \

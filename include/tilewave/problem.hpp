@@ -1,5 +1,6 @@
 // What a nest computes, before it is cut: its loops, its arrays, and which point reads and writes what.
 #pragma once
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -47,6 +48,13 @@ struct SweepProblem {
     bool sequential = false;  ///< dependences are not constant vectors: one tile, points in loop order
     WindowShape window = {};  ///< of arrays for which in_window() holds
     bool once = false;        ///< points are reduced to a number: no redundant halo computation
+    Index periodic = {};      ///< 1 for loop indices along which subscripts wrap, 0 for others; empty: none wraps
+
+    /// The extent after which subscripts wrap along loop index k; 0: they do not.
+    std::int64_t period(int k) const { return periodic.n > 0 && periodic[k] ? shape[k] : 0; }
+    bool wraps() const {
+        return std::any_of(periodic.begin(), periodic.end(), [](auto p) { return p != 0; });
+    }
 
     /// Fills in members that were left empty.
     void complete();
@@ -107,8 +115,9 @@ struct SweepProblem {
     /// Whether arrays `a` and `b` have equal shape, dimensions, item size and time buffers.
     bool alike(int a, int b) const;
     /// The distribution of array `a` over `grid`, in its own dimensions, with the halo that its accesses and those of
-    /// arrays like it need. `deep_halo`: points along each dimension of z that a rank computes beyond its block.
-    Layout layout(int a, const Index& grid, const Index& deep_halo = {}) const;
+    /// arrays like it need. `deep_halo`: points along each dimension of z that a rank computes beyond the end of its
+    /// block; `before`: the same before its beginning.
+    Layout layout(int a, const Index& grid, const Index& deep_halo = {}, const Index& before = {}) const;
     /// The distribution of the field that array `a` is, or is part of: blocks and halos hold those of its parts.
     Layout field_layout(int a, const Index& grid, const Index& deep_halo = {}) const;
     /// The box of z coordinates of a box of array `a`; along time the steps that its buffers hold before the run.
@@ -120,6 +129,7 @@ struct SweepProblem {
     /// @pre no written array is replicated; every access names an array, stays inside it (ConfigError)
     /// @pre an array that lacks a loop index and is written is accessed at one place (ConfigError)
     /// @pre an array with time buffers has every loop index but time (ConfigError)
+    /// @pre arrays have equal extents along a periodic loop index, which is not time (ConfigError)
     /// @pre an array with time buffers is written once, at the next time step and no other offset; reads
     ///   are of time steps that its buffers still hold (ConfigError)
     void validate() const;

@@ -91,6 +91,9 @@ struct Array {
     Index reach = {};         ///< of a rolling window: how far back points read, along each dimension
     std::uint32_t lacks = 0;  ///< bit k: the array has no dimension k, and its boxes are [0, 1) along it
     View view = {};
+    /// Along a periodic dimension elements that lie a period apart are one element, of which a rank may hold several
+    /// copies: its own and those of its halo. 0: the dimension is not periodic; empty: none is.
+    Index period = {};
 
     /// The elements of a box of points: the same box, but [0, 1) along dimensions that the array lacks.
     Box elements(Box points) const {
@@ -149,6 +152,17 @@ struct NestWork {
     /// layer a row behind the layer before it.
     bool layers_together = false;
     WindowShape window = {};  ///< of the arrays that have planes
+    /// Along a periodic dimension points that lie a period apart are one point: `space` has it once. A tile beyond the
+    /// space computes it in the halo. 0: not periodic; empty: no dimension is.
+    Index period = {};
+
+    /// By how many points, whole periods, a tile lies beside the points of `space` that it computes.
+    Index beside(const Box& tile) const {
+        Index by = Index::filled(tile.dims(), 0);
+        for (int k = 0; k < period.n; ++k)
+            if (period[k] > 0) by[k] = floor_div(tile.lo[k], period[k]) * period[k];
+        return by;
+    }
 };
 
 /// A box of an array, in the array's coordinates.

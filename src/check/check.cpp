@@ -50,7 +50,9 @@ void Checker::set_up() {
 // be.
 void Checker::leave_out_padding(int array) {
     const Array& kind = program_.array(array);
-    if (kind.whole || kind.time_buffers > 0 || kind.planes > 0 || kind.separate || kind.storage.dims() == 0) return;
+    if (kind.whole || kind.time_buffers > 0 || kind.planes > 0 || kind.separate || kind.period.n > 0 ||
+        kind.storage.dims() == 0)
+        return;
     std::vector<char> owned(program_.elements().count(program_.elements().memory_of(array)), 0);
     const auto each = [&](const Player& p, const Box& box, auto f) {
         program_.cells(box).for_each(box, [&](const Index& cell) { f(p, cell); });
@@ -223,13 +225,13 @@ Checker::Why Checker::post(Player& p, int lane, int id) {
     const bool passes = p.s->works.empty() || !p.s->results.empty();
     for (int i = 1; i <= std::max(m.pieces, o.pieces); ++i) {
         const Message *mine_part = &m + i, *other_part = &o + i;
-        if (m.pieces == o.pieces && mine_part->region == other_part->region &&
-            (passes || mine_part->array == other_part->array))
+        if (m.pieces == o.pieces && (passes || mine_part->array == other_part->array) &&
+            same_elements(p.s->arrays[mine_part->array], mine_part->region, other_part->region))
             continue;
         return "message " + std::to_string(id) + " of " + std::to_string(m.pieces) + " parts meets others on rank " +
                std::to_string(m.peer) + " (tag " + std::to_string(m.tag) + ")";
     }
-    if (!(o.region == m.region))
+    if (!same_elements(p.s->arrays[m.array], o.region, m.region))
         return "message " + std::to_string(id) + " of region " + to_string(m.region) + " meets region " +
                to_string(o.region) + " on rank " + std::to_string(m.peer) + " (tag " + std::to_string(m.tag) + ")";
     if (!passes && o.array != m.array)

@@ -31,6 +31,18 @@ struct MessageState {
     Versions content;  // of a send, till it is received: versions of the region's cells when posted
 };
 
+/// Whether two boxes of an array are the same elements: equal, or whole periods beside each other.
+inline bool same_elements(const Array& array, const Box& a, const Box& b) {
+    if (a == b) return true;
+    if (array.period.n == 0 || a.dims() != b.dims() || a.dims() != array.period.n) return false;
+    for (int k = 0; k < a.dims(); ++k) {
+        const std::int64_t apart = a.lo[k] - b.lo[k];
+        if (a.extent(k) != b.extent(k) || (array.period[k] > 0 ? apart % array.period[k] != 0 : apart != 0))
+            return false;
+    }
+    return true;
+}
+
 struct Player {
     Player(const Schedule& schedule, int first_lane) : s(&schedule), first_lane(first_lane) {}
     CellStore& store(int array) { return cells[static_cast<std::size_t>(memory_of[static_cast<std::size_t>(array)])]; }
@@ -91,7 +103,8 @@ private:
     }
     bool alike(const Player& p, int a, int b) const {  // the bytes of one are those of the other
         const Message &x = p.s->messages[a], &y = p.s->messages[b];
-        return x.region == y.region && p.s->arrays[x.array].item_bytes == p.s->arrays[y.array].item_bytes;
+        return same_elements(p.s->arrays[x.array], x.region, y.region) &&
+               p.s->arrays[x.array].item_bytes == p.s->arrays[y.array].item_bytes;
     }
     Who who(const Player& p, int lane) const { return {p.first_lane + lane, p.clock[lane][p.first_lane + lane]}; }
 

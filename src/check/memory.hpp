@@ -51,6 +51,21 @@ public:
             cuts_[k].push_back(box.hi[k]);
         }
     }
+    /// Coordinate x along dimension k and x + period are one: each has the cuts of the other. Before finish().
+    void repeat(int k, std::int64_t period) {
+        if (cuts_.size() <= static_cast<std::size_t>(k)) return;
+        auto& c = cuts_[static_cast<std::size_t>(k)];
+        if (c.empty()) return;
+        const auto [lo, hi] = std::minmax_element(c.begin(), c.end());
+        const std::int64_t first = *lo, last = *hi;
+        std::vector<std::int64_t> within;
+        for (const std::int64_t x : c) within.push_back(floor_mod(x, period));
+        std::sort(within.begin(), within.end());
+        within.erase(std::unique(within.begin(), within.end()), within.end());
+        for (std::int64_t w = floor_div(first, period) * period; w <= last; w += period)
+            for (const std::int64_t x : within)
+                if (w + x > first && w + x < last) c.push_back(w + x);
+    }
     /// `points`: every point between the outermost cuts becomes a cell.
     void finish(bool points = false) {
         for (auto& c : cuts_) {

@@ -11,7 +11,8 @@ using Written = Entry::Written;
 Checker::Why Checker::compute_nest(Player& p, int lane, const Tile& tile, Entry& entry) {
     const Schedule& s = *p.s;
     const NestWork& nest = *s.works[static_cast<std::size_t>(tile.work)].nest();
-    if (!nest.space.contains(tile.box)) return "tile " + to_string(tile.box) + " is not inside the space";
+    if (!nest.space.contains(tile.box.shifted(Index::filled(tile.box.dims(), 0) - nest.beside(tile.box))))
+        return "tile " + to_string(tile.box) + " is not inside the space";
     if (std::any_of(s.arrays.begin(), s.arrays.end(), [](const Array& a) { return a.planes > 0; })) {
         const int across = nest.window.across;
         std::vector<std::int64_t> column(tile.box.lo.begin(), tile.box.lo.end());
@@ -108,10 +109,11 @@ Checker::Why Checker::count_points(Player& p, const Tile& tile, Entry& entry) {
     const Cells& space = cells(tile.box);
     Why twice;
     space.for_each(tile.box, [&](const Index& cell) {
-        const std::size_t at = space.linear(space.all(), cell);
-        if ((each ? here : entry.computed)[at] && !twice)
+        const std::size_t at = space.linear(space.all(), program_.in_the_space(nest, cell)),
+                          own = space.linear(space.all(), cell);  // of the halo, where a loop is periodic
+        if ((each ? here[own] : entry.computed[at]) && !twice)
             twice = "points of tile " + to_string(tile.box) + " are computed twice";
-        entry.computed[at] = here[at] = 1;
+        entry.computed[at] = here[own] = 1;
     });
     return twice;
 }

@@ -53,6 +53,12 @@ CellSpaces::CellSpaces(std::span<const Schedule> schedules) {
         for (const Result& r : s.results) add(r.region);
         for (const Tile& t : s.tiles) add_tile(s, t);
     }
+    for (const Schedule& s : schedules)
+        for (const Work& work : s.works)
+            if (const NestWork* nest = work.nest())
+                for (int k = 0; k < nest->period.n; ++k)
+                    if (nest->period[k] > 0)
+                        cells_[static_cast<std::size_t>(nest->space.dims())].repeat(k, nest->period[k]);
     for (Cells& c : cells_) c.finish(points_);
 }
 
@@ -190,7 +196,7 @@ void Program::plan_nest(Entry& e) {
             if (&entry(s.rank, t.work) != &e) continue;
             cells.for_each(t.box, [&](const Index& cell) {
                 const bool within = nest.bounds.empty() || TileRows(nest, intersect(cells.box_of(cell), t.box)).first();
-                char& planned = e.planned[cells.linear(cells.all(), cell)];
+                char& planned = e.planned[cells.linear(cells.all(), in_the_space(nest, cell))];
                 planned = std::max<char>(planned, within ? 2 : 1);
             });
         }
@@ -209,9 +215,21 @@ void Program::leave_out_corners(Entry& e, const Cells& cells) {
     }
 }
 
+Index Program::in_the_space(const NestWork& nest, Index cell) const {
+    if (nest.period.n == 0) return cell;
+    const Cells& cells = spaces_.of(cell.n);
+    const Index first = cells.low_corner(cell);
+    Box canonical{first, first};
+    for (int k = 0; k < first.n; ++k) {
+        if (nest.period[k] > 0) canonical.lo[k] = floor_mod(first[k], nest.period[k]);
+        canonical.hi[k] = canonical.lo[k];
+    }
+    return cells.cells(canonical).lo;
+}
+
 bool Program::planned(const Entry& e, const Array& array, const Index& cell) const {
     const Cells& cells = spaces_.of(cell.n);
-    return e.planned[cells.linear(cells.all(), cell)] > (array.time_buffers > 0 ? 0 : 1);
+    return e.planned[cells.linear(cells.all(), in_the_space(*e.work->nest(), cell))] > (array.time_buffers > 0 ? 0 : 1);
 }
 
 int Program::writes_index(const Entry& e, int array) const {

@@ -1,5 +1,6 @@
 #include "plan/candidates.hpp"
 #include "plan/tuning.hpp"
+#include "problem/stencil.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -48,6 +49,9 @@ PlanCandidates::PlanCandidates(const SweepProblem& problem, int ranks, const Pla
       rates_(rates),
       by_rules_(by_rules),
       least_row_(std::min<double>(shortest_row, tile_row_points(by_rules))),
+      sweeps_(by_rules.generator == GeneratorKind::sweep),
+      stencils_(request.generator.value_or(GeneratorKind::stencil) == GeneratorKind::stencil &&
+                why_no_stencil(problem).empty()),
       rows_depend_(!problem.sequential && !by_rules.independent_rows(problem)) {}
 
 std::vector<int> PlanCandidates::mapping_dims() const {
@@ -127,7 +131,8 @@ std::vector<Plan> PlanCandidates::all() const {
     const Add add = [&](const Plan& p) {
         if (wide_enough(p)) found.push_back(p);
     };
-    for (const int mapping_dim : mapping_dims())
+    if (stencils_) stencils(add);
+    for (const int mapping_dim : sweeps_ ? mapping_dims() : std::vector<int>{})
         for (const Index& grid : grids(mapping_dim))
             for (const Index& m : factors(grid, mapping_dim)) {
                 if (grid.n != problem_.dims() || m.n != problem_.dims() || m[mapping_dim] != 1) continue;
@@ -140,6 +145,58 @@ std::vector<Plan> PlanCandidates::all() const {
                 tiles(plan, add);
             }
     return found;
+}
+
+// Of each grid, number of lanes and of time steps for one exchange: tiles as large as a lane's part, or pieces of it.
+void PlanCandidates::stencils(const Add& add) const {
+    const int mapping_dim = request_.mapping_dim.value_or(stencil_of(problem_).timed ? 0 : problem_.dims() - 1);
+    for (const Index& grid : grids(mapping_dim))
+        for (const Index& m : factors(grid, mapping_dim)) {
+            if (grid.n != problem_.dims() || m.n != problem_.dims() || m[mapping_dim] != 1) continue;
+            Plan plan = by_rules_;
+            plan.generator = GeneratorKind::stencil;
+            plan.storage = request_.storage.value_or(StorageKind::plain);
+            plan.row = request_.row.value_or(Index());
+            plan.mapping_dim = mapping_dim;
+            plan.grid = grid;
+            plan.factors = m;
+            plan.aggregate = request_.aggregate.value_or(1);
+            for (const int steps : {1, 2, 4, 8}) {
+                if (request_.temporal_block
+                        ? steps > 1
+                        : steps > 1 && (plan.ranks() == 1 || problem_.once || steps > problem_.space.extent(0)))
+                    continue;
+                plan.temporal_block = request_.temporal_block.value_or(steps);
+                stencil_tiles(plan, add);
+            }
+        }
+}
+
+void PlanCandidates::stencil_tiles(Plan plan, const Add& add) const {
+    const int n = problem_.dims(), first = stencil_of(problem_).first();
+    plan.tile = Index::filled(n, 1);
+    for (int k = first; k < n; ++k) plan.tile[k] = share(plan, k);
+    if (request_.tile) plan.tile = *request_.tile;
+    kinds(plan, add);
+    const Index whole = plan.tile;
+    for (int k = first; k < n - 1 && !request_.tile; ++k)
+        for (std::int64_t w = 2; w <= most_parts && whole[k] >= least_part_points * w; w *= 2) {
+            plan.tile = whole;
+            plan.tile[k] = ceil_div(whole[k], w);
+            kinds(plan, add);
+        }
+}
+
+// The same grid with time steps as wholes, where tiles follow each other over them; or the other way round.
+void PlanCandidates::other_generator(const Plan& plan, const Add& add) const {
+    if (plan.generator == GeneratorKind::stencil) return;
+    if (!stencils_ || plan.factors[0] != 1) return;
+    Plan p = plan;
+    p.generator = GeneratorKind::stencil;
+    p.grouping = GroupingKind::hyperplane;
+    p.slices = p.aggregate = 1;
+    p.temporal_block = request_.temporal_block.value_or(1);
+    add(p);
 }
 
 // Points of a lane along k.
@@ -246,7 +303,8 @@ void PlanCandidates::kinds(Plan plan, const Add& add) const {
             continue;
         for (const GroupingKind grouping : {GroupingKind::hyperplane, GroupingKind::vertical}) {
             if (request_.grouping ? *request_.grouping != grouping
-                                  : (lanes == 1 || plan.temporal_block > 1) && grouping == GroupingKind::vertical)
+                                  : grouping == GroupingKind::vertical && (lanes == 1 || plan.temporal_block > 1 ||
+                                                                           plan.generator == GeneratorKind::stencil))
                 continue;
             plan.schedule = schedule;
             plan.grouping = grouping;
@@ -286,6 +344,7 @@ std::vector<Plan> PlanCandidates::neighbours(const Plan& plan) const {
     if (!request_.tile) other_tiles(plan, add);
     if (!request_.temporal_block && !request_.tile) other_steps_of_time(plan, add);
     other_messages(plan, add);
+    other_generator(plan, add);
     auto with = [&](auto change) {
         Plan p = plan;
         change(p);
@@ -342,6 +401,15 @@ void PlanCandidates::other_tiles(const Plan& plan, const Add& add) const {
 }
 
 void PlanCandidates::other_steps_of_time(const Plan& plan, const Add& add) const {
+    if (plan.generator == GeneratorKind::stencil) {
+        if (plan.ranks() == 1 || problem_.once) return;
+        for (const int steps : {plan.temporal_block / 2, plan.temporal_block + 1, plan.temporal_block * 2}) {
+            Plan p = plan;
+            p.temporal_block = steps;
+            if (steps >= 1 && steps <= problem_.space.extent(0)) add(p);
+        }
+        return;
+    }
     if (plan.temporal_block == 1) return;
     for (const int steps : {plan.temporal_block / 2, plan.temporal_block * 2}) {
         Plan p = plan;
@@ -365,7 +433,7 @@ void PlanCandidates::other_messages(const Plan& plan, const Add& add) const {
         with([](Plan& p) {
             p.schedule = p.schedule == ScheduleKind::blocking ? ScheduleKind::overlapping : ScheduleKind::blocking;
         });
-    if (plan.schedule == ScheduleKind::overlapping && !request_.lookahead)
+    if (plan.schedule == ScheduleKind::overlapping && !request_.lookahead && plan.generator == GeneratorKind::sweep)
         for (const int ahead : {1, 2, 4})
             if (ahead != plan.lookahead) with([&](Plan& p) { p.lookahead = ahead; });
     if (!request_.poll_period_s && !plan.helper)

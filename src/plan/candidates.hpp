@@ -30,6 +30,9 @@ private:
     std::vector<Index> grids(int mapping_dim) const;
     std::vector<Index> smaller_grids(const std::vector<bool>& open) const;
     std::vector<Index> factors(const Index& grid, int mapping_dim) const;
+    void stencils(const Add& add) const;
+    void stencil_tiles(Plan plan, const Add& add) const;
+    void other_generator(const Plan& plan, const Add& add) const;
     void tiles(Plan plan, const Add& add) const;
     void temporal_blocking(Plan plan, const Add& add) const;
     void kinds(Plan plan, const Add& add) const;
@@ -47,7 +50,8 @@ private:
     const PlanRates& rates_;
     const Plan& by_rules_;
     double least_row_;
-    bool rows_depend_;  // kernels compute max_simd_rows of them at once, the rate was measured with as many
+    bool sweeps_, stencils_;  // generators to choose from
+    bool rows_depend_;        // kernels compute max_simd_rows of them at once, the rate was measured with as many
 };
 
 }  // namespace tilewave

@@ -5,6 +5,7 @@
 
 #include "plan/planner.hpp"
 #include "polyhedral/cost.hpp"
+#include "problem/stencil.hpp"
 
 namespace tilewave {
 
@@ -107,7 +108,47 @@ Estimate::Step Estimate::step(const Plan& plan) const {
     return s;
 }
 
+// Time steps one after another: a lane's tiles with the halo that is computed redundantly, its part of the messages,
+// and what of them computing does not hide.
+double Estimate::stencil_s(const Plan& plan) const {
+    const KernelRate rate = shared_rate(rates_.of(plan), crowd(plan, machine_));
+    const Stencil stencil = stencil_of(problem_);
+    const int n = problem_.dims(), lanes = plan.lanes();
+    const auto together = static_cast<double>(std::max(plan.temporal_block, 1));
+    const double times = stencil.timed ? static_cast<double>(extents_[0]) : 1;
+    double tiles = 1, points = 1, rows = 1, redundant = 1;
+    for (int k = stencil.first(); k < n; ++k) {
+        const auto share =
+            static_cast<double>(ceil_div(std::max<std::int64_t>(block(plan.grid, k), 1), plan.factors[k]));
+        tiles *= std::ceil(share / static_cast<double>(std::max<std::int64_t>(plan.tile[k], 1)));
+        points *= share;
+        rows *= k == n - 1 ? std::ceil(share / static_cast<double>(std::max<std::int64_t>(plan.tile[k], 1))) : share;
+        if (plan.grid[k] > 1 || problem_.period(k) > 0)
+            redundant *= 1 + static_cast<double>(stencil.step_lo[k] + stencil.step_hi[k]) * (together - 1) / 2 /
+                                 static_cast<double>(std::max<std::int64_t>(block(plan.grid, k), 1));
+    }
+    const double compute_s =
+        redundant * (tiles * (rate.tile_s + 2 * machine_.step_s) + rows * rate.row_s + points * rate.point_s) +
+        (lanes > 1 ? 4 * machine_.step_s + machine_.hand_over_s : 0);
+    double own_s = 0, wire_s = 0;
+    for (int k = stencil.first(); k < n; ++k) {
+        if (plan.grid[k] == 1 || reach_[static_cast<std::size_t>(k)] <= 0) continue;
+        double bytes = reach_[static_cast<std::size_t>(k)] * together;
+        for (int l = stencil.first(); l < n; ++l)
+            if (l != k) bytes *= static_cast<double>(std::max<std::int64_t>(block(plan.grid, l), 1));
+        const Link& l = link(plan, k);
+        const double messages = std::max(2.0, std::ceil(bytes / static_cast<double>(plan.chunk_bytes)));
+        own_s += messages * (l.send_s + l.receive_s + 6 * machine_.step_s) +
+                 bytes * ((plan.helper ? 0 : 2 * l.busy_byte_s) + 2 * machine_.copy_byte_s.at(item_bytes_));
+        wire_s = std::max(wire_s, l.message_s(bytes));
+    }
+    const bool blocking = plan.schedule == ScheduleKind::blocking;
+    const double exposed_s = blocking ? wire_s : std::max(0.0, wire_s - compute_s);
+    return times * compute_s + times / together * (own_s / std::min<double>(lanes, 2) + exposed_s);
+}
+
 double Estimate::time_s(const Plan& plan) const {
+    if (plan.generator == GeneratorKind::stencil) return stencil_s(plan);
     const Step s = step(plan);
     const double one = std::max(s.tile_s + s.beside_s, s.hidden_s) + s.exposed_s;
     return s.tiles * one + s.fill_tiles * (s.tile_s + s.exposed_s) + s.fill_s;

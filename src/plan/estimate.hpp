@@ -40,6 +40,7 @@ private:
         double fill_s = 0;      ///< beside them
     };
     Step step(const Plan& plan) const;
+    double stencil_s(const Plan& plan) const;
     const Link& link(const Plan& plan, int k) const;
     double face_bytes(const Plan& plan, int k) const;
 

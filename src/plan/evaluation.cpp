@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "generate/sweep/sweep.hpp"
+#include "generate/nest/nest.hpp"
 #include "plan/estimate.hpp"
 #include "plan/planner.hpp"
 #include "plan/tuning.hpp"
@@ -148,7 +148,7 @@ private:
             machine.set_of.clear();
         }
         std::vector<Schedule> schedules;
-        for (int r = 0; r < some.ranks(); ++r) schedules.push_back(sweep(p, plan, r));
+        for (int r = 0; r < some.ranks(); ++r) schedules.push_back(nest_schedule(p, plan, r));
         memory_bytes_ = 0;
         for (const Schedule& s : schedules) memory_bytes_ = std::max(memory_bytes_, memory_of(&s));
         return predict(schedules, machine, rate, {plan_.poll_period_s, false}).parts;
@@ -210,7 +210,7 @@ double border_s(const SweepProblem& problem, const Plan& plan, const Machine& ma
     double time_s[2];
     for (int times : {1, 2}) {
         std::vector<Schedule> schedules;
-        for (int r = 0; r < plan.ranks(); ++r) schedules.push_back(in_a_row(p, plan, sweep(p, plan, r), times));
+        for (int r = 0; r < plan.ranks(); ++r) schedules.push_back(in_a_row(p, plan, nest_schedule(p, plan, r), times));
         time_s[times - 1] = predict(schedules, machine, rate, {plan.poll_period_s, false}).time_s;
     }
     return time_s[1] - 2 * time_s[0];

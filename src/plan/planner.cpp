@@ -23,7 +23,8 @@ namespace {
 
 // The schedule's and grouping's names, for reasons.
 std::string kind_of(const Plan& p) {
-    return std::string(p.schedule == ScheduleKind::blocking ? "blocking" : "overlapping") +
+    return std::string(p.generator == GeneratorKind::stencil ? "stencil, " : "") +
+           std::string(p.schedule == ScheduleKind::blocking ? "blocking" : "overlapping") +
            (p.lanes() > 1 ? p.grouping == GroupingKind::vertical ? ", vertical" : ", hyperplane" : "");
 }
 
@@ -117,15 +118,19 @@ void Planner::play_best_of_each_kind() {
     const std::vector<Estimated> all = estimated(candidates_.all());
     // The best of each schedule, grouping and number of lanes and ranks; then those of each grid; then the next heights
     // and widths.
-    std::map<std::tuple<int, int, int, int, bool, bool>, int> of_kind;
+    std::map<std::tuple<int, int, int, int, int, bool, bool>, int> of_kind;
     std::map<std::vector<std::int64_t>, int> of_grid;
     std::vector<std::size_t> order, later, last;
     for (std::size_t e = 0; e < all.size(); ++e) {
         const Plan& p = all[e].plan;
         if (all[e].time_s > 4 * all.front().time_s && !order.empty()) break;
-        const std::tuple<int, int, int, int, bool, bool> kind{
-            static_cast<int>(p.schedule), static_cast<int>(p.grouping), p.lanes(), p.ranks(), p.helper,
-            p.temporal_block > 1};
+        const std::tuple<int, int, int, int, int, bool, bool> kind{static_cast<int>(p.generator),
+                                                                   static_cast<int>(p.schedule),
+                                                                   static_cast<int>(p.grouping),
+                                                                   p.lanes(),
+                                                                   p.ranks(),
+                                                                   p.helper,
+                                                                   p.temporal_block > 1};
         std::vector<std::int64_t> grid(p.grid.begin(), p.grid.end());
         grid.push_back(p.mapping_dim);
         grid.insert(grid.end(), p.factors.begin(), p.factors.end());

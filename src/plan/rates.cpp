@@ -1,4 +1,5 @@
 #include "plan/rates.hpp"
+#include "data/memory.hpp"
 #include "plan/tuning.hpp"
 
 #include <algorithm>
@@ -9,7 +10,10 @@ namespace tilewave {
 
 using namespace tuning;
 
-namespace {}  // namespace
+// Time steps that go over tiles together, from cache to cache: not those that share one exchange of halos.
+static int steps_in_caches(const Plan& plan) {
+    return plan.generator == GeneratorKind::stencil ? 1 : plan.temporal_block;
+}
 
 double item_bytes(const SweepProblem& problem) {
     double bytes = 0;
@@ -54,6 +58,9 @@ PlanRates::PlanRates(const SweepProblem& problem, const Machine& machine, std::s
       rows_depend_(!problem.sequential && !Plan{}.independent_rows(problem)),
       reach_(reach_bytes(problem)),
       item_bytes_(item_bytes(problem)) {
+    for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a)
+        if (problem.written(a))
+            written_bytes_ += static_cast<double>(problem.arrays[static_cast<std::size_t>(a)].item_bytes);
     const Box box = image(problem.loops, problem.space);
     extents_ = box.hi - box.lo;
     for (auto& e : extents_.v) e = std::max<std::int64_t>(e, 0);
@@ -94,7 +101,7 @@ double PlanRates::working_set(const Plan& plan) const {
 
 TileClass PlanRates::tile_class(const Plan& plan) const {
     const auto lanes_in_time = unit(0) && plan.tile.n > 1 ? static_cast<int>(plan.factors[0]) : 1;
-    const int steps = std::max(plan.temporal_block, lanes_in_time);
+    const int steps = std::max(steps_in_caches(plan), lanes_in_time);
     TileClass c{steps > 1, 0};
     for (int s = steps; s > 1; s /= 2) ++c.steps;
     const double row = tile_row_points(plan);
@@ -145,7 +152,7 @@ const MeasuredRate& PlanRates::nearest(const Plan& plan) const {
 
 // What a point takes for values next to its tile that have left the core's cache since they were computed.
 double PlanRates::fetched_s(const Plan& plan) const {
-    if (machine_.memory.empty() || plan.temporal_block > 1 || problem_.window.along >= 0 || problem_.sequential)
+    if (machine_.memory.empty() || steps_in_caches(plan) > 1 || problem_.window.along >= 0 || problem_.sequential)
         return 0;
     double all = 1, tile_bytes = item_bytes_;
     Index across = Index::filled(plan.tile.n, 1);
@@ -185,9 +192,12 @@ KernelRate PlanRates::of(const Plan& plan) const {
     rate.point_s = std::max(rate.point_s * least_part, rate.point_s + fetched_s(plan) - fetched_s(m.plan));
     // Lanes that split rows meet in a cache line of each, which goes to the other lane and, by the next sweep, back.
     // Each lane's rate is measured in memory of its own.
-    const bool rows_split = plan.row.n == 0 && plan.storage == StorageKind::plain && plan.temporal_block == 1 &&
+    const bool rows_split = plan.row.n == 0 && plan.storage == StorageKind::plain && steps_in_caches(plan) == 1 &&
                             plan.factors[plan.factors.n - 1] > 1;
     if (rows_split && problem_.window.along < 0) rate.row_s += line_of_hand_over * machine_.hand_over_s;
+    if (unit(0) && plan.tile.n > 1 && plan.factors[0] > 1)
+        rate.point_s +=
+            written_bytes_ / static_cast<double>(cache_line_bytes) * streamed_line_of_hand_over * machine_.hand_over_s;
     const TileClass c = tile_class(plan), was = tile_class(m.plan);
     // Smaller tiles find more in nearer caches; temporal blocks gain by larger ones, too, while a cache holds
     // them.

@@ -57,6 +57,7 @@ private:
     std::vector<double> cache_sizes_;
     std::vector<double> reach_;  // by dimension: bytes of written arrays that a point reads along it
     double item_bytes_ = 0;      // of a point of all arrays that are not replicated
+    double written_bytes_ = 0;   // of a point of all arrays that are written
 };
 
 /// Rows of a tile of `plan`, and the points of one of them on average.

@@ -7,6 +7,7 @@
 #include "polyhedral/cost.hpp"
 #include "problem/choice_checks.hpp"
 #include "problem/panel_width.hpp"
+#include "problem/stencil.hpp"
 #include "problem/temporal_blocking.hpp"
 #include "tilewave/schedule.hpp"
 
@@ -260,8 +261,38 @@ bool uses_window(const SweepProblem& problem, const Plan& plan) {
     return true;
 }
 
+// Time steps as wholes: ranks and lanes share space, tiles are as large as a lane's part of it.
+static Plan make_stencil_plan(const SweepProblem& problem, int ranks, const PlanRequest& request) {
+    const int n = problem.dims();
+    if (request.generator.value_or(GeneratorKind::stencil) != GeneratorKind::stencil)
+        throw ConfigError("generator sweep was given for a nest with periodic loops; allowed: stencil");
+    if (const std::string why = why_no_stencil(problem); !why.empty())
+        throw ConfigError("generator stencil was given; allowed: sweep, as of this nest " + why);
+    Plan plan = request.apply({});
+    plan.generator = GeneratorKind::stencil;
+    plan.mapping_dim = request.mapping_dim.value_or(stencil_of(problem).timed ? 0 : n - 1);
+    check_mapping_dim(plan.mapping_dim, n);
+    std::vector<bool> whole;
+    for (int k = 0; k < n; ++k) whole.push_back(!problem.may_cut(k) || (k == plan.mapping_dim && n > 1));
+    plan.grid = request.grid ? *request.grid : default_grid(problem.space.hi - problem.space.lo, ranks, whole);
+    check_grid(plan.grid, n, ranks);
+    check_cuts(problem, plan.grid);
+    plan.factors = request.factors.value_or(
+        spread_lanes(problem, plan.grid, plan.mapping_dim, std::max(request.threads - plan.helper, 1)));
+    check_factors(plan.factors, n, plan.mapping_dim, plan.helper);
+    plan.synchronous = request.synchronous.value_or(plan.schedule == ScheduleKind::blocking);
+    plan.tile = Index::filled(n, 1);
+    for (int k = stencil_of(problem).first(); k < n; ++k)
+        plan.tile[k] = std::max<std::int64_t>(ceil_div(largest_block(problem, plan.grid, k), plan.factors[k]), 1);
+    plan.tile = request.tile.value_or(plan.tile);
+    plan.validate(problem, ranks);
+    return plan;
+}
+
 Plan make_plan(const SweepProblem& problem, int ranks, const PlanRequest& request, const Machine& machine) {
     problem.validate();
+    if (problem.wraps() || request.generator == GeneratorKind::stencil)
+        return make_stencil_plan(problem, ranks, request);
     const int n = problem.shape.n;
     const int along = problem.window.along;
     if (along >= 0 && ranks > 1 && !problem.may_cut(along)) {  // ranks share another dimension, so arrays are whole

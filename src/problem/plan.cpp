@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "problem/choice_checks.hpp"
+#include "problem/stencil.hpp"
 #include "problem/temporal_blocking.hpp"
 #include "problem/tuning.hpp"
 #include "tilewave/schedule.hpp"
@@ -191,6 +192,10 @@ void Plan::validate(const SweepProblem& problem, int ranks) const {
     check_dims(tile, n, "tile");
     check_factors(factors, n, mapping_dim, helper);
     check_row(problem, *this);
+    if (generator == GeneratorKind::stencil)
+        check_stencil_plan(problem, *this);
+    else if (problem.wraps())
+        throw ConfigError("generator sweep was given for a nest with periodic loops; allowed: stencil");
     const std::vector<bool> unit = problem.unit_dims();
     for (int k = 0; k < n; ++k) {
         const std::int64_t most = std::max<std::int64_t>(largest_block(problem, grid, k), 1);

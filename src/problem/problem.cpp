@@ -230,16 +230,19 @@ bool SweepProblem::alike(int a, int b) const {
            x.replicated == y.replicated && in_window(a) == in_window(b);
 }
 
-Layout SweepProblem::layout(int a, const Index& grid, const Index& deep_halo) const {
+Layout SweepProblem::layout(int a, const Index& grid, const Index& deep_halo, const Index& before) const {
     const NestArray& array = arrays[a];
     std::vector<char> same(arrays.size());
     for (std::size_t b = 0; b < arrays.size(); ++b) same[b] = alike(a, static_cast<int>(b));
     Index own = Index::filled(array.shape.n, 1), lo = Index::filled(own.n, 0), hi = lo;
-    if (array.replicated) return Layout(array.shape, own);
+    if (array.replicated && !wraps()) return Layout(array.shape, own);
     const Index o = origin();
+    Index around = own;
     for (int m = 0; m < own.n; ++m) {
         const int k = static_cast<int>(array.axes[m]);
-        own[m] = grid[k];
+        around[m] = period(k) > 0;
+        if (array.replicated && !around[m]) continue;
+        if (!array.replicated) own[m] = grid[k];
         for (const Access& p : accesses) {
             if (!same[static_cast<std::size_t>(p.array)]) continue;
             lo[m] = std::max(lo[m], o[k] - p.offset[k]);
@@ -250,9 +253,12 @@ Layout SweepProblem::layout(int a, const Index& grid, const Index& deep_halo) co
             lo[m] = std::max(lo[m], arrays[b].least_halo_lo[m]);
             hi[m] = std::max(hi[m], arrays[b].least_halo_hi[m]);
         }
+        if (array.replicated) continue;
         if (deep_halo.n) (loops.row[k][k] < 0 ? lo : hi)[m] += deep_halo[k];
+        if (before.n) lo[m] += before[k];
     }
-    const Layout even(array.shape, own, lo, hi);
+    Layout even(array.shape, own, lo, hi);
+    if (wraps()) even.wraps = around;
     return array.aligned ? even.following(extents_along(array), Index::filled(own.n, 1)) : even;
 }
 
@@ -312,6 +318,29 @@ std::vector<Bound> SweepProblem::conditions() const {
 
 namespace {
 
+void check_periodic(const SweepProblem& problem) {
+    if (problem.periodic.n == 0) return;
+    if (problem.periodic.n != problem.dims())
+        throw ConfigError("periodic " + to_string(problem.periodic) + " was given; allowed: an entry for each of " +
+                          std::to_string(problem.dims()) + " loop indices");
+    for (int k = 0; k < problem.dims(); ++k) {
+        const std::int64_t n = problem.period(k);
+        if (n == 0) continue;
+        for (const NestArray& a : problem.arrays)
+            for (int m = 0; m < a.axes.n; ++m)
+                if (a.axes[m] == k && a.shape[m] != n)
+                    throw ConfigError("loop " + std::to_string(k) + " is periodic, and arrays have extents " +
+                                      std::to_string(n) + " and " + std::to_string(a.shape[m]) +
+                                      " along it; allowed are equal ones");
+        if (k == 0 && std::any_of(problem.arrays.begin(), problem.arrays.end(),
+                                  [](const NestArray& a) { return a.time_buffers > 0; }))
+            throw ConfigError("loop 0 is periodic; it is time, which is not");
+        if (problem.space.lo[k] < 0 || problem.space.hi[k] > n)
+            throw ConfigError("the space " + to_string(problem.space) + " leaves the period " + std::to_string(n) +
+                              " of loop " + std::to_string(k));
+    }
+}
+
 void check_time(const SweepProblem& problem, const Access& p) {
     const int time_buffers = problem.arrays[p.array].time_buffers;
     Index next = Index::filled(problem.dims(), 0);
@@ -354,6 +383,7 @@ void check_access(const SweepProblem& problem, const Access& p) {
                               ", which its array lacks");
     for (int m = 0; m < array.axes.n && !problem.space.empty(); ++m) {
         const int k = static_cast<int>(array.axes[m]);
+        if (problem.period(k) > 0) continue;
         if (problem.space.lo[k] + p.offset[k] < 0 || problem.space.hi[k] + p.offset[k] > array.shape[m])
             throw ConfigError("the access at offset " + to_string(p.offset) + " leaves the array of shape " +
                               to_string(array.shape) + " for points of " + to_string(problem.space));
@@ -381,6 +411,7 @@ void SweepProblem::validate() const {
             if (lacks(a, k))
                 throw ConfigError("array " + std::to_string(a) + " has time buffers and lacks loop index " +
                                   std::to_string(k) + "; allowed are all loop indices but time");
+    check_periodic(*this);
     if (sequential) return;
     for (int a = 0; a < static_cast<int>(arrays.size()); ++a) {
         if (!written(a)) continue;

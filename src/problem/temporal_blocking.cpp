@@ -1,4 +1,5 @@
 #include "problem/temporal_blocking.hpp"
+#include "problem/stencil.hpp"
 #include "problem/tuning.hpp"
 
 #include <algorithm>
@@ -41,7 +42,8 @@ Index DeepHalo::most(int dims) const {
 }
 
 DeepHalo deep_halo(const SweepProblem& problem, const Plan& plan) {
-    if (plan.temporal_block < 2 || problem.sequential || problem.once || problem.dims() < 2 || !problem.unit_dims()[0])
+    if (plan.generator != GeneratorKind::sweep || plan.temporal_block < 2 || problem.sequential || problem.once ||
+        problem.dims() < 2 || !problem.unit_dims()[0])
         return {};
     int cut = -1;
     for (int k = 0; k < plan.grid.n; ++k) {
@@ -77,16 +79,21 @@ bool may_aggregate(const SweepProblem& problem, const Plan& plan) {
 }
 
 Layout layout(const SweepProblem& problem, const Plan& plan, int a) {
+    if (plan.generator == GeneratorKind::stencil) {
+        const StencilHalo deep = stencil_halo(problem, plan);
+        return problem.layout(a, plan.grid, deep.most_hi(), deep.most_lo());
+    }
     return problem.layout(a, plan.grid, deep_halo(problem, plan).most(problem.dims()));
 }
 
 Layout field_layout(const SweepProblem& problem, const Plan& plan, int a) {
+    if (problem.arrays[static_cast<std::size_t>(a)].scale.n == 0) return layout(problem, plan, a);
     return problem.field_layout(a, plan.grid, deep_halo(problem, plan).most(problem.dims()));
 }
 
 Box held(const SweepProblem& problem, const Plan& plan, int a, int rank) {
     const Layout l = layout(problem, plan, a);
-    return problem.arrays[static_cast<std::size_t>(a)].replicated ? l.whole() : l.storage(rank);
+    return problem.arrays[static_cast<std::size_t>(a)].replicated ? l.storage(0) : l.storage(rank);
 }
 
 bool streams(const SweepProblem& problem, double lanes, const Machine& machine) {

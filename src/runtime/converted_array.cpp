@@ -2,24 +2,56 @@
 
 #include <algorithm>
 
+#include "data/rows.hpp"
 #include "runtime/conversion.hpp"
 #include "runtime/exchange.hpp"
 #include "runtime/tuning.hpp"
 
 namespace tilewave {
 
-ConvertedArray::ConvertedArray(Context& context, int array, const Binding& whole, const NestArray& n, const Box& box,
-                               const MemoryOrder& order, int time_buffers)
-    : array_(array), item_bytes_(n.item_bytes), extents_(box.hi), whole_(whole) {
+ConvertedArray::ConvertedArray(Context& context, int array, const Binding& whole, const NestArray& n,
+                               const Layout& layout, const MemoryOrder& order, int time_buffers)
+    : array_(array), item_bytes_(n.item_bytes), extents_(layout.shape), stored_(layout.storage(0)), whole_(whole) {
     memory_ = context.exchange()->spare->lend(order.items * item_bytes_ * time_buffers);
     binding_.data = memory_.get() + order.first * item_bytes_;
     binding_.stride_bytes = order.stride;
     for (auto& s : binding_.stride_bytes.v) s *= item_bytes_;
+    if (!stored_.empty())  // memory begins with the halo
+        for (int k = 0; k < stored_.dims(); ++k) binding_.data -= stored_.lo[k] * binding_.stride_bytes[k];
+}
+
+std::byte* ConvertedArray::at(const Index& element) const {
+    std::byte* data = binding_.data;
+    if (!stored_.empty())
+        for (int k = 0; k < element.n; ++k) data += element[k] * binding_.stride_bytes[k];
+    return data;
 }
 
 void ConvertedArray::copy_in(Context& context) const {
     copy_on_lanes(context, binding_.data, binding_.stride_bytes, whole_.data, whole_.stride_bytes, extents_,
                   item_bytes_);
+    wrap();
+}
+
+// The halo of one dimension after the other, each with the halos of those before it: corners come out right.
+void ConvertedArray::wrap() const {
+    if (stored_.empty()) return;
+    Box layer{Index::filled(extents_.n, 0), extents_};
+    for (int k = 0; k < extents_.n; ++k) {
+        for (std::int64_t to = stored_.lo[k]; to < stored_.hi[k]; ++to) {
+            const std::int64_t from = floor_mod(to, extents_[k]);
+            if (from == to) continue;
+            Box one = layer;
+            one.lo[k] = to;
+            one.hi[k] = to + 1;
+            Index source = one.lo;
+            source[k] = from;
+            copy_box(at(one.lo), binding_.stride_bytes, at(source), binding_.stride_bytes, one.hi - one.lo,
+                     item_bytes_);
+        }
+        layer.lo[k] = stored_.lo[k];
+        layer.hi[k] = stored_.hi[k];
+    }
 }
 
 void ConvertedArray::copy_back(Context& context, const SweepProblem& problem) const {

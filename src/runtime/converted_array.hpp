@@ -11,8 +11,9 @@ namespace tilewave {
 /// Stands in for a whole array of one rank whose own memory order the plan cannot use.
 class ConvertedArray {
 public:
-    /// `order`: where elements lie in the run's memory, in items. `box` begins at 0.
-    ConvertedArray(Context& context, int array, const Binding& whole, const NestArray& n, const Box& box,
+    /// `layout`: of one rank; its halo beyond the ends of periodic dimensions gets copies of the elements. `order`:
+    /// where elements lie in the run's memory, in items.
+    ConvertedArray(Context& context, int array, const Binding& whole, const NestArray& n, const Layout& layout,
                    const MemoryOrder& order, int time_buffers);
 
     void copy_in(Context& context) const;
@@ -21,14 +22,19 @@ public:
     /// Seconds of copy_in() and copy_back(), estimated by copying part of the array. The array is not changed.
     double copy_s(Context& context, const SweepProblem& problem);
 
-    const Binding& binding() const { return binding_; }
+    /// Where the first element of the halo is; of the array, without one.
+    Binding binding() const { return {at(stored_.lo), binding_.stride_bytes}; }
     std::byte* memory() const { return memory_.get(); }
 
 private:
+    std::byte* at(const Index& element) const;
+    void wrap() const;
+
     int array_;
     std::int64_t item_bytes_;
     Index extents_;
-    Binding whole_, binding_;
+    Box stored_;               // with the halo
+    Binding whole_, binding_;  // of element 0
     std::shared_ptr<std::byte[]> memory_;
 };
 

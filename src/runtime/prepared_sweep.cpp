@@ -35,8 +35,8 @@ PreparedSweep::PreparedSweep(Context& context, SweepProblem problem, Plan plan)
     : context_(context),
       problem_(completed(std::move(problem))),
       plan_(std::move(plan)),
-      schedule_(sweep(problem_, plan_, context.rank(), context.size())),
-      steps_(sweep_steps(problem_, plan_)),
+      schedule_(nest_schedule(problem_, plan_, context.rank(), context.size())),
+      steps_(nest_steps(problem_, plan_)),
       points_(points_of(schedule_)) {
     for (int a = 0; a < static_cast<int>(problem_.arrays.size()); ++a)
         orders_.push_back(in_window(a) ? 0 : memory_orders(problem_, plan_, a, context.size()));
@@ -91,7 +91,11 @@ std::vector<std::int64_t> PreparedSweep::initial(int a) const {
 // are not there, or several time buffers.
 bool PreparedSweep::copied(int a, const RunArray& array) const {
     const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
-    if (array.field || n.replicated || n.scale.n) return false;
+    if (array.field || n.scale.n) return false;
+    if (n.replicated) {  // what is read beyond the ends of a periodic loop must be there
+        const Layout own = layout(problem_, plan_, a);
+        return own.storage(0) != own.whole();
+    }
     return plan_.storage == StorageKind::skewed || lies_in_boxes(problem_, plan_, a) || n.time_buffers > 1;
 }
 
@@ -105,7 +109,7 @@ double PreparedSweep::conversion_s(std::span<const RunArray> arrays) const {
         if (in_window(a) || !copied(a, array)) continue;
         const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
         const MemoryOrder order = memory_order(problem_, plan_, a, context_.rank());
-        ConvertedArray converted(context_, a, array.whole, n, layout(problem_, plan_, a).whole(), order,
+        ConvertedArray converted(context_, a, array.whole, n, layout(problem_, plan_, a), order,
                                  std::max(n.time_buffers, 1));
         seconds += converted.copy_s(context_, problem_);
     }

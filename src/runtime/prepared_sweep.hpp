@@ -5,7 +5,7 @@
 #include <optional>
 #include <span>
 
-#include "generate/sweep/sweep.hpp"
+#include "generate/nest/nest.hpp"
 #include "predict/rate.hpp"
 #include "runtime/tuning.hpp"
 #include "tilewave/context.hpp"

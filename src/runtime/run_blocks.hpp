@@ -5,7 +5,7 @@
 
 #include "execute/executor.hpp"
 #include "execute/recording.hpp"
-#include "generate/sweep/sweep.hpp"
+#include "generate/nest/nest.hpp"
 #include "tilewave/plan.hpp"
 
 namespace tilewave {

@@ -83,7 +83,7 @@ PreparedSweep::Scratch PreparedSweep::scratch(std::span<const RunArray> arrays) 
         const Box storage = held(problem_, plan_, a, context_.rank());
         Binding own = given.whole;
         const Box whole = given.field ? given.field->owned() : layout.whole();
-        if (!n.replicated && !whole.empty()) {  // an element from the middle is like most
+        if ((!n.replicated || copied(a, given)) && !whole.empty()) {  // an element from the middle is like most
             const Binding there = given.field ? given.field->binding() : given.whole;
             const Index first = given.field ? given.field->storage().lo : whole.lo;
             std::intptr_t at = reinterpret_cast<std::intptr_t>(there.data);
@@ -109,6 +109,8 @@ PreparedSweep::Scratch PreparedSweep::scratch(std::span<const RunArray> arrays) 
             s.memory.push_back(aligned_memory(before + after));
             own.data = s.memory.back().get() + before;
         }
+        if (n.replicated && copied(a, given))
+            fill(own, storage.lo, storage, n.item_bytes, reinterpret_cast<const std::byte*>(&s.values.back()));
         s.bindings.push_back(to_loops(a, own, storage.lo));
         if (n.time_buffers > 0) s.bindings.back().stride_bytes[0] = time_buffer_bytes;
         // Memory that does not hold the box of z coordinates is filled by the array's own.
@@ -288,12 +290,12 @@ std::vector<RateSample> PreparedSweep::sample_window(std::span<const RunArray> a
             std::int64_t& along = plan.tile[problem_.window.along];
             along = std::min<std::int64_t>(along, std::max<std::int64_t>(width, ceil_div(along, most_tiles_along)));
         }
-        Schedule whole = sweep(problem_, plan, context_.rank(), context_.size());
+        Schedule whole = nest_schedule(problem_, plan, context_.rank(), context_.size());
         const double seconds = point_s * static_cast<double>(largest_tile(whole));
         if (seconds > budget_s / 6) {
             height = std::clamp<std::int64_t>(
                 static_cast<std::int64_t>(static_cast<double>(height) * budget_s / 6 / seconds), 1, height);
-            whole = sweep(problem_, plan, context_.rank(), context_.size());
+            whole = nest_schedule(problem_, plan, context_.rank(), context_.size());
         }
         Pieces tiles = tiles_by_lane(whole);
         for (auto& lane : tiles) lane.resize(std::min<std::size_t>(lane.size(), shape == 0 ? 4 : 8));

@@ -105,7 +105,7 @@ void PreparedSweep::Run::prepare_array(int a) {
         own = sweep_.in_field(a, *field);
         memory = field->data();
     } else if (sweep_.copied(a, arrays_[at])) {
-        converted_.emplace_back(context(), a, own, n, layout.whole(), order, time_buffers);
+        converted_.emplace_back(context(), a, own, n, layout, order, time_buffers);
         converted_.back().copy_in(context());
         moved_ = true;
         own = converted_.back().binding();
@@ -231,7 +231,7 @@ void PreparedSweep::Run::add_timeline(Report& report, const Notes& notes) const 
                             ranks = t.size()] {
         return timeline_of(*all, times, [&](int rank, int kind) {
             const Kind& k = kinds[static_cast<std::size_t>(kind)];
-            return sweep(k.problem, k.plan, rank, ranks);
+            return nest_schedule(k.problem, k.plan, rank, ranks);
         });
     };
 }

@@ -96,4 +96,15 @@ void LaneBuilder::copy_local(int from_array, int to_array, const Box& region) {
     give_back(s_.messages[out].buffer);
 }
 
+void LaneBuilder::copy_beside(int array, const Box& from, const Box& to) {
+    const int out = add_message(true, s_.rank, 0, array, from, -1, true);
+    add(Op::pack, out);
+    s_.messages.push_back(s_.messages[out]);
+    const int in = static_cast<int>(s_.messages.size()) - 1;
+    s_.messages[in].send = false;
+    s_.messages[in].region = to;
+    add(Op::unpack, in);
+    give_back(s_.messages[out].buffer);
+}
+
 }  // namespace tilewave

@@ -33,6 +33,8 @@ public:
 
     /// From one array to another of the same rank, through a buffer.
     void copy_local(int from_array, int to_array, const Box& region);
+    /// From one box of an array to another of equal extents, whole periods beside it, through a buffer.
+    void copy_beside(int array, const Box& from, const Box& to);
 
 private:
     int add_message(bool send, int peer, int tag, int array, const Box& region, int tile, bool staged);

@@ -359,9 +359,11 @@ class Loops:
         frozenset()
     )  # arrays that another nest has written in the time step: their values of time t + 1 are there, to be changed
 
+    periodic: tuple = ()  # names of the indices along which subscripts wrap
+
     def key(self, nest):
         """Equal where the loops are; a function counts by what it says, not by its identity."""
         over = self.over
         if isinstance(over, dict) and over:
             over = sorted((str(name), bounds_key(nest.indices, name, pair)) for name, pair in over.items())
-        return repr(over), repr(self.reverse), repr(self.steps), *sorted(self.again)
+        return repr(over), repr(self.reverse), repr(self.steps), repr(self.periodic), *sorted(self.again)

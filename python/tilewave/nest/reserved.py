@@ -3,7 +3,7 @@
 import inspect
 
 #: Keywords that coming versions of `run` take.
-LATER = ("periodic", "times", "until")
+LATER = ("times", "until")
 _taken = {}
 
 

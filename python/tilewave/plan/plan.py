@@ -353,7 +353,7 @@ def choose(problem, ranks, threads, cpus, machine, rates, choices, fixed, plan, 
     chosen = Plan._from_core(best.plan)
 
     def play():
-        schedules = [_core.sweep(problem.core, best.plan, rank) for rank in range(best.plan.ranks)]
+        schedules = [_core.nest_schedule(problem.core, best.plan, rank) for rank in range(best.plan.ranks)]
         return _core.predict(schedules, machine, core_rate, best.plan.poll_period_s).timeline
 
     chosen.predicted = Predicted(best.time_s, Parts.of(best.parts), play)

@@ -1,5 +1,6 @@
 """Nests that are agreed on, planned and compiled once, and run many times."""
 
+import dataclasses
 import time
 
 import numpy as np
@@ -23,14 +24,26 @@ MOST_CALLS = 32
 
 @takes_nests
 @collective("tw.bind")
-def bind(nest, *, context=None, over=None, reverse=(), steps=None, plan=None, fastmath=False, reduce=None, **arguments):
+def bind(
+    nest,
+    *,
+    context=None,
+    over=None,
+    reverse=(),
+    steps=None,
+    periodic=(),
+    plan=None,
+    fastmath=False,
+    reduce=None,
+    **arguments,
+):
     """Agree on a nest's arguments, plan and compile once, to run it many times; collective.
 
     Parameters
     ----------
     nest : Nest
         Made with ``@tilewave.nest``.
-    context, over, reverse, steps, plan, fastmath, reduce, **arguments
+    context, over, reverse, steps, periodic, plan, fastmath, reduce, **arguments
         As `tilewave.run` takes them. Scalars and `steps` may be others in each run.
 
     Returns
@@ -56,7 +69,8 @@ def bind(nest, *, context=None, over=None, reverse=(), steps=None, plan=None, fa
         name: value.view() if name in nest.arrays and type(value) is np.ndarray else value
         for name, value in arguments.items()
     }
-    given = Given(nest, context, over, reverse, steps, plan, fastmath, reduce, arguments)
+    loops = Loops(over, reverse, steps, periodic=tuple(periodic) if isinstance(periodic, list) else periodic)
+    given = Given(nest, context, loops, plan, fastmath, reduce, arguments)
     ready = yield from given.prepare(steps, {})
     context._bound += 1
     return Bound(given, ready, context._bound)
@@ -65,9 +79,9 @@ def bind(nest, *, context=None, over=None, reverse=(), steps=None, plan=None, fa
 class Given:
     """What a nest was bound to."""
 
-    def __init__(self, nest, context, over, reverse, steps, plan, fastmath, reduce, arguments):
-        self.nest, self.context, self.steps, self.reduce = nest, context, steps, reduce
-        self._over, self._reverse, self.plan, self._fastmath = over, reverse, plan, fastmath
+    def __init__(self, nest, context, loops, plan, fastmath, reduce, arguments):
+        self.nest, self.context, self.steps, self.reduce = nest, context, loops.steps, reduce
+        self._loops, self.plan, self._fastmath = loops, plan, fastmath
         self.arguments = arguments
 
     @property
@@ -81,7 +95,7 @@ class Given:
 
         `choices` of the plan, and least `halos` of fields, are in addition to what was bound.
         """
-        loops = Loops(self._over, self._reverse, steps)
+        loops = dataclasses.replace(self._loops, steps=steps)
         arguments = {**self.arguments, **scalars, **(choices or {})}
         ready = yield from prepare(
             self.nest, self.context, loops, self.plan, self._fastmath, arguments, self.reduce, halos

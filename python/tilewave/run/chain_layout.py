@@ -43,7 +43,9 @@ def shared_arrays(readies):
 def wanted_layouts(ready, names, grid, halos=None):
     """The same of the nest as it is when its arrays have these halos at least."""
     nest, loops = ready.problem.nest, ready.loops
-    problem = make_problem(nest, ready.arrays, loops.over, loops.reverse, loops.steps, loops.again, halos)
+    problem = make_problem(
+        nest, ready.arrays, loops.over, loops.reverse, loops.steps, loops.again, halos, loops.periodic
+    )
     return layouts_of(problem, names, grid)
 
 

@@ -32,6 +32,7 @@ def drafts(context, given):
         given.block or given.loops.steps,
         given.loops.again,
         given.halos,
+        given.loops.periodic,
     )
     problem.core.once = bool(given.reductions)
     if given.plan is not None:

@@ -74,7 +74,7 @@ class StepsReport:
         return f"StepsReport({', '.join(turn.nest for turn in self.turns)}: {self.steps} steps, {self.time_s:.4g} s)"
 
 
-def run_in_turn(nests, context, over, reverse, steps, fastmath, arguments, refused, run_ready):
+def run_in_turn(nests, context, over, reverse, steps, periodic, fastmath, arguments, refused, run_ready):
     """Run nests one after another in each time step; part of a collective call: ``yield from`` it.
 
     Parameters
@@ -82,6 +82,8 @@ def run_in_turn(nests, context, over, reverse, steps, fastmath, arguments, refus
     nests : tuple of Nest
     over, reverse
         As in `run`, for the nests that have the indices; or a list of them, one a nest.
+    periodic : tuple of str
+        As in `run`, for the nests that have the indices.
     refused : dict
         What was given and is not supported here, by name.
     run_ready : function
@@ -93,7 +95,7 @@ def run_in_turn(nests, context, over, reverse, steps, fastmath, arguments, refus
     """
     error, parts, histories, description = None, [], {}, ""
     try:
-        parts = _parts(nests, over, reverse, steps, arguments, refused)
+        parts = _parts(nests, over, reverse, steps, periodic, arguments, refused)
         histories = _histories(parts)
         names = ", ".join(nest.name for nest in nests)
         description = f"nests {names} in turn, {steps} steps, histories {sorted(histories.items())}"
@@ -139,7 +141,7 @@ class _Part:
     arguments: dict
 
 
-def _parts(nests, over, reverse, steps, arguments, refused):
+def _parts(nests, over, reverse, steps, periodic, arguments, refused):
     """What each nest is given; checked."""
     if not nests:
         raise ConfigError("run: an empty tuple of nests was given; allowed: one nest or more")
@@ -171,6 +173,9 @@ def _parts(nests, over, reverse, steps, arguments, refused):
             raise ConfigError(
                 f"array {name!r} keeps a rolling window only; allowed for several nests: fields with keep='all'"
             )
+    names = {name for nest in nests for name in nest.indices}
+    if not isinstance(periodic, tuple | list) or not all(isinstance(name, str) and name in names for name in periodic):
+        raise ConfigError(f"periodic: given {periodic!r}; allowed: a tuple of indices of the nests")
     overs = over if isinstance(over, list | tuple) else [over] * len(nests)
     reverses = reverse if isinstance(reverse, list) else [reverse] * len(nests)
     if len(overs) != len(nests) or len(reverses) != len(nests):
@@ -193,11 +198,12 @@ def _parts(nests, over, reverse, steps, arguments, refused):
             own_over = {index: bounds for index, bounds in over.items() if index in nest.indices}
         if reverses is not reverse and isinstance(reverse, tuple):
             own_reverse = tuple(index for index in reverse if index in nest.indices)
+        own_periodic = tuple(name for name in periodic if name in nest.indices)
         in_time = set(lacking_time(nest, mine))
         check_steps(nest, {name: mine[name] for name in nest.arrays}, int(steps))
         _check_reads(nest, in_time & everywhere, written)
         again = frozenset(name for name in nest.written if name in written and name in in_time)
-        parts.append(_Part(nest, Loops(own_over, own_reverse, 1, again), mine))
+        parts.append(_Part(nest, Loops(own_over, own_reverse, 1, again, own_periodic), mine))
         written |= set(nest.written)
     return parts
 

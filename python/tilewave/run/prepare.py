@@ -127,6 +127,7 @@ def _family(given, problem):
         *given.key[5:],
         bool(given.block),
         given.loops.again,
+        given.loops.periodic,
         problem.in_time,
         problem.downwards,
         problem.sequential,
@@ -141,7 +142,9 @@ def _as_before(context, given):
     """
     steps = given.block or given.loops.steps
     loops = given.loops
-    problem = make_problem(given.nest, given.arrays, loops.over, loops.reverse, steps, loops.again, given.halos)
+    problem = make_problem(
+        given.nest, given.arrays, loops.over, loops.reverse, steps, loops.again, given.halos, loops.periodic
+    )
     problem.core.once = bool(given.reductions)
     for chosen in context._plans.get(_family(given, problem), ()):
         core = problem.core.skewed(*chosen.plan.skew) if chosen.plan.skew else problem.core
@@ -340,7 +343,7 @@ def _description(given, problem):
     )
     return (
         f"nest {nest.name!r} {nest.signature()[:12]}, loops {problem.bounds.box} {problem.bounds.constraints} "
-        f"downwards {problem.downwards} steps {given.loops.steps}, "
+        f"downwards {problem.downwards} steps {given.loops.steps} periodic {given.loops.periodic}, "
         f"{', '.join(f'{n}: {dtypes[n]} {arrays[n].shape} {_kind(given, given.whole[n])}' for n in nest.arrays)}, "
         f"scalars {values or 'none'}, "
         f"fastmath {given.fastmath}, {plan}, reductions {given.reduce!r}"

@@ -11,6 +11,7 @@ from tilewave.field.field import Field, is_left
 from tilewave.nest.bounds import loop_bounds, loop_directions
 from tilewave.nest.box import cut_short
 from tilewave.nest.dependences import MOST_HISTORY
+from tilewave.nest.periodic import periodic_ranges, read_periodic
 from tilewave.run.operands import check_own_elements
 from tilewave.run.scaled import extents_of_scaled, refuse_scaled_in_time, tell_scaled, why_in_loop_order
 
@@ -53,7 +54,7 @@ class Problem:
     cut: tuple = ()
 
 
-def make_problem(nest, arrays, over, reverse, steps, again=frozenset(), halos=None):
+def make_problem(nest, arrays, over, reverse, steps, again=frozenset(), halos=None, periodic=()):
     """Read the loops and accesses of a run; pure.
 
     `halos`: by name of an array, (points before, points after) along its own dimensions that ranks keep beyond their
@@ -67,7 +68,8 @@ def make_problem(nest, arrays, over, reverse, steps, again=frozenset(), halos=No
     if len(nest.indices) > MOST_LOOPS:
         raise ConfigError(f"nest {nest.name!r} has {len(nest.indices)} loop indices; allowed: up to {MOST_LOOPS}")
     in_time, shapes = _times_and_shapes(nest, arrays, steps)
-    box = check_steps(nest, arrays, steps) if in_time else nest.iteration_box(shapes)
+    periodic = read_periodic(nest, periodic, steps is not None)
+    box = box_of_loops(nest, arrays, steps, periodic)
     bounds = loop_bounds(nest.indices, box, over)
     downwards = tuple(d < 0 for d in loop_directions(nest.indices, reverse))
     if in_time and (downwards[0] or bounds.ranges[0] != loop_bounds(nest.indices, box).ranges[0]):
@@ -82,19 +84,42 @@ def make_problem(nest, arrays, over, reverse, steps, again=frozenset(), halos=No
         if view.array in nest.written or view.array in (halos or {}) or not isinstance(arrays[view.array], np.ndarray)
     )
     facts = nest, spread, arrays, shapes, in_time, bounds, downwards
-    core = _core_problem(*facts, bool(sequential), again)
+    core = _core_problem(*facts, bool(sequential), again, periodic)
     if not sequential and (sequential := why_in_loop_order(spread, arrays, core)):
-        core = _core_problem(*facts, True, again)
+        core = _core_problem(*facts, True, again, periodic)
+    if periodic and (why := sequential or _core.why_no_stencil(core)):
+        raise ConfigError(
+            f"periodic={periodic!r}: nest {nest.name!r}: {why}; allowed: nests whose points of one time step are "
+            "independent of each other"
+        )
     for number, view in enumerate(nest.views):
         if halos and view.array in halos and view in spread:
             core.widen(number, *halos[view.array])
     free = {
         index: bounds.box[k]
         for k, index in enumerate(nest.indices)
-        if not (index == nest.time and steps is not None) and index not in (over or {})
+        if not (index == nest.time and steps is not None) and index not in (over or {}) and index not in periodic
     }
     full = {name: (0, *shape) if name in in_time else shape for name, shape in shapes.items()}
     return Problem(nest, spread, in_time, bounds, downwards, sequential, core, tuple(cut_short(nest, full, free)))
+
+
+def box_of_loops(nest, arrays, steps, periodic=()):
+    """A half-open range for each loop index, of a nest with or without time steps: where every access is inside its
+    array, and of a periodic index all of it.
+
+    Raises
+    ------
+    ConfigError
+        For steps, arrays or periodic indices that the nest cannot be run with.
+    """
+    in_time, shapes = _times_and_shapes(nest, arrays, steps)
+    box = check_steps(nest, arrays, steps) if in_time else nest.iteration_box(shapes)
+    if not periodic:
+        return box
+    full = {name: (0, *shape) if name in in_time else shape for name, shape in shapes.items()}
+    whole = periodic_ranges(nest, full, read_periodic(nest, periodic, steps is not None))
+    return tuple(whole.get(name, range_) for name, range_ in zip(nest.indices, box, strict=True))
 
 
 def _times_and_shapes(nest, arrays, steps):
@@ -207,7 +232,7 @@ def _why_sequential(nest, in_time):
     return ""
 
 
-def _core_problem(nest, spread, arrays, shapes, in_time, bounds, downwards, sequential, again):
+def _core_problem(nest, spread, arrays, shapes, in_time, bounds, downwards, sequential, again, periodic):
     loops = nest.indices
     position = {name: k for k, name in enumerate(loops)}
     signs = [-1 if down else 1 for down in downwards]
@@ -222,7 +247,7 @@ def _core_problem(nest, spread, arrays, shapes, in_time, bounds, downwards, sequ
         if place.array in in_time and place.array not in nest.written:
             offset[0] = 0
         elif place.array in in_time:
-            offset, needs = _offset_in_time(nest, place, offset, signs)
+            offset, needs = _offset_in_time(nest, place, offset, signs, bool(periodic))
             buffers[place.array] = max(buffers[place.array], needs)
         places.append((place, tuple(offset)))
     least = max((min(needs, 2) for needs in buffers.values()), default=0)
@@ -261,20 +286,27 @@ def _core_problem(nest, spread, arrays, shapes, in_time, bounds, downwards, sequ
         )
     box = tuple(low for low, _ in bounds.box), tuple(high for _, high in bounds.box)
     core = _core.SweepProblem(
-        tuple(shape), box, described, accesses, list(bounds.constraints), list(downwards), sequential
+        tuple(shape),
+        box,
+        described,
+        accesses,
+        list(bounds.constraints),
+        list(downwards),
+        sequential,
+        tuple(int(name in periodic) for name in loops) if periodic else (),
     )
     if scaled:
         tell_scaled(nest, spread, arrays, core)
     return core
 
 
-def _offset_in_time(nest, place, offset, signs):
+def _offset_in_time(nest, place, offset, signs, wraps):
     """The offset of a place of an array in time, and how many time buffers its reading asks for.
 
     A time step begins as a copy of the one before: what a point reads of its own time step ahead in the
-    loops is still that.
+    loops is still that. Where loops are periodic, `wraps`, nothing is ahead of all points.
     """
-    ahead = _positive([s * o for s, o in zip(signs[1:], offset[1:])])
+    ahead = not wraps and _positive([s * o for s, o in zip(signs[1:], offset[1:])])
     if place.written and any(offset[1:]):
         raise ConfigError(
             f"{nest.where(place)}: `{nest.text_of(place)}`: an array with time steps is written at a non-zero offset "
@@ -286,6 +318,8 @@ def _offset_in_time(nest, place, offset, signs):
         return offset, 1
     if offset[0] < 0:
         return offset, 2 - offset[0]
+    if wraps:
+        return offset, 2 if any(offset[1:]) else 1
     return offset, 1 if ahead or not any(offset[1:]) else 2
 
 

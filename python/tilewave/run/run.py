@@ -26,7 +26,19 @@ from tilewave.runtime.collective import collective
 
 @takes_nests
 @collective("tw.run")
-def run(nest, *, context=None, over=None, reverse=(), steps=None, plan=None, fastmath=False, reduce=None, **arguments):
+def run(
+    nest,
+    *,
+    context=None,
+    over=None,
+    reverse=(),
+    steps=None,
+    periodic=(),
+    plan=None,
+    fastmath=False,
+    reduce=None,
+    **arguments,
+):
     """Run a nest: what its plain loops would compute, over ranks and threads; collective.
 
     Parameters
@@ -46,6 +58,10 @@ def run(nest, *, context=None, over=None, reverse=(), steps=None, plan=None, fas
     steps : int, optional
         Time steps, for a nest whose arrays are subscripted first with time at +0 or +1 and have no
         such dimension: time step t+1 begins as a copy of time step t; the arrays end as the last time step.
+    periodic : tuple of str
+        Loop indices along which subscripts wrap: the loop runs over all elements of the arrays, which have equal
+        extents n along it, and a subscript ``i+c`` means ``(i+c) % n``. `over` narrows the points that are computed,
+        not what they read. For nests whose points of one time step are independent of each other.
     plan : Plan, optional
         From `tilewave.plan`, perhaps edited. Default: picked.
     fastmath : bool
@@ -86,9 +102,11 @@ def run(nest, *, context=None, over=None, reverse=(), steps=None, plan=None, fas
     if isinstance(nest, tuple | list):
         refused = {name: value for name, value in (("plan", plan), ("reduce", reduce)) if value is not None}
         return (
-            yield from run_in_turn(tuple(nest), context, over, reverse, steps, fastmath, arguments, refused, run_ready)
+            yield from run_in_turn(
+                tuple(nest), context, over, reverse, steps, periodic, fastmath, arguments, refused, run_ready
+            )
         )
-    loops = Loops(over, reverse, steps)
+    loops = Loops(over, reverse, steps, periodic=_plain(periodic))
     ready = yield from prepare(nest, context, loops, plan, fastmath, arguments, reduce)
     core, after_s = yield from run_ready(nest, ready, begun)
     found = [(r.any, r.at, r.bytes) for r in core.reduced]
@@ -257,13 +275,13 @@ def _buffers_before(value, count):
 
 @takes_nests
 @collective("tw.plan")
-def plan(nest, *, context=None, over=None, reverse=(), steps=None, reduce=None, **arguments):
+def plan(nest, *, context=None, over=None, reverse=(), steps=None, periodic=(), reduce=None, **arguments):
     """The plan that `run` would use, without running.
 
     Parameters
     ----------
     nest : Nest
-    over, reverse, steps, reduce
+    over, reverse, steps, periodic, reduce
         As in `run`.
     **arguments
         The nest's arrays and scalars; ``threads``; and any choice to fix, by the name that `Plan` lists it with.
@@ -285,7 +303,13 @@ def plan(nest, *, context=None, over=None, reverse=(), steps=None, reduce=None, 
     nest with the same arrays then takes this plan.
     """
     arguments = _with_present_names(nest, arguments)
-    return (yield from prepare(nest, context, Loops(over, reverse, steps), None, False, arguments, reduce)).plan._copy()
+    loops = Loops(over, reverse, steps, periodic=_plain(periodic))
+    return (yield from prepare(nest, context, loops, None, False, arguments, reduce)).plan._copy()
+
+
+def _plain(periodic):
+    """Hashable, where it is what it should be."""
+    return tuple(periodic) if isinstance(periodic, list) else periodic
 
 
 def _with_present_names(nest, arguments):

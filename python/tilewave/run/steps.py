@@ -7,7 +7,7 @@ import numpy as np
 from tilewave import _core
 from tilewave.errors import ConfigError
 from tilewave.nest.bounds import loop_bounds
-from tilewave.run.problem import arrays_in_time, check_steps, read_beside_in_history
+from tilewave.run.problem import arrays_in_time, box_of_loops, read_beside_in_history
 from tilewave.timeline.parts import Parts, Predicted
 
 #: Points and steps of a block (include/tilewave/run.hpp).
@@ -31,7 +31,7 @@ def block_of(nest, arrays, loops, plan, choices):
     if steps <= FEWEST_STEPS and not nest.reads_history:
         return None
     in_time = arrays_in_time(nest, arrays, steps)
-    box = check_steps(nest, arrays, steps)
+    box = box_of_loops(nest, arrays, steps, loops.periodic)
     if loops.over and (not isinstance(loops.over, dict) or nest.time in loops.over):
         return None
     bounds = loop_bounds(nest.indices, box, loops.over)

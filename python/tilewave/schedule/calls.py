@@ -16,14 +16,14 @@ from tilewave.timeline.parts import Parts, Played, Predicted
 
 @takes_nests
 @collective("tw.schedule")
-def schedule(nest, *, context=None, over=None, reverse=(), steps=None, plan=None, **arguments):
+def schedule(nest, *, context=None, over=None, reverse=(), steps=None, periodic=(), plan=None, **arguments):
     """The schedule that `tilewave.run` would execute: what every rank does, step by step; nothing runs.
 
     Parameters
     ----------
     nest : Nest, Bound or Chain
         What `tilewave.bind` and `tilewave.chain` made gives the schedule of its bound arguments, and takes no others.
-    context, over, reverse, steps, plan
+    context, over, reverse, steps, periodic, plan
         As in `tilewave.run`.
     **arguments
         The nest's arrays and scalars, and any choice of `tilewave.plan` to fix.
@@ -45,7 +45,7 @@ def schedule(nest, *, context=None, over=None, reverse=(), steps=None, plan=None
     schedules of all ranks, so time and memory grow with their number.
     """
     if hasattr(type(nest), "_schedules"):
-        if arguments or any(value is not None for value in (over, steps, plan)) or reverse:
+        if arguments or any(value is not None for value in (over, steps, plan)) or reverse or periodic:
             raise ConfigError("schedule: what is ready to run was given arguments; it has its own; allowed: context")
         ready = yield from nest._schedules(context)
         if isinstance(ready, Schedule):
@@ -53,14 +53,15 @@ def schedule(nest, *, context=None, over=None, reverse=(), steps=None, plan=None
         if hasattr(ready, "memories"):
             return schedule_of_chain(ready, context.size)
     else:
-        ready = yield from prepare(nest, context, Loops(over, reverse, steps), plan, False, arguments, None)
+        loops = Loops(over, reverse, steps, periodic=tuple(periodic) if isinstance(periodic, list) else periodic)
+        ready = yield from prepare(nest, context, loops, plan, False, arguments, None)
     return schedule_of(ready, 1 if ready.on_one_rank else context.size)
 
 
 def schedule_of(ready, ranks):
     """The schedule of a run that is ready, of all ranks; local."""
     problem, plan = ready.sweep.problem, ready.sweep.plan
-    cores = {rank: _core.sweep(problem, plan, rank, ranks) for rank in range(ranks)}
+    cores = {rank: _core.nest_schedule(problem, plan, rank, ranks) for rank in range(ranks)}
     arrays = [(view.array, None, ready.dtypes[view.array]) for view in ready.problem.nest.views]
     note = ""
     if ready.steps is not None:

@@ -19,6 +19,8 @@ MESSAGE = (
     "at",
 )
 ARRAY = ("item_bytes", "storage", "owned", "stride", "separate", "whole", "time_buffers", "planes", "reach", "lacks")
+#: Fields that files of former versions lack, with what they then are.
+LATER = {"period": []}
 VIEW = ("memory", "rows", "shift", "buffers")
 NEST = ("space", "bounds", "kernel", "order", "loops", "rows_depend", "layers_together", "window")
 ACCESS = ("array", "offset", "writes", "keeps")
@@ -31,7 +33,7 @@ def of_schedule(core):
         "rank": core.rank,
         "ranks": core.ranks,
         "works": [_of_work(work) for work in core.works],
-        "arrays": [_of(array, ARRAY) | {"view": _of(array.view, VIEW)} for array in core.arrays],
+        "arrays": [_of(array, (*ARRAY, *LATER)) | {"view": _of(array.view, VIEW)} for array in core.arrays],
         "tiles": [list(_of(tile, TILE).values()) for tile in core.tiles],
         "messages": [list(_of(message, MESSAGE).values()) for message in core.messages],
         "buffers": list(core.buffers),
@@ -59,7 +61,11 @@ def _of_work(work):
         regions = {name: [[r.array, _plain(r.box)] for r in getattr(task, name)] for name in ("reads", "writes")}
         return {"number": work.number, "operation": task.operation, "amount": task.amount, **regions}
     nest = work.nest
-    return {"number": work.number, **_of(nest, NEST), "places": [list(_of(p, ACCESS).values()) for p in nest.places]}
+    return {
+        "number": work.number,
+        **_of(nest, (*NEST, *LATER)),
+        "places": [list(_of(p, ACCESS).values()) for p in nest.places],
+    }
 
 
 def _to_work(data):
@@ -68,13 +74,17 @@ def _to_work(data):
         return _core.Work(data["number"], _core.TaskWork(data["operation"], reads, writes, data["amount"]))
     places = [_core.Access(*map(_core_value, place)) for place in data["places"]]
     nest = _core.NestWork(_core_value(data["space"]), places)
-    return _core.Work(data["number"], _filled(nest, NEST, [data[name] for name in NEST]))
+    return _core.Work(data["number"], _filled(nest, *_values(data, NEST)))
 
 
 def _to_array(data):
-    array = _filled(_core.Array(), ARRAY, [data[name] for name in ARRAY])
+    array = _filled(_core.Array(), *_values(data, ARRAY))
     array.view = _core.View(*(_core_value(data["view"][name]) for name in VIEW))
     return array
+
+
+def _values(data, names):
+    return (*names, *LATER), [data[name] for name in names] + [data.get(name, old) for name, old in LATER.items()]
 
 
 def _of(core, names):

@@ -294,6 +294,7 @@ void NestComputer::compute_rows(Run& run, int l, const Tile& tile, Nest& nest) {
         step[places + k] = kernel.values[k];
         next[places + k] = 0;
     }
+    const Index beside = work.beside(tile.box);
     bool single = false;  // the row after this one is in another time buffer
     for (std::size_t p = 0; p < places; ++p) {
         const int a = work.places[p].array;
@@ -308,7 +309,7 @@ void NestComputer::compute_rows(Run& run, int l, const Tile& tile, Nest& nest) {
     }
     // The loop index of point q of a row, time counted from the first block of steps.
     const auto loop_index = [&](const Index& row, std::int64_t q) {
-        Index x = rows.index(row, q);
+        Index x = rows.index(row, q) - beside;
         x[0] += run.first_time(l);
         return x;
     };
@@ -323,7 +324,8 @@ void NestComputer::compute_rows(Run& run, int l, const Tile& tile, Nest& nest) {
     for (Batch batch;
          batches.next(batch, run.polls() ? std::max<std::int64_t>(left, 1) : most_rows_of_a_call * longest_row);) {
         for (std::size_t p = 0; p < places; ++p)
-            ptr[p] = reinterpret_cast<char*>(place_at(memory, work.places[p], batch.first));
+            ptr[p] = reinterpret_cast<char*>(place_at(
+                memory, work.places[p], s_.arrays[work.places[p].array].whole ? batch.first - beside : batch.first));
         // The one row of the batch begins where the lane's memory does.
         for (std::size_t p = places; p < all; ++p)
             ptr[p] = reinterpret_cast<char*>(reinterpret_cast<std::intptr_t>(nest.row_value(l, p - places)) -

@@ -41,6 +41,7 @@ std::string chain_refusal(std::span<const ChainPart> parts) {
     std::map<std::int32_t, Seen> seen;
     for (std::size_t i = 0; i < parts.size(); ++i) {
         const SweepProblem& p = parts[i].problem;
+        if (p.wraps()) return in_sweep(i, "has periodic loops");
         if (uses_window(p, parts[i].plan)) return in_sweep(i, "keeps a rolling window of an array");
         for (int a = 0; a < static_cast<int>(p.arrays.size()); ++a) {
             const NestArray& array = p.arrays[static_cast<std::size_t>(a)];

@@ -25,10 +25,4 @@ Schedule sweep_among(const SweepProblem& problem, const Plan& plan, int rank, in
 /// Time steps of the whole sweep under the plan's linear schedule.
 std::int64_t sweep_steps(const SweepProblem& problem, const Plan& plan);
 
-/// `times` blocks of time steps one behind the other, as PreparedSweep::run runs them: `block`, a rank's sweep() of
-/// `problem`, again and again with later times, and all lanes of the rank meet between two. Pure; costs `times` copies
-/// of it.
-/// @pre as PreparedSweep::prepare_steps; times >= 1 (ConfigError)
-Schedule in_a_row(const SweepProblem& problem, const Plan& plan, const Schedule& block, int times);
-
 }  // namespace tilewave

@@ -75,7 +75,7 @@ def test_what_is_fixed_is_obeyed_or_refused_and_plans_are_valid(first):
         assert all(math.isfinite(c.time_s) and c.time_s >= 0 and c.memory_bytes >= 0 for c in found.ranked), str(case)
         assert not found.ranked[0].reason and all(c.reason for c in found.ranked[1:])
         best = found.ranked[0].plan
-        schedules = [_core.sweep(case.problem, best, r, case.ranks) for r in range(case.ranks)]
+        schedules = [_core.nest_schedule(case.problem, best, r, case.ranks) for r in range(case.ranks)]
         assert (wrong := _core.check(schedules)) is None, f"{case}: planned {best}: {wrong}"
     assert planned > 10
 

@@ -2,7 +2,7 @@
 // checker and the predictor.
 #include <algorithm>
 
-#include "generate/sweep/sweep.hpp"
+#include "generate/nest/nest.hpp"
 
 namespace tilewave {
 
@@ -27,7 +27,7 @@ Schedule in_a_row(const SweepProblem& problem, const Plan& plan, const Schedule&
     Index one = Index::filled(given.dims(), 0);
     one[0] = given.space.extent(0);
     const Index apart = given.loops * one;  // in z coordinates, of a block and the next
-    const std::int64_t tiles = ceil_div(one[0], plan.tile[0]), steps = sweep_steps(given, plan);
+    const std::int64_t tiles = ceil_div(one[0], plan.tile[0]), steps = nest_steps(given, plan);
     Schedule s = block;
     std::vector<std::int32_t> last(block.lanes.size(), 0);
     for (std::size_t l = 0; l < block.lanes.size(); ++l)

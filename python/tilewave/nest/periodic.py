@@ -1,0 +1,67 @@
+"""Periodic loops: indices along which subscripts wrap."""
+
+from tilewave.errors import ConfigError
+
+
+def read_periodic(nest, periodic, timed):
+    """The periodic loop indices of a nest, in the order of its loops.
+
+    Parameters
+    ----------
+    nest : Nest
+    periodic : tuple or list of str
+    timed : bool
+        Whether the first loop index runs as time.
+
+    Raises
+    ------
+    ConfigError
+        For what is no tuple of loop indices, and for time.
+    """
+    if not isinstance(periodic, tuple | list) or not all(isinstance(name, str) for name in periodic):
+        raise ConfigError(f'periodic: given {periodic!r}; allowed: a tuple of index names, periodic=("i", "j")')
+    allowed = nest.indices[1:] if timed else nest.indices
+    for name in periodic:
+        if name not in allowed:
+            what = "is time" if timed and name == nest.indices[0] else "is no index of the nest"
+            raise ConfigError(f"periodic: {name!r} {what} {nest.name!r}; allowed: {', '.join(allowed) or 'none'}")
+    return tuple(name for name in nest.indices if name in periodic)
+
+
+def periodic_ranges(nest, shapes, periodic):
+    """From each periodic index to (0, extent of the arrays along it).
+
+    Parameters
+    ----------
+    nest : Nest
+    shapes : dict
+        By name, of all arrays that are no tables, time included.
+    periodic : tuple of str
+
+    Raises
+    ------
+    ConfigError
+        Where arrays have different extents along a periodic index, one is written beside the point along it, or it is
+        in two subscripts of one access: wrapping would not be the same for all.
+    """
+    ranges = {}
+    for place in nest.places:
+        where = f"{nest.where(place)}: `{nest.text_of(place)}`"
+        for name, offset, extent in zip(place.axes, place.offsets, shapes[place.array], strict=True):
+            if name not in periodic:
+                continue
+            if place.axes.count(name) > 1:
+                raise ConfigError(
+                    f"{where}: the periodic index {name!r} is in two subscripts; allowed: in one of each access"
+                )
+            if place.written and offset:
+                raise ConfigError(
+                    f"{where} is written at offset {offset} along the periodic index {name!r}; allowed: 0"
+                )
+            first = ranges.setdefault(name, (place.array, extent))
+            if extent != first[1]:
+                raise ConfigError(
+                    f"periodic: along {name!r} array {first[0]!r} has {first[1]} elements and {place.array!r} has "
+                    f"{extent}, so that a subscript that wraps in one leaves the other; allowed: equal extents"
+                )
+    return {name: (0, extent) for name, (_, extent) in ranges.items()}

@@ -1,0 +1,355 @@
+#include "generate/stencil/geometry.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "generate/copy/copy.hpp"
+
+namespace tilewave {
+
+namespace {
+
+// A message above this goes in two: MPI counts are 32-bit in older libraries.
+constexpr std::int64_t most_message_bytes = std::int64_t{1} << 30;
+// A piece that is one run of memory goes by itself, unpacked, from so many bytes on: packing and unpacking them takes
+// as long as another message, about 10 us each.
+constexpr std::int64_t least_in_place_bytes = 64 << 10;
+
+}  // namespace
+
+StencilGeometry::StencilGeometry(const SweepProblem& problem, const Plan& plan)
+    : problem_(problem),
+      plan_(plan),
+      stencil_(stencil_of(problem)),
+      halo_(stencil_halo(problem, plan)),
+      blocks_(problem.shape, plan.grid) {
+    for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a)
+        layouts_.push_back(tilewave::layout(problem, plan, a));
+}
+
+Index StencilGeometry::period() const {
+    Index period = Index::filled(problem_.dims(), 0);
+    for (int k = 0; k < period.n; ++k) period[k] = problem_.period(k);
+    return problem_.wraps() ? period : Index();
+}
+
+Array StencilGeometry::array(int a, int rank) const {
+    const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
+    Array result;
+    result.item_bytes = n.item_bytes;
+    result.time_buffers = n.time_buffers;
+    result.whole = n.replicated;
+    if (n.replicated) {
+        result.storage = result.owned = problem_.space;
+        return result;
+    }
+    for (int k = 0; k < problem_.dims(); ++k)
+        if (problem_.lacks(a, k) && !(n.time_buffers > 0 && k == 0)) result.lacks |= 1u << k;
+    result.period = period();
+    result.storage = problem_.box_of(a, layouts_[static_cast<std::size_t>(a)].storage(rank));
+    result.owned = owned(a, rank);
+    if (n.time_buffers > 0)
+        for (Box* b : {&result.storage, &result.owned}) b->hi[0] = std::max(b->hi[0], problem_.space.hi[0]);
+    const MemoryOrder memory = memory_order(problem_, plan_, a, rank);
+    result.stride = Index::filled(problem_.dims(), 0);
+    for (int m = 0; m < n.axes.n; ++m) result.stride[static_cast<int>(n.axes[m])] = memory.stride[m];
+    if (n.time_buffers > 0) result.stride[0] = memory.items;
+    return result;
+}
+
+// The elements of array `a` that a rank owns, at the times that its buffers hold before the run.
+Box StencilGeometry::owned(int a, int rank) const {
+    return problem_.box_of(a, layouts_[static_cast<std::size_t>(a)].owned(rank));
+}
+
+Box StencilGeometry::block(int rank) const {
+    if (rank >= blocks_.ranks()) return {problem_.space.lo, problem_.space.lo};
+    const Index at = blocks_.coords(rank);
+    Box box = problem_.space;
+    for (int k = 0; k < at.n; ++k) std::tie(box.lo[k], box.hi[k]) = problem_.block_range(k, plan_.grid[k], at[k]);
+    return box;
+}
+
+// Clipped to the space but along periodic loops.
+Box StencilGeometry::widened(Box box, const Index& lo, const Index& hi) const {
+    if (box.empty()) return box;
+    for (int k = stencil_.first(); k < box.dims(); ++k) {
+        box.lo[k] -= lo[k];
+        box.hi[k] += hi[k];
+        if (problem_.period(k) > 0) continue;
+        box.lo[k] = std::max(box.lo[k], problem_.space.lo[k]);
+        box.hi[k] = std::min(box.hi[k], problem_.space.hi[k]);
+    }
+    return box;
+}
+
+Box StencilGeometry::most_reached(int rank) const {
+    return widened(block(rank), halo_.most_lo(), halo_.most_hi());
+}
+
+Box StencilGeometry::reached(int rank, std::int64_t t) const {
+    const std::int64_t left = halo_.left(t);
+    Box box = widened(block(rank), StencilHalo::times(halo_.lo, left), StencilHalo::times(halo_.hi, left));
+    if (stencil_.timed && !box.empty()) {
+        box.lo[0] = t;
+        box.hi[0] = t + 1;
+    }
+    return box;
+}
+
+std::vector<Box> StencilGeometry::computed(const Box& box) const {
+    std::vector<Box> parts;
+    if (box.empty()) return parts;
+    parts.push_back(box);
+    for (int k = 0; k < box.dims(); ++k) {
+        const std::int64_t n = problem_.period(k);
+        if (n == 0) continue;
+        std::vector<Box> cut;
+        for (const Box& part : parts)
+            for (std::int64_t w = floor_div(part.lo[k], n); w * n < part.hi[k]; ++w) {
+                Box one = part;
+                one.lo[k] = std::max(part.lo[k], problem_.space.lo[k] + w * n);
+                one.hi[k] = std::min(part.hi[k], problem_.space.hi[k] + w * n);
+                if (!one.empty()) cut.push_back(one);
+            }
+        parts = std::move(cut);
+    }
+    return parts;
+}
+
+bool StencilGeometry::exchanges(std::int64_t t) const {
+    return stencil_.timed && t > halo_.begin && t < halo_.end && halo_.left(t - 1) == 0;
+}
+
+// The blocks, and where they lie, that may have a point of a box.
+std::vector<StencilGeometry::Image> StencilGeometry::images(const Box& region) const {
+    std::vector<Image> result;
+    if (region.empty()) return result;
+    const int n = region.dims();
+    // Along each dimension: (coordinate in the grid, whole periods beside it).
+    std::vector<std::vector<std::pair<std::int64_t, std::int64_t>>> along(static_cast<std::size_t>(n));
+    const Index origin = problem_.origin();
+    Box counts{Index::filled(n, 0), Index::filled(n, 0)};
+    for (int k = 0; k < n; ++k) {
+        auto& list = along[static_cast<std::size_t>(k)];
+        const std::int64_t period = problem_.period(k), extent = problem_.shape[k];
+        const auto add = [&](std::int64_t lo, std::int64_t hi, std::int64_t beside) {
+            lo = std::max<std::int64_t>(lo, 0);
+            hi = std::min(hi, extent);
+            if (lo >= hi) return;
+            for (auto c = block_with(extent, plan_.grid[k], lo); c <= block_with(extent, plan_.grid[k], hi - 1); ++c)
+                list.emplace_back(c, beside);
+        };
+        if (period > 0)
+            for (auto w = floor_div(region.lo[k], period); w * period < region.hi[k]; ++w)
+                add(region.lo[k] - w * period, region.hi[k] - w * period, w * period);
+        else if (plan_.grid[k] > 1)
+            add(region.lo[k] + origin[k], region.hi[k] + origin[k], 0);
+        else
+            list.emplace_back(0, 0);
+        counts.hi[k] = static_cast<std::int64_t>(list.size());
+    }
+    if (counts.empty()) return result;
+    Index at = counts.lo;
+    do {
+        Image image{0, at};
+        std::int64_t rank = 0;
+        for (int k = 0; k < n; ++k) {
+            const auto& [c, beside] = along[static_cast<std::size_t>(k)][static_cast<std::size_t>(at[k])];
+            rank = rank * plan_.grid[k] + c;
+            image.beside[k] = beside;
+        }
+        image.rank = static_cast<int>(rank);
+        result.push_back(image);
+    } while (next_point(at, counts));
+    return result;
+}
+
+const std::vector<int>& StencilGeometry::neighbours(int rank) const {
+    const auto [found, fresh] = neighbours_.try_emplace(rank);
+    std::vector<int>& result = found->second;
+    if (!fresh || rank >= blocks_.ranks()) return result;
+    // What it owns or computes, as far as any access reaches: it reads there, and is read from at the opposite.
+    Index reach = Index::filled(problem_.dims(), 0);
+    for (const Access& p : problem_.accesses)
+        for (int k = 0; k < reach.n; ++k)
+            reach[k] = std::max(reach[k], std::abs(problem_.offset(p)[k]) +
+                                              std::abs(problem_.shift(p.array)[k] - problem_.origin()[k]));
+    const Index lo = halo_.most_lo(), hi = halo_.most_hi();
+    Box mine = blocks_.owned(rank);
+    for (int k = 0; k < reach.n; ++k) {
+        reach[k] += std::max(lo[k], hi[k]);
+        if (plan_.grid[k] == 1 && problem_.period(k) == 0) continue;
+        mine.lo[k] -= reach[k] + problem_.origin()[k];
+        mine.hi[k] += reach[k] - problem_.origin()[k];
+    }
+    for (const Image& image : images(mine))
+        if (image.rank != rank) result.push_back(image.rank);
+    std::sort(result.begin(), result.end());
+    result.erase(std::unique(result.begin(), result.end()), result.end());
+    return result;
+}
+
+// Of the values that array `a` gets at time `s`: what `target` reads of them from time `t` on, has not computed itself,
+// and `source` computes.
+void StencilGeometry::add_needed(int a, std::int64_t s, std::int64_t t, int source, int target,
+                                 std::vector<HaloPiece>& out) const {
+    std::vector<Box> wanted;
+    Box all;
+    for (const StencilRead& r : stencil_.reads) {
+        const std::int64_t reader = s - r.offset[0];
+        if (r.array != a || reader < t || reader >= halo_.end) continue;
+        wanted.push_back(reached(target, reader).shifted(r.offset));
+        all = hull(all, wanted.back());
+    }
+    if (all.dims() == 0 || all.empty()) return;
+    const Box own = reached(target, s);
+    Box theirs = block(source);
+    theirs.lo[0] = s;
+    theirs.hi[0] = s + 1;
+    for (const Image& image : images(all)) {
+        const bool none = std::all_of(image.beside.begin(), image.beside.end(), [](auto x) { return x == 0; });
+        if (image.rank != source || (source == target && none)) continue;
+        const Box there = theirs.shifted(image.beside);
+        Box needed;  // a star has no corners: each read by itself meets the blocks beside this one only
+        for (const Box& w : wanted)
+            for (const Box& part : subtract(intersect(w, there), own)) needed = hull(needed, part);
+        if (needed.dims() > 0 && !needed.empty()) out.push_back({a, needed, image.beside});
+    }
+}
+
+std::vector<HaloPiece> StencilGeometry::pieces(int source, int target, std::int64_t t) const {
+    std::vector<HaloPiece> result;
+    if (block(source).empty() || block(target).empty()) return result;
+    // Values of the steps since the last exchange; those from before the run are initial().
+    const std::int64_t since = std::max({halo_.begin, t - halo_.steps, t - stencil_.deepest});
+    for (std::int64_t s = t - 1; s >= since; --s)
+        for (int a = 0; a < static_cast<int>(problem_.arrays.size()); ++a)
+            if (problem_.arrays[static_cast<std::size_t>(a)].time_buffers > 0 && problem_.written(a))
+                add_needed(a, s, t, source, target, result);
+    return result;
+}
+
+std::vector<HaloMessage> StencilGeometry::grouped(int source, int target, std::vector<HaloPiece> pieces) const {
+    std::vector<HaloMessage> result;
+    std::vector<HaloPiece> packed;
+    const auto bytes = [&](const HaloPiece& p) {
+        return p.region.points() * problem_.arrays[static_cast<std::size_t>(p.array)].item_bytes;
+    };
+    for (const HaloPiece& p : pieces) {
+        const bool runs =
+            source != target && one_run(p.region, array(p.array, target)) && one_run(p.sent(), array(p.array, source));
+        if (!runs || (pieces.size() > 1 && bytes(p) < least_in_place_bytes)) {
+            packed.push_back(p);
+            continue;
+        }
+        for (const Box& part :
+             chunks(p.region, problem_.arrays[static_cast<std::size_t>(p.array)].item_bytes, most_message_bytes))
+            result.push_back({{{p.array, part, p.beside}}, true});
+    }
+    // Packed while the chunk before it travels.
+    std::int64_t room = 0;
+    for (const HaloPiece& p : packed)
+        for (const Box& part : chunks(p.region, problem_.arrays[static_cast<std::size_t>(p.array)].item_bytes,
+                                      source == target ? most_message_bytes : plan_.chunk_bytes)) {
+            const HaloPiece one{p.array, part, p.beside};
+            if (source == target || bytes(one) > room || result.empty() || result.back().in_place) {
+                result.emplace_back();
+                room = std::max(plan_.chunk_bytes, bytes(one));
+            }
+            result.back().pieces.push_back(one);
+            room -= bytes(one);
+        }
+    return result;
+}
+
+// Exchanges differ in their time alone, but for the first and the last ones.
+const std::vector<HaloMessage>& StencilGeometry::messages(int source, int target, std::int64_t t) const {
+    const std::int64_t depth = halo_.steps + stencil_.deepest;
+    const Key key{source, target, std::min(t - halo_.begin, depth), std::min(halo_.end - t, depth + 1)};
+    const auto [found, fresh] = messages_.try_emplace(key, t, std::vector<HaloMessage>());
+    auto& [time, list] = found->second;
+    if (fresh) list = grouped(source, target, pieces(source, target, t));
+    for (HaloMessage& m : list)
+        for (HaloPiece& p : m.pieces) {
+            p.region.lo[0] += t - time;
+            p.region.hi[0] += t - time;
+        }
+    time = t;
+    return list;
+}
+
+std::vector<HaloPiece> StencilGeometry::initial(int a, int source, int target) const {
+    std::vector<HaloPiece> result;
+    const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
+    const Box points = most_reached(target), mine = owned(a, source);
+    if (n.replicated || points.empty() || mine.empty()) return result;
+    const Array kind = array(a, target);
+    std::vector<Box> wanted;
+    Box all;
+    for (const Access& p : problem_.accesses) {
+        if (p.array != a) continue;
+        Box box = kind.elements(points.shifted(problem_.offset(p)));
+        if (n.time_buffers > 0) {  // what no point computes keeps its value in all buffers
+            box.lo[0] = mine.lo[0];
+            box.hi[0] = mine.hi[0];
+        }
+        wanted.push_back(box);
+        all = hull(all, box);
+    }
+    if (wanted.empty()) return result;
+    const Index origin = problem_.origin(), shift = problem_.shift(a);
+    Box as_points = all;  // as the grid cuts them
+    for (int k = 0; k < as_points.dims(); ++k) {
+        as_points.lo[k] += shift[k] - origin[k];
+        as_points.hi[k] += shift[k] - origin[k];
+    }
+    for (const Image& image : images(as_points)) {
+        const bool none = std::all_of(image.beside.begin(), image.beside.end(), [](auto x) { return x == 0; });
+        Index beside = image.beside;
+        for (int k = 0; k < beside.n; ++k)
+            if (kind.lacks >> k & 1) beside[k] = 0;
+        if (image.rank != source || (source == target && none)) continue;
+        Box needed;
+        for (const Box& w : wanted) needed = hull(needed, intersect(w, mine.shifted(beside)));
+        if (needed.dims() == 0 || needed.empty()) continue;
+        const HaloPiece piece{a, needed, beside};
+        const bool known = std::any_of(result.begin(), result.end(),
+                                       [&](const HaloPiece& p) { return p.region == needed && p.beside == beside; });
+        const bool own = source == target && beside == Index::filled(beside.n, 0);
+        if (!known && !own) result.push_back(piece);
+    }
+    return result;
+}
+
+std::pair<std::vector<Box>, Box> StencilGeometry::border(int rank, std::int64_t t) const {
+    const Box all = reached(rank, t);
+    Box inner = all;
+    std::vector<int> readers = neighbours(rank);
+    readers.push_back(rank);
+    for (const int reader : readers)
+        for (const HaloMessage& m : messages(rank, reader, t + 1))
+            for (const HaloPiece& p : m.pieces) {
+                const Box sent = intersect(p.sent(), inner);
+                if (p.sent().lo[0] != t || sent.empty()) continue;
+                // Cut off where that leaves most.
+                int best = -1;
+                bool low = true;
+                std::int64_t most = -1;
+                for (int k = 1; k < inner.dims(); ++k)
+                    for (const bool side : {true, false}) {
+                        Box rest = inner;
+                        (side ? rest.lo : rest.hi)[k] = side ? sent.hi[k] : sent.lo[k];
+                        if (rest.points() <= most) continue;
+                        most = rest.points();
+                        best = k;
+                        low = side;
+                    }
+                if (best < 0) continue;
+                (low ? inner.lo : inner.hi)[best] = low ? sent.hi[best] : sent.lo[best];
+            }
+    if (inner.empty()) return {{all}, {all.lo, all.lo}};
+    return {subtract(all, inner), inner};
+}
+
+}  // namespace tilewave

@@ -1,0 +1,34 @@
+"""Random stencils over MPI, with the plan that is picked: the plain loops, bit for bit."""
+
+import numpy as np
+import pytest
+from random_stencils import stencil_case
+
+import tilewave as tw
+
+pytestmark = [
+    pytest.mark.mpi(ranks=[1, 2, 3, 4, 6]),
+    pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning"),
+]
+
+
+@pytest.mark.parametrize("seed", [3, 8, 21])
+@pytest.mark.parametrize("together", [None, 3])
+def test_random_stencils(seed, together):
+    case = stencil_case(seed)
+    arrays = {
+        name: value if name == "c" and not case.as_field else tw.field(case.shape, case.dtype, value)
+        for name, value in case.start().items()
+    }
+    choices = {"generator": "stencil", "temporal_block": together} if together else {}
+    tw.run(
+        case.nest(),
+        **arrays,
+        steps=case.steps,
+        periodic=case.periodic,
+        over=case.over or None,
+        **choices,
+    )
+    for name, expected in case.expected().items():
+        whole = arrays[name].gather()
+        assert whole is None or np.array_equal(whole, expected, equal_nan=True), f"{case}: array {name}"

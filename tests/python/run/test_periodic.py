@@ -1,0 +1,157 @@
+"""Periodic loops: what they mean, with whatever arrays are given, and what is refused."""
+
+import numpy as np
+import pytest
+from local_ranks import on_ranks
+
+import tilewave as tw
+from tilewave import _core
+from tilewave.errors import ConfigError
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
+
+
+@tw.nest
+def drift(u, w, V, t, i, j):
+    u[t+1, i, j] = u[t, i-1, j] + V[i+2] * u[t, i, j+1] + w[i, j-1] + i - 2 * j
+
+
+def plain(u, w, V, steps, rows=slice(None)):
+    i, j = np.ogrid[: u.shape[0], : u.shape[1]]
+    for _ in range(steps):
+        new = np.roll(u, 1, 0) + np.roll(V, -2)[:, None] * np.roll(u, -1, 1) + np.roll(w, 1, 1) + i - 2 * j
+        u = u.copy()
+        u[rows] = new[rows]
+    return u
+
+
+def arrays(shape=(7, 6)):
+    rng = np.random.default_rng(4)
+    return rng.integers(-9, 9, shape), rng.integers(-9, 9, shape), rng.integers(-2, 3, shape[0])
+
+
+def test_numpy_arrays_in_place():
+    u, w, V = arrays()
+    expected = plain(u, w, V, 5)
+    tw.run(drift, u=u, w=w, V=V, steps=5, periodic=("i", "j"))
+    assert np.array_equal(u, expected)
+
+
+def test_a_bound_nest_looks_at_its_arrays_anew():
+    u, w, V = arrays()
+    bound = tw.bind(drift, u=u, w=w, V=V, steps=2, periodic=["i", "j"])
+    for _ in range(2):
+        expected = plain(u, w, V, 2)
+        bound.run()
+        assert np.array_equal(u, expected)
+        w += 3
+        V[2] = 5
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+@pytest.mark.parametrize("as_fields", [True, False])
+@pytest.mark.parametrize("together", [1, 3])
+def test_indices_and_narrowed_loops(ranks, as_fields, together):
+    u, w, V = arrays()
+    expected = plain(u, w, V, 6, slice(1, 6))
+
+    def body(context):
+        field = tw.field(u.shape, "i8", u, context=context)
+        others = {name: tw.field(a.shape, "i8", a, context=context) if as_fields else a for name, a in (("w", w), ("V", V))}
+        choices = {"grid": (1, ranks, 1), "temporal_block": together} if together > 1 else {}
+        tw.run(
+            drift, u=field, **others, steps=6, periodic=("i", "j"), over={"i": (1, 6)}, context=context, **choices
+        )
+        return field.gather()
+
+    results, errors = on_ranks(ranks, 2, body)
+    assert not any(errors), errors
+    assert np.array_equal(results[0], expected)
+
+
+def test_nests_in_turn():
+    @tw.nest
+    def forth(a, b, t, i):
+        a[t+1, i] = a[t, i] + b[t, i+1]
+
+    @tw.nest
+    def back(a, b, t, i):
+        b[t+1, i] = b[t, i] - a[t+1, i-1]
+
+    a, b = np.arange(5), np.arange(5)[::-1].copy()
+    fields = [tw.field((5,), "i8", x) for x in (a, b)]
+    tw.run((forth, back), a=fields[0], b=fields[1], steps=3, periodic=("i",))
+    for _ in range(3):
+        a = a + np.roll(b, -1)
+        b = b - np.roll(a, 1)
+    assert np.array_equal(fields[0].gather(), a) and np.array_equal(fields[1].gather(), b)
+
+
+def test_without_time():
+    @tw.nest
+    def laplacian(d, u, i, j):
+        d[i, j] = u[i-1, j] + u[i+1, j] + u[i, j-1] + u[i, j+1] - 4 * u[i, j]
+
+    u = arrays()[0]
+    d = tw.field(u.shape, "i8")
+    report = tw.run(laplacian, d=d, u=tw.field(u.shape, "i8", u), periodic=("i", "j"), reduce={"sum": tw.sum("d")})
+    assert np.array_equal(d.gather(), sum(np.roll(u, s, k) for s in (1, -1) for k in (0, 1)) - 4 * u)
+    assert report.results["sum"] == 0
+
+
+def test_schedules_prove_that_halos_wrap():
+    u, w, V = arrays()
+    schedule = tw.schedule(drift, u=tw.field(u.shape, "i8", u), w=w, V=V, steps=3, periodic=("i", "j"))
+    assert tw.check(schedule) is None
+    core = schedule._cores[0]
+    copies = [m for m, message in enumerate(core.messages) if message.peer == 0 and not message.send]
+    assert copies
+    for kind in ("missing", "from elsewhere"):
+        lane = [(s.op, s.item, s.count) for s in core.lanes[0]]
+        messages = core.messages
+        if kind == "missing":
+            lane = [step for step in lane if step[:2] != ("unpack", copies[-1])]
+        else:
+            box = messages[copies[-1]].region
+            lo, hi = (tuple(x + (k == 1) for k, x in enumerate(corner)) for corner in box)
+            messages[copies[-1]].region = lo, hi
+        broken = _core.Schedule()
+        for name in ("rank", "ranks", "works", "arrays", "tiles", "buffers", "results"):
+            setattr(broken, name, getattr(core, name))
+        broken.messages, broken.lanes = messages, [[_core.Step(*step) for step in lane]]
+        assert _core.check([broken]) is not None, kind
+
+
+@tw.nest
+def relax(u, t, i, j):
+    u[t+1, i, j] = u[t+1, i-1, j] + u[t, i, j+1]
+
+
+@tw.nest
+def prefix(A, i):
+    A[i] = A[i-1] + 1
+
+
+@pytest.mark.parametrize(
+    "nest, given, text",
+    [
+        (drift, {"periodic": ("k",)}, "'k' is no index of the nest"),
+        (drift, {"periodic": ("t",)}, "'t' is time"),
+        (drift, {"periodic": "ij"}, "allowed: a tuple of index names"),
+        (drift, {"periodic": ("i",), "V": np.zeros(9, "i8")}, "allowed: equal extents"),
+        (relax, {"periodic": ("i",)}, "depend on each other"),
+        (prefix, {"periodic": ("i",)}, "depend on each other"),
+        (drift, {"periodic": ("i",), "reverse": ("j",)}, "runs downwards"),
+        (drift, {"periodic": ("i", "j"), "over": {"j": (0, "i")}}, "bounds depend on outer loops"),
+        (drift, {"periodic": ("i",), "generator": "sweep"}, "allowed: stencil"),
+        (relax, {"generator": "stencil"}, "depend on each other"),
+    ],
+)
+def test_refused(nest, given, text):
+    u, w, V = arrays()
+    all_arrays = {"u": tw.field(u.shape, "i8", u), "w": w, "V": V, "A": tw.field((9,), "i8")}
+    mine = {name: all_arrays[name] for name in nest.arrays} | given
+    if nest.time:
+        mine["steps"] = 2
+    with pytest.raises(ConfigError, match=text):
+        tw.run(nest, **mine)
