@@ -21,6 +21,7 @@ void bind_patterns(nb::module_& m);
 void bind_bench(nb::module_& m);
 void bind_measure(nb::module_& m);
 void bind_run_schedule(nb::module_& m);
+void bind_linalg(nb::module_& m);
 
 namespace {
 
@@ -80,4 +81,5 @@ NB_MODULE(_core, m) {
     bind_bench(m);
     bind_measure(m);
     bind_run_schedule(m);
+    bind_linalg(m);
 }

@@ -229,8 +229,8 @@ Checker::Why Checker::post(Player& p, int lane, int id) {
     if (!(o.region == m.region))
         return "message " + std::to_string(id) + " of region " + to_string(m.region) + " meets region " +
                to_string(o.region) + " on rank " + std::to_string(m.peer) + " (tag " + std::to_string(m.tag) + ")";
-    // Without results no value passes from one array to another.
-    if (!p.s->works.empty() && p.s->results.empty() && o.array != m.array)
+    // Without results no value passes from one array to another. The rank that receives has them.
+    if (!p.s->works.empty() && p.s->results.empty() && players_[m.peer].s->results.empty() && o.array != m.array)
         return "message " + std::to_string(id) + " of array " + std::to_string(m.array) + " meets array " +
                std::to_string(o.array) + " on rank " + std::to_string(m.peer) + " (tag " + std::to_string(m.tag) + ")";
     state.partner = other;
