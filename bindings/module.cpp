@@ -22,6 +22,7 @@ void bind_halo(nb::module_& m);
 void bind_bench(nb::module_& m);
 void bind_measure(nb::module_& m);
 void bind_run_schedule(nb::module_& m);
+void bind_linalg(nb::module_& m);
 
 namespace {
 
@@ -82,4 +83,5 @@ NB_MODULE(_core, m) {
     bind_bench(m);
     bind_measure(m);
     bind_run_schedule(m);
+    bind_linalg(m);
 }

@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # above it.
 FOLDERS = {
     "core": "error index limits dtype",
-    "data": "layout matrix",
+    "data": "layout matrix block_cyclic",
     "polyhedral": "scheme",
     "schedule": "schedule timeline",
     "check": "check",
@@ -27,6 +27,7 @@ FOLDERS = {
     "generate/nest": "",
     "generate/chain": "",
     "generate/pattern": "pattern",
+    "generate/linalg": "",
     "plan": "",
     "runtime": "context field halo nest patterns report run_schedule tilewave",
     "measure": "",

@@ -1,6 +1,6 @@
 """Tilewave: loop nests with dependences on clusters, the communication hidden."""
 
-from tilewave import patterns
+from tilewave import linalg, patterns
 from tilewave._core import Grouping, LinearSchedule, Space, Tiling
 from tilewave.errors import ConfigError, InternalError, KernelError, MpiError
 from tilewave.field.create import field, load, scratch
@@ -64,6 +64,7 @@ __all__ = [
     "exchange",
     "field",
     "inline",
+    "linalg",
     "load",
     "measure",
     "nest",

@@ -18,9 +18,9 @@ from tilewave.multigrid.coefficients import (
     sweeps_for,
     variable_faces,
 )
+from tilewave.run import reduction
 from tilewave.run.bind import bind
 from tilewave.run.chain import chain
-from tilewave.run import reduction
 from tilewave.runtime.context import default_context
 
 NESTS = {1: nests_1d, 2: nests_2d, 3: nests_3d}
@@ -239,9 +239,7 @@ class Poisson:
     def _finest_faces(self, k, spacings):
         if not self._varies:
             k = _number("k", k, 0.0, above=True)
-            return [
-                k * constant_faces(n, h, b) for n, h, b in zip(self.shape, spacings, self._boundary, strict=True)
-            ]
+            return [k * constant_faces(n, h, b) for n, h, b in zip(self.shape, spacings, self._boundary, strict=True)]
         values = np.asarray(k(*np.indices(self.shape)) if callable(k) else k)
         if values.shape != self.shape or values.dtype.kind not in "fiu":
             raise ConfigError(f"multigrid: k: given {shown(values)}; allowed: real numbers of shape {self.shape}")
@@ -312,9 +310,7 @@ class Poisson:
         key = "restrict", level
         if key not in self._bound:
             fine, coarse = self.grids[level : level + 2]
-            self._bound[key] = bind(
-                self._nests.restrict, f=coarse.f, u=coarse.u, r=fine.r, context=self.context
-            )
+            self._bound[key] = bind(self._nests.restrict, f=coarse.f, u=coarse.u, r=fine.r, context=self.context)
         return self._bound[key]
 
     def _correct(self, level):

@@ -1,0 +1,219 @@
+// Dense matrices: layouts, schedules of products and of moving, and running them.
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/complex.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/tuple.h>
+
+#include <array>
+#include <complex>
+
+#include "casters.hpp"
+#include "core/clock.hpp"
+#include "execute/blas/tasks.hpp"
+#include "generate/linalg/matmul.hpp"
+#include "generate/linalg/redistribute.hpp"
+#include "runtime/matrix_move.hpp"
+#include "runtime/run_schedule.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using namespace tilewave;
+
+namespace {
+
+Dtype dtype_named(const std::string& name) {
+    for (const Dtype d : all_dtypes)
+        if (name == to_string(d)) return d;
+    throw ConfigError("dtype " + name + " was given");
+}
+
+// Where this rank's part of a matrix lies: its address, and items between neighbours along either dimension.
+using Place = std::tuple<std::uintptr_t, std::int64_t, std::int64_t>;
+
+Binding binding_of(const Place& place, std::int64_t item) {
+    const auto [address, row, column] = place;
+    return {reinterpret_cast<std::byte*>(address), {row * item, column * item}};
+}
+
+// Memory of a product's moving arrays: all that it needs beyond the matrices.
+class MovingMemory {
+public:
+    explicit MovingMemory(const Schedule& s) {
+        for (std::size_t a = moving_a; a < s.arrays.size(); ++a) {
+            const Box& box = s.arrays[a].storage;
+            const std::int64_t item = s.arrays[a].item_bytes, row = box.extent(2) * item, panel = box.extent(1) * row,
+                               panels = std::min<std::int64_t>(s.arrays[a].time_buffers, box.extent(0));
+            memory_.emplace_back(static_cast<std::size_t>(panel * panels));
+            bindings_.push_back({memory_.back().data(), {panel, row, item}});
+        }
+    }
+    std::vector<Binding> with(const std::vector<Place>& places, std::int64_t item) const {
+        std::vector<Binding> all;
+        for (const Place& place : places) all.push_back(binding_of(place, item));
+        all.insert(all.end(), bindings_.begin(), bindings_.end());
+        return all;
+    }
+
+private:
+    std::vector<std::vector<std::byte>> memory_;
+    std::vector<Binding> bindings_;
+};
+
+// Seconds of one product of this shape, the best of some.
+double time_product(const Blas& blas, Dtype type, std::int64_t m, std::int64_t n, std::int64_t k, int times) {
+    const std::int64_t item = item_bytes(type);
+    const auto side = [&](std::int64_t items) {
+        return std::vector<std::byte>(static_cast<std::size_t>(items * item));
+    };
+    std::vector<std::byte> a = side(m * k), b = side(k * n), c = side(m * n);
+    double best = 1e300;
+    for (int i = 0; i < times; ++i) {
+        const double begin = now_s();
+        blas.gemm(type, {1, 0}, {a.data(), m, k, 1, m}, {b.data(), k, n, 1, k}, {1, 0}, {c.data(), m, n, 1, m});
+        best = std::min(best, now_s() - begin);
+    }
+    return best;
+}
+
+double time_copy(Dtype type, std::int64_t m, std::int64_t n, int times) {
+    const std::size_t bytes = static_cast<std::size_t>(m * n * item_bytes(type));
+    std::vector<std::byte> from(bytes), to(bytes);
+    double best = 1e300;
+    for (int i = 0; i < times; ++i) {
+        const double begin = now_s();
+        copy_matrix(type, {from.data(), m, n, 1, m}, {to.data(), m, n, n, 1});
+        best = std::min(best, now_s() - begin);
+    }
+    return best;
+}
+
+void bind_layouts(nb::module_& m) {
+    nb::class_<Axis>(m, "Axis", "One dimension of a matrix on parts of a grid: blocks go round the parts.")
+        .def(nb::init<std::int64_t, int, std::int64_t>(), "extent"_a, "parts"_a, "block"_a)
+        .def_ro("extent", &Axis::extent)
+        .def_ro("parts", &Axis::parts)
+        .def_ro("block", &Axis::block)
+        .def("part_of", [](const Axis& a, std::int64_t g) { return a.part_of({g}); })
+        .def("local_of", [](const Axis& a, std::int64_t g) { return a.local_of({g}).at; })
+        .def("global_of", [](const Axis& a, int part, std::int64_t l) { return a.global_of(part, {l}).at; })
+        .def("count", &Axis::count)
+        .def("first", &Axis::first)
+        .def("same", &Axis::same);
+    nb::class_<BlockCyclic>(m, "BlockCyclic", "A matrix on a grid of ranks.")
+        .def(
+            "__init__",
+            [](BlockCyclic* b, const Axis& rows, const Axis& columns, bool ranks_by_column) {
+                new (b) BlockCyclic{rows, columns, ranks_by_column};
+            },
+            "rows"_a, "columns"_a, "ranks_by_column"_a = false)
+        .def_ro("rows", &BlockCyclic::rows)
+        .def_ro("columns", &BlockCyclic::columns)
+        .def_ro("ranks_by_column", &BlockCyclic::ranks_by_column)
+        .def_prop_ro("ranks", &BlockCyclic::ranks)
+        .def("rank_of", &BlockCyclic::rank_of)
+        .def("row_of", &BlockCyclic::row_of)
+        .def("column_of", &BlockCyclic::column_of)
+        .def("owned", &BlockCyclic::owned)
+        .def("transposed", &BlockCyclic::transposed)
+        .def("same", &BlockCyclic::same);
+}
+
+void bind_products(nb::module_& m) {
+    nb::class_<MatmulProblem>(m, "MatmulProblem", "C = A B, each as it enters the product.")
+        .def(
+            "__init__",
+            [](MatmulProblem* p, const BlockCyclic& a, const BlockCyclic& b, const BlockCyclic& c, std::int64_t item,
+               bool adds, std::array<bool, 3> flipped) { new (p) MatmulProblem{a, b, c, item, adds, flipped}; },
+            "a"_a, "b"_a, "c"_a, "item_bytes"_a, "adds"_a, "flipped"_a);
+    nb::class_<MatmulChoices>(m, "MatmulChoices", "How the blocks of a product travel.")
+        .def(
+            "__init__",
+            [](MatmulChoices* c, bool wavefront, bool least_rounds, int lookahead, std::int64_t panel, bool pending,
+               int lanes) {
+                new (c) MatmulChoices;
+                c->algorithm = wavefront ? MatmulAlgorithm::wavefront : MatmulAlgorithm::broadcast;
+                c->tree = least_rounds ? BroadcastTree::least_rounds : BroadcastTree::ring;
+                c->lookahead = lookahead;
+                c->panel = panel;
+                c->pending = pending;
+                c->lanes = lanes;
+            },
+            "wavefront"_a = false, "least_rounds"_a = false, "lookahead"_a = 1, "panel"_a = MatmulChoices().panel,
+            "pending"_a = false, "lanes"_a = 1)
+        .def_rw("chunk_bytes", &MatmulChoices::chunk_bytes)
+        .def_rw("task_flops", &MatmulChoices::task_flops);
+    nb::class_<MovingMemory>(m, "MovingMemory", "Memory of a product's moving arrays.")
+        .def(nb::init<const Schedule&>(), "schedule"_a);
+    m.def("fits", &fits, "problem"_a, "choices"_a, "What the layouts do not allow; empty where they fit.");
+    m.def("matmul", &matmul, "problem"_a, "choices"_a, "rank"_a, "ranks"_a, nb::call_guard<nb::gil_scoped_release>(),
+          "One rank's part of a product.");
+    m.def("moving_bytes", &moving_bytes, "schedule"_a, "Bytes beyond the three matrices.");
+    m.def(
+        "run_matmul",
+        [](Context& context, const Schedule& schedule, std::shared_ptr<const Blas> blas, const MovingMemory& memory,
+           const std::vector<Place>& places, const std::string& type, std::complex<double> alpha,
+           std::complex<double> beta, bool conjugate_a, bool conjugate_b, bool by_rows) {
+            nb::gil_scoped_release release;
+            const ProductCall call{dtype_named(type),
+                                   {alpha.real(), alpha.imag()},
+                                   {beta.real(), beta.imag()},
+                                   conjugate_a,
+                                   conjugate_b,
+                                   by_rows};
+            const std::vector<TaskFunction> tasks = product_tasks(std::move(blas), call);
+            return execute_agreed(context, schedule, memory.with(places, item_bytes(call.type)), {tasks, {}});
+        },
+        "context"_a, "schedule"_a, "blas"_a, "memory"_a, "places"_a, "dtype"_a, "alpha"_a, "beta"_a, "conjugate_a"_a,
+        "conjugate_b"_a, "by_rows"_a, "Runs a product; collective.");
+    m.def(
+        "product_shape",
+        [](const std::vector<Schedule>& schedules) {
+            Index largest;
+            for (const Schedule& s : schedules)
+                if (const Index shape = product_shape(s);
+                    largest.n == 0 ||
+                    (shape.n && shape[0] * shape[1] * shape[2] > largest[0] * largest[1] * largest[2]))
+                    largest = shape;
+            return largest;
+        },
+        "schedules"_a, "Rows, columns and depth of the largest product; () without products.");
+    m.def("moving_b_by_rows", &moving_b_by_rows, "problem"_a, "choices"_a);
+}
+
+}  // namespace
+
+void bind_linalg(nb::module_& top) {
+    nb::module_ m = top.def_submodule("linalg", "Dense matrices on block distributions.");
+    bind_layouts(m);
+    bind_products(m);
+    nb::class_<Blas>(m, "Blas", "Functions of a BLAS library.")
+        .def_static("load", [](const std::string& path) { return std::const_pointer_cast<Blas>(Blas::load(path)); })
+        .def_prop_ro("path", &Blas::path)
+        .def(
+            "time_product",
+            [](const Blas& blas, const std::string& type, std::int64_t rows, std::int64_t columns, std::int64_t depth,
+               int times) { return time_product(blas, dtype_named(type), rows, columns, depth, times); },
+            "dtype"_a, "rows"_a, "columns"_a, "depth"_a, "times"_a, nb::call_guard<nb::gil_scoped_release>());
+    m.def(
+        "time_copy",
+        [](const std::string& type, std::int64_t rows, std::int64_t columns, int times) {
+            return time_copy(dtype_named(type), rows, columns, times);
+        },
+        "dtype"_a, "rows"_a, "columns"_a, "times"_a, nb::call_guard<nb::gil_scoped_release>());
+    m.def(
+        "move_schedule",
+        [](const BlockCyclic& from, const BlockCyclic& to, std::int64_t item, int rank, int ranks,
+           std::int64_t chunk_bytes) { return move_matrix(MatrixMove(from, to, item, ranks, chunk_bytes), rank); },
+        "from_layout"_a, "to_layout"_a, "item_bytes"_a, "rank"_a, "ranks"_a, "chunk_bytes"_a = 1 << 20,
+        "One rank's part in moving a matrix to another layout.");
+    m.def(
+        "move",
+        [](Context& context, const BlockCyclic& from, const BlockCyclic& to, std::int64_t item, const Place& here,
+           const Place& there) {
+            nb::gil_scoped_release release;
+            run_move(context, MatrixMove(from, to, item, context.size()), binding_of(here, item),
+                     binding_of(there, item));
+        },
+        "context"_a, "from_layout"_a, "to_layout"_a, "item_bytes"_a, "here"_a, "there"_a,
+        "Moves a matrix to another layout; collective.");
+}

@@ -1,0 +1,8 @@
+"""Dense linear algebra on distributed matrices: `tilewave.linalg.matrix`, `matmul` and so on."""
+
+from tilewave.linalg.blas import use_blas
+from tilewave.linalg.matmul import matmul, plan_matmul
+from tilewave.linalg.matrix import Matrix, matrix
+from tilewave.linalg.plan import MatmulPlan, MatmulReport
+
+__all__ = ["MatmulPlan", "MatmulReport", "Matrix", "matmul", "matrix", "plan_matmul", "use_blas"]

@@ -1,0 +1,91 @@
+"""How a matrix is spread over the ranks: what users say of it, and the core's layout of that."""
+
+import dataclasses
+import math
+
+import numpy as np
+
+from tilewave import _core
+from tilewave.errors import ConfigError
+
+LAYOUTS = ("rows", "columns", "cyclic")
+#: Rows and columns of a block of a two-dimensional layout where none is given: panels of so many columns run near the
+#: full speed of a BLAS, and leave enough blocks for each rank of a matrix of 1000 rows.
+BLOCK = 128
+
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """A matrix on a grid of ranks, in blocks that go round it.
+
+    Attributes
+    ----------
+    name : str
+        "rows", "columns" or "cyclic".
+    block : tuple of int
+        Rows and columns of a block.
+    grid : tuple of int
+        Ranks along the rows and along the columns; rank numbers go along the columns first.
+    """
+
+    name: str
+    block: tuple
+    grid: tuple
+
+    def _core(self, shape):
+        rows, columns = (
+            _core.linalg.Axis(n, parts, block) for n, parts, block in zip(shape, self.grid, self.block, strict=True)
+        )
+        return _core.linalg.BlockCyclic(rows, columns, False)
+
+
+def layout_of(what, shape, ranks, name, block, grid):
+    """The layout that a call asks for; raises ConfigError."""
+    if isinstance(name, Layout):
+        if block is not None or grid is not None:
+            raise ConfigError(f"{what}: block or grid was given beside a whole layout; allowed: one of them")
+        if math.prod(name.grid) > ranks:
+            raise ConfigError(f"{what}: a layout on a grid of {name.grid} was given; allowed: at most {ranks} ranks")
+        # The default block of one-dimensional layouts depends on the shape: what is meant is one block a rank.
+        return name
+    if not isinstance(name, str) or name not in LAYOUTS:
+        raise ConfigError(f"{what}: layout: given {name!r}; allowed: {', '.join(LAYOUTS)}")
+    if grid is not None and name != "cyclic":
+        raise ConfigError(f"{what}: grid: given for layout {name!r}, which has one dimension; allowed: layout='cyclic'")
+    grid = {"rows": (ranks, 1), "columns": (1, ranks)}.get(name) or _grid(what, grid, ranks)
+    one = [max(1, -(-n // parts)) for n, parts in zip(shape, grid, strict=True)]
+    if block is None:
+        block = one if name != "cyclic" else [BLOCK, BLOCK]
+    else:
+        both = _block(what, block)
+        block = {"rows": (both[0], one[1]), "columns": (one[0], both[1])}.get(name, both)
+    return Layout(name, tuple(block), grid)
+
+
+def _block(what, block):
+    pair = block if isinstance(block, tuple | list) else (block, block)
+    if len(pair) != 2 or any(isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1 for n in pair):
+        raise ConfigError(f"{what}: block: given {block!r}; allowed: an integer >= 1, or two of them, (rows, columns)")
+    return tuple(int(n) for n in pair)
+
+
+def _grid(what, grid, ranks):
+    if grid is None:
+        rows = max(d for d in range(1, math.isqrt(ranks) + 1) if ranks % d == 0)
+        return rows, ranks // rows
+    good = isinstance(grid, tuple | list) and len(grid) == 2
+    if not good or any(isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1 for n in grid):
+        raise ConfigError(f"{what}: grid: given {grid!r}; allowed: two integers >= 1, (rows, columns)")
+    if math.prod(grid) > ranks:
+        raise ConfigError(f"{what}: grid: given {tuple(grid)}; allowed: at most {ranks} ranks in all")
+    return tuple(int(n) for n in grid)
+
+
+def indices_of(axis, part):
+    """The global indices of a part's elements along one dimension, in local order."""
+    if part < 0:
+        return np.zeros(0, dtype=np.int64)
+    local = np.arange(axis.count(part))
+    if axis.block == 0:
+        return local + axis.first(part)
+    return (local // axis.block * axis.parts + part) * axis.block + local % axis.block

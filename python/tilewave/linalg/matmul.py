@@ -1,0 +1,194 @@
+"""Products of distributed matrices."""
+
+import dataclasses
+import json
+import weakref
+
+from tilewave import _core
+from tilewave.errors import ConfigError, KernelError
+from tilewave.linalg.blas import blas
+from tilewave.linalg.candidates import best_of, case_of
+from tilewave.linalg.matrix import move
+from tilewave.linalg.operands import local_of
+from tilewave.linalg.plan import MatmulPlan, MatmulReport, described
+from tilewave.linalg.request import request_of
+from tilewave.runtime.collective import collective
+from tilewave.timeline.parts import Parts
+from tilewave.timeline.timeline import Timeline
+
+_plans = weakref.WeakKeyDictionary()  # by context: what was planned there, the same on all its ranks
+#: Plans that a context keeps.
+MOST_PLANS = 64
+
+
+@collective("tw.linalg.matmul")
+def matmul(
+    a,
+    b,
+    c=None,
+    *,
+    alpha=1.0,
+    beta=0.0,
+    trans_a="N",
+    trans_b="N",
+    algorithm="auto",
+    lookahead=None,
+    panel=None,
+    tree=None,
+    pending=None,
+    memory=None,
+    layout=None,
+    plan=None,
+    context=None,
+):
+    """C = alpha op(A) op(B) + beta C, with the communication hidden; collective.
+
+    Parameters
+    ----------
+    a, b : Matrix
+        Of one dtype, in any layouts.
+    c : Matrix, optional
+        Changed in place. Default: a new one.
+    alpha, beta : number
+        With beta 0 what C holds is not read.
+    trans_a, trans_b : str or int
+        op: "N" or 0, as it is; "T" or 1, transposed; "C" or 2, transposed and conjugate.
+    algorithm : str
+        "broadcast": panels go to all that need them, by rings or trees; "wavefront": blocks of B go from rank to rank,
+        part i of C meets block j in wave i + j (wolfmann2010); "summa": panels of the common dimension, on any grid;
+        "auto": what is predicted fastest.
+    lookahead : int, optional
+        Panels that travel while another one is used. Default: predicted.
+    panel : int, optional
+        Columns, or common elements, of a panel at most. Default: predicted.
+    tree : str, optional
+        Of broadcasts: "ring" or "least_rounds". Default: predicted.
+    pending : bool, optional
+        Of "wavefront": a pending block for every other rank, a lane each. Default: predicted.
+    memory : int, optional
+        Bytes that each rank may use beyond the three matrices. Default: as much as the fastest plan needs.
+    layout : str or Layout, optional
+        Of a new C. Default: that of A's rows and B's columns, where they have a grid in common.
+    plan : MatmulPlan, optional
+        From `plan_matmul`: its choices.
+    context : Context, optional
+        Default: the one of `a`.
+
+    Returns
+    -------
+    Matrix
+        C; its ``report`` says how it went.
+
+    Raises
+    ------
+    ConfigError
+        On every rank: for shapes or dtypes that do not fit, a memory that no plan keeps within, choices that the
+        layouts do not allow, arguments that differ between ranks.
+
+    Notes
+    -----
+    Collective. NaN and infinity spread as in BLAS. Rates of the BLAS are measured at first use of a shape.
+    """
+    request, c = request_of(context, a, b, c, locals())
+    library = blas()
+    yield request.text
+    chosen = yield from _chosen(context, request)
+    case = case_of(request, chosen, context.size)
+    error = schedule = parts = moving = None
+    try:
+        schedule = case.schedule(context.rank)
+        moving = _core.linalg.MovingMemory(schedule)
+        parts = [
+            local_of(operand.stored, context.rank, a.dtype) if moved else matrix.local
+            for operand, matrix, moved in zip(case.stored_operands, (a, b, c), case.moved, strict=True)
+        ]
+    except Exception as problem:
+        error = problem
+    yield error or chosen.algorithm
+    adds = beta != 0
+    for number, (operand, matrix) in enumerate(zip(case.stored_operands, (a, b, c), strict=True)):
+        if case.moved[number] and (number < 2 or adds):
+            move(context, matrix._blocks, operand.stored, matrix.local, parts[number])
+    places, scalars = case.places(parts), (complex(alpha), complex(beta))
+    try:
+        done = _core.linalg.run_matmul(
+            context._core, schedule, library, moving, places, a.dtype.name, *scalars, *case.conjugates, case.b_by_rows
+        )
+    except (ConfigError, KernelError, MemoryError) as problem:
+        raise context._shared(problem) from None
+    if done.interrupted:
+        raise KeyboardInterrupt("another rank was interrupted" if context.size > 1 else "")
+    if case.moved[2]:
+        move(context, case.stored_operands[2].stored, c._blocks, parts[2], c.local)
+    c.report = MatmulReport(
+        chosen,
+        done.time_s,
+        request.flops / max(done.time_s, 1e-9),
+        Parts.of(done.parts) if context.rank == 0 else None,
+        Timeline(done.timeline),
+    )
+    return c
+
+
+@collective("tw.linalg.plan_matmul")
+def plan_matmul(
+    a,
+    b,
+    c=None,
+    *,
+    beta=0.0,
+    trans_a="N",
+    trans_b="N",
+    algorithm="auto",
+    lookahead=None,
+    panel=None,
+    tree=None,
+    pending=None,
+    memory=None,
+    layout=None,
+    context=None,
+):
+    """How `matmul` would compute a product; nothing is computed. Collective.
+
+    Parameters
+    ----------
+    a, b, c, beta, trans_a, trans_b, algorithm, lookahead, panel, tree, pending, memory, layout, context
+        As in `matmul`.
+
+    Returns
+    -------
+    MatmulPlan
+        The same on every rank; ``plan.memory_bytes`` is known before anything is allocated for it.
+
+    Raises
+    ------
+    ConfigError
+        On every rank, as `matmul`.
+    """
+    given = locals() | {"alpha": 1.0, "plan": None}
+    request, _ = request_of(context, a, b, c, given)
+    blas()
+    yield request.text
+    return (yield from _chosen(context, request))
+
+
+def _chosen(context, request):
+    """The plan, the same on every rank: rank 0 compares. A part of a collective call."""
+    kept = _plans.setdefault(context, {})
+    machine = context._core.machine()
+    number = context._machine_number
+    key = (request.text, number, context.threads)
+    if key not in kept:
+        error, text = None, ""
+        if context.rank == 0:
+            try:
+                text = json.dumps(dataclasses.asdict(best_of(request, context.size, machine, MatmulPlan, described)))
+            except Exception as problem:
+                error = problem
+        yield error or "planned"
+        found = json.loads(context._core.broadcast(text.encode()))
+        found["moved"], found["compared"] = tuple(found["moved"]), tuple(map(tuple, found["compared"]))
+        while len(kept) >= MOST_PLANS:
+            kept.pop(next(iter(kept)))
+        kept[key] = MatmulPlan(**found)
+    return kept[key]

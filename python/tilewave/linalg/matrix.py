@@ -1,0 +1,294 @@
+"""Distributed matrices."""
+
+import itertools
+import math
+
+import numpy as np
+
+from tilewave import _core
+from tilewave.errors import ConfigError
+from tilewave.field.field import Field
+from tilewave.field.values import named
+from tilewave.linalg.layout import indices_of, layout_of
+from tilewave.linalg.operands import place_of
+from tilewave.runtime.checksum import checksum
+from tilewave.runtime.collective import collective, holds_context
+
+#: Those that BLAS knows.
+DTYPES = tuple(np.dtype(name) for name in ("float32", "float64", "complex64", "complex128"))
+NOTHING, NUMBER, FUNCTION, ARRAY, FIELD = range(5)  # kinds of init
+#: In descriptors of ScaLAPACK: a dense matrix; a BLACS context that is not known.
+_DENSE, _NO_CONTEXT = 1, -1
+
+
+@holds_context
+class Matrix:
+    """A matrix that is spread over the ranks of a context; `tilewave.linalg.matrix` makes it.
+
+    Attributes
+    ----------
+    shape : tuple of int
+    dtype : numpy.dtype
+    layout : Layout
+        How it is spread: its name, block and grid.
+    local : numpy.ndarray
+        This rank's part, in Fortran order, of the global `rows` and `columns`; it may be written to.
+    context : Context
+    report : MatmulReport or None
+        Of the product that has made it.
+    """
+
+    __array_ufunc__ = None  # NumPy's functions of arrays refuse it
+
+    def __init__(self, context, shape, dtype, layout):
+        self.context, self.shape, self.dtype, self.layout = context, shape, dtype, layout
+        self._blocks, self.report = layout._core(shape), None
+        low, high = self._blocks.owned(context.rank)
+        extents = tuple(h - l for l, h in zip(low, high, strict=True))
+        self.local = np.empty(extents, dtype, order="F")
+
+    @property
+    def rows(self):
+        """numpy.ndarray: the global indices of this rank's rows."""
+        return indices_of(self._blocks.rows, self._blocks.row_of(self.context.rank))
+
+    @property
+    def columns(self):
+        """numpy.ndarray: the global indices of this rank's columns."""
+        return indices_of(self._blocks.columns, self._blocks.column_of(self.context.rank))
+
+    def gather(self):
+        """The whole matrix on rank 0, None elsewhere; collective.
+
+        Returns
+        -------
+        numpy.ndarray or None
+        """
+        return _gather(self)
+
+    def redistribute(self, layout="rows", block=None, grid=None):
+        """A copy in another layout; collective.
+
+        Parameters
+        ----------
+        layout, block, grid
+            As in `tilewave.linalg.matrix`; or the `layout` of another matrix.
+
+        Returns
+        -------
+        Matrix
+
+        Raises
+        ------
+        ConfigError
+            On every rank, for a layout that there is none of on any.
+
+        Notes
+        -----
+        Each element moves once; memory beyond the two matrices is four pieces of 1 MiB, or of a column where that is
+        more.
+        """
+        return _redistribute(self, layout, block, grid)
+
+    def to_scalapack(self, blacs_context=_NO_CONTEXT):
+        """What ScaLAPACK wants to know: a descriptor, and this rank's part without a copy.
+
+        Parameters
+        ----------
+        blacs_context : int
+            Of a grid of `layout.grid` ranks in row-major order, "R". Default: none, entry 1 of the descriptor is -1.
+
+        Returns
+        -------
+        descriptor : numpy.ndarray
+            Nine int32: dense, context, rows, columns, block rows, block columns, first rank row and column, leading
+            dimension.
+        local : numpy.ndarray
+            `local`, in Fortran order.
+        """
+        leading = max(1, self.local.shape[0])
+        numbers = [_DENSE, blacs_context, *self.shape, *self.layout.block, 0, 0, leading]
+        return np.array(numbers, dtype=np.int32), self.local
+
+    def _place(self):
+        return place_of(self.local)
+
+    def _text(self):
+        """What must be equal on all ranks."""
+        return f"matrix {self.shape} {self.dtype} {self.layout}"
+
+    def __array__(self, dtype=None, copy=None):
+        raise TypeError("a distributed matrix is no NumPy array; allowed: A.local, this rank's part, and A.gather()")
+
+    def __repr__(self):
+        name, block, grid = self.layout.name, self.layout.block, self.layout.grid
+        return f"<tilewave.linalg.Matrix {self.shape} {self.dtype}, {name}, block {block}, grid {grid}>"
+
+
+@collective("tw.linalg.matrix")
+def matrix(shape, dtype=None, init=None, *, layout="rows", block=None, grid=None, context=None):
+    """Make a distributed matrix; collective.
+
+    Parameters
+    ----------
+    shape : sequence of int, or numpy.ndarray
+        Rows and columns. An array, on every rank, without `init`: the matrix gets its shape, dtype and values.
+    dtype : dtype, optional
+        float32, float64, complex64 or complex128. Default: float64, or the array's or field's.
+    init : function, array, Field, number or None
+        A function of the global indices, called with index arrays where it takes them, else element by element; the
+        whole array, on every rank, or on rank 0 with None on the others; a field of two dimensions; a number for all
+        elements. None everywhere: zeros.
+    layout : str
+        "rows": blocks of rows go round the ranks, "columns": blocks of columns, "cyclic": both, on a grid of ranks; or
+        the `layout` of another matrix.
+    block : int or (int, int), optional
+        Rows and columns of a block. Default: of one-dimensional layouts, one block a rank; of "cyclic", 128.
+    grid : (int, int), optional
+        Of "cyclic": ranks along the rows and the columns. Default: all ranks, as near to a square as can be.
+    context : Context, optional
+
+    Returns
+    -------
+    Matrix
+
+    Raises
+    ------
+    ConfigError
+        On every rank: for a wrong shape, dtype, layout or init on any, or when ranks differ.
+
+    Notes
+    -----
+    Collective. Arrays that every rank gives are compared by a checksum.
+    """
+    kind, made, source = NOTHING, None, None
+    shape, dtype, init, kind = _given(shape, dtype, init)
+    layout = layout_of("matrix", shape, context.size, layout, block, grid)
+    made = Matrix(context, shape, dtype, layout)
+    if kind == FUNCTION:
+        _fill(made, init)
+    elif kind == NUMBER or kind == NOTHING:
+        made.local[...] = 0 if init is None else init
+    if kind == FIELD:
+        source = init.local
+        source = source if source.dtype == dtype else source.astype(dtype)
+    text = f"shape {shape}, dtype {dtype}, {layout}"
+    yield text + (
+        f", init field {init._number}" if kind == FIELD else f", number {init.item()!r}" if kind == NUMBER else ""
+    )
+    _agree_on_init(made, init, kind)
+    whole = context._core.allreduce_min([-kind])[0] == -ARRAY
+    if kind == FIELD:
+        move(context, _blocks_of(init), made._blocks, source, made.local)
+    elif whole and context._core.allreduce_min([kind])[0] == ARRAY:
+        made.local[...] = init[np.ix_(made.rows, made.columns)]
+    elif whole:
+        mine = init if context.rank == 0 else np.empty((0, 0), dtype)
+        move(context, _on_rank_0(shape), made._blocks, mine, made.local)
+    return made
+
+
+def _given(shape, dtype, init):
+    """Shape, dtype, init and its kind, as they are to be taken; raises ConfigError."""
+    if isinstance(shape, np.ndarray) and init is None:
+        shape, init = shape.shape, shape
+    kind = NOTHING if init is None else FUNCTION if callable(init) else FIELD if isinstance(init, Field) else ARRAY
+    try:
+        if isinstance(shape, str):
+            raise TypeError
+        shape = tuple(int(n) for n in shape if float(n) == int(n))
+    except (TypeError, ValueError, OverflowError):
+        shape = ()
+    if len(shape) != 2 or min(shape) < 0:
+        raise ConfigError(f"matrix: shape: given {shape!r}; allowed: two integers >= 0")
+    if dtype is None:
+        dtype = init.dtype if isinstance(init, np.ndarray | Field) else "f8"
+    try:
+        dtype = np.dtype(dtype)
+    except TypeError:
+        dtype = np.dtype(object)
+    if dtype not in DTYPES:
+        raise ConfigError(f"matrix: dtype: given {dtype}; allowed: {', '.join(map(str, DTYPES))}")
+    if kind == FIELD and init.shape != shape:
+        raise ConfigError(f"matrix: init: given a field of shape {init.shape}; allowed: {shape}")
+    if kind == ARRAY:
+        try:
+            init = np.asarray(init, dtype=dtype)
+        except (TypeError, ValueError) as problem:
+            raise named("matrix: init:", problem) from problem
+        if init.ndim == 0:
+            return shape, dtype, init[()], NUMBER
+        if init.shape != shape:
+            raise ConfigError(f"matrix: init: given an array of shape {init.shape}; allowed: {shape}")
+        if any(stride < 0 for stride in init.strides) or not (init.flags.c_contiguous or init.flags.f_contiguous):
+            init = np.ascontiguousarray(init)
+    if math.prod(max(n, 1) for n in shape) * dtype.itemsize > 2**60:
+        raise ConfigError(f"matrix: shape: given {shape}; allowed: at most 2**60 bytes")
+    return shape, dtype, init, kind
+
+
+def _fill(made, init):
+    rows, columns = made.rows, made.columns
+    if made.local.size == 0:
+        return
+    try:
+        values = np.asarray(init(rows[:, None], columns[None, :]))
+        if values.dtype == object:
+            raise TypeError("init made objects of index arrays")
+        made.local[...] = values
+    except Exception:
+        # Not a function of arrays: element by element. What still raises is its own.
+        for (i, row), (j, column) in itertools.product(enumerate(rows.tolist()), enumerate(columns.tolist())):
+            try:
+                made.local[i, j] = init(row, column)
+            except Exception as problem:
+                raise named("matrix: init raised", problem) from problem
+
+
+def _agree_on_init(made, init, kind):
+    """Refuse on every rank what ranks have given differently."""
+    core, on_zero = made.context._core, made.context.rank == 0
+    number = int(checksum(init), 16) >> 2 if kind == ARRAY and made.context.size > 1 else 0
+    low, high, others, less, more = core.allreduce_min([kind, -kind, -(NOTHING if on_zero else kind), number, -number])
+    if low == -high and less == -more or -others == NOTHING and -high == ARRAY:
+        return
+    made.context.agree(
+        ConfigError(
+            "matrix: init has other values or kinds on some rank; allowed: the same on every rank, or an array on rank "
+            "0 and None on the others"
+        )
+    )
+
+
+def _on_rank_0(shape):
+    rows, columns = (_core.linalg.Axis(n, 1, 0) for n in shape)
+    return _core.linalg.BlockCyclic(rows, columns, False)
+
+
+def _blocks_of(field):
+    layout = field._storage.layout
+    rows, columns = (_core.linalg.Axis(n, parts, 0) for n, parts in zip(layout.shape, layout.grid, strict=True))
+    return _core.linalg.BlockCyclic(rows, columns, False)
+
+
+def move(context, before, after, source, target):
+    """Move a matrix; collective, after an agreement."""
+    _core.linalg.move(context._core, before, after, target.itemsize, place_of(source), place_of(target))
+
+
+@collective("tw.linalg.Matrix.gather")
+def _gather(given):
+    context = given.context
+    whole = np.empty(given.shape if context.rank == 0 else (0, 0), given.dtype)
+    yield given._text()
+    move(context, given._blocks, _on_rank_0(given.shape), given.local, whole)
+    return whole if context.rank == 0 else None
+
+
+@collective("tw.linalg.Matrix.redistribute")
+def _redistribute(given, layout, block, grid):
+    layout = layout_of("redistribute", given.shape, given.context.size, layout, block, grid)
+    made = Matrix(given.context, given.shape, given.dtype, layout)
+    yield f"{given._text()}, to {layout}"
+    move(given.context, given._blocks, made._blocks, given.local, made.local)
+    return made

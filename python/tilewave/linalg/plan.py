@@ -1,0 +1,109 @@
+"""How a product is computed, and how it went: values."""
+
+import dataclasses
+
+from tilewave.timeline.parts import Parts
+from tilewave.timeline.timeline import Timeline
+
+
+@dataclasses.dataclass(frozen=True)
+class MatmulPlan:
+    """How a product is computed; ``print(plan)`` shows it, `explain` says why.
+
+    Attributes
+    ----------
+    algorithm : str
+        "broadcast", "wavefront" or "summa".
+    tree : str
+        Of a broadcast: "ring" or "least_rounds".
+    lookahead : int
+        Panels that travel while another one is used.
+    panel : int
+        Columns, or common elements, of a panel at most.
+    pending : bool
+        Of "wavefront": a pending block for every other rank; whichever is there is used.
+    moved : tuple of str
+        Operands that are redistributed first: "A", "B", "C".
+    memory_bytes : int
+        Of the rank that needs most, beyond the three matrices: panels, and copies of what is redistributed.
+    predicted_s : float or None
+        None where nothing was compared.
+    """
+
+    algorithm: str
+    tree: str
+    lookahead: int
+    panel: int
+    pending: bool
+    moved: tuple
+    memory_bytes: int
+    predicted_s: float | None
+    compared: tuple = ()
+
+    def explain(self):
+        """Why this plan: what was compared, the fastest first.
+
+        Returns
+        -------
+        str
+        """
+        lines = [str(self)]
+        if self.moved:
+            lines.append(f"{' and '.join(self.moved)} in other layouts than this algorithm needs: redistributed first")
+        if not self.compared:
+            return "\n".join([*lines, "every choice was given: nothing was compared"])
+        lines.append(f"{len(self.compared)} plans were played against the machine's numbers; seconds, bytes:")
+        for time_s, memory_bytes, text in self.compared[:12]:
+            lines.append(f"  {time_s:10.6f} {memory_bytes:12d}  {text}")
+        if len(self.compared) > 12:
+            lines.append(f"  ... and {len(self.compared) - 12} slower ones")
+        return "\n".join(lines)
+
+    def __str__(self):
+        predicted = "" if self.predicted_s is None else f"; predicted {self.predicted_s:.6f} s"
+        return f"{described(self)}; {self.memory_bytes} bytes beyond the matrices{predicted}"
+
+
+def described(plan):
+    """The choices of a plan in words."""
+    how = "a pending block for every other rank" if plan.pending else f"{plan.lookahead} ahead"
+    way = "" if plan.algorithm == "wavefront" else f" by {plan.tree}"
+    moved = f", {' and '.join(plan.moved)} redistributed" if plan.moved else ""
+    return f"{plan.algorithm}{way}, panels of {plan.panel}, {how}{moved}"
+
+
+@dataclasses.dataclass(frozen=True)
+class MatmulReport:
+    """How a product went.
+
+    Attributes
+    ----------
+    plan : MatmulPlan
+    time_s : float
+        Of the slowest rank, without redistributions.
+    flops_per_s : float
+        Of all ranks.
+    parts : Parts or None
+        Rank 0: where the lanes' time went, on average.
+    timeline : Timeline
+        Rank 0: of all ranks; empty elsewhere.
+    """
+
+    plan: MatmulPlan
+    time_s: float
+    flops_per_s: float
+    parts: Parts | None
+    timeline: Timeline
+
+    @property
+    def measured(self):
+        """float: `time_s`."""
+        return self.time_s
+
+    @property
+    def predicted(self):
+        """float or None: seconds."""
+        return self.plan.predicted_s
+
+    def __str__(self):
+        return f"{self.plan}\nmeasured {self.time_s:.6f} s, {self.flops_per_s / 1e9:.3f} GFlop/s"

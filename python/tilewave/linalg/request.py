@@ -1,0 +1,102 @@
+"""What a call of `matmul` asks for, checked."""
+
+import dataclasses
+import numbers
+
+import numpy as np
+
+from tilewave.errors import ConfigError
+from tilewave.linalg.candidates import ALGORITHMS, TREES, Request
+from tilewave.linalg.layout import Layout, layout_of
+from tilewave.linalg.matrix import Matrix
+from tilewave.linalg.operands import Operand, transpose_of
+from tilewave.linalg.plan import MatmulPlan
+
+
+def request_of(context, a, b, c, given):
+    """What is asked for, checked; and C, a new one where none is given."""
+    for name, matrix in (("a", a), ("b", b)) + ((("c", c),) if c is not None else ()):
+        if not isinstance(matrix, Matrix):
+            raise ConfigError(f"matmul: {name}: given {type(matrix).__name__}; allowed: a tilewave.linalg.Matrix")
+        if matrix.context is not context:
+            raise ConfigError(f"matmul: {name} lives on another context; allowed: matrices of one context")
+        if matrix.dtype != a.dtype:
+            raise ConfigError(f"matmul: {name} has dtype {matrix.dtype}, a has {a.dtype}; allowed: one dtype")
+    for name in ("alpha", "beta"):
+        value = given[name]
+        if isinstance(value, bool) or not isinstance(value, numbers.Number):
+            raise ConfigError(f"matmul: {name}: given {value!r}; allowed: a number")
+        if isinstance(value, numbers.Complex) and complex(value).imag != 0 and a.dtype.kind != "c":
+            raise ConfigError(f"matmul: {name}: given {value!r} for {a.dtype}; allowed: a real number")
+    left, right = (transpose_of(f"trans_{name}", given[f"trans_{name}"]) for name in ("a", "b"))
+    left, right = Operand.of(a, left), Operand.of(b, right)
+    (m, depth), (inner, n) = _extents(left), _extents(right)
+    if depth != inner:
+        raise ConfigError(
+            f"matmul: op(A) of {m} x {depth} and op(B) of {inner} x {n} were given; allowed: A.columns equal to B.rows"
+        )
+    if c is None:
+        if given["beta"] != 0:
+            raise ConfigError(f"matmul: beta={given['beta']!r} was given without c; allowed: beta=0, or c=")
+        if given["layout"] is None:
+            layout = _natural(left.blocks, right.blocks, (m, n), context.size)
+        else:
+            layout = layout_of("matmul", (m, n), context.size, given["layout"], None, None)
+        c = Matrix(context, (m, n), a.dtype, layout)
+    elif given["layout"] is not None:
+        raise ConfigError("matmul: c and layout were given; allowed: one of them")
+    if c.shape != (m, n):
+        raise ConfigError(f"matmul: c of shape {c.shape} was given for a product of {m} x {n}; allowed: equal shapes")
+    if c is a or c is b:
+        raise ConfigError("matmul: c is one of the operands; allowed: another matrix")
+    choices = _choices(given)
+    request = Request(left, right, Operand.of(c, "N"), a.dtype, given["beta"] != 0, context.threads, **choices)
+    text = f"{a._text()}, {b._text()}, {c._text()}, {given['trans_a']}, {given['trans_b']}, "
+    text += f"alpha {given['alpha']!r}, beta {given['beta']!r}, {sorted(choices.items())}"
+    return dataclasses.replace(request, text=text), c
+
+
+def _extents(operand):
+    return operand.blocks.rows.extent, operand.blocks.columns.extent
+
+
+def _choices(given):
+    """Of the arguments those that say how; checked."""
+    plan = given["plan"]
+    if plan is not None:
+        if not isinstance(plan, MatmulPlan):
+            raise ConfigError(f"matmul: plan: given {type(plan).__name__}; allowed: what plan_matmul gave, None")
+        names = ("algorithm", "tree", "lookahead", "panel", "pending")
+        return {name: getattr(plan, name) for name in names} | {"memory": given["memory"]}
+    if given["algorithm"] not in ("auto", *ALGORITHMS):
+        raise ConfigError(f"matmul: algorithm: given {given['algorithm']!r}; allowed: auto, {', '.join(ALGORITHMS)}")
+    if given["tree"] not in (None, *TREES):
+        raise ConfigError(f"matmul: tree: given {given['tree']!r}; allowed: {', '.join(TREES)}")
+    if (
+        given["pending"] not in (None, True, False)
+        or isinstance(given["pending"], int)
+        and not isinstance(given["pending"], bool)
+    ):
+        raise ConfigError(f"matmul: pending: given {given['pending']!r}; allowed: True, False")
+    if given["pending"] and given["algorithm"] not in ("auto", "wavefront"):
+        raise ConfigError(f"matmul: pending was given with algorithm {given['algorithm']!r}; allowed: 'wavefront'")
+    for name, least in (("lookahead", 0), ("panel", 1), ("memory", 0)):
+        value = given[name]
+        if value is not None and (isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least):
+            raise ConfigError(f"matmul: {name}: given {value!r}; allowed: an integer >= {least}")
+    names = ("algorithm", "tree", "lookahead", "panel", "pending", "memory")
+    return {name: None if given[name] is None else given[name] for name in names}
+
+
+def _natural(a, b, shape, ranks):
+    """The layout of a new C: A's rows and B's columns on A's or B's grid."""
+    grid = (a.rows.parts, a.columns.parts)
+    if ranks > 1 and min(grid) > 1 and not a.ranks_by_column:
+        same = (b.rows.parts, b.columns.parts) == grid and not b.ranks_by_column
+        column = (b if same else a).columns
+        return Layout("cyclic", (a.rows.block or 1, column.block or 1), grid)
+    if a.rows.parts == 1 and b.rows.parts == 1 and b.columns.parts > 1:
+        return Layout("columns", (max(1, shape[0]), b.columns.block), (1, b.columns.parts))
+    if a.rows.parts > 1 and a.columns.parts == 1:
+        return Layout("rows", (a.rows.block, max(1, shape[1])), (a.rows.parts, 1))
+    return layout_of("matmul", shape, ranks, "rows", None, None)

@@ -1,0 +1,146 @@
+#include "execute/blas/library.hpp"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+#include <optional>
+
+#include "tilewave/error.hpp"
+
+namespace tilewave {
+
+namespace {
+
+// Fortran's calling convention: all by address, and the lengths of texts at the end.
+using Gemm = void (*)(const char*, const char*, const int*, const int*, const int*, const void*, const void*,
+                      const int*, const void*, const int*, const void*, void*, const int*, std::size_t, std::size_t);
+
+// A library's threads are made when it is loaded, as many as these variables say.
+class OneThreadMeanwhile {
+public:
+    OneThreadMeanwhile() {
+        for (std::size_t i = 0; i < std::size(names); ++i) {
+            if (const char* value = std::getenv(names[i])) old_[i] = value;
+            setenv(names[i], "1", 1);
+        }
+    }
+    ~OneThreadMeanwhile() {
+        for (std::size_t i = 0; i < std::size(names); ++i)
+            if (old_[i])
+                setenv(names[i], old_[i]->c_str(), 1);
+            else
+                unsetenv(names[i]);
+    }
+
+private:
+    static constexpr const char* names[] = {"OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"};
+    std::optional<std::string> old_[std::size(names)];
+};
+
+void* find(void* library, const std::string& name) {
+    // The names of SciPy's OpenBLAS, then everybody's.
+    if (void* f = dlsym(library, ("scipy_" + name).c_str())) return f;
+    return dlsym(library, name.c_str());
+}
+
+void one_thread(void* library) {
+    for (const char* name : {"openblas_set_num_threads", "MKL_Set_Num_Threads", "bli_thread_set_num_threads"})
+        if (void* f = find(library, name)) reinterpret_cast<void (*)(int)>(f)(1);
+}
+
+int letter(Dtype type) {
+    switch (type) {
+        case Dtype::f4: return 0;
+        case Dtype::f8: return 1;
+        case Dtype::c8: return 2;
+        case Dtype::c16: return 3;
+        default:
+            throw ConfigError(std::string("BLAS: dtype ") + to_string(type) +
+                              " was given; allowed: float32, float64, complex64, complex128");
+    }
+}
+
+int narrow(std::int64_t n) {
+    if (n > std::numeric_limits<int>::max())
+        throw ConfigError("BLAS: an extent of " + std::to_string(n) + " was given; allowed: less than 2^31");
+    return static_cast<int>(n);
+}
+
+// A scalar in the library's type.
+struct Scalar {
+    alignas(16) std::byte bytes[16];
+    Scalar(Dtype type, Complex value) {
+        const auto put = [&](auto real, auto imaginary) {
+            const decltype(real) both[2] = {real, imaginary};
+            std::copy_n(reinterpret_cast<const std::byte*>(both), sizeof both, bytes);
+        };
+        if (type == Dtype::f4 || type == Dtype::c8)
+            put(static_cast<float>(value.real), static_cast<float>(value.imaginary));
+        else
+            put(value.real, value.imaginary);
+    }
+};
+
+// How BLAS is told of a matrix: as it lies, column by column, or transposed.
+struct Operand {
+    char trans;
+    int leading;
+    explicit Operand(const BlasMatrix& m, const char* name) {
+        // Whether columns lie one after another; of a single row or column both may be said.
+        const bool columns = m.row_step == 1 && !(m.conjugate && m.column_step == 1);
+        if (!columns && m.column_step != 1)
+            throw ConfigError(std::string("BLAS: matrix ") + name + " has steps of " + std::to_string(m.row_step) +
+                              " and " + std::to_string(m.column_step) + " items; one of them must be 1");
+        trans = columns ? 'N' : m.conjugate ? 'C' : 'T';
+        // The step across a single row or column does not matter, but BLAS wants one that is long enough.
+        leading =
+            narrow(std::max<std::int64_t>({columns ? m.column_step : m.row_step, columns ? m.rows : m.columns, 1}));
+        if (columns && m.conjugate)
+            throw ConfigError(std::string("BLAS: matrix ") + name + " is conjugate and not transposed");
+    }
+};
+
+}  // namespace
+
+std::shared_ptr<const Blas> Blas::load(const std::string& path) {
+    void* library = nullptr;
+    {
+        const OneThreadMeanwhile meanwhile;
+        library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    }
+    if (!library) throw ConfigError("BLAS: " + path + " cannot be loaded: " + dlerror());
+    one_thread(library);
+    std::shared_ptr<Blas> made(new Blas);
+    made->path_ = path;
+    for (const Dtype type : {Dtype::f4, Dtype::f8, Dtype::c8, Dtype::c16}) {
+        const std::string name = std::string(1, "sdcz"[letter(type)]) + "gemm_";
+        void* f = find(library, name);
+        if (!f)
+            throw ConfigError("BLAS: " + path + " has no function " + name + "; allowed: a BLAS with 32-bit integers");
+        made->gemm_[letter(type)] = f;
+    }
+    return made;  // it stays loaded: others may use it
+}
+
+void Blas::gemm(Dtype type, Complex alpha, const BlasMatrix& a, const BlasMatrix& b, Complex beta,
+                const BlasMatrix& c) const {
+    if (c.rows == 0 || c.columns == 0) return;
+    // As BLAS cannot conjugate without transposing, a C that may be taken either way is taken as A and B are.
+    const auto awkward = [](const BlasMatrix& m) { return m.conjugate && m.column_step != 1; };
+    if (c.row_step != 1 || (c.column_step == 1 && (awkward(a) || awkward(b))))
+        return product(type, alpha, b.transposed(), a.transposed(), beta, c.transposed());
+    product(type, alpha, a, b, beta, c);
+}
+
+void Blas::product(Dtype type, Complex alpha, const BlasMatrix& a, const BlasMatrix& b, Complex beta,
+                   const BlasMatrix& c) const {
+    const Operand left(a, "A"), right(b, "B"), result(c, "C");
+    const int m = narrow(c.rows), n = narrow(c.columns), k = narrow(a.columns);
+    const Scalar by(type, alpha), old(type, beta);
+    reinterpret_cast<Gemm>(gemm_[letter(type)])(&left.trans, &right.trans, &m, &n, &k, by.bytes, a.data, &left.leading,
+                                                b.data, &right.leading, old.bytes, c.data, &result.leading, 1, 1);
+}
+
+}  // namespace tilewave

@@ -1,0 +1,51 @@
+// The functions of a BLAS and LAPACK library that is found at run time, called by one thread each.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "tilewave/dtype.hpp"
+
+namespace tilewave {
+
+/// A matrix in memory: items between neighbours along either dimension, one of them 1. `conjugate`: what is meant is
+/// the conjugate of what is there.
+struct BlasMatrix {
+    std::byte* data = nullptr;
+    std::int64_t rows = 0, columns = 0;
+    std::int64_t row_step = 1, column_step = 1;
+    bool conjugate = false;
+
+    BlasMatrix transposed() const { return {data, columns, rows, column_step, row_step, conjugate}; }
+};
+
+struct Complex {
+    double real = 0, imaginary = 0;
+};
+
+/// What a library offers, for float32, float64, complex64 and complex128. Calls are safe from several threads at once.
+class Blas {
+public:
+    /// Loads a shared library whose integers have 32 bits, such as libscipy_openblas.so, libopenblas.so or
+    /// libmkl_rt.so, and sets it to one thread. Nothing that another module has loaded is changed: its symbols stay its
+    /// own.
+    /// @throws ConfigError where it cannot be loaded or lacks a function
+    static std::shared_ptr<const Blas> load(const std::string& path);
+
+    const std::string& path() const { return path_; }
+
+    /// c = alpha a b + beta c; with beta 0 c is not read.
+    /// @pre a.columns == b.rows, c of a.rows x b.columns; c is not conjugate; extents below 2^31 (ConfigError)
+    void gemm(Dtype type, Complex alpha, const BlasMatrix& a, const BlasMatrix& b, Complex beta,
+              const BlasMatrix& c) const;
+
+private:
+    Blas() = default;
+    // The same, where C's columns lie one after another.
+    void product(Dtype type, Complex alpha, const BlasMatrix& a, const BlasMatrix& b, Complex beta,
+                 const BlasMatrix& c) const;
+    void* gemm_[4] = {};  // by type: s, d, c, z
+    std::string path_;
+};
+
+}  // namespace tilewave

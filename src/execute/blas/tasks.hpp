@@ -1,0 +1,25 @@
+// What the tasks of matrix schedules call.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "execute/blas/library.hpp"
+#include "tilewave/task.hpp"
+
+namespace tilewave {
+
+/// What a product is told beside its schedule.
+struct ProductCall {
+    Dtype type = Dtype::f8;
+    Complex alpha{1, 0}, beta{0, 0};
+    bool conjugate_a = false, conjugate_b = false;
+    bool moving_b_by_rows = false;  ///< generate/linalg/matmul.hpp
+};
+
+/// The operations of a product, by MatmulTask.
+std::vector<TaskFunction> product_tasks(std::shared_ptr<const Blas> blas, const ProductCall& call);
+
+/// to = from, or its conjugate; of any steps.
+void copy_matrix(Dtype type, const BlasMatrix& from, const BlasMatrix& to);
+
+}  // namespace tilewave

@@ -1,0 +1,241 @@
+// Panels are broadcast: the common dimension goes by in panels (SUMMA: van de Geijn and Watts 1997), or the columns of
+// B do (wolfmann2010). Panels to come travel while the lanes compute.
+#include <algorithm>
+
+#include "generate/linalg/product_writer.hpp"
+
+namespace tilewave {
+
+namespace {
+
+// Pieces of C that lane 0 looks at arriving chunks between, at least, where it hands them on.
+constexpr int least_looks = 4;
+
+class Broadcast {
+public:
+    Broadcast(const MatmulProblem& problem, const MatmulChoices& choices, bool by_columns_of_b, int rank, int ranks)
+        : p_(problem),
+          choices_(choices),
+          rank_(rank),
+          ranks_(ranks),
+          lanes_(choices.lanes),
+          slots_(choices.lookahead + 1),
+          writer_(problem, choices, rank, ranks, choices.lanes),
+          done_(static_cast<std::size_t>(choices.lanes), 0) {
+        if (by_columns_of_b)
+            list_columns_of_b();
+        else
+            list_common_dimension();
+    }
+
+    Schedule run() {
+        if (steps_.empty() && p_.a.columns.extent == 0) writer_.scale();
+        const int n = static_cast<int>(steps_.size());
+        for (int k = 0; k < std::min(n, slots_); ++k) start(k);
+        if (n > 0) arrive(0, everything);
+        for (int k = 0; k < n; ++k) {
+            if (moves_) signals_.push_back(lanes_ > 1 ? list().signal(0) : 0);
+            const int next = slots_ > 1 && k + 1 < n ? k + 1 : -1;
+            compute(k, next);
+            if (next >= 0) arrive(next, everything);
+            finish(k);
+            if (k + slots_ < n) start(k + slots_);
+            if (slots_ == 1 && k + 1 < n) arrive(k + 1, everything);
+        }
+        return writer_.list().finish();
+    }
+
+private:
+    static constexpr std::size_t everything = static_cast<std::size_t>(-1);
+
+    // A chunk on its way: received and handed on, or sent by its root.
+    struct Chunk {
+        int receive = -1;
+        std::vector<int> children, sends = {};
+        int tag = 0;
+        std::int32_t array = 0;
+        Box region;
+    };
+
+    TaskList& list() { return writer_.list(); }
+
+    // Panels of A go along the rows of the grid, panels of B along its columns.
+    void list_common_dimension() {
+        const int i = p_.c.row_of(rank_);
+        const bool move_a = p_.c.columns.parts > 1, move_b = p_.c.rows.parts > 1;
+        moves_ = move_a || move_b;
+        // Without moving there is nothing to wait for: one panel.
+        const std::int64_t most = moves_ ? choices_.panel : std::max<std::int64_t>(1, p_.a.columns.extent);
+        const auto all = intervals(p_.a.columns, p_.b.rows, most);
+        std::int64_t widest = 0;
+        for (const Interval& at : all) widest = std::max(widest, at.hi - at.lo);
+        const auto panels = static_cast<std::int64_t>(all.size());
+        const Box &a = writer_.mine(0), &b = writer_.mine(1), &c = writer_.mine(2);
+        writer_.add_moving(move_a && i >= 0 ? panels : 0, widest, c.lo[0], c.hi[0], slots_);
+        writer_.add_moving(move_b && i >= 0 ? panels : 0, widest, c.lo[1], c.hi[1], slots_);
+        if (i < 0) return;
+        for (int k = 0; k < static_cast<int>(panels); ++k) {
+            const Interval& at = all[static_cast<std::size_t>(k)];
+            const auto [a_lo, a_hi] = place(p_.a.columns, at);
+            const auto [b_lo, b_hi] = place(p_.b.rows, at);
+            const std::int64_t width = at.hi - at.lo;
+            PanelStep step;
+            step.c = c;
+            step.depth = width;
+            step.first = k == 0;
+            step.left = {array_a, {{a.lo[0], a_lo}, {a.hi[0], a_hi}}};
+            step.right = {array_b, {{b_lo, b.lo[1]}, {b_hi, b.hi[1]}}};
+            if (move_a) {
+                const Box region{{k, 0, c.lo[0]}, {k + 1, width, c.hi[0]}};
+                step.a = MovingPanel{p_.a.columns.part_of({at.lo}), step.left.box, moving_a, region};
+                step.left = {moving_a, region};
+            }
+            if (move_b) {
+                const Box region{{k, 0, c.lo[1]}, {k + 1, width, c.hi[1]}};
+                step.b = MovingPanel{p_.b.rows.part_of({at.lo}), step.right.box, moving_b, region};
+                step.right = {moving_b, region};
+                step.right_columns = 2;
+            }
+            steps_.push_back(step);
+        }
+    }
+
+    // Panels of B's columns go to all ranks; each makes some columns of C.
+    void list_columns_of_b() {
+        const int i = p_.c.row_of(rank_);
+        moves_ = true;
+        const auto all = intervals(p_.b.columns, p_.b.columns, choices_.panel);
+        std::int64_t widest = 0;
+        for (const Interval& at : all) widest = std::max(widest, at.hi - at.lo);
+        const auto panels = static_cast<std::int64_t>(all.size());
+        const std::int64_t depth = p_.b.rows.extent;
+        writer_.add_moving(0, 0, 0, 0, 1);
+        writer_.add_moving(i >= 0 ? panels : 0, widest, 0, depth, slots_);
+        if (i < 0 || depth == 0) return;
+        for (int k = 0; k < static_cast<int>(panels); ++k) {
+            const Interval& at = all[static_cast<std::size_t>(k)];
+            const auto [lo, hi] = place(p_.b.columns, at);
+            const Box& mine = writer_.mine(2);
+            PanelStep step;
+            step.c = {{mine.lo[0], at.lo}, {mine.hi[0], at.hi}};
+            step.depth = depth;
+            step.first = true;
+            step.left = {array_a, writer_.mine(0)};
+            const Box region{{k, 0, 0}, {k + 1, at.hi - at.lo, depth}};
+            step.b = MovingPanel{p_.b.columns.part_of({at.lo}), {{0, lo}, {depth, hi}}, moving_b, region};
+            step.right = {moving_b, region};
+            steps_.push_back(step);
+        }
+        all_ranks_ = true;
+    }
+
+    // The ranks among which a panel moves, and this one's place among them.
+    int size_of(bool of_a) const { return of_a ? p_.c.columns.parts : all_ranks_ ? p_.c.ranks() : p_.c.rows.parts; }
+    int mine_of(bool of_a) const {
+        return of_a ? p_.c.column_of(rank_) : all_ranks_ ? part_of_b(rank_) : p_.c.row_of(rank_);
+    }
+    int rank_of(bool of_a, int place) const {
+        if (of_a) return p_.c.rank_of(p_.c.row_of(rank_), place);
+        return all_ranks_ ? p_.b.rank_of(0, place) : p_.c.rank_of(place, p_.c.column_of(rank_));
+    }
+    int part_of_b(int rank) const { return p_.b.column_of(rank); }
+
+    // Posts what panel k needs: on its root the copy and the sends, elsewhere the receives.
+    void start(int k) {
+        chunks_.resize(static_cast<std::size_t>(k) + 1);
+        arrived_.resize(static_cast<std::size_t>(k) + 1, 0);
+        if (steps_[static_cast<std::size_t>(k)].a) start(k, true, *steps_[static_cast<std::size_t>(k)].a);
+        if (steps_[static_cast<std::size_t>(k)].b) start(k, false, *steps_[static_cast<std::size_t>(k)].b);
+    }
+
+    void start(int k, bool of_a, const MovingPanel& panel) {
+        const BroadcastPlace at = broadcast_place(choices_.tree, size_of(of_a), panel.root, mine_of(of_a));
+        const int group = of_a ? p_.c.row_of(rank_) : ranks_ + (all_ranks_ ? 0 : p_.c.column_of(rank_));
+        if (at.parent < 0) writer_.copy(0, k, group, panel);
+        int number = 0;
+        for (const Box& region : writer_.chunks(panel.region)) {
+            Chunk chunk;
+            chunk.array = panel.array;
+            chunk.region = region;
+            chunk.tag = (number++ * slots_ + k % slots_) * 2 + (of_a ? 0 : 1);
+            for (const int child : at.children) chunk.children.push_back(rank_of(of_a, child));
+            if (at.parent >= 0)
+                chunk.receive = list().post(false, rank_of(of_a, at.parent), chunk.tag, chunk.array, region);
+            else
+                hand_on(chunk);
+            chunks_[static_cast<std::size_t>(k)].push_back(std::move(chunk));
+        }
+    }
+
+    void hand_on(Chunk& chunk) {
+        for (const int child : chunk.children)
+            chunk.sends.push_back(list().post(true, child, chunk.tag, chunk.array, chunk.region));
+    }
+
+    // Waits for some more chunks of panel k, and hands them on.
+    void arrive(int k, std::size_t count) {
+        auto& all = chunks_[static_cast<std::size_t>(k)];
+        std::size_t& done = arrived_[static_cast<std::size_t>(k)];
+        for (; done < all.size() && count > 0; ++done, --count) {
+            Chunk& chunk = all[done];
+            if (chunk.receive < 0) continue;
+            list().add(0, Op::wait, chunk.receive);
+            hand_on(chunk);
+        }
+    }
+
+    bool hands_on(int k) const {
+        const auto& all = chunks_[static_cast<std::size_t>(k)];
+        return std::any_of(all.begin(), all.end(),
+                           [](const Chunk& c) { return c.receive >= 0 && !c.children.empty(); });
+    }
+
+    // The lanes' work on panel k; between its pieces lane 0 takes in and hands on the next panel.
+    void compute(int k, int next) {
+        const PanelStep& step = steps_[static_cast<std::size_t>(k)];
+        const bool relays = next >= 0 && hands_on(next);
+        const int least = relays ? least_looks * lanes_ : lanes_;
+        for (int lane = 0; lane < lanes_; ++lane) {
+            const auto parts = writer_.tasks_of(step, lane, lanes_, moves_, least);
+            if (lane > 0 && moves_) list().add(lane, Op::await, 0, signals_.back());
+            std::size_t left = parts.size();
+            for (const Box& part : parts) {
+                writer_.product(lane, k, step, part);
+                if (lane == 0 && relays) {
+                    const std::size_t rest =
+                        chunks_[static_cast<std::size_t>(next)].size() - arrived_[static_cast<std::size_t>(next)];
+                    arrive(next, rest / left);
+                }
+                --left;
+            }
+            if (lane > 0 && moves_) done_[static_cast<std::size_t>(lane)] = list().signal(lane);
+        }
+    }
+
+    // The place of panel k is free: it is sent, and no lane needs it.
+    void finish(int k) {
+        for (const Chunk& chunk : chunks_[static_cast<std::size_t>(k)])
+            for (const int send : chunk.sends) list().add(0, Op::wait, send);
+        if (!moves_ || k + slots_ >= static_cast<int>(steps_.size())) return;
+        for (int lane = 1; lane < lanes_; ++lane) list().add(0, Op::await, lane, done_[static_cast<std::size_t>(lane)]);
+    }
+
+    const MatmulProblem& p_;
+    const MatmulChoices& choices_;
+    int rank_, ranks_, lanes_, slots_;
+    bool moves_ = false, all_ranks_ = false;
+    ProductWriter writer_;
+    std::vector<PanelStep> steps_;
+    std::vector<std::vector<Chunk>> chunks_;  // by panel
+    std::vector<std::size_t> arrived_;        // by panel: chunks taken in
+    std::vector<std::int32_t> signals_, done_;
+};
+
+}  // namespace
+
+Schedule broadcast_product(const MatmulProblem& problem, const MatmulChoices& choices, bool by_columns_of_b, int rank,
+                           int ranks) {
+    return Broadcast(problem, choices, by_columns_of_b, rank, ranks).run();
+}
+
+}  // namespace tilewave

@@ -1,0 +1,70 @@
+#include "generate/linalg/panels.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tilewave {
+
+namespace {
+// A product of fewer rows or columns loses speed: OpenBLAS works on up to 32 of them at once (its unroll factors).
+constexpr std::int64_t least_side = 32;
+}  // namespace
+
+std::vector<Interval> intervals(const Axis& one, const Axis& other, std::int64_t most) {
+    std::vector<Interval> all;
+    for (std::int64_t at = 0; at < one.extent;) {
+        std::int64_t end = one.extent;
+        if (one.parts > 1) end = std::min(end, one.block_end({at}).at);
+        if (other.parts > 1) end = std::min(end, other.block_end({at}).at);
+        // Even pieces: a short last one would cost a message of its own.
+        const std::int64_t count = (end - at + most - 1) / most;
+        end = at + (end - at + count - 1) / count;
+        all.push_back({at, end});
+        at = end;
+    }
+    return all;
+}
+
+std::pair<std::int64_t, std::int64_t> place(const Axis& axis, const Interval& i) {
+    if (axis.parts == 1) return {i.lo, i.hi};
+    const std::int64_t lo = axis.first(axis.part_of({i.lo})) + axis.local_of({i.lo}).at;
+    return {lo, lo + i.hi - i.lo};
+}
+
+BroadcastPlace broadcast_place(BroadcastTree tree, int size, int root, int mine) {
+    const auto real = [&](int place) { return (place + root) % size; };
+    const int place = (mine - root + size) % size;
+    BroadcastPlace p;
+    if (tree == BroadcastTree::ring) {
+        if (place > 0) p.parent = real(place - 1);
+        if (place + 1 < size) p.children.push_back(real(place + 1));
+        return p;
+    }
+    // Binomial: the parent is the place without its highest bit; the child that has most to do comes first.
+    int bit = 1;
+    for (; bit <= place; bit *= 2) {
+    }
+    if (place > 0) p.parent = real(place - bit / 2);
+    for (; place + bit < size; bit *= 2) p.children.push_back(real(place + bit));
+    return p;
+}
+
+std::vector<Box> pieces_of(const Box& c, std::int64_t depth, double flops, int least) {
+    std::vector<Box> all;
+    if (c.empty()) return all;
+    const int k = c.extent(0) > c.extent(1) ? 0 : 1;
+    const std::int64_t side = c.extent(k);
+    const double whole = 2.0 * static_cast<double>(c.points()) * static_cast<double>(std::max<std::int64_t>(depth, 1));
+    std::int64_t count = static_cast<std::int64_t>(std::ceil(std::min(whole / flops, 1e9)));
+    count = std::clamp<std::int64_t>(count, 1, std::max<std::int64_t>(1, side / least_side));
+    count = std::min(std::max<std::int64_t>(count, least), side);
+    for (std::int64_t i = 0; i < count; ++i) {
+        Box part = c;
+        part.lo[k] = c.lo[k] + side * i / count;
+        part.hi[k] = c.lo[k] + side * (i + 1) / count;
+        all.push_back(part);
+    }
+    return all;
+}
+
+}  // namespace tilewave

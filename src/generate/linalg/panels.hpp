@@ -1,0 +1,48 @@
+// The panels of a product: which part of a matrix moves, among whom, and what it is multiplied with.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "generate/linalg/matmul.hpp"
+
+namespace tilewave {
+
+/// A panel of A or B on its way along a row or a column of the grid, or along all ranks.
+struct MovingPanel {
+    int root = 0;  ///< place within the group
+    Box source;    ///< of the matrix, on the root
+    std::int32_t array = moving_a;
+    Box region;  ///< of the moving array: panel number, then what lies apart, then what lies together
+};
+
+/// What a rank does with one panel.
+struct PanelStep {
+    std::optional<MovingPanel> a, b;
+    Region left, right;  ///< as the product reads them: of moving arrays, or of the matrices
+    Box c;
+    std::int64_t depth = 0;  ///< extent of the common dimension
+    bool first = false;      ///< nothing was added to this part of C yet
+    int right_columns = 1;   ///< the dimension of right's box that counts columns of C
+};
+
+/// An interval of the common dimension, or of B's columns, that lies on one part of either axis.
+struct Interval {
+    std::int64_t lo = 0, hi = 0;  ///< global
+};
+std::vector<Interval> intervals(const Axis& one, const Axis& other, std::int64_t most);
+
+/// The coordinates of Axis::first that an interval has.
+std::pair<std::int64_t, std::int64_t> place(const Axis& axis, const Interval& interval);
+
+/// Who sends to whom in a group of ranks, counted from the root.
+struct BroadcastPlace {
+    int parent = -1;  ///< within the group; -1: the root
+    std::vector<int> children;
+};
+BroadcastPlace broadcast_place(BroadcastTree tree, int size, int root, int mine);
+
+/// The parts of a box of C, cut along its longer side, so that each takes about `flops`.
+std::vector<Box> pieces_of(const Box& c, std::int64_t depth, double flops, int least);
+
+}  // namespace tilewave

@@ -1,0 +1,41 @@
+"""Distributed matrices over MPI: moved, multiplied, as NumPy has it."""
+
+import numpy as np
+import pytest
+from matrices import applied, close, values
+
+import tilewave as tw
+
+pytestmark = [pytest.mark.mpi(ranks=[2, 3]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
+
+
+@pytest.mark.parametrize("algorithm", ["auto", "broadcast", "wavefront", "summa"])
+def test_products(algorithm):
+    rng = np.random.default_rng(5)
+    for dtype, ta, tb in (("f8", "N", "N"), ("c16", "C", "T")):
+        m, n, k = 300, 170, 210
+        a, b = values(rng, (m, k) if ta == "N" else (k, m), dtype), values(rng, (k, n) if tb == "N" else (n, k), dtype)
+        c = values(rng, (m, n), dtype)
+        for layouts in (("rows", "columns", "rows"), ("cyclic", "rows", "cyclic")):
+            init = lambda x: x if tw.rank == 0 else None
+            x, y, z = (
+                tw.linalg.matrix(v.shape, v.dtype, init(v), layout=name) for v, name in zip((a, b, c), layouts)
+            )
+            tw.linalg.matmul(x, y, z, alpha=2.0, beta=-1.0, trans_a=ta, trans_b=tb, algorithm=algorithm)
+            found = z.gather()
+            if tw.rank == 0:
+                assert close(found, 2.0 * applied(a, ta) @ applied(b, tb) - c, dtype), (dtype, layouts)
+
+
+def test_pending_blocks_of_every_rank():
+    a, b = np.random.default_rng(6).standard_normal((2, 240, 240))
+    x, y = tw.linalg.matrix(a), tw.linalg.matrix(b, layout="columns", block=20)
+    found = tw.linalg.matmul(x, y, algorithm="wavefront", pending=True).gather()
+    assert found is None or close(found, a @ b, "f8")
+
+
+def test_moving_a_large_matrix():
+    whole = np.random.default_rng(7).standard_normal((900, 800))
+    made = tw.linalg.matrix(whole, layout="cyclic", block=64)
+    found = made.redistribute("columns").redistribute("rows", 50).gather()
+    assert found is None or np.array_equal(found, whole)

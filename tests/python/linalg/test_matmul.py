@@ -1,0 +1,202 @@
+"""Products of distributed matrices against NumPy: sizes, layouts, dtypes, transposes, algorithms, ranks."""
+
+import numpy as np
+import pytest
+import tilewave as tw
+from local_ranks import on_ranks
+from matrices import DTYPES, applied, close, layout, values
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*more than the.*CPUs")
+
+
+def random_product(seed, largest, sizes=None, repeats=1):
+    """One launch of ranks with some random products."""
+    rng = np.random.default_rng(seed)
+    ranks, threads = int(rng.choice([1, 2, 3, 4, 6])), int(rng.choice([1, 1, 2]))
+    cases = [random_case(rng, ranks, largest, sizes) for _ in range(repeats)]
+
+    def body(context):
+        return [run_case(context, case) for case in cases]
+
+    results, errors = on_ranks(ranks, threads, body)
+    assert not any(errors), (seed, errors)
+    for case, found in zip(cases, results[0], strict=True):
+        wanted = case["alpha"] * applied(case["a"], case["ta"]) @ applied(case["b"], case["tb"])
+        wanted = (wanted + case["beta"] * case["c"]).astype(case["dtype"])
+        assert close(found, wanted, case["dtype"]), (seed, ranks, threads, {k: v for k, v in case.items() if k not in "abc"})
+
+
+def random_case(rng, ranks, largest, sizes):
+    m, n, k = sizes or (int(x) for x in rng.integers(0, largest + 1, 3))
+    dtype, ta, tb = (str(rng.choice(x)) for x in (DTYPES, list("NTC"), list("NTC")))
+    options = {"algorithm": str(rng.choice(["auto", "broadcast", "wavefront", "summa"]))}
+    if rng.random() < 0.7:
+        options["panel"] = int(rng.integers(1, max(2, largest // 2)))
+    if rng.random() < 0.5:
+        options["lookahead"] = int(rng.integers(0, 4))
+    if options["algorithm"] == "broadcast" and rng.random() < 0.5:
+        options["tree"] = str(rng.choice(["ring", "least_rounds"]))
+    if options["algorithm"] == "wavefront" and rng.random() < 0.5:
+        options["pending"] = True
+    return {
+        "dtype": dtype,
+        "ta": ta,
+        "tb": tb,
+        "a": values(rng, (m, k) if ta == "N" else (k, m), dtype),
+        "b": values(rng, (k, n) if tb == "N" else (n, k), dtype),
+        "c": values(rng, (m, n), dtype),
+        "alpha": float(rng.choice([1.0, -0.5])),
+        "beta": float(rng.choice([0.0, 1.0, 2.0])),
+        "layouts": [layout(rng, ranks, max(5, largest // 4)) for _ in range(3)],
+        "gives_c": bool(rng.random() < 0.6),
+        "on_zero": bool(rng.random() < 0.5),
+        "options": options,
+    }
+
+
+def run_case(context, case):
+    def spread(x, given):
+        init = x if context.rank == 0 or not case["on_zero"] else None
+        return tw.linalg.matrix(x.shape, x.dtype, init, context=context, **given)
+
+    a, b = (spread(case[name], given) for name, given in zip("ab", case["layouts"]))
+    c = spread(case["c"], case["layouts"][2]) if case["gives_c"] or case["beta"] else None
+    keys = {"alpha": case["alpha"], "beta": case["beta"], "trans_a": case["ta"], "trans_b": case["tb"]}
+    return tw.linalg.matmul(a, b, c, **keys, **case["options"]).gather()
+
+
+@pytest.mark.parametrize("n", range(13))
+def test_square(n):
+    random_product(1000 + n, 12, (n, n, n), repeats=3)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random(seed):
+    random_product(seed, 12, repeats=3)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_larger(seed):
+    random_product(100 + seed, 300)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("n", range(41))
+def test_every_size(n):
+    for seed in range(10):
+        random_product(seed, 40, (n, n, n), repeats=3)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(40))
+def test_large(seed):
+    random_product(200 + seed, 700)
+
+
+def on_two(body):
+    results, errors = on_ranks(2, 1, body)
+    return results, errors
+
+
+@pytest.mark.parametrize("algorithm", ["broadcast", "wavefront", "summa"])
+def test_nan_and_infinity_spread(algorithm):
+    """As in BLAS: where a row of A or a column of B has them; and beta 0 does not read C."""
+    a, b = np.ones((6, 6)), np.ones((6, 6))
+    a[2, 3], b[4, 5] = np.nan, np.inf
+
+    def body(context):
+        x, y = (tw.linalg.matrix(v, context=context) for v in (a, b))
+        c = tw.linalg.matrix((6, 6), init=np.nan, context=context)
+        return tw.linalg.matmul(x, y, c, algorithm=algorithm).gather()
+
+    results, errors = on_two(body)
+    assert not any(errors), errors
+    found = results[0]
+    assert np.array_equal(np.isnan(found), np.isnan(a @ b)) and np.array_equal(np.isinf(found), np.isinf(a @ b))
+
+
+@pytest.mark.parametrize(
+    "keywords, text",
+    [
+        ({"algorithm": "fastest"}, "allowed: auto, broadcast, wavefront, summa"),
+        ({"panel": 0}, "panel: given 0; allowed: an integer >= 1"),
+        ({"lookahead": -1}, "lookahead: given -1"),
+        ({"tree": "star"}, "allowed: ring, least_rounds"),
+        ({"trans_a": "X"}, "trans_a: given 'X'"),
+        ({"alpha": 1j}, "allowed: a real number"),
+        ({"beta": 1.0}, "beta=1.0 was given without c"),
+        ({"pending": True, "algorithm": "summa"}, "allowed: 'wavefront'"),
+        ({"layout": "diagonal"}, "allowed: rows, columns, cyclic"),
+        ({"b": (6, 5)}, "op(A) of 4 x 5 and op(B) of 6 x 5 were given"),
+        ({"b": (5, 6), "trans_b": "T"}, "op(A) of 4 x 5 and op(B) of 6 x 5 were given"),
+        ({"b": "f4"}, "b has dtype float32, a has float64"),
+        ({"c": (4, 4)}, "c of shape (4, 4) was given for a product of 4 x 6"),
+        ({"b": None}, "b: given NoneType; allowed: a tilewave.linalg.Matrix"),
+    ],
+)
+def test_bad_arguments_on_one_rank_are_errors_on_all(keywords, text):
+    """A wrong argument on rank 1 alone: one error, on both."""
+
+    def body(context):
+        make = lambda shape, dtype="f8": tw.linalg.matrix(shape, dtype, 1.0, context=context)
+        given = {"a": make((4, 5)), "b": make((5, 6))}
+        for name, what in keywords.items():
+            # Every rank makes the matrices; only rank 1 gives them.
+            wrong = make((5, 6), what) if what == "f4" else make(what) if isinstance(what, tuple) else what
+            if context.rank == 1:
+                given[name] = wrong
+        tw.linalg.matmul(**given)
+
+    _, errors = on_two(body)
+    assert all(isinstance(error, tw.ConfigError) and text in str(error) for error in errors), errors
+    assert str(errors[0]) == str(errors[1])
+
+
+def test_memory_is_stated_and_capped():
+    """A smaller allowance gives a plan that keeps within it, and the same product."""
+    rng = np.random.default_rng(7)
+    a, b = rng.standard_normal((2, 96, 96))
+
+    def body(context):
+        x, y = (tw.linalg.matrix(v, context=context) for v in (a, b))
+        free = tw.linalg.plan_matmul(x, y, algorithm="broadcast", panel=64)
+        tight = tw.linalg.plan_matmul(x, y, memory=free.memory_bytes // 4)
+        c = tw.linalg.matmul(x, y, memory=free.memory_bytes // 4)
+        return free, tight, c.report.plan, c.gather()
+
+    results, errors = on_two(body)
+    assert not any(errors), errors
+    free, tight, used, found = results[0]
+    assert tight.memory_bytes <= free.memory_bytes // 4 and used == tight == results[1][1]
+    assert close(found, a @ b, "f8")
+
+
+def test_the_least_memory_is_said():
+    """Too little is refused on every rank before anything is allocated; what the error says is enough."""
+
+    def body(context):
+        x, y = (tw.linalg.matrix((30, 30), init=1.0, context=context) for _ in range(2))
+        with pytest.raises(tw.ConfigError, match=r"memory: given 3 bytes; allowed: at least \d+") as refused:
+            tw.linalg.matmul(x, y, memory=3)
+        least = int(str(refused.value).split("at least ")[1].split(",")[0])
+        return least, tw.linalg.matmul(x, y, memory=least).report.plan.memory_bytes
+
+    results, errors = on_two(body)
+    assert not any(errors), errors
+    assert results[0] == results[1] and results[0][0] == results[0][1] > 0
+
+
+def test_a_plan_can_be_given_and_explained():
+    def body(context):
+        x, y = (tw.linalg.matrix((40, 40), init=1.0, context=context) for _ in range(2))
+        plan = tw.linalg.plan_matmul(x, y)
+        c = tw.linalg.matmul(x, y, plan=plan)
+        return plan, plan.explain(), c.report, c.gather()
+
+    results, errors = on_two(body)
+    assert not any(errors), errors
+    plan, text, report, found = results[0]
+    assert "plans were played against the machine's numbers" in text and str(plan.panel) in text
+    assert (report.plan.algorithm, report.plan.panel) == (plan.algorithm, plan.panel)
+    assert report.time_s > 0 and report.parts is not None and np.all(found == 40)
+    assert plan.predicted_s == min(seconds for seconds, _, _ in plan.compared) or plan.moved == ()
