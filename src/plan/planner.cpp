@@ -13,6 +13,7 @@
 #include "plan/candidates.hpp"
 #include "plan/tuning.hpp"
 #include "polyhedral/cost.hpp"
+#include "problem/stencil.hpp"
 #include "tilewave/schedule.hpp"
 
 namespace tilewave {
@@ -48,6 +49,7 @@ public:
           estimate_(problem, machine, rates_),
           candidates_(problem, ranks, request, machine, estimate_, rates_, by_rules_),
           steps_left_(static_cast<double>(options.most_steps)),
+          stencils_(why_no_stencil(problem).empty()),
           least_ranks_(by_rules_.ranks()) {}
 
     Choice choose();
@@ -64,6 +66,7 @@ private:
     // What a candidate takes, plans of some kinds as much longer as they must be better.
     double weighed_s(const Candidate& c) const {
         return c.time_s / (c.plan.ranks() < least_ranks_ ? worth_fewer : 1) /
+               (stencils_ && c.plan.generator == GeneratorKind::sweep && c.plan.ranks() > 1 ? worth_sweeping : 1) /
                (cuts_rows(c.plan) ? worth_cutting_rows : 1);
     }
     const Candidate& best() const {
@@ -91,6 +94,7 @@ private:
     std::set<std::string> seen_;     // that were played, or cannot be
     std::int64_t considered_ = 0;
     double steps_left_;
+    bool stencils_;    // the nest may run as a stencil
     int least_ranks_;  // plans of fewer leave out some that have points
 };
 

@@ -59,6 +59,9 @@ inline constexpr double worth = 0.98;
 inline constexpr double worth_later = 0.995;
 /// Fewer ranks must be this much better: arrays would move to them, and the next nest may want them back.
 inline constexpr double worth_fewer = 0.9;
+/// Over ranks a sweep must be this much better than a stencil: a rank that is held up holds up more of them. 7-point
+/// heat, 128³ floats on two ranks beside other load: 94 ms as a sweep, 74 as a stencil, both predicted at 33.
+inline constexpr double worth_sweeping = 0.98;
 /// Slices that cut rows, or leave fewer rows than SIMD lanes, must be this much better: each row begins with data that
 /// was not prefetched. Wave equation, 1500 x 2200 floats: 13.0 ms with rows in two slices, 8.2 with whole rows, both
 /// predicted at 8.3.

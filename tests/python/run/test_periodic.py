@@ -69,6 +69,27 @@ def test_indices_and_narrowed_loops(ranks, as_fields, together):
     assert np.array_equal(results[0], expected)
 
 
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_bound_fields(ranks):
+    @tw.nest
+    def blur(u, t, i, j):
+        u[t+1, i, j] = u[t, i-3, j] + u[t, i, j+1]
+
+    def body(context):
+        u = tw.field((5, 7), "i8", lambda i, j: i - 3 * j, context=context)
+        bound = tw.bind(blur, u=u, steps=2, periodic=("i", "j"), context=context)
+        bound.run()
+        bound.run(steps=5)
+        return u.gather()
+
+    results, errors = on_ranks(ranks, 1, body)
+    assert not any(errors), errors
+    u = np.arange(5)[:, None] - 3 * np.arange(7)
+    for _ in range(7):
+        u = np.roll(u, 3, 0) + np.roll(u, -1, 1)
+    assert np.array_equal(results[0], u)
+
+
 def test_nests_in_turn():
     @tw.nest
     def forth(a, b, t, i):
