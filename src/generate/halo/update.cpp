@@ -98,7 +98,7 @@ private:
         return at == 0 ? a : first_copy_[static_cast<std::size_t>(a)] + static_cast<int>(at);
     }
 
-    // In rounds, each of one message from and to every neighbour: a round is unpacked after the next one is under way.
+    // In rounds, each of one message from and to every neighbour. A round is unpacked when the next ones are under way.
     void write_steps(std::span<const HaloArray> arrays, const std::map<int, Pieces>& sends,
                      const std::map<int, Pieces>& receives, const Pieces& copies, int tag) {
         std::vector<std::vector<Pieces>> out, in;  // by round: what goes to and comes from each neighbour
@@ -113,18 +113,18 @@ private:
         deal(receives, false, in);
         s_.lanes.resize(1);
         LaneBuilder lane(s_, 0);
-        std::vector<int> sent, received;  // in the round before
-        for (std::size_t r = 0; r < std::max(out.size(), in.size()) + 1; ++r) {
-            std::vector<int> sends_now, receives_now;
-            for (const Pieces& p : r < in.size() ? in[r] : std::vector<Pieces>{})
-                receives_now.push_back(post(lane, false, p, tag));
-            for (const Pieces& p : r < out.size() ? out[r] : std::vector<Pieces>{})
-                sends_now.push_back(post(lane, true, p, tag));
-            for (const ArrayPiece& p : r == 0 ? copies : Pieces{}) lane.copy_local(p.source, p.target, p.piece.owned);
-            for (const int message : received) finish(lane, message);
-            for (const int message : sent) lane.finish_send(message);
-            sent = std::move(sends_now);
-            received = std::move(receives_now);
+        const std::size_t rounds = std::max(out.size(), in.size()), ahead = tuning::halo_rounds_ahead;
+        std::vector<std::vector<int>> sent(rounds), received(rounds);  // messages, by round
+        for (std::size_t r = 0; r < rounds + ahead; ++r) {
+            if (r < in.size())
+                for (const Pieces& p : in[r]) received[r].push_back(post(lane, false, p, tag));
+            if (r < out.size())
+                for (const Pieces& p : out[r]) sent[r].push_back(post(lane, true, p, tag));
+            if (r == 0)
+                for (const ArrayPiece& p : copies) lane.copy_local(p.source, p.target, p.piece.owned);
+            if (r < ahead) continue;
+            for (const int message : received[r - ahead]) finish(lane, message);
+            for (const int message : sent[r - ahead]) lane.finish_send(message);
         }
     }
 
