@@ -1,6 +1,7 @@
 """Benchmarks: ``tilewave bench NAME [--json FILE] [--quick]``."""
 
 from tilewave_bench.executor import executor
+from tilewave_bench.halo import halo
 from tilewave_bench.hiding import hiding
 from tilewave_bench.nests import nests
 from tilewave_bench.paper import paper
@@ -10,6 +11,7 @@ from tilewave_bench.sweep import sweep
 
 NAMES = {
     "executor": executor,
+    "halo": halo,
     "hiding": hiding,
     "nests": nests,
     "paper": paper,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "generate/copy/copy.hpp"
 #include "schedule/lane_builder.hpp"
 
 namespace tilewave {
@@ -34,10 +35,12 @@ struct ArrayPiece {
     int source, target;
     HaloPiece piece;
 };
+using Pieces = std::vector<ArrayPiece>;
 
 class Update {
 public:
-    Update(std::span<const HaloArray> arrays, int rank, int ranks) {
+    Update(std::span<const HaloArray> arrays, int rank, int ranks, std::int64_t piece_bytes)
+        : piece_bytes_(piece_bytes) {
         s_.rank = rank;
         s_.ranks = ranks;
         for (const HaloArray& a : arrays)
@@ -52,8 +55,8 @@ public:
     }
 
     Schedule write(std::span<const HaloArray> arrays, int axes, int tag) {
-        std::map<int, std::vector<ArrayPiece>> sends, receives;  // by how many ranks further, around
-        std::vector<ArrayPiece> copies;
+        std::map<int, Pieces> sends, receives;  // by how many ranks further, around
+        Pieces copies;
         const auto collect = [&](int a, const std::vector<HaloPiece>& pieces, auto into) {
             for (const HaloPiece& p : pieces) into(p).push_back({a, copy_of(a, p), p});
         };
@@ -66,18 +69,9 @@ public:
             collect(a, pieces.receives, by_distance(receives));
             collect(a, pieces.copies, [&](const HaloPiece&) -> auto& { return copies; });
         }
-        s_.lanes.resize(1);
-        LaneBuilder lane(s_, 0);
-        std::vector<int> received, sent;
-        for (const auto& [distance, pieces] : receives) received.push_back(post(lane, false, pieces, tag));
-        for (const auto& [distance, pieces] : sends) sent.push_back(post(lane, true, pieces, tag));
-        for (const ArrayPiece& p : copies) lane.copy_local(p.source, p.target, p.piece.owned);
-        for (const int message : received) finish(lane, message);
-        for (const int message : sent) lane.add(Op::wait, message);
-        for (const auto& [distance, pieces] : receives)
-            for (const ArrayPiece& p : pieces)
-                s_.results.push_back({p.target, p.piece.owned, p.source, {p.piece.peer}});
-        for (const ArrayPiece& p : copies) s_.results.push_back({p.target, p.piece.owned, p.source, {s_.rank}});
+        write_steps(arrays, sends, receives, copies, tag);
+        for (const auto& [distance, pieces] : receives) add_results(pieces);
+        add_results(copies);
         return std::move(s_);
     }
 
@@ -104,7 +98,75 @@ private:
         return at == 0 ? a : first_copy_[static_cast<std::size_t>(a)] + static_cast<int>(at);
     }
 
-    int post(LaneBuilder& lane, bool send, const std::vector<ArrayPiece>& pieces, int tag) {
+    // In rounds, each of one message from and to every neighbour. A round is unpacked when the next ones are under way.
+    void write_steps(std::span<const HaloArray> arrays, const std::map<int, Pieces>& sends,
+                     const std::map<int, Pieces>& receives, const Pieces& copies, int tag) {
+        std::vector<std::vector<Pieces>> out, in;  // by round: what goes to and comes from each neighbour
+        const auto deal = [&](const std::map<int, Pieces>& all, bool send, std::vector<std::vector<Pieces>>& rounds) {
+            for (const auto& [distance, pieces] : all) {
+                const std::vector<Pieces> messages = messages_of(arrays, pieces, send);
+                rounds.resize(std::max(rounds.size(), messages.size()));
+                for (std::size_t r = 0; r < messages.size(); ++r) rounds[r].push_back(messages[r]);
+            }
+        };
+        deal(sends, true, out);
+        deal(receives, false, in);
+        s_.lanes.resize(1);
+        LaneBuilder lane(s_, 0);
+        const std::size_t rounds = std::max(out.size(), in.size()), ahead = tuning::halo_rounds_ahead;
+        std::vector<std::vector<int>> sent(rounds), received(rounds);  // messages, by round
+        for (std::size_t r = 0; r < rounds + ahead; ++r) {
+            if (r < in.size())
+                for (const Pieces& p : in[r]) received[r].push_back(post(lane, false, p, tag));
+            if (r < out.size())
+                for (const Pieces& p : out[r]) sent[r].push_back(post(lane, true, p, tag));
+            if (r == 0)
+                for (const ArrayPiece& p : copies) lane.copy_local(p.source, p.target, p.piece.owned);
+            if (r < ahead) continue;
+            for (const int message : received[r - ahead]) finish(lane, message);
+            for (const int message : sent[r - ahead]) lane.finish_send(message);
+        }
+    }
+
+    // The pieces between this rank and another, put together to messages: the same on both ranks.
+    std::vector<Pieces> messages_of(std::span<const HaloArray> arrays, const Pieces& pieces, bool send) const {
+        std::vector<Pieces> small, large;
+        std::int64_t bytes = 0;  // of the last small one
+        for (const ArrayPiece& p : pieces) {
+            const HaloArray& a = arrays[static_cast<std::size_t>(p.source)];
+            const std::int64_t own = p.piece.owned.points() * a.item_bytes;
+            if (own <= piece_bytes_) {
+                if (small.empty() || bytes + own > piece_bytes_) {
+                    small.emplace_back();
+                    bytes = 0;
+                }
+                bytes += own;
+                small.back().push_back(p);
+                continue;
+            }
+            const int owner = send ? s_.rank : p.piece.peer, needs = send ? p.piece.peer : s_.rank;
+            if (contiguous(p.piece.owned, a.layout.storage(owner)) &&
+                contiguous(p.piece.halo, a.layout.storage(needs))) {
+                large.push_back({p});
+                continue;
+            }
+            const Index shift = p.piece.halo.lo - p.piece.owned.lo;
+            for (const Box& part : chunks(p.piece.owned, a.item_bytes, piece_bytes_)) {
+                ArrayPiece some = p;
+                some.piece.owned = part;
+                some.piece.halo = part.shifted(shift);
+                large.push_back({some});
+            }
+        }
+        small.insert(small.end(), large.begin(), large.end());
+        return small;
+    }
+
+    void add_results(const Pieces& pieces) {
+        for (const ArrayPiece& p : pieces) s_.results.push_back({p.target, p.piece.owned, p.source, {p.piece.peer}});
+    }
+
+    int post(LaneBuilder& lane, bool send, const Pieces& pieces, int tag) {
         const int peer = pieces.front().piece.peer;
         if (pieces.size() == 1) {
             const ArrayPiece& p = pieces.front();
@@ -124,24 +186,29 @@ private:
         if (pieces == 0) return lane.finish_receive(message);
         lane.add(Op::wait, message);
         for (int i = 1; i <= pieces; ++i) lane.add(Op::unpack, message + i);
+        lane.release(message);
     }
 
     Schedule s_;
+    std::int64_t piece_bytes_;
     std::vector<std::vector<Index>> shifts_;  // by array
     std::vector<int> first_copy_;             // by array: of its copies in the schedule, one before the first
 };
 
 }  // namespace
 
-Schedule halo_update(std::span<const HaloArray> arrays, int rank, int ranks, int axes, int tag) {
+Schedule halo_update(std::span<const HaloArray> arrays, int rank, int ranks, int axes, int tag,
+                     std::int64_t piece_bytes) {
     if (rank < 0 || rank >= ranks)
         throw ConfigError("halo_update: rank " + std::to_string(rank) + " of " + std::to_string(ranks) + " was given");
+    if (piece_bytes < 1)
+        throw ConfigError("halo_update: pieces of " + std::to_string(piece_bytes) + " bytes were given");
     for (const HaloArray& a : arrays)
         if (a.layout.ranks() > ranks || a.item_bytes < 1)
             throw ConfigError("halo_update: an array on " + std::to_string(a.layout.ranks()) + " ranks with " +
                               std::to_string(a.item_bytes) + " bytes an item was given; allowed: at most " +
                               std::to_string(ranks) + " ranks, at least 1 byte");
-    return Update(arrays, rank, ranks).write(arrays, axes, tag);
+    return Update(arrays, rank, ranks, piece_bytes).write(arrays, axes, tag);
 }
 
 }  // namespace tilewave

@@ -1,9 +1,10 @@
-// The update of the halos of several arrays as a schedule: one message for each neighbour.
+// The update of the halos of several arrays as a schedule.
 #pragma once
 #include <span>
 #include <vector>
 
 #include "generate/halo/halo.hpp"
+#include "generate/halo/tuning.hpp"
 #include "tilewave/schedule.hpp"
 
 namespace tilewave {
@@ -18,11 +19,13 @@ struct HaloArray {
 /// them stand the same arrays as their copies one period further see them, which halos beyond the ends of periodic axes
 /// belong to: View::memory says in whose memory an array of the schedule lies.
 ///
-/// All receives are posted first, then each send once it is packed; copies within the rank go on meanwhile. What goes
-/// to one rank is one message. A message of one piece goes straight from or to the array where it is one run of memory.
+/// Small pieces that go to one rank go together in messages of at most `piece_bytes`. A larger piece that is one run of
+/// memory on both ranks is a message straight from and to the arrays; another one is packed in chunks of `piece_bytes`,
+/// each while the ones before it travel. Receives are posted first; copies within the rank go on beside the messages.
 /// Halo points that lie beside the block along more than `axes` axes stay as they are (see halo_pieces). All messages
 /// have tag `tag`. Costs O(pieces of the rank, and arrays).
-/// @pre 0 <= rank < ranks; layouts have at most `ranks` ranks; items have at least 1 byte (ConfigError)
-Schedule halo_update(std::span<const HaloArray> arrays, int rank, int ranks, int axes = max_dims, int tag = 8);
+/// @pre 0 <= rank < ranks; layouts have at most `ranks` ranks; items and pieces have at least 1 byte (ConfigError)
+Schedule halo_update(std::span<const HaloArray> arrays, int rank, int ranks, int axes = max_dims, int tag = 8,
+                     std::int64_t piece_bytes = tuning::halo_piece_bytes);
 
 }  // namespace tilewave

@@ -15,16 +15,18 @@ Index random_index(Dice& dice, int n, std::int64_t least, std::int64_t most) {
     return index;
 }
 
-std::vector<Schedule> update(const std::vector<HaloArray>& arrays, int ranks, int axes) {
-    std::vector<Schedule> all;
-    for (int rank = 0; rank < ranks; ++rank) all.push_back(halo_update(arrays, rank, ranks, axes));
-    return all;
-}
-
 struct Made {
     std::vector<HaloArray> arrays;
     int ranks = 1, axes = 0;
+    std::int64_t piece_bytes = 32 << 10;
 };
+
+std::vector<Schedule> update(const Made& made) {
+    std::vector<Schedule> all;
+    for (int rank = 0; rank < made.ranks; ++rank)
+        all.push_back(halo_update(made.arrays, rank, made.ranks, made.axes, 8, made.piece_bytes));
+    return all;
+}
 
 Made random_arrays(Dice& dice) {
     Made made;
@@ -41,6 +43,7 @@ Made random_arrays(Dice& dice) {
         made.arrays.push_back({layout, dice(0, 1) ? 8 : 4});
     }
     made.axes = static_cast<int>(dice(1, n));
+    if (dice(0, 1)) made.piece_bytes = dice(1, 64);
     return made;
 }
 
@@ -49,7 +52,7 @@ TEST(HaloUpdate, TheCheckerProvesRandomOnes) {
         SCOPED_TRACE("seed " + std::to_string(seed));
         Dice dice(seed);
         const Made made = random_arrays(dice);
-        const auto violation = check(update(made.arrays, made.ranks, made.axes));
+        const auto violation = check(update(made));
         EXPECT_FALSE(violation) << to_string(*violation);
     }
 }
@@ -59,7 +62,7 @@ TEST(HaloUpdate, ResultsAreThePieces) {
     for (std::uint64_t seed = 0; seed < 100; ++seed) {
         Dice dice(seed);
         const Made made = random_arrays(dice);
-        for (const Schedule& s : update(made.arrays, made.ranks, made.axes)) {
+        for (const Schedule& s : update(made)) {
             std::size_t pieces = 0;
             for (const HaloArray& a : made.arrays) {
                 const HaloPieces p = halo_pieces(a.layout, s.rank, made.axes);
@@ -81,20 +84,22 @@ TEST(HaloUpdate, TheCheckerRefusesMutants) {
     Layout layout({5, 4}, {2, 2}, {1, 2}, {1, 0});
     layout.wraps = {1, 0};
     const std::vector<HaloArray> arrays{{layout, 8}, {layout, 4}};
-    const std::vector<Schedule> right = update(arrays, 4, 2);
-    ASSERT_FALSE(check(right));
-    for (std::size_t rank = 0; rank < right.size(); ++rank) {
-        for (std::size_t i = 0; i < right[rank].lanes[0].size(); ++i) {
-            std::vector<Schedule> mutant = right;
-            mutant[rank].lanes[0].erase(mutant[rank].lanes[0].begin() + static_cast<std::ptrdiff_t>(i));
-            EXPECT_TRUE(check(mutant)) << describe(right[rank], 0, i);
-        }
-        for (std::size_t m = 0; m < right[rank].messages.size(); ++m) {
-            std::vector<Schedule> mutant = right;
-            Message& message = mutant[rank].messages[m];
-            if (message.region.dims() == 0) continue;  // an aggregate
-            message.region = message.region.shifted({1, 0});
-            EXPECT_TRUE(check(mutant)) << "message " << m << " of rank " << rank;
+    for (const std::int64_t piece_bytes : {8, 32, 4096}) {
+        const std::vector<Schedule> right = update({arrays, 4, 2, piece_bytes});
+        ASSERT_FALSE(check(right));
+        for (std::size_t rank = 0; rank < right.size(); ++rank) {
+            for (std::size_t i = 0; i < right[rank].lanes[0].size(); ++i) {
+                std::vector<Schedule> mutant = right;
+                mutant[rank].lanes[0].erase(mutant[rank].lanes[0].begin() + static_cast<std::ptrdiff_t>(i));
+                EXPECT_TRUE(check(mutant)) << describe(right[rank], 0, i);
+            }
+            for (std::size_t m = 0; m < right[rank].messages.size(); ++m) {
+                std::vector<Schedule> mutant = right;
+                Message& message = mutant[rank].messages[m];
+                if (message.region.dims() == 0) continue;  // an aggregate
+                message.region = message.region.shifted({1, 0});
+                EXPECT_TRUE(check(mutant)) << "message " << m << " of rank " << rank;
+            }
         }
     }
 }
@@ -107,6 +112,17 @@ TEST(HaloUpdate, ContiguousFacesGoInPlace) {
     const Schedule two = halo_update(std::vector<HaloArray>{{layout, 8}, {layout, 8}}, 0, 2);
     EXPECT_EQ(two.messages.size(), 6u);  // two messages of two pieces
     EXPECT_EQ(two.buffers.size(), 2u);
+    const Schedule large = halo_update(std::vector<HaloArray>{{layout, 8}, {layout, 8}}, 0, 2, 2, 8, 16);
+    EXPECT_TRUE(large.buffers.empty());
+    EXPECT_EQ(large.messages.size(), 4u);
+}
+
+// However large a strided face is, what is staged of it is a few chunks.
+TEST(HaloUpdate, StagingIsBounded) {
+    const Layout layout({1000, 8}, {1, 2}, {0, 1}, {0, 1});
+    const Schedule s = halo_update(std::vector<HaloArray>{{layout, 8}}, 0, 2, 2, 8, 256);
+    EXPECT_EQ(s.messages.size(), 2u * 32);
+    EXPECT_LE(s.buffer_bytes(), 10 * 256);
 }
 
 TEST(HaloUpdate, NoMessageToItself) {
