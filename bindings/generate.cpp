@@ -8,6 +8,7 @@
 #include "generate/stencil/stencil.hpp"
 #include "generate/sweep/sweep.hpp"
 #include "schedule/compose.hpp"
+#include "schedule/repeat.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -46,6 +47,7 @@ void bind_generate(nb::module_& m) {
         },
         "problems"_a, "plans"_a, "memories"_a, "rank"_a, "ranks"_a, "tags"_a = 1 << 20,
         "The part of one rank in several sweeps, one after another.");
+    m.def("repeatable", &repeatable, "schedule"_a, "A block of all steps of one rank's schedule.");
     m.def(
         "append",
         [](Schedule& whole, const Schedule& part, std::vector<std::int32_t> arrays, std::vector<std::int32_t> lanes,

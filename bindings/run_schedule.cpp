@@ -55,19 +55,20 @@ void bind_run_schedule(nb::module_& m) {
     m.def(
         "predict_works",
         [](const std::vector<Schedule>& schedules, const Machine& machine, const std::vector<KernelRate>& kernels,
-           const std::vector<OperationRate>& operations, int threads, double poll_period_s) {
+           const std::vector<OperationRate>& operations, int threads, std::int64_t times, double poll_period_s) {
             nb::gil_scoped_release release;
-            return predict(schedules, machine, Rates(kernels, operations), {poll_period_s, true, threads});
+            return predict(schedules, machine, Rates(kernels, operations), {poll_period_s, true, threads, times});
         },
-        "schedules"_a, "machine"_a, "kernels"_a, "operations"_a, "threads"_a = 0,
+        "schedules"_a, "machine"_a, "kernels"_a, "operations"_a, "threads"_a = 0, "times"_a = 1,
         "poll_period_s"_a = PredictOptions().poll_period_s, "As predict, with a rate for each kernel and operation.");
     m.def(
         "check_run",
-        [](Context& context, const Schedule& schedule, const Places& places, int operations) {
+        [](Context& context, const Schedule& schedule, const Places& places, int operations, std::int64_t times) {
             const std::vector<TaskFunction> all(static_cast<std::size_t>(operations), [](const TaskCall&) {});
-            check_run(context, schedule, bindings_of(places), {all, {}});
+            check_run(context, schedule, bindings_of(places), {all, {}}, times);
         },
-        "context"_a, "schedule"_a, "places"_a, "operations"_a, "What this rank can tell before a run; raises.");
+        "context"_a, "schedule"_a, "places"_a, "operations"_a, "times"_a = 1,
+        "What this rank can tell before a run; raises.");
     m.def(
         "compare_messages",
         [](Context& context, const Schedule& schedule) { compare_messages(context.transport(), schedule); },
@@ -75,11 +76,12 @@ void bind_run_schedule(nb::module_& m) {
         "Raises on every rank where messages do not meet; collective.");
     m.def(
         "run_agreed",
-        [](Context& context, const Schedule& schedule, const Places& places, int operations, nb::callable call) {
+        [](Context& context, const Schedule& schedule, const Places& places, int operations, nb::callable call,
+           std::int64_t times) {
             const std::vector<TaskFunction> all(static_cast<std::size_t>(operations), task_of(call));
             const std::vector<Binding> bindings = bindings_of(places);
             nb::gil_scoped_release release;
-            return execute_agreed(context, schedule, bindings, {all, {}});
+            return execute_agreed(context, schedule, bindings, {all, {}}, times);
         },
-        "context"_a, "schedule"_a, "places"_a, "operations"_a, "call"_a, "The run; collective.");
+        "context"_a, "schedule"_a, "places"_a, "operations"_a, "call"_a, "times"_a = 1, "The run; collective.");
 }

@@ -200,6 +200,17 @@ void bind_data(nb::module_& m) {
         .def_rw("buffers", &Schedule::buffers)
         .def_rw("lanes", &Schedule::lanes)
         .def_rw("results", &Schedule::results)
+        .def_prop_rw(
+            "repeated",
+            [](const Schedule& s) {
+                std::vector<std::pair<std::int32_t, std::int32_t>> all;
+                for (const StepRange& r : s.repeated) all.emplace_back(r.begin, r.end);
+                return all;
+            },
+            [](Schedule& s, const std::vector<std::pair<std::int32_t, std::int32_t>>& all) {
+                s.repeated.clear();
+                for (const auto& [begin, end] : all) s.repeated.push_back({begin, end});
+            })
         .def_prop_ro("steps", &Schedule::steps)
         .def_prop_ro("buffer_bytes", &Schedule::buffer_bytes);
     nb::class_<Violation>(m, "Violation", "The first thing wrong with a set of schedules.")

@@ -26,6 +26,8 @@ std::string to_string(const Violation& violation);
 ///   buffers may be computed by several ranks, by each once (redundant halo computation);
 /// - at the end each rank holds the values that it owns, and every Result is in its place.
 ///
+/// With a repeated block all this for any number of repetitions, by induction over two: they are played once and twice.
+///
 /// Empty when all holds. Costs O(steps x cells); cells are the boxes' compressed coordinates.
 /// @pre schedules[r].rank == r and all have equal ranks and arrays (else that is the violation)
 std::optional<Violation> check(std::span<const Schedule> schedules);

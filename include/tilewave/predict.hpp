@@ -44,6 +44,9 @@ struct PredictOptions {
     bool record = true;            ///< keep every step's event (else the timeline has none)
     /// Of each rank at most so many; more lanes take turns as those of the executor do. 0: a lane a thread.
     int threads = 0;
+    /// So often a block runs. As many repetitions are played as it takes until each takes as long as those before; what
+    /// more there are take as long.
+    std::int64_t times = 1;
 };
 
 struct Prediction {
@@ -54,9 +57,10 @@ struct Prediction {
 
 /// The predicted time of `schedules` (one a rank, in order) by event simulation: posts, transfers that share
 /// their hosts' links, polls, packing, waits, hand-overs, tiles at the rates of their kernels and operations. Pure;
-/// time linear in the number of steps.
+/// time linear in the number of steps. Of a block with many repetitions the parts are scaled and the timeline has those
+/// that were played.
 /// @pre schedules of ranks 0 to n - 1 in order (ConfigError)
-/// @pre threads >= 0 (ConfigError)
+/// @pre threads >= 0, times >= 1 (ConfigError)
 /// @pre the schedules end: no cyclic wait (ConfigError)
 /// @pre a rate for every kernel and operation that has tiles (ConfigError)
 /// @pre rates, times and hidden parts make sense (ConfigError)

@@ -32,16 +32,23 @@ struct ScheduleReport {
 /// A schedule may have more lanes than the context has threads: lane l is one of thread l modulo them. A thread takes
 /// its lanes in turn, one compute step a turn, and waits only while none of them can go.
 ///
+/// A block of the schedule runs `times` times. Lanes do not meet between two repetitions. After a failure or an
+/// interrupt nothing is computed any more, and messages go on, empty, to the end of the last repetition. The timeline
+/// has the first million steps of each lane.
+///
 /// The ranks first compare which messages they send and receive. check() proves more, and needs all ranks' schedules.
 /// Collective.
 /// @pre the schedule is this rank's, of as many ranks as the context has (ConfigError on every rank)
 /// @pre check_rank() finds nothing (ConfigError on every rank)
 /// @pre no array is kept in planes; one binding for each array; an operation or a kernel for every work that has tiles
 /// (ConfigError on every rank)
+/// @pre times >= 1, equal on all ranks, and times what a repetition adds to a counter < 2^31 (ConfigError on every
+/// rank)
 /// @pre each message meets another of equal tag and size (ConfigError on every rank)
 /// @throws KernelError on every rank when a task or a kernel threw on any, after the run; the arrays that it writes
 /// then hold anything
 ScheduleReport run_schedule(Context& context, const Schedule& schedule, std::span<const Binding> bindings,
-                            const ScheduleCalls& calls, const Caller& caller = {"run_schedule", ""});
+                            const ScheduleCalls& calls, const Caller& caller = {"run_schedule", ""},
+                            std::int64_t times = 1);
 
 }  // namespace tilewave

@@ -205,7 +205,18 @@ struct Result {
     static constexpr std::int64_t at_the_end = std::numeric_limits<std::int64_t>::max();
 };
 
+/// Steps of a lane from `begin` up to the one before `end`.
+struct StepRange {
+    std::int32_t begin = 0, end = 0;
+    friend bool operator==(const StepRange&, const StepRange&) = default;
+};
+
 /// What one rank does in a distributed computation.
+///
+/// With `repeated` it has a block: each lane runs its part of it as often as a run asks for, then goes on behind it.
+/// The lanes do not meet between two repetitions. Messages, tags and buffers are used again, in order. In repetition k,
+/// from 0 on, the counts of signal and await grow by k times what one repetition adds to the counter of their lane; an
+/// await of a count from before the block is one of the repetition before.
 struct Schedule {
     int rank = 0, ranks = 1;
     std::vector<Work> works;  ///< in the order of their numbers
@@ -215,6 +226,7 @@ struct Schedule {
     std::vector<std::int64_t> buffers;  ///< bytes of each staging buffer
     std::vector<std::vector<Step>> lanes;
     std::vector<Result> results;  ///< what messages and combine steps bring about; in the order of their numbers
+    std::vector<StepRange> repeated = {};  ///< by lane, its part of the block; empty: there is none
 
     std::int64_t steps() const;
     /// Bytes of all staging buffers.

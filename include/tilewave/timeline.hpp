@@ -49,6 +49,7 @@ struct Recording {
     std::vector<std::vector<double>> begins =
         {};  ///< by lane, step; empty: each step begins where the one before ended
     std::vector<Request> requests;
+    std::int64_t times = 1;  ///< so often the schedule's block ran; ends may lack those of later steps
 };
 
 struct Timeline {

@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "check/checker.hpp"
+#include "check/repeated.hpp"
 #include "check/shapes.hpp"
+#include "schedule/repeat.hpp"
 #include "schedule/tile_rows.hpp"
 
 // How the proof goes. Lanes are played one step at a time in a fixed order. No step's effect
@@ -335,7 +337,14 @@ Checker::Why Checker::combine(Player& p, int lane, int id, int operand) {
 std::optional<Violation> check(std::span<const Schedule> schedules) {
     if (schedules.empty()) return std::nullopt;
     if (auto v = check_shapes(schedules)) return v;
-    return Checker(schedules).run();
+    if (std::ranges::none_of(schedules, [](const Schedule& s) { return !s.repeated.empty(); }))
+        return Checker(schedules).run();
+    if (auto v = check_repeated(schedules)) return v;
+    for (const std::int64_t times : {1, 2}) {
+        const std::vector<Schedule> all = unrolled(schedules, times);
+        if (auto v = Checker(all).run()) return folded(schedules[static_cast<std::size_t>(v->rank)], times, *v);
+    }
+    return std::nullopt;
 }
 
 }  // namespace tilewave

@@ -1,4 +1,5 @@
 // What one rank's schedule shows by itself, at a cost that a run can pay each time.
+#include "check/repeated.hpp"
 #include "check/shapes.hpp"
 
 namespace tilewave {
@@ -48,6 +49,7 @@ std::optional<Violation> check_rank(const Schedule& s) {
         return Violation{s.rank, 0, 0,
                          "the schedule says rank " + std::to_string(s.rank) + " of " + std::to_string(s.ranks)};
     if (auto wrong = check_rank_shapes(s)) return wrong;
+    if (auto wrong = check_repeated_rank(s)) return wrong;
     std::vector<Seen> seen(s.messages.size());
     for (std::size_t l = 0; l < s.lanes.size(); ++l)
         for (std::size_t i = 0; i < s.lanes[l].size(); ++i)

@@ -106,6 +106,8 @@ void Execution::restart() {
     mailroom_.restart();
     for (auto& ends : ends_) ends.clear();
     for (auto& begins : begins_) begins.clear();
+    for (auto& requests : requests_) requests.clear();
+    repetition_ = 0;
     for (Counter& c : counters_) c.value.store(0, std::memory_order_relaxed);
     if (computers_.nests) computers_.nests->restart();
     memory_ = ArrayMemory(s_, bindings_, options_.window);
@@ -168,7 +170,9 @@ void Execution::look_around(int l) {
     if (!options_.heartbeat || now - last_look_ < 0.05) return;
     last_look_ = now;
     const double steps = std::max<double>(1, static_cast<double>(s_.lanes[0].size()));
-    if (options_.heartbeat(static_cast<double>(position_) / steps) && !interrupted_) {
+    const double part = (static_cast<double>(repetition_) + static_cast<double>(position_) / steps) /
+                        static_cast<double>(options_.times);
+    if (options_.heartbeat(part) && !interrupted_) {
         interrupted_ = true;
         stopped_.store(true, std::memory_order_relaxed);
         tell_others();
@@ -361,12 +365,16 @@ Recording Execution::recording() {
     const double shift = options_.clock_offset_s;
     std::vector<int> lane_of(s_.messages.size(), 0);
     for (std::size_t l = 0; l < ends_.size(); ++l)
-        for (std::size_t i = 0; i + 1 < ends_[l].size(); ++i) {
+        for (std::size_t i = 0; i < (ends_[l].empty() ? 0 : s_.lanes[l].size()); ++i) {
             const Op op = s_.lanes[l][i].op;
             if (op != Op::compute && op != Op::signal && op != Op::await)
                 lane_of[s_.lanes[l][i].item] = static_cast<int>(l);
         }
-    for (std::size_t m = 0; m < s_.messages.size(); ++m) {
+    for (auto& requests : requests_) {
+        for (Request& request : requests) r.requests.push_back(request);
+        requests.clear();
+    }
+    for (std::size_t m = 0; m < (repeats() ? 0 : s_.messages.size()); ++m) {
         const Message& message = s_.messages[m];
         if (!mailroom_.was_posted(static_cast<int>(m))) continue;
         r.requests.push_back({s_.rank, lane_of[m], message.peer, message.tag, message.send, 0, message.bytes,
@@ -374,6 +382,7 @@ Recording Execution::recording() {
                               mailroom_.completed_s(static_cast<int>(m)) + shift});
     }
     r.ends = std::exchange(ends_, std::vector<std::vector<double>>(ends_.size()));
+    r.times = options_.times;
     if (takes_turns()) r.begins = std::exchange(begins_, std::vector<std::vector<double>>(ends_.size()));
     for (auto* moments : {&r.ends, &r.begins})
         for (auto& of_lane : *moments)

@@ -13,6 +13,7 @@
 #include "execute/computer.hpp"
 #include "execute/executor.hpp"
 #include "execute/mailroom.hpp"
+#include "schedule/repeat.hpp"
 #include "schedule/turns.hpp"
 
 namespace tilewave {
@@ -57,7 +58,9 @@ public:
           paces_(s.lanes.size()),
           ends_(s.lanes.size()),
           begins_(s.lanes.size()),
-          positions_(s.lanes.size()),
+          cursors_(s.lanes.size()),
+          growth_(growth(s)),
+          requests_(s.lanes.size()),
           begin_(now_s()) {
         for (std::int64_t bytes : s.buffers) buffers_.push_back(staging_memory(bytes));
         if (options.record)
@@ -114,7 +117,19 @@ private:
     void run_steps(int l);
     void take_turns(int thread);
     void take_turn(Turns& turns, int l, double& last);
-    bool takes_turns() const { return threads_ < static_cast<int>(s_.lanes.size()); }
+    bool repeats() const { return options_.times > 1 && !s_.repeated.empty(); }
+    bool takes_turns() const { return threads_ < static_cast<int>(s_.lanes.size()) || repeats(); }
+    // Where a lane is that takes turns or repeats its block.
+    struct Cursor {
+        std::size_t step = 0;
+        std::int64_t repetition = 0;
+        Repetitions way = {};
+    };
+    bool unfinished(int l) const {
+        return cursors_[static_cast<std::size_t>(l)].step < s_.lanes[static_cast<std::size_t>(l)].size();
+    }
+    Step next_step(int l) const;
+    void note_request(int l, const Step& step);
     // Whether the lane runs on thread 0, which may always call the transport and the interpreter.
     bool serves(int l) const { return l == 0 || (takes_turns() && l % threads_ == 0); }
     bool ready(const Step& step) const;
@@ -169,10 +184,12 @@ private:
     std::vector<std::byte> gathered_;  // of a combine step that wants one run
     std::vector<Counter> counters_;
     std::vector<Pace> paces_;
-    std::vector<std::vector<double>> ends_;    // by lane, step
-    std::vector<std::vector<double>> begins_;  // by lane, step; of lanes that take turns
-    std::vector<std::size_t> positions_;       // by lane: its next step; of lanes that take turns
-    double begin_, end_ = 0;                   // the end: of all lanes, where threads ran them
+    std::vector<std::vector<double>> ends_;       // by lane, step
+    std::vector<std::vector<double>> begins_;     // by lane, step; of lanes that take turns
+    std::vector<Cursor> cursors_;                 // by lane; of lanes that take turns
+    std::vector<std::int32_t> growth_;            // by lane: what a repetition adds to its counter
+    std::vector<std::vector<Request>> requests_;  // by lane: finished messages, of those that are posted again
+    double begin_, end_ = 0;                      // the end: of all lanes, where threads ran them
     std::atomic<int> ended_{0};
     std::atomic<bool> stopped_{options_.stopped};  // compute nothing more: failed or interrupted
     std::atomic<bool> broken_{false};              // the transport threw: leave at once
@@ -183,6 +200,7 @@ private:
     double last_look_ =
         now_s();  // lane 0's alone, as is position_; a run that ends soon does not call into the interpreter
     std::size_t position_ = 0;
+    std::int64_t repetition_ = 0;  // as position_
     std::mutex error_lock_;
     std::exception_ptr error_;
 };

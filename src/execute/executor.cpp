@@ -6,6 +6,7 @@
 #include "execute/computers/nests.hpp"
 #include "execute/computers/tasks.hpp"
 #include "execute/execution.hpp"
+#include "schedule/repeat.hpp"
 
 namespace tilewave {
 
@@ -38,32 +39,42 @@ Outcome execute(const Schedule& schedule, std::span<const Binding> bindings, con
 
 namespace {
 
-void take_no_part(const Schedule& schedule, Transport& transport) {
-    const auto for_posts = [&](Op op, auto f) {
-        for (const auto& lane : schedule.lanes)
-            for (const Step& step : lane)
-                if (step.op == op) f(step.item, schedule.messages[static_cast<std::size_t>(step.item)]);
+// Messages of a repetition wait for none of a later one, so they are taken to their end before it.
+void take_no_part(const Schedule& schedule, Transport& transport, std::int64_t times) {
+    const auto for_posts = [&](Section section, Op op, auto f) {
+        for (std::size_t l = 0; l < schedule.lanes.size(); ++l)
+            for (std::size_t i = 0; i < schedule.lanes[l].size(); ++i) {
+                const Step& step = schedule.lanes[l][i];
+                if (step.op == op && section_of(schedule, l, i) == section)
+                    f(step.item, schedule.messages[static_cast<std::size_t>(step.item)]);
+            }
     };
     std::int64_t longest = 0;
-    for_posts(Op::post_recv, [&](int, const Message& m) { longest = std::max(longest, m.bytes); });
+    for (const Message& m : schedule.messages) longest = std::max(longest, m.send ? 0 : m.bytes);
     // All at one place, one over the other: nobody reads them, and a sender may wait for any of them before it goes on.
     const auto bytes = staging_memory(longest);
-    std::int64_t pending = 0;
-    for_posts(Op::post_recv, [&](int id, const Message& m) {
-        transport.post_recv(id, bytes.get(), m.bytes, m.peer, m.tag);
-        ++pending;
-    });
-    for_posts(Op::post_send, [&](int id, const Message& m) {
-        transport.post_send(id, bytes.get(), 0, m.peer, m.tag, m.synchronous);
-        ++pending;
-    });
     std::vector<int> done;
-    for (Backoff backoff; pending > 0;) {
-        done.clear();
-        transport.poll(done);
-        pending -= static_cast<std::int64_t>(done.size());
-        done.empty() ? backoff.pause() : backoff.restart();
-    }
+    const auto take = [&](Section section) {
+        std::int64_t pending = 0;
+        for_posts(section, Op::post_recv, [&](int id, const Message& m) {
+            transport.post_recv(id, bytes.get(), m.bytes, m.peer, m.tag);
+            ++pending;
+        });
+        for_posts(section, Op::post_send, [&](int id, const Message& m) {
+            transport.post_send(id, bytes.get(), 0, m.peer, m.tag, m.synchronous);
+            ++pending;
+        });
+        for (Backoff backoff; pending > 0;) {
+            done.clear();
+            transport.poll(done);
+            pending -= static_cast<std::int64_t>(done.size());
+            done.empty() ? backoff.pause() : backoff.restart();
+        }
+    };
+    take(Section::before);
+    if (schedule.repeated.empty()) return;
+    for (std::int64_t k = 0; k < times; ++k) take(Section::block);
+    take(Section::after);
 }
 
 }  // namespace
@@ -74,7 +85,7 @@ Outcome stand_aside(const Schedule& schedule, Transport& transport, std::excepti
     outcome.error = std::move(error);
     try {
         if (options.alarms) options.alarms->raise();
-        take_no_part(schedule, transport);
+        take_no_part(schedule, transport, options.times);
     } catch (...) {
         transport.mark_failed();
         if (options.alarms) options.alarms->raise(true);

@@ -19,6 +19,7 @@ class Alarms;
 class WindowMemory;
 
 struct ExecuteOptions {
+    std::int64_t times = 1;        ///< so often a schedule's block runs
     double poll_period_s = 50e-6;  ///< between polls inside compute; 0: never inside compute
     double stall_s = 30;           ///< a wait this long is reported once to `stalled`
     bool crowded = false;          ///< more threads than CPUs

@@ -39,6 +39,7 @@ public:
         std::scoped_lock guard(lock_);
         pending_.fetch_add(1, std::memory_order_relaxed);
         state_[id].posted = timed_ ? now_s() : 1;
+        state_[id].done.store(false, std::memory_order_relaxed);  // of the repetition before
         if ((any_thread_ || lane0) && (!empty || empty_ones_leave_)) {
             start({id, data, empty});
         } else {

@@ -21,7 +21,10 @@ inline constexpr int most_rows_of_a_call = 64;
 /// from the cache.
 inline constexpr std::int64_t most_kept_rows = 8192;
 
-// --- recording.cpp: timelines
+// --- turns.cpp, recording.cpp: timelines
+
+/// Steps of a lane that are noted where a block is repeated: 24 MB of times a lane.
+inline constexpr std::size_t most_noted_steps = std::size_t{1} << 20;
 
 /// Blocks of time steps whose events are kept: this many from the beginning of a run, and as many from its end.
 inline constexpr std::size_t kept_blocks = 4;

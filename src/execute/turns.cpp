@@ -1,27 +1,23 @@
-// Virtual lanes at run time: a thread goes from lane to lane, and waits only where none of them can go.
+// Virtual lanes and repeated blocks at run time: a thread goes from lane to lane, and waits only where none of them can
+// go; a lane goes on with its next repetition whatever the others do.
 #include "schedule/turns.hpp"
 #include "execute/execution.hpp"
+#include "execute/tuning.hpp"
 
 namespace tilewave {
 
 void Execution::take_turns(int thread) {
     Turns turns(thread, threads_, static_cast<int>(s_.lanes.size()));
-    double (*const clock)() = options_.cpu_time ? cpu_s : now_s;
-    double last = options_.record ? clock() : 0;
+    double last = !options_.record ? 0 : options_.cpu_time ? cpu_s() : now_s();
     int left = 0;  // lanes that have steps left
     for (int i = 0; i < turns.count(); ++i) {
         const auto l = static_cast<std::size_t>(turns.lane(i));
-        positions_[l] = 0;
-        left += !s_.lanes[l].empty();
+        Cursor& at = cursors_[l] = {0, 0, Repetitions(s_, l, options_.times)};
+        at.way.settle(at.step, at.repetition);
+        left += unfinished(turns.lane(i));
         if (options_.record) ends_[l].push_back(last);
     }
-    const auto unfinished = [&](int l) {
-        return positions_[static_cast<std::size_t>(l)] < s_.lanes[static_cast<std::size_t>(l)].size();
-    };
-    const auto can_go = [&](int l) {
-        const auto at = static_cast<std::size_t>(l);
-        return unfinished(l) && ready(s_.lanes[at][positions_[at]]);
-    };
+    const auto can_go = [&](int l) { return unfinished(l) && ready(next_step(l)); };
     while (left > 0) {
         int l = turns.next(can_go);
         for (Waiting waiting(options_.crowded); l < 0; l = turns.next(can_go)) {
@@ -30,7 +26,7 @@ void Execution::take_turns(int thread) {
             int stuck = 0;
             while (!unfinished(turns.lane(stuck))) ++stuck;
             stuck = turns.lane(stuck);
-            pause(waiting, stuck, positions_[static_cast<std::size_t>(stuck)]);
+            pause(waiting, stuck, cursors_[static_cast<std::size_t>(stuck)].step);
         }
         take_turn(turns, l, last);
         left -= !unfinished(l);
@@ -42,17 +38,45 @@ void Execution::take_turns(int thread) {
 
 // `last`: when the thread's step before ended. What it does counts once, so a step begins there.
 void Execution::take_turn(Turns& turns, int l, double& last) {
-    const auto at = static_cast<std::size_t>(l);
-    const auto& steps = s_.lanes[at];
-    std::size_t& i = positions_[at];
-    for (; i < steps.size() && ready(steps[i]) && turns.takes(steps[i].op); ++i) {
-        if (l == 0) position_ = i;
-        perform(l, steps[i]);
-        if (!options_.record) continue;
-        begins_[at].push_back(last);
-        last = options_.cpu_time ? cpu_s() : now_s();
-        ends_[at].push_back(last);
+    const auto lane = static_cast<std::size_t>(l);
+    Cursor& at = cursors_[lane];
+    while (unfinished(l)) {
+        const Step step = next_step(l);
+        if (!ready(step) || !turns.takes(step.op)) return;
+        if (l == 0) {
+            position_ = at.step;
+            repetition_ = at.repetition;
+        }
+        perform(l, step);
+        if (options_.record && ends_[lane].size() <= tuning::most_noted_steps) {
+            begins_[lane].push_back(last);
+            last = options_.cpu_time ? cpu_s() : now_s();
+            ends_[lane].push_back(last);
+            if (step.op == Op::wait && repeats()) note_request(l, step);
+        }
+        ++at.step;
+        at.way.settle(at.step, at.repetition);
     }
+}
+
+// As it stands in the schedule, with the counts of the lane's repetition.
+Step Execution::next_step(int l) const {
+    const Cursor& at = cursors_[static_cast<std::size_t>(l)];
+    Step step = s_.lanes[static_cast<std::size_t>(l)][at.step];
+    if (at.repetition == 0) return step;
+    const auto by = static_cast<std::int32_t>(at.repetition);
+    if (step.op == Op::signal) step.count += by * growth_[static_cast<std::size_t>(l)];
+    if (step.op == Op::await) step.count += by * growth_[static_cast<std::size_t>(step.item)];
+    return step;
+}
+
+// Of a message that is over, before it is posted again.
+void Execution::note_request(int l, const Step& step) {
+    const Message& m = s_.messages[static_cast<std::size_t>(step.item)];
+    const double shift = options_.clock_offset_s;
+    requests_[static_cast<std::size_t>(l)].push_back({s_.rank, l, m.peer, m.tag, m.send, 0, m.bytes,
+                                                      mailroom_.posted_s(step.item) + shift,
+                                                      mailroom_.completed_s(step.item) + shift});
 }
 
 }  // namespace tilewave

@@ -1,14 +1,53 @@
 #include "tilewave/predict.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <optional>
 
+#include "check/repeated.hpp"
 #include "predict/simulation.hpp"
+#include "schedule/repeat.hpp"
 
 namespace tilewave {
 
+namespace {
+
+// Repetitions that are played at first and at most, and the part by which two in a row may differ to be steady.
+constexpr std::int64_t first_played = 4, most_played = 64;
+constexpr double steady = 0.002;
+
+}  // namespace
+
 Prediction predict(std::span<const Schedule> schedules, const Machine& machine, const Rates& rates,
                    const PredictOptions& options) {
-    return Simulation(schedules, machine, rates, options).run();
+    if (options.times < 1)
+        throw ConfigError("predict: times is " + std::to_string(options.times) + "; 1 or more is allowed");
+    if (std::ranges::none_of(schedules, [](const Schedule& s) { return !s.repeated.empty(); }))
+        return Simulation(schedules, machine, rates, options).run();
+    const auto play = [&](std::int64_t times) {
+        const std::vector<Schedule> all = unrolled(schedules, times);
+        return Simulation(all, machine, rates, options).run();
+    };
+    for (const Schedule& s : schedules)
+        if (auto wrong = check_repeated_rank(s)) throw ConfigError("predict: " + to_string(*wrong));
+    std::int64_t played = std::min(options.times, first_played);
+    Prediction p = play(played);
+    double one_s = 0;
+    for (double before_s = -1; played < options.times; before_s = one_s) {
+        const std::int64_t more = std::min(options.times, 2 * played);
+        Prediction longer = play(more);
+        one_s = (longer.time_s - p.time_s) / static_cast<double>(more - played);
+        p = std::move(longer);
+        played = more;
+        if (played >= most_played || std::abs(one_s - before_s) <= steady * one_s) break;
+    }
+    if (played == options.times) return p;
+    const double time_s = p.time_s + static_cast<double>(options.times - played) * one_s, scale = time_s / p.time_s;
+    for (double* part : {&p.parts.total_s, &p.parts.fill_s, &p.parts.compute_s, &p.parts.pack_s, &p.parts.post_s,
+                         &p.parts.wait_s, &p.parts.hand_over_s, &p.parts.drain_s})
+        *part *= scale;
+    p.time_s = time_s;
+    return p;
 }
 
 std::vector<std::pair<std::int64_t, std::int64_t>> tile_work(const Schedule& schedule) {

@@ -8,6 +8,7 @@
 #include "generate/chain/chain.hpp"
 #include "runtime/exchange.hpp"
 #include "runtime/run_ending.hpp"
+#include "schedule/repeat.hpp"
 
 namespace tilewave {
 
@@ -36,6 +37,23 @@ ChainedSweep::ChainedSweep(Context& context, std::vector<BoundSweep*> sweeps,
     const int tags = context.transport().max_tag() / static_cast<int>(sweeps_.size());
     schedule_ = chain(parts, context.rank(), context.size(), tags);
     no_time_.assign(schedule_.arrays.size(), 0);
+    // A computer joins what its tiles are reduced to, and a chain's reductions are those of the last repetition.
+    for (const Kernel& kernel : kernels_) repeats_ = repeats_ && kernel.reductions.empty();
+}
+
+// Repetitions that lanes go through without meeting: to meet costs some microseconds, and whoever is interrupted is to
+// find the other ranks not far ahead.
+static constexpr std::int64_t repetitions_of_a_block = 256;
+
+std::int64_t ChainedSweep::blocks_of(std::int64_t times) const {
+    return repeats_ ? (times + repetitions_of_a_block - 1) / repetitions_of_a_block : times;
+}
+
+// Null where each repetition runs by itself.
+const Schedule* ChainedSweep::repeated(std::int64_t times) {
+    if (!repeats_ || times == 1) return nullptr;
+    if (!repeated_) repeated_ = repeatable(schedule_);
+    return &*repeated_;
 }
 
 BlocksOutcome ChainedSweep::execute(std::int64_t times) {
@@ -46,10 +64,16 @@ BlocksOutcome ChainedSweep::execute(std::int64_t times) {
         options.poll_period_s = std::min(options.poll_period_s, own.poll_period_s);
     }
     options.crowded = options.crowded || static_cast<int>(schedule_.lanes.size()) > context_.threads();
-    BlocksRun run{{times, 0}, schedule_, nullptr, 0, no_time_};
+    const Schedule* const block = repeated(times);
+    const std::int64_t whole = block ? times / repetitions_of_a_block : times,
+                       rest = block ? times % repetitions_of_a_block : 0;
+    BlocksRun run{{whole, rest}, block ? *block : schedule_, rest > 0 ? block : nullptr, 0, no_time_};
     run.last_reduced = true;
-    run.executed = [&](bool, std::span<const Binding> here, const ExecuteOptions& o) {
-        return kept_.run(schedule_, here, o, Programs{kernels_, {}}, context_);
+    run.executed = [&](bool is_rest, std::span<const Binding> here, const ExecuteOptions& o) {
+        if (!block) return kept_.run(schedule_, here, o, Programs{kernels_, {}}, context_);
+        ExecuteOptions several = o;
+        several.times = is_rest ? rest : repetitions_of_a_block;
+        return kept_repeated_.run(*block, here, several, Programs{kernels_, {}}, context_);
     };
     return execute_blocks(run, bindings_, kernels_[0], context_.transport(), context_.lanes(), options, lacking_);
 }
@@ -67,7 +91,7 @@ BoundRun ChainedSweep::run(const std::shared_ptr<const Said>& said, std::int64_t
     Transport& t = context_.transport();
     Alarms& alarms = *context_.exchange()->alarms;
     const auto& heartbeat = context_.options().heartbeat;
-    alarms.begin(times);
+    alarms.begin(blocks_of(times));
     bool moved = false, others_may = false;
     lacking_ = nullptr;
     bindings_.clear();

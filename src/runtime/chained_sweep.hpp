@@ -1,6 +1,7 @@
 // Bound sweeps that run as one schedule, again and again.
 #pragma once
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -15,9 +16,11 @@ public:
     /// @pre as chain(); every array lies where its sweep wants it (ConfigError)
     ChainedSweep(Context& context, std::vector<BoundSweep*> sweeps, std::vector<std::vector<std::int32_t>> memories);
 
-    /// Runs the chain `times` times, without agreement or barrier between sweeps and between repetitions. `env`: by
-    /// sweep, what its kernel is given. What the ranks compare first is `said`. Reductions are those of the last
-    /// repetition, sweep after sweep. Collective; beyond the work it costs two rounds of ceil(log2 ranks) messages.
+    /// Runs the chain `times` times, without agreement or barrier between sweeps and between repetitions. Nor do a
+    /// rank's lanes meet between repetitions, but once in 256 of them, and between all where sweeps have reductions.
+    /// `env`: by sweep, what its kernel is given. What the ranks compare first is `said`. Reductions are those of the
+    /// last repetition, sweep after sweep. Collective; beyond the work it costs two rounds of ceil(log2 ranks)
+    /// messages.
     /// @pre times >= 1; an env for each sweep (ConfigError)
     /// @throws as PreparedSweep::run and agree()
     BoundRun run(const std::shared_ptr<const Said>& said, std::int64_t times, std::span<const std::uintptr_t> env);
@@ -26,14 +29,18 @@ public:
 
 private:
     BlocksOutcome execute(std::int64_t times);
+    const Schedule* repeated(std::int64_t times);
+    std::int64_t blocks_of(std::int64_t times) const;
 
     Context& context_;
     std::vector<BoundSweep*> sweeps_;
     Schedule schedule_;
+    std::optional<Schedule> repeated_;  // made when it is first asked for
+    bool repeats_ = true;               // it can be made
     std::vector<Kernel> kernels_;
     std::vector<Binding> bindings_;
     std::vector<std::int64_t> no_time_;  // by array: none has time as a dimension
-    BoundSweep::KeptExecution kept_;
+    BoundSweep::KeptExecution kept_, kept_repeated_;
     std::exception_ptr lacking_;
     std::int64_t points_ = 0, steps_ = 0;
 };

@@ -14,6 +14,7 @@
 #include "execute/executor.hpp"
 #include "runtime/exchange.hpp"
 #include "runtime/run_ending.hpp"
+#include "schedule/repeat.hpp"
 #include "schedule/timeline_bytes.hpp"
 #include "tilewave/check.hpp"
 #include "tilewave/limits.hpp"
@@ -43,8 +44,9 @@ std::uint64_t mixed(std::uint64_t x) {  // splitmix64, https://prng.di.unimi.it/
 
 std::string traffic_of(const Schedule& s) {
     std::map<std::pair<int, bool>, Traffic> all;
-    for (const auto& lane : s.lanes)
-        for (const Step& step : lane) {
+    for (std::size_t l = 0; l < s.lanes.size(); ++l)
+        for (std::size_t i = 0; i < s.lanes[l].size(); ++i) {
+            const Step& step = s.lanes[l][i];
             if (step.op != Op::post_send && step.op != Op::post_recv) continue;
             const Message& m = s.messages[static_cast<std::size_t>(step.item)];
             Traffic& t = all[{m.peer, m.send}];
@@ -52,7 +54,9 @@ std::string traffic_of(const Schedule& s) {
             t.to = m.send ? m.peer : s.rank;
             ++t.messages;
             t.bytes += m.bytes;
-            t.hash += mixed(mixed(static_cast<std::uint64_t>(m.tag)) + static_cast<std::uint64_t>(m.bytes));
+            t.hash += mixed(
+                mixed(mixed(static_cast<std::uint64_t>(section_of(s, l, i))) + static_cast<std::uint64_t>(m.tag)) +
+                static_cast<std::uint64_t>(m.bytes));
         }
     std::string bytes;
     for (const auto& [key, t] : all) bytes.append(reinterpret_cast<const char*>(&t), sizeof t);
@@ -82,7 +86,7 @@ std::string verdict(const std::vector<std::string>& by_rank) {
         const bool alike = sent && received && sent->messages == received->messages && sent->bytes == received->bytes;
         return "the messages from rank " + std::to_string(ranks.first) + " to rank " + std::to_string(ranks.second) +
                " do not meet: it sends " + told(sent) + ", the other receives " + told(received) +
-               (alike ? ", with other tags or sizes" : "");
+               (alike ? ", with other tags or sizes, or of another part of the block" : "");
     }
     return "";
 }
@@ -133,12 +137,23 @@ void check_calls(const Schedule& s, const ScheduleCalls& calls) {
 
 }  // namespace
 
-void check_run(Context& context, const Schedule& s, std::span<const Binding> bindings, const ScheduleCalls& calls) {
+// Counters are 32 bits.
+void check_times(const Schedule& s, std::int64_t times) {
+    std::int32_t most = 1;
+    for (const std::int32_t by : growth(s)) most = std::max(most, by);
+    const std::int64_t allowed = std::numeric_limits<std::int32_t>::max() / most - 1;
+    if (times < 1 || times > allowed)
+        throw ConfigError("times " + std::to_string(times) + " was given; allowed: 1 to " + std::to_string(allowed));
+}
+
+void check_run(Context& context, const Schedule& s, std::span<const Binding> bindings, const ScheduleCalls& calls,
+               std::int64_t times) {
     if (s.ranks != context.size() || s.rank != context.rank())
         throw ConfigError("a schedule of rank " + std::to_string(s.rank) + " of " + std::to_string(s.ranks) +
                           " ranks was given to rank " + std::to_string(context.rank()) + " of " +
                           std::to_string(context.size()) + "; allowed: this rank's, of as many ranks");
     if (auto wrong = check_rank(s)) throw ConfigError("the schedule is wrong: " + to_string(*wrong));
+    check_times(s, times);
     if (s.lanes.size() > static_cast<std::size_t>(max_lanes))
         throw ConfigError("the schedule has " + std::to_string(s.lanes.size()) + " lanes on rank " +
                           std::to_string(s.rank) + "; allowed: at most " + std::to_string(max_lanes));
@@ -171,13 +186,14 @@ void compare_messages(Transport& t, const Schedule& schedule) {
 }
 
 ScheduleReport execute_agreed(Context& context, const Schedule& given, std::span<const Binding> bindings,
-                              const ScheduleCalls& calls) {
+                              const ScheduleCalls& calls, std::int64_t times) {
     Transport& t = context.transport();
     const Schedule schedule = with_own_tags(given);
     Alarms& alarms = *context.exchange()->alarms;
     alarms.begin();
     ExecuteOptions options = context.options();
     options.alarms = &alarms;
+    options.times = times;
     options.threads = context.threads();  // more lanes take turns
     options.events = options.record;
     if (t.size() > 1 && options.record) options.clock_offset_s = context.clock_offset_s();
@@ -216,21 +232,22 @@ ScheduleReport execute_agreed(Context& context, const Schedule& given, std::span
 }
 
 ScheduleReport run_schedule(Context& context, const Schedule& schedule, std::span<const Binding> bindings,
-                            const ScheduleCalls& calls, const Caller& caller) {
+                            const ScheduleCalls& calls, const Caller& caller, std::int64_t times) {
     Statement mine;
     mine.caller = caller;
     mine.description = "a schedule of " + std::to_string(schedule.ranks) + " ranks, " +
                        std::to_string(schedule.arrays.size()) + " arrays, " + std::to_string(calls.operations.size()) +
-                       " operations, " + std::to_string(calls.kernels.size()) + " kernels";
+                       " operations, " + std::to_string(calls.kernels.size()) + " kernels, " + std::to_string(times) +
+                       " times";
     try {
-        check_run(context, schedule, bindings, calls);
+        check_run(context, schedule, bindings, calls, times);
     } catch (const ConfigError& e) {
         mine.kind = Statement::Kind::config;
         mine.error = e.what();
     }
     agree(context, mine);
     compare_messages(context.transport(), schedule);
-    return execute_agreed(context, schedule, bindings, calls);
+    return execute_agreed(context, schedule, bindings, calls, times);
 }
 
 }  // namespace tilewave

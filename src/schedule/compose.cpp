@@ -1,6 +1,7 @@
 #include "schedule/compose.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <set>
 
 #include "schedule/touches.hpp"
@@ -20,6 +21,8 @@ void check(const Schedule& whole, const Schedule& part, const Mapping& m) {
         throw ConfigError("append: a schedule of rank " + std::to_string(part.rank) + " of " +
                           std::to_string(part.ranks) + " was given for one of rank " + std::to_string(whole.rank) +
                           " of " + std::to_string(whole.ranks));
+    if (!whole.repeated.empty() || !part.repeated.empty())
+        throw ConfigError("append: a schedule with a repeated block was given; allowed: those without");
     if (m.arrays.size() != (m.arrays.empty() ? 0 : part.arrays.size()))
         throw ConfigError("append: " + std::to_string(m.arrays.size()) + " numbers for " +
                           std::to_string(part.arrays.size()) + " arrays");
@@ -41,11 +44,27 @@ void check(const Schedule& whole, const Schedule& part, const Mapping& m) {
                           "; later works have larger numbers");
 }
 
+// What a step touches. Where messages come again, so many of them, their buffers and they themselves count: as memory
+// below any array's.
+std::vector<Touch> touched(const Schedule& s, const Step& step, std::int32_t again) {
+    std::vector<Touch> all = touches(s, step);
+    if (again == 0 || step.op == Op::compute || step.op == Op::signal || step.op == Op::await) return all;
+    const Message& m = s.messages[static_cast<std::size_t>(step.item)];
+    constexpr std::int32_t lowest = std::numeric_limits<std::int32_t>::min();
+    const Box one{Index::filled(1, 0), Index::filled(1, 1)};
+    const std::int32_t whole = (m.aggregate >= 0 ? m.aggregate : step.item) % again;
+    all.push_back({lowest + whole, one, true});
+    if (m.buffer >= 0) all.push_back({lowest + again + m.buffer, one, true});
+    if (step.op == Op::combine && step.count >= 0)
+        all.push_back({lowest + again + s.messages[static_cast<std::size_t>(step.count)].buffer, one, true});
+    return all;
+}
+
 // The steps of one lane before the part, as what they touch.
 class Before {
 public:
-    Before(const Schedule& s, std::size_t lane) : steps_(s.lanes[lane]) {
-        for (const Step& step : steps_) touches_.push_back(touches(s, step));
+    Before(const Schedule& s, std::size_t lane, std::int32_t again) : steps_(s.lanes[lane]) {
+        for (const Step& step : steps_) touches_.push_back(touched(s, step, again));
     }
     // The count that says that all steps are done which `later` must come after; 0: there are none. Steps up to
     // `known` are done.
@@ -72,7 +91,8 @@ public:
         first_work_ = size(whole.works);
         first_tile_ = size(whole.tiles);
         first_message_ = size(whole.messages);
-        first_buffer_ = size(whole.buffers);
+        first_buffer_ = m.again ? 0 : size(whole.buffers);
+        again_ = m.again ? size(part.messages) : 0;
     }
 
     void run() {
@@ -81,7 +101,7 @@ public:
                 whole_.lanes.resize(static_cast<std::size_t>(lane(l)) + 1);
         end_lanes();
         for (std::size_t l = 0; l < whole_.lanes.size(); ++l) {
-            before_.emplace_back(whole_, l);
+            before_.emplace_back(whole_, l, again_);
             counts_.push_back(last_count(whole_.lanes[l]));
         }
         copy_data();
@@ -130,7 +150,7 @@ private:
             if (m.aggregate >= 0) m.aggregate += first_message_;
             whole_.messages.push_back(m);
         }
-        whole_.buffers.insert(whole_.buffers.end(), part_.buffers.begin(), part_.buffers.end());
+        if (!m_.again) whole_.buffers.insert(whole_.buffers.end(), part_.buffers.begin(), part_.buffers.end());
         for (Result r : part_.results) {
             r.array = array(r.array);
             r.source = array(r.source);
@@ -154,10 +174,10 @@ private:
                     step.item += first_message_;
                     if (step.op == Op::combine && step.count >= 0) step.count += first_message_;
             }
-            const std::vector<Touch> touched = touches(whole_, step);
-            for (std::size_t other = 0; !touched.empty() && other < before_.size(); ++other) {
+            const std::vector<Touch> here = before_.size() > 1 ? touched(whole_, step, again_) : std::vector<Touch>{};
+            for (std::size_t other = 0; !here.empty() && other < before_.size(); ++other) {
                 if (other == static_cast<std::size_t>(lane(l))) continue;
-                const std::int32_t count = before_[other].needed(touched, known[other]);
+                const std::int32_t count = before_[other].needed(here, known[other]);
                 if (count <= known[other]) continue;
                 known[other] = count;
                 steps.push_back({Op::await, static_cast<std::int32_t>(other), count});
@@ -170,6 +190,7 @@ private:
     const Schedule& part_;
     const Mapping& m_;
     std::int32_t first_work_, first_tile_, first_message_, first_buffer_;
+    std::int32_t again_ = 0;  // messages, where they come again
     std::vector<Before> before_;
     std::vector<std::int32_t> counts_;  // by lane: its counter before the part
 };

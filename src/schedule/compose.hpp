@@ -14,6 +14,7 @@ struct Mapping {
     std::int32_t first_kernel = 0;          ///< added to those of its kernels
     std::int32_t first_operation = 0;       ///< added to those of its operations
     std::int32_t first_tag = 0;             ///< added to the tags of its messages
+    bool again = false;  ///< the part is the whole again: its buffers are those of the whole, and its messages in turn
 };
 
 /// Adds `part` behind `whole`, of the same rank: works, tiles, messages, buffers, results and steps. A lane of the part

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "schedule/parts_count.hpp"
+#include "schedule/repeat.hpp"
 
 namespace tilewave {
 
@@ -54,10 +55,12 @@ Timeline timeline_of(const Schedule& s, const Recording& r) {
     std::size_t events = 0;
     for (const auto& ends : r.ends) events += ends.size();
     t.events.reserve(events);
-    for (std::size_t l = 0; l < r.ends.size(); ++l)
+    for (std::size_t l = 0; l < r.ends.size(); ++l) {
+        const Repetitions way(s, l, r.times);
         for (std::size_t i = 0; i + 1 < r.ends[l].size(); ++i)
-            t.events.push_back(event_of(s, static_cast<int>(l), i, r.begins.empty() ? r.ends[l][i] : r.begins[l][i],
-                                        r.ends[l][i + 1]));
+            t.events.push_back(event_of(s, static_cast<int>(l), way.step(static_cast<std::int64_t>(i)),
+                                        r.begins.empty() ? r.ends[l][i] : r.begins[l][i], r.ends[l][i + 1]));
+    }
     t.requests = r.requests;
     return t;
 }

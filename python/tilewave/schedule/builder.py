@@ -1,5 +1,6 @@
 """Building schedules step by step: the generators that users write."""
 
+import contextlib
 import dataclasses
 import math
 
@@ -10,7 +11,7 @@ from tilewave.errors import ConfigError, shown
 from tilewave.schedule.schedule import Schedule
 
 #: Names that an array cannot have: `run_schedule` takes keywords of these names.
-TAKEN = ("schedule", "context", "check", "functions")
+TAKEN = ("schedule", "context", "check", "functions", "times")
 
 
 def build_schedule(generator, ranks, *arguments, rank=None):
@@ -155,6 +156,7 @@ class ScheduleBuilder:
         self.rank, self.ranks = rank, ranks
         self._functions, self._arrays, self._storages = functions, [], []
         self._messages, self._buffers, self._lanes, self._works = [], [], [], {}
+        self._repeated = None  # of the repeated block: by lane where it begins and ends
 
     def array(self, name, shape, dtype="f8", owned=None, storage=None, separate=False):
         """Declare an array, the same on every rank and in the same order.
@@ -214,6 +216,24 @@ class ScheduleBuilder:
         """
         self._lanes.append(LaneOfSchedule(self, len(self._lanes)))
         return self._lanes[-1]
+
+    @contextlib.contextmanager
+    def repeat(self):
+        """What lanes are written inside ``with b.repeat():`` is a block, which runs as often as a run asks for.
+
+        A schedule has one block at most; each lane has its part of it, between what it does before and behind. Lanes do
+        not meet between two repetitions, and messages, tags and buffers are used again, in order. Tasks of the block
+        stand together in the program: their numbers, of all ranks, are between those of the tasks before and behind.
+        """
+        if self._repeated is not None:
+            raise ConfigError("repeat: one block was written before, or is under way; allowed: one")
+        begins = {lane.number: (len(lane._steps), lane._count) for lane in self._lanes}
+        self._repeated = {}
+        yield
+        for lane in self._lanes:
+            begin, count = begins.get(lane.number, (0, 0))
+            self._repeated[lane.number] = begin, len(lane._steps)
+            lane._growth = lane._count - count
 
     def buffer(self):
         """A staging buffer that several messages use in turn; it is as long as the longest of them needs.
@@ -309,6 +329,8 @@ class ScheduleBuilder:
         for lane in self._lanes:
             steps = []
             for op, item, count in lane._steps:
+                if op == "await" and isinstance(count, tuple):  # of a repetition before
+                    count = count[0] - count[1] * self._lanes[item]._growth
                 if op == "compute":
                     tile = _core.Tile()
                     tile.work = place[item]
@@ -317,6 +339,8 @@ class ScheduleBuilder:
                 steps.append(_core.Step(op, item, count))
             lanes.append(steps)
         core.tiles, core.lanes = tiles, lanes
+        if self._repeated is not None:
+            core.repeated = [self._repeated.get(lane.number, (len(lane._steps),) * 2) for lane in self._lanes]
         return core
 
 
@@ -330,6 +354,7 @@ class LaneOfSchedule:
 
     def __init__(self, builder, number):
         self.number, self._builder, self._steps, self._count = number, builder, [], 0
+        self._growth = 0  # what a repetition of the block adds to the count
 
     def task(self, function, reads=(), writes=(), amount=0.0, *, number):
         """Call ``function(*reads, *writes)`` with NumPy views of these regions.
@@ -382,11 +407,21 @@ class LaneOfSchedule:
         self._steps.append(("signal", 0, self._count))
         return Signal(self, self._count)
 
-    def await_signal(self, signal):
-        """Until another lane of this rank has counted that far."""
+    def await_signal(self, signal, before=0):
+        """Until another lane of this rank has counted that far.
+
+        Parameters
+        ----------
+        signal : Signal
+            Of the block and awaited in it, it is that of the same repetition; awaited behind it, that of the last one.
+        before : int
+            Awaited in the block: the signal of so many repetitions before; nothing to wait for in the first ones.
+        """
+        if isinstance(before, bool) or not isinstance(before, (int, np.integer)) or before < 0:
+            raise ConfigError(f"await_signal: before: given {shown(before)}; allowed: an integer >= 0")
         if not isinstance(signal, Signal) or signal.lane._builder is not self._builder:
             raise ConfigError(f"await_signal: given {shown(signal)}; allowed: what lane.signal() of this rank gave")
-        self._steps.append(("await", signal.lane.number, signal.count))
+        self._steps.append(("await", signal.lane.number, (signal.count, int(before)) if before else signal.count))
 
     def _on(self, op, message, send=None):
         if not isinstance(message, MessageOfSchedule) or message.builder is not self._builder:

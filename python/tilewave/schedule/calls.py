@@ -22,7 +22,8 @@ def schedule(nest, *, context=None, over=None, reverse=(), steps=None, periodic=
     Parameters
     ----------
     nest : Nest, Bound or Chain
-        What `tilewave.bind` and `tilewave.chain` made gives the schedule of its bound arguments, and takes no others.
+        What `tilewave.bind` and `tilewave.chain` made gives the schedule of its bound arguments, and takes no others;
+        that of a chain has all of it in a block (``tilewave.predict(s, times=10)``).
     context, over, reverse, steps, periodic, plan
         As in `tilewave.run`.
     **arguments
@@ -72,9 +73,9 @@ def schedule_of(ready, ranks):
 
 
 def schedule_of_chain(chain, ranks):
-    """The schedule of nests that run as one, of all ranks; local."""
+    """The schedule of nests that run as one, of all ranks, as a block that is repeated; local."""
     problems, plans = zip(*((ready.sweep.problem, ready.sweep.plan) for ready in chain.readies), strict=True)
-    cores = {rank: _core.chain(problems, plans, chain.memories, rank, ranks) for rank in range(ranks)}
+    cores = {rank: _core.repeatable(_core.chain(problems, plans, chain.memories, rank, ranks)) for rank in range(ranks)}
     arrays = [
         (f"{view.array} of nest {k + 1}", None, ready.dtypes[view.array])
         for k, ready in enumerate(chain.readies)
@@ -86,7 +87,8 @@ def schedule_of_chain(chain, ranks):
 
 def check(schedule):
     """Prove a schedule, for every timing: each value is there before it is read and read before it is overwritten, all
-    messages meet, no lane waits for ever, and the arrays end with what the works in the order of their numbers give.
+    messages meet, no lane waits for ever, and the arrays end with what the works in the order of their numbers give. A
+    block that is repeated is proved for any number of repetitions.
 
     Parameters
     ----------
@@ -115,7 +117,7 @@ def check(schedule):
     return schedule._violation[0] or None
 
 
-def predict(schedule, machine=None, rates=None, threads=None):
+def predict(schedule, machine=None, rates=None, threads=None, times=1):
     """Play a schedule against a machine's numbers: what its run would take.
 
     Parameters
@@ -129,6 +131,10 @@ def predict(schedule, machine=None, rates=None, threads=None):
         Default: 1 µs a call and 1 ns a unit. A nest's kernel has the rate that `tilewave.schedule` has measured.
     threads : int, optional
         Of each rank at most so many; more lanes take turns, as in `tilewave.run_schedule`. Default: a lane a thread.
+
+    times : int
+        So often a schedule's block runs. As many repetitions are played as it takes until each takes as long as the one
+        before; the timeline has these.
 
     Returns
     -------
@@ -155,6 +161,7 @@ def predict(schedule, machine=None, rates=None, threads=None):
         schedule._rates or [_core.KernelRate()],
         _rates(schedule, rates),
         0 if threads is None else min(int(threads), _core.limits["lanes"]),
+        repetitions("predict", schedule, times),
     )
     return Predicted(core.time_s, Parts.of(core.parts), Played(core.timeline))
 
@@ -180,6 +187,15 @@ def _rates(schedule, given):
             ) from None
         found[numbers[0]] = _core.OperationRate(call_s, amount_s)
     return found
+
+
+def repetitions(name, schedule, times):
+    """`times` as a number that makes sense for the schedule."""
+    if isinstance(times, bool) or not isinstance(times, Integral) or not 1 <= times < 1 << 31:
+        raise ConfigError(f"{name}: times: given {times!r}; allowed: 1 to {(1 << 31) - 1}")
+    if times > 1 and schedule.own is None and not any(core.repeated for core in schedule._cores.values()):
+        raise ConfigError(f"{name}: times: given {times} of a schedule without a block; allowed: 1, or b.repeat()")
+    return int(times)
 
 
 def of_all(name, schedule):

@@ -39,6 +39,7 @@ def of_schedule(core):
         "buffers": list(core.buffers),
         "lanes": [[[step.op, step.item, step.count] for step in lane] for lane in core.lanes],
         "results": [list(_of(result, RESULT).values()) for result in core.results],
+        "repeated": [list(steps) for steps in core.repeated],
     }
 
 
@@ -53,6 +54,7 @@ def to_schedule(data):
     core.buffers = data["buffers"]
     core.lanes = [[_core.Step(*step) for step in lane] for lane in data["lanes"]]
     core.results = [_core.Result(*map(_core_value, result)) for result in data["results"]]
+    core.repeated = [tuple(steps) for steps in data["repeated"]]
     return core
 
 

@@ -10,6 +10,7 @@ from tilewave.errors import ConfigError, KernelError
 from tilewave.patterns.function_text import code_text
 from tilewave.runtime.collective import collective, text_of
 from tilewave.schedule.calls import check as checked
+from tilewave.schedule.calls import repetitions
 from tilewave.schedule.schedule import Schedule
 from tilewave.timeline.parts import Parts
 from tilewave.timeline.timeline import Timeline
@@ -25,7 +26,7 @@ class ScheduleRun:
     parts : Parts or None
         Rank 0: where the lanes' time went, on average; None elsewhere.
     timeline : Timeline
-        Rank 0: of all ranks; empty elsewhere.
+        Rank 0: of all ranks; empty elsewhere. Of a block that repeats, the first million steps of each lane.
     """
 
     def __init__(self, core, rank):
@@ -38,7 +39,7 @@ class ScheduleRun:
 
 
 @collective("tw.run_schedule")
-def run_schedule(schedule, *, context=None, check=True, functions=None, **arrays):
+def run_schedule(schedule, *, context=None, check=True, functions=None, times=1, **arrays):
     """Run a schedule that `tilewave.build_schedule` made; collective.
 
     Parameters
@@ -52,6 +53,8 @@ def run_schedule(schedule, *, context=None, check=True, functions=None, **arrays
         receive, and no more.
     functions : dict, optional
         By name: the functions of a schedule from a file.
+    times : int
+        So often the schedule's block runs (`ScheduleBuilder.repeat`), the same on every rank.
     **arrays
         By name NumPy arrays, changed in place: of the shape that this rank stores, or of the whole array's, of which
         only what this rank stores is used.
@@ -80,6 +83,7 @@ def run_schedule(schedule, *, context=None, check=True, functions=None, **arrays
         raise ConfigError(f"run_schedule: given {type(schedule).__name__}; allowed: a tilewave.Schedule")
     if not isinstance(check, (bool, np.bool_)):
         raise ConfigError(f"run_schedule: check: given {type(check).__name__}; allowed: True, False")
+    times = repetitions("run_schedule", schedule, times)
     proved = bool(check) and schedule.own is None
     core = _own(schedule, context)
     calls = _functions(schedule, functions)
@@ -87,14 +91,14 @@ def run_schedule(schedule, *, context=None, check=True, functions=None, **arrays
         raise ConfigError(f"run_schedule: the schedule has a mistake: {violation}")
     views = _memory(schedule, core, arrays)
     places = [(view.ctypes.data, view.strides) for view in views]
-    _core.check_run(context._core, core, places, len(calls))
+    _core.check_run(context._core, core, places, len(calls), times)
     tasks = _Tasks(context.rank, core, calls, schedule.functions, views)
-    yield f"{_description(schedule, calls)}, check {proved}"
+    yield f"{_description(schedule, calls)}, check {proved}, {times} times"
     if not proved:
         _compare(context, core)
     context._heart.progress.of = "a schedule"
     try:
-        made = _core.run_agreed(context._core, core, places, len(calls), tasks.call)
+        made = _core.run_agreed(context._core, core, places, len(calls), tasks.call, times)
     except (ConfigError, KernelError, MemoryError) as error:
         raise context._shared(error) from tasks.error
     finally:

@@ -11,7 +11,7 @@ from tilewave.errors import ConfigError, shown
 from tilewave.schedule import data, text
 
 #: Of files: another number is another format.
-VERSION = 1
+VERSION = 2
 
 
 class Schedule:

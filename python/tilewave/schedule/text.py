@@ -18,7 +18,10 @@ def of_rank(schedule, rank, most=None):
     for number, lane in enumerate(core.lanes):
         yield f"  lane {number}"
         shown = lane if most is None else lane[:most]
+        begin, end = core.repeated[number] if core.repeated else (0, 0)
         for position, step in enumerate(shown):
+            if position == begin < end:
+                yield f"      repeated: steps {begin} to {end - 1}"
             yield f"    {position:3} {text.step(step)}"
         if len(lane) > len(shown):
             yield f"    ... {len(lane) - len(shown)} more steps; s.text(rank={rank}) shows them"

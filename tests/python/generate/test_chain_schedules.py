@@ -149,3 +149,26 @@ def test_what_no_chain_can_be():
     )
     with pytest.raises(ConfigError, match="take larger tiles, or fewer nests"):
         _core.chain([reading], [plan], [[0]], 1, 2, 5)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_chains_are_repeatable(seed):
+    schedules = random_chain(seed)
+    if schedules is None:
+        pytest.skip("a plan that its sweep does not allow")
+    block = [_core.repeatable(s) for s in schedules]
+    assert _core.check(block) is None, f"seed {seed}: {_core.check(block)}"
+
+
+def test_lanes_of_a_repetition_wait_for_the_one_before():
+    """A block of all steps without more waits has no order between the lanes of two repetitions."""
+    found = 0
+    for seed in range(24):
+        schedules = random_chain(seed)
+        if schedules is None or max(len(s.lanes) for s in schedules) < 2:
+            continue
+        for s in schedules:
+            s.repeated = [(0, len(lane)) for lane in s.lanes]
+        text = str(_core.check(schedules))
+        found += "where the block is repeated" in text
+    assert found > 5

@@ -1,0 +1,140 @@
+// The proof of a block that is repeated, by induction over two repetitions.
+//
+// check() plays the schedules with one repetition and with two. These hold for any number, as
+//   - no step of a repetition waits for a later one: check_repeated_rank() says so of awaits and messages. So
+//   repetitions
+//     can be played one after another, each from what the one before has left;
+//   - every repetition takes the same steps on the same places. What it meets there is of the one before, or of before
+//     the block, where no repetition writes. Of orders between lanes that reach into the one before, the third
+//     repetition has those that the second one has, and what an element or a buffer holds has come there the same way.
+//     A value that lags behind by a repetition more each time is wrong in the second one already.
+#include "check/repeated.hpp"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "schedule/repeat.hpp"
+
+namespace tilewave {
+namespace {
+
+const char* text_of(Section section) {
+    return section == Section::before  ? "before the block"
+           : section == Section::block ? "in the block"
+                                       : "behind the block";
+}
+
+// Where the steps of a message stand.
+struct Seen {
+    int section = -1, poster = -1, waiter = -1;
+};
+
+std::int32_t last_count(const Schedule& s, std::size_t lane, std::int32_t end) {
+    std::int32_t count = 0;
+    for (std::int32_t i = 0; i < end; ++i)
+        if (const Step& step = s.lanes[lane][static_cast<std::size_t>(i)]; step.op == Op::signal) count = step.count;
+    return count;
+}
+
+std::optional<std::string> step_of(const Schedule& s, std::size_t l, std::size_t i, std::vector<Seen>& seen) {
+    const Step& step = s.lanes[l][i];
+    const Section section = section_of(s, l, i);
+    if (step.op == Op::compute || step.op == Op::signal) return std::nullopt;
+    if (step.op == Op::await) {
+        if (section == Section::after) return std::nullopt;
+        const auto other = static_cast<std::size_t>(step.item);
+        const StepRange& range = s.repeated[other];
+        const std::int32_t last = last_count(s, other, section == Section::block ? range.end : range.begin);
+        if (step.count <= last) return std::nullopt;
+        return "await " + std::to_string(step.count) + " of lane " + std::to_string(step.item) + " stands " +
+               text_of(section) + ", where that lane counts to " + std::to_string(last) +
+               "; allowed: what it has counted by the end of the same repetition";
+    }
+    const Message& m = s.messages[static_cast<std::size_t>(step.item)];
+    const auto whole = static_cast<std::size_t>(m.aggregate >= 0 ? m.aggregate : step.item);
+    Seen& of = seen[whole];
+    const std::string name = "message " + std::to_string(whole);
+    if (of.section >= 0 && of.section != static_cast<int>(section))
+        return name + " stands " + text_of(static_cast<Section>(of.section)) + " and " + text_of(section) +
+               "; allowed: one of them";
+    of.section = static_cast<int>(section);
+    if (step.op == Op::post_send || step.op == Op::post_recv) of.poster = static_cast<int>(l);
+    if (step.op == Op::wait) of.waiter = static_cast<int>(l);
+    if (section == Section::block && of.poster >= 0 && of.waiter >= 0 && of.poster != of.waiter)
+        return name + " is posted by lane " + std::to_string(of.poster) + " and waited for by lane " +
+               std::to_string(of.waiter) + "; allowed in a block: one lane for both";
+    return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Violation> check_repeated_rank(const Schedule& s) {
+    if (s.repeated.empty()) return std::nullopt;
+    if (s.repeated.size() != s.lanes.size())
+        return Violation{s.rank, 0, 0,
+                         "the block has ranges for " + std::to_string(s.repeated.size()) + " lanes; there are " +
+                             std::to_string(s.lanes.size())};
+    for (std::size_t l = 0; l < s.lanes.size(); ++l) {
+        const auto [begin, end] = s.repeated[l];
+        if (begin < 0 || begin > end || end > static_cast<std::int32_t>(s.lanes[l].size()))
+            return Violation{s.rank, static_cast<int>(l), 0,
+                             "the block has steps " + std::to_string(begin) + " to " + std::to_string(end) +
+                                 " of a lane of " + std::to_string(s.lanes[l].size()) + " steps"};
+    }
+    std::vector<Seen> seen(s.messages.size());
+    for (std::size_t l = 0; l < s.lanes.size(); ++l)
+        for (std::size_t i = 0; i < s.lanes[l].size(); ++i)
+            if (auto why = step_of(s, l, i, seen)) return Violation{s.rank, static_cast<int>(l), i, *why};
+    return std::nullopt;
+}
+
+std::optional<Violation> check_repeated(std::span<const Schedule> schedules) {
+    for (const Schedule& s : schedules)
+        if (auto wrong = check_repeated_rank(s)) return wrong;
+    const WorkRange works = repeated_works(schedules);
+    // By sender, receiver, tag and section: sends less receives, and one of the steps.
+    std::map<std::tuple<int, int, int, Section>, std::pair<int, Violation>> posts;
+    for (const Schedule& s : schedules)
+        for (std::size_t l = 0; l < s.lanes.size(); ++l)
+            for (std::size_t i = 0; i < s.lanes[l].size(); ++i) {
+                const Step& step = s.lanes[l][i];
+                const Section section = section_of(s, l, i);
+                if (step.op == Op::compute) {
+                    const Work& w =
+                        s.works[static_cast<std::size_t>(s.tiles[static_cast<std::size_t>(step.item)].work)];
+                    if (section != Section::block && w.number >= works.begin && w.number < works.end)
+                        return Violation{s.rank, static_cast<int>(l), i,
+                                         "work " + std::to_string(w.number) + " stands " + text_of(section) +
+                                             ", and its number among those of the block, " +
+                                             std::to_string(works.begin) + " to " + std::to_string(works.end - 1)};
+                }
+                if (step.op != Op::post_send && step.op != Op::post_recv) continue;
+                const Message& m = s.messages[static_cast<std::size_t>(step.item)];
+                auto& [count, where] = posts[{m.send ? s.rank : m.peer, m.send ? m.peer : s.rank, m.tag, section}];
+                count += m.send ? 1 : -1;
+                where = {s.rank, static_cast<int>(l), i, ""};
+            }
+    for (auto& [key, found] : posts) {
+        if (found.first == 0) continue;
+        const auto& [from, to, tag, section] = key;
+        found.second.why = "messages from rank " + std::to_string(from) + " to rank " + std::to_string(to) + ", tag " +
+                           std::to_string(tag) + ": not as many are sent as received " + text_of(section);
+        return found.second;
+    }
+    for (const Schedule& s : schedules)
+        for (const Result& r : s.results)
+            if (r.number != Result::at_the_end && r.number > works.begin && r.number < works.end)
+                return Violation{s.rank, 0, 0,
+                                 "a result stands between the works of the block; allowed: before or behind them"};
+    return std::nullopt;
+}
+
+Violation folded(const Schedule& s, std::int64_t times, Violation v) {
+    if (s.repeated.empty() || static_cast<std::size_t>(v.lane) >= s.lanes.size()) return v;
+    if (times > 1) v.why += " (where the block is repeated, and the numbers of works and messages go on)";
+    v.step = Repetitions(s, static_cast<std::size_t>(v.lane), times).step(static_cast<std::int64_t>(v.step));
+    return v;
+}
+
+}  // namespace tilewave
