@@ -7,6 +7,7 @@ import numpy as np
 
 from tilewave import _core
 from tilewave.errors import ERRORS
+from tilewave.kernel.scalars import positions
 from tilewave.run.memory_bound import moved_by
 from tilewave.run.operands import copied, operands_of
 from tilewave.run.report import Report
@@ -76,9 +77,9 @@ class Way:
         if not scalars:
             return self._environment
         packed = self._environment[0].copy()  # an element a scalar; the kernel's are of the same types
-        for position, slot in enumerate(self.ready.kernel.slots):
+        for position, slot in positions(self.ready.kernel.slots):
             if slot.name in scalars:
-                (packed.view(np.float64) if slot.type.is_float else packed)[position] = scalars[slot.name]
+                slot.store(packed, position, scalars[slot.name])
         return packed, packed.ctypes.data
 
     def call(self, steps, scalars, description):
