@@ -26,7 +26,20 @@ from tilewave.runtime.collective import collective
 
 @takes_nests
 @collective("tw.run")
-def run(nest, *, context=None, over=None, reverse=(), steps=None, plan=None, fastmath=False, reduce=None, **arguments):
+def run(
+    nest,
+    *,
+    context=None,
+    over=None,
+    reverse=(),
+    steps=None,
+    plan=None,
+    fastmath=False,
+    reduce=None,
+    inject=None,
+    record=None,
+    **arguments,
+):
     """Run a nest: what its plain loops would compute, over ranks and threads; collective.
 
     Parameters
@@ -54,6 +67,13 @@ def run(nest, *, context=None, over=None, reverse=(), steps=None, plan=None, fas
         From names to what is wanted of a value of each point, ``{"best": tilewave.max("H"), "where":
         tilewave.argmax("H"), "residual": tilewave.norm("d")}``: of arrays, of locals of the body, and of expressions
         of these; found while they are computed, in the report's ``results``. A nest with it need not write any array.
+    inject : dict, optional
+        With `steps`, from names of written arrays to ``(points, values)``: after each time step t ``values[t, k]`` is
+        added to the element ``points[k]``, point after point. Points have a row of subscripts each; values have shape
+        ``(steps, len(points))``.
+    record : dict, optional
+        With `steps`, from names of arrays to points whose values are kept after each time step, behind what `inject`
+        adds: the report's ``recorded``, of shape ``(steps, len(points))``, on every rank.
     **arguments
         The nest's arrays (fields; NumPy arrays where only read, the same on each rank, or on one
         rank, then written in place; `scratch` for what the nest needs for itself), its scalars, and any
@@ -62,6 +82,7 @@ def run(nest, *, context=None, over=None, reverse=(), steps=None, plan=None, fas
     Returns
     -------
     Report
+        A `StepsReport` for several nests, and with `inject` or `record`: time steps are then run one by one.
 
     Raises
     ------
@@ -83,10 +104,13 @@ def run(nest, *, context=None, over=None, reverse=(), steps=None, plan=None, fas
     """
     begun = time.perf_counter()
     arguments = _with_present_names(nest, arguments)
-    if isinstance(nest, tuple | list):
+    if isinstance(nest, tuple | list) or inject is not None or record is not None:
+        nests = tuple(nest) if isinstance(nest, tuple | list) else (nest,)
         refused = {name: value for name, value in (("plan", plan), ("reduce", reduce)) if value is not None}
         return (
-            yield from run_in_turn(tuple(nest), context, over, reverse, steps, fastmath, arguments, refused, run_ready)
+            yield from run_in_turn(
+                nests, context, over, reverse, steps, fastmath, arguments, refused, run_ready, (inject, record)
+            )
         )
     loops = Loops(over, reverse, steps)
     ready = yield from prepare(nest, context, loops, plan, fastmath, arguments, reduce)
