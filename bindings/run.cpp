@@ -225,10 +225,18 @@ using ReductionTuple = std::tuple<std::string, std::string, int, Index, Index, i
 
 Dtype real_dtype(const std::string& name) {
     const auto type = std::find_if(all_dtypes.begin(), all_dtypes.end(),
-                                   [&name](Dtype d) { return in_nests(d) && to_string(d) == name; });
+                                   [&name](Dtype d) { return in_reductions(d) && to_string(d) == name; });
     if (type == all_dtypes.end())
         throw ConfigError("a reduction of dtype " + name + " was given; allowed: real numbers of up to 64 bits");
     return *type;
+}
+
+ComplexPart part_named(const std::string& name) {
+    static const std::map<std::string, ComplexPart> parts = {{"", ComplexPart::none},
+                                                             {"real", ComplexPart::real},
+                                                             {"imag", ComplexPart::imaginary},
+                                                             {"both", ComplexPart::both}};
+    return parts.at(name);
 }
 
 PointReduction to_reduction(const ReductionTuple& t) {
@@ -286,19 +294,21 @@ void bind_field(nb::module_& m) {
             "out"_a, "back"_a = 0, Release())
         .def(
             "reduce",
-            [](FieldStorage& f, const std::string& op, const std::string& type, const std::string& form) {
+            [](FieldStorage& f, const std::string& op, const std::string& type, const std::string& form,
+               const std::string& part) {
                 static const std::map<std::string, ReducedForm> forms = {{"value", ReducedForm::value},
                                                                          {"magnitude", ReducedForm::magnitude},
                                                                          {"square", ReducedForm::square}};
-                return f.reduce(to_reduction({op, type, 0, {}, {}, -1, -1}), forms.at(form));
+                return f.reduce(to_reduction({op, type, 0, {}, {}, -1, -1}), forms.at(form), part_named(part));
             },
-            "op"_a, "type"_a, "form"_a = "value", Release())
+            "op"_a, "type"_a, "form"_a = "value", "part"_a = "", Release())
         .def(
             "dot",
-            [](FieldStorage& f, FieldStorage& other, const std::string& type, const std::string& other_type) {
-                return f.dot(other, real_dtype(type), real_dtype(other_type));
+            [](FieldStorage& f, FieldStorage& other, const std::string& type, const std::string& other_type,
+               const std::string& part) {
+                return f.dot(other, real_dtype(type), real_dtype(other_type), part_named(part));
             },
-            "other"_a, "type"_a, "other_type"_a, Release())
+            "other"_a, "type"_a, "other_type"_a, "part"_a = "", Release())
         .def(
             "scatter",
             [](FieldStorage& f, std::uintptr_t in, int back) { f.scatter(reinterpret_cast<std::byte*>(in), back); },

@@ -18,8 +18,8 @@ namespace tilewave {
     X(u1, std::uint8_t, "uint8", "B", true) \
     X(f4, float, "float32", "f", true) \
     X(f8, double, "float64", "d", true) \
-    X(c8, std::complex<float>, "complex64", "Zf", false) \
-    X(c16, std::complex<double>, "complex128", "Zd", false)
+    X(c8, std::complex<float>, "complex64", "Zf", true) \
+    X(c16, std::complex<double>, "complex128", "Zd", true)
 // clang-format on
 
 #define TILEWAVE_DTYPE(name, ...) name,
@@ -51,6 +51,15 @@ constexpr bool in_nests(Dtype type) {
     return allowed[static_cast<int>(type)];
 }
 
+constexpr bool is_complex(Dtype type) {
+    return type == Dtype::c8 || type == Dtype::c16;
+}
+
+/// Whether values of the type are reduced to one number: those of arrays of nests; complex ones by their parts.
+constexpr bool in_reductions(Dtype type) {
+    return in_nests(type) && !is_complex(type);
+}
+
 /// The Dtype of a C++ type.
 template <class T>
 consteval Dtype dtype_of() {
@@ -61,11 +70,11 @@ consteval Dtype dtype_of() {
     throw "no element type of arrays";
 }
 
-/// f of a zero of the C++ type, for the types that arrays of nests may have.
+/// f of a zero of the C++ type, for the types for which in_reductions() holds.
 template <class F>
-void with_nest_type(Dtype type, F f) {
+void with_real_type(Dtype type, F f) {
 #define TILEWAVE_DTYPE(name, number, numpy, format, nests) \
-    if constexpr (nests)                                   \
+    if constexpr (in_reductions(Dtype::name))              \
         if (type == Dtype::name) return f(number{});
     TILEWAVE_DTYPES(TILEWAVE_DTYPE)
 #undef TILEWAVE_DTYPE

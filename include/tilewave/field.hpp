@@ -2,6 +2,7 @@
 #pragma once
 #include <atomic>
 #include <cmath>
+#include <complex>
 #include <memory>
 #include <span>
 #include <string>
@@ -106,13 +107,17 @@ public:
     /// @throws OutOfResources on every rank where one has not the memory
     void gather(std::byte* out, int back = 0);
     /// Reduces all elements, or their squares or magnitudes as doubles, to one number, the same on every rank.
+    /// Of complex elements what.type is that of a part: `part` says which is reduced; squares are of both.
     /// Collective.
-    /// @pre what.type has the field's item size (ConfigError)
-    Reduced reduce(const PointReduction& what, ReducedForm form = ReducedForm::value);
+    /// @pre what.type has the field's item size, of complex elements half of it; values of complex elements are one
+    /// part, squares and magnitudes of both (ConfigError)
+    Reduced reduce(const PointReduction& what, ReducedForm form = ReducedForm::value,
+                   ComplexPart part = ComplexPart::none);
     /// The sum of the products of this field's elements with another's: of integers modulo 2^64, else the exact sum of
     /// the products as doubles, rounded once. Collective; moves a copy of `other` where its layout is another.
-    /// @pre equal shapes; the types have the fields' item sizes (ConfigError)
-    Reduced dot(FieldStorage& other, Dtype type, Dtype other_type);
+    /// Where either field is complex, the real or the imaginary part of that sum, and the types are those of a part.
+    /// @pre equal shapes; the types have the fields' item sizes, or half of them (ConfigError)
+    Reduced dot(FieldStorage& other, Dtype type, Dtype other_type, ComplexPart part = ComplexPart::none);
     /// Gives every rank its block of rank 0's row-major `whole`, which is unused elsewhere. Collective.
     /// @throws OutOfResources on every rank, with nothing changed, where one has not the memory
     void scatter(std::byte* whole, int back = 0);
@@ -186,22 +191,55 @@ public:
         return whole;
     }
     /// The sum of all elements: exact and rounded once to double, or int64 modulo 2^64. Collective.
-    auto sum() { return storage_.reduce({Reduction::sum, dtype_of<T>()}).template value<Sum<T>>(); }
+    auto sum() {
+        if constexpr (is_complex(dtype_of<T>()))
+            return std::complex<double>(part_of_sum(ComplexPart::real), part_of_sum(ComplexPart::imaginary));
+        else
+            return storage_.reduce({Reduction::sum, dtype_of<T>()}).template value<Sum<T>>();
+    }
     /// The sum of the products with another field's elements; as sum(). Collective.
     template <class U>
     auto dot(Field<U>& other) {
-        using S = std::conditional_t<std::is_integral_v<T> && std::is_integral_v<U>, std::int64_t, double>;
-        return storage_.dot(other.storage(), dtype_of<T>(), dtype_of<U>()).template value<S>();
+        if constexpr (is_complex(dtype_of<T>()) || is_complex(dtype_of<U>())) {
+            const auto part = [&](ComplexPart which) {
+                return storage_.dot(other.storage(), dtype_of<Part<T>>(), dtype_of<Part<U>>(), which)
+                    .template value<double>();
+            };
+            return std::complex<double>(part(ComplexPart::real), part(ComplexPart::imaginary));
+        } else {
+            return real_dot(other);
+        }
     }
     /// The root of the sum of squares. Collective.
     double norm() {
-        const PointReduction squares{Reduction::sum, dtype_of<T>()};
-        return std::sqrt(storage_.reduce(squares, ReducedForm::square).template value<double>());
+        const PointReduction squares{Reduction::sum, dtype_of<Part<T>>()};
+        constexpr ComplexPart parts = is_complex(dtype_of<T>()) ? ComplexPart::both : ComplexPart::none;
+        return std::sqrt(storage_.reduce(squares, ReducedForm::square, parts).template value<double>());
     }
     const Index& shape() const { return storage_.layout().shape; }
     FieldStorage& storage() { return storage_; }
 
 private:
+    template <class U>
+    struct PartOf {
+        using type = U;
+    };
+    template <class U>
+    struct PartOf<std::complex<U>> {
+        using type = U;
+    };
+    template <class U>
+    using Part = typename PartOf<U>::type;
+
+    double part_of_sum(ComplexPart part) {
+        return storage_.reduce({Reduction::sum, dtype_of<Part<T>>()}, ReducedForm::value, part)
+            .template value<double>();
+    }
+    template <class U>
+    auto real_dot(Field<U>& other) {
+        using S = std::conditional_t<std::is_integral_v<T> && std::is_integral_v<U>, std::int64_t, double>;
+        return storage_.dot(other.storage(), dtype_of<T>(), dtype_of<U>()).template value<S>();
+    }
     template <class U>
     using Sum = std::conditional_t<std::is_integral_v<U>, std::int64_t, double>;
 

@@ -8,7 +8,7 @@ namespace tilewave {
 inline constexpr int max_dims = 4;
 
 /// The most places that a kernel reads and writes at a point, with its tables and the results of its reductions.
-inline constexpr int max_places = 64;
+inline constexpr int max_places = 192;
 
 /// The most lanes of a rank. It is far above any host: a mistyped number is refused before threads start.
 inline constexpr int max_lanes = 1024;

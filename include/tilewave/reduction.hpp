@@ -24,6 +24,9 @@ struct PointReduction {
 /// What is reduced of a value.
 enum class ReducedForm : std::uint8_t { value, magnitude, square };
 
+/// Which part of complex values is reduced.
+enum class ComplexPart : std::uint8_t { none, real, imaginary, both };
+
 /// The exact sum of doubles: rounded once, at the end, so the order they come in does not matter (a
 /// superaccumulator: 64-bit words 32 bits apart, as in Neal, "Fast exact summation", 2015).
 class ExactSum {

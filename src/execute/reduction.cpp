@@ -144,7 +144,7 @@ void Reduced::add(const std::byte* first, std::int64_t step, std::int64_t n, con
         if (kind != std::byte{0}) add(first + i * step, step, end - i, from, direction);
         if (end == n) return;
     }
-    with_nest_type(what_.type, [&](auto zero) {
+    with_real_type(what_.type, [&](auto zero) {
         using T = decltype(zero);
         if (what_.op != Reduction::sum) return add_extreme<T>(first, step, n, at, direction);
         at_ = at;
@@ -167,7 +167,7 @@ void Reduced::add(const std::byte* first, std::int64_t step, std::int64_t n, con
 bool Reduced::worse(const std::byte* first, std::int64_t step, std::int64_t n) const {
     if (what_.op == Reduction::sum || !any() || n <= 0) return false;
     bool worse = false;
-    with_nest_type(what_.type, [&](auto zero) {
+    with_real_type(what_.type, [&](auto zero) {
         using T = decltype(zero);
         const T best = load<T>(best_.data());
         worse = what_.op == Reduction::max ? better<true>(best, best_of<true, T>(first, step, n))
@@ -179,7 +179,7 @@ bool Reduced::worse(const std::byte* first, std::int64_t step, std::int64_t n) c
 bool Reduced::worse(const std::byte* found) const {
     if (what_.op == Reduction::sum || !any()) return false;
     bool worse = false;
-    with_nest_type(what_.type, [&](auto zero) {
+    with_real_type(what_.type, [&](auto zero) {
         using T = decltype(zero);
         const T best = load<T>(best_.data()), other = load<T>(found);
         worse = what_.op == Reduction::max ? better<true>(best, other) : better<false>(best, other);
@@ -195,7 +195,7 @@ void Reduced::join(const Reduced& other) {
         exact_.add(other.exact_);
         return;
     }
-    with_nest_type(what_.type, [&](auto zero) {
+    with_real_type(what_.type, [&](auto zero) {
         using T = decltype(zero);
         if (!beats(load<T>(other.best_.data()), other.at_)) return;
         at_ = other.at_;

@@ -85,7 +85,8 @@ inline void copy_item(char* to, const char* from, std::int64_t bytes) {
         case 1: *to = *from; break;
         case 2: std::memcpy(to, from, 2); break;
         case 4: std::memcpy(to, from, 4); break;
-        default: std::memcpy(to, from, 8);
+        case 8: std::memcpy(to, from, 8); break;
+        default: std::memcpy(to, from, 16);
     }
 }
 

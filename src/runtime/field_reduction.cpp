@@ -20,8 +20,10 @@ T load(const std::byte* p) {
     return value;
 }
 
-void check_type(Dtype type, std::int64_t item_bytes) {
-    if (tilewave::item_bytes(type) != item_bytes)
+// Of a part where the items are complex.
+void check_type(Dtype type, std::int64_t item_bytes, ComplexPart part) {
+    const bool half = part != ComplexPart::none && 2 * tilewave::item_bytes(type) == item_bytes;
+    if (tilewave::item_bytes(type) != item_bytes && !half)
         throw ConfigError("reduce: items of " + std::to_string(tilewave::item_bytes(type)) +
                           " bytes were asked for, the field's have " + std::to_string(item_bytes));
 }
@@ -114,10 +116,34 @@ void add_terms(Reduced& to, const Index& at, std::int64_t n, Make make) {
     }
 }
 
+// A product of one part of each factor: bytes from the item to the part.
+struct PartsProduct {
+    std::int64_t left = 0, right = 0;
+    bool minus = false;
+};
+
+// Of which products a part of a product is the sum; `left`, `right`: bytes from the real to the imaginary part of a
+// complex factor, 0 of a real one.
+std::vector<PartsProduct> products_of(std::int64_t left, std::int64_t right, ComplexPart part) {
+    std::vector<PartsProduct> result;
+    if (part != ComplexPart::imaginary) {
+        result.push_back({});
+        if (left && right) result.push_back({left, right, true});
+        return result;
+    }
+    if (right) result.push_back({0, right, false});
+    if (left) result.push_back({left, 0, false});
+    return result;
+}
+
 }  // namespace
 
-Reduced FieldStorage::reduce(const PointReduction& what, ReducedForm form) {
-    check_type(what.type, item_bytes_);
+Reduced FieldStorage::reduce(const PointReduction& what, ReducedForm form, ComplexPart part) {
+    check_type(what.type, item_bytes_, part);
+    if (part != ComplexPart::none && (form == ReducedForm::value) == (part == ComplexPart::both))
+        throw ConfigError(
+            "reduce: of complex items one part, or the magnitudes or squares of both, were to be asked for");
+    const std::int64_t beside = part == ComplexPart::none ? 0 : tilewave::item_bytes(what.type);  // to the other part
     PointReduction asked = what;
     if (form != ReducedForm::value) asked.type = Dtype::f8;
     Reduced mine(asked);
@@ -125,11 +151,21 @@ Reduced FieldStorage::reduce(const PointReduction& what, ReducedForm form) {
     for_each_row(*this, [&](const Index& at, const Index& direction, std::int64_t n) {
         const std::byte* const row = b.data + offset_of(*this, b.stride_bytes, at);
         const std::int64_t step = step_of(b.stride_bytes, direction);
-        if (form == ReducedForm::value) return mine.add(row, step, n, at, direction);
-        with_nest_type(what.type, [&](auto zero) {
+        if (form == ReducedForm::value)
+            return mine.add(part == ComplexPart::imaginary ? row + beside : row, step, n, at, direction);
+        with_real_type(what.type, [&](auto zero) {
             using T = decltype(zero);
             add_terms<double>(mine, at, n, [&](double* terms, std::int64_t first, std::int64_t now) {
                 convert<T>(terms, row + first * step, step, now);
+                if (beside > 0) {
+                    double others[terms_at_once];
+                    convert<T>(others, row + first * step + beside, step, now);
+                    if (form == ReducedForm::magnitude)
+                        for (std::int64_t i = 0; i < now; ++i) terms[i] = std::hypot(terms[i], others[i]);
+                    else
+                        for (std::int64_t i = 0; i < now; ++i) terms[i] = terms[i] * terms[i] + others[i] * others[i];
+                    return;
+                }
                 if (form == ReducedForm::square)
                     for (std::int64_t i = 0; i < now; ++i) terms[i] *= terms[i];
                 else
@@ -140,18 +176,21 @@ Reduced FieldStorage::reduce(const PointReduction& what, ReducedForm form) {
     return join_ranks(context_->transport(), {mine})[0];
 }
 
-Reduced FieldStorage::dot(FieldStorage& other, Dtype type, Dtype other_type) {
-    check_type(type, item_bytes_);
-    check_type(other_type, other.item_bytes_);
+Reduced FieldStorage::dot(FieldStorage& other, Dtype type, Dtype other_type, ComplexPart part) {
+    check_type(type, item_bytes_, part);
+    check_type(other_type, other.item_bytes_, part);
     if (other.layout_.shape != layout_.shape)
         throw ConfigError("dot: fields of shapes " + to_string(layout_.shape) + " and " +
                           to_string(other.layout_.shape) + "; they must be equal");
     if (!layout_.same_blocks(other.layout_)) {
         FieldStorage moved = other.copy();
         moved.relayout(layout_);
-        return dot(moved, type, other_type);
+        return dot(moved, type, other_type, part);
     }
     const bool floats = is_float(type) || is_float(other_type);
+    const std::vector<PartsProduct> products =
+        products_of(tilewave::item_bytes(type) != item_bytes_ ? tilewave::item_bytes(type) : 0,
+                    tilewave::item_bytes(other_type) != other.item_bytes_ ? tilewave::item_bytes(other_type) : 0, part);
     Reduced mine(PointReduction{Reduction::sum, floats ? Dtype::f8 : Dtype::i8, 0, {}, {}});
     const Binding a = binding(), b = other.binding();
     for_each_row(*this, [&](const Index& at, const Index& direction, std::int64_t n) {
@@ -159,18 +198,21 @@ Reduced FieldStorage::dot(FieldStorage& other, Dtype type, Dtype other_type) {
         const std::byte* const first_b = b.data + offset_of(other, b.stride_bytes, at);
         const std::int64_t step_a = step_of(a.stride_bytes, direction);
         const std::int64_t step_b = step_of(b.stride_bytes, direction);
-        with_nest_type(type, [&](auto zero_a) {
+        with_real_type(type, [&](auto zero_a) {
             using A = decltype(zero_a);
-            with_nest_type(other_type, [&](auto zero_b) {
+            with_real_type(other_type, [&](auto zero_b) {
                 using B = decltype(zero_b);
                 constexpr bool whole = std::is_integral_v<A> && std::is_integral_v<B>;
                 using Term = std::conditional_t<whole, std::uint64_t, double>;  // whole numbers wrap
-                add_terms<Term>(mine, at, n, [&](Term* terms, std::int64_t from, std::int64_t now) {
-                    Term factors[terms_at_once];
-                    convert<A>(terms, first_a + from * step_a, step_a, now);
-                    convert<B>(factors, first_b + from * step_b, step_b, now);
-                    for (std::int64_t i = 0; i < now; ++i) terms[i] *= factors[i];
-                });
+                for (const PartsProduct& p : products)
+                    add_terms<Term>(mine, at, n, [&](Term* terms, std::int64_t from, std::int64_t now) {
+                        Term factors[terms_at_once];
+                        convert<A>(terms, first_a + from * step_a + p.left, step_a, now);
+                        convert<B>(factors, first_b + from * step_b + p.right, step_b, now);
+                        for (std::int64_t i = 0; i < now; ++i) terms[i] *= factors[i];
+                        if (p.minus)
+                            for (std::int64_t i = 0; i < now; ++i) terms[i] = Term{} - terms[i];
+                    });
             });
         });
     });

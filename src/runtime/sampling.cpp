@@ -2,6 +2,7 @@
 #include "runtime/prepared_sweep.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <functional>
 #include <numeric>
@@ -27,6 +28,8 @@ Box with_neighbours(const Box& box, const std::vector<Access>& places) {
     return all;
 }
 
+using Item = std::array<std::byte, 16>;  // room for an element of any type
+
 // Every element of `part` of an array becomes `value`; `first` is where the array's memory begins.
 void fill(const Binding& b, const Index& first, const Box& part, std::int64_t item_bytes, const std::byte* value) {
     if (part.empty()) return;
@@ -47,7 +50,8 @@ void fill(const Binding& b, const Index& first, const Box& part, std::int64_t it
             case 1: run(std::uint8_t{}); break;
             case 2: run(std::uint16_t{}); break;
             case 4: run(std::uint32_t{}); break;
-            default: run(std::uint64_t{});
+            case 8: run(std::uint64_t{}); break;
+            default: run(Item{});
         }
     } while (next_point(at, part, 1u << inner));
 }
@@ -58,9 +62,9 @@ void fill(const Binding& b, const Index& first, const Box& part, std::int64_t it
 struct PreparedSweep::Scratch {
     std::vector<Binding> bindings;  // in z coordinates
     std::vector<std::shared_ptr<std::byte[]>> memory;
-    std::vector<std::int64_t> values;  // by array: an element of it
-    std::vector<bool> own;             // by array: the memory is ours
-    std::vector<bool> filled;          // by array: all of it has that value
+    std::vector<Item> values;  // by array: an element of it
+    std::vector<bool> own;     // by array: the memory is ours
+    std::vector<bool> filled;  // by array: all of it has that value
     std::vector<WindowValues> initial;
 };
 
@@ -70,7 +74,7 @@ PreparedSweep::Scratch PreparedSweep::scratch(std::span<const RunArray> arrays) 
         const RunArray& given = arrays[static_cast<std::size_t>(a)];
         const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
         const Array& array = schedule_.arrays[static_cast<std::size_t>(a)];
-        s.values.push_back(0);
+        s.values.push_back({});
         s.own.push_back(!n.replicated && !in_window(a));
         s.filled.push_back(false);
         if (in_window(a)) {

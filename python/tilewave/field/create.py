@@ -26,7 +26,7 @@ def field(shape, dtype=None, init=None, *, keep="all", history=0, halo=None, per
         One to four extents. An array, on every rank, without `init`: the field gets its shape, dtype and values.
     dtype : dtype, optional
         Default: float64, or the array's. Allowed:
-        float32, float64, int8, int16, int32, int64 or uint8.
+        float32, float64, complex64, complex128, int8, int16, int32, int64 or uint8.
     init : function, array, number or None
         A function of the global indices, called with index arrays where it takes them, else point
         by point; or the whole array, on every rank, or on rank 0 with None on the others; or one number

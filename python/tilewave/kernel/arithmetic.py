@@ -4,11 +4,12 @@ import operator
 
 from llvmlite import ir
 
+from tilewave.kernel import complex_numbers
 from tilewave.kernel.casts import boolean, cast, check_range, exact_double, fits, fold, promote, to_float, truth
 from tilewave.kernel.division import float_divmod, int_divmod
 from tilewave.kernel.python_math import BITS, python_bits, python_divmod_float, python_int, python_int_pow, python_pow
 from tilewave.kernel.values import I1, INT64_MAX, Typed, Value, constant, ir_type
-from tilewave.nest.types import ARRAY0, BOOL, FLOAT, INT, OPERATORS, Unsupported, infer, scalar
+from tilewave.nest.types import ARRAY0, BOOL, COMPLEX, FLOAT, INT, OPERATORS, Unsupported, infer, scalar
 
 COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
 
@@ -33,6 +34,8 @@ def _binary(e, symbol, left, right):
 def numpy_binary(e, symbol, dtype, left, right):
     """An operator of NumPy on two LLVM values of one dtype."""
     build = e.builder
+    if dtype.kind == "c":
+        return complex_numbers.binary(e, symbol, dtype, left, right)
     if symbol in BITS:
         return _bits(e, symbol, dtype, left, right)
     if dtype.kind == "b":  # NumPy's + and * of booleans
@@ -70,6 +73,10 @@ def _python_binary(e, symbol, left, right):
         if symbol == "**" and left.type.is_int and abs(right.const) * left.magnitude.bit_length() > 4096:
             raise Unsupported("a power of more than 4096 bits")
         return fold(e, OPERATORS[symbol], left, right)
+    if COMPLEX in (left.type, right.type):
+        complex_numbers.check_python(symbol)
+        operands = [promote(e, each, COMPLEX.dtype) for each in (left, right)]
+        return Typed(COMPLEX, complex_numbers.binary(e, symbol, COMPLEX.dtype, *operands))
     if symbol == "**":
         if left.type.is_float or right.type.is_float or (right.const or 0) < 0:
             return python_pow(e, to_float(e, left).ir, to_float(e, right).ir)
@@ -95,6 +102,8 @@ def _power(e, left, right, dtype):
     """NumPy's ``**``."""
     if ARRAY0 in (left.type.kind, right.type.kind):
         raise Unsupported("** of the result of np.where (use np.power)")
+    if dtype.kind == "c":
+        raise Unsupported("** of complex numbers (use np.power, or z * z)")
     if dtype.kind in "iu":
         return int_power(e, dtype, left, right)
     operands = promote(e, left, dtype), promote(e, right, dtype)
@@ -137,6 +146,8 @@ def _compare(e, symbol, left, right):
     if left.type.is_python and right.type.is_python:
         if left.const is not None and right.const is not None:
             return ir.Constant(I1, int(OPERATORS[symbol](left.const, right.const)))
+        if COMPLEX in (left.type, right.type):
+            return _compare_ir(e, symbol, COMPLEX.dtype, *(promote(e, each, COMPLEX.dtype) for each in (left, right)))
         if FLOAT in (left.type, right.type):
             return _compare_ir(e, symbol, FLOAT.dtype, exact_double(e, left), exact_double(e, right))
         dtype = INT.dtype
@@ -153,6 +164,8 @@ def _compare(e, symbol, left, right):
 
 
 def _compare_ir(e, symbol, dtype, left, right):
+    if dtype.kind == "c":
+        return complex_numbers.equal(e, symbol, left, right)
     if dtype.kind == "f":
         compare = e.builder.fcmp_unordered if symbol == "!=" else e.builder.fcmp_ordered
         return compare(symbol, left, right)
@@ -215,6 +228,8 @@ def _as_scalar(typed):
 def negative(e, typed):
     """``-x`` of a number."""
     typed = _as_scalar(typed)
+    if typed.type.is_complex:
+        return Typed(typed.type, complex_numbers.negative(e, typed.type.dtype, typed.ir))
     if typed.type.is_float:
         return Typed(typed.type, e.builder.fneg(typed.ir, flags=e.flags))
     if typed.type == INT:
@@ -227,6 +242,12 @@ def absolute(e, typed):
     if typed.const is not None:
         return fold(e, abs, typed)
     result = infer(abs, typed.type)
+    if typed.type.is_complex:
+        if typed.type.is_python:
+            raise Unsupported("abs of a Python complex (np.abs is NumPy's)")
+        if typed.type.kind == ARRAY0:  # a ufunc
+            return Typed(result, complex_numbers.function(e, "absolute", typed.type.dtype, typed.ir))
+        return Typed(result, complex_numbers.magnitude(e, typed.type.dtype, typed.ir))
     if result.is_bool:
         return Typed(result, typed.ir)
     if result.is_float:

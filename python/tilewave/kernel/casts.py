@@ -10,8 +10,9 @@ import platform
 
 from llvmlite import ir
 
+from tilewave.kernel import complex_numbers
 from tilewave.kernel.values import I1, I32, I64, Typed, Value, constant, ir_type
-from tilewave.nest.types import ARRAY0, BOOL, FLOAT, INT, Unsupported, int_range
+from tilewave.nest.types import ARRAY0, BOOL, COMPLEX, FLOAT, INT, Unsupported, int_range
 
 #: Ints up to this bound are doubles exactly.
 EXACT_IN_DOUBLE = 2**53
@@ -24,6 +25,8 @@ def cast(e, value, source, target):
     build = e.builder
     if source == target:
         return value
+    if "c" in (source.kind, target.kind):
+        return _cast_complex(e, value, source, target)
     if target.kind == "b":
         if source.kind == "f":
             return build.fcmp_unordered("!=", value, constant(source, 0))
@@ -41,6 +44,18 @@ def cast(e, value, source, target):
     if target.itemsize > source.itemsize:
         return (build.zext if source.kind == "u" else build.sext)(value, kind)
     return value if target.itemsize == source.itemsize else _trunc(build, value, kind)
+
+
+def _cast_complex(e, value, source, target):
+    if target.kind == "b":
+        return complex_numbers.is_true(e, value)
+    if target.kind != "c":
+        raise Unsupported(f"a complex number as {target.name} (take z.real, z.imag or abs(z))")
+    part = complex_numbers.part_dtype(target)
+    if source.kind != "c":
+        return complex_numbers.joined(e, target, cast(e, value, source, part), constant(part, 0))
+    before = complex_numbers.part_dtype(source)
+    return complex_numbers.joined(e, target, *(cast(e, each, before, part) for each in complex_numbers.parts(e, value)))
 
 
 def _trunc(build, value, kind):
@@ -122,6 +137,11 @@ def check_range(e, typed, dtype):
 def promote(e, typed, dtype):
     """An operand of NumPy arithmetic in the dtype of the operation."""
     kind = typed.type
+    if dtype.kind == "c" and kind.is_python and not kind.is_complex:
+        part = complex_numbers.part_dtype(dtype)
+        return complex_numbers.joined(e, dtype, promote(e, typed, part), constant(part, 0))
+    if kind == COMPLEX and typed.const is not None and dtype.kind == "c":
+        return constant(dtype, typed.const)
     if kind == INT and dtype.kind in "iu":
         return check_range(e, typed, dtype)
     if kind == INT and dtype.kind == "f":  # by way of a double, as NumPy does
@@ -151,6 +171,8 @@ def to_int(e, typed, what="int(x)"):
     """``int(x)``: truncation, with Python's errors."""
     if typed.type.is_python and typed.const is not None:
         return fold(e, int, typed)
+    if typed.type.is_complex:
+        raise Unsupported(f"{what} of a complex number (take z.real, z.imag or abs(z))")
     if typed.type.is_float:
         value = cast(e, typed.ir, typed.type.dtype, FLOAT.dtype)
         nan = e.builder.fcmp_unordered("uno", value, value)
@@ -170,6 +192,8 @@ def to_int(e, typed, what="int(x)"):
 
 def to_float(e, typed):
     """``float(x)``."""
+    if typed.type.is_complex:
+        raise Unsupported("a complex number as a float (take z.real, z.imag or abs(z))")
     if typed.type == FLOAT:
         return typed
     if typed.type.is_python and typed.const is not None:
@@ -199,7 +223,7 @@ def construct(e, typed, dtype):
 
 def assign(e, typed, dtype):
     """What ``A[i, j] = x`` stores in an array of a dtype, as an LLVM value."""
-    if dtype.kind == "f" or typed.type.kind == ARRAY0:
+    if dtype.kind in "fc" or typed.type.kind == ARRAY0:
         return promote(e, typed, dtype)
     if dtype.kind == "u" and not typed.type.is_python:
         return cast(e, typed.ir, typed.type.dtype, dtype)
@@ -214,10 +238,10 @@ def fold(e, function, *operands):
         value = function(*(each.const for each in operands))
     except (ArithmeticError, ValueError) as error:
         e.fail(type(error).__name__, str(error))
-        value = 1.0 if any(each.type.is_float for each in operands) else 1
-    if type(value) not in (bool, int, float):
+        value = 1.0 if any(each.type.is_float or each.type.is_complex for each in operands) else 1
+    if type(value) not in (bool, int, float, complex):
         raise Unsupported(f"a {type(value).__name__} result")
-    kind = {bool: BOOL, int: INT, float: FLOAT}[type(value)]
+    kind = {bool: BOOL, int: INT, float: FLOAT, complex: COMPLEX}[type(value)]
     return Typed(kind, const=value)
 
 

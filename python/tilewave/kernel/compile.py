@@ -179,7 +179,7 @@ def compile_kernel(
     ----------
     nest : Nest
     dtype_of : dict
-        From array name to dtype: int8, int16, int32, int64, uint8, float32 or float64.
+        From array name to dtype: int8, int16, int32, int64, uint8, float32, float64, complex64 or complex128.
     scalars : dict, optional
         Values of the scalars. Only their types are compiled in, and for a Python int the range
         that it is in (`body.scalars.RANGES`).

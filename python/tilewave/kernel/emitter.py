@@ -230,7 +230,8 @@ class Emitter:
         if data is not None:
             pointer = self._function(data, ir.FunctionType(ir.VoidType(), []))
         build.call(loop, [arguments, one, strides, pointer])
-        return build.load(cells[2], typ=ir_type(dtype))
+        kind = ir_type(dtype)
+        return build.load(cells[2], typ=kind.elements[0] if name.endswith(".real") else kind)
 
     def _scratch_space(self):
         """Space on the stack for one call of a loop: pointers, count, strides, operands."""
@@ -238,8 +239,8 @@ class Emitter:
             build = self.builder
             with build.goto_block(build.function.entry_basic_block):
                 build.position_at_start(build.function.entry_basic_block)
-                # Cells of the size of a pointer, 8 bytes: alloca gives untyped pointers for these.
-                arguments, one, strides, *cells = (build.alloca(POINTER, size=count) for count in (3, 1, 3, 1, 1, 1))
+                # Cells of two pointers, 16 bytes: alloca gives untyped pointers for these.
+                arguments, one, strides, *cells = (build.alloca(POINTER, size=count) for count in (3, 1, 3, 2, 2, 2))
                 build.store(ir.Constant(I64, 1), one)
                 build.store(ir.Constant(ir.ArrayType(I64, 3), [0, 0, 0]), strides)
             self._scratch = arguments, one, strides, cells

@@ -15,7 +15,7 @@ class ByteTables:
 
     def __init__(self, nest, slots, dtypes, layouts):
         self.layouts = {table: layout for table, layout in layouts.items() if layout is not None}
-        at = len(slots) + 2 * sum(map(nest.table_rank, nest.tables))
+        at = scalars.room_of(slots) + 2 * sum(map(nest.table_rank, nest.tables))
         self.kinds = {table: at + k for k, table in enumerate(self.layouts)}
         at = -(-(at + len(self.kinds)) // LINE) * LINE
         self.first = {}
@@ -38,7 +38,7 @@ class ByteTables:
 
 def pack(nest, slots, dtypes, values, tables, byte_tables):
     """An int64 array: an element for each scalar, then extents and byte strides of each table, then `byte_tables`."""
-    numbers = [scalars.pack(nest, slots, values)[: len(slots)]]
+    numbers = [scalars.pack(nest, slots, values)[: scalars.room_of(slots)]]
     for name in tables:
         if name not in nest.tables:
             allowed = ", ".join(nest.tables) or "none, the nest has no tables"

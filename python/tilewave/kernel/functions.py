@@ -2,17 +2,19 @@
 
 import functools
 import math
+import operator
 
 import numpy as np
 from llvmlite import ir
 
+from tilewave.kernel import complex_numbers
 from tilewave.kernel.arithmetic import absolute, binary, int_compare, int_power, is_true, numpy_binary
 from tilewave.kernel.casts import boolean, cast, check_range, construct, fold, promote, to_float, to_int
 from tilewave.kernel.loops import TIES, zero_tie
 from tilewave.kernel.python_math import finite, infinite, math_call, math_pow, modular_power, python_round
 from tilewave.kernel.values import I1, Typed, Value, constant, ir_type
 from tilewave.nest import names
-from tilewave.nest.types import BOOL, FLOAT, INT, Unsupported, infer, int_range, scalar
+from tilewave.nest.types import BOOL, COMPLEX, FLOAT, INT, Unsupported, infer, int_range, scalar
 
 #: NumPy functions that are one instruction or exactly rounded, so LLVM's own are the same.
 EXACT = {
@@ -53,15 +55,47 @@ def call(e, key, values):
         return _where(e, *values)
     if key == "pow" and len(values) == 2:
         return binary(e, "**", *values)
+    if key in (".real", ".imag", "np.real", "np.imag"):
+        return e.dispatch(lambda typed: Value([_part(e, key, typed)]), *values)
     module, _, name = key.rpartition(".")
     translate = {"np": _numpy, "math": _math, "": _builtin}[module]
     return e.dispatch(lambda *typed: Value([translate(e, name, *typed)]), *values)
 
 
 def _builtin(e, name, *operands):
-    return {"abs": absolute, "int": to_int, "float": to_float, "round": _round, "pow": modular_power}[name](
-        e, *operands
+    translate = {
+        "abs": absolute,
+        "int": to_int,
+        "float": to_float,
+        "complex": _complex,
+        "round": _round,
+        "pow": modular_power,
+    }
+    return translate[name](e, *operands)
+
+
+def _complex(e, real, imaginary=None):
+    """``complex(x)`` and ``complex(x, y)``: Python's."""
+    if imaginary is None:
+        return Typed(COMPLEX, promote(e, real, COMPLEX.dtype))
+    return Typed(
+        COMPLEX, complex_numbers.joined(e, COMPLEX.dtype, *(to_float(e, each).ir for each in (real, imaginary)))
     )
+
+
+def _part(e, key, typed):
+    """``z.real`` and ``np.imag(z)``, also of real numbers."""
+    module, _, name = key.rpartition(".")
+    result = infer(getattr(np, name) if module else operator.attrgetter(name), typed.type)
+    if typed.const is not None:
+        return fold(e, operator.attrgetter(name), typed)
+    if typed.type.is_complex:
+        return Typed(result, complex_numbers.parts(e, typed.ir)[0 if name == "real" else 1])
+    value = cast(e, typed.ir, typed.type.dtype, result.dtype) if name == "real" else constant(result.dtype, 0)
+    if result == INT:
+        low, high = (typed.low, typed.high) if name == "real" else (0, 0)
+        return Typed(INT, value, low=low, high=high)
+    return Typed(result, value)
 
 
 def _round(e, typed, digits=None):
@@ -255,6 +289,13 @@ def _numpy(e, name, *operands):
     result = infer(function, *(each.type for each in operands))
     if name in ("isnan", "isinf", "isfinite"):
         return Typed(result, _numpy_test(e, name, operands[0]))
+    if any(each.type.is_complex for each in operands):
+        dtype = np.result_type(result.dtype, *(each.type.dtype for each in operands if not each.type.is_python))
+        if name == "absolute":
+            dtype = operands[0].type.dtype
+        return Typed(result, complex_numbers.function(e, name, dtype, *(promote(e, each, dtype) for each in operands)))
+    if name == "conjugate":
+        return Typed(result, promote(e, operands[0], result.dtype))
     if result.is_bool:
         raise Unsupported(f"np.{name} of bools")
     if name == "power" and result.is_int:
@@ -265,6 +306,8 @@ def _numpy(e, name, *operands):
 
 
 def _numpy_test(e, name, typed):
+    if typed.type.is_complex:
+        return complex_numbers.test(e, name, typed.ir, _float_test)
     if typed.type.is_float:
         return _float_test(e, name, typed.ir)
     return ir.Constant(I1, int(name == "isfinite"))

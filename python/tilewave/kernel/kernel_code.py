@@ -11,6 +11,7 @@ from tilewave.kernel.jammed_rows import ROWS_TOGETHER, can_jam, jam_function, ja
 from tilewave.kernel.jammed_rows import rows_function as jammed_rows_function
 from tilewave.kernel.looked_up_rows import LookedUpRows
 from tilewave.kernel.row_check import lookups_are_inside, lookups_to_check
+from tilewave.kernel.scalars import positions, room_of
 from tilewave.kernel.simd_rows import least_points, rows_of, simd_rows_function
 from tilewave.kernel.statements import Body
 from tilewave.kernel.streams import Staggered, streams_of
@@ -74,6 +75,8 @@ def build_row(nest, dtypes, slots, constants, choices, vector_bytes, lane_bytes,
     row = _Frame(nest, dtypes, slots, constants, choices, way=way).build()
     steps = dict(zip((place.key for place in nest.places), choices.steps, strict=True))
     together = all(steps[place.key] == 1 for place in nest.places if place.written)
+    if any(dtype.kind == "c" for dtype in dtypes.values()) or any(slot.type.is_complex for slot in slots):
+        return row  # LLVM makes vectors of the parts
     width = vector_points(dtypes.values(), vector_bytes)
     if choices.independent and row.vectors and together and width > 1 and not choices.long_rows:
         return _Frame(nest, dtypes, slots, constants, choices, width, way=way).build()
@@ -180,6 +183,8 @@ class _Frame:
 
         Loaded one by one they take as long before the points as in them.
         """
+        if any(self.dtypes[table].kind == "c" for table in self.nest.tables):
+            return None
         layouts = dict(zip(self.nest.tables, self.choices.layouts, strict=False))
         self.byte_tables = ByteTables(self.nest, self.slots, self.dtypes, layouts)
 
@@ -192,8 +197,8 @@ class _Frame:
     def open(self):
         """Emit what comes before all loops."""
         self._open_places()
-        self.tables.open(self.pointers, len(self.nest.places), self.env, len(self.slots))
-        self.names = {slot.name: Value([slot.load(self.build_at, self.env, k)]) for k, slot in enumerate(self.slots)}
+        self.tables.open(self.pointers, len(self.nest.places), self.env, room_of(self.slots))
+        self.names = {slot.name: Value([slot.load(self.build_at, self.env, k)]) for k, slot in positions(self.slots)}
         self.first = self._first_point()
 
     def split(self, condition, emit):

@@ -42,15 +42,17 @@ class _Ufunc(ctypes.Structure):
 def numpy_loop(name, dtype):
     """Names of the linker symbols of a ufunc's inner loop and of its data (None if it has none).
 
-    The loop is the one for which all operands have ``dtype``.
+    The loop is the one for which all operands have ``dtype``; with ``.real`` behind the name the one whose result is
+    of the dtype of a part.
     """
-    ufunc = getattr(np, name)
+    function, _, real = name.partition(".")
+    ufunc = getattr(np, function)
+    wanted = [dtype.num] * ufunc.nin + [np.dtype(f"f{dtype.itemsize // 2}").num if real else dtype.num] * ufunc.nout
     head = _Ufunc.from_address(id(ufunc))
     if (head.nin, head.nout, head.ntypes) != (ufunc.nin, ufunc.nout, ufunc.ntypes):
         raise Unsupported(f"np.{name} of NumPy {np.__version__} (unknown layout of ufuncs)")
     for k in range(head.ntypes):
-        numbers = {head.types[k * head.nargs + j][0] for j in range(head.nargs)}
-        if numbers == {dtype.num}:
+        if [head.types[k * head.nargs + j][0] for j in range(head.nargs)] == wanted:
             symbol = f"{NUMPY}{name}_{dtype.name}"
             llvm.add_symbol(symbol, head.functions[k])
             if not head.data[k]:

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 from llvmlite import ir
 
+from tilewave.kernel import complex_numbers
 from tilewave.kernel.casts import cast, promote
 from tilewave.kernel.values import I1, I8, Typed, Value, constant
-from tilewave.nest.types import BOOL, scalar
+from tilewave.nest.types import BOOL, COMPLEX, scalar
 
 TRUE, FALSE = (Value([Typed(BOOL, const=truth)]) for truth in (True, False))
 
@@ -84,6 +85,9 @@ def _computed(body, value, state):
         for each, part in zip(value.expressions, parts, strict=True):
             each.types.update(option.type for option in part.options)
         return Value([Typed(scalar("u1"), constant("u1", 0))])
+    if any(option.type.is_complex for part in parts for option in part.options):
+        formed = e.dispatch(lambda *typed: Value([Typed(scalar(value.dtype), _of_complex(e, value, typed))]), *parts)
+        return formed
     numbers = [
         e.dispatch(lambda typed: Value([Typed(scalar(value.dtype), _converted(e, typed, value.dtype))]), part).only.ir
         for part in parts
@@ -98,6 +102,20 @@ def _formed(e, value, numbers):
         times = e.builder.fmul if value.dtype.kind == "f" else e.builder.mul
         return times(numbers[0], numbers[-1], **({"flags": e.flags} if value.dtype.kind == "f" else {}))
     return numbers[0]
+
+
+def _of_complex(e, value, typed):
+    """A part, a magnitude or a square of complex128 numbers, as float64."""
+    build, numbers = e.builder, [promote(e, each, COMPLEX.dtype) for each in typed]
+    a, b = complex_numbers.parts(e, numbers[0])
+    if value.form in ("magnitude", "square"):
+        if value.form == "magnitude":
+            return e.call_c("hypot", value.dtype, a, b)
+        return build.fadd(build.fmul(a, a, flags=e.flags), build.fmul(b, b, flags=e.flags), flags=e.flags)
+    if len(numbers) == 2:
+        product = complex_numbers.binary(e, "*", COMPLEX.dtype, *numbers)
+        a, b = complex_numbers.parts(e, product)
+    return a if value.form.startswith("real") else b
 
 
 def _converted(e, typed, dtype):

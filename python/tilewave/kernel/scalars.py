@@ -4,6 +4,7 @@ import sys
 from dataclasses import dataclass
 
 import numpy as np
+from llvmlite import ir
 
 from tilewave.errors import ConfigError
 from tilewave.kernel.values import I1, I8, I16, I32, I64, INT64_MAX, INT64_MIN, Typed, constant, ir_type
@@ -34,8 +35,15 @@ class Slot:
                 return cls(name, kind, low, high)
         raise ConfigError(f"scalar {name!r}: {value} is beyond 64 bits; allowed: ints of at most 64 bits")
 
+    @property
+    def size(self):
+        """In units of 8 bytes."""
+        return 2 if self.type.is_complex else 1
+
     def load(self, build, scalars, position):
         """The scalar's value in a kernel, from its slot."""
+        if self.type.is_complex:
+            return self._load_complex(build, scalars, position)
         kind = ir_type("float64") if self.type.is_float else I64
         place = build.gep(scalars, [constant("int64", position)], source_etype=I64)
         value = build.load(place, typ=kind)
@@ -49,22 +57,50 @@ class Slot:
             value.narrow = {narrow: build.load(place, typ=narrow) for narrow in (I8, I16, I32)}
         return Typed(self.type, value, low=self.low, high=self.high)
 
+    def _load_complex(self, build, scalars, position):
+        wanted, value = ir_type(self.type.dtype), None
+        for k, kind in enumerate(wanted.elements):
+            place = build.gep(scalars, [constant("int64", position + k)], source_etype=I64)
+            part = build.load(place, typ=ir_type("float64"))
+            part = part if kind == part.type else build.fptrunc(part, kind)
+            value = build.insert_value(ir.Constant(wanted, ir.Undefined) if value is None else value, part, k)
+        return Typed(self.type, value)
+
+    def store(self, packed, position, value):
+        """Put the scalar into an int64 array."""
+        if self.type.is_complex:
+            packed.view(np.float64)[position : position + 2] = value.real, value.imag
+        else:
+            (packed.view(np.float64) if self.type.is_float else packed)[position] = value
+
     def __str__(self):
         return f"{self.type}{f' in {self.low}..{self.high}' if self.type == INT else ''}"
 
 
+def positions(slots):
+    """(position, slot) of each scalar, in units of 8 bytes."""
+    at = 0
+    for slot in slots:
+        yield at, slot
+        at += slot.size
+
+
+def room_of(slots):
+    """Units of 8 bytes of all scalars."""
+    return sum(slot.size for slot in slots)
+
+
 def pack(nest, slots, values):
-    """An int64 array with one slot a scalar, at least one."""
+    """An int64 array with one slot a scalar, two for a complex one, at least one."""
     captured = {slot.name: values[slot.name] for slot in slots if slot.name not in nest.scalars}
     bound = {**nest.bind_scalars({name: value for name, value in values.items() if name not in captured}), **captured}
-    packed = np.zeros(max(1, len(slots)), np.int64)
-    for position, slot in enumerate(slots):
+    packed = np.zeros(max(1, room_of(slots)), np.int64)
+    for position, slot in positions(slots):
         given = Slot.of(slot.name, bound[slot.name])
         if given.type != slot.type or given.type == INT and not slot.low <= bound[slot.name] <= slot.high:
             raise ConfigError(
                 f"scalar {slot.name!r} of nest {nest.name!r}: the kernel was compiled for a "
                 f"{slot}, given a {given} ({bound[slot.name]!r}); compile again for this type"
             )
-        view = packed.view(np.float64) if slot.type.is_float else packed
-        view[position] = bound[slot.name]
+        slot.store(packed, position, bound[slot.name])
     return packed

@@ -11,7 +11,7 @@ from tilewave.kernel.values import Typed, Value, constant
 from tilewave.nest.helpers import MOST_CALLS, helper_of
 from tilewave.nest.names import Scope
 from tilewave.nest.subscript import subscripts_of
-from tilewave.nest.types import ARRAY0, BOOL, FLOAT, INT, Unsupported, scalar, type_of
+from tilewave.nest.types import ARRAY0, BOOL, COMPLEX, FLOAT, INT, Unsupported, scalar, type_of
 
 SYMBOLS = {
     ast.Add: "+",
@@ -280,6 +280,8 @@ class Body:
             return self.names[self._given[id(node)]]
         if isinstance(node, ast.Constant):
             return _number(node.value)
+        if isinstance(node, ast.Attribute) and self._name_of(node) not in self.constants:  # of a complex number
+            return call(self.e, f".{node.attr}", [self.expression(node.value)])
         if isinstance(node, ast.Name | ast.Attribute):
             return self._name(node)
         if isinstance(node, ast.Subscript):
@@ -309,7 +311,12 @@ class Body:
             return self.state.locals[text]
         if text in self.names:
             return self.names[text]
-        return _number(self.constants[f"{self._path}:{text}" if self._path else text])
+        return _number(self.constants[self._name_of(node)])
+
+    def _name_of(self, node):
+        """Of a number from outside, in `constants`."""
+        text = ast.unparse(node)
+        return f"{self._path}:{text}" if self._path else text
 
     def _read(self, node):
         if node.value.id in self.tables:
@@ -346,6 +353,6 @@ class Body:
 def _number(value):
     """A constant of the body."""
     kind = type_of(value)
-    if kind in (BOOL, INT, FLOAT):
+    if kind in (BOOL, INT, FLOAT, COMPLEX):
         return Value([Typed(kind, const=value)])
     return Value([Typed(scalar(kind.dtype), constant(kind.dtype, value))])

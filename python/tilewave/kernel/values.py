@@ -22,6 +22,8 @@ _INTEGERS, _FLOATS = {1: I8, 2: I16, 4: I32, 8: I64}, {4: F32, 8: F64}
 def ir_type(dtype):
     """LLVM type of a value of a dtype in a register."""
     dtype = np.dtype(dtype)
+    if dtype.kind == "c":
+        return ir.LiteralStructType([_FLOATS[dtype.itemsize // 2]] * 2)
     return I1 if dtype.kind == "b" else (_FLOATS if dtype.kind == "f" else _INTEGERS)[dtype.itemsize]
 
 
@@ -30,6 +32,10 @@ def constant(dtype, value):
     dtype = np.dtype(dtype)
     if dtype.kind == "f":
         return ir.Constant(ir_type(dtype), float(dtype.type(value)))
+    if dtype.kind == "c":
+        number, kind = dtype.type(value), ir_type(dtype)
+        parts = zip(kind.elements, (number.real, number.imag), strict=True)
+        return ir.Constant(kind, [ir.Constant(each, float(part)) for each, part in parts])
     bits = int(value)
     if dtype.kind == "u" and bits > np.iinfo(dtype).max // 2:
         bits -= 2 ** (8 * dtype.itemsize)  # LLVM's integers have no sign; literals are two's complement
@@ -54,7 +60,8 @@ class Typed:
         self.type = kind
         self.const = const
         self._ir = value
-        self.low, self.high = (low, high) if const is None or kind.is_float else (const, const)
+        whole = const is not None and not kind.is_float and not kind.is_complex
+        self.low, self.high = (const, const) if whole else (low, high)
 
     @property
     def ir(self):

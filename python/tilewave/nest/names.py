@@ -15,7 +15,7 @@ from tilewave.nest.types import SUPPORTED
 NUMPY_UNARY = (
     "sqrt exp exp2 expm1 log log2 log10 log1p cbrt sin cos tan arcsin arccos arctan "
     "sinh cosh tanh arcsinh arccosh arctanh absolute fabs floor ceil trunc rint sign square "
-    "isnan isinf isfinite"
+    "isnan isinf isfinite conjugate"
 ).split()
 
 #: NumPy functions of two arguments.
@@ -37,6 +37,7 @@ PYTHON = {
     "abs": (1, 1),
     "int": (1, 1),
     "float": (1, 1),
+    "complex": (1, 2),
     "min": (2, None),
     "max": (2, None),
     "round": (1, 2),
@@ -52,6 +53,8 @@ def _table():
     for name in NUMPY_BINARY:
         table[getattr(np, name)] = (f"np.{name}", 2, 2)
     for name in NUMPY_TYPES:
+        table[getattr(np, name)] = (f"np.{name}", 1, 1)
+    for name in ("real", "imag"):
         table[getattr(np, name)] = (f"np.{name}", 1, 1)
     table[np.where] = ("np.where", 3, 3)
     table[np.clip] = ("np.clip", 3, 3)
@@ -71,7 +74,9 @@ ALLOWED_FUNCTIONS = [
     *PYTHON,
     *(
         f"np.{name}"
-        for name in sorted([*NUMPY_UNARY, *NUMPY_BINARY, *NUMPY_TYPES, "where", "abs", "mod", "clip", "round"])
+        for name in sorted(
+            [*NUMPY_UNARY, *NUMPY_BINARY, *NUMPY_TYPES, "where", "abs", "mod", "clip", "round", "conj", "real", "imag"]
+        )
     ),
     *(f"math.{name}" for name in sorted(MATH_UNARY + MATH_BINARY)),
 ]
@@ -102,7 +107,7 @@ def is_constant(value):
     """Whether a body may use this object as a constant number."""
     if isinstance(value, np.generic):
         return value.dtype in SUPPORTED
-    return type(value) in (bool, int, float)
+    return type(value) in (bool, int, float, complex)
 
 
 class Scope:

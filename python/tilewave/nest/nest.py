@@ -352,8 +352,8 @@ class Nest:
             if not is_constant(value):
                 raise ConfigError(
                     f"scalar {name!r} of nest {self.name!r}: given {type(value).__name__} "
-                    f"{value!r}; allowed: int, float, bool and NumPy scalars of bool, int32, "
-                    "int64, float32, float64"
+                    f"{value!r}; allowed: int, float, complex, bool and NumPy scalars of bool, ints, float32, float64, "
+                    "complex64, complex128"
                 )
             bound[name] = value
         return bound

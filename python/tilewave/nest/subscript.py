@@ -241,9 +241,8 @@ def _linear(source, node, part):
         raise source.error(
             node,
             f"subscript `{source.text_of(part)}` uses no loop index: a constant subscript is not supported",
-            f"{ALLOWED}. Elements at fixed subscripts, receivers say, are recorded between runs: a run of "
-            "a few steps=, then what is wanted of the field's values, again and again; or a whole line of them under "
-            "`if j == 5:`",
+            f"{ALLOWED}. Elements at fixed subscripts, receivers say, are recorded by record= of tilewave.run; or a "
+            "whole line of them under `if j == 5:`",
         )
     if len(names) > 1:
         raise source.error(

@@ -1,6 +1,7 @@
 """Checks that a nest's body is within the supported language, and collects its accesses."""
 
 import ast
+import types
 
 from tilewave.nest.helpers import MOST_CALLS, helper_of, without_docstring
 from tilewave.nest.names import MISSING, allowed_functions, is_constant
@@ -322,14 +323,14 @@ class BodyChecker:
 
     def _expression(self, node, assigned):
         if isinstance(node, ast.Constant):
-            if type(node.value) not in (bool, int, float):
-                raise self.refuse(node, f"a constant of type {type(node.value).__name__}", "int, float, bool")
+            if type(node.value) not in (bool, int, float, complex):
+                raise self.refuse(node, f"a constant of type {type(node.value).__name__}", "int, float, bool, complex")
         elif isinstance(node, ast.Name):
             self._name(node, assigned)
         elif isinstance(node, ast.Subscript):
             self._load(node, assigned)
         elif isinstance(node, ast.Attribute):
-            self._attribute(node)
+            self._attribute(node, assigned)
         elif isinstance(node, ast.Call):
             self._call(node, assigned)
         elif isinstance(node, ast.BinOp | ast.UnaryOp | ast.Compare):
@@ -373,8 +374,11 @@ class BodyChecker:
                 "locals that every path to their use assigns",
             )
 
-    def _attribute(self, node):
+    def _attribute(self, node, assigned):
         owner = node.value
+        if node.attr in ("real", "imag") and not self._is_module(owner):
+            self._expression(owner, assigned)
+            return
         known = self.parameters.arrays + self.parameters.indices + self.parameters.scalars
         if (
             isinstance(owner, ast.Name)
@@ -387,6 +391,13 @@ class BodyChecker:
         what = f"attribute {node.attr!r} of `{self.source.text_of(owner)}`"
         raise self.refuse(node, what, ALLOWED_EXPRESSIONS)
 
+    def _is_module(self, node):
+        return (
+            isinstance(node, ast.Name | ast.Attribute)
+            and not self._is_own(ast.unparse(node))
+            and isinstance(self.scope.resolve(node), types.ModuleType)
+        )
+
     def _outer_name(self, node):
         text = ast.unparse(node)
         self.outside.setdefault(text, node)
@@ -398,7 +409,7 @@ class BodyChecker:
                 node,
                 f"{text!r} ({type(found).__name__}) as a value",
                 "numbers defined outside the nest: int, float, bool, NumPy scalars of "
-                "bool, int32, int64, float32, float64",
+                "bool, ints, floats, complex64, complex128; complex",
             )
         elif self.strict:
             raise self.source.error(node, f"name {text!r} is not defined", ALLOWED_EXPRESSIONS)

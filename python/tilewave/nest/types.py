@@ -59,6 +59,10 @@ class Type:
         return self.dtype.kind == "f"
 
     @property
+    def is_complex(self):
+        return self.dtype.kind == "c"
+
+    @property
     def is_bool(self):
         return self.dtype.kind == "b"
 
@@ -72,7 +76,7 @@ class Type:
 
     def __str__(self):
         if self.is_python:
-            return f"Python {({'b': 'bool', 'i': 'int', 'f': 'float'})[self.dtype.kind]}"
+            return f"Python {({'b': 'bool', 'i': 'int', 'f': 'float', 'c': 'complex'})[self.dtype.kind]}"
         return f"{self.kind} {self.dtype.name}"
 
     def sample(self):
@@ -87,8 +91,9 @@ class Type:
 INT = Type(PYTHON, np.dtype("int64"))
 FLOAT = Type(PYTHON, np.dtype("float64"))
 BOOL = Type(PYTHON, np.dtype("bool"))
+COMPLEX = Type(PYTHON, np.dtype("complex128"))
 
-_PYTHON = {bool: BOOL, int: INT, float: FLOAT}
+_PYTHON = {bool: BOOL, int: INT, float: FLOAT, complex: COMPLEX}
 
 
 def int_range(dtype):

@@ -12,6 +12,7 @@ from tilewave.nest.bounds import Loops
 from tilewave.nest.nest import Nest
 from tilewave.plan.plan import CHOICES
 from tilewave.run.operands import copied, operands_of
+from tilewave.run.points import Points
 from tilewave.run.prepare import prepare
 from tilewave.run.problem import check_steps, depth_of, lacking_time
 
@@ -49,10 +50,12 @@ class StepsReport:
         Sums over nests.
     points : int
     points_per_s : float
+    recorded : dict
+        Of ``record=``: from the names of arrays to (steps, points) values.
     """
 
-    def __init__(self, turns, steps):
-        self.turns, self.steps = turns, steps
+    def __init__(self, turns, steps, recorded):
+        self.turns, self.steps, self.recorded = turns, steps, recorded
         self.predicted_s, self.time_s = sum(turn.predicted_s for turn in turns), sum(turn.time_s for turn in turns)
         self.points = sum(turn.points for turn in turns)
         self.points_per_s = self.points / self.time_s if self.time_s > 0 else 0.0
@@ -74,7 +77,7 @@ class StepsReport:
         return f"StepsReport({', '.join(turn.nest for turn in self.turns)}: {self.steps} steps, {self.time_s:.4g} s)"
 
 
-def run_in_turn(nests, context, over, reverse, steps, periodic, fastmath, arguments, refused, run_ready):
+def run_in_turn(nests, context, over, reverse, steps, periodic, fastmath, arguments, refused, run_ready, points):
     """Run nests one after another in each time step; part of a collective call: ``yield from`` it.
 
     Parameters
@@ -88,17 +91,20 @@ def run_in_turn(nests, context, over, reverse, steps, periodic, fastmath, argume
         What was given and is not supported here, by name.
     run_ready : function
         Runs what `prepare` has made, as part of a collective call, and returns the core's report and seconds.
+    points : (dict or None, dict or None)
+        What is added after each step, and what is recorded.
 
     Returns
     -------
     StepsReport
     """
-    error, parts, histories, description = None, [], {}, ""
+    error, parts, histories, description, at_points = None, [], {}, "", None
     try:
         parts = _parts(nests, over, reverse, steps, periodic, arguments, refused)
         histories = _histories(parts)
+        at_points = Points(*points, nests, arguments, int(steps))
         names = ", ".join(nest.name for nest in nests)
-        description = f"nests {names} in turn, {steps} steps, histories {sorted(histories.items())}"
+        description = f"nests {names} in turn, {steps} steps, histories {sorted(histories.items())}, {at_points}"
     except BaseException as problem:
         error = problem
     yield error or description
@@ -129,9 +135,11 @@ def run_in_turn(nests, context, over, reverse, steps, periodic, fastmath, argume
                         part.arguments[name]._storage.join_steps()
                 turn.time_s += core.time_s
                 turn.points += core.points
+            at_points.after(step)
     finally:
         context._core.record = recording
-    return StepsReport(turns, int(steps))
+    at_points.finish(context)
+    return StepsReport(turns, int(steps), at_points.recorded)
 
 
 @dataclasses.dataclass
@@ -157,9 +165,14 @@ def _parts(nests, over, reverse, steps, periodic, arguments, refused):
                 "which write their arrays at +1"
             )
     if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 0:
-        raise ConfigError(f"steps: given {shown(steps)}; allowed for several nests: an integer >= 0")
+        raise ConfigError(
+            f"steps: given {shown(steps)}; allowed for several nests, and with inject= or record=: an integer >= 0"
+        )
     for name, value in refused.items():
-        raise ConfigError(f"{name}={shown(value)} was given for several nests; allowed: for one nest")
+        raise ConfigError(
+            f"{name}={shown(value)} was given for time steps that are run one by one, as of several nests or with inject= "
+            "or record=; allowed: for one nest without these"
+        )
     for name, value in arguments.items():
         if (
             not any(name in nest.arrays or name in nest.scalars for nest in nests)

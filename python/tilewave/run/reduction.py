@@ -83,6 +83,8 @@ def _of_names_or_fields(function):
         norm_of = f", ord {order}" if kind == "norm" else ""
         yield ", ".join(f"field {each._number}" for each in fields) + norm_of
         r = Reduction(kind, "x", "y" if kind == "dot" else "", order)
+        if any(each.dtype.kind == "c" for each in fields):
+            return _of_complex_fields(r, fields, storages)
         if kind == "dot":
             found = storages[0].dot(storages[1], fields[0].dtype.name, fields[1].dtype.name)
         else:
@@ -105,6 +107,25 @@ def _of_names_or_fields(function):
         return Reduction(kind, *given.values(), **({"ord": order} if kind == "norm" else {}))
 
     return call
+
+
+def _of_complex_fields(r, fields, storages):
+    """Sums of complex elements part by part, norms of magnitudes."""
+    op, form = r.way
+    names = [f"float{4 * d.itemsize}" if (d := each.dtype).kind == "c" else d.name for each in fields]
+    if r.kind == "norm":
+        found = storages[0].reduce(op, names[0], form, "both")
+        return value_of(r, np.dtype("f8"), (found.any, found.at, found.bytes), "norm: a field")
+    if op != "sum":
+        raise ConfigError(f"{r.kind}: given a field of complex numbers, which have no order; allowed: sum, dot, norm")
+    parts = []
+    for part in ("real", "imag"):
+        if r.kind == "dot":
+            found = storages[0].dot(storages[1], *names, part)
+        else:
+            found = storages[0].reduce(op, names[0], form, part)
+        parts.append(value_of(r, np.dtype("f8"), (found.any, found.at, found.bytes)))
+    return np.complex128(complex(*parts))
 
 
 def _bound(function, arguments, keywords):
@@ -178,7 +199,8 @@ def sum(array):  # noqa: A001
     """The sum; as `max`. That of nothing is 0.
 
     Of integers and booleans as int64, modulo 2**64. Of floats as float64: the exact sum, rounded once, as `math.fsum`
-    gives; so it is the same for any plan and number of ranks.
+    gives; so it is the same for any plan and number of ranks. Of complex values as complex128, each part exact and
+    rounded once.
     """
     return {"array": array}
 
@@ -196,7 +218,8 @@ def dot(array, other):
     -------
     Reduction or NumPy scalar
         Of integers int64, modulo 2**64. Else float64: the exact sum, rounded once, of the products as float64 has them
-        (exact ones for float32). That of nothing is 0.
+        (exact ones for float32). That of nothing is 0. Where one is complex, complex128 by parts; nothing is
+        conjugated.
 
     Notes
     -----
@@ -218,14 +241,16 @@ def norm(array, ord=2):  # noqa: A002
     Returns
     -------
     Reduction or NumPy scalar
-        float64. Sums are exact and rounded once; the squares and the root are those of float64. As in NumPy, squares
-        beyond 1.8e308 make it infinite.
+        float64, also of complex values. Sums are exact and rounded once; the squares and the root are those of float64.
+        As in NumPy, squares beyond 1.8e308 make it infinite.
     """
     return {"array": array, "ord": ord}
 
 
 def result_dtype(r, dtypes):
     """Of a reduction of values of these dtypes."""
+    if r.kind in ("sum", "dot") and any(dtype.kind == "c" for dtype in dtypes):
+        return np.dtype("c16")
     if r.kind in ("sum", "dot", "norm"):
         return np.dtype("f8" if r.kind == "norm" or any(dtype.kind == "f" for dtype in dtypes) else "i8")
     return dtypes[0]

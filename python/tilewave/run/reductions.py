@@ -18,7 +18,8 @@ class Reductions:
     Attributes
     ----------
     asked : dict
-        From the names of the results to (Reduction, dtype of the result, what the core is told).
+        From the names of the results to (Reduction, dtype of the result, what the core is told: once, of a complex
+        result once for each part).
     core : list
         What the core is told, each once: (operation, dtype, place, loop index of each subscript, its offset, the place
         that says which points count).
@@ -31,7 +32,8 @@ class Reductions:
 
     def __init__(self, nest, asked=None, values=()):
         self.asked = asked or {}
-        self.core = list(dict.fromkeys(told for _, _, told in self.asked.values()))  # max and argmax are found together
+        # max and argmax are found together
+        self.core = list(dict.fromkeys(told for _, _, parts in self.asked.values() for told in parts))
         self.values = tuple(values)
         self.nest = ReducedNest(nest, values) if values else nest
         self.item_bytes = [value.dtype.itemsize for value in values]
@@ -56,7 +58,12 @@ class Reductions:
     def results(self, reduced):
         """Names to values; `reduced` has (any, at, bytes) of each of `core`."""
         found = dict(zip(self.core, reduced, strict=True))
-        return {name: value_of(r, dtype, found[told]) for name, (r, dtype, told) in self.asked.items()}
+        return {
+            name: value_of(r, dtype, found[told[0]])
+            if len(told) == 1
+            else dtype.type(complex(*(value_of(r, np.dtype("f8"), found[part]) for part in told)))
+            for name, (r, dtype, told) in self.asked.items()
+        }
 
 
 def check(nest, reduce, dtypes, scalars, captured):
@@ -130,19 +137,31 @@ class _Description:
 
     def _asked(self, r, parts):
         dtypes = [self._dtype(part) for part in parts]
+        of_complex = any(dtype.kind == "c" for dtype in dtypes)
+        if of_complex and r.kind not in ("sum", "dot", "norm"):
+            raise ConfigError(
+                f"{parts[0].what}: its values are complex, which have no order; allowed: sum, dot, norm, and "
+                f"{r.kind} of a part or the magnitude: {r.kind}('abs({parts[0].text})')"
+            )
         result = result_dtype(r, dtypes)
         op, form = r.way
         nest, all_axes = self.nest, tuple(range(len(self.nest.indices)))
         place = parts[0].place() if parts[0].array and len(parts) == 1 else None
         axes = all_axes if place is None else tuple(nest.indices.index(name) for name in place.axes)
         shift = (0,) * len(axes) if place is None else place.offsets
+        if of_complex and r.kind != "norm":
+            forms = {"sum": ("real", "imag"), "dot": ("real product", "imag product")}[r.kind]
+            return r, result, tuple(self._told(op, each, parts, np.dtype("f8"), axes, shift) for each in forms)
         if place and form == "value" and not parts[0].partly and (place.written or nest.written and axes == all_axes):
-            return r, result, (op, dtypes[0].name, nest.places.index(place), axes, shift, -1)
-        stored = _stored_dtype(r, dtypes)
+            return r, result, ((op, dtypes[0].name, nest.places.index(place), axes, shift, -1),)
+        return r, result, (self._told(op, form, parts, _stored_dtype(r, dtypes), axes, shift),)
+
+    def _told(self, op, form, parts, stored, axes, shift):
+        """What the core is told of a value that rows store."""
         counts = -1
         if op != "sum" and any(part.partly for part in parts):
             counts = self._place("counts", parts, np.dtype("u1"))
-        return r, result, (op, stored.name, self._place(form, parts, stored), axes, shift, counts)
+        return op, stored.name, self._place(form, parts, stored), axes, shift, counts
 
     def _place(self, form, parts, dtype):
         key = form, tuple(part.text for part in parts), dtype

@@ -37,6 +37,8 @@ def run(
     plan=None,
     fastmath=False,
     reduce=None,
+    inject=None,
+    record=None,
     **arguments,
 ):
     """Run a nest: what its plain loops would compute, over ranks and threads; collective.
@@ -70,6 +72,13 @@ def run(
         From names to what is wanted of a value of each point, ``{"best": tilewave.max("H"), "where":
         tilewave.argmax("H"), "residual": tilewave.norm("d")}``: of arrays, of locals of the body, and of expressions
         of these; found while they are computed, in the report's ``results``. A nest with it need not write any array.
+    inject : dict, optional
+        With `steps`, from names of written arrays to ``(points, values)``: after each time step t ``values[t, k]`` is
+        added to the element ``points[k]``, point after point. Points have a row of subscripts each; values have shape
+        ``(steps, len(points))``.
+    record : dict, optional
+        With `steps`, from names of arrays to points whose values are kept after each time step, behind what `inject`
+        adds: the report's ``recorded``, of shape ``(steps, len(points))``, on every rank.
     **arguments
         The nest's arrays (fields; NumPy arrays where only read, the same on each rank, or on one
         rank, then written in place; `scratch` for what the nest needs for itself), its scalars, and any
@@ -78,6 +87,7 @@ def run(
     Returns
     -------
     Report
+        A `StepsReport` for several nests, and with `inject` or `record`: time steps are then run one by one.
 
     Raises
     ------
@@ -99,11 +109,12 @@ def run(
     """
     begun = time.perf_counter()
     arguments = _with_present_names(nest, arguments)
-    if isinstance(nest, tuple | list):
+    if isinstance(nest, tuple | list) or inject is not None or record is not None:
+        nests = tuple(nest) if isinstance(nest, tuple | list) else (nest,)
         refused = {name: value for name, value in (("plan", plan), ("reduce", reduce)) if value is not None}
         return (
             yield from run_in_turn(
-                tuple(nest), context, over, reverse, steps, periodic, fastmath, arguments, refused, run_ready
+                nests, context, over, reverse, steps, periodic, fastmath, arguments, refused, run_ready, (inject, record)
             )
         )
     loops = Loops(over, reverse, steps, periodic=_plain(periodic))

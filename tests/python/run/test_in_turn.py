@@ -170,10 +170,10 @@ def test_what_is_refused():
         ((magnetic, late), {}, r"`H\[t, i, j\]` is a time step that 'H' no longer has"),
         ((magnetic, still), {}, "'still' has no time"),
         ((magnetic, 3), {}, "given int among several nests"),
-        ((magnetic,), {"steps": -1}, "allowed for several nests: an integer >= 0"),
+        ((magnetic,), {"steps": -1}, "allowed for several nests, and with inject= or record=: an integer >= 0"),
         ((magnetic,), {"wrong": 3}, "has an argument 'wrong'"),
         ((magnetic,), {"over": [None, None]}, "list of another length"),
-        ((magnetic,), {"reduce": {}}, "was given for several nests"),
+        ((magnetic,), {"reduce": {}}, "run one by one"),
         ((), {}, "allowed: one nest or more"),
     ]:
         with pytest.raises(tw.ConfigError, match=message):

@@ -1,0 +1,96 @@
+"""Sources added and receivers recorded at points in each time step: equal plain loops, bit for bit."""
+
+import numpy as np
+import pytest
+from tests.python.support.local_ranks import on_ranks
+
+import tilewave as tw
+from tilewave.nest.bounds import loop_bounds
+from tilewave.nest.reference import plain_loops
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
+
+
+@tw.nest
+def wave(u, m, t, i, j):
+    u[t + 1, i, j] = (
+        2 * u[t, i, j]
+        - u[t - 1, i, j]
+        + m[i, j] * (u[t, i - 1, j] + u[t, i + 1, j] + u[t, i, j - 1] + u[t, i, j + 1] - 4 * u[t, i, j])
+    )
+
+
+def looped(nests, arrays, steps, points, values, receivers):
+    """The meaning: each step, then what is added, then what is recorded."""
+    u, recorded = arrays["u"].copy(), np.zeros((steps, len(receivers)), arrays["u"].dtype)
+    before = [u.copy()]
+    for step in range(steps):
+        former = u.copy()
+        for nest in nests:
+            box = ((0, 1), *nest.iteration_box({"u": (2, *u.shape), "m": u.shape})[1:])
+            given = {"u": u, "m": arrays["m"]}
+            plain_loops(nest, loop_bounds(nest.indices, box), given, steps=1, history={"u": [before[0].copy()]})
+        before = [former]
+        for k, point in enumerate(points):
+            u[tuple(point)] += values[step, k]
+        recorded[step] = u[tuple(np.array(receivers).T)]
+    return u, recorded
+
+
+@pytest.mark.parametrize("dtype", ["f4", "c16"])
+@pytest.mark.parametrize("ranks, threads", [(1, 2), (2, 1), (3, 1), (4, 1), (6, 1)])
+def test_waves(ranks, threads, dtype):
+    rng = np.random.default_rng(4)
+    shape, steps = (12, 15), 5
+    arrays = {"u": rng.standard_normal(shape).astype(dtype), "m": rng.random(shape).astype(dtype)}
+    points = [(3, 4), (11, 14), (3, 4), (0, 7), (6, 6)]  # one twice, two on the edge
+    values = rng.standard_normal((steps, len(points))).astype(dtype)
+    receivers = [(i, 7) for i in range(12)] + [(3, 4), (3, 4)]
+    expected = looped([wave], arrays, steps, points, values, receivers)
+
+    def body(context):
+        u, m = (tw.field(shape, dtype, arrays[name], history=int(name == "u"), context=context) for name in "um")
+        report = tw.run(
+            wave, u=u, m=m, steps=steps, threads=threads, inject={"u": (points, values)}, record={"u": receivers}
+        )
+        more = tw.run(wave, u=u, m=m, steps=0, record={"u": [], "m": [(1, 1)]})
+        assert more.recorded["u"].shape == (0, 0) and more.recorded["m"].shape == (0, 1)
+        return u.gather(), report.recorded["u"]
+
+    found, errors = on_ranks(ranks, threads, body)
+    assert not any(errors), errors
+    assert found[0][0].tobytes() == expected[0].tobytes()
+    assert all(recorded.tobytes() == expected[1].tobytes() for _, recorded in found)
+
+
+def test_numpy_arrays_and_one_dimension():
+    heat = tw.nest_from("def heat(u, t, i):\n    u[t+1, i] = 0.25 * (u[t, i-1] + 2 * u[t, i] + u[t, i+1])\n")
+    u, expected = np.zeros(20), np.zeros(20)
+    report = tw.run(heat, u=u, steps=6, inject={"u": ([5, 9], np.ones((6, 2)))}, record={"u": [5, 6]})
+    rows = []
+    for _ in range(6):
+        expected[1:-1] = 0.25 * (expected[:-2] + 2 * expected[1:-1] + expected[2:])
+        expected[[5, 9]] += 1
+        rows.append(expected[[5, 6]])
+    assert np.array_equal(u, expected) and np.array_equal(report.recorded["u"], rows)
+
+
+@pytest.mark.parametrize(
+    "given, wanted",
+    [
+        ({"inject": {"v": ([], [])}}, "'v' is no array"),
+        ({"inject": {"m": ([(1, 1)], np.ones((3, 1)))}}, "'m' is not written"),
+        ({"inject": {"u": [(1, 1)]}}, r"allowed: \(points, values\)"),
+        ({"inject": {"u": ([(1, 1)], np.ones((2, 1)))}}, r"shape \(2, 1\).*allowed: \(3, 1\)"),
+        ({"inject": {"u": ([(1, 1)], 1j * np.ones((3, 1)))}}, "numbers for float64"),
+        ({"record": {"u": [(1, 8)]}}, r"point \(1, 8\) is outside"),
+        ({"record": {"u": [(1.5, 2)]}}, "no integers"),
+        ({"record": [(1, 2)]}, "a dict from names"),
+        ({"record": {"u": [(1, 2)]}, "reduce": {"s": tw.sum("u")}}, "one by one"),
+        ({"record": {"u": [(1, 2)]}, "steps": None}, "steps: given None"),
+    ],
+)
+def test_refused(given, wanted):
+    u, m = tw.field((8, 8), history=1), tw.field((8, 8))
+    with pytest.raises(tw.ConfigError, match=wanted):
+        tw.run(wave, **{"u": u, "m": m, "steps": 3, **given})
