@@ -134,6 +134,16 @@ def case_of(request, plan, ranks):
     return Case(request, plan, (a, b, c), mirrored, moved, problem, choices, ranks)
 
 
+def measure_rates(request, ranks, rank, make):
+    """Measure what predictions will need: on all ranks at once, as products run; local."""
+    copy_rate(request.dtype)
+    for choices in _combinations(request, ranks):
+        plan = make(**choices, moved=(), memory_bytes=0, predicted_s=None)
+        shape = _core.linalg.product_shape([case_of(request, plan, ranks).schedule(rank)])
+        if shape:
+            product_rate(request.dtype, *shape)
+
+
 def best_of(request, ranks, machine, make, described):
     """The plan that is predicted fastest within the memory allowed; local.
 

@@ -7,7 +7,7 @@ import weakref
 from tilewave import _core
 from tilewave.errors import ConfigError, KernelError
 from tilewave.linalg.blas import blas
-from tilewave.linalg.candidates import best_of, case_of
+from tilewave.linalg.candidates import best_of, case_of, measure_rates
 from tilewave.linalg.matrix import move
 from tilewave.linalg.operands import local_of
 from tilewave.linalg.plan import MatmulPlan, MatmulReport, described
@@ -180,7 +180,11 @@ def _chosen(context, request):
     key = (request.text, number, context.threads)
     if key not in kept:
         error, text = None, ""
-        if context.rank == 0:
+        try:
+            measure_rates(request, context.size, context.rank, MatmulPlan)
+        except Exception as problem:
+            error = problem
+        if context.rank == 0 and error is None:
             try:
                 text = json.dumps(dataclasses.asdict(best_of(request, context.size, machine, MatmulPlan, described)))
             except Exception as problem:

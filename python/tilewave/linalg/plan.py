@@ -51,7 +51,7 @@ class MatmulPlan:
         if self.moved:
             lines.append(f"{' and '.join(self.moved)} in other layouts than this algorithm needs: redistributed first")
         if not self.compared:
-            return "\n".join([*lines, "every choice was given: nothing was compared"])
+            return "\n".join([*lines, "one plan was possible: nothing was compared"])
         lines.append(f"{len(self.compared)} plans were played against the machine's numbers; seconds, bytes:")
         for time_s, memory_bytes, text in self.compared[:12]:
             lines.append(f"  {time_s:10.6f} {memory_bytes:12d}  {text}")

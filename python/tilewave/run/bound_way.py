@@ -7,7 +7,6 @@ import numpy as np
 
 from tilewave import _core
 from tilewave.errors import ERRORS
-from tilewave.kernel.scalars import positions
 from tilewave.run.memory_bound import moved_by
 from tilewave.run.operands import copied, operands_of
 from tilewave.run.report import Report
