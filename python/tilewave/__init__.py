@@ -1,6 +1,6 @@
 """Tilewave: loop nests with dependences on clusters, the communication hidden."""
 
-from tilewave import linalg, patterns
+from tilewave import linalg, multigrid, patterns
 from tilewave._core import Grouping, LinearSchedule, Space, Tiling
 from tilewave.errors import ConfigError, InternalError, KernelError, MpiError
 from tilewave.field.create import field, load, scratch
@@ -67,6 +67,7 @@ __all__ = [
     "linalg",
     "load",
     "measure",
+    "multigrid",
     "nest",
     "nest_from",
     "norm",

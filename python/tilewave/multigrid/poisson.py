@@ -397,8 +397,8 @@ def _boundaries(boundary, dims):
     sides = [(b, b) if isinstance(b, str) else tuple(b) for b in given]
     if len(sides) != dims or any(len(pair) != 2 or set(pair) - set(BESIDE_BOUNDARY) for pair in sides):
         raise ConfigError(
-            f"multigrid: boundary: given {shown(boundary)}; allowed: {', '.join(BESIDE_BOUNDARY)}, one for all, one for "
-            "each axis, or pairs for the sides of an axis"
+            f"multigrid: boundary: given {shown(boundary)}; allowed: {', '.join(BESIDE_BOUNDARY)}, one for all, one "
+            "for each axis, or pairs for the sides of an axis"
         )
     return sides
 

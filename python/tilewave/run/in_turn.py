@@ -170,8 +170,8 @@ def _parts(nests, over, reverse, steps, periodic, arguments, refused):
         )
     for name, value in refused.items():
         raise ConfigError(
-            f"{name}={shown(value)} was given for time steps that are run one by one, as of several nests or with inject= "
-            "or record=; allowed: for one nest without these"
+            f"{name}={shown(value)} was given for time steps that are run one by one, as of several nests or with "
+            "inject= or record=; allowed: for one nest without these"
         )
     for name, value in arguments.items():
         if (

@@ -114,7 +114,17 @@ def run(
         refused = {name: value for name, value in (("plan", plan), ("reduce", reduce)) if value is not None}
         return (
             yield from run_in_turn(
-                nests, context, over, reverse, steps, periodic, fastmath, arguments, refused, run_ready, (inject, record)
+                nests,
+                context,
+                over,
+                reverse,
+                steps,
+                periodic,
+                fastmath,
+                arguments,
+                refused,
+                run_ready,
+                (inject, record),
             )
         )
     loops = Loops(over, reverse, steps, periodic=_plain(periodic))

@@ -1,4 +1,4 @@
-"""A product of distributed matrices: planned, explained, run.    tilewave run -n 2 examples/13_matrices.py"""
+"""A product of distributed matrices: planned, explained, run.    tilewave run -n 2 examples/15_matrices.py"""
 import numpy as np
 import tilewave as tw
 

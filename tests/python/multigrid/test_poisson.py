@@ -1,0 +1,141 @@
+"""Multigrid on ranks that are threads: solutions, convergence, and what is refused."""
+
+import numpy as np
+import pytest
+
+import tilewave as tw
+from local_ranks import on_ranks
+from tilewave.errors import ConfigError
+from tilewave.multigrid import Poisson
+from tilewave.multigrid.coefficients import coarser_faces, constant_faces, dense_matrix, variable_faces
+
+CASES = [
+    ((32,), {}),
+    ((16, 16), {}),
+    ((8, 16), {"boundary": (("neumann", "dirichlet"), "neumann"), "cycle": "F"}),
+    ((16, 8), {"smoother": "red-black", "sigma": 3.0, "boundary": "neumann", "cycle": "W"}),
+    ((8, 8, 8), {"smoother": "jacobi", "post": 3}),
+    ((8, 16, 8), {"k": lambda i, j, k: 1.0 + 20.0 * (i > 3) + 0.1 * j, "boundary": ("dirichlet", "neumann", "dirichlet")}),
+]
+
+
+def right_side(shape):
+    return np.random.default_rng(5).standard_normal(shape)
+
+
+def dense(shape, options):
+    """The same operator as a matrix, from the definition."""
+    sides = options.get("boundary", "dirichlet")
+    sides = [sides] * len(shape) if isinstance(sides, str) else sides
+    pairs = [(b, b) if isinstance(b, str) else b for b in sides]
+    if "k" in options:
+        k = options["k"](*np.indices(shape)) + np.zeros(shape)
+        faces = [variable_faces(k, 1 / n, b, axis) for axis, (n, b) in enumerate(zip(shape, pairs, strict=True))]
+    else:
+        faces = [constant_faces(n, 1 / n, b) for n, b in zip(shape, pairs, strict=True)]
+    return dense_matrix(shape, faces, options.get("sigma", 0.0))
+
+
+@pytest.mark.parametrize("shape, options", CASES, ids=[str(k) for k in range(len(CASES))])
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_solutions_are_those_of_the_dense_matrix(shape, options, ranks):
+    f = right_side(shape)
+    exact = np.linalg.solve(dense(shape, options), f.ravel()).reshape(shape)
+
+    def body(context):
+        solver = Poisson(shape, context=context, **options)
+        found = solver.solve(f, tol=1e-9).gather()
+        assert solver.history.converged and solver.history.factor < 0.35, solver.history
+        return found, solver.history.cycles
+
+    results = on_ranks(ranks, body)
+    np.testing.assert_allclose(results[0][0], exact, rtol=0, atol=1e-7 * abs(exact).max())
+    assert len({cycles for _, cycles in results}) == 1
+
+
+def test_the_same_cycles_on_any_ranks():
+    f = right_side((16, 16, 16))
+
+    def body(context):
+        solver = Poisson((16, 16, 16), context=context)
+        solver.solve(f)
+        return solver.history.norms
+
+    norms = {ranks: on_ranks(ranks, body)[0] for ranks in (1, 2)}
+    assert len(norms[1]) == len(norms[2])
+    np.testing.assert_allclose(norms[1], norms[2], rtol=1e-12)
+    assert (norms[1][-1] / norms[1][0]) ** (1 / (len(norms[1]) - 1)) <= 0.12
+
+
+def test_second_order():
+    errors = []
+    for n in (16, 32, 64):
+        x, y = np.meshgrid(*[(np.arange(n) + 0.5) / n] * 2, indexing="ij")
+        exact = np.sin(np.pi * x) * np.sin(2 * np.pi * y)
+        found = Poisson((n, n)).solve(5 * np.pi**2 * exact, tol=1e-10).gather()
+        errors.append(abs(found - exact).max())
+    assert errors[0] / errors[1] > 3.8 and errors[1] / errors[2] > 3.8, errors
+
+
+def test_no_fixed_values():
+    f = right_side((16, 16))
+    solver = Poisson((16, 16), boundary="neumann")
+    with pytest.raises(ConfigError, match="mean of f"):
+        solver.solve(f + 1)
+    found = solver.solve(f - f.mean()).gather()
+    assert solver.history.converged and abs(found.mean()) < 1e-12
+    matrix = dense((16, 16), {"boundary": "neumann"})
+    np.testing.assert_allclose(matrix @ found.ravel(), (f - f.mean()).ravel(), atol=1e-5)
+
+
+def test_starts_and_fields():
+    f = right_side((16,))
+    solver = Poisson(16)
+    found = solver.solve(tw.field(f))
+    solver.solve(f, x0=found)
+    assert solver.history.cycles == 0 and solver.history.converged
+    solver.solve(f, max_cycles=2)
+    assert solver.history.cycles == 2 and not solver.history.converged
+    assert abs(solver.solve(np.zeros(16)).gather()).max() == 0
+
+
+def test_coarse_faces_keep_what_flows():
+    k = np.random.default_rng(1).random((4, 6, 8)) + 0.5
+    for axis in range(3):
+        faces = variable_faces(k, 0.25, ("dirichlet", "neumann"), axis)
+        coarse = coarser_faces(faces, axis)
+        assert coarse.shape == (4, 5, 6)
+        every = tuple(slice(1, None, 2) if d == axis else slice(1, -1) for d in range(3))
+        inside = tuple(slice(1, None) if d == axis else slice(1, -1) for d in range(3))
+        assert np.isclose(coarse[inside].sum() * 16, faces[every].sum())
+
+
+BAD = [
+    (dict(shape=(7, 5000)), "can be coarsened"),
+    (dict(shape=(4, 4, 4, 4)), "shape"),
+    (dict(shape=(8,), spacing=-1.0), "spacing"),
+    (dict(shape=(8,), boundary="periodic"), "boundary"),
+    (dict(shape=(8,), k=0), "k"),
+    (dict(shape=(8,), k=np.zeros(8)), "above 0"),
+    (dict(shape=(8,), k=np.ones(9)), "shape"),
+    (dict(shape=(8,), sigma=-1), "sigma"),
+    (dict(shape=(8,), cycle="X"), "cycle"),
+    (dict(shape=(8,), smoother="sor"), "smoother"),
+    (dict(shape=(8,), pre=0, post=0), "sweep"),
+    (dict(shape=(8,), pre=True), "pre"),
+]
+
+
+@pytest.mark.parametrize("arguments, said", BAD, ids=[said for _, said in BAD])
+def test_bad_solvers(arguments, said):
+    with pytest.raises(ConfigError, match=said) as error:
+        Poisson(**arguments)
+    assert "allowed" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "f, said", [(np.full(8, np.nan), "not finite"), (np.ones(9), "shape"), (np.ones(8, "c16"), "real"), ("f", "real")]
+)
+def test_bad_right_sides(f, said):
+    with pytest.raises(ConfigError, match=said):
+        Poisson(8).solve(f)
