@@ -24,6 +24,7 @@ struct NestLoops {
     std::optional<Box> over = {};            ///< of the loop indices, half-open; with time steps without time
     std::vector<int> reverse = {};           ///< loop indices that run downwards
     std::optional<std::int64_t> steps = {};  ///< loop index 0 is time: so many steps of it
+    std::vector<int> periodic = {};          ///< loop indices along which offsets wrap
 };
 
 /// One array of a nest as plain data: the offsets at which points read it.
@@ -39,6 +40,8 @@ struct ArrayReads {
 /// @pre all arrays have one shape, offsets as many components as there are loops (ConfigError)
 /// @pre loops.over lies in the box for which every access stays inside the arrays (ConfigError)
 /// @pre loops.reverse names loop indices, not time; loops.steps >= 0 (ConfigError)
+/// @pre loops.periodic names loop indices, not time, and the points of a time step are independent of each other then
+/// (ConfigError)
 /// @pre with steps: written arrays are read at the step that is computed or the one before it, the others at the step
 /// that is computed (ConfigError)
 SweepProblem nest_problem(const NestLoops& loops, std::span<const ArrayReads> arrays);

@@ -179,7 +179,8 @@ void PlanCandidates::stencil_tiles(Plan plan, const Add& add) const {
     if (request_.tile) plan.tile = *request_.tile;
     kinds(plan, add);
     const Index whole = plan.tile;
-    for (int k = first; k < n - 1 && !request_.tile; ++k)
+    if (request_.tile || plan.temporal_block > 1) return;  // tiles of these are tried beside a good one
+    for (int k = first; k < n - 1; ++k)
         for (std::int64_t w = 2; w <= most_parts && whole[k] >= least_part_points * w; w *= 2) {
             plan.tile = whole;
             plan.tile[k] = ceil_div(whole[k], w);

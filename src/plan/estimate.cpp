@@ -5,7 +5,6 @@
 
 #include "plan/planner.hpp"
 #include "polyhedral/cost.hpp"
-#include "problem/stencil.hpp"
 
 namespace tilewave {
 
@@ -21,6 +20,7 @@ Estimate::Estimate(const SweepProblem& problem, const Machine& machine, const Pl
     extents_ = box.hi - box.lo;
     for (auto& e : extents_.v) e = std::max<std::int64_t>(e, 0);
     points_ = static_cast<double>(problem.space.points());
+    if (why_no_stencil(problem).empty()) stencil_ = stencil_of(problem);
     depends_.assign(static_cast<std::size_t>(n), false);
     for (const Index& d : problem.dependences())
         for (int k = 0; k < n; ++k)
@@ -112,7 +112,7 @@ Estimate::Step Estimate::step(const Plan& plan) const {
 // and what of them computing does not hide.
 double Estimate::stencil_s(const Plan& plan) const {
     const KernelRate rate = shared_rate(rates_.of(plan), crowd(plan, machine_));
-    const Stencil stencil = stencil_of(problem_);
+    const Stencil& stencil = stencil_;
     const int n = problem_.dims(), lanes = plan.lanes();
     const auto together = static_cast<double>(std::max(plan.temporal_block, 1));
     const double times = stencil.timed ? static_cast<double>(extents_[0]) : 1;

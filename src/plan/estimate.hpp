@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "plan/rates.hpp"
+#include "problem/stencil.hpp"
 
 namespace tilewave {
 
@@ -47,7 +48,8 @@ private:
     const SweepProblem& problem_;
     const Machine& machine_;
     const PlanRates& rates_;
-    Index extents_;  // of the loops in z coordinates
+    Index extents_;    // of the loops in z coordinates
+    Stencil stencil_;  // where the nest may run as one
     std::vector<bool> unit_;
     std::vector<bool> depends_;  // by dimension: some dependence goes along it
     std::vector<double> reach_;  // by dimension: bytes that a point's values are read by the next rank

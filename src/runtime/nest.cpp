@@ -7,6 +7,7 @@
 #include <set>
 
 #include "plan/planner.hpp"
+#include "problem/stencil.hpp"
 #include "runtime/bound_nest.hpp"
 #include "runtime/prepared_sweep.hpp"
 #include "runtime/slowest.hpp"
@@ -133,6 +134,7 @@ std::string described(const SweepProblem& p, const NestLoops& loops, const PlanR
     std::string text =
         "shape " + to_string(p.shape) + ", loops " + to_string(p.space.lo) + " to " + to_string(p.space.hi);
     for (const int k : loops.reverse) text += ", loop " + std::to_string(k) + " downwards";
+    for (const int k : loops.periodic) text += ", loop " + std::to_string(k) + " periodic";
     if (loops.steps) text += ", " + std::to_string(*loops.steps) + " steps";
     for (const NestArray& a : p.arrays) text += ", array of " + std::to_string(a.item_bytes) + " bytes";
     for (const Access& a : p.accesses)
@@ -156,6 +158,14 @@ SweepProblem nest_problem(const NestLoops& loops, std::span<const ArrayReads> ar
                               " was given; allowed: " + std::to_string(first) + " to " + std::to_string(dims - 1) +
                               (in_time ? ", as time, index 0, runs forwards" : ""));
         signs[static_cast<std::size_t>(k)] = -1;
+    }
+    for (const int k : loops.periodic) {
+        if (k < first || k >= dims)
+            throw ConfigError("periodic: loop index " + std::to_string(k) +
+                              " was given; allowed: " + std::to_string(first) + " to " + std::to_string(dims - 1) +
+                              (in_time ? ", as time, index 0, is not" : ""));
+        if (p.periodic.n == 0) p.periodic = Index::filled(dims, 0);
+        p.periodic[k] = 1;
     }
     if (in_time && *loops.steps < 0)
         throw ConfigError("steps: " + std::to_string(*loops.steps) + " was given; allowed: 0 and more");
@@ -184,7 +194,7 @@ SweepProblem nest_problem(const NestLoops& loops, std::span<const ArrayReads> ar
                     throw ConfigError("offset " + to_string(o) + " of an array that is written: time " +
                                       std::to_string(o[0]) + "; allowed: 0, the step that is computed, and -1");
                 o[0] += 1;  // points write time t + 1
-                const bool ahead = lexicographically_ahead(o, signs);
+                const bool ahead = !p.wraps() && lexicographically_ahead(o, signs);
                 if (o[0] == 1 && ahead) o[0] = 0;  // a step begins as a copy of the one before
                 Index beside = o;
                 beside[0] = 0;
@@ -209,6 +219,10 @@ SweepProblem nest_problem(const NestLoops& loops, std::span<const ArrayReads> ar
     p.space = largest_space(arrays, first, dims);
     p.shape = p.space.hi;
     for (int k = first; k < dims; ++k) p.shape[k] = arrays[0].shape[k - first];
+    for (const int k : loops.periodic) {
+        p.space.lo[k] = 0;
+        p.space.hi[k] = p.shape[k];
+    }
     if (in_time) p.shape[0] = p.space.hi[0] = *loops.steps;
     if (loops.over) {
         const Box& over = *loops.over;
@@ -239,6 +253,10 @@ SweepProblem nest_problem(const NestLoops& loops, std::span<const ArrayReads> ar
     std::vector<bool> downwards;
     for (const int sign : signs) downwards.push_back(sign < 0);
     p.settle(downwards);
+    if (p.wraps())
+        if (const std::string why = why_no_stencil(p); !why.empty())
+            throw ConfigError("periodic was given for a nest of which " + why +
+                              "; allowed: nests whose points of one time step are independent of each other");
     return p;
 }
 

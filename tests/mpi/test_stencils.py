@@ -12,7 +12,7 @@ pytestmark = [
 ]
 
 
-@pytest.mark.parametrize("seed", [3, 8, 21])
+@pytest.mark.parametrize("seed", [3, 8])
 @pytest.mark.parametrize("together", [None, 3])
 def test_random_stencils(seed, together):
     case = stencil_case(seed)

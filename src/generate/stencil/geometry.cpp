@@ -230,15 +230,32 @@ std::vector<HaloPiece> StencilGeometry::pieces(int source, int target, std::int6
     return result;
 }
 
+// With the elements beside the space, where the piece has all of the space along a loop that is not cut. They keep
+// their values, which are the same on both sides: sending them again is harmless, and may save packing.
+HaloPiece StencilGeometry::whole_rows(HaloPiece piece, const Array& there) const {
+    for (int k = 1; k < piece.region.dims(); ++k) {
+        if (plan_.grid[k] > 1 || problem_.period(k) > 0 || piece.region.lo[k] > problem_.space.lo[k] ||
+            piece.region.hi[k] < problem_.space.hi[k])
+            continue;
+        piece.region.lo[k] = there.storage.lo[k];
+        piece.region.hi[k] = there.storage.hi[k];
+    }
+    return piece;
+}
+
 std::vector<HaloMessage> StencilGeometry::grouped(int source, int target, std::vector<HaloPiece> pieces) const {
     std::vector<HaloMessage> result;
     std::vector<HaloPiece> packed;
     const auto bytes = [&](const HaloPiece& p) {
         return p.region.points() * problem_.arrays[static_cast<std::size_t>(p.array)].item_bytes;
     };
-    for (const HaloPiece& p : pieces) {
-        const bool runs =
-            source != target && one_run(p.region, array(p.array, target)) && one_run(p.sent(), array(p.array, source));
+    for (HaloPiece& p : pieces) {
+        const Array here = array(p.array, source), there = array(p.array, target);
+        const auto in_one_run = [&](const HaloPiece& q) {
+            return source != target && one_run(q.region, there) && one_run(q.sent(), here);
+        };
+        if (const HaloPiece rows = whole_rows(p, there); in_one_run(rows)) p = rows;
+        const bool runs = in_one_run(p);
         if (!runs || (pieces.size() > 1 && bytes(p) < least_in_place_bytes)) {
             packed.push_back(p);
             continue;

@@ -66,6 +66,7 @@ private:
     std::vector<Image> images(const Box& region) const;
     Box owned(int a, int rank) const;
     std::vector<HaloPiece> pieces(int source, int target, std::int64_t t) const;
+    HaloPiece whole_rows(HaloPiece piece, const Array& there) const;
     std::vector<HaloMessage> grouped(int source, int target, std::vector<HaloPiece> pieces) const;
     void add_needed(int a, std::int64_t s, std::int64_t t, int source, int target, std::vector<HaloPiece>& out) const;
     Box widened(Box box, const Index& lo, const Index& hi) const;

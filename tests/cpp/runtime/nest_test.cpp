@@ -213,6 +213,29 @@ TEST_P(Nests, ReducedValues) {
     }
 }
 
+TEST_P(Nests, PeriodicLoops) {
+    const auto [ranks, threads] = GetParam();
+    constexpr std::int64_t rows = 7, columns = 10, steps = 5;
+    Grid plain(rows, columns);
+    for (std::int64_t t = 0; t < steps; ++t) {
+        Grid old = plain;
+        for (std::int64_t i = 0; i < rows; ++i)
+            for (std::int64_t j = 0; j < columns; ++j)
+                plain(i, j) = old(i, j) + 0.125 * (old((i + rows - 1) % rows, j) + old((i + 1) % rows, j)) +
+                              0.25 * (old(i, (j + columns - 1) % columns) - old(i, (j + 1) % columns));
+    }
+    on_ranks(ranks, threads, [&](Context& context) {
+        Field<double> u = field(context, rows, columns);
+        run(
+            context, {.steps = steps, .periodic = {1, 2}}, {},
+            [](auto x) {
+                return x(-1, 0, 0) + 0.125 * (x(-1, -1, 0) + x(-1, 1, 0)) + 0.25 * (x(-1, 0, -1) - x(-1, 0, 1));
+            },
+            writes<heat>(u));
+        expect_equal(context, u, plain, "periodic");
+    });
+}
+
 INSTANTIATE_TEST_SUITE_P(OnRanks, Nests,
                          ::testing::Values(std::pair{1, 1}, std::pair{1, 2}, std::pair{2, 1}, std::pair{3, 2},
                                            std::pair{4, 1}));
@@ -231,6 +254,8 @@ TEST(NestProblem, WhatIsWrongIsRefused) {
     refused({.reverse = {0}, .steps = 3}, {u, f}, "reverse: loop index 0 was given; allowed: 1 to 2");
     refused({.reverse = {3}, .steps = 3}, {u, f}, "reverse: loop index 3 was given");
     refused({.steps = -1}, {u, f}, "steps: -1 was given");
+    refused({.steps = 3, .periodic = {0}}, {u, f}, "periodic: loop index 0 was given; allowed: 1 to 2");
+    refused({.steps = 3, .periodic = {1}}, {u, f}, "points of one time step depend on each other");
     refused({.over = Box{{0, 0}, {10, 12}}, .steps = 3}, {u, f}, "over: 0 to 10 was given for loop 1");
     refused({.over = Box{{1}, {10}}, .steps = 3}, {u, f}, "over: 1 ranges were given");
     refused({}, {u, f}, "components, one for each loop");
