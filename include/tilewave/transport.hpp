@@ -71,6 +71,20 @@ public:
     /// @throws MpiError
     virtual bool try_send(const MatrixView& matrix, std::int64_t at, std::int64_t bytes, int peer, int tag);
     virtual void post_recv(int id, std::byte* data, std::int64_t bytes, int peer, int tag) = 0;
+    /// Memory of the transport's own in which to write a message to `peer`, so that it is not copied again; null: not
+    /// now. What is written there leaves by post_written() before any other call to that peer.
+    virtual std::byte* memory_for(std::int64_t, int) { return nullptr; }
+    /// As post_send(), of what was written to `data` = memory_for(bytes, peer).
+    virtual void post_written(int id, std::byte* data, std::int64_t bytes, int peer, int tag) {
+        post_send(id, data, bytes, peer, tag, false);
+    }
+    /// As post_recv(), but what arrives may stay in memory of the transport's own: where_received(data) says where it
+    /// is once the receive is complete, until let_go(data).
+    virtual void post_recv_anywhere(int id, std::byte* data, std::int64_t bytes, int peer, int tag) {
+        post_recv(id, data, bytes, peer, tag);
+    }
+    virtual const std::byte* where_received(const std::byte* data) { return data; }
+    virtual void let_go(const std::byte*) {}
     /// Make progress; append the ids that have completed since the last call.
     /// @throws MpiError
     virtual void poll(std::vector<int>& done) = 0;

@@ -34,6 +34,7 @@ bool Execution::ready(const Step& step) const {
 }
 
 void Execution::perform(int l, const Step& step) {
+    if (options_.in_transport && l == 0 && moves_in_transport(step)) return;
     switch (step.op) {
         case Op::compute:
             if (!stopped_.load(std::memory_order_relaxed)) compute(l, s_.tiles[step.item]);
@@ -249,13 +250,17 @@ bool Execution::pace(int l, std::int64_t points, double& begin) {
 }
 
 void Execution::copy(const Message& m, bool pack) {
+    copy(m, pack, buffers_[m.buffer].get());
+}
+
+void Execution::copy(const Message& m, bool pack, std::byte* staged) {
     if (m.region.empty()) return;
     Index extents = m.region.hi - m.region.lo;
     const std::int64_t item = s_.arrays[m.array].item_bytes;
     const Index& strided = bindings_[m.array].stride_bytes;
     if (const int time_buffers = s_.arrays[m.array].time_buffers; time_buffers > 0 && extents[0] > 1)
-        return copy_time_buffers(m, pack);
-    std::byte *buffer = buffers_[m.buffer].get() + m.at, *array = address(m.array, m.region.lo);
+        return copy_time_buffers(m, pack, staged);
+    std::byte *buffer = staged + m.at, *array = address(m.array, m.region.lo);
     if (m.aggregate >= 0 && copy_few(array, strided, extents, item, buffer, pack)) return;
     const Index packed = row_major_strides(m.region, item);
     if (pack)
@@ -265,7 +270,7 @@ void Execution::copy(const Message& m, bool pack) {
 }
 
 // Level by level: they follow each other in memory up to the last, then from the first on.
-void Execution::copy_time_buffers(const Message& m, bool pack) {
+void Execution::copy_time_buffers(const Message& m, bool pack, std::byte* staged) {
     Box one = m.region;
     const std::int64_t item = s_.arrays[m.array].item_bytes;
     const Index packed = row_major_strides(m.region, item), &strided = bindings_[m.array].stride_bytes;
@@ -273,8 +278,7 @@ void Execution::copy_time_buffers(const Message& m, bool pack) {
         one.lo[0] = t;
         one.hi[0] = t + 1;
         Index extents = one.hi - one.lo;
-        std::byte *buffer = buffers_[m.buffer].get() + m.at + (t - m.region.lo[0]) * packed[0],
-                  *array = address(m.array, one.lo);
+        std::byte *buffer = staged + m.at + (t - m.region.lo[0]) * packed[0], *array = address(m.array, one.lo);
         if (pack)
             copy_box(buffer, packed, array, strided, extents, item);
         else

@@ -143,7 +143,9 @@ private:
     void spent(int l, double begin_s) override { paces_[l].spent_s += now_s() - begin_s; }
     void fail(const Failure& failure) override;
     void copy(const Message& m, bool pack);
-    void copy_time_buffers(const Message& m, bool pack);
+    void copy(const Message& m, bool pack, std::byte* staged);
+    void copy_time_buffers(const Message& m, bool pack, std::byte* staged);
+    bool moves_in_transport(const Step& step);
     static bool copy_few(std::byte* array, const Index& stride, const Index& extents, std::int64_t item,
                          std::byte* buffer, bool pack);
     void combine(const Message& m, std::int32_t with, const Message* straight);
@@ -181,6 +183,7 @@ private:
     Transport& transport_;
     Mailroom mailroom_;
     std::vector<std::shared_ptr<std::byte[]>> buffers_;
+    std::vector<std::byte*> written_;  // by message, packed and not sent: where in the transport's memory
     std::vector<std::byte> gathered_;  // of a combine step that wants one run
     std::vector<Counter> counters_;
     std::vector<Pace> paces_;

@@ -32,6 +32,9 @@ struct ExecuteOptions {
     /// at its end. Above 1: by a wait on which other ranks rely, so that true is only for a caller who insists.
     std::function<bool(double)> heartbeat;
     std::function<void(const std::string&)> stalled;  ///< default: a line on stderr
+    /// Lane 0's staged messages may lie in memory of the transport's own. @pre none goes on from a buffer that another
+    /// one or the array has filled, none is combined (not checked)
+    bool in_transport = false;
     WindowMemory* window = nullptr;  ///< of the arrays that have planes (src/execute/rolling_window.hpp)
     std::int64_t first_time =
         0;  ///< added to loop index 0 in what the kernel and the caller are told: of a block of time steps

@@ -33,6 +33,25 @@ public:
     void post_recv(int id, std::byte* data, std::int64_t bytes, int peer, int tag) override {
         exchange_->post(this, id, [&](int slot) { exchange_->inner_->post_recv(slot, data, bytes, peer, tag); });
     }
+    std::byte* memory_for(std::int64_t bytes, int peer) override {
+        std::scoped_lock guard(exchange_->lock_);
+        return exchange_->inner_->memory_for(bytes, peer);
+    }
+    void post_written(int id, std::byte* data, std::int64_t bytes, int peer, int tag) override {
+        exchange_->post(this, id, [&](int slot) { exchange_->inner_->post_written(slot, data, bytes, peer, tag); });
+    }
+    void post_recv_anywhere(int id, std::byte* data, std::int64_t bytes, int peer, int tag) override {
+        exchange_->post(this, id,
+                        [&](int slot) { exchange_->inner_->post_recv_anywhere(slot, data, bytes, peer, tag); });
+    }
+    const std::byte* where_received(const std::byte* data) override {
+        std::scoped_lock guard(exchange_->lock_);
+        return exchange_->inner_->where_received(data);
+    }
+    void let_go(const std::byte* data) override {
+        std::scoped_lock guard(exchange_->lock_);
+        exchange_->inner_->let_go(data);
+    }
     void post_native(int id, const NativeCall& call) override {
         exchange_->post(this, id, [&](int slot) { exchange_->inner_->post_native(slot, call); });
     }

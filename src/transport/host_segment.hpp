@@ -64,6 +64,11 @@ public:
                                          (std::int64_t{from} * n_ + to) * std::int64_t{sizeof(Queue)});
     }
     std::byte* piece(int owner, int k) const { return data_ + piece_at(owner, k); }
+    /// The reverse of piece().
+    int number_of(int owner, const std::byte* piece) const {
+        const std::int64_t at = piece - this->piece(owner, 0), small = small_pieces * small_piece;
+        return static_cast<int>(at < small ? at / small_piece : small_pieces + (at - small) / large_piece);
+    }
 
 private:
     static std::int64_t to_page(std::int64_t bytes) { return (bytes + page_bytes - 1) / page_bytes * page_bytes; }

@@ -33,6 +33,7 @@ struct Receive {
     int id, tag;
     std::byte* data;
     std::int64_t bytes;
+    bool anywhere = false;  // it may stay in the piece that it comes in
 };
 
 /// A message that has been announced here and is not over.
@@ -69,6 +70,14 @@ struct Link {
     std::deque<Outgoing> waiting;            // not announced: the queue is full
     std::vector<Receive> receives;           // of which nothing has been announced
     std::vector<Incoming> early, under_way;  // without and with a receive
+    std::uint32_t promised = 0;              // entries for what is being written to pieces
+};
+
+/// What came in one piece and stays there for a while.
+struct Staying {
+    const std::byte* data;  // where it was to go
+    const std::byte* there;
+    std::atomic<std::uint32_t>* used;
 };
 
 class SharedTransport final : public Transport {
@@ -160,22 +169,65 @@ public:
         return true;
     }
 
+    std::byte* memory_for(std::int64_t bytes, int peer) override {
+        const int l = peers_[static_cast<std::size_t>(peer)];
+        if (l < 0 || bytes <= inside_bytes || bytes > large_piece) return nullptr;
+        Link& link = links_[static_cast<std::size_t>(l)];
+        if (!link.waiting.empty() || !free_entry(link)) return nullptr;
+        const int piece = free_piece(bytes);
+        if (piece < 0) return nullptr;
+        uses_->used[piece].store(1, std::memory_order_relaxed);
+        ++link.promised;
+        return segment_.piece(place_, piece);
+    }
+    void post_written(int id, std::byte* data, std::int64_t bytes, int peer, int tag) override {
+        Link& link = links_[static_cast<std::size_t>(peers_[static_cast<std::size_t>(peer)])];
+        --link.promised;
+        Entry& entry = *free_entry(link);
+        entry.what.way = Way::pieces;
+        entry.what.tag = tag;
+        entry.what.bytes = bytes;
+        entry.what.message = link.messages++;
+        entry.what.piece = segment_.number_of(place_, data);
+        entry.what.piece_bytes = static_cast<std::int32_t>(bytes);
+        publish(link, entry);
+        over_.push_back(id);
+    }
+
+    void post_recv_anywhere(int id, std::byte* data, std::int64_t bytes, int peer, int tag) override {
+        post_recv({id, tag, data, bytes, true}, peer);
+    }
+    const std::byte* where_received(const std::byte* data) override {
+        for (const Staying& s : staying_)
+            if (s.data == data) return s.there;
+        return data;
+    }
+    void let_go(const std::byte* data) override {
+        std::erase_if(staying_, [&](const Staying& s) {
+            if (s.data == data) s.used->store(0, std::memory_order_release);
+            return s.data == data;
+        });
+    }
+
     void post_recv(int id, std::byte* data, std::int64_t bytes, int peer, int tag) override {
+        post_recv({id, tag, data, bytes, false}, peer);
+    }
+    void post_recv(const Receive& to, int peer) {
         const int l = peers_[static_cast<std::size_t>(peer)];
         if (l < 0) {
             ++below_;
-            return inner_->post_recv(id, data, bytes, peer, tag);
+            return inner_->post_recv(to.id, to.data, to.bytes, peer, to.tag);
         }
         Link& link = links_[static_cast<std::size_t>(l)];
-        const auto early =
-            std::find_if(link.early.begin(), link.early.end(), [&](const Incoming& in) { return in.what.tag == tag; });
+        const auto early = std::find_if(link.early.begin(), link.early.end(),
+                                        [&](const Incoming& in) { return in.what.tag == to.tag; });
         if (early == link.early.end()) {
-            link.receives.push_back({id, tag, data, bytes});
+            link.receives.push_back(to);
             return;
         }
         Incoming in = std::move(*early);
         link.early.erase(early);
-        begin(link, std::move(in), {id, tag, data, bytes}, peer);
+        begin(link, std::move(in), to, peer);
     }
 
     bool alarms() const override { return inner_->alarms(); }
@@ -243,14 +295,14 @@ private:
         const auto [first, last] = pieces_for(bytes);
         for (int k = first; k < last && pieces < need; ++k) pieces += !kept_[k] && is_free(k);
         (void)free_entry(link);  // looks what has been taken, if it must
-        return pieces == need && link.sent - link.seen_taken + need <= queue_entries;
+        return pieces == need && link.sent + link.promised - link.seen_taken + need <= queue_entries;
     }
 
     // The next free entry to `link`; null where there is none.
     Entry* free_entry(Link& link) {
-        if (link.sent - link.seen_taken == queue_entries) {
+        if (link.sent + link.promised - link.seen_taken == queue_entries) {
             link.seen_taken = link.to->taken.load(std::memory_order_acquire);
-            if (link.sent - link.seen_taken == queue_entries) return nullptr;
+            if (link.sent + link.promised - link.seen_taken == queue_entries) return nullptr;
         }
         return &link.to->entries[link.sent % queue_entries];
     }
@@ -390,6 +442,12 @@ private:
             over_.push_back(to.id);
             return;
         }
+        if (to.anywhere && in.what.piece_bytes == in.what.bytes) {
+            const int piece = in.pieces[0].number;
+            staying_.push_back({to.data, segment_.piece(link.place, piece), &link.pieces->used[piece]});
+            over_.push_back(to.id);
+            return;
+        }
         for (const Piece& piece : in.pieces) copy_out(link, in, piece);
         in.pieces.clear();
         if (in.at < in.what.bytes)
@@ -433,6 +491,7 @@ private:
     bool kept_[all_pieces] = {};   // for one of parts_
     std::vector<Outgoing> parts_;  // announced, not all copied
     std::vector<int> over_;
+    std::vector<Staying> staying_;  // few
     std::deque<Alarm> own_alarms_;  // posted: few, as each follows a failure
     std::vector<Alarm> alarms_;
 };

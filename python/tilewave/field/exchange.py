@@ -191,11 +191,11 @@ def exchange(*fields, corners=True, wait=True, start=True, context=None):
     lock = context._lock
     if not lock.acquire(False):
         error = str(collective.wait_for_turn(context, "tw.exchange") or "") or error
-    axes = MOST_AXES if corners else 1
+    axes = 1 if corners is False else MOST_AXES
     try:
-        if wait and start:
+        if wait is not False and start is not False:  # whatever they are: what is wrong is said to all ranks
             return _core.run_exchange(context._core, storages, axes, error, "tw.exchange")
-        core = _core.start_exchange(context._core, storages, axes, error, "tw.exchange", not start)
+        core = _core.start_exchange(context._core, storages, axes, error, "tw.exchange", start is False)
     except (*ERRORS, MemoryError) as problem:
         raise context._of_all(problem) from None
     finally:

@@ -11,8 +11,8 @@ namespace tilewave {
 namespace {
 
 template <class Body>
-void on_ranks(int ranks, Body body) {
-    LocalFabric fabric(ranks);
+void on_ranks(int ranks, Body body, int ranks_per_host = 1) {
+    LocalFabric fabric(ranks, ranks_per_host);
     std::vector<std::thread> all;
     std::mutex lock;
     std::vector<std::string> errors;
@@ -56,9 +56,10 @@ void set_values(Field<T>& field, int turn) {
 }
 
 TEST(HaloFields, ExchangesBringTheValuesOfOwners) {
-    for (std::uint64_t seed = 0; seed < 12; ++seed) {
+    for (std::uint64_t seed = 0; seed < 24; ++seed) {
         SCOPED_TRACE("seed " + std::to_string(seed));
-        on_ranks(static_cast<int>(seed % 6) + 1, [seed](Context& context) {
+        const int ranks = static_cast<int>(seed % 6) + 1, ranks_per_host = seed % 4 < 2 ? 1 : seed % 4 == 2 ? 2 : ranks;
+        const auto body = [seed](Context& context) {
             Dice dice(seed);  // the same on every rank
             const int n = static_cast<int>(dice(1, 3));
             Index shape = Index::filled(n, 0);
@@ -88,8 +89,29 @@ TEST(HaloFields, ExchangesBringTheValuesOfOwners) {
                 expect_values(a, turn);
                 expect_values(b, turn);
             }
-        });
+        };
+        on_ranks(ranks, body, ranks_per_host);
     }
+}
+
+// More messages in flight than a host's shared memory has room for, some of them larger than its pieces.
+TEST(HaloFields, MuchAtOnceThroughSharedMemory) {
+    const auto body = [](Context& context) {
+        std::vector<std::unique_ptr<Field<double>>> fields;
+        std::vector<HaloHandle> handles;
+        for (int f = 0; f < 30; ++f) {
+            Halo halo = Halo::of(2, 8);
+            halo.wraps = {1, 1};
+            if (f % 2) halo.grid = {1, 2};
+            fields.push_back(std::make_unique<Field<double>>(context, Index{f % 3 ? 16 : 600, 700}, halo,
+                                                             [](const Index&) { return 0.0; }));
+            set_values(*fields.back(), f);
+        }
+        for (auto& field : fields) handles.push_back(start_exchange(*field));
+        for (auto handle = handles.rbegin(); handle != handles.rend(); ++handle) handle->wait();
+        for (int f = 0; f < 30; ++f) expect_values(*fields[static_cast<std::size_t>(f)], f);
+    };
+    on_ranks(2, body, 2);
 }
 
 template <class F>

@@ -93,17 +93,26 @@ void random_messages(std::uint64_t seed, int ranks, int ranks_per_host) {
             }
         std::stable_sort(posts.begin(), posts.end(), [](const Post& a, const Post& b) { return a.place < b.place; });
         std::vector<std::vector<std::byte>> got(posts.size());
+        std::vector<bool> anywhere(posts.size());
         std::vector<int> early;
         for (std::size_t i = 0; i < posts.size(); ++i) {
             const Sent& m = *posts[i].message;
             const auto bytes = static_cast<std::int64_t>(m.bytes.size());
             if (posts[i].send && !m.synchronous && own(0, 1) && try_strided(t, own, m)) {
                 early.push_back(static_cast<int>(i));
+            } else if (std::byte* const there =
+                           posts[i].send && !m.synchronous && own(0, 1) ? t.memory_for(bytes, m.to) : nullptr) {
+                std::copy(m.bytes.begin(), m.bytes.end(), there);
+                t.post_written(static_cast<int>(i), there, bytes, m.to, m.tag);
             } else if (posts[i].send) {
                 t.post_send(static_cast<int>(i), m.bytes.data(), bytes, m.to, m.tag, m.synchronous);
             } else {
                 got[i].resize(m.bytes.size() + 8, std::byte{77});
-                t.post_recv(static_cast<int>(i), got[i].data(), bytes, m.from, m.tag);
+                anywhere[i] = own(0, 1) == 1;
+                if (anywhere[i])
+                    t.post_recv_anywhere(static_cast<int>(i), got[i].data(), bytes, m.from, m.tag);
+                else
+                    t.post_recv(static_cast<int>(i), got[i].data(), bytes, m.from, m.tag);
             }
             if (own(0, 3) == 0) t.poll(early);
         }
@@ -118,6 +127,12 @@ void random_messages(std::uint64_t seed, int ranks, int ranks_per_host) {
             ASSERT_EQ(done[i], static_cast<int>(i)) << "each is done once";
             if (posts[i].send) continue;
             const auto& sent = posts[i].message->bytes;
+            if (anywhere[i]) {
+                const std::byte* const there = t.where_received(got[i].data());
+                if (there != got[i].data()) std::copy(there, there + sent.size(), got[i].begin());
+                t.let_go(got[i].data());
+                ASSERT_EQ(t.where_received(got[i].data()), got[i].data());
+            }
             ASSERT_TRUE(std::equal(sent.begin(), sent.end(), got[i].begin()))
                 << "rank " << t.rank() << ", message of " << sent.size();
             ASSERT_TRUE(std::all_of(got[i].end() - 8, got[i].end(), [](std::byte b) { return b == std::byte{77}; }));

@@ -253,6 +253,8 @@ def test_wrong_calls():
             ((u, tw.field((3, 3), halo=1, context=other)), {}, "another context"),
             ((u, np.zeros(3)), {}, "ndarray"),
             ((u,), dict(corners=1), "corners was given int"),
+            ((u,), dict(corners=np.ones(3)), "corners was given ndarray"),
+            ((u,), dict(start=np.ones(3)), "start was given ndarray"),
             ((u,), dict(wait=None), "wait was given NoneType"),
             ((u,), dict(context=3), "context"),
         ):

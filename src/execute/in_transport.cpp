@@ -1,0 +1,35 @@
+// Staged messages in memory of the transport's own, where it has some for them: packed there and unpacked from there,
+// so that ranks of one host copy them twice and not four times.
+#include "execute/execution.hpp"
+
+namespace tilewave {
+
+bool Execution::moves_in_transport(const Step& step) {
+    if (step.op != Op::pack && step.op != Op::unpack && step.op != Op::post_send && step.op != Op::post_recv)
+        return false;
+    const Message& m = s_.messages[static_cast<std::size_t>(step.item)];
+    if (m.buffer < 0 || m.peer == s_.rank || draining()) return false;
+    written_.resize(s_.messages.size(), nullptr);
+    const int whole = m.aggregate >= 0 ? m.aggregate : step.item;
+    const Message& all = s_.messages[static_cast<std::size_t>(whole)];
+    std::byte*& written = written_[static_cast<std::size_t>(whole)];
+    std::byte* const buffer = buffers_[m.buffer].get();
+    switch (step.op) {
+        case Op::pack:
+            if (m.aggregate < 0 || step.item == whole + 1)
+                written = mailroom_.alone([&] { return transport_.memory_for(all.bytes, m.peer); });
+            copy(m, true, written ? written : buffer);
+            return true;
+        case Op::post_send:
+            if (!written) return false;
+            mailroom_.post_in_transport(step.item, std::exchange(written, nullptr));
+            return true;
+        case Op::post_recv: mailroom_.post_in_transport(step.item, buffer); return true;
+        default:
+            copy(m, false, const_cast<std::byte*>(mailroom_.alone([&] { return transport_.where_received(buffer); })));
+            if (m.aggregate < 0 || step.item == whole + all.pieces) mailroom_.alone([&] { transport_.let_go(buffer); });
+            return true;
+    }
+}
+
+}  // namespace tilewave
