@@ -72,10 +72,6 @@ void bind_problem_class(nb::module_& m) {
                 NestArray& a = p.arrays.at(static_cast<std::size_t>(array));
                 a.least_halo_lo = lo;
                 a.least_halo_hi = hi;
-                for (int m = 0; m < a.scale.n; ++m) {
-                    a.least_halo_lo[m] = ceil_div(lo[m], a.scale[m]);
-                    a.least_halo_hi[m] = ceil_div(hi[m], a.scale[m]);
-                }
             },
             "array"_a, "lo"_a, "hi"_a,
             "Give an array, or the field that it is part of, at least these halos, in its own dimensions.")

@@ -22,7 +22,7 @@ struct NestArray {
     int given_time_buffers() const { return time_buffers > 1 ? time_buffers - 1 : 1; }
     /// The array is not read after the run: a rolling window of it is enough (WindowShape).
     bool window = false;
-    /// The least halo below and above a block in its own dimensions, where other nests want one; empty: none.
+    /// The least halo around a block in its own dimensions, of a part the field's, where others want one; empty: none.
     Index least_halo_lo = {}, least_halo_hi = {};
     /// Its blocks are those of the loops also where it has other extents: the last block has what is left.
     bool aligned = false;

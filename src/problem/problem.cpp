@@ -227,7 +227,7 @@ SweepProblem SweepProblem::skewed(int k, int l) const {
 bool SweepProblem::alike(int a, int b) const {
     const NestArray &x = arrays[static_cast<std::size_t>(a)], &y = arrays[static_cast<std::size_t>(b)];
     return x.shape == y.shape && x.axes == y.axes && x.item_bytes == y.item_bytes && x.time_buffers == y.time_buffers &&
-           x.replicated == y.replicated && in_window(a) == in_window(b);
+           x.replicated == y.replicated && in_window(a) == in_window(b) && x.scale == y.scale && x.field == y.field;
 }
 
 Layout SweepProblem::layout(int a, const Index& grid, const Index& deep_halo, const Index& before) const {
@@ -249,7 +249,7 @@ Layout SweepProblem::layout(int a, const Index& grid, const Index& deep_halo, co
             hi[m] = std::max(hi[m], p.offset[k] - o[k]);
         }
         for (std::size_t b = 0; b < arrays.size(); ++b) {  // one field has one layout
-            if (!same[b] || arrays[b].least_halo_lo.n != own.n) continue;
+            if (!same[b] || arrays[b].least_halo_lo.n != own.n || arrays[b].scale.n) continue;
             lo[m] = std::max(lo[m], arrays[b].least_halo_lo[m]);
             hi[m] = std::max(hi[m], arrays[b].least_halo_hi[m]);
         }
@@ -284,6 +284,11 @@ Layout SweepProblem::field_layout(int a, const Index& grid, const Index& deep_ha
     for (int m = 0; m < all.dims(); ++m) {
         all.halo_lo[m] *= array.scale[m];
         all.halo_hi[m] *= array.scale[m];
+        for (const NestArray& b : arrays) {
+            if (b.field != array.field || b.least_halo_lo.n == 0) continue;
+            all.halo_lo[m] = std::max(all.halo_lo[m], b.least_halo_lo[m]);
+            all.halo_hi[m] = std::max(all.halo_hi[m], b.least_halo_hi[m]);
+        }
     }
     return Layout(array.field_shape, all.grid, all.halo_lo, all.halo_hi).following(extents_along(array), array.scale);
 }

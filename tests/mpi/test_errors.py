@@ -123,7 +123,7 @@ def test_arguments(context):
     refused(context, "independent of each other", A=field(context), periodic=("i",))
     refused(context, "given list", A=[[1.0]])
     refused(context, "scalar 'c'", A=field(context), c="x")
-    refused(context, "complex128", other, A=field(context), B=np.ones((12, 10), complex))
+    refused(context, "float16", other, A=field(context), B=np.ones((12, 10), "f2"))
     A = field(context)
     refused(context, "share memory", other, A=A, B=A)
     B = field(context)  # its ghosts would be those of one of the two

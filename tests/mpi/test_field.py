@@ -71,7 +71,7 @@ def test_blocks_move_with_the_plan_and_values_stay(context):
         (dict(shape=()), "one to four"),
         (dict(shape=(3, -1)), ">= 0"),
         (dict(shape=(2.5,)), "integers"),
-        (dict(shape=(3,), dtype="c16"), "allowed: .*float32"),
+        (dict(shape=(3,), dtype="f2"), "allowed: .*float32"),
         (dict(shape=(3,), init=np.zeros(4)), "must be equal"),
         (dict(shape=(3,), init=lambda i: math.nothing), "init raised"),
     ],

@@ -28,6 +28,7 @@ from tilewave.run.prepared import Given, Ready, with_plan
 from tilewave.run.problem import check_arrays, history_of, make_problem
 from tilewave.run.repeated import Call
 from tilewave.run.replicated import as_replicated, copies_of, count_copies, replicated_fields
+from tilewave.run.scaled import present_halos
 from tilewave.run.steps import block_of, for_steps, whole_blocks
 from tilewave.runtime.checksum import checksum
 from tilewave.runtime.turns import NEVER, Turn, choices_for, layout_of
@@ -57,6 +58,7 @@ def prepare(nest, context, loops, plan, fastmath, arguments, reduce, halos=None)
     try:
         if not isinstance(fastmath, (bool, np.bool_)):
             raise ConfigError(f"fastmath: given {type(fastmath).__name__}; allowed: True, False")
+        halos = halos or present_halos(nest, arguments)
         call = None if halos else Call.of(nest, context, loops, plan, fastmath, arguments, reduce)
         known = call and call.known(context._calls)
         given = known or _check(nest, context, loops, plan, fastmath, arguments, reduce, halos)

@@ -75,3 +75,17 @@ def why_in_loop_order(spread, arrays, core):
     if not parts or not any(core.loops[k][m] for k in range(n) for m in range(n) if k != m):
         return ""
     return f"dependences that skew the loops, and field {parts[0]!r} with subscripts that multiply loop indices"
+
+
+def present_halos(nest, arguments):
+    """By name, the halos of the fields of a nest that has parts of some, where other nests have given them any: they
+    stay, and the fields need not move.
+    """
+    found, views = {}, getattr(nest, "views", ())
+    for view in views if any(view.scaled for view in views) else ():
+        value = arguments.get(view.array)
+        if isinstance(value, Field) and value.keep == "all" and not value.closed and value.ndim == len(view.indices):
+            layout = value._storage.layout
+            if any(layout.halo_lo) or any(layout.halo_hi):
+                found[view.array] = tuple(layout.halo_lo), tuple(layout.halo_hi)
+    return found

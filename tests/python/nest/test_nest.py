@@ -183,8 +183,8 @@ def test_scalars_are_bound_by_name():
         mixed.bind_scalars({"c": 1, "e": 2})
     with pytest.raises(ConfigError, match="'c'.*given str.*allowed: int, float"):
         mixed.bind_scalars({"c": "1"})
-    with pytest.raises(ConfigError, match="given complex128"):
-        mixed.bind_scalars({"c": np.complex128(1)})
+    with pytest.raises(ConfigError, match="given float16"):
+        mixed.bind_scalars({"c": np.float16(1)})
 
 
 def test_calling_and_printing_help():
@@ -326,7 +326,6 @@ REFUSED = {
     "comprehension": ("A[i, j] = [x for x in (1,)]", "[x for", ["a comprehension"]),
     "lambda": ("A[i, j] = lambda: 1", "lambda", ["a lambda"]),
     "string": ("A[i, j] = 'one'", "'one'", ["constant of type str", "int, float, bool"]),
-    "complex": ("A[i, j] = 1j", "1j", ["constant of type complex"]),
     "f-string": ("A[i, j] = f'{c}'", "f'{c}'", ["an f-string"]),
     "walrus": ("A[i, j] = (x := 1)", "x := 1", ["assignment expression"]),
     "global": ("global WEIGHT; A[i, j] = 1", "global", ["global is not supported"]),

@@ -150,6 +150,26 @@ def test_blocks_of_two_grids_lie_together(ranks, threads, shape):
     assert np.array_equal(found[0][0], expected["F"]) and np.array_equal(found[0][1], expected["C"])
 
 
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_nests_in_turn_move_nothing(ranks):
+    """Once the fine field has the halo of a nest that reads neighbours, restriction leaves it where it is."""
+
+    def body(context):
+        F, C = (tw.field(shape, "f8", 1.0, context=context) for shape in ((12 * ranks, 12), (6 * ranks, 6)))
+        fixed = {"grid": (ranks, 1), "storage": "plain", "threads": 1}
+        versions = []
+        for _ in range(4):
+            tw.run(smooth, F=F, **fixed)
+            tw.run(restrict, C=C, F=F, **fixed)
+            tw.run(interpolate, C=C, F=F, **fixed)
+            versions.append((F._storage.version, C._storage.version))
+        return versions
+
+    found, errors = on_ranks(ranks, 1, body)
+    assert not any(errors), errors
+    assert all(versions[1:] == versions[:1] * 3 for versions in found), found
+
+
 @pytest.mark.parametrize("ranks", [1, 2, 4])
 def test_chain_of_two_grids(ranks):
     arrays = {"F": np.random.default_rng(7).random((16, 24)), "C": np.random.default_rng(8).random((8, 12))}
