@@ -51,6 +51,8 @@ Report run_nest(Context& context, const NestLoops& loops, PlanRequest request, s
                 const Kernel& kernel, const std::string& body,
                 const std::function<std::string(const Failure&)>& explain);
 
+class NestChain;
+
 /// A nest with its fields, agreed on, planned and prepared once, to be run many times; made by bind(). The fields and
 /// the context must live on.
 class BoundNest {
@@ -70,8 +72,46 @@ public:
     const Plan& plan() const;
 
 private:
+    friend class NestChain;
+    friend NestChain chain(Context& context, const std::vector<BoundNest*>& nests);
     std::unique_ptr<State> state_;
 };
+
+/// How a run of a chain went. Equal on all ranks.
+struct ChainReport {
+    std::int64_t points = 0;  ///< computed over all ranks, nests and repetitions
+    double time_s = 0;        ///< slowest rank: from the first step to the last
+    double moving_s = 0;      ///< slowest rank: bringing fields back
+    double call_s = 0;        ///< slowest rank: the whole call
+    bool interrupted = false;
+    std::vector<std::vector<Reduced>> reduced;  ///< by nest and reduction: of the last repetition, of all ranks' points
+};
+
+/// Bound nests that run one after another, again and again; made by chain(). The nests must live on.
+class NestChain {
+public:
+    struct State;
+    explicit NestChain(std::unique_ptr<State> state);
+    NestChain(NestChain&&) noexcept;
+    ~NestChain();
+
+    /// What running the nests in their order would compute, `times` times. Collective.
+    /// @throws ConfigError on every rank where the ranks run different chains or times, or times < 1; KernelError on
+    ///   every rank when a body threw on any
+    ChainReport run(std::int64_t times = 1);
+    /// Why the nests run one after another, with an agreement for each; empty where they are one schedule.
+    const std::string& apart() const;
+
+private:
+    std::unique_ptr<State> state_;
+};
+
+/// Makes one schedule of bound nests: nothing is agreed on between nests and repetitions, and a tile of the next nest
+/// starts when what it reads is there. Nests that share a field are one schedule where they lay it out alike: equal
+/// grids and storage, by PlanRequest, and offsets that reach equally far. Others, and nests with time steps, run one
+/// after another. Collective.
+/// @pre at least one nest; all were bound on `context` (ConfigError)
+NestChain chain(Context& context, const std::vector<BoundNest*>& nests);
 
 /// Plans and prepares a nest; see bind(). `renew` is called before each run; what it, `kernel` and `explain` refer to
 /// lives as long as they.

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <deque>
+#include <map>
 
 #include "runtime/bound_sweep.hpp"
+#include "runtime/chained_sweep.hpp"
 #include "runtime/tuning.hpp"
 
 namespace tilewave {
@@ -73,6 +75,15 @@ struct BoundNest::State {
         if (*steps < 0) return "steps: " + std::to_string(*steps) + " was given; allowed: 0 and more";
         return "";
     }
+    Report run(std::optional<std::int64_t> steps) {
+        const std::shared_ptr<const Said> mine = say(steps);
+        const auto found = std::find_if(ways.begin(), ways.end(), [&](const auto& w) { return w->serves(steps); });
+        renew();
+        if (found != ways.end() && mine->statement.kind == Statement::Kind::fine)
+            return (*found)->run(mine, steps, kernel);
+        agree(context, mine);  // throws where these steps are refused
+        return add_way(steps, "BoundNest::run").run(mine, steps, kernel);
+    }
     std::shared_ptr<const Said> say(std::optional<std::int64_t> steps) {
         if (said && steps == said_steps) return said;
         Statement mine;
@@ -95,15 +106,7 @@ const Plan& BoundNest::plan() const {
 }
 
 Report BoundNest::run(std::optional<std::int64_t> given) {
-    State& s = *state_;
-    const std::optional<std::int64_t> steps = given ? given : s.loops.steps;
-    const std::shared_ptr<const Said> said = s.say(steps);
-    const auto found = std::find_if(s.ways.begin(), s.ways.end(), [&](const auto& w) { return w->serves(steps); });
-    s.renew();
-    if (found != s.ways.end() && said->statement.kind == Statement::Kind::fine)
-        return (*found)->run(said, steps, s.kernel);
-    agree(s.context, said);  // throws where these steps are refused
-    return s.add_way(steps, "BoundNest::run").run(said, steps, s.kernel);
+    return state_->run(given ? given : state_->loops.steps);
 }
 
 BoundNest bind_nest(Context& context, const NestLoops& loops, const PlanRequest& request,
@@ -114,6 +117,119 @@ BoundNest bind_nest(Context& context, const NestLoops& loops, const PlanRequest&
     (void)state->add_way(loops.steps, "bind");
     state->number = ++context.own<BoundNests>().made;
     return BoundNest(std::move(state));
+}
+
+struct NestChain::State {
+    Context& context;
+    std::vector<BoundNest::State*> nests;
+    std::unique_ptr<ChainedSweep> sweeps;  // null: one after another
+    std::string apart, description;
+    std::shared_ptr<const Said> said = nullptr;  // in the last run
+    std::int64_t said_times = 0;
+
+    std::shared_ptr<const Said> say(std::int64_t times) {
+        if (said && times == said_times) return said;
+        Statement mine;
+        mine.caller = {"NestChain::run", ""};
+        mine.description = description + ", " + std::to_string(times) + " times";
+        if (times < 1) {
+            mine.error = "times: " + std::to_string(times) + " was given; allowed: 1 and more";
+            mine.kind = Statement::Kind::config;
+        }
+        said_times = times;
+        return said = std::make_shared<const Said>(std::move(mine));
+    }
+    // Where the nests are one schedule makes it; else says why not, the same on all ranks.
+    void join() {
+        std::vector<BoundSweep*> all;
+        std::vector<std::vector<std::int32_t>> memories;
+        std::map<const FieldStorage*, std::int32_t> numbers;
+        for (BoundNest::State* nest : nests) {
+            if (nest->loops.steps) {
+                apart = "a nest has time steps";
+                return;
+            }
+            all.push_back(&nest->ways.front()->bound);
+            auto& of = memories.emplace_back();
+            for (const ArrayReads& a : nest->arrays)
+                of.push_back(numbers.try_emplace(a.field, static_cast<std::int32_t>(numbers.size())).first->second);
+        }
+        try {
+            sweeps = std::make_unique<ChainedSweep>(context, std::move(all), std::move(memories));
+        } catch (const ConfigError& e) {
+            apart = e.what();
+        }
+    }
+    ChainReport run_as_one(std::int64_t times) {
+        std::vector<std::uintptr_t> env;
+        for (BoundNest::State* nest : nests) {
+            nest->renew();
+            env.push_back(reinterpret_cast<std::uintptr_t>(nest->kernel.env));
+        }
+        BoundRun ran = sweeps->run(said, times, env);
+        ChainReport report{ran.points, ran.time_s, ran.moving_s, ran.call_s, ran.interrupted, {}};
+        auto next = ran.reduced.begin();
+        for (BoundNest::State* nest : nests) {
+            auto& of = report.reduced.emplace_back();
+            for (std::size_t r = 0; r < nest->kernel.reductions.size() && next != ran.reduced.end(); ++r)
+                of.push_back(std::move(*next++));
+        }
+        return report;
+    }
+    ChainReport run_apart(std::int64_t times) {
+        agree(context, said);
+        ChainReport report;
+        for (std::int64_t k = 0; k < times && !report.interrupted; ++k) {
+            report.reduced.clear();
+            for (std::size_t n = 0; n < nests.size() && !report.interrupted; ++n) {
+                BoundNest::State& nest = *nests[n];
+                Report one = nest.run(nest.loops.steps);
+                report.points += one.points;
+                report.time_s += one.time_s;
+                report.moving_s += one.moving_s;
+                report.call_s += one.call_s;
+                report.interrupted = one.interrupted;
+                report.reduced.push_back(std::move(one.reduced));
+            }
+        }
+        return report;
+    }
+};
+
+NestChain::NestChain(std::unique_ptr<State> state) : state_(std::move(state)) {}
+NestChain::NestChain(NestChain&&) noexcept = default;
+NestChain::~NestChain() = default;
+
+const std::string& NestChain::apart() const {
+    return state_->apart;
+}
+
+ChainReport NestChain::run(std::int64_t times) {
+    State& s = *state_;
+    const std::shared_ptr<const Said> said = s.say(times);
+    if (said->statement.kind != Statement::Kind::fine) agree(s.context, said);  // throws
+    return s.sweeps ? s.run_as_one(times) : s.run_apart(times);
+}
+
+NestChain chain(Context& context, const std::vector<BoundNest*>& nests) {
+    Statement mine;
+    mine.caller = {"chain", ""};
+    mine.description = "a chain of bound nests";
+    auto state = std::make_unique<NestChain::State>(NestChain::State{context, {}, nullptr, "", ""});
+    for (const BoundNest* nest : nests) {
+        if (!nest || &nest->state_->context != &context) {
+            mine.error = "nest " + std::to_string(state->nests.size() + 1) + " was bound on another context";
+            break;
+        }
+        state->nests.push_back(nest->state_.get());
+        mine.description += " " + std::to_string(nest->state_->number);
+    }
+    if (nests.empty()) mine.error = "no nests were given; allowed: one or more";
+    if (!mine.error.empty()) mine.kind = Statement::Kind::config;
+    state->description = mine.description;
+    agree(context, std::make_shared<const Said>(std::move(mine)));
+    state->join();
+    return NestChain(std::move(state));
 }
 
 }  // namespace tilewave

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <stdexcept>
 #include <thread>
+#include <tuple>
 
 #include "tilewave/tilewave.hpp"
 
@@ -48,6 +49,7 @@ std::string text_of_error(F call) {
 
 constexpr auto before = reads({-1, 0}, {0, -1}, {1, 1});
 constexpr auto ahead = reads({0, 1}, {1, 0});
+constexpr auto star = reads({-1, 0}, {1, 0}, {0, -1}, {0, 1});
 constexpr auto heat = reads({-1, 0, 0}, {-1, -1, 0}, {-1, 1, 0}, {-1, 0, -1}, {-1, 0, 1});
 
 class BoundNests : public ::testing::TestWithParam<std::pair<int, int>> {};
@@ -69,6 +71,81 @@ TEST_P(BoundNests, AlternateAndTakeNewNumbers) {
             run(context, {.reverse = {0, 1}}, {}, up, writes<ahead>(b));
             EXPECT_EQ(a.gather(), b.gather());
         }
+    });
+}
+
+// Equal grids, storage and reaches make one schedule; without these requests the nests may run one by one.
+TEST_P(BoundNests, AreAChain) {
+    const auto [ranks, threads] = GetParam();
+    on_ranks(ranks, threads, [](Context& context) {
+        Field<double> a = field(context, 41, 27), b = field(context, 41, 27);
+        double weight = 0.5;
+        const auto down = [&weight](auto x) {
+            return weight * (x(-1, 0) + x(0, -1)) - 0.25 * x(1, 0) + 0.125 * x(0, 1);
+        };
+        const auto up = [](auto x) { return 0.5 * x(0, 1) - 0.125 * x(1, 0) + 0.25 * x(-1, 0) - 0.5 * x(0, -1); };
+        const auto sum = reducing<double>({Reduction::sum}, [](auto x) {
+            const double value = 0.5 * x(0, 1) - 0.25 * x(-1, 0);
+            return std::tuple{value, value * value};
+        });
+        PlanRequest alike;
+        alike.grid = Index{context.size(), 1};
+        alike.storage = StorageKind::plain;
+        for (const PlanRequest& request : {alike, PlanRequest{}}) {
+            BoundNest first = bind(context, {}, request, down, writes<star>(a));
+            BoundNest second = bind(context, {.reverse = {0, 1}}, request, up, writes<star>(a));
+            BoundNest third = bind(context, {}, request, sum, writes<star>(a));
+            BoundNest first_alone = bind(context, {}, {}, down, writes<star>(b));
+            BoundNest second_alone = bind(context, {.reverse = {0, 1}}, {}, up, writes<star>(b));
+            BoundNest third_alone = bind(context, {}, {}, sum, writes<star>(b));
+            for (const bool reduces : {false, true}) {
+                std::vector<BoundNest*> nests{&first, &second};
+                if (reduces) nests.push_back(&third);
+                NestChain both = chain(context, nests);
+                if (request.grid) EXPECT_EQ(both.apart(), "");
+                for (const auto& [w, times] : {std::pair{0.5, 1},
+                                               {0.25, 5},
+                                               {0.125, reduces              ? 3
+                                                       : context.size() < 3 ? 258
+                                                                            : 9}}) {
+                    weight = w;
+                    const ChainReport report = both.run(times);
+                    ASSERT_EQ(report.reduced.size(), nests.size());
+                    EXPECT_EQ(report.points, times * (reduces ? 3 : 2) * 39 * 25);
+                    Report last;
+                    for (int k = 0; k < times; ++k) {
+                        first_alone.run();
+                        second_alone.run();
+                        if (reduces) last = third_alone.run();
+                    }
+                    EXPECT_EQ(a.gather(), b.gather());
+                    if (reduces) EXPECT_EQ(report.reduced[2].at(0).value<double>(), last.reduced.at(0).value<double>());
+                }
+            }
+        }
+    });
+}
+
+TEST_P(BoundNests, ThatCannotBeAChainAreToldOnEveryRank) {
+    const auto [ranks, threads] = GetParam();
+    on_ranks(ranks, threads, [](Context& context) {
+        Field<double> a(context, {20, 20}, [](const Index&) { return 1e308; });
+        Field<double> b = field(context, 20, 20), c = field(context, 20, 20);
+        const auto up = [](auto x) { return 0.5 * x(0, 1) - 0.125 * x(1, 0); };
+        const auto fails = [](auto x) -> double {
+            if (x(0, 0) > 1e300) throw std::runtime_error("too much");
+            return x(-1, 0) + x(0, -1) + x(1, 1);
+        };
+        EXPECT_NE(text_of_error([&] { chain(context, {}); }).find("no nests"), std::string::npos);
+        BoundNest first = bind(context, {.reverse = {0, 1}}, {}, up, writes<ahead>(a));
+        BoundNest second = bind(context, {}, {}, fails, writes<before>(a));
+        NestChain both = chain(context, {&first, &second});
+        EXPECT_NE(text_of_error([&] { both.run(0); }).find("times: 0"), std::string::npos);
+        EXPECT_NE(text_of_error([&] { both.run(3); }).find("too much"), std::string::npos);
+        BoundNest third = bind(context, {.reverse = {0, 1}}, {}, up, writes<ahead>(b));
+        chain(context, {&third}).run(2);
+        for (int k = 0; k < 2; ++k) run(context, {.reverse = {0, 1}}, {}, up, writes<ahead>(c));
+        EXPECT_EQ(b.gather(), c.gather());
     });
 }
 
