@@ -39,12 +39,22 @@ public:
     void gemm(Dtype type, Complex alpha, const BlasMatrix& a, const BlasMatrix& b, Complex beta,
               const BlasMatrix& c) const;
 
+    /// The Cholesky factor of a's lower triangle, in place: LAPACK's info, 0 or the order of the leading minor that is
+    /// not positive definite.
+    /// @pre a is square, its columns lie one after another (ConfigError)
+    std::int64_t potrf(Dtype type, const BlasMatrix& a) const;
+
+    /// b = op(a)^-1 b (`right` false) or b op(a)^-1 (`right` true), with the lower triangle of a. op is the conjugate
+    /// transpose where `conjugate_transposed`, else nothing.
+    /// @pre the columns of both lie one after another; a is square and fits (ConfigError)
+    void trsm(Dtype type, bool right, bool conjugate_transposed, const BlasMatrix& a, const BlasMatrix& b) const;
+
 private:
     Blas() = default;
     // The same, where C's columns lie one after another.
     void product(Dtype type, Complex alpha, const BlasMatrix& a, const BlasMatrix& b, Complex beta,
                  const BlasMatrix& c) const;
-    void* gemm_[4] = {};  // by type: s, d, c, z
+    void *gemm_[4] = {}, *potrf_[4] = {}, *trsm_[4] = {};  // by type: s, d, c, z
     std::string path_;
 };
 
