@@ -12,6 +12,7 @@
 #include "execute/blas/factor_tasks.hpp"
 #include "execute/blas/tasks.hpp"
 #include "generate/linalg/cholesky.hpp"
+#include "generate/linalg/lu.hpp"
 #include "generate/linalg/matmul.hpp"
 #include "generate/linalg/redistribute.hpp"
 #include "runtime/matrix_move.hpp"
@@ -202,7 +203,14 @@ void bind_factors(nb::module_& m) {
         .def_rw("task_flops", &FactorChoices::task_flops);
     m.def("cholesky", &cholesky, "layout"_a, "item_bytes"_a, "choices"_a, "rank"_a, "ranks"_a,
           nb::call_guard<nb::gil_scoped_release>(), "One rank's part of a Cholesky factorization.");
-    m.def("triangular_solve", &triangular_solve, "layout"_a, "sides"_a, "item_bytes"_a, "up"_a, "choices"_a, "rank"_a,
+    m.def("lu", &lu, "layout"_a, "item_bytes"_a, "choices"_a, "rank"_a, "ranks"_a,
+          nb::call_guard<nb::gil_scoped_release>(), "One rank's part of an LU factorization.");
+    nb::enum_<TriangularSolve>(m, "TriangularSolve", "Which triangle of a matrix.")
+        .value("lower", TriangularSolve::lower)
+        .value("lower_adjoint", TriangularSolve::lower_adjoint)
+        .value("unit_lower", TriangularSolve::unit_lower)
+        .value("upper", TriangularSolve::upper);
+    m.def("triangular_solve", &triangular_solve, "layout"_a, "sides"_a, "item_bytes"_a, "kind"_a, "choices"_a, "rank"_a,
           "ranks"_a, nb::call_guard<nb::gil_scoped_release>(), "One rank's part of a triangular solve.");
     m.def(
         "run_factor",
@@ -214,10 +222,10 @@ void bind_factors(nb::module_& m) {
             const std::vector<TaskFunction> tasks = factor_tasks(std::move(blas), type, info);
             ScheduleReport report =
                 execute_agreed(context, schedule, memory.with(places, item_bytes(type)), {tasks, {}});
-            return std::pair{std::move(report), info->first()};
+            return std::tuple{std::move(report), info->first(), info->pivots()};
         },
         "context"_a, "schedule"_a, "blas"_a, "memory"_a, "places"_a, "dtype"_a,
-        "Runs a factorization or a solve; the report, and this rank's info. Collective.");
+        "Runs a factorization or a solve: the report, this rank's info and pivots. Collective.");
 }
 
 }  // namespace

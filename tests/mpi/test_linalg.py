@@ -58,3 +58,15 @@ def test_not_positive_definite():
     with pytest.raises(tw.linalg.NotPositiveDefinite) as refused:
         tw.linalg.cholesky(a, block=4)
     assert refused.value.info == 34
+
+
+@pytest.mark.parametrize("dtype", ["f8", "c8"])
+def test_lu(dtype):
+    whole, b = values(np.random.default_rng(10), (210, 210), dtype), values(np.random.default_rng(11), (210, 5), dtype)
+    factor = tw.linalg.lu(tw.linalg.matrix(whole, layout="cyclic", block=40), block=32)
+    x = factor.solve(tw.linalg.matrix(b)).gather()
+    found = factor.gather()
+    if tw.rank == 0:
+        lower, upper = np.tril(found, -1) + np.eye(210, dtype=dtype), np.triu(found)
+        assert close(lower @ upper, whole[factor.permutation], dtype)
+        assert np.abs(whole @ x - b).max() < 1e3 * np.finfo(dtype).eps * np.abs(x).max() * 210

@@ -66,7 +66,7 @@ public:
             if (info > 0)
                 info_->failed(call.writes[0].box.lo[0] + info);
             else
-                blas_->trsm(type_, true, true, top, below);
+                blas_->trsm(type_, {true, false, true, false}, top, below);
         }
         if (call.writes.size() > 1) copy_to_tiles(below, item_, {call.writes[1]});
     }
@@ -86,26 +86,89 @@ public:
 
     void copy(const TaskCall& call) const { copy_to_tiles(matrix_of(call.reads[0]), item_, {call.writes[0]}); }
 
-    // With panel k of L and the rows from its diagonal down: X_k = L_kk^-1 B_k, then B_t -= L_tk X_k; or, the other way
-    // up, B_k -= L_tk^H X_t, then X_k = L_kk^-H B_k.
-    void solve(const TaskCall& call, bool up) const {
+    // With panel k of L and the rows from its diagonal down: X_k = L_kk^-1 B_k, then B_t -= L_tk X_k.
+    void solve_lower(const TaskCall& call, bool unit) const {
         const Tiles tiles{call.reads[0]};
         const BlasMatrix sides = matrix_of(call.writes[0]);
         const std::int64_t side = tiles.side(), width = std::min(side, sides.rows);
-        const BlasMatrix own = rows_of(sides, item_, 0, width), top = tiles.tile(0, width, width);
-        if (!up) blas_->trsm(type_, false, false, top, own);
+        const BlasMatrix own = rows_of(sides, item_, 0, width);
+        blas_->trsm(type_, {false, false, false, unit}, tiles.tile(0, width, width), own);
         for (std::int64_t t = 1; t < tiles.count(); ++t) {
-            const BlasMatrix rows = rows_of(sides, item_, t * side, std::min(sides.rows, (t + 1) * side)),
-                             tile = tiles.tile(t, rows.rows, width);
-            if (up)
-                blas_->gemm(type_, {-1, 0}, adjoint(tile, type_), rows, {1, 0}, own);
-            else
-                blas_->gemm(type_, {-1, 0}, tile, own, {1, 0}, rows);
+            const BlasMatrix rows = rows_of(sides, item_, t * side, std::min(sides.rows, (t + 1) * side));
+            blas_->gemm(type_, {-1, 0}, tiles.tile(t, rows.rows, width), own, {1, 0}, rows);
         }
-        if (up) blas_->trsm(type_, false, true, top, own);
+    }
+
+    // The same panel the other way: B_k -= L_tk^H X_t, then X_k = L_kk^-H B_k.
+    void solve_adjoint(const TaskCall& call) const {
+        const Tiles tiles{call.reads[0]};
+        const BlasMatrix sides = matrix_of(call.writes[0]);
+        const std::int64_t side = tiles.side(), width = std::min(side, sides.rows);
+        const BlasMatrix own = rows_of(sides, item_, 0, width);
+        for (std::int64_t t = 1; t < tiles.count(); ++t) {
+            const BlasMatrix rows = rows_of(sides, item_, t * side, std::min(sides.rows, (t + 1) * side));
+            blas_->gemm(type_, {-1, 0}, adjoint(tiles.tile(t, rows.rows, width), type_), rows, {1, 0}, own);
+        }
+        blas_->trsm(type_, {false, false, true, false}, tiles.tile(0, width, width), own);
+    }
+
+    // With panel k of U and the rows down to its diagonal: X_k = U_kk^-1 B_k, then B_t -= U_tk X_k.
+    void solve_upper(const TaskCall& call) const {
+        const Tiles tiles{call.reads[0]};
+        const BlasMatrix sides = matrix_of(call.writes[0]);
+        const std::int64_t side = tiles.side(), last = tiles.count() - 1, width = sides.rows - last * side;
+        const BlasMatrix own = rows_of(sides, item_, last * side, sides.rows);
+        blas_->trsm(type_, {false, true, false, false}, tiles.tile(last, width, width), own);
+        for (std::int64_t t = 0; t < last; ++t)
+            blas_->gemm(type_, {-1, 0}, tiles.tile(t, side, width), own, {1, 0},
+                        rows_of(sides, item_, t * side, (t + 1) * side));
+    }
+
+    // A block column from the diagonal down: P A = L U. The tiles get all of it, the last one the pivots.
+    void lu_panel(const TaskCall& call) const {
+        const BlasMatrix column = matrix_of(call.writes[0]);
+        const std::int64_t first = call.writes[0].box.lo[0], count = std::min(column.rows, column.columns);
+        std::vector<int> pivots(static_cast<std::size_t>(count));
+        if (const std::int64_t info = blas_->getrf(type_, column, pivots.data()); info > 0) info_->failed(first + info);
+        const RegionView& view = call.writes[1];
+        const Tiles tiles{view};
+        copy_to_tiles(column, item_, tiles);
+        std::memcpy(pivots_in(tiles), pivots.data(), pivots.size() * sizeof(int));
+        for (int& p : pivots) p += static_cast<int>(first);
+        info_->add_pivots(first, pivots);
+    }
+
+    // Interchanges of rows of a block column, as a panel says; `solves`: and U_kj = L_kk^-1 A_kj.
+    void lu_swap(const TaskCall& call, bool solves) const {
+        const BlasMatrix column = matrix_of(call.writes[0]);
+        const Tiles tiles{call.reads[0]};
+        const std::int64_t width = std::min(tiles.side(), column.rows);
+        const int* pivots = reinterpret_cast<const int*>(pivots_in(tiles));
+        for (std::int64_t j = 0; j < column.columns; ++j) {
+            std::byte* items = column.data + j * column.column_step * item_;
+            for (std::int64_t i = 0; i < width; ++i)
+                if (const std::int64_t other = pivots[i] - 1; other != i)
+                    std::swap_ranges(items + i * item_, items + (i + 1) * item_, items + other * item_);
+        }
+        if (solves)
+            blas_->trsm(type_, {false, false, false, true}, tiles.tile(0, width, width),
+                        rows_of(column, item_, 0, width));
+    }
+
+    // Tiles of a block column: A -= L U_kj.
+    void lu_update(const TaskCall& call) const {
+        const BlasMatrix part = matrix_of(call.writes[0]), row = matrix_of(call.reads[1]);
+        const Tiles left{call.reads[0]};
+        const std::int64_t side = left.side();
+        for (std::int64_t t = 0; t < left.count(); ++t) {
+            const BlasMatrix rows = rows_of(part, item_, t * side, std::min(part.rows, (t + 1) * side));
+            blas_->gemm(type_, {-1, 0}, left.tile(t, rows.rows, side), row, {1, 0}, rows);
+        }
     }
 
 private:
+    static std::byte* pivots_in(const Tiles& tiles) { return tiles.tile(tiles.count() - 1, 0, 0).data; }
+
     std::shared_ptr<const Blas> blas_;
     Dtype type_;
     std::int64_t item_;
@@ -119,8 +182,14 @@ std::vector<TaskFunction> factor_tasks(std::shared_ptr<const Blas> blas, Dtype t
     return {[tasks](const TaskCall& call) { tasks->factor(call); },
             [tasks](const TaskCall& call) { tasks->update(call); },
             [tasks](const TaskCall& call) { tasks->copy(call); },
-            [tasks](const TaskCall& call) { tasks->solve(call, false); },
-            [tasks](const TaskCall& call) { tasks->solve(call, true); }};
+            [tasks](const TaskCall& call) { tasks->solve_lower(call, false); },
+            [tasks](const TaskCall& call) { tasks->solve_adjoint(call); },
+            [tasks](const TaskCall& call) { tasks->solve_lower(call, true); },
+            [tasks](const TaskCall& call) { tasks->solve_upper(call); },
+            [tasks](const TaskCall& call) { tasks->lu_panel(call); },
+            [tasks](const TaskCall& call) { tasks->lu_swap(call, false); },
+            [tasks](const TaskCall& call) { tasks->lu_swap(call, true); },
+            [tasks](const TaskCall& call) { tasks->lu_update(call); }};
 }
 
 }  // namespace tilewave

@@ -18,6 +18,7 @@ using Gemm = void (*)(const char*, const char*, const int*, const int*, const in
                       const int*, const void*, const int*, const void*, void*, const int*, std::size_t, std::size_t);
 
 using Potrf = void (*)(const char*, const int*, void*, const int*, int*, std::size_t);
+using Getrf = void (*)(const int*, const int*, void*, const int*, int*, int*);
 using Trsm = void (*)(const char*, const char*, const char*, const char*, const int*, const int*, const void*,
                       const void*, const int*, void*, const int*, std::size_t, std::size_t, std::size_t, std::size_t);
 
@@ -136,6 +137,7 @@ std::shared_ptr<const Blas> Blas::load(const std::string& path) {
         made->gemm_[letter(type)] = get("gemm");
         made->potrf_[letter(type)] = get("potrf");
         made->trsm_[letter(type)] = get("trsm");
+        made->getrf_[letter(type)] = get("getrf");
     }
     return made;  // it stays loaded: others may use it
 }
@@ -167,12 +169,21 @@ std::int64_t Blas::potrf(Dtype type, const BlasMatrix& a) const {
     return info;
 }
 
-void Blas::trsm(Dtype type, bool right, bool conjugate_transposed, const BlasMatrix& a, const BlasMatrix& b) const {
+std::int64_t Blas::getrf(Dtype type, const BlasMatrix& a, int* pivots) const {
+    if (a.rows == 0 || a.columns == 0) return 0;
+    const int m = narrow(a.rows), n = narrow(a.columns), leading = leading_of(a, "A");
+    int info = 0;
+    reinterpret_cast<Getrf>(getrf_[letter(type)])(&m, &n, a.data, &leading, pivots, &info);
+    return info;
+}
+
+void Blas::trsm(Dtype type, const Triangle& which, const BlasMatrix& a, const BlasMatrix& b) const {
     if (b.rows == 0 || b.columns == 0) return;
     const int m = narrow(b.rows), n = narrow(b.columns), of_a = leading_of(a, "A"), of_b = leading_of(b, "B");
     const Scalar one(type, {1, 0});
-    reinterpret_cast<Trsm>(trsm_[letter(type)])(right ? "R" : "L", "L", conjugate_transposed ? "C" : "N", "N", &m, &n,
-                                                one.bytes, a.data, &of_a, b.data, &of_b, 1, 1, 1, 1);
+    reinterpret_cast<Trsm>(trsm_[letter(type)])(which.right ? "R" : "L", which.upper ? "U" : "L",
+                                                which.adjoint ? "C" : "N", which.unit ? "U" : "N", &m, &n, one.bytes,
+                                                a.data, &of_a, b.data, &of_b, 1, 1, 1, 1);
 }
 
 }  // namespace tilewave

@@ -4,8 +4,6 @@
 
 namespace tilewave {
 
-namespace {
-
 void require_block_columns(const BlockCyclic& a, int ranks) {
     if (a.rows.extent != a.columns.extent || a.rows.parts != 1 || a.columns.block < 1 || a.ranks() > ranks)
         throw ConfigError("a factor of a matrix of " + std::to_string(a.rows.extent) + " x " +
@@ -19,6 +17,8 @@ Array by_columns(std::int64_t item_bytes, const Box& owned) {
     a.stride = {1, std::max<std::int64_t>(1, owned.extent(0))};
     return a;
 }
+
+namespace {
 
 class Cholesky {
 public:
@@ -129,8 +129,8 @@ Schedule cholesky(const BlockCyclic& layout, std::int64_t item_bytes, const Fact
     return Cholesky(layout, item_bytes, choices, rank, ranks).run();
 }
 
-Schedule triangular_solve(const BlockCyclic& layout, const BlockCyclic& sides, std::int64_t item_bytes, bool up,
-                          const FactorChoices& choices, int rank, int ranks) {
+Schedule triangular_solve(const BlockCyclic& layout, const BlockCyclic& sides, std::int64_t item_bytes,
+                          TriangularSolve kind, const FactorChoices& choices, int rank, int ranks) {
     require_block_columns(layout, ranks);
     if (sides.rows.extent != layout.rows.extent || sides.rows.parts != 1 || sides.columns.parts != layout.columns.parts)
         throw ConfigError("solve: right-hand sides of " + std::to_string(sides.rows.extent) + " rows on " +
@@ -147,34 +147,39 @@ Schedule triangular_solve(const BlockCyclic& layout, const BlockCyclic& sides, s
     if (me < 0) return list.finish();
     PanelRing ring(list, tiles, choices.tree, layout.columns.parts, me, buffers, factor_panels, choices.chunk_bytes);
     const std::int64_t stride = 1 + ranks * choices.lanes;
-    // Panels are numbered as they come: from the first on, or from the last.
+    // Panels are numbered as they come: from the first on, or from the last. Of an upper triangle a panel has the tiles
+    // down to the diagonal.
+    const bool back = kind == TriangularSolve::lower_adjoint || kind == TriangularSolve::upper;
+    const auto panel_of = [&](std::int64_t s) { return back ? n - 1 - s : s; };
+    const auto first_tile = [&](std::int64_t k) { return kind == TriangularSolve::upper ? 0 : k; };
+    const auto last_tile = [&](std::int64_t k) { return kind == TriangularSolve::upper ? k : n - 1; };
     const auto start = [&](std::int64_t s) {
-        const std::int64_t k = up ? n - 1 - s : s;
+        const std::int64_t k = panel_of(s), t0 = first_tile(k), t1 = last_tile(k) + 1;
         const int owner = layout.columns.part_of({tiles.lo(k)});
         if (owner == me) {
             const std::int64_t lo = layout.columns.first(me) + layout.columns.local_of({tiles.lo(k)}).at;
-            const Box column{{tiles.lo(k), lo}, {tiles.n, lo + tiles.hi(k) - tiles.lo(k)}};
-            list.task(0, s * stride, copy_panel, {{factor_matrix, column}}, {{factor_panels, tiles.region(s, k, n)}},
+            const Box column{{tiles.lo(t0), lo}, {tiles.hi(t1 - 1), lo + tiles.hi(k) - tiles.lo(k)}};
+            list.task(0, s * stride, copy_panel, {{factor_matrix, column}}, {{factor_panels, tiles.region(s, t0, t1)}},
                       static_cast<double>(column.points() * item_bytes), {s});
         }
-        ring.start(s, owner, k, n);
+        ring.start(s, owner, t0, t1);
     };
     for (std::int64_t s = 0; s < std::min<std::int64_t>(n, buffers); ++s) start(s);
     for (std::int64_t s = 0; s < n; ++s) {
-        const std::int64_t k = up ? n - 1 - s : s;
+        const std::int64_t k = panel_of(s), t0 = first_tile(k), t1 = last_tile(k) + 1;
         ring.arrive(s);
         const std::int32_t there = choices.lanes > 1 ? list.signal(0) : 0;
         std::vector<std::int32_t> done(static_cast<std::size_t>(choices.lanes), 0);
         for (int lane = 0; lane < choices.lanes; ++lane) {
-            Box part{{tiles.lo(k), 0}, {tiles.n, 0}};
+            Box part{{tiles.lo(t0), 0}, {tiles.hi(t1 - 1), 0}};
             part.lo[1] = mine.lo[1] + mine.extent(1) * lane / choices.lanes;
             part.hi[1] = mine.lo[1] + mine.extent(1) * (lane + 1) / choices.lanes;
             if (lane > 0) list.add(lane, Op::await, 0, there);
             if (!part.empty()) {
                 const Region b{factor_sides, part};
-                list.task(lane, s * stride + 1 + rank * choices.lanes + lane, up ? solve_up : solve_down,
-                          {{factor_panels, tiles.region(s, k, n)}, b}, {b},
-                          2.0 * static_cast<double>(part.points() * (tiles.hi(k) - tiles.lo(k))), {s, k});
+                list.task(lane, s * stride + 1 + rank * choices.lanes + lane,
+                          solve_lower + static_cast<std::int32_t>(kind), {{factor_panels, tiles.region(s, t0, t1)}, b},
+                          {b}, 2.0 * static_cast<double>(part.points() * (tiles.hi(k) - tiles.lo(k))), {s, k});
             }
             if (lane > 0) done[static_cast<std::size_t>(lane)] = list.signal(lane);
         }

@@ -12,6 +12,7 @@ namespace tilewave {
 /// down. Its array is [panel, tile row, column, row]: whole tiles lie together, short ones have room to spare.
 struct TileGrid {
     std::int64_t n = 0, block = 1;
+    std::int64_t more = 0;  ///< tiles of a panel beside those of the matrix, behind them
     std::int64_t count() const { return (n + block - 1) / block; }
     std::int64_t lo(std::int64_t t) const { return t * block; }
     std::int64_t hi(std::int64_t t) const { return std::min(n, (t + 1) * block); }

@@ -93,14 +93,15 @@ def test_schedules_are_proved_and_predicted(seed):
         sides = linalg.BlockCyclic(one, linalg.Axis(rng.choice([0, 1, 2, 7]), grid, rng.choice([1, 2])), False)
         choices = linalg.FactorChoices(rng.random() < 0.5, rng.choice([0, 1, 2, 3]), rng.choice([1, 2, 3]))
         choices.chunk_bytes, choices.task_flops = rng.choice([1, 500, 10000]), rng.choice([1.0, 100.0, 1e9])
-        up = rng.random() < 0.5
+        kind = rng.choice([getattr(linalg.TriangularSolve, k) for k in ("lower", "lower_adjoint", "unit_lower", "upper")])
         for parts in (
             [linalg.cholesky(layout, 8, choices, rank, ranks) for rank in range(ranks)],
-            [linalg.triangular_solve(layout, sides, 8, up, choices, rank, ranks) for rank in range(ranks)],
+            [linalg.lu(layout, 8, choices, rank, ranks) for rank in range(ranks)],
+            [linalg.triangular_solve(layout, sides, 8, kind, choices, rank, ranks) for rank in range(ranks)],
         ):
             violation = _core.check(parts)
             assert violation is None, (seed, number, str(violation))
-            _core.predict_works(parts, _core.Machine(), [_core.KernelRate()], [_core.OperationRate()] * 5)
+            _core.predict_works(parts, _core.Machine(), [_core.KernelRate()], [_core.OperationRate()] * 11)
 
 
 def test_the_next_panel_leaves_before_the_rest_is_updated():
