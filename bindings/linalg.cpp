@@ -9,11 +9,15 @@
 
 #include "casters.hpp"
 #include "core/clock.hpp"
+#include "execute/blas/factor_tasks.hpp"
 #include "execute/blas/tasks.hpp"
+#include "generate/linalg/cholesky.hpp"
+#include "generate/linalg/lu.hpp"
 #include "generate/linalg/matmul.hpp"
 #include "generate/linalg/redistribute.hpp"
 #include "runtime/matrix_move.hpp"
 #include "runtime/run_schedule.hpp"
+#include "tilewave/layout.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -35,22 +39,26 @@ Binding binding_of(const Place& place, std::int64_t item) {
     return {reinterpret_cast<std::byte*>(address), {row * item, column * item}};
 }
 
-// Memory of a product's moving arrays: all that it needs beyond the matrices.
+// Memory of the arrays that panels travel in: all that a schedule needs beyond the matrices.
 class MovingMemory {
 public:
     explicit MovingMemory(const Schedule& s) {
-        for (std::size_t a = moving_a; a < s.arrays.size(); ++a) {
-            const Box& box = s.arrays[a].storage;
-            const std::int64_t item = s.arrays[a].item_bytes, row = box.extent(2) * item, panel = box.extent(1) * row,
-                               panels = std::min<std::int64_t>(s.arrays[a].time_buffers, box.extent(0));
-            memory_.emplace_back(static_cast<std::size_t>(panel * panels));
-            bindings_.push_back({memory_.back().data(), {panel, row, item}});
+        for (const Array& array : s.arrays) {
+            if (array.time_buffers == 0) {
+                bindings_.push_back({});
+                continue;
+            }
+            const Index strides = row_major_strides(array.storage, array.item_bytes);
+            const std::int64_t panels = std::min<std::int64_t>(array.time_buffers, array.storage.extent(0));
+            memory_.emplace_back(static_cast<std::size_t>(array.storage.empty() ? 0 : strides[0] * panels));
+            bindings_.push_back({memory_.back().data(), strides});
         }
     }
     std::vector<Binding> with(const std::vector<Place>& places, std::int64_t item) const {
-        std::vector<Binding> all;
-        for (const Place& place : places) all.push_back(binding_of(place, item));
-        all.insert(all.end(), bindings_.begin(), bindings_.end());
+        std::vector<Binding> all = bindings_;
+        std::size_t next = 0;
+        for (Binding& b : all)
+            if (b.stride_bytes.n == 0) b = binding_of(places.at(next++), item);
         return all;
     }
 
@@ -180,12 +188,53 @@ void bind_products(nb::module_& m) {
     m.def("moving_b_by_rows", &moving_b_by_rows, "problem"_a, "choices"_a);
 }
 
+void bind_factors(nb::module_& m) {
+    nb::class_<FactorChoices>(m, "FactorChoices", "How the panels of a factor travel.")
+        .def(
+            "__init__",
+            [](FactorChoices* c, bool least_rounds, int lookahead, int lanes) {
+                new (c) FactorChoices;
+                c->tree = least_rounds ? BroadcastTree::least_rounds : BroadcastTree::ring;
+                c->lookahead = lookahead;
+                c->lanes = lanes;
+            },
+            "least_rounds"_a = false, "lookahead"_a = 1, "lanes"_a = 1)
+        .def_rw("chunk_bytes", &FactorChoices::chunk_bytes)
+        .def_rw("task_flops", &FactorChoices::task_flops);
+    m.def("cholesky", &cholesky, "layout"_a, "item_bytes"_a, "choices"_a, "rank"_a, "ranks"_a,
+          nb::call_guard<nb::gil_scoped_release>(), "One rank's part of a Cholesky factorization.");
+    m.def("lu", &lu, "layout"_a, "item_bytes"_a, "choices"_a, "rank"_a, "ranks"_a,
+          nb::call_guard<nb::gil_scoped_release>(), "One rank's part of an LU factorization.");
+    nb::enum_<TriangularSolve>(m, "TriangularSolve", "Which triangle of a matrix.")
+        .value("lower", TriangularSolve::lower)
+        .value("lower_adjoint", TriangularSolve::lower_adjoint)
+        .value("unit_lower", TriangularSolve::unit_lower)
+        .value("upper", TriangularSolve::upper);
+    m.def("triangular_solve", &triangular_solve, "layout"_a, "sides"_a, "item_bytes"_a, "kind"_a, "choices"_a, "rank"_a,
+          "ranks"_a, nb::call_guard<nb::gil_scoped_release>(), "One rank's part of a triangular solve.");
+    m.def(
+        "run_factor",
+        [](Context& context, const Schedule& schedule, std::shared_ptr<const Blas> blas, const MovingMemory& memory,
+           const std::vector<Place>& places, const std::string& name) {
+            nb::gil_scoped_release release;
+            const Dtype type = dtype_named(name);
+            const auto info = std::make_shared<FactorInfo>();
+            const std::vector<TaskFunction> tasks = factor_tasks(std::move(blas), type, info);
+            ScheduleReport report =
+                execute_agreed(context, schedule, memory.with(places, item_bytes(type)), {tasks, {}});
+            return std::tuple{std::move(report), info->first(), info->pivots()};
+        },
+        "context"_a, "schedule"_a, "blas"_a, "memory"_a, "places"_a, "dtype"_a,
+        "Runs a factorization or a solve: the report, this rank's info and pivots. Collective.");
+}
+
 }  // namespace
 
 void bind_linalg(nb::module_& top) {
     nb::module_ m = top.def_submodule("linalg", "Dense matrices on block distributions.");
     bind_layouts(m);
     bind_products(m);
+    bind_factors(m);
     nb::class_<Blas>(m, "Blas", "Functions of a BLAS library.")
         .def_static("load", [](const std::string& path) { return std::const_pointer_cast<Blas>(Blas::load(path)); })
         .def_prop_ro("path", &Blas::path)

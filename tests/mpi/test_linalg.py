@@ -39,3 +39,34 @@ def test_moving_a_large_matrix():
     made = tw.linalg.matrix(whole, layout="cyclic", block=64)
     found = made.redistribute("columns").redistribute("rows", 50).gather()
     assert found is None or np.array_equal(found, whole)
+
+
+@pytest.mark.parametrize("dtype", ["f8", "c8"])
+def test_cholesky(dtype):
+    x = values(np.random.default_rng(8), (230, 230), dtype)
+    whole = (x @ x.conj().T / 230 + np.eye(230)).astype(dtype)
+    b = values(np.random.default_rng(9), (230, 7), dtype)
+    factor = tw.linalg.cholesky(tw.linalg.matrix(whole, layout="cyclic", block=40), block=32)
+    found = factor.solve(tw.linalg.matrix(b)).gather()
+    lower = factor.gather()
+    if tw.rank == 0:
+        assert close(lower @ lower.conj().T, whole, dtype) and close(whole @ found, b, "c8")
+
+
+def test_not_positive_definite():
+    a = tw.linalg.matrix((50, 50), init=lambda i, j: (i == j) * np.where(i == 33, -1.0, 2.0))
+    with pytest.raises(tw.linalg.NotPositiveDefinite) as refused:
+        tw.linalg.cholesky(a, block=4)
+    assert refused.value.info == 34
+
+
+@pytest.mark.parametrize("dtype", ["f8", "c8"])
+def test_lu(dtype):
+    whole, b = values(np.random.default_rng(10), (210, 210), dtype), values(np.random.default_rng(11), (210, 5), dtype)
+    factor = tw.linalg.lu(tw.linalg.matrix(whole, layout="cyclic", block=40), block=32)
+    x = factor.solve(tw.linalg.matrix(b)).gather()
+    found = factor.gather()
+    if tw.rank == 0:
+        lower, upper = np.tril(found, -1) + np.eye(210, dtype=dtype), np.triu(found)
+        assert close(lower @ upper, whole[factor.permutation], dtype)
+        assert np.abs(whole @ x - b).max() < 1e3 * np.finfo(dtype).eps * np.abs(x).max() * 210

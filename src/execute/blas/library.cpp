@@ -17,6 +17,11 @@ namespace {
 using Gemm = void (*)(const char*, const char*, const int*, const int*, const int*, const void*, const void*,
                       const int*, const void*, const int*, const void*, void*, const int*, std::size_t, std::size_t);
 
+using Potrf = void (*)(const char*, const int*, void*, const int*, int*, std::size_t);
+using Getrf = void (*)(const int*, const int*, void*, const int*, int*, int*);
+using Trsm = void (*)(const char*, const char*, const char*, const char*, const int*, const int*, const void*,
+                      const void*, const int*, void*, const int*, std::size_t, std::size_t, std::size_t, std::size_t);
+
 // A library's threads are made when it is loaded, as many as these variables say.
 class OneThreadMeanwhile {
 public:
@@ -102,6 +107,14 @@ struct Operand {
     }
 };
 
+// Of a matrix whose columns lie one after another.
+int leading_of(const BlasMatrix& m, const char* name) {
+    if (m.row_step != 1)
+        throw ConfigError(std::string("BLAS: matrix ") + name + " has a step of " + std::to_string(m.row_step) +
+                          " items from row to row; allowed: 1");
+    return narrow(std::max<std::int64_t>({m.column_step, m.rows, 1}));
+}
+
 }  // namespace
 
 std::shared_ptr<const Blas> Blas::load(const std::string& path) {
@@ -115,11 +128,16 @@ std::shared_ptr<const Blas> Blas::load(const std::string& path) {
     std::shared_ptr<Blas> made(new Blas);
     made->path_ = path;
     for (const Dtype type : {Dtype::f4, Dtype::f8, Dtype::c8, Dtype::c16}) {
-        const std::string name = std::string(1, "sdcz"[letter(type)]) + "gemm_";
-        void* f = find(library, name);
-        if (!f)
-            throw ConfigError("BLAS: " + path + " has no function " + name + "; allowed: a BLAS with 32-bit integers");
-        made->gemm_[letter(type)] = f;
+        const auto get = [&](const char* what) {
+            const std::string name = "sdcz"[letter(type)] + std::string(what) + "_";
+            if (void* f = find(library, name)) return f;
+            throw ConfigError("BLAS: " + path + " has no function " + name +
+                              "; allowed: a BLAS and LAPACK with 32-bit integers");
+        };
+        made->gemm_[letter(type)] = get("gemm");
+        made->potrf_[letter(type)] = get("potrf");
+        made->trsm_[letter(type)] = get("trsm");
+        made->getrf_[letter(type)] = get("getrf");
     }
     return made;  // it stays loaded: others may use it
 }
@@ -141,6 +159,31 @@ void Blas::product(Dtype type, Complex alpha, const BlasMatrix& a, const BlasMat
     const Scalar by(type, alpha), old(type, beta);
     reinterpret_cast<Gemm>(gemm_[letter(type)])(&left.trans, &right.trans, &m, &n, &k, by.bytes, a.data, &left.leading,
                                                 b.data, &right.leading, old.bytes, c.data, &result.leading, 1, 1);
+}
+
+std::int64_t Blas::potrf(Dtype type, const BlasMatrix& a) const {
+    if (a.rows == 0) return 0;
+    const int n = narrow(a.rows), leading = leading_of(a, "A");
+    int info = 0;
+    reinterpret_cast<Potrf>(potrf_[letter(type)])("L", &n, a.data, &leading, &info, 1);
+    return info;
+}
+
+std::int64_t Blas::getrf(Dtype type, const BlasMatrix& a, int* pivots) const {
+    if (a.rows == 0 || a.columns == 0) return 0;
+    const int m = narrow(a.rows), n = narrow(a.columns), leading = leading_of(a, "A");
+    int info = 0;
+    reinterpret_cast<Getrf>(getrf_[letter(type)])(&m, &n, a.data, &leading, pivots, &info);
+    return info;
+}
+
+void Blas::trsm(Dtype type, const Triangle& which, const BlasMatrix& a, const BlasMatrix& b) const {
+    if (b.rows == 0 || b.columns == 0) return;
+    const int m = narrow(b.rows), n = narrow(b.columns), of_a = leading_of(a, "A"), of_b = leading_of(b, "B");
+    const Scalar one(type, {1, 0});
+    reinterpret_cast<Trsm>(trsm_[letter(type)])(which.right ? "R" : "L", which.upper ? "U" : "L",
+                                                which.adjoint ? "C" : "N", which.unit ? "U" : "N", &m, &n, one.bytes,
+                                                a.data, &of_a, b.data, &of_b, 1, 1, 1, 1);
 }
 
 }  // namespace tilewave

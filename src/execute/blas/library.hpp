@@ -39,12 +39,32 @@ public:
     void gemm(Dtype type, Complex alpha, const BlasMatrix& a, const BlasMatrix& b, Complex beta,
               const BlasMatrix& c) const;
 
+    /// The Cholesky factor of a's lower triangle, in place: LAPACK's info, 0 or the order of the leading minor that is
+    /// not positive definite.
+    /// @pre a is square, its columns lie one after another (ConfigError)
+    std::int64_t potrf(Dtype type, const BlasMatrix& a) const;
+
+    /// P a = L U in place; `pivots`: of each row the row that it was interchanged with, counted from 1. LAPACK's info.
+    /// @pre its columns lie one after another (ConfigError)
+    std::int64_t getrf(Dtype type, const BlasMatrix& a, int* pivots) const;
+
+    /// Which triangular system.
+    struct Triangle {
+        bool right = false;    ///< b op(a)^-1, else op(a)^-1 b
+        bool upper = false;    ///< triangle of a
+        bool adjoint = false;  ///< op: the conjugate transposed
+        bool unit = false;     ///< a diagonal of ones, whatever a has there
+    };
+    /// b becomes the solution.
+    /// @pre the columns of both lie one after another; a is square and fits (ConfigError)
+    void trsm(Dtype type, const Triangle& which, const BlasMatrix& a, const BlasMatrix& b) const;
+
 private:
     Blas() = default;
     // The same, where C's columns lie one after another.
     void product(Dtype type, Complex alpha, const BlasMatrix& a, const BlasMatrix& b, Complex beta,
                  const BlasMatrix& c) const;
-    void* gemm_[4] = {};  // by type: s, d, c, z
+    void *gemm_[4] = {}, *potrf_[4] = {}, *trsm_[4] = {}, *getrf_[4] = {};  // by type: s, d, c, z
     std::string path_;
 };
 

@@ -26,7 +26,7 @@ def test_found_and_kept():
     "given, text",
     [
         ("/nowhere/libblas.so", "/nowhere/libblas.so cannot be loaded"),
-        ("libm.so.6", "libm.so.6 has no function sgemm_; allowed: a BLAS with 32-bit integers"),
+        ("libm.so.6", "libm.so.6 has no function sgemm_; allowed: a BLAS and LAPACK with 32-bit integers"),
         (3, "given int; allowed: a path, 'openblas', 'mkl' or None"),
     ],
 )

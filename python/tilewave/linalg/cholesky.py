@@ -1,0 +1,122 @@
+"""Cholesky factors of distributed matrices, and solving with them."""
+
+import numpy as np
+
+from tilewave import _core
+from tilewave.errors import ConfigError
+from tilewave.linalg.factors import factored, solved
+from tilewave.linalg.matrix import Matrix
+from tilewave.runtime.collective import collective, holds_context
+
+
+class NotPositiveDefinite(ConfigError, np.linalg.LinAlgError):
+    """A matrix has no Cholesky factor; every rank raises it alike.
+
+    Attributes
+    ----------
+    info : int
+        As LAPACK's: the order of the first leading minor that is not positive definite.
+    """
+
+    info = 0
+
+
+@holds_context
+class CholeskyFactor(Matrix):
+    """L of A = L Lᴴ, a lower triangular `Matrix` by block columns; `tilewave.linalg.cholesky` makes it.
+
+    Attributes
+    ----------
+    info : int
+        As LAPACK's: 0, or the order of the first leading minor that is not positive definite. Above 0 the matrix holds
+        no factor.
+    report : FactorReport
+    """
+
+    info = 0
+
+    def solve(self, b):
+        """x of A x = b; collective.
+
+        Parameters
+        ----------
+        b : Matrix
+            Right-hand sides as columns, in any layout; it stays as it is.
+
+        Returns
+        -------
+        Matrix
+            In the layout of b, with a ``report`` of each of the two triangular solves: ``(down, up)``.
+
+        Raises
+        ------
+        ConfigError
+            On every rank: when b does not fit, or the factorization has failed.
+
+        Notes
+        -----
+        Every rank solves for its own columns while the panels of L go round, so few right-hand sides keep few ranks
+        busy.
+        """
+        return _solve(self, b)
+
+
+@collective("tw.linalg.cholesky")
+def cholesky(a, *, block=None, lookahead=None, tree=None, check=True, context=None):
+    """The Cholesky factor of a Hermitian positive definite matrix; collective.
+
+    Parameters
+    ----------
+    a : Matrix
+        Square, in any layout. Only its lower triangle is read; it stays as it is.
+    block : int, optional
+        Columns of a panel. Default: those of a's blocks where a lies by columns that go round; else predicted.
+    lookahead : int, optional
+        Panels that may travel beside the one in use. Default: predicted.
+    tree : str, optional
+        How a panel goes to all ranks: "ring" or "least_rounds". Default: predicted.
+    check : bool
+        Raise `NotPositiveDefinite` where there is no factor. Without, ``L.info`` says so.
+    context : Context, optional
+        Default: the one of `a`.
+
+    Returns
+    -------
+    CholeskyFactor
+        By columns whose blocks go round the ranks; its upper triangle is 0.
+
+    Raises
+    ------
+    ConfigError
+        On every rank: for what is no square matrix, choices that make no sense, arguments that differ between ranks.
+    NotPositiveDefinite
+        On every rank alike.
+
+    Notes
+    -----
+    Collective. The owner of the next panel updates, factors and sends it before the rest is updated (look-ahead).
+    """
+    if not isinstance(check, bool | np.bool_):
+        raise ConfigError(f"cholesky: check: given {check!r}; allowed: True, False")
+    generate = _core.linalg.cholesky
+    made, _ = yield from factored("cholesky", generate, CholeskyFactor, context, a, block, lookahead, tree)
+    made.local[made.rows[:, None] < made.columns[None, :]] = 0
+    if made.info and check:
+        refused = NotPositiveDefinite(
+            f"cholesky: the leading minor of order {made.info} of a is not positive definite; allowed: positive "
+            "definite matrices, or check=False and L.info"
+        )
+        refused.info = made.info
+        raise context._shared(refused)
+    return made
+
+
+@collective("tw.linalg.CholeskyFactor.solve")
+def _solve(factor, b):
+    if factor.info:
+        raise ConfigError(
+            f"solve: the leading minor of order {factor.info} is not positive definite: there is no factor; allowed: "
+            "factors with info 0"
+        )
+    kinds = _core.linalg.TriangularSolve
+    return (yield from solved(factor, b, [kinds.lower, kinds.lower_adjoint]))

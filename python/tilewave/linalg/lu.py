@@ -1,0 +1,143 @@
+"""LU factors of distributed matrices with partial pivoting: solving, determinants."""
+
+import numpy as np
+
+from tilewave import _core
+from tilewave.errors import ConfigError
+from tilewave.linalg.factors import factored, solved
+from tilewave.linalg.matrix import Matrix
+from tilewave.machine.known import share
+from tilewave.runtime.collective import collective, holds_context
+
+
+class SingularMatrix(ConfigError, np.linalg.LinAlgError):
+    """A system has no unique solution; every rank raises it alike.
+
+    Attributes
+    ----------
+    info : int
+        As LAPACK's: the number, from 1, of the first pivot that is 0.
+    """
+
+    info = 0
+
+
+@holds_context
+class LuFactor(Matrix):
+    """L and U of P A = L U in one `Matrix` by block columns, as LAPACK has them; `tilewave.linalg.lu` makes it.
+
+    Attributes
+    ----------
+    info : int
+        As LAPACK's: 0, or the number, from 1, of the first pivot that is 0: U is singular.
+    pivots : numpy.ndarray
+        As SciPy's ``lu_factor`` has them: row i was interchanged with row pivots[i]. On every rank.
+    report : FactorReport
+    """
+
+    info, pivots = 0, None
+
+    @property
+    def permutation(self):
+        """numpy.ndarray: row i of L U is row permutation[i] of A."""
+        rows = np.arange(self.shape[0])
+        for i, j in enumerate(self.pivots.tolist()):
+            rows[i], rows[j] = rows[j], rows[i]
+        return rows
+
+    def solve(self, b):
+        """x of A x = b; collective.
+
+        Parameters
+        ----------
+        b : Matrix
+            Right-hand sides as columns, in any layout; it stays as it is.
+
+        Returns
+        -------
+        Matrix
+            In the layout of b, with a ``report`` of each of the two triangular solves: ``(lower, upper)``.
+
+        Raises
+        ------
+        ConfigError
+            On every rank, when b does not fit.
+        SingularMatrix
+            On every rank alike, when a pivot is 0.
+        """
+        return _solve(self, b)
+
+    def det(self):
+        """The determinant of A, on every rank; collective.
+
+        Returns
+        -------
+        number
+            Of the matrix's dtype; it overflows as NumPy's does.
+        """
+        return _det(self)
+
+
+@collective("tw.linalg.lu")
+def lu(a, *, block=None, lookahead=None, tree=None, context=None):
+    """LU factors of a square matrix with partial pivoting; collective.
+
+    Parameters
+    ----------
+    a : Matrix
+        Square, in any layout; it stays as it is.
+    block : int, optional
+        Columns of a panel. Default: those of a's blocks where a lies by columns that go round; else predicted.
+    lookahead : int, optional
+        Panels that may travel beside the one in use. Default: predicted.
+    tree : str, optional
+        How a panel goes to all ranks: "ring" or "least_rounds". Default: predicted.
+    context : Context, optional
+        Default: the one of `a`.
+
+    Returns
+    -------
+    LuFactor
+        By columns whose blocks go round the ranks. A singular matrix has factors, too: ``info`` says so.
+
+    Raises
+    ------
+    ConfigError
+        On every rank: for what is no square matrix, choices that make no sense, arguments that differ between ranks.
+
+    Notes
+    -----
+    Collective. The owner of the next panel updates, factors and sends it before the rest is updated (look-ahead).
+    """
+    made, mine = yield from factored("lu", _core.linalg.lu, LuFactor, context, a, block, lookahead, tree)
+    made.pivots = np.zeros(a.shape[0], dtype=np.int64)
+    for of_rank in share(context, mine):
+        for row, other in of_rank:
+            made.pivots[row] = other
+    return made
+
+
+@collective("tw.linalg.LuFactor.solve")
+def _solve(factor, b):
+    if factor.info:
+        yield f"a singular {factor._text()}"
+        refused = SingularMatrix(
+            f"solve: pivot {factor.info} is 0: the matrix is singular; allowed: factors with info 0"
+        )
+        refused.info = factor.info
+        raise factor.context._shared(refused)
+    kinds = _core.linalg.TriangularSolve
+    return (yield from solved(factor, b, [kinds.unit_lower, kinds.upper], factor.permutation))
+
+
+@collective("tw.linalg.LuFactor.det")
+def _det(factor):
+    yield factor._text()
+    columns = factor.columns
+    mine = [(value.real.item(), value.imag.item()) for value in factor.local[columns, np.arange(len(columns))]]
+    found = factor.dtype.type((-1) ** int(np.count_nonzero(factor.pivots != np.arange(len(factor.pivots)))))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for of_rank in share(factor.context, mine):
+            for real, imaginary in of_rank:
+                found = found * factor.dtype.type(complex(real, imaginary) if factor.dtype.kind == "c" else real)
+    return found

@@ -1,0 +1,68 @@
+#include "generate/linalg/panel_ring.hpp"
+
+#include <algorithm>
+
+namespace tilewave {
+
+Array TileGrid::array(std::int64_t item_bytes, int buffers) const {
+    const std::int64_t tiles = count();
+    Array a{item_bytes, {{0, 0, 0, 0}, {tiles, tiles + more, block, block}}, {{0, 0, 0, 0}, {0, 0, 0, 0}}};
+    if (tiles == 0) a.storage = a.owned;
+    a.time_buffers = static_cast<int>(std::clamp<std::int64_t>(buffers, 1, std::max<std::int64_t>(1, tiles)));
+    return a;
+}
+
+void PanelRing::start(std::int64_t panel, int root, std::int64_t t0, std::int64_t t1) {
+    if (t0 >= t1 || ranks_ == 1) return;
+    const BroadcastPlace at = broadcast_place(tree_, ranks_, root, me_);
+    const std::int64_t tile =
+        tiles_.block * tiles_.block * list_.schedule().arrays[static_cast<std::size_t>(array_)].item_bytes;
+    const std::int64_t step = std::max<std::int64_t>(1, chunk_bytes_ / tile);
+    Way& way = ways_[panel];
+    for (std::int64_t t = t0, number = 0; t < t1; t += step, ++number) {
+        Chunk chunk;
+        chunk.region = tiles_.region(panel, t, std::min(t1, t + step));
+        chunk.tag = static_cast<int>(number * buffers_ + panel % buffers_);
+        chunk.children = at.children;
+        if (at.parent >= 0)
+            chunk.receive = list_.post(false, at.parent, chunk.tag, array_, chunk.region);
+        else
+            hand_on(chunk);
+        way.chunks.push_back(std::move(chunk));
+    }
+}
+
+void PanelRing::hand_on(Chunk& chunk) {
+    for (const int child : chunk.children)
+        chunk.sends.push_back(list_.post(true, child, chunk.tag, array_, chunk.region));
+}
+
+void PanelRing::arrive(std::int64_t panel, std::size_t count) {
+    const auto found = ways_.find(panel);
+    if (found == ways_.end()) return;
+    Way& way = found->second;
+    for (; way.arrived < way.chunks.size() && count > 0; ++way.arrived, --count) {
+        Chunk& chunk = way.chunks[way.arrived];
+        if (chunk.receive < 0) continue;
+        list_.add(0, Op::wait, chunk.receive);
+        hand_on(chunk);
+    }
+}
+
+std::size_t PanelRing::missing(std::int64_t panel) const {
+    const auto found = ways_.find(panel);
+    if (found == ways_.end()) return 0;
+    const Way& way = found->second;
+    if (way.chunks.empty() || way.chunks.front().receive < 0) return 0;
+    return way.chunks.size() - way.arrived;
+}
+
+void PanelRing::finish(std::int64_t panel) {
+    const auto found = ways_.find(panel);
+    if (found == ways_.end()) return;
+    for (const Chunk& chunk : found->second.chunks)
+        for (const int send : chunk.sends) list_.add(0, Op::wait, send);
+    ways_.erase(found);
+}
+
+}  // namespace tilewave

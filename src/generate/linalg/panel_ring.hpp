@@ -1,0 +1,71 @@
+// Panels of a factor on their way to all ranks of a one-dimensional grid: in chunks, around a ring or down a tree.
+#pragma once
+#include <map>
+#include <vector>
+
+#include "generate/linalg/panels.hpp"
+#include "generate/linalg/task_list.hpp"
+
+namespace tilewave {
+
+/// How a square matrix by block columns is cut into tiles; panel k is block column k, with the tiles from the diagonal
+/// down. Its array is [panel, tile row, column, row]: whole tiles lie together, short ones have room to spare.
+struct TileGrid {
+    std::int64_t n = 0, block = 1;
+    std::int64_t more = 0;  ///< tiles of a panel beside those of the matrix, behind them
+    std::int64_t count() const { return (n + block - 1) / block; }
+    std::int64_t lo(std::int64_t t) const { return t * block; }
+    std::int64_t hi(std::int64_t t) const { return std::min(n, (t + 1) * block); }
+    Box region(std::int64_t panel, std::int64_t t0, std::int64_t t1) const {
+        return {{panel, t0, 0, 0}, {panel + 1, t1, block, block}};
+    }
+    /// The moving array, with so many buffers.
+    Array array(std::int64_t item_bytes, int buffers) const;
+};
+
+/// The messages of lane 0.
+class PanelRing {
+public:
+    PanelRing(TaskList& list, const TileGrid& tiles, BroadcastTree tree, int ranks, int me, int buffers,
+              std::int32_t array, std::int64_t chunk_bytes)
+        : list_(list),
+          tiles_(tiles),
+          tree_(tree),
+          ranks_(ranks),
+          me_(me),
+          buffers_(buffers),
+          array_(array),
+          chunk_bytes_(chunk_bytes) {}
+
+    /// Tiles [t0, t1) of a panel that `root` has: posts its sends there, the receives elsewhere.
+    void start(std::int64_t panel, int root, std::int64_t t0, std::int64_t t1);
+    /// Waits for some more chunks, and hands them on.
+    void arrive(std::int64_t panel, std::size_t count = static_cast<std::size_t>(-1));
+    /// Chunks that have not been waited for.
+    std::size_t missing(std::int64_t panel) const;
+    /// Its buffer is no longer sent from.
+    void finish(std::int64_t panel);
+
+private:
+    struct Chunk {
+        int receive = -1;
+        std::vector<int> children, sends = {};
+        int tag = 0;
+        Box region;
+    };
+    struct Way {
+        std::vector<Chunk> chunks;
+        std::size_t arrived = 0;
+    };
+    void hand_on(Chunk& chunk);
+
+    TaskList& list_;
+    TileGrid tiles_;
+    BroadcastTree tree_;
+    int ranks_, me_, buffers_;
+    std::int32_t array_;
+    std::int64_t chunk_bytes_;
+    std::map<std::int64_t, Way> ways_;
+};
+
+}  // namespace tilewave

@@ -1,0 +1,92 @@
+"""LU factors with partial pivoting, solves and determinants against SciPy; singular matrices."""
+
+import numpy as np
+import pytest
+import scipy.linalg
+import tilewave as tw
+from local_ranks import on_ranks
+from matrices import DTYPES, layout, values
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*more than the.*CPUs")
+
+
+def random_factor(seed, n=None, largest=30):
+    rng = np.random.default_rng(seed)
+    ranks, threads = int(rng.choice([1, 2, 3, 4, 6])), int(rng.choice([1, 1, 2]))
+    n = int(rng.integers(0, largest + 1)) if n is None else n
+    dtype, sides = str(rng.choice(DTYPES)), int(rng.integers(0, 6))
+    whole, b = values(rng, (n, n), dtype), values(rng, (n, sides), dtype)
+    layouts = [layout(rng, ranks, max(5, largest // 4)) for _ in range(2)]
+    keys = {} if rng.random() < 0.3 else {"block": int(rng.integers(1, max(2, largest // 4)))}
+    if rng.random() < 0.5:
+        keys |= {"lookahead": int(rng.integers(0, 4)), "tree": str(rng.choice(["ring", "least_rounds"]))}
+
+    def body(context):
+        a = tw.linalg.matrix(whole, context=context, **layouts[0])
+        factor = tw.linalg.lu(a, **keys)
+        x = factor.solve(tw.linalg.matrix(b, context=context, **layouts[1]))
+        return factor.gather(), x.gather(), factor.pivots, factor.permutation, factor.det(), a.gather()
+
+    results, errors = on_ranks(ranks, threads, body)
+    assert not any(errors), (seed, errors)
+    found, x, pivots, permutation, det, kept = results[0]
+    assert np.array_equal(kept, whole) and found.dtype == dtype and all(np.array_equal(r[2], pivots) for r in results)
+    if n == 0:
+        return
+    eps = np.finfo(dtype).eps
+    lower, upper = np.tril(found, -1) + np.eye(n, dtype=dtype), np.triu(found)
+    assert np.abs(np.tril(found, -1)).max() <= (1 + 8 * eps) * (2**0.5 if np.dtype(dtype).kind == "c" else 1)
+    # LAPACK's test ratios (LAWN 41): below 30.
+    residual = np.linalg.norm(lower @ upper - whole[permutation], 1) / (n * np.linalg.norm(whole, 1) * eps)
+    assert residual < 30, (seed, ranks, n, dtype, residual)
+    assert np.array_equal(pivots, scipy.linalg.lu_factor(whole)[1]), (seed, ranks, n, dtype)
+    with np.errstate(over="ignore"):
+        wanted = np.linalg.det(whole)
+    assert np.isclose(det, wanted, rtol=1e3 * n * eps * np.linalg.cond(whole)), (seed, det, wanted)
+    if sides:
+        scale = (np.linalg.norm(whole, 1) * np.linalg.norm(x, 1) + np.linalg.norm(b, 1)) * eps * n
+        assert np.linalg.norm(whole @ x - b, 1) / scale < 30, (seed, ranks, n, dtype)
+
+
+@pytest.mark.parametrize("n", range(13))
+def test_sizes(n):
+    random_factor(700 + n, n)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random(seed):
+    random_factor(seed)
+
+
+def test_larger():
+    random_factor(78, 230, 230)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("n", range(41))
+def test_every_size(n):
+    for seed in range(10):
+        random_factor(seed, n, 40)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(20))
+def test_large(seed):
+    random_factor(400 + seed, None, 500)
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_singular(ranks):
+    """LAPACK's factors and info, the same on all ranks; solving is refused on all; the determinant is 0."""
+    whole = np.random.default_rng(3).integers(-2, 3, (20, 20)).astype("f8")
+    whole[:, 7] = 0.0
+
+    def body(context):
+        factor = tw.linalg.lu(tw.linalg.matrix(whole, context=context), block=3)
+        with pytest.raises(np.linalg.LinAlgError, match="pivot 8 is 0") as refused:
+            factor.solve(tw.linalg.matrix((20, 1), init=1.0, context=context))
+        return factor.info, refused.value.info, float(factor.det())
+
+    results, errors = on_ranks(ranks, 1, body)
+    assert not any(errors), errors
+    assert results == [(8, 8, 0.0)] * ranks and scipy.linalg.lapack.dgetrf(whole)[2] == 8
