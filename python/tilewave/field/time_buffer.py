@@ -29,7 +29,11 @@ class TimeBuffer:
     @property
     def local(self):
         """This rank's points as a NumPy array: a view, as `Field.local` is."""
-        return self.field._view(self.back)
+        return self._view(0)
+
+    def _view(self, back):
+        """As `Field._view`, so many steps further back: what gives a field its first values gives them to this, too."""
+        return self.field._view(self.back + back)
 
     @collective("tw.TimeBuffer.gather")
     def gather(self):
