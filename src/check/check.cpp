@@ -219,8 +219,8 @@ Checker::Why Checker::post(Player& p, int lane, int id) {
         return "message " + std::to_string(id) + " of " + std::to_string(m.bytes) + " bytes meets one of " +
                std::to_string(o.bytes) + " bytes on rank " + std::to_string(m.peer) + " (tag " + std::to_string(m.tag) +
                ")";
-    // Without results no value passes from one array to another.
-    const bool passes = p.s->works.empty() || !p.s->results.empty();
+    // Without results no value passes from one array to another. The rank that receives has them.
+    const bool passes = p.s->works.empty() || !p.s->results.empty() || !players_[m.peer].s->results.empty();
     for (int i = 1; i <= std::max(m.pieces, o.pieces); ++i) {
         const Message *mine_part = &m + i, *other_part = &o + i;
         if (m.pieces == o.pieces && mine_part->region == other_part->region &&

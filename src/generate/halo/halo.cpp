@@ -21,6 +21,7 @@ struct Axis {
     bool wraps;
 
     std::int64_t start(std::int64_t block) const { return block_start(extent, parts, block); }
+    std::int64_t block_of(std::int64_t at) const { return block_with(extent, parts, at); }
     // Calls f(block, shift of its copy) for the blocks that hold points of [from, to), upwards.
     template <class F>
     void for_blocks(std::int64_t from, std::int64_t to, F f) const {
@@ -30,7 +31,7 @@ struct Axis {
         }
         while (from < to) {
             const std::int64_t shift = floor_div(from, extent) * extent;
-            const std::int64_t block = block_with(extent, parts, from - shift);
+            const std::int64_t block = block_of(from - shift);
             f(block, shift);
             from = start(block + 1) + shift;
         }
