@@ -1,6 +1,7 @@
 // Panels are broadcast: the common dimension goes by in panels (SUMMA: van de Geijn and Watts 1997), or the columns of
 // B do (wolfmann2010). Panels to come travel while the lanes compute.
 #include <algorithm>
+#include <bit>
 
 #include "generate/linalg/product_writer.hpp"
 
@@ -32,15 +33,14 @@ public:
         if (steps_.empty() && p_.a.columns.extent == 0) writer_.scale();
         const int n = static_cast<int>(steps_.size());
         for (int k = 0; k < std::min(n, slots_); ++k) start(k);
-        if (n > 0) arrive(0, everything);
         for (int k = 0; k < n; ++k) {
+            arrive(k, everything);
             if (moves_) signals_.push_back(lanes_ > 1 ? list().signal(0) : 0);
-            const int next = slots_ > 1 && k + 1 < n ? k + 1 : -1;
-            compute(k, next);
-            if (next >= 0) arrive(next, everything);
+            const std::vector<int> relayed = relayed_in(k);
+            compute(k, relayed);
+            for (const int panel : relayed) arrive(panel, everything);
             finish(k);
             if (k + slots_ < n) start(k + slots_);
-            if (slots_ == 1 && k + 1 < n) arrive(k + 1, everything);
         }
         return writer_.list().finish();
     }
@@ -59,6 +59,12 @@ private:
 
     TaskList& list() { return writer_.list(); }
 
+    // Two ranks, or a tree, use all links when the roots take turns. Ranks of a longer ring lag behind each other: they
+    // keep that while the root stays, and each change of the root costs its length once more.
+    bool turns() const {
+        return choices_.tree != BroadcastTree::ring || std::max(p_.c.rows.parts, p_.c.columns.parts) <= 2;
+    }
+
     // Panels of A go along the rows of the grid, panels of B along its columns.
     void list_common_dimension() {
         const int i = p_.c.row_of(rank_);
@@ -66,7 +72,7 @@ private:
         moves_ = move_a || move_b;
         // Without moving there is nothing to wait for: one panel.
         const std::int64_t most = moves_ ? choices_.panel : std::max<std::int64_t>(1, p_.a.columns.extent);
-        const auto all = intervals(p_.a.columns, p_.b.rows, most);
+        const auto all = intervals(p_.a.columns, p_.b.rows, most, turns());
         std::int64_t widest = 0;
         for (const Interval& at : all) widest = std::max(widest, at.hi - at.lo);
         const auto panels = static_cast<std::int64_t>(all.size());
@@ -104,7 +110,7 @@ private:
     void list_columns_of_b() {
         const int i = p_.c.row_of(rank_);
         moves_ = true;
-        const auto all = intervals(p_.b.columns, p_.b.columns, choices_.panel);
+        const auto all = intervals(p_.b.columns, p_.b.columns, choices_.panel, turns());
         std::int64_t widest = 0;
         for (const Interval& at : all) widest = std::max(widest, at.hi - at.lo);
         const auto panels = static_cast<std::int64_t>(all.size());
@@ -184,31 +190,67 @@ private:
         }
     }
 
-    bool hands_on(int k) const {
+    // How many panels ahead of the one in use this rank hands panel k on; 0: it does not. The nearer to the root, the
+    // earlier: each hop has the time of a panel, so that nobody waits for the hops before.
+    int relays_ahead(int k) const {
         const auto& all = chunks_[static_cast<std::size_t>(k)];
-        return std::any_of(all.begin(), all.end(),
-                           [](const Chunk& c) { return c.receive >= 0 && !c.children.empty(); });
+        const bool relays =
+            std::any_of(all.begin(), all.end(), [](const Chunk& c) { return c.receive >= 0 && !c.children.empty(); });
+        if (!relays) return 0;
+        const PanelStep& step = steps_[static_cast<std::size_t>(k)];
+        int hops = slots_;
+        if (step.a) hops = std::min(hops, hops_from(*step.a, true));
+        if (step.b) hops = std::min(hops, hops_from(*step.b, false));
+        const int least = choices_.tree == BroadcastTree::ring ? slots_ - hops : slots_ - 1 - hops;
+        return std::clamp(least, 1, slots_ - 1);
     }
 
-    // The lanes' work on panel k; between its pieces lane 0 takes in and hands on the next panel.
-    void compute(int k, int next) {
+    int hops_from(const MovingPanel& panel, bool of_a) const {
+        const int place = (mine_of(of_a) - panel.root + size_of(of_a)) % size_of(of_a);
+        if (place == 0) return slots_;  // the root itself hands nothing on
+        return choices_.tree == BroadcastTree::ring ? place : std::popcount(static_cast<unsigned>(place));
+    }
+
+    // The panels that are handed on while panel k is used, ascending: all ranks take them in one order, so that none
+    // waits for itself.
+    std::vector<int> relayed_in(int k) const {
+        std::vector<int> panels;
+        for (int next = k + 1; next < std::min(k + slots_, static_cast<int>(steps_.size())); ++next) {
+            const int ahead = relays_ahead(next);
+            if (ahead == next - k || (k == 0 && ahead > next)) panels.push_back(next);
+        }
+        return panels;
+    }
+
+    // The lanes' work on panel k; between its pieces lane 0 hands on panels to come.
+    void compute(int k, const std::vector<int>& relayed) {
         const PanelStep& step = steps_[static_cast<std::size_t>(k)];
-        const bool relays = next >= 0 && hands_on(next);
-        const int least = relays ? least_looks * lanes_ : lanes_;
+        const int least = relayed.empty() ? lanes_ : least_looks * lanes_;
         for (int lane = 0; lane < lanes_; ++lane) {
             const auto parts = writer_.tasks_of(step, lane, lanes_, moves_, least);
             if (lane > 0 && moves_) list().add(lane, Op::await, 0, signals_.back());
             std::size_t left = parts.size();
             for (const Box& part : parts) {
                 writer_.product(lane, k, step, part);
-                if (lane == 0 && relays) {
-                    const std::size_t rest =
-                        chunks_[static_cast<std::size_t>(next)].size() - arrived_[static_cast<std::size_t>(next)];
-                    arrive(next, rest / left);
-                }
+                if (lane == 0) hand_on_some(relayed, left);
                 --left;
             }
             if (lane > 0 && moves_) done_[static_cast<std::size_t>(lane)] = list().signal(lane);
+        }
+    }
+
+    // One part of `left` of the chunks that are still to come.
+    void hand_on_some(const std::vector<int>& relayed, std::size_t left) {
+        const auto missing = [&](int k) {
+            return chunks_[static_cast<std::size_t>(k)].size() - arrived_[static_cast<std::size_t>(k)];
+        };
+        std::size_t rest = 0;
+        for (const int k : relayed) rest += missing(k);
+        std::size_t count = rest / left;
+        for (const int k : relayed) {
+            const std::size_t some = std::min(count, missing(k));
+            arrive(k, some);
+            count -= some;
         }
     }
 

@@ -2,15 +2,35 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <tuple>
+#include <utility>
 
 namespace tilewave {
 
 namespace {
 // A product of fewer rows or columns loses speed: OpenBLAS works on up to 32 of them at once (its unroll factors).
 constexpr std::int64_t least_side = 32;
+
+// The parts take turns: so that every rank sends all the time, in place of one rank after another.
+std::vector<Interval> in_turn(const std::vector<Interval>& all, const Axis& one, const Axis& other) {
+    std::map<std::pair<int, int>, std::int64_t> seen;
+    std::vector<std::tuple<std::int64_t, std::int64_t, Interval>> order;  // turn, then as they came
+    for (const Interval& at : all) {
+        std::int64_t& turn = seen[{one.part_of({at.lo}), other.part_of({at.lo})}];
+        order.emplace_back(turn++, at.lo, at);
+    }
+    std::sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
+        return std::pair(std::get<0>(a), std::get<1>(a)) < std::pair(std::get<0>(b), std::get<1>(b));
+    });
+    std::vector<Interval> turned;
+    for (const auto& [turn, lo, at] : order) turned.push_back(at);
+    return turned;
+}
+
 }  // namespace
 
-std::vector<Interval> intervals(const Axis& one, const Axis& other, std::int64_t most) {
+std::vector<Interval> intervals(const Axis& one, const Axis& other, std::int64_t most, bool turns) {
     std::vector<Interval> all;
     for (std::int64_t at = 0; at < one.extent;) {
         std::int64_t end = one.extent;
@@ -22,7 +42,7 @@ std::vector<Interval> intervals(const Axis& one, const Axis& other, std::int64_t
         all.push_back({at, end});
         at = end;
     }
-    return all;
+    return turns ? in_turn(all, one, other) : all;
 }
 
 std::pair<std::int64_t, std::int64_t> place(const Axis& axis, const Interval& i) {

@@ -30,7 +30,8 @@ struct PanelStep {
 struct Interval {
     std::int64_t lo = 0, hi = 0;  ///< global
 };
-std::vector<Interval> intervals(const Axis& one, const Axis& other, std::int64_t most);
+/// All intervals of an axis, in the order in which they are used: ascending, or with the parts taking turns.
+std::vector<Interval> intervals(const Axis& one, const Axis& other, std::int64_t most, bool turns);
 
 /// The coordinates of Axis::first that an interval has.
 std::pair<std::int64_t, std::int64_t> place(const Axis& axis, const Interval& interval);

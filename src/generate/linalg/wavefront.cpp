@@ -19,7 +19,7 @@ struct Block {
 std::vector<Block> blocks_of(const MatmulProblem& p, std::int64_t most) {
     std::vector<Block> all;
     std::vector<std::int64_t> count(static_cast<std::size_t>(p.b.columns.parts), 0);
-    for (const Interval& at : intervals(p.b.columns, p.b.columns, most)) {
+    for (const Interval& at : intervals(p.b.columns, p.b.columns, most, true)) {
         const int part = p.b.columns.part_of({at.lo});
         const auto [lo, hi] = place(p.b.columns, at);
         all.push_back(
