@@ -43,9 +43,9 @@ def dense(shape, options):
     return dense_matrix(shape, faces, options.get("sigma", 0.0))
 
 
-@pytest.mark.parametrize("shape, options", CASES, ids=[str(k) for k in range(len(CASES))])
-@pytest.mark.parametrize("ranks", [1, 3])
-def test_solutions_are_those_of_the_dense_matrix(shape, options, ranks):
+@pytest.mark.parametrize("ranks, case", [(1, 0), (1, 1), (3, 2), (1, 3), (2, 4), (1, 5), (3, 5)])
+def test_solutions_are_those_of_the_dense_matrix(ranks, case):
+    shape, options = CASES[case]
     f = right_side(shape)
     exact = np.linalg.solve(dense(shape, options), f.ravel()).reshape(shape)
 

@@ -46,7 +46,7 @@ class Recording:
         timeline = _core.Timeline.__new__(_core.Timeline)
         events = sorted(self.events, key=lambda e: (int(e["rank"]), int(e["lane"]), float(e["begin_s"])))
         events, requests = (b"".join(one.tobytes() for one in every) for every in (events, self.requests))
-        timeline.__setstate__((self.ranks, 1, events, requests))
+        timeline.__setstate__((self.ranks, 1, events, requests, []))
         return timeline.overlap_ratio(latency_s, byte_s)
 
 

@@ -71,7 +71,7 @@ def test_plans_survive_a_pickle_and_keep_their_prediction_in_a_copy(reports):
 
 def test_a_damaged_pickle_of_a_timeline_is_refused():
     with pytest.raises(tw.ConfigError, match="whole records"):
-        _core.Timeline.__new__(_core.Timeline).__setstate__((1, 1, b"12345", b""))
+        _core.Timeline.__new__(_core.Timeline).__setstate__((1, 1, b"12345", b"", []))
 
 
 def test_messages_pair_sends_with_receives(reports):
