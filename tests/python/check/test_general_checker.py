@@ -80,7 +80,7 @@ def check_deep_halos(seeds):
 
 
 def test_sweeps_with_deep_halos_check():
-    check_deep_halos(range(100))
+    check_deep_halos(range(60))
 
 
 @pytest.mark.long
@@ -261,7 +261,7 @@ def test_runs_that_long_runs_have_found_are_right():
 @pytest.mark.parametrize("kind", ["message", "unpack", "compute", "swap"])
 @pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
 def test_a_mutant_with_deep_halos_that_passes_gives_the_same_results(kind):
-    accept_mutants(kind, range(60), 12, deep_halo=True)
+    accept_mutants(kind, range(40), 8, deep_halo=True)
 
 
 @pytest.mark.long

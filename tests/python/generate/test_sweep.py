@@ -106,7 +106,7 @@ def run_case(seed, ranks=None):
 
 
 @pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
-@pytest.mark.parametrize("first", range(0, 300, 50))
+@pytest.mark.parametrize("first", range(0, 200, 50))
 def test_random_sweeps_equal_plain_loops(first):
     for seed in range(first, first + 50):
         run_case(seed)
@@ -152,7 +152,7 @@ def test_many_general_sweeps_with_rolling_windows_in_panels():
 
 @pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
 def test_sweeps_with_deep_halos():
-    for seed in range(60):
+    for seed in range(40):
         check_deep_halos(seed)
 
 
