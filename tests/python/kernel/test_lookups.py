@@ -121,7 +121,7 @@ def arguments(nest, tables, dice, rng):
     return dtypes, arrays, {"c": dice.choice((0, 1, 1, 2, np.int16(1), -1))}
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", [*range(12), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(12, 60))])
 def test_random_lookups(way, seed):
     """In every order of rows that is allowed, with vectors of a row's own or LLVM's, over any strides."""
     dice, rng = random.Random(seed), np.random.default_rng(seed)
