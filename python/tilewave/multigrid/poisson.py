@@ -234,6 +234,10 @@ class Poisson:
         bind(self._nests.hand_over, x=x, u=finest.u, shift=shift, context=self.context).run()
         return x
 
+    def plan(self):
+        """How a cycle runs, nest by nest, as text; collective."""
+        return self._cycles().explain()
+
     # The grids.
 
     def _finest_faces(self, k, spacings):

@@ -146,3 +146,8 @@ def test_bad_solvers(arguments, said):
 def test_bad_right_sides(f, said):
     with pytest.raises(ConfigError, match=said):
         Poisson(8).solve(f)
+
+
+def test_the_plan_names_all_nests():
+    text = Poisson((8, 8)).plan()
+    assert "one schedule" in text and all(name in text for name in ("relax", "residual", "restrict", "correct"))
