@@ -35,6 +35,7 @@ ONLY = {
     ),
     "hiding": (r"ucx, spin|ofi, spin, 2 MB", r"overlapping, polled(?!.*blocking - )"),
     "plan": (r"", r"^regret, |^prediction error, "),
+    "executor": (r"2 MPI ranks, beyond|8x8|^predict, 64 ranks$|3-D.* (64|65536) ranks", r""),
 }
 HEAD = """<!-- written by tools/benchmarks.py from docs/benchmarks/*.json: do not edit -->
 
