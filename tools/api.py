@@ -60,7 +60,7 @@ def choices():
     text = (ROOT / "include" / "tilewave" / "plan_choices.hpp").read_text()
     found = re.findall(r"X\(([\w:]+), (\w+), [^\n]*?, \\\n((?:\s*\"[^\n]*\n)+)", text)
     return "\n".join(
-        f"{name} : {kind.removeprefix('std::')}\n    " + "".join(re.findall(r'"([^"]*)"', doc))
+        f"{name} : {kind.removeprefix('std::')}\n" + wrapped("".join(re.findall(r'"([^"]*)"', doc)), "    ")
         for kind, name, doc in found
     )
 
@@ -118,7 +118,7 @@ def python_entry(shown, module, node, level):
     if isinstance(node, ast.Assign):
         return [f"{head} `{shown}`", ""]
     short = shown.removeprefix("tilewave.")
-    lines = [f"{head} `{short}`", "", f"```python\n{signature(short, node)}\n```", "", docstring(node)]
+    lines = [f"{head} `{short}`", "", f"```python\n{wrapped(signature(short, node), hanging=4)}\n```", "", docstring(node)]
     for method in node.body if isinstance(node, ast.ClassDef) else ():
         if isinstance(method, ast.FunctionDef) and not method.name.startswith("_") and ast.get_docstring(method):
             is_property = any(ast.unparse(d).endswith("property") for d in method.decorator_list)
@@ -161,9 +161,9 @@ def declaration(lines, at):
     return re.split(r"(?<=\)) : |\s*\{(?!\})", " ".join(filter(None, text)))[0].strip(), at
 
 
-def wrapped(text, indent=""):
+def wrapped(text, indent="", hanging=0):
     """Text in lines of at most 118 columns, those after the first a bit further in."""
-    inner = " " * (len(text) - len(text.lstrip(" -")))
+    inner = " " * max(len(text) - len(text.lstrip(" -")), hanging)
     return textwrap.fill(
         text,
         118,

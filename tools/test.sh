@@ -14,11 +14,13 @@ PYTHON=$python tools/lint.sh
 # GoogleTest is a system package: install it where that is possible, else say so and go on.
 have_gtest() { [ -e /usr/include/gtest/gtest.h ] && ls /usr/lib/*/libgtest.a >/dev/null 2>&1; }
 if ! have_gtest && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-    { apt-get install -y -qq libgtest-dev || { apt-get update -qq && apt-get install -y -qq libgtest-dev; }; } >/dev/null 2>&1 || true
+    { apt-get install -y -qq libgtest-dev || { apt-get update -qq && apt-get install -y -qq libgtest-dev; }; } \
+        >/dev/null 2>&1 || true
 fi
 cpp_tests() { # folder, build type, compiler flags, a built library or none
     cmake -S . -B "$1" -G Ninja -DPython_EXECUTABLE="$python" -DTILEWAVE_TESTS=ON -DTILEWAVE_EXAMPLES=ON \
-        -DCMAKE_BUILD_TYPE="$2" -DCMAKE_CXX_FLAGS="$3" -DTILEWAVE_BUILT="$4" >"$1.log" 2>&1 || { cat "$1.log"; return 1; }
+        -DCMAKE_BUILD_TYPE="$2" -DCMAKE_CXX_FLAGS="$3" -DTILEWAVE_BUILT="$4" >"$1.log" 2>&1 ||
+        { cat "$1.log"; return 1; }
     stage "building the C++ tests in $1"
     compiling "$1.log" cmake --build "$1" || return 1
     stage "running them"
@@ -39,7 +41,8 @@ fi
 
 # The transport on a second MPI, where there is one: Open MPI through the system build.
 if [ "$long" = --long ] && command -v mpirun.openmpi >/dev/null; then
-    cmake -S . -B build/openmpi -G Ninja -DTILEWAVE_MPI=system -DTILEWAVE_EXAMPLES=ON -DPython_EXECUTABLE="$python" >build/openmpi.log 2>&1
+    cmake -S . -B build/openmpi -G Ninja -DTILEWAVE_MPI=system -DTILEWAVE_EXAMPLES=ON \
+        -DPython_EXECUTABLE="$python" >build/openmpi.log 2>&1
     cmake --build build/openmpi >>build/openmpi.log 2>&1 || { tail -50 build/openmpi.log; exit 1; }
     for ranks in 1 2 3; do
         (cd build/openmpi && OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 timeout 120 \

@@ -20,10 +20,13 @@
 #include "execute/lanes.hpp"
 #include "runtime/agreement.hpp"
 #include "runtime/exchange.hpp"
+#include "runtime/tuning.hpp"
 #include "runtime/waiting.hpp"
 #include "transport/collectives.hpp"
 
 namespace tilewave {
+
+using namespace tuning;
 
 namespace {
 
@@ -236,16 +239,15 @@ double most_crowded(Transport& t, double ranks_per_core) {
 
 double hand_over(Lanes& lanes) {
     std::atomic<int> turn{0};
-    constexpr int rounds = 200;
     double time = 0;
     lanes.run(2, [&](int lane) {
         const double begin = now_s();
-        for (int i = lane; i < rounds; i += 2) {
+        for (int i = lane; i < hand_over_rounds; i += 2) {
             Backoff backoff;
             while (turn.load(std::memory_order_acquire) != i) backoff.pause();
             turn.store(i + 1, std::memory_order_release);
         }
-        if (lane == 0) time = (now_s() - begin) / rounds;
+        if (lane == 0) time = (now_s() - begin) / hand_over_rounds;
     });
     return time;
 }
@@ -319,17 +321,17 @@ void Context::measure() {
     if (last > 0 && (rank() == 0 || rank() == last)) {
         const bool first = rank() == 0;
         const int peer = first ? last : 0;
-        constexpr std::size_t small = 128 << 10, large = 1 << 20;
         m.latency_s = ping(t, first, peer, 8, 20);
-        const double a = ping(t, first, peer, small, 3), b = ping(t, first, peer, large, 3);
-        m.byte_s = std::max((b - a) / static_cast<double>(large - small), 1e-12);
-        constexpr int count = 16;
-        constexpr std::size_t chunk = 16 << 10;
-        const double many = stream(t, first, peer, chunk, count, 3), one = stream(t, first, peer, count * chunk, 1, 3);
-        m.chunk_s = std::clamp((many - one) / (count - 1), 1e-6, 50e-6);
+        const double small = ping(t, first, peer, small_ping_bytes, 3);
+        const double large = ping(t, first, peer, large_ping_bytes, 3);
+        m.byte_s = std::max((large - small) / static_cast<double>(large_ping_bytes - small_ping_bytes), 1e-12);
+        constexpr int chunks = stream_chunks;
+        const double many = stream(t, first, peer, stream_chunk_bytes, chunks, 3);
+        const double one = stream(t, first, peer, chunks * stream_chunk_bytes, 1, 3);
+        m.chunk_s = std::clamp((many - one) / (chunks - 1), 1e-6, 50e-6);
         const double shorts =
-            stream(t, first, peer, short_bytes, 4 * count, 3) - stream(t, first, peer, short_bytes, count, 3);
-        m.short_s = std::clamp(shorts / (3 * count), 1e-7, 1e-3);
+            stream(t, first, peer, short_bytes, 4 * chunks, 3) - stream(t, first, peer, short_bytes, chunks, 3);
+        m.short_s = std::clamp(shorts / (3 * chunks), 1e-7, 1e-3);
     }
     // Rank 0's numbers are everyone's: equal plans need equal numbers.
     double* const numbers[] = {&m.latency_s, &m.byte_s, &m.chunk_s, &m.short_s, &m.hand_over_s};

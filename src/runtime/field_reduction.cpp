@@ -4,14 +4,14 @@
 #include <cstring>
 #include <type_traits>
 
+#include "runtime/tuning.hpp"
 #include "tilewave/field.hpp"
 
 namespace tilewave {
 
-namespace {
+using namespace tuning;
 
-// Terms of a sum that are made at once: they stay in the nearest cache.
-constexpr std::int64_t terms_at_once = 1024;
+namespace {
 
 template <class T>
 T load(const std::byte* p) {

@@ -213,8 +213,6 @@ public:
     }
     void keep_window(WindowMemory* memory) { options_.window = memory; }
 
-    static constexpr std::int64_t alike = 32;  // one in so many points more or less
-
     // False where the kernel raised.
     bool run(double budget_s, int most_rounds, const std::function<void()>& before = {}) {
         const double end = now_s() + budget_s;
@@ -230,7 +228,8 @@ public:
                 const RowCount& w = work_[static_cast<std::size_t>(step.item)];
                 // Tiles that are nearly as large count, too: of a deep_halo there is less with each step of time, and
                 // the first steps are those that fetch from memory.
-                if (alike * w.points < (alike - 1) * most_.points || alike * w.rows < (alike - 1) * most_.rows)
+                if (alike_points * w.points < (alike_points - 1) * most_.points ||
+                    alike_points * w.rows < (alike_points - 1) * most_.rows)
                     continue;
                 times_[static_cast<std::size_t>(e.lane)].push_back(
                     (e.end_s - e.begin_s) * static_cast<double>(most_.points) / static_cast<double>(w.points));

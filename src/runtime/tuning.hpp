@@ -90,6 +90,23 @@ inline constexpr int width_of_tiles[2][3] = {{0, 12, 12}, {0, 0, 12}};
 /// Tiles along the rows that are measured where the plan has one.
 inline constexpr std::int64_t most_tiles_along = 8;
 
+/// One in so many points more or less: tiles of about one size.
+inline constexpr std::int64_t alike_points = 32;
+
+// --- context.cpp: what a new context measures of its links
+
+/// Hand-overs between two lanes; and bytes of the two messages whose times give latency and bandwidth.
+inline constexpr int hand_over_rounds = 200;
+inline constexpr std::size_t small_ping_bytes = 128 << 10, large_ping_bytes = 1 << 20;
+/// Messages of a stream, and bytes of each: beside one message of all their bytes they give what a chunk costs.
+inline constexpr int stream_chunks = 16;
+inline constexpr std::size_t stream_chunk_bytes = 16 << 10;
+
+// --- field_reduction.cpp: sums over fields
+
+/// Terms of a sum that are made at once: they stay in the nearest cache.
+inline constexpr std::int64_t terms_at_once = 1024;
+
 // --- sends.cpp: buffered sends
 
 /// Bytes of a piece, at least. Two ranks, 64 KB to 8 MB: 128 to 512 KB were about equal, 64 KB and 1 MB slower.

@@ -249,18 +249,18 @@ std::string Timeline::chrome_json() const {
         last_lane = e.lane;
         const std::string tile = tile_text(e, dims);
         const char* op = to_string(static_cast<Op>(e.op));
-        out.add(
-            R"({"ph":"X","cat":"step","name":"%s%s%s","pid":%d,"tid":%d,"ts":%.3f,"dur":%.3f,"args":{"step":%d,"tile":"%s","slice":%d,"time_step":%lld,"bytes":%lld,"peer":%d,"tag":%d}})",
-            op, tile.empty() ? "" : " ", tile.c_str(), e.rank, e.lane, e.begin_s * 1e6,
-            std::max(0.0, e.end_s - e.begin_s) * 1e6, e.step, tile.c_str(), e.slice,
-            static_cast<long long>(e.time_step), static_cast<long long>(e.bytes), e.peer, e.tag);
+        out.add(R"({"ph":"X","cat":"step","name":"%s%s%s","pid":%d,"tid":%d,"ts":%.3f,"dur":%.3f,"args":{"step":%d,)"
+                R"("tile":"%s","slice":%d,"time_step":%lld,"bytes":%lld,"peer":%d,"tag":%d}})",
+                op, tile.empty() ? "" : " ", tile.c_str(), e.rank, e.lane, e.begin_s * 1e6,
+                std::max(0.0, e.end_s - e.begin_s) * 1e6, e.step, tile.c_str(), e.slice,
+                static_cast<long long>(e.time_step), static_cast<long long>(e.bytes), e.peer, e.tag);
     }
     int id = 0;
     for (const Request& r : requests) {
         const char* name = r.send ? "send" : "receive";
-        out.add(
-            R"({"ph":"b","cat":"pending","name":"%s","id":"p%d","pid":%d,"tid":%d,"ts":%.3f,"args":{"peer":%d,"tag":%d,"bytes":%lld}})",
-            name, id, r.rank, r.lane, r.posted_s * 1e6, r.peer, r.tag, static_cast<long long>(r.bytes));
+        out.add(R"({"ph":"b","cat":"pending","name":"%s","id":"p%d","pid":%d,"tid":%d,"ts":%.3f,)"
+                R"("args":{"peer":%d,"tag":%d,"bytes":%lld}})",
+                name, id, r.rank, r.lane, r.posted_s * 1e6, r.peer, r.tag, static_cast<long long>(r.bytes));
         out.add(R"({"ph":"e","cat":"pending","name":"%s","id":"p%d","pid":%d,"tid":%d,"ts":%.3f})", name, id++, r.rank,
                 r.lane, r.completed_s * 1e6);
     }

@@ -273,7 +273,8 @@ def test_what_cannot_be_loaded(context, folder):
         np.save(f"{folder}/u2.npy", np.zeros(3, "u2"))
         np.save(f"{folder}/fine.npy", np.zeros(3))
     context.agree()
-    for name, words in (("short", "is cut short"), ("u2", "holds uint16; allowed: .*float32"), ("none", "No such file")):
+    refusals = (("short", "is cut short"), ("u2", "holds uint16; allowed: .*float32"), ("none", "No such file"))
+    for name, words in refusals:
         agreed(context, tw.ConfigError, words, lambda: tw.load(f"{folder}/{name}.npy", context=context))
     if last:
         agreed(

@@ -42,7 +42,8 @@ def test_a_wavefront_over_a_sequence_and_itself(context, as_fields):
         report = tw.run(self_alignment, H=H, **given, context=context, **choices)
         assert report.loops == {"i": (1, 58), "j": (1, 58)}
         assert not choices or not report.on_one_rank
-        assert set(report.replicated) == ({"a", "C"} if as_fields and context.size > 1 and not report.on_one_rank else set())
+        replicated = as_fields and context.size > 1 and not report.on_one_rank
+        assert set(report.replicated) == ({"a", "C"} if replicated else set())
         whole = H.gather()
         assert whole is None or whole.tobytes() == expected.tobytes()
         H.fill(0.0)

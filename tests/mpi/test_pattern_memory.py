@@ -13,7 +13,8 @@ from tilewave import patterns
 pytestmark = [pytest.mark.mpi(ranks=[2, 3]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
 
 MORE = 16 << 20  # bytes that the rank still gets: for all but the blocks of 72 MB and more
-DOUBLES = 9_000_000  # of a block. The C library reserves up to 64 MB for each thread, and blocks within are not counted.
+# Of a block. The C library reserves up to 64 MB for each thread, and blocks within are not counted.
+DOUBLES = 9_000_000
 
 
 @pytest.fixture

@@ -18,7 +18,9 @@ context = tw.Context()
 rank, size = context.rank, context.size
 big = np.ones((700, 500))
 broadcast, reduce, spread, send, receive = (
-    functools.partial(getattr(tw.patterns, name), context=context) for name in ("broadcast", "reduce", "spread", "send", "receive"))
+    functools.partial(getattr(tw.patterns, name), context=context)
+    for name in ("broadcast", "reduce", "spread", "send", "receive")
+)
 close = context.close
 """
 

@@ -12,9 +12,13 @@ import pytest
 
 import tilewave as tw
 
-pytestmark = [pytest.mark.mpi(ranks=[1, 2, 3, 4, 6]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
+pytestmark = [
+    pytest.mark.mpi(ranks=[1, 2, 3, 4, 6]),
+    pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning"),
+]
 
-# Bodies with their locals and arrays of one value a point. `d` is assigned everywhere, `e` where there is one somewhere.
+# Bodies with their locals and arrays of one value a point. `d` is assigned everywhere, `e` where there is one
+# somewhere.
 BODIES = {
     "sweep": """
         def sweep(A, B, i, j):
@@ -184,7 +188,9 @@ def random_case(seed):
     plain = {array: value.copy() for array, value in start.items()}
     if steps is not None:
         plain["A"] = np.concatenate([plain["A"][None]] * (steps + 1))
-    ranges = [range(lo, hi)[:: -1 if index in reverse else 1] for index, (lo, hi) in zip(nest.indices, box, strict=True)]
+    ranges = [
+        range(lo, hi)[:: -1 if index in reverse else 1] for index, (lo, hi) in zip(nest.indices, box, strict=True)
+    ]
     with np.errstate(all="ignore"):
         for number, point in enumerate(np.ndindex(*map(len, ranges))):
             at = [r[k] for r, k in zip(ranges, point, strict=True)]

@@ -1,4 +1,4 @@
-"""Rolling-window fields over ranks and threads, seen by way of a second array; and what is refused, on every rank alike."""
+"""Rolling-window fields over ranks and threads, seen by way of a second array; and refusals, on every rank alike."""
 
 import itertools
 import os

@@ -122,7 +122,8 @@ def test_a_task_that_raises_on_one_rank(context, last):
         add(left, part, out)
 
     schedule = tw.build_schedule(lambda b: ring(b, task=fails), context.size)
-    refused(context, tw.KernelError, f"task {bad} .fails. on rank {bad}: ValueError: no such luck", schedule, A=np.ones(24))
+    message = f"task {bad} .fails. on rank {bad}: ValueError: no such luck"
+    refused(context, tw.KernelError, message, schedule, A=np.ones(24))
 
 
 def test_a_task_that_writes_what_it_only_reads(context):
@@ -188,7 +189,11 @@ def test_a_mistake_is_an_error_of_all(context):
             b._lanes[0]._steps.pop()  # the wait
 
     refused(
-        context, tw.ConfigError, "is posted and never waited for", tw.build_schedule(forgets, context.size), A=np.ones(24)
+        context,
+        tw.ConfigError,
+        "is posted and never waited for",
+        tw.build_schedule(forgets, context.size),
+        A=np.ones(24),
     )
 
 

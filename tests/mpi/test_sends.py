@@ -160,7 +160,8 @@ def test_limits(context):
         if on_full == "raise":
             with pytest.raises(
                 tw.ConfigError,
-                match=f"finds {one} bytes buffered that nobody has received yet; the limit is {2 * one - 1}.*receive first",
+                match=f"finds {one} bytes buffered that nobody has received yet; "
+                f"the limit is {2 * one - 1}.*receive first",
             ):
                 patterns.send(M, to, limit_bytes=2 * one - 1, on_full="raise", context=context)
         context._core.barrier()  # nobody receives before all have met the limit

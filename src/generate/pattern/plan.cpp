@@ -13,11 +13,6 @@ using namespace tuning;
 
 namespace {
 
-// Staged chunks stay in a core's cache; what goes straight from the matrix need not.
-constexpr std::int64_t largest_staged = 256 << 10, largest_direct = 16 << 20;
-// Direct exchanges stage a chunk of every rank at a time.
-constexpr std::int64_t most_staged = 16 << 20;
-
 bool has_parts(PatternKind kind) {
     return kind == PatternKind::spread || kind == PatternKind::multi_reduce;
 }
@@ -42,8 +37,8 @@ std::int64_t largest_chunk(const PatternProblem& problem, const PatternCondition
         return std::clamp(
             static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(problem.bytes() / network_chunks + 1))),
             crowded ? crowded_network_chunk : network_chunk, largest_network);
-    if (unstaged(problem, conditions)) return largest_direct;
-    return crowded ? largest_shared : largest_staged;
+    if (unstaged(problem, conditions)) return largest_direct_chunk;
+    return crowded ? largest_shared : largest_staged_chunk;
 }
 
 // Whether what exchange_all() stages is no more than it may be.

@@ -34,7 +34,7 @@ inline constexpr int kept_short = 16;
 /// CPU seconds a byte by TCP, sender and receiver together: 17 ms of two cores for the 7 MB of 1 MB's pieces on 8
 /// hosts.
 inline constexpr double tcp_byte_s = 2.4e-9;
-/// Bytes of the staging buffers of one call.
+/// Bytes of the staging buffers of one call. Direct exchanges stage a chunk of every rank at a time.
 inline constexpr std::int64_t most_staged = 16 << 20;
 /// How much longer least rounds take than their closed form: in lockstep each rank feels the others' delays. 6 and 8
 /// hosts: 1.2 to 1.35; the ring takes its closed form.
@@ -48,5 +48,8 @@ inline constexpr std::int64_t most_copied_twice = 16 << 10, least_copied_once = 
 /// and 23, 60 and 51.
 inline constexpr std::int64_t most_packed_meanwhile = 512 << 10, most_long_rows_meanwhile = 64 << 10,
                               longest_filling_row = short_bytes / 4;
+
+/// Bytes of a chunk, at most: staged chunks stay in a core's cache; what goes straight from the matrix need not.
+inline constexpr std::int64_t largest_staged_chunk = 256 << 10, largest_direct_chunk = 16 << 20;
 
 }  // namespace tilewave::tuning

@@ -4,18 +4,11 @@
 #include <cstdlib>
 
 #include "generate/copy/copy.hpp"
+#include "generate/stencil/tuning.hpp"
 
 namespace tilewave {
 
-namespace {
-
-// A message above this goes in two: MPI counts are 32-bit in older libraries.
-constexpr std::int64_t most_message_bytes = std::int64_t{1} << 30;
-// A piece that is one run of memory goes by itself, unpacked, from so many bytes on: packing and unpacking them takes
-// as long as another message, about 10 us each.
-constexpr std::int64_t least_in_place_bytes = 64 << 10;
-
-}  // namespace
+using namespace tuning;
 
 StencilGeometry::StencilGeometry(const SweepProblem& problem, const Plan& plan)
     : problem_(problem),

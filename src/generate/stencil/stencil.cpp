@@ -225,7 +225,7 @@ void StencilWriter::write_prologue() {
                     }
                     for (const Box& box :
                          chunks(send ? p.sent() : p.region, s_.arrays[a].item_bytes, initial_chunk_bytes)) {
-                        const int t = tags::initial_halo + tag++ % 4096;
+                        const int t = tags::initial_halo_tag(tag++);
                         if (send)
                             sent.push_back(out.post_send(peer.rank, t, a, box, false, -1));
                         else

@@ -220,13 +220,13 @@ void SweepWriter::write_prologue() {
             // Both sides list the same boxes in the same order.
             int tag = 0;
             for (const Box& box : geometry_.initial_halo(a, peer, rank_))
-                received.push_back(out.post_receive(peer, tags::initial_halo + tag++ % 4096, a, box, -1));
+                received.push_back(out.post_receive(peer, tags::initial_halo_tag(tag++), a, box, -1));
         }
     for (int a = 0; a < static_cast<int>(problem_.arrays.size()); ++a)
         for (const int peer : peers_) {
             int tag = 0;
             for (const Box& box : geometry_.initial_halo(a, rank_, peer))
-                sent.push_back(out.post_send(peer, tags::initial_halo + tag++ % 4096, a, box, false, -1));
+                sent.push_back(out.post_send(peer, tags::initial_halo_tag(tag++), a, box, false, -1));
         }
     for (int m : received) out.finish_receive(m);
     for (int m : sent) out.finish_send(m);

@@ -155,7 +155,8 @@ def test_a_run_may_move_the_field(ranks):
             padded = np.pad(plain, 1, mode="wrap")
             box = tuple(slice(at + 1, at + 1 + n) for at, n in zip(u.origin, u.local.shape, strict=True))
             assert np.array_equal(u.local, padded[box])
-            tw.run(relax, A=u, over={"i": (1, 1), "j": (1, 1)}, context=context, grid=(1, ranks), storage="skewed", row=(1, -1))
+            over = {"i": (1, 1), "j": (1, 1)}
+            tw.run(relax, A=u, over=over, context=context, grid=(1, ranks), storage="skewed", row=(1, -1))
 
     _, errors = on_ranks(ranks, 1, body)
     assert errors == [None] * ranks

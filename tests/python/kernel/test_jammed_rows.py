@@ -131,7 +131,8 @@ def run_one(nest, whole, rng, context):
         same = found.view(f"u{found.itemsize}") == expected[name].view(f"u{found.itemsize}")
         types = {name: array.dtype.name for name, array in start.items()}
         assert same.all(), (
-            f"{(~same).sum()} elements of {name} differ, the first at {np.argwhere(~same)[0]}: shape {shape}, {types}, over {over}, "
+            f"{(~same).sum()} elements of {name} differ, the first at {np.argwhere(~same)[0]}: "
+            f"shape {shape}, {types}, over {over}, "
             f"reverse {reverse}, threads {threads}, {choices}, NumPy {numpy}\n{kernel.nest.name}"
         )
     return kernel.rows_address != 0 and not kernel.independent, 0 < kernel.simd_rows_from <= shape[-1] - 4

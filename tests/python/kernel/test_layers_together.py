@@ -88,7 +88,8 @@ def run_one(nest, rng, context):
                 result = fields[name].gather()
                 same = result.view(f"u{result.itemsize}") == expected[name].view(f"u{result.itemsize}")
                 assert same.all(), (
-                    f"{(~same).sum()} elements of {name} differ, the first at {np.argwhere(~same)[0]}: {shape}, {dtype}, row {row}, tile {tile}"
+                    f"{(~same).sum()} elements of {name} differ, the first at {np.argwhere(~same)[0]}: "
+                    f"{shape}, {dtype}, row {row}, tile {tile}"
                 )
     return found
 

@@ -45,7 +45,12 @@ def test_all_that_are_left_learn_of_it_and_later_calls_fail_at_once(run):
         """
         if tw.rank == 1: sys.exit(3)
         M, called = np.ones((2, 2)), 0
-        for call in (lambda: tw.patterns.broadcast(M), lambda: tw.patterns.broadcast(M, wait=False).wait(), lambda: A.gather(), lambda: tw.Context()):
+        for call in (
+            lambda: tw.patterns.broadcast(M),
+            lambda: tw.patterns.broadcast(M, wait=False).wait(),
+            lambda: A.gather(),
+            lambda: tw.Context(),
+        ):
             try: call()
             except tw.MpiError as error:
                 called += "rank 1 has ended; rank %d calls tw." % tw.rank in str(error) and "script.py:6" in str(error)

@@ -93,7 +93,8 @@ def test_schedules_are_proved_and_predicted(seed):
         sides = linalg.BlockCyclic(one, linalg.Axis(rng.choice([0, 1, 2, 7]), grid, rng.choice([1, 2])), False)
         choices = linalg.FactorChoices(rng.random() < 0.5, rng.choice([0, 1, 2, 3]), rng.choice([1, 2, 3]))
         choices.chunk_bytes, choices.task_flops = rng.choice([1, 500, 10000]), rng.choice([1.0, 100.0, 1e9])
-        kind = rng.choice([getattr(linalg.TriangularSolve, k) for k in ("lower", "lower_adjoint", "unit_lower", "upper")])
+        kinds = ("lower", "lower_adjoint", "unit_lower", "upper")
+        kind = rng.choice([getattr(linalg.TriangularSolve, k) for k in kinds])
         for parts in (
             [linalg.cholesky(layout, 8, choices, rank, ranks) for rank in range(ranks)],
             [linalg.lu(layout, 8, choices, rank, ranks) for rank in range(ranks)],

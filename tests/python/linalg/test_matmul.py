@@ -23,7 +23,8 @@ def random_product(seed, largest, sizes=None, repeats=1):
     for case, found in zip(cases, results[0], strict=True):
         wanted = case["alpha"] * applied(case["a"], case["ta"]) @ applied(case["b"], case["tb"])
         wanted = (wanted + case["beta"] * case["c"]).astype(case["dtype"])
-        assert close(found, wanted, case["dtype"]), (seed, ranks, threads, {k: v for k, v in case.items() if k not in "abc"})
+        choices = {k: v for k, v in case.items() if k not in "abc"}
+        assert close(found, wanted, case["dtype"]), (seed, ranks, threads, choices)
 
 
 def random_case(rng, ranks, largest, sizes):

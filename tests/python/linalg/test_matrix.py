@@ -24,7 +24,8 @@ def test_layouts_move_and_gather(seed):
     cases = []
     for _ in range(4):
         shape = tuple(int(n) for n in rng.integers(0, 14, 2))
-        cases.append((values(rng, shape, str(rng.choice(DTYPES))), layout(rng, ranks), layout(rng, ranks), rng.random() < 0.5))
+        array = values(rng, shape, str(rng.choice(DTYPES)))
+        cases.append((array, layout(rng, ranks), layout(rng, ranks), rng.random() < 0.5))
 
     def body(context):
         found = []

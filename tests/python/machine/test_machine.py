@@ -197,7 +197,10 @@ NAN, INFINITE = float("nan"), float("inf")
         (changed("conditions", to=None), ["field conditions: missing"]),
         (changed("conditions", "ranks", to="2"), ["field conditions.ranks: found '2'; allowed: an integer"]),
         (changed("conditions", "hosts", to=[3]), ["field conditions.hosts[0]: found 3; allowed: a text"]),
-        (changed("conditions", "cpu_models", to=[["x"]]), ["field conditions.cpu_models[0]: found ['x']; allowed: a text"]),
+        (
+            changed("conditions", "cpu_models", to=[["x"]]),
+            ["field conditions.cpu_models[0]: found ['x']; allowed: a text"],
+        ),
         (changed("spread", "latency_s", to=-1), ["field spread.latency_s: found -1"]),
         (changed("kernels", to=[]), ["field kernels: found []; allowed: an object"]),
     ],

@@ -105,7 +105,16 @@ class FakeCore:
         self.parts = measured or parts(compute_s=time_s)
 
 
-def watched(monkeypatch, times, predicted_s=0.1, variable="kept.json", threads=1, oversubscribed=False, notes=None, watch=None):
+def watched(
+    monkeypatch,
+    times,
+    predicted_s=0.1,
+    variable="kept.json",
+    threads=1,
+    oversubscribed=False,
+    notes=None,
+    watch=None,
+):
     """What is said of runs of one kernel that took these times; all of it computing."""
     monkeypatch.setenv(known.VARIABLE, variable)
     if stale.queued_s is queued_s:

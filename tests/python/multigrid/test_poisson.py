@@ -15,7 +15,10 @@ CASES = [
     ((8, 16), {"boundary": (("neumann", "dirichlet"), "neumann"), "cycle": "F"}),
     ((16, 8), {"smoother": "red-black", "sigma": 3.0, "boundary": "neumann", "cycle": "W"}),
     ((8, 8, 8), {"smoother": "jacobi", "post": 3}),
-    ((8, 16, 8), {"k": lambda i, j, k: 1.0 + 20.0 * (i > 3) + 0.1 * j, "boundary": ("dirichlet", "neumann", "dirichlet")}),
+    (
+        (8, 16, 8),
+        {"k": lambda i, j, k: 1.0 + 20.0 * (i > 3) + 0.1 * j, "boundary": ("dirichlet", "neumann", "dirichlet")},
+    ),
 ]
 
 

@@ -13,7 +13,8 @@ from tilewave.kernel.compile import compile_kernel
 CASES = {
     "expression": ("def f(x):\n    return x * x + WEIGHT\n", "A[i, j] = f(B[i, j]) - f(A[i-1, j])"),
     "early returns": (
-        "def f(x):\n    if x > 1:\n        return 1\n    elif x < -1.0:\n        x = -x\n        return x / 2\n    y = x * 3\n    return y\n",
+        "def f(x):\n    if x > 1:\n        return 1\n    elif x < -1.0:\n        x = -x\n"
+        "        return x / 2\n    y = x * 3\n    return y\n",
         "A[i, j] = f(B[i, j]) * 2 + f(j)",
     ),
     "defaults and names": (
@@ -25,7 +26,8 @@ CASES = {
         "a, b = f(A[i, j], B[i, j])\n    [c, d] = f(a, 1)\n    A[i, j] = a - b + c * d",
     ),
     "of functions": (
-        "def f(x):\n    return g(x) + g(x + 1)\ndef g(x, y=1):\n    return h(x) if x > y else h(y)\ndef h(x):\n    x += COUNT\n    return x\n",
+        "def f(x):\n    return g(x) + g(x + 1)\ndef g(x, y=1):\n    return h(x) if x > y else h(y)\n"
+        "def h(x):\n    x += COUNT\n    return x\n",
         "A[i, j] = f(B[i, j]) + h(2)",
     ),
     "own names": (
@@ -34,7 +36,8 @@ CASES = {
     ),
     "only where it is needed": (
         "def f(x):\n    if x > 2:\n        raise ValueError('large')\n    return x\n",
-        "A[i, j] = f(B[i, j]) if B[i, j] < 2 else 0\n    if B[i, j] < 1 and f(B[i, j]) > 0 or B[i, j] != B[i, j]: A[i, j] += 1",
+        "A[i, j] = f(B[i, j]) if B[i, j] < 2 else 0\n"
+        "    if B[i, j] < 1 and f(B[i, j]) > 0 or B[i, j] != B[i, j]: A[i, j] += 1",
     ),
     "raises": (
         "def f(x):\n    assert x < 5, 'five'\n    if x > 2:\n        raise ValueError('large')\n    return x\n",
@@ -71,7 +74,10 @@ def test_functions_of_other_modules_need_the_decorator(tmp_path):
         HEADER + "import tilewave\nSCALE = 3\n@tilewave.inline\ndef marked(x):\n    return x * SCALE\n"
         "def plain(x):\n    return x\n",
     )
-    text = f"{HEADER}import other_module\nfrom other_module import marked, plain\nSCALE = 100\n@nest\ndef body(A, i):\n    A[i] = {{}}(A[i-1]) + SCALE\n"
+    text = (
+        f"{HEADER}import other_module\nfrom other_module import marked, plain\nSCALE = 100\n@nest\n"
+        "def body(A, i):\n    A[i] = {}(A[i-1]) + SCALE\n"
+    )
     for name in ("marked", "other_module.marked"):
         body = load(tmp_path, "user", text.format(name)).body
         compare(body, {"A": "f8"}, (20,), seed=3)
@@ -121,7 +127,8 @@ def test_a_function_that_is_defined_again(tmp_path):
 def test_lines_and_messages(tmp_path):
     text = (
         HEADER
-        + "{}def f(x):\n    if x > 3:\n        raise ValueError('large')\n    return x + 1\n{}@nest\ndef body(A, i):\n    A[i] = f(A[i-1])\n"
+        + "{}def f(x):\n    if x > 3:\n        raise ValueError('large')\n    return x + 1\n"
+        "{}@nest\ndef body(A, i):\n    A[i] = f(A[i-1])\n"
     )
     for before, between in (
         ("", ""),
@@ -203,6 +210,7 @@ def test_types_that_a_function_has_no_translation_for(tmp_path):
     compare(module.body, {"A": "i8"}, (20,), seed=1)
     with pytest.raises(
         tw.ConfigError,
-        match=rf"untyped.py:{module.f.__code__.co_firstlineno + 2}:12: `y & 3`: not supported: .*NumPy float64 and Python int",
+        match=rf"untyped.py:{module.f.__code__.co_firstlineno + 2}:12: "
+        "`y & 3`: not supported: .*NumPy float64 and Python int",
     ):
         compile_kernel(module.body, {"A": "f8"})

@@ -199,7 +199,8 @@ TEXTS = {
     "one line": HEADER + "@tw.nest\ndef body(A, i): A[i] = A[i-1] + 1.0",
     "method": HEADER + "class C:\n    @tw.nest\n    def body(A, i):\n        A[i] = A[i-1] + 1.0\nbody = C.body\n",
     "closure": HEADER
-    + "def make(c):\n  def inner():\n    @tw.nest\n    def body(A, i):\n        A[i] = A[i-1] + c\n    return body\n  return inner()\n"
+    + "def make(c):\n  def inner():\n    @tw.nest\n    def body(A, i):\n        A[i] = A[i-1] + c\n"
+    "    return body\n  return inner()\n"
     "body = make(1.0)\n",
     "form feed and tabs": HEADER + "\f\n@tw.nest\ndef body(A, i):\n\tA[i] = A[i-1] + \\\n\t\t1.0\n",
     "other letters": HEADER + "# é ü 漢\n@tw.nest\ndef body(Ä, i):\n    Ä[i] = Ä[i-1] + 1.0  # ß\n",
@@ -219,7 +220,10 @@ def test_functions_of_all_kinds(tmp_path, name):
     assert nest.text_of(nest.places[0]) == f"{nest.arrays[0]}[i]"
 
 
-BODY = "import numpy as np, tilewave as tw\n@tw.nest\ndef body(A, i):\n    A[i] = A[i-1] + 2.0\nA = np.zeros(3); tw.run(body, A=A); print(A)\n"
+BODY = (
+    "import numpy as np, tilewave as tw\n@tw.nest\ndef body(A, i):\n    A[i] = A[i-1] + 2.0\n"
+    "A = np.zeros(3); tw.run(body, A=A); print(A)\n"
+)
 
 
 @pytest.mark.parametrize("options", [[], ["-O"], ["-I"]])

@@ -1,4 +1,4 @@
-"""What stands for a user's function when ranks compare: the same text in every process, another for another function."""
+"""The text by which ranks compare a user's function: the same in every process, another for another function."""
 
 import subprocess
 import sys

@@ -338,7 +338,8 @@ def test_many_ranks_end(ranks, extents, capsys):
     found.ranked[0].plan.validate(problem(*extents), ranks)
     with capsys.disabled():
         print(
-            f"\n{ranks} ranks, {extents}: {took:.2f} s for {found.considered} plans, {found.simulated} played; {found.ranked[0].plan}"
+            f"\n{ranks} ranks, {extents}: {took:.2f} s for {found.considered} plans, {found.simulated} played; "
+            f"{found.ranked[0].plan}"
         )
 
 

@@ -285,7 +285,8 @@ def test_a_body_that_raises_on_one_rank(ranks, threads):
         cycle.run(times=2)
         first = A.gather()
         for _ in range(3):
-            with pytest.raises(KernelError, match=r"'divide' raised ValueError.* at i=33 .*nest 2 of the chain") as caught:
+            message = r"'divide' raised ValueError.* at i=33 .*nest 2 of the chain"
+            with pytest.raises(KernelError, match=message) as caught:
                 cycle.run(times=4, limit=7)
             assert caught.value.agreed
             A.fill(5)
@@ -360,7 +361,8 @@ def test_what_cannot_be_chained(ranks):
                 cycle.run(**given)
             assert caught.value.agreed
         reduced = tw.chain([tw.bind(grow, A=A, reduce={"at": tw.argmax("A"), "s": tw.sum("A")})])
-        for limits, text in (({"at": 3}, "is a place, argmax"), ({"s": "x"}, "allowed: a number"), ({"s": np.nan}, "nan")):
+        refusals = (({"at": 3}, "is a place, argmax"), ({"s": "x"}, "allowed: a number"), ({"s": np.nan}, "nan"))
+        for limits, text in refusals:
             with pytest.raises(ConfigError, match=text):
                 reduced.run(times=3, until=limits)
         cycle.run()

@@ -19,7 +19,8 @@ def star(name, t, radius, dims="ijk"):
     terms = [f"c0 * {name}[{t}, {', '.join(dims)}]"]
     for k, _ in enumerate(dims):
         for r in range(1, radius + 1):
-            pair = (f"{name}[{t}, {', '.join(d + f'{o * r:+d}' * (n == k) for n, d in enumerate(dims))}]" for o in (-1, 1))
+            offsets = [", ".join(d + f"{o * r:+d}" * (n == k) for n, d in enumerate(dims)) for o in (-1, 1)]
+            pair = (f"{name}[{t}, {at}]" for at in offsets)
             terms.append(f"{1 / (r * r + k):.3f} * ({' + '.join(pair)})")
     return " + ".join(terms)
 
@@ -39,7 +40,8 @@ def run_and_compare(text, shapes, steps, ranks, threads, names=None, history=0):
         return {name: given[name].gather() for name in written}
 
     expected = {name: array.copy() for name, array in arrays.items()}
-    full = {name: (steps + 1, *array.shape) if nest.axes.get(name, ("",))[0] == "t" else array.shape for name, array in arrays.items()}
+    in_time = {name for name in arrays if nest.axes.get(name, ("",))[0] == "t"}
+    full = {name: (steps + 1, *array.shape) if name in in_time else array.shape for name, array in arrays.items()}
     box = ((0, steps), *nest.iteration_box(full)[1:])
     before = {name: [arrays[name].copy() for _ in range(history)] for name in written} if history else None
     plain_loops(nest, loop_bounds(nest.indices, box), expected, steps=steps, history=before)
@@ -80,7 +82,8 @@ def test_130_places(ranks, threads):
     terms = [f"{1 + a}.0 * A[i{a - 4:+d}, j{b - 4:+d}]" for a in range(9) for b in range(9)]
     terms += [f"V[i{a:+d}] * V[j{b:+d}]" for a in range(-6, 7) for b in (a, -a)]
     terms += [f"B[j{a:+d}, i]" for a in range(-10, 11)]
-    nest = tw.nest_from(f"def many(C, D, A, B, V, i, j):\n    d = {' + '.join(terms)}\n    C[i, j] = d\n    D[i, j+1] = d\n")
+    body = f"    d = {' + '.join(terms)}\n    C[i, j] = d\n    D[i, j+1] = d\n"
+    nest = tw.nest_from("def many(C, D, A, B, V, i, j):\n" + body)
     assert len(nest.places) > 128
     rng = np.random.default_rng(12)
     shapes = {"C": (26, 27), "D": (26, 27), "A": (26, 27), "B": (27, 26), "V": (30,)}

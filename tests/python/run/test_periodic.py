@@ -57,7 +57,9 @@ def test_indices_and_narrowed_loops(ranks, as_fields, together):
 
     def body(context):
         field = tw.field(u.shape, "i8", u, context=context)
-        others = {name: tw.field(a.shape, "i8", a, context=context) if as_fields else a for name, a in (("w", w), ("V", V))}
+        others = {"w": w, "V": V}
+        if as_fields:
+            others = {name: tw.field(a.shape, "i8", a, context=context) for name, a in others.items()}
         choices = {"grid": (1, ranks, 1), "temporal_block": together} if together > 1 else {}
         tw.run(
             drift, u=field, **others, steps=6, periodic=("i", "j"), over={"i": (1, 6)}, context=context, **choices

@@ -30,7 +30,8 @@ def align(H, E, F, S, a, b, i, j):
 n = int(sys.argv[1])
 letters = np.random.default_rng(0).integers(0, 4, n - 1).astype("u1")
 S = np.where(np.eye(4, dtype=bool), 1, -1).astype("i2")
-report = tw.run(align, H=tw.field((n, n), "i2", keep="window"), E=tw.scratch("i2"), F=tw.scratch("i2"), S=S, a=letters, b=letters,
+report = tw.run(align, H=tw.field((n, n), "i2", keep="window"), E=tw.scratch("i2"), F=tw.scratch("i2"), S=S,
+                a=letters, b=letters,
                 reduce={"best": tw.max("H"), "where": tw.argmax("H")})
 assert not report.stored, report
 assert report.results == {"best": n - 1, "where": (n - 1, n - 1)}, report.results  # a against itself

@@ -116,7 +116,8 @@ def run_one(rng, context):
             same = np.ascontiguousarray(found).view(f"u{found.itemsize}") == expected[name].view(f"u{found.itemsize}")
             assert same.all(), (
                 f"{(~same).sum()} elements of {name} differ, the first at {np.argwhere(~same)[0]}: shape {shape}, "
-                f"{ {name: (array.dtype.name, type(given[name]).__name__) for name, array in start.items()} }, {choices}, "
+                f"{ {name: (array.dtype.name, type(given[name]).__name__) for name, array in start.items()} }, "
+                f"{choices}, "
                 f"vectors of {lane_bytes} bytes, run {again}\n{text}"
             )
     kernel = list(context._prepared.values())[-1].kernel

@@ -31,7 +31,8 @@ def relax(A, i, j):
 A = tw.field((64, 64), init=1.0)
 report = tw.run(relax, A=A)
 context = A.context
-print("found " + json.dumps([context.rank, context.size, context.threads, context.share, str(report)]) + "\\n", end="", flush=True)
+found = [context.rank, context.size, context.threads, context.share, str(report)]
+print("found " + json.dumps(found) + "\\n", end="", flush=True)
 """
 
 
@@ -263,7 +264,8 @@ def test_what_control_groups_allow(tmp_path, files, cpus):
 def test_more_lanes_than_cpus_are_told_with_their_number(monkeypatch):
     with pytest.warns(
         RuntimeWarning,
-        match=rf"\d+ thread\(s\) on each of 1 rank\(s\) are more than the {len(ALLOWED)}[^ ]* CPUs allowed here: nothing",
+        match=rf"\d+ thread\(s\) on each of 1 rank\(s\) are more than the {len(ALLOWED)}"
+        "[^ ]* CPUs allowed here: nothing",
     ):
         assert tw.Context(threads=len(ALLOWED) + 1).cpus == []
     monkeypatch.setenv("TILEWAVE_THREADS", "0")

@@ -114,7 +114,8 @@ def early_task(rng, cores):
     found = []
     for r, l, i in steps_of(cores, "compute"):
         lane, core = cores[r].lanes[l], cores[r]
-        reads = [(x.array, tuple(zip(*x.box, strict=True))) for x in core.works[core.tiles[lane[i].item].work].task.reads]
+        task = core.works[core.tiles[lane[i].item].work].task
+        reads = [(x.array, tuple(zip(*x.box, strict=True))) for x in task.reads]
         for w in range(i):
             if lane[w].op != "wait" or core.messages[lane[w].item].send:
                 continue

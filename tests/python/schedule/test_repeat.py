@@ -56,7 +56,8 @@ def test_lanes_that_nothing_orders_between_repetitions_are_found():
 def smoother(b):
     """Each rank adds its left neighbour's last value of the repetition before to its own block."""
     n = 4 * b.ranks
-    A = b.array("A", n, "i8", owned=slice(4 * b.rank, 4 * b.rank + 4), storage=slice(max(4 * b.rank - 1, 0), 4 * b.rank + 4))
+    owned, stored = slice(4 * b.rank, 4 * b.rank + 4), slice(max(4 * b.rank - 1, 0), 4 * b.rank + 4)
+    A = b.array("A", n, "i8", owned=owned, storage=stored)
     lane = b.lane()
     lane.task(begin, [], [A.owned], number=b.rank)
     with b.repeat():

@@ -34,7 +34,8 @@ class GeneralCase:
 
     def __str__(self):
         return (
-            f"seed {self.seed}: SweepProblem({self.shape}, {self.space}, {self.arrays}, {self.accesses}, {self.bounds}, "
+            f"seed {self.seed}: SweepProblem({self.shape}, {self.space}, {self.arrays}, {self.accesses}, "
+            f"{self.bounds}, "
             f"{self.downwards}, {self.sequential}), window {self.window}; {self.ranks} ranks, plan {self.plan}"
         )
 

@@ -32,7 +32,8 @@ class StencilCase:
 
     def __str__(self):
         return (
-            f"seed {self.seed}: {self.text!r} on {self.shape} {self.dtype}, periodic {self.periodic}, over {self.over}, "
+            f"seed {self.seed}: {self.text!r} on {self.shape} {self.dtype}, periodic {self.periodic}, "
+            f"over {self.over}, "
             f"{self.steps} steps, {self.ranks} ranks, {self.choices}"
         )
 
@@ -125,7 +126,8 @@ def stencil_case(seed, periodic=None, most_dims=3):
         )
         lines.append(f"    {name}[t+1, {', '.join(names)}] = {value}")
     text = f"def step({', '.join(written)}, c, t, {', '.join(names)}):\n" + "\n".join(lines) + "\n"
-    case = StencilCase(seed, text, shape, wraps, {}, rng.choice((1, 2, 3, 5, 7)), dtype, terms, rng.random() < 0.5, 1, 1, {})
+    steps = rng.choice((1, 2, 3, 5, 7))
+    case = StencilCase(seed, text, shape, wraps, {}, steps, dtype, terms, rng.random() < 0.5, 1, 1, {})
     for (name, n), (low, high) in zip(zip(names, shape), case.ranges()):
         if high - low > 2 and rng.random() < 0.2:
             case.over[name] = (low + 1, high - rng.randint(0, 1))
