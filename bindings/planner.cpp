@@ -5,6 +5,7 @@
 #include <nanobind/stl/tuple.h>
 
 #include "casters.hpp"
+#include "plan/face_costs.hpp"
 #include "predict/rate.hpp"
 
 namespace nb = nanobind;
@@ -77,6 +78,16 @@ void bind_planner(nb::module_& m) {
            const KernelRate& rate) { return choose_plan(problem, ranks, request, machine, rate); },
         "problem"_a, "ranks"_a, "request"_a, "machine"_a, "rate"_a, nb::call_guard<nb::gil_scoped_release>(),
         "Plans for a problem, the one to take first; the request is obeyed.");
+    nb::class_<FaceCost>(m, "FaceCost", "What an inner rank sends in one direction of the process grid.")
+        .def_ro("direction", &FaceCost::direction)
+        .def_ro("messages", &FaceCost::messages)
+        .def_ro("bytes", &FaceCost::bytes)
+        .def_ro("run_bytes", &FaceCost::run_bytes)
+        .def_ro("packed", &FaceCost::packed)
+        .def_ro("copy_s", &FaceCost::copy_s)
+        .def_ro("transfer_s", &FaceCost::transfer_s);
+    m.def("face_costs", &face_costs, "problem"_a, "plan"_a, "machine"_a, nb::call_guard<nb::gil_scoped_release>(),
+          "What an inner rank sends in a run, by direction in the process grid.");
     m.def("border_s", &border_s, "problem"_a, "plan"_a, "machine"_a, "rate"_a, nb::call_guard<nb::gil_scoped_release>(),
           "Seconds that a block of time steps takes longer behind another one than alone.");
     m.def("estimate_s", &estimate_s, "problem"_a, "plan"_a, "machine"_a, "rate"_a,

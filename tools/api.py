@@ -118,7 +118,13 @@ def python_entry(shown, module, node, level):
     if isinstance(node, ast.Assign):
         return [f"{head} `{shown}`", ""]
     short = shown.removeprefix("tilewave.")
-    lines = [f"{head} `{short}`", "", f"```python\n{wrapped(signature(short, node), hanging=4)}\n```", "", docstring(node)]
+    lines = [
+        f"{head} `{short}`",
+        "",
+        f"```python\n{wrapped(signature(short, node), hanging=4)}\n```",
+        "",
+        docstring(node),
+    ]
     for method in node.body if isinstance(node, ast.ClassDef) else ():
         if isinstance(method, ast.FunctionDef) and not method.name.startswith("_") and ast.get_docstring(method):
             is_property = any(ast.unparse(d).endswith("property") for d in method.decorator_list)

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include "predict/copy_cost.hpp"
+
 namespace tilewave {
 
 void Simulation::push(double time, std::int32_t what) {
@@ -120,7 +122,10 @@ double Simulation::begin_step(Lane& lane, double now) {
         case Op::wait: return wait(lane, half, now);
         case Op::pack:
         case Op::unpack:
-        case Op::combine: return now + machine_.step_s + copy_s(s, *halves_[static_cast<std::size_t>(half)].m);
+        case Op::combine: {
+            const Message& m = *halves_[static_cast<std::size_t>(half)].m;
+            return now + machine_.step_s + copy_s(s.arrays[static_cast<std::size_t>(m.array)], m, machine_);
+        }
         case Op::signal: signal(lane, step.count, now); return now + machine_.step_s;
         case Op::await: return await(lane, step, now);
     }
@@ -184,19 +189,6 @@ double Simulation::compute(Lane& lane, const Tile& tile, double now) {
         }
     }
     return lane.end;
-}
-
-// By what is contiguous in the array.
-double Simulation::copy_s(const Schedule& s, const Message& m) const {
-    const Array& a = s.arrays[static_cast<std::size_t>(m.array)];
-    std::int64_t run = a.item_bytes, dense = 1;
-    for (int k = m.region.dims() - 1; k >= 0; --k) {
-        const std::int64_t stride = a.stride.n > 0 ? a.stride[k] : dense;
-        if (m.region.extent(k) > 1 && stride * a.item_bytes != run) break;
-        if (m.region.extent(k) > 1) run *= m.region.extent(k);
-        dense *= a.storage.extent(k);
-    }
-    return static_cast<double>(m.bytes) * machine_.copy_byte_s.at(static_cast<double>(run));
 }
 
 void Simulation::signal(Lane& lane, std::int32_t count, double now) {

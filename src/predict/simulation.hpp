@@ -126,7 +126,6 @@ private:
     const KernelRate& kernel_rate(const NestWork& nest) const {
         return rates_.kernels[rates_.kernels.size() == 1 ? 0 : static_cast<std::size_t>(nest.kernel)];
     }
-    double copy_s(const Schedule& s, const Message& m) const;
     void post(Lane& lane, std::int32_t half, double now);
     double wait(Lane& lane, std::int32_t half, double now);
     double found(const Half& half, const Lane& lane) const;

@@ -38,6 +38,8 @@ def explain(plan):
         "",
         "The machine's numbers",
         *_machine(notes.get("machine", {})),
+        *_faces(plan),
+        *_grids(plan),
     ]
     lines += ["", "Fixed by you", *_items(notes.get("fixed", {})), *_ranked(plan), "", "Not tried", *_not_tried(plan)]
     return "\n".join(lines)
@@ -110,6 +112,32 @@ def _machine(machine):
                 "send, "
                 f"{_time(link['receive_s'])} a receive, {100 * link['hidden_polled']:.0f} % hidden behind computing"
             )
+
+
+def _faces(plan):
+    """The cost of each direction of the process grid."""
+    faces = plan.predicted.faces if plan.predicted else []
+    if faces:
+        yield from ("", f"Faces of the process grid {_by(plan.grid)}: what a rank in the middle sends in a run")
+    for face in faces:
+        way = "(" + ", ".join(f"{step:+d}" if step else "0" for step in face.direction) + ")"
+        how = f"{_time(face.copy_s)} to pack and unpack" if face.packed else "in place"
+        yield (
+            f"  to {way:12} {face.messages} message{'s' * (face.messages != 1)}, {_bytes(face.bytes)}, "
+            f"{_bytes(face.run_bytes)} contiguous: {how}, {_time(face.transfer_s)} of messages"
+        )
+
+
+def _grids(plan):
+    """The best that each process grid was predicted to take, where several were played."""
+    best = {}
+    for record in plan.ranked:
+        grid = tuple(record["choices"]["grid"])
+        best[grid] = min(best.get(grid, record["time_s"]), record["time_s"])
+    if len(best) > 1:
+        yield from ("", "Process grids, each with the best plan that was played")
+    for grid, time_s in sorted(best.items(), key=lambda one: one[1]) if len(best) > 1 else ():
+        yield f"  {_by(grid):12} {_time(time_s)}{': taken' if grid == tuple(plan.grid) else ''}"
 
 
 MEANINGS = {

@@ -356,7 +356,10 @@ def choose(problem, ranks, threads, cpus, machine, rates, choices, fixed, plan, 
         schedules = [_core.nest_schedule(problem.core, best.plan, rank) for rank in range(best.plan.ranks)]
         return _core.predict(schedules, machine, core_rate, best.plan.poll_period_s).timeline
 
-    chosen.predicted = Predicted(best.time_s, Parts.of(best.parts), play)
+    def faces():
+        return _core.face_costs(problem.core, best.plan, machine)
+
+    chosen.predicted = Predicted(best.time_s, Parts.of(best.parts), play, faces)
     chosen.memory_bytes = best.memory_bytes
     chosen.ranked = [_record(candidate) for candidate in ranked]
     chosen.notes = {

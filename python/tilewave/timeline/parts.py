@@ -56,6 +56,40 @@ class Played:
         return self.core
 
 
+@dataclasses.dataclass(frozen=True)
+class Face:
+    """What goes from one rank to the next in one direction of the process grid, over a whole run.
+
+    Attributes
+    ----------
+    direction : tuple of int
+        Steps in the process grid from the sender to the receiver.
+    messages : int
+    bytes : int
+        Of all messages.
+    run_bytes : int
+        Bytes that are contiguous in the array.
+    packed : bool
+        Goes through a buffer; else straight from the array.
+    copy_s : float
+        Seconds to pack and to unpack all, by the measured cost of such runs.
+    transfer_s : float
+        Seconds of all messages one after the other, posting included.
+    """
+
+    direction: tuple
+    messages: int
+    bytes: int
+    run_bytes: int
+    packed: bool
+    copy_s: float
+    transfer_s: float
+
+    @classmethod
+    def of(cls, core):
+        return cls(tuple(core.direction), *(getattr(core, f.name) for f in dataclasses.fields(cls)[1:]))
+
+
 class Predicted:
     """What a plan is predicted to take; it cannot be changed.
 
@@ -65,8 +99,8 @@ class Predicted:
     parts : Parts
     """
 
-    def __init__(self, time_s, parts, play=None):
-        self._time_s, self._parts, self._play = time_s, parts, play
+    def __init__(self, time_s, parts, play=None, faces=None):
+        self._time_s, self._parts, self._play, self._faces = time_s, parts, play, faces
 
     @property
     def time_s(self):
@@ -90,6 +124,14 @@ class Predicted:
         if self._play is None:
             raise ConfigError("this prediction was read from a file, which has no timeline; plan again for one")
         return Timeline(self._play())
+
+    @property
+    def faces(self):
+        """What a rank in the middle of the process grid sends in a run, a `Face` for each direction.
+
+        Empty for one rank, and for a plan from a file or a pickle. Costs as much as making one rank's schedule.
+        """
+        return [Face.of(core) for core in self._faces()] if self._faces else []
 
     def __reduce__(self):
         # A prediction is played by what pickle cannot keep; one that was played stays.
