@@ -99,6 +99,31 @@ double PlanRates::working_set(const Plan& plan) const {
     return bytes;
 }
 
+// The tiles of all steps, each a tile or two behind the one before it along the first dimension that tiles cut; before
+// the next step comes to a tile, all tiles along the later dimensions have passed.
+double PlanRates::together_bytes(const Plan& plan, int steps) const {
+    double bytes = step_bytes(problem_) * steps;
+    bool cut = false;
+    for (int k = 0; k < plan.tile.n; ++k) {
+        const std::int64_t all = share(plan, k), tile = std::max<std::int64_t>(plan.tile[k], 1);
+        bytes *= static_cast<double>(unit(k) ? 1 : cut ? all : std::min(tile, all));
+        cut = cut || (!unit(k) && tile < all);
+    }
+    return bytes;
+}
+
+bool PlanRates::scattered(const Plan& plan) const {
+    if (plan.row.n || plan.storage == StorageKind::skewed) return false;
+    std::int64_t run = 0;  // bytes of the array with the largest elements
+    for (const NestArray& a : problem_.arrays)
+        if (!a.replicated) run = std::max(run, a.item_bytes);
+    for (int k = plan.tile.n - 1; k >= 0 && !unit(k); --k) {
+        run *= std::max<std::int64_t>(std::min(plan.tile[k], share(plan, k)), 1);
+        if (plan.tile[k] < share(plan, k)) return run < page_bytes;
+    }
+    return false;
+}
+
 TileClass PlanRates::tile_class(const Plan& plan) const {
     const auto lanes_in_time = unit(0) && plan.tile.n > 1 ? static_cast<int>(plan.factors[0]) : 1;
     const int steps = std::max(steps_in_caches(plan), lanes_in_time);
@@ -112,9 +137,9 @@ TileClass PlanRates::tile_class(const Plan& plan) const {
         c.few_rows = plan.tile[across] < std::min(max_simd_rows, share);
     }
     double bytes = working_set(plan);
-    if (c.together) {  // the tiles of all steps, each a tile or two behind the one before it
-        bytes = step_bytes(problem_) * steps;
-        for (const std::int64_t extent : plan.tile) bytes *= static_cast<double>(std::max<std::int64_t>(extent, 1));
+    if (c.together) {
+        bytes = together_bytes(plan, steps);
+        c.scattered = scattered(plan);
         for (double b = cache_sizes_[1]; b < bytes; b *= 2) ++c.bytes;
     }
     while (c.level < static_cast<int>(cache_sizes_.size()) && bytes > cache_sizes_[static_cast<std::size_t>(c.level)])
@@ -135,10 +160,11 @@ const MeasuredRate& PlanRates::nearest(const Plan& plan) const {
     double least = std::numeric_limits<double>::infinity();
     for (const MeasuredRate& m : rates_) {
         const TileClass other = tile_class(m.plan);
-        double apart = 100.0 * (other.together != c.together) + 15.0 * std::abs(other.steps - c.steps) +
-                       10.0 * std::abs(other.level - c.level) + 5.0 * std::abs(other.bytes - c.bytes) +
-                       20.0 * (std::abs(other.rows - c.rows) + (other.few_rows != c.few_rows)) +
-                       5.0 * (m.plan.lanes() < plan.lanes());
+        double apart =
+            100.0 * (other.together != c.together) + 15.0 * std::abs(other.steps - c.steps) +
+            10.0 * std::abs(other.level - c.level) + 5.0 * std::abs(other.bytes - c.bytes) +
+            20.0 * (std::abs(other.rows - c.rows) + (other.few_rows != c.few_rows) + (other.scattered != c.scattered)) +
+            5.0 * (m.plan.lanes() < plan.lanes());
         for (int k = 0; k < plan.tile.n && k < m.plan.tile.n; ++k)
             apart += 0.1 * std::abs(std::log2(static_cast<double>(std::max<std::int64_t>(plan.tile[k], 1)) /
                                               static_cast<double>(std::max<std::int64_t>(m.plan.tile[k], 1))));
@@ -202,11 +228,14 @@ KernelRate PlanRates::of(const Plan& plan) const {
     // Smaller tiles find more in nearer caches; temporal blocks gain by larger ones, too, while a cache holds
     // them.
     const bool cached = c.level < static_cast<int>(cache_sizes_.size());
-    const bool hopeful = c.together != was.together ||
-                         (c.together ? cached && (c.level != was.level || c.steps > was.steps || c.bytes < was.bytes)
-                                     : c.level < was.level);
+    const bool hopeful =
+        c.together != was.together || (c.together ? cached && (c.level != was.level || c.steps > was.steps ||
+                                                               c.bytes < was.bytes || (was.scattered && !c.scattered))
+                                                  : c.level < was.level);
     const bool fewer_steps = c.together && was.together && c.steps < was.steps;
-    if (!m.of_all_tiles && c != was && !fewer_steps) rate.point_s *= hopeful ? hoped_part : barely_hoped_part;
+    if (m.of_all_tiles || c == was || fewer_steps) return rate;
+    rate.point_s *= hopeful ? hoped_part : barely_hoped_part;
+    if (hopeful) rate.row_s *= hoped_part;  // rows begin with lines that are fetched
     return rate;
 }
 

@@ -37,7 +37,7 @@ inline constexpr double longest_brief_s = 200e-6;
 
 /// Seconds that the samples of one rate take, about; and further kinds of tiles that a rate is measured on, at most.
 inline constexpr double rate_budget_s = 0.1;
-inline constexpr int most_more_rates = 4;
+inline constexpr int most_more_rates = 6;
 /// Seconds. A run that is predicted to take less is not worth another measurement.
 inline constexpr double least_run_s = 1e-4;
 
