@@ -13,6 +13,14 @@ using namespace tilewave;
 
 namespace {
 
+using CutNumbers = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t>;
+
+std::vector<Cut> cuts_from(const std::vector<CutNumbers>& numbers) {
+    std::vector<Cut> cuts;
+    for (const auto& [of, scale, per, shift, every] : numbers) cuts.push_back({of, scale, per, shift, every});
+    return cuts;
+}
+
 void bind_layout(nb::module_& m) {
     nb::class_<Layout>(m, "Layout", "A block distribution of an array over a process grid.")
         .def(nb::init<Index, Index, Index, Index>(), "shape"_a, "grid"_a, "halo_lo"_a, "halo_hi"_a)
@@ -23,6 +31,12 @@ void bind_layout(nb::module_& m) {
         .def_ro("halo_hi", &Layout::halo_hi)
         .def_rw("wraps", &Layout::wraps)
         .def("following", &Layout::following, "of"_a, "scale"_a)
+        .def(
+            "cut_as",
+            [](const Layout& layout, const std::vector<CutNumbers>& cuts) { return layout.cut_as(cuts_from(cuts)); },
+            "cuts"_a, "The same with blocks cut by (of, scale, per, shift, every), for each dimension.")
+        .def("block_at", &Layout::block_at, "dimension"_a, "at"_a)
+        .def("start", &Layout::start, "dimension"_a, "block"_a)
         .def("same_blocks", &Layout::same_blocks, "other"_a)
         .def("owned", &Layout::owned, "rank"_a)
         .def("storage", &Layout::storage, "rank"_a)
@@ -86,6 +100,14 @@ void bind_problem_class(nb::module_& m) {
             },
             "array"_a, "scale"_a, "residue"_a, "field_shape"_a, "field"_a,
             "Say that an array is every scale-th element of a field, of which `field` is the first such array.")
+        .def(
+            "cut_as",
+            [](SweepProblem& p, int array, const std::vector<CutNumbers>& cuts) {
+                p.arrays.at(static_cast<std::size_t>(array)).cuts = cuts_from(cuts);
+            },
+            "array"_a, "cuts"_a, "Cut an array, or the field that it is part of, by (of, scale, per, shift, every).")
+        .def("follow", &SweepProblem::follow, "array"_a, "offset"_a,
+             "Cut the loops as an array is cut, whose elements at `offset` are those of the points.")
         .def("with_steps", &SweepProblem::with_steps, "steps"_a, "The same with another number of time steps.")
         .def("validate", &SweepProblem::validate)
         .def("may_cut", &SweepProblem::may_cut, "dimension"_a)

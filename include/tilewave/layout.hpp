@@ -1,6 +1,6 @@
 // How an array is spread over the ranks: a process grid, each dimension cut into even blocks.
 #pragma once
-#include <algorithm>
+#include <array>
 #include <vector>
 
 #include "tilewave/index.hpp"
@@ -14,22 +14,50 @@ std::int64_t block_start(std::int64_t extent, std::int64_t parts, std::int64_t p
 /// @pre 0 <= at < extent
 std::int64_t block_with(std::int64_t extent, std::int64_t parts, std::int64_t at);
 
+/// Where an array is cut into blocks along one dimension.
+///
+/// Block c begins where block c of `of` points begins, in even blocks: at element shift + ceil(scale p / per) for point
+/// p. So blocks of a coarse grid (per elements fewer) and of a fine one (scale elements for each point) lie together,
+/// whatever lies around the cells. What is before the first point belongs to block 0, what is behind the last one to
+/// the last block that has elements of points.
+struct Cut {
+    std::int64_t of = -1;  ///< below 0: an array has no cut of its own
+    std::int64_t scale = 1, per = 1, shift = 0;
+    std::int64_t every = 1;  ///< the first of so many blocks has the points of all of them, the others have none
+    /// Elements are every `step`-th of those, from `first` on, counted from `moved`; and `times` as many.
+    std::int64_t first = 0, step = 1, moved = 0, times = 1;
+
+    /// Even blocks.
+    static Cut even(std::int64_t extent) { return Cut{extent}; }
+    /// The same of the array that has every `step`-th element from `first` on.
+    Cut part(std::int64_t first, std::int64_t step) const;
+    /// The same with elements counted from `by`.
+    Cut moved_by(std::int64_t by) const;
+    /// The same with so many elements for each.
+    Cut times_of(std::int64_t times) const;
+    /// Where block c of `parts` begins in an array of `extent` elements; c may be the number of blocks.
+    std::int64_t start(std::int64_t parts, std::int64_t c, std::int64_t extent) const;
+    /// The block that has element `at` of the array.
+    std::int64_t block_at(std::int64_t parts, std::int64_t at) const;
+    friend bool operator==(const Cut&, const Cut&) = default;
+};
+
 /// A block distribution: array extents, ranks along each dimension (row-major rank order) and
 /// the halo widths that each block's storage has below and above what it owns. Ranks beyond the grid own nothing.
-///
-/// Blocks may follow those of a coarser grid: `of` points in even blocks, with `scale` points of the array for each.
-/// The last block that has points of these has what is left.
 struct Layout {
     Index shape, grid, halo_lo, halo_hi;
     Index wraps = {};  ///< 1 for periodic dimensions: halos go on beyond the array's ends there; empty: none is
-    Index of, scale;   ///< by default the shape, and 1
+    std::array<Cut, max_dims> cuts = {};  ///< by dimension; by default even blocks
+    bool beside_nothing = false;          ///< empty blocks have halos, too: their ranks may compute there
 
     /// @pre shape, grid and halos have equal dims, 1 to 4 (ConfigError)
     /// @pre every extent >= 0, every grid entry >= 1, every halo >= 0 (ConfigError)
     Layout(Index shape, Index grid, Index halo_lo, Index halo_hi);
-    /// The same with blocks that follow those of `of` points, `scale` to 1.
+    /// The same with blocks that follow even blocks of `of` points, `scale` to 1.
     /// @pre of and scale have the dimensions of shape, of >= 0, scale >= 1 (ConfigError)
     Layout following(const Index& of, const Index& scale) const;
+    /// The same with these cuts, one for each dimension.
+    Layout cut_as(const std::vector<Cut>& others) const;
     /// Without halos.
     Layout(Index shape, Index grid) : Layout(shape, grid, Index::filled(shape.n, 0), Index::filled(shape.n, 0)) {}
 
@@ -41,20 +69,19 @@ struct Layout {
     Box whole() const { return {Index::filled(shape.n, 0), shape}; }
     /// What `rank` owns; blocks of all ranks cover the array once.
     Box owned(int rank) const;
-    /// Owned points and halo, clipped to the array but along periodic dimensions; empty where nothing is owned.
+    /// Owned points and halo, clipped to the array but along periodic dimensions; empty where nothing is owned, unless
+    /// empty blocks have halos.
     Box storage(int rank) const;
     /// The ranks that own a point of `region`, ascending; costs O(their number).
     std::vector<int> owners(const Box& region) const;
     /// The ranks of a box of grid coordinates, ascending.
     /// @pre `coords` lies inside the grid
     std::vector<int> ranks_at(const Box& coords) const;
-    /// The blocks along dimension k that points were given to; those behind them are empty.
-    std::int64_t filled_blocks(int k) const { return std::clamp<std::int64_t>(of[k], 1, grid[k]); }
     /// Where the block of grid coordinate `c` begins along dimension k; c may be the number of blocks.
-    std::int64_t start(int k, std::int64_t c) const;
+    std::int64_t start(int k, std::int64_t c) const { return cuts[k].start(grid[k], c, shape[k]); }
     /// The grid coordinate of the block that has point `at` along dimension k.
     /// @pre 0 <= at < shape[k]
-    std::int64_t block_at(int k, std::int64_t at) const;
+    std::int64_t block_at(int k, std::int64_t at) const { return cuts[k].block_at(grid[k], at); }
     /// Equal shape and grid, and the same points are owned by the same ranks.
     bool same_blocks(const Layout& other) const;
     friend bool operator==(const Layout&, const Layout&) = default;

@@ -30,6 +30,8 @@ struct NestArray {
     /// dimensions, and the field's extents. Empty: it is the whole field.
     Index scale = {}, residue = {}, field_shape = {};
     int field = -1;  ///< the first array of the problem that is part of the same field; -1: none but itself
+    /// How the field that it is, or is part of, is cut along each of its dimensions; empty: as the loops are.
+    std::vector<Cut> cuts = {};
 };
 
 /// A nest: every point of `space` within `bounds`, once, in the order of the loops, or in another order with the same
@@ -49,6 +51,8 @@ struct SweepProblem {
     WindowShape window = {};  ///< of arrays for which in_window() holds
     bool once = false;        ///< points are reduced to a number: no redundant halo computation
     Index periodic = {};      ///< 1 for loop indices along which subscripts wrap, 0 for others; empty: none wraps
+    /// How the elements at points + origin() are cut along each loop index; empty: into even blocks of the shape.
+    std::vector<Cut> cuts = {};
 
     /// The extent after which subscripts wrap along loop index k; 0: they do not.
     std::int64_t period(int k) const { return periodic.n > 0 && periodic[k] ? shape[k] : 0; }
@@ -76,11 +80,17 @@ struct SweepProblem {
     Index shift(int a) const;
     /// The shift of the first written array along its loop indices: the grid cuts the loops where it cuts that array.
     Index origin() const;
+    Cut cut(int k) const { return cuts.empty() ? Cut::even(shape[k]) : cuts[static_cast<std::size_t>(k)]; }
+    /// Who has which elements at points + origin().
+    Layout blocks(const Index& grid) const;
+    /// Cuts the loops as array `a` is cut, whose element at `offset` belongs to a point.
+    /// @pre the array has cuts
+    void follow(int a, const Index& offset);
     /// The range of loop index k of block c, when `blocks` ranks share the loop; one block has the whole range.
     std::pair<std::int64_t, std::int64_t> block_range(int k, std::int64_t blocks, std::int64_t c) const;
     /// The blocks of loop index k that have points, [first, last + 1), when `blocks` ranks share the loop.
     std::pair<std::int64_t, std::int64_t> blocks_with_points(int k, std::int64_t blocks) const;
-    /// How many points blocks of loop index k have when `blocks` ranks share it; costs O(1).
+    /// How many points blocks of loop index k have when `blocks` ranks share it; costs O(1) without cuts.
     struct BlockExtents {
         std::int64_t least = 0;   ///< of all blocks, perhaps 0
         std::int64_t fewest = 0;  ///< of the blocks that have points; 0: there is none
@@ -135,7 +145,8 @@ struct SweepProblem {
     void validate() const;
 
 private:
-    Index extents_along(const NestArray& array) const;
+    std::vector<Cut> cuts_of(const NestArray& array, bool field) const;
+    std::pair<std::int64_t, std::int64_t> most_beyond(const Layout& own, int m, int k, std::int64_t blocks) const;
 };
 
 /// The least skew z_k += s z_l, l < k, that makes every dependence of `problem` non-negative, on top of problem.loops.

@@ -3,6 +3,7 @@
 from tilewave import linalg, multigrid, patterns
 from tilewave._core import Grouping, LinearSchedule, Space, Tiling
 from tilewave.errors import ConfigError, InternalError, KernelError, MpiError
+from tilewave.field.blocks import Blocks
 from tilewave.field.create import field, load, scratch
 from tilewave.field.exchange import Exchange, exchange
 from tilewave.field.field import Field
@@ -30,6 +31,7 @@ from tilewave.version import VERSION
 __version__ = VERSION
 
 __all__ = [
+    "Blocks",
     "Bound",
     "Chain",
     "ChainReport",

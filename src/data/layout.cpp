@@ -15,40 +15,74 @@ std::int64_t block_with(std::int64_t extent, std::int64_t parts, std::int64_t at
     return larger + (at - larger * (size + 1)) / size;
 }
 
-Layout::Layout(Index shape_, Index grid_, Index lo, Index hi)
-    : shape(shape_), grid(grid_), halo_lo(lo), halo_hi(hi), of(shape_), scale(Index::filled(shape_.n, 1)) {
+Cut Cut::part(std::int64_t from, std::int64_t by) const {
+    Cut other = *this;
+    other.first = from;
+    other.step = by;
+    return other;
+}
+
+Cut Cut::moved_by(std::int64_t by) const {
+    Cut other = *this;
+    other.moved += by;
+    return other;
+}
+
+Cut Cut::times_of(std::int64_t factor) const {
+    Cut other = *this;
+    other.times *= factor;
+    return other;
+}
+
+std::int64_t Cut::start(std::int64_t parts, std::int64_t c, std::int64_t extent) const {
+    if (c <= 0) return 0;
+    const std::int64_t block = ceil_div(c, every) * every;
+    if (block >= parts) return extent;
+    const std::int64_t at = ceil_div(scale * block_start(of, parts, block), per);
+    if (at >= ceil_div(scale * of, per)) return extent;
+    return std::clamp<std::int64_t>(times * (ceil_div(shift + at - first, step) + moved), 0, extent);
+}
+
+// The last block that begins at the element or before it.
+std::int64_t Cut::block_at(std::int64_t parts, std::int64_t at) const {
+    const std::int64_t element = first + step * (floor_div(at, times) - moved) - shift;
+    const std::int64_t last = ceil_div(scale * of, per) - 1;
+    const std::int64_t point = std::min(floor_div(std::min(element, last) * per, scale), of - 1);
+    return point < 0 ? 0 : block_with(of, parts, point) / every * every;
+}
+
+Layout::Layout(Index shape_, Index grid_, Index lo, Index hi) : shape(shape_), grid(grid_), halo_lo(lo), halo_hi(hi) {
     if (shape.n < 1 || grid.n != shape.n || lo.n != shape.n || hi.n != shape.n)
         throw ConfigError("layout: shape " + to_string(shape) + ", grid " + to_string(grid) +
                           " and halo widths must have equal dimensions, 1 to 4");
-    for (int k = 0; k < shape.n; ++k)
+    for (int k = 0; k < shape.n; ++k) {
         if (shape[k] < 0 || grid[k] < 1 || lo[k] < 0 || hi[k] < 0)
             throw ConfigError("layout: shape " + to_string(shape) + " and halo widths must be >= 0 and grid " +
                               to_string(grid) + " >= 1");
+        cuts[k] = Cut::even(shape[k]);
+    }
 }
 
 Layout Layout::following(const Index& points, const Index& factors) const {
-    Layout other = *this;
-    other.of = points;
-    other.scale = factors;
     bool fits = points.n == shape.n && factors.n == shape.n;
     for (int k = 0; fits && k < shape.n; ++k) fits = points[k] >= 0 && factors[k] >= 1;
     if (!fits)
         throw ConfigError("layout: blocks of shape " + to_string(shape) + " cannot follow those of " +
                           to_string(points) + " points, " + to_string(factors) + " to 1");
+    Layout other = *this;
+    for (int k = 0; k < shape.n; ++k) other.cuts[k] = Cut::even(points[k]).times_of(factors[k]);
     return other;
 }
 
-std::int64_t Layout::start(int k, std::int64_t c) const {
-    return c >= filled_blocks(k) ? shape[k] : std::min(scale[k] * block_start(of[k], grid[k], c), shape[k]);
-}
-
-std::int64_t Layout::block_at(int k, std::int64_t at) const {
-    return at / scale[k] < of[k] ? block_with(of[k], grid[k], at / scale[k]) : filled_blocks(k) - 1;
+Layout Layout::cut_as(const std::vector<Cut>& others) const {
+    Layout other = *this;
+    std::copy(others.begin(), others.end(), other.cuts.begin());
+    return other;
 }
 
 bool Layout::same_blocks(const Layout& other) const {
     if (shape != other.shape || grid != other.grid) return false;
-    if (of == other.of && scale == other.scale) return true;
+    if (cuts == other.cuts) return true;
     for (int k = 0; k < shape.n; ++k)
         for (std::int64_t c = 1; c < grid[k]; ++c)
             if (start(k, c) != other.start(k, c)) return false;
@@ -83,7 +117,7 @@ Box Layout::owned(int rank) const {
 
 Box Layout::storage(int rank) const {
     Box b = owned(rank);
-    if (b.empty()) return b;
+    if (rank >= ranks() || (b.empty() && !beside_nothing)) return b;
     for (int k = 0; k < shape.n; ++k) {
         b.lo[k] -= halo_lo[k];
         b.hi[k] += halo_hi[k];

@@ -207,9 +207,11 @@ void shorten(SweepProblem& p, int k, std::int64_t points) {
     const std::int64_t less = p.shape[k] - points;
     p.shape[k] -= less;
     p.space.hi[k] = std::max(p.space.hi[k] - less, p.space.lo[k]);
+    if (!p.cuts.empty()) p.cuts[static_cast<std::size_t>(k)] = Cut::even(p.shape[k]);
     for (NestArray& a : p.arrays)
         for (int m = 0; m < a.axes.n; ++m)
             if (a.axes[m] == k && !a.replicated) {
+                if (!a.cuts.empty()) a.cuts[static_cast<std::size_t>(m)] = Cut{};
                 a.shape[m] = std::max<std::int64_t>(a.shape[m] - less, 0);
                 if (a.scale.n) a.field_shape[m] = std::max<std::int64_t>(a.field_shape[m] - a.scale[m] * less, 0);
             }

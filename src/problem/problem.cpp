@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <tuple>
 
 namespace tilewave {
 
@@ -60,11 +61,30 @@ Index SweepProblem::origin() const {
     return o;
 }
 
+Layout SweepProblem::blocks(const Index& grid) const {
+    const Layout even(shape, grid);
+    return cuts.empty() ? even : even.cut_as(cuts);
+}
+
+void SweepProblem::follow(int a, const Index& offset) {
+    const NestArray& array = arrays[static_cast<std::size_t>(a)];
+    const std::vector<Cut> own = cuts_of(array, false);
+    const Index o = origin();
+    std::vector<Cut> found;
+    for (int k = 0; k < dims(); ++k) found.push_back(Cut::even(shape[k]));
+    for (int m = 0; m < array.axes.n; ++m) {
+        const int k = static_cast<int>(array.axes[m]);
+        found[static_cast<std::size_t>(k)] = own[static_cast<std::size_t>(m)].moved_by(o[k] - offset[k]);
+    }
+    cuts = found;
+}
+
 std::pair<std::int64_t, std::int64_t> SweepProblem::block_range(int k, std::int64_t blocks, std::int64_t c) const {
     if (blocks == 1) return {space.lo[k], space.hi[k]};
     const std::int64_t o = origin()[k];
-    const std::int64_t lo = std::max(block_start(shape[k], blocks, c) - o, space.lo[k]);
-    return {lo, std::max(lo, std::min(block_start(shape[k], blocks, c + 1) - o, space.hi[k]))};
+    const Cut own = cut(k);
+    const std::int64_t lo = std::max(own.start(blocks, c, shape[k]) - o, space.lo[k]);
+    return {lo, std::max(lo, std::min(own.start(blocks, c + 1, shape[k]) - o, space.hi[k]))};
 }
 
 std::pair<std::int64_t, std::int64_t> SweepProblem::blocks_with_points(int k, std::int64_t blocks) const {
@@ -72,23 +92,30 @@ std::pair<std::int64_t, std::int64_t> SweepProblem::blocks_with_points(int k, st
     const std::int64_t o = origin()[k], lo = std::max<std::int64_t>(space.lo[k] + o, 0),
                        hi = std::min(space.hi[k] + o, shape[k]);
     if (lo >= hi) return {0, 0};
-    return {block_with(shape[k], blocks, lo), block_with(shape[k], blocks, hi - 1) + 1};
+    const Cut own = cut(k);
+    return {own.block_at(blocks, lo), own.block_at(blocks, hi - 1) + 1};
 }
 
-// The space cuts points off the first and the last block that have some; blocks between them shrink from one to the
-// next, and those outside have none.
+// The space cuts points off the first and the last block that have some; even blocks between them shrink from one to
+// the next, and those outside have none.
 SweepProblem::BlockExtents SweepProblem::block_extents(int k, std::int64_t blocks) const {
     BlockExtents e;
     const auto [first, end] = blocks_with_points(k, blocks);
     if (first == end) return e;
     e.fewest = std::numeric_limits<std::int64_t>::max();
-    for (const std::int64_t c : {first, first + 1, end - 2, end - 1}) {
-        if (c < first || c >= end) continue;
+    bool empty = end - first < blocks;
+    const auto count = [&](std::int64_t c) {
+        if (c < first || c >= end) return;
         const auto [lo, hi] = block_range(k, blocks, c);
-        e.fewest = std::min(e.fewest, hi - lo);
+        empty = empty || lo == hi;
+        if (lo < hi) e.fewest = std::min(e.fewest, hi - lo);
         e.most = std::max(e.most, hi - lo);
-    }
-    e.least = end - first < blocks ? 0 : e.fewest;
+    };
+    if (cuts.empty())
+        for (const std::int64_t c : {first, first + 1, end - 2, end - 1}) count(c);
+    else
+        for (std::int64_t c = first; c < end; ++c) count(c);
+    e.least = empty ? 0 : e.fewest;
     return e;
 }
 
@@ -227,7 +254,8 @@ SweepProblem SweepProblem::skewed(int k, int l) const {
 bool SweepProblem::alike(int a, int b) const {
     const NestArray &x = arrays[static_cast<std::size_t>(a)], &y = arrays[static_cast<std::size_t>(b)];
     return x.shape == y.shape && x.axes == y.axes && x.item_bytes == y.item_bytes && x.time_buffers == y.time_buffers &&
-           x.replicated == y.replicated && in_window(a) == in_window(b) && x.scale == y.scale && x.field == y.field;
+           x.replicated == y.replicated && in_window(a) == in_window(b) && x.scale == y.scale && x.field == y.field &&
+           x.cuts == y.cuts && (x.cuts.empty() || x.residue == y.residue);
 }
 
 Layout SweepProblem::layout(int a, const Index& grid, const Index& deep_halo, const Index& before) const {
@@ -236,17 +264,24 @@ Layout SweepProblem::layout(int a, const Index& grid, const Index& deep_halo, co
     for (std::size_t b = 0; b < arrays.size(); ++b) same[b] = alike(a, static_cast<int>(b));
     Index own = Index::filled(array.shape.n, 1), lo = Index::filled(own.n, 0), hi = lo;
     if (array.replicated && !wraps()) return Layout(array.shape, own);
+    Layout even(array.shape, own);
+    if (!array.replicated) {
+        for (int m = 0; m < own.n; ++m) own[m] = grid[static_cast<int>(array.axes[m])];
+        even = Layout(array.shape, own);
+        if (array.aligned || !array.cuts.empty()) even = even.cut_as(cuts_of(array, false));
+    }
     const Index o = origin();
-    Index around = own;
+    Index around = Index::filled(own.n, 1);
     for (int m = 0; m < own.n; ++m) {
         const int k = static_cast<int>(array.axes[m]);
         around[m] = period(k) > 0;
         if (array.replicated && !around[m]) continue;
-        if (!array.replicated) own[m] = grid[k];
+        std::int64_t below = 0, above = 0;
+        if (!array.cuts.empty() && !array.replicated) std::tie(below, above) = most_beyond(even, m, k, grid[k]);
         for (const Access& p : accesses) {
             if (!same[static_cast<std::size_t>(p.array)]) continue;
-            lo[m] = std::max(lo[m], o[k] - p.offset[k]);
-            hi[m] = std::max(hi[m], p.offset[k] - o[k]);
+            lo[m] = std::max(lo[m], o[k] - p.offset[k] + below);
+            hi[m] = std::max(hi[m], p.offset[k] - o[k] + above);
         }
         for (std::size_t b = 0; b < arrays.size(); ++b) {  // one field has one layout
             if (!same[b] || arrays[b].least_halo_lo.n != own.n || arrays[b].scale.n) continue;
@@ -257,16 +292,41 @@ Layout SweepProblem::layout(int a, const Index& grid, const Index& deep_halo, co
         if (deep_halo.n) (loops.row[k][k] < 0 ? lo : hi)[m] += deep_halo[k];
         if (before.n) lo[m] += before[k];
     }
-    Layout even(array.shape, own, lo, hi);
+    even.halo_lo = lo;
+    even.halo_hi = hi;
+    even.beside_nothing = !array.cuts.empty() && !array.replicated;
     if (wraps()) even.wraps = around;
-    return array.aligned ? even.following(extents_along(array), Index::filled(own.n, 1)) : even;
+    return even;
 }
 
-// Of the loops' blocks, for each dimension of an array.
-Index SweepProblem::extents_along(const NestArray& array) const {
-    Index extents = array.axes;
-    for (int m = 0; m < extents.n; ++m) extents[m] = shape[static_cast<int>(array.axes[m])];
-    return extents;
+// How each dimension of an array is cut, or of the field that it is part of.
+std::vector<Cut> SweepProblem::cuts_of(const NestArray& array, bool field) const {
+    std::vector<Cut> found;
+    for (int m = 0; m < array.axes.n; ++m) {
+        const std::int64_t scale = array.scale.n ? array.scale[m] : 1, residue = array.scale.n ? array.residue[m] : 0;
+        const bool own = !array.cuts.empty() && array.cuts[static_cast<std::size_t>(m)].of >= 0;
+        const Cut cut_here = own ? array.cuts[static_cast<std::size_t>(m)] : cut(static_cast<int>(array.axes[m]));
+        found.push_back(own ? (field ? cut_here : cut_here.part(residue, scale))
+                            : cut_here.times_of(field ? scale : 1));
+    }
+    return found;
+}
+
+// By how many elements blocks of points begin below those of an array that has cuts of its own, and end above them, at
+// most. Far below 0 where no block does: then no halo is needed at all.
+std::pair<std::int64_t, std::int64_t> SweepProblem::most_beyond(const Layout& own, int m, int k,
+                                                                std::int64_t blocks) const {
+    constexpr std::int64_t none = std::numeric_limits<std::int64_t>::min() / 4;
+    std::pair<std::int64_t, std::int64_t> most{none, none};
+    const std::int64_t o = origin()[k];
+    for (std::int64_t c = 0; c < blocks; ++c) {
+        const auto [first, end] = block_range(k, blocks, c);
+        if (first == end) continue;
+        const std::int64_t begins = own.start(m, c), ends = own.start(m, c + 1);
+        if (begins > 0) most.first = std::max(most.first, begins - first - o);
+        if (ends < own.shape[m]) most.second = std::max(most.second, end + o - ends);
+    }
+    return most;
 }
 
 Layout SweepProblem::field_layout(int a, const Index& grid, const Index& deep_halo) const {
@@ -290,7 +350,9 @@ Layout SweepProblem::field_layout(int a, const Index& grid, const Index& deep_ha
             all.halo_hi[m] = std::max(all.halo_hi[m], b.least_halo_hi[m]);
         }
     }
-    return Layout(array.field_shape, all.grid, all.halo_lo, all.halo_hi).following(extents_along(array), array.scale);
+    Layout field = Layout(array.field_shape, all.grid, all.halo_lo, all.halo_hi).cut_as(cuts_of(array, true));
+    field.beside_nothing = all.beside_nothing;
+    return field;
 }
 
 Box SweepProblem::box_of(int a, const Box& own) const {

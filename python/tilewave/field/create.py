@@ -7,6 +7,7 @@ import numpy as np
 from tilewave.dtypes import IN_NESTS
 from tilewave.errors import ConfigError, shown
 from tilewave.field import npy
+from tilewave.field.blocks import cuts_of
 from tilewave.field.exchange import halo_of
 from tilewave.field.field import ARRAY, FUNCTION, NOTHING, SAME, Field, make
 from tilewave.field.values import dtype_of, fill, named, problem_of, shape_of
@@ -17,7 +18,19 @@ from tilewave.runtime.collective import collective
 
 
 @collective("tw.field")
-def field(shape, dtype=None, init=None, *, keep="all", history=0, halo=None, periodic=None, grid=None, context=None):
+def field(
+    shape,
+    dtype=None,
+    init=None,
+    *,
+    keep="all",
+    history=0,
+    halo=None,
+    periodic=None,
+    grid=None,
+    blocks=None,
+    context=None,
+):
     """Make a distributed array; collective.
 
     Parameters
@@ -52,6 +65,9 @@ def field(shape, dtype=None, init=None, *, keep="all", history=0, halo=None, per
         axis.
     grid : tuple of int
         Ranks along each axis of a field with a halo. Default: the blocks with the least surface.
+    blocks : Blocks, optional
+        Which points of the process grid's blocks nests give a rank, so that blocks of a coarse and a fine grid lie
+        together. Nests without time steps or periodic loops compute the points of such blocks. Default: even blocks.
     context : Context, optional
 
     Returns
@@ -68,7 +84,7 @@ def field(shape, dtype=None, init=None, *, keep="all", history=0, halo=None, per
     Collective: one allreduce, and moving the array where only rank 0 gives it. Arrays that every rank gives are
     compared by a checksum, which reads the whole array (0.1 s a GB).
     """
-    made, kind, before, starts = None, NOTHING, [], []
+    made, kind, before, starts, cuts = None, NOTHING, [], [], None
     try:
         if isinstance(shape, np.ndarray) and init is None:
             shape, dtype, init = shape.shape, shape.dtype if dtype is None else dtype, shape
@@ -79,6 +95,11 @@ def field(shape, dtype=None, init=None, *, keep="all", history=0, halo=None, per
         if not isinstance(keep, str) or keep not in ("all", "window"):
             raise ConfigError(f"field: keep={shown(keep)} was given; allowed: 'all', 'window'")
         before = _history(history, keep)
+        cuts = cuts_of(blocks, shape)
+        if cuts and (keep == "window" or before or halo is not None):
+            raise ConfigError(
+                "field: blocks= was given together with keep='window', history= or halo=; allowed: a field without"
+            )
         around = halo_of(halo, periodic, grid, shape)
         if around and (keep == "window" or before):
             raise ConfigError(
@@ -90,6 +111,7 @@ def field(shape, dtype=None, init=None, *, keep="all", history=0, halo=None, per
         if kind == ARRAY and keep == "window" and any(init.strides):
             init = init.copy()  # for runs to come
         made = Field(context, shape, dtype, keep, init) if keep == "window" else make(context, shape, dtype, around)
+        made._cuts = cuts
         if kind == FUNCTION and keep == "all":
             fill(made._view(0), made.owned, init)
     except Exception as problem:
@@ -99,6 +121,7 @@ def field(shape, dtype=None, init=None, *, keep="all", history=0, halo=None, per
         f"shape {shape}, dtype {dtype}, keep {keep}, history {len(before)} {len(starts)}"
         + (of_window if keep == "window" else "")
         + (", halo {0} {1}, periodic {2}, grid {3}".format(*around) if around else "")
+        + (f", blocks {cuts}" if cuts else "")
     )
     made._count()
     if keep == "all":

@@ -23,7 +23,7 @@ SAME = object()  # as the current time step
 
 @holds_context
 class Field:
-    """An array spread over the ranks in even blocks; make it with `field`.
+    """An array spread over the ranks in blocks; make it with `field`.
 
     Attributes
     ----------
@@ -42,6 +42,7 @@ class Field:
         self.ndim = len(shape)
         self.keep = keep
         self._init = init  # of a rolling window: what elements are before each run
+        self._cuts = None  # for each axis how it is cut; None: into even blocks
         self._number = 0  # of those that a context's ranks made together, from 1; 0: one rank's own
         self._storage = storage or (_core.FieldStorage(context._core, shape, dtype.itemsize) if keep == "all" else None)
         self._views = weakref.WeakSet()  # the memory that someone sees through `local`, now or as it was before
@@ -324,6 +325,7 @@ class Field:
         Collective: one round of small messages, and a copy of each rank's part.
         """
         made = Field(self.context, self.shape, self.dtype, storage=self._whole("copy").copy())
+        made._cuts = self._cuts
         yield f"field {self._number}"
         made._count()
         return made

@@ -18,6 +18,7 @@ from tilewave.multigrid.coefficients import (
     sweeps_for,
     variable_faces,
 )
+from tilewave.multigrid.sharing import blocks_of, grid_of
 from tilewave.run import reduction
 from tilewave.run.bind import bind
 from tilewave.run.chain import chain
@@ -117,6 +118,8 @@ class Poisson:
         as a pipeline.
     pre, post : int, optional
         Sweeps before and after a coarser grid.
+    grid : tuple of int, optional
+        Ranks along each axis. Default: by prediction, perhaps one rank for all.
     context : Context, optional
 
     Attributes
@@ -148,6 +151,7 @@ class Poisson:
         smoother="gauss-seidel",
         pre=2,
         post=2,
+        grid=None,
         context=None,
     ):
         self.context = default_context() if context is None else context
@@ -164,12 +168,16 @@ class Poisson:
         self._varies = not isinstance(k, numbers.Real)
         self.history, self._bound, self._chain = None, {}, None
         shapes = _coarsened(self.shape)
+        self._on = {"context": self.context}
+        if grid is not None:
+            self._on["grid"] = grid_of(grid, dims, self.context.size)
+        blocks = blocks_of(shapes, self.context.size, self._on.get("grid"))
         faces = self._finest_faces(k, spacings)
         self.grids = []
         for level, cells in enumerate(shapes):
             if level:
                 faces = self._coarser(faces, cells)
-            self.grids.append(self._level(cells, faces))
+            self.grids.append(self._level(cells, faces, blocks[level]))
         matrix = dense_matrix(shapes[-1], faces, self._sigma)
         self._sweeps = sweeps_for(matrix, COARSEST_FACTOR, MOST_SWEEPS)
         self._singular = self._sigma == 0 and all("dirichlet" not in sides for sides in self._boundary)
@@ -231,7 +239,7 @@ class Poisson:
         self.history = History(history, bool(converged), time_s)
         x = field(self.shape, "f8", context=self.context)
         shift = self._size_of(finest.u)[1] / math.prod(self.shape) if self._singular else 0.0
-        bind(self._nests.hand_over, x=x, u=finest.u, shift=shift, context=self.context).run()
+        bind(self._nests.hand_over, x=x, u=finest.u, shift=shift, **self._on).run()
         return x
 
     def plan(self):
@@ -260,14 +268,14 @@ class Poisson:
         # An axis is a grid of its own: faces do not vary across it.
         return [np.concatenate([along[:1], along[1::2]])[: n + 2] / 4 for along, n in zip(faces, cells, strict=True)]
 
-    def _level(self, cells, faces):
+    def _level(self, cells, faces, blocks):
         extents = [n + 2 for n in cells]
         names = ("kx", "ky", "kz") if self._varies else ("ax", "ay", "az")
         held = {
-            name: field(along, context=self.context) if self._varies else along
+            name: field(along, blocks=blocks, context=self.context) if self._varies else along
             for name, along in zip(names, faces, strict=False)
         }
-        return Level(cells, held, *(field(extents, "f8", context=self.context) for _ in range(3)))
+        return Level(cells, held, *(field(extents, "f8", blocks=blocks, context=self.context) for _ in range(3)))
 
     # The nests of a cycle.
 
@@ -276,7 +284,7 @@ class Poisson:
         if key in self._bound:
             return self._bound[key]
         grid, kind = self.grids[level], "variable" if self._varies else "constant"
-        given = {**grid.faces, "sigma": self._sigma, "context": self.context}
+        given = {**grid.faces, "sigma": self._sigma, **self._on}
         indices = "ijk"[: len(self.shape)]
         if keywords.pop("back", False):
             given["reverse"] = tuple(indices)
@@ -314,7 +322,7 @@ class Poisson:
         key = "restrict", level
         if key not in self._bound:
             fine, coarse = self.grids[level : level + 2]
-            self._bound[key] = bind(self._nests.restrict, f=coarse.f, u=coarse.u, r=fine.r, context=self.context)
+            self._bound[key] = bind(self._nests.restrict, f=coarse.f, u=coarse.u, r=fine.r, **self._on)
         return self._bound[key]
 
     def _correct(self, level):
@@ -325,7 +333,7 @@ class Poisson:
             for axis, n, (low, high) in zip("xyz", coarse.shape, self._boundary, strict=False):
                 weights["l" + axis], weights["h" + axis] = np.zeros(n + 2), np.zeros(n + 2)
                 weights["l" + axis][1], weights["h" + axis][n] = BESIDE_BOUNDARY[low], BESIDE_BOUNDARY[high]
-            self._bound[key] = bind(self._nests.correct, u=fine.u, e=coarse.u, context=self.context, **weights)
+            self._bound[key] = bind(self._nests.correct, u=fine.u, e=coarse.u, **self._on, **weights)
         return self._bound[key]
 
     @property
@@ -341,7 +349,7 @@ class Poisson:
                 **grid.faces,
                 sigma=self._sigma,
                 reduce={"norm": reduction.norm("r")},
-                context=self.context,
+                **self._on,
             )
         return self._bound[key]
 
@@ -362,7 +370,7 @@ class Poisson:
             raise ConfigError(
                 f"multigrid: {name}: given {shown(given)}; allowed: a field or array of shape {self.shape}, float64"
             )
-        bind(self._nests.take, f=into, given=given, context=self.context).run()
+        bind(self._nests.take, f=into, given=given, **self._on).run()
 
     def _size_of(self, of):
         """The 2-norm and the sum of a field."""

@@ -129,12 +129,20 @@ def candidates(readies, shared):
     for k in heaviest:
         if layouts[k] is not None:
             wanted += [("plain", (), layouts[k][2]), layouts[k]]
-    found = [] if differing_grids_or_storage(readies, shared) else [[{} for _ in readies]]
-    for layout in dict.fromkeys(wanted):
+    own = [] if differing_grids_or_storage(readies, shared) else [[{} for _ in readies]]
+    found = _distinct(dict.fromkeys(wanted), readies, sharing, own)[:MOST_LAYOUTS]
+    if not own and wanted:  # many small nests may be quicker on one rank, whatever the heaviest one wants
+        found = _distinct([("plain", (), (1,) * len(wanted[0][2]))], readies, sharing, found)
+    return found
+
+
+def _distinct(layouts, readies, sharing, found):
+    """The choices that were `found`, and those for some layouts that all can have."""
+    for layout in layouts:
         choices = [_choices(layout, readies[k]) if k in sharing else {} for k in range(len(readies))]
         if None not in choices and choices not in found:
-            found.append(choices)
-    return found[:MOST_LAYOUTS]
+            found = [*found, choices]
+    return found
 
 
 def differing_grids_or_storage(readies, shared):

@@ -20,7 +20,7 @@ def lie_of(value):
     order.
     """
     if isinstance(value, Field):
-        return "field", value.shape, value.keep
+        return "field", value.shape, value.keep, value._cuts
     return ("copied", value.shape) if copied(value) else ("in place", value.shape, value.strides)
 
 

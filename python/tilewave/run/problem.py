@@ -12,6 +12,7 @@ from tilewave.nest.bounds import loop_bounds, loop_directions
 from tilewave.nest.box import cut_short
 from tilewave.nest.dependences import MOST_HISTORY
 from tilewave.nest.periodic import periodic_ranges, read_periodic
+from tilewave.run.cuts import has_cuts, tell_cuts
 from tilewave.run.operands import check_own_elements
 from tilewave.run.scaled import extents_of_scaled, refuse_scaled_in_time, tell_scaled, why_in_loop_order
 
@@ -267,6 +268,8 @@ def _core_problem(nest, spread, arrays, shapes, in_time, bounds, downwards, sequ
         for k, extent in zip(axes, shapes[name], strict=True):
             shape[k] = extent
     scaled = any(view.scaled for view in spread)
+    # A nest with time steps, or periodic loops, takes even blocks: what is cut otherwise is moved.
+    cut = not in_time and not periodic and any(has_cuts(arrays[view.array]) for view in spread)
     if scaled:
         refuse_scaled_in_time(nest, in_time)
         shape = extents_of_scaled(nest, spread, shapes, bounds.box, accesses, shape)
@@ -281,7 +284,7 @@ def _core_problem(nest, spread, arrays, shapes, in_time, bounds, downwards, sequ
                 here.shape(shapes[name]),
                 axes,
                 buffers.get(name, 0),
-                isinstance(arrays[name], Field) and arrays[name].keep == "window" and not scaled,
+                isinstance(arrays[name], Field) and arrays[name].keep == "window" and not scaled and not cut,
             )
         )
     box = tuple(low for low, _ in bounds.box), tuple(high for _, high in bounds.box)
@@ -297,6 +300,8 @@ def _core_problem(nest, spread, arrays, shapes, in_time, bounds, downwards, sequ
     )
     if scaled:
         tell_scaled(nest, spread, arrays, core)
+    if cut:
+        tell_cuts(nest, spread, arrays, accesses, core)
     return core
 
 

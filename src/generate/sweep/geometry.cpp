@@ -27,7 +27,7 @@ int face_tag(std::size_t number) {
 SweepGeometry::SweepGeometry(const SweepProblem& problem, const Plan& plan)
     : problem_(problem),
       plan_(plan),
-      blocks_(problem.shape, plan.grid),
+      blocks_(problem.blocks(plan.grid)),
       space_(image(problem.loops, problem.space)),
       dependences_(problem.dependences()),
       deep_halo_(deep_halo(problem, plan)),

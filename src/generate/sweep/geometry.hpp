@@ -84,6 +84,8 @@ public:
     Index slots() const { return slots_; }
 
 private:
+    void add_readers(int rank, std::vector<int>& result) const;
+    void add_owners(int rank, std::vector<int>& result) const;
     std::int64_t end_of_rows(int rank, std::int64_t t) const;
     Box beyond_deep_halo(int a, int target, std::int64_t t) const;
     std::int64_t first_read(int a, int target, const Box& region) const;

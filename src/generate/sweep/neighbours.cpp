@@ -35,23 +35,62 @@ Box SweepGeometry::coords_meeting(const Box& points) const {
         // What aligned arrays have beyond the loops' extent is in the last block.
         const std::int64_t lo = std::clamp<std::int64_t>(points.lo[k], 0, extent - 1),
                            hi = std::clamp<std::int64_t>(points.hi[k], lo + 1, extent);
-        coords.lo[k] = block_with(extent, plan_.grid[k], lo);
-        coords.hi[k] = block_with(extent, plan_.grid[k], hi - 1) + 1;
+        coords.lo[k] = blocks_.block_at(k, lo);
+        coords.hi[k] = blocks_.block_at(k, hi - 1) + 1;
     }
     return coords;
+}
+
+// Arrays with cuts of their own: ranks own elements that lie beside the points that they compute. The ranks that own
+// what `rank` reads and writes, and those that read and write what it owns.
+void SweepGeometry::add_owners(int rank, std::vector<int>& result) const {
+    const Index at = blocks_.coords(rank), deep = deep_halo_.most(at.n);
+    for (const Access& p : problem_.accesses) {
+        const NestArray& n = problem_.arrays[static_cast<std::size_t>(p.array)];
+        if (n.replicated || n.cuts.empty()) continue;
+        const Layout& own = layout(p.array);
+        Box owners{Index::filled(at.n, 0), Index::filled(at.n, 1)}, users = owners;
+        for (int m = 0; m < n.axes.n; ++m) {
+            const int k = static_cast<int>(n.axes[m]);
+            if (plan_.grid[k] == 1) continue;
+            const auto [first, end] = problem_.block_range(k, plan_.grid[k], at[k]);
+            const std::int64_t lo = std::max<std::int64_t>(first + p.offset[k] - deep[k], 0),
+                               hi = std::min(end + p.offset[k] + deep[k], own.shape[m]);
+            owners.lo[k] = first < end && lo < hi ? own.block_at(m, lo) : 0;
+            owners.hi[k] = first < end && lo < hi ? own.block_at(m, hi - 1) + 1 : 0;
+            const std::int64_t from = std::max(own.start(m, at[k]) - p.offset[k] - deep[k], problem_.space.lo[k]),
+                               to = std::min(own.start(m, at[k] + 1) - p.offset[k] + deep[k], problem_.space.hi[k]);
+            const bool used = own.start(m, at[k]) < own.start(m, at[k] + 1) && from < to;
+            const std::int64_t o = problem_.origin()[k];
+            users.lo[k] = used ? blocks_.block_at(k, from + o) : 0;
+            users.hi[k] = used ? blocks_.block_at(k, to - 1 + o) + 1 : 0;
+        }
+        for (const Box& coords : {owners, users})
+            for (const int other : blocks_.ranks_at(coords)) result.push_back(other);
+    }
 }
 
 std::vector<int> SweepGeometry::neighbours(int rank) const {
     std::vector<int> result;
     if (rank >= blocks_.ranks()) return result;
+    add_readers(rank, result);
+    if (!problem_.cuts.empty()) add_owners(rank, result);
+    std::sort(result.begin(), result.end());
+    result.erase(std::unique(result.begin(), result.end()), result.end());
+    std::erase(result, rank);
+    return result;
+}
+
+// The ranks whose points are no further away from those of `rank` than an access reaches.
+void SweepGeometry::add_readers(int rank, std::vector<int>& result) const {
     const Index at = blocks_.coords(rank), origin = problem_.origin(), deep = deep_halo_.most(at.n);
     Box mine = blocks_.whole();
     Index slack = Index::filled(at.n, 0);  // by which points and elements may lie beside the blocks of the grid
     for (int k = 0; k < at.n; ++k) {
         if (plan_.grid[k] == 1) continue;
-        mine.lo[k] = block_start(problem_.shape[k], plan_.grid[k], at[k]);
-        mine.hi[k] = block_start(problem_.shape[k], plan_.grid[k], at[k] + 1);
-        if (mine.lo[k] == mine.hi[k]) return result;
+        mine.lo[k] = blocks_.start(k, at[k]);
+        mine.hi[k] = blocks_.start(k, at[k] + 1);
+        if (mine.lo[k] == mine.hi[k]) return;
         for (int a = 0; a < static_cast<int>(problem_.arrays.size()); ++a)
             if (const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)]; !n.replicated) {
                 slack[k] = std::max(slack[k], std::abs(problem_.shift(a)[k] - origin[k]));
@@ -81,10 +120,6 @@ std::vector<int> SweepGeometry::neighbours(int rank) const {
     };
     for (const Index& offset : offsets_) both(offset);
     for (const Read& read : reads_) both(read.offset);
-    std::sort(result.begin(), result.end());
-    result.erase(std::unique(result.begin(), result.end()), result.end());
-    std::erase(result, rank);
-    return result;
 }
 
 // Times do not fall with any coordinate of a tile, and coordinates do not fall from block to block: the corners of the

@@ -1,0 +1,79 @@
+"""How ranks share the grids of a solver: blocks of all grids lie together, and few ranks take part in small grids."""
+
+import math
+
+from tilewave.errors import ConfigError, shown
+from tilewave.field.blocks import Blocks
+
+#: Cells for each rank that takes part in a grid, at least: of fewer a sweep takes less than the messages of sharing.
+LEAST_CELLS = 1024
+#: By what part the largest block may be above an even one on the finest grid, so that its blocks are whole cells of
+#: coarse grids.
+MOST_UNEVEN = 1 / 16
+
+
+def blocks_of(shapes, ranks, grid=None):
+    """The blocks of each grid's fields, which have one element around the cells; None for one rank.
+
+    Along each axis blocks follow the coarsest grid that ranks can share evenly enough: those of finer grids are then
+    whole cells of it, and no value of a restriction comes from another rank. Coarser grids follow it as they can.
+
+    Parameters
+    ----------
+    shapes : list of tuple of int
+        Cells by axis, the finest first.
+    ranks : int
+    grid : tuple of int, optional
+        Ranks along each axis, where that is known.
+    """
+    if ranks == 1:
+        return [None] * len(shapes)
+    parts = grid or (ranks,) * len(shapes[0])
+    common = [_common(cells, p) for cells, p in zip(zip(*shapes, strict=True), parts, strict=True)]
+    found = []
+    for level, cells in enumerate(shapes):
+        finer = [max(at - level, 0) for at in common]
+        coarser = [max(level - at, 0) for at in common]
+        found.append(
+            Blocks(
+                tuple(shapes[at][axis] for axis, at in enumerate(common)),
+                scale=tuple(2**n for n in finer),
+                per=tuple(2**n for n in coarser),
+                shift=1,
+                every=_every(math.prod(cells), ranks, len(cells), grid),
+            )
+        )
+    return found
+
+
+def _common(cells, parts):
+    """Which of the grids' extents along an axis, the finest first, is the one that all follow."""
+    return max(
+        (level for level, n in enumerate(cells) if -(-n // parts) * parts <= (1 + MOST_UNEVEN) * n),
+        default=0,
+    )
+
+
+def _every(cells, ranks, dims, grid):
+    """Of how many blocks along each axis one has the cells of all."""
+    every = 1
+    while every < ranks:
+        taking_part = math.prod(-(-p // every) for p in grid) if grid else max(ranks / every**dims, 1)
+        if cells >= LEAST_CELLS * taking_part:
+            break
+        every *= 2
+    return every
+
+
+def grid_of(grid, dims, ranks):
+    """What was given as the process grid, checked."""
+    if grid is None:
+        return None
+    given = tuple(grid) if isinstance(grid, tuple | list) else grid
+    whole = isinstance(given, tuple) and all(isinstance(g, int) and not isinstance(g, bool) and g >= 1 for g in given)
+    if not whole or len(given) != dims or math.prod(given) > ranks:
+        raise ConfigError(
+            f"multigrid: grid: given {shown(grid)}; allowed: {dims} integers >= 1 whose product is at most {ranks}, "
+            "the ranks"
+        )
+    return given

@@ -1,0 +1,112 @@
+"""Grids of a solver that ranks share: the same bits on any ranks, almost nothing moves between grids, ranks drop out."""
+
+import numpy as np
+import pytest
+
+import tilewave as tw
+from local_ranks import on_ranks
+from tilewave import _core
+from tilewave.errors import ConfigError
+from tilewave.multigrid import Poisson, sharing
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
+
+CASES = [
+    ((48,), {"smoother": "gauss-seidel"}, [(2,), (3,), (6,)]),
+    ((24, 16), {"smoother": "gauss-seidel"}, [(2, 1), (1, 3), (2, 2), (3, 2)]),
+    ((12, 20), {"smoother": "red-black", "boundary": "neumann", "sigma": 2.0}, [(2, 1), (3, 1), (4, 1)]),
+    ((8, 12, 16), {"smoother": "jacobi", "cycle": "F"}, [(2, 1, 1), (1, 3, 1), (3, 2, 1)]),
+    ((8, 16, 8), {"k": lambda i, j, k: 1.0 + (i > 3) + 0.1 * j, "smoother": "gauss-seidel"}, [(1, 2, 1), (1, 3, 2)]),
+]
+
+
+def found_on(ranks, body):
+    """What `body` gives on each of some ranks."""
+    results, errors = on_ranks(ranks, 1, body, 120)
+    assert not any(errors), errors
+    return results
+
+
+def solved(shape, options, ranks, grid):
+    """Solution, norms and what the schedule says, with ranks of this grid."""
+    f = np.random.default_rng(5).standard_normal(shape)
+
+    def body(context):
+        solver = Poisson(shape, grid=grid, context=context, **options)
+        found = solver.solve(f, tol=1e-9, max_cycles=4).gather()
+        chain = solver._cycles()
+        assert not chain.separate, chain.separate
+        assert all(plan.grid == (grid or plan.grid) for plan in chain.plans)
+        return found, solver.history.norms, tw.check(tw.schedule(chain, context=context))
+
+    results = found_on(ranks, body)
+    assert all(violation is None for _, _, violation in results), results[0][2]
+    assert len({tuple(norms) for _, norms, _ in results}) == 1
+    return results[0][:2]
+
+
+@pytest.mark.parametrize("least", [1, 60])
+@pytest.mark.parametrize("case", range(len(CASES)))
+def test_the_same_bits_on_any_ranks(case, least, monkeypatch):
+    monkeypatch.setattr(sharing, "LEAST_CELLS", least)
+    shape, options, grids = CASES[case]
+    alone, norms = solved(shape, options, 1, None)
+    for grid in grids:
+        found, others = solved(shape, options, int(np.prod(grid)), grid)
+        assert others == norms, (grid, others, norms)
+        assert np.array_equal(found.view("u8"), alone.view("u8")), grid
+
+
+def sent(ready, ranks):
+    """Elements that ranks send in one nest of a chain, and the ranks that have work in it."""
+    problem, plan = ready.sweep.problem, ready.sweep.plan
+    schedules = [_core.nest_schedule(problem, plan, rank, ranks) for rank in range(ranks)]
+    elements = 0
+    for schedule in schedules:
+        for message in schedule.messages:
+            low, high = message.region
+            elements += message.send * int(np.prod(np.subtract(high, low)))
+    return elements, {rank for rank, schedule in enumerate(schedules) if len(schedule.tiles)}
+
+
+@pytest.mark.parametrize("ranks, grid", [(2, (2, 1)), (3, (3, 1)), (4, (2, 2)), (6, (2, 3))])
+def test_little_moves_between_grids_and_ranks_drop_out(ranks, grid, monkeypatch):
+    monkeypatch.setattr(sharing, "LEAST_CELLS", 100)
+    shape = (96, 192)
+
+    def body(context):
+        solver = Poisson(shape, grid=grid, smoother="jacobi", context=context)
+        names = [bound.nest.name for bound in solver._cycles().nests]
+        return names, [sent(ready, ranks) for ready in solver._cycles()._first.readies]
+
+    names, facts = found_on(ranks, body)[0]
+    levels = len(Poisson(shape).levels)
+    restrictions = [fact for name, fact in zip(names, facts, strict=True) if name == "restrict"]
+    corrections = [fact for name, fact in zip(names, facts, strict=True) if name == "correct"][::-1]
+    assert len(restrictions) == levels - 1
+    working = []
+    for level, ((elements, ranks_here), (back, _)) in enumerate(zip(restrictions, corrections, strict=True)):
+        fine = [n >> level for n in shape]
+        border = sum(2 * (g - 1) * (fine[1 - axis] // 2 + 2) for axis, g in enumerate(grid))
+        working.append(len(ranks_here))
+        if np.prod(fine) >= 4 * 100 * ranks:  # both grids are shared by all
+            assert elements == 0, (level, elements)
+            assert 0 < back <= border, (level, back, border)
+    assert working[0] == ranks and working[-1] == 1 and working == sorted(working, reverse=True), working
+
+
+def test_blocks_follow_a_grid_that_ranks_share_evenly():
+    shapes = [(128 >> k, 96 >> k) for k in range(6)]
+    assert sharing.blocks_of(shapes, 1) == [None] * 6
+    two = sharing.blocks_of(shapes, 2)
+    assert two[0].points == (4, 3 << 1) and two[0].scale == (32, 16) and two[5].per == (1, 2)
+    three = sharing.blocks_of(shapes, 3)
+    assert three[0].points == (32, 3) and three[0].scale == (4, 32)
+    assert [blocks.every for blocks in three] == [1, 1, 4, 4, 4, 4]
+
+
+def test_what_is_no_grid():
+    for grid in [(1,), (2, 1), (0, 1), "ij", (1.0, 1), 1]:
+        with pytest.raises(ConfigError, match="grid") as error:
+            Poisson((16, 16), grid=grid)
+        assert "allowed" in str(error.value)
