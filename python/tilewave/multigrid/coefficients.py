@@ -1,73 +1,120 @@
-"""What couples cells: by axis and level, the conductance of the faces between them over the square of the spacing."""
+"""What couples cells: by axis and grid, the conductance of the faces between them over the square of the spacing.
+
+Arrays count cells from 1. Element i of an axis is the face below cell i, the last one is above all cells. On grids with
+cells of several lengths, equations are multiplied by the volume of the cell in terms of the largest: so they are
+symmetric.
+"""
 
 import numpy as np
 
-#: Weights of a correction at a cell beside a boundary: a mirrored value (Dirichlet), or the same value (Neumann).
-BESIDE_BOUNDARY = {"dirichlet": -0.25, "neumann": 0.25}
+#: The conductance of outer faces in terms of one between two cells.
+OUTSIDE = {"dirichlet": 2.0, "neumann": 0.0, "periodic": 1.0}
 
 
 def constant_faces(cells, spacing, boundary):
-    """Along one axis: element i is the face below cell i, which counts from 1; the last one is above all cells."""
+    """Along one axis, where all cells are equal."""
     faces = np.full(cells + 2, 1.0 / spacing**2)
-    outside = {"dirichlet": 2.0, "neumann": 0.0}
-    faces[1] *= outside[boundary[0]]
-    faces[cells + 1] *= outside[boundary[1]]
+    faces[1] *= OUTSIDE[boundary[0]]
+    faces[cells + 1] *= OUTSIDE[boundary[1]]
     return faces
 
 
 def variable_faces(k, spacing, boundary, axis):
-    """The same of a coefficient that varies: harmonic means of the cells on both sides; indices of cells from 1."""
+    """The same of a coefficient that varies: harmonic means of the cells on both sides."""
     faces = np.zeros([extent + 2 for extent in k.shape])
-    inside = tuple(slice(1, -1) for _ in k.shape)
 
-    def at(first, last):
-        return tuple(slice(first, last) if d == axis else cut for d, cut in enumerate(inside))
+    def at(face):
+        return tuple(face if d == axis else slice(1, -1) for d in range(k.ndim))
 
-    below, above = (np.take(k, range(*ends), axis) for ends in ((0, k.shape[axis] - 1), (1, k.shape[axis])))
-    faces[at(2, -1)] = 2 * below * above / (below + above)
-    for side, (face, cell) in enumerate(((1, 0), (k.shape[axis] + 1, -1))):
-        if boundary[side] == "dirichlet":
-            faces[at(face, face + 1)] = 2 * np.take(k, [cell], axis)
+    cells = np.moveaxis(k, axis, 0)
+    inner = 2 * cells[:-1] * cells[1:] / (cells[:-1] + cells[1:])
+    faces[at(slice(2, -1))] = np.moveaxis(inner, 0, axis)
+    for face, cell, side in ((1, 0, boundary[0]), (len(cells) + 1, -1, boundary[1])):
+        if side == "dirichlet":
+            faces[at(face)] = 2 * cells[cell]
+        elif side == "periodic":
+            faces[at(face)] = 2 * cells[0] * cells[-1] / (cells[0] + cells[-1])
     return faces / spacing**2
 
 
-def coarser_faces(faces, axis):
-    """Of cells twice as long: the mean of the finer faces in each face."""
-    coarse = np.zeros([extent // 2 + 1 for extent in faces.shape])
-    pairs = [np.arange(1, extent // 2) for extent in faces.shape]
-    pairs[axis] = np.arange(1, faces.shape[axis] // 2 + 1)
-    total = 0.0
-    for corner in np.ndindex(*(1 if d == axis else 2 for d in range(faces.ndim))):
-        total = total + faces[np.ix_(*(2 * p - 1 + c for p, c in zip(pairs, corner, strict=True)))]
-    coarse[np.ix_(*pairs)] = total / (4 * 2 ** (faces.ndim - 1))
-    return coarse
+def everywhere(along, axis, shape):
+    """Faces that vary along their axis alone as an array of all cells."""
+    faces = np.zeros([extent + 2 for extent in shape])
+    cells = tuple(slice(1, None) if d == axis else slice(1, -1) for d in range(len(shape)))
+    faces[cells] = along[1:].reshape([-1 if d == axis else 1 for d in range(len(shape))])
+    return faces
 
 
-def dense_matrix(shape, faces, sigma):
-    """The operator of a small grid as a matrix; `faces` by axis, of cells with indices from 1."""
+def coarser_line(along, fine, coarse):
+    """Faces that vary along their axis alone, of equal cells, on the coarser grid."""
+    if coarse is fine:
+        return along
+    faces = np.zeros(coarse.cells + 2)
+    faces[1:] = along[1::2] * (fine.distances[::2] / coarse.distances) / 2
+    return faces
+
+
+def coarser_faces(faces, axis, fine, coarse):
+    """Of each coarse face: the finer faces that are in it, for cells whose centres are further apart.
+
+    Parameters
+    ----------
+    faces : numpy.ndarray
+    axis : int
+        The one that the faces are normal to.
+    fine, coarse : list of Axis
+    """
+    found = faces
+    for d, (a, b) in enumerate(zip(fine, coarse, strict=True)):
+        if d == axis:
+            every = 1 if b is a else 2
+            taken = np.minimum(1 + every * np.arange(b.cells + 1), a.cells + 1)
+            wider = (a.distances[taken - 1] / b.distances).reshape([-1 if e == d else 1 for e in range(len(fine))])
+            found = np.take(found, taken, d) * wider
+            found = np.pad(found, [(1, 0) if e == d else (0, 0) for e in range(len(fine))])
+    return coarser_cells(found, fine, coarse, axis)
+
+
+def coarser_cells(values, fine, coarse, but=None):
+    """Sums over the cells of each coarser one, over the number that it has where it is whole; not along axis `but`."""
+    for d, (a, b) in enumerate(zip(fine, coarse, strict=True)):
+        if b is a:
+            continue
+        if d != but:
+            low = np.take(values, range(1, a.cells + 1, 2), d)
+            high = np.take(values, range(2, 2 * b.cells + 1, 2), d)  # beyond an odd number of cells there is 0
+            values = np.pad(low + high, [(1, 1) if e == d else (0, 0) for e in range(len(fine))])
+        values = values / 2
+    return values
+
+
+def diagonal(faces, sigma):
+    """What each cell's own value is multiplied by: its faces and sigma; 1 around the cells."""
+    total = np.ones(sigma.shape, sigma.dtype)
+    inside = tuple(slice(1, -1) for _ in sigma.shape)
+    total[inside] = sigma[inside]
+    for axis, along in enumerate(faces):
+        above = tuple(slice(2, None) if d == axis else slice(1, -1) for d in range(sigma.ndim))
+        total[inside] += along[inside] + along[above]
+    return total
+
+
+def dense_matrix(shape, faces, sigma, periodic=()):
+    """The operator of a small grid as a matrix; `faces` by axis, `periodic` the axes that wrap."""
     numbers = np.arange(np.prod(shape)).reshape(shape)
-    matrix = np.zeros((numbers.size, numbers.size), np.result_type(float, type(sigma)))
+    sigma = np.broadcast_to(sigma, shape)
+    matrix = np.zeros((numbers.size, numbers.size), np.result_type(float, sigma.dtype))
     for cell in np.ndindex(*shape):
         here = numbers[cell]
-        matrix[here, here] += sigma
+        matrix[here, here] += sigma[cell]
         for axis, along in enumerate(faces):
             for step in (0, 1):
                 at = tuple(c + 1 + (step if d == axis else 0) for d, c in enumerate(cell))
                 conductance = along[at[axis]] if along.ndim == 1 else along[at]
                 matrix[here, here] += conductance
-                other = tuple(c + (2 * step - 1 if d == axis else 0) for d, c in enumerate(cell))
+                other = [c + (2 * step - 1 if d == axis else 0) for d, c in enumerate(cell)]
+                if axis in periodic:
+                    other[axis] %= shape[axis]
                 if 0 <= other[axis] < shape[axis]:
-                    matrix[here, numbers[other]] -= conductance
+                    matrix[here, numbers[tuple(other)]] -= conductance
     return matrix
-
-
-def sweeps_for(matrix, factor, most):
-    """Gauss-Seidel sweeps, forth and back in turn, after which the error of a small system is `factor` times less."""
-    lower = np.tril(matrix)
-    forth = np.eye(len(matrix)) - np.linalg.solve(lower, matrix)
-    back = np.eye(len(matrix)) - np.linalg.solve(np.triu(matrix), matrix)
-    sizes = np.sort(np.abs(np.linalg.eigvals(back @ forth)))
-    slowest = sizes[sizes < 1 - 1e-9][-1:]  # constants stay in a problem without fixed values
-    if not slowest.size or slowest[0] <= 0:
-        return 2
-    return 2 * int(np.clip(np.ceil(np.log(factor) / np.log(slowest[0])), 1, most // 2))

@@ -32,31 +32,27 @@ def jacobi_constant(u, r, ax, i, *, sigma=0.0, weight=0.8):
 
 
 @nest
-def relax_variable(u, f, kx, i, *, sigma=0.0):
+def relax_variable(u, f, kx, d, i):
     around = kx[i] * u[i - 1] + kx[i + 1] * u[i + 1]
-    diagonal = kx[i] + kx[i + 1] + sigma
-    u[i] = (f[i] + around) / diagonal
+    u[i] = (f[i] + around) / d[i]
 
 
 @nest
-def relax_colour_variable(u, f, kx, i, *, sigma=0.0, colour=0):
+def relax_colour_variable(u, f, kx, d, i, *, colour=0):
     if (i) % 2 == colour:
         around = kx[i] * u[i - 1] + kx[i + 1] * u[i + 1]
-        diagonal = kx[i] + kx[i + 1] + sigma
-        u[i] = (f[i] + around) / diagonal
+        u[i] = (f[i] + around) / d[i]
 
 
 @nest
-def residual_variable(r, u, f, kx, i, *, sigma=0.0):
+def residual_variable(r, u, f, kx, d, i):
     around = kx[i] * u[i - 1] + kx[i + 1] * u[i + 1]
-    diagonal = kx[i] + kx[i + 1] + sigma
-    r[i] = f[i] + around - diagonal * u[i]
+    r[i] = f[i] + around - d[i] * u[i]
 
 
 @nest
-def jacobi_variable(u, r, kx, i, *, sigma=0.0, weight=0.8):
-    diagonal = kx[i] + kx[i + 1] + sigma
-    u[i] += weight * r[i] / diagonal
+def jacobi_variable(u, r, d, i, *, weight=0.8):
+    u[i] += weight * r[i] / d[i]
 
 
 @nest

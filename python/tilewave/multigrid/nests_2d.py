@@ -32,33 +32,29 @@ def jacobi_constant(u, r, ax, ay, i, j, *, sigma=0.0, weight=0.8):
 
 
 @nest
-def relax_variable(u, f, kx, ky, i, j, *, sigma=0.0):
+def relax_variable(u, f, kx, ky, d, i, j):
     around = kx[i, j] * u[i - 1, j] + kx[i + 1, j] * u[i + 1, j] + ky[i, j] * u[i, j - 1] + ky[i, j + 1] * u[i, j + 1]
-    diagonal = kx[i, j] + kx[i + 1, j] + ky[i, j] + ky[i, j + 1] + sigma
-    u[i, j] = (f[i, j] + around) / diagonal
+    u[i, j] = (f[i, j] + around) / d[i, j]
 
 
 @nest
-def relax_colour_variable(u, f, kx, ky, i, j, *, sigma=0.0, colour=0):
+def relax_colour_variable(u, f, kx, ky, d, i, j, *, colour=0):
     if (i + j) % 2 == colour:
         around = (
             kx[i, j] * u[i - 1, j] + kx[i + 1, j] * u[i + 1, j] + ky[i, j] * u[i, j - 1] + ky[i, j + 1] * u[i, j + 1]
         )
-        diagonal = kx[i, j] + kx[i + 1, j] + ky[i, j] + ky[i, j + 1] + sigma
-        u[i, j] = (f[i, j] + around) / diagonal
+        u[i, j] = (f[i, j] + around) / d[i, j]
 
 
 @nest
-def residual_variable(r, u, f, kx, ky, i, j, *, sigma=0.0):
+def residual_variable(r, u, f, kx, ky, d, i, j):
     around = kx[i, j] * u[i - 1, j] + kx[i + 1, j] * u[i + 1, j] + ky[i, j] * u[i, j - 1] + ky[i, j + 1] * u[i, j + 1]
-    diagonal = kx[i, j] + kx[i + 1, j] + ky[i, j] + ky[i, j + 1] + sigma
-    r[i, j] = f[i, j] + around - diagonal * u[i, j]
+    r[i, j] = f[i, j] + around - d[i, j] * u[i, j]
 
 
 @nest
-def jacobi_variable(u, r, kx, ky, i, j, *, sigma=0.0, weight=0.8):
-    diagonal = kx[i, j] + kx[i + 1, j] + ky[i, j] + ky[i, j + 1] + sigma
-    u[i, j] += weight * r[i, j] / diagonal
+def jacobi_variable(u, r, d, i, j, *, weight=0.8):
+    u[i, j] += weight * r[i, j] / d[i, j]
 
 
 @nest

@@ -53,7 +53,7 @@ def jacobi_constant(u, r, ax, ay, az, i, j, k, *, sigma=0.0, weight=0.8):
 
 
 @nest
-def relax_variable(u, f, kx, ky, kz, i, j, k, *, sigma=0.0):
+def relax_variable(u, f, kx, ky, kz, d, i, j, k):
     around = (
         kx[i, j, k] * u[i - 1, j, k]
         + kx[i + 1, j, k] * u[i + 1, j, k]
@@ -62,12 +62,11 @@ def relax_variable(u, f, kx, ky, kz, i, j, k, *, sigma=0.0):
         + kz[i, j, k] * u[i, j, k - 1]
         + kz[i, j, k + 1] * u[i, j, k + 1]
     )
-    diagonal = kx[i, j, k] + kx[i + 1, j, k] + ky[i, j, k] + ky[i, j + 1, k] + kz[i, j, k] + kz[i, j, k + 1] + sigma
-    u[i, j, k] = (f[i, j, k] + around) / diagonal
+    u[i, j, k] = (f[i, j, k] + around) / d[i, j, k]
 
 
 @nest
-def relax_colour_variable(u, f, kx, ky, kz, i, j, k, *, sigma=0.0, colour=0):
+def relax_colour_variable(u, f, kx, ky, kz, d, i, j, k, *, colour=0):
     if (i + j + k) % 2 == colour:
         around = (
             kx[i, j, k] * u[i - 1, j, k]
@@ -77,12 +76,11 @@ def relax_colour_variable(u, f, kx, ky, kz, i, j, k, *, sigma=0.0, colour=0):
             + kz[i, j, k] * u[i, j, k - 1]
             + kz[i, j, k + 1] * u[i, j, k + 1]
         )
-        diagonal = kx[i, j, k] + kx[i + 1, j, k] + ky[i, j, k] + ky[i, j + 1, k] + kz[i, j, k] + kz[i, j, k + 1] + sigma
-        u[i, j, k] = (f[i, j, k] + around) / diagonal
+        u[i, j, k] = (f[i, j, k] + around) / d[i, j, k]
 
 
 @nest
-def residual_variable(r, u, f, kx, ky, kz, i, j, k, *, sigma=0.0):
+def residual_variable(r, u, f, kx, ky, kz, d, i, j, k):
     around = (
         kx[i, j, k] * u[i - 1, j, k]
         + kx[i + 1, j, k] * u[i + 1, j, k]
@@ -91,14 +89,12 @@ def residual_variable(r, u, f, kx, ky, kz, i, j, k, *, sigma=0.0):
         + kz[i, j, k] * u[i, j, k - 1]
         + kz[i, j, k + 1] * u[i, j, k + 1]
     )
-    diagonal = kx[i, j, k] + kx[i + 1, j, k] + ky[i, j, k] + ky[i, j + 1, k] + kz[i, j, k] + kz[i, j, k + 1] + sigma
-    r[i, j, k] = f[i, j, k] + around - diagonal * u[i, j, k]
+    r[i, j, k] = f[i, j, k] + around - d[i, j, k] * u[i, j, k]
 
 
 @nest
-def jacobi_variable(u, r, kx, ky, kz, i, j, k, *, sigma=0.0, weight=0.8):
-    diagonal = kx[i, j, k] + kx[i + 1, j, k] + ky[i, j, k] + ky[i, j + 1, k] + kz[i, j, k] + kz[i, j, k + 1] + sigma
-    u[i, j, k] += weight * r[i, j, k] / diagonal
+def jacobi_variable(u, r, d, i, j, k, *, weight=0.8):
+    u[i, j, k] += weight * r[i, j, k] / d[i, j, k]
 
 
 @nest

@@ -1,102 +1,33 @@
 """Multigrid for -div(k grad u) + sigma u = f on boxes, as one chain of nests."""
 
 import math
-import numbers
-from dataclasses import dataclass
 
 import numpy as np
 
-from tilewave.errors import ConfigError, shown
+from tilewave.errors import ConfigError
 from tilewave.field.create import field
-from tilewave.field.field import Field
-from tilewave.multigrid import nests_1d, nests_2d, nests_3d
-from tilewave.multigrid.coefficients import (
-    BESIDE_BOUNDARY,
-    coarser_faces,
-    constant_faces,
-    dense_matrix,
-    sweeps_for,
-    variable_faces,
-)
+from tilewave.multigrid import given
+from tilewave.multigrid.conjugate import ConjugateGradients
+from tilewave.multigrid.cycle import CYCLES, SMOOTHERS, Cycle
+from tilewave.multigrid.history import History
+from tilewave.multigrid.levels import all_grids, finest, make_level
 from tilewave.multigrid.sharing import blocks_of, grid_of
 from tilewave.run import reduction
 from tilewave.run.bind import bind
 from tilewave.run.chain import chain
 from tilewave.runtime.context import default_context
 
-NESTS = {1: nests_1d, 2: nests_2d, 3: nests_3d}
-CYCLES = ("V", "F", "W")
-SMOOTHERS = ("gauss-seidel", "red-black", "jacobi")
-
-#: Cells of the coarsest grid, at most: its sweeps are found from a dense matrix on each rank.
-MOST_COARSEST = 1024
-#: The error that is left on the coarsest grid, at most, and sweeps for that, at most.
-COARSEST_FACTOR, MOST_SWEEPS = 0.02, 200
-#: Of a weighted Jacobi sweep, by dimensions: what reduces errors that a coarser grid has not most.
-JACOBI_WEIGHT = {1: 2 / 3, 2: 4 / 5, 3: 6 / 7}
-
-
-@dataclass
-class Level:
-    """One grid: its cells by axis, what couples them, and its fields, with one element around the cells."""
-
-    shape: tuple
-    faces: dict
-    u: Field
-    f: Field
-    r: Field
-
-
-@dataclass
-class History:
-    """How a solution came about.
-
-    Attributes
-    ----------
-    norms : list of float
-        Of the residual (2-norm over all cells): before the first cycle, then after each.
-    converged : bool
-    time_s : float
-        Of the cycles.
-    """
-
-    norms: list
-    converged: bool
-    time_s: float
-
-    @property
-    def cycles(self):
-        """How many ran."""
-        return len(self.norms) - 1
-
-    @property
-    def factor(self):
-        """By what a cycle reduced the residual, on average; NaN without cycles."""
-        if self.cycles < 1 or not self.norms[0]:
-            return math.nan
-        return (self.norms[-1] / self.norms[0]) ** (1 / self.cycles)
-
-    def save(self, path):
-        """Write a picture of the norms, by the ending of `path` (.png, .svg, .pdf)."""
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(6, 4), layout="constrained")
-        axes = figure.subplots()
-        axes.semilogy(range(len(self.norms)), self.norms, "o-")
-        axes.set(xlabel="cycles", ylabel="norm of the residual", title=f"{self.factor:.3f} a cycle")
-        axes.grid(True, which="both", alpha=0.3)
-        figure.savefig(path)
-
-    def __str__(self):
-        end = "converged" if self.converged else "not converged"
-        return f"{self.cycles} cycles, {end}, norm {self.norms[-1]:.3g}, {self.factor:.3f} a cycle, {self.time_s:.3g} s"
+METHODS = ("cycles", "cg")
+#: Without fixed values and sigma, the sum of f over the cells in terms of its 2-norm and the root of their number.
+MOST_SUM = 1e-10
 
 
 class Poisson:
     """Solver of -div(k grad u) + sigma u = f on a box of cells; collective.
 
-    Second-order finite volumes: values belong to the centres of cells, boundaries to the outer faces. Grids are
-    coarsened by two along every axis while all extents are even.
+    Second-order finite volumes: values belong to the centres of cells, boundaries to the outer faces. Coarser grids
+    have half as many cells along the axes that are coupled most, with a single one at the end where the number is odd,
+    down to 1 or 2 cells along each axis; these are solved directly.
 
     Parameters
     ----------
@@ -105,13 +36,13 @@ class Poisson:
     spacing : float or tuple of float, optional
         Length of a cell, along each axis. Default: 1 / cells, a box of length 1.
     boundary : str or sequence, optional
-        ``"dirichlet"`` (u = 0 on the face; the default) or ``"neumann"`` (no flux), for all, for each axis, or as a
-        pair for the two sides of an axis.
+        ``"dirichlet"`` (u = 0 on the face; the default), ``"neumann"`` (no flux) or ``"periodic"``, for all, for each
+        axis, or as a pair for the two sides of an axis; an axis is periodic on both sides.
     k : float, array or callable, optional
         Coefficient, above 0: a number, an array of `shape` that is equal on all ranks, or a function of arrays of
         cell indices. Between cells it is the harmonic mean.
-    sigma : float, optional
-        At least 0.
+    sigma : float, complex, array or callable, optional
+        As `k`, with a real part of at least 0. Where it is complex, so are `f` and the solution.
     cycle : {"V", "F", "W"}, optional
     smoother : {"gauss-seidel", "red-black", "jacobi"}, optional
         Gauss-Seidel sweeps go forth before a coarser grid and back after it, in the order of the loops: the ranks work
@@ -132,12 +63,12 @@ class Poisson:
     Raises
     ------
     ConfigError
-        On every rank: for what is not allowed; for a shape that cannot be coarsened far enough.
+        On every rank: for what is not allowed, on any rank; where ranks differ.
 
     Notes
     -----
-    Collective. A cycle is one `tilewave.chain`. Memory: 4 fields of 8 bytes a cell, twice the eighth part of that for
-    coarser grids in 3-D, and one more field for each axis where `k` varies.
+    Collective. A cycle is one `tilewave.chain`. Memory: 4 fields of 8 bytes a cell, 16 if complex, and in 3-D a seventh
+    of that for coarser grids; 4 more where `k` or `sigma` varies in 3-D, and 4 more for conjugate gradients.
     """
 
     def __init__(
@@ -154,51 +85,44 @@ class Poisson:
         grid=None,
         context=None,
     ):
+        arguments = shape, spacing, boundary, k, sigma, cycle, smoother, pre, post, grid
+        checked = given.agreed(lambda: _checked(*arguments), context=context)
         self.context = default_context() if context is None else context
-        self.shape = _shape(shape)
-        dims = len(self.shape)
-        self._nests = NESTS[dims]
-        spacings = _spacings(spacing, self.shape)
-        self._boundary = _boundaries(boundary, dims)
-        self._sigma = _number("sigma", sigma, 0.0)
-        self._cycle, self._smoother = _one_of("cycle", cycle, CYCLES), _one_of("smoother", smoother, SMOOTHERS)
-        self._pre, self._post = _count("pre", pre), _count("post", post)
-        if self._pre + self._post == 0:
-            raise ConfigError("multigrid: pre and post are both 0; allowed: at least one sweep")
-        self._varies = not isinstance(k, numbers.Real)
-        self.history, self._bound, self._chain = None, {}, None
-        shapes = _coarsened(self.shape)
-        self._on = {"context": self.context}
-        if grid is not None:
-            self._on["grid"] = grid_of(grid, dims, self.context.size)
-        blocks = blocks_of(shapes, self.context.size, self._on.get("grid"))
-        faces = self._finest_faces(k, spacings)
-        self.grids = []
-        for level, cells in enumerate(shapes):
-            if level:
-                faces = self._coarser(faces, cells)
-            self.grids.append(self._level(cells, faces, blocks[level]))
-        matrix = dense_matrix(shapes[-1], faces, self._sigma)
-        self._sweeps = sweeps_for(matrix, COARSEST_FACTOR, MOST_SWEEPS)
-        self._singular = self._sigma == 0 and all("dirichlet" not in sides for sides in self._boundary)
+        self.shape, spacings, boundary, k, sigma, cycle, smoother, pre, post = checked
+        grid = grid_of(grid, len(self.shape), self.context.size)
+        kind = sigma.dtype.kind if isinstance(sigma, np.ndarray) else "c" if isinstance(sigma, complex) else "f"
+        self.dtype = np.dtype("c16" if kind == "c" else "f8")
+        free = all(side != "dirichlet" for sides in boundary for side in sides)
+        self._singular = free and not np.any(sigma)
+        self._real_matrix = not np.any(np.imag(sigma))
+        grids = all_grids(finest(self.shape, spacings, boundary, k, sigma))
+        blocks = blocks_of([cells.shape for cells in grids], self.context.size, grid)
+        each = zip(grids, blocks, strict=True)
+        self._levels = [make_level(cells, self.dtype, block, self.context) for cells, block in each]
+        self._cycle = Cycle(self._levels, cycle, smoother, pre, post, self._singular, self.context, grid)
+        self.history, self._chains = None, {}
 
     @property
     def levels(self):
         """Shapes of the grids, the finest first."""
-        return [grid.shape for grid in self.grids]
+        return [grid.shape for grid in self._levels]
 
-    def solve(self, f, tol=1e-8, x0=None, max_cycles=100):
+    def solve(self, f, tol=1e-8, x0=None, max_cycles=100, method="cycles"):
         """Solve for one right-hand side; collective.
 
         Parameters
         ----------
         f : Field or array
-            Of the solver's shape, float64; an array is equal on all ranks.
+            Of the solver's shape, float64, or complex128 where sigma is complex; an array is equal on all ranks.
         tol : float, optional
             The norm of the residual at which cycles end, as a part of that of `f`.
         x0 : Field or array, optional
             Where to start. Default: 0.
         max_cycles : int, optional
+            Cycles or iterations, at most.
+        method : {"cycles", "cg"}, optional
+            ``"cg"``: conjugate gradients with a cycle as the preconditioner, for a `k` that varies strongly. That needs
+            ``pre == post`` and a V or W cycle.
 
         Returns
         -------
@@ -215,222 +139,149 @@ class Poisson:
         -----
         Collective. Without fixed values and sigma, of all solutions the one whose mean is 0.
         """
-        tol, max_cycles = _number("tol", tol, 0.0), _count("max_cycles", max_cycles)
-        finest = self.grids[0]
-        self._take(finest.f, f, "f")
-        size, total = self._size_of(finest.f)
-        if not math.isfinite(size):
-            raise ConfigError("multigrid: f has values that are not finite; allowed: finite numbers")
-        if self._singular and abs(total) > 1e-10 * size * math.sqrt(math.prod(self.shape)):
-            raise ConfigError(
-                f"multigrid: the mean of f is {total / math.prod(self.shape):.3g}, and the boundary fixes no values; "
-                "allowed: a mean of 0, sigma > 0, or a boundary that is dirichlet somewhere"
-            )
-        finest.u.fill(0.0)
+        f, x0, tol, max_cycles, method = given.agreed(
+            lambda: self._checked_call(f, x0, tol, max_cycles, method), context=self.context
+        )
+        size = self._take_right_side(f)
+        u = self._levels[0].u
+        u.fill(0.0)
         if x0 is not None:
-            self._take(finest.u, x0, "x0")
-        self._bind("residual", 0).run()
-        start = self._norm.run().results["norm"]
-        history, converged, time_s = [float(start)], start <= tol * size, 0.0
-        if not converged and max_cycles:
-            report = self._cycles().run(times=max_cycles, until={"norm": tol * size})
-            history += [float(values["norm"]) for values in report.history]
-            converged, time_s = history[-1] <= tol * size, report.measured.time_s
-        self.history = History(history, bool(converged), time_s)
-        x = field(self.shape, "f8", context=self.context)
-        shift = self._size_of(finest.u)[1] / math.prod(self.shape) if self._singular else 0.0
-        bind(self._nests.hand_over, x=x, u=finest.u, shift=shift, **self._on).run()
-        return x
+            self._take(u, x0)
+        start, end = self._residual_norm(), tol * size
+        norms, time_s = [start], 0.0
+        if not math.isfinite(start):
+            raise ConfigError("multigrid: x0 has values that are not finite; allowed: finite numbers")
+        if start > end and max_cycles and method == "cg":
+            solver = self._conjugate_gradients()
+            norms, time_s = solver.run(start, end, max_cycles)
+            u = solver.x
+        elif start > end and max_cycles:
+            report = self._cycles().run(times=max_cycles, until={"norm": end})
+            norms += [float(values["norm"]) for values in report.history]
+            time_s = report.measured.time_s
+        self.history = History(norms, bool(norms[-1] <= end), time_s)
+        return self._handed_over(u)
+
+    def precondition(self, r):
+        """One cycle from 0 for the right side `r`: an approximate solution; collective.
+
+        Parameters
+        ----------
+        r : Field or array
+            As `f` of `solve`.
+
+        Returns
+        -------
+        Field
+
+        Raises
+        ------
+        ConfigError
+            As `solve`.
+
+        Notes
+        -----
+        Collective. Linear in `r`. With ``pre == post`` and a V or W cycle nearly symmetric: restriction is not quite
+        the transpose of the correction, which flexible conjugate gradients and GMRES allow for.
+        """
+        (r,) = given.agreed(lambda: self._checked_residual(r), context=self.context)
+        self._take_right_side(r)
+        self._levels[0].u.fill(0.0)
+        if "precondition" not in self._chains:
+            self._chains["precondition"] = chain(self._cycle.nests_of_cycle(), context=self.context)
+        self._chains["precondition"].run()
+        return self._handed_over(self._levels[0].u)
+
+    def aspreconditioner(self):
+        """`precondition` as a SciPy ``LinearOperator`` on flat arrays, for ``scipy.sparse.linalg``; needs SciPy.
+
+        Returns
+        -------
+        scipy.sparse.linalg.LinearOperator
+            To be applied to the same array on every rank, which gives the whole result on every rank; collective.
+        """
+        from scipy.sparse.linalg import LinearOperator
+
+        size = math.prod(self.shape)
+
+        def apply(r):
+            return self.precondition(np.reshape(r, self.shape))[...].reshape(-1)
+
+        return LinearOperator((size, size), apply, dtype=self.dtype)
 
     def plan(self):
         """How a cycle runs, nest by nest, as text; collective."""
         return self._cycles().explain()
 
-    # The grids.
-
-    def _finest_faces(self, k, spacings):
-        if not self._varies:
-            k = _number("k", k, 0.0, above=True)
-            return [k * constant_faces(n, h, b) for n, h, b in zip(self.shape, spacings, self._boundary, strict=True)]
-        values = np.asarray(k(*np.indices(self.shape)) if callable(k) else k)
-        if values.shape != self.shape or values.dtype.kind not in "fiu":
-            raise ConfigError(f"multigrid: k: given {shown(values)}; allowed: real numbers of shape {self.shape}")
-        if not (np.isfinite(values).all() and (values > 0).all()):
-            raise ConfigError(f"multigrid: k has the value {values.min():.3g}; allowed: finite numbers above 0")
-        return [
-            variable_faces(values.astype(float), h, b, axis)
-            for axis, (h, b) in enumerate(zip(spacings, self._boundary, strict=True))
-        ]
-
-    def _coarser(self, faces, cells):
-        if self._varies:
-            return [coarser_faces(along, axis) for axis, along in enumerate(faces)]
-        # An axis is a grid of its own: faces do not vary across it.
-        return [np.concatenate([along[:1], along[1::2]])[: n + 2] / 4 for along, n in zip(faces, cells, strict=True)]
-
-    def _level(self, cells, faces, blocks):
-        extents = [n + 2 for n in cells]
-        names = ("kx", "ky", "kz") if self._varies else ("ax", "ay", "az")
-        held = {
-            name: field(along, blocks=blocks, context=self.context) if self._varies else along
-            for name, along in zip(names, faces, strict=False)
-        }
-        return Level(cells, held, *(field(extents, "f8", blocks=blocks, context=self.context) for _ in range(3)))
-
-    # The nests of a cycle.
-
-    def _bind(self, what, level, **keywords):
-        key = what, level, tuple(sorted(keywords.items()))
-        if key in self._bound:
-            return self._bound[key]
-        grid, kind = self.grids[level], "variable" if self._varies else "constant"
-        given = {**grid.faces, "sigma": self._sigma, **self._on}
-        indices = "ijk"[: len(self.shape)]
-        if keywords.pop("back", False):
-            given["reverse"] = tuple(indices)
-        if what in ("relax", "relax_colour"):
-            arrays = {"u": grid.u, "f": grid.f}
-        elif what == "residual":
-            arrays = {"r": grid.r, "u": grid.u, "f": grid.f}
-        else:
-            arrays = {"u": grid.u, "r": grid.r}
-        made = bind(getattr(self._nests, f"{what}_{kind}"), **arrays, **given, **keywords)
-        self._bound[key] = made
-        return made
-
-    def _smooth(self, level, count, back):
-        """So many sweeps: those after a coarser grid in the order that mirrors those before."""
-        if self._smoother == "gauss-seidel":
-            return [self._bind("relax", level, back=back)] * count
-        if self._smoother == "red-black":
-            return [self._bind("relax_colour", level, colour=c) for c in ((1, 0) if back else (0, 1))] * count
-        weight = JACOBI_WEIGHT[len(self.shape)]
-        return [self._bind("residual", level), self._bind("jacobi", level, weight=weight)] * count
-
-    def _visit(self, level, cycle):
-        """The nests of a cycle from one grid down and back."""
-        if level == len(self.grids) - 1:
-            return [self._bind("relax", level, back=back) for back in (False, True)] * (self._sweeps // 2)
-        nests = self._smooth(level, self._pre, False) + [self._bind("residual", level), self._restrict(level)]
-        below = level + 1
-        nests += self._visit(below, cycle)
-        if cycle != "V" and below < len(self.grids) - 1:
-            nests += self._visit(below, "V" if cycle == "F" else "W")
-        return nests + [self._correct(level), *self._smooth(level, self._post, True)]
-
-    def _restrict(self, level):
-        key = "restrict", level
-        if key not in self._bound:
-            fine, coarse = self.grids[level : level + 2]
-            self._bound[key] = bind(self._nests.restrict, f=coarse.f, u=coarse.u, r=fine.r, **self._on)
-        return self._bound[key]
-
-    def _correct(self, level):
-        key = "correct", level
-        if key not in self._bound:
-            fine, coarse = self.grids[level : level + 2]
-            weights = {}
-            for axis, n, (low, high) in zip("xyz", coarse.shape, self._boundary, strict=False):
-                weights["l" + axis], weights["h" + axis] = np.zeros(n + 2), np.zeros(n + 2)
-                weights["l" + axis][1], weights["h" + axis][n] = BESIDE_BOUNDARY[low], BESIDE_BOUNDARY[high]
-            self._bound[key] = bind(self._nests.correct, u=fine.u, e=coarse.u, **self._on, **weights)
-        return self._bound[key]
-
-    @property
-    def _norm(self):
-        key = "norm", 0
-        if key not in self._bound:
-            grid, kind = self.grids[0], "variable" if self._varies else "constant"
-            self._bound[key] = bind(
-                getattr(self._nests, f"residual_{kind}"),
-                r=grid.r,
-                u=grid.u,
-                f=grid.f,
-                **grid.faces,
-                sigma=self._sigma,
-                reduce={"norm": reduction.norm("r")},
-                **self._on,
-            )
-        return self._bound[key]
-
     def _cycles(self):
-        if self._chain is None:
-            self._chain = chain([*self._visit(0, self._cycle), self._norm], context=self.context)
-        return self._chain
+        if "cycles" not in self._chains:
+            nests = [*self._cycle.nests_of_cycle(), *self._cycle.norm()]
+            self._chains["cycles"] = chain(nests, context=self.context)
+        return self._chains["cycles"]
 
-    # What is given.
+    def _conjugate_gradients(self):
+        if "cg" not in self._chains:
+            self._chains["cg"] = ConjugateGradients(self._cycle, self.dtype.kind == "c" and self._real_matrix)
+        return self._chains["cg"]
 
-    def _take(self, into, given, name):
-        if not isinstance(given, Field):
-            given = np.asarray(given)
-            if given.dtype.kind not in "fiu":
-                raise ConfigError(f"multigrid: {name}: given {shown(given)}; allowed: real numbers")
-            given = np.ascontiguousarray(given, np.float64)
-        if tuple(given.shape) != self.shape or given.dtype != np.float64:
+    # What is given, and what is handed over.
+
+    def _checked_call(self, f, x0, tol, max_cycles, method):
+        f = given.of_shape("f", f, self.shape, self.dtype)
+        x0 = x0 if x0 is None else given.of_shape("x0", x0, self.shape, self.dtype)
+        tol, max_cycles = given.number("tol", tol, 0.0), given.count("max_cycles", max_cycles)
+        method, cycle = given.one_of("method", method, METHODS), self._cycle
+        if method == "cg" and (cycle.pre != cycle.post or cycle.kind == "F"):
             raise ConfigError(
-                f"multigrid: {name}: given {shown(given)}; allowed: a field or array of shape {self.shape}, float64"
+                f"multigrid: method 'cg' was given for {cycle.kind} cycles with pre={cycle.pre}, post={cycle.post}; "
+                "allowed: cycles that are symmetric, V and W with as many sweeps before as after a coarser grid"
             )
-        bind(self._nests.take, f=into, given=given, **self._on).run()
+        return (f, x0, tol, max_cycles, method), f"x0 {x0 is not None}, tol {tol}, at most {max_cycles}, {method}"
 
-    def _size_of(self, of):
-        """The 2-norm and the sum of a field."""
-        return float(reduction.norm(of)), float(reduction.sum(of))
+    def _checked_residual(self, r):
+        return (given.of_shape("r", r, self.shape, self.dtype),), "precondition"
 
+    def _take(self, into, values):
+        bind(self._cycle.nests.take, f=into, given=values, **self._cycle.on).run()
 
-def _shape(shape):
-    given = (shape,) if isinstance(shape, numbers.Integral) else tuple(shape)
-    if not 1 <= len(given) <= 3 or any(not isinstance(n, numbers.Integral) or n < 1 for n in given):
-        raise ConfigError(f"multigrid: shape: given {shown(shape)}; allowed: 1 to 3 integers >= 1")
-    return tuple(int(n) for n in given)
+    def _take_right_side(self, f):
+        """Its 2-norm."""
+        into, cells = self._levels[0].f, math.prod(self.shape)
+        self._take(into, f)
+        size, total = float(reduction.norm(into)), reduction.sum(into).item()
+        if not math.isfinite(size):
+            raise ConfigError("multigrid: f has values that are not finite; allowed: finite numbers")
+        if self._singular and abs(total) > MOST_SUM * size * math.sqrt(cells):
+            raise ConfigError(
+                f"multigrid: the mean of f is {total / cells:.3g}, and the boundary fixes no values; "
+                "allowed: a mean of 0, sigma > 0, or a boundary that is dirichlet somewhere"
+            )
+        return size
 
+    def _residual_norm(self):
+        for nest in self._cycle.norm():
+            report = nest.run()
+        return float(report.results["norm"])
 
-def _coarsened(shape):
-    shapes = [shape]
-    while all(n % 2 == 0 and n >= 4 for n in shapes[-1]):
-        shapes.append(tuple(n // 2 for n in shapes[-1]))
-    if math.prod(shapes[-1]) > MOST_COARSEST:
-        raise ConfigError(
-            f"multigrid: shape {shape} can be coarsened to {shapes[-1]} only, more than {MOST_COARSEST} cells; "
-            "allowed: extents with more factors of 2"
-        )
-    return shapes
-
-
-def _spacings(spacing, shape):
-    given = [1.0 / n for n in shape] if spacing is None else spacing
-    given = [given] * len(shape) if isinstance(given, numbers.Real) else list(given)
-    if len(given) != len(shape):
-        raise ConfigError(f"multigrid: spacing: given {shown(spacing)}; allowed: a number, or one for each axis")
-    return [_number("spacing", h, 0.0, above=True) for h in given]
-
-
-def _boundaries(boundary, dims):
-    given = [boundary] * dims if isinstance(boundary, str) else list(boundary)
-    sides = [(b, b) if isinstance(b, str) else tuple(b) for b in given]
-    if len(sides) != dims or any(len(pair) != 2 or set(pair) - set(BESIDE_BOUNDARY) for pair in sides):
-        raise ConfigError(
-            f"multigrid: boundary: given {shown(boundary)}; allowed: {', '.join(BESIDE_BOUNDARY)}, one for all, one "
-            "for each axis, or pairs for the sides of an axis"
-        )
-    return sides
+    def _handed_over(self, u):
+        """The cells of u as a field of their own; of mean 0 where the boundary fixes no values."""
+        x = field(self.shape, self.dtype, context=self.context)
+        zero = self.dtype.type(0).item()
+        nest = bind(self._cycle.nests.hand_over, x=x, u=u, shift=zero, **self._cycle.on)
+        nest.run()
+        if self._singular:
+            nest.run(shift=reduction.sum(x).item() / math.prod(self.shape))
+        return x
 
 
-def _number(name, value, least, above=False):
-    allowed = f"a finite number {'>' if above else '>='} {least:g}"
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value):
-        raise ConfigError(f"multigrid: {name}: given {shown(value)}; allowed: {allowed}")
-    if value < least or above and value == least:
-        raise ConfigError(f"multigrid: {name}: given {shown(value)}; allowed: {allowed}")
-    return float(value)
-
-
-def _count(name, value):
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 0:
-        raise ConfigError(f"multigrid: {name}: given {shown(value)}; allowed: an integer >= 0")
-    return int(value)
-
-
-def _one_of(name, value, allowed):
-    if value not in allowed:
-        raise ConfigError(f"multigrid: {name}: given {shown(value)}; allowed: {', '.join(allowed)}")
-    return value
+def _checked(shape, spacing, boundary, k, sigma, cycle, smoother, pre, post, grid):
+    """The arguments of a solver, and their text."""
+    shape = given.read_shape(shape)
+    spacings, boundary = given.read_spacing(spacing, shape), given.read_boundary(boundary, len(shape))
+    k, sigma = given.read_coefficient(k, shape), given.read_sigma(sigma, shape)
+    cycle, smoother = given.one_of("cycle", cycle, CYCLES), given.one_of("smoother", smoother, SMOOTHERS)
+    pre, post = given.count("pre", pre), given.count("post", post)
+    if pre + post == 0:
+        raise ConfigError("multigrid: pre and post are both 0; allowed: at least one sweep")
+    text = f"{shape} {spacings} {boundary} {given.text_of(k)} {given.text_of(sigma)} {cycle} {smoother} {pre} {post} {grid}"
+    return (shape, spacings, boundary, k, sigma, cycle, smoother, pre, post), text

@@ -1,5 +1,6 @@
 """How ranks share the grids of a solver: blocks of all grids lie together, and few ranks take part in small grids."""
 
+import itertools
 import math
 
 from tilewave.errors import ConfigError, shown
@@ -30,10 +31,10 @@ def blocks_of(shapes, ranks, grid=None):
         return [None] * len(shapes)
     parts = grid or (ranks,) * len(shapes[0])
     common = [_common(cells, p) for cells, p in zip(zip(*shapes, strict=True), parts, strict=True)]
-    found = []
-    for level, cells in enumerate(shapes):
-        finer = [max(at - level, 0) for at in common]
-        coarser = [max(level - at, 0) for at in common]
+    found, halved = [], _halvings(shapes)
+    for cells, here in zip(shapes, halved, strict=True):
+        finer = [max(halved[at][axis] - here[axis], 0) for axis, at in enumerate(common)]
+        coarser = [max(here[axis] - halved[at][axis], 0) for axis, at in enumerate(common)]
         found.append(
             Blocks(
                 tuple(shapes[at][axis] for axis, at in enumerate(common)),
@@ -44,6 +45,14 @@ def blocks_of(shapes, ranks, grid=None):
             )
         )
     return found
+
+
+def _halvings(shapes):
+    """How often each axis of each grid has been halved; an axis may stay as it is."""
+    halved = [(0,) * len(shapes[0])]
+    for fine, coarse in itertools.pairwise(shapes):
+        halved.append(tuple(n + (a != b) for n, a, b in zip(halved[-1], fine, coarse, strict=True)))
+    return halved
 
 
 def _common(cells, parts):

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from local_ranks import on_ranks
+from poisson_matrix import poisson_matrix
 
 import tilewave as tw
-from local_ranks import on_ranks
 from tilewave.errors import ConfigError
 from tilewave.multigrid import Poisson
-from tilewave.multigrid.coefficients import coarser_faces, constant_faces, dense_matrix, variable_faces
 
 CASES = [
     ((32,), {}),
@@ -33,24 +33,12 @@ def right_side(shape):
     return np.random.default_rng(5).standard_normal(shape)
 
 
-def dense(shape, options):
-    """The same operator as a matrix, from the definition."""
-    sides = options.get("boundary", "dirichlet")
-    sides = [sides] * len(shape) if isinstance(sides, str) else sides
-    pairs = [(b, b) if isinstance(b, str) else b for b in sides]
-    if "k" in options:
-        k = options["k"](*np.indices(shape)) + np.zeros(shape)
-        faces = [variable_faces(k, 1 / n, b, axis) for axis, (n, b) in enumerate(zip(shape, pairs, strict=True))]
-    else:
-        faces = [constant_faces(n, 1 / n, b) for n, b in zip(shape, pairs, strict=True)]
-    return dense_matrix(shape, faces, options.get("sigma", 0.0))
-
-
 @pytest.mark.parametrize("ranks, case", [(1, 0), (1, 1), (3, 2), (1, 3), (2, 4), (1, 5), (3, 5)])
 def test_solutions_are_those_of_the_dense_matrix(ranks, case):
     shape, options = CASES[case]
     f = right_side(shape)
-    exact = np.linalg.solve(dense(shape, options), f.ravel()).reshape(shape)
+    operator = {name: options[name] for name in ("boundary", "k", "sigma") if name in options}
+    exact = np.linalg.solve(poisson_matrix(shape, **operator), f.ravel()).reshape(shape)
 
     def body(context):
         solver = Poisson(shape, context=context, **options)
@@ -87,14 +75,15 @@ def test_second_order():
     assert errors[0] / errors[1] > 3.8 and errors[1] / errors[2] > 3.8, errors
 
 
-def test_no_fixed_values():
+@pytest.mark.parametrize("boundary", ["neumann", "periodic", ("periodic", "neumann")])
+def test_no_fixed_values(boundary):
     f = right_side((16, 16))
-    solver = Poisson((16, 16), boundary="neumann")
+    solver = Poisson((16, 16), boundary=boundary)
     with pytest.raises(ConfigError, match="mean of f"):
         solver.solve(f + 1)
     found = solver.solve(f - f.mean()).gather()
     assert solver.history.converged and abs(found.mean()) < 1e-12
-    matrix = dense((16, 16), {"boundary": "neumann"})
+    matrix = poisson_matrix((16, 16), boundary=boundary)
     np.testing.assert_allclose(matrix @ found.ravel(), (f - f.mean()).ravel(), atol=1e-5)
 
 
@@ -109,26 +98,19 @@ def test_starts_and_fields():
     assert abs(solver.solve(np.zeros(16)).gather()).max() == 0
 
 
-def test_coarse_faces_keep_what_flows():
-    k = np.random.default_rng(1).random((4, 6, 8)) + 0.5
-    for axis in range(3):
-        faces = variable_faces(k, 0.25, ("dirichlet", "neumann"), axis)
-        coarse = coarser_faces(faces, axis)
-        assert coarse.shape == (4, 5, 6)
-        every = tuple(slice(1, None, 2) if d == axis else slice(1, -1) for d in range(3))
-        inside = tuple(slice(1, None) if d == axis else slice(1, -1) for d in range(3))
-        assert np.isclose(coarse[inside].sum() * 16, faces[every].sum())
-
-
 BAD = [
-    (dict(shape=(7, 5000)), "can be coarsened"),
     (dict(shape=(4, 4, 4, 4)), "shape"),
     (dict(shape=(8,), spacing=-1.0), "spacing"),
-    (dict(shape=(8,), boundary="periodic"), "boundary"),
+    (dict(shape=(8,), boundary="open"), "boundary"),
+    (dict(shape=(8, 8), boundary=("neumann", ("periodic", "dirichlet"))), "both sides"),
     (dict(shape=(8,), k=0), "k"),
     (dict(shape=(8,), k=np.zeros(8)), "above 0"),
     (dict(shape=(8,), k=np.ones(9)), "shape"),
+    (dict(shape=(8,), k=np.ones(8) * 1j), "k: given"),
     (dict(shape=(8,), sigma=-1), "sigma"),
+    (dict(shape=(8,), sigma=-1 + 2j), "sigma"),
+    (dict(shape=(8,), sigma=np.full(8, -1.0)), "sigma has the value -1"),
+    (dict(shape=(8,), sigma=np.full(8, np.nan)), "sigma has the value nan"),
     (dict(shape=(8,), cycle="X"), "cycle"),
     (dict(shape=(8,), smoother="sor"), "smoother"),
     (dict(shape=(8,), pre=0, post=0), "sweep"),
@@ -144,13 +126,39 @@ def test_bad_solvers(arguments, said):
 
 
 @pytest.mark.parametrize(
-    "f, said", [(np.full(8, np.nan), "not finite"), (np.ones(9), "shape"), (np.ones(8, "c16"), "real"), ("f", "real")]
+    "f, said",
+    [
+        (np.full(8, np.nan), "not finite"),
+        (np.full(8, np.inf), "not finite"),
+        (np.ones(9), "shape"),
+        (np.ones(8, "c16"), "sigma=0j"),
+        ("f", "real"),
+    ],
 )
 def test_bad_right_sides(f, said):
     with pytest.raises(ConfigError, match=said):
         Poisson(8).solve(f)
 
 
+def test_a_bad_argument_on_one_rank_is_an_error_of_all():
+    def body(context):
+        with pytest.raises(ConfigError, match="boundary"):
+            Poisson((8, 8), boundary="open" if context.rank == 1 else "neumann", context=context)
+        with pytest.raises(ConfigError):
+            Poisson((8, 8 + context.rank), context=context)
+        solver = Poisson((8, 8), context=context)
+        for wrong in (np.ones((8, 9)), np.ones((8, 8), "c16"), None):
+            with pytest.raises(ConfigError, match="f: given"):
+                solver.solve(wrong if context.rank == 1 else np.ones((8, 8)))
+        with pytest.raises(ConfigError, match="not finite"):
+            solver.solve(np.full((8, 8), np.nan))
+        with pytest.raises(ConfigError, match="x0"):
+            solver.solve(np.ones((8, 8)), x0=np.full((8, 8), np.inf))
+        return solver.solve(np.ones((8, 8))).gather() is not None
+
+    assert found_on(2, body) == [True, False]
+
+
 def test_the_plan_names_all_nests():
     text = Poisson((8, 8)).plan()
-    assert "one schedule" in text and all(name in text for name in ("relax", "residual", "restrict", "correct"))
+    assert "one schedule" in text and all(name in text for name in ("relax", "residual", "restrict", "correct", "solve"))

@@ -1,0 +1,153 @@
+"""Nests of multigrid whose text follows from the grid: 1 to 3 dimensions, odd numbers of cells, axes that wrap."""
+
+import functools
+import itertools
+
+import numpy as np
+
+from tilewave.nest.nest import nest_from
+
+INDICES = "ijk"
+
+
+def _at(dims, changed=None):
+    """Subscripts of a point, those of some axes changed: {1: "j - 1"}."""
+    return ", ".join((changed or {}).get(d, INDICES[d]) for d in range(dims))
+
+
+def _made(name, arrays, dims, lines, scalars=()):
+    """A nest of these statements."""
+    parameters = [*arrays, *INDICES[:dims], *(["*", *scalars] if scalars else [])]
+    return nest_from("\n    ".join([f"def {name}({', '.join(parameters)}):", *lines]) + "\n")
+
+
+@functools.cache
+def wrap(dims, axis, cells):
+    """u around the cells along a periodic axis: one point along it, whose element c*i is that below the cells."""
+    apart = cells + 2
+
+    def u(element):
+        return f"u[{_at(dims, {axis: f'{apart} * {INDICES[axis]} + {element}'})}]"
+
+    return _made("wrap", ["u"], dims, [f"{u(0)} = {u(cells)}", f"{u(cells + 1)} = {u(1)}"])
+
+
+def _children(transfers):
+    """Of a coarse cell: for each finer cell of it, along each axis "low", "high", or "" where the axis stays."""
+    return itertools.product(*([""] if t == "same" else ["low", "high"] for t in transfers))
+
+
+def _child(dims, sides):
+    index = {"": "{0}", "low": "2 * {0} - 1", "high": "2 * {0}"}
+    return _at(dims, {d: index[side].format(INDICES[d]) for d, side in enumerate(sides)})
+
+
+@functools.cache
+def restrict(transfers):
+    """The mean of the finer cells; beyond an odd number of cells the finer residual is 0. The coarse u begins as 0."""
+    dims = len(transfers)
+    children = [f"r[{_child(dims, sides)}]" for sides in _children(transfers)]
+    lines = [f"f[{_at(dims)}] = {1 / len(children)} * ({' + '.join(children)})", f"u[{_at(dims)}] = 0.0"]
+    return _made("restrict", ["f", "u", "r"], dims, lines)
+
+
+def weight_names(transfers):
+    """Arrays of `correct` by axis: of the neighbours below and above, and what is 1 where there is an upper cell."""
+    names = {"pairs": ("l", "h"), "odd": ("l", "h", "m"), "same": ()}
+    return [[kind + "xyz"[d] for kind in names[t]] for d, t in enumerate(transfers)]
+
+
+@functools.cache
+def correct(transfers):
+    """Linear along each axis from the coarse cell and its neighbour there."""
+    dims, lines = len(transfers), []
+    for sides in _children(transfers):
+        parts, factor = [f"e[{_at(dims)}]"], ""
+        for d, side in enumerate(sides):
+            if not side:
+                continue
+            beside = f"{INDICES[d]} {'-' if side == 'low' else '+'} 1"
+            parts.append(f"{side[0]}{'xyz'[d]}[{INDICES[d]}] * (e[{_at(dims, {d: beside})}] - e[{_at(dims)}])")
+            if side == "high" and transfers[d] == "odd":
+                factor += f"m{'xyz'[d]}[{INDICES[d]}] * "
+        lines.append(f"u[{_child(dims, sides)}] += {factor}({' + '.join(parts)})")
+    names = [name for along in weight_names(transfers) for name in along]
+    return _made("correct", ["u", "e", *names], dims, lines)
+
+
+@functools.cache
+def solve(shape):
+    """u of the grid that is solved directly: all its cells are neighbours, so the inverse matrix is a stencil."""
+    dims, steps = len(shape), list(_steps(shape))
+    terms = []
+    for number, step in enumerate(steps):
+        f = _at(dims, {d: f"{INDICES[d]} + {s}" if s >= 0 else f"{INDICES[d]} - {-s}" for d, s in enumerate(step) if s})
+        terms.append(f"w[{_at(dims, {0: f'{len(steps)} * i + {number}'})}] * f[{f}]")
+    return _made("solve", ["u", "f", "w"], dims, [f"u[{_at(dims)}] = ({' + '.join(terms)})"])
+
+
+def _steps(shape):
+    """From a cell to each that may be another one."""
+    return itertools.product(*(range(1 - n, n) for n in shape))
+
+
+def inverse_as_stencil(shape, inverse):
+    """The array w of `solve`."""
+    steps = list(_steps(shape))
+    w = np.zeros([(shape[0] + 2) * len(steps), *(n + 2 for n in shape[1:])], inverse.dtype)
+    numbers = np.arange(len(inverse)).reshape(shape)
+    for cell in np.ndindex(*shape):
+        for number, step in enumerate(steps):
+            other = tuple(c + s for c, s in zip(cell, step, strict=True))
+            if all(0 <= o < n for o, n in zip(other, shape, strict=True)):
+                at = (len(steps) * (cell[0] + 1) + number, *(c + 1 for c in cell[1:]))
+                w[at] = inverse[numbers[cell], numbers[other]]
+    return w
+
+
+# Conjugate gradients.
+
+
+@functools.cache
+def begin(dims):
+    """The residual is the right side of the preconditioner; p, s = A p and w = A u begin as 0."""
+    at = _at(dims)
+    lines = [f"x[{at}] = u[{at}]", f"f[{at}] = r[{at}]", *(f"{name}[{at}] = 0.0" for name in "psw")]
+    return _made("begin", list("xfpswur"), dims, lines)
+
+
+@functools.cache
+def advance(dims):
+    """A step along p, the next direction; u begins as 0 for the preconditioner."""
+    at = _at(dims)
+    lines = [
+        f"along = u[{at}] + beta * p[{at}]",
+        f"image = w[{at}] + beta * s[{at}]",
+        f"p[{at}] = along",
+        f"s[{at}] = image",
+        f"x[{at}] += alpha * along",
+        f"f[{at}] -= alpha * image",
+        f"u[{at}] = 0.0",
+    ]
+    return _made("advance", list("xfpsuw"), dims, lines, ["alpha", "beta"])
+
+
+@functools.cache
+def apply(dims, varies, hermitian):
+    """w = A u, and what is summed for the next step: products of u with the residual f, with w and with s."""
+    names = [("k" if varies else "a") + "xyz"[d] for d in range(dims)]
+    faces = []  # (conductance, u beside it)
+    for d, name in enumerate(names):
+        for face, beside in ((INDICES[d], f"{INDICES[d]} - 1"), (f"{INDICES[d]} + 1", f"{INDICES[d]} + 1")):
+            faces.append((f"{name}[{_at(dims, {d: face}) if varies else face}]", f"u[{_at(dims, {d: beside})}]"))
+    at = _at(dims)
+    diagonal = f"d[{at}]" if varies else f"({' + '.join(face for face, _ in faces)} + sigma)"
+    conjugate = f"np.conj(u[{at}])" if hermitian else f"u[{at}]"
+    lines = [
+        f"image = {diagonal} * u[{at}] - ({' + '.join(f'{face} * {beside}' for face, beside in faces)})",
+        f"w[{at}] = image",
+        f"uf = {conjugate} * f[{at}]",
+        f"uw = {conjugate} * image",
+        f"us = {conjugate} * s[{at}]",
+    ]
+    return _made("apply", [*"wufs", *names, *(["d"] if varies else [])], dims, lines, [] if varies else ["sigma"])

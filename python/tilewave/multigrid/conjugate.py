@@ -1,0 +1,101 @@
+"""Conjugate gradients with a cycle as the preconditioner: each iteration is one run of one chain."""
+
+import cmath
+import math
+
+from tilewave.multigrid import bodies
+from tilewave.multigrid.levels import make_field
+from tilewave.run import reduction
+from tilewave.run.chain import chain
+
+
+class ConjugateGradients:
+    """Iterations on the equations of a solver's finest grid; its f becomes the residual, its u the preconditioned one.
+
+    An iteration updates x, the residual f and the directions, makes u of f by a cycle, and sums what the next step
+    needs: Chronopoulos' and Gear's form (1989), with the directions of flexible conjugate gradients (Notay 2000), as a
+    cycle is symmetric but for its transfers. Where the matrix is complex and symmetric, products are not conjugated.
+
+    Parameters
+    ----------
+    cycle : Cycle
+    hermitian : bool
+        Whether products of values are conjugated: where the matrix is real.
+    """
+
+    def __init__(self, cycle, hermitian):
+        grid, context, dims = cycle.levels[0], cycle.context, cycle.dims
+        dtype = grid.u.dtype
+        self.zero, self._hermitian = dtype.type(0).item(), hermitian
+        self.x, self._p, self._s, self._w = (make_field(grid.shape, dtype, grid.blocks, context) for _ in range(4))
+        fields = {"x": self.x, "f": grid.f, "p": self._p, "s": self._s, "u": grid.u, "w": self._w}
+        self._begin = cycle.bound("begin", bodies.begin(dims), **fields, r=grid.r)
+        advance = cycle.bound(
+            "advance",
+            bodies.advance(dims),
+            **fields,
+            alpha=self.zero,
+            beta=self.zero,
+            reduce={"norm": reduction.norm("f")},
+        )
+        apply = cycle.bound(
+            "apply",
+            bodies.apply(dims, grid.cells.varies, hermitian),
+            w=self._w,
+            u=grid.u,
+            f=grid.f,
+            s=self._s,
+            **cycle.operator(0),
+            reduce={name: reduction.sum(name) for name in ("uf", "uw", "us")},
+        )
+        self.chain = chain([advance, *cycle.nests_of_cycle(), *cycle.wrap(0), apply], context=context)
+
+    def run(self, start, end, most):
+        """Iterate from the finest grid's u and residual r until the norm is at most `end`.
+
+        Parameters
+        ----------
+        start : float
+            The norm of r.
+        most : int
+            Iterations, at most.
+
+        Returns
+        -------
+        (list of float, float)
+            The norms from `start` on, and seconds.
+        """
+        self._begin.run()
+        norms = [start]
+        _, before, image, _, time_s = self._iterate(self.zero, self.zero)
+        alpha, beta = before / image, self.zero
+        while norms[-1] > end and len(norms) <= most:
+            norm, uf, uw, us, seconds = self._iterate(alpha, beta)
+            norms.append(norm)
+            time_s += seconds
+            if not _usable(uf):
+                break  # the residual is 0
+            beta = -alpha * us / before
+            image = self._product(uw, beta * us, beta, image)
+            if not _usable(image):
+                break  # complex values that are not conjugated may have products of 0
+            alpha, before = uf / image, uf
+        return norms, time_s
+
+    def _iterate(self, alpha, beta):
+        """The norm, the sums and seconds."""
+        report = self.chain.run(scalars={"alpha": alpha, "beta": beta})
+        found = report.results
+        sums = (found[name].item() for name in ("uf", "uw", "us"))
+        return float(found["norm"]), *sums, report.measured.time_s
+
+    def _product(self, uw, mixed, beta, image):
+        """That of the next direction u + beta p and A times it; `image` is that of p, `mixed` beta times u A p."""
+        if self._hermitian:
+            return uw + 2 * mixed.real + abs(beta) ** 2 * image
+        return uw + 2 * mixed + beta * beta * image
+
+
+def _usable(value):
+    finite = cmath.isfinite(value) if isinstance(value, complex) else math.isfinite(value)
+    return finite and value != 0

@@ -1,0 +1,162 @@
+"""The nests of a cycle: sweeps, residuals, and what goes to coarser grids and comes back."""
+
+import numpy as np
+
+from tilewave.multigrid import bodies, nests_1d, nests_2d, nests_3d
+from tilewave.run import reduction
+from tilewave.run.bind import bind
+
+NESTS = {1: nests_1d, 2: nests_2d, 3: nests_3d}
+CYCLES = ("V", "F", "W")
+SMOOTHERS = ("gauss-seidel", "red-black", "jacobi")
+
+#: Of a weighted Jacobi sweep, by dimensions: what reduces errors that a coarser grid has not most.
+JACOBI_WEIGHT = {1: 2 / 3, 2: 4 / 5, 3: 6 / 7}
+#: Weights of a correction at a cell beside a boundary: a mirrored value, the same value, the one that is there.
+BESIDE_BOUNDARY = {"dirichlet": -0.25, "neumann": 0.25, "periodic": 0.0}
+#: Eigenvalues of the coarsest grid below this part of the largest one are 0: those of constants.
+LEAST_EIGENVALUE = 1e-10
+
+
+class Cycle:
+    """The bound nests of all grids; each is bound once.
+
+    Parameters
+    ----------
+    levels : list of Level
+    kind : str
+        "V", "F" or "W".
+    smoother : str
+    pre, post : int
+    singular : bool
+        Whether constants solve the equations without a right side.
+    context : Context
+    grid : tuple of int, or None
+        The process grid; None: by prediction.
+    """
+
+    def __init__(self, levels, kind, smoother, pre, post, singular, context, grid=None):
+        self.levels, self.kind, self.smoother, self.pre, self.post = levels, kind, smoother, pre, post
+        self.singular, self.context, self._bound = singular, context, {}
+        self.on = {"context": context} if grid is None else {"context": context, "grid": grid}
+        self.dims = len(levels[0].shape)
+        self.nests = NESTS[self.dims]
+
+    def nests_of_cycle(self):
+        """From the finest grid down and back."""
+        return self._visit(0, self.kind)
+
+    def norm(self):
+        """What gives the norm of the finest grid's residual, under the name "norm"."""
+        return self.residual(0, {"norm": reduction.norm("r")})
+
+    def residual(self, level, reduce=None):
+        """The residual, of which `reduce` is wanted."""
+        grid = self.levels[level]
+        return [
+            *self.wrap(level),
+            self._of_level(level, "residual", r=grid.r, u=grid.u, f=grid.f, reduce=reduce),
+        ]
+
+    def wrap(self, level):
+        """Of u, around the cells what is at the other end of periodic axes."""
+        grid = self.levels[level]
+        return [
+            self.bound(("wrap", level, d), bodies.wrap(self.dims, d, axis.cells), u=grid.u)
+            for d, axis in enumerate(grid.cells.axes)
+            if axis.periodic
+        ]
+
+    def bound(self, key, nest, **arguments):
+        """A nest bound once for each key."""
+        if key not in self._bound:
+            self._bound[key] = bind(nest, **self.on, **arguments)
+        return self._bound[key]
+
+    def operator(self, level):
+        """The arrays and scalars of a level's nests."""
+        grid = self.levels[level]
+        return grid.arrays if grid.cells.varies else {**grid.arrays, "sigma": grid.cells.sigma}
+
+    def _of_level(self, level, what, **arguments):
+        scalars = tuple((name, value) for name, value in arguments.items() if name in ("colour", "weight", "reverse"))
+        nest = getattr(self.nests, f"{what}_{self.levels[level].kind}")
+        names = {*nest.arrays, *nest.scalars}
+        operator = {name: value for name, value in self.operator(level).items() if name in names}
+        return self.bound(
+            (what, level, scalars, "reduce" in arguments and bool(arguments["reduce"])),
+            nest,
+            **arguments,
+            **operator,
+        )
+
+    def _sweep(self, level, back):
+        """One sweep; those after a coarser grid are in the order that mirrors those before."""
+        grid = self.levels[level]
+        if self.smoother == "jacobi":
+            smooth = self._of_level(level, "jacobi", u=grid.u, r=grid.r, weight=JACOBI_WEIGHT[self.dims])
+            return [*self.residual(level), smooth]
+        if self.smoother == "red-black":
+            sweep = []
+            for colour in (1, 0) if back else (0, 1):
+                nest = self._of_level(level, "relax_colour", u=grid.u, f=grid.f, colour=colour)
+                sweep += [*self.wrap(level), nest]
+            return sweep
+        order = tuple("ijk"[: self.dims]) if back else ()
+        return [*self.wrap(level), self._of_level(level, "relax", u=grid.u, f=grid.f, reverse=order)]
+
+    def _visit(self, level, kind):
+        if level == len(self.levels) - 1:
+            return [self._solve(level)]
+        nests = self._sweep(level, False) * self.pre + self.residual(level) + [self._restrict(level)]
+        below = level + 1
+        nests += self._visit(below, kind)
+        if kind != "V" and below < len(self.levels) - 1:
+            nests += self._visit(below, "V" if kind == "F" else "W")
+        return nests + self.wrap(below) + [self._correct(level)] + self._sweep(level, True) * self.post
+
+    def _solve(self, level):
+        grid = self.levels[level]
+        key = "solve", level
+        if key in self._bound:
+            return self._bound[key]
+        matrix = grid.cells.matrix()
+        inverse = np.linalg.pinv(matrix, LEAST_EIGENVALUE) if self.singular else np.linalg.inv(matrix)
+        w = bodies.inverse_as_stencil(grid.shape, inverse)
+        return self.bound(key, bodies.solve(grid.shape), u=grid.u, f=grid.f, w=w)
+
+    def _transfers(self, level):
+        fine, coarse = (grid.cells.axes for grid in self.levels[level : level + 2])
+        return tuple(a.transfer(b) for a, b in zip(fine, coarse, strict=True))
+
+    def _regular(self, level):
+        """Whether each coarse cell is two equal ones along each axis."""
+        axes = self.levels[level].cells.axes
+        return set(self._transfers(level)) == {"pairs"} and all(axis.uniform for axis in axes)
+
+    def _restrict(self, level):
+        fine, coarse = self.levels[level : level + 2]
+        nest = self.nests.restrict if self._regular(level) else bodies.restrict(self._transfers(level))
+        return self.bound(("restrict", level), nest, f=coarse.f, u=coarse.u, r=fine.r)
+
+    def _correct(self, level):
+        fine, coarse = self.levels[level : level + 2]
+        if self._regular(level):
+            return self.bound(
+                ("correct", level), self.nests.correct, u=fine.u, e=coarse.u, **_regular_weights(coarse.cells.axes)
+            )
+        transfers, weights = self._transfers(level), {}
+        for names, a, b in zip(bodies.weight_names(transfers), fine.cells.axes, coarse.cells.axes, strict=True):
+            if names:
+                weights |= dict(zip(names, (*a.weights(b), a.complete(b)), strict=False))
+        return self.bound(("correct", level), bodies.correct(transfers), u=fine.u, e=coarse.u, **weights)
+
+
+def _regular_weights(axes):
+    """Of the coarse cell itself, in addition to 3/4, in its lower and upper cells."""
+    weights = {}
+    for name, axis in zip("xyz", axes, strict=False):
+        low, high = np.zeros(axis.cells + 2), np.zeros(axis.cells + 2)
+        low[1], high[axis.cells] = (BESIDE_BOUNDARY[side] for side in axis.boundary)
+        weights |= {"l" + name: low, "h" + name: high}
+    return weights

@@ -1,0 +1,148 @@
+"""What a solver is given, checked."""
+
+import math
+import numbers
+
+import numpy as np
+
+from tilewave.errors import ConfigError, shown
+from tilewave.field.field import Field
+from tilewave.field.values import digest
+from tilewave.multigrid.coefficients import OUTSIDE
+from tilewave.runtime.collective import collective
+
+
+@collective("tw.multigrid.Poisson")
+def agreed(check, *, context=None):
+    """What `check` gives on every rank; or the error of any rank that it raises on, or that the ranks differ.
+
+    Parameters
+    ----------
+    check : function
+        Gives (value, text); the text must be equal on all ranks.
+    """
+    value, text = check()
+    yield text
+    return value
+
+
+def read_shape(shape):
+    """A tuple of 1 to 3 extents."""
+    given = (shape,) if isinstance(shape, numbers.Integral) else tuple(shape)
+    if not 1 <= len(given) <= 3 or any(not isinstance(n, numbers.Integral) or n < 1 for n in given):
+        raise ConfigError(f"multigrid: shape: given {shown(shape)}; allowed: 1 to 3 integers >= 1")
+    return tuple(int(n) for n in given)
+
+
+def read_spacing(spacing, shape):
+    """A number for each axis."""
+    given = [1.0 / n for n in shape] if spacing is None else spacing
+    given = [given] * len(shape) if isinstance(given, numbers.Real) else list(given)
+    if len(given) != len(shape):
+        raise ConfigError(f"multigrid: spacing: given {shown(spacing)}; allowed: a number, or one for each axis")
+    return [number("spacing", h, 0.0, above=True) for h in given]
+
+
+def read_boundary(boundary, dims):
+    """A pair for each axis."""
+    given = [boundary] * dims if isinstance(boundary, str) else list(boundary)
+    sides = [(b, b) if isinstance(b, str) else tuple(b) for b in given]
+    if len(sides) != dims or any(len(pair) != 2 or set(pair) - set(OUTSIDE) for pair in sides):
+        raise ConfigError(
+            f"multigrid: boundary: given {shown(boundary)}; allowed: {', '.join(OUTSIDE)}, one for all, one for each "
+            "axis, or pairs for the sides of an axis"
+        )
+    for axis, pair in enumerate(sides):
+        if "periodic" in pair and pair[0] != pair[1]:
+            raise ConfigError(
+                f"multigrid: boundary: given {pair} for axis {axis}; allowed: periodic on both sides of an axis or on "
+                "none"
+            )
+    return sides
+
+
+def read_coefficient(k, shape):
+    """A number above 0, or an array of them."""
+    if isinstance(k, numbers.Real):
+        return number("k", k, 0.0, above=True)
+    values = _of_cells("k", k, shape, "fiu", "real numbers")
+    if not (np.isfinite(values).all() and (values > 0).all()):
+        raise ConfigError(f"multigrid: k has the value {values.min():.3g}; allowed: finite numbers above 0")
+    return values.astype(float)
+
+
+def read_sigma(sigma, shape):
+    """A float or a complex number whose real part is at least 0, or an array of them."""
+    if isinstance(sigma, numbers.Real):
+        return number("sigma", sigma, 0.0)
+    allowed = "finite numbers whose real part is at least 0"
+    if isinstance(sigma, numbers.Complex):
+        if not (np.isfinite(sigma) and sigma.real >= 0):
+            raise ConfigError(f"multigrid: sigma: given {shown(sigma)}; allowed: {allowed}")
+        return complex(sigma)
+    values = _of_cells("sigma", sigma, shape, "fiuc", "numbers")
+    wrong = ~(np.isfinite(values) & (values.real >= 0))
+    if wrong.any():
+        raise ConfigError(f"multigrid: sigma has the value {values[wrong][0]:.3g}; allowed: {allowed}")
+    return values.astype(complex if values.dtype.kind == "c" else float)
+
+
+def _of_cells(name, given, shape, kinds, what):
+    """An array of the shape, or the values of a function of cell indices."""
+    values = np.asarray(given(*np.indices(shape)) if callable(given) else given)
+    if callable(given) and values.dtype.kind in kinds and values.ndim == 0:
+        values = np.broadcast_to(values, shape)
+    if values.shape != shape or values.dtype.kind not in kinds:
+        raise ConfigError(f"multigrid: {name}: given {shown(values)}; allowed: {what} of shape {shape}")
+    return values
+
+
+def text_of(value):
+    """Equal for equal coefficients."""
+    return f"array {digest(value)}" if isinstance(value, np.ndarray) else repr(value)
+
+
+def number(name, value, least, above=False):
+    """A finite number, at least or above `least`."""
+    allowed = f"a finite number {'>' if above else '>='} {least:g}"
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value):
+        raise ConfigError(f"multigrid: {name}: given {shown(value)}; allowed: {allowed}")
+    if value < least or above and value == least:
+        raise ConfigError(f"multigrid: {name}: given {shown(value)}; allowed: {allowed}")
+    return float(value)
+
+
+def count(name, value):
+    """An integer >= 0."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 0:
+        raise ConfigError(f"multigrid: {name}: given {shown(value)}; allowed: an integer >= 0")
+    return int(value)
+
+
+def one_of(name, value, allowed):
+    """One of some words."""
+    if not isinstance(value, str) or value not in allowed:
+        raise ConfigError(f"multigrid: {name}: given {shown(value)}; allowed: {', '.join(allowed)}")
+    return value
+
+
+def of_shape(name, given, shape, dtype):
+    """A field, or an array of the solver's type.
+
+    Raises
+    ------
+    ConfigError
+        For another shape; for complex numbers where the solver is real.
+    """
+    if isinstance(given, Field):
+        fits = given.shape == shape and not given.closed and given.dtype in {np.dtype("f8"), dtype}
+        if fits:
+            return given
+    else:
+        given = np.asarray(given)
+        if given.shape == shape and given.dtype.kind in "fiu" + "c" * (dtype.kind == "c"):
+            return np.ascontiguousarray(given, dtype)
+    what = f"{'' if dtype.kind == 'c' else 'real '}numbers, a field or an array of shape {shape}, {dtype}"
+    if dtype.kind != "c" and getattr(given, "dtype", dtype).kind == "c":
+        what += "; complex ones where sigma is complex, sigma=0j"
+    raise ConfigError(f"multigrid: {name}: given {shown(given)}; allowed: {what}")

@@ -1,0 +1,49 @@
+"""How a solution came about: the norms of its residuals."""
+
+import math
+from dataclasses import dataclass
+
+
+@dataclass
+class History:
+    """How a solution came about.
+
+    Attributes
+    ----------
+    norms : list of float
+        Of the residual (2-norm over all cells): before the first cycle, then after each.
+    converged : bool
+    time_s : float
+        Of the cycles.
+    """
+
+    norms: list
+    converged: bool
+    time_s: float
+
+    @property
+    def cycles(self):
+        """How many ran: of conjugate gradients, iterations."""
+        return len(self.norms) - 1
+
+    @property
+    def factor(self):
+        """By what a cycle reduced the residual, on average; NaN without cycles."""
+        if self.cycles < 1 or not self.norms[0]:
+            return math.nan
+        return (self.norms[-1] / self.norms[0]) ** (1 / self.cycles)
+
+    def save(self, path):
+        """Write a picture of the norms, by the ending of `path` (.png, .svg, .pdf)."""
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(6, 4), layout="constrained")
+        axes = figure.subplots()
+        axes.semilogy(range(len(self.norms)), self.norms, "o-")
+        axes.set(xlabel="cycles", ylabel="norm of the residual", title=f"{self.factor:.3f} a cycle")
+        axes.grid(True, which="both", alpha=0.3)
+        figure.savefig(path)
+
+    def __str__(self):
+        end = "converged" if self.converged else "not converged"
+        return f"{self.cycles} cycles, {end}, norm {self.norms[-1]:.3g}, {self.factor:.3f} a cycle, {self.time_s:.3g} s"

@@ -1,0 +1,80 @@
+"""Grids that no powers of 2 describe: odd numbers of cells, thin boxes, flat cells."""
+
+import numpy as np
+import pytest
+from poisson_matrix import poisson_matrix
+
+from tilewave.multigrid import Poisson
+from tilewave.multigrid.levels import all_grids, finest
+
+
+@pytest.mark.parametrize(
+    "shape, options, most",
+    [
+        ((37, 53), {}, 0.15),
+        ((33, 1), {"boundary": ("dirichlet", "neumann")}, 0.15),
+        ((5, 7, 9), {}, 0.15),
+        ((17, 6, 3), {"boundary": ("periodic", "neumann", "dirichlet")}, 0.2),
+        ((4, 96), {"spacing": 1.0}, 0.15),
+        ((4, 96), {"spacing": 1.0, "boundary": ("neumann", "dirichlet")}, 0.15),
+        ((24, 20), {"spacing": (1.0, 0.1)}, 0.15),
+        ((9, 8, 10), {"spacing": (0.05, 1.0, 1.3)}, 0.25),
+        ((15, 21), {"k": lambda i, j: 1.0 + 0.5 * np.sin(i) * np.cos(j)}, 0.2),
+        ((15, 21), {"smoother": "red-black", "boundary": "neumann", "sigma": 0.5}, 0.15),
+        ((1, 1), {}, 0.1),
+    ],
+)
+def test_any_grid_converges_as_a_power_of_two_does(shape, options, most):
+    f = np.random.default_rng(3).standard_normal(shape)
+    solver = Poisson(shape, **options)
+    found = solver.solve(f, tol=1e-9).gather()
+    assert solver.history.converged and solver.history.factor < most, (solver.history, solver.levels)
+    operator = {name: options[name] for name in ("spacing", "boundary", "k", "sigma") if name in options}
+    exact = np.linalg.solve(poisson_matrix(shape, **operator), f.ravel()).reshape(shape)
+    np.testing.assert_allclose(found, exact, rtol=0, atol=1e-6 * abs(exact).max())
+
+
+def test_which_axes_are_halved():
+    assert Poisson((24, 12)).levels == [(24, 12), (12, 12), (6, 6), (3, 3), (2, 2)]
+    assert Poisson((8, 8), spacing=(1.0, 0.25)).levels == [(8, 8), (8, 4), (8, 2), (4, 1), (2, 1)]
+
+
+def test_one_grid_is_solved_at_once():
+    f = np.random.default_rng(1).standard_normal((2, 1, 2))
+    solver = Poisson((2, 1, 2), boundary=("periodic", "dirichlet", "neumann"))
+    found = solver.solve(f).gather()
+    assert solver.history.cycles == 1
+    matrix = poisson_matrix((2, 1, 2), boundary=("periodic", "dirichlet", "neumann"))
+    np.testing.assert_allclose(found.ravel(), np.linalg.solve(matrix, f.ravel()), rtol=1e-12)
+
+
+def _grids(shape, k=1.0, boundary="dirichlet", sigma=0.0):
+    return all_grids(finest(shape, [1 / n for n in shape], [(boundary, boundary)] * len(shape), k, sigma))
+
+
+def test_coarse_faces_keep_what_flows():
+    k = np.random.default_rng(1).random((4, 6, 8)) + 0.5
+    fine = finest((4, 6, 8), [1.0, 1.0, 1.0], [("dirichlet", "neumann")] * 3, k, 0.0)
+    coarse = fine.coarser()
+    assert coarse.shape == (2, 3, 4)
+    for axis in range(3):
+        every = tuple(slice(1, None, 2) if d == axis else slice(1, -1) for d in range(3))
+        inside = tuple(slice(1, None) if d == axis else slice(1, -1) for d in range(3))
+        assert np.isclose(coarse.faces[axis][inside].sum() * 16, fine.faces[axis][every].sum())
+
+
+@pytest.mark.parametrize("boundary", ["dirichlet", "neumann", "periodic"])
+def test_coarse_operators_of_odd_grids_are_symmetric_and_keep_constants(boundary):
+    for cells in _grids((9, 7), boundary=boundary, sigma=2.0)[1:]:
+        matrix = cells.matrix()
+        np.testing.assert_allclose(matrix, matrix.T, atol=1e-12 * abs(matrix).max())
+        if boundary != "dirichlet":  # each cell's part of the whole, 63 cells, times sigma
+            volume = 63 / np.prod([axis.lengths.max() * n for axis, n in zip(cells.axes, (9, 7), strict=True)])
+            assert np.isclose(matrix.sum(), 2.0 * volume)
+
+
+def test_even_grids_are_those_of_constants():
+    for cells in _grids((16, 8)):
+        assert not cells.varies
+    for equal, varying in zip(_grids((16, 16)), _grids((16, 16), k=np.ones((16, 16))), strict=True):
+        np.testing.assert_allclose(equal.matrix(), varying.matrix(), rtol=1e-13)

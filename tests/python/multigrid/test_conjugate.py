@@ -1,0 +1,102 @@
+"""Cycles as the preconditioner of conjugate gradients."""
+
+import numpy as np
+import pytest
+from local_ranks import on_ranks
+from poisson_matrix import poisson_matrix
+
+from tilewave.errors import ConfigError
+from tilewave.multigrid import Poisson
+
+
+def jumps(shape, most=1e4, seed=0):
+    """A coefficient of 1 and `most` in random blocks."""
+    blocks = np.random.default_rng(seed).integers(0, 2, [-(-n // 3) for n in shape])
+    for axis in range(len(shape)):
+        blocks = np.repeat(blocks, 3, axis)
+    return most ** blocks[tuple(slice(n) for n in shape)].astype(float)
+
+
+CASES = [
+    ((40,), {"k": jumps((40,))}),
+    ((15, 18), {"k": jumps((15, 18))}),
+    ((8, 9, 7), {"k": jumps((8, 9, 7)), "smoother": "red-black", "pre": 1, "post": 1}),
+    ((16, 12), {"boundary": ("periodic", "dirichlet"), "cycle": "W"}),
+    ((12, 12), {"sigma": 3 + 40j}),
+    ((12, 12), {"sigma": 0j, "k": jumps((12, 12))}),
+    ((9, 8), {"sigma": lambda i, j: 10j * (i > j), "k": jumps((9, 8)), "smoother": "jacobi"}),
+]
+
+
+@pytest.mark.parametrize("case", range(len(CASES)))
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_solutions_are_those_of_the_dense_matrix(ranks, case):
+    shape, options = CASES[case]
+    rng = np.random.default_rng(case)
+    f = rng.standard_normal(shape) + (1j * rng.standard_normal(shape) if "sigma" in options else 0)
+
+    def body(context):
+        solver = Poisson(shape, context=context, **options)
+        return solver.solve(f, tol=1e-9, method="cg").gather(), solver.history
+
+    results, errors = on_ranks(ranks, 1, body)
+    assert not any(errors), errors
+    found, history = results[0]
+    assert history.converged and history.cycles < 25, history
+    assert len({h.cycles for _, h in results}) == 1
+    operator = {name: options[name] for name in ("boundary", "k", "sigma") if name in options}
+    matrix = poisson_matrix(shape, **operator)
+    residual = np.linalg.norm(f.ravel() - matrix @ found.ravel())
+    assert residual <= 1e-8 * np.linalg.norm(f)
+    exact = np.linalg.solve(matrix, f.ravel()).reshape(shape)
+    np.testing.assert_allclose(found, exact, rtol=0, atol=1e-5 * abs(exact).max())
+
+
+def test_it_needs_fewer_cycles_where_k_jumps():
+    shape = (48, 48)
+    f = np.random.default_rng(1).standard_normal(shape)
+    solver = Poisson(shape, k=jumps(shape))
+    solver.solve(f, method="cg")
+    by_cg = solver.history
+    solver.solve(f, max_cycles=2 * by_cg.cycles)
+    assert by_cg.converged and (not solver.history.converged or solver.history.cycles > by_cg.cycles)
+
+
+def test_no_fixed_values_and_starts():
+    f = np.random.default_rng(1).standard_normal((16, 16))
+    f -= f.mean()
+    solver = Poisson((16, 16), boundary="neumann", k=jumps((16, 16)))
+    found = solver.solve(f, method="cg")
+    assert solver.history.converged and abs(found.gather().mean()) < 1e-12
+    solver.solve(f, x0=found, method="cg", tol=1e-6)
+    assert solver.history.cycles == 0
+    solver.solve(f, method="cg", max_cycles=2)
+    assert solver.history.cycles == 2 and not solver.history.converged
+    assert abs(solver.solve(0 * f, method="cg").gather()).max() == 0
+
+
+@pytest.mark.parametrize("options", [{"pre": 1}, {"cycle": "F"}])
+def test_cycles_that_are_not_symmetric_are_refused(options):
+    solver = Poisson((8, 8), **options)
+    with pytest.raises(ConfigError, match="symmetric"):
+        solver.solve(np.ones((8, 8)), method="cg")
+    with pytest.raises(ConfigError, match="method"):
+        solver.solve(np.ones((8, 8)), method="gmres")
+
+
+def test_one_cycle_by_itself():
+    linalg = pytest.importorskip("scipy.sparse.linalg")
+    shape = (9, 12)
+    solver = Poisson(shape, k=jumps(shape))
+    matrix = poisson_matrix(shape, k=jumps(shape))
+    rng = np.random.default_rng(2)
+    a, b = rng.standard_normal((2, *shape))
+    both = solver.precondition(2 * a - b).gather()
+    np.testing.assert_allclose(both, 2 * solver.precondition(a).gather() - solver.precondition(b).gather(), atol=1e-12)
+    counts = []
+    f = rng.standard_normal(matrix.shape[0])
+    x, failed = linalg.gmres(
+        matrix, f, rtol=1e-9, M=solver.aspreconditioner(), callback=counts.append, callback_type="pr_norm"
+    )
+    assert not failed and len(counts) < 25
+    np.testing.assert_allclose(matrix @ x, f, atol=1e-6 * abs(f).max())
