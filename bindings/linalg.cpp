@@ -14,10 +14,12 @@
 #include "generate/linalg/cholesky.hpp"
 #include "generate/linalg/lu.hpp"
 #include "generate/linalg/matmul.hpp"
+#include "generate/linalg/qr.hpp"
 #include "generate/linalg/redistribute.hpp"
+#include "generate/linalg/sides.hpp"
 #include "runtime/matrix_move.hpp"
+#include "runtime/moving_memory.hpp"
 #include "runtime/run_schedule.hpp"
-#include "tilewave/layout.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -39,33 +41,11 @@ Binding binding_of(const Place& place, std::int64_t item) {
     return {reinterpret_cast<std::byte*>(address), {row * item, column * item}};
 }
 
-// Memory of the arrays that panels travel in: all that a schedule needs beyond the matrices.
-class MovingMemory {
-public:
-    explicit MovingMemory(const Schedule& s) {
-        for (const Array& array : s.arrays) {
-            if (array.time_buffers == 0) {
-                bindings_.push_back({});
-                continue;
-            }
-            const Index strides = row_major_strides(array.storage, array.item_bytes);
-            const std::int64_t panels = std::min<std::int64_t>(array.time_buffers, array.storage.extent(0));
-            memory_.emplace_back(static_cast<std::size_t>(array.storage.empty() ? 0 : strides[0] * panels));
-            bindings_.push_back({memory_.back().data(), strides});
-        }
-    }
-    std::vector<Binding> with(const std::vector<Place>& places, std::int64_t item) const {
-        std::vector<Binding> all = bindings_;
-        std::size_t next = 0;
-        for (Binding& b : all)
-            if (b.stride_bytes.n == 0) b = binding_of(places.at(next++), item);
-        return all;
-    }
-
-private:
-    std::vector<std::vector<std::byte>> memory_;
-    std::vector<Binding> bindings_;
-};
+std::vector<Binding> bindings_of(const std::vector<Place>& places, std::int64_t item) {
+    std::vector<Binding> all;
+    for (const Place& place : places) all.push_back(binding_of(place, item));
+    return all;
+}
 
 // Seconds of one product of this shape, the best of some.
 double time_product(const Blas& blas, Dtype type, std::int64_t m, std::int64_t n, std::int64_t k, int times) {
@@ -169,7 +149,8 @@ void bind_products(nb::module_& m) {
                                    conjugate_b,
                                    by_rows};
             const std::vector<TaskFunction> tasks = product_tasks(std::move(blas), call);
-            return execute_agreed(context, schedule, memory.with(places, item_bytes(call.type)), {tasks, {}});
+            return execute_agreed(context, schedule, memory.with(bindings_of(places, item_bytes(call.type))),
+                                  {tasks, {}});
         },
         "context"_a, "schedule"_a, "blas"_a, "memory"_a, "places"_a, "dtype"_a, "alpha"_a, "beta"_a, "conjugate_a"_a,
         "conjugate_b"_a, "by_rows"_a, "Runs a product; collective.");
@@ -205,13 +186,39 @@ void bind_factors(nb::module_& m) {
           nb::call_guard<nb::gil_scoped_release>(), "One rank's part of a Cholesky factorization.");
     m.def("lu", &lu, "layout"_a, "item_bytes"_a, "choices"_a, "rank"_a, "ranks"_a,
           nb::call_guard<nb::gil_scoped_release>(), "One rank's part of an LU factorization.");
-    nb::enum_<TriangularSolve>(m, "TriangularSolve", "Which triangle of a matrix.")
-        .value("lower", TriangularSolve::lower)
-        .value("lower_adjoint", TriangularSolve::lower_adjoint)
-        .value("unit_lower", TriangularSolve::unit_lower)
-        .value("upper", TriangularSolve::upper);
-    m.def("triangular_solve", &triangular_solve, "layout"_a, "sides"_a, "item_bytes"_a, "kind"_a, "choices"_a, "rank"_a,
-          "ranks"_a, nb::call_guard<nb::gil_scoped_release>(), "One rank's part of a triangular solve.");
+    m.def("qr", &qr, "layout"_a, "item_bytes"_a, "choices"_a, "rank"_a, "ranks"_a,
+          nb::call_guard<nb::gil_scoped_release>(), "One rank's part of a QR factorization.");
+    nb::class_<TriangularSystem>(m, "TriangularSystem", "Which triangle of a matrix, and how it is meant.")
+        .def(
+            "__init__",
+            [](TriangularSystem* s, bool upper, char op, bool unit) {
+                new (s) TriangularSystem{upper,
+                                         op == 'C'   ? Transpose::adjoint
+                                         : op == 'T' ? Transpose::transposed
+                                                     : Transpose::none,
+                                         unit};
+            },
+            "upper"_a = false, "op"_a = 'N', "unit"_a = false);
+    m.def("triangular_solve", &triangular_solve, "layout"_a, "sides"_a, "item_bytes"_a, "system"_a, "choices"_a,
+          "rank"_a, "ranks"_a, nb::call_guard<nb::gil_scoped_release>(), "One rank's part of a triangular solve.");
+    m.def(
+        "apply_reflectors",
+        [](const BlockCyclic& layout, const BlockCyclic& sides, std::int64_t item, bool adjoint, bool identity,
+           const FactorChoices& choices, int rank,
+           int ranks) { return apply_reflectors(layout, sides, item, {adjoint, identity}, choices, rank, ranks); },
+        "layout"_a, "sides"_a, "item_bytes"_a, "adjoint"_a, "identity"_a, "choices"_a, "rank"_a, "ranks"_a,
+        nb::call_guard<nb::gil_scoped_release>(), "One rank's part in applying Q of a QR factor, or its adjoint.");
+    m.def(
+        "factor_speeds",
+        [] {
+            std::vector<std::string> all;
+            for (std::int32_t task = 0; task < factor_task_count; ++task)
+                all.push_back(speed_of(task) == TaskSpeed::panel  ? "panel"
+                              : speed_of(task) == TaskSpeed::copy ? "copy"
+                                                                  : "product");
+            return all;
+        },
+        "What the operations of factorizations are as fast as, by number.");
     m.def(
         "run_factor",
         [](Context& context, const Schedule& schedule, std::shared_ptr<const Blas> blas, const MovingMemory& memory,
@@ -221,7 +228,7 @@ void bind_factors(nb::module_& m) {
             const auto info = std::make_shared<FactorInfo>();
             const std::vector<TaskFunction> tasks = factor_tasks(std::move(blas), type, info);
             ScheduleReport report =
-                execute_agreed(context, schedule, memory.with(places, item_bytes(type)), {tasks, {}});
+                execute_agreed(context, schedule, memory.with(bindings_of(places, item_bytes(type))), {tasks, {}});
             return std::tuple{std::move(report), info->first(), info->pivots()};
         },
         "context"_a, "schedule"_a, "blas"_a, "memory"_a, "places"_a, "dtype"_a,

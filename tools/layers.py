@@ -29,7 +29,7 @@ FOLDERS = {
     "generate/pattern": "pattern",
     "generate/linalg": "",
     "plan": "",
-    "runtime": "context field halo nest patterns report run_schedule tilewave",
+    "runtime": "context field halo linalg nest patterns report run_schedule tilewave",
     "measure": "",
     "bindings": "",
 }

@@ -24,7 +24,8 @@ cpp_tests() { # folder, build type, compiler flags, a built library or none
     stage "building the C++ tests in $1"
     compiling "$1.log" cmake --build "$1" || return 1
     stage "running them"
-    ctest -j 3 --test-dir "$1" --output-on-failure --timeout 300
+    TILEWAVE_BLAS=$("$python" -c 'from tilewave.linalg.blas import blas; print(blas().path)') \
+        ctest -j 3 --test-dir "$1" --output-on-failure --timeout 300
 }
 mkdir -p build
 if have_gtest; then

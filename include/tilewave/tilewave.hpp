@@ -2,6 +2,7 @@
 #pragma once
 #include "tilewave/check.hpp"
 #include "tilewave/halo.hpp"
+#include "tilewave/linalg.hpp"
 #include "tilewave/nest.hpp"
 #include "tilewave/patterns.hpp"
 #include "tilewave/predict.hpp"

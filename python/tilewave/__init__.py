@@ -25,6 +25,7 @@ from tilewave.schedule.builder import ScheduleBuilder, build_schedule
 from tilewave.schedule.calls import check, predict, schedule
 from tilewave.schedule.running import ScheduleRun, run_schedule
 from tilewave.schedule.schedule import Schedule
+from tilewave.timeline.pictures import save_timelines
 from tilewave.timeline.timeline import Timeline
 from tilewave.version import VERSION
 
@@ -79,6 +80,7 @@ __all__ = [
     "rank",
     "run",
     "run_schedule",
+    "save_timelines",
     "schedule",
     "scratch",
     "set_default",

@@ -70,3 +70,32 @@ def test_lu(dtype):
         lower, upper = np.tril(found, -1) + np.eye(210, dtype=dtype), np.triu(found)
         assert close(lower @ upper, whole[factor.permutation], dtype)
         assert np.abs(whole @ x - b).max() < 1e3 * np.finfo(dtype).eps * np.abs(x).max() * 210
+
+
+@pytest.mark.parametrize("dtype", ["f8", "c8"])
+@pytest.mark.parametrize("shape", [(260, 150), (150, 260)])
+def test_qr_and_least_squares(dtype, shape):
+    whole, b = values(np.random.default_rng(12), shape, dtype), values(np.random.default_rng(13), (shape[0], 4), dtype)
+    a, sides = tw.linalg.matrix(whole, layout="cyclic", block=40), tw.linalg.matrix(b)
+    factor = tw.linalg.qr(a, block=32)
+    q, r = (x.gather() for x in factor)
+    turned, x = factor.apply(sides, trans="C").gather(), tw.linalg.lstsq(a, sides).gather()
+    if tw.rank == 0:
+        assert close(q @ r, whole, dtype) and close(q.conj().T @ q, np.eye(q.shape[1]), dtype)
+        assert close(turned[: q.shape[1]], q.conj().T @ b, dtype)
+        assert np.abs(whole.conj().T @ (b - whole @ x)).max() < 1e3 * np.finfo(dtype).eps * 260
+
+
+def test_a_dependent_column():
+    a = tw.linalg.matrix((50, 20), init=lambda i, j: np.cos(i * (j % 13)) + (i == j % 13))
+    with pytest.raises(tw.linalg.RankDeficient, match="column 13 of a") as refused:
+        tw.linalg.lstsq(a, tw.linalg.matrix((50, 1), init=1.0))
+    assert refused.value.info == 14
+
+
+def test_triangles_and_inverses():
+    whole = np.random.default_rng(14).standard_normal((160, 160)) + 20 * np.eye(160)
+    a, b = tw.linalg.matrix(whole, layout="cyclic", block=30), tw.linalg.matrix((160, 9), init=1.0)
+    x, inverse = tw.linalg.solve_triangular(a, b, trans="T", lower=True).gather(), tw.linalg.inv(a).gather()
+    if tw.rank == 0:
+        assert close(np.tril(whole).T @ x, np.ones((160, 9)), "f8") and close(whole @ inverse, np.eye(160), "f8")

@@ -2,11 +2,14 @@
 
 from tilewave.linalg.blas import use_blas
 from tilewave.linalg.cholesky import CholeskyFactor, NotPositiveDefinite, cholesky
-from tilewave.linalg.factors import FactorReport
-from tilewave.linalg.lu import LuFactor, SingularMatrix, lu
+from tilewave.linalg.factors import FactorReport, SingularMatrix
+from tilewave.linalg.least_squares import RankDeficient
+from tilewave.linalg.lstsq import lstsq, solve_triangular
+from tilewave.linalg.lu import LuFactor, inv, lu
 from tilewave.linalg.matmul import matmul, plan_matmul
 from tilewave.linalg.matrix import Matrix, matrix
 from tilewave.linalg.plan import MatmulPlan, MatmulReport
+from tilewave.linalg.qr import QrFactor, qr
 
 __all__ = [
     "CholeskyFactor",
@@ -16,11 +19,17 @@ __all__ = [
     "MatmulReport",
     "Matrix",
     "NotPositiveDefinite",
+    "QrFactor",
+    "RankDeficient",
     "SingularMatrix",
     "cholesky",
+    "inv",
+    "lstsq",
     "lu",
     "matmul",
     "matrix",
     "plan_matmul",
+    "qr",
+    "solve_triangular",
     "use_blas",
 ]

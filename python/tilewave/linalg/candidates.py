@@ -229,7 +229,7 @@ def _lookaheads(request, ranks, pending):
 def _time_of(case, parts, machine):
     """Seconds of a case by prediction, redistributions included."""
     request = case.request
-    total = _core.predict_works(parts, machine, [_core.KernelRate()], _rates(case, parts)).time_s
+    total = _core.predict_works(parts, machine, [_core.KernelRate()], rates_of(case, parts)).time_s
     copies = [copy_rate(request.dtype)] * 3
     for operand, old, moved in zip(case.stored_operands, (request.a, request.b, request.c), case.moved, strict=True):
         if not moved:
@@ -243,7 +243,7 @@ def _time_of(case, parts, machine):
     return total
 
 
-def _rates(case, parts):
+def rates_of(case, parts):
     """Rates of the operations: of products at the shape that most of them have."""
     copy = copy_rate(case.request.dtype)
     shape = _core.linalg.product_shape(parts)

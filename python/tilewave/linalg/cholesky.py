@@ -4,7 +4,8 @@ import numpy as np
 
 from tilewave import _core
 from tilewave.errors import ConfigError
-from tilewave.linalg.factors import factored, solved
+from tilewave.linalg.checks import require_bool, require_sides
+from tilewave.linalg.factors import Kind, factored, refused, solved
 from tilewave.linalg.matrix import Matrix
 from tilewave.runtime.collective import collective, holds_context
 
@@ -33,7 +34,7 @@ class CholeskyFactor(Matrix):
     report : FactorReport
     """
 
-    info = 0
+    info, _beside = 0, ()
 
     def solve(self, b):
         """x of A x = b; collective.
@@ -96,18 +97,16 @@ def cholesky(a, *, block=None, lookahead=None, tree=None, check=True, context=No
     -----
     Collective. The owner of the next panel updates, factors and sends it before the rest is updated (look-ahead).
     """
-    if not isinstance(check, bool | np.bool_):
-        raise ConfigError(f"cholesky: check: given {check!r}; allowed: True, False")
-    generate = _core.linalg.cholesky
-    made, _ = yield from factored("cholesky", generate, CholeskyFactor, context, a, block, lookahead, tree)
+    require_bool("cholesky", "check", check)
+    kind = Kind("cholesky", _core.linalg.cholesky, CholeskyFactor)
+    made, _ = yield from factored(kind, context, a, block, lookahead, tree)
     made.local[made.rows[:, None] < made.columns[None, :]] = 0
     if made.info and check:
-        refused = NotPositiveDefinite(
+        text = (
             f"cholesky: the leading minor of order {made.info} of a is not positive definite; allowed: positive "
             "definite matrices, or check=False and L.info"
         )
-        refused.info = made.info
-        raise context._shared(refused)
+        raise refused(context, NotPositiveDefinite, made.info, text)
     return made
 
 
@@ -118,5 +117,6 @@ def _solve(factor, b):
             f"solve: the leading minor of order {factor.info} is not positive definite: there is no factor; allowed: "
             "factors with info 0"
         )
-    kinds = _core.linalg.TriangularSolve
-    return (yield from solved(factor, b, [kinds.lower, kinds.lower_adjoint]))
+    require_sides("solve", factor, b, factor.shape[0])
+    systems = [_core.linalg.TriangularSystem(op=op) for op in "NC"]
+    return (yield from solved(factor, b, systems))

@@ -1,16 +1,18 @@
 """Products of distributed matrices."""
 
 import dataclasses
+import functools
 import json
 import weakref
 
 from tilewave import _core
 from tilewave.errors import ConfigError, KernelError
 from tilewave.linalg.blas import blas
-from tilewave.linalg.candidates import best_of, case_of, measure_rates
+from tilewave.linalg.candidates import best_of, case_of, measure_rates, rates_of
 from tilewave.linalg.matrix import move
 from tilewave.linalg.operands import local_of
 from tilewave.linalg.plan import MatmulPlan, MatmulReport, described
+from tilewave.linalg.prediction import Play
 from tilewave.linalg.request import request_of
 from tilewave.runtime.collective import collective
 from tilewave.timeline.parts import Parts
@@ -120,12 +122,16 @@ def matmul(
         raise KeyboardInterrupt("another rank was interrupted" if context.size > 1 else "")
     if case.moved[2]:
         move(context, case.stored_operands[2].stored, c._blocks, parts[2], c.local)
+    on_zero = context.rank == 0
     c.report = MatmulReport(
         chosen,
         done.time_s,
         request.flops / max(done.time_s, 1e-9),
-        Parts.of(done.parts) if context.rank == 0 else None,
+        Parts.of(done.parts) if on_zero else None,
         Timeline(done.timeline),
+        Play(case.schedule, context.size, context._core.machine(), functools.partial(rates_of, case))
+        if on_zero
+        else None,
     )
     return c
 

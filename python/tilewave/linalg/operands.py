@@ -5,10 +5,6 @@ import dataclasses
 import numpy as np
 
 from tilewave import _core
-from tilewave.errors import ConfigError
-
-#: What BLAS and SciPy call them.
-TRANSPOSES = {"N": "N", "T": "T", "C": "C", 0: "N", 1: "T", 2: "C"}
 
 
 def place_of(array):
@@ -20,17 +16,6 @@ def place_of(array):
     elif array.flags.c_contiguous:
         steps = [max(1, array.shape[1]), 1]
     return array.__array_interface__["data"][0], *steps
-
-
-def transpose_of(name, given):
-    """ "N", "T" or "C" of an argument; raises ConfigError."""
-    try:
-        found = None if isinstance(given, bool) else TRANSPOSES.get(given)
-    except TypeError:
-        found = None
-    if found is None:
-        raise ConfigError(f"matmul: {name}: given {given!r}; allowed: 'N', 'T', 'C', 0, 1, 2")
-    return found
 
 
 @dataclasses.dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from tilewave.linalg.prediction import Foretold
 from tilewave.timeline.parts import Parts
 from tilewave.timeline.timeline import Timeline
 
@@ -73,7 +74,7 @@ def described(plan):
 
 
 @dataclasses.dataclass(frozen=True)
-class MatmulReport:
+class MatmulReport(Foretold):
     """How a product went.
 
     Attributes
@@ -94,6 +95,7 @@ class MatmulReport:
     flops_per_s: float
     parts: Parts | None
     timeline: Timeline
+    _play: object = dataclasses.field(default=None, compare=False, repr=False)
 
     @property
     def measured(self):

@@ -3,23 +3,19 @@
 import dataclasses
 import numbers
 
-import numpy as np
-
 from tilewave.errors import ConfigError
 from tilewave.linalg.candidates import ALGORITHMS, TREES, Request
+from tilewave.linalg.checks import require_integer, require_matrix, require_one_of, transpose_of
 from tilewave.linalg.layout import Layout, layout_of
 from tilewave.linalg.matrix import Matrix
-from tilewave.linalg.operands import Operand, transpose_of
+from tilewave.linalg.operands import Operand
 from tilewave.linalg.plan import MatmulPlan
 
 
 def request_of(context, a, b, c, given):
     """What is asked for, checked; and C, a new one where none is given."""
     for name, matrix in (("a", a), ("b", b)) + ((("c", c),) if c is not None else ()):
-        if not isinstance(matrix, Matrix):
-            raise ConfigError(f"matmul: {name}: given {type(matrix).__name__}; allowed: a tilewave.linalg.Matrix")
-        if matrix.context is not context:
-            raise ConfigError(f"matmul: {name} lives on another context; allowed: matrices of one context")
+        require_matrix("matmul", name, matrix, context)
         if matrix.dtype != a.dtype:
             raise ConfigError(f"matmul: {name} has dtype {matrix.dtype}, a has {a.dtype}; allowed: one dtype")
     for name in ("alpha", "beta"):
@@ -28,7 +24,7 @@ def request_of(context, a, b, c, given):
             raise ConfigError(f"matmul: {name}: given {value!r}; allowed: a number")
         if isinstance(value, numbers.Complex) and complex(value).imag != 0 and a.dtype.kind != "c":
             raise ConfigError(f"matmul: {name}: given {value!r} for {a.dtype}; allowed: a real number")
-    left, right = (transpose_of(f"trans_{name}", given[f"trans_{name}"]) for name in ("a", "b"))
+    left, right = (transpose_of("matmul", f"trans_{name}", given[f"trans_{name}"]) for name in ("a", "b"))
     left, right = Operand.of(a, left), Operand.of(b, right)
     (m, depth), (inner, n) = _extents(left), _extents(right)
     if depth != inner:
@@ -70,8 +66,7 @@ def _choices(given):
         return {name: getattr(plan, name) for name in names} | {"memory": given["memory"]}
     if given["algorithm"] not in ("auto", *ALGORITHMS):
         raise ConfigError(f"matmul: algorithm: given {given['algorithm']!r}; allowed: auto, {', '.join(ALGORITHMS)}")
-    if given["tree"] not in (None, *TREES):
-        raise ConfigError(f"matmul: tree: given {given['tree']!r}; allowed: {', '.join(TREES)}")
+    require_one_of("matmul", "tree", given["tree"], TREES)
     if (
         given["pending"] not in (None, True, False)
         or isinstance(given["pending"], int)
@@ -81,9 +76,7 @@ def _choices(given):
     if given["pending"] and given["algorithm"] not in ("auto", "wavefront"):
         raise ConfigError(f"matmul: pending was given with algorithm {given['algorithm']!r}; allowed: 'wavefront'")
     for name, least in (("lookahead", 0), ("panel", 1), ("memory", 0)):
-        value = given[name]
-        if value is not None and (isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least):
-            raise ConfigError(f"matmul: {name}: given {value!r}; allowed: an integer >= {least}")
+        require_integer("matmul", name, given[name], least)
     names = ("algorithm", "tree", "lookahead", "panel", "pending", "memory")
     return {name: None if given[name] is None else given[name] for name in names}
 

@@ -283,5 +283,6 @@ def _checked(shape, spacing, boundary, k, sigma, cycle, smoother, pre, post, gri
     pre, post = given.count("pre", pre), given.count("post", post)
     if pre + post == 0:
         raise ConfigError("multigrid: pre and post are both 0; allowed: at least one sweep")
-    text = f"{shape} {spacings} {boundary} {given.text_of(k)} {given.text_of(sigma)} {cycle} {smoother} {pre} {post} {grid}"
+    text = f"{shape} {spacings} {boundary} {given.text_of(k)} {given.text_of(sigma)} {cycle} {smoother} "
+    text += f"{pre} {post} {grid}"
     return (shape, spacings, boundary, k, sigma, cycle, smoother, pre, post), text

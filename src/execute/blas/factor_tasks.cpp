@@ -28,11 +28,22 @@ struct Tiles {
     }
 };
 
-// The conjugate transposed of a tile, as a product takes it.
-BlasMatrix adjoint(const BlasMatrix& m, Dtype type) {
+// op of a tile, as a product takes it.
+BlasMatrix meant(const BlasMatrix& m, Transpose op, Dtype type) {
+    if (op == Transpose::none) return m;
     BlasMatrix t = m.transposed();
-    t.conjugate = type == Dtype::c8 || type == Dtype::c16;
+    t.conjugate = op == Transpose::adjoint && is_complex(type);
     return t;
+}
+BlasMatrix adjoint(const BlasMatrix& m, Dtype type) {
+    return meant(m, Transpose::adjoint, type);
+}
+
+void put_one(Dtype type, std::byte* at) {
+    if (type == Dtype::f4 || type == Dtype::c8)
+        *reinterpret_cast<float*>(at) = 1;
+    else
+        *reinterpret_cast<double*>(at) = 1;
 }
 
 // Copies rows into tiles, the first into the top of the first tile; what the rows do not fill becomes 0.
@@ -66,7 +77,7 @@ public:
             if (info > 0)
                 info_->failed(call.writes[0].box.lo[0] + info);
             else
-                blas_->trsm(type_, {true, false, true, false}, top, below);
+                blas_->trsm(type_, Blas::Side::right, {false, Transpose::adjoint, false}, top, below);
         }
         if (call.writes.size() > 1) copy_to_tiles(below, item_, {call.writes[1]});
     }
@@ -86,42 +97,27 @@ public:
 
     void copy(const TaskCall& call) const { copy_to_tiles(matrix_of(call.reads[0]), item_, {call.writes[0]}); }
 
-    // With panel k of L and the rows from its diagonal down: X_k = L_kk^-1 B_k, then B_t -= L_tk X_k.
-    void solve_lower(const TaskCall& call, bool unit) const {
+    // With panel k of a triangle and the rows from its diagonal down, or up to it: X_k, and what B_t has of it; or of
+    // the transposed, what X_t has in B_k, and then X_k.
+    void solve(const TaskCall& call, const TriangularSystem& system) const {
         const Tiles tiles{call.reads[0]};
         const BlasMatrix sides = matrix_of(call.writes[0]);
-        const std::int64_t side = tiles.side(), width = std::min(side, sides.rows);
-        const BlasMatrix own = rows_of(sides, item_, 0, width);
-        blas_->trsm(type_, {false, false, false, unit}, tiles.tile(0, width, width), own);
-        for (std::int64_t t = 1; t < tiles.count(); ++t) {
-            const BlasMatrix rows = rows_of(sides, item_, t * side, std::min(sides.rows, (t + 1) * side));
-            blas_->gemm(type_, {-1, 0}, tiles.tile(t, rows.rows, width), own, {1, 0}, rows);
+        const std::int64_t side = tiles.side(), diagonal = system.upper ? tiles.count() - 1 : 0;
+        const auto rows = [&](std::int64_t t) {
+            return rows_of(sides, item_, t * side, std::min(sides.rows, (t + 1) * side));
+        };
+        const BlasMatrix own = rows(diagonal);
+        const auto finish = [&] {
+            blas_->trsm(type_, Blas::Side::left, system, tiles.tile(diagonal, own.rows, own.rows), own);
+        };
+        const bool straight = system.op == Transpose::none;
+        if (straight) finish();
+        for (std::int64_t t = 0; t < tiles.count(); ++t) {
+            if (t == diagonal) continue;
+            const BlasMatrix other = rows(t), tile = meant(tiles.tile(t, other.rows, own.rows), system.op, type_);
+            blas_->gemm(type_, {-1, 0}, tile, straight ? own : other, {1, 0}, straight ? other : own);
         }
-    }
-
-    // The same panel the other way: B_k -= L_tk^H X_t, then X_k = L_kk^-H B_k.
-    void solve_adjoint(const TaskCall& call) const {
-        const Tiles tiles{call.reads[0]};
-        const BlasMatrix sides = matrix_of(call.writes[0]);
-        const std::int64_t side = tiles.side(), width = std::min(side, sides.rows);
-        const BlasMatrix own = rows_of(sides, item_, 0, width);
-        for (std::int64_t t = 1; t < tiles.count(); ++t) {
-            const BlasMatrix rows = rows_of(sides, item_, t * side, std::min(sides.rows, (t + 1) * side));
-            blas_->gemm(type_, {-1, 0}, adjoint(tiles.tile(t, rows.rows, width), type_), rows, {1, 0}, own);
-        }
-        blas_->trsm(type_, {false, false, true, false}, tiles.tile(0, width, width), own);
-    }
-
-    // With panel k of U and the rows down to its diagonal: X_k = U_kk^-1 B_k, then B_t -= U_tk X_k.
-    void solve_upper(const TaskCall& call) const {
-        const Tiles tiles{call.reads[0]};
-        const BlasMatrix sides = matrix_of(call.writes[0]);
-        const std::int64_t side = tiles.side(), last = tiles.count() - 1, width = sides.rows - last * side;
-        const BlasMatrix own = rows_of(sides, item_, last * side, sides.rows);
-        blas_->trsm(type_, {false, true, false, false}, tiles.tile(last, width, width), own);
-        for (std::int64_t t = 0; t < last; ++t)
-            blas_->gemm(type_, {-1, 0}, tiles.tile(t, side, width), own, {1, 0},
-                        rows_of(sides, item_, t * side, (t + 1) * side));
+        if (!straight) finish();
     }
 
     // A block column from the diagonal down: P A = L U. The tiles get all of it, the last one the pivots.
@@ -151,7 +147,7 @@ public:
                     std::swap_ranges(items + i * item_, items + (i + 1) * item_, items + other * item_);
         }
         if (solves)
-            blas_->trsm(type_, {false, false, false, true}, tiles.tile(0, width, width),
+            blas_->trsm(type_, Blas::Side::left, {false, Transpose::none, true}, tiles.tile(0, width, width),
                         rows_of(column, item_, 0, width));
     }
 
@@ -166,7 +162,55 @@ public:
         }
     }
 
+    // A block column from the diagonal down: A = Q R, Q = I - V T V^H.
+    void qr_panel(const TaskCall& call) const {
+        const BlasMatrix column = matrix_of(call.writes[0]), triangle = matrix_of(call.writes[1]);
+        for (std::int64_t j = 0; j < triangle.columns; ++j)
+            std::memset(triangle.data + j * triangle.column_step * item_, 0,
+                        static_cast<std::size_t>(triangle.rows * item_));
+        blas_->geqrt(type_, column, triangle);
+        if (call.writes.size() > 2) copy_reflectors(column, triangle, {call.writes[2]});
+    }
+
+    void qr_copy(const TaskCall& call) const {
+        copy_reflectors(matrix_of(call.reads[0]), matrix_of(call.reads[1]), {call.writes[0]});
+    }
+
+    // Some columns of C, with a panel's V and T: C -= V op(T) V^H C.
+    void qr_reflect(const TaskCall& call, Transpose op) const {
+        const Tiles tiles{call.reads[0]};
+        const BlasMatrix part = matrix_of(call.writes[0]);
+        const std::int64_t side = tiles.side(), last = tiles.count() - 1, items = side * part.columns;
+        std::vector<std::byte> memory(static_cast<std::size_t>(2 * items * item_));
+        const BlasMatrix w{memory.data(), side, part.columns, 1, side},
+            x{memory.data() + items * item_, side, part.columns, 1, side};
+        const auto rows = [&](std::int64_t t) {
+            return rows_of(part, item_, t * side, std::min(part.rows, (t + 1) * side));
+        };
+        for (std::int64_t t = 0; t < last; ++t)
+            blas_->gemm(type_, {1, 0}, adjoint(tiles.tile(t, rows(t).rows, side), type_), rows(t),
+                        {t == 0 ? 0.0 : 1.0, 0}, w);
+        blas_->gemm(type_, {1, 0}, meant(tiles.tile(last, side, side), op, type_), w, {0, 0}, x);
+        for (std::int64_t t = 0; t < last; ++t)
+            blas_->gemm(type_, {-1, 0}, tiles.tile(t, rows(t).rows, side), x, {1, 0}, rows(t));
+    }
+
 private:
+    // The tiles of V, as they are multiplied with: 0 above the diagonal and ones on it; behind them T.
+    void copy_reflectors(const BlasMatrix& column, const BlasMatrix& triangle, const Tiles& to) const {
+        copy_to_tiles(column, item_, to);
+        const std::int64_t side = to.side(), count = std::min(column.rows, column.columns);
+        const BlasMatrix top = to.tile(0, side, side), t = to.tile(to.count() - 1, side, side);
+        for (std::int64_t j = 0; j < side; ++j) {
+            std::byte* items = top.data + j * side * item_;
+            std::memset(items, 0, static_cast<std::size_t>((j < count ? j + 1 : side) * item_));
+            if (j < count) put_one(type_, items + j * item_);
+            if (j < count)
+                std::memcpy(t.data + j * side * item_, triangle.data + j * triangle.column_step * item_,
+                            static_cast<std::size_t>(side * item_));
+        }
+    }
+
     static std::byte* pivots_in(const Tiles& tiles) { return tiles.tile(tiles.count() - 1, 0, 0).data; }
 
     std::shared_ptr<const Blas> blas_;
@@ -179,17 +223,22 @@ private:
 
 std::vector<TaskFunction> factor_tasks(std::shared_ptr<const Blas> blas, Dtype type, std::shared_ptr<FactorInfo> info) {
     const auto tasks = std::make_shared<FactorTasks>(std::move(blas), type, std::move(info));
-    return {[tasks](const TaskCall& call) { tasks->factor(call); },
-            [tasks](const TaskCall& call) { tasks->update(call); },
-            [tasks](const TaskCall& call) { tasks->copy(call); },
-            [tasks](const TaskCall& call) { tasks->solve_lower(call, false); },
-            [tasks](const TaskCall& call) { tasks->solve_adjoint(call); },
-            [tasks](const TaskCall& call) { tasks->solve_lower(call, true); },
-            [tasks](const TaskCall& call) { tasks->solve_upper(call); },
-            [tasks](const TaskCall& call) { tasks->lu_panel(call); },
-            [tasks](const TaskCall& call) { tasks->lu_swap(call, false); },
-            [tasks](const TaskCall& call) { tasks->lu_swap(call, true); },
-            [tasks](const TaskCall& call) { tasks->lu_update(call); }};
+    std::vector<TaskFunction> all(factor_task_count);
+    all[cholesky_panel] = [tasks](const TaskCall& call) { tasks->factor(call); };
+    all[cholesky_update] = [tasks](const TaskCall& call) { tasks->update(call); };
+    all[copy_panel] = [tasks](const TaskCall& call) { tasks->copy(call); };
+    all[lu_panel] = [tasks](const TaskCall& call) { tasks->lu_panel(call); };
+    all[lu_swap] = [tasks](const TaskCall& call) { tasks->lu_swap(call, false); };
+    all[lu_row] = [tasks](const TaskCall& call) { tasks->lu_swap(call, true); };
+    all[lu_update] = [tasks](const TaskCall& call) { tasks->lu_update(call); };
+    all[qr_panel] = [tasks](const TaskCall& call) { tasks->qr_panel(call); };
+    all[qr_copy] = [tasks](const TaskCall& call) { tasks->qr_copy(call); };
+    all[qr_reflect] = [tasks](const TaskCall& call) { tasks->qr_reflect(call, Transpose::none); };
+    all[qr_reflect_adjoint] = [tasks](const TaskCall& call) { tasks->qr_reflect(call, Transpose::adjoint); };
+    for (std::int32_t number = 0; number < TriangularSystem::count; ++number)
+        all[static_cast<std::size_t>(solve_first + number)] =
+            [tasks, system = TriangularSystem::of(number)](const TaskCall& call) { tasks->solve(call, system); };
+    return all;
 }
 
 }  // namespace tilewave

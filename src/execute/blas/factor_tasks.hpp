@@ -38,7 +38,7 @@ private:
     std::vector<std::pair<std::int64_t, std::int64_t>> pivots_;
 };
 
-/// The operations of FactorTask (generate/linalg/cholesky.hpp), in its order. After a pivot has failed, panels travel
+/// The operations of FactorTask, and of TriangularSystem behind them. After a pivot has failed, panels travel
 /// on and nothing more is factored on this rank.
 std::vector<TaskFunction> factor_tasks(std::shared_ptr<const Blas> blas, Dtype type, std::shared_ptr<FactorInfo> info);
 

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <limits>
 #include <optional>
+#include <vector>
 
 #include "tilewave/error.hpp"
 
@@ -19,6 +20,7 @@ using Gemm = void (*)(const char*, const char*, const int*, const int*, const in
 
 using Potrf = void (*)(const char*, const int*, void*, const int*, int*, std::size_t);
 using Getrf = void (*)(const int*, const int*, void*, const int*, int*, int*);
+using Geqrt = void (*)(const int*, const int*, const int*, void*, const int*, void*, const int*, void*, int*);
 using Trsm = void (*)(const char*, const char*, const char*, const char*, const int*, const int*, const void*,
                       const void*, const int*, void*, const int*, std::size_t, std::size_t, std::size_t, std::size_t);
 
@@ -138,6 +140,7 @@ std::shared_ptr<const Blas> Blas::load(const std::string& path) {
         made->potrf_[letter(type)] = get("potrf");
         made->trsm_[letter(type)] = get("trsm");
         made->getrf_[letter(type)] = get("getrf");
+        made->geqrt_[letter(type)] = get("geqrt");
     }
     return made;  // it stays loaded: others may use it
 }
@@ -177,13 +180,27 @@ std::int64_t Blas::getrf(Dtype type, const BlasMatrix& a, int* pivots) const {
     return info;
 }
 
-void Blas::trsm(Dtype type, const Triangle& which, const BlasMatrix& a, const BlasMatrix& b) const {
+void Blas::geqrt(Dtype type, const BlasMatrix& a, const BlasMatrix& t) const {
+    const int m = narrow(a.rows), n = narrow(a.columns), k = std::min(m, n);
+    if (k == 0) return;
+    const int of_a = leading_of(a, "A"), of_t = leading_of(t, "T");
+    if (t.rows < k || t.columns < k)
+        throw ConfigError("BLAS: a triangle of " + std::to_string(t.rows) + " x " + std::to_string(t.columns) +
+                          " was given for " + std::to_string(k) + " reflectors; allowed: at least as many");
+    std::vector<std::byte> work(static_cast<std::size_t>(item_bytes(type)) * static_cast<std::size_t>(k) *
+                                static_cast<std::size_t>(n));
+    int info = 0;
+    reinterpret_cast<Geqrt>(geqrt_[letter(type)])(&m, &n, &k, a.data, &of_a, t.data, &of_t, work.data(), &info);
+}
+
+void Blas::trsm(Dtype type, Side side, const TriangularSystem& system, const BlasMatrix& a, const BlasMatrix& b) const {
     if (b.rows == 0 || b.columns == 0) return;
     const int m = narrow(b.rows), n = narrow(b.columns), of_a = leading_of(a, "A"), of_b = leading_of(b, "B");
     const Scalar one(type, {1, 0});
-    reinterpret_cast<Trsm>(trsm_[letter(type)])(which.right ? "R" : "L", which.upper ? "U" : "L",
-                                                which.adjoint ? "C" : "N", which.unit ? "U" : "N", &m, &n, one.bytes,
-                                                a.data, &of_a, b.data, &of_b, 1, 1, 1, 1);
+    const char op = "NTC"[static_cast<int>(system.op)];
+    reinterpret_cast<Trsm>(trsm_[letter(type)])(side == Side::right ? "R" : "L", system.upper ? "U" : "L", &op,
+                                                system.unit ? "U" : "N", &m, &n, one.bytes, a.data, &of_a, b.data,
+                                                &of_b, 1, 1, 1, 1);
 }
 
 }  // namespace tilewave

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "execute/blas/operations.hpp"
 #include "tilewave/dtype.hpp"
 
 namespace tilewave {
@@ -48,23 +49,24 @@ public:
     /// @pre its columns lie one after another (ConfigError)
     std::int64_t getrf(Dtype type, const BlasMatrix& a, int* pivots) const;
 
-    /// Which triangular system.
-    struct Triangle {
-        bool right = false;    ///< b op(a)^-1, else op(a)^-1 b
-        bool upper = false;    ///< triangle of a
-        bool adjoint = false;  ///< op: the conjugate transposed
-        bool unit = false;     ///< a diagonal of ones, whatever a has there
-    };
-    /// b becomes the solution.
+    /// a = Q R in place: R, and below its diagonal the reflectors V of Q = I - V t V^H; of t the upper triangle is
+    /// written.
+    /// @pre the columns of both lie one after another; t has min(rows, columns) of a (ConfigError)
+    void geqrt(Dtype type, const BlasMatrix& a, const BlasMatrix& t) const;
+
+    /// Of which side of X the triangle stands: op(a) X = b, X op(a) = b.
+    enum class Side : std::uint8_t { left, right };
+    /// b becomes the solution X.
     /// @pre the columns of both lie one after another; a is square and fits (ConfigError)
-    void trsm(Dtype type, const Triangle& which, const BlasMatrix& a, const BlasMatrix& b) const;
+    void trsm(Dtype type, Side side, const TriangularSystem& system, const BlasMatrix& a, const BlasMatrix& b) const;
 
 private:
     Blas() = default;
     // The same, where C's columns lie one after another.
     void product(Dtype type, Complex alpha, const BlasMatrix& a, const BlasMatrix& b, Complex beta,
                  const BlasMatrix& c) const;
-    void *gemm_[4] = {}, *potrf_[4] = {}, *trsm_[4] = {}, *getrf_[4] = {};  // by type: s, d, c, z
+    // By type: s, d, c, z.
+    void *gemm_[4] = {}, *potrf_[4] = {}, *trsm_[4] = {}, *getrf_[4] = {}, *geqrt_[4] = {};
     std::string path_;
 };
 

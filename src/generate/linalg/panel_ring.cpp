@@ -5,10 +5,10 @@
 namespace tilewave {
 
 Array TileGrid::array(std::int64_t item_bytes, int buffers) const {
-    const std::int64_t tiles = count();
-    Array a{item_bytes, {{0, 0, 0, 0}, {tiles, tiles + more, block, block}}, {{0, 0, 0, 0}, {0, 0, 0, 0}}};
-    if (tiles == 0) a.storage = a.owned;
-    a.time_buffers = static_cast<int>(std::clamp<std::int64_t>(buffers, 1, std::max<std::int64_t>(1, tiles)));
+    const std::int64_t all = panels();
+    Array a{item_bytes, {{0, 0, 0, 0}, {all, tile_rows() + more, block, block}}, {{0, 0, 0, 0}, {0, 0, 0, 0}}};
+    if (all == 0) a.storage = a.owned;
+    a.time_buffers = static_cast<int>(std::clamp<std::int64_t>(buffers, 1, std::max<std::int64_t>(1, all)));
     return a;
 }
 

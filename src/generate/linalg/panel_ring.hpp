@@ -1,5 +1,6 @@
 // Panels of a factor on their way to all ranks of a one-dimensional grid: in chunks, around a ring or down a tree.
 #pragma once
+#include <algorithm>
 #include <map>
 #include <vector>
 
@@ -8,14 +9,18 @@
 
 namespace tilewave {
 
-/// How a square matrix by block columns is cut into tiles; panel k is block column k, with the tiles from the diagonal
-/// down. Its array is [panel, tile row, column, row]: whole tiles lie together, short ones have room to spare.
+/// How a matrix by block columns is cut into tiles; panel k is block column k, with the tiles from the diagonal down.
+/// Its array is [panel, tile row, column, row]: whole tiles lie together, short ones have room to spare.
 struct TileGrid {
-    std::int64_t n = 0, block = 1;
+    std::int64_t rows = 0, columns = 0, block = 1;
     std::int64_t more = 0;  ///< tiles of a panel beside those of the matrix, behind them
-    std::int64_t count() const { return (n + block - 1) / block; }
+    std::int64_t tile_rows() const { return (rows + block - 1) / block; }
+    std::int64_t block_columns() const { return (columns + block - 1) / block; }
+    /// Block columns that hold a part of the diagonal.
+    std::int64_t panels() const { return std::min(tile_rows(), block_columns()); }
     std::int64_t lo(std::int64_t t) const { return t * block; }
-    std::int64_t hi(std::int64_t t) const { return std::min(n, (t + 1) * block); }
+    std::int64_t hi(std::int64_t t) const { return std::min(rows, (t + 1) * block); }
+    std::int64_t width(std::int64_t j) const { return std::min(columns, (j + 1) * block) - j * block; }
     Box region(std::int64_t panel, std::int64_t t0, std::int64_t t1) const {
         return {{panel, t0, 0, 0}, {panel + 1, t1, block, block}};
     }

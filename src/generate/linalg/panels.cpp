@@ -9,9 +9,6 @@
 namespace tilewave {
 
 namespace {
-// A product of fewer rows or columns loses speed: OpenBLAS works on up to 32 of them at once (its unroll factors).
-constexpr std::int64_t least_side = 32;
-
 // The parts take turns: so that every rank sends all the time, in place of one rank after another.
 std::vector<Interval> in_turn(const std::vector<Interval>& all, const Axis& one, const Axis& other) {
     std::map<std::pair<int, int>, std::int64_t> seen;

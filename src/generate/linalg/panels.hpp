@@ -8,6 +8,9 @@
 
 namespace tilewave {
 
+/// A product of fewer rows or columns loses speed: OpenBLAS works on up to 32 of them at once (its unroll factors).
+inline constexpr std::int64_t least_side = 32;
+
 /// A panel of A or B on its way along a row or a column of the grid, or along all ranks.
 struct MovingPanel {
     int root = 0;  ///< place within the group

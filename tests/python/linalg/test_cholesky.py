@@ -1,6 +1,4 @@
-"""Cholesky factors and solves against SciPy; their schedules proved; matrices that have none."""
-
-import random
+"""Cholesky factors and solves against SciPy; matrices that have none."""
 
 import numpy as np
 import pytest
@@ -81,28 +79,6 @@ def test_every_size(n):
 @pytest.mark.parametrize("seed", range(20))
 def test_large(seed):
     random_factor(300 + seed, None, 700)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_schedules_are_proved_and_predicted(seed):
-    rng = random.Random(seed)
-    for number in range(120):
-        grid, n, block = rng.choice([1, 2, 3, 4, 6]), rng.choice([0, 1, 2, 5, 7, 12, 13]), rng.choice([1, 2, 3, 5, 20])
-        ranks, one = grid + rng.choice([0, 0, 1]), linalg.Axis(n, 1, 0)
-        layout = linalg.BlockCyclic(one, linalg.Axis(n, grid, block), rng.random() < 0.5)
-        sides = linalg.BlockCyclic(one, linalg.Axis(rng.choice([0, 1, 2, 7]), grid, rng.choice([1, 2])), False)
-        choices = linalg.FactorChoices(rng.random() < 0.5, rng.choice([0, 1, 2, 3]), rng.choice([1, 2, 3]))
-        choices.chunk_bytes, choices.task_flops = rng.choice([1, 500, 10000]), rng.choice([1.0, 100.0, 1e9])
-        kinds = ("lower", "lower_adjoint", "unit_lower", "upper")
-        kind = rng.choice([getattr(linalg.TriangularSolve, k) for k in kinds])
-        for parts in (
-            [linalg.cholesky(layout, 8, choices, rank, ranks) for rank in range(ranks)],
-            [linalg.lu(layout, 8, choices, rank, ranks) for rank in range(ranks)],
-            [linalg.triangular_solve(layout, sides, 8, kind, choices, rank, ranks) for rank in range(ranks)],
-        ):
-            violation = _core.check(parts)
-            assert violation is None, (seed, number, str(violation))
-            _core.predict_works(parts, _core.Machine(), [_core.KernelRate()], [_core.OperationRate()] * 11)
 
 
 def test_the_next_panel_leaves_before_the_rest_is_updated():

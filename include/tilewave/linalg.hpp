@@ -1,0 +1,181 @@
+// Dense linear algebra on distributed matrices: products, factorizations and solutions, with choices that the caller
+// makes. Python's tilewave.linalg makes them by prediction.
+#pragma once
+#include <complex>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tilewave/block_cyclic.hpp"
+#include "tilewave/context.hpp"
+#include "tilewave/dtype.hpp"
+#include "tilewave/run_schedule.hpp"
+
+namespace tilewave {
+
+/// Uses a BLAS and LAPACK library with 32-bit integers from now on: its path, or a name that the loader finds. Without:
+/// the environment variable TILEWAVE_BLAS, else libopenblas.so.0. Local; a library runs one thread in each lane.
+/// @throws ConfigError where it cannot be loaded or lacks a function
+void use_blas(const std::string& library);
+
+/// Blocks of rows go round all ranks; with block 0 each has one.
+BlockCyclic by_block_rows(std::int64_t rows, std::int64_t columns, int ranks, std::int64_t block = 0);
+/// Blocks of columns go round all ranks; with block 0 each has one.
+BlockCyclic by_block_columns(std::int64_t rows, std::int64_t columns, int ranks, std::int64_t block = 0);
+
+/// A rank's part of a matrix, of a type that is known at run time: column by column. Making it is local.
+class MatrixStorage {
+public:
+    /// @pre a real or complex type of 32 or 64 bits a part; a grid of at most the context's ranks (ConfigError)
+    MatrixStorage(Context& context, const BlockCyclic& layout, Dtype type);
+
+    Context& context() const { return *context_; }
+    const BlockCyclic& layout() const { return layout_; }
+    Dtype type() const { return type_; }
+    std::int64_t rows() const { return owned_.extent(0); }     ///< of this rank
+    std::int64_t columns() const { return owned_.extent(1); }  ///< of this rank
+    std::byte* data() { return memory_.data(); }
+    const std::byte* data() const { return memory_.data(); }
+    /// The number in the whole matrix of a row or a column of this rank.
+    GlobalElement row(LocalElement l) const { return layout_.rows.global_of(layout_.row_of(context_->rank()), l); }
+    GlobalElement column(LocalElement l) const {
+        return layout_.columns.global_of(layout_.column_of(context_->rank()), l);
+    }
+    /// A copy in another layout. Collective.
+    /// @pre equal extents and layouts on all ranks (ConfigError on every rank)
+    MatrixStorage redistributed(const BlockCyclic& layout) const;
+    Binding binding() const;
+    /// "a matrix of 5 x 4 float64 on 2 x 1 ranks, blocks of 3 x 0": what must be equal on all ranks.
+    std::string text() const;
+
+private:
+    Context* context_;
+    BlockCyclic layout_;
+    Dtype type_;
+    Box owned_;
+    std::vector<std::byte> memory_;
+};
+
+/// A distributed matrix of T: float, double, or complex numbers of these.
+template <class T>
+class Matrix {
+public:
+    /// Zeros. Local.
+    Matrix(Context& context, const BlockCyclic& layout) : storage_(context, layout, dtype_of<T>()) {}
+    /// init(row, column), numbers in the whole matrix. Local.
+    template <class Init>
+    Matrix(Context& context, const BlockCyclic& layout, Init init) : Matrix(context, layout) {
+        for (std::int64_t j = 0; j < storage_.columns(); ++j)
+            for (std::int64_t i = 0; i < storage_.rows(); ++i)
+                at({i}, {j}) = static_cast<T>(init(storage_.row({i}).at, storage_.column({j}).at));
+    }
+    explicit Matrix(MatrixStorage storage) : storage_(std::move(storage)) {}
+
+    MatrixStorage& storage() { return storage_; }
+    const MatrixStorage& storage() const { return storage_; }
+    T& at(LocalElement row, LocalElement column) { return local()[row.at + column.at * storage_.rows()]; }
+    /// This rank's part, column by column.
+    T* local() { return reinterpret_cast<T*>(storage_.data()); }
+    /// A copy in another layout. Collective.
+    Matrix redistributed(const BlockCyclic& layout) const { return Matrix(storage_.redistributed(layout)); }
+    /// The whole matrix, column by column, on rank 0; empty elsewhere. Collective.
+    std::vector<T> gather() const {
+        const Axis& rows = storage_.layout().rows;
+        Matrix whole(storage_.redistributed({{rows.extent, 1, 0}, {storage_.layout().columns.extent, 1, 0}}));
+        return {whole.local(), whole.local() + whole.storage_.rows() * whole.storage_.columns()};
+    }
+
+private:
+    MatrixStorage storage_;
+};
+
+/// How a product goes.
+struct ProductOptions {
+    std::complex<double> alpha = 1, beta = 0;  ///< with beta 0 what C holds is not read
+    bool wavefront = false;     ///< blocks of B go from rank to rank (wolfmann2010); else panels are broadcast
+    bool pending = false;       ///< wavefront: a pending block for every other rank
+    bool least_rounds = false;  ///< broadcast down a tree; else around a ring
+    int lookahead = 2;          ///< panels that travel beside the one in use
+    std::int64_t panel = 256;   ///< columns, or common elements, of a panel at most
+};
+
+/// C = alpha A B + beta C. Collective.
+/// @pre one context and type; extents that fit; layouts that need no move: A and C by rows and B by columns or rows, or
+/// all three on one grid (ConfigError on every rank)
+ScheduleReport multiply(const MatrixStorage& a, const MatrixStorage& b, MatrixStorage& c,
+                        const ProductOptions& options = {});
+template <class T>
+ScheduleReport multiply(const Matrix<T>& a, const Matrix<T>& b, Matrix<T>& c, const ProductOptions& options = {}) {
+    return multiply(a.storage(), b.storage(), c.storage(), options);
+}
+
+/// How a factorization goes.
+struct FactorOptions {
+    std::int64_t block = 128;   ///< columns of a panel
+    int lookahead = 1;          ///< panels that travel beside the one in use
+    bool least_rounds = false;  ///< panels go down a tree; else around a ring
+};
+
+/// What became of a matrix, by block columns.
+struct FactorStorage {
+    MatrixStorage matrix;
+    MatrixStorage triangles;           ///< of QR: T of each panel
+    std::int64_t info = 0;             ///< LAPACK's, on every rank
+    std::vector<std::int64_t> pivots;  ///< of LU: row i was interchanged with row pivots[i]; on every rank
+    FactorOptions options;
+    ScheduleReport report;
+};
+enum class FactorKind : std::uint8_t { cholesky, lu, qr };
+/// Factors a copy of a matrix of any layout. Collective.
+/// @pre square, but for QR; block >= 1, lookahead >= 0 (ConfigError on every rank)
+FactorStorage factor(FactorKind kind, const MatrixStorage& a, const FactorOptions& options);
+/// x of A x = b, in the layout of b: of Cholesky's and LU's factors. Collective.
+/// @pre b of as many rows, of the same type and context; info 0 (ConfigError on every rank)
+MatrixStorage solve(FactorKind kind, const FactorStorage& factor, const MatrixStorage& b);
+/// Q b or Q^H b, in the layout of b. Collective.
+/// @pre b of as many rows, of the same type and context (ConfigError on every rank)
+MatrixStorage apply(const FactorStorage& factor, const MatrixStorage& b, bool adjoint);
+
+/// A = L L^H: L in the lower triangle.
+template <class T>
+struct CholeskyFactor {
+    FactorStorage factor;
+    /// LAPACK's info: 0, or the order of the first leading minor that is not positive definite.
+    std::int64_t info() const { return factor.info; }
+    Matrix<T> solve(const Matrix<T>& b) const {
+        return Matrix<T>(tilewave::solve(FactorKind::cholesky, factor, b.storage()));
+    }
+};
+/// P A = L U, both in one matrix as LAPACK has them.
+template <class T>
+struct LuFactor {
+    FactorStorage factor;
+    /// LAPACK's info: 0, or the number from 1 of the first pivot that is 0.
+    std::int64_t info() const { return factor.info; }
+    Matrix<T> solve(const Matrix<T>& b) const {
+        return Matrix<T>(tilewave::solve(FactorKind::lu, factor, b.storage()));
+    }
+};
+/// A = Q R: R in the upper triangle, below it the reflectors.
+template <class T>
+struct QrFactor {
+    FactorStorage factor;
+    Matrix<T> apply(const Matrix<T>& b, bool adjoint = false) const {
+        return Matrix<T>(tilewave::apply(factor, b.storage(), adjoint));
+    }
+};
+
+template <class T>
+CholeskyFactor<T> cholesky(const Matrix<T>& a, const FactorOptions& options = {}) {
+    return {factor(FactorKind::cholesky, a.storage(), options)};
+}
+template <class T>
+LuFactor<T> lu(const Matrix<T>& a, const FactorOptions& options = {}) {
+    return {factor(FactorKind::lu, a.storage(), options)};
+}
+template <class T>
+QrFactor<T> qr(const Matrix<T>& a, const FactorOptions& options = {}) {
+    return {factor(FactorKind::qr, a.storage(), options)};
+}
+
+}  // namespace tilewave

@@ -1,0 +1,127 @@
+"""Least squares by QR factors."""
+
+import numbers
+
+import numpy as np
+
+from tilewave import _core
+from tilewave.errors import ConfigError
+from tilewave.linalg.blas import blas
+from tilewave.linalg.checks import require_sides
+from tilewave.linalg.choosing import by_block_columns
+from tilewave.linalg.factors import refused, sides_layout, solve_run
+from tilewave.linalg.layout import layout_of
+from tilewave.linalg.matrix import Matrix, move
+from tilewave.machine.known import share
+
+_NONE = np.iinfo(np.int64).max
+
+
+class RankDeficient(ConfigError, np.linalg.LinAlgError):
+    """A least-squares problem has no unique solution; every rank raises it alike.
+
+    Attributes
+    ----------
+    info : int
+        As LAPACK's gels: the number, from 1, of the first diagonal element of R that is 0, or as good as 0.
+    """
+
+    info = 0
+
+
+def cond_of(call, given, shape, dtype):
+    """The bound of what counts as 0, relative to a column's norm."""
+    if given is None:
+        return float(np.finfo(dtype).eps) * max(1, *shape)
+    wrong = isinstance(given, bool) or not isinstance(given, numbers.Real) or not 0 <= given < np.inf
+    if wrong:
+        raise ConfigError(f"{call}: cond: given {given!r}; allowed: a number >= 0, or None")
+    return float(given)
+
+
+def solved_by_qr(call, factor, b, cond, reflect_run, wide=False):
+    """x of min |A x - b| by the QR factor of A; with `wide` the least x of A x = b by that of Aᴴ.
+
+    A part of a collective call.
+    """
+    context, (m, n) = factor.context, factor.shape  # m >= n
+    error = ready = None
+    try:
+        cond = cond_of(call, cond, factor.shape, factor.dtype)
+        require_sides(call, factor, b, n if wide else m)
+        ready = _Ready(factor, b, reflect_run, wide)
+    except Exception as problem:
+        error = problem
+    yield error or f"{factor._text()}, {b._text()}, {cond}, {wide}"
+    _require_full_rank(call, factor, cond, "row" if wide else "column")
+    made, local = ready.made, ready.sides.local
+    if wide:
+        local[n:] = 0
+    move(context, b._blocks, ready.of_b, b.local, local[: b.shape[0]])
+    moved = () if b._blocks.same(ready.of_b) else ("b",)
+    if wide:
+        first, last = ready.solve([factor.local[:n], local[:n]], moved), ready.reflect([*ready.factor, local])
+    else:
+        first, last = ready.reflect([*ready.factor, local], moved), ready.solve([factor.local[:n], local[:n]])
+    made.report, made.rank = (first[0], last[0]), n
+    made.residues = _residues(ready.sides, n) if m > n and not wide else np.zeros(0, _real(b.dtype))
+    move(context, ready.of_x, made._blocks, local[: made.shape[0]], made.local)
+    return made
+
+
+class _Ready:
+    """Memory and schedules of a solution; making it is local."""
+
+    def __init__(self, factor, b, reflect_run, wide):
+        context, (m, n), count = factor.context, factor.shape, b.shape[1]
+        self.sides = Matrix(context, (m, count), b.dtype, sides_layout((m, count), context.size))
+        top = sides_layout((n, count), context.size)._core((n, count))  # of the sides the first n rows
+        self.of_b, self.of_x = (top, self.sides._blocks) if wide else (self.sides._blocks, top)
+        shape = (m if wide else n, count)
+        self.made = Matrix(context, shape, b.dtype, _layout_like(b.layout, shape, context.size))
+        triangle = by_block_columns((n, n), factor.layout.block[1], context.size)._core((n, n))
+        system = _core.linalg.TriangularSystem(upper=True, op="C" if wide else "N")
+        self.factor = factor.local, *factor._beside
+        self.reflect = reflect_run(factor, self.sides, adjoint=not wide)
+        self.solve = solve_run(context, factor._choices, blas(), triangle, top, system, b.dtype)
+
+
+def _require_full_rank(call, factor, cond, what):
+    """Whether each column is clearly independent of those before it: its part of R's diagonal, beside its norm."""
+    mine = _NONE
+    for column, values in zip(factor.columns.tolist(), factor.local.T, strict=True):
+        largest = np.abs(values[: column + 1]).max()
+        if largest == 0 or (
+            np.isfinite(largest)
+            and abs(values[column] / largest) <= cond * np.linalg.norm(values[: column + 1] / largest)
+        ):
+            mine = column + 1
+            break
+    info = factor.context._core.allreduce_min([mine])[0]
+    if info != _NONE:
+        text = (
+            f"{call}: {what} {info - 1} of a, counted from 0, depends on those before it: no full rank; allowed: "
+            f"independent {what}s, beyond rounding (cond={cond:.3g})"
+        )
+        raise refused(factor.context, RankDeficient, int(info), text)
+
+
+def _residues(sides, n):
+    """By right-hand side, on every rank: the sum of squares of what no x takes away."""
+    rest = sides.local[n:]
+    mine = np.einsum("ij,ij->j", rest.real, rest.real) + np.einsum("ij,ij->j", rest.imag, rest.imag)
+    found = np.zeros(sides.shape[1], _real(sides.dtype))
+    for columns, values in share(sides.context, (sides.columns.tolist(), mine.tolist())):
+        found[columns] = values
+    return found
+
+
+def _real(dtype):
+    return np.finfo(dtype).dtype
+
+
+def _layout_like(layout, shape, ranks):
+    """The layout of a matrix of another number of rows: as those of that name are, with their blocks of columns."""
+    if layout.name == "cyclic":
+        return layout
+    return layout_of("lstsq", shape, ranks, layout.name, layout.block if layout.name == "columns" else None, None)

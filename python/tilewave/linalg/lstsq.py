@@ -1,0 +1,172 @@
+"""Least squares and systems with triangles, as calls."""
+
+import numpy as np
+
+from tilewave import _core
+from tilewave.linalg.blas import blas
+from tilewave.linalg.checks import require_bool, require_matrix, require_sides, require_square, transpose_of
+from tilewave.linalg.choosing import best_choices, by_block_columns, free_choices
+from tilewave.linalg.factors import SingularMatrix, refused, sides_layout, solve_run
+from tilewave.linalg.least_squares import cond_of, solved_by_qr
+from tilewave.linalg.matrix import Matrix, move
+from tilewave.linalg.qr import factored_qr, reflect_run
+from tilewave.runtime.collective import collective
+
+_NONE = np.iinfo(np.int64).max
+
+
+@collective("tw.linalg.lstsq")
+def lstsq(a, b, cond=None, *, block=None, lookahead=None, tree=None, context=None):
+    """x with the least norm of a x - b, by QR factors; of a wide matrix the least x of a x = b. Collective.
+
+    Parameters
+    ----------
+    a : Matrix
+        Of any shape and full rank, in any layout; it stays as it is.
+    b : Matrix
+        Right-hand sides as columns, in any layout; it stays as it is.
+    cond : float, optional
+        A column whose part beyond those before it has at most this part of its norm depends on them. Default: the
+        dtype's eps times the larger side of a. 0: only what is exactly 0, as LAPACK's gels.
+    block, lookahead, tree, context
+        As in `qr`.
+
+    Returns
+    -------
+    Matrix
+        x, in a layout as b's. ``x.residues``: of each right-hand side the squared norm of a x - b, on every rank, as
+        SciPy's; empty where a has no more rows than columns. ``x.rank``; ``x.report``: of the factorization and of the
+        two parts of the solution.
+
+    Raises
+    ------
+    ConfigError
+        On every rank: when b does not fit, for choices that make no sense, arguments that differ between ranks.
+    RankDeficient
+        On every rank alike; it names the first column, or row of a wide matrix, that depends on others. Its ``info``
+        is LAPACK's.
+    """
+    require_matrix("lstsq", "a", a, context)
+    require_sides("lstsq", a, b, a.shape[0])
+    cond_of("lstsq", cond, a.shape, a.dtype)
+    free_choices("lstsq", a, context.size, block, lookahead, tree)
+    blas()  # what follows must not fail on one rank alone
+    wide = a.shape[0] < a.shape[1]
+    if wide:
+        a = yield from _adjoint(a)
+    factor = yield from factored_qr("lstsq", context, a, block, lookahead, tree, f"{b._text()}, {cond}")
+    x = yield from solved_by_qr("lstsq", factor, b, cond, reflect_run, wide)
+    x.report = (factor.report, *x.report)
+    return x
+
+
+def _adjoint(a):
+    """The conjugate transposed of a matrix; a part of a collective call."""
+    context, shape = a.context, a.shape[::-1]
+    made = Matrix(context, shape, a.dtype, by_block_columns(shape, max(1, -(-shape[1] // context.size)), context.size))
+    yield a._text()
+    move(context, a._blocks.transposed(), made._blocks, a.local.T, made.local)
+    if a.dtype.kind == "c":
+        np.conjugate(made.local, out=made.local)
+    return made
+
+
+@collective("tw.linalg.solve_triangular")
+def solve_triangular(
+    a,
+    b,
+    trans=0,
+    lower=False,
+    unit_diagonal=False,
+    *,
+    block=None,
+    lookahead=None,
+    tree=None,
+    context=None,
+):
+    """x of op(a) x = b, with one triangle of a; collective.
+
+    Parameters
+    ----------
+    a : Matrix
+        Square, in any layout; what is not its triangle is not read. It stays as it is.
+    b : Matrix
+        Right-hand sides as columns, in any layout; it stays as it is.
+    trans : str or int
+        op: "N" or 0, as it is; "T" or 1, transposed; "C" or 2, transposed and conjugate.
+    lower : bool
+        The lower triangle; else the upper one.
+    unit_diagonal : bool
+        Take ones for the diagonal, which is then not read.
+    block : int, optional
+        Columns of a panel. Default: those of a's blocks where a lies by columns that go round; else predicted.
+    lookahead, tree, context
+        As in `cholesky`.
+
+    Returns
+    -------
+    Matrix
+        In the layout of b, with a ``report``. Its ``moved`` says what was redistributed: a where it does not lie by
+        block columns, b where ranks do not have equal numbers of its columns.
+
+    Raises
+    ------
+    ConfigError
+        On every rank: when b does not fit, for choices that make no sense, arguments that differ between ranks.
+    SingularMatrix
+        On every rank alike, when an element of the diagonal is 0. Its ``info`` is LAPACK's.
+
+    Notes
+    -----
+    Collective. The panels of a go round while every rank solves for its own columns of b: few right-hand sides keep few
+    ranks busy.
+    """
+    require_matrix("solve_triangular", "a", a, context)
+    require_square("solve_triangular", "a", a)
+    require_sides("solve_triangular", a, b, a.shape[0])
+    op = transpose_of("solve_triangular", "trans", trans)
+    require_bool("solve_triangular", "lower", lower)
+    require_bool("solve_triangular", "unit_diagonal", unit_diagonal)
+    free = free_choices("solve_triangular", a, context.size, block, lookahead, tree)
+    library, system = blas(), _core.linalg.TriangularSystem(not lower, op, bool(unit_diagonal))
+    yield f"{a._text()}, {b._text()}, {op}, {lower}, {unit_diagonal}, {block}, {lookahead}, {tree}"
+    if not unit_diagonal:
+        _require_diagonal(a)
+    ranks, threads, shape, item = context.size, context.threads, a.shape, a.dtype.itemsize
+    layout = sides_layout(b.shape, ranks)
+    of_sides = layout._core(b.shape)
+
+    def schedule_of(choices, rank):
+        blocks = by_block_columns(shape, choices.block, ranks)._core(shape)
+        return _core.linalg.triangular_solve(blocks, of_sides, item, system, choices._core(threads), rank, ranks)
+
+    choices = yield from best_choices(schedule_of, context, a, free)
+    error = sides = made = panels = run = None
+    try:
+        wanted = by_block_columns(shape, choices.block, ranks)
+        panels = a if a._blocks.same(wanted._core(shape)) else Matrix(context, shape, a.dtype, wanted)
+        sides, made = (Matrix(context, b.shape, b.dtype, one) for one in (layout, b.layout))
+        run = solve_run(context, choices, library, wanted._core(shape), of_sides, system, a.dtype)
+    except Exception as problem:
+        error = problem
+    yield error or "ready"
+    if panels is not a:
+        move(context, a._blocks, panels._blocks, a.local, panels.local)
+    move(context, b._blocks, of_sides, b.local, sides.local)
+    moved = [name for name, stays in (("a", panels is a), ("b", b._blocks.same(of_sides))) if not stays]
+    made.report, _, _ = run([panels.local, sides.local], moved)
+    move(context, of_sides, made._blocks, sides.local, made.local)
+    return made
+
+
+def _require_diagonal(a):
+    """Raise on every rank where an element of the diagonal is 0."""
+    both, rows, columns = np.intersect1d(a.rows, a.columns, assume_unique=True, return_indices=True)
+    zero = both[a.local[rows, columns] == 0]
+    info = a.context._core.allreduce_min([int(zero[0]) + 1 if len(zero) else _NONE])[0]
+    if info != _NONE:
+        text = (
+            f"solve_triangular: element {info - 1} of a's diagonal, counted from 0, is 0: the matrix is singular; "
+            "allowed: a diagonal without 0, or unit_diagonal=True"
+        )
+        raise refused(a.context, SingularMatrix, int(info), text)

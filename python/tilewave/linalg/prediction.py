@@ -1,0 +1,68 @@
+"""What a run of a matrix schedule is predicted to take, played when it is asked for."""
+
+import functools
+
+from tilewave import _core
+from tilewave.errors import ConfigError
+from tilewave.timeline.parts import Parts, Played, Predicted
+
+
+class Play:
+    """A prediction to be played; called it gives a `Predicted`.
+
+    Parameters
+    ----------
+    schedule_of : function
+        Of a rank: its schedule.
+    ranks : int
+    machine : Machine
+        Of the core.
+    rates_of : function
+        Of the schedules of all ranks: the rates of their operations.
+    """
+
+    def __init__(self, schedule_of, ranks, machine, rates_of):
+        self._given = schedule_of, ranks, machine, rates_of
+
+    @functools.cached_property
+    def _found(self):
+        schedule_of, ranks, machine, rates_of = self._given
+        parts = [schedule_of(rank) for rank in range(ranks)]
+        found = _core.predict_works(parts, machine, [_core.KernelRate()], rates_of(parts))
+        return Predicted(found.time_s, Parts.of(found.parts), Played(found.timeline))
+
+    def __call__(self):
+        return self._found
+
+
+class Foretold:
+    """What reports of runs of matrix schedules have in common: `_play` and `timeline`."""
+
+    @property
+    def prediction(self):
+        """Predicted or None: ``time_s``, ``parts`` and the ``timeline`` that was to be expected, redistributions left
+        out. Played when it is first asked for; on rank 0, None elsewhere.
+        """
+        return self._play() if self._play is not None else None
+
+    def save_timeline(self, path):
+        """Write what was predicted above what was measured, lane by lane; nothing on ranks other than 0.
+
+        Parameters
+        ----------
+        path : str or path
+            ``.png``; ``.html``: the picture with the parts of both.
+
+        Raises
+        ------
+        ConfigError
+            For another ending, or where nothing was predicted.
+        """
+        if len(self.timeline.events) == 0:
+            return
+        if self._play is None:
+            raise ConfigError("timeline: a report that was pickled has no prediction; allowed: timeline.save")
+        self.timeline.save_comparison(path, self.prediction.timeline)
+
+    def __getstate__(self):
+        return vars(self) | {"_play": None}  # schedules and rates stay where they are

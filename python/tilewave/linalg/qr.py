@@ -1,0 +1,239 @@
+"""QR factors of distributed matrices: Q and R, applying Q, least squares."""
+
+import numpy as np
+
+from tilewave import _core
+from tilewave.errors import ConfigError
+from tilewave.linalg.blas import blas
+from tilewave.linalg.checks import require_one_of, require_sides, transpose_of
+from tilewave.linalg.choosing import by_block_columns
+from tilewave.linalg.factors import FactorRun, Kind, factored, sides_layout
+from tilewave.linalg.least_squares import solved_by_qr
+from tilewave.linalg.matrix import Matrix, move
+from tilewave.runtime.collective import collective, holds_context
+
+#: Of `qr`: what the factors unpack to.
+MODES = ("economic", "full", "r")
+
+
+@holds_context
+class QrFactor(Matrix):
+    """R and the reflectors of A = Q R in one `Matrix` by block columns, as LAPACK has them.
+
+    `tilewave.linalg.qr` makes it. ``Q, R = factor`` makes both, as the mode says; collective.
+
+    Attributes
+    ----------
+    mode : str
+        "economic", "full" or "r".
+    report : FactorReport
+    """
+
+    mode = "economic"
+
+    def __init__(self, context, shape, dtype, layout):
+        super().__init__(context, shape, dtype, layout)
+        # Of each panel Q is I - V T V^H; T has the columns of the panel.
+        columns = self.local.shape[1]
+        self._triangles = np.zeros((layout.block[1] if columns else 0, columns), dtype, order="F")
+
+    @property
+    def _beside(self):
+        return (self._triangles,)
+
+    def __iter__(self):
+        return iter((self.r(),) if self.mode == "r" else (self.q(), self.r()))
+
+    def q(self, mode=None):
+        """Q, with orthonormal columns; collective.
+
+        Parameters
+        ----------
+        mode : str, optional
+            "economic": as many columns as the lesser side of A has; "full": as many as A has rows. Default: that of
+            the factor; of "r" the economic one.
+
+        Returns
+        -------
+        Matrix
+            By block columns, as the factor.
+        """
+        return _q(self, mode)
+
+    def r(self, mode=None):
+        """R, upper trapezoidal; collective.
+
+        Parameters
+        ----------
+        mode : str, optional
+            "economic" or "r": as many rows as the lesser side of A has; "full": as many as A has. Default: that of the
+            factor.
+
+        Returns
+        -------
+        Matrix
+            By block columns, as the factor.
+        """
+        return _r(self, mode)
+
+    def apply(self, b, trans="N"):
+        """Q b or Qᴴ b, with the whole square Q, which is not formed; collective.
+
+        Parameters
+        ----------
+        b : Matrix
+            Of as many rows as A, in any layout; it stays as it is.
+        trans : str or int
+            "N" or 0: Q; "C" or 2: its conjugate transposed; of real factors also "T" or 1.
+
+        Returns
+        -------
+        Matrix
+            In the layout of b, with a ``report``.
+
+        Raises
+        ------
+        ConfigError
+            On every rank: when b does not fit.
+        """
+        return _apply(self, b, trans)
+
+    def solve(self, b, cond=None):
+        """x with the least norm of A x - b, of an A with at least as many rows as columns; collective.
+
+        Parameters
+        ----------
+        b : Matrix
+            Right-hand sides as columns, in any layout; it stays as it is.
+        cond : float, optional
+            As in `tilewave.linalg.lstsq`.
+
+        Returns
+        -------
+        Matrix
+            As `tilewave.linalg.lstsq` gives it.
+
+        Raises
+        ------
+        ConfigError
+            On every rank: when b does not fit, or A is wide.
+        RankDeficient
+            On every rank alike.
+        """
+        return _solve(self, b, cond)
+
+
+@collective("tw.linalg.qr")
+def qr(a, mode="economic", *, block=None, lookahead=None, tree=None, context=None):
+    """QR factors of a matrix of any shape by Householder reflections; collective.
+
+    Parameters
+    ----------
+    a : Matrix
+        In any layout; it stays as it is.
+    mode : str
+        What the factors unpack to: "economic", ``Q, R = qr(a)`` with as many columns of Q as the lesser side of a has;
+        "full", with a square Q; "r", ``R, = qr(a, mode="r")``.
+    block : int, optional
+        Columns of a panel. Default: those of a's blocks where a lies by columns that go round; else predicted.
+    lookahead : int, optional
+        Panels that may travel beside the one in use. Default: predicted.
+    tree : str, optional
+        How a panel goes to all ranks: "ring" or "least_rounds". Default: predicted.
+    context : Context, optional
+        Default: the one of `a`.
+
+    Returns
+    -------
+    QrFactor
+        By columns whose blocks go round the ranks.
+
+    Raises
+    ------
+    ConfigError
+        On every rank: for what is no matrix, choices that make no sense, arguments that differ between ranks.
+
+    Notes
+    -----
+    Collective. Of a panel its reflectors travel as I - V T Vᴴ (compact WY), which the other block columns are
+    multiplied with. The owner of the next panel updates, factors and sends it before the rest is updated (look-ahead).
+    """
+    require_one_of("qr", "mode", "None" if mode is None else mode, MODES)
+    made = yield from factored_qr("qr", context, a, block, lookahead, tree, mode)
+    made.mode = mode
+    return made
+
+
+def factored_qr(call, context, a, block, lookahead, tree, text=""):
+    """The factor; part of a collective call, with what else must be equal on all ranks."""
+    kind = Kind(call, _core.linalg.qr, QrFactor, square=False)
+    return (yield from factored(kind, context, a, block, lookahead, tree, text))[0]
+
+
+def reflect_run(factor, sides, adjoint, identity=False):
+    """Applying Q to a matrix by columns; ready to run on [factor, triangles, sides]."""
+    context, blocks, of_sides, item = factor.context, factor._blocks, sides._blocks, factor.dtype.itemsize
+    threads, ranks = context.threads, context.size
+
+    def schedule_of(choices, rank):
+        given = blocks, of_sides, item, adjoint, identity, choices._core(threads), rank, ranks
+        return _core.linalg.apply_reflectors(*given)
+
+    return FactorRun(context, factor.dtype, factor._choices, schedule_of, blas())
+
+
+@collective("tw.linalg.QrFactor.q")
+def _q(factor, mode):
+    require_one_of("q", "mode", mode, MODES)
+    m, n = factor.shape
+    mode = mode or factor.mode
+    shape = (m, m if mode == "full" else min(m, n))
+    layout = by_block_columns(shape, factor.layout.block[1], factor.context.size)
+    made = Matrix(factor.context, shape, factor.dtype, layout)
+    run = reflect_run(factor, made, False, identity=True)
+    yield f"{factor._text()}, {mode}"
+    made.local[...] = made.rows[:, None] == made.columns[None, :]
+    made.report, _, _ = run([factor.local, *factor._beside, made.local])
+    return made
+
+
+@collective("tw.linalg.QrFactor.r")
+def _r(factor, mode):
+    require_one_of("r", "mode", mode, MODES)
+    m, n = factor.shape
+    mode = mode or factor.mode
+    shape = (m if mode == "full" else min(m, n), n)
+    made = Matrix(
+        factor.context, shape, factor.dtype, by_block_columns(shape, factor.layout.block[1], factor.context.size)
+    )
+    above = made.rows[:, None] <= made.columns[None, :]
+    yield f"{factor._text()}, {mode}"
+    made.local[...] = 0
+    np.copyto(made.local, factor.local[: shape[0]], where=above)
+    return made
+
+
+@collective("tw.linalg.QrFactor.apply")
+def _apply(factor, b, trans):
+    adjoint = transpose_of("apply", "trans", trans, "NC" if factor.dtype.kind == "c" else "NTC") != "N"
+    require_sides("apply", factor, b, factor.shape[0])
+    context = factor.context
+    sides = Matrix(context, b.shape, b.dtype, sides_layout(b.shape, context.size))
+    made = Matrix(context, b.shape, b.dtype, b.layout)
+    run = reflect_run(factor, sides, adjoint)
+    yield f"{factor._text()}, {b._text()}, {adjoint}"
+    move(context, b._blocks, sides._blocks, b.local, sides.local)
+    moved = () if b._blocks.same(sides._blocks) else ("b",)
+    made.report, _, _ = run([factor.local, *factor._beside, sides.local], moved)
+    move(context, sides._blocks, made._blocks, sides.local, made.local)
+    return made
+
+
+@collective("tw.linalg.QrFactor.solve")
+def _solve(factor, b, cond):
+    if factor.shape[0] < factor.shape[1]:
+        raise ConfigError(
+            f"solve: the factor of a matrix of shape {factor.shape} was given; allowed: at least as many rows as "
+            "columns, or lstsq, which finds the least x"
+        )
+    return (yield from solved_by_qr("solve", factor, b, cond, reflect_run))

@@ -1,0 +1,130 @@
+"""One picture of several runs: what was predicted above what was measured, a line for each message."""
+
+from pathlib import Path
+
+import numpy as np
+
+from tilewave.errors import ConfigError
+from tilewave.timeline.timeline import OPS, Timeline, _figure, _png, _unit
+
+#: As in wolfmann2010: light where a lane computes, dark where it is inside MPI; signals and awaits count as waiting.
+SHADES = {
+    "computing": ("#b9dcc3", ("compute",)),
+    "packing": ("#e6b95c", ("pack", "unpack", "combine")),
+    "inside MPI": ("#33475b", ("wait", "await", "post_recv", "post_send", "signal")),
+}
+MESSAGE = "#b03030"
+#: So many lines are drawn in full; more become fainter, so that the bars stay visible.
+CLEAR_LINES = 60
+
+
+def save_timelines(path, runs):
+    """Write one picture of several runs side by side, on one scale of time: what was predicted above what was measured,
+    a bar for each lane, a line for each message from its send to its receive. Does nothing on ranks other than 0.
+
+    Parameters
+    ----------
+    path : str or path
+        ``.png``.
+    runs : dict
+        From the name of a run to its report, of whatever was run, or to a `Timeline`.
+
+    Raises
+    ------
+    ConfigError
+        For another ending, or what is no run.
+    """
+    path = Path(path)
+    if path.suffix != ".png":
+        raise ConfigError(f"save_timelines: {path.name!r} was given; allowed endings: .png")
+    figure = draw_timelines(runs)
+    if figure is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(_png(figure))
+
+
+def draw_timelines(runs):
+    """The picture of `save_timelines` as a Matplotlib figure; None on ranks other than 0.
+
+    Parameters
+    ----------
+    runs : dict
+
+    Returns
+    -------
+    matplotlib.figure.Figure or None
+
+    Raises
+    ------
+    ConfigError
+        For what is no run.
+    """
+    if not isinstance(runs, dict) or not runs:
+        raise ConfigError(f"save_timelines: runs: given {runs!r:.60}; allowed: a dict of reports or timelines by name")
+    found = {str(name): _both(name, run) for name, run in runs.items()}
+    if not any(len(measured.events) for _, measured in found.values()):
+        return None
+    rows = [("predicted", 0), ("measured", 1)] if any(both[0] is not None for both in found.values()) else [("", 1)]
+    lanes = max(len(timeline._lanes()) for both in found.values() for timeline in both if timeline is not None)
+    longest = max(_end(timeline) for both in found.values() for timeline in both if timeline is not None)
+    scale, unit = _unit(longest)
+    size = (max(6.0, 5.0 * len(found)), 1.2 + len(rows) * (0.8 + 0.35 * lanes))
+    figure = _figure(figsize=size, layout="constrained")
+    grid = figure.subplots(len(rows), len(found), sharex=True, squeeze=False)
+    for column, (name, both) in enumerate(found.items()):
+        for row, (what, which) in enumerate(rows):
+            axes, timeline = grid[row, column], both[which]
+            if timeline is None:
+                axes.set_axis_off()
+                continue
+            _draw(axes, timeline, scale)
+            axes.set_title(f"{name}: {what} {_end(timeline) * scale:.4g} {unit}".replace(":  ", ": "), fontsize=10)
+        grid[-1, column].set_xlabel(f"time ({unit})")
+    grid[0, 0].set_xlim(0, longest * scale)
+    _legend(figure)
+    return figure
+
+
+def _both(name, run):
+    """What was predicted, or None, and what was measured."""
+    if isinstance(run, Timeline):
+        return None, run
+    measured = getattr(run, "timeline", None)
+    if not isinstance(measured, Timeline):
+        raise ConfigError(f"save_timelines: {name}: given {type(run).__name__}; allowed: a report or a Timeline")
+    foretold = getattr(run, "prediction", None) or getattr(run, "predicted", None)
+    return (getattr(foretold, "timeline", None) if len(measured.events) else None), measured
+
+
+def _end(timeline):
+    return float(timeline.events["end_s"].max(initial=0))
+
+
+def _draw(axes, timeline, scale):
+    from matplotlib.collections import LineCollection
+
+    lanes = timeline._lanes()
+    for row, lane in enumerate(lanes):
+        events = timeline._of(lane)
+        for colour, names in SHADES.values():
+            some = events[np.isin(events["op"], [OPS.index(name) for name in names])]
+            spans = np.stack([some["begin_s"], some["end_s"] - some["begin_s"]], 1) * scale
+            axes.broken_barh(spans, (row - 0.3, 0.6), color=colour, linewidth=0)
+    paths = timeline._paths()
+    if len(paths):
+        lines = np.stack([paths[:, [1, 0]] * [scale, 1], paths[:, [3, 2]] * [scale, 1]], axis=1)
+        faint = max(0.15, min(1.0, CLEAR_LINES / len(paths)))
+        axes.add_collection(LineCollection(lines, colors=MESSAGE, linewidths=0.8, alpha=faint))
+    several = len({lane for _, lane in lanes}) > 1
+    axes.set_yticks(range(len(lanes)), [f"rank {r}" + f" lane {l}" * several for r, l in lanes], fontsize=8)
+    axes.set_ylim(-0.6, max(len(lanes), 1) - 0.4)
+    axes.invert_yaxis()
+
+
+def _legend(figure):
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    handles = [Patch(color=colour, label=name) for name, (colour, _) in SHADES.items()]
+    handles.append(Line2D([], [], color=MESSAGE, linewidth=0.9, label="message"))
+    figure.legend(handles=handles, loc="outside upper center", ncols=4, frameon=False, fontsize=9)

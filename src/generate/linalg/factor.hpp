@@ -1,0 +1,83 @@
+// What factorizations by block columns have in common: one rank's schedule, panel after panel, with look-ahead.
+#pragma once
+#include <utility>
+#include <vector>
+
+#include "execute/blas/operations.hpp"
+#include "generate/linalg/panel_ring.hpp"
+
+namespace tilewave {
+
+struct FactorChoices {
+    BroadcastTree tree = BroadcastTree::ring;
+    int lookahead = 1;  ///< panels that may travel beside the one in use
+    int lanes = 1;
+    std::int64_t chunk_bytes = 256 << 10;
+    double task_flops = 5e7;
+};
+
+/// Arrays of the schedules: the matrix and the panel on its way; of QR then the triangles T of its panels; of solving
+/// and applying, the right-hand sides as the last one.
+enum FactorArray : std::int32_t { factor_matrix, factor_panels, factor_triangles };
+
+/// The array of a matrix by columns.
+Array by_columns(std::int64_t item_bytes, const Box& owned);
+/// @throws ConfigError where it does not lie by block columns on at most so many ranks; or is not square
+void require_block_columns(const BlockCyclic& layout, int ranks, bool square);
+/// The tiles of a matrix by block columns, and `more` tiles of its panels.
+TileGrid tiles_of(const BlockCyclic& layout, std::int64_t more);
+/// Where the triangles T of a rank's panels lie: block rows, and columns as those of the matrix.
+Box triangles_of(const BlockCyclic& layout, int rank);
+
+/// The owner of panel k makes it and sends it to all ranks, which update their block columns on its right. The owner of
+/// the next panel makes it before it updates others, so that it travels meanwhile (look-ahead).
+class RightLooking {
+public:
+    /// @pre layout by block columns, all its ranks the first of `ranks`; lanes >= 1
+    RightLooking(const BlockCyclic& layout, std::int64_t item_bytes, const FactorChoices& choices, int rank, int ranks,
+                 std::int64_t more);
+    virtual ~RightLooking() = default;
+    Schedule run();
+
+protected:
+    /// Makes panel k, in lane 0 of its owner.
+    virtual void factor(std::int64_t k) = 0;
+    /// Block column j on the right of panel k. `looks`: hand_on() between its tasks.
+    virtual void update(int lane, std::int64_t k, std::int64_t j, bool looks) = 0;
+    /// Block column j on the left of panel k.
+    virtual void left(int, std::int64_t, std::int64_t) {}
+    /// The tiles of panel k that travel, [first, second).
+    virtual std::pair<std::int64_t, std::int64_t> travels(std::int64_t k) const = 0;
+
+    /// Waits for one more chunk of the panel behind k, and sends it on.
+    void hand_on(std::int64_t k) { ring_.arrive(k + 1, 1); }
+    /// Rows of tiles [t0, t1) of block column j, which is this rank's.
+    Region of_matrix(std::int64_t j, std::int64_t t0, std::int64_t t1) const;
+    Region of_panel(std::int64_t k, std::int64_t t0, std::int64_t t1) const {
+        return {factor_panels, tiles_.region(k, t0, t1)};
+    }
+    /// How many units of so many flops make about a task.
+    std::int64_t units_of_task(double flops) const {
+        return std::max<std::int64_t>(1, static_cast<std::int64_t>(std::min(1e9, choices_.task_flops / flops)));
+    }
+
+    BlockCyclic layout_;
+    FactorChoices choices_;
+    TileGrid tiles_;
+    int grid_, me_, buffers_;
+    TaskList list_;
+
+private:
+    int owner(std::int64_t k) const { return layout_.columns.part_of({tiles_.lo(k)}); }
+    // A block column always has the same lane: its updates stay in order.
+    bool mine(std::int64_t j, int lane) const { return owner(j) == me_ && (j / grid_) % choices_.lanes == lane; }
+    void start(std::int64_t k) { ring_.start(k, owner(k), travels(k).first, travels(k).second); }
+    void make(std::int64_t k) {
+        factor(k);
+        start(k);
+    }
+
+    PanelRing ring_;
+};
+
+}  // namespace tilewave

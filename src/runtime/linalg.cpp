@@ -1,0 +1,296 @@
+#include "tilewave/linalg.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <functional>
+#include <limits>
+#include <mutex>
+#include <new>
+#include <optional>
+
+#include "execute/blas/factor_tasks.hpp"
+#include "execute/blas/tasks.hpp"
+#include "generate/linalg/cholesky.hpp"
+#include "generate/linalg/lu.hpp"
+#include "generate/linalg/matmul.hpp"
+#include "generate/linalg/qr.hpp"
+#include "generate/linalg/sides.hpp"
+#include "runtime/matrix_move.hpp"
+#include "runtime/moving_memory.hpp"
+#include "runtime/run_schedule.hpp"
+#include "transport/collectives.hpp"
+
+namespace tilewave {
+
+namespace {
+
+std::mutex blas_lock;
+std::shared_ptr<const Blas> chosen_blas;
+
+std::shared_ptr<const Blas> blas() {
+    const std::scoped_lock guard(blas_lock);
+    if (!chosen_blas) {
+        const char* name = std::getenv("TILEWAVE_BLAS");
+        chosen_blas = Blas::load(name && *name ? name : "libopenblas.so.0");
+    }
+    return chosen_blas;
+}
+
+// What a rank checks and makes by itself; then all agree on it, or throw the same.
+template <class Prepare>
+void agreed(Context& context, const std::string& call, const std::string& text, Prepare prepare) {
+    Statement mine;
+    mine.caller = {call, ""};
+    mine.description = text;
+    try {
+        prepare();
+    } catch (const ConfigError& problem) {
+        mine.kind = Statement::Kind::config;
+        mine.error = problem.what();
+    } catch (const std::bad_alloc&) {
+        mine.kind = Statement::Kind::resources;
+        mine.error = call + ": rank " + std::to_string(context.rank()) + " has not the memory";
+    }
+    agree(context, mine);
+}
+
+void require(bool good, const std::string& text) {
+    if (!good) throw ConfigError(text);
+}
+
+ScheduleReport run(Context& context, const Schedule& schedule, const MovingMemory& moving,
+                   const std::vector<Binding>& matrices, const std::vector<TaskFunction>& tasks) {
+    ScheduleReport report = execute_agreed(context, schedule, moving.with(matrices), {tasks, {}});
+    if (report.interrupted) throw Interrupted();
+    return report;
+}
+
+FactorChoices choices_of(const FactorOptions& options, const Context& context) {
+    FactorChoices choices;
+    choices.tree = options.least_rounds ? BroadcastTree::least_rounds : BroadcastTree::ring;
+    choices.lookahead = options.lookahead;
+    choices.lanes = context.threads();
+    return choices;
+}
+
+void require_sides(const std::string& call, const FactorStorage& f, const MatrixStorage& b) {
+    require(&b.context() == &f.matrix.context() && b.type() == f.matrix.type() &&
+                b.layout().rows.extent == f.matrix.layout().rows.extent,
+            call + ": b is " + b.text() + ", the factor " + f.matrix.text() +
+                "; allowed: as many rows, one type and context");
+}
+
+// b by columns that work alone, through some schedules, and back.
+MatrixStorage through(const std::string& call, const FactorStorage& f, const MatrixStorage& b, bool triangles,
+                      const std::vector<std::int64_t>& permutation,
+                      const std::function<std::vector<Schedule>(const BlockCyclic&)>& schedules) {
+    Context& context = b.context();
+    std::optional<MatrixStorage> sides, made;
+    std::vector<Schedule> all;
+    std::optional<MovingMemory> moving;
+    std::shared_ptr<const Blas> library;
+    agreed(context, call, f.matrix.text() + ", " + b.text(), [&] {
+        require_sides(call, f, b);
+        const std::int64_t count = b.layout().columns.extent;
+        sides.emplace(context,
+                      by_block_columns(b.layout().rows.extent, count, context.size(),
+                                       std::max<std::int64_t>(1, ceil_div(count, context.size()))),
+                      b.type());
+        made.emplace(context, b.layout(), b.type());
+        all = schedules(sides->layout());
+        moving.emplace(all.front());
+        library = blas();
+    });
+    const std::int64_t item = item_bytes(b.type());
+    run_move(context, {b.layout(), sides->layout(), item, context.size()}, b.binding(), sides->binding());
+    const std::size_t high = static_cast<std::size_t>(sides->rows() * item);
+    for (std::int64_t j = 0; j < sides->columns(); ++j)
+        for (std::size_t i = 0; i < permutation.size(); ++i)
+            if (const auto other = static_cast<std::size_t>(permutation[i]); other != i) {
+                std::byte* column = sides->data() + static_cast<std::size_t>(j) * high;
+                std::swap_ranges(column + i * static_cast<std::size_t>(item),
+                                 column + (i + 1) * static_cast<std::size_t>(item),
+                                 column + other * static_cast<std::size_t>(item));
+            }
+    const auto tasks = factor_tasks(library, b.type(), std::make_shared<FactorInfo>());
+    std::vector<Binding> matrices{f.matrix.binding()};
+    if (triangles) matrices.push_back(f.triangles.binding());
+    matrices.push_back(sides->binding());
+    for (const Schedule& schedule : all) run(context, schedule, *moving, matrices, tasks);
+    run_move(context, {sides->layout(), b.layout(), item, context.size()}, sides->binding(), made->binding());
+    return std::move(*made);
+}
+
+}  // namespace
+
+void use_blas(const std::string& library) {
+    std::shared_ptr<const Blas> found = Blas::load(library);
+    const std::scoped_lock guard(blas_lock);
+    chosen_blas = std::move(found);
+}
+
+BlockCyclic by_block_rows(std::int64_t rows, std::int64_t columns, int ranks, std::int64_t block) {
+    return {{rows, ranks, block}, {columns, 1, 0}};
+}
+
+BlockCyclic by_block_columns(std::int64_t rows, std::int64_t columns, int ranks, std::int64_t block) {
+    return {{rows, 1, 0}, {columns, ranks, block}};
+}
+
+MatrixStorage::MatrixStorage(Context& context, const BlockCyclic& layout, Dtype type)
+    : context_(&context), layout_(layout), type_(type), owned_(layout.owned(context.rank())) {
+    require(type == Dtype::f4 || type == Dtype::f8 || is_complex(type),
+            std::string("matrix: dtype ") + to_string(type) +
+                " was given; allowed: float32, float64, complex64, complex128");
+    require(layout.ranks() <= context.size(), "matrix: a grid of " + std::to_string(layout.ranks()) +
+                                                  " ranks was given; allowed: at most " +
+                                                  std::to_string(context.size()));
+    memory_.resize(static_cast<std::size_t>(owned_.points() * item_bytes(type)));
+}
+
+Binding MatrixStorage::binding() const {
+    const std::int64_t item = item_bytes(type_);
+    return {const_cast<std::byte*>(memory_.data()), {item, std::max<std::int64_t>(1, rows()) * item}};
+}
+
+std::string MatrixStorage::text() const {
+    const auto& [r, c] = std::pair{layout_.rows, layout_.columns};
+    const auto by = [](auto a, auto b) { return std::to_string(a) + " x " + std::to_string(b); };
+    return "a matrix of " + by(r.extent, c.extent) + " " + to_string(type_) + " on " + by(r.parts, c.parts) +
+           " ranks, blocks of " + by(r.block, c.block) + (layout_.ranks_by_column ? ", ranks by columns" : "");
+}
+
+MatrixStorage MatrixStorage::redistributed(const BlockCyclic& layout) const {
+    std::optional<MatrixStorage> made;
+    std::optional<MatrixMove> move;
+    agreed(*context_, "redistributed", text(), [&] {
+        made.emplace(*context_, layout, type_);
+        move.emplace(layout_, layout, item_bytes(type_), context_->size());
+    });
+    agreed(*context_, "redistributed", "to " + made->text(), [] {});
+    run_move(*context_, *move, binding(), made->binding());
+    return std::move(*made);
+}
+
+ScheduleReport multiply(const MatrixStorage& a, const MatrixStorage& b, MatrixStorage& c,
+                        const ProductOptions& options) {
+    Context& context = c.context();
+    Schedule schedule;
+    std::optional<MovingMemory> moving;
+    std::shared_ptr<const Blas> library;
+    const bool adds = options.beta != 0.0;
+    MatmulChoices choices;
+    choices.algorithm = options.wavefront ? MatmulAlgorithm::wavefront : MatmulAlgorithm::broadcast;
+    choices.tree = options.least_rounds ? BroadcastTree::least_rounds : BroadcastTree::ring;
+    choices.lookahead = options.lookahead;
+    choices.panel = options.panel;
+    choices.pending = options.pending;
+    choices.lanes = context.threads();
+    const MatmulProblem problem{a.layout(), b.layout(), c.layout(), item_bytes(c.type()), adds, {}};
+    const auto text = [](std::complex<double> z) {
+        return std::to_string(z.real()) + " + " + std::to_string(z.imag()) + "i";
+    };
+    const std::string said = a.text() + ", " + b.text() + ", " + c.text() + ", " + text(options.alpha) + ", " +
+                             text(options.beta) + (options.wavefront ? ", wavefront" : "") +
+                             (options.pending ? ", pending" : "") + (options.least_rounds ? ", least rounds, " : ", ") +
+                             std::to_string(options.lookahead) + ", " + std::to_string(options.panel);
+    agreed(context, "multiply", said, [&] {
+        require(&a.context() == &context && &b.context() == &context && a.type() == c.type() && b.type() == c.type(),
+                "multiply: " + a.text() + ", " + b.text() + " and " + c.text() +
+                    " were given; allowed: one type and one context");
+        require(&a != &c && &b != &c, "multiply: c is one of the operands; allowed: another matrix");
+        require(options.lookahead >= 0 && options.panel >= 1,
+                "multiply: lookahead " + std::to_string(options.lookahead) + " and panel " +
+                    std::to_string(options.panel) + " were given; allowed: lookahead >= 0, panel >= 1");
+        if (const std::string why = fits(problem, choices); !why.empty())
+            throw ConfigError("multiply: the layouts have " + why);
+        schedule = matmul(problem, choices, context.rank(), context.size());
+        moving.emplace(schedule);
+        library = blas();
+    });
+    const auto scalar = [](std::complex<double> z) { return Complex{z.real(), z.imag()}; };
+    const ProductCall call{
+        c.type(), scalar(options.alpha), scalar(options.beta), false, false, moving_b_by_rows(problem, choices)};
+    return run(context, schedule, *moving, {a.binding(), b.binding(), c.binding()}, product_tasks(library, call));
+}
+
+FactorStorage factor(FactorKind kind, const MatrixStorage& a, const FactorOptions& options) {
+    static const char* const names[] = {"cholesky", "lu", "qr"};
+    const std::string call = names[static_cast<int>(kind)];
+    Context& context = a.context();
+    const Axis rows = a.layout().rows, columns = a.layout().columns;
+    std::optional<FactorStorage> made;
+    std::optional<MovingMemory> moving;
+    Schedule schedule;
+    std::shared_ptr<const Blas> library;
+    agreed(
+        context, call,
+        a.text() + ", " + std::to_string(options.block) + ", " + std::to_string(options.lookahead) +
+            (options.least_rounds ? ", least rounds" : ""),
+        [&] {
+            require(options.block >= 1 && options.lookahead >= 0,
+                    call + ": block " + std::to_string(options.block) + " and lookahead " +
+                        std::to_string(options.lookahead) + " were given; allowed: block >= 1, lookahead >= 0");
+            require(kind == FactorKind::qr || rows.extent == columns.extent,
+                    call + ": " + a.text() + " was given; allowed: square matrices");
+            const std::int64_t block = std::min(options.block, std::max<std::int64_t>(1, columns.extent));
+            const BlockCyclic layout = by_block_columns(rows.extent, columns.extent, context.size(), block);
+            const BlockCyclic beside =
+                by_block_columns(kind == FactorKind::qr ? block : 0, columns.extent, context.size(), block);
+            made.emplace(FactorStorage{{context, layout, a.type()}, {context, beside, a.type()}, 0, {}, options, {}});
+            made->pivots.resize(kind == FactorKind::lu ? static_cast<std::size_t>(rows.extent) : 0,
+                                std::numeric_limits<std::int64_t>::max());
+            // Of the functions of these names the ones that make schedules.
+            using Generate = Schedule (*)(const BlockCyclic&, std::int64_t, const FactorChoices&, int, int);
+            static constexpr Generate generators[] = {cholesky, lu, qr};
+            const Generate generate = generators[static_cast<int>(kind)];
+            schedule =
+                generate(layout, item_bytes(a.type()), choices_of(options, context), context.rank(), context.size());
+            moving.emplace(schedule);
+            library = blas();
+        });
+    run_move(context, {a.layout(), made->matrix.layout(), item_bytes(a.type()), context.size()}, a.binding(),
+             made->matrix.binding());
+    const auto info = std::make_shared<FactorInfo>();
+    std::vector<Binding> matrices{made->matrix.binding()};
+    if (kind == FactorKind::qr) matrices.push_back(made->triangles.binding());
+    made->report = run(context, schedule, *moving, matrices, factor_tasks(library, a.type(), info));
+    // What each rank knows: its own pivots, and the first that failed.
+    std::vector<std::int64_t> known = std::move(made->pivots);
+    for (const auto& [row, other] : info->pivots()) known[static_cast<std::size_t>(row)] = other;
+    known.push_back(info->any() ? info->first() : std::numeric_limits<std::int64_t>::max());
+    allreduce_min(context.transport(), known);
+    made->info = known.back() == std::numeric_limits<std::int64_t>::max() ? 0 : known.back();
+    known.pop_back();
+    made->pivots = std::move(known);
+    return std::move(*made);
+}
+
+MatrixStorage solve(FactorKind kind, const FactorStorage& f, const MatrixStorage& b) {
+    const Context& context = f.matrix.context();
+    return through("solve", f, b, false, f.pivots, [&](const BlockCyclic& sides) {
+        require(kind != FactorKind::qr,
+                "solve: the factor of a QR factorization was given; allowed: Cholesky's and LU's");
+        require(f.info == 0, "solve: info " + std::to_string(f.info) +
+                                 ": the matrix is singular or not positive definite; allowed: factors with info 0");
+        const bool lu = kind == FactorKind::lu;
+        std::vector<Schedule> all;
+        for (const TriangularSystem& system : {TriangularSystem{false, Transpose::none, lu},
+                                               TriangularSystem{lu, lu ? Transpose::none : Transpose::adjoint, false}})
+            all.push_back(triangular_solve(f.matrix.layout(), sides, item_bytes(b.type()), system,
+                                           choices_of(f.options, context), context.rank(), context.size()));
+        return all;
+    });
+}
+
+MatrixStorage apply(const FactorStorage& f, const MatrixStorage& b, bool adjoint) {
+    const Context& context = f.matrix.context();
+    return through("apply", f, b, true, {}, [&](const BlockCyclic& sides) {
+        require(f.triangles.layout().rows.extent > 0 || f.matrix.layout().columns.extent == 0,
+                "apply: a factor without reflectors was given; allowed: that of qr()");
+        return std::vector{apply_reflectors(f.matrix.layout(), sides, item_bytes(b.type()), {adjoint, false},
+                                            choices_of(f.options, context), context.rank(), context.size())};
+    });
+}
+
+}  // namespace tilewave

@@ -1,0 +1,134 @@
+// Products, factors and solutions in C++ programs, by their definitions, on ranks as threads. TILEWAVE_BLAS names the
+// library; tools/test.sh sets it.
+#include "tilewave/linalg.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <complex>
+#include <mutex>
+#include <thread>
+
+namespace tilewave {
+namespace {
+
+bool have_blas() {
+    try {
+        use_blas(std::getenv("TILEWAVE_BLAS") ? std::getenv("TILEWAVE_BLAS") : "libopenblas.so.0");
+        return true;
+    } catch (const ConfigError&) {
+        return false;
+    }
+}
+
+template <class Body>
+std::vector<std::string> on_ranks(int ranks, Body body) {
+    LocalFabric fabric(ranks);
+    std::vector<std::thread> all;
+    std::vector<std::string> errors(static_cast<std::size_t>(ranks));
+    for (int r = 0; r < ranks; ++r)
+        all.emplace_back([&, r] {
+            try {
+                Context context(fabric.endpoint(r), 1);
+                body(context);
+            } catch (const std::exception& e) {
+                errors[static_cast<std::size_t>(r)] = e.what();
+            }
+        });
+    for (auto& t : all) t.join();
+    return errors;
+}
+
+template <class T>
+T value(std::int64_t i, std::int64_t j) {
+    return static_cast<T>(std::cos(static_cast<double>(3 * i + j * j)) + (i == j ? 8 : 0));
+}
+
+// The largest difference of two wholes, on rank 0.
+template <class T>
+double difference(const std::vector<T>& a, const std::vector<T>& b) {
+    EXPECT_EQ(a.size(), b.size());
+    double most = 0;
+    for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) most = std::max<double>(most, std::abs(a[i] - b[i]));
+    return most;
+}
+
+template <class T>
+std::vector<T> product(const std::vector<T>& a, const std::vector<T>& b, std::int64_t m, std::int64_t k,
+                       std::int64_t n) {
+    std::vector<T> c(static_cast<std::size_t>(a.empty() ? 0 : m * n));
+    if (!c.empty())
+        for (std::int64_t j = 0; j < n; ++j)
+            for (std::int64_t l = 0; l < k; ++l)
+                for (std::int64_t i = 0; i < m; ++i) c[i + j * m] += a[i + l * m] * b[l + j * k];
+    return c;
+}
+
+template <class T>
+void products_and_factors(Context& context, double bound) {
+    const int ranks = context.size();
+    const auto init = [](std::int64_t i, std::int64_t j) { return value<T>(i, j); };
+    const Matrix<T> a(context, by_block_rows(20, 13, ranks), init), b(context, by_block_columns(13, 9, ranks, 2), init);
+    for (const bool wavefront : {false, true}) {
+        Matrix<T> c(context, by_block_rows(20, 9, ranks), init);
+        const auto before = c.gather();
+        multiply(a, b, c, {.alpha = 2.0, .beta = -1.0, .wavefront = wavefront, .panel = 3});
+        auto wanted = product(a.gather(), b.gather(), 20, 13, 9);
+        for (std::size_t i = 0; i < wanted.size(); ++i) wanted[i] = T(2) * wanted[i] - before[i];
+        EXPECT_LT(difference(c.gather(), wanted), bound);
+    }
+    const Matrix<T> whole(context, by_block_rows(17, 17, ranks), init),
+        sides(context, by_block_rows(17, 3, ranks), init);
+    const LuFactor<T> factors = lu(whole, {.block = 4});
+    EXPECT_EQ(factors.info(), 0);
+    EXPECT_LT(difference(product(whole.gather(), factors.solve(sides).gather(), 17, 17, 3), sides.gather()), bound);
+    const Matrix<T> definite(context, by_block_columns(17, 17, ranks), [](std::int64_t i, std::int64_t j) {
+        return static_cast<T>(1.0 / static_cast<double>(1 + std::abs(i - j)) + (i == j ? 4 : 0));
+    });
+    const CholeskyFactor<T> lower = cholesky(definite, {.block = 5});
+    EXPECT_LT(difference(product(definite.gather(), lower.solve(sides).gather(), 17, 17, 3), sides.gather()), bound);
+    // Q^H A is R, and Q R is A.
+    const Matrix<T> tall(context, by_block_rows(19, 7, ranks), init);
+    const QrFactor<T> reflectors = qr(tall, {.block = 2, .lookahead = 2, .least_rounds = true});
+    const Matrix<T> upper = reflectors.apply(tall, true);
+    const auto r = upper.gather();
+    for (std::int64_t j = 0; j < 7 && !r.empty(); ++j)
+        for (std::int64_t i = j + 1; i < 19; ++i) EXPECT_LT(std::abs(r[static_cast<std::size_t>(i + 19 * j)]), bound);
+    EXPECT_LT(difference(reflectors.apply(upper).gather(), tall.gather()), bound);
+    EXPECT_EQ(difference(tall.redistributed(by_block_columns(19, 7, ranks, 3)).gather(), tall.gather()), 0);
+}
+
+}  // namespace
+
+TEST(Linalg, ProductsAndFactors) {
+    if (!have_blas()) GTEST_SKIP() << "no BLAS; TILEWAVE_BLAS names one";
+    for (const int ranks : {1, 2, 3}) {
+        const auto errors = on_ranks(ranks, [](Context& context) {
+            products_and_factors<double>(context, 1e-11);
+            products_and_factors<float>(context, 2e-3);
+            products_and_factors<std::complex<double>>(context, 1e-11);
+            products_and_factors<std::complex<float>>(context, 2e-3);
+        });
+        EXPECT_EQ(errors, std::vector<std::string>(static_cast<std::size_t>(ranks)));
+    }
+}
+
+TEST(Linalg, WhatOneRankGetsWrongAllRanksThrow) {
+    if (!have_blas()) GTEST_SKIP() << "no BLAS; TILEWAVE_BLAS names one";
+    const auto none = [](std::int64_t, std::int64_t) { return 0.0; };
+    const auto errors = on_ranks(2, [&](Context& context) {
+        const Matrix<double> zero(context, by_block_rows(4, 4, 2), none), tall(context, by_block_rows(5, 4, 2), none);
+        EXPECT_THROW(lu(zero, {.block = context.rank() == 1 ? 0 : 3}), ConfigError);
+        EXPECT_THROW(cholesky(tall), ConfigError);
+        const auto factors = lu(zero, {.block = 3});
+        EXPECT_EQ(factors.info(), 1);
+        EXPECT_THROW(factors.solve(zero), ConfigError);
+        EXPECT_EQ(cholesky(zero).info(), 1);
+        Matrix<double> c(context, by_block_rows(4, 4, 2));
+        EXPECT_THROW(multiply(zero, tall, c), ConfigError);
+        EXPECT_THROW(qr(tall).apply(zero), ConfigError);
+    });
+    EXPECT_EQ(errors, std::vector<std::string>(2));
+}
+
+}  // namespace tilewave

@@ -1,0 +1,96 @@
+"""Schedules of factorizations, solves and reflections: proved for random layouts and choices, and predicted; the checker
+sees what is left out.
+"""
+
+import random
+
+import pytest
+from tilewave import _core
+
+linalg = _core.linalg
+
+
+def random_choices(rng):
+    choices = linalg.FactorChoices(rng.random() < 0.5, rng.choice([0, 1, 2, 3]), rng.choice([1, 2, 3]))
+    choices.chunk_bytes, choices.task_flops = rng.choice([1, 500, 10000]), rng.choice([1.0, 100.0, 1e9])
+    return choices
+
+
+def random_system(rng):
+    return linalg.TriangularSystem(rng.random() < 0.5, rng.choice("NTC"), rng.random() < 0.5)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_schedules_are_proved_and_predicted(seed):
+    rng = random.Random(seed)
+    rates = [_core.OperationRate()] * len(linalg.factor_speeds())
+    for number in range(100):
+        grid, block = rng.choice([1, 2, 3, 4, 6]), rng.choice([1, 2, 3, 5, 20])
+        m, n = (rng.choice([0, 1, 2, 5, 7, 12, 13]) for _ in range(2))
+        ranks, columns = grid + rng.choice([0, 0, 1]), linalg.Axis(n, grid, block)
+        order = rng.random() < 0.5
+        square = linalg.BlockCyclic(linalg.Axis(n, 1, 0), columns, order)
+        shape = linalg.BlockCyclic(linalg.Axis(m, 1, 0), columns, order)
+        of_sides = linalg.Axis(rng.choice([0, 1, 2, 7, 80]), grid, rng.choice([1, 2, 40]))
+        sides, others = (linalg.BlockCyclic(linalg.Axis(rows, 1, 0), of_sides, False) for rows in (n, m))
+        identity = linalg.BlockCyclic(linalg.Axis(m, 1, 0), linalg.Axis(rng.choice([m, min(m, n)]), grid, block), False)
+        choices, system, adjoint = random_choices(rng), random_system(rng), rng.random() < 0.5
+        for make in (
+            lambda *at: linalg.cholesky(square, 8, choices, *at),
+            lambda *at: linalg.lu(square, 8, choices, *at),
+            lambda *at: linalg.qr(shape, 8, choices, *at),
+            lambda *at: linalg.triangular_solve(square, sides, 8, system, choices, *at),
+            lambda *at: linalg.apply_reflectors(shape, others, 8, adjoint, False, choices, *at),
+            lambda *at: linalg.apply_reflectors(shape, identity, 8, False, True, choices, *at),
+        ):
+            parts = [make(rank, ranks) for rank in range(ranks)]
+            violation = _core.check(parts)
+            assert violation is None, (seed, number, str(violation))
+            _core.predict_works(parts, _core.Machine(), [_core.KernelRate()], rates)
+
+
+@pytest.mark.parametrize("shape", [(8, 8), (8, 5), (4, 8)])
+def test_every_wait_of_a_qr_factorization_is_needed(shape):
+    """Without any one of its waits for another rank or lane, it is refused."""
+    m, n = shape
+    layout = linalg.BlockCyclic(linalg.Axis(m, 1, 0), linalg.Axis(n, 2, 1))
+    parts = [linalg.qr(layout, 8, linalg.FactorChoices(False, 1, 2), rank, 2) for rank in range(2)]
+    assert _core.check(parts) is None
+    waits = 0
+    for lane, steps in enumerate(parts[1].lanes):
+        for number, step in enumerate(steps):
+            if step.op != "wait":
+                continue
+            broken = _core.Schedule(parts[1])
+            lanes = broken.lanes
+            del lanes[lane][number]
+            broken.lanes = lanes
+            assert _core.check([parts[0], broken]) is not None, (lane, number)
+            waits += 1
+    assert waits > 0
+
+
+def test_a_panel_of_reflectors_leaves_before_the_rest_is_updated():
+    """Look-ahead: on its owner, panel k + 1 comes before the updates of later block columns by panel k."""
+    layout = linalg.BlockCyclic(linalg.Axis(20, 1, 0), linalg.Axis(12, 2, 1))
+    panel, update = 7, 10
+    for rank in range(2):
+        part = linalg.qr(layout, 8, linalg.FactorChoices(), rank, 2)
+        done = [part.tiles[step.item] for step in part.lanes[0] if step.op == "compute"]
+        done = [(part.works[tile.work].task.operation, tile.coord) for tile in done]
+        assert {operation for operation, _ in done} == {panel, update}
+        for at, (operation, coord) in enumerate(done):
+            if operation == panel and coord[0] > 0:
+                later = [i for i, (other, c) in enumerate(done) if other == update and c[0] == coord[0] - 1]
+                assert all(i > at for i in later if done[i][1][1] > coord[0])
+
+
+def test_what_the_identity_does_not_need_is_left_out():
+    """Forming Q, panel k leaves the columns of the identity before its own alone."""
+    layout = linalg.BlockCyclic(linalg.Axis(12, 1, 0), linalg.Axis(12, 3, 2))
+    for rank in range(3):
+        part = linalg.apply_reflectors(layout, layout, 8, False, True, linalg.FactorChoices(), rank, 3)
+        for work in part.works:
+            if work.task.operation == 9:
+                row, column = work.task.writes[0].box[0]
+                assert layout.columns.global_of(rank, column - layout.columns.first(rank)) >= row

@@ -1,0 +1,177 @@
+"""Triangular systems and inverses against SciPy; singular ones."""
+
+import numpy as np
+import pytest
+import tilewave as tw
+from factors import MOST, norm, ratio, solution, triangle
+from local_ranks import on_ranks
+from matrices import DTYPES, layout, values
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*more than the.*CPUs")
+
+
+def random_system(seed, n=None, largest=30):
+    rng = np.random.default_rng(seed)
+    ranks, threads = int(rng.choice([1, 2, 3, 4, 6])), int(rng.choice([1, 1, 2]))
+    n = int(rng.integers(0, largest + 1)) if n is None else n
+    dtype, sides = str(rng.choice(DTYPES)), int(rng.choice([0, 1, 2, 7, largest]))
+    lower, unit = bool(rng.random() < 0.5), bool(rng.random() < 0.5)
+    trans = [0, 1, 2, "N", "T", "C"][rng.integers(6)]
+    a, b = triangle(rng, n, dtype, lower), values(rng, (n, sides), dtype)
+    if unit:
+        a[np.arange(n), np.arange(n)] = rng.choice([0, np.nan])  # nobody may read it
+    layouts = [layout(rng, ranks, max(5, largest // 4)) for _ in range(2)]
+    keys = {} if rng.random() < 0.3 else {"block": int(rng.integers(1, max(2, 2 * largest)))}
+    if rng.random() < 0.5:
+        keys |= {"lookahead": int(rng.integers(0, 4)), "tree": str(rng.choice(["ring", "least_rounds"]))}
+
+    def body(context):
+        matrix, right = (
+            tw.linalg.matrix(x, context=context, **how) for x, how in zip((a, b), layouts, strict=True)
+        )
+        x = tw.linalg.solve_triangular(matrix, right, trans, lower, unit, **keys)
+        return x.gather(), x.layout == right.layout, right.gather(), matrix.gather(), x.report.moved
+
+    results, errors = on_ranks(ranks, threads, body)
+    what = (seed, ranks, n, dtype, lower, unit, trans, keys)
+    assert not any(errors), (what, errors)
+    x, same, right, kept, _ = results[0]
+    assert x.dtype == dtype and same and np.array_equal(right, b) and np.array_equal(kept, a, equal_nan=True), what
+    full = np.nan_to_num(a)
+    if unit:
+        full[np.arange(n), np.arange(n)] = 1
+    op = {"N": full, "T": full.T, "C": full.conj().T}["NTC"[trans] if isinstance(trans, int) else trans]
+    scale = max(n, 1) * norm(op) * norm(x)
+    assert ratio(op @ x - b, scale, dtype) < MOST, (what, ratio(op @ x - b, scale, dtype))
+    wanted = solution(a, b, trans, lower, unit)
+    assert np.allclose(x, wanted, rtol=1e-3 if x.real.dtype == "f4" else 1e-9, atol=1e-4 * max(1, norm(wanted))), what
+
+
+@pytest.mark.parametrize("n", range(41))
+def test_sizes(n):
+    random_system(1200 + n, n, 40)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random(seed):
+    random_system(seed)
+
+
+def test_larger():
+    random_system(79, 250, 250)
+
+
+def test_matrices_by_block_columns_stay_where_they_are():
+    def body(context):
+        make = lambda **how: tw.linalg.matrix((20, 20), init=lambda i, j: 1.0 * (i >= j), context=context, **how)
+        b = tw.linalg.matrix((20, 4), init=1.0, layout="columns", context=context)
+        stays = tw.linalg.solve_triangular(make(layout="columns", block=3), b, lower=True).report
+        moves = tw.linalg.solve_triangular(make(), b, lower=True).report
+        return stays.moved, stays.block, moves.moved
+
+    results, errors = on_ranks(2, 1, body)
+    assert not any(errors), errors
+    assert results == [((), 3, ("a",))] * 2
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_a_zero_on_the_diagonal(ranks):
+    def body(context):
+        a = tw.linalg.matrix((12, 12), init=lambda i, j: 1.0 * (i <= j) * ((i != 8) | (j != 8)), context=context)
+        b = tw.linalg.matrix((12, 2), init=1.0, context=context)
+        with pytest.raises(np.linalg.LinAlgError, match="element 8 of a's diagonal, counted from 0, is 0") as refused:
+            tw.linalg.solve_triangular(a, b)
+        return refused.value.info, tw.linalg.solve_triangular(a, b, unit_diagonal=True).shape
+
+    results, errors = on_ranks(ranks, 1, body)
+    assert not any(errors), errors
+    assert results == [(9, (12, 2))] * ranks
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_what_is_no_number_spreads(bad):
+    rng = np.random.default_rng(3)
+    a, b = np.nan_to_num(triangle(rng, 20, "float64", True)), rng.standard_normal((20, 4))
+    b[7, 2] = bad
+    wanted = solution(a, np.where(np.isfinite(b), b, 0), 0, True, False)
+
+    def body(context):
+        return tw.linalg.solve_triangular(
+            tw.linalg.matrix(a, context=context), tw.linalg.matrix(b, context=context), lower=True, block=4
+        ).gather()
+
+    results, errors = on_ranks(3, 1, body)
+    assert not any(errors), errors
+    x = results[0]
+    assert np.allclose(np.delete(x, 2, axis=1), np.delete(wanted, 2, axis=1)) and np.allclose(x[:4, 2], wanted[:4, 2])
+    assert not np.isfinite(x[8:, 2]).any()
+
+
+@pytest.mark.parametrize(
+    "keywords, text",
+    [
+        ({"a": (3, 4)}, "solve_triangular: a of shape (3, 4) was given; allowed: square matrices"),
+        ({"b": (5, 1)}, "solve_triangular: b of (5, 1) float64 was given for a matrix of (4, 4) float64; allowed: 4 rows"),
+        ({"trans": "X"}, "solve_triangular: trans: given 'X'; allowed: 'N', 'T', 'C', 0, 1, 2"),
+        ({"trans": [1]}, "solve_triangular: trans: given [1]; allowed"),
+        ({"lower": 1}, "solve_triangular: lower: given 1; allowed: True, False"),
+        ({"unit_diagonal": None}, "solve_triangular: unit_diagonal: given None; allowed: True, False"),
+        ({"block": -3}, "solve_triangular: block: given -3; allowed: an integer >= 1"),
+    ],
+)
+def test_bad_arguments_on_one_rank_are_errors_on_all(keywords, text):
+    def body(context):
+        make = lambda shape: tw.linalg.matrix(shape, init=lambda i, j: 1.0 * (i == j), context=context)
+        given = {"a": make((4, 4)), "b": make((4, 2))}
+        for name, what in keywords.items():
+            wrong = make(what) if isinstance(what, tuple) else what
+            if context.rank == 1:
+                given[name] = wrong
+        tw.linalg.solve_triangular(context=context, **given)
+
+    _, errors = on_ranks(2, 1, body)
+    assert all(isinstance(error, tw.ConfigError) and text in str(error) for error in errors), errors
+    assert str(errors[0]) == str(errors[1])
+
+
+def test_other_dtypes_are_refused():
+    def body(context):
+        a = tw.linalg.matrix((4, 4), init=1.0, context=context)
+        tw.linalg.solve_triangular(a, tw.linalg.matrix((4, 1), "f4", 1.0, context=context))
+
+    _, errors = on_ranks(2, 1, body)
+    assert all("allowed: 4 rows, the same dtype" in str(error) for error in errors), errors
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_inverse(seed):
+    rng = np.random.default_rng(seed)
+    ranks, n, dtype = int(rng.choice([1, 2, 3, 4, 6])), int(rng.integers(0, 40)), str(rng.choice(DTYPES))
+    a = (values(rng, (n, n), dtype) + 3 * np.eye(n)).astype(dtype)
+    how, keys = layout(rng, ranks, 8), {} if rng.random() < 0.5 else {"block": int(rng.integers(1, 50))}
+
+    def body(context):
+        made = tw.linalg.inv(tw.linalg.matrix(a, context=context, **how), **keys)
+        return made.gather(), made.layout.name, len(made.report)
+
+    results, errors = on_ranks(ranks, 1, body)
+    assert not any(errors), (seed, errors)
+    x, name, reports = results[0]
+    assert x.dtype == dtype and name == how["layout"] and reports == 3
+    # LAPACK's test of getri: the error relative to both norms.
+    assert ratio(a @ x - np.eye(n), max(n, 1) * norm(a) * norm(x), dtype) < MOST, (seed, ranks, n, dtype)
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_inverse_of_a_singular_matrix(ranks):
+    def body(context):
+        a = tw.linalg.matrix((10, 10), init=lambda i, j: (i == j) * 1.0 * (i != 6), context=context)
+        with pytest.raises(tw.linalg.SingularMatrix, match="inv: pivot 7 is 0") as refused:
+            tw.linalg.inv(a)
+        with pytest.raises(tw.ConfigError, match="inv: a of shape"):
+            tw.linalg.inv(tw.linalg.matrix((3, 4), context=context))
+        return refused.value.info
+
+    results, errors = on_ranks(ranks, 1, body)
+    assert not any(errors), errors
+    assert results == [7] * ranks
