@@ -4,6 +4,9 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/tuple.h>
 
+#include <time.h>
+
+#include <algorithm>
 #include <array>
 #include <complex>
 
@@ -59,6 +62,42 @@ double time_product(const Blas& blas, Dtype type, std::int64_t m, std::int64_t n
         const double begin = now_s();
         blas.gemm(type, {1, 0}, {a.data(), m, k, 1, m}, {b.data(), k, n, 1, k}, {1, 0}, {c.data(), m, n, 1, m});
         best = std::min(best, now_s() - begin);
+    }
+    return best;
+}
+
+// Seconds of CPU time that the calling thread has had: other programs take none of it.
+double cpu_now_s() {
+    timespec t{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
+// Seconds of a product of m x n x k that is a piece of a larger one of M x N x k, in the midst of the other pieces: its
+// operands have the strides of the larger ones, and what it alone uses is in no cache. Pieces follow each other along
+// the rows, or where a piece has all rows, along the columns. The best of some.
+double time_piece(const Blas& blas, Dtype type, std::array<std::int64_t, 3> piece, std::array<std::int64_t, 2> whole,
+                  bool b_by_rows, bool adds) {
+    constexpr double long_enough_s = 15e-3;
+    constexpr int least = 4, most = 9;
+    const auto [m, n, k] = piece;
+    const std::int64_t item = item_bytes(type), M = std::max(whole[0], m), N = std::max(whole[1], n);
+    std::vector<std::byte> a(static_cast<std::size_t>(M * k * item)), b(static_cast<std::size_t>(k * N * item)),
+        c(static_cast<std::size_t>(M * N * item));
+    const bool down = M >= 2 * m;
+    const std::int64_t count = down ? M / m : N / n;
+    double best = 1e300, spent = 0;
+    for (int i = 0; i < most && (i < least || spent < long_enough_s); ++i) {
+        const std::int64_t row = down ? i % count * m : 0, column = down ? 0 : i % count * n;
+        const BlasMatrix left{a.data() + row * item, m, k, 1, M};
+        const BlasMatrix right = b_by_rows ? BlasMatrix{b.data() + column * item, k, n, N, 1}
+                                           : BlasMatrix{b.data() + column * k * item, k, n, 1, k};
+        const BlasMatrix into{c.data() + (row + column * M) * item, m, n, 1, M};
+        const double begin = cpu_now_s();
+        blas.gemm(type, {1, 0}, left, right, {adds ? 1.0 : 0.0, 0}, into);
+        const double seconds = cpu_now_s() - begin;
+        if (i > 0) best = std::min(best, seconds);  // the first one wakes the library
+        spent += seconds;
     }
     return best;
 }
@@ -249,7 +288,14 @@ void bind_linalg(nb::module_& top) {
             "time_product",
             [](const Blas& blas, const std::string& type, std::int64_t rows, std::int64_t columns, std::int64_t depth,
                int times) { return time_product(blas, dtype_named(type), rows, columns, depth, times); },
-            "dtype"_a, "rows"_a, "columns"_a, "depth"_a, "times"_a, nb::call_guard<nb::gil_scoped_release>());
+            "dtype"_a, "rows"_a, "columns"_a, "depth"_a, "times"_a, nb::call_guard<nb::gil_scoped_release>())
+        .def(
+            "time_piece",
+            [](const Blas& blas, const std::string& type, std::array<std::int64_t, 3> piece,
+               std::array<std::int64_t, 2> whole, bool b_by_rows,
+               bool adds) { return time_piece(blas, dtype_named(type), piece, whole, b_by_rows, adds); },
+            "dtype"_a, "piece"_a, "whole"_a, "b_by_rows"_a = false, "adds"_a = false,
+            nb::call_guard<nb::gil_scoped_release>());
     m.def(
         "time_copy",
         [](const std::string& type, std::int64_t rows, std::int64_t columns, int times) {

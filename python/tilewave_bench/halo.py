@@ -60,9 +60,13 @@ def _count(context, run):
 
 def _contenders(context, ends, extent, axis, width, fields):
     """{name: (run, check)}: two blocks of so many points along each axis, one behind the other along `axis`."""
-    shape, grid = [extent] * 3, [1, 1, 1]
-    shape[axis], grid[axis] = context.size * extent, context.size
-    halo = [width if k == axis else 0 for k in range(3)]
+    shape = [context.size * extent if k == axis else extent for k in range(3)]
+    return contenders_of(context, ends, shape, axis, width, fields)
+
+
+def contenders_of(context, ends, shape, axis, width, fields):
+    """{name: (run, check)}: fields of a shape of three axes, shared along `axis`; what `ends` gets frees them."""
+    grid, halo = ([n if k == axis else other for k in range(3)] for n, other in ((context.size, 1), (width, 0)))
     made = [
         tw.field(tuple(shape), "f8", init=float(k + 1), halo=tuple(halo), grid=tuple(grid), context=context)
         for k in range(fields)

@@ -1,6 +1,7 @@
 """The plans that a product may have, and the fastest of them by prediction."""
 
 import dataclasses
+import itertools
 
 from tilewave import _core
 from tilewave.errors import ConfigError
@@ -12,6 +13,9 @@ TREES = ("ring", "least_rounds")
 #: Widths of panels that are compared: below, a BLAS loses speed; above, the first panel delays all.
 PANELS = (64, 128, 256, 512)
 LOOKAHEADS = (1, 2, 3)
+#: Flops of a task at most: after each a lane looks at the messages. Small ones run slower, as each packs its operands
+#: anew; large ones leave messages alone for milliseconds.
+TASKS = (5e7, 4e8)
 #: Seconds by which a plan that redistributes, or has more lanes than threads, must be predicted faster: predictions are
 #: no better than 5 %.
 CLEARLY = 0.95
@@ -33,6 +37,7 @@ class Request:
     panel: int | None
     pending: bool | None
     memory: int | None
+    task_flops: float | None = None
     text: str = ""
 
     @property
@@ -77,6 +82,13 @@ class Case:
     @property
     def b_by_rows(self):
         return _core.linalg.moving_b_by_rows(self.problem, self.choices)
+
+    def whole(self):
+        """Rows and columns of C that a rank computes with one panel, of the rank that has most."""
+        owned = [self.operands[2].blocks.owned(rank) for rank in range(self.ranks)]
+        rows, columns = (max(high[k] - low[k] for low, high in owned) for k in (0, 1))
+        # Panels of the common dimension meet all of C, panels of B's columns as many of C.
+        return rows, columns if self.b_by_rows else min(columns, self.plan.panel)
 
     def places(self, arrays):
         """Where the problem's A, B and C lie, of the memory of the user's."""
@@ -127,6 +139,7 @@ def case_of(request, plan, ranks):
         pending=bool(plan.pending),
         lanes=request.threads,
     )
+    choices.task_flops = plan.task_flops
     if why := _core.linalg.fits(problem, choices):
         raise ConfigError(f"matmul: algorithm {plan.algorithm!r}: the layouts have {why}")
     if mirrored:
@@ -137,11 +150,14 @@ def case_of(request, plan, ranks):
 def measure_rates(request, ranks, rank, make):
     """Measure what predictions will need: on all ranks at once, as products run; local."""
     copy_rate(request.dtype)
+    seen = set()
     for choices in _combinations(request, ranks):
-        plan = make(**choices, moved=(), memory_bytes=0, predicted_s=None)
-        shape = _core.linalg.product_shape([case_of(request, plan, ranks).schedule(rank)])
-        if shape:
-            product_rate(request.dtype, *shape)
+        # Panels ahead change no task.
+        if (key := tuple(choices[name] for name in ("algorithm", "panel", "task_flops"))) in seen:
+            continue
+        seen.add(key)
+        case = case_of(request, make(**choices, moved=(), memory_bytes=0, predicted_s=None), ranks)
+        product_rate_of(case, [case.schedule(rank)])
 
 
 def best_of(request, ranks, machine, make, described):
@@ -194,6 +210,8 @@ def _combinations(request, ranks):
         algorithms = ["wavefront"]
     else:
         algorithms = ["summa"] if two_d or ranks == 1 else ["broadcast", "wavefront"]
+        # Panels of the common dimension, for which an operand moves; without moving "broadcast" takes them.
+        algorithms += ["summa"] * (not two_d and ranks > 1 and not _has_common_panels(request))
     _, n, k = request.extents
     for algorithm in algorithms:
         longest = max(1, n if algorithm == "wavefront" else max(n, k))
@@ -205,17 +223,25 @@ def _combinations(request, ranks):
         trees = [request.tree] if request.tree else TREES if group > 2 and algorithm != "wavefront" else TREES[:1]
         waits = (False, True) if algorithm == "wavefront" and request.threads == 1 and ranks > 1 else (False,)
         waits = waits if request.pending is None else (bool(request.pending) and algorithm == "wavefront",)
-        for panel in panels:
-            for tree in trees:
-                for pending in waits:
-                    for lookahead in _lookaheads(request, ranks, pending):
-                        yield {
-                            "algorithm": algorithm,
-                            "tree": tree,
-                            "lookahead": lookahead,
-                            "panel": int(panel),
-                            "pending": pending,
-                        }
+        tasks = [request.task_flops] if request.task_flops else TASKS if ranks > 1 else TASKS[:1]
+        for panel, tree, pending, task_flops in itertools.product(panels, trees, waits, tasks):
+            for lookahead in _lookaheads(request, ranks, pending):
+                yield {
+                    "algorithm": algorithm,
+                    "tree": tree,
+                    "lookahead": lookahead,
+                    "panel": int(panel),
+                    "pending": pending,
+                    "task_flops": task_flops,
+                }
+
+
+def _has_common_panels(request):
+    """Whether the ranks of a C by rows or columns share the common dimension of the operand that travels."""
+    a, b, c = request.a.blocks, request.b.blocks, request.c.blocks
+    if c.rows.parts == 1 and c.columns.parts > 1:
+        return a.columns.parts == c.columns.parts and a.rows.parts == 1
+    return b.rows.parts == c.rows.parts and b.columns.parts == 1
 
 
 def _lookaheads(request, ranks, pending):
@@ -245,7 +271,14 @@ def _time_of(case, parts, machine):
 
 def rates_of(case, parts):
     """Rates of the operations: of products at the shape that most of them have."""
-    copy = copy_rate(case.request.dtype)
-    shape = _core.linalg.product_shape(parts)
-    product = product_rate(case.request.dtype, *shape) if shape else _core.OperationRate()
+    copy, product = copy_rate(case.request.dtype), product_rate_of(case, parts)
     return [copy, copy, product, product, copy]
+
+
+def product_rate_of(case, parts):
+    """The rate of the largest product of schedules, as a piece of what a rank computes with one panel."""
+    shape = _core.linalg.product_shape(parts)
+    if not shape:
+        return _core.OperationRate()
+    rows, columns = case.whole()
+    return product_rate(case.request.dtype, *shape, (rows, columns), case.b_by_rows, case.b_by_rows)

@@ -23,6 +23,8 @@ class MatmulPlan:
         Columns, or common elements, of a panel at most.
     pending : bool
         Of "wavefront": a pending block for every other rank; whichever is there is used.
+    task_flops : float
+        Flops of a task at most: a lane looks at the messages after each.
     moved : tuple of str
         Operands that are redistributed first: "A", "B", "C".
     memory_bytes : int
@@ -36,6 +38,7 @@ class MatmulPlan:
     lookahead: int
     panel: int
     pending: bool
+    task_flops: float
     moved: tuple
     memory_bytes: int
     predicted_s: float | None
@@ -70,7 +73,7 @@ def described(plan):
     how = "a pending block for every other rank" if plan.pending else f"{plan.lookahead} ahead"
     way = "" if plan.algorithm == "wavefront" else f" by {plan.tree}"
     moved = f", {' and '.join(plan.moved)} redistributed" if plan.moved else ""
-    return f"{plan.algorithm}{way}, panels of {plan.panel}, {how}{moved}"
+    return f"{plan.algorithm}{way}, panels of {plan.panel}, tasks of {plan.task_flops / 1e6:g} Mflop, {how}{moved}"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -62,7 +62,7 @@ def _choices(given):
     if plan is not None:
         if not isinstance(plan, MatmulPlan):
             raise ConfigError(f"matmul: plan: given {type(plan).__name__}; allowed: what plan_matmul gave, None")
-        names = ("algorithm", "tree", "lookahead", "panel", "pending")
+        names = ("algorithm", "tree", "lookahead", "panel", "pending", "task_flops")
         return {name: getattr(plan, name) for name in names} | {"memory": given["memory"]}
     if given["algorithm"] not in ("auto", *ALGORITHMS):
         raise ConfigError(f"matmul: algorithm: given {given['algorithm']!r}; allowed: auto, {', '.join(ALGORITHMS)}")

@@ -1,9 +1,12 @@
 """Products of distributed matrices against NumPy: sizes, layouts, dtypes, transposes, algorithms, ranks."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import tilewave as tw
 from local_ranks import on_ranks
+from tilewave.linalg import blas
 from matrices import DTYPES, applied, close, layout, values
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*more than the.*CPUs")
@@ -201,3 +204,48 @@ def test_a_plan_can_be_given_and_explained():
     assert (report.plan.algorithm, report.plan.panel) == (plan.algorithm, plan.panel)
     assert report.time_s > 0 and report.parts is not None and np.all(found == 40)
     assert plan.predicted_s == min(seconds for seconds, _, _ in plan.compared) or plan.moved == ()
+
+
+@pytest.mark.parametrize("mirrored", [False, True])
+def test_auto_compares_panels_of_the_common_dimension(mirrored):
+    """Also where one operand must move for them; where it lies so already, they are compared once."""
+
+    def body(context):
+        a, b = (tw.linalg.matrix((200, 200), layout=name, context=context) for name in ("rows", "columns"))
+        c = tw.linalg.matrix((200, 200), layout="columns" if mirrored else "rows", context=context)
+        moved = tw.linalg.plan_matmul(a, b, c)
+        same = tw.linalg.plan_matmul(*[tw.linalg.matrix((200, 200), layout=c.layout, context=context) for _ in "ab"], c)
+        return [{text.split()[0].strip(",") for _, _, text in plan.compared} for plan in (moved, same)]
+
+    results, errors = on_ranks(2, 1, body)
+    assert not any(errors), errors
+    moved, same = results[0]
+    assert moved == {"broadcast", "wavefront", "summa"} and same == {"broadcast", "wavefront"}
+
+
+@pytest.mark.parametrize("algorithm", ["broadcast", "wavefront", "summa"])
+def test_tasks_of_any_size_give_the_same_product(algorithm):
+    a, b = np.random.default_rng(8).standard_normal((2, 60, 60))
+
+    def body(context):
+        x, y = (tw.linalg.matrix(v, layout=name, context=context) for v, name in ((a, "rows"), (b, "columns")))
+        plan = tw.linalg.plan_matmul(x, y, algorithm=algorithm, panel=16)
+        made = [tw.linalg.matmul(x, y, plan=dataclasses.replace(plan, task_flops=f)) for f in (1e3, 1e5, 1e12)]
+        return [c.report.plan.task_flops for c in made], [c.gather() for c in made]
+
+    results, errors = on_two(body)
+    assert not any(errors), errors
+    tasks, found = results[0]
+    assert tasks == [1e3, 1e5, 1e12] and all(close(c, a @ b, "f8") for c in found)
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (3, 5, 7), (32, 128, 3000), (1, 100000, 3), (5000, 4000, 3000)])
+def test_products_are_measured_as_pieces_of_a_larger_one(shape):
+    """Of any shape, with bounded memory; how the operands lie is a rate of its own."""
+    rows, columns, _ = shape
+    measured = [
+        blas.product_rate(np.dtype("f4"), *shape, whole, by_rows, adds).amount_s
+        for whole in (None, (9 * rows, columns), (rows, 9 * columns), (rows, 10**9))
+        for by_rows, adds in ((False, False), (True, True))
+    ]
+    assert all(0 < seconds < 1e-3 for seconds in measured)

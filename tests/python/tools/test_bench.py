@@ -4,6 +4,7 @@ import importlib
 import json
 
 import pytest
+import tilewave as tw
 
 from tilewave_bench import NAMES
 
@@ -12,16 +13,24 @@ KEYS = {"case", "contender", "value", "unit", "spread", "ratio_to_contender", "f
 
 # The cases of `bench nests` that need neither two hosts nor long.
 NESTS = {"args": ["--case", "block,recurrence,sor,alignment,compile"]}
+# Two ranks here, no hosts.
+HERE = {"args": ["--where", "2x1"]}
 
 
 @pytest.mark.parametrize(
     ("name", "more"),
     [
+        ("cholesky", HERE),
         ("executor", {}),
+        ("lu", HERE),
+        ("matmul", HERE),
         ("nests", NESTS),
         ("paper", {}),
+        ("partitions", HERE),
         ("patterns", {}),
-        ("plan", {"args": ["--where", "2x1"]}),
+        ("plan", HERE),
+        pytest.param("qr", HERE, marks=pytest.mark.skipif(not hasattr(tw.linalg, "qr"), reason="no QR factors")),
+        ("stencils", {"args": ["--where", "1x1,2x1"]}),
         ("sweep", {}),
     ],
 )

@@ -1,0 +1,92 @@
+"""Factors of distributed matrices against other libraries and against what the machine allows.
+
+``tilewave bench lu | cholesky | qr [--where NAME,...] [--size N] [--json FILE] [--quick]``; places and sizes as in
+`bench matmul`. Our matrix lies by block columns, as many as are predicted best. The limit is max(compute, wire): the
+flops over all ranks' rate of products, or the bytes of the panels that each rank must receive: half the matrix, but for
+its own part. Contenders, where they are installed: MKL's and Debian's pdgetrf, pdpotrf or pdgeqrf, the best of three
+block sizes and of the grids; NumPy on one core.
+"""
+
+import argparse
+import functools
+import statistics
+
+from tilewave_bench.dense import error_percent, options_of, overlap, places, ratio, run_at
+from tilewave_bench.factors_ranks import ROUTINES
+from tilewave_bench.matmul import case_of
+from tilewave_bench.matmul_ranks import NUMPY
+from tilewave_bench.results import publish, row
+from tilewave_bench.scalapack import DEBIAN, MKL
+
+WORKER = "tilewave_bench.factors_ranks"
+#: Flops over n^3.
+FLOPS = {"lu": 2 / 3, "cholesky": 1 / 3, "qr": 4 / 3}
+
+
+def factors(kind, json_path=None, quick=False, args=()):
+    """Factors around the balance of computing and network, against ScaLAPACK."""
+    import tilewave as tw
+
+    parser = argparse.ArgumentParser(prog=f"tilewave bench {kind}", description=__doc__.splitlines()[0])
+    options_of(parser)
+    options = parser.parse_args(list(args))
+    if not hasattr(tw.linalg, kind):
+        raise SystemExit(f"bench {kind}: this version has no tilewave.linalg.{kind}")
+    arguments = {
+        "kind": kind,
+        "sizes": options.size or ([96] if quick else []),
+        "least": options.least,
+        "most": options.most,
+        "repeats": 1 if quick else options.repeats,
+        "quick": quick,
+    }
+    rows = []
+    for where in places(options.where, kind):
+        found = run_at(where, WORKER, arguments, kind)
+        for size in found["sizes"]:
+            rows += size_rows(kind, where, found, size)
+    errors = [r.value for r in rows if r.contender.endswith("prediction error")]
+    if errors:
+        rows.append(row(f"{len(errors)} runs", "prediction error, median (target 8)", [statistics.median(errors)], "%"))
+    publish(kind, rows, json_path)
+
+
+lu, cholesky, qr = (functools.partial(factors, kind) for kind in ROUTINES)
+
+
+def limit_s(kind, found, n, grid):
+    """Seconds that computing takes at least, and receiving panels: the part of them that other ranks own."""
+    limits, (rows, columns) = found["limits"], grid
+    compute = FLOPS[kind] * n**3 / found["ranks"] / limits["flops_s"]
+    # Panels of L go along the rows of the grid, those of U (or of the mirrored triangle) along its columns.
+    received = 8.0 * n**2 / 2 * (columns - 1 + rows - 1) / (rows * columns)
+    return compute, received / limits["bytes_s"]
+
+
+def size_rows(kind, where, found, size):
+    """Rows of all ways at one size."""
+    n, case = size["n"], case_of(where, found, size["n"])
+    theirs = {w["family"]: w["seconds"] for w in size["ways"] if w["family"] in (MKL, DEBIAN)}
+    best = min(theirs.values(), key=statistics.median, default=None)
+    rows = []
+    for way in size["ways"]:
+        name, seconds = way["name"], way["seconds"]
+        rates = [1e-9 * FLOPS[kind] * n**3 / s for s in seconds]
+        if name == NUMPY:
+            rows.append(row(case, name, rates, "GFlop/s"))
+            continue
+        limits = limit_s(kind, found, n, way["grid"])
+        fraction = max(limits) / statistics.median(seconds)
+        ours = name.startswith("tilewave")
+        against = ratio(best, seconds) if ours and best else None
+        rows.append(row(case, name, rates, "GFlop/s", ratio_to_contender=against, fraction_of_limit=fraction))
+        if hidden := overlap(seconds, *limits):
+            rows.append(row(case, f"{name}: overlap", hidden, "of hideable"))
+        if way.get("predicted_s"):
+            rows.append(row(case, f"{name}: prediction error", [error_percent(way["predicted_s"], seconds)], "%"))
+        if ours:
+            rows += [
+                row(case, f"{name}, against {family}", rates, "GFlop/s", ratio_to_contender=ratio(other, seconds))
+                for family, other in theirs.items()
+            ]
+    return rows

@@ -1,0 +1,107 @@
+"""What the ranks of `bench lu`, `cholesky` and `qr` do: factors in turn with those of other libraries."""
+
+import functools
+import sys
+
+import numpy as np
+import tilewave as tw
+
+from tilewave_bench import scalapack
+from tilewave_bench.dense import (
+    BLOCKS,
+    Limits,
+    Turn,
+    cyclic,
+    grids,
+    positive_definite,
+    race,
+    refuse,
+    sizes_around,
+    timed,
+    uniform,
+)
+from tilewave_bench.matmul_ranks import NUMPY, say
+
+#: ScaLAPACK's name of each.
+ROUTINES = {"lu": "pdgetrf", "cholesky": "pdpotrf", "qr": "pdgeqrf"}
+
+
+def worker(kind, sizes, least, most, repeats, rate, quick=False):
+    """Limits and, by size, times of each way; on rank 0."""
+    context = tw.Context(threads=1)
+    limits = Limits(context, rate, quick)
+    balance = context._core.allreduce_min([int(limits.balance)])[0]
+    libraries, found = scalapack.load(say(context)), []
+    for n in sizes or sizes_around(balance, least, most):
+        values = positive_definite(n) if kind == "cholesky" else uniform
+        logs = []  # of |det A| or its root, by each way: all must agree
+        turns = _ours(context, kind, n, values, logs)
+        for name, library in libraries.items():
+            turns += _theirs(context, kind, n, values, name, library, logs)
+        ways = [one.record() for one in race(context, turns, repeats)]
+        refuse(context, f"bench {kind}: n = {n}", np.allclose(logs, logs[0], rtol=1e-8))
+        seconds = _numpy(context, kind, n, min(repeats, 3))
+        ways.append({"name": NUMPY, "family": NUMPY, "grid": (1, 1), "seconds": seconds, "plan": ""})
+        found.append({"n": n, "ways": ways})
+        if context.rank == 0:
+            print(f" {n}", end="", flush=True, file=sys.stderr)
+    return {"limits": limits.shown(), "ranks": context.size, "sizes": found} if context.rank == 0 else None
+
+
+def _log_of_diagonal(context, rows, columns, local):
+    """Sum of the logarithms of a distributed matrix's diagonal, the same on every rank."""
+    _, i, j = np.intersect1d(rows, columns, assume_unique=True, return_indices=True)
+    mine = float(np.log(np.abs(local[i, j])).sum())
+    return sum(np.frombuffer(part, "f8")[0] for part in _everybody(context, np.array([mine])))
+
+
+def _everybody(context, array):
+    """Everyone's array, as bytes, on every rank."""
+    from mpi4py import MPI
+
+    return MPI.COMM_WORLD.allgather(array.tobytes())
+
+
+def _ours(context, kind, n, values, logs):
+    """By block columns, as many as a first call takes that is free to choose: the user's matrix lies so, too."""
+    call, made = getattr(tw.linalg, kind), []
+    free = tw.linalg.matrix((n, n), init=values, layout="columns", context=context)
+    block = call(free, context=context).report.block
+    a = tw.linalg.matrix((n, n), init=values, layout="columns", block=block, context=context)
+
+    def run():
+        made[:] = [call(a, context=context)]
+
+    def check():
+        logs.append(_log_of_diagonal(context, made[0].rows, made[0].columns, made[0].local))
+
+    return [Turn("tilewave", run, (1, context.size), check=check, plan=lambda: made[0].report)]
+
+
+def _theirs(context, kind, n, values, name, library, logs):
+    """ScaLAPACK's routine on every grid and block size."""
+    turns = []
+    for grid in grids(context.size):
+        for block in BLOCKS:
+            a = cyclic(context, n, block, grid, values)
+            before, (descriptor, local) = a.local.copy(order="F"), a.to_scalapack(library.grid(*grid))
+            routine = functools.partial(getattr(library, ROUTINES[kind]), n, (descriptor, local))
+
+            def ready(local=local, before=before):
+                local[...] = before
+
+            def check(a=a):
+                logs.append(_log_of_diagonal(context, a.rows, a.columns, a.local))
+
+            label = f"{name}, block {block}, grid {grid[0]}x{grid[1]}"
+            turns.append(Turn(label, routine, grid, ready=ready, check=check, family=name))
+    return turns
+
+
+def _numpy(context, kind, n, repeats):
+    """Seconds of one factorization of rank 0 alone: the floor."""
+    n = n if context.rank == 0 else 1
+    at = np.arange(n)
+    a = (positive_definite(n) if kind == "cholesky" else uniform)(at[:, None], at[None, :])
+    call = {"lu": np.linalg.slogdet, "cholesky": np.linalg.cholesky, "qr": lambda a: np.linalg.qr(a, mode="raw")}[kind]
+    return [timed(context, lambda: call(a)) for _ in range(repeats + 1)][1:]
