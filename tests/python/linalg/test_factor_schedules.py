@@ -1,4 +1,4 @@
-"""Schedules of factorizations, solves and reflections: proved for random layouts and choices, and predicted; the checker
+"""Schedules of factors, solves and reflections: proved for random layouts and choices, and predicted; the checker
 sees what is left out.
 """
 

@@ -232,14 +232,17 @@ def test_modes_and_reports():
         ("qr", {"mode": None}, "qr: mode: given 'None'; allowed: economic, full, r"),
         ("qr", {"block": 0}, "qr: block: given 0; allowed: an integer >= 1"),
         ("qr", {"lookahead": True}, "qr: lookahead: given True; allowed: an integer >= 0"),
-        ("lstsq", {"b": (5, 1)}, "lstsq: b of (5, 1) float64 was given for a matrix of (4, 3) float64; allowed: 4 rows"),
+        ("lstsq", {"b": (5, 1)}, "lstsq: b of (5, 1) float64 was given for a matrix of (4, 3) float64; allowed: 4 "
+         "rows"),
         ("lstsq", {"b": None}, "lstsq: b: given NoneType; allowed: a tilewave.linalg.Matrix"),
         ("lstsq", {"cond": -1.0}, "lstsq: cond: given -1.0; allowed: a number >= 0, or None"),
         ("lstsq", {"cond": float("nan")}, "lstsq: cond: given nan; allowed: a number >= 0, or None"),
         ("lstsq", {"tree": "star"}, "lstsq: tree: given 'star'; allowed: ring, least_rounds"),
         ("apply", {"trans": "X"}, "apply: trans: given 'X'; allowed: 'N', 'T', 'C', 0, 1, 2"),
-        ("apply", {"b": (3, 1)}, "apply: b of (3, 1) float64 was given for a matrix of (4, 3) float64; allowed: 4 rows"),
-        ("solve", {"b": (3, 1)}, "solve: b of (3, 1) float64 was given for a matrix of (4, 3) float64; allowed: 4 rows"),
+        ("apply", {"b": (3, 1)}, "apply: b of (3, 1) float64 was given for a matrix of (4, 3) float64; allowed: 4 "
+         "rows"),
+        ("solve", {"b": (3, 1)}, "solve: b of (3, 1) float64 was given for a matrix of (4, 3) float64; allowed: 4 "
+         "rows"),
         ("q", {"mode": "raw"}, "q: mode: given 'raw'; allowed: economic, full, r"),
     ],
 )

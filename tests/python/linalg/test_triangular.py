@@ -111,7 +111,8 @@ def test_what_is_no_number_spreads(bad):
     "keywords, text",
     [
         ({"a": (3, 4)}, "solve_triangular: a of shape (3, 4) was given; allowed: square matrices"),
-        ({"b": (5, 1)}, "solve_triangular: b of (5, 1) float64 was given for a matrix of (4, 4) float64; allowed: 4 rows"),
+        ({"b": (5, 1)}, "solve_triangular: b of (5, 1) float64 was given for a matrix of (4, 4) float64; allowed: 4 "
+         "rows"),
         ({"trans": "X"}, "solve_triangular: trans: given 'X'; allowed: 'N', 'T', 'C', 0, 1, 2"),
         ({"trans": [1]}, "solve_triangular: trans: given [1]; allowed"),
         ({"lower": 1}, "solve_triangular: lower: given 1; allowed: True, False"),

@@ -161,4 +161,5 @@ def test_a_bad_argument_on_one_rank_is_an_error_of_all():
 
 def test_the_plan_names_all_nests():
     text = Poisson((8, 8)).plan()
-    assert "one schedule" in text and all(name in text for name in ("relax", "residual", "restrict", "correct", "solve"))
+    names = ("relax", "residual", "restrict", "correct", "solve")
+    assert "one schedule" in text and all(name in text for name in names)

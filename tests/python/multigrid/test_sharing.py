@@ -1,4 +1,4 @@
-"""Grids of a solver that ranks share: the same bits on any ranks, almost nothing moves between grids, ranks drop out."""
+"""Grids that ranks share: the same bits on any ranks, almost nothing moves between grids, ranks drop out."""
 
 import numpy as np
 import pytest

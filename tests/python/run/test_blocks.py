@@ -33,7 +33,8 @@ def begins(points, scale, per, shift, every, parts, extent):
 def test_blocks_cover_an_array_once():
     rng = random.Random(SEED)
     for _ in range(300):
-        cut = rng.choice((0, 1, 3, 8, 13)), rng.randint(1, 4), rng.randint(1, 4), rng.randint(0, 3), rng.choice((1, 1, 2, 3, 99))
+        points, every = rng.choice((0, 1, 3, 8, 13)), rng.choice((1, 1, 2, 3, 99))
+        cut = points, rng.randint(1, 4), rng.randint(1, 4), rng.randint(0, 3), every
         parts, extent = rng.randint(1, 7), rng.randint(1, 40)
         layout = _core.Layout((extent,), (parts,)).cut_as([cut])
         expected = begins(*cut, parts, extent)
@@ -45,7 +46,12 @@ def test_blocks_cover_an_array_once():
 def random_blocks(rng, shape):
     """Blocks that suit some array, this one or another."""
     along = [
-        (max(1, n // rng.choice((1, 1, 2, 4))), rng.choice((1, 1, 2, 3)), rng.choice((1, 1, 2, 4)), rng.choice((0, 1, 1, 2)))
+        (
+            max(1, n // rng.choice((1, 1, 2, 4))),
+            rng.choice((1, 1, 2, 3)),
+            rng.choice((1, 1, 2, 4)),
+            rng.choice((0, 1, 1, 2)),
+        )
         for n in shape
     ]
     points, scale, per, shift = (tuple(numbers) for numbers in zip(*along, strict=True))
@@ -108,7 +114,8 @@ def test_a_layer_around_the_cells_moves_nothing(ranks, grid):
 
     def body(context):
         coarse = tw.field((n + 2, n + 2), blocks=tw.Blocks(n, shift=1), context=context)
-        fine = tw.field((2 * n + 2,) * 2, blocks=tw.Blocks(n, scale=2, shift=1), init=lambda i, j: i + j, context=context)
+        init = lambda i, j: i + j  # noqa: E731
+        fine = tw.field((2 * n + 2,) * 2, blocks=tw.Blocks(n, scale=2, shift=1), init=init, context=context)
         f = tw.field((2 * n + 2,) * 2, blocks=tw.Blocks(n, scale=2, shift=1), context=context)
         tw.run(sweep, u=fine, f=f, grid=grid, context=context)
         before = fine.owned
