@@ -92,7 +92,8 @@ class Poisson:
         self._real_matrix = not np.any(np.imag(sigma))
         grids = all_grids(finest(self.shape, spacings, boundary, k, sigma))
         self._levels = [make_level(cells, self.dtype, self.context) for cells in grids]
-        self._cycle = Cycle(self._levels, cycle, smoother, pre, post, self._singular, self.context)
+        jumps = isinstance(k, np.ndarray)
+        self._cycle = Cycle(self._levels, cycle, smoother, pre, post, jumps, self._singular, self.context)
         self.history, self._chains = None, {}
 
     @property
@@ -174,8 +175,9 @@ class Poisson:
 
         Notes
         -----
-        Collective. Linear in `r`. With ``pre == post`` and a V or W cycle nearly symmetric: restriction is not quite
-        the transpose of the correction, which flexible conjugate gradients and GMRES allow for.
+        Collective. Linear in `r`. With ``pre == post`` and a V or W cycle symmetric where `k` varies; else nearly so,
+        as restriction is not quite the transpose of a linear correction: flexible conjugate gradients and GMRES allow
+        for that.
         """
         (r,) = given.agreed(lambda: self._checked_residual(r), context=self.context)
         self._take_right_side(r)
