@@ -130,7 +130,7 @@ def product_rate(dtype, rows, columns, depth, whole=None, by_rows=False, adds=Fa
     pieces of 62 x 128 x 3000 out of 1500 x 128 x 3000 ran at 34 GFlop/s where that said 42.
     """
     shape = [max(1, _rounded(n)) for n in (rows, columns, depth)]
-    whole = [rows, columns] if whole is None else [max(1, n) for n in whole]
+    whole = shape[:2] if whole is None else [max(1, _rounded(n)) for n in whole]
     while 2.0 * math.prod(shape) > MOST_FLOPS and max(shape) > 1:
         longest = shape.index(max(shape))
         shape[longest] = max(1, shape[longest] // 2)

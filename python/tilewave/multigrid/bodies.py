@@ -58,6 +58,18 @@ def weight_names(transfers):
 
 
 @functools.cache
+def correct_equally(transfers):
+    """The coarse cell's value in all of its finer ones: the transpose of `restrict`, but for a factor."""
+    dims, lines = len(transfers), []
+    for sides in _children(transfers):
+        masks = [d for d, side in enumerate(sides) if side == "high" and transfers[d] == "odd"]
+        factor = "".join(f"m{'xyz'[d]}[{INDICES[d]}] * " for d in masks)
+        lines.append(f"u[{_child(dims, sides)}] += {factor}e[{_at(dims)}]")
+    names = [f"m{'xyz'[d]}" for d, t in enumerate(transfers) if t == "odd"]
+    return _made("correct", ["u", "e", *names], dims, lines)
+
+
+@functools.cache
 def correct(transfers):
     """Linear along each axis from the coarse cell and its neighbour there."""
     dims, lines = len(transfers), []

@@ -14,7 +14,7 @@ class ConjugateGradients:
 
     An iteration updates x, the residual f and the directions, makes u of f by a cycle, and sums what the next step
     needs: Chronopoulos' and Gear's form (1989), with the directions of flexible conjugate gradients (Notay 2000), as a
-    cycle is symmetric but for its transfers. Where the matrix is complex and symmetric, products are not conjugated.
+    cycle may be symmetric but for its transfers. Where the matrix is complex, products are not conjugated.
 
     Parameters
     ----------

@@ -28,6 +28,9 @@ class Cycle:
         "V", "F" or "W".
     smoother : str
     pre, post : int
+    jumps : bool
+        Whether the coefficient may jump: then corrections are equal in all of a coarse cell, as a linear one does not
+        follow the solution where it bends.
     singular : bool
         Whether constants solve the equations without a right side.
     context : Context
@@ -35,9 +38,9 @@ class Cycle:
         The process grid; None: by prediction.
     """
 
-    def __init__(self, levels, kind, smoother, pre, post, singular, context, grid=None):
+    def __init__(self, levels, kind, smoother, pre, post, jumps, singular, context, grid=None):
         self.levels, self.kind, self.smoother, self.pre, self.post = levels, kind, smoother, pre, post
-        self.singular, self.context, self._bound = singular, context, {}
+        self.jumps, self.singular, self.context, self._bound = jumps, singular, context, {}
         self.on = {"context": context} if grid is None else {"context": context, "grid": grid}
         self.dims = len(levels[0].shape)
         self.nests = NESTS[self.dims]
@@ -141,7 +144,7 @@ class Cycle:
 
     def _correct(self, level):
         fine, coarse = self.levels[level : level + 2]
-        if self._regular(level):
+        if self._regular(level) and not self.jumps:
             return self.bound(
                 ("correct", level), self.nests.correct, u=fine.u, e=coarse.u, **_regular_weights(coarse.cells.axes)
             )
@@ -149,7 +152,12 @@ class Cycle:
         for names, a, b in zip(bodies.weight_names(transfers), fine.cells.axes, coarse.cells.axes, strict=True):
             if names:
                 weights |= dict(zip(names, (*a.weights(b), a.complete(b)), strict=False))
-        return self.bound(("correct", level), bodies.correct(transfers), u=fine.u, e=coarse.u, **weights)
+        if self.jumps:
+            nest = bodies.correct_equally(transfers)
+            weights = {name: value for name, value in weights.items() if name in nest.arrays}
+        else:
+            nest = bodies.correct(transfers)
+        return self.bound(("correct", level), nest, u=fine.u, e=coarse.u, **weights)
 
 
 def _regular_weights(axes):

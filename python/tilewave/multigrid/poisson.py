@@ -99,7 +99,8 @@ class Poisson:
         blocks = blocks_of([cells.shape for cells in grids], self.context.size, grid)
         each = zip(grids, blocks, strict=True)
         self._levels = [make_level(cells, self.dtype, block, self.context) for cells, block in each]
-        self._cycle = Cycle(self._levels, cycle, smoother, pre, post, self._singular, self.context, grid)
+        jumps = isinstance(k, np.ndarray)
+        self._cycle = Cycle(self._levels, cycle, smoother, pre, post, jumps, self._singular, self.context, grid)
         self.history, self._chains = None, {}
 
     @property
@@ -181,8 +182,9 @@ class Poisson:
 
         Notes
         -----
-        Collective. Linear in `r`. With ``pre == post`` and a V or W cycle nearly symmetric: restriction is not quite
-        the transpose of the correction, which flexible conjugate gradients and GMRES allow for.
+        Collective. Linear in `r`. With ``pre == post`` and a V or W cycle symmetric where `k` varies; else nearly so,
+        as restriction is not quite the transpose of a linear correction: flexible conjugate gradients and GMRES allow
+        for that.
         """
         (r,) = given.agreed(lambda: self._checked_residual(r), context=self.context)
         self._take_right_side(r)

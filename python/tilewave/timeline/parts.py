@@ -129,13 +129,16 @@ class Predicted:
     def faces(self):
         """What a rank in the middle of the process grid sends in a run, a `Face` for each direction.
 
-        Empty for one rank, and for a plan from a file or a pickle. Costs as much as making one rank's schedule.
+        Empty for one rank, and for a plan from a file. Costs as much as making one rank's schedule.
         """
-        return [Face.of(core) for core in self._faces()] if self._faces else []
+        if callable(self._faces):
+            self._faces = [Face.of(core) for core in self._faces()]
+        return list(self._faces or ())
 
     def __reduce__(self):
         # A prediction is played by what pickle cannot keep; one that was played stays.
-        return Predicted, (self.time_s, self.parts, self._play if isinstance(self._play, Played) else None)
+        played = self._play if isinstance(self._play, Played) else None
+        return Predicted, (self.time_s, self.parts, played, self.faces)
 
     def __copy__(self):
         return self

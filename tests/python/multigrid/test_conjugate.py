@@ -53,7 +53,7 @@ def test_solutions_are_those_of_the_dense_matrix(ranks, case):
 
 
 def test_it_needs_fewer_cycles_where_k_jumps():
-    shape = (48, 48)
+    shape = (32, 32)
     f = np.random.default_rng(1).standard_normal(shape)
     solver = Poisson(shape, k=jumps(shape))
     solver.solve(f, method="cg")
@@ -73,6 +73,13 @@ def test_no_fixed_values_and_starts():
     solver.solve(f, method="cg", max_cycles=2)
     assert solver.history.cycles == 2 and not solver.history.converged
     assert abs(solver.solve(0 * f, method="cg").gather()).max() == 0
+
+
+def test_a_cycle_is_symmetric_where_k_varies():
+    shape = (7, 6)
+    solver = Poisson(shape, k=jumps(shape), smoother="red-black")
+    rows = [solver.precondition(unit.reshape(shape)).gather().ravel() for unit in np.eye(42)]
+    np.testing.assert_allclose(rows, np.transpose(rows), atol=1e-13 * np.abs(rows).max())
 
 
 @pytest.mark.parametrize("options", [{"pre": 1}, {"cycle": "F"}])

@@ -75,12 +75,12 @@ def test_little_moves_between_grids_and_ranks_drop_out(ranks, grid, monkeypatch)
     shape = (96, 192)
 
     def body(context):
-        solver = Poisson(shape, grid=grid, smoother="jacobi", context=context)
+        solver = Poisson(shape, (1.0, 1.0), grid=grid, smoother="jacobi", context=context)
         names = [bound.nest.name for bound in solver._cycles().nests]
         return names, [sent(ready, ranks) for ready in solver._cycles()._first.readies]
 
     names, facts = found_on(ranks, body)[0]
-    levels = len(Poisson(shape).levels)
+    levels = len(Poisson(shape, (1.0, 1.0)).levels)
     restrictions = [fact for name, fact in zip(names, facts, strict=True) if name == "restrict"]
     corrections = [fact for name, fact in zip(names, facts, strict=True) if name == "correct"][::-1]
     assert len(restrictions) == levels - 1
