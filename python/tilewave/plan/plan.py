@@ -12,7 +12,7 @@ from tilewave import _core, files
 from tilewave.errors import ConfigError, shown
 from tilewave.notices import warn
 from tilewave.plan.explain import explain
-from tilewave.timeline.parts import PARTS, Parts, Predicted
+from tilewave.timeline.parts import Face, PARTS, Parts, Predicted
 from tilewave.timeline.timeline import html_table
 from tilewave.value import Value, plain_copy
 
@@ -158,7 +158,9 @@ class Plan(Value):
         """Write the plan as JSON, with what it is predicted to take and why it was chosen."""
         data = {name: getattr(self, name) for name in CHOICES}
         if self.predicted:
-            data["predicted"] = {"time_s": self.predicted.time_s, "parts": dataclasses.asdict(self.predicted.parts)}
+            faces = [dataclasses.asdict(face) for face in self.predicted.faces]
+            parts = dataclasses.asdict(self.predicted.parts)
+            data["predicted"] = {"time_s": self.predicted.time_s, "parts": parts, "faces": faces}
         data.update(memory_bytes=self.memory_bytes, ranked=self.ranked, notes=self.notes)
         Path(path).write_text(json.dumps(data, indent=2) + "\n")
 
@@ -289,7 +291,11 @@ def _predicted(data):
         raise ConfigError(
             f"predicted: given {_short(data)}; allowed: time_s and parts {', '.join(names)}, seconds >= 0"
         )
-    return Predicted(float(numbers[0]), Parts(*map(float, numbers[1:])))
+    try:
+        faces = [Face(**{**face, "direction": tuple(face["direction"])}) for face in data.get("faces", ())]
+    except (TypeError, KeyError):
+        raise ConfigError(f"predicted: faces: given {_short(data['faces'])}; allowed: a list as saved") from None
+    return Predicted(float(numbers[0]), Parts(*map(float, numbers[1:])), faces=faces)
 
 
 def _assign(core, name, value):

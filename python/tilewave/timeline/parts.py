@@ -129,7 +129,7 @@ class Predicted:
     def faces(self):
         """What a rank in the middle of the process grid sends in a run, a `Face` for each direction.
 
-        Empty for one rank, and for a plan from a file. Costs as much as making one rank's schedule.
+        Empty for one rank. Costs as much as making one rank's schedule.
         """
         if callable(self._faces):
             self._faces = [Face.of(core) for core in self._faces()]
