@@ -12,7 +12,7 @@ from tilewave import _core, files
 from tilewave.errors import ConfigError, shown
 from tilewave.notices import warn
 from tilewave.plan.explain import explain
-from tilewave.timeline.parts import Face, PARTS, Parts, Predicted
+from tilewave.timeline.parts import PARTS, Face, Parts, Predicted
 from tilewave.timeline.timeline import html_table
 from tilewave.value import Value, plain_copy
 
