@@ -45,7 +45,8 @@ stage "building the wheel: the compiled core of Tilewave, about 3 minutes on two
 rm -rf build/wheel
 mkdir -p build/wheel
 PATH="$PWD/$venv/bin:$PATH" compiling build/wheel.log "${pip[@]}" wheel --verbose --no-deps --no-build-isolation \
-    --wheel-dir build/wheel "${defines[@]}" ${TILEWAVE_MPI:+"--config-settings=cmake.define.TILEWAVE_MPI=$TILEWAVE_MPI"} .
+    --wheel-dir build/wheel "${defines[@]}" \
+    ${TILEWAVE_MPI:+"--config-settings=cmake.define.TILEWAVE_MPI=$TILEWAVE_MPI"} .
 wheel=$(ls build/wheel/tilewave-*.whl)
 stage "installing $wheel and what it and its tests need: NumPy, llvmlite, Numba, SciPy, ..."
 "${pip[@]}" install --quiet --no-compile "$wheel[test]"

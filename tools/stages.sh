@@ -2,8 +2,8 @@
 
 stage() { printf '[%4d s] %s\n' "$SECONDS" "$1"; }
 
-# compiling LOG COMMAND...: runs a command, its output in a file; shows each tenth of what Ninja builds, and the end of the
-# output if it fails.
+# compiling LOG COMMAND...: runs a command, its output in a file; shows each tenth of what Ninja builds, and the end
+# of the output if it fails.
 compiling() {
     local log=$1 line shown=0
     shift

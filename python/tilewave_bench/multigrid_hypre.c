@@ -1,4 +1,5 @@
-/* Poisson on n^3 cells of the unit cube, u = 0 on its faces, by hypre's PFMG: "set-up solve iterations residual" a line.
+/* Poisson on n^3 cells of the unit cube, u = 0 on its faces, by hypre's PFMG. A line has the seconds of set-up
+ * and solution, iterations and residual.
  *
  * Arguments: n, repetitions, relaxation (1: weighted Jacobi, 2: red-black Gauss-Seidel), ranks along x, y, z.
  */

@@ -65,18 +65,21 @@ def test_what_is_read_from_a_body(seeds, tmp_path):
 
 
 class Recorder:
-    """An array that notes which point reads and writes which element."""
+    """An array that notes which point reads and writes which element; time `-before` is its first."""
 
-    def __init__(self, name, array, log):
-        self.name, self.array, self.log = name, array, log
+    def __init__(self, name, array, log, before=0):
+        self.name, self.array, self.log, self.before = name, array, log, before
 
     def __getitem__(self, key):
         self.log.read(self.name, key)
-        return self.array[key]
+        return self.array[self._at(key)]
 
     def __setitem__(self, key, value):
         self.log.write(self.name, key)
-        self.array[key] = value
+        self.array[self._at(key)] = value
+
+    def _at(self, key):
+        return (key[0] + self.before, *key[1:]) if self.before else key
 
 
 class Log:
@@ -111,10 +114,11 @@ def record(problem, nest):
     """Run a problem's loops upwards with arrays that have all their axes."""
     log, arrays = Log(), dict(problem.arrays)
     for view in nest.views:
-        name, array = view.array, problem.arrays[view.array].copy()
-        if array.ndim < len(view.axes):
-            array = np.stack([array] * (problem.steps + 1))
-        arrays[name] = Recorder(name, array, log) if name in nest.written else array
+        name, array, before = view.array, problem.arrays[view.array].copy(), 0
+        if array.ndim < len(view.axes):  # all time steps, and those before the first that points read
+            before = max(0, -min(place.offsets[0] for place in nest.places if place.array == name))
+            array = np.stack([array] * (problem.steps + 1 + before))
+        arrays[name] = Recorder(name, array, log, before) if name in nest.written else array
 
     def function(*arguments, **scalars):
         log.begin(tuple(arguments[position] for position in positions))
