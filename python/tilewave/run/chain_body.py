@@ -56,8 +56,8 @@ class Member:
         return self.bound.nest.name
 
     def prepare(self, choices=None, halos=None):
-        """A `Ready`; part of a collective call."""
-        return self.given.prepare(self.given.steps, self.scalars, choices, halos)
+        """A `Ready`; part of a collective call. Halos are those of the chain, not those that fields have just now."""
+        return self.given.prepare(self.given.steps, self.scalars, choices, halos or {})
 
 
 class Separate:

@@ -58,7 +58,7 @@ def prepare(nest, context, loops, plan, fastmath, arguments, reduce, halos=None)
     try:
         if not isinstance(fastmath, (bool, np.bool_)):
             raise ConfigError(f"fastmath: given {type(fastmath).__name__}; allowed: True, False")
-        halos = halos or present_halos(nest, arguments)
+        halos = present_halos(nest, arguments) if halos is None else halos
         call = None if halos else Call.of(nest, context, loops, plan, fastmath, arguments, reduce)
         known = call and call.known(context._calls)
         given = known or _check(nest, context, loops, plan, fastmath, arguments, reduce, halos)

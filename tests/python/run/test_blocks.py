@@ -130,6 +130,35 @@ def test_a_layer_around_the_cells_moves_nothing(ranks, grid):
     assert found[0] == 0
 
 
+@tw.nest
+def far(c, r, i, j):
+    c[i, j] = r[i - 1, j] + r[i + 3, j]
+
+
+@tw.nest
+def double(r, f, i, j):
+    r[i, j] = 2 * f[i, j]
+
+
+def test_a_chain_has_its_own_halos_whatever_fields_have():
+    """A nest with factors keeps the halos that fields have, by itself; in a chain the other nests have not these."""
+
+    def body(context):
+        n = 10
+        coarse = tw.field((n + 2, n + 2), blocks=tw.Blocks(n, shift=1), context=context)
+        u, f = (
+            tw.field((2 * n + 2,) * 2, blocks=tw.Blocks(n, scale=2, shift=1), context=context) for _ in range(2)
+        )
+        on = {"grid": (2, 1), "context": context}
+        tw.run(far, c=f, r=u, **on)  # u has a wide halo now
+        chain = tw.chain([tw.bind(double, r=u, f=f, **on), tw.bind(restrict, c=coarse, r=u, **on)])
+        return chain.separate
+
+    found, errors = on_ranks(2, 1, body)
+    assert not any(errors), errors
+    assert found == ["", ""]
+
+
 def test_what_is_no_blocks():
     for given, said in [
         (tw.Blocks(-1), "points"),
