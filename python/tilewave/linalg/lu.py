@@ -1,5 +1,7 @@
 """LU factors of distributed matrices with partial pivoting: solving, determinants."""
 
+import math
+
 import numpy as np
 
 from tilewave import _core
@@ -62,7 +64,7 @@ class LuFactor(Matrix):
         Returns
         -------
         number
-            Of the matrix's dtype; it overflows as NumPy's does.
+            Of the matrix's dtype; infinite or 0 where it leaves that dtype's range.
         """
         return _det(self)
 
@@ -183,9 +185,23 @@ def _det(factor):
     yield factor._text()
     columns = factor.columns
     mine = [(value.real.item(), value.imag.item()) for value in factor.local[columns, np.arange(len(columns))]]
-    found = factor.dtype.type((-1) ** int(np.count_nonzero(factor.pivots != np.arange(len(factor.pivots)))))
-    with np.errstate(over="ignore", invalid="ignore"):
-        for of_rank in share(factor.context, mine):
-            for real, imaginary in of_rank:
-                found = found * factor.dtype.type(complex(real, imaginary) if factor.dtype.kind == "c" else real)
-    return found
+    swaps = int(np.count_nonzero(factor.pivots != np.arange(len(factor.pivots))))
+    kind = complex if factor.dtype.kind == "c" else lambda real, _: real
+    values = [kind(*parts) for of_rank in share(factor.context, mine) for parts in of_rank]
+    return _product([(-1.0) ** swaps, *values], factor.dtype)
+
+
+def _product(values, dtype):
+    """Of numbers whose partial products may leave the range of a dtype, where their product does not."""
+    found, exponent = values[0], 0
+    for value in values[1:]:
+        found = found * value
+        size = max(abs(found.real), abs(found.imag))
+        if size > 0 and math.isfinite(size):
+            more = math.frexp(size)[1]
+            found *= 2.0 ** -(more // 2)  # in two steps: 2 to the power of 1074 is too large
+            found *= 2.0 ** -(more - more // 2)
+            exponent += more
+    with np.errstate(over="ignore", under="ignore"):
+        real, imaginary = (np.ldexp(part, max(min(exponent, 10**6), -(10**6))) for part in (found.real, found.imag))
+        return dtype.type(complex(real, imaginary) if dtype.kind == "c" else real)

@@ -90,3 +90,24 @@ def test_singular(ranks):
     results, errors = on_ranks(ranks, 1, body)
     assert not any(errors), errors
     assert results == [(8, 8, 0.0)] * ranks and scipy.linalg.lapack.dgetrf(whole)[2] == 8
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "c16"])
+def test_a_determinant_overflows_only_itself(dtype):
+    """Partial products of the diagonal may leave the range; the determinant is infinite where it does."""
+    large = 1e30 if dtype in ("f4", "c8") else 1e300
+    factor = -1j if np.dtype(dtype).kind == "c" else -1.0
+    for diagonal, wanted in (
+        ([large, large, 1 / large, 1 / large * factor], factor),
+        ([1 / large, 1 / large, 1 / large, large, large, large], 1.0),
+        ([1 / large] * 3, 0.0),
+        ([large] * 3, np.inf),
+        ([large, large, 0.0], 0.0),
+    ):
+        def body(context, diagonal=diagonal):
+            a = tw.linalg.matrix(np.diag(np.array(diagonal, dtype)), context=context)
+            return tw.linalg.lu(a, block=2, context=context).det()
+
+        results, errors = on_ranks(2, 1, body)
+        assert not any(errors), errors
+        assert all(np.isclose(abs(det) if wanted == np.inf else det, wanted, rtol=1e-5) for det in results), results
