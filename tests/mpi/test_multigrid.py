@@ -16,7 +16,7 @@ CASES = {
 }
 
 
-@pytest.mark.mpi(ranks=[1, 2, 3, 6])
+@pytest.mark.mpi(ranks=[2, 3])  # on 6: tests/python/multigrid/test_sharing.py, with ranks as threads
 @pytest.mark.parametrize("case", CASES)
 def test_cycles_are_those_of_one_rank(case):
     shape, options, method = CASES[case]
