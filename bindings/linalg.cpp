@@ -212,13 +212,14 @@ void bind_factors(nb::module_& m) {
     nb::class_<FactorChoices>(m, "FactorChoices", "How the panels of a factor travel.")
         .def(
             "__init__",
-            [](FactorChoices* c, bool least_rounds, int lookahead, int lanes) {
+            [](FactorChoices* c, bool least_rounds, int lookahead, int lanes, bool wavefront) {
                 new (c) FactorChoices;
+                c->wavefront = wavefront;
                 c->tree = least_rounds ? BroadcastTree::least_rounds : BroadcastTree::ring;
                 c->lookahead = lookahead;
                 c->lanes = lanes;
             },
-            "least_rounds"_a = false, "lookahead"_a = 1, "lanes"_a = 1)
+            "least_rounds"_a = false, "lookahead"_a = 1, "lanes"_a = 1, "wavefront"_a = false)
         .def_rw("chunk_bytes", &FactorChoices::chunk_bytes)
         .def_rw("task_flops", &FactorChoices::task_flops);
     m.def("cholesky", &cholesky, "layout"_a, "item_bytes"_a, "choices"_a, "rank"_a, "ranks"_a,

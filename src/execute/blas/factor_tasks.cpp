@@ -82,6 +82,14 @@ public:
         if (call.writes.size() > 1) copy_to_tiles(below, item_, {call.writes[1]});
     }
 
+    // Some rows of a block column whose diagonal is factored.
+    void below(const TaskCall& call) const {
+        const BlasMatrix rows = matrix_of(call.writes[0]);
+        if (!info_->any())
+            blas_->trsm(type_, Blas::Side::right, {false, Transpose::adjoint, false}, matrix_of(call.reads[0]), rows);
+        copy_to_tiles(rows, item_, {call.writes[1]});
+    }
+
     // Tiles of a block column: A -= L L_j^H.
     void update(const TaskCall& call) const {
         if (info_->any()) return;
@@ -120,16 +128,14 @@ public:
         if (!straight) finish();
     }
 
-    // A block column from the diagonal down: P A = L U. The tiles get all of it, the last one the pivots.
+    // A block column from the diagonal down: P A = L U. The tiles get all of it, what comes behind them the pivots.
     void lu_panel(const TaskCall& call) const {
         const BlasMatrix column = matrix_of(call.writes[0]);
         const std::int64_t first = call.writes[0].box.lo[0], count = std::min(column.rows, column.columns);
         std::vector<int> pivots(static_cast<std::size_t>(count));
         if (const std::int64_t info = blas_->getrf(type_, column, pivots.data()); info > 0) info_->failed(first + info);
-        const RegionView& view = call.writes[1];
-        const Tiles tiles{view};
-        copy_to_tiles(column, item_, tiles);
-        std::memcpy(pivots_in(tiles), pivots.data(), pivots.size() * sizeof(int));
+        copy_to_tiles(column, item_, {call.writes[1]});
+        std::memcpy(call.writes[2].data, pivots.data(), pivots.size() * sizeof(int));
         for (int& p : pivots) p += static_cast<int>(first);
         info_->add_pivots(first, pivots);
     }
@@ -137,9 +143,8 @@ public:
     // Interchanges of rows of a block column, as a panel says; `solves`: and U_kj = L_kk^-1 A_kj.
     void lu_swap(const TaskCall& call, bool solves) const {
         const BlasMatrix column = matrix_of(call.writes[0]);
-        const Tiles tiles{call.reads[0]};
-        const std::int64_t width = std::min(tiles.side(), column.rows);
-        const int* pivots = reinterpret_cast<const int*>(pivots_in(tiles));
+        const std::int64_t width = std::min(call.reads[0].box.extent(3), column.rows);
+        const int* pivots = reinterpret_cast<const int*>(call.reads[0].data);
         for (std::int64_t j = 0; j < column.columns; ++j) {
             std::byte* items = column.data + j * column.column_step * item_;
             for (std::int64_t i = 0; i < width; ++i)
@@ -147,8 +152,8 @@ public:
                     std::swap_ranges(items + i * item_, items + (i + 1) * item_, items + other * item_);
         }
         if (solves)
-            blas_->trsm(type_, Blas::Side::left, {false, Transpose::none, true}, tiles.tile(0, width, width),
-                        rows_of(column, item_, 0, width));
+            blas_->trsm(type_, Blas::Side::left, {false, Transpose::none, true},
+                        Tiles{call.reads[2]}.tile(0, width, width), rows_of(column, item_, 0, width));
     }
 
     // Tiles of a block column: A -= L U_kj.
@@ -211,8 +216,6 @@ private:
         }
     }
 
-    static std::byte* pivots_in(const Tiles& tiles) { return tiles.tile(tiles.count() - 1, 0, 0).data; }
-
     std::shared_ptr<const Blas> blas_;
     Dtype type_;
     std::int64_t item_;
@@ -225,6 +228,7 @@ std::vector<TaskFunction> factor_tasks(std::shared_ptr<const Blas> blas, Dtype t
     const auto tasks = std::make_shared<FactorTasks>(std::move(blas), type, std::move(info));
     std::vector<TaskFunction> all(factor_task_count);
     all[cholesky_panel] = [tasks](const TaskCall& call) { tasks->factor(call); };
+    all[cholesky_below] = [tasks](const TaskCall& call) { tasks->below(call); };
     all[cholesky_update] = [tasks](const TaskCall& call) { tasks->update(call); };
     all[copy_panel] = [tasks](const TaskCall& call) { tasks->copy(call); };
     all[lu_panel] = [tasks](const TaskCall& call) { tasks->lu_panel(call); };

@@ -23,8 +23,9 @@ struct TriangularSystem {
     }
 };
 
-/// Cholesky: cholesky_panel updates a block column and writes its tiles below the diagonal; cholesky_update subtracts
-/// what a panel contributes from some tiles of a block column. copy_panel copies a block column's tiles. LU: lu_panel;
+/// Cholesky: cholesky_panel factors a block column and writes its tiles below the diagonal, cholesky_below does so for
+/// some tiles of one whose diagonal is factored; cholesky_update subtracts what a panel contributes from some tiles of a
+/// block column. copy_panel copies a block column's tiles. LU: lu_panel;
 /// lu_swap interchanges rows of a block column, lu_row finds its row of U beside, lu_update the rest. QR: qr_panel;
 /// qr_copy copies a panel's reflectors; qr_reflect applies their product Q, qr_reflect_adjoint Q^H. From solve_first
 /// on: a panel of a triangular system, by TriangularSystem::number().
@@ -40,6 +41,7 @@ enum FactorTask : std::int32_t {
     qr_copy,
     qr_reflect,
     qr_reflect_adjoint,
+    cholesky_below,
     solve_first
 };
 inline constexpr std::int32_t factor_task_count = solve_first + TriangularSystem::count;
@@ -50,6 +52,7 @@ constexpr TaskSpeed speed_of(std::int32_t operation) {
     switch (operation) {
         case cholesky_panel:
         case lu_panel:
+        case cholesky_below:
         case qr_panel: return TaskSpeed::panel;
         case copy_panel:
         case qr_copy: return TaskSpeed::copy;

@@ -10,7 +10,8 @@ public:
         : RightLooking(layout, item_bytes, choices, rank, ranks, 0), n_(tiles_.tile_rows()) {}
 
 private:
-    std::int64_t number(std::int64_t k, std::int64_t within) const { return k * ((n_ + 1) * (n_ + 1) + 1) + within; }
+    // Of a step: the panel, or its tiles one after another, then updates by block column and tile.
+    std::int64_t number(std::int64_t k, std::int64_t within) const { return k * (n_ + 1) * (n_ + 1) + within; }
     std::pair<std::int64_t, std::int64_t> travels(std::int64_t k) const override { return {k + 1, n_}; }
 
     void factor(std::int64_t k) override {
@@ -23,14 +24,28 @@ private:
                    {k, k});
     }
 
+    bool by_tiles() const override { return true; }
+
+    void factor_top(std::int64_t k) override {
+        const Region top = of_matrix(k, k, k + 1);
+        const double width = static_cast<double>(top.box.extent(1));
+        list_.task(0, number(k, 0), cholesky_panel, {top}, {top}, width * width * width / 3, {k, k});
+    }
+
+    void factor_below(std::int64_t k, std::int64_t t0, std::int64_t t1) override {
+        const Region top = of_matrix(k, k, k + 1), below = of_matrix(k, t0, t1);
+        list_.task(0, number(k, 1 + t0), cholesky_below, {top, below}, {below, of_panel(k, t0, t1)},
+                   static_cast<double>(below.box.points() * top.box.extent(1)), {k, k, t0});
+    }
+
     // Block column j without what panel k contributes, in groups of tiles of about task_flops.
-    void update(int lane, std::int64_t k, std::int64_t j, bool looks) override {
+    void update(int lane, std::int64_t k, std::int64_t j, std::int64_t t0, std::int64_t t1, bool looks) override {
         const std::int64_t step =
             units_of_task(2.0 * static_cast<double>(tiles_.block * tiles_.block * tiles_.width(j)));
-        for (std::int64_t t = j; t < n_; t += step) {
-            const std::int64_t end = std::min(n_, t + step);
+        for (std::int64_t t = std::max(j, t0); t < t1; t += step) {
+            const std::int64_t end = std::min(t1, t + step);
             const Region part = of_matrix(j, t, end);
-            list_.task(lane, number(k, 1 + j * n_ + t), cholesky_update,
+            list_.task(lane, number(k, 1 + n_ + j * n_ + t), cholesky_update,
                        {of_panel(k, t, end), of_panel(k, j, j + 1), part}, {part},
                        2.0 * static_cast<double>(part.box.points() * tiles_.block), {k, j, t});
             if (looks) hand_on(k);

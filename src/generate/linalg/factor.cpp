@@ -36,8 +36,8 @@ RightLooking::RightLooking(const BlockCyclic& layout, std::int64_t item_bytes, c
       tiles_(tiles_of(layout, more)),
       grid_(layout.columns.parts),
       me_(layout.column_of(rank)),
-      buffers_(std::max(2, choices.lookahead + 1)),
-      list_(rank, ranks, choices.lanes),
+      buffers_(choices.wavefront ? choices.lookahead + 2 : std::max(2, choices.lookahead + 1)),
+      list_(rank, ranks, choices.lanes + (choices.wavefront ? 1 : 0)),
       ring_(list_, tiles_, choices.tree, grid_, me_, buffers_, factor_panels, choices.chunk_bytes) {
     list_.schedule().arrays = {by_columns(item_bytes, layout.owned(rank)), tiles_.array(item_bytes, buffers_)};
     if (me_ < 0) list_.schedule().arrays[factor_panels].storage = {{0, 0, 0, 0}, {0, 0, 0, 0}};
@@ -48,7 +48,18 @@ Region RightLooking::of_matrix(std::int64_t j, std::int64_t t0, std::int64_t t1)
     return {factor_matrix, {{tiles_.lo(t0), lo}, {tiles_.hi(t1 - 1), lo + tiles_.width(j)}}};
 }
 
+std::vector<Box> RightLooking::chunks(std::int64_t k) const {
+    const auto [t0, t1] = travels(k);
+    std::vector<Box> all = ring_.chunks(k, t0, t1);
+    if (const Box first = ahead(k); first.dims() > 0) all.insert(all.begin(), first);
+    return all;
+}
+
 Schedule RightLooking::run() {
+    return choices_.wavefront ? run_waves() : run_ahead();
+}
+
+Schedule RightLooking::run_ahead() {
     const std::int64_t panels = me_ < 0 ? 0 : tiles_.panels(), columns = tiles_.block_columns();
     std::vector<std::int32_t> done(static_cast<std::size_t>(choices_.lanes), 0);
     for (std::int64_t k = 0; k < std::min<std::int64_t>(panels, buffers_); ++k) {
@@ -60,14 +71,14 @@ Schedule RightLooking::run() {
         const std::int32_t there = choices_.lanes > 1 ? list_.signal(0) : 0;
         const bool next = k + 1 < panels;
         if (next && owner(k + 1) == me_) {
-            update(0, k, k + 1, false);
+            update(0, k, k + 1, k, last_tile(), false);
             make(k + 1);
         }
         for (int lane = choices_.lanes - 1; lane >= 0; --lane) {
             if (lane > 0) list_.add(lane, Op::await, 0, there);
             // Those on the left come last: nobody waits for them.
             for (std::int64_t j = k + (next ? 2 : 1); j < columns; ++j)
-                if (mine(j, lane)) update(lane, k, j, lane == 0 && next);
+                if (mine(j, lane)) update(lane, k, j, k, last_tile(), lane == 0 && next);
             for (std::int64_t j = 0; j < k; ++j)
                 if (mine(j, lane)) left(lane, k, j);
             if (lane > 0) done[static_cast<std::size_t>(lane)] = list_.signal(lane);

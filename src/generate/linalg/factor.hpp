@@ -9,6 +9,7 @@
 namespace tilewave {
 
 struct FactorChoices {
+    bool wavefront = false;  ///< of factors: block columns wait for the chunks of a panel one by one
     BroadcastTree tree = BroadcastTree::ring;
     int lookahead = 1;  ///< panels that may travel beside the one in use
     int lanes = 1;
@@ -31,6 +32,10 @@ Box triangles_of(const BlockCyclic& layout, int rank);
 
 /// The owner of panel k makes it and sends it to all ranks, which update their block columns on its right. The owner of
 /// the next panel makes it before it updates others, so that it travels meanwhile (look-ahead).
+///
+/// As a wavefront: lane 0 has the panels, other lanes the block columns; with as many of these as there are threads, one
+/// lane is virtual. Lane 0 hands each chunk of a panel to the next rank when it is there, whatever the others do, and
+/// they use it at once: tile t of a panel meets block column j when it has come so far, in waves t + j.
 class RightLooking {
 public:
     /// @pre layout by block columns, all its ranks the first of `ranks`; lanes >= 1
@@ -42,12 +47,19 @@ public:
 protected:
     /// Makes panel k, in lane 0 of its owner.
     virtual void factor(std::int64_t k) = 0;
-    /// Block column j on the right of panel k. `looks`: hand_on() between its tasks.
-    virtual void update(int lane, std::int64_t k, std::int64_t j, bool looks) = 0;
+    /// Block column j on the right of panel k, as far as tiles [t0, t1) of the panel go beyond those before. `looks`:
+    /// hand_on() between its tasks.
+    virtual void update(int lane, std::int64_t k, std::int64_t j, std::int64_t t0, std::int64_t t1, bool looks) = 0;
     /// Block column j on the left of panel k.
     virtual void left(int, std::int64_t, std::int64_t) {}
     /// The tiles of panel k that travel, [first, second).
     virtual std::pair<std::int64_t, std::int64_t> travels(std::int64_t k) const = 0;
+    /// What travels before them; empty: nothing.
+    virtual Box ahead(std::int64_t) const { return {}; }
+    /// Whether tiles of a panel are made one after another, by factor_top and factor_below.
+    virtual bool by_tiles() const { return false; }
+    virtual void factor_top(std::int64_t) {}
+    virtual void factor_below(std::int64_t, std::int64_t, std::int64_t) {}
 
     /// Waits for one more chunk of the panel behind k, and sends it on.
     void hand_on(std::int64_t k) { ring_.arrive(k + 1, 1); }
@@ -68,14 +80,19 @@ protected:
     TaskList list_;
 
 private:
+    Schedule run_ahead();
+    Schedule run_waves();
     int owner(std::int64_t k) const { return layout_.columns.part_of({tiles_.lo(k)}); }
     // A block column always has the same lane: its updates stay in order.
     bool mine(std::int64_t j, int lane) const { return owner(j) == me_ && (j / grid_) % choices_.lanes == lane; }
-    void start(std::int64_t k) { ring_.start(k, owner(k), travels(k).first, travels(k).second); }
+    std::int64_t last_tile() const { return tiles_.tile_rows() + tiles_.more; }
+    std::vector<Box> chunks(std::int64_t k) const;
+    void start(std::int64_t k, bool held = false) { ring_.start(k, owner(k), chunks(k), held); }
     void make(std::int64_t k) {
         factor(k);
         start(k);
     }
+    void make_by_tiles(std::int64_t k);
 
     PanelRing ring_;
 };

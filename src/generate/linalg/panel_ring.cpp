@@ -12,20 +12,31 @@ Array TileGrid::array(std::int64_t item_bytes, int buffers) const {
     return a;
 }
 
-void PanelRing::start(std::int64_t panel, int root, std::int64_t t0, std::int64_t t1) {
-    if (t0 >= t1 || ranks_ == 1) return;
+std::vector<Box> TileGrid::pieces(std::int64_t panel, std::int64_t t0, std::int64_t t1, std::int64_t items) const {
+    std::vector<Box> all;
+    const std::int64_t step = std::max<std::int64_t>(1, items / (block * block));
+    for (std::int64_t t = t0; t < t1; t += step) all.push_back(region(panel, t, std::min(t1, t + step)));
+    return all;
+}
+
+std::vector<Box> PanelRing::chunks(std::int64_t panel, std::int64_t t0, std::int64_t t1) const {
+    const std::int64_t item = list_.schedule().arrays[static_cast<std::size_t>(array_)].item_bytes;
+    return tiles_.pieces(panel, t0, t1, chunk_bytes_ / item);
+}
+
+void PanelRing::start(std::int64_t panel, int root, const std::vector<Box>& chunks, bool held) {
+    if (chunks.empty() || ranks_ == 1) return;
     const BroadcastPlace at = broadcast_place(tree_, ranks_, root, me_);
-    const std::int64_t tile =
-        tiles_.block * tiles_.block * list_.schedule().arrays[static_cast<std::size_t>(array_)].item_bytes;
-    const std::int64_t step = std::max<std::int64_t>(1, chunk_bytes_ / tile);
     Way& way = ways_[panel];
-    for (std::int64_t t = t0, number = 0; t < t1; t += step, ++number) {
+    for (const Box& region : chunks) {
         Chunk chunk;
-        chunk.region = tiles_.region(panel, t, std::min(t1, t + step));
-        chunk.tag = static_cast<int>(number * buffers_ + panel % buffers_);
+        chunk.region = region;
+        chunk.tag = static_cast<int>(static_cast<std::int64_t>(way.chunks.size()) * buffers_ + panel % buffers_);
         chunk.children = at.children;
         if (at.parent >= 0)
             chunk.receive = list_.post(false, at.parent, chunk.tag, array_, chunk.region);
+        else if (held)
+            chunk.held = true;
         else
             hand_on(chunk);
         way.chunks.push_back(std::move(chunk));
@@ -43,18 +54,10 @@ void PanelRing::arrive(std::int64_t panel, std::size_t count) {
     Way& way = found->second;
     for (; way.arrived < way.chunks.size() && count > 0; ++way.arrived, --count) {
         Chunk& chunk = way.chunks[way.arrived];
-        if (chunk.receive < 0) continue;
-        list_.add(0, Op::wait, chunk.receive);
+        if (chunk.receive < 0 && !chunk.held) continue;
+        if (chunk.receive >= 0) list_.add(0, Op::wait, chunk.receive);
         hand_on(chunk);
     }
-}
-
-std::size_t PanelRing::missing(std::int64_t panel) const {
-    const auto found = ways_.find(panel);
-    if (found == ways_.end()) return 0;
-    const Way& way = found->second;
-    if (way.chunks.empty() || way.chunks.front().receive < 0) return 0;
-    return way.chunks.size() - way.arrived;
 }
 
 void PanelRing::finish(std::int64_t panel) {

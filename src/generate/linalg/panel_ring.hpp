@@ -24,6 +24,8 @@ struct TileGrid {
     Box region(std::int64_t panel, std::int64_t t0, std::int64_t t1) const {
         return {{panel, t0, 0, 0}, {panel + 1, t1, block, block}};
     }
+    /// Tiles [t0, t1) of a panel in pieces of at most so many items, but of a whole tile at least.
+    std::vector<Box> pieces(std::int64_t panel, std::int64_t t0, std::int64_t t1, std::int64_t items) const;
     /// The moving array, with so many buffers.
     Array array(std::int64_t item_bytes, int buffers) const;
 };
@@ -42,18 +44,20 @@ public:
           array_(array),
           chunk_bytes_(chunk_bytes) {}
 
-    /// Tiles [t0, t1) of a panel that `root` has: posts its sends there, the receives elsewhere.
-    void start(std::int64_t panel, int root, std::int64_t t0, std::int64_t t1);
+    /// Chunks of a panel that `root` has, each one run of memory: posts the sends there, the receives elsewhere. With
+    /// `held` the root sends a chunk when it "arrives", as it is made.
+    void start(std::int64_t panel, int root, const std::vector<Box>& chunks, bool held = false);
+    /// Tiles [t0, t1) of a panel as chunks.
+    std::vector<Box> chunks(std::int64_t panel, std::int64_t t0, std::int64_t t1) const;
     /// Waits for some more chunks, and hands them on.
     void arrive(std::int64_t panel, std::size_t count = static_cast<std::size_t>(-1));
-    /// Chunks that have not been waited for.
-    std::size_t missing(std::int64_t panel) const;
     /// Its buffer is no longer sent from.
     void finish(std::int64_t panel);
 
 private:
     struct Chunk {
         int receive = -1;
+        bool held = false;
         std::vector<int> children, sends = {};
         int tag = 0;
         Box region;

@@ -31,7 +31,8 @@ private:
     }
 
     // Block column j, some of its columns at a time: each is read twice, for V^H C and for C - V (T^H V^H C).
-    void update(int lane, std::int64_t k, std::int64_t j, bool looks) override {
+    void update(int lane, std::int64_t k, std::int64_t j, std::int64_t, std::int64_t t1, bool looks) override {
+        if (t1 <= n_) return;  // T comes last
         const Region whole = of_matrix(j, k, n_);
         const double flops = 4.0 * static_cast<double>(whole.box.extent(0) * tiles_.block);
         const std::int64_t width = whole.box.extent(1), step = std::max(least_side, units_of_task(flops)),

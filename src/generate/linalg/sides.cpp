@@ -90,7 +90,7 @@ private:
             list_.task(0, number(s, 0), copies(), std::move(reads), {{factor_panels, tiles_.region(s, t0, t1)}},
                        static_cast<double>(column.points() * list_.schedule().arrays[factor_matrix].item_bytes), {s});
         }
-        ring_.start(s, owner, t0, t1);
+        ring_.start(s, owner, ring_.chunks(s, t0, t1));
     }
 
     // A lane's share of the columns, in pieces of about task_flops: lane 0 hands the next panel on between them.

@@ -11,7 +11,10 @@ linalg = _core.linalg
 
 
 def random_choices(rng):
-    choices = linalg.FactorChoices(rng.random() < 0.5, rng.choice([0, 1, 2, 3]), rng.choice([1, 2, 3]))
+    wavefront = rng.random() < 0.5
+    choices = linalg.FactorChoices(
+        not wavefront and rng.random() < 0.5, rng.choice([0, 1, 2, 3]), rng.choice([1, 2, 3]), wavefront
+    )
     choices.chunk_bytes, choices.task_flops = rng.choice([1, 500, 10000]), rng.choice([1.0, 100.0, 1e9])
     return choices
 
@@ -46,7 +49,7 @@ def test_schedules_are_proved_and_predicted(seed):
             parts = [make(rank, ranks) for rank in range(ranks)]
             violation = _core.check(parts)
             assert violation is None, (seed, number, str(violation))
-            _core.predict_works(parts, _core.Machine(), [_core.KernelRate()], rates)
+            _core.predict_works(parts, _core.Machine(), [_core.KernelRate()], rates, threads=rng.choice([0, 1, 2]))
 
 
 @pytest.mark.parametrize("shape", [(8, 8), (8, 5), (4, 8)])
