@@ -1,6 +1,7 @@
 // Dense matrices: layouts, schedules of products and of moving, and running them.
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/complex.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/tuple.h>
 
@@ -20,6 +21,8 @@
 #include "generate/linalg/qr.hpp"
 #include "generate/linalg/redistribute.hpp"
 #include "generate/linalg/sides.hpp"
+#include "plan/linalg/panel_plan.hpp"
+#include "plan/linalg/task_rates.hpp"
 #include "runtime/matrix_move.hpp"
 #include "runtime/moving_memory.hpp"
 #include "runtime/run_schedule.hpp"
@@ -208,6 +211,76 @@ void bind_products(nb::module_& m) {
     m.def("moving_b_by_rows", &moving_b_by_rows, "problem"_a, "choices"_a);
 }
 
+void bind_panels(nb::module_& m) {
+    nb::class_<PanelPlan>(m, "PanelPlan", "How the panels of a factor travel.")
+        .def(
+            "__init__",
+            [](PanelPlan* p, bool wavefront, bool least_rounds, int lookahead, std::int64_t block) {
+                new (p) PanelPlan{wavefront, least_rounds, lookahead, block};
+            },
+            "wavefront"_a, "least_rounds"_a, "lookahead"_a, "block"_a)
+        .def_ro("wavefront", &PanelPlan::wavefront)
+        .def_ro("least_rounds", &PanelPlan::least_rounds)
+        .def_ro("lookahead", &PanelPlan::lookahead)
+        .def_ro("block", &PanelPlan::block)
+        .def_ro("memory_bytes", &PanelPlan::memory_bytes)
+        .def_prop_ro("predicted_s", [](const PanelPlan& p) {
+            return p.predicted_s < 0 ? std::nullopt : std::optional(p.predicted_s);
+        });
+    nb::class_<PanelProblem>(m, "PanelProblem", "A factorization or a triangular solve.")
+        .def(
+            "__init__",
+            [](PanelProblem* p, const std::string& work, const BlockCyclic& matrix, std::int64_t item, int ranks,
+               int threads, const std::optional<BlockCyclic>& sides, const TriangularSystem& system) {
+                static constexpr const char* names[] = {"cholesky", "lu", "qr", "solve"};
+                const auto at = std::ranges::find(names, work) - std::begin(names);
+                new (p) PanelProblem{static_cast<PanelWork>(at),
+                                     matrix,
+                                     item,
+                                     ranks,
+                                     threads,
+                                     sides.value_or(BlockCyclic{{0, 1, 0}, {0, 1, 0}}),
+                                     system};
+            },
+            "work"_a, "matrix"_a, "item_bytes"_a, "ranks"_a, "threads"_a, "sides"_a = nb::none(),
+            "system"_a = TriangularSystem())
+        .def(
+            "plans",
+            [](const PanelProblem& p, const std::string& call, std::optional<bool> wavefront,
+               std::optional<bool> least_rounds, std::optional<int> lookahead, std::optional<std::int64_t> block,
+               std::optional<std::int64_t> memory) {
+                return panel_plans(call, p, {wavefront, least_rounds, lookahead, block, memory});
+            },
+            "call"_a, "wavefront"_a.none(), "least_rounds"_a.none(), "lookahead"_a.none(), "block"_a.none(),
+            "memory"_a.none(), "All plans that keep to what is given.")
+        .def(
+            "measure",
+            [](const PanelProblem& p, std::shared_ptr<const Blas> blas, const std::string& type,
+               const std::vector<PanelPlan>& plans) {
+                const PanelRates rates = measured_panels(std::move(blas), dtype_named(type), p);
+                for (const PanelPlan& plan : plans) rates(plan);
+            },
+            "blas"_a, "dtype"_a, "plans"_a, nb::call_guard<nb::gil_scoped_release>(),
+            "Times the operations of plans, as predictions need them.")
+        .def(
+            "played",
+            [](const PanelProblem& p, std::shared_ptr<const Blas> blas, const std::string& type,
+               const std::vector<PanelPlan>& plans, const Machine& machine) {
+                return played_panels(p, plans, machine, measured_panels(std::move(blas), dtype_named(type), p));
+            },
+            "blas"_a, "dtype"_a, "plans"_a, "machine"_a, nb::call_guard<nb::gil_scoped_release>(),
+            "The plans, the fastest by prediction first.")
+        .def("schedule", &panel_schedule, "plan"_a, "rank"_a, nb::call_guard<nb::gil_scoped_release>(),
+             "One rank's part.");
+    m.def(
+        "factor_task_rates",
+        [](std::shared_ptr<const Blas> blas, const std::string& type, const std::vector<Schedule>& schedules) {
+            return factor_task_rates(blas, dtype_named(type), schedules);
+        },
+        "blas"_a, "dtype"_a, "schedules"_a, nb::call_guard<nb::gil_scoped_release>(),
+        "Rates of all operations, measured at the shapes of schedules.");
+}
+
 void bind_factors(nb::module_& m) {
     nb::class_<FactorChoices>(m, "FactorChoices", "How the panels of a factor travel.")
         .def(
@@ -248,17 +321,7 @@ void bind_factors(nb::module_& m) {
            int ranks) { return apply_reflectors(layout, sides, item, {adjoint, identity}, choices, rank, ranks); },
         "layout"_a, "sides"_a, "item_bytes"_a, "adjoint"_a, "identity"_a, "choices"_a, "rank"_a, "ranks"_a,
         nb::call_guard<nb::gil_scoped_release>(), "One rank's part in applying Q of a QR factor, or its adjoint.");
-    m.def(
-        "factor_speeds",
-        [] {
-            std::vector<std::string> all;
-            for (std::int32_t task = 0; task < factor_task_count; ++task)
-                all.push_back(speed_of(task) == TaskSpeed::panel  ? "panel"
-                              : speed_of(task) == TaskSpeed::copy ? "copy"
-                                                                  : "product");
-            return all;
-        },
-        "What the operations of factorizations are as fast as, by number.");
+    m.attr("factor_tasks") = static_cast<int>(factor_task_count);
     m.def(
         "run_factor",
         [](Context& context, const Schedule& schedule, std::shared_ptr<const Blas> blas, const MovingMemory& memory,
@@ -282,6 +345,7 @@ void bind_linalg(nb::module_& top) {
     bind_layouts(m);
     bind_products(m);
     bind_factors(m);
+    bind_panels(m);
     nb::class_<Blas>(m, "Blas", "Functions of a BLAS library.")
         .def_static("load", [](const std::string& path) { return std::const_pointer_cast<Blas>(Blas::load(path)); })
         .def_prop_ro("path", &Blas::path)

@@ -2,6 +2,7 @@
 
 from tilewave.linalg.blas import use_blas
 from tilewave.linalg.cholesky import CholeskyFactor, NotPositiveDefinite, cholesky
+from tilewave.linalg.choosing import FactorPlan
 from tilewave.linalg.factors import FactorReport, SingularMatrix
 from tilewave.linalg.least_squares import RankDeficient
 from tilewave.linalg.lstsq import lstsq, solve_triangular
@@ -13,6 +14,7 @@ from tilewave.linalg.qr import QrFactor, qr
 
 __all__ = [
     "CholeskyFactor",
+    "FactorPlan",
     "FactorReport",
     "LuFactor",
     "MatmulPlan",

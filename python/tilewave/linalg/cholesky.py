@@ -5,6 +5,7 @@ import numpy as np
 from tilewave import _core
 from tilewave.errors import ConfigError
 from tilewave.linalg.checks import require_bool, require_sides
+from tilewave.linalg.choosing import Wish
 from tilewave.linalg.factors import Kind, factored, refused, solved
 from tilewave.linalg.matrix import Matrix
 from tilewave.runtime.collective import collective, holds_context
@@ -63,7 +64,7 @@ class CholeskyFactor(Matrix):
 
 
 @collective("tw.linalg.cholesky")
-def cholesky(a, *, block=None, lookahead=None, tree=None, check=True, context=None):
+def cholesky(a, *, block=None, lookahead=None, tree=None, algorithm="auto", memory=None, check=True, context=None):
     """The Cholesky factor of a Hermitian positive definite matrix; collective.
 
     Parameters
@@ -76,6 +77,12 @@ def cholesky(a, *, block=None, lookahead=None, tree=None, check=True, context=No
         Panels that may travel beside the one in use. Default: predicted.
     tree : str, optional
         How a panel goes to all ranks: "ring" or "least_rounds". Default: predicted.
+    algorithm : str
+        "broadcast": a panel is used when all of it is there; "wavefront": it goes around the ring, and each chunk is
+        used as it comes, whatever the rank waits for; "auto": what is predicted fastest.
+    memory : int, optional
+        Bytes that each rank may use beyond the matrices, for panels on their way. Default: as much as the fastest plan
+        needs.
     check : bool
         Raise `NotPositiveDefinite` where there is no factor. Without, ``L.info`` says so.
     context : Context, optional
@@ -98,8 +105,8 @@ def cholesky(a, *, block=None, lookahead=None, tree=None, check=True, context=No
     Collective. The owner of the next panel updates, factors and sends it before the rest is updated (look-ahead).
     """
     require_bool("cholesky", "check", check)
-    kind = Kind("cholesky", _core.linalg.cholesky, CholeskyFactor)
-    made, _ = yield from factored(kind, context, a, block, lookahead, tree)
+    kind, wish = Kind("cholesky", "cholesky", CholeskyFactor), Wish(block, lookahead, tree, algorithm, memory)
+    made, _ = yield from factored(kind, context, a, wish)
     made.local[made.rows[:, None] < made.columns[None, :]] = 0
     if made.info and check:
         text = (

@@ -1,53 +1,126 @@
 """The choices of a factorization or a solve that are free, and those of them that are predicted fastest."""
 
 import dataclasses
-import functools
+import json
+import weakref
 
 from tilewave import _core
-from tilewave.linalg.blas import copy_rate, product_rate
+from tilewave.errors import ConfigError
 from tilewave.linalg.candidates import TREES
 from tilewave.linalg.checks import require_integer, require_one_of
-from tilewave.linalg.layout import BLOCK, Layout
+from tilewave.linalg.layout import Layout
 from tilewave.linalg.prediction import Play
-from tilewave.machine.known import share
 
-#: Widths of block columns that are compared where the layout leaves them free.
-BLOCKS = (32, 64, BLOCK, 256)
-LOOKAHEADS = (1, 2, 3)
+#: How panels of a factor go to those that need them.
+ALGORITHMS = ("broadcast", "wavefront")
+#: Plans that a context keeps.
+MOST_PLANS = 64
+_plans = weakref.WeakKeyDictionary()  # by context: what was planned there, the same on all its ranks
 
 
 @dataclasses.dataclass(frozen=True)
-class Choices:
-    """How the panels of a factor travel."""
+class FactorPlan:
+    """How a factorization or a triangular solve is computed; ``print(plan)`` shows it, `explain` says why.
 
-    block: int
-    lookahead: int
+    Attributes
+    ----------
+    algorithm : str
+        "broadcast": a panel is used when all of it is there; "wavefront": it goes from rank to rank, and each chunk is
+        used as it comes.
+    tree : str
+        "ring" or "least_rounds".
+    lookahead, block : int
+        Panels that travel beside the one in use; columns of a panel.
+    memory_bytes : int
+        Of a rank beyond the matrices: the panels on their way.
+    predicted_s : float or None
+        None where nothing was compared.
+    """
+
+    algorithm: str
     tree: str
-    predicted_s: float | None = None  # None where nothing was compared
+    lookahead: int
+    block: int
+    memory_bytes: int
+    predicted_s: float | None
+    compared: tuple = ()
 
-    def _core(self, threads):
+    @classmethod
+    def _of(cls, found):
+        """Of the core's."""
+        return cls(
+            ALGORITHMS[found.wavefront],
+            TREES[found.least_rounds],
+            found.lookahead,
+            found.block,
+            found.memory_bytes,
+            found.predicted_s,
+        )
+
+    def _core(self):
+        return _core.linalg.PanelPlan(
+            self.algorithm == "wavefront", self.tree == "least_rounds", self.lookahead, self.block
+        )
+
+    def _choices(self, threads):
+        """As solves and reflections take them."""
         return _core.linalg.FactorChoices(self.tree == "least_rounds", self.lookahead, threads)
 
+    def explain(self):
+        """Why this plan: what was compared, the fastest first.
 
-def free_choices(call, a, ranks, block, lookahead, tree):
-    """All that may be chosen, as a list; raises ConfigError."""
-    require_integer(call, "block", block, 1)
-    require_integer(call, "lookahead", lookahead, 0)
-    require_one_of(call, "tree", tree, TREES)
-    n = min(a.shape)
-    if block is not None:
-        blocks = [min(int(block), max(1, a.shape[1]))]
-    elif ranks > 1 and a.layout.grid == (1, ranks) and a.layout.block[1] * ranks < n:
-        blocks = [a.layout.block[1]]
-    else:
-        # Some block columns for each rank, so that none is idle for long.
-        blocks = [b for b in BLOCKS if b * ranks * 2 <= n] or [max(1, min(BLOCK, -(-n // (2 * ranks))))]
-    return [
-        Choices(b, ahead, way)
-        for b in blocks
-        for ahead in (LOOKAHEADS if lookahead is None else [int(lookahead)])
-        for way in ([tree] if tree else TREES[: 2 if ranks > 2 else 1])
-    ]
+        Returns
+        -------
+        str
+        """
+        lines = [str(self)]
+        if not self.compared:
+            return "\n".join([*lines, "one plan was possible: nothing was compared"])
+        lines.append(f"{len(self.compared)} plans were played against the machine's numbers; seconds, bytes:")
+        lines += [f"  {time_s:10.6f} {memory:12d}  {text}" for time_s, memory, text in self.compared[:12]]
+        if len(self.compared) > 12:
+            lines.append(f"  ... and {len(self.compared) - 12} slower ones")
+        return "\n".join(lines)
+
+    def __str__(self):
+        predicted = "" if self.predicted_s is None else f"; predicted {self.predicted_s:.6f} s"
+        return f"{_described(self)}; {self.memory_bytes} bytes beyond the matrices{predicted}"
+
+
+def _described(plan):
+    way = "" if plan.algorithm == "wavefront" else f" by {plan.tree}"
+    return f"{plan.algorithm}{way}, panels of {plan.block}, {plan.lookahead} ahead"
+
+
+@dataclasses.dataclass(frozen=True)
+class Wish:
+    """What a caller has chosen of a `FactorPlan`; None where it is free."""
+
+    block: int | None = None
+    lookahead: int | None = None
+    tree: str | None = None
+    algorithm: str = "auto"
+    memory: int | None = None
+
+    def checked(self, call):
+        """Itself; raises ConfigError."""
+        require_integer(call, "block", self.block, 1)
+        require_integer(call, "lookahead", self.lookahead, 0)
+        require_integer(call, "memory", self.memory, 0)
+        require_one_of(call, "tree", self.tree, TREES)
+        require_one_of(call, "algorithm", self.algorithm or "None", ("auto", *ALGORITHMS))
+        if self.algorithm == "wavefront" and self.tree == "least_rounds":
+            raise ConfigError(f"{call}: tree 'least_rounds' was given with algorithm 'wavefront'; allowed: 'ring'")
+        return self
+
+    def plans(self, call, problem):
+        """All plans of the core that keep to it; raises ConfigError."""
+        return problem.plans(
+            call,
+            None if self.algorithm == "auto" else self.algorithm == "wavefront",
+            None if self.tree is None else self.tree == "least_rounds",
+            *(None if given is None else int(given) for given in (self.lookahead, self.block, self.memory)),
+        )
 
 
 def by_block_columns(shape, block, ranks):
@@ -55,48 +128,44 @@ def by_block_columns(shape, block, ranks):
     return Layout("columns", (max(1, shape[0]), block), (1, ranks))
 
 
-def best_choices(schedule_of, context, a, free):
-    """The fastest of some choices; a part of a collective call, which agrees.
+def best_plan(context, problem, dtype, plans, library, text):
+    """The fastest of some plans, the same on every rank; a part of a collective call.
 
     Parameters
     ----------
-    schedule_of : function
-        Of choices and a rank: its schedule.
+    plans : list of PanelPlan
+        Of the core.
+    text : str
+        What they depend on: planned once.
     """
-    chosen = error = None
-    try:
-        chosen = _best(schedule_of, context, a, free)
-    except Exception as problem:
-        error = problem
-    yield error or "planned"
-    return Choices(*share(context, dataclasses.astuple(chosen))[0])
+    kept = _plans.setdefault(context, {})
+    machine = context._core.machine()
+    key = text, context._machine_number, context.threads
+    if key not in kept:
+        error, found = None, ""
+        try:
+            if len(plans) > 1:
+                problem.measure(library, dtype.name, plans)
+            if context.rank == 0:
+                played = [FactorPlan._of(plan) for plan in problem.played(library, dtype.name, plans, machine)]
+                compared = [(p.predicted_s, p.memory_bytes, _described(p)) for p in played if p.predicted_s is not None]
+                found = json.dumps(dataclasses.asdict(dataclasses.replace(played[0], compared=compared)))
+        except Exception as problem_here:
+            error = problem_here
+        yield error or "planned"
+        found = json.loads(context._core.broadcast(found.encode()))
+        while len(kept) >= MOST_PLANS:
+            kept.pop(next(iter(kept)))
+        kept[key] = FactorPlan(**found | {"compared": tuple(map(tuple, found["compared"]))})
+    return kept[key]
 
 
-def _best(schedule_of, context, a, free):
-    """Every rank measures, rank 0 compares."""
-    if len(free) == 1 or min(a.shape) == 0:
-        return free[0]
-    for block in {choices.block for choices in free}:
-        factor_rates(a.dtype, block)
-    if context.rank:
-        return free[0]
-    times = [(play_of(schedule_of, context, a.dtype, choices)().time_s, choices) for choices in free]
-    predicted_s, choices = min(times, key=lambda one: one[0])
-    return dataclasses.replace(choices, predicted_s=predicted_s)
-
-
-def play_of(schedule_of, context, dtype, choices):
-    """The prediction of schedules with these choices."""
+def play_of(schedule_of, context, dtype, library):
+    """The prediction of schedules, by rank."""
     return Play(
-        functools.partial(schedule_of, choices),
+        schedule_of,
         context.size,
         context._core.machine(),
-        lambda _: factor_rates(dtype, choices.block),
+        lambda parts: _core.linalg.factor_task_rates(library, dtype.name, parts),
+        context.threads,
     )
-
-
-def factor_rates(dtype, block):
-    """Of the operations: a panel's own factor is counted at half the speed of products."""
-    update, copy = product_rate(dtype, block, block, block), copy_rate(dtype)
-    rates = {"panel": _core.OperationRate(update.call_s, 2 * update.amount_s), "product": update, "copy": copy}
-    return [rates[speed] for speed in _core.linalg.factor_speeds()]

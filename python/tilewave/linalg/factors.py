@@ -1,6 +1,7 @@
 """What factors of distributed matrices have in common: their making, running their schedules, right-hand sides."""
 
 import dataclasses
+import functools
 
 import numpy as np
 
@@ -8,7 +9,7 @@ from tilewave import _core
 from tilewave.errors import ConfigError, KernelError
 from tilewave.linalg.blas import blas
 from tilewave.linalg.checks import require_matrix, require_square
-from tilewave.linalg.choosing import best_choices, by_block_columns, free_choices, play_of
+from tilewave.linalg.choosing import FactorPlan, best_plan, by_block_columns, play_of
 from tilewave.linalg.layout import Layout
 from tilewave.linalg.matrix import Matrix, move
 from tilewave.linalg.operands import place_of
@@ -25,34 +26,47 @@ class FactorReport(Foretold):
 
     Attributes
     ----------
-    block, lookahead : int
-        Columns of a panel; panels that travel beside the one in use.
-    tree : str
-        "ring" or "least_rounds".
+    plan : FactorPlan
+        Its ``explain()`` says why it was chosen.
     moved : tuple of str
         Of the arguments those that were redistributed first: they do not lie by block columns.
     memory_bytes : int
         Of a rank beyond the matrices: the panels on their way.
     time_s : float
         Of the slowest rank, without redistributions.
-    predicted_s : float or None
-        None where nothing was compared.
     parts : Parts or None
         Rank 0: where the lanes' time went, on average.
     timeline : Timeline
         Rank 0: of all ranks; empty elsewhere.
     """
 
-    block: int
-    lookahead: int
-    tree: str
+    plan: FactorPlan
     moved: tuple
     memory_bytes: int
     time_s: float
-    predicted_s: float | None
     parts: Parts | None
     timeline: Timeline
     _play: object = dataclasses.field(default=None, compare=False, repr=False)
+
+    @property
+    def block(self):
+        """int: columns of a panel."""
+        return self.plan.block
+
+    @property
+    def lookahead(self):
+        """int: panels that travel beside the one in use."""
+        return self.plan.lookahead
+
+    @property
+    def tree(self):
+        """str: "ring" or "least_rounds"."""
+        return self.plan.tree
+
+    @property
+    def predicted_s(self):
+        """float or None: None where nothing was compared."""
+        return self.plan.predicted_s
 
 
 class SingularMatrix(ConfigError, np.linalg.LinAlgError):
@@ -82,8 +96,8 @@ class Kind:
     ----------
     name : str
         Of the call, for errors.
-    generate : function
-        The core's generator of the schedules.
+    work : str
+        The core's name: "cholesky", "lu" or "qr".
     make : class
         Of the factor: a `Matrix` with ``_beside``, what the schedule writes beside the matrix.
     square : bool
@@ -91,16 +105,17 @@ class Kind:
     """
 
     name: str
-    generate: object
+    work: str
     make: type
     square: bool = True
 
 
-def factored(kind, context, a, block, lookahead, tree, text=""):
+def factored(kind, context, a, wish, text=""):
     """Factor a copy of a matrix by block columns; part of a collective call.
 
     Parameters
     ----------
+    wish : Wish
     text : str
         What else must be equal on all ranks.
 
@@ -114,25 +129,21 @@ def factored(kind, context, a, block, lookahead, tree, text=""):
     require_matrix(kind.name, "a", a, context)
     if kind.square:
         require_square(kind.name, "a", a)
-    free = free_choices(kind.name, a, context.size, block, lookahead, tree)
+    wish.checked(kind.name)
+    problem = _core.linalg.PanelProblem(kind.work, a._blocks, a.dtype.itemsize, context.size, context.threads)
+    plans = wish.plans(kind.name, problem)
     library = blas()
-    yield f"{a._text()}, {block}, {lookahead}, {tree}, {text}"
-    shape, item, threads, ranks = a.shape, a.dtype.itemsize, context.threads, context.size
-
-    def schedule_of(choices, rank):
-        blocks = by_block_columns(shape, choices.block, ranks)._core(shape)
-        return kind.generate(blocks, item, choices._core(threads), rank, ranks)
-
-    choices = yield from best_choices(schedule_of, context, a, free)
+    yield f"{a._text()}, {wish}, {text}"
+    chosen = yield from best_plan(context, problem, a.dtype, plans, library, f"{kind.work}, {a._text()}, {wish}")
     error = made = run = None
     try:
-        made = kind.make(context, a.shape, a.dtype, by_block_columns(a.shape, choices.block, context.size))
-        run = FactorRun(context, a.dtype, choices, schedule_of, library)
+        made = kind.make(context, a.shape, a.dtype, by_block_columns(a.shape, chosen.block, context.size))
+        run = FactorRun(context, a.dtype, chosen, functools.partial(problem.schedule, chosen._core()), library)
     except Exception as problem:
         error = problem
     yield error or "ready"
     move(context, a._blocks, made._blocks, a.local, made.local)
-    made._choices = dataclasses.replace(choices, predicted_s=None)
+    made._plan = dataclasses.replace(chosen, predicted_s=None, compared=())
     made.report, info, pivots = run([made.local, *made._beside], () if a._blocks.same(made._blocks) else ("a",))
     least = context._core.allreduce_min([info or _NONE])[0]
     made.info = 0 if least == _NONE else int(least)
@@ -142,15 +153,15 @@ def factored(kind, context, a, block, lookahead, tree, text=""):
 class FactorRun:
     """A schedule of factors or right-hand sides that is ready to run; making it is local."""
 
-    def __init__(self, context, dtype, choices, schedule_of, library):
-        self._context, self._dtype, self._choices, self._library = context, dtype, choices, library
-        self._schedule = schedule_of(choices, context.rank)
+    def __init__(self, context, dtype, plan, schedule_of, library):
+        self._context, self._dtype, self._plan, self._library = context, dtype, plan, library
+        self._schedule = schedule_of(context.rank)
         self._moving = _core.linalg.MovingMemory(self._schedule)
-        self._play = play_of(schedule_of, context, dtype, choices) if context.rank == 0 else None
+        self._play = play_of(schedule_of, context, dtype, library) if context.rank == 0 else None
 
     def __call__(self, arrays, moved=()):
         """Run on this rank's memory; collective. The report, this rank's info and pivots."""
-        context, choices, places = self._context, self._choices, [place_of(array) for array in arrays]
+        context, places = self._context, [place_of(array) for array in arrays]
         try:
             done, info, pivots = _core.linalg.run_factor(
                 context._core, self._schedule, self._library, self._moving, places, self._dtype.name
@@ -161,7 +172,7 @@ class FactorRun:
             raise KeyboardInterrupt("another rank was interrupted" if context.size > 1 else "")
         memory = sum(array.item_bytes * _kept(array) for array in self._schedule.arrays)
         parts = Parts.of(done.parts) if context.rank == 0 else None
-        how = choices.block, choices.lookahead, choices.tree, tuple(moved), memory, done.time_s, choices.predicted_s
+        how = self._plan, tuple(moved), memory, done.time_s
         return FactorReport(*how, parts, Timeline(done.timeline), self._play), info, pivots
 
 
@@ -176,15 +187,15 @@ def sides_layout(shape, ranks):
     return Layout("columns", (max(1, shape[0]), max(1, -(-shape[1] // ranks))), (1, ranks))
 
 
-def solve_run(context, choices, library, triangle, sides, system, dtype):
+def solve_run(context, plan, library, triangle, sides, system, dtype):
     """Solving with a triangle, both as layouts of the core; ready to run on [matrix, sides]."""
 
-    item, threads, ranks = dtype.itemsize, context.threads, context.size
+    item, choices, ranks = dtype.itemsize, plan._choices(context.threads), context.size
 
-    def schedule_of(choices, rank):
-        return _core.linalg.triangular_solve(triangle, sides, item, system, choices._core(threads), rank, ranks)
+    def schedule_of(rank):
+        return _core.linalg.triangular_solve(triangle, sides, item, system, choices, rank, ranks)
 
-    return FactorRun(context, dtype, choices, schedule_of, library)
+    return FactorRun(context, dtype, plan, schedule_of, library)
 
 
 def solved(factor, b, systems, permutation=None):
@@ -200,8 +211,7 @@ def solved(factor, b, systems, permutation=None):
     sides = Matrix(context, b.shape, b.dtype, sides_layout(b.shape, context.size))
     made = Matrix(context, b.shape, b.dtype, b.layout)
     runs = [
-        solve_run(context, factor._choices, library, factor._blocks, sides._blocks, system, b.dtype)
-        for system in systems
+        solve_run(context, factor._plan, library, factor._blocks, sides._blocks, system, b.dtype) for system in systems
     ]
     yield f"{factor._text()}, {b._text()}"
     move(context, b._blocks, sides._blocks, b.local, sides.local)

@@ -83,7 +83,7 @@ class _Ready:
         system = _core.linalg.TriangularSystem(upper=True, op="C" if wide else "N")
         self.factor = factor.local, *factor._beside
         self.reflect = reflect_run(factor, self.sides, adjoint=not wide)
-        self.solve = solve_run(context, factor._choices, blas(), triangle, top, system, b.dtype)
+        self.solve = solve_run(context, factor._plan, blas(), triangle, top, system, b.dtype)
 
 
 def _require_full_rank(call, factor, cond, what):

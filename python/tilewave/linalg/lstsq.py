@@ -5,7 +5,7 @@ import numpy as np
 from tilewave import _core
 from tilewave.linalg.blas import blas
 from tilewave.linalg.checks import require_bool, require_matrix, require_sides, require_square, transpose_of
-from tilewave.linalg.choosing import best_choices, by_block_columns, free_choices
+from tilewave.linalg.choosing import Wish, best_plan, by_block_columns
 from tilewave.linalg.factors import SingularMatrix, refused, sides_layout, solve_run
 from tilewave.linalg.least_squares import cond_of, solved_by_qr
 from tilewave.linalg.matrix import Matrix, move
@@ -16,7 +16,7 @@ _NONE = np.iinfo(np.int64).max
 
 
 @collective("tw.linalg.lstsq")
-def lstsq(a, b, cond=None, *, block=None, lookahead=None, tree=None, context=None):
+def lstsq(a, b, cond=None, *, block=None, lookahead=None, tree=None, algorithm="auto", memory=None, context=None):
     """x with the least norm of a x - b, by QR factors; of a wide matrix the least x of a x = b. Collective.
 
     Parameters
@@ -28,7 +28,7 @@ def lstsq(a, b, cond=None, *, block=None, lookahead=None, tree=None, context=Non
     cond : float, optional
         A column whose part beyond those before it has at most this part of its norm depends on them. Default: the
         dtype's eps times the larger side of a. 0: only what is exactly 0, as LAPACK's gels.
-    block, lookahead, tree, context
+    block, lookahead, tree, algorithm, memory, context
         As in `qr`.
 
     Returns
@@ -49,12 +49,12 @@ def lstsq(a, b, cond=None, *, block=None, lookahead=None, tree=None, context=Non
     require_matrix("lstsq", "a", a, context)
     require_sides("lstsq", a, b, a.shape[0])
     cond_of("lstsq", cond, a.shape, a.dtype)
-    free_choices("lstsq", a, context.size, block, lookahead, tree)
+    wish = Wish(block, lookahead, tree, algorithm, memory).checked("lstsq")
     blas()  # what follows must not fail on one rank alone
     wide = a.shape[0] < a.shape[1]
     if wide:
         a = yield from _adjoint(a)
-    factor = yield from factored_qr("lstsq", context, a, block, lookahead, tree, f"{b._text()}, {cond}")
+    factor = yield from factored_qr("lstsq", context, a, wish, f"{b._text()}, {cond}")
     x = yield from solved_by_qr("lstsq", factor, b, cond, reflect_run, wide)
     x.report = (factor.report, *x.report)
     return x
@@ -82,6 +82,7 @@ def solve_triangular(
     block=None,
     lookahead=None,
     tree=None,
+    memory=None,
     context=None,
 ):
     """x of op(a) x = b, with one triangle of a; collective.
@@ -100,7 +101,7 @@ def solve_triangular(
         Take ones for the diagonal, which is then not read.
     block : int, optional
         Columns of a panel. Default: those of a's blocks where a lies by columns that go round; else predicted.
-    lookahead, tree, context
+    lookahead, tree, memory, context
         As in `cholesky`.
 
     Returns
@@ -127,26 +128,25 @@ def solve_triangular(
     op = transpose_of("solve_triangular", "trans", trans)
     require_bool("solve_triangular", "lower", lower)
     require_bool("solve_triangular", "unit_diagonal", unit_diagonal)
-    free = free_choices("solve_triangular", a, context.size, block, lookahead, tree)
+    wish = Wish(block, lookahead, tree, "broadcast", memory).checked("solve_triangular")
     library, system = blas(), _core.linalg.TriangularSystem(not lower, op, bool(unit_diagonal))
-    yield f"{a._text()}, {b._text()}, {op}, {lower}, {unit_diagonal}, {block}, {lookahead}, {tree}"
+    layout = sides_layout(b.shape, context.size)
+    of_sides = layout._core(b.shape)
+    given = a._blocks, a.dtype.itemsize, context.size, context.threads, of_sides, system
+    problem = _core.linalg.PanelProblem("solve", *given)
+    plans = wish.plans("solve_triangular", problem)
+    text = f"{a._text()}, {b._text()}, {op}, {lower}, {unit_diagonal}, {wish}"
+    yield text
     if not unit_diagonal:
         _require_diagonal(a)
-    ranks, threads, shape, item = context.size, context.threads, a.shape, a.dtype.itemsize
-    layout = sides_layout(b.shape, ranks)
-    of_sides = layout._core(b.shape)
-
-    def schedule_of(choices, rank):
-        blocks = by_block_columns(shape, choices.block, ranks)._core(shape)
-        return _core.linalg.triangular_solve(blocks, of_sides, item, system, choices._core(threads), rank, ranks)
-
-    choices = yield from best_choices(schedule_of, context, a, free)
+    chosen = yield from best_plan(context, problem, a.dtype, plans, library, f"solve, {text}")
     error = sides = made = panels = run = None
     try:
-        wanted = by_block_columns(shape, choices.block, ranks)
+        shape = a.shape
+        wanted = by_block_columns(shape, chosen.block, context.size)
         panels = a if a._blocks.same(wanted._core(shape)) else Matrix(context, shape, a.dtype, wanted)
         sides, made = (Matrix(context, b.shape, b.dtype, one) for one in (layout, b.layout))
-        run = solve_run(context, choices, library, wanted._core(shape), of_sides, system, a.dtype)
+        run = solve_run(context, chosen, library, wanted._core(shape), of_sides, system, a.dtype)
     except Exception as problem:
         error = problem
     yield error or "ready"

@@ -7,6 +7,7 @@ import numpy as np
 from tilewave import _core
 from tilewave.linalg.blas import blas
 from tilewave.linalg.checks import require_sides
+from tilewave.linalg.choosing import Wish
 from tilewave.linalg.factors import Kind, SingularMatrix, factored, refused, solve_run, solved
 from tilewave.linalg.matrix import Matrix, move
 from tilewave.machine.known import share
@@ -70,7 +71,7 @@ class LuFactor(Matrix):
 
 
 @collective("tw.linalg.lu")
-def lu(a, *, block=None, lookahead=None, tree=None, context=None):
+def lu(a, *, block=None, lookahead=None, tree=None, algorithm="auto", memory=None, context=None):
     """LU factors of a square matrix with partial pivoting; collective.
 
     Parameters
@@ -83,6 +84,12 @@ def lu(a, *, block=None, lookahead=None, tree=None, context=None):
         Panels that may travel beside the one in use. Default: predicted.
     tree : str, optional
         How a panel goes to all ranks: "ring" or "least_rounds". Default: predicted.
+    algorithm : str
+        "broadcast": a panel is used when all of it is there; "wavefront": it goes around the ring, and each chunk is
+        used as it comes, whatever the rank waits for; "auto": what is predicted fastest.
+    memory : int, optional
+        Bytes that each rank may use beyond the matrices, for panels on their way. Default: as much as the fastest plan
+        needs.
     context : Context, optional
         Default: the one of `a`.
 
@@ -100,11 +107,11 @@ def lu(a, *, block=None, lookahead=None, tree=None, context=None):
     -----
     Collective. The owner of the next panel updates, factors and sends it before the rest is updated (look-ahead).
     """
-    return (yield from _factored("lu", context, a, block, lookahead, tree))
+    return (yield from _factored("lu", context, a, Wish(block, lookahead, tree, algorithm, memory)))
 
 
-def _factored(call, context, a, block, lookahead, tree):
-    made, mine = yield from factored(Kind(call, _core.linalg.lu, LuFactor), context, a, block, lookahead, tree)
+def _factored(call, context, a, wish):
+    made, mine = yield from factored(Kind(call, "lu", LuFactor), context, a, wish)
     made.pivots = np.zeros(a.shape[0], dtype=np.int64)
     for of_rank in share(context, mine):
         for row, other in of_rank:
@@ -113,14 +120,14 @@ def _factored(call, context, a, block, lookahead, tree):
 
 
 @collective("tw.linalg.inv")
-def inv(a, *, block=None, lookahead=None, tree=None, context=None):
+def inv(a, *, block=None, lookahead=None, tree=None, algorithm="auto", memory=None, context=None):
     """The inverse of a square matrix, by its LU factors; collective.
 
     Parameters
     ----------
     a : Matrix
         Square, in any layout; it stays as it is.
-    block, lookahead, tree, context
+    block, lookahead, tree, algorithm, memory, context
         As in `lu`.
 
     Returns
@@ -141,14 +148,14 @@ def inv(a, *, block=None, lookahead=None, tree=None, context=None):
     Collective. A system is solved faster and more accurately by ``lu(a).solve(b)``. Memory beyond a and its inverse:
     the factors, and the inverse by block columns.
     """
-    factor = yield from _factored("inv", context, a, block, lookahead, tree)
+    factor = yield from _factored("inv", context, a, Wish(block, lookahead, tree, algorithm, memory))
     if factor.info:
         raise _singular("inv", context, factor.info)
     error = sides = made = runs = None
     try:
         sides, made = (Matrix(context, a.shape, a.dtype, layout) for layout in (factor.layout, a.layout))
         runs = [
-            solve_run(context, factor._choices, blas(), factor._blocks, sides._blocks, system, a.dtype)
+            solve_run(context, factor._plan, blas(), factor._blocks, sides._blocks, system, a.dtype)
             for system in _systems()
         ]
     except Exception as problem:

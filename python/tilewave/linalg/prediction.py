@@ -19,16 +19,18 @@ class Play:
         Of the core.
     rates_of : function
         Of the schedules of all ranks: the rates of their operations.
+    threads : int
+        Of each rank; more lanes take turns.
     """
 
-    def __init__(self, schedule_of, ranks, machine, rates_of):
-        self._given = schedule_of, ranks, machine, rates_of
+    def __init__(self, schedule_of, ranks, machine, rates_of, threads=0):
+        self._given = schedule_of, ranks, machine, rates_of, threads
 
     @functools.cached_property
     def _found(self):
-        schedule_of, ranks, machine, rates_of = self._given
+        schedule_of, ranks, machine, rates_of, threads = self._given
         parts = [schedule_of(rank) for rank in range(ranks)]
-        found = _core.predict_works(parts, machine, [_core.KernelRate()], rates_of(parts))
+        found = _core.predict_works(parts, machine, [_core.KernelRate()], rates_of(parts), threads)
         return Predicted(found.time_s, Parts.of(found.parts), Played(found.timeline))
 
     def __call__(self):

@@ -6,7 +6,7 @@ from tilewave import _core
 from tilewave.errors import ConfigError
 from tilewave.linalg.blas import blas
 from tilewave.linalg.checks import require_one_of, require_sides, transpose_of
-from tilewave.linalg.choosing import by_block_columns
+from tilewave.linalg.choosing import Wish, by_block_columns
 from tilewave.linalg.factors import FactorRun, Kind, factored, sides_layout
 from tilewave.linalg.least_squares import solved_by_qr
 from tilewave.linalg.matrix import Matrix, move
@@ -124,7 +124,7 @@ class QrFactor(Matrix):
 
 
 @collective("tw.linalg.qr")
-def qr(a, mode="economic", *, block=None, lookahead=None, tree=None, context=None):
+def qr(a, mode="economic", *, block=None, lookahead=None, tree=None, algorithm="auto", memory=None, context=None):
     """QR factors of a matrix of any shape by Householder reflections; collective.
 
     Parameters
@@ -140,6 +140,12 @@ def qr(a, mode="economic", *, block=None, lookahead=None, tree=None, context=Non
         Panels that may travel beside the one in use. Default: predicted.
     tree : str, optional
         How a panel goes to all ranks: "ring" or "least_rounds". Default: predicted.
+    algorithm : str
+        "broadcast": a panel is used when all of it is there; "wavefront": it goes around the ring, and each chunk is
+        used as it comes, whatever the rank waits for; "auto": what is predicted fastest.
+    memory : int, optional
+        Bytes that each rank may use beyond the matrices, for panels on their way. Default: as much as the fastest plan
+        needs.
     context : Context, optional
         Default: the one of `a`.
 
@@ -159,27 +165,25 @@ def qr(a, mode="economic", *, block=None, lookahead=None, tree=None, context=Non
     multiplied with. The owner of the next panel updates, factors and sends it before the rest is updated (look-ahead).
     """
     require_one_of("qr", "mode", "None" if mode is None else mode, MODES)
-    made = yield from factored_qr("qr", context, a, block, lookahead, tree, mode)
+    made = yield from factored_qr("qr", context, a, Wish(block, lookahead, tree, algorithm, memory), mode)
     made.mode = mode
     return made
 
 
-def factored_qr(call, context, a, block, lookahead, tree, text=""):
+def factored_qr(call, context, a, wish, text=""):
     """The factor; part of a collective call, with what else must be equal on all ranks."""
-    kind = Kind(call, _core.linalg.qr, QrFactor, square=False)
-    return (yield from factored(kind, context, a, block, lookahead, tree, text))[0]
+    return (yield from factored(Kind(call, "qr", QrFactor, square=False), context, a, wish, text))[0]
 
 
 def reflect_run(factor, sides, adjoint, identity=False):
     """Applying Q to a matrix by columns; ready to run on [factor, triangles, sides]."""
     context, blocks, of_sides, item = factor.context, factor._blocks, sides._blocks, factor.dtype.itemsize
-    threads, ranks = context.threads, context.size
+    choices, ranks = factor._plan._choices(context.threads), context.size
 
-    def schedule_of(choices, rank):
-        given = blocks, of_sides, item, adjoint, identity, choices._core(threads), rank, ranks
-        return _core.linalg.apply_reflectors(*given)
+    def schedule_of(rank):
+        return _core.linalg.apply_reflectors(blocks, of_sides, item, adjoint, identity, choices, rank, ranks)
 
-    return FactorRun(context, factor.dtype, factor._choices, schedule_of, blas())
+    return FactorRun(context, factor.dtype, factor._plan, schedule_of, blas())
 
 
 @collective("tw.linalg.QrFactor.q")

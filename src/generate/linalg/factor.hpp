@@ -33,9 +33,9 @@ Box triangles_of(const BlockCyclic& layout, int rank);
 /// The owner of panel k makes it and sends it to all ranks, which update their block columns on its right. The owner of
 /// the next panel makes it before it updates others, so that it travels meanwhile (look-ahead).
 ///
-/// As a wavefront: lane 0 has the panels, other lanes the block columns; with as many of these as there are threads, one
-/// lane is virtual. Lane 0 hands each chunk of a panel to the next rank when it is there, whatever the others do, and
-/// they use it at once: tile t of a panel meets block column j when it has come so far, in waves t + j.
+/// As a wavefront: lane 0 has the panels, other lanes the block columns; with as many of these as there are threads,
+/// one lane is virtual. Lane 0 hands each chunk of a panel to the next rank when it is there, whatever the others do,
+/// and they use it at once: tile t of a panel meets block column j when it has come so far, in waves t + j.
 class RightLooking {
 public:
     /// @pre layout by block columns, all its ranks the first of `ranks`; lanes >= 1

@@ -1,4 +1,5 @@
-// Factorizations as wavefronts, point to point: a panel goes from rank to rank, chunk by chunk, and is used as it comes.
+// Factorizations as wavefronts, point to point: a panel goes from rank to rank, chunk by chunk, and is used as it
+// comes.
 #include <algorithm>
 #include <vector>
 

@@ -26,7 +26,7 @@ def random_system(rng):
 @pytest.mark.parametrize("seed", range(3))
 def test_schedules_are_proved_and_predicted(seed):
     rng = random.Random(seed)
-    rates = [_core.OperationRate()] * len(linalg.factor_speeds())
+    rates = [_core.OperationRate()] * linalg.factor_tasks
     for number in range(100):
         grid, block = rng.choice([1, 2, 3, 4, 6]), rng.choice([1, 2, 3, 5, 20])
         m, n = (rng.choice([0, 1, 2, 5, 7, 12, 13]) for _ in range(2))

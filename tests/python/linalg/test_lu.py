@@ -19,7 +19,8 @@ def random_factor(seed, n=None, largest=30):
     layouts = [layout(rng, ranks, max(5, largest // 4)) for _ in range(2)]
     keys = {} if rng.random() < 0.3 else {"block": int(rng.integers(1, max(2, largest // 4)))}
     if rng.random() < 0.5:
-        keys |= {"lookahead": int(rng.integers(0, 4)), "tree": str(rng.choice(["ring", "least_rounds"]))}
+        ways = [{"tree": "ring"}, {"tree": "least_rounds"}, {"algorithm": "wavefront"}, {"algorithm": "wavefront"}]
+        keys |= {"lookahead": int(rng.integers(0, 4)), **ways[rng.integers(4)]}
 
     def body(context):
         a = tw.linalg.matrix(whole, context=context, **layouts[0])

@@ -16,7 +16,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*more than the.*CPUs")
 def choices(rng, largest):
     keys = {} if rng.random() < 0.3 else {"block": int(rng.integers(1, max(2, largest // 3)))}
     if rng.random() < 0.5:
-        keys |= {"lookahead": int(rng.integers(0, 4)), "tree": str(rng.choice(["ring", "least_rounds"]))}
+        ways = [{"tree": "ring"}, {"tree": "least_rounds"}, {"algorithm": "wavefront"}]
+        keys |= {"lookahead": int(rng.integers(0, 4)), **ways[rng.integers(3)]}
     return keys
 
 

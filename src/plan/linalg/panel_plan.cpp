@@ -1,0 +1,146 @@
+#include "plan/linalg/panel_plan.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "generate/linalg/cholesky.hpp"
+#include "generate/linalg/lu.hpp"
+#include "generate/linalg/qr.hpp"
+#include "generate/linalg/sides.hpp"
+#include "plan/linalg/task_rates.hpp"
+#include "plan/linalg/tuning.hpp"
+
+namespace tilewave {
+
+namespace {
+
+FactorChoices choices_of(const PanelPlan& plan, int threads) {
+    FactorChoices c;
+    c.wavefront = plan.wavefront;
+    c.tree = plan.least_rounds ? BroadcastTree::least_rounds : BroadcastTree::ring;
+    c.lookahead = plan.lookahead;
+    c.lanes = threads;
+    return c;
+}
+
+// Arrays in which panels travel.
+std::int64_t moving_panels(const Schedule& s) {
+    std::int64_t bytes = 0;
+    for (const Array& a : s.arrays)
+        if (a.time_buffers > 0 && !a.storage.empty())
+            bytes += a.storage.points() / a.storage.extent(0) *
+                     std::min<std::int64_t>(a.time_buffers, a.storage.extent(0)) * a.item_bytes;
+    return bytes;
+}
+
+std::vector<std::int64_t> blocks_of(const PanelProblem& p, const PanelWish& wish) {
+    const Axis& columns = p.matrix.columns;
+    const std::int64_t n = std::min(p.matrix.rows.extent, columns.extent);
+    if (wish.block) return {std::min(*wish.block, std::max<std::int64_t>(1, columns.extent))};
+    if (p.ranks > 1 && p.matrix.rows.parts == 1 && columns.parts == p.ranks && columns.block > 0 &&
+        columns.block * p.ranks < n)
+        return {columns.block};
+    std::vector<std::int64_t> all;
+    if (wish.memory_bytes)
+        for (const std::int64_t b : tuning::small_blocks)
+            if (b <= std::max<std::int64_t>(1, columns.extent)) all.push_back(b);
+    // Some block columns for each rank, so that none is idle for long.
+    const std::size_t before = all.size();
+    for (const std::int64_t b : tuning::panel_blocks)
+        if (b * p.ranks * 2 <= n) all.push_back(b);
+    if (all.size() == before)
+        all.push_back(std::clamp<std::int64_t>((n + 2 * p.ranks - 1) / (2 * p.ranks), 1, tuning::usual_block));
+    std::sort(all.begin(), all.end());
+    all.erase(std::unique(all.begin(), all.end()), all.end());
+    return all;
+}
+
+}  // namespace
+
+BlockCyclic panel_layout(const PanelProblem& p, std::int64_t block) {
+    return {{p.matrix.rows.extent, 1, 0}, {p.matrix.columns.extent, p.ranks, block}};
+}
+
+Schedule panel_schedule(const PanelProblem& p, const PanelPlan& plan, int rank) {
+    const BlockCyclic layout = panel_layout(p, plan.block);
+    const FactorChoices choices = choices_of(plan, p.threads);
+    switch (p.work) {
+        case PanelWork::cholesky: return cholesky(layout, p.item_bytes, choices, rank, p.ranks);
+        case PanelWork::lu: return lu(layout, p.item_bytes, choices, rank, p.ranks);
+        case PanelWork::qr: return qr(layout, p.item_bytes, choices, rank, p.ranks);
+        default: return triangular_solve(layout, p.sides, p.item_bytes, p.system, choices, rank, p.ranks);
+    }
+}
+
+std::vector<PanelPlan> panel_plans(const std::string& call, const PanelProblem& p, const PanelWish& wish) {
+    if (wish.block.value_or(1) < 1 || wish.lookahead.value_or(0) < 0)
+        throw ConfigError(call + ": block " + std::to_string(wish.block.value_or(1)) + " and lookahead " +
+                          std::to_string(wish.lookahead.value_or(0)) +
+                          " were given; allowed: block >= 1, lookahead >= 0");
+    if (wish.wavefront.value_or(false) && wish.least_rounds.value_or(false))
+        throw ConfigError(call + ": a wavefront down a tree of least rounds was given; allowed: around a ring");
+    const bool solve = p.work == PanelWork::solve;
+    std::vector<PanelPlan> all;
+    for (const bool wavefront : {false, true}) {
+        // Alone, a rank has nobody to wait for.
+        const bool waves = !solve && p.ranks > 1 && !wish.least_rounds.value_or(false);
+        if (wish.wavefront ? *wish.wavefront != wavefront : wavefront && !waves) continue;
+        for (const std::int64_t block : blocks_of(p, wish))
+            for (const bool tree : {false, true}) {
+                if (wish.least_rounds ? *wish.least_rounds != tree : tree && (p.ranks <= 2 || wavefront)) continue;
+                std::vector<int> aheads(tuning::panel_lookaheads.begin(), tuning::panel_lookaheads.end());
+                if (wish.memory_bytes) aheads.insert(aheads.begin(), 0);
+                if (p.ranks == 1) aheads.resize(1);
+                if (wish.lookahead) aheads = {*wish.lookahead};
+                for (const int ahead : aheads) {
+                    PanelPlan plan{wavefront, tree, ahead, block};
+                    plan.memory_bytes = moving_panels(panel_schedule(p, plan, 0));
+                    all.push_back(plan);
+                }
+            }
+    }
+    if (!wish.memory_bytes) return all;
+    std::int64_t least = all.front().memory_bytes;
+    for (const PanelPlan& plan : all) least = std::min(least, plan.memory_bytes);
+    std::erase_if(all, [&](const PanelPlan& plan) { return plan.memory_bytes > *wish.memory_bytes; });
+    if (all.empty())
+        throw ConfigError(call + ": memory: given " + std::to_string(*wish.memory_bytes) +
+                          " bytes; allowed: at least " + std::to_string(least) +
+                          ", what the smallest plan of these choices needs beyond the matrices");
+    return all;
+}
+
+PanelRates measured_panels(std::shared_ptr<const Blas> blas, Dtype type, const PanelProblem& problem) {
+    // Panels ahead change no task.
+    using Known = std::map<std::pair<std::int64_t, bool>, std::vector<OperationRate>>;
+    return [blas = std::move(blas), type, problem, known = std::make_shared<Known>()](const PanelPlan& plan) {
+        auto& found = (*known)[{plan.block, plan.wavefront}];
+        if (found.empty()) found = factor_task_rates(blas, type, std::vector{panel_schedule(problem, plan, 0)});
+        return found;
+    };
+}
+
+std::vector<PanelPlan> played_panels(const PanelProblem& p, std::vector<PanelPlan> plans, const Machine& machine,
+                                     const PanelRates& rates) {
+    if (plans.size() == 1 || std::min(p.matrix.rows.extent, p.matrix.columns.extent) == 0) {
+        plans.resize(1);
+        return plans;
+    }
+    for (PanelPlan& plan : plans) {
+        std::vector<Schedule> parts;
+        for (int rank = 0; rank < p.ranks; ++rank) parts.push_back(panel_schedule(p, plan, rank));
+        PredictOptions options;
+        options.record = false;
+        options.threads = p.threads;
+        plan.predicted_s = predict(parts, machine, Rates({KernelRate()}, rates(plan)), options).time_s;
+    }
+    std::stable_sort(plans.begin(), plans.end(), [](const PanelPlan& a, const PanelPlan& b) {
+        const auto counted = [](const PanelPlan& plan) {
+            return plan.wavefront ? plan.predicted_s / tuning::clearly : plan.predicted_s;
+        };
+        return counted(a) < counted(b);
+    });
+    return plans;
+}
+
+}  // namespace tilewave

@@ -1,0 +1,24 @@
+// Choices that plans of matrices compare, and their limits.
+#pragma once
+#include <array>
+#include <cstdint>
+
+namespace tilewave::tuning {
+
+/// Widths of block columns that are compared where the layout leaves them free: narrow ones run slowly, wide ones leave
+/// ranks idle at the end.
+inline constexpr std::array<std::int64_t, 4> panel_blocks{32, 64, 128, 256};
+/// Of a matrix that is too small for these: some block columns for each rank, at most so wide.
+inline constexpr std::int64_t usual_block = 128;
+/// Beside these where memory is short.
+inline constexpr std::array<std::int64_t, 2> small_blocks{1, 8};
+inline constexpr std::array<int, 3> panel_lookaheads{1, 2, 3};
+/// A plan with more lanes than threads must be predicted clearly faster: predictions are no better than 5 %.
+inline constexpr double clearly = 0.95;
+/// Flops of a task that is timed, at most: below 20 ms also where LAPACK is slow.
+inline constexpr double timed_flops = 2e8;
+/// Bytes that are gone through before a timed task comes back to the same memory: more than a core's own cache.
+inline constexpr std::int64_t timed_bytes = 8 << 20;
+inline constexpr int timed_calls = 5;
+
+}  // namespace tilewave::tuning
