@@ -10,8 +10,10 @@
 
 #include "execute/blas/factor_tasks.hpp"
 #include "execute/blas/operations.hpp"
+#include "generate/linalg/factor.hpp"
 #include "plan/linalg/tuning.hpp"
 #include "tilewave/dtype.hpp"
+#include "tilewave/error.hpp"
 #include "tilewave/layout.hpp"
 
 namespace tilewave {
@@ -69,9 +71,10 @@ public:
         for (int k = 0; k < box.dims(); ++k) view_.stride_bytes[k] *= array.item_bytes;
         renew();
     }
+    Sample(const Sample& other) : Sample(other.type_, other.array_, other.stride_, other.memory_, other.view_) {}
+    Sample(Sample&&) = default;
     bool holds(const Region& region) const { return region.array == array_ && region.box == view_.box; }
     const RegionView& view() const { return view_; }
-    std::int64_t bytes() const { return static_cast<std::int64_t>(memory_.size()); }
     void renew() {
         if (view_.box.empty()) return;
         const std::int64_t parts = is_complex(type_) ? 2 : 1;
@@ -88,6 +91,11 @@ public:
     }
 
 private:
+    Sample(Dtype type, std::int32_t array, const Index& stride, std::vector<std::byte> memory, const RegionView& view)
+        : type_(type), array_(array), stride_(stride), memory_(std::move(memory)), view_(view) {
+        view_.data = memory_.data();
+    }
+
     Dtype type_;
     std::int32_t array_;
     Index stride_;
@@ -95,40 +103,52 @@ private:
     RegionView view_;
 };
 
-// Its regions, some times over: what is written is not in the cache when its turn comes.
-std::vector<std::vector<Sample>> samples_of(const Schedule& s, const TaskWork& task, Dtype type) {
-    std::vector<std::vector<Sample>> all;
-    std::int64_t bytes = 0;
-    do {
-        std::vector<Sample>& one = all.emplace_back();
-        one.reserve(task.reads.size() + task.writes.size());
-        for (const std::vector<Region>* regions : {&task.reads, &task.writes})
-            for (const Region& region : *regions) {
-                if (std::ranges::any_of(one, [&](const Sample& x) { return x.holds(region); })) continue;
-                one.emplace_back(s.arrays[static_cast<std::size_t>(region.array)], region, type);
-                bytes += one.back().bytes();
-            }
-    } while (bytes < tuning::timed_bytes && all.size() < static_cast<std::size_t>(tuning::timed_calls));
-    return all;
+// Its regions, some times over but for panels: these are in the cache when block columns meet them one after another.
+struct Samples {
+    std::vector<Sample> panels;
+    std::vector<std::vector<Sample>> matrices;
+    const Sample& find(std::size_t turn, const Region& region) const {
+        for (const std::vector<Sample>* some : {&panels, &matrices[turn]})
+            for (const Sample& one : *some)
+                if (one.holds(region)) return one;
+        throw InternalError("a region that has no sample");
+    }
+};
+
+Samples samples_of(const Schedule& s, const TaskWork& task, Dtype type) {
+    std::vector<Sample> panels, one;
+    for (const std::vector<Region>* regions : {&task.reads, &task.writes})
+        for (const Region& region : *regions) {
+            const Array& array = s.arrays[static_cast<std::size_t>(region.array)];
+            std::vector<Sample>& some = array.time_buffers > 0 ? panels : one;
+            if (std::ranges::any_of(some, [&](const Sample& x) { return x.holds(region); })) continue;
+            some.emplace_back(array, region, type);
+        }
+    return {std::move(panels), std::vector(static_cast<std::size_t>(tuning::timed_calls), one)};
+}
+
+// What the caches held is gone, as far as a whole matrix would displace it.
+void sweep_caches(std::int64_t bytes) {
+    static thread_local std::vector<std::byte> memory;
+    const auto size = static_cast<std::size_t>(std::min(bytes, tuning::most_caches_bytes));
+    if (memory.size() < size) memory.resize(size);
+    for (std::size_t at = 0; at < size; at += 64) memory[at] ^= std::byte{1};
 }
 
 double time_task(const std::shared_ptr<const Blas>& blas, Dtype type, const Schedule& s, const TaskWork& task) {
-    std::vector<std::vector<Sample>> samples = samples_of(s, task, type);
+    Samples samples = samples_of(s, task, type);
+    sweep_caches(s.arrays[factor_matrix].storage.points() * s.arrays[factor_matrix].item_bytes);
     const bool pivots = task.operation == lu_row || task.operation == lu_swap;
     const bool fresh = speed_of(task.operation) == TaskSpeed::panel;
     std::vector<double> seconds;
-    for (int i = 0; i < tuning::timed_calls; ++i) {
-        std::vector<Sample>& one = samples[static_cast<std::size_t>(i) % samples.size()];
+    for (std::size_t turn = 0; turn < samples.matrices.size(); ++turn) {
         if (fresh)
-            for (Sample& sample : one) sample.renew();
-        if (pivots) one.front().make_pivots(task.reads[1].box.extent(0));
+            for (Sample& sample : samples.matrices[turn]) sample.renew();
+        if (pivots) samples.panels.front().make_pivots(task.reads[1].box.extent(0));
         TaskCall call;
         call.amount = task.amount;
-        const auto view = [&](const Region& region) {
-            return std::ranges::find_if(one, [&](const Sample& x) { return x.holds(region); })->view();
-        };
-        for (const Region& region : task.reads) call.reads.push_back(view(region));
-        for (const Region& region : task.writes) call.writes.push_back(view(region));
+        for (const Region& region : task.reads) call.reads.push_back(samples.find(turn, region).view());
+        for (const Region& region : task.writes) call.writes.push_back(samples.find(turn, region).view());
         const std::vector<TaskFunction> tasks = factor_tasks(blas, type, std::make_shared<FactorInfo>());
         const double begin = cpu_now_s();
         tasks[static_cast<std::size_t>(task.operation)](call);

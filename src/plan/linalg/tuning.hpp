@@ -17,8 +17,8 @@ inline constexpr std::array<int, 3> panel_lookaheads{1, 2, 3};
 inline constexpr double clearly = 0.95;
 /// Flops of a task that is timed, at most: below 20 ms also where LAPACK is slow.
 inline constexpr double timed_flops = 2e8;
-/// Bytes that are gone through before a timed task comes back to the same memory: more than a core's own cache.
-inline constexpr std::int64_t timed_bytes = 8 << 20;
 inline constexpr int timed_calls = 5;
+/// More than the caches that a lane has, shared ones too.
+inline constexpr std::int64_t most_caches_bytes = 48 << 20;
 
 }  // namespace tilewave::tuning
