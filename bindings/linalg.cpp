@@ -212,19 +212,20 @@ void bind_products(nb::module_& m) {
 }
 
 void bind_panels(nb::module_& m) {
-    nb::class_<PanelPlan>(m, "PanelPlan", "How the panels of a factor travel.")
+    nb::class_<FactorPlan>(m, "FactorPlan", "How the panels of a factor travel.")
         .def(
             "__init__",
-            [](PanelPlan* p, bool wavefront, bool least_rounds, int lookahead, std::int64_t block) {
-                new (p) PanelPlan{wavefront, least_rounds, lookahead, block};
+            [](FactorPlan* p, bool wavefront, bool least_rounds, int lookahead, std::int64_t block) {
+                new (p) FactorPlan{wavefront, least_rounds, lookahead, block, 0, -1};
             },
             "wavefront"_a, "least_rounds"_a, "lookahead"_a, "block"_a)
-        .def_ro("wavefront", &PanelPlan::wavefront)
-        .def_ro("least_rounds", &PanelPlan::least_rounds)
-        .def_ro("lookahead", &PanelPlan::lookahead)
-        .def_ro("block", &PanelPlan::block)
-        .def_ro("memory_bytes", &PanelPlan::memory_bytes)
-        .def_prop_ro("predicted_s", [](const PanelPlan& p) {
+        .def_ro("wavefront", &FactorPlan::wavefront)
+        .def_ro("least_rounds", &FactorPlan::least_rounds)
+        .def_ro("lookahead", &FactorPlan::lookahead)
+        .def_ro("block", &FactorPlan::block)
+        .def_ro("memory_bytes", &FactorPlan::memory_bytes)
+        .def("__str__", &FactorPlan::text)
+        .def_prop_ro("predicted_s", [](const FactorPlan& p) {
             return p.predicted_s < 0 ? std::nullopt : std::optional(p.predicted_s);
         });
     nb::class_<PanelProblem>(m, "PanelProblem", "A factorization or a triangular solve.")
@@ -249,23 +250,23 @@ void bind_panels(nb::module_& m) {
             [](const PanelProblem& p, const std::string& call, std::optional<bool> wavefront,
                std::optional<bool> least_rounds, std::optional<int> lookahead, std::optional<std::int64_t> block,
                std::optional<std::int64_t> memory) {
-                return panel_plans(call, p, {wavefront, least_rounds, lookahead, block, memory});
+                return panel_plans(call, p, {block, lookahead, least_rounds, wavefront, memory});
             },
             "call"_a, "wavefront"_a.none(), "least_rounds"_a.none(), "lookahead"_a.none(), "block"_a.none(),
             "memory"_a.none(), "All plans that keep to what is given.")
         .def(
             "measure",
             [](const PanelProblem& p, std::shared_ptr<const Blas> blas, const std::string& type,
-               const std::vector<PanelPlan>& plans) {
+               const std::vector<FactorPlan>& plans) {
                 const PanelRates rates = measured_panels(std::move(blas), dtype_named(type), p);
-                for (const PanelPlan& plan : plans) rates(plan);
+                for (const FactorPlan& plan : plans) rates(plan);
             },
             "blas"_a, "dtype"_a, "plans"_a, nb::call_guard<nb::gil_scoped_release>(),
             "Times the operations of plans, as predictions need them.")
         .def(
             "played",
             [](const PanelProblem& p, std::shared_ptr<const Blas> blas, const std::string& type,
-               const std::vector<PanelPlan>& plans, const Machine& machine) {
+               const std::vector<FactorPlan>& plans, const Machine& machine) {
                 return played_panels(p, plans, machine, measured_panels(std::move(blas), dtype_named(type), p));
             },
             "blas"_a, "dtype"_a, "plans"_a, "machine"_a, nb::call_guard<nb::gil_scoped_release>(),

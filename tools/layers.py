@@ -28,7 +28,7 @@ FOLDERS = {
     "generate/chain": "",
     "generate/pattern": "pattern",
     "generate/linalg": "",
-    "plan": "",
+    "plan": "linalg_plan",
     "runtime": "context field halo linalg nest patterns report run_schedule tilewave",
     "measure": "",
     "bindings": "",

@@ -1,5 +1,5 @@
-// Dense linear algebra on distributed matrices: products, factorizations and solutions, with choices that the caller
-// makes. Python's tilewave.linalg makes them by prediction.
+// Dense linear algebra on distributed matrices: products, factorizations and solutions. What the caller leaves free is
+// chosen by prediction, as in Python's tilewave.linalg.
 #pragma once
 #include <complex>
 #include <cstdint>
@@ -9,6 +9,7 @@
 #include "tilewave/block_cyclic.hpp"
 #include "tilewave/context.hpp"
 #include "tilewave/dtype.hpp"
+#include "tilewave/linalg_plan.hpp"
 #include "tilewave/run_schedule.hpp"
 
 namespace tilewave {
@@ -109,25 +110,19 @@ ScheduleReport multiply(const Matrix<T>& a, const Matrix<T>& b, Matrix<T>& c, co
     return multiply(a.storage(), b.storage(), c.storage(), options);
 }
 
-/// How a factorization goes.
-struct FactorOptions {
-    std::int64_t block = 128;   ///< columns of a panel
-    int lookahead = 1;          ///< panels that travel beside the one in use
-    bool least_rounds = false;  ///< panels go down a tree; else around a ring
-};
-
 /// What became of a matrix, by block columns.
 struct FactorStorage {
     MatrixStorage matrix;
     MatrixStorage triangles;           ///< of QR: T of each panel
     std::int64_t info = 0;             ///< LAPACK's, on every rank
     std::vector<std::int64_t> pivots;  ///< of LU: row i was interchanged with row pivots[i]; on every rank
-    FactorOptions options;
+    FactorPlan plan;
     ScheduleReport report;
 };
 enum class FactorKind : std::uint8_t { cholesky, lu, qr };
 /// Factors a copy of a matrix of any layout. Collective.
-/// @pre square, but for QR; block >= 1, lookahead >= 0 (ConfigError on every rank)
+/// @pre square, but for QR; block >= 1, lookahead >= 0, no wavefront down a tree; a memory that a plan keeps within
+/// (ConfigError on every rank, before anything is allocated)
 FactorStorage factor(FactorKind kind, const MatrixStorage& a, const FactorOptions& options);
 /// x of A x = b, in the layout of b: of Cholesky's and LU's factors. Collective.
 /// @pre b of as many rows, of the same type and context; info 0 (ConfigError on every rank)

@@ -3,18 +3,19 @@
 #include <algorithm>
 #include <cstdlib>
 #include <functional>
+#include <cstring>
 #include <limits>
+#include <map>
 #include <mutex>
 #include <new>
+#include <numeric>
 #include <optional>
 
 #include "execute/blas/factor_tasks.hpp"
 #include "execute/blas/tasks.hpp"
-#include "generate/linalg/cholesky.hpp"
-#include "generate/linalg/lu.hpp"
 #include "generate/linalg/matmul.hpp"
-#include "generate/linalg/qr.hpp"
 #include "generate/linalg/sides.hpp"
+#include "plan/linalg/panel_plan.hpp"
 #include "runtime/matrix_move.hpp"
 #include "runtime/moving_memory.hpp"
 #include "runtime/run_schedule.hpp"
@@ -65,12 +66,44 @@ ScheduleReport run(Context& context, const Schedule& schedule, const MovingMemor
     return report;
 }
 
-FactorChoices choices_of(const FactorOptions& options, const Context& context) {
-    FactorChoices choices;
-    choices.tree = options.least_rounds ? BroadcastTree::least_rounds : BroadcastTree::ring;
-    choices.lookahead = options.lookahead;
-    choices.lanes = context.threads();
-    return choices;
+std::string text_of(const FactorOptions& options) {
+    std::string text;
+    const auto add = [&](const char* name, const auto& given) {
+        if (given) text += std::string(name) + " " + std::to_string(static_cast<std::int64_t>(*given)) + ", ";
+    };
+    add("block", options.block);
+    add("lookahead", options.lookahead);
+    add("least rounds", options.least_rounds);
+    add("wavefront", options.wavefront);
+    add("memory", options.memory_bytes);
+    return text;
+}
+
+// Plans of a context, by what they are of and by its machine.
+struct Plans {
+    std::map<std::string, FactorPlan> kept;
+};
+
+// The plan that is predicted fastest, the same on every rank: all measure at once, rank 0 compares. Collective.
+FactorPlan agreed_plan(Context& context, const std::string& call, const std::string& text, Dtype type,
+                       const PanelProblem& problem, const std::vector<FactorPlan>& plans) {
+    std::map<std::string, FactorPlan>& kept = context.own<Plans>().kept;
+    const Machine& machine = context.machine();
+    const std::string key = text + std::to_string(1e9 * machine.latency_s) + std::to_string(1e12 * machine.byte_s);
+    if (const auto found = kept.find(key); found != kept.end()) return found->second;
+    FactorPlan chosen = plans.front();
+    agreed(context, call, "planned", [&] {
+        const PanelRates rates = measured_panels(blas(), type, problem);
+        if (plans.size() > 1)
+            for (const FactorPlan& plan : plans) rates(plan);
+        if (context.rank() == 0) chosen = played_panels(problem, plans, machine, rates).front();
+    });
+    std::string bytes(reinterpret_cast<const char*>(&chosen), sizeof chosen);
+    std::vector<int> everyone(static_cast<std::size_t>(context.size()));
+    std::iota(everyone.begin(), everyone.end(), 0);
+    broadcast_among(context.transport(), everyone, bytes);
+    std::memcpy(&chosen, bytes.data(), sizeof chosen);
+    return kept[key] = chosen;
 }
 
 void require_sides(const std::string& call, const FactorStorage& f, const MatrixStorage& b) {
@@ -221,34 +254,29 @@ FactorStorage factor(FactorKind kind, const MatrixStorage& a, const FactorOption
     const Axis rows = a.layout().rows, columns = a.layout().columns;
     std::optional<FactorStorage> made;
     std::optional<MovingMemory> moving;
+    std::vector<FactorPlan> plans;
     Schedule schedule;
     std::shared_ptr<const Blas> library;
-    agreed(
-        context, call,
-        a.text() + ", " + std::to_string(options.block) + ", " + std::to_string(options.lookahead) +
-            (options.least_rounds ? ", least rounds" : ""),
-        [&] {
-            require(options.block >= 1 && options.lookahead >= 0,
-                    call + ": block " + std::to_string(options.block) + " and lookahead " +
-                        std::to_string(options.lookahead) + " were given; allowed: block >= 1, lookahead >= 0");
-            require(kind == FactorKind::qr || rows.extent == columns.extent,
-                    call + ": " + a.text() + " was given; allowed: square matrices");
-            const std::int64_t block = std::min(options.block, std::max<std::int64_t>(1, columns.extent));
-            const BlockCyclic layout = by_block_columns(rows.extent, columns.extent, context.size(), block);
-            const BlockCyclic beside =
-                by_block_columns(kind == FactorKind::qr ? block : 0, columns.extent, context.size(), block);
-            made.emplace(FactorStorage{{context, layout, a.type()}, {context, beside, a.type()}, 0, {}, options, {}});
-            made->pivots.resize(kind == FactorKind::lu ? static_cast<std::size_t>(rows.extent) : 0,
-                                std::numeric_limits<std::int64_t>::max());
-            // Of the functions of these names the ones that make schedules.
-            using Generate = Schedule (*)(const BlockCyclic&, std::int64_t, const FactorChoices&, int, int);
-            static constexpr Generate generators[] = {cholesky, lu, qr};
-            const Generate generate = generators[static_cast<int>(kind)];
-            schedule =
-                generate(layout, item_bytes(a.type()), choices_of(options, context), context.rank(), context.size());
-            moving.emplace(schedule);
-            library = blas();
-        });
+    PanelProblem problem{static_cast<PanelWork>(kind), a.layout(), item_bytes(a.type()), context.size(),
+                         context.threads()};
+    const std::string said = a.text() + ", " + text_of(options);
+    agreed(context, call, said, [&] {
+        require(kind == FactorKind::qr || rows.extent == columns.extent,
+                call + ": " + a.text() + " was given; allowed: square matrices");
+        plans = panel_plans(call, problem, options);
+        library = blas();
+    });
+    const FactorPlan plan = agreed_plan(context, call, call + ", " + said, a.type(), problem, plans);
+    agreed(context, call, "ready", [&] {
+        const BlockCyclic layout = panel_layout(problem, plan.block);
+        const BlockCyclic beside =
+            by_block_columns(kind == FactorKind::qr ? plan.block : 0, columns.extent, context.size(), plan.block);
+        made.emplace(FactorStorage{{context, layout, a.type()}, {context, beside, a.type()}, 0, {}, plan, {}});
+        made->pivots.resize(kind == FactorKind::lu ? static_cast<std::size_t>(rows.extent) : 0,
+                            std::numeric_limits<std::int64_t>::max());
+        schedule = panel_schedule(problem, plan, context.rank());
+        moving.emplace(schedule);
+    });
     run_move(context, {a.layout(), made->matrix.layout(), item_bytes(a.type()), context.size()}, a.binding(),
              made->matrix.binding());
     const auto info = std::make_shared<FactorInfo>();
@@ -278,7 +306,7 @@ MatrixStorage solve(FactorKind kind, const FactorStorage& f, const MatrixStorage
         for (const TriangularSystem& system : {TriangularSystem{false, Transpose::none, lu},
                                                TriangularSystem{lu, lu ? Transpose::none : Transpose::adjoint, false}})
             all.push_back(triangular_solve(f.matrix.layout(), sides, item_bytes(b.type()), system,
-                                           choices_of(f.options, context), context.rank(), context.size()));
+                                           choices_of(f.plan, context.threads()), context.rank(), context.size()));
         return all;
     });
 }
@@ -289,7 +317,7 @@ MatrixStorage apply(const FactorStorage& f, const MatrixStorage& b, bool adjoint
         require(f.triangles.layout().rows.extent > 0 || f.matrix.layout().columns.extent == 0,
                 "apply: a factor without reflectors was given; allowed: that of qr()");
         return std::vector{apply_reflectors(f.matrix.layout(), sides, item_bytes(b.type()), {adjoint, false},
-                                            choices_of(f.options, context), context.rank(), context.size())};
+                                            choices_of(f.plan, context.threads()), context.rank(), context.size())};
     });
 }
 

@@ -58,7 +58,7 @@ class FactorPlan:
         )
 
     def _core(self):
-        return _core.linalg.PanelPlan(
+        return _core.linalg.FactorPlan(
             self.algorithm == "wavefront", self.tree == "least_rounds", self.lookahead, self.block
         )
 
@@ -84,12 +84,7 @@ class FactorPlan:
 
     def __str__(self):
         predicted = "" if self.predicted_s is None else f"; predicted {self.predicted_s:.6f} s"
-        return f"{_described(self)}; {self.memory_bytes} bytes beyond the matrices{predicted}"
-
-
-def _described(plan):
-    way = "" if plan.algorithm == "wavefront" else f" by {plan.tree}"
-    return f"{plan.algorithm}{way}, panels of {plan.block}, {plan.lookahead} ahead"
+        return f"{self._core()}; {self.memory_bytes} bytes beyond the matrices{predicted}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,7 +128,7 @@ def best_plan(context, problem, dtype, plans, library, text):
 
     Parameters
     ----------
-    plans : list of PanelPlan
+    plans : list of FactorPlan
         Of the core.
     text : str
         What they depend on: planned once.
@@ -148,7 +143,7 @@ def best_plan(context, problem, dtype, plans, library, text):
                 problem.measure(library, dtype.name, plans)
             if context.rank == 0:
                 played = [FactorPlan._of(plan) for plan in problem.played(library, dtype.name, plans, machine)]
-                compared = [(p.predicted_s, p.memory_bytes, _described(p)) for p in played if p.predicted_s is not None]
+                compared = [(p.predicted_s, p.memory_bytes, str(p._core())) for p in played if p.predicted_s is not None]
                 found = json.dumps(dataclasses.asdict(dataclasses.replace(played[0], compared=compared)))
         except Exception as problem_here:
             error = problem_here

@@ -12,9 +12,7 @@
 
 namespace tilewave {
 
-namespace {
-
-FactorChoices choices_of(const PanelPlan& plan, int threads) {
+FactorChoices choices_of(const FactorPlan& plan, int threads) {
     FactorChoices c;
     c.wavefront = plan.wavefront;
     c.tree = plan.least_rounds ? BroadcastTree::least_rounds : BroadcastTree::ring;
@@ -22,6 +20,8 @@ FactorChoices choices_of(const PanelPlan& plan, int threads) {
     c.lanes = threads;
     return c;
 }
+
+namespace {
 
 // Arrays in which panels travel.
 std::int64_t moving_panels(const Schedule& s) {
@@ -33,7 +33,7 @@ std::int64_t moving_panels(const Schedule& s) {
     return bytes;
 }
 
-std::vector<std::int64_t> blocks_of(const PanelProblem& p, const PanelWish& wish) {
+std::vector<std::int64_t> blocks_of(const PanelProblem& p, const FactorOptions& wish) {
     const Axis& columns = p.matrix.columns;
     const std::int64_t n = std::min(p.matrix.rows.extent, columns.extent);
     if (wish.block) return {std::min(*wish.block, std::max<std::int64_t>(1, columns.extent))};
@@ -57,11 +57,18 @@ std::vector<std::int64_t> blocks_of(const PanelProblem& p, const PanelWish& wish
 
 }  // namespace
 
+std::string FactorPlan::text() const {
+    return std::string(wavefront      ? "wavefront"
+                       : least_rounds ? "broadcast by least_rounds"
+                                      : "broadcast by ring") +
+           ", panels of " + std::to_string(block) + ", " + std::to_string(lookahead) + " ahead";
+}
+
 BlockCyclic panel_layout(const PanelProblem& p, std::int64_t block) {
     return {{p.matrix.rows.extent, 1, 0}, {p.matrix.columns.extent, p.ranks, block}};
 }
 
-Schedule panel_schedule(const PanelProblem& p, const PanelPlan& plan, int rank) {
+Schedule panel_schedule(const PanelProblem& p, const FactorPlan& plan, int rank) {
     const BlockCyclic layout = panel_layout(p, plan.block);
     const FactorChoices choices = choices_of(plan, p.threads);
     switch (p.work) {
@@ -72,7 +79,7 @@ Schedule panel_schedule(const PanelProblem& p, const PanelPlan& plan, int rank) 
     }
 }
 
-std::vector<PanelPlan> panel_plans(const std::string& call, const PanelProblem& p, const PanelWish& wish) {
+std::vector<FactorPlan> panel_plans(const std::string& call, const PanelProblem& p, const FactorOptions& wish) {
     if (wish.block.value_or(1) < 1 || wish.lookahead.value_or(0) < 0)
         throw ConfigError(call + ": block " + std::to_string(wish.block.value_or(1)) + " and lookahead " +
                           std::to_string(wish.lookahead.value_or(0)) +
@@ -80,7 +87,7 @@ std::vector<PanelPlan> panel_plans(const std::string& call, const PanelProblem& 
     if (wish.wavefront.value_or(false) && wish.least_rounds.value_or(false))
         throw ConfigError(call + ": a wavefront down a tree of least rounds was given; allowed: around a ring");
     const bool solve = p.work == PanelWork::solve;
-    std::vector<PanelPlan> all;
+    std::vector<FactorPlan> all;
     for (const bool wavefront : {false, true}) {
         // Alone, a rank has nobody to wait for.
         const bool waves = !solve && p.ranks > 1 && !wish.least_rounds.value_or(false);
@@ -93,7 +100,11 @@ std::vector<PanelPlan> panel_plans(const std::string& call, const PanelProblem& 
                 if (p.ranks == 1) aheads.resize(1);
                 if (wish.lookahead) aheads = {*wish.lookahead};
                 for (const int ahead : aheads) {
-                    PanelPlan plan{wavefront, tree, ahead, block};
+                    FactorPlan plan;
+                    plan.wavefront = wavefront;
+                    plan.least_rounds = tree;
+                    plan.lookahead = ahead;
+                    plan.block = block;
                     plan.memory_bytes = moving_panels(panel_schedule(p, plan, 0));
                     all.push_back(plan);
                 }
@@ -101,8 +112,8 @@ std::vector<PanelPlan> panel_plans(const std::string& call, const PanelProblem& 
     }
     if (!wish.memory_bytes) return all;
     std::int64_t least = all.front().memory_bytes;
-    for (const PanelPlan& plan : all) least = std::min(least, plan.memory_bytes);
-    std::erase_if(all, [&](const PanelPlan& plan) { return plan.memory_bytes > *wish.memory_bytes; });
+    for (const FactorPlan& plan : all) least = std::min(least, plan.memory_bytes);
+    std::erase_if(all, [&](const FactorPlan& plan) { return plan.memory_bytes > *wish.memory_bytes; });
     if (all.empty())
         throw ConfigError(call + ": memory: given " + std::to_string(*wish.memory_bytes) +
                           " bytes; allowed: at least " + std::to_string(least) +
@@ -113,20 +124,20 @@ std::vector<PanelPlan> panel_plans(const std::string& call, const PanelProblem& 
 PanelRates measured_panels(std::shared_ptr<const Blas> blas, Dtype type, const PanelProblem& problem) {
     // Panels ahead change no task.
     using Known = std::map<std::pair<std::int64_t, bool>, std::vector<OperationRate>>;
-    return [blas = std::move(blas), type, problem, known = std::make_shared<Known>()](const PanelPlan& plan) {
+    return [blas = std::move(blas), type, problem, known = std::make_shared<Known>()](const FactorPlan& plan) {
         auto& found = (*known)[{plan.block, plan.wavefront}];
         if (found.empty()) found = factor_task_rates(blas, type, std::vector{panel_schedule(problem, plan, 0)});
         return found;
     };
 }
 
-std::vector<PanelPlan> played_panels(const PanelProblem& p, std::vector<PanelPlan> plans, const Machine& machine,
+std::vector<FactorPlan> played_panels(const PanelProblem& p, std::vector<FactorPlan> plans, const Machine& machine,
                                      const PanelRates& rates) {
     if (plans.size() == 1 || std::min(p.matrix.rows.extent, p.matrix.columns.extent) == 0) {
         plans.resize(1);
         return plans;
     }
-    for (PanelPlan& plan : plans) {
+    for (FactorPlan& plan : plans) {
         std::vector<Schedule> parts;
         for (int rank = 0; rank < p.ranks; ++rank) parts.push_back(panel_schedule(p, plan, rank));
         PredictOptions options;
@@ -134,8 +145,8 @@ std::vector<PanelPlan> played_panels(const PanelProblem& p, std::vector<PanelPla
         options.threads = p.threads;
         plan.predicted_s = predict(parts, machine, Rates({KernelRate()}, rates(plan)), options).time_s;
     }
-    std::stable_sort(plans.begin(), plans.end(), [](const PanelPlan& a, const PanelPlan& b) {
-        const auto counted = [](const PanelPlan& plan) {
+    std::stable_sort(plans.begin(), plans.end(), [](const FactorPlan& a, const FactorPlan& b) {
+        const auto counted = [](const FactorPlan& plan) {
             return plan.wavefront ? plan.predicted_s / tuning::clearly : plan.predicted_s;
         };
         return counted(a) < counted(b);

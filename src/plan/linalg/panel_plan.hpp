@@ -4,13 +4,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "execute/blas/library.hpp"
 #include "execute/blas/operations.hpp"
 #include "generate/linalg/factor.hpp"
+#include "tilewave/linalg_plan.hpp"
 #include "tilewave/predict.hpp"
 
 namespace tilewave {
@@ -27,38 +27,23 @@ struct PanelProblem {
     TriangularSystem system = {};                ///< of a solve
 };
 
-/// What the caller has chosen; the rest is free.
-struct PanelWish {
-    std::optional<bool> wavefront = {}, least_rounds = {};
-    std::optional<int> lookahead = {};
-    std::optional<std::int64_t> block = {}, memory_bytes = {};
-};
-
-struct PanelPlan {
-    bool wavefront = false;  ///< else panels are broadcast
-    bool least_rounds = false;
-    int lookahead = 1;
-    std::int64_t block = 128;
-    std::int64_t memory_bytes = 0;  ///< of a rank beyond the matrices: the panels on their way
-    double predicted_s = -1;        ///< -1: nothing was compared
-};
-
 /// Where the matrix lies while it is worked on.
 BlockCyclic panel_layout(const PanelProblem& problem, std::int64_t block);
-Schedule panel_schedule(const PanelProblem& problem, const PanelPlan& plan, int rank);
+FactorChoices choices_of(const FactorPlan& plan, int threads);
+Schedule panel_schedule(const PanelProblem& problem, const FactorPlan& plan, int rank);
 
 /// All plans that keep to a wish, with their memory; nothing is played.
 /// @pre block >= 1, lookahead >= 0, no wavefront down a tree; a memory that one of them keeps within (ConfigError,
 /// which begins with `call`)
-std::vector<PanelPlan> panel_plans(const std::string& call, const PanelProblem& problem, const PanelWish& wish);
+std::vector<FactorPlan> panel_plans(const std::string& call, const PanelProblem& problem, const FactorOptions& wish);
 
 /// The rates of all operations, by number, for the schedules of a plan.
-using PanelRates = std::function<std::vector<OperationRate>(const PanelPlan&)>;
+using PanelRates = std::function<std::vector<OperationRate>(const FactorPlan&)>;
 /// Measured at first use of a shape.
 PanelRates measured_panels(std::shared_ptr<const Blas> blas, Dtype type, const PanelProblem& problem);
 
 /// The plans played, the fastest first; one plan alone as it is.
-std::vector<PanelPlan> played_panels(const PanelProblem& problem, std::vector<PanelPlan> plans, const Machine& machine,
+std::vector<FactorPlan> played_panels(const PanelProblem& problem, std::vector<FactorPlan> plans, const Machine& machine,
                                      const PanelRates& rates);
 
 }  // namespace tilewave

@@ -79,13 +79,15 @@ void products_and_factors(Context& context, double bound) {
     }
     const Matrix<T> whole(context, by_block_rows(17, 17, ranks), init),
         sides(context, by_block_rows(17, 3, ranks), init);
-    const LuFactor<T> factors = lu(whole, {.block = 4});
-    EXPECT_EQ(factors.info(), 0);
-    EXPECT_LT(difference(product(whole.gather(), factors.solve(sides).gather(), 17, 17, 3), sides.gather()), bound);
+    for (const FactorOptions& options : {FactorOptions{}, {.block = 4}, {.block = 3, .wavefront = true}}) {
+        const LuFactor<T> factors = lu(whole, options);
+        EXPECT_EQ(factors.info(), 0);
+        EXPECT_LT(difference(product(whole.gather(), factors.solve(sides).gather(), 17, 17, 3), sides.gather()), bound);
+    }
     const Matrix<T> definite(context, by_block_columns(17, 17, ranks), [](std::int64_t i, std::int64_t j) {
         return static_cast<T>(1.0 / static_cast<double>(1 + std::abs(i - j)) + (i == j ? 4 : 0));
     });
-    const CholeskyFactor<T> lower = cholesky(definite, {.block = 5});
+    const CholeskyFactor<T> lower = cholesky(definite, {.block = 5, .wavefront = ranks > 1});
     EXPECT_LT(difference(product(definite.gather(), lower.solve(sides).gather(), 17, 17, 3), sides.gather()), bound);
     // Q^H A is R, and Q R is A.
     const Matrix<T> tall(context, by_block_rows(19, 7, ranks), init);
@@ -119,6 +121,8 @@ TEST(Linalg, WhatOneRankGetsWrongAllRanksThrow) {
     const auto errors = on_ranks(2, [&](Context& context) {
         const Matrix<double> zero(context, by_block_rows(4, 4, 2), none), tall(context, by_block_rows(5, 4, 2), none);
         EXPECT_THROW(lu(zero, {.block = context.rank() == 1 ? 0 : 3}), ConfigError);
+        EXPECT_THROW(lu(zero, {.memory_bytes = 7}), ConfigError);
+        EXPECT_LE(lu(zero, {.memory_bytes = 200}).factor.plan.memory_bytes, 200);
         EXPECT_THROW(cholesky(tall), ConfigError);
         const auto factors = lu(zero, {.block = 3});
         EXPECT_EQ(factors.info(), 1);
