@@ -4,6 +4,7 @@ import numpy as np
 
 from tilewave import _core
 from tilewave.errors import ConfigError
+from tilewave.linalg.arrays import entered_sides, left
 from tilewave.linalg.checks import require_bool, require_sides
 from tilewave.linalg.choosing import Wish
 from tilewave.linalg.factors import Kind, factored, refused, solved
@@ -42,13 +43,15 @@ class CholeskyFactor(Matrix):
 
         Parameters
         ----------
-        b : Matrix
-            Right-hand sides as columns, in any layout; it stays as it is.
+        b : Matrix or numpy.ndarray
+            Right-hand sides as columns, in any layout; an array, also of one dimension, is the same on every rank. It
+            stays as it is.
 
         Returns
         -------
-        Matrix
-            In the layout of b, with a ``report`` of each of the two triangular solves: ``(down, up)``.
+        Matrix or numpy.ndarray
+            As b: an array on every rank, or a matrix in the layout of b, with a ``report`` of each of the two
+            triangular solves: ``(down, up)``.
 
         Raises
         ------
@@ -69,8 +72,8 @@ def cholesky(a, *, block=None, lookahead=None, tree=None, algorithm="auto", memo
 
     Parameters
     ----------
-    a : Matrix
-        Square, in any layout. Only its lower triangle is read; it stays as it is.
+    a : Matrix or numpy.ndarray
+        Square, in any layout; an array is the same on every rank. Only its lower triangle is read; it stays as it is.
     block : int, optional
         Columns of a panel. Default: those of a's blocks where a lies by columns that go round; else predicted.
     lookahead : int, optional
@@ -124,6 +127,8 @@ def _solve(factor, b):
             f"solve: the leading minor of order {factor.info} is not positive definite: there is no factor; allowed: "
             "factors with info 0"
         )
+    b, shape = entered_sides("solve", b, factor)
     require_sides("solve", factor, b, factor.shape[0])
     systems = [_core.linalg.TriangularSystem(op=op) for op in "NC"]
-    return (yield from solved(factor, b, systems))
+    made = yield from solved(factor, b, systems)
+    return (yield from left(made, shape))

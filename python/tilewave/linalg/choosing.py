@@ -143,7 +143,8 @@ def best_plan(context, problem, dtype, plans, library, text):
                 problem.measure(library, dtype.name, plans)
             if context.rank == 0:
                 played = [FactorPlan._of(plan) for plan in problem.played(library, dtype.name, plans, machine)]
-                compared = [(p.predicted_s, p.memory_bytes, str(p._core())) for p in played if p.predicted_s is not None]
+                compared = [(p.predicted_s, p.memory_bytes, str(p._core())) for p in played]
+                compared = compared if played[0].predicted_s is not None else []
                 found = json.dumps(dataclasses.asdict(dataclasses.replace(played[0], compared=compared)))
         except Exception as problem_here:
             error = problem_here

@@ -7,6 +7,7 @@ import numpy as np
 
 from tilewave import _core
 from tilewave.errors import ConfigError, KernelError
+from tilewave.linalg.arrays import entered
 from tilewave.linalg.blas import blas
 from tilewave.linalg.checks import require_matrix, require_square
 from tilewave.linalg.choosing import FactorPlan, best_plan, by_block_columns, play_of
@@ -126,6 +127,7 @@ def factored(kind, context, a, wish, text=""):
     pivots : list
         Of this rank's panels.
     """
+    a = entered(kind.name, "a", a, context)
     require_matrix(kind.name, "a", a, context)
     if kind.square:
         require_square(kind.name, "a", a)
@@ -134,7 +136,8 @@ def factored(kind, context, a, wish, text=""):
     plans = wish.plans(kind.name, problem)
     library = blas()
     yield f"{a._text()}, {wish}, {text}"
-    chosen = yield from best_plan(context, problem, a.dtype, plans, library, f"{kind.work}, {a._text()}, {wish}")
+    text = f"{kind.work}, {a.shape} {a.dtype} {a.layout}, {wish}"
+    chosen = yield from best_plan(context, problem, a.dtype, plans, library, text)
     error = made = run = None
     try:
         made = kind.make(context, a.shape, a.dtype, by_block_columns(a.shape, chosen.block, context.size))

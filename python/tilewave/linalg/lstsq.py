@@ -3,6 +3,7 @@
 import numpy as np
 
 from tilewave import _core
+from tilewave.linalg.arrays import dtype_for, entered, entered_sides, left
 from tilewave.linalg.blas import blas
 from tilewave.linalg.checks import require_bool, require_matrix, require_sides, require_square, transpose_of
 from tilewave.linalg.choosing import Wish, best_plan, by_block_columns
@@ -21,10 +22,11 @@ def lstsq(a, b, cond=None, *, block=None, lookahead=None, tree=None, algorithm="
 
     Parameters
     ----------
-    a : Matrix
-        Of any shape and full rank, in any layout; it stays as it is.
-    b : Matrix
-        Right-hand sides as columns, in any layout; it stays as it is.
+    a : Matrix or numpy.ndarray
+        Of any shape and full rank, in any layout; an array is the same on every rank. It stays as it is.
+    b : Matrix or numpy.ndarray
+        Right-hand sides as columns, in any layout; an array, also of one dimension, is the same on every rank. It stays
+        as it is.
     cond : float, optional
         A column whose part beyond those before it has at most this part of its norm depends on them. Default: the
         dtype's eps times the larger side of a. 0: only what is exactly 0, as LAPACK's gels.
@@ -33,10 +35,11 @@ def lstsq(a, b, cond=None, *, block=None, lookahead=None, tree=None, algorithm="
 
     Returns
     -------
-    Matrix
-        x, in a layout as b's. ``x.residues``: of each right-hand side the squared norm of a x - b, on every rank, as
-        SciPy's; empty where a has no more rows than columns. ``x.rank``; ``x.report``: of the factorization and of the
-        two parts of the solution.
+    Matrix or tuple
+        Of an array b: ``(x, residues, rank, None)`` with arrays on every rank, as SciPy's; singular values are not
+        computed. Of a matrix b: x, in a layout as b's. ``x.residues``: of each right-hand side the squared norm of
+        a x - b, on every rank, as SciPy's; empty where a has no more rows than columns. ``x.rank``; ``x.report``: of
+        the factorization and of the two parts of the solution.
 
     Raises
     ------
@@ -46,6 +49,7 @@ def lstsq(a, b, cond=None, *, block=None, lookahead=None, tree=None, algorithm="
         On every rank alike; it names the first column, or row of a wide matrix, that depends on others. Its ``info``
         is LAPACK's.
     """
+    a, b, shape = _entered("lstsq", a, b, context)
     require_matrix("lstsq", "a", a, context)
     require_sides("lstsq", a, b, a.shape[0])
     cond_of("lstsq", cond, a.shape, a.dtype)
@@ -57,7 +61,22 @@ def lstsq(a, b, cond=None, *, block=None, lookahead=None, tree=None, algorithm="
     factor = yield from factored_qr("lstsq", context, a, wish, f"{b._text()}, {cond}")
     x = yield from solved_by_qr("lstsq", factor, b, cond, reflect_run, wide)
     x.report = (factor.report, *x.report)
-    return x
+    if shape is None:
+        return x
+    residues = x.residues if len(shape) == 2 or x.residues.size == 0 else x.residues[0]
+    return (yield from left(x, shape)), residues, x.rank, None
+
+
+def _entered(call, a, b, context):
+    """Both as matrices of one dtype, and the shape of b's array, None of a matrix. Local."""
+    if isinstance(a, np.ndarray):
+        dtype = dtype_for(call, "a", a)
+        if isinstance(b, np.ndarray):
+            dtype = np.result_type(dtype, dtype_for(call, "b", b))
+        a = entered(call, "a", a, context, dtype)
+    else:
+        a = entered(call, "a", a, context)
+    return a, *entered_sides(call, b, a)
 
 
 def _adjoint(a):
@@ -89,10 +108,12 @@ def solve_triangular(
 
     Parameters
     ----------
-    a : Matrix
-        Square, in any layout; what is not its triangle is not read. It stays as it is.
-    b : Matrix
-        Right-hand sides as columns, in any layout; it stays as it is.
+    a : Matrix or numpy.ndarray
+        Square, in any layout; what is not its triangle is not read. An array is the same on every rank. It stays as it
+        is.
+    b : Matrix or numpy.ndarray
+        Right-hand sides as columns, in any layout; an array, also of one dimension, is the same on every rank. It stays
+        as it is.
     trans : str or int
         op: "N" or 0, as it is; "T" or 1, transposed; "C" or 2, transposed and conjugate.
     lower : bool
@@ -106,9 +127,9 @@ def solve_triangular(
 
     Returns
     -------
-    Matrix
-        In the layout of b, with a ``report``. Its ``moved`` says what was redistributed: a where it does not lie by
-        block columns, b where ranks do not have equal numbers of its columns.
+    Matrix or numpy.ndarray
+        As b: an array on every rank, or a matrix in the layout of b, with a ``report``. Its ``moved`` says what was
+        redistributed: a where it does not lie by block columns, b where ranks do not have equal numbers of its columns.
 
     Raises
     ------
@@ -122,6 +143,7 @@ def solve_triangular(
     Collective. The panels of a go round while every rank solves for its own columns of b: few right-hand sides keep few
     ranks busy.
     """
+    a, b, array = _entered("solve_triangular", a, b, context)
     require_matrix("solve_triangular", "a", a, context)
     require_square("solve_triangular", "a", a)
     require_sides("solve_triangular", a, b, a.shape[0])
@@ -135,11 +157,12 @@ def solve_triangular(
     given = a._blocks, a.dtype.itemsize, context.size, context.threads, of_sides, system
     problem = _core.linalg.PanelProblem("solve", *given)
     plans = wish.plans("solve_triangular", problem)
-    text = f"{a._text()}, {b._text()}, {op}, {lower}, {unit_diagonal}, {wish}"
-    yield text
+    text = f"{op}, {lower}, {unit_diagonal}, {wish}"
+    yield f"{a._text()}, {b._text()}, {text}"
     if not unit_diagonal:
         _require_diagonal(a)
-    chosen = yield from best_plan(context, problem, a.dtype, plans, library, f"solve, {text}")
+    text = f"solve, {a.shape} {a.dtype} {a.layout}, {b.shape}, {text}"
+    chosen = yield from best_plan(context, problem, a.dtype, plans, library, text)
     error = sides = made = panels = run = None
     try:
         shape = a.shape
@@ -156,7 +179,7 @@ def solve_triangular(
     moved = [name for name, stays in (("a", panels is a), ("b", b._blocks.same(of_sides))) if not stays]
     made.report, _, _ = run([panels.local, sides.local], moved)
     move(context, of_sides, made._blocks, sides.local, made.local)
-    return made
+    return (yield from left(made, array))
 
 
 def _require_diagonal(a):

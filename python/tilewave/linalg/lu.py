@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from tilewave import _core
+from tilewave.linalg.arrays import entered, entered_sides, left
 from tilewave.linalg.blas import blas
 from tilewave.linalg.checks import require_sides
 from tilewave.linalg.choosing import Wish
@@ -42,13 +43,15 @@ class LuFactor(Matrix):
 
         Parameters
         ----------
-        b : Matrix
-            Right-hand sides as columns, in any layout; it stays as it is.
+        b : Matrix or numpy.ndarray
+            Right-hand sides as columns, in any layout; an array, also of one dimension, is the same on every rank. It
+            stays as it is.
 
         Returns
         -------
-        Matrix
-            In the layout of b, with a ``report`` of each of the two triangular solves: ``(lower, upper)``.
+        Matrix or numpy.ndarray
+            As b: an array on every rank, or a matrix in the layout of b, with a ``report`` of each of the two
+            triangular solves: ``(lower, upper)``.
 
         Raises
         ------
@@ -76,8 +79,8 @@ def lu(a, *, block=None, lookahead=None, tree=None, algorithm="auto", memory=Non
 
     Parameters
     ----------
-    a : Matrix
-        Square, in any layout; it stays as it is.
+    a : Matrix or numpy.ndarray
+        Square, in any layout; an array is the same on every rank. It stays as it is.
     block : int, optional
         Columns of a panel. Default: those of a's blocks where a lies by columns that go round; else predicted.
     lookahead : int, optional
@@ -112,7 +115,7 @@ def lu(a, *, block=None, lookahead=None, tree=None, algorithm="auto", memory=Non
 
 def _factored(call, context, a, wish):
     made, mine = yield from factored(Kind(call, "lu", LuFactor), context, a, wish)
-    made.pivots = np.zeros(a.shape[0], dtype=np.int64)
+    made.pivots = np.zeros(made.shape[0], dtype=np.int64)
     for of_rank in share(context, mine):
         for row, other in of_rank:
             made.pivots[row] = other
@@ -125,16 +128,16 @@ def inv(a, *, block=None, lookahead=None, tree=None, algorithm="auto", memory=No
 
     Parameters
     ----------
-    a : Matrix
-        Square, in any layout; it stays as it is.
+    a : Matrix or numpy.ndarray
+        Square, in any layout; an array is the same on every rank. It stays as it is.
     block, lookahead, tree, algorithm, memory, context
         As in `lu`.
 
     Returns
     -------
-    Matrix
-        In the layout of a. Its ``report`` has those of the factorization and of the two triangular solves: ``(lu,
-        lower, upper)``.
+    Matrix or numpy.ndarray
+        As a: an array on every rank, or a matrix in the layout of a. Its ``report`` has those of the factorization and
+        of the two triangular solves: ``(lu, lower, upper)``.
 
     Raises
     ------
@@ -148,6 +151,8 @@ def inv(a, *, block=None, lookahead=None, tree=None, algorithm="auto", memory=No
     Collective. A system is solved faster and more accurately by ``lu(a).solve(b)``. Memory beyond a and its inverse:
     the factors, and the inverse by block columns.
     """
+    array = a.shape if isinstance(a, np.ndarray) else None
+    a = entered("inv", "a", a, context)
     factor = yield from _factored("inv", context, a, Wish(block, lookahead, tree, algorithm, memory))
     if factor.info:
         raise _singular("inv", context, factor.info)
@@ -164,7 +169,7 @@ def inv(a, *, block=None, lookahead=None, tree=None, algorithm="auto", memory=No
     sides.local[...] = factor.permutation[:, None] == sides.columns[None, :]
     made.report = (factor.report, *(run([factor.local, sides.local])[0] for run in runs))
     move(context, sides._blocks, made._blocks, sides.local, made.local)
-    return made
+    return (yield from left(made, array))
 
 
 def _systems():
@@ -180,11 +185,13 @@ def _singular(call, context, info):
 
 @collective("tw.linalg.LuFactor.solve")
 def _solve(factor, b):
+    b, shape = entered_sides("solve", b, factor)
     require_sides("solve", factor, b, factor.shape[0])
     if factor.info:
         yield f"a singular {factor._text()}"
         raise _singular("solve", factor.context, factor.info)
-    return (yield from solved(factor, b, _systems(), factor.permutation))
+    made = yield from solved(factor, b, _systems(), factor.permutation)
+    return (yield from left(made, shape))
 
 
 @collective("tw.linalg.LuFactor.det")

@@ -39,6 +39,7 @@ class Matrix:
     """
 
     __array_ufunc__ = None  # NumPy's functions of arrays refuse it
+    _said = ""  # of what it was made, where ranks must agree on that
 
     def __init__(self, context, shape, dtype, layout):
         self.context, self.shape, self.dtype, self.layout = context, shape, dtype, layout
@@ -115,7 +116,7 @@ class Matrix:
 
     def _text(self):
         """What must be equal on all ranks."""
-        return f"matrix {self.shape} {self.dtype} {self.layout}"
+        return f"matrix {self.shape} {self.dtype} {self.layout}{self._said}"
 
     def __array__(self, dtype=None, copy=None):
         raise TypeError("a distributed matrix is no NumPy array; allowed: A.local, this rank's part, and A.gather()")
@@ -184,7 +185,7 @@ def matrix(shape, dtype=None, init=None, *, layout="rows", block=None, grid=None
         made.local[...] = init[np.ix_(made.rows, made.columns)]
     elif whole:
         mine = init if context.rank == 0 else np.empty((0, 0), dtype)
-        move(context, _on_rank_0(shape), made._blocks, mine, made.local)
+        move(context, on_rank_0(shape), made._blocks, mine, made.local)
     return made
 
 
@@ -260,7 +261,8 @@ def _agree_on_init(made, init, kind):
     )
 
 
-def _on_rank_0(shape):
+def on_rank_0(shape):
+    """The blocks of a matrix that lies on rank 0 alone."""
     rows, columns = (_core.linalg.Axis(n, 1, 0) for n in shape)
     return _core.linalg.BlockCyclic(rows, columns, False)
 
@@ -281,7 +283,7 @@ def _gather(given):
     context = given.context
     whole = np.empty(given.shape if context.rank == 0 else (0, 0), given.dtype)
     yield given._text()
-    move(context, given._blocks, _on_rank_0(given.shape), given.local, whole)
+    move(context, given._blocks, on_rank_0(given.shape), given.local, whole)
     return whole if context.rank == 0 else None
 
 

@@ -4,6 +4,7 @@ import numpy as np
 
 from tilewave import _core
 from tilewave.errors import ConfigError
+from tilewave.linalg.arrays import entered_sides, left
 from tilewave.linalg.blas import blas
 from tilewave.linalg.checks import require_one_of, require_sides, transpose_of
 from tilewave.linalg.choosing import Wish, by_block_columns
@@ -81,15 +82,15 @@ class QrFactor(Matrix):
 
         Parameters
         ----------
-        b : Matrix
-            Of as many rows as A, in any layout; it stays as it is.
+        b : Matrix or numpy.ndarray
+            Of as many rows as A, in any layout; an array is the same on every rank. It stays as it is.
         trans : str or int
             "N" or 0: Q; "C" or 2: its conjugate transposed; of real factors also "T" or 1.
 
         Returns
         -------
-        Matrix
-            In the layout of b, with a ``report``.
+        Matrix or numpy.ndarray
+            As b: an array on every rank, or a matrix in the layout of b, with a ``report``.
 
         Raises
         ------
@@ -103,15 +104,15 @@ class QrFactor(Matrix):
 
         Parameters
         ----------
-        b : Matrix
-            Right-hand sides as columns, in any layout; it stays as it is.
+        b : Matrix or numpy.ndarray
+            Right-hand sides as columns, in any layout; an array is the same on every rank. It stays as it is.
         cond : float, optional
             As in `tilewave.linalg.lstsq`.
 
         Returns
         -------
-        Matrix
-            As `tilewave.linalg.lstsq` gives it.
+        Matrix or numpy.ndarray
+            A matrix as `tilewave.linalg.lstsq` gives it; of an array x alone.
 
         Raises
         ------
@@ -129,8 +130,8 @@ def qr(a, mode="economic", *, block=None, lookahead=None, tree=None, algorithm="
 
     Parameters
     ----------
-    a : Matrix
-        In any layout; it stays as it is.
+    a : Matrix or numpy.ndarray
+        In any layout; an array is the same on every rank. It stays as it is.
     mode : str
         What the factors unpack to: "economic", ``Q, R = qr(a)`` with as many columns of Q as the lesser side of a has;
         "full", with a square Q; "r", ``R, = qr(a, mode="r")``.
@@ -220,6 +221,7 @@ def _r(factor, mode):
 @collective("tw.linalg.QrFactor.apply")
 def _apply(factor, b, trans):
     adjoint = transpose_of("apply", "trans", trans, "NC" if factor.dtype.kind == "c" else "NTC") != "N"
+    b, shape = entered_sides("apply", b, factor)
     require_sides("apply", factor, b, factor.shape[0])
     context = factor.context
     sides = Matrix(context, b.shape, b.dtype, sides_layout(b.shape, context.size))
@@ -230,7 +232,7 @@ def _apply(factor, b, trans):
     moved = () if b._blocks.same(sides._blocks) else ("b",)
     made.report, _, _ = run([factor.local, *factor._beside, sides.local], moved)
     move(context, sides._blocks, made._blocks, sides.local, made.local)
-    return made
+    return (yield from left(made, shape))
 
 
 @collective("tw.linalg.QrFactor.solve")
@@ -240,4 +242,6 @@ def _solve(factor, b, cond):
             f"solve: the factor of a matrix of shape {factor.shape} was given; allowed: at least as many rows as "
             "columns, or lstsq, which finds the least x"
         )
-    return (yield from solved_by_qr("solve", factor, b, cond, reflect_run))
+    b, shape = entered_sides("solve", b, factor)
+    made = yield from solved_by_qr("solve", factor, b, cond, reflect_run)
+    return (yield from left(made, shape))

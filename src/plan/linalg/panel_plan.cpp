@@ -132,7 +132,7 @@ PanelRates measured_panels(std::shared_ptr<const Blas> blas, Dtype type, const P
 }
 
 std::vector<FactorPlan> played_panels(const PanelProblem& p, std::vector<FactorPlan> plans, const Machine& machine,
-                                     const PanelRates& rates) {
+                                      const PanelRates& rates) {
     if (plans.size() == 1 || std::min(p.matrix.rows.extent, p.matrix.columns.extent) == 0) {
         plans.resize(1);
         return plans;

@@ -43,7 +43,7 @@ using PanelRates = std::function<std::vector<OperationRate>(const FactorPlan&)>;
 PanelRates measured_panels(std::shared_ptr<const Blas> blas, Dtype type, const PanelProblem& problem);
 
 /// The plans played, the fastest first; one plan alone as it is.
-std::vector<FactorPlan> played_panels(const PanelProblem& problem, std::vector<FactorPlan> plans, const Machine& machine,
-                                     const PanelRates& rates);
+std::vector<FactorPlan> played_panels(const PanelProblem& problem, std::vector<FactorPlan> plans,
+                                      const Machine& machine, const PanelRates& rates);
 
 }  // namespace tilewave

@@ -120,7 +120,7 @@ def test_not_positive_definite(ranks, pivot):
 @pytest.mark.parametrize(
     "keywords, text",
     [
-        ({"a": None}, "a: given NoneType; allowed: a tilewave.linalg.Matrix"),
+        ({"a": None}, "a: given NoneType; allowed: a tilewave.linalg.Matrix, or a NumPy array that"),
         ({"a": (3, 4)}, "a of shape (3, 4) was given; allowed: square matrices"),
         ({"block": 0}, "block: given 0; allowed: an integer >= 1"),
         ({"lookahead": -1}, "lookahead: given -1; allowed: an integer >= 0"),

@@ -97,3 +97,32 @@ def test_what_the_identity_does_not_need_is_left_out():
             if work.task.operation == 9:
                 row, column = work.task.writes[0].box[0]
                 assert layout.columns.global_of(rank, column - layout.columns.first(rank)) >= row
+
+
+def test_a_wavefront_hands_panels_on_while_it_updates():
+    """Lane 0 has messages, panels and the next panel's column; the lane behind it starts with the first chunk."""
+    layout = linalg.BlockCyclic(linalg.Axis(40, 1, 0), linalg.Axis(40, 2, 5))
+    choices = linalg.FactorChoices(lookahead=1, wavefront=True)
+    choices.chunk_bytes = 8 * 5 * 5 * 2
+    for make, panels in ((linalg.cholesky, {0, 11}), (linalg.lu, {3})):
+        parts = [make(layout, 8, choices, rank, 2) for rank in range(2)]
+        assert _core.check(parts) is None
+        for part in parts:
+            messages, updates = part.lanes
+            assert not any(step.op in ("wait", "post_send", "post_recv") for step in updates)
+            done = [part.works[part.tiles[step.item].work].task for step in messages if step.op == "compute"]
+            assert panels <= {task.operation for task in done}
+            others = [part.works[part.tiles[step.item].work].task for step in updates if step.op == "compute"]
+            assert not panels & {task.operation for task in others}
+        # Between two chunks of one panel there is work.
+        steps = [step.op for step in parts[1].lanes[1]]
+        assert "compute await compute" in " ".join(steps)
+
+
+def test_a_panel_of_cholesky_leaves_tile_by_tile():
+    """As a wavefront, its first chunk is sent before its last tiles are made."""
+    layout = linalg.BlockCyclic(linalg.Axis(40, 1, 0), linalg.Axis(40, 2, 5))
+    choices = linalg.FactorChoices(wavefront=True)
+    choices.chunk_bytes = 1
+    ops = [step.op for step in linalg.cholesky(layout, 8, choices, 0, 2).lanes[0]]
+    assert ops[:5] == ["compute", "compute", "post_send", "compute", "post_send"]

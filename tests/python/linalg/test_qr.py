@@ -235,7 +235,7 @@ def test_modes_and_reports():
         ("qr", {"lookahead": True}, "qr: lookahead: given True; allowed: an integer >= 0"),
         ("lstsq", {"b": (5, 1)}, "lstsq: b of (5, 1) float64 was given for a matrix of (4, 3) float64; allowed: 4 "
          "rows"),
-        ("lstsq", {"b": None}, "lstsq: b: given NoneType; allowed: a tilewave.linalg.Matrix"),
+        ("lstsq", {"b": None}, "lstsq: b: given NoneType; allowed: a tilewave.linalg.Matrix, or a NumPy array that"),
         ("lstsq", {"cond": -1.0}, "lstsq: cond: given -1.0; allowed: a number >= 0, or None"),
         ("lstsq", {"cond": float("nan")}, "lstsq: cond: given nan; allowed: a number >= 0, or None"),
         ("lstsq", {"tree": "star"}, "lstsq: tree: given 'star'; allowed: ring, least_rounds"),

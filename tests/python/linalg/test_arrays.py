@@ -1,0 +1,97 @@
+"""NumPy arrays that every rank has, in place of matrices: results are arrays on every rank, as SciPy's."""
+
+import numpy as np
+import pytest
+import scipy.linalg
+import tilewave as tw
+from local_ranks import on_ranks
+from matrices import DTYPES, values
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*more than the.*CPUs")
+
+
+def same_on_all(results, errors):
+    assert not any(errors), errors
+    for other in results[1:]:
+        for x, y in zip(results[0], other, strict=True):
+            assert np.array_equal(x, y)
+    return results[0]
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+@pytest.mark.parametrize("dtype", [*DTYPES, "i4"])
+def test_results_are_scipys(ranks, dtype):
+    rng = np.random.default_rng(5)
+    n, real = 11, np.dtype("f8" if dtype == "i4" else dtype)
+    x = values(rng, (n, n), real) + 3 * np.eye(n)
+    a = np.round(5 * x).astype(dtype) if dtype == "i4" else x.astype(dtype)
+    tall = a[:, :4].copy()
+    for b in (values(rng, (n, 3), real), values(rng, (n, 1), real)[:, 0], np.arange(n)):
+        definite = (a @ a.conj().T + n * np.eye(n)).astype(a.dtype)
+
+        def body(context, b=b, definite=definite):
+            tall_x, residues, rank, singular = tw.linalg.lstsq(tall, b, context=context)
+            assert rank == 4 and singular is None
+            factor = tw.linalg.qr(tall, context=context)
+            return (
+                tw.linalg.lu(a, context=context).solve(b),
+                tw.linalg.cholesky(definite, context=context).solve(b),
+                tw.linalg.solve_triangular(a, b, lower=True, context=context),
+                tall_x,
+                residues,
+                factor.solve(b),
+                factor.apply(factor.apply(b, "C")),
+                tw.linalg.inv(a, context=context),
+            )
+
+        found = same_on_all(*on_ranks(ranks, 1, body))
+        best = scipy.linalg.lstsq(tall, b)
+        wanted = (
+            scipy.linalg.solve(a, b),
+            scipy.linalg.solve(definite, b),
+            scipy.linalg.solve_triangular(a, b, lower=True),
+            best[0],
+            best[1],
+            best[0],
+            b,
+            scipy.linalg.inv(a),
+        )
+        for mine, theirs in zip(found, wanted, strict=True):
+            assert isinstance(mine, np.ndarray | np.generic) and np.shape(mine) == np.shape(theirs)
+            assert np.allclose(mine, theirs, rtol=1e5 * np.finfo(real).eps, atol=1e4 * np.finfo(real).eps)
+
+
+def test_a_matrix_takes_an_array_beside_it():
+    a = np.random.default_rng(1).normal(size=(9, 9))
+
+    def body(context):
+        of_array, given = tw.linalg.lu(a, context=context), tw.linalg.matrix(a, context=context)
+        x = of_array.solve(given).gather()
+        return x if context.rank == 0 else np.eye(9), tw.linalg.lstsq(given, np.eye(9))[0] @ a
+
+    results, errors = on_ranks(2, 1, body)
+    assert not any(errors), errors
+    assert all(np.allclose(one, np.eye(9)) for result in results for one in result)
+
+
+@pytest.mark.parametrize(
+    "other, text",
+    [
+        ({"a": np.ones((3, 3))}, "of an array"),  # other values: the texts of both ranks are shown
+        ({"a": np.eye(3).astype("f2")}, "a: given an array of float16; allowed: float32, float64"),
+        ({"a": np.zeros(3)}, "a: given an array of shape (3,); allowed: two dimensions"),
+        ({"a": [[1.0]]}, "a: given list; allowed: a tilewave.linalg.Matrix, or a NumPy array that is the same on"),
+        ({"b": np.eye(3) * 1j}, "b: given an array of complex128; allowed: what float64 can hold"),
+        ({"b": np.zeros((1, 1, 3))}, "b: given an array of shape (1, 1, 3); allowed: one or two dimensions"),
+        ({"b": np.eye(4)}, "allowed: 3 rows, the same dtype"),
+        ({"b": np.full((3, 3), 2.0)}, "of an array"),
+    ],
+)
+def test_what_one_rank_gives_wrong_all_refuse(other, text):
+    def body(context):
+        given = {"a": np.eye(3), "b": np.eye(3)} | (other if context.rank == 1 else {})
+        tw.linalg.lu(given["a"], context=context).solve(given["b"])
+
+    _, errors = on_ranks(2, 1, body)
+    assert all(isinstance(error, tw.ConfigError) and text in str(error) for error in errors), errors
+    assert str(errors[0]) == str(errors[1])
