@@ -2,6 +2,7 @@
 #include <nanobind/stl/tuple.h>
 
 #include "casters.hpp"
+#include "data/rows.hpp"
 #include "runtime/run_schedule.hpp"
 #include "tilewave/check.hpp"
 #include "tilewave/predict.hpp"
@@ -17,6 +18,21 @@ using Places = std::vector<std::pair<std::uintptr_t, Index>>;  // address of sto
 std::vector<Binding> bindings_of(const Places& places) {
     std::vector<Binding> all;
     for (const auto& [address, strides] : places) all.push_back({reinterpret_cast<std::byte*>(address), strides});
+    return all;
+}
+
+// By array the names of an operation and a dtype; "" where no steps combine its values.
+using Names = std::vector<std::pair<std::string, std::string>>;
+
+std::vector<Combining> combinings_of(const Names& names) {
+    std::vector<Combining> all;
+    for (const auto& [op, type] : names) {
+        Combining& c = all.emplace_back(Combining{Reduction::user, Dtype::f8});
+        for (const Reduction r : {Reduction::sum, Reduction::prod, Reduction::min, Reduction::max})
+            if (op == to_string(r)) c.op = r;
+        for (const Dtype d : all_dtypes)
+            if (type == to_string(d)) c.type = d;
+    }
     return all;
 }
 
@@ -63,12 +79,20 @@ void bind_run_schedule(nb::module_& m) {
         "poll_period_s"_a = PredictOptions().poll_period_s, "As predict, with a rate for each kernel and operation.");
     m.def(
         "check_run",
-        [](Context& context, const Schedule& schedule, const Places& places, int operations, std::int64_t times) {
+        [](Context& context, const Schedule& schedule, const Places& places, int operations, const Names& combinings,
+           std::int64_t times) {
             const std::vector<TaskFunction> all(static_cast<std::size_t>(operations), [](const TaskCall&) {});
-            check_run(context, schedule, bindings_of(places), {all, {}}, times);
+            check_run(context, schedule, bindings_of(places), {all, {}, combinings_of(combinings)}, times);
         },
-        "context"_a, "schedule"_a, "places"_a, "operations"_a, "times"_a = 1,
+        "context"_a, "schedule"_a, "places"_a, "operations"_a, "combinings"_a, "times"_a = 1,
         "What this rank can tell before a run; raises.");
+    m.def(
+        "combines",
+        [](const std::string& op, const std::string& type) {
+            const Combining c = combinings_of({{op, type}})[0];
+            return c.op != Reduction::user && to_string(c.type) == type && combine_row(c.op, c.type) != nullptr;
+        },
+        "op"_a, "dtype"_a, "Whether combine steps have this operation for this dtype.");
     m.def(
         "compare_messages",
         [](Context& context, const Schedule& schedule) { compare_messages(context.transport(), schedule); },
@@ -76,12 +100,14 @@ void bind_run_schedule(nb::module_& m) {
         "Raises on every rank where messages do not meet; collective.");
     m.def(
         "run_agreed",
-        [](Context& context, const Schedule& schedule, const Places& places, int operations, nb::callable call,
-           std::int64_t times) {
+        [](Context& context, const Schedule& schedule, const Places& places, int operations, const Names& names,
+           nb::callable call, std::int64_t times) {
             const std::vector<TaskFunction> all(static_cast<std::size_t>(operations), task_of(call));
             const std::vector<Binding> bindings = bindings_of(places);
+            const std::vector<Combining> combinings = combinings_of(names);
             nb::gil_scoped_release release;
-            return execute_agreed(context, schedule, bindings, {all, {}}, times);
+            return execute_agreed(context, schedule, bindings, {all, {}, combinings}, times);
         },
-        "context"_a, "schedule"_a, "places"_a, "operations"_a, "call"_a, "times"_a = 1, "The run; collective.");
+        "context"_a, "schedule"_a, "places"_a, "operations"_a, "combinings"_a, "call"_a, "times"_a = 1,
+        "The run; collective.");
 }

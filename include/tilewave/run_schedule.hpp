@@ -16,6 +16,7 @@ namespace tilewave {
 struct ScheduleCalls {
     std::span<const TaskFunction> operations = {};  ///< by TaskWork::operation
     std::span<const Kernel> kernels = {};           ///< by NestWork::kernel
+    std::span<const Combining> combinings = {};     ///< by array; needed where there are combine steps
 };
 
 /// How a run of a schedule went. Equal on all ranks but for what rank 0 has alone.

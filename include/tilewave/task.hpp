@@ -4,7 +4,9 @@
 #include <functional>
 #include <vector>
 
+#include "tilewave/dtype.hpp"
 #include "tilewave/index.hpp"
+#include "tilewave/matrix.hpp"
 
 namespace tilewave {
 
@@ -27,5 +29,12 @@ struct TaskCall {
 /// Reads and writes what the task declares, and nothing else. What it throws ends the run on every rank with that
 /// error.
 using TaskFunction = std::function<void(const TaskCall& call)>;
+
+/// How combine steps join the values of an array: left op right. @pre op is not Reduction::user
+struct Combining {
+    Reduction op = Reduction::sum;
+    Dtype type = Dtype::f8;
+    friend bool operator==(const Combining&, const Combining&) = default;
+};
 
 }  // namespace tilewave

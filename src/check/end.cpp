@@ -126,8 +126,10 @@ std::optional<Violation> Checker::results() {
                 const bool before = want.list < 0 && want.version == program_.start(p.s->rank, a);
                 wrong->why = "at the end array " + std::to_string(a) + " from " +
                              to_string(cells(mine).low_corner(cell)) +
-                             (before ? " on does not hold what was there before, and nobody computes it"
-                                     : " on does not hold what was computed there");
+                             (before          ? " on does not hold what was there before, and nobody computes it"
+                              : want.list < 0 ? " on does not hold what was computed there"
+                                              : " on should hold " + program_.text(want) + ", and holds " +
+                                                    program_.combined_text(p.store(a).version(a, cells(mine), cell)));
             });
             if (wrong) return wrong;
         }
@@ -151,8 +153,8 @@ std::optional<Violation> Checker::results() {
     return std::nullopt;
 }
 
-// Whether some work writes the memory of array `a`, and every work that does so writes each element once: what its
-// owners hold at the end is then known.
+// Whether some work, or a result between works, writes the memory of array `a`, and every work that does so writes each
+// element once: what its owners hold at the end is then known.
 bool Checker::settled(int a) const {
     bool written = false;
     const int memory = program_.elements().memory_of(a);
@@ -166,6 +168,9 @@ bool Checker::settled(int a) const {
             else
                 written = written || entry.written[static_cast<std::size_t>(b)] == Entry::Written::once;
         }
+    for (const Schedule& s : schedules_)
+        for (const Result& r : s.results)
+            written = written || (r.number != Result::at_the_end && program_.elements().memory_of(r.array) == memory);
     return written;
 }
 

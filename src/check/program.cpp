@@ -143,7 +143,7 @@ Program::Program(std::span<const Schedule> schedules, VersionTable& table)
     list_entries();
     bool between = false;
     for (const Schedule& s : schedules_)
-        for (const Result& r : s.results) between = between || (r.number != Result::at_the_end && !s.works.empty());
+        for (const Result& r : s.results) between = between || r.number != Result::at_the_end;
     several_ = entries_.size() > 1 || between;
     if (several_) write_history();
 }
@@ -303,7 +303,34 @@ bool Program::right(Version found, const Expected& e) const {
 std::string Program::text(const Expected& e) const {
     if (e.list < 0) return table_.text(e.version);
     const Versions& list = lists_[static_cast<std::size_t>(e.list)];
-    return table_.text(list, static_cast<std::int64_t>(list.size()));
+    return combined_text(list, static_cast<std::int64_t>(list.size()));
+}
+
+std::string Program::combined_text(Version v) const {
+    constexpr std::size_t shown = 32;
+    return combined_text(table_.leaves(v, shown), table_.count(v));
+}
+
+// "array 0 on ranks 0, 2, 1 combined (works 3, 3, 3)", where all are computed values of one separate array.
+std::string Program::combined_text(const Versions& leaves, std::int64_t count) const {
+    std::string ranks, works;
+    std::int64_t array = -1;
+    for (const Version v : leaves) {
+        if (v >= missing) return table_.text(leaves, count);
+        const std::int64_t value = missing - 1 - std::int64_t{v};
+        auto of = std::ranges::upper_bound(entries_, value, {}, &Entry::first_value);
+        if (of == entries_.begin()) return table_.text(leaves, count);
+        const Entry& e = *--of;
+        const std::int64_t a = (value - e.first_value) / e.values;
+        if ((array >= 0 && a != array) || !this->array(static_cast<int>(a)).separate) return table_.text(leaves, count);
+        array = a;
+        ranks += (ranks.empty() ? "" : ", ") + std::to_string((value - e.first_value) % e.values);
+        works += (works.empty() ? "" : ", ") + std::to_string(e.number);
+    }
+    const bool all = static_cast<std::int64_t>(leaves.size()) == count;
+    return "the values of array " + std::to_string(array) + " of rank" + (count > 1 ? "s " : " ") + ranks +
+           (all ? "" : ", ...") + (count > 1 ? " combined" : "") + " (of work" + (count > 1 ? "s " : " ") + works +
+           (all ? ")" : ", ...)");
 }
 
 void Program::write_history() {

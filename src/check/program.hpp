@@ -97,6 +97,8 @@ public:
     Expected at_the_end(int rank, int array, const Index& cell) const;
     bool right(Version found, const Expected& expected) const;
     std::string text(const Expected& expected) const;
+    /// Whose values a version has combined.
+    std::string combined_text(Version found) const;
     /// The value that the entry gives a cell of `array`.
     Version value(const Entry& entry, int rank, int array, const Index& cell) const;
     /// Before the run.
@@ -109,6 +111,7 @@ public:
     const Array& array(int a) const { return schedules_[0].arrays[static_cast<std::size_t>(a)]; }
 
 private:
+    std::string combined_text(const Versions& leaves, std::int64_t count) const;
     void list_entries();
     void plan_nest(Entry& entry);
     void leave_out_corners(Entry& entry, const Cells& cells);

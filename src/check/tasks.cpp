@@ -21,8 +21,11 @@ Checker::Why Checker::compute_task(Player& p, int lane, const Tile& tile, Entry&
             const Version found = versions[i++];
             const Expected want = program_.before(entry, s.rank, r.array, cell);
             if (wrong || program_.right(found, want)) return;
-            wrong = name + " reads " + to_string(r.box) + " of array " + std::to_string(r.array) + " before " +
-                    (found == missing ? "anything is there" : "it holds the right values");
+            wrong =
+                name + " reads " + to_string(r.box) + " of array " + std::to_string(r.array) + " before " +
+                (found == missing ? "anything is there"
+                 : want.list < 0  ? "it holds the right values"
+                                  : "it holds " + program_.text(want) + "; it holds " + program_.combined_text(found));
         });
         if (wrong) return wrong;
     }

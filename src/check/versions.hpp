@@ -40,6 +40,10 @@ public:
     std::string text(Version version) const;
     /// The same for leaves not combined yet.
     std::string text(const Versions& leaves, std::int64_t count) const;
+    /// How many values are combined in it.
+    std::int64_t count(Version v) const { return v < first_pair_ ? 1 : pairs_[v - first_pair_].leaves; }
+    /// The first `most` of them from the left.
+    Versions leaves(Version version, std::size_t most) const;
 
 private:
     struct Pair {
@@ -47,10 +51,6 @@ private:
         std::int64_t leaves;  // up to most_leaves: a slip may double the tree at every step
     };
     static constexpr std::int64_t most_leaves = std::int64_t{1} << 40;
-
-    std::int64_t count(Version v) const { return v < first_pair_ ? 1 : pairs_[v - first_pair_].leaves; }
-    /// The first `most` leaves from the left.
-    Versions leaves(Version version, std::size_t most) const;
 
     int arrays_;
     Version first_pair_;

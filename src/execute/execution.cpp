@@ -314,9 +314,10 @@ void Execution::combine(const Message& m, std::int32_t with, const Message* stra
     std::byte* buffer = buffers_[m.buffer].get();
     const std::byte* with_buffer = with >= 0 ? buffers_[s_.messages[with].buffer].get() : nullptr;
     const bool other_left = with >= 0 || with == combine_array_left;
+    const CombineRow row = combine_.of_arrays.empty() ? combine_.row : combine_.of_arrays[m.array];
     bool fine = true;
     auto join = [&](std::byte* into, const std::byte* other, std::int64_t n) {
-        fine = combine_.row(into, other_left ? other : buffer, other_left ? buffer : other, n, combine_.env) && fine;
+        fine = row(into, other_left ? other : buffer, other_left ? buffer : other, n, combine_.env) && fine;
         buffer += n * item;
     };
     const bool other_run = with >= 0 || one_run(m.region, s_.arrays[m.array]);

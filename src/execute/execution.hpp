@@ -35,6 +35,7 @@ struct Combine {
     bool whole = false;  ///< one call a step: short rows are gathered first
     /// By step of lane 0, or empty: the unpack step right after, whose array gets what is joined at once; 0: none.
     std::vector<std::int32_t> straight = {};
+    std::vector<CombineRow> of_arrays = {};  ///< by the message's array, in place of `row`; may be empty
 };
 
 /// Which combine steps of a schedule's first lane may write into the array that the step after them unpacks to, as in

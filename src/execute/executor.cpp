@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "data/rows.hpp"
 #include "execute/alarms.hpp"
 #include "execute/computers/nests.hpp"
 #include "execute/computers/tasks.hpp"
@@ -22,12 +23,13 @@ Outcome execute(const Schedule& schedule, std::span<const Binding> bindings, con
     NestComputer nests(schedule, programs.kernels);
     TaskComputer tasks(schedule, programs.operations);
     transport.must_work();
-    const Combine none;
+    Combine combine;
+    for (const Combining& c : programs.combinings) combine.of_arrays.push_back(combine_row(c.op, c.type));
     const int count = Turns::threads_for(schedule.lanes.size(), options.threads);
     std::optional<Execution> run;
     try {
         lanes.reserve(count);
-        run.emplace(schedule, bindings, Computers{&nests, &tasks}, none, transport, options);
+        run.emplace(schedule, bindings, Computers{&nests, &tasks}, combine, transport, options);
     } catch (const std::exception&) {
         return stand_aside(schedule, transport, std::current_exception(), options);
     }

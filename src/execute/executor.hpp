@@ -62,6 +62,7 @@ struct Outcome {
 struct Programs {
     std::span<const Kernel> kernels = {};           ///< by NestWork::kernel
     std::span<const TaskFunction> operations = {};  ///< by TaskWork::operation
+    std::span<const Combining> combinings = {};     ///< by array, where there are combine steps
 };
 
 /// Runs this rank's schedule with all others running theirs. After a failure or an interrupt, here or as an alarm tells

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/tags.hpp"
+#include "data/rows.hpp"
 #include "execute/alarms.hpp"
 #include "execute/executor.hpp"
 #include "runtime/exchange.hpp"
@@ -135,6 +136,22 @@ void check_calls(const Schedule& s, const ScheduleCalls& calls) {
     }
 }
 
+// Each combine step has a way to join the values of its arrays, and one for both of them.
+void check_combinings(const Schedule& s, std::span<const Combining> given) {
+    const auto of = [&](std::int32_t message) {
+        const auto array = static_cast<std::size_t>(s.messages[static_cast<std::size_t>(message)].array);
+        if (array >= given.size() || !combine_row(given[array].op, given[array].type) ||
+            item_bytes(given[array].type) != s.arrays[array].item_bytes)
+            throw ConfigError("a step combines values of array " + std::to_string(array) +
+                              ", for which no operation of its dtype was given");
+        return given[array];
+    };
+    for (const auto& lane : s.lanes)
+        for (const Step& step : lane)
+            if (step.op == Op::combine && !(of(step.item) == of(step.count >= 0 ? step.count : step.item)))
+                throw ConfigError("a step combines values of arrays with different operations or dtypes");
+}
+
 }  // namespace
 
 // Counters are 32 bits.
@@ -175,6 +192,7 @@ void check_run(Context& context, const Schedule& s, std::span<const Binding> bin
             throw ConfigError("a message has tag " + std::to_string(m.tag) + "; this MPI allows tags up to " +
                               std::to_string(most));
     check_calls(s, calls);
+    check_combinings(s, calls.combinings);
 }
 
 void compare_messages(Transport& t, const Schedule& schedule) {
@@ -199,7 +217,8 @@ ScheduleReport execute_agreed(Context& context, const Schedule& given, std::span
     if (t.size() > 1 && options.record) options.clock_offset_s = context.clock_offset_s();
     std::vector<TaskFunction> operations;
     for (const TaskFunction& f : calls.operations) operations.push_back(with_place(f, context.rank()));
-    Outcome outcome = execute(schedule, bindings, Programs{calls.kernels, operations}, t, context.lanes(), options);
+    Outcome outcome =
+        execute(schedule, bindings, Programs{calls.kernels, operations, calls.combinings}, t, context.lanes(), options);
     if (options.heartbeat && !outcome.interrupted) outcome.interrupted = options.heartbeat(-1);
     const auto explain = [&](const Failure& f) {
         return "kernel of work " + std::to_string(schedule.works[static_cast<std::size_t>(f.work)].number) +

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <set>
 
 #include "schedule/touches.hpp"
@@ -37,11 +38,12 @@ void check(const Schedule& whole, const Schedule& part, const Mapping& m) {
         (m.lanes.size() != part.lanes.size() || lanes.size() != m.lanes.size() || *lanes.begin() < 0))
         throw ConfigError("append: " + std::to_string(lanes.size()) + " different lanes for " +
                           std::to_string(part.lanes.size()) + "; one for each is allowed");
-    if (!whole.works.empty() && !part.works.empty() &&
-        part.works.front().number + m.first_number <= whole.works.back().number)
-        throw ConfigError("append: work " + std::to_string(part.works.front().number + m.first_number) +
-                          " would follow work " + std::to_string(whole.works.back().number) +
-                          "; later works have larger numbers");
+    for (const Work& w : part.works) {
+        const std::int64_t number = w.number + m.first_number;
+        const auto at = std::ranges::lower_bound(whole.works, number, {}, &Work::number);
+        if (at != whole.works.end() && at->number == number)
+            throw ConfigError("append: work " + std::to_string(number) + " is in both; allowed: numbers of its own");
+    }
 }
 
 // What a step touches. Where messages come again, so many of them, their buffers and they themselves count: as memory
@@ -151,12 +153,28 @@ private:
             whole_.messages.push_back(m);
         }
         if (!m_.again) whole_.buffers.insert(whole_.buffers.end(), part_.buffers.begin(), part_.buffers.end());
+        sort_works();
         for (Result r : part_.results) {
             r.array = array(r.array);
             r.source = array(r.source);
             if (r.number != Result::at_the_end) r.number += m_.first_number;
             whole_.results.push_back(std::move(r));
         }
+    }
+
+    // Works are in the order of their numbers, wherever those of the part belong.
+    void sort_works() {
+        std::vector<std::int32_t> order(whole_.works.size()), place(order.size());
+        std::iota(order.begin(), order.end(), 0);
+        std::ranges::stable_sort(order, {}, [&](std::int32_t w) { return whole_.works[w].number; });
+        if (std::ranges::is_sorted(order)) return;
+        std::vector<Work> sorted;
+        for (std::size_t i = 0; i < order.size(); ++i) {
+            place[static_cast<std::size_t>(order[i])] = static_cast<std::int32_t>(i);
+            sorted.push_back(std::move(whole_.works[static_cast<std::size_t>(order[i])]));
+        }
+        whole_.works = std::move(sorted);
+        for (Tile& t : whole_.tiles) t.work = place[static_cast<std::size_t>(t.work)];
     }
 
     void copy_lane(std::size_t l) {

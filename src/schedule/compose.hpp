@@ -24,7 +24,7 @@ struct Mapping {
 /// writes them; elements count as boxes in their memory. Lanes, tags and buffers of the part are its own. Local and
 /// pure; costs the product of the steps of both at worst.
 /// @pre equal rank and ranks; a number for each array of the part, within whole.arrays (ConfigError)
-/// @pre different lanes for different lanes; numbers of works above those of the whole (ConfigError)
+/// @pre different lanes for different lanes; numbers of works that the whole has none of (ConfigError)
 void append(Schedule& whole, const Schedule& part, const Mapping& mapping);
 
 /// The largest tag of a schedule's messages; -1 without messages.

@@ -1,13 +1,14 @@
 """Building schedules step by step: the generators that users write."""
 
 import contextlib
-import dataclasses
 import math
 
 import numpy as np
 
 from tilewave import _core
 from tilewave.errors import ConfigError, shown
+from tilewave.schedule.lanes import LaneOfSchedule
+from tilewave.schedule.regions import ArrayOfSchedule, MessageOfSchedule, Region, integer, one_run
 from tilewave.schedule.schedule import Schedule
 
 #: Names that an array cannot have: `run_schedule` takes keywords of these names.
@@ -47,12 +48,15 @@ def build_schedule(generator, ranks, *arguments, rank=None):
         builders.append(ScheduleBuilder(number, int(ranks), functions))
         generator(builders[-1], *arguments)
     arrays = [[(a.name, a.shape, a.dtype) for a in b._arrays] for b in builders]
-    for b, declared in zip(builders, arrays, strict=True):
-        if declared != arrays[0]:
+    combined = [{a.name: a.combine for a in b._arrays if a.combine} for b in builders]
+    for b, *declared in zip(builders, arrays, combined, strict=True):
+        if declared != [arrays[0], combined[0]]:
             raise ConfigError(
-                f"build_schedule: rank {b.rank} declares other arrays than rank 0: {declared}, {arrays[0]}"
+                f"build_schedule: rank {b.rank} declares other arrays than rank {builders[0].rank}: "
+                f"{declared}, {[arrays[0], combined[0]]}"
             )
-    return Schedule({b.rank: b._made() for b in builders}, arrays[0], _names(functions), tuple(functions))
+    cores = {b.rank: b._made() for b in builders}
+    return Schedule(cores, arrays[0], _names(functions), tuple(functions), combine=combined[0])
 
 
 def _names(functions):
@@ -63,85 +67,6 @@ def _names(functions):
         same = sum(other.split("#")[0] == name for other in names)
         names.append(f"{name}#{same + 1}" if same else name)
     return names
-
-
-@dataclasses.dataclass(frozen=True)
-class Region:
-    """A box of an array: ``A[0:4, 2]``; an integer stands for a slice of one."""
-
-    array: object
-    lo: tuple
-    hi: tuple
-
-    def _core(self):
-        return _core.Region(self.array.number, (self.lo, self.hi))
-
-    def __repr__(self):
-        return f"{self.array.name}[{', '.join(f'{l}:{h}' for l, h in zip(self.lo, self.hi, strict=True))}]"
-
-
-class ArrayOfSchedule:
-    """An array that a builder has declared; subscripts give regions of it, in global indices.
-
-    Attributes
-    ----------
-    name : str
-    shape : tuple of int
-    dtype : numpy.dtype
-    storage, owned : Region
-        What this rank stores of it, and what it owns.
-    """
-
-    def __init__(self, number, name, shape, dtype):
-        self.number, self.name, self.shape, self.dtype = number, name, shape, dtype
-        self.storage = self.owned = None
-
-    def __getitem__(self, subscripts):
-        given = subscripts if isinstance(subscripts, tuple) else (subscripts,)
-        if len(given) > len(self.shape):
-            raise ConfigError(f"array {self.name!r}: {len(given)} subscripts were given; it has {len(self.shape)}")
-        pairs = [self._range(s, extent) for s, extent in zip(given, self.shape, strict=False)]
-        pairs += [(0, extent) for extent in self.shape[len(given) :]]
-        return Region(self, tuple(lo for lo, _ in pairs), tuple(hi for _, hi in pairs))
-
-    def _range(self, subscript, extent):
-        try:
-            if isinstance(subscript, slice):
-                if subscript.step not in (None, 1):
-                    raise TypeError
-                lo = 0 if subscript.start is None else int(subscript.start.__index__())
-                hi = extent if subscript.stop is None else int(subscript.stop.__index__())
-            else:
-                lo = int(subscript.__index__())
-                hi = lo + 1
-        except (TypeError, AttributeError):
-            raise ConfigError(
-                f"array {self.name!r}: subscript {shown(subscript)} was given; "
-                "allowed: integers, and slices without a step"
-            ) from None
-        if not 0 <= lo <= hi <= extent:
-            raise ConfigError(
-                f"array {self.name!r}: region [{lo}:{hi}] was given; allowed: within [0:{extent}], from low to high"
-            )
-        return lo, hi
-
-
-@dataclasses.dataclass(frozen=True)
-class MessageOfSchedule:
-    """One message as its rank sees it; a builder's `send` and `receive` make it."""
-
-    builder: object
-    number: int
-    send: bool
-    packed: bool
-
-
-@dataclasses.dataclass(frozen=True)
-class Signal:
-    """A lane's counter has this value; another lane can wait for it."""
-
-    lane: object
-    count: int
 
 
 class ScheduleBuilder:
@@ -156,9 +81,10 @@ class ScheduleBuilder:
         self.rank, self.ranks = rank, ranks
         self._functions, self._arrays, self._storages = functions, [], []
         self._messages, self._buffers, self._lanes, self._works = [], [], [], {}
+        self._tiles, self._results = [], []  # tiles with the numbers of their works
         self._repeated = None  # of the repeated block: by lane where it begins and ends
 
-    def array(self, name, shape, dtype="f8", owned=None, storage=None, separate=False):
+    def array(self, name, shape, dtype="f8", owned=None, storage=None, separate=False, combine=None):
         """Declare an array, the same on every rank and in the same order.
 
         Parameters
@@ -175,6 +101,8 @@ class ScheduleBuilder:
             What this rank stores: what it owns, and what it receives of others. Default: what it owns.
         separate : bool
             Each rank has an array of its own by this name, not a part of one.
+        combine : {"sum", "prod", "min", "max"}, optional
+            What combine steps do with two values of it, with the bits of NumPy.
 
         Returns
         -------
@@ -193,6 +121,12 @@ class ScheduleBuilder:
         if dtype.hasobject or not dtype.itemsize:
             raise ConfigError(f"array {name!r}: dtype {dtype} was given; allowed: those of plain numbers")
         made = ArrayOfSchedule(len(self._arrays), name, shape, dtype)
+        if combine is not None and not (isinstance(combine, str) and _core.combines(combine, dtype.name)):
+            raise ConfigError(
+                f"array {name!r}: combine: given {shown(combine)} for {dtype}; allowed: sum, prod, min, max as far "
+                "as reductions have them for the dtype"
+            )
+        made.combine, made.separate = combine, bool(separate)
         made.owned = made[:] if separate else made[self._block(shape[0])]
         if owned is not None:
             made.owned = made[owned]
@@ -273,7 +207,7 @@ class ScheduleBuilder:
 
     def _message(self, send, peer, region, tag, buffer, synchronous):
         name = "send" if send else "receive"
-        peer, tag = _integer(f"{name}: peer", peer), _integer(f"{name}: tag", tag)
+        peer, tag = integer(f"{name}: peer", peer), integer(f"{name}: tag", tag)
         if not 0 <= peer < self.ranks or peer == self.rank:
             raise ConfigError(f"{name}: rank {self.rank} gave peer {peer}; allowed: another of the {self.ranks} ranks")
         if not 0 <= tag < 1 << 30:
@@ -283,7 +217,7 @@ class ScheduleBuilder:
         m.peer, m.tag, m.send, m.synchronous = peer, tag, send, bool(synchronous)
         m.array, m.region = region.array.number, (region.lo, region.hi)
         m.bytes = region.array.dtype.itemsize * math.prod(h - l for l, h in zip(region.lo, region.hi, strict=True))
-        if buffer is None and not _one_run(region):
+        if buffer is None and not one_run(region):
             buffer = self.buffer()
         if buffer is not None:
             if buffer not in range(len(self._buffers)):
@@ -293,6 +227,36 @@ class ScheduleBuilder:
         self._messages.append(m)
         return MessageOfSchedule(self, len(self._messages) - 1, send, buffer is not None)
 
+    def result(self, region, source, ranks, *, number):
+        """State what messages and combine steps bring about: between two works `region` becomes the values of `source`
+        on some ranks, combined from left to right; of one rank, a copy.
+
+        Parameters
+        ----------
+        region : Region
+            Of an array that this rank stores.
+        source : ArrayOfSchedule
+            Of several ranks: a separate one that has `combine`.
+        ranks : sequence of int
+            In the order in which their values are combined.
+        number : int
+            It stands before the works of this number and above, and behind those below.
+        """
+        self._mine("result", region)
+        if source not in self._arrays:
+            raise ConfigError(f"result: source: given {shown(source)}; allowed: an array of this builder")
+        ranks = [integer("result: ranks", rank) for rank in ranks]
+        if not ranks or not all(0 <= rank < self.ranks for rank in ranks):
+            raise ConfigError(f"result: ranks: given {ranks}; allowed: one or more of 0 to {self.ranks - 1}")
+        if len(ranks) > 1 and not (source.separate and source.combine):
+            raise ConfigError(
+                f"result: values of array {source.name!r} on {len(ranks)} ranks; "
+                "allowed: of an array with separate=True and combine="
+            )
+        box = region.lo, region.hi
+        number = integer("result: number", number)
+        self._results.append(_core.Result(region.array.number, box, source.number, ranks, number))
+
     def _mine(self, what, region):
         if not isinstance(region, Region) or region.array not in self._arrays:
             raise ConfigError(
@@ -301,7 +265,7 @@ class ScheduleBuilder:
 
     def _work(self, number, function, reads, writes, amount):
         """Number among the works of this rank, in the order of their first mention."""
-        number = _integer("task: number", number)
+        number = integer("task: number", number)
         if not callable(function):
             raise ConfigError(f"task {number}: function: given {shown(function)}; allowed: what can be called")
         for region in (*reads, *writes):
@@ -316,7 +280,20 @@ class ScheduleBuilder:
         if known[1] is None:
             work = _core.TaskWork(operation, [r._core() for r in reads], [w._core() for w in writes], float(amount))
             self._works[number] = key, _core.Work(number, work)
-        return number
+        return self._tile(number)
+
+    def _tile(self, number, tile=None):
+        self._tiles.append((number, _core.Tile() if tile is None else tile))
+        return len(self._tiles) - 1
+
+    def _local(self, other, array, region, buffer, send=False):
+        """A message from this rank to itself: what a buffer holds, as a region of an array."""
+        m = _core.Message()
+        m.peer, m.tag, m.send, m.buffer = self.rank, other.tag if other else 0, send, buffer
+        m.array, m.region = array.number, region
+        m.bytes = array.dtype.itemsize * math.prod(h - l for l, h in zip(*region, strict=True))
+        self._messages.append(m)
+        return len(self._messages) - 1
 
     def _made(self):
         core = _core.Schedule()
@@ -325,128 +302,18 @@ class ScheduleBuilder:
         numbers = sorted(self._works)
         place = {number: position for position, number in enumerate(numbers)}
         core.works = [self._works[number][1] for number in numbers]
-        tiles, lanes = [], []
+        for number, tile in self._tiles:
+            tile.work = place[number]
+        lanes = []
         for lane in self._lanes:
             steps = []
             for op, item, count in lane._steps:
                 if op == "await" and isinstance(count, tuple):  # of a repetition before
                     count = count[0] - count[1] * self._lanes[item]._growth
-                if op == "compute":
-                    tile = _core.Tile()
-                    tile.work = place[item]
-                    tiles.append(tile)
-                    item = len(tiles) - 1
                 steps.append(_core.Step(op, item, count))
             lanes.append(steps)
-        core.tiles, core.lanes = tiles, lanes
+        core.tiles, core.lanes = [tile for _, tile in self._tiles], lanes
+        core.results = sorted(self._results, key=lambda result: result.number)
         if self._repeated is not None:
             core.repeated = [self._repeated.get(lane.number, (len(lane._steps),) * 2) for lane in self._lanes]
         return core
-
-
-class LaneOfSchedule:
-    """A lane of a `ScheduleBuilder`: its steps, one after another.
-
-    Attributes
-    ----------
-    number : int
-    """
-
-    def __init__(self, builder, number):
-        self.number, self._builder, self._steps, self._count = number, builder, [], 0
-        self._growth = 0  # what a repetition of the block adds to the count
-
-    def task(self, function, reads=(), writes=(), amount=0.0, *, number):
-        """Call ``function(*reads, *writes)`` with NumPy views of these regions.
-
-        Parameters
-        ----------
-        function : function
-            Views of what it reads are read-only. It writes all of what it writes, and touches nothing else. What it
-            raises ends the run on every rank.
-        reads, writes : sequence of Region
-            A region in both lists is updated: it is handed over in both places.
-        amount : float
-            Of computing, for the prediction; in a unit of your own.
-        number : int
-            Its place in the sequential program that all ranks' schedules stand for. A task has the same number on every
-            rank that calls it.
-        """
-        self._steps.append(("compute", self._builder._work(number, function, list(reads), list(writes), amount), 0))
-
-    def post_send(self, message):
-        """Start sending: until its wait the region, or its buffer, must not change."""
-        self._on("post_send", message, True)
-
-    def post_recv(self, message):
-        """Start receiving: until its wait nobody may read or write the region, or its buffer."""
-        self._on("post_recv", message, False)
-
-    def wait(self, message):
-        """Until the message is complete."""
-        self._on("wait", message)
-
-    def pack(self, message):
-        """Copy the region into the message's buffer; nothing for a message without one."""
-        if message.packed:
-            self._on("pack", message, True)
-
-    def unpack(self, message):
-        """Copy the message's buffer into the region; nothing for a message without one."""
-        if message.packed:
-            self._on("unpack", message, False)
-
-    def signal(self):
-        """Count one further: what this lane has done so far is done for who awaits it.
-
-        Returns
-        -------
-        Signal
-        """
-        self._count += 1
-        self._steps.append(("signal", 0, self._count))
-        return Signal(self, self._count)
-
-    def await_signal(self, signal, before=0):
-        """Until another lane of this rank has counted that far.
-
-        Parameters
-        ----------
-        signal : Signal
-            Of the block and awaited in it, it is that of the same repetition; awaited behind it, that of the last one.
-        before : int
-            Awaited in the block: the signal of so many repetitions before; nothing to wait for in the first ones.
-        """
-        if isinstance(before, bool) or not isinstance(before, (int, np.integer)) or before < 0:
-            raise ConfigError(f"await_signal: before: given {shown(before)}; allowed: an integer >= 0")
-        if not isinstance(signal, Signal) or signal.lane._builder is not self._builder:
-            raise ConfigError(f"await_signal: given {shown(signal)}; allowed: what lane.signal() of this rank gave")
-        self._steps.append(("await", signal.lane.number, (signal.count, int(before)) if before else signal.count))
-
-    def _on(self, op, message, send=None):
-        if not isinstance(message, MessageOfSchedule) or message.builder is not self._builder:
-            raise ConfigError(
-                f"{op}: given {shown(message)}; allowed: a message of this rank, from b.send or b.receive"
-            )
-        if send is not None and message.send != send:
-            what = "send" if message.send else "receive"
-            raise ConfigError(f"{op}: message {message.number} of rank {self._builder.rank} is a {what}")
-        self._steps.append((op, message.number, 0))
-
-
-def _integer(what, value):
-    try:
-        return int(value.__index__())
-    except (AttributeError, TypeError):
-        raise ConfigError(f"{what}: given {shown(value)}; allowed: an integer") from None
-
-
-def _one_run(region):
-    """Whether the region is one run of memory in what the rank stores, row by row."""
-    partial = False  # a dimension further in is not whole
-    storage = region.array.storage
-    for lo, hi, first, end in reversed(list(zip(region.lo, region.hi, storage.lo, storage.hi, strict=True))):
-        if partial and hi - lo > 1:
-            return False
-        partial = partial or (lo, hi) != (first, end)
-    return True

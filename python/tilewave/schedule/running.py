@@ -91,14 +91,15 @@ def run_schedule(schedule, *, context=None, check=True, functions=None, times=1,
         raise ConfigError(f"run_schedule: the schedule has a mistake: {violation}")
     views = _memory(schedule, core, arrays)
     places = [(view.ctypes.data, view.strides) for view in views]
-    _core.check_run(context._core, core, places, len(calls), times)
+    combinings = [(schedule._combine.get(name, ""), dtype.name) for name, _, dtype in schedule._arrays]
+    _core.check_run(context._core, core, places, len(calls), combinings, times)
     tasks = _Tasks(context.rank, core, calls, schedule.functions, views)
     yield f"{_description(schedule, calls)}, check {proved}, {times} times"
     if not proved:
         _compare(context, core)
     context._heart.progress.of = "a schedule"
     try:
-        made = _core.run_agreed(context._core, core, places, len(calls), tasks.call, times)
+        made = _core.run_agreed(context._core, core, places, len(calls), combinings, tasks.call, times)
     except (ConfigError, KernelError, MemoryError) as error:
         raise context._shared(error) from tasks.error
     finally:

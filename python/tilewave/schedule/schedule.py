@@ -11,7 +11,7 @@ from tilewave.errors import ConfigError, shown
 from tilewave.schedule import data, text
 
 #: Of files: another number is another format.
-VERSION = 2
+VERSION = 3
 
 
 class Schedule:
@@ -35,12 +35,13 @@ class Schedule:
         What else is to be known of it.
     """
 
-    def __init__(self, cores, arrays, functions=(), calls=None, rates=None, note=""):
+    def __init__(self, cores, arrays, functions=(), calls=None, rates=None, note="", combine=None):
         """Of the core's schedules by rank, arrays as (name, shape or None, dtype or None), names of functions, and what
-        they are; rates of kernels.
+        they are; rates of kernels; by array what combine steps do.
         """
         self._cores, self._arrays, self.functions = dict(cores), tuple(arrays), tuple(functions)
         self._calls, self._rates, self.note = calls, rates, note
+        self._combine = dict(combine or {})
         first = next(iter(self._cores.values()))
         self.ranks = first.ranks
         self.own = first.rank if len(self._cores) < self.ranks else None
@@ -128,6 +129,7 @@ class Schedule:
                 for name, shape, dtype in self._arrays
             ],
             "functions": list(self.functions),
+            "combine": self._combine,
             "schedules": [data.of_schedule(core) for core in self._cores.values()],
         }
 
@@ -186,7 +188,9 @@ class Schedule:
         ]
         if any(len(core.arrays) != len(arrays) for core in cores):
             raise ValueError(f"it names {len(arrays)} arrays, its ranks have others")
-        return cls(dict(zip(ranks, cores, strict=True)), arrays, map(str, found["functions"]), note=str(found["note"]))
+        combine = {str(name): str(op) for name, op in found["combine"].items()}
+        named = dict(zip(ranks, cores, strict=True)), arrays, map(str, found["functions"])
+        return cls(*named, note=str(found["note"]), combine=combine)
 
 
 def _sent(core):

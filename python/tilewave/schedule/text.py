@@ -42,7 +42,8 @@ class _Text:
         if step.op == "await":
             return f"await {step.count} of lane {step.item}"
         if step.op == "combine":
-            return f"combine {self.message(step.item)} with {step.count}"
+            other = self.message(step.count) if step.count >= 0 else "its region"
+            return f"combine {self.message(step.item)} as {'left' if step.count == -1 else 'right'} with {other}"
         return f"{step.op} {self.message(step.item)}"
 
     def tile(self, number):

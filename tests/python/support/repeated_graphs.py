@@ -7,7 +7,7 @@ import numpy as np
 from task_graphs import Graph, plan
 
 import tilewave as tw
-from tilewave.schedule.builder import Signal
+from tilewave.schedule.regions import Signal
 
 
 class Repeated:
