@@ -36,6 +36,16 @@ std::vector<Combining> combinings_of(const Names& names) {
     return all;
 }
 
+// What nests call: addresses of a row function and of its environment.
+using Calls = std::vector<std::pair<std::uintptr_t, std::uintptr_t>>;
+
+std::vector<Kernel> kernels_of(const Calls& calls) {
+    std::vector<Kernel> all;
+    for (const auto& [row, env] : calls)
+        all.push_back({reinterpret_cast<RowFunction>(row), reinterpret_cast<const void*>(env), true, {}, {}});
+    return all;
+}
+
 // call(number, lane) runs a task; it gives None, or what went wrong as text, and does not raise.
 TaskFunction task_of(const nb::callable& call) {
     return [&call](const TaskCall& task) {
@@ -79,12 +89,13 @@ void bind_run_schedule(nb::module_& m) {
         "poll_period_s"_a = PredictOptions().poll_period_s, "As predict, with a rate for each kernel and operation.");
     m.def(
         "check_run",
-        [](Context& context, const Schedule& schedule, const Places& places, int operations, const Names& combinings,
-           std::int64_t times) {
+        [](Context& context, const Schedule& schedule, const Places& places, int operations, const Calls& kernels,
+           const Names& combinings, std::int64_t times) {
             const std::vector<TaskFunction> all(static_cast<std::size_t>(operations), [](const TaskCall&) {});
-            check_run(context, schedule, bindings_of(places), {all, {}, combinings_of(combinings)}, times);
+            check_run(context, schedule, bindings_of(places), {all, kernels_of(kernels), combinings_of(combinings)},
+                      times);
         },
-        "context"_a, "schedule"_a, "places"_a, "operations"_a, "combinings"_a, "times"_a = 1,
+        "context"_a, "schedule"_a, "places"_a, "operations"_a, "kernels"_a, "combinings"_a, "times"_a = 1,
         "What this rank can tell before a run; raises.");
     m.def(
         "combines",
@@ -100,14 +111,20 @@ void bind_run_schedule(nb::module_& m) {
         "Raises on every rank where messages do not meet; collective.");
     m.def(
         "run_agreed",
-        [](Context& context, const Schedule& schedule, const Places& places, int operations, const Names& names,
-           nb::callable call, std::int64_t times) {
+        [](Context& context, const Schedule& schedule, const Places& places, int operations, const Calls& calls,
+           const Names& names, nb::object tasks, std::int64_t times) {
+            const nb::callable call = nb::cast<nb::callable>(tasks.attr("call"));
             const std::vector<TaskFunction> all(static_cast<std::size_t>(operations), task_of(call));
+            const std::vector<Kernel> kernels = kernels_of(calls);
+            const auto explain = [&](int kernel, const Failure& f) {
+                nb::gil_scoped_acquire gil;
+                return nb::cast<std::string>(tasks.attr("explain")(kernel, f.site, f.point));
+            };
             const std::vector<Binding> bindings = bindings_of(places);
             const std::vector<Combining> combinings = combinings_of(names);
             nb::gil_scoped_release release;
-            return execute_agreed(context, schedule, bindings, {all, {}, combinings}, times);
+            return execute_agreed(context, schedule, bindings, {all, kernels, combinings, explain}, times);
         },
-        "context"_a, "schedule"_a, "places"_a, "operations"_a, "combinings"_a, "call"_a, "times"_a = 1,
-        "The run; collective.");
+        "context"_a, "schedule"_a, "places"_a, "operations"_a, "kernels"_a, "combinings"_a, "tasks"_a, "times"_a = 1,
+        "The run; collective. tasks.call runs a task, tasks.explain says what a kernel has raised.");
 }

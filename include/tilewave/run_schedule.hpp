@@ -1,7 +1,9 @@
 // Runs a schedule that a program has made itself.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "tilewave/context.hpp"
@@ -17,6 +19,8 @@ struct ScheduleCalls {
     std::span<const TaskFunction> operations = {};  ///< by TaskWork::operation
     std::span<const Kernel> kernels = {};           ///< by NestWork::kernel
     std::span<const Combining> combinings = {};     ///< by array; needed where there are combine steps
+    /// What a kernel has raised, as text; without, its number and place are told.
+    std::function<std::string(int kernel, const Failure& failure)> explain = {};
 };
 
 /// How a run of a schedule went. Equal on all ranks but for what rank 0 has alone.

@@ -9,6 +9,7 @@
 #include <system_error>
 #include <utility>
 
+#include "check/shapes.hpp"
 #include "core/tags.hpp"
 #include "data/rows.hpp"
 #include "execute/alarms.hpp"
@@ -136,6 +137,21 @@ void check_calls(const Schedule& s, const ScheduleCalls& calls) {
     }
 }
 
+// Tiles of nests stay within the storage of what their places reach.
+void check_tiles(const Schedule& s) {
+    for (const Tile& tile : s.tiles) {
+        const NestWork* nest = s.works[static_cast<std::size_t>(tile.work)].nest();
+        if (!nest || nest->period.n > 0) continue;
+        for (const Access& p : nest->places) {
+            const Array& array = s.arrays[static_cast<std::size_t>(p.array)];
+            if (array.time_buffers > 0) continue;
+            const Box box = array.elements(intersect(tile.box, nest->space).shifted(p.offset));
+            if (auto why = inside_storage(s, p.writes ? "a tile writes" : "a tile reads", p.array, box))
+                throw ConfigError("the schedule is wrong: " + *why);
+        }
+    }
+}
+
 // Each combine step has a way to join the values of its arrays, and one for both of them.
 void check_combinings(const Schedule& s, std::span<const Combining> given) {
     const auto of = [&](std::int32_t message) {
@@ -192,6 +208,7 @@ void check_run(Context& context, const Schedule& s, std::span<const Binding> bin
             throw ConfigError("a message has tag " + std::to_string(m.tag) + "; this MPI allows tags up to " +
                               std::to_string(most));
     check_calls(s, calls);
+    check_tiles(s);
     check_combinings(s, calls.combinings);
 }
 
@@ -221,6 +238,8 @@ ScheduleReport execute_agreed(Context& context, const Schedule& given, std::span
         execute(schedule, bindings, Programs{calls.kernels, operations, calls.combinings}, t, context.lanes(), options);
     if (options.heartbeat && !outcome.interrupted) outcome.interrupted = options.heartbeat(-1);
     const auto explain = [&](const Failure& f) {
+        if (const NestWork* nest = schedule.works[static_cast<std::size_t>(f.work)].nest(); nest && calls.explain)
+            return calls.explain(nest->kernel, f);
         return "kernel of work " + std::to_string(schedule.works[static_cast<std::size_t>(f.work)].number) +
                " raised at " + to_string(f.point) + " on rank " + std::to_string(t.rank());
     };

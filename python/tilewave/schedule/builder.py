@@ -7,10 +7,14 @@ import numpy as np
 
 from tilewave import _core
 from tilewave.errors import ConfigError, shown
+from tilewave.schedule import embed
 from tilewave.schedule.lanes import LaneOfSchedule
+from tilewave.schedule.nests import NestOfSchedule, work_of
 from tilewave.schedule.regions import ArrayOfSchedule, MessageOfSchedule, Region, integer, one_run
 from tilewave.schedule.schedule import Schedule
 
+#: Of the messages of `_core.pattern_schedule`.
+PATTERN_TAG = 8
 #: Names that an array cannot have: `run_schedule` takes keywords of these names.
 TAKEN = ("schedule", "context", "check", "functions", "times")
 
@@ -43,9 +47,9 @@ def build_schedule(generator, ranks, *arguments, rank=None):
         raise ConfigError(f"build_schedule: ranks: given {shown(ranks)}; allowed: an integer >= 1")
     if rank is not None and rank not in range(ranks):
         raise ConfigError(f"build_schedule: rank: given {shown(rank)}; allowed: 0 to {ranks - 1}")
-    functions, builders = [], []
+    functions, kernels, builders = [], [], []
     for number in range(ranks) if rank is None else [rank]:
-        builders.append(ScheduleBuilder(number, int(ranks), functions))
+        builders.append(ScheduleBuilder(number, int(ranks), functions, kernels))
         generator(builders[-1], *arguments)
     arrays = [[(a.name, a.shape, a.dtype) for a in b._arrays] for b in builders]
     combined = [{a.name: a.combine for a in b._arrays if a.combine} for b in builders]
@@ -56,7 +60,7 @@ def build_schedule(generator, ranks, *arguments, rank=None):
                 f"{declared}, {[arrays[0], combined[0]]}"
             )
     cores = {b.rank: b._made() for b in builders}
-    return Schedule(cores, arrays[0], _names(functions), tuple(functions), combine=combined[0])
+    return Schedule(cores, arrays[0], _names(functions), tuple(functions), combine=combined[0], kernels=kernels)
 
 
 def _names(functions):
@@ -77,9 +81,9 @@ class ScheduleBuilder:
     rank, ranks : int
     """
 
-    def __init__(self, rank, ranks, functions):
+    def __init__(self, rank, ranks, functions, kernels):
         self.rank, self.ranks = rank, ranks
-        self._functions, self._arrays, self._storages = functions, [], []
+        self._functions, self._kernels, self._arrays, self._storages = functions, kernels, [], []
         self._messages, self._buffers, self._lanes, self._works = [], [], [], {}
         self._tiles, self._results = [], []  # tiles with the numbers of their works
         self._repeated = None  # of the repeated block: by lane where it begins and ends
@@ -257,6 +261,141 @@ class ScheduleBuilder:
         number = integer("result: number", number)
         self._results.append(_core.Result(region.array.number, box, source.number, ranks, number))
 
+    def nest(self, nest, arrays, over=None, *, number, **scalars):
+        """A nest among the works: its loops, over this box, are one entry of the program; compiled when it runs.
+
+        Every rank that computes points of it declares it, with the same arguments. Of all ranks' tiles
+        (`LaneOfSchedule.compute`) each point must be in one, and what points read must be there: messages for halos
+        are the generator's to write.
+
+        Parameters
+        ----------
+        nest : Nest
+            All arrays have all loop indices as subscripts, in the order of the loops.
+        arrays : dict
+            By name in the body an array of this builder.
+        over
+            As in `tilewave.run`; loops go upwards.
+        number : int
+            Its place in the program.
+        **scalars
+            Of the nest.
+
+        Returns
+        -------
+        NestOfSchedule
+        """
+        number = integer("nest: number", number)
+        work, kernel, ranges = work_of(nest, arrays, over, scalars)
+        if any(array not in self._arrays for array in arrays.values()):
+            raise ConfigError(f"nest {nest.name!r}: an array of another builder was given; allowed: of this one")
+        work.kernel = self._kernel(kernel)
+        if number in self._works:
+            raise ConfigError(f"nest: work {number} is given twice")
+        self._works[number] = None, _core.Work(number, work)
+        return NestOfSchedule(self, number, nest.indices, tuple(ranges))
+
+    def pattern(
+        self,
+        kind,
+        region,
+        into=None,
+        *,
+        number,
+        root=0,
+        columns=None,
+        ranks=None,
+        lane=None,
+        tag=0,
+        algorithm=None,
+        chunk_bytes=32 << 10,
+        buffers=4,
+    ):
+        """A communication pattern, behind what the lanes have done so far: its messages and steps, and its results.
+
+        Steps wait for those of this rank's other lanes that touch the same elements. `region` and what comes of it lie
+        at the same place of their arrays; rows are dimension 0, and an array of one dimension is one row.
+
+        Parameters
+        ----------
+        kind : {"broadcast", "reduce", "spread", "multi_reduce"}
+            As the functions of these names (``tilewave.patterns``).
+        region : Region
+            broadcast: the root's values of it go to the others. reduce, multi_reduce: of a separate array that has
+            `combine`. spread: each rank has its columns of it.
+        into : ArrayOfSchedule, optional
+            Of the result; none for broadcast.
+        number : int
+            The results stand before the works of this number and above.
+        root : int
+            Of broadcast and reduce: the root's place in `ranks`.
+        columns : sequence of int, optional
+            Of spread and multi_reduce: of each rank's part, side by side.
+        ranks : sequence of int, optional
+            That take part, in this order. Default: all.
+        lane : LaneOfSchedule, optional
+            Default: the first one.
+        tag : int
+            Of all its messages.
+        algorithm : str, optional
+            broadcast: "tree", "ring", "rounds", "direct"; reduce: "tree", "ring"; spread, multi_reduce: "ring",
+            "direct". It decides the order of the combination (docs/guide/patterns.md).
+        chunk_bytes, buffers : int
+            As of the functions.
+        """
+        number, tag = integer("pattern: number", number), integer("pattern: tag", tag)
+        ranks = embed.ranks_of(self, ranks)
+        made = embed.pattern_of(self, kind, region, into, root, columns, ranks, algorithm, chunk_bytes, buffers)
+        if made is None:
+            return
+        core, regions = made
+        part = embed.moved(self, core, regions, ranks, number, tag - PATTERN_TAG)
+        embed.append(self, part, [r.array for r in regions], None if lane is None else [lane])
+
+    def append(self, schedule, arrays=None, *, number, ranks=None, lanes=None, tag=0):
+        """Another schedule, built by `tilewave.build_schedule`, behind what the lanes have done so far.
+
+        Steps wait for those of this rank's other lanes that touch the same elements. Its buffers are its own.
+
+        Parameters
+        ----------
+        schedule : Schedule
+            Of all ranks, or of this one.
+        arrays : dict, optional
+            By name in the schedule: an array of this builder, or a region of one, which is the whole array there.
+            Default: the array of the same name.
+        number, tag : int
+            Added to the numbers of its works and results, and to its tags.
+        ranks : sequence of int, optional
+            Its rank r is rank ranks[r]. Default: the same numbers.
+        lanes : sequence of LaneOfSchedule, optional
+            That go on with its lanes. Default: those of the same numbers, made where there are none.
+        """
+        number, tag = integer("append: number", number), integer("append: tag", tag)
+        if isinstance(schedule, Schedule):
+            ranks = embed.ranks_of(self, ranks, schedule.ranks)
+            regions = embed.regions_of(self, schedule, arrays)
+        if (core := embed.own_part(self, schedule, ranks)) is None:
+            return
+        operations = [self._operation(function) for function in schedule._functions()]
+        kernels = [self._kernel(kernel) for kernel in schedule._kernels]
+        part = embed.moved(self, core, regions, ranks, number, tag, operations, kernels)
+        embed.append(self, part, [r.array for r in regions], lanes)
+
+    def _operation(self, function):
+        """The number of a function among those of all ranks."""
+        if function not in self._functions:
+            self._functions.append(function)
+        return self._functions.index(function)
+
+    def _kernel(self, kernel):
+        """The number of what a nest calls, as `_operation`."""
+        for position, known in enumerate(self._kernels):
+            if known.key() == kernel.key():
+                return position
+        self._kernels.append(kernel)
+        return len(self._kernels) - 1
+
     def _mine(self, what, region):
         if not isinstance(region, Region) or region.array not in self._arrays:
             raise ConfigError(
@@ -270,9 +409,7 @@ class ScheduleBuilder:
             raise ConfigError(f"task {number}: function: given {shown(function)}; allowed: what can be called")
         for region in (*reads, *writes):
             self._mine(f"task {number}", region)
-        if function not in self._functions:
-            self._functions.append(function)
-        operation = self._functions.index(function)
+        operation = self._operation(function)
         key = (operation, tuple(map(repr, reads)), tuple(map(repr, writes)), float(amount))
         known, work = self._works.setdefault(number, (key, None)), None
         if known[0] != key:

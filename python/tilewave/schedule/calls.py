@@ -128,7 +128,8 @@ def predict(schedule, machine=None, rates=None, threads=None, times=1):
         From `tilewave.measure` or a file. Default: a typical host.
     rates : dict, optional
         Seconds that tasks take, by function or its name: of a call, or ``(of a call, of a unit of its amount)``.
-        Default: 1 µs a call and 1 ns a unit. A nest's kernel has the rate that `tilewave.schedule` has measured.
+        Default: 1 µs a call and 1 ns a unit. Of a nest of `ScheduleBuilder.nest`, by the nest: seconds of a point. The
+        kernels of `tilewave.schedule` have the rates that it has measured.
     threads : int, optional
         Of each rank at most so many; more lanes take turns, as in `tilewave.run_schedule`. Default: a lane a thread.
 
@@ -158,12 +159,27 @@ def predict(schedule, machine=None, rates=None, threads=None, times=1):
     core = _core.predict_works(
         list(schedule._cores.values()),
         _core.Machine() if machine is None else machine._to_core(),
-        schedule._rates or [_core.KernelRate()],
+        _kernel_rates(schedule, rates),
         _rates(schedule, rates),
         0 if threads is None else min(int(threads), _core.limits["lanes"]),
         repetitions("predict", schedule, times),
     )
     return Predicted(core.time_s, Parts.of(core.parts), Played(core.timeline))
+
+
+def _kernel_rates(schedule, given):
+    """Of each kernel, the core's rate: as measured, or seconds a point from `rates`."""
+    rates = schedule._rates or [_core.KernelRate() for _ in schedule._kernels] or [_core.KernelRate()]
+    for position, kernel in enumerate(schedule._kernels):
+        if isinstance(given, dict) and kernel.nest in given:
+            try:
+                rates[position] = _core.KernelRate(point_s=float(given[kernel.nest]))
+            except (TypeError, ValueError):
+                raise ConfigError(
+                    f"predict: rates: given {shown(given[kernel.nest])} for nest {kernel.nest.name!r}; allowed: "
+                    "seconds of a point"
+                ) from None
+    return rates
 
 
 def _rates(schedule, given):
@@ -172,6 +188,8 @@ def _rates(schedule, given):
         raise ConfigError(f"predict: rates: given {type(given).__name__}; allowed: a dict by function or name")
     found = [_core.OperationRate() for _ in schedule.functions]
     for key, value in (given or {}).items():
+        if any(kernel.nest is key for kernel in schedule._kernels):
+            continue
         calls = schedule._calls or ()
         numbers = [n for n, name in enumerate(schedule.functions) if name == key or n < len(calls) and calls[n] is key]
         if not numbers:

@@ -2,7 +2,9 @@
 
 import numpy as np
 
+from tilewave import _core
 from tilewave.errors import ConfigError, shown
+from tilewave.schedule.nests import NestOfSchedule
 from tilewave.schedule.regions import MessageOfSchedule, Region, Signal
 
 #: The count of a combine step whose other operand is the message's region (schedule.hpp).
@@ -38,6 +40,22 @@ class LaneOfSchedule:
             rank that calls it.
         """
         self._steps.append(("compute", self._builder._work(number, function, list(reads), list(writes), amount), 0))
+
+    def compute(self, nest, *box):
+        """Compute points of a nest, in loop order.
+
+        Parameters
+        ----------
+        nest : NestOfSchedule
+        *box : slice or int
+            For each loop index, in its own values; default: all of them.
+        """
+        if not isinstance(nest, NestOfSchedule) or nest.builder is not self._builder:
+            raise ConfigError(f"compute: given {shown(nest)}; allowed: what b.nest of this rank gave")
+        tile = _core.Tile()
+        tile.box = nest.box(box)
+        tile.coord = tile.box[0]
+        self._steps.append(("compute", self._builder._tile(nest.number, tile), 0))
 
     def post_send(self, message):
         """Start sending: until its wait the region, or its buffer, must not change."""

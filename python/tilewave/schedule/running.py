@@ -92,14 +92,15 @@ def run_schedule(schedule, *, context=None, check=True, functions=None, times=1,
     views = _memory(schedule, core, arrays)
     places = [(view.ctypes.data, view.strides) for view in views]
     combinings = [(schedule._combine.get(name, ""), dtype.name) for name, _, dtype in schedule._arrays]
-    _core.check_run(context._core, core, places, len(calls), combinings, times)
-    tasks = _Tasks(context.rank, core, calls, schedule.functions, views)
+    kernels = [kernel.core() for kernel in schedule._kernels]
+    _core.check_run(context._core, core, places, len(calls), kernels, combinings, times)
+    tasks = _Tasks(context.rank, core, calls, schedule.functions, views, schedule._kernels)
     yield f"{_description(schedule, calls)}, check {proved}, {times} times"
     if not proved:
         _compare(context, core)
     context._heart.progress.of = "a schedule"
     try:
-        made = _core.run_agreed(context._core, core, places, len(calls), combinings, tasks.call, times)
+        made = _core.run_agreed(context._core, core, places, len(calls), kernels, combinings, tasks, times)
     except (ConfigError, KernelError, MemoryError) as error:
         raise context._shared(error) from tasks.error
     finally:
@@ -143,13 +144,20 @@ def _functions(schedule, given):
 
 def _memory(schedule, core, given):
     """Of each array what this rank stores, as views of what was given."""
-    if any(work.task is None for work in core.works) or any(dtype is None for _, _, dtype in schedule._arrays):
-        raise ConfigError("run_schedule: a schedule of a nest was given, which tilewave.run runs; allowed: of tasks")
+    nests = [work.nest.kernel for work in core.works if work.nest is not None]
+    if any(dtype is None for _, _, dtype in schedule._arrays):
+        raise ConfigError(
+            "run_schedule: a schedule of a nest was given, which tilewave.run runs; allowed: of tilewave.build_schedule"
+        )
+    if nests and not 0 <= max(nests) < len(schedule._kernels):
+        raise ConfigError("run_schedule: a schedule with nests, from a file, was given; allowed: built in this program")
     names = schedule.arrays
     if wrong := sorted(set(names) ^ given.keys()):
         what = "is missing" if wrong[0] in names else "is none of the schedule's"
         raise ConfigError(f"run_schedule: array {wrong[0]!r} {what}; allowed: {', '.join(names)}")
-    written = {region.array for work in core.works for region in work.task.writes}
+    written = {region.array for work in core.works if work.task is not None for region in work.task.writes}
+    written |= {p.array for work in core.works if work.nest is not None for p in work.nest.places if p.writes}
+    written |= {core.messages[s.item].array for lane in core.lanes for s in lane if s.op == "unpack"}
     written |= {message.array for message in core.messages if not message.send}
     views = []
     for number, ((name, shape, dtype), array) in enumerate(zip(schedule._arrays, core.arrays, strict=True)):
@@ -203,13 +211,14 @@ def _description(schedule, calls):
     functions = ", ".join(map(code_text, calls))
     if schedule._digest is None:
         schedule._digest = hashlib.sha256(json.dumps(schedule._data()).encode()).hexdigest()[:12]
+    functions += "".join(", " + kernel.text() for kernel in schedule._kernels)
     return f"schedule {schedule._digest} of {schedule.ranks} ranks, arrays {arrays}, functions {functions}"
 
 
 class _Tasks:
     """What the core calls for the tasks of this rank."""
 
-    def __init__(self, rank, core, calls, names, views):
+    def __init__(self, rank, core, calls, names, views, kernels):
         self.rank, self.tasks, self.names, self.error = rank, {}, {}, None
         storages = [array.storage for array in core.arrays]
 
@@ -222,13 +231,19 @@ class _Tasks:
             part.flags.writeable = part.flags.writeable and writes
             return part
 
+        self.kernels = kernels
         for work in core.works:
-            task = work.task
+            if (task := work.task) is None:
+                continue
             if not 0 <= task.operation < len(calls):
                 continue  # no tile computes it
             reads, writes = ([view(r, w) for r in rs] for rs, w in ((task.reads, False), (task.writes, True)))
             self.tasks[work.number] = calls[task.operation], (*reads, *writes)
             self.names[work.number] = names[task.operation]
+
+    def explain(self, kernel, site, point):
+        """What the body of a nest has raised, as text."""
+        return f"{self.kernels[kernel].explain(site, point)} on rank {self.rank}"
 
     def call(self, number, lane):
         """Run one task; None, or what it raised as text."""

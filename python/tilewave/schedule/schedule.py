@@ -35,13 +35,13 @@ class Schedule:
         What else is to be known of it.
     """
 
-    def __init__(self, cores, arrays, functions=(), calls=None, rates=None, note="", combine=None):
+    def __init__(self, cores, arrays, functions=(), calls=None, rates=None, note="", combine=None, kernels=()):
         """Of the core's schedules by rank, arrays as (name, shape or None, dtype or None), names of functions, and what
-        they are; rates of kernels; by array what combine steps do.
+        they are; rates of kernels; by array what combine steps do; what nests call.
         """
         self._cores, self._arrays, self.functions = dict(cores), tuple(arrays), tuple(functions)
         self._calls, self._rates, self.note = calls, rates, note
-        self._combine = dict(combine or {})
+        self._combine, self._kernels = dict(combine or {}), tuple(kernels)
         first = next(iter(self._cores.values()))
         self.ranks = first.ranks
         self.own = first.rank if len(self._cores) < self.ranks else None
@@ -54,6 +54,12 @@ class Schedule:
     def name_of(self, number):
         """The name of an array by its number in messages and tasks."""
         return self._arrays[number][0] if 0 <= number < len(self._arrays) else str(number)
+
+    def _functions(self):
+        """What its tasks call; those of a file have only names."""
+        if self.functions and not self._calls:
+            raise ConfigError("append: a schedule from a file was given; allowed: one of tilewave.build_schedule")
+        return self._calls or ()
 
     def _by_rank(self, of):
         return {rank: of(core) for rank, core in self._cores.items()}
