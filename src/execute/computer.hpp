@@ -17,6 +17,8 @@ public:
     virtual const ArrayMemory& memory(int lane) const = 0;
     /// Added to loop index 0 in what kernel and caller are told: of a block of time steps.
     virtual std::int64_t first_time(int lane) const = 0;
+    /// Where reductions are those of the last repetition: which one the lane is in. Otherwise 0.
+    virtual std::int64_t reduced_repetition(int lane) const = 0;
     /// Points that the lane may compute before it polls again; a computer counts them down. At 0 it calls pace().
     virtual std::int64_t& points_to_poll(int lane) = 0;
     /// Whether the transport is polled at all while a lane computes.

@@ -108,6 +108,7 @@ void Execution::restart() {
     for (auto& ends : ends_) ends.clear();
     for (auto& begins : begins_) begins.clear();
     for (auto& requests : requests_) requests.clear();
+    for (Cursor& at : cursors_) at = {};
     repetition_ = 0;
     for (Counter& c : counters_) c.value.store(0, std::memory_order_relaxed);
     if (computers_.nests) computers_.nests->restart();

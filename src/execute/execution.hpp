@@ -138,6 +138,9 @@ private:
     void compute(int l, const Tile& tile);
     const ArrayMemory& memory(int) const override { return memory_; }
     std::int64_t first_time(int) const override { return options_.first_time; }
+    std::int64_t reduced_repetition(int l) const override {
+        return options_.last_reduced ? cursors_[static_cast<std::size_t>(l)].repetition : 0;
+    }
     std::int64_t& points_to_poll(int l) override { return paces_[l].left; }
     bool polls() const override { return options_.poll_period_s > 0; }
     bool pace(int l, std::int64_t points, double& begin) override;

@@ -38,7 +38,8 @@ struct ExecuteOptions {
     WindowMemory* window = nullptr;  ///< of the arrays that have planes (src/execute/rolling_window.hpp)
     std::int64_t first_time =
         0;  ///< added to loop index 0 in what the kernel and the caller are told: of a block of time steps
-    bool stopped = false;  ///< computes nothing from the start on, as after a failure in an earlier block
+    bool last_reduced = false;  ///< reductions are those of the block's last repetition, not of all
+    bool stopped = false;       ///< computes nothing from the start on, as after a failure in an earlier block
     Alarms* alarms =
         nullptr;  ///< by which ranks stop each other (src/execute/alarms.hpp); null: other ranks go on to their end
 };

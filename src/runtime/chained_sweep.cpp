@@ -37,21 +37,15 @@ ChainedSweep::ChainedSweep(Context& context, std::vector<BoundSweep*> sweeps,
     const int tags = context.transport().max_tag() / static_cast<int>(sweeps_.size());
     schedule_ = chain(parts, context.rank(), context.size(), tags);
     no_time_.assign(schedule_.arrays.size(), 0);
-    // A computer joins what its tiles are reduced to, and a chain's reductions are those of the last repetition.
-    for (const Kernel& kernel : kernels_) repeats_ = repeats_ && kernel.reductions.empty();
 }
 
 // Repetitions that lanes go through without meeting: to meet costs some microseconds, and whoever is interrupted is to
 // find the other ranks not far ahead.
 static constexpr std::int64_t repetitions_of_a_block = 256;
 
-std::int64_t ChainedSweep::blocks_of(std::int64_t times) const {
-    return repeats_ ? (times + repetitions_of_a_block - 1) / repetitions_of_a_block : times;
-}
-
-// Null where each repetition runs by itself.
+// Null where there is one repetition only.
 const Schedule* ChainedSweep::repeated(std::int64_t times) {
-    if (!repeats_ || times == 1) return nullptr;
+    if (times == 1) return nullptr;
     if (!repeated_) repeated_ = repeatable(schedule_);
     return &*repeated_;
 }
@@ -73,6 +67,7 @@ BlocksOutcome ChainedSweep::execute(std::int64_t times) {
         if (!block) return kept_.run(schedule_, here, o, Programs{kernels_, {}}, context_);
         ExecuteOptions several = o;
         several.times = is_rest ? rest : repetitions_of_a_block;
+        several.last_reduced = true;
         return kept_repeated_.run(*block, here, several, Programs{kernels_, {}}, context_);
     };
     return execute_blocks(run, bindings_, kernels_[0], context_.transport(), context_.lanes(), options, lacking_);
@@ -91,7 +86,7 @@ BoundRun ChainedSweep::run(const std::shared_ptr<const Said>& said, std::int64_t
     Transport& t = context_.transport();
     Alarms& alarms = *context_.exchange()->alarms;
     const auto& heartbeat = context_.options().heartbeat;
-    alarms.begin(blocks_of(times));
+    alarms.begin(ceil_div(times, repetitions_of_a_block));
     bool moved = false, others_may = false;
     lacking_ = nullptr;
     bindings_.clear();

@@ -17,7 +17,7 @@ public:
     ChainedSweep(Context& context, std::vector<BoundSweep*> sweeps, std::vector<std::vector<std::int32_t>> memories);
 
     /// Runs the chain `times` times, without agreement or barrier between sweeps and between repetitions. Nor do a
-    /// rank's lanes meet between repetitions, but once in 256 of them, and between all where sweeps have reductions.
+    /// rank's lanes meet between repetitions, but once in 256 of them.
     /// `env`: by sweep, what its kernel is given. What the ranks compare first is `said`. Reductions are those of the
     /// last repetition, sweep after sweep. Collective; beyond the work it costs two rounds of ceil(log2 ranks)
     /// messages.
@@ -30,13 +30,11 @@ public:
 private:
     BlocksOutcome execute(std::int64_t times);
     const Schedule* repeated(std::int64_t times);
-    std::int64_t blocks_of(std::int64_t times) const;
 
     Context& context_;
     std::vector<BoundSweep*> sweeps_;
     Schedule schedule_;
     std::optional<Schedule> repeated_;  // made when it is first asked for
-    bool repeats_ = true;               // it can be made
     std::vector<Kernel> kernels_;
     std::vector<Binding> bindings_;
     std::vector<std::int64_t> no_time_;  // by array: none has time as a dimension

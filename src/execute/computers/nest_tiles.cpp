@@ -183,12 +183,13 @@ void NestComputer::restart() {
         nest.reduced.clear();
         if (!nest.kernel) continue;
         for (const PointReduction& r : nest.kernel->reductions)
-            nest.reduced.emplace_back(s_.lanes.size(), LaneReduced{Reduced(r)});
+            nest.reduced.emplace_back(s_.lanes.size(), LaneReduced{Reduced(r), 0});
     }
 }
 
 void NestComputer::compute(Run& run, int lane, const Tile& tile) {
     Nest& nest = nests_[static_cast<std::size_t>(tile.work)];
+    if (!nest.reduced.empty()) reduce_anew(nest, lane, run.reduced_repetition(lane));
     if (nest.work->window.along >= 0)
         compute_in_window(run, lane, tile, nest);
     else
@@ -214,6 +215,14 @@ bool NestComputer::worse(const Nest& nest, const Reduced& r, char* const* ptr, c
     if (what.best >= 0)
         return r.worse(reinterpret_cast<const std::byte*>(ptr[bests + static_cast<std::size_t>(what.best)]));
     return r.worse(reinterpret_cast<const std::byte*>(ptr[what.place]), step[what.place], n);
+}
+
+// A lane's first tile of a repetition leaves nothing of the one before. A lane has tiles in all of them or in none.
+void NestComputer::reduce_anew(Nest& nest, int lane, std::int64_t repetition) {
+    for (auto& lanes : nest.reduced) {
+        LaneReduced& r = lanes[static_cast<std::size_t>(lane)];
+        if (r.repetition != repetition) r = {Reduced(r.value.what()), repetition};
+    }
 }
 
 // Those values, while they are in the nearest cache.

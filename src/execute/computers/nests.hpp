@@ -31,6 +31,7 @@ public:
 private:
     struct alignas(64) LaneReduced {
         Reduced value;
+        std::int64_t repetition = 0;  // that the value is of
     };
     // One nest, as its tiles are computed.
     struct Nest {
@@ -55,6 +56,7 @@ private:
     void compute_rows(Run& run, int lane, const Tile& tile, Nest& nest);
     void compute_in_window(Run& run, int lane, const Tile& tile, Nest& nest);
     bool worse(const Nest& nest, const Reduced& r, char* const* ptr, const std::int64_t* step, std::int64_t n) const;
+    static void reduce_anew(Nest& nest, int lane, std::int64_t repetition);
     void reduce(Nest& nest, int lane, char* const* ptr, const std::int64_t* step, std::int64_t n, const Index& index,
                 const Index& direction);
     void carry_time_buffers(const ArrayMemory& memory, const NestWork& nest, const Tile& tile) const;

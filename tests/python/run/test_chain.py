@@ -164,6 +164,32 @@ def test_a_norm_of_a_nest_that_writes_nothing(ranks, threads):
     results(ranks, threads, body)
 
 
+@pytest.mark.parametrize("ranks, threads", [(1, 1), (1, 3), (2, 1), (2, 2), (3, 1)])
+def test_reductions_are_those_of_the_last_repetition(ranks, threads):
+    seed = 10 * ranks + threads
+    print(f"seed {seed}")
+    draw = np.random.default_rng(seed)
+    first, shape = draw.random(24 * 18), (24, 18)
+    reduce = {"s": tw.sum("u"), "m": tw.max("u"), "l": tw.min("u"), "at": tw.argmax("u")}
+    counts = [int(times) for times in draw.permutation([1, 2, 3, 258])]
+
+    def body(context):
+        u, f = (tw.field(shape, "f8", init=lambda i, j: first[18 * i + j], context=context) for _ in range(2))
+        v, norm = u.copy(), {"n": tw.norm("r")}
+        r = tw.field(shape, "f8", init=0.0, context=context)
+        sweep = tw.bind(smooth, u=u, f=f, w=0.7, reduce=reduce)
+        cycle = tw.chain([sweep, tw.bind(residual, r=r, u=u, f=f, reduce=norm)])
+        assert cycle.separate == ""
+        for times in counts:
+            for _ in range(times - 1):
+                tw.run(smooth, u=v, f=f, w=0.7)
+            want = tw.run(smooth, u=v, f=f, w=0.7, reduce=reduce).results
+            want.update(tw.run(residual, r=r, u=v, f=f, reduce=norm).results)
+            assert cycle.run(times=times).results == want and same(u, v), times
+
+    results(ranks, threads, body)
+
+
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_a_condition_that_raises_or_differs(ranks):
     def body(context):
