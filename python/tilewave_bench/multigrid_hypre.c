@@ -77,6 +77,7 @@ int main(int argc, char** argv) {
         HYPRE_StructPFMGSetNumPreRelax(solver, 1);
         HYPRE_StructPFMGSetNumPostRelax(solver, 1);
         HYPRE_StructPFMGSetSkipRelax(solver, 0);
+        HYPRE_StructPFMGSetLogging(solver, 1); /* else there is no residual to be asked for */
         HYPRE_StructPFMGSetup(solver, A, b, x);
         MPI_Barrier(MPI_COMM_WORLD);
         const double set_up = MPI_Wtime();

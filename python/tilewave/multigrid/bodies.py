@@ -23,13 +23,42 @@ def _made(name, arrays, dims, lines, scalars=()):
 
 @functools.cache
 def wrap(dims, axis, cells):
-    """u around the cells along a periodic axis: one point along it, whose element c*i is that below the cells."""
+    """u around the cells along a periodic axis: one point along it, whose element c*i is that below the cells.
+
+    For one rank along the axis: of several, each would keep all of u along it.
+    """
     apart = cells + 2
 
     def u(element):
         return f"u[{_at(dims, {axis: f'{apart} * {INDICES[axis]} + {element}'})}]"
 
     return _made("wrap", ["u"], dims, [f"{u(0)} = {u(cells)}", f"{u(cells + 1)} = {u(1)}"])
+
+
+#: Elements along a periodic axis of what goes from end to end: half of them lie with those who have either end.
+ENDS = 4
+
+
+@functools.cache
+def give_ends(dims, axis, cells):
+    """Elements 1 and 2 of e are the outermost cells along a periodic axis."""
+    index = INDICES[axis]
+    end = f"u[{_at(dims, {axis: f'{cells - 1} * {index} + 1'})}]"
+    return _made("give_ends", ["e", "u"], dims, [f"e[{_at(dims, {axis: f'{index} + 1'})}] = {end}"])
+
+
+@functools.cache
+def take_ends(dims, axis, cells):
+    """u around the cells along a periodic axis: below them the last of e, above them the first."""
+    index = INDICES[axis]
+    around = f"u[{_at(dims, {axis: f'{cells + 1} * {index}'})}]"
+    lines = [
+        f"if {index} == 0:",
+        f"    {around} = e[{_at(dims, {axis: f'{index} + 2'})}]",
+        "else:",
+        f"    {around} = e[{_at(dims)}]",
+    ]
+    return _made("take_ends", ["u", "e"], dims, lines)
 
 
 def _children(transfers):

@@ -2,7 +2,9 @@
 
 import numpy as np
 
+from tilewave.field.create import field
 from tilewave.multigrid import bodies, nests_1d, nests_2d, nests_3d
+from tilewave.multigrid.sharing import ends_of
 from tilewave.run import reduction
 from tilewave.run.bind import bind
 
@@ -14,6 +16,8 @@ SMOOTHERS = ("gauss-seidel", "red-black", "jacobi")
 JACOBI_WEIGHT = {1: 2 / 3, 2: 4 / 5, 3: 6 / 7}
 #: Weights of a correction at a cell beside a boundary: a mirrored value, the same value, the one that is there.
 BESIDE_BOUNDARY = {"dirichlet": -0.25, "neumann": 0.25, "periodic": 0.0}
+#: Cells along an axis, at least, for its ends to lie with different ranks.
+LEAST_BETWEEN_ENDS = 4
 #: Eigenvalues of the coarsest grid below this part of the largest one are 0: those of constants.
 LEAST_EIGENVALUE = 1e-10
 
@@ -40,9 +44,10 @@ class Cycle:
 
     def __init__(self, levels, kind, smoother, pre, post, jumps, singular, context, grid=None):
         self.levels, self.kind, self.smoother, self.pre, self.post = levels, kind, smoother, pre, post
-        self.jumps, self.singular, self.context, self._bound = jumps, singular, context, {}
+        self.jumps, self.singular, self.context, self._bound, self._ends = jumps, singular, context, {}, {}
         self.on = {"context": context} if grid is None else {"context": context, "grid": grid}
         self.dims = len(levels[0].shape)
+        self.parts = (context.size,) * self.dims if grid is None else grid  # at most, along each axis
         self.nests = NESTS[self.dims]
 
     def nests_of_cycle(self):
@@ -63,11 +68,21 @@ class Cycle:
 
     def wrap(self, level):
         """Of u, around the cells what is at the other end of periodic axes."""
-        grid = self.levels[level]
+        axes = enumerate(self.levels[level].cells.axes)
+        return [nest for d, axis in axes if axis.periodic for nest in self._wrap_along(level, d, axis.cells)]
+
+    def _wrap_along(self, level, d, cells):
+        grid, key = self.levels[level], ("wrap", level, d)
+        if grid.blocks is None or self.parts[d] == 1 or cells < LEAST_BETWEEN_ENDS:
+            return [self.bound(key, bodies.wrap(self.dims, d, cells), u=grid.u)]
+        if key not in self._ends:
+            extents = [bodies.ENDS if axis == d else n + 2 for axis, n in enumerate(grid.shape)]
+            blocks = ends_of(grid.blocks, d, cells, bodies.ENDS)
+            self._ends[key] = field(extents, grid.u.dtype, blocks=blocks, context=self.context)
+        ends = self._ends[key]
         return [
-            self.bound(("wrap", level, d), bodies.wrap(self.dims, d, axis.cells), u=grid.u)
-            for d, axis in enumerate(grid.cells.axes)
-            if axis.periodic
+            self.bound((*key, "give"), bodies.give_ends(self.dims, d, cells), e=ends, u=grid.u),
+            self.bound((*key, "take"), bodies.take_ends(self.dims, d, cells), u=grid.u, e=ends),
         ]
 
     def bound(self, key, nest, **arguments):

@@ -1,5 +1,6 @@
 """How ranks share the grids of a solver: blocks of all grids lie together, and few ranks take part in small grids."""
 
+import dataclasses
 import itertools
 import math
 
@@ -45,6 +46,23 @@ def blocks_of(shapes, ranks, grid=None):
             )
         )
     return found
+
+
+def ends_of(blocks, axis, cells, elements):
+    """The blocks of so many elements along an axis: half lies with those who have its first cell, half with the last.
+
+    Parameters
+    ----------
+    blocks : Blocks
+        Of the grid, from `blocks_of`.
+    axis, cells, elements : int
+    """
+    last = (cells - 1) * blocks.per[axis] // blocks.scale[axis]
+    along = {"scale": 1, "per": max(last, 1), "shift": elements // 2 - 1}
+    dims = range(len(blocks.points))
+    by_axis = {"scale": blocks.scale, "per": blocks.per, "shift": (blocks.shift,) * len(dims)}
+    changed = {name: tuple(along[name] if d == axis else at[d] for d in dims) for name, at in by_axis.items()}
+    return dataclasses.replace(blocks, **changed)
 
 
 def _halvings(shapes):

@@ -1,5 +1,7 @@
 """Grids that ranks share: the same bits on any ranks, almost nothing moves between grids, ranks drop out."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -45,6 +47,46 @@ def solved(shape, options, ranks, grid):
     return results[0][:2]
 
 
+def random_case(seed):
+    """(shape, options, process grid of each number of ranks): axes that wrap and others, shared in any way."""
+    rng = np.random.default_rng(seed)
+    dims = int(rng.integers(1, 4))
+    shape = tuple(int(n) for n in rng.integers(1, (50, 20, 11)[dims - 1], dims))
+    options = {
+        "boundary": [str(rng.choice(["periodic", "periodic", "dirichlet", "neumann"])) for _ in range(dims)],
+        "smoother": str(rng.choice(["gauss-seidel", "red-black", "jacobi"])),
+        "cycle": str(rng.choice(["V", "F", "W"])),
+        "sigma": [0.5, 1 + 3j][int(rng.integers(4) == 0)],
+        "pre": int(rng.integers(1, 3)),
+        "post": int(rng.integers(1, 3)),
+    }
+    if rng.integers(3) == 0:
+        options["k"] = 1 + rng.random(shape)
+    grids = []
+    for ranks in (2, 3, 4, 6):
+        cuts = [g for g in np.ndindex(*(ranks + 1,) * dims) if np.prod(g) == ranks]
+        grids.append(tuple(int(n) for n in cuts[rng.integers(len(cuts))]))
+    return shape, options, grids
+
+
+SHORT_SEEDS = 4  # those have one process grid each
+
+
+@pytest.mark.parametrize(
+    "seed", [pytest.param(seed, marks=[] if seed < SHORT_SEEDS else pytest.mark.long) for seed in range(60)]
+)
+def test_random_grids_have_the_same_bits_on_any_ranks(seed, monkeypatch):
+    shape, options, grids = random_case(seed)
+    least = (1, 20)[seed % 2]
+    print(f"seed {seed}: {shape} {options} {grids}, {least} cells a rank")
+    monkeypatch.setattr(sharing, "LEAST_CELLS", least)
+    alone, norms = solved(shape, options, 1, None)
+    for grid in grids if seed >= SHORT_SEEDS else grids[seed % 4 :][:1]:
+        found, others = solved(shape, options, int(np.prod(grid)), grid)
+        assert others == norms, (grid, others, norms)
+        assert np.array_equal(found.view("u8"), alone.view("u8")), grid
+
+
 SHORT = [(case, (1, 60)[case % 2]) for case in range(len(CASES))]  # both for each case with --long
 
 
@@ -76,6 +118,24 @@ def sent(ready, ranks):
             low, high = message.region
             elements += message.send * int(np.prod(np.subtract(high, low)))
     return elements, {rank for rank, schedule in enumerate(schedules) if len(schedule.tiles)}
+
+
+def test_ends_of_a_periodic_axis_send_one_face_each_and_keep_their_blocks(monkeypatch):
+    monkeypatch.setattr(sharing, "LEAST_CELLS", 1)
+    shape, grid = (48, 32), (4, 1)
+
+    def body(context):
+        solver = Poisson(shape, (1.0, 1.0), boundary="periodic", sigma=1.0, grid=grid, context=context)
+        chain = tw.chain(solver._cycle.residual(0), context=context)
+        give, take = chain._first.readies[:2]
+        assert (give.problem.nest.name, take.problem.nest.name) == ("give_ends", "take_ends")
+        assert not chain.separate
+        return sent(give, 4), sent(take, 4), str(tw.schedule(chain, context=context))
+
+    found = found_on(4, body)
+    assert found[0][:2] == ((0, {0, 3}), (2 * (32 + 2), {0, 3}))
+    stored = re.findall(r"array u of nest 4: stored \[(\d+):(\d+), 0:34\]", found[0][2])
+    assert [int(end) - int(begin) for begin, end in stored] == [14, 14, 14, 14]
 
 
 @pytest.mark.parametrize("ranks, grid", [(2, (2, 1)), (3, (3, 1)), (4, (2, 2)), (6, (2, 3))])
