@@ -2,32 +2,50 @@
 
 A file is what `tilewave bench NAME --json FILE` writes. It may also have `title`, `command` (how to run it), `note`,
 and in each row `date`; figures and ratios may be null. The page has the rows that have a ratio, or a fraction of the
-limit, or that KEEP names. The standard library is all that this needs.
+limit, or that KEEP names; those of one case share a line. The standard library is all that this needs.
 """
 
+import itertools
 import json
 import re
 import sys
-import textwrap
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER, PAGE = ROOT / "docs" / "benchmarks", ROOT / "docs" / "benchmarks.md"
 MOST_LINES = 150
-ORDER = ("executor", "sweep", "hiding", "nests", "patterns", "plan", "paper")
+ORDER = (
+    *("executor", "sweep", "hiding", "nests", "stencils", "halo", "partitions", "multigrid", "patterns", "plan"),
+    "paper",
+)
 # What a benchmark shows, and in what its ratio is.
 TITLES = {
     "executor": "Executor: what a step costs; the ratio is target / ours",
     "sweep": "Sweep: the four schedules; the ratio is to one rank with one lane, the limit is 2",
     "hiding": "Hiding: communication behind computation over 1 Gb/s; the limit is the ideal time / ours",
     "nests": "Nests: the ratio is the contender's time / ours; the limit is memory, or lanes with nothing in common",
+    "stencils": "Stencils in time: the ratio is to the best contender, plain g++ loops or a mode of Devito",
+    "halo": "Halo exchanges of two ranks: the ratio is the best contender's time / ours",
+    "partitions": "Partitions (prieto1999): MB/s of strided faces, and the plan's time / the best partition's",
+    "multigrid": "Poisson on a cube to 1e-8: the ratio is the best contender's time / that of each",
     "patterns": "Patterns: the ratio is the best of MPI's ways / ours; the limit is the line rate, or a copy in memory",
     "plan": "Plans: regret is the plan's time / the best by brute force; error is predicted against measured",
     "paper": "The curves of athanasaki2002: the ratio is measured / predicted",
 }
-KEEP = {"plan": r"regret|error", "hiding": r"overlap ratio", "paper": r"loss against", "nests": r"memory of fields"}
+KEEP = {
+    "plan": r"regret|error",
+    "hiding": r"overlap ratio",
+    "paper": r"loss against",
+    "nests": r"memory of fields",
+    "partitions": r"^the plan against the best",
+}
 # Of benchmarks with very many rows, those of the page: (case, contender).
 ONLY = {
+    "sweep": (r"", r"^(1 x 2|2 x 1)"),
+    "stencils": (r"", r"^tilewave(, a step at a time)? \("),
+    "halo": (r"axis [02], width (1, 1|4, 4)", r"^(tilewave|GHEX)$"),
+    "partitions": (r"c16|face of (4|1024) KB, stride (1|64)$", r"^tilewave$|^the plan against"),
+    "multigrid": (r"", r" cycles of "),
     "patterns": (r"(1KB|8MB) contiguous|8MB strided|[14]000x32 strided", r"^tilewave$"),
     "nests": (
         r"linear|roots|recurrence (1024|8192)|alignment [1-9]\d{4}|^[14] arrays? .* f4",
@@ -42,8 +60,13 @@ HEAD = """<!-- written by tools/benchmarks.py from docs/benchmarks/*.json: do no
 # Benchmarks
 
 Contenders take turns in one run. A figure is the median, its spread the largest minus the smallest value. A ratio above
-1 says that Tilewave is faster. Nothing is computed from figures of two machines. To renew a section, run its command
-on an idle machine with the environment of `make demo`, then `make docs`. Commands with hosts need root and iproute2.
+1 says that Tilewave is faster. Nothing is computed from figures of two machines. The head of a table is the command
+that renews it: on an idle machine, in the environment of `make demo`, then `make docs`. Hosts need root and iproute2.
+
+Contenders are outside the project, in folders that TILEWAVE_CONTENDERS names, with colons between. A virtual
+environment each for `pip install devito mpi4py mpich` and for `pip install ghex` (built from source with Boost, libnuma
+and an `mpicc`); MKL's wheel `mkl`; Debian's packages libhypre-dev, libpetsc-real-dev, libscalapack-mpich2.2 and what
+they need, installed or unpacked (`apt-get download`, `dpkg -x`).
 """
 
 
@@ -63,39 +86,31 @@ def shown(bench, row):
     return figures or bool(re.search(KEEP.get(bench, r"(?!)"), row["contender"]))
 
 
+def cells_of(row):
+    """Who, median, spread, ratio, part of the limit."""
+    value = f"{number(row['value'])} {row['unit']}" if row["value"] is not None else ""
+    who = re.sub(r" in its report$| \((sweep|stencil), .*", "", row["contender"])
+    return who, value, *(number(row[key]) for key in ("spread", "ratio_to_contender", "fraction_of_limit"))
+
+
 def section(path):
-    """Lines of one file: title, machine and command, then a table."""
+    """Lines of one file: title, then a table whose head has command and machine."""
     data = json.loads(path.read_text())
     bench, machine = data["bench"], data["machine"]
-    rows = [row for row in data["rows"] if shown(bench, row)]
     dates = sorted({row["date"] for row in data["rows"] if row.get("date")})
     command = data.get("command", f"tilewave bench {bench} --json docs/benchmarks/{path.name}")
     where = f"{machine['processor']}, {machine['cpus']} CPUs, commit {machine['commit']}"
+    head = f"`{command}`; {where}{', ' + dates[-1] if dates else ''}. {data.get('note', '')}".strip()
     lines = [
         "",
         f"## {data.get('title', TITLES.get(bench, bench))}",
-        "",
-        textwrap.fill(
-            f"`{command}`; {where}{', ' + dates[-1] if dates else ''}. {data.get('note', '')}".strip(),
-            118,
-            break_long_words=False,
-            break_on_hyphens=False,
-        ),
-        "",
-        "| case | who (against whom) | median | spread | ratio | of the limit |",
+        f"| {head} | who (against whom) | median | spread | ratio | of the limit |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
-    for row in rows:
-        value = f"{number(row['value'])} {row['unit']}" if row["value"] is not None else ""
-        cells = (
-            row["case"].replace(", rolling window", ""),
-            row["contender"].replace(" in its report", ""),
-            value,
-            number(row["spread"]),
-            number(row["ratio_to_contender"]),
-            number(row["fraction_of_limit"]),
-        )
-        lines.append(f"| {' | '.join(cells)} |")
+    rows = [row for row in data["rows"] if shown(bench, row)]
+    for case, together in itertools.groupby(rows, key=lambda row: row["case"].replace(", rolling window", "")):
+        columns = zip(*map(cells_of, together), strict=True)
+        lines.append(f"| {case} | {' | '.join('<br>'.join(c) if any(c) else '' for c in columns)} |")
     return lines
 
 

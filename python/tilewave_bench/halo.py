@@ -1,4 +1,4 @@
-"""Halo exchanges of two ranks: microseconds, against mpi4py by hand, in the same run."""
+"""Halo exchanges of two ranks: microseconds, against mpi4py by hand and against GHEX, in the same run."""
 
 import argparse
 import random
@@ -9,6 +9,7 @@ import time
 import numpy as np
 import tilewave as tw
 
+from tilewave_bench import halo_ghex
 from tilewave_bench.results import on_ranks, publish, row
 
 OURS, CHECKED = "tilewave", "tilewave, arguments compared"
@@ -84,10 +85,13 @@ def contenders_of(context, ends, shape, axis, width, fields):
         CHECKED: (lambda: tw.exchange(*made, corners=False), check),
     }
     arrays = [(field.local, *_faces(context, field, axis, width)) for field in made]
-    return runs | {
+    runs |= {
         PACKED: (_packed(context, ends, arrays), check),
         TYPES: (_derived(context, ends, arrays), check),
     }
+    if halo_ghex.load():
+        runs[halo_ghex.NAME] = halo_ghex.exchange_of(context, made, axis, width), check
+    return runs
 
 
 def _halo_slices(field, axis):
@@ -154,7 +158,7 @@ def _derived(context, ends, arrays):
 
 
 def halo(json_path=None, quick=False, args=()):
-    """Faces normal to each axis, widths 1 and 4, 1 and 4 fields, against mpi4py with packing and derived types."""
+    """Faces normal to each axis, widths 1 and 4, 1 and 4 fields, against mpi4py by hand and, where it is, GHEX."""
     parser = argparse.ArgumentParser(prog="tilewave bench halo", description=__doc__)
     parser.add_argument("--extent", type=int, action="append", help="points a rank along each axis (default 32, 128)")
     parser.add_argument("--seconds", type=float, default=1.0, help="about how long a case is repeated (default 1)")
@@ -171,7 +175,8 @@ def halo(json_path=None, quick=False, args=()):
     for case, times in zip(cases, found, strict=True):
         label = "{extent}^3 f8, faces normal to axis {axis}, width {width}, {fields} field(s)".format(**case)
         for name, seconds in times.items():
-            better = [min(times[t][i] for t in (PACKED, TYPES)) for i in range(len(seconds))]
+            theirs = [times[t] for t in (PACKED, TYPES, halo_ghex.NAME) if t in times]
+            better = [min(at) for at in zip(*theirs, strict=True)]
             ratio = statistics.median(b / s for b, s in zip(better, seconds, strict=True))
             rows.append(row(label, name, [1e6 * s for s in seconds], "us", ratio_to_contender=ratio))
     publish("halo", rows, json_path)

@@ -62,6 +62,23 @@ def test_it_needs_fewer_cycles_where_k_jumps():
     assert by_cg.converged and (not solver.history.converged or solver.history.cycles > by_cg.cycles)
 
 
+def test_jumps_inside_coarse_cells_stall_cycles_and_not_conjugate_gradients():
+    shape = (64, 64)
+    k, f = jumps(shape, seed=1), np.random.default_rng(9).standard_normal(shape)
+    solver = Poisson(shape, k=k)
+    solver.solve(f)
+    assert not solver.history.converged and 0.9 < solver.history.factor < 1
+    found = solver.solve(f, method="cg").gather()
+    assert solver.history.converged and solver.history.cycles <= 100
+    left = f.copy()  # less -div(k grad u), u = 0 on the edge
+    for axis in (0, 1):
+        u, c = np.moveaxis(found, axis, 0), np.moveaxis(k, axis, 0)
+        inner = 2 * c[1:] * c[:-1] / (c[1:] + c[:-1]) * np.diff(u, axis=0)
+        flux = np.concatenate([2 * c[:1] * u[:1], inner, -2 * c[-1:] * u[-1:]])
+        left += np.moveaxis(np.diff(flux, axis=0), 0, axis) * shape[axis] ** 2
+    assert np.linalg.norm(left) < 1e-7 * np.linalg.norm(f)
+
+
 def test_no_fixed_values_and_starts():
     f = np.random.default_rng(1).standard_normal((16, 16))
     f -= f.mean()

@@ -22,8 +22,10 @@ HERE = {"args": ["--where", "2x1"]}
     [
         ("cholesky", HERE),
         ("executor", {}),
+        ("halo", {}),
         ("lu", HERE),
         ("matmul", HERE),
+        ("multigrid", {"args": ["--extent", "8", "--ranks", "1", "--repeat", "1"]}),
         ("nests", NESTS),
         ("paper", {}),
         ("partitions", HERE),
