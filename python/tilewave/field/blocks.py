@@ -15,8 +15,8 @@ class Blocks:
     """How a field is cut into the blocks of ranks, for `field`; otherwise blocks are even.
 
     Block c begins at element ``shift + ceil(scale * p / per)``, where p is the begin of block c of `points` in even
-    blocks. Elements before the first point are in the first block, those behind the last point in the last one. Each
-    entry is a number, or a tuple with one for each axis.
+    blocks. Elements before the first point are in the first block that has some, those behind the last point in the
+    last such block. Each entry is a number, or a tuple with one for each axis.
 
     Parameters
     ----------

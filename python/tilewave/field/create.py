@@ -210,7 +210,13 @@ def scratch(dtype="f8", init=0):
         raise ConfigError(
             f"scratch: init of shape {np.shape(init)} was given; allowed: a number, or a function of the indices"
         )
-    return Scratch(dtype_of(dtype), init)
+    dtype = dtype_of(dtype)
+    if not callable(init):
+        try:
+            np.asarray(init, dtype)
+        except (TypeError, ValueError, OverflowError) as problem:
+            raise ConfigError(f"scratch: init {shown(init)} was given for {dtype}: {problem}") from None
+    return Scratch(dtype, init)
 
 
 @collective("tw.load")

@@ -359,9 +359,10 @@ class Field:
             text = "a function"
         else:
             values = _as_elements(value, self.dtype)
-            if values.ndim:
+            if values.ndim or value is None:  # of which NumPy would make NaN
+                given = "None" if value is None else f"an array of shape {values.shape}"
                 raise ConfigError(
-                    f"fill: an array of shape {values.shape} was given; allowed: a number, or a function of the "
+                    f"fill: {given} was given; allowed: a number, or a function of the "
                     "indices; "
                     "field[...] = array sets all elements"
                 )

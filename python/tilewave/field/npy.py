@@ -157,8 +157,8 @@ def opened(path, dtypes):
             raise ConfigError(f"load: {path!r} is no .npy file that can be read: {problem}") from None
         if dtype.newbyteorder("=") not in dtypes:
             raise ConfigError(f"load: {path!r} holds {dtype}; allowed: {', '.join(each.name for each in dtypes)}")
-        if not 1 <= len(shape) <= 4:
-            raise ConfigError(f"load: {path!r} holds an array of shape {shape}; allowed: one to four dimensions")
+        if not 1 <= len(shape) <= 4 or any(isinstance(n, bool) or n < 0 for n in shape):
+            raise ConfigError(f"load: {path!r} holds an array of shape {shape}; allowed: one to four extents >= 0")
         wanted = first + math.prod(shape) * dtype.itemsize
         if status.st_size < wanted:
             raise ConfigError(

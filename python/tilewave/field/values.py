@@ -2,6 +2,7 @@
 
 import hashlib
 import itertools
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -56,7 +57,7 @@ def _values_at(field, subscripts):
             for k, point in enumerate(subscripts.tolist()):
                 value = init(*point)
                 if value is None:
-                    raise TypeError(f"init returned None at {tuple(point)}; allowed: a number") from None
+                    raise TypeError(f"it returned None at {tuple(point)}; allowed: a number") from None
                 values[k] = value
     return values
 
@@ -108,16 +109,21 @@ def named(what, problem):
 
 def shape_of(shape):
     try:
-        if isinstance(shape, str):
-            raise ValueError
-        result = tuple(int(n) for n in shape)
-        if any(float(n) != int(n) for n in shape):
-            raise ValueError
+        if isinstance(shape, str | bytes | Mapping):
+            raise TypeError
+        result = tuple(map(_extent, shape))
     except (TypeError, ValueError, OverflowError):
         raise ConfigError(f"field: shape {shown(shape)} was given; allowed: one to four integers") from None
     if not 1 <= len(result) <= 4 or any(n < 0 for n in result):
         raise ConfigError(f"field: shape {result} was given; allowed: one to four extents >= 0")
     return result
+
+
+def _extent(given):
+    """An extent as an int, also of a float that is whole."""
+    if isinstance(given, bool | np.bool_ | str | bytes) or given != int(given):
+        raise TypeError
+    return int(given)
 
 
 def dtype_of(dtype):
@@ -145,5 +151,5 @@ def fill(local, owned, init):
         for point in itertools.product(*(range(s.start, s.stop) for s in owned)):
             value = init(*point)
             if value is None:  # NumPy would store NaN
-                raise TypeError(f"init returned None at {point}; allowed: a number") from None
+                raise TypeError(f"it returned None at {point}; allowed: a number") from None
             local[tuple(p - s.start for p, s in zip(point, owned, strict=True))] = value
