@@ -4,7 +4,7 @@
 def seconds(value):
     """A time with a unit that keeps it short."""
     for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if abs(value) >= scale:
+        if abs(value) >= 0.9995 * scale:  # three digits of less are below 1000 of the next smaller unit
             return f"{value / scale:.3g} {unit}"
     return f"{value * 1e9:.3g} ns"
 

@@ -4,6 +4,7 @@ from tilewave import _core
 from tilewave.timeline.parts import PARTS
 
 POLL_PERIOD_S = _core.Plan().poll_period_s  # by rule
+ROUNDED_UP = 0.9995  # of a unit, from which on three digits are the next unit's 1
 
 
 def explain(plan):
@@ -236,13 +237,13 @@ def _by(entries):
 
 def _time(seconds):
     for scale, unit in ((1, "s"), (1e3, "ms"), (1e6, "us")):
-        if seconds * scale >= 1:
+        if seconds * scale >= ROUNDED_UP:
             return f"{seconds * scale:.3g} {unit}"
     return f"{seconds * 1e9:.3g} ns"
 
 
 def _bytes(count):
     for unit, size in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
-        if count >= size:
+        if count >= ROUNDED_UP * size:
             return f"{count / size:.3g} {unit}"
     return f"{count} bytes"

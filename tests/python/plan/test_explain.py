@@ -1,0 +1,230 @@
+"""What a plan says of itself: each thing that it was chosen from stands in the text, and nothing else."""
+
+import copy
+
+import numpy as np
+import pytest
+
+import tilewave as tw
+from tilewave.plan import explain as explaining
+from tilewave.plan import plan as plans
+from tilewave.timeline.parts import Face, Predicted
+
+
+@tw.nest
+def relax(A, i, j):
+    A[i, j] = A[i-1, j] + A[i, j-1]
+
+
+@pytest.fixture(scope="module")
+def chosen():
+    return tw.plan(relax, A=np.ones((40, 50)), context=tw.Context(threads=1))
+
+
+@pytest.fixture
+def plan(chosen):
+    return copy.deepcopy(chosen)
+
+
+def section(text, head):
+    """The lines below a head, up to the next empty one."""
+    lines = text.splitlines()
+    at = next(k for k, line in enumerate(lines) if line.startswith(head))
+    end = next((k for k in range(at, len(lines)) if not lines[k]), len(lines))
+    return lines[at + 1 : end]
+
+
+@pytest.mark.parametrize(
+    "seconds, text",
+    [(2.5, "2.5 s"), (1, "1 s"), (0.99951, "1 s"), (0.99949, "999 ms"), (9.996e-4, "1 ms"),
+     (4e-3, "4 ms"), (2e-6, "2 us"), (3.21e-8, "32.1 ns"), (0, "0 ns")],
+)
+def test_times_have_units_that_keep_them_short(seconds, text):
+    assert explaining._time(seconds) == text
+
+
+@pytest.mark.parametrize(
+    "count, text",
+    [
+        (0, "0 bytes"),
+        (999, "999 bytes"),
+        (1000, "1 KB"),
+        (999_499, "999 KB"),
+        (999_999, "1 MB"),
+        (2_500_000, "2.5 MB"),
+        (7 * 10**9, "7 GB"),
+    ],
+)
+def test_bytes_have_units_too(count, text):
+    assert explaining._bytes(count) == text
+
+
+def test_a_plan_by_hand_says_that_nothing_is_known():
+    plan = tw.Plan((1, 1), 0, (4, 4), (1, 1))
+    text = plan.explain()
+    assert text.endswith("Nothing is known of how it was chosen: it was made by hand.")
+    assert "Where the time goes" not in text and "memory" not in text
+    plan.memory_bytes = 5000
+    assert "memory       5 KB on the rank that needs most: its parts of the fields, and staging\n" in plan.explain()
+
+
+def test_replicated_arrays_count_in_the_memory(plan):
+    plan.notes["replicated"] = {"table": 4_000, "other": 12}
+    assert "and staging, table whole (4 KB), other whole (12 bytes)" in plan.explain()
+
+
+def test_the_parts_that_take_no_time_are_left_out(plan):
+    line = section(plan.explain(), "Where the time goes")[0]
+    parts = plan.predicted.parts
+    for name, label in plans.PARTS.items():
+        assert (f"{label} " in line) == (getattr(parts, name) > 0)
+
+
+def test_ways_in_which_loops_may_lie(plan):
+    plan.notes.pop("ways", None)
+    assert "Ways in which" not in plan.explain()
+    best, other = dict(plan.ranked[0]["choices"]), dict(plan.ranked[0]["choices"])
+    best.update(storage="skewed", row=[1, -1], skew=[])
+    other.update(storage="plain", row=[], skew=[0, 1])
+    plan.notes["ways"] = [
+        {"time_s": 1e-3, "choices": best, "bringing_s": 2e-3, "on_one_rank": False, "taken": True},
+        {"time_s": 5e-3, "choices": other, "bringing_s": 0.0, "on_one_rank": True, "taken": False},
+    ]
+    lines = section(plan.explain(), "Ways in which")
+    assert lines == [
+        "        1 ms  points of a row (1, -1) are neighbours in memory, and 2 ms to bring NumPy arrays into that "
+        "order and back: taken",
+        "        5 ms  arrays are row-major, tiles are cut along the sum of loops 0 and 1, rank 0 for all",
+    ]
+    assert "skewed storage: rows along" not in plan.explain() and "plain storage:" not in plan.explain()
+
+
+def test_nests_in_turn_share_a_layout(plan):
+    plan.notes["turns"] = {"nests": ["heat", "cool"], "together_s": 1e-3, "moving_s": 3e-3}
+    (line,) = section(plan.explain(), "Layout of fields")
+    assert line.startswith("  one for heat, cool, which use the same fields in turn: 1 ms a turn of all so; 3 ms with")
+
+
+def test_the_machines_links(plan):
+    link = {"latency_s": 2e-6, "send_s": 3e-7, "receive_s": 2e-7, "bandwidth_bytes_s": 1e9, "hidden_polled": 0.375}
+    plan.notes["machine"].update(same_host=link, other_host={**link, "bandwidth_bytes_s": None})
+    lines = section(plan.explain(), "The machine's numbers")
+    assert [line for line in lines if line.startswith("  messages")] == [
+        "  messages on one host               2 us latency, 1000 MB/s, 300 ns to post a send, 200 ns a receive, 38 % "
+        "hidden behind computing",
+        "  messages between hosts             2 us latency, unlimited, 300 ns to post a send, 200 ns a receive, 38 % "
+        "hidden behind computing",
+    ]
+
+
+def test_faces_and_grids(plan):
+    faces = [Face((1, 0), 1, 800, 8, True, 2e-6, 3e-6), Face((1, -1), 4, 64, 64, False, 0.0, 1e-6)]
+    plan.predicted = Predicted(plan.predicted.time_s, plan.predicted.parts, faces=faces)
+    plan.grid = (2, 2)
+    assert section(plan.explain(), "Faces of the process grid 2x2") == [
+        "  to (+1, 0)      1 message, 800 bytes, 8 bytes contiguous: 2 us to pack and unpack, 3 us of messages",
+        "  to (+1, -1)     4 messages, 64 bytes, 64 bytes contiguous: in place, 1 us of messages",
+    ]
+    assert "Process grids, each" not in plan.explain()
+    plan.ranked = [copy.deepcopy(plan.ranked[0]) for _ in range(3)]
+    for record, grid, time_s in zip(plan.ranked, ([1, 4], [2, 2], [1, 4]), (3e-3, 1e-3, 2e-3), strict=True):
+        record["choices"]["grid"], record["time_s"], record["reason"] = grid, time_s, "slower"
+    assert section(plan.explain(), "Process grids, each") == ["  2x2          1 ms: taken", "  1x4          2 ms"]
+
+
+@pytest.mark.parametrize(
+    "change, words",
+    [
+        ({}, "grid 1x1, mapping dimension 0, tile 5x6, overlapping, chunks of 262 KB"),
+        ({"factors": (2, 1)}, ", lanes 2x1 vertical"),
+        ({"slices": 3}, ", 3 slices"),
+        ({"temporal_block": 4}, ", temporal blocks of 4 steps"),
+        ({"aggregate": 5}, ", messages of 5 tiles together"),
+        ({"skew": (0, 1)}, ", cut along the sum of loops 0 and 1"),
+        ({"helper": True}, ", a helper, polls every 50 us"),
+        ({"helper": True, "poll_period_s": 0.0}, ", a helper, chunks"),
+        ({"synchronous": True}, ", synchronous sends"),
+        ({"poll_period_s": 1e-3}, ", polls every 1 ms"),
+        ({"poll_period_s": 0.0}, ", no polls in tiles"),
+        ({"lookahead": 2}, ", look-ahead 2"),
+    ],
+)
+def test_a_plan_in_a_line_names_what_is_not_usual(change, words):
+    usual = tw.Plan((1, 1), 0, (5, 6), (1, 1), grouping="vertical")
+    found = explaining._short(dict(zip(plans.CHOICES, (copy.copy(usual).choices()))) | change)
+    plain = explaining._short(dict(zip(plans.CHOICES, usual.choices())))
+    if words == ", a helper, polls every 50 us":  # the usual period is named of no plan
+        assert ", a helper" in found and "polls" not in found
+    else:
+        assert words in found
+    assert all(part in found or "poll" in part for part in plain.split(", "))
+
+
+@pytest.mark.parametrize(
+    "notes, words, absent",
+    [
+        ({"given_whole": True}, ["given as a whole: it is obeyed, and no other was tried"], ["played; the best first"]),
+        ({"chosen_for": [40, 30]}, ["chosen for a run over 40 x 30 points and stays for this one"], ["the best first"]),
+        ({}, ["plans estimated, ", "played; the best first", "   1. "], ["stays for this one", "as a whole"]),
+    ],
+)
+def test_what_else_was_tried(plan, notes, words, absent):
+    plan.notes.update(notes)
+    text = plan.explain()
+    assert all(word in text for word in words) and not any(word in text for word in absent)
+
+
+@pytest.mark.parametrize(
+    "notes, words, absent",
+    [
+        ({"sequential": "A[i-1, j]"}, "any other order: only the order of the loops", ""),
+        ({"ranks": 1}, "blocking: one rank has no messages", "a helper thread"),
+        ({"ranks": 1, "fixed": {"schedule": "blocking"}}, "rows of fewer than 12 points", "blocking: one rank"),
+        ({"threads": 1}, "more lanes, vertical groups", "a helper thread"),
+        ({"threads": 2}, "rows of fewer", "more lanes"),
+        ({"ranks": 2, "threads": 1}, "a helper thread for progress", "blocking: one rank"),
+        ({"ranks": 2, "threads": 1, "fixed": {"helper": True}}, "more lanes", "a helper thread"),
+        ({"by_rule": {"storage": "plain"}, "ways": None}, "rows without dependences become vectors only", ""),
+    ],
+)
+def test_what_was_not_tried(plan, notes, words, absent):
+    plan.notes.update(notes)
+    plan.notes = {name: value for name, value in plan.notes.items() if value is not None}
+    text = "\n".join(section(plan.explain(), "Not tried"))
+    assert words in text and (not absent or absent not in text)
+
+
+@pytest.mark.parametrize(
+    "notes, told",
+    [
+        ({"cpus": None}, ""),
+        ({"cpus": 1}, "1 of 1 CPU"),
+        ({"cpus": 2, "fewer": "the loops"}, "1 of 2 CPUs: the loops"),
+        ({"cpus": 2, "ranks": 3, "fewer": ""}, "1 of 2 CPUs of each rank"),
+    ],
+)
+def test_of_how_many_cpus(plan, notes, told):
+    plan.notes.update({"fewer": "", **notes})
+    assert explaining.of_cpus(plan) == told
+    assert (f"; computes with {told}" in plan.explain()) == bool(told)
+
+
+@pytest.mark.parametrize(
+    "notes, factors, helper, why",
+    [
+        ({"cpus": 1}, (1, 1), False, ""),
+        ({"cpus": 2}, (1, 1), True, ""),
+        ({"sequential": "A"}, (1, 1), False, "points go in the order of the loops"),
+        ({"given_whole": True}, (1, 1), False, "as the given plan says"),
+        ({"fixed": {"threads": 1}}, (1, 1), False, "as threads= says"),
+        ({"fixed": {"factors": [1, 1]}}, (1, 1), False, "as factors= says"),
+        ({"threads": 1}, (1, 1), False, "the context has 1 thread(s)"),
+        ({"threads": 4}, (2, 1), False, "fewer are predicted to be faster"),
+        ({"threads": 4}, (1, 1), False, "the loops cannot be cut for more"),
+    ],
+)
+def test_why_a_rank_does_not_use_all_its_cpus(plan, notes, factors, helper, why):
+    plan.notes.update({"cpus": 4, "threads": 4, **notes})
+    plan.helper = helper
+    plan.ranked[-1]["choices"]["factors"] = list(factors)
+    assert plans._why_fewer(plan) == why
