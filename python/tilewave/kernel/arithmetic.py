@@ -71,7 +71,7 @@ def _python_binary(e, symbol, left, right):
         return python_bits(e, symbol, left, right)
     if left.const is not None and right.const is not None:
         if symbol == "**" and left.type.is_int and abs(right.const) * left.magnitude.bit_length() > 4096:
-            raise Unsupported("a power of more than 4096 bits")
+            raise Unsupported("a power that may have more than 4096 bits")
         return fold(e, OPERATORS[symbol], left, right)
     if COMPLEX in (left.type, right.type):
         complex_numbers.check_python(symbol)

@@ -149,6 +149,10 @@ def _numpy_round(e, typed, digits=None):
     value = promote(e, typed, result.dtype)
     if result.is_float:
         return Typed(result, _decimals(e, result.dtype, value, count))
+    if result.is_complex:
+        part = complex_numbers.part_dtype(result.dtype)
+        rounded = (_decimals(e, part, each, count) for each in complex_numbers.parts(e, value))
+        return Typed(result, complex_numbers.joined(e, result.dtype, *rounded))
     if count < 0:
         raise Unsupported(f"np.round of ints to {count} digits")
     return Typed(result, value)
@@ -161,8 +165,8 @@ def _numpy_rounded(x):
 def _clip(e, typed, low, high):
     """``np.clip(x, low, high)``; NumPy drops a bound that is a Python int beyond what an integer x can be."""
     result = infer(np.clip, typed.type, low.type, high.type)
-    if result.is_bool:
-        raise Unsupported("np.clip of bools")
+    if result.is_bool or result.is_complex:
+        raise Unsupported(f"np.clip of {'bools' if result.is_bool else 'complex numbers'}")
     dtype, build = result.dtype, e.builder
     element = typed.type.dtype if typed.type.is_int else None
     if element is not None and result.is_float and INT in (low.type, high.type):
