@@ -43,15 +43,27 @@ def places(text, benchmark):
     return [name for name in chosen if name not in without]
 
 
-def run_at(where, module, arguments, benchmark):
-    """What rank 0 of the module's `worker` returns at a place."""
+def run_at(where, module, arguments, benchmark, beside=None):
+    """What rank 0 of the module's `worker` returns at a place.
+
+    `beside(start, found)` runs other programs there, too: start(command, ranks) gives their exit code.
+    """
+    from tilewave.launch.launch import mpiexec_command
+    from tilewave.launch.processes import supervise
+
     arguments = {**arguments, "rate": MBIT.get(where.partition("@")[2])}
     with scalapack.environment():
         if "@" not in where:
-            return on_ranks(module, int(where[0]), arguments)
+            found = on_ranks(module, int(where[0]), arguments)
+            if beside:
+                beside(lambda command, ranks: supervise(mpiexec_command(ranks, command)), found)
+            return found
         hosts, rate = where.split("@")
         with cluster_tool(benchmark).Cluster(hosts=int(hosts), rate=rate, name=f"tw{benchmark}") as cluster:
-            return on_ranks(module, int(hosts), arguments, runner=on_hosts(cluster))
+            found = on_ranks(module, int(hosts), arguments, runner=on_hosts(cluster))
+            if beside:
+                beside(on_hosts(cluster), found)
+            return found
 
 
 def sizes_around(balance, least, most):

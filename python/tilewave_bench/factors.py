@@ -4,13 +4,15 @@
 `bench matmul`. Our matrix lies by block columns, as many as are predicted best. The limit is max(compute, wire): the
 flops over all ranks' rate of products, or the bytes of the panels that each rank must receive: half the matrix, but for
 its own part. Contenders, where they are installed: MKL's and Debian's pdgetrf, pdpotrf or pdgeqrf, the best of three
-block sizes and of the grids; NumPy on one core.
+block sizes and of the grids; of LU also HPL, the best of twelve settings, behind the turns of the others (it is a
+program, and its time has the solution of one system in it); NumPy on one core.
 """
 
 import argparse
 import functools
 import statistics
 
+from tilewave_bench import hpl
 from tilewave_bench.dense import error_percent, options_of, overlap, places, ratio, run_at
 from tilewave_bench.factors_ranks import ROUTINES
 from tilewave_bench.matmul import case_of
@@ -42,7 +44,8 @@ def factors(kind, json_path=None, quick=False, args=()):
     }
     rows = []
     for where in places(options.where, kind):
-        found = run_at(where, WORKER, arguments, kind)
+        beside = functools.partial(_hpl, arguments["repeats"]) if kind == "lu" else None
+        found = run_at(where, WORKER, arguments, kind, beside)
         for size in found["sizes"]:
             rows += size_rows(kind, where, found, size)
     errors = [r.value for r in rows if r.contender.endswith("prediction error")]
@@ -52,6 +55,13 @@ def factors(kind, json_path=None, quick=False, args=()):
 
 
 lu, cholesky, qr = (functools.partial(factors, kind) for kind in ROUTINES)
+
+
+def _hpl(repeats, start, found):
+    """Adds HPL's times, where it is installed."""
+    sizes = [size["n"] for size in found["sizes"]]
+    for n, way in hpl.ways(start, found["ranks"], sizes, repeats).items():
+        next(size for size in found["sizes"] if size["n"] == n)["ways"].append(way)
 
 
 def limit_s(kind, found, n, grid):
@@ -66,7 +76,7 @@ def limit_s(kind, found, n, grid):
 def size_rows(kind, where, found, size):
     """Rows of all ways at one size."""
     n, case = size["n"], case_of(where, found, size["n"])
-    theirs = {w["family"]: w["seconds"] for w in size["ways"] if w["family"] in (MKL, DEBIAN)}
+    theirs = {w["family"]: w["seconds"] for w in size["ways"] if w["family"] in (MKL, DEBIAN, hpl.NAME)}
     best = min(theirs.values(), key=statistics.median, default=None)
     rows = []
     for way in size["ways"]:

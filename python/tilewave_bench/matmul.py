@@ -6,12 +6,14 @@ F flops a second compute as long as they receive R bytes a second. A and C lie b
 "grid": all three in blocks on a grid. The limit is max(compute, wire): 2 n^3 flops over all ranks' rate, or the bytes
 that each rank must receive for its grid. Overlap is what is hidden of the shorter of the two. Contenders, where they
 are installed: pdgemm of MKL and of Debian's ScaLAPACK with OpenBLAS, the best of three block sizes and of the grids;
-NumPy on one core.
+heat, behind the turns of the others, as it lives in an environment of its own; NumPy on one core.
 """
 
 import argparse
+import functools
 import statistics
 
+from tilewave_bench import heat_contender as heat
 from tilewave_bench.dense import error_percent, options_of, overlap, places, ratio, run_at
 from tilewave_bench.matmul_ranks import ALGORITHMS, NUMPY
 from tilewave_bench.results import publish, row
@@ -40,11 +42,18 @@ def matmul(json_path=None, quick=False, args=()):
     }
     rows, cells = [], []
     for where in places(options.where, "matmul"):
-        found = run_at(where, WORKER, arguments, "matmul")
+        found = run_at(where, WORKER, arguments, "matmul", functools.partial(_heat, arguments["repeats"]))
         for size in found["sizes"]:
             rows += size_rows(where, found, size)
             cells.append(size["ways"])
     publish("matmul", rows + _summary(cells), json_path)
+
+
+def _heat(repeats, start, found):
+    """Adds heat's times, where it is installed."""
+    sizes = [size["n"] for size in found["sizes"]]
+    for n, way in heat.ways(start, found["ranks"], sizes, repeats).items():
+        next(size for size in found["sizes"] if size["n"] == n)["ways"].append(way)
 
 
 def limit_s(found, n, grid):
@@ -63,7 +72,7 @@ def case_of(where, found, n):
 def size_rows(where, found, size):
     """Rows of all ways at one size."""
     n, case = size["n"], case_of(where, found, size["n"])
-    theirs = {w["family"]: w["seconds"] for w in size["ways"] if w["family"] in (MKL, DEBIAN)}
+    theirs = {w["family"]: w["seconds"] for w in size["ways"] if w["family"] in (MKL, DEBIAN, heat.NAME)}
     best = min(theirs.values(), key=statistics.median, default=None)
     rows = []
     for way in size["ways"]:

@@ -29,13 +29,14 @@ DEBIAN_FILES = {
 DEEP = getattr(os, "RTLD_DEEPBIND", 0)
 
 
-def _roots():
+def roots():
+    """Folders where contenders may be."""
     given = [Path(p) for p in os.environ.get(VARIABLE, "").split(":") if p]
     return [*given, Path(sys.prefix), Path("/")]
 
 
 def _mkl_folder():
-    for root in _roots():
+    for root in roots():
         if _mkl_file(root / "lib", MKL_FILES[-1]):
             return root / "lib"
     return None
@@ -48,7 +49,7 @@ def _mkl_file(folder, name):
 
 def _debian_files():
     """{name: path} of Debian's libraries; None where one is missing."""
-    for root in _roots():
+    for root in roots():
         folder = root / "usr" / "lib" / "x86_64-linux-gnu"
         found = {name: path for name, where in DEBIAN_FILES.items() for path in sorted(folder.glob(where))[:1]}
         if len(found) == len(DEBIAN_FILES):
