@@ -86,9 +86,6 @@ def _mkl():
         raise ConfigError(
             f"BLAS: no libmkl_rt.so in {', '.join(map(str, folders))}; allowed: pip install mkl, or {VARIABLE}=PATH"
         )
-    # Its own threads would compete with the lanes.
-    os.environ.setdefault("MKL_THREADING_LAYER", "SEQUENTIAL")
-    os.environ.setdefault("MKL_INTERFACE_LAYER", "LP64")
     return str(found[-1])
 
 

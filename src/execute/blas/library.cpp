@@ -53,6 +53,11 @@ void* find(void* library, const std::string& name) {
 }
 
 void one_thread(void* library) {
+    // MKL takes its parts at the first call: those without threads of their own, with 32-bit integers.
+    constexpr int sequential = 1, lp64 = 0;  // mkl_service.h
+    for (const auto& [name, part] :
+         {std::pair{"MKL_Set_Threading_Layer", sequential}, {"MKL_Set_Interface_Layer", lp64}})
+        if (void* f = find(library, name)) reinterpret_cast<int (*)(int)>(f)(part);
     for (const char* name : {"openblas_set_num_threads", "MKL_Set_Num_Threads", "bli_thread_set_num_threads"})
         if (void* f = find(library, name)) reinterpret_cast<void (*)(int)>(f)(1);
 }

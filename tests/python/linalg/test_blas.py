@@ -49,3 +49,18 @@ def test_rates_are_measured_once():
     again = product_rate(np.dtype("f8"), 97, 96, 64)
     assert first.amount_s > 0 and first.amount_s == again.amount_s
     assert product_rate(np.dtype("f8"), 0, 0, 0).amount_s > 0 and copy_rate(np.dtype("f4")).amount_s > 0
+
+
+def test_mkl_runs_in_one_thread():
+    """Where the package mkl is installed: its parts without threads, and the environment as it was."""
+    before = dict(os.environ)
+    try:
+        path = tw.linalg.use_blas("mkl")
+    except tw.ConfigError as error:
+        pytest.skip(str(error))
+    a = np.random.default_rng(0).normal(size=(200, 200))
+    assert np.allclose(a @ tw.linalg.lu(a).solve(np.eye(200)), np.eye(200))
+    with open("/proc/self/maps") as file:
+        parts = {line.split("/")[-1] for line in file if "libmkl_" in line}
+    assert path.rsplit(".so", 1)[0].endswith("libmkl_rt") and dict(os.environ) == before
+    assert any("sequential" in part for part in parts) and not any("intel_thread" in part for part in parts)
