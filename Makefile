@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 SOURCES := $(shell find include src bindings cmake python -type f -not -name '*.pyc') CMakeLists.txt pyproject.toml
 
-.PHONY: demo test test-long lint docs clean
+.PHONY: demo test test-long proofs lint docs clean
 
 demo: $(VENV)/installed
 	$(VENV)/bin/tilewave run -n 2 examples/01_first_nest.py
@@ -13,6 +13,11 @@ test: $(VENV)/installed
 
 test-long: $(VENV)/installed
 	PYTHON=$(VENV)/bin/python tools/test.sh --long
+
+# Random schedules against their sequential lists, and mutants against the checker: make proofs PART=1/16
+PART ?= 1/1
+proofs: $(VENV)/installed
+	$(VENV)/bin/python tests/proofs.py --part $(PART)
 
 $(VENV)/installed: $(SOURCES) tools/setup.sh tools/stages.sh
 	PYTHON=$(PYTHON) tools/setup.sh $(VENV)

@@ -171,6 +171,8 @@ Checker::Why Checker::post(Player& p, int lane, int id) {
                std::to_string(p.s->ranks) + " ranks";
     state.stage = Stage::posted;
     state.posted = p.clock[lane];
+    state.poster = p.first_lane + lane;
+    state.at = state.posted[static_cast<std::size_t>(state.poster)];
     if (m.buffer >= 0) {
         BufferState& buffer = p.buffers[m.buffer];
         if (auto why = m.send ? buffer.begin_send(who(p, lane), p.clock[lane], id)
@@ -206,10 +208,9 @@ Checker::Why Checker::post(Player& p, int lane, int id) {
         // Two of one tag are matched in posting order, so that order must be certain, even where
         // this play has matched the earlier one already.
         const MessageState& last = p.messages[mine.last];
-        for (std::size_t l = 0; l < last.posted.size(); ++l)
-            if (last.posted[l] > p.clock[lane][l])
-                return "message " + std::to_string(id) + " and message " + std::to_string(mine.last) +
-                       " have one tag and no certain order";
+        if (last.at > p.clock[lane][static_cast<std::size_t>(last.poster)])
+            return "message " + std::to_string(id) + " and message " + std::to_string(mine.last) +
+                   " have one tag and no certain order";
     }
     mine.last = id;
     if (theirs.waiting.empty()) {
@@ -254,6 +255,8 @@ Checker::Why Checker::wait(Player& p, int lane, int id) {
     join(p.clock[lane], state.posted);
     MessageState& other = players_[m.peer].messages[state.partner];
     if (!m.send || m.synchronous) join(p.clock[lane], other.posted);
+    if (other.stage == Stage::finished)  // clocks are as long as there are lanes
+        for (MessageState* end : {&state, &other}) Clock().swap(end->posted);
     if (m.buffer >= 0) {
         if (m.send) return p.buffers[m.buffer].end_send(who(p, lane), p.clock[lane], id);
         p.buffers[m.buffer].arrive(who(p, lane), std::move(other.content));

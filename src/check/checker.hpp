@@ -26,7 +26,9 @@ enum class Stage : std::uint8_t { fresh, posted, finished };
 
 struct MessageState {
     Stage stage = Stage::fresh;
-    Clock posted;      // clock of the post
+    Clock posted;     // clock of the post, until both ends are waited for
+    int poster = -1;  // the lane that posted, among all lanes, and its time then
+    std::int32_t at = 0;
     int partner = -1;  // message id on the peer, once matched
     Versions content;  // of a send, till it is received: versions of the region's cells when posted
 };

@@ -14,6 +14,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python" / "support"))
 
 import tilewave as tw  # noqa: E402
+import composed  # noqa: E402
 from task_graphs import Graph, run_on, schedule_of, wrong  # noqa: E402
 
 pytestmark = [
@@ -39,6 +40,14 @@ def test_random_graphs(context, parts):
         schedule = schedule_of(graph, context.rank if parts else None)
         arrays = run_on(context, graph, schedule)
         assert wrong(graph, context.rank, arrays) is None, f"{wrong(graph, context.rank, arrays)}; {graph}"
+
+
+def test_random_schedules_of_schedules(context):
+    for seed in range(200, 210):
+        program = composed.Composed(seed, context.size)
+        schedule = composed.schedule_of(program)
+        said = composed.run_on(context, program, schedule, 3 if program.block is not None else 1)
+        assert said is None, said
 
 
 def add(left, part, out):

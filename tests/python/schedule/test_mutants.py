@@ -272,12 +272,6 @@ def test_each_mutant_is_named(kind):
     name_mutants(kind, EACH, 0)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-def test_each_of_many_mutants_is_named(kind):
-    name_mutants(kind, 10_000, 1_000_000)
-
-
 def name_mutants(kind, count, first):
     made, seed = 0, first
     while made < count:

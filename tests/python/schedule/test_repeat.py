@@ -16,13 +16,6 @@ def test_random_graphs(ranks, threads):
     run_seeds(ranks, threads, range(500, 512))
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("threads", [1, 4])
-@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 6])
-def test_many_random_graphs(ranks, threads):
-    run_seeds(ranks, threads, range(20_000, 22_000))
-
-
 def run_seeds(ranks, threads, seeds):
     programs = [Repeated(seed, ranks) for seed in seeds]
     schedules = [schedule_of(program) for program in programs]

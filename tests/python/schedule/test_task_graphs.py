@@ -18,12 +18,6 @@ def test_random_graphs_are_proved_and_run(ranks):
     run_seeds(ranks, range(40))
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 6])
-def test_many_random_graphs_are_proved_and_run(ranks):
-    run_seeds(ranks, range(1000, 5000))
-
-
 def run_seeds(ranks, seeds):
     graphs = [Graph(seed, ranks) for seed in seeds]
     schedules = [schedule_of(graph) for graph in graphs]

@@ -21,13 +21,6 @@ def test_random_graphs(ranks, threads):
     run_seeds(ranks, threads, range(300, 312))
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 6])
-def test_many_random_graphs(ranks, threads):
-    run_seeds(ranks, threads, range(10_000, 12_000))
-
-
 def run_seeds(ranks, threads, seeds):
     graphs = [Graph(seed, ranks, lanes=(2, 8)) for seed in seeds]
     schedules = [schedule_of(graph) for graph in graphs]
