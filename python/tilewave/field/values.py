@@ -108,19 +108,25 @@ def named(what, problem):
 
 
 def shape_of(shape):
-    try:
-        if isinstance(shape, str | bytes | Mapping):
-            raise TypeError
-        result = tuple(map(_extent, shape))
-    except (TypeError, ValueError, OverflowError):
-        raise ConfigError(f"field: shape {shown(shape)} was given; allowed: one to four integers") from None
+    result = whole_numbers(shape)
+    if result is None:
+        raise ConfigError(f"field: shape {shown(shape)} was given; allowed: one to four integers")
     if not 1 <= len(result) <= 4 or any(n < 0 for n in result):
         raise ConfigError(f"field: shape {result} was given; allowed: one to four extents >= 0")
     return result
 
 
-def _extent(given):
-    """An extent as an int, also of a float that is whole."""
+def whole_numbers(given):
+    """A tuple of ints, also of floats that are whole; None where any is no number, or there is no list of them."""
+    try:
+        if isinstance(given, str | bytes | Mapping):
+            return None
+        return tuple(map(_whole_number, given))
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _whole_number(given):
     if isinstance(given, bool | np.bool_ | str | bytes) or given != int(given):
         raise TypeError
     return int(given)

@@ -6,9 +6,9 @@ import math
 import numpy as np
 
 from tilewave import _core
-from tilewave.errors import ConfigError
+from tilewave.errors import ConfigError, shown
 from tilewave.field.field import Field
-from tilewave.field.values import named
+from tilewave.field.values import named, whole_numbers
 from tilewave.linalg.layout import indices_of, layout_of
 from tilewave.linalg.operands import place_of
 from tilewave.runtime.checksum import checksum
@@ -162,7 +162,6 @@ def matrix(shape, dtype=None, init=None, *, layout="rows", block=None, grid=None
     -----
     Collective. Arrays that every rank gives are compared by a checksum.
     """
-    kind, made, source = NOTHING, None, None
     shape, dtype, init, kind = _given(shape, dtype, init)
     layout = layout_of("matrix", shape, context.size, layout, block, grid)
     made = Matrix(context, shape, dtype, layout)
@@ -170,9 +169,7 @@ def matrix(shape, dtype=None, init=None, *, layout="rows", block=None, grid=None
         _fill(made, init)
     elif kind == NUMBER or kind == NOTHING:
         made.local[...] = 0 if init is None else init
-    if kind == FIELD:
-        source = init.local
-        source = source if source.dtype == dtype else source.astype(dtype)
+    source = _InEvenBlocks(init, dtype) if kind == FIELD else None
     text = f"shape {shape}, dtype {dtype}, {layout}"
     yield text + (
         f", init field {init._number}" if kind == FIELD else f", number {init.item()!r}" if kind == NUMBER else ""
@@ -180,7 +177,7 @@ def matrix(shape, dtype=None, init=None, *, layout="rows", block=None, grid=None
     _agree_on_init(made, init, kind)
     whole = context._core.allreduce_min([-kind])[0] == -ARRAY
     if kind == FIELD:
-        move(context, _blocks_of(init), made._blocks, source, made.local)
+        move(context, source.blocks, made._blocks, source.elements(), made.local)
     elif whole and context._core.allreduce_min([kind])[0] == ARRAY:
         made.local[...] = init[np.ix_(made.rows, made.columns)]
     elif whole:
@@ -194,14 +191,10 @@ def _given(shape, dtype, init):
     if isinstance(shape, np.ndarray) and init is None:
         shape, init = shape.shape, shape
     kind = NOTHING if init is None else FUNCTION if callable(init) else FIELD if isinstance(init, Field) else ARRAY
-    try:
-        if isinstance(shape, str):
-            raise TypeError
-        shape = tuple(int(n) for n in shape if float(n) == int(n))
-    except (TypeError, ValueError, OverflowError):
-        shape = ()
-    if len(shape) != 2 or min(shape) < 0:
-        raise ConfigError(f"matrix: shape: given {shape!r}; allowed: two integers >= 0")
+    extents = whole_numbers(shape)
+    if extents is None or len(extents) != 2 or min(extents) < 0:
+        raise ConfigError(f"matrix: shape: given {shown(shape)}; allowed: two integers >= 0")
+    shape = extents
     if dtype is None:
         dtype = init.dtype if isinstance(init, np.ndarray | Field) else "f8"
     try:
@@ -215,7 +208,7 @@ def _given(shape, dtype, init):
     if kind == ARRAY:
         try:
             init = np.asarray(init, dtype=dtype)
-        except (TypeError, ValueError) as problem:
+        except (TypeError, ValueError, OverflowError) as problem:
             raise named("matrix: init:", problem) from problem
         if init.ndim == 0:
             return shape, dtype, init[()], NUMBER
@@ -241,7 +234,10 @@ def _fill(made, init):
         # Not a function of arrays: element by element. What still raises is its own.
         for (i, row), (j, column) in itertools.product(enumerate(rows.tolist()), enumerate(columns.tolist())):
             try:
-                made.local[i, j] = init(row, column)
+                value = init(row, column)
+                if value is None:  # NumPy would store NaN
+                    raise TypeError(f"it returned None at {(row, column)}; allowed: a number")
+                made.local[i, j] = value
             except Exception as problem:
                 raise named("matrix: init raised", problem) from problem
 
@@ -267,10 +263,37 @@ def on_rank_0(shape):
     return _core.linalg.BlockCyclic(rows, columns, False)
 
 
-def _blocks_of(field):
-    layout = field._storage.layout
-    rows, columns = (_core.linalg.Axis(n, parts, 0) for n, parts in zip(layout.shape, layout.grid, strict=True))
-    return _core.linalg.BlockCyclic(rows, columns, False)
+class _InEvenBlocks:
+    """A field's elements as a matrix can be moved from: in even blocks, without halos, of a dtype.
+
+    Attributes
+    ----------
+    blocks : BlockCyclic
+    """
+
+    def __init__(self, field, dtype):
+        storage = field._whole("matrix: init")
+        self.field, layout = field, storage.layout
+        even = _core.Layout(layout.shape, layout.grid)
+        rows, columns = (_core.linalg.Axis(n, parts, 0) for n, parts in zip(layout.shape, layout.grid, strict=True))
+        self.blocks = _core.linalg.BlockCyclic(rows, columns, False)
+        self._to = None  # where they are moved to first
+        if not layout.same_blocks(even):
+            self._to = even
+            self.field = Field(field.context, field.shape, field.dtype, storage=storage.copy())
+        low, high = even.owned(field.context.rank) if field.context.rank < even.ranks else ((0, 0), (0, 0))
+        extents = tuple(max(h - l, 0) for l, h in zip(low, high, strict=True))
+        self._cast = np.empty(extents, dtype) if dtype != field.dtype else None
+
+    def elements(self):
+        """This rank's; collective, after an agreement."""
+        if self._to is not None:
+            self.field.context._moves(self.field._storage.relayout, self._to)
+        found = self.field._view(0)
+        if self._cast is None:
+            return found
+        self._cast[...] = found
+        return self._cast
 
 
 def move(context, before, after, source, target):

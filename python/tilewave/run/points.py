@@ -102,8 +102,8 @@ class _Places:
 
     @property
     def local(self):
-        """The array's part of this rank."""
-        return self.array.local if isinstance(self.array, Field) else self.array
+        """The array's part of this rank, without a halo."""
+        return self.array._view(0) if isinstance(self.array, Field) else self.array
 
     def mine(self):
         """(numbers of the points that this rank has, their subscripts in `local`); anew where the field has moved."""

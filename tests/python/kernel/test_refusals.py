@@ -92,5 +92,5 @@ def test_functions_of_complex_numbers_are_numpys(tmp_path, dtype):
     run_box(compile_kernel(found, {"A": "c16", "B": dtype}), ((0, len(texts)), (0, 200)), {"A": A, "B": B.copy()})
     found.reference(((0, len(texts)), (0, 200)), {"A": expected, "B": B})
     for k, text in enumerate(texts):
-        wrong = [(b, x, y) for b, x, y in zip(B[k], A[k], expected[k]) if x != y]
-        assert same(A[k], expected[k]), f"{text}: {wrong[:3]}"
+        others = [(b, x, y) for b, x, y in zip(B[k], A[k], expected[k]) if x != y]
+        assert same(A[k], expected[k]), f"{text}: {others[:3]}"
