@@ -1,0 +1,151 @@
+"""Hosts and ranks of a launch, and the command of each kind of mpiexec; nothing is started."""
+
+import random
+
+import pytest
+
+from tilewave.launch import launch
+
+
+@pytest.fixture(autouse=True)
+def outside(monkeypatch):
+    for name in ("SLURM_JOB_ID", "SLURM_NTASKS", *launch.RANK_VARIABLES, *launch.SIZE_VARIABLES):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.parametrize(
+    "given, found",
+    [
+        (None, []),
+        ("", []),
+        (",,", []),
+        ("a", ["a"]),
+        ("a,b:2,", ["a", "b:2"]),
+        (["a", "", "me@b.c-d_e:30"], ["a", "me@b.c-d_e:30"]),
+        ("10.0.0.1:4", ["10.0.0.1:4"]),
+    ],
+)
+def test_lists_of_hosts(given, found):
+    assert launch.split_hosts(given) == found
+
+
+@pytest.mark.parametrize(
+    "given",
+    ["-a", "a b", ".a", "a:0", "a:", "a:-1", "a:1:2", "@a", "a@", "a/b", "a:1234567890", "ä", "a;b", "a\n", "$(x)"],
+)
+def test_what_is_no_host(given):
+    with pytest.raises(launch.LaunchError, match="allowed: NAME, NAME:RANKS or USER@NAME"):
+        launch.split_hosts([given])
+
+
+@pytest.mark.parametrize(
+    "hosts, slurm, ranks",
+    [
+        (None, {}, 1),
+        ("a,b,c", {}, 3),
+        ("a:2,b:30,c", {}, 33),
+        (None, {"SLURM_JOB_ID": "1", "SLURM_NTASKS": "12"}, 12),
+        (None, {"SLURM_NTASKS": "12"}, 1),
+        (None, {"SLURM_JOB_ID": "1", "SLURM_NTASKS": "many"}, 1),
+        (None, {"SLURM_JOB_ID": "1"}, 1),
+        ("a,b", {"SLURM_JOB_ID": "1", "SLURM_NTASKS": "12"}, 2),
+    ],
+)
+def test_ranks_where_no_number_is_given(monkeypatch, hosts, slurm, ranks):
+    for name, value in slurm.items():
+        monkeypatch.setenv(name, value)
+    assert launch.default_ranks(hosts) == ranks
+
+
+def test_neighbouring_ranks_share_a_host():
+    seed = random.randrange(1 << 32)
+    print("seed", seed)
+    pick = random.Random(seed)
+    for _ in range(200):
+        hosts, ranks = [f"h{k}" for k in range(pick.randrange(1, 9))], pick.randrange(1, 40)
+        counts = [entry.split(":") for entry in launch._in_blocks(hosts, ranks).split(",")]
+        each = [int(count) for _, count in counts]
+        assert sum(each) == ranks and min(each) >= 1 and max(each) - min(each) <= 1, (seed, hosts, ranks)
+        assert [host for host, _ in counts] == hosts[:ranks], (seed, hosts, ranks)
+    assert launch._in_blocks(["a:3", "b"], 9) == "a:3,b"
+
+
+PASSED = ["-x", "TILEWAVE_A", "-x", "TILEWAVE_B"]
+
+
+@pytest.mark.parametrize(
+    "open_mpi, hosts, slurm, expected",
+    [
+        (False, (), False, ["mpiexec", "-n", "4", "program"]),
+        (False, ["a", "b"], False, ["mpiexec", "-n", "4", "-hosts", "a:2,b:2", "program"]),
+        (False, (), True, ["mpiexec", "-n", "4", "-bootstrap", "slurm", "program"]),
+        (False, ["a:4"], True, ["mpiexec", "-n", "4", "-hosts", "a:4", "program"]),
+        (True, (), False, ["mpiexec", "-n", "4", *PASSED, "program"]),
+        (True, ["a"], False, ["mpiexec", "-n", "4", *PASSED, "--host", "a:4", "program"]),
+        (True, (), True, ["mpiexec", "-n", "4", *PASSED, "program"]),
+    ],
+)
+def test_the_command_of_each_mpiexec(monkeypatch, open_mpi, hosts, slurm, expected):
+    monkeypatch.setattr(launch, "find_mpiexec", lambda: "mpiexec")
+    monkeypatch.setattr(launch, "is_open_mpi", lambda path: open_mpi)
+    if slurm:
+        monkeypatch.setenv("SLURM_JOB_ID", "1")
+    env = {"TILEWAVE_B": "1", "TILEWAVE_A": "2", "OTHER": "3", "TILEWAVE_": "4"}
+    assert launch.mpiexec_command(4, ["program"], hosts, env) == expected
+
+
+@pytest.mark.parametrize("text, is_open", [("mpirun (Open MPI) 4.1", True), ("OpenRTE 5", True), ("HYDRA build", False)])
+def test_the_kind_of_mpiexec_is_asked(tmp_path, text, is_open):
+    program = tmp_path / "mpiexec"
+    program.write_text(f"#!/bin/sh\necho '{text}' >&2\n")
+    program.chmod(0o755)
+    assert launch.is_open_mpi(str(program)) is is_open
+
+
+def test_an_mpiexec_that_does_not_answer(monkeypatch):
+    def late(*_, **__):
+        raise launch.subprocess.TimeoutExpired("mpiexec", 30)
+
+    monkeypatch.setattr(launch.subprocess, "run", late)
+    with pytest.raises(launch.LaunchError, match="mpiexec does not answer --version within 30 s"):
+        launch.is_open_mpi("mpiexec")
+
+
+def test_no_mpiexec_at_all(monkeypatch, tmp_path):
+    monkeypatch.delenv("TILEWAVE_MPIEXEC", raising=False)
+    monkeypatch.setattr(launch.sys, "executable", str(tmp_path / "python"))
+    monkeypatch.setattr(launch.sysconfig, "get_path", lambda name: str(tmp_path / "scripts"))
+    with pytest.raises(launch.LaunchError, match=f"no mpiexec in {tmp_path} or {tmp_path}/scripts; install"):
+        launch.find_mpiexec()
+
+
+@pytest.mark.parametrize("size", launch.SIZE_VARIABLES)
+def test_a_launch_within_a_launch_is_refused(monkeypatch, tmp_path, size):
+    (tmp_path / "script.py").write_text("")
+    monkeypatch.setenv(size, "4")
+    with pytest.raises(launch.LaunchError, match="one of 4 processes that mpiexec started"):
+        launch.launch(tmp_path / "script.py", ranks=2)
+
+
+def test_more_ranks_than_this_host_has_memory_for(monkeypatch, tmp_path):
+    (tmp_path / "script.py").write_text("")
+    most, why = launch.most_ranks()
+    assert 1 <= most <= launch.MOST_RANKS and "GB of memory" in why
+    with pytest.raises(launch.LaunchError, match=f"{most + 1} ranks; allowed: 1 to {most} on this host"):
+        launch.launch(tmp_path / "script.py", ranks=most + 1)
+    assert launch.most_ranks(["a"]) == (launch.MOST_RANKS, "")
+
+
+@pytest.mark.parametrize(
+    "variables, rank",
+    [
+        ({}, None),
+        ({"PMI_RANK": "3"}, 3),
+        ({"PMIX_RANK": "x", "OMPI_COMM_WORLD_RANK": "2"}, 2),
+        ({"PMI_RANK": "-1"}, None),
+    ],
+)
+def test_the_rank_as_launchers_tell_it(monkeypatch, variables, rank):
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert launch.rank() == rank
