@@ -136,7 +136,9 @@ std::vector<int> Layout::owners(const Box& region) const {
         coords.lo[k] = block_at(k, points.lo[k]);
         coords.hi[k] = block_at(k, points.hi[k] - 1) + 1;
     }
-    return ranks_at(coords);
+    std::vector<int> result = ranks_at(coords);
+    std::erase_if(result, [this](int rank) { return owned(rank).empty(); });  // between blocks with points
+    return result;
 }
 
 std::vector<int> Layout::ranks_at(const Box& coords) const {
