@@ -33,8 +33,13 @@ void bind_generate(nb::module_& m) {
           "The same, asking these ranks for messages in place of the neighbours.");
     m.def("sweep_neighbours", &sweep_neighbours, "problem"_a, "plan"_a, "rank"_a,
           "The ranks that one rank may exchange messages with in a sweep.");
-    m.def("in_a_row", &in_a_row, "problem"_a, "plan"_a, "block"_a, "times"_a,
-          "Blocks of time steps one behind the other.");
+    m.def("repeated_block", &repeated_block, "problem"_a, "block"_a,
+          "One rank's schedule of a block of time steps, as a block that repeats.");
+    m.def(
+        "unrolled",
+        [](const std::vector<Schedule>& schedules, std::int64_t times) { return unrolled(schedules, times); },
+        "schedules"_a, "times"_a,
+        "The schedules of all ranks with so many repetitions of their blocks, one behind the other.");
     m.def("sweep_steps", &sweep_steps, "problem"_a, "plan"_a, "Time steps of the whole sweep.");
     m.def(
         "chain",

@@ -211,6 +211,7 @@ void bind_data(nb::module_& m) {
                 s.repeated.clear();
                 for (const auto& [begin, end] : all) s.repeated.push_back({begin, end});
             })
+        .def_rw("advance", &Schedule::advance)
         .def_prop_ro("steps", &Schedule::steps)
         .def_prop_ro("buffer_bytes", &Schedule::buffer_bytes);
     nb::class_<Violation>(m, "Violation", "The first thing wrong with a set of schedules.")

@@ -53,6 +53,7 @@ struct Binding {
     std::byte* data = nullptr;
     Index stride_bytes;
     int first_time_buffer = 0;
+    std::int64_t advance_bytes = 0;  ///< data lies so much further on in each repetition of a block of time steps
 };
 
 /// The first point at which the kernel raised on this rank.

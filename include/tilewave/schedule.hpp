@@ -227,6 +227,9 @@ struct Schedule {
     std::vector<std::vector<Step>> lanes;
     std::vector<Result> results;  ///< what messages and combine steps bring about; in the order of their numbers
     std::vector<StepRange> repeated = {};  ///< by lane, its part of the block; empty: there is none
+    /// By so much the points of its tiles lie further on in each repetition, and with them elements of arrays that have
+    /// dimension 0: a block of time steps of one nest. Its entry 0 are these steps. Empty: they are the same.
+    Index advance = {};
 
     std::int64_t steps() const;
     /// Bytes of all staging buffers.

@@ -39,18 +39,19 @@ void Execution::perform(int l, const Step& step) {
         case Op::compute:
             if (!stopped_.load(std::memory_order_relaxed)) compute(l, s_.tiles[step.item]);
             break;
-        case Op::post_recv: mailroom_.post(step.item, message_data(s_.messages[step.item]), serves(l)); break;
+        case Op::post_recv: mailroom_.post(step.item, message_data(l, s_.messages[step.item]), serves(l)); break;
         case Op::post_send:
             if (serves(l) && draining()) tell_others();
-            mailroom_.post(step.item, message_data(s_.messages[step.item]), serves(l), draining());
+            mailroom_.post(step.item, message_data(l, s_.messages[step.item]), serves(l), draining());
             break;
         case Op::pack:
         case Op::unpack:
-            if (!draining()) copy(s_.messages[step.item], step.op == Op::pack);
+            if (const Message& m = s_.messages[step.item]; !draining())
+                copy(l, m, step.op == Op::pack, buffers_[m.buffer].get());
             break;
         case Op::combine: {
             const std::int32_t next = combine_.straight.empty() ? 0 : combine_.straight[position_];
-            combine(s_.messages[step.item], step.count,
+            combine(l, s_.messages[step.item], step.count,
                     next ? &s_.messages[s_.lanes[0][static_cast<std::size_t>(next)].item] : nullptr);
             break;
         }
@@ -112,7 +113,7 @@ void Execution::restart() {
     repetition_ = 0;
     for (Counter& c : counters_) c.value.store(0, std::memory_order_relaxed);
     if (computers_.nests) computers_.nests->restart();
-    memory_ = ArrayMemory(s_, bindings_, options_.window);
+    place_arrays();
     position_ = 0;
     ended_.store(0, std::memory_order_relaxed);
     stopped_.store(options_.stopped, std::memory_order_relaxed);
@@ -121,6 +122,29 @@ void Execution::restart() {
     end_ = 0;
     last_look_ = now_s();
     if (options_.record) begin_ = last_look_;
+}
+
+void Execution::place_arrays() {
+    bool moves = false;
+    for (std::size_t a = 0; a < bindings_.size() && repeats() && s_.advance.n > 0; ++a) {
+        const int time_buffers = s_.arrays[a].time_buffers;
+        moves = moves || bindings_[a].advance_bytes != 0 || (time_buffers > 0 && s_.advance[0] % time_buffers != 0);
+    }
+    moved_.assign(moves ? s_.lanes.size() : 0, {bindings_.begin(), bindings_.end()});
+    memories_.assign(moves ? 0 : 1, {s_, bindings_, options_.window});
+    for (const auto& bindings : moved_) memories_.emplace_back(s_, bindings, options_.window);
+}
+
+// The arrays are where the lane's repetition has them.
+void Execution::move_arrays(int l) {
+    const std::int64_t repetition = cursors_[static_cast<std::size_t>(l)].repetition;
+    auto& bindings = moved_[static_cast<std::size_t>(l)];
+    for (std::size_t a = 0; a < bindings.size(); ++a) {
+        bindings[a].data = bindings_[a].data + repetition * bindings_[a].advance_bytes;
+        if (const int time_buffers = s_.arrays[a].time_buffers; time_buffers > 0)
+            bindings[a].first_time_buffer =
+                static_cast<int>(floor_mod(bindings_[a].first_time_buffer - repetition * s_.advance[0], time_buffers));
+    }
 }
 
 void Execution::wait_for(int l, std::size_t step) {
@@ -250,18 +274,14 @@ bool Execution::pace(int l, std::int64_t points, double& begin) {
     return true;
 }
 
-void Execution::copy(const Message& m, bool pack) {
-    copy(m, pack, buffers_[m.buffer].get());
-}
-
-void Execution::copy(const Message& m, bool pack, std::byte* staged) {
+void Execution::copy(int l, const Message& m, bool pack, std::byte* staged) {
     if (m.region.empty()) return;
     Index extents = m.region.hi - m.region.lo;
     const std::int64_t item = s_.arrays[m.array].item_bytes;
-    const Index& strided = bindings_[m.array].stride_bytes;
+    const Index& strided = memory(l).binding(m.array).stride_bytes;
     if (const int time_buffers = s_.arrays[m.array].time_buffers; time_buffers > 0 && extents[0] > 1)
-        return copy_time_buffers(m, pack, staged);
-    std::byte *buffer = staged + m.at, *array = address(m.array, m.region.lo);
+        return copy_time_buffers(l, m, pack, staged);
+    std::byte *buffer = staged + m.at, *array = address(l, m.array, m.region.lo);
     if (m.aggregate >= 0 && copy_few(array, strided, extents, item, buffer, pack)) return;
     const Index packed = row_major_strides(m.region, item);
     if (pack)
@@ -271,15 +291,15 @@ void Execution::copy(const Message& m, bool pack, std::byte* staged) {
 }
 
 // Level by level: they follow each other in memory up to the last, then from the first on.
-void Execution::copy_time_buffers(const Message& m, bool pack, std::byte* staged) {
+void Execution::copy_time_buffers(int l, const Message& m, bool pack, std::byte* staged) {
     Box one = m.region;
     const std::int64_t item = s_.arrays[m.array].item_bytes;
-    const Index packed = row_major_strides(m.region, item), &strided = bindings_[m.array].stride_bytes;
+    const Index packed = row_major_strides(m.region, item), &strided = memory(l).binding(m.array).stride_bytes;
     for (std::int64_t t = m.region.lo[0]; t < m.region.hi[0]; ++t) {
         one.lo[0] = t;
         one.hi[0] = t + 1;
         Index extents = one.hi - one.lo;
-        std::byte *buffer = staged + m.at + (t - m.region.lo[0]) * packed[0], *array = address(m.array, one.lo);
+        std::byte *buffer = staged + m.at + (t - m.region.lo[0]) * packed[0], *array = address(l, m.array, one.lo);
         if (pack)
             copy_box(buffer, packed, array, strided, extents, item);
         else
@@ -309,7 +329,7 @@ bool Execution::copy_few(std::byte* array, const Index& stride, const Index& ext
 }
 
 // Run by run of what is next to each other in the arrays; buffers have no gaps.
-void Execution::combine(const Message& m, std::int32_t with, const Message* straight) {
+void Execution::combine(int l, const Message& m, std::int32_t with, const Message* straight) {
     if (m.region.empty() || stopped_.load(std::memory_order_relaxed)) return;
     const std::int64_t item = s_.arrays[m.array].item_bytes, points = m.region.points();
     std::byte* buffer = buffers_[m.buffer].get();
@@ -323,18 +343,18 @@ void Execution::combine(const Message& m, std::int32_t with, const Message* stra
     };
     const bool other_run = with >= 0 || one_run(m.region, s_.arrays[m.array]);
     if (other_run && (!straight || one_run(m.region, s_.arrays[straight->array]))) {
-        join(straight ? address(straight->array, m.region.lo) : buffer,
-             with >= 0 ? with_buffer : address(m.array, m.region.lo), points);
+        join(straight ? address(l, straight->array, m.region.lo) : buffer,
+             with >= 0 ? with_buffer : address(l, m.array, m.region.lo), points);
     } else if (combine_.whole) {
         gathered_.resize(static_cast<std::size_t>(points * item));
-        copy_box(gathered_.data(), row_major_strides(m.region, item), address(m.array, m.region.lo),
-                 bindings_[m.array].stride_bytes, m.region.hi - m.region.lo, item);
+        copy_box(gathered_.data(), row_major_strides(m.region, item), address(l, m.array, m.region.lo),
+                 memory(l).binding(m.array).stride_bytes, m.region.hi - m.region.lo, item);
         join(buffer, gathered_.data(), points);
     } else {
         const std::int64_t run = m.region.extent(m.region.dims() - 1);
         for_each_row(m.region, [&](const Index& row) {
-            join(straight ? address(straight->array, row) : buffer, with >= 0 ? with_buffer : address(m.array, row),
-                 run);
+            join(straight ? address(l, straight->array, row) : buffer,
+                 with >= 0 ? with_buffer : address(l, m.array, row), run);
             if (with >= 0) with_buffer += run * item;
         });
     }

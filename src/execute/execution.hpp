@@ -48,7 +48,6 @@ public:
               Transport& transport, const ExecuteOptions& options)
         : s_(s),
           bindings_(bindings),
-          memory_(s, bindings, options.window),
           computers_(computers),
           combine_(combine),
           options_(options),
@@ -63,6 +62,7 @@ public:
           growth_(growth(s)),
           requests_(s.lanes.size()),
           begin_(now_s()) {
+        place_arrays();
         for (std::int64_t bytes : s.buffers) buffers_.push_back(staging_memory(bytes));
         if (options.record)
             for (std::size_t l = 0; l < s.lanes.size(); ++l) ends_[l].reserve(s.lanes[l].size() + 1);
@@ -136,8 +136,13 @@ private:
     bool ready(const Step& step) const;
     void perform(int l, const Step& step);
     void compute(int l, const Tile& tile);
-    const ArrayMemory& memory(int) const override { return memory_; }
-    std::int64_t first_time(int) const override { return options_.first_time; }
+    const ArrayMemory& memory(int l) const override {
+        return memories_[moved_.empty() ? 0 : static_cast<std::size_t>(l)];
+    }
+    std::int64_t first_time(int l) const override {
+        return options_.first_time +
+               (s_.advance.n ? cursors_[static_cast<std::size_t>(l)].repetition * s_.advance[0] : 0);
+    }
     std::int64_t reduced_repetition(int l) const override {
         return options_.last_reduced ? cursors_[static_cast<std::size_t>(l)].repetition : 0;
     }
@@ -146,13 +151,14 @@ private:
     bool pace(int l, std::int64_t points, double& begin) override;
     void spent(int l, double begin_s) override { paces_[l].spent_s += now_s() - begin_s; }
     void fail(const Failure& failure) override;
-    void copy(const Message& m, bool pack);
-    void copy(const Message& m, bool pack, std::byte* staged);
-    void copy_time_buffers(const Message& m, bool pack, std::byte* staged);
+    void place_arrays();
+    void move_arrays(int l);
+    void copy(int l, const Message& m, bool pack, std::byte* staged);
+    void copy_time_buffers(int l, const Message& m, bool pack, std::byte* staged);
     bool moves_in_transport(const Step& step);
     static bool copy_few(std::byte* array, const Index& stride, const Index& extents, std::int64_t item,
                          std::byte* buffer, bool pack);
-    void combine(const Message& m, std::int32_t with, const Message* straight);
+    void combine(int l, const Message& m, std::int32_t with, const Message* straight);
     bool unpacked_before(std::size_t step) const;
     struct Waiting {
         explicit Waiting(bool crowded) : backoff(crowded ? Backoff::Kind::shared : Backoff::Kind::dedicated) {}
@@ -171,15 +177,16 @@ private:
     void stop_for(std::exception_ptr error);
     // After a stop messages are empty, and nothing is done with what they bring, where the other ranks stop, too.
     bool draining() const { return options_.alarms && stopped_.load(std::memory_order_relaxed); }
-    std::byte* address(int array, const Index& point) const { return memory_.address(array, point); }
-    std::byte* message_data(const Message& m) const {
-        return m.buffer >= 0 ? buffers_[m.buffer].get() : address(m.array, m.region.lo);
+    std::byte* address(int l, int array, const Index& point) const { return memory(l).address(array, point); }
+    std::byte* message_data(int l, const Message& m) const {
+        return m.buffer >= 0 ? buffers_[m.buffer].get() : address(l, m.array, m.region.lo);
     }
     Recording recording();
 
     const Schedule& s_;
     std::span<const Binding> bindings_;
-    ArrayMemory memory_;
+    std::vector<std::vector<Binding>> moved_;  // by lane, those of its repetition; empty where these are all equal
+    std::vector<ArrayMemory> memories_;        // by lane; of those that are all equal, one
     Computers computers_;
     const Combine& combine_;
     const ExecuteOptions& options_;

@@ -18,7 +18,7 @@ bool Execution::moves_in_transport(const Step& step) {
         case Op::pack:
             if (m.aggregate < 0 || step.item == whole + 1)
                 written = mailroom_.alone([&] { return transport_.memory_for(all.bytes, m.peer); });
-            copy(m, true, written ? written : buffer);
+            copy(0, m, true, written ? written : buffer);
             return true;
         case Op::post_send:
             if (!written) return false;
@@ -26,7 +26,8 @@ bool Execution::moves_in_transport(const Step& step) {
             return true;
         case Op::post_recv: mailroom_.post_in_transport(step.item, buffer); return true;
         default:
-            copy(m, false, const_cast<std::byte*>(mailroom_.alone([&] { return transport_.where_received(buffer); })));
+            copy(0, m, false,
+                 const_cast<std::byte*>(mailroom_.alone([&] { return transport_.where_received(buffer); })));
             if (m.aggregate < 0 || step.item == whole + all.pieces) mailroom_.alone([&] { transport_.let_go(buffer); });
             return true;
     }

@@ -67,6 +67,27 @@ private:
 }  // namespace
 
 void Notes::add(const Schedule& s, int kind, Recording r) {
+    if (s.repeated.empty() || r.times == 1) return add_one(s, kind, std::move(r));
+    std::vector<std::size_t> waits;  // by lane: so many messages does it wait for in a repetition
+    for (const auto& steps : s.lanes)
+        waits.push_back(static_cast<std::size_t>(
+            std::count_if(steps.begin(), steps.end(), [](const Step& step) { return step.op == Op::wait; })));
+    for (std::int64_t k = 0; k < r.times; ++k) {
+        const auto at = static_cast<std::size_t>(k);
+        Recording one;
+        auto request = r.requests.begin();
+        for (std::size_t l = 0; l < r.ends.size(); ++l) {
+            const auto first = r.ends[l].begin() + static_cast<std::ptrdiff_t>(at * s.lanes[l].size());
+            one.ends.emplace_back(first, first + static_cast<std::ptrdiff_t>(s.lanes[l].size()) + 1);
+            const auto of_lane = request + static_cast<std::ptrdiff_t>(at * waits[l]);
+            one.requests.insert(one.requests.end(), of_lane, of_lane + static_cast<std::ptrdiff_t>(waits[l]));
+            request += static_cast<std::ptrdiff_t>(static_cast<std::size_t>(r.times) * waits[l]);
+        }
+        add_one(s, kind, std::move(one));
+    }
+}
+
+void Notes::add_one(const Schedule& s, int kind, Recording r) {
     lanes_.resize(std::max(lanes_.size(), r.ends.size()));
     for (std::size_t l = 0; l < r.ends.size(); ++l) {
         const auto& ends = r.ends[l];

@@ -17,7 +17,7 @@ namespace tilewave {
 /// not grow with steps.
 class Notes {
 public:
-    /// After `schedule` has run; `kind` says which of the run's schedules it is.
+    /// After `schedule` has run; `kind` says which of the run's schedules it is. Each repetition is a block.
     void add(const Schedule& schedule, int kind, Recording recording);
     /// All of it, for gather().
     std::string bytes() const;
@@ -35,6 +35,7 @@ private:
         int kind;
         Recording recording;
     };
+    void add_one(const Schedule& schedule, int kind, Recording recording);
     void keep(Block block);
 
     std::int64_t blocks_ = 0;

@@ -14,6 +14,7 @@ void Execution::take_turns(int thread) {
         const auto l = static_cast<std::size_t>(turns.lane(i));
         Cursor& at = cursors_[l] = {0, 0, Repetitions(s_, l, options_.times)};
         at.way.settle(at.step, at.repetition);
+        if (at.repetition > 0 && !moved_.empty()) move_arrays(turns.lane(i));
         left += unfinished(turns.lane(i));
         if (options_.record) ends_[l].push_back(last);
     }
@@ -48,14 +49,17 @@ void Execution::take_turn(Turns& turns, int l, double& last) {
             repetition_ = at.repetition;
         }
         perform(l, step);
-        if (options_.record && ends_[lane].size() <= tuning::most_noted_steps) {
+        // Repetitions of a block of time steps are few.
+        if (options_.record && (s_.advance.n > 0 || ends_[lane].size() <= tuning::most_noted_steps)) {
             begins_[lane].push_back(last);
             last = options_.cpu_time ? cpu_s() : now_s();
             ends_[lane].push_back(last);
             if (step.op == Op::wait && repeats()) note_request(l, step);
         }
         ++at.step;
+        const std::int64_t before = at.repetition;
         at.way.settle(at.step, at.repetition);
+        if (at.repetition != before && !moved_.empty()) move_arrays(l);
     }
 }
 

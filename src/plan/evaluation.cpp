@@ -207,11 +207,13 @@ double border_s(const SweepProblem& problem, const Plan& plan, const Machine& ma
     std::int64_t tiles = plan.slices;
     for (int k = 0; k < p.dims(); ++k) tiles *= cells(p, plan, k) * plan.grid[k];
     if (tiles > most_tiles) return 0;
+    std::vector<Schedule> schedules;
+    for (int r = 0; r < plan.ranks(); ++r) schedules.push_back(repeated_block(p, nest_schedule(p, plan, r)));
     double time_s[2];
     for (int times : {1, 2}) {
-        std::vector<Schedule> schedules;
-        for (int r = 0; r < plan.ranks(); ++r) schedules.push_back(in_a_row(p, plan, nest_schedule(p, plan, r), times));
-        time_s[times - 1] = predict(schedules, machine, rate, {plan.poll_period_s, false}).time_s;
+        PredictOptions options{plan.poll_period_s, false};
+        options.times = times;
+        time_s[times - 1] = predict(schedules, machine, rate, options).time_s;
     }
     return time_s[1] - 2 * time_s[0];
 }

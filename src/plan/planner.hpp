@@ -57,9 +57,9 @@ struct Alternative {
 Candidate evaluate(const SweepProblem& problem, const Plan& plan, const Machine& machine, const KernelRate& rate);
 
 /// Seconds that a block of time steps takes longer behind another one than alone: less than 0 where ranks that are done
-/// go on while others still compute. From playing one block and two in a row, of fewer steps than `problem` has; 0
-/// where these are too many to play.
-/// @pre as evaluate, and as in_a_row (ConfigError)
+/// go on while others still compute. From playing one repetition of a block and two, of fewer steps than `problem`
+/// has; 0 where these are too many to play.
+/// @pre as evaluate, and as repeated_block (ConfigError)
 double border_s(const SweepProblem& problem, const Plan& plan, const Machine& machine, const KernelRate& rate);
 
 /// What evaluate() says, by a closed form: tiles of the busiest lane, and the way of the first tile to the last lane

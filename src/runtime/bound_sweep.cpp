@@ -171,19 +171,26 @@ ExecuteOptions BoundSweep::options() {
     return options;
 }
 
-BlocksOutcome BoundSweep::execute(const StepBlocks& blocks, Rest* rest, std::int64_t steps, bool history_beside) {
-    const Schedule& schedule = sweep_.schedule_;
-    BlocksRun run{blocks, schedule, rest ? &rest->steps.schedule() : nullptr, sweep_.problem_.space.extent(0),
-                  time_bytes_};
+BlocksRun BoundSweep::blocks_run(const StepBlocks& blocks, Rest* rest) {
+    const std::int64_t block_steps = sweep_.problem_.space.extent(0);
+    BlocksRun run{blocks, sweep_.schedule_, rest ? &rest->steps.schedule() : nullptr, block_steps, time_bytes_};
+    run.repeated = sweep_.repeated(blocks);
+    if (run.repeated) run.most_repetitions = repetitions_together(block_steps);
+    return run;
+}
+
+BlocksOutcome BoundSweep::execute(BlocksRun& run, Rest* rest, std::int64_t steps, bool history_beside) {
     if (history_beside)  // as PreparedSweep::run
         run.before_block = [&](std::int64_t block) {
             for (const TimeBuffers& b : buffers_)
                 if (block <= b.count - 2)
                     std::memcpy(b.of(steps - block - 1), b.of(steps - block), static_cast<std::size_t>(b.bytes));
         };
-    run.executed = [&](bool of_rest, std::span<const Binding> here, const ExecuteOptions& o) {
-        return of_rest ? rest->kept.run(rest->steps.schedule(), here, o, Programs{{&kernel_, 1}, {}}, context_)
-                       : main_.run(schedule, here, o, Programs{{&kernel_, 1}, {}}, context_);
+    run.executed = [&](BlockKind kind, std::span<const Binding> here, const ExecuteOptions& o) {
+        const Programs programs{{&kernel_, 1}, {}};
+        return kind == BlockKind::rest  ? rest->kept.run(rest->steps.schedule(), here, o, programs, context_)
+               : kind == BlockKind::one ? main_.run(run.schedule, here, o, programs, context_)
+                                        : several_.run(*run.repeated, here, o, programs, context_);
     };
     return execute_blocks(run, bindings_, kernel_, context_.transport(), context_.lanes(), options(), lacking_);
 }
@@ -196,9 +203,11 @@ BoundRun BoundSweep::run(const std::shared_ptr<const Said>& said, std::optional<
     const bool beside = block_steps == 1 && steps > 1 && problem.reads_history_beside();
     StepBlocks blocks;
     Rest* rest = nullptr;
+    std::optional<BlocksRun> several;
     try {
         if (given_steps) blocks = StepBlocks::of(problem, sweep_.plan_, steps);
         rest = rest_of(blocks);
+        several.emplace(blocks_run(blocks, rest));
     } catch (const std::exception& e) {  // the other ranks hear of it
         Statement mine = said->statement;
         mine.kind = dynamic_cast<const ConfigError*>(&e) ? Statement::Kind::config : Statement::Kind::resources;
@@ -211,12 +220,12 @@ BoundRun BoundSweep::run(const std::shared_ptr<const Said>& said, std::optional<
     Transport& t = context_.transport();
     Alarms& alarms = *context_.exchange()->alarms;
     const auto& heartbeat = context_.options().heartbeat;
-    alarms.begin(blocks.whole + (blocks.rest > 0));
+    alarms.begin(several->meetings());
     bring_back(steps, beside);
     if (others_may_) barrier(t);  // as PreparedSweep::run
     CallTimes call;
     if (moved_) call.moving_s = now_s() - begun;
-    auto [outcome, failed_block, notes] = execute(blocks, rest, steps, beside);
+    auto [outcome, failed_block, notes] = execute(*several, rest, steps, beside);
     call.call_s = now_s() - begun;
     // A run may be shorter than a beat, and a signal may have come since the last one.
     if (heartbeat && !outcome.interrupted) outcome.interrupted = heartbeat(-1);

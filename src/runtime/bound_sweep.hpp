@@ -77,7 +77,8 @@ private:
     void bind(std::size_t a);
     void turn_buffers(std::size_t a, std::int64_t steps, bool history_beside);
     ExecuteOptions options();
-    BlocksOutcome execute(const StepBlocks& blocks, Rest* rest, std::int64_t steps, bool history_beside);
+    BlocksRun blocks_run(const StepBlocks& blocks, Rest* rest);
+    BlocksOutcome execute(BlocksRun& run, Rest* rest, std::int64_t steps, bool history_beside);
 
     Context& context_;
     PreparedSweep& sweep_;
@@ -86,7 +87,7 @@ private:
     std::vector<Operand> operands_;
     std::vector<std::int64_t> time_bytes_;
     std::vector<WindowValues> initial_;
-    KeptExecution main_;
+    KeptExecution main_, several_;
     std::map<std::int64_t, std::unique_ptr<Rest>> rests_;
     std::optional<WindowMemory> window_;
     // Of the run that is under way.

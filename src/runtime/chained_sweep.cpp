@@ -8,6 +8,7 @@
 #include "generate/chain/chain.hpp"
 #include "runtime/exchange.hpp"
 #include "runtime/run_ending.hpp"
+#include "runtime/tuning.hpp"
 #include "schedule/repeat.hpp"
 
 namespace tilewave {
@@ -39,15 +40,18 @@ ChainedSweep::ChainedSweep(Context& context, std::vector<BoundSweep*> sweeps,
     no_time_.assign(schedule_.arrays.size(), 0);
 }
 
-// Repetitions that lanes go through without meeting: to meet costs some microseconds, and whoever is interrupted is to
-// find the other ranks not far ahead.
-static constexpr std::int64_t repetitions_of_a_block = 256;
-
 // Null where there is one repetition only.
 const Schedule* ChainedSweep::repeated(std::int64_t times) {
     if (times == 1) return nullptr;
     if (!repeated_) repeated_ = repeatable(schedule_);
     return &*repeated_;
+}
+
+BlocksRun ChainedSweep::blocks_run(std::int64_t times) {
+    BlocksRun run{{times, 0}, schedule_, nullptr, 0, no_time_, repeated(times), 1};
+    if (run.repeated) run.most_repetitions = tuning::most_repetitions_together;
+    run.last_reduced = true;
+    return run;
 }
 
 BlocksOutcome ChainedSweep::execute(std::int64_t times) {
@@ -58,17 +62,10 @@ BlocksOutcome ChainedSweep::execute(std::int64_t times) {
         options.poll_period_s = std::min(options.poll_period_s, own.poll_period_s);
     }
     options.crowded = options.crowded || static_cast<int>(schedule_.lanes.size()) > context_.threads();
-    const Schedule* const block = repeated(times);
-    const std::int64_t whole = block ? times / repetitions_of_a_block : times,
-                       rest = block ? times % repetitions_of_a_block : 0;
-    BlocksRun run{{whole, rest}, block ? *block : schedule_, rest > 0 ? block : nullptr, 0, no_time_};
-    run.last_reduced = true;
-    run.executed = [&](bool is_rest, std::span<const Binding> here, const ExecuteOptions& o) {
-        if (!block) return kept_.run(schedule_, here, o, Programs{kernels_, {}}, context_);
-        ExecuteOptions several = o;
-        several.times = is_rest ? rest : repetitions_of_a_block;
-        several.last_reduced = true;
-        return kept_repeated_.run(*block, here, several, Programs{kernels_, {}}, context_);
+    BlocksRun run = blocks_run(times);
+    run.executed = [&](BlockKind kind, std::span<const Binding> here, const ExecuteOptions& o) {
+        return (kind == BlockKind::one ? kept_ : kept_repeated_)
+            .run(kind == BlockKind::one ? schedule_ : *repeated_, here, o, Programs{kernels_, {}}, context_);
     };
     return execute_blocks(run, bindings_, kernels_[0], context_.transport(), context_.lanes(), options, lacking_);
 }
@@ -86,7 +83,7 @@ BoundRun ChainedSweep::run(const std::shared_ptr<const Said>& said, std::int64_t
     Transport& t = context_.transport();
     Alarms& alarms = *context_.exchange()->alarms;
     const auto& heartbeat = context_.options().heartbeat;
-    alarms.begin(ceil_div(times, repetitions_of_a_block));
+    alarms.begin(blocks_run(times).meetings());
     bool moved = false, others_may = false;
     lacking_ = nullptr;
     bindings_.clear();

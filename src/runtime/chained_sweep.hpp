@@ -30,6 +30,7 @@ public:
 private:
     BlocksOutcome execute(std::int64_t times);
     const Schedule* repeated(std::int64_t times);
+    BlocksRun blocks_run(std::int64_t times);
 
     Context& context_;
     std::vector<BoundSweep*> sweeps_;

@@ -62,6 +62,14 @@ void PreparedSweep::prepare_steps(std::int64_t steps) {
         throw ConfigError("prepare_steps: the problem's first loop is no time that blocks of steps could be cut from");
     if (blocks.rest > 0 && (!rest_ || rest_->extent() != blocks.rest))
         rest_ = std::make_unique<RestOfSteps>(problem_, plan_, blocks.rest, context_.rank(), context_.size());
+    repeated(blocks);
+}
+
+const Schedule* PreparedSweep::repeated(const StepBlocks& blocks) {
+    // Between single steps a run may look after what no point writes.
+    if (blocks.whole < 2 || problem_.space.extent(0) == 1) return nullptr;
+    if (!repeated_) repeated_ = std::make_unique<Schedule>(repeated_block(problem_, schedule_));
+    return repeated_.get();
 }
 
 std::int64_t PreparedSweep::bytes() const {
@@ -69,7 +77,7 @@ std::int64_t PreparedSweep::bytes() const {
     std::int64_t bytes =
         static_cast<std::int64_t>(sizeof *this) + of(schedule_.tiles) + of(schedule_.messages) + of(schedule_.buffers);
     for (const auto& lane : schedule_.lanes) bytes += of(lane);
-    return bytes;
+    return repeated_ ? 2 * bytes : bytes;
 }
 
 std::vector<std::int64_t> PreparedSweep::initial(int a) const {

@@ -17,6 +17,7 @@
 namespace tilewave {
 class RollingWindow;
 class RestOfSteps;
+struct StepBlocks;
 }  // namespace tilewave
 
 namespace tilewave {
@@ -110,6 +111,8 @@ public:
     const Plan& plan() const { return plan_; }
 
 private:
+    // The block as one that repeats, where it runs so often and can; made when it is first asked for.
+    const Schedule* repeated(const StepBlocks& blocks);
     friend class BoundSweep;
     friend class ChainedSweep;
     struct Scratch;
@@ -132,6 +135,7 @@ private:
     std::int64_t steps_, points_;
     std::vector<std::uint64_t> orders_;      // by array: of all ranks' memory
     std::unique_ptr<RollingWindow> window_;  // where there are rolling-window arrays
+    std::unique_ptr<Schedule> repeated_;     // where it was asked for
     std::unique_ptr<RestOfSteps> rest_;      // of the number of steps that was prepared last
 };
 

@@ -5,8 +5,11 @@
 #include <algorithm>
 
 #include "execute/alarms.hpp"
+#include "runtime/tuning.hpp"
 
 namespace tilewave {
+
+using namespace tuning;
 
 RestOfSteps::RestOfSteps(const SweepProblem& problem, const Plan& plan, std::int64_t extent, int rank, int ranks)
     : problem_(problem.with_steps(extent)), plan_(plan) {
@@ -34,11 +37,12 @@ StepBlocks StepBlocks::of(const SweepProblem& problem, const Plan& plan, std::in
 namespace {
 
 // Where arrays lie for the block that begins at `time`, from where they lie for the first.
-std::vector<Binding> bindings_at(std::int64_t time, const Schedule& schedule, std::span<const Binding> first,
-                                 std::span<const std::int64_t> time_bytes) {
+std::vector<Binding> bindings_at(std::int64_t time, const BlocksRun& run, const Schedule& schedule,
+                                 std::span<const Binding> first) {
     std::vector<Binding> all(first.begin(), first.end());
     for (std::size_t a = 0; a < all.size(); ++a) {
-        all[a].data += time * time_bytes[a];
+        all[a].data += time * run.time_bytes[a];
+        all[a].advance_bytes = run.schedule_steps * run.time_bytes[a];
         if (const int time_buffers = schedule.arrays[a].time_buffers; time_buffers > 0)
             all[a].first_time_buffer = static_cast<int>(floor_mod(all[a].first_time_buffer - time, time_buffers));
     }
@@ -49,7 +53,24 @@ bool has_steps(const Schedule& schedule) {
     return std::any_of(schedule.lanes.begin(), schedule.lanes.end(), [](const auto& lane) { return !lane.empty(); });
 }
 
+// What blocks have given so far, and one more run.
+void join(Outcome& all, Outcome& one, bool last_reduced) {
+    all.stopped = all.stopped || one.stopped;
+    all.interrupted = all.interrupted || one.interrupted;
+    if (last_reduced) all.reduced.clear();
+    for (std::size_t r = 0; r < one.reduced.size(); ++r) {
+        if (all.reduced.size() == r)
+            all.reduced.push_back(std::move(one.reduced[r]));
+        else
+            all.reduced[r].join(one.reduced[r]);
+    }
+}
+
 }  // namespace
+
+std::int64_t repetitions_together(std::int64_t block_steps) {
+    return std::clamp<std::int64_t>(most_steps_together / block_steps, 1, most_blocks_together);
+}
 
 BlocksOutcome execute_blocks(const BlocksRun& run, std::span<const Binding> bindings, const Kernel& kernel,
                              Transport& transport, Lanes& lanes, ExecuteOptions options,
@@ -58,52 +79,52 @@ BlocksOutcome execute_blocks(const BlocksRun& run, std::span<const Binding> bind
     BlocksOutcome all;
     const double begin = now_s();
     double looked = begin;
-    const std::int64_t blocks = run.blocks.whole + (run.blocks.rest > 0), first_time = options.first_time;
+    const std::int64_t blocks = run.blocks.whole + (run.blocks.rest > 0), first_time = options.first_time,
+                       meetings = run.meetings();
     std::int64_t block = 0;
     const std::function<bool(double)> heartbeat = options.heartbeat;
     if (heartbeat)
         options.heartbeat = [&](double part) {
             looked = now_s();
-            return heartbeat((static_cast<double>(block) + part) / static_cast<double>(blocks));
+            return heartbeat((static_cast<double>(block) + part * static_cast<double>(options.times)) /
+                             static_cast<double>(blocks));
         };
+    options.last_reduced = run.last_reduced;
     // A rank without messages holds nobody up, wherever it is.
     const bool meets_others = !run.schedule.messages.empty() || (run.rest && !run.rest->messages.empty());
     // Nor does it look for alarms in a block without steps: it waits for the others at the end.
     const bool idle = !has_steps(run.schedule) && !(run.rest && has_steps(*run.rest)) && !run.before_block;
-    for (; block < blocks; ++block) {
-        if (options.alarms && meets_others) options.alarms->begin_block(block);
-        const bool rest = block == run.blocks.whole;
-        const Schedule& schedule = rest ? *run.rest : run.schedule;
+    for (std::int64_t meeting = 0; meeting < meetings; ++meeting, block += options.times) {
+        if (options.alarms && meets_others) options.alarms->begin_block(meeting);
+        const BlockKind kind = block == run.blocks.whole ? BlockKind::rest
+                               : run.repeated            ? BlockKind::several
+                                                         : BlockKind::one;
+        const Schedule& schedule = kind == BlockKind::rest      ? *run.rest
+                                   : kind == BlockKind::several ? *run.repeated
+                                                                : run.schedule;
+        options.times = kind == BlockKind::rest ? 1 : std::min(run.most_repetitions, run.blocks.whole - block);
         const std::int64_t passed = block * run.schedule_steps;
         options.first_time = first_time + passed;
         if (block > 0 && run.before_block && !lacking) run.before_block(block);
-        const std::vector<Binding> here = bindings_at(passed, schedule, bindings, run.time_bytes);
+        const std::vector<Binding> here = bindings_at(passed, run, schedule, bindings);
         Outcome one = lacking        ? stand_aside(schedule, transport, lacking, options)
-                      : run.executed ? run.executed(rest, here, options)
+                      : run.executed ? run.executed(kind, here, options)
                                      : execute(schedule, here, kernel, transport, lanes, options);
-        if (options.record && !one.error) all.notes.add(schedule, rest, std::move(one.recording));
+        if (options.record && !one.error) all.notes.add(schedule, static_cast<int>(kind), std::move(one.recording));
         if ((one.failure || one.error) && !all.outcome.failure && !all.outcome.error) {
             all.outcome.failure = one.failure;
             all.outcome.error = one.error;
-            all.failed_block = block;
+            all.failed_block = meeting;
         }
-        all.outcome.stopped = all.outcome.stopped || one.stopped;
-        all.outcome.interrupted = all.outcome.interrupted || one.interrupted;
-        if (block == 0) all.outcome.time_s = one.time_s;
-        if (run.last_reduced) all.outcome.reduced.clear();
-        for (std::size_t r = 0; r < one.reduced.size(); ++r) {
-            if (all.outcome.reduced.size() == r)
-                all.outcome.reduced.push_back(std::move(one.reduced[r]));
-            else
-                all.outcome.reduced[r].join(one.reduced[r]);
-        }
-        if (block + 1 < blocks && heartbeat && now_s() - looked > look_s && options.heartbeat(1))
+        if (meeting == 0) all.outcome.time_s = one.time_s;
+        join(all.outcome, one, run.last_reduced);
+        if (meeting + 1 < meetings && heartbeat && now_s() - looked > look_s && options.heartbeat(1))
             all.outcome.interrupted = true;
         options.stopped = all.outcome.failure || all.outcome.error || all.outcome.interrupted || all.outcome.stopped;
-        if (options.stopped && blocks > 1 && options.alarms && block >= options.alarms->last_block()) break;
+        if (options.stopped && meetings > 1 && options.alarms && meeting >= options.alarms->last_block()) break;
         if (idle && !options.stopped) break;
     }
-    if (blocks > 1) all.outcome.time_s = now_s() - begin;
+    if (meetings > 1) all.outcome.time_s = now_s() - begin;
     return all;
 }
 

@@ -37,6 +37,9 @@ private:
     std::int64_t steps_ = 0;
 };
 
+/// Which of the schedules of a run.
+enum class BlockKind : std::uint8_t { one, several, rest };
+
 /// What is run: this rank's schedule of a block, so often, then that of the rest.
 struct BlocksRun {
     StepBlocks blocks;
@@ -45,24 +48,32 @@ struct BlocksRun {
     std::int64_t schedule_steps;  ///< time steps of a block
     std::span<const std::int64_t>
         time_bytes;  ///< by array: from one time to the next, of those that have time as a dimension; else 0
+    /// The block as one that repeats: lanes do not meet between two. Null: they do.
+    const Schedule* repeated = nullptr;
+    std::int64_t most_repetitions = 1;  ///< of them without a meeting; equal on all ranks
     std::function<void(std::int64_t)> before_block =
-        {};  ///< called before each block but the first, while nothing moves
-    /// Runs the schedule of a block, or that of the rest, with these bindings; without, execute() does.
-    std::function<Outcome(bool rest, std::span<const Binding>, const ExecuteOptions&)> executed = {};
+        {};  ///< called before each block but the first, while nothing moves; not where they repeat
+    /// Runs the schedule of this kind with these bindings, options.times times; without, execute() does.
+    std::function<Outcome(BlockKind, std::span<const Binding>, const ExecuteOptions&)> executed = {};
     bool last_reduced = false;  ///< reductions are those of the last block, not of all
+    /// How often lanes begin anew: what Alarms::begin is told. @pre as many repetitions as on the other ranks
+    std::int64_t meetings() const { return ceil_div(blocks.whole, most_repetitions) + (blocks.rest > 0); }
 };
 
+/// How many blocks of so many time steps run as repetitions without a meeting. @pre block_steps > 0
+std::int64_t repetitions_together(std::int64_t block_steps);
+
 struct BlocksOutcome {
-    Outcome outcome;  ///< of all blocks; the first failure. Its recording is empty
-    std::int64_t failed_block = 0;
-    Notes notes;  ///< where recorded
+    Outcome outcome;                ///< of all blocks; the first failure. Its recording is empty
+    std::int64_t failed_block = 0;  ///< counted as in BlocksRun::meetings
+    Notes notes;                    ///< where recorded
 };
 
 /// Runs the blocks with all other ranks running theirs, without agreement between blocks: a rank begins the next one
-/// when its own lanes and messages are done, and messages of a tag follow each other in order. With `lacking`, what
-/// this rank could not get for them, it stands aside in all of them. After a failure or an interrupt messages go on to
-/// the end of the last block that a rank has begun (Alarms::last_block); without `options.alarms` to the end of the
-/// run. Collective in effect.
+/// when its own lanes and messages are done, or each lane when it has ended the one before, where blocks repeat;
+/// messages of a tag follow each other in order. With `lacking`, what this rank could not get for them, it stands aside
+/// in all of them. After a failure or an interrupt messages go on to the end of the last block that a rank has begun
+/// (Alarms::last_block); without `options.alarms` to the end of the run. Collective in effect.
 /// @throws MpiError
 BlocksOutcome execute_blocks(const BlocksRun& run, std::span<const Binding> bindings, const Kernel& kernel,
                              Transport& transport, Lanes& lanes, ExecuteOptions options,

@@ -156,6 +156,8 @@ ExecuteOptions PreparedSweep::Run::options() {
 BlocksRun PreparedSweep::Run::blocks_run() {
     BlocksRun run{blocks_, sweep_.schedule_, sweep_.rest_ ? &sweep_.rest_->schedule() : nullptr, block_steps_,
                   time_bytes_};
+    run.repeated = sweep_.repeated(blocks_);
+    if (run.repeated) run.most_repetitions = repetitions_together(block_steps_);
     if (history_beside_) {
         // An element that no point writes takes its current value in the buffers of earlier times, once those have been
         // read.
@@ -225,19 +227,21 @@ void PreparedSweep::Run::add_timeline(Report& report, const Notes& notes) const 
         SweepProblem problem;
         Plan plan;
     };
-    std::vector<Kind> kinds{{problem(), plan()}};
-    if (blocks_.rest > 0) kinds.push_back({sweep_.rest_->problem(), sweep_.rest_->plan()});
+    std::vector<Kind> kinds(3, {problem(), plan()});  // by BlockKind
+    if (blocks_.rest > 0)
+        kinds[static_cast<std::size_t>(BlockKind::rest)] = {sweep_.rest_->problem(), sweep_.rest_->plan()};
     report.make_timeline = [all = std::make_shared<const Recorded>(std::move(all)), times, kinds = std::move(kinds),
                             ranks = t.size()] {
         return timeline_of(*all, times, [&](int rank, int kind) {
             const Kind& k = kinds[static_cast<std::size_t>(kind)];
-            return nest_schedule(k.problem, k.plan, rank, ranks);
+            const Schedule block = nest_schedule(k.problem, k.plan, rank, ranks);
+            return kind == static_cast<int>(BlockKind::several) ? repeated_block(k.problem, block) : block;
         });
     };
 }
 
 Report PreparedSweep::Run::operator()(const Kernel& kernel, const std::function<std::string(const Failure&)>& explain) {
-    alarms().begin(blocks_.whole + (blocks_.rest > 0));
+    alarms().begin(blocks_run().meetings());
     auto [outcome, failed_block, notes] = execute(kernel);
     const ExecuteOptions& given = context().options();
     // A run may be shorter than a beat, and a signal may have come since the last one.

@@ -128,4 +128,10 @@ inline constexpr std::int64_t most_stagger = 8;
 /// Farther ones are many points behind.
 inline constexpr std::int64_t near_in_page = 128, nearest_rows = 4;
 
+// --- run_blocks.cpp: blocks that repeat
+
+/// Repetitions that lanes go through without meeting, at most: of a chain; of a block of time steps, and their steps.
+/// To meet costs some microseconds; who is interrupted is to find the other ranks not far ahead, and each is recorded.
+inline constexpr std::int64_t most_repetitions_together = 256, most_blocks_together = 16, most_steps_together = 1 << 14;
+
 }  // namespace tilewave::tuning

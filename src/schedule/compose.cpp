@@ -1,9 +1,10 @@
 #include "schedule/compose.hpp"
 
 #include <algorithm>
-#include <limits>
+#include <map>
 #include <numeric>
 #include <set>
+#include <tuple>
 
 #include "schedule/touches.hpp"
 
@@ -46,45 +47,78 @@ void check(const Schedule& whole, const Schedule& part, const Mapping& m) {
     }
 }
 
-// What a step touches. Where messages come again, so many of them, their buffers and they themselves count: as memory
-// below any array's.
-std::vector<Touch> touched(const Schedule& s, const Step& step, std::int32_t again) {
-    std::vector<Touch> all = touches(s, step);
-    if (again == 0 || step.op == Op::compute || step.op == Op::signal || step.op == Op::await) return all;
+struct Earlier {
+    bool operator()(const Touch& a, const Touch& b) const {
+        const auto key = [](const Touch& t) { return std::tuple(t.memory, t.writes, t.box.lo.n); };
+        if (key(a) != key(b)) return key(a) < key(b);
+        for (const auto& [x, y] : {std::pair(&a.box.lo, &b.box.lo), std::pair(&a.box.hi, &b.box.hi)})
+            if (*x != *y) return std::lexicographical_compare(x->begin(), x->end(), y->begin(), y->end());
+        return false;
+    }
+};
+
+// Where messages come again, so many of them, they themselves and their buffers: numbers of what a step touches beside
+// arrays.
+std::vector<std::int32_t> touched_again(const Schedule& s, const Step& step, std::int32_t again) {
+    if (again == 0 || step.op == Op::compute || step.op == Op::signal || step.op == Op::await) return {};
     const Message& m = s.messages[static_cast<std::size_t>(step.item)];
-    constexpr std::int32_t lowest = std::numeric_limits<std::int32_t>::min();
-    const Box one{Index::filled(1, 0), Index::filled(1, 1)};
-    const std::int32_t whole = (m.aggregate >= 0 ? m.aggregate : step.item) % again;
-    all.push_back({lowest + whole, one, true});
-    if (m.buffer >= 0) all.push_back({lowest + again + m.buffer, one, true});
+    std::vector<std::int32_t> all{(m.aggregate >= 0 ? m.aggregate : step.item) % again};
+    if (m.buffer >= 0) all.push_back(again + m.buffer);
     if (step.op == Op::combine && step.count >= 0)
-        all.push_back({lowest + again + s.messages[static_cast<std::size_t>(step.count)].buffer, one, true});
+        all.push_back(again + s.messages[static_cast<std::size_t>(step.count)].buffer);
     return all;
 }
 
-// The steps of one lane before the part, as what they touch.
+// The steps of one lane before the part, as what they touch, and what all up to each of some steps touch.
 class Before {
 public:
-    Before(const Schedule& s, std::size_t lane, std::int32_t again) : steps_(s.lanes[lane]) {
-        for (const Step& step : steps_) touches_.push_back(touched(s, step, again));
+    Before(const Schedule& s, std::size_t lane, std::int32_t again) {
+        const std::vector<Step>& steps = s.lanes[lane];
+        counts_.resize(steps.size());
+        std::int32_t count = 0;  // of the next signal
+        for (std::size_t i = steps.size(); i-- > 0;) {
+            if (steps[i].op == Op::signal) count = steps[i].count;
+            counts_[i] = count;
+            for (const std::int32_t number : touched_again(s, steps[i], again)) again_.try_emplace(number, count);
+        }
+        std::vector<Touch> all;
+        for (std::size_t i = 0; i < steps.size(); ++i) {
+            if (i % stride == 0) hulls_.push_back(all);
+            touches_.push_back(touches(s, steps[i]));
+            for (const Touch& t : touches_.back()) extend(all, t);
+        }
     }
     // The count that says that all steps are done which `later` must come after; 0: there are none. Steps up to
     // `known` are done.
-    std::int32_t needed(const std::vector<Touch>& later, std::int32_t known) const {
-        std::int32_t count = 0;  // of the next signal
-        for (std::size_t i = steps_.size(); i-- > 0;) {
-            if (steps_[i].op == Op::signal) {
-                count = steps_[i].count;
-                if (count <= known) return 0;
-            }
-            if (conflict(touches_[i], later)) return count;
+    std::int32_t needed(const Touch& later, std::int32_t known) const {
+        for (std::size_t i = counts_.size(); i-- > 0;) {
+            if (counts_[i] <= known && counts_[i] > 0) return 0;
+            if (conflict(touches_[i], later)) return counts_[i];
+            if (i % stride == 0 && !conflict(hulls_[i / stride], later)) return 0;
         }
         return 0;
     }
+    std::int32_t needed(std::int32_t number) const {
+        const auto found = again_.find(number);
+        return found == again_.end() ? 0 : found->second;
+    }
 
 private:
-    std::vector<Step> steps_;
+    static constexpr std::size_t stride = 32;
+    // By memory and kind of touch one box.
+    static void extend(std::vector<Touch>& all, const Touch& more) {
+        for (Touch& t : all)
+            if (t.memory == more.memory && t.writes == more.writes && t.box.dims() == more.box.dims()) {
+                t.box = hull(t.box, more.box);
+                return;
+            }
+        all.push_back(more);
+    }
+
+    std::vector<std::int32_t> counts_;  // by step: that of the next signal
     std::vector<std::vector<Touch>> touches_;
+    std::vector<std::vector<Touch>> hulls_;       // of the steps before each multiple of the stride
+    std::map<std::int32_t, std::int32_t> again_;  // by message or buffer: the count behind its last step
 };
 
 class Appender {
@@ -103,7 +137,7 @@ public:
                 whole_.lanes.resize(static_cast<std::size_t>(lane(l)) + 1);
         end_lanes();
         for (std::size_t l = 0; l < whole_.lanes.size(); ++l) {
-            before_.emplace_back(whole_, l, again_);
+            if (whole_.lanes.size() > 1) before_.emplace_back(whole_, l, again_);
             counts_.push_back(last_count(whole_.lanes[l]));
         }
         copy_data();
@@ -179,7 +213,8 @@ private:
 
     void copy_lane(std::size_t l) {
         auto& steps = whole_.lanes[static_cast<std::size_t>(lane(l))];
-        std::vector<std::int32_t> known(before_.size(), 0);  // counts that the lane has awaited
+        std::vector<std::int32_t> known(counts_.size(), 0);  // counts that the lane has awaited
+        std::set<Touch, Earlier> seen;                       // what its steps so far touch
         for (Step step : part_.lanes[l]) {
             switch (step.op) {
                 case Op::compute: step.item += first_tile_; break;
@@ -192,15 +227,27 @@ private:
                     step.item += first_message_;
                     if (step.op == Op::combine && step.count >= 0) step.count += first_message_;
             }
-            const std::vector<Touch> here = before_.size() > 1 ? touched(whole_, step, again_) : std::vector<Touch>{};
-            for (std::size_t other = 0; !here.empty() && other < before_.size(); ++other) {
-                if (other == static_cast<std::size_t>(lane(l))) continue;
-                const std::int32_t count = before_[other].needed(here, known[other]);
-                if (count <= known[other]) continue;
-                known[other] = count;
-                steps.push_back({Op::await, static_cast<std::int32_t>(other), count});
-            }
+            if (counts_.size() > 1) await_before(l, step, known, seen, steps);
             steps.push_back(step);
+        }
+    }
+
+    // What the step touches first of its lane waits for the steps before the part that touch it, too.
+    void await_before(std::size_t l, const Step& step, std::vector<std::int32_t>& known, std::set<Touch, Earlier>& seen,
+                      std::vector<Step>& steps) const {
+        std::vector<Touch> fresh;
+        for (const Touch& t : touches(whole_, step))
+            if (seen.insert(t).second) fresh.push_back(t);
+        const std::vector<std::int32_t> again = touched_again(whole_, step, again_);
+        if (fresh.empty() && again.empty()) return;
+        for (std::size_t other = 0; other < before_.size(); ++other) {
+            if (other == static_cast<std::size_t>(lane(l))) continue;
+            std::int32_t count = known[other];
+            for (const Touch& t : fresh) count = std::max(count, before_[other].needed(t, count));
+            for (const std::int32_t number : again) count = std::max(count, before_[other].needed(number));
+            if (count == known[other]) continue;
+            known[other] = count;
+            steps.push_back({Op::await, static_cast<std::int32_t>(other), count});
         }
     }
 

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "schedule/compose.hpp"
+#include "tilewave/layout.hpp"
 
 namespace tilewave {
 
@@ -58,9 +59,11 @@ public:
     }
     Schedule run() {
         copy_works();
+        if (s_.advance.n) extend_arrays();
         for (std::int64_t k = 0; k < times_; ++k) copy_data(static_cast<std::int32_t>(k));
         for (Result r : s_.results) {
-            if (r.number != Result::at_the_end && r.number >= works_.end) r.number += (times_ - 1) * span();
+            if (r.number != Result::at_the_end && r.number >= works_.end && !s_.advance.n)
+                r.number += (times_ - 1) * span();
             out_.results.push_back(std::move(r));
         }
         for (std::size_t l = 0; l < s_.lanes.size(); ++l) copy_lane(l);
@@ -73,6 +76,7 @@ private:
 
     void copy_works() {
         place_.resize(s_.works.size());
+        if (s_.advance.n) return extend_works();
         const auto add = [&](std::size_t w, std::int64_t by) {
             place_[w].push_back(static_cast<std::int32_t>(out_.works.size()));
             out_.works.push_back(s_.works[w]);
@@ -87,13 +91,40 @@ private:
             if (s_.works[w].number >= works_.end && s_.works[w].number >= works_.begin) add(w, (times_ - 1) * span());
     }
 
+    Index later(std::int64_t k) const {
+        Index by = s_.advance;
+        for (auto& x : by.v) x *= k;
+        return by;
+    }
+    // Repetitions of a block of time steps are of one nest.
+    void extend_works() {
+        for (std::size_t w = 0; w < s_.works.size(); ++w) {
+            place_[w].push_back(static_cast<std::int32_t>(w));
+            out_.works.push_back(s_.works[w]);
+            if (NestWork* nest = out_.works.back().nest())
+                nest->space = hull(nest->space, nest->space.shifted(later(times_ - 1)));
+        }
+    }
+    void extend_arrays() {
+        for (Array& a : out_.arrays) {
+            if (a.lacks & 1) continue;
+            if (a.stride.n == 0) a.stride = row_major_strides(a.storage, 1);
+            a.storage = hull(a.storage, a.storage.shifted(later(times_ - 1)));
+            a.owned = hull(a.owned, a.owned.shifted(later(times_ - 1)));
+        }
+    }
+
     void copy_data(std::int32_t k) {
+        const Index by = s_.advance.n ? later(k) : Index();
         for (Tile t : s_.tiles) {
+            if (by.n) t.box = t.box.shifted(by);
             const std::vector<std::int32_t>& places = place_[static_cast<std::size_t>(t.work)];
             t.work = places[std::min<std::size_t>(static_cast<std::size_t>(k), places.size() - 1)];
             out_.tiles.push_back(t);
         }
         for (Message m : s_.messages) {
+            if (by.n && !m.region.empty() && !(s_.arrays[static_cast<std::size_t>(m.array)].lacks & 1))
+                m.region = m.region.shifted(by);
             if (m.tile >= 0) m.tile += k * tiles_;
             if (m.aggregate >= 0) m.aggregate += k * messages_;
             out_.messages.push_back(m);

@@ -65,14 +65,12 @@ std::vector<Touch> touches(const Schedule& s, const Step& step) {
     return all;
 }
 
-bool conflict(const std::vector<Touch>& a, const std::vector<Touch>& b) {
-    return std::any_of(a.begin(), a.end(), [&](const Touch& x) {
-        return std::any_of(b.begin(), b.end(), [&](const Touch& y) {
-            if (x.memory != y.memory || !(x.writes || y.writes) || x.box.dims() != y.box.dims()) return false;
-            for (int k = 0; k < x.box.dims(); ++k)
-                if (x.box.hi[k] <= y.box.lo[k] || y.box.hi[k] <= x.box.lo[k]) return false;
-            return true;
-        });
+bool conflict(const std::vector<Touch>& all, const Touch& y) {
+    return std::any_of(all.begin(), all.end(), [&](const Touch& x) {
+        if (x.memory != y.memory || !(x.writes || y.writes) || x.box.dims() != y.box.dims()) return false;
+        for (int k = 0; k < x.box.dims(); ++k)
+            if (x.box.hi[k] <= y.box.lo[k] || y.box.hi[k] <= x.box.lo[k]) return false;
+        return true;
     });
 }
 

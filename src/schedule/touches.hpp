@@ -16,7 +16,7 @@ struct Touch {
 /// What a step touches in arrays; buffers do not count. The box of a nest's tile may hold more than it touches.
 std::vector<Touch> touches(const Schedule& schedule, const Step& step);
 
-/// Whether both touch an element that one of them writes.
-bool conflict(const std::vector<Touch>& a, const std::vector<Touch>& b);
+/// Whether it touches an element that one of `all` touches, and either writes it.
+bool conflict(const std::vector<Touch>& all, const Touch& touch);
 
 }  // namespace tilewave

@@ -33,7 +33,8 @@ def schedule(nest, *, context=None, over=None, reverse=(), steps=None, periodic=
     -------
     Schedule
         Of all ranks, on every rank; of one rank where one computes for all. Of a run in blocks of time steps it is one
-        block's. Its arrays are in the coordinates of the plan: of skewed loops, where the plan skews them.
+        block's, which is repeated where there are several (``tilewave.predict(s, times=10)``). Its arrays are in the
+        coordinates of the plan: of skewed loops, where the plan skews them.
 
     Raises
     ------
@@ -68,6 +69,8 @@ def schedule_of(ready, ranks):
     if ready.steps is not None:
         block = problem.space[1][0] - problem.space[0][0]
         note = f"a block of {block} of {ready.steps} time steps"
+        if block > 1 and ready.steps >= 2 * block:
+            cores = {rank: _core.repeated_block(problem, core) for rank, core in cores.items()}
     rates = [ready.rate.core()] if ready.rate else None
     return Schedule(cores, arrays, rates=rates, note=note)
 

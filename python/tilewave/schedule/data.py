@@ -40,6 +40,7 @@ def of_schedule(core):
         "lanes": [[[step.op, step.item, step.count] for step in lane] for lane in core.lanes],
         "results": [list(_of(result, RESULT).values()) for result in core.results],
         "repeated": [list(steps) for steps in core.repeated],
+        "advance": _plain(core.advance),
     }
 
 
@@ -55,6 +56,7 @@ def to_schedule(data):
     core.lanes = [[_core.Step(*step) for step in lane] for lane in data["lanes"]]
     core.results = [_core.Result(*map(_core_value, result)) for result in data["results"]]
     core.repeated = [tuple(steps) for steps in data["repeated"]]
+    core.advance = _core_value(data.get("advance", []))
     return core
 
 

@@ -12,10 +12,10 @@ Schedule nest_schedule(const SweepProblem& problem, const Plan& plan, int rank, 
 /// Time steps of the linear schedule of all ranks: Tile::time is below this.
 std::int64_t nest_steps(const SweepProblem& problem, const Plan& plan);
 
-/// `times` blocks of time steps one behind the other, as PreparedSweep::run runs them: `block`, a rank's schedule of
-/// `problem`, again and again with later times, and all lanes of the rank meet between two. Pure; costs `times` copies
-/// of it.
-/// @pre as PreparedSweep::prepare_steps; times >= 1 (ConfigError)
-Schedule in_a_row(const SweepProblem& problem, const Plan& plan, const Schedule& block, int times);
+/// `block`, a rank's schedule of `problem`, as a block of time steps that repeats: repetition k is of the steps k
+/// blocks later. Steps wait for those of other lanes of the repetition before that touch the same elements. Pure; costs
+/// as repeatable().
+/// @pre as PreparedSweep::prepare_steps (not checked); no block yet (ConfigError)
+Schedule repeated_block(const SweepProblem& problem, const Schedule& block);
 
 }  // namespace tilewave

@@ -115,6 +115,37 @@ def test_grids_of_three_dimensions_and_who_hears_of_whom(grid, periodic):
             assert heard == expected, f"{name}, rank {s.rank}"
 
 
+def check_repeated(seed):
+    """A block of time steps that repeats, of one nest: proved by two repetitions, and three in case."""
+    rng = np.random.default_rng(seed)
+    dims = int(rng.integers(1, 4))
+    grid = [int(rng.integers(1, 4 if dims < 3 else 3)) for _ in range(dims)]
+    factors = [int(rng.integers(1, 3)) for _ in range(dims)]
+    extents = [int(rng.integers(7, 12 if dims < 3 else 9)) for _ in range(dims)]
+    offsets = [tuple(o[:dims]) for o in (STAR, BOX, UPWIND)[int(rng.integers(3))]]
+    together = int(rng.integers(1, 3))
+    p = stencil_problem(extents, offsets, together * int(rng.integers(1, 4)), bool(rng.integers(2)))
+    plan = stencil_plan(grid, [2 if g > 1 else 4 for g in grid], together, ("overlapping", "blocking")[rng.integers(2)])
+    plan.factors, plan.synchronous = (1, *factors), True
+    try:
+        blocks = [_core.stencil(p, plan, r) for r in range(math.prod(grid))]
+    except tw.ConfigError:
+        return False  # blocks that are too thin
+    schedules = [_core.repeated_block(p, block) for block in blocks]
+    for wrong in (_core.check(schedules), _core.check(_core.unrolled(schedules, 3))):
+        assert wrong is None, f"seed {seed}: {plan}: {wrong}"
+    return True
+
+
+def test_blocks_of_time_steps_repeat():
+    assert sum(check_repeated(seed) for seed in range(40)) > 20
+
+
+@pytest.mark.long
+def test_many_blocks_of_time_steps_repeat():
+    assert sum(check_repeated(seed) for seed in range(100, 2000)) > 1000
+
+
 def sign(x):
     return (x > 0) - (x < 0)
 

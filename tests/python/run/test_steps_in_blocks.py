@@ -177,6 +177,50 @@ def test_one_preparation_serves_all_numbers_of_steps(ranks, threads):
 
 
 @tw.nest
+def wave(u, t, i, j, *, w):
+    u[t+1, i, j] = 2 * u[t, i, j] - u[t-1, i, j] + w * (u[t, i-1, j] + u[t, i+1, j] - u[t, i, j-1] - u[t, i, j+2])
+
+
+@pytest.mark.parametrize("ranks,threads", [(1, 1), (1, 3), (2, 1), (2, 2), (3, 1)])
+def test_repetitions_of_bound_runs(ranks, threads, monkeypatch):
+    """Blocks that are no multiple of the time buffers, with other arrays in time, by both generators: as step by step,
+    whatever the number of steps of the runs before."""
+    seed = 10 * ranks + threads
+    print(f"seed {seed}")
+    draw = np.random.default_rng(seed)
+    counts = {name: [int(n) for n in draw.permutation([5, 11, 25, 27, 55])[:3]] for name in "abcde"}
+
+    def runs(context):
+        source, f = start(3, (60,)), tw.field((60, 14, 13), "f8", init=start(4, (60, 14, 13)), context=context)
+        for name, nest, others, choices in (
+            ("a", heat, {"source": source}, {"generator": "stencil"}),
+            ("b", heat, {"source": source}, {"generator": "sweep"}),
+            ("c", relax, {"f": f}, {}),
+            ("d", wave, {}, {"generator": "stencil"}),
+            ("e", wave, {}, {"generator": "sweep", "schedule": "blocking"}),
+        ):
+            u = tw.field((14, 13), "f8", init=start(1, (14, 13)), history=[start(2, (14, 13))], context=context)
+            reduce = {"most": tw.argmax("u"), "sum": tw.sum("u")}
+            bound = tw.bind(nest, u=u, steps=55, w=0.2, reduce=reduce, context=context, **others, **choices)
+            for count in counts[name]:
+                report = bound.run(steps=count)
+                yield name, count, u.gather(), report.results, "block" in report.plan.notes
+
+    def on(ranks, threads, block):
+        for name in ("FEWEST_STEPS", "MOST_STEPS"):
+            monkeypatch.setattr(steps, name, block)
+        found, errors = on_ranks(ranks, threads, lambda context: list(runs(context)))
+        assert not any(errors), errors
+        return found[0]
+
+    for ours, whole in zip(on(ranks, threads, 5), on(1, 1, 64), strict=True):
+        name, count, values, results, in_blocks = ours
+        assert in_blocks and not whole[-1]
+        assert values.tobytes() == whole[2].tobytes(), (name, count)
+        assert results == whole[3], (name, count)
+
+
+@tw.nest
 def meets_zero(u, t, i, *, at):
     u[t+1, i] = u[t, i-1] + 1 // (t - at)
 
@@ -235,7 +279,7 @@ def test_numpy_arrays_in_place():
 
 @pytest.mark.parametrize("schedule", ["blocking", "overlapping"])
 @pytest.mark.parametrize("name", ["two buffers", "one buffer", "kept values"])
-def test_two_blocks_in_a_row_check(name, schedule):
+def test_repeated_blocks_check(name, schedule):
     nest, written, shape, others, _ = CASES[name]
     arrays = {a: np.empty(shape) for a in written} | {a: np.empty(s) for a, s in others.items()}
     problem = make_problem(nest, arrays, None, (), 4).core
@@ -254,8 +298,8 @@ def test_two_blocks_in_a_row_check(name, schedule):
             _core.Machine(),
         )
         blocks = [_core.sweep(problem, plan, rank) for rank in range(ranks)]
-        once = [_core.in_a_row(problem, plan, block, 1) for block in blocks]
-        thrice = [_core.in_a_row(problem, plan, block, 3) for block in blocks]
-        assert _core.check(once) is None and _core.check(blocks) is None
-        violation = _core.check(thrice)
-        assert violation is None, f"{violation}; {plan}"
+        repeated = [_core.repeated_block(problem, block) for block in blocks]
+        assert _core.check(blocks) is None
+        # Once and twice, by itself; three times in case.
+        for violation in (_core.check(repeated), _core.check(_core.unrolled(repeated, 3))):
+            assert violation is None, f"{violation}; {plan}"
