@@ -121,6 +121,14 @@ void bind_problem_class(nb::module_& m) {
             [](const SweepProblem& p, int array, const Index& grid) { return p.field_layout(array, grid); }, "array"_a,
             "grid"_a)
         .def_prop_ro(
+            "time_buffers",
+            [](const SweepProblem& p) {
+                std::vector<int> all;
+                for (const NestArray& a : p.arrays) all.push_back(a.time_buffers);
+                return all;
+            },
+            "By array: buffers of time steps; 0: it has no time.")
+        .def_prop_ro(
             "window",
             [](const SweepProblem& p) { return nb::make_tuple(p.window.along, p.window.across, p.window.slant); })
         .def_ro("shape", &SweepProblem::shape)

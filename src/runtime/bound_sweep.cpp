@@ -116,7 +116,8 @@ void BoundSweep::turn_buffers(std::size_t a, std::int64_t steps, bool history_be
 }
 
 // Arrays where the plan wants them, also after others have moved them; what this rank lacks for it is in `lacking_`.
-void BoundSweep::bring_back(std::int64_t steps, bool history_beside) {
+// `turned_later`: time buffers stay as they are.
+void BoundSweep::bring_back(std::int64_t steps, bool history_beside, bool turned_later) {
     moved_ = others_may_ = false;
     lacking_ = nullptr;
     bindings_.clear();
@@ -132,7 +133,7 @@ void BoundSweep::bring_back(std::int64_t steps, bool history_beside) {
                 }
                 field->keep_history(o.time_buffers - 2);
                 if (field->version() != o.version) bind(a);
-                if (o.time_buffers > 1 && steps > 0) turn_buffers(a, steps, history_beside);
+                if (o.time_buffers > 1 && steps > 0 && !turned_later) turn_buffers(a, steps, history_beside);
             }
             bindings_.push_back(o.binding);
             if (const NestArray& n = sweep_.problem_.arrays[a];

@@ -73,7 +73,7 @@ private:
     };
 
     Rest* rest_of(const StepBlocks& blocks);
-    void bring_back(std::int64_t steps, bool history_beside);
+    void bring_back(std::int64_t steps, bool history_beside, bool turned_later = false);
     void bind(std::size_t a);
     void turn_buffers(std::size_t a, std::int64_t steps, bool history_beside);
     ExecuteOptions options();

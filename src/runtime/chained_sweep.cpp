@@ -8,6 +8,7 @@
 #include "generate/chain/chain.hpp"
 #include "runtime/exchange.hpp"
 #include "runtime/run_ending.hpp"
+#include "runtime/time_buffers.hpp"
 #include "runtime/tuning.hpp"
 #include "schedule/repeat.hpp"
 
@@ -24,6 +25,8 @@ ChainedSweep::ChainedSweep(Context& context, std::vector<BoundSweep*> sweeps,
         const PreparedSweep& sweep = sweeps_[i]->sweep_;
         parts.push_back({sweep.problem_, sweep.plan_, std::move(memories[i])});
         kernels_.push_back(sweeps_[i]->kernel_);
+        if (!turned_arrays(sweep.problem_).empty())
+            operations_.push_back(turn_in_schedule(sweep.problem_, sweep.problem_.space.extent(0)));
         points_ += sweep.points_;
         steps_ += sweep.steps_;
         // Equal blocks and halos in another order of memory: a field cannot lie in both.
@@ -37,6 +40,13 @@ ChainedSweep::ChainedSweep(Context& context, std::vector<BoundSweep*> sweeps,
     }
     const int tags = context.transport().max_tag() / static_cast<int>(sweeps_.size());
     schedule_ = chain(parts, context.rank(), context.size(), tags);
+    for (std::size_t i = 0; i < sweeps_.size(); ++i) {
+        const SweepProblem& p = sweeps_[i]->sweep_.problem_;
+        for (const NestArray& a : p.arrays)
+            if (a.time_buffers > 2 && (a.item_bytes > most_item_bytes || a.time_buffers > most_time_buffers))
+                throw ConfigError("chain: nest " + std::to_string(i + 1) + " keeps " + std::to_string(a.time_buffers) +
+                                  " time steps; allowed: " + std::to_string(most_time_buffers));
+    }
     no_time_.assign(schedule_.arrays.size(), 0);
 }
 
@@ -65,9 +75,34 @@ BlocksOutcome ChainedSweep::execute(std::int64_t times) {
     BlocksRun run = blocks_run(times);
     run.executed = [&](BlockKind kind, std::span<const Binding> here, const ExecuteOptions& o) {
         return (kind == BlockKind::one ? kept_ : kept_repeated_)
-            .run(kind == BlockKind::one ? schedule_ : *repeated_, here, o, Programs{kernels_, {}}, context_);
+            .run(kind == BlockKind::one ? schedule_ : *repeated_, here, o, Programs{kernels_, operations_}, context_);
     };
     return execute_blocks(run, bindings_, kernels_[0], context_.transport(), context_.lanes(), options, lacking_);
+}
+
+// Fields where the sweeps want them, and the bindings of all arrays. Whether this rank has moved any.
+bool ChainedSweep::bring_back() {
+    bool moved = false, others_may = false, again = false;
+    lacking_ = nullptr;
+    do {  // a sweep may want more buffers of a field that another has bound already
+        again = false;
+        for (BoundSweep* const sweep : sweeps_) {
+            sweep->bring_back(sweep->sweep_.problem_.space.extent(0), false, true);
+            again |= sweep->moved_;
+            others_may |= sweep->others_may_;
+            if (sweep->lacking_ && !lacking_) lacking_ = sweep->lacking_;
+        }
+        moved |= again;
+    } while (again && !lacking_);
+    bindings_.clear();
+    for (const BoundSweep* const sweep : sweeps_) {
+        bindings_.insert(bindings_.end(), sweep->bindings_.begin(), sweep->bindings_.end());
+        for (const int a : turned_arrays(sweep->sweep_.problem_))
+            if (!lacking_) bindings_.push_back(sweep->bindings_[static_cast<std::size_t>(a)]);
+    }
+    if (lacking_) bindings_.resize(schedule_.arrays.size());
+    if (others_may) barrier(context_.transport());  // as PreparedSweep::run
+    return moved;
 }
 
 BoundRun ChainedSweep::run(const std::shared_ptr<const Said>& said, std::int64_t times,
@@ -84,24 +119,16 @@ BoundRun ChainedSweep::run(const std::shared_ptr<const Said>& said, std::int64_t
     Alarms& alarms = *context_.exchange()->alarms;
     const auto& heartbeat = context_.options().heartbeat;
     alarms.begin(blocks_run(times).meetings());
-    bool moved = false, others_may = false;
-    lacking_ = nullptr;
-    bindings_.clear();
-    for (BoundSweep* const sweep : sweeps_) {
-        sweep->bring_back(sweep->sweep_.problem_.space.extent(0), false);
-        moved |= sweep->moved_;
-        others_may |= sweep->others_may_;
-        if (sweep->lacking_ && !lacking_) lacking_ = sweep->lacking_;
-        bindings_.insert(bindings_.end(), sweep->bindings_.begin(), sweep->bindings_.end());
-    }
-    if (others_may) barrier(t);  // as PreparedSweep::run
     CallTimes call;
-    if (moved) call.moving_s = now_s() - begun;
+    if (bring_back()) call.moving_s = now_s() - begun;
     auto [outcome, failed_block, notes] = execute(times);
     call.call_s = now_s() - begun;
     // A run may be shorter than a beat, and a signal may have come since the last one.
     if (heartbeat && !outcome.interrupted) outcome.interrupted = heartbeat(-1);
-    const auto explain = [&](const Failure& f) { return sweeps_[static_cast<std::size_t>(f.work)]->explain_(f); };
+    const auto explain = [&](const Failure& f) {
+        const NestWork& nest = *schedule_.works[static_cast<std::size_t>(f.work)].nest();
+        return sweeps_[static_cast<std::size_t>(nest.kernel)]->explain_(f);
+    };
     const RunEnding end = agree_on_end(t, alarms, outcome, failed_block, call, explain, heartbeat);
 
     BoundRun ran;

@@ -28,6 +28,7 @@ public:
     const Schedule& schedule() const { return schedule_; }
 
 private:
+    bool bring_back();
     BlocksOutcome execute(std::int64_t times);
     const Schedule* repeated(std::int64_t times);
     BlocksRun blocks_run(std::int64_t times);
@@ -37,6 +38,7 @@ private:
     Schedule schedule_;
     std::optional<Schedule> repeated_;  // made when it is first asked for
     std::vector<Kernel> kernels_;
+    std::vector<TaskFunction> operations_;  // of the sweeps with arrays that keep several time steps
     std::vector<Binding> bindings_;
     std::vector<std::int64_t> no_time_;  // by array: none has time as a dimension
     BoundSweep::KeptExecution kept_, kept_repeated_;

@@ -45,4 +45,43 @@ void keep_outside(const SweepProblem& problem, int a, const TimeBuffers& buffers
     }
 }
 
+namespace {
+
+// All buffers of one element, `apart` from each other: as keep_outside() and turn() have them.
+void turn_element(std::byte* at, std::int64_t apart, std::int64_t count, std::size_t item, bool outside,
+                  std::int64_t steps) {
+    std::byte kept[most_time_buffers][most_item_bytes];
+    for (std::int64_t k = 0; k < count - 1; ++k) std::memcpy(kept[k], at + k * apart, item);
+    for (std::int64_t k = std::max<std::int64_t>(count - steps, 1); outside && k <= count - 2; ++k)
+        std::memcpy(kept[k], kept[0], item);
+    for (std::int64_t k = 0; k < count - 1; ++k) std::memcpy(at + floor_mod(steps + k, count) * apart, kept[k], item);
+    std::memcpy(at + floor_mod(steps - 1, count) * apart, kept[0], item);
+}
+
+}  // namespace
+
+TaskFunction turn_in_schedule(const SweepProblem& problem, std::int64_t steps) {
+    return [space = image(problem.loops, problem.space), steps](const TaskCall& call) {
+        for (std::size_t i = 0; i < call.writes.size(); ++i) {
+            const RegionView &from = call.reads[i], &to = call.writes[i];
+            if (to.box.empty()) continue;
+            if (to.box.extent(0) == 1) {
+                copy_box(to.data, to.stride_bytes, from.data, from.stride_bytes, to.box.hi - to.box.lo, to.item_bytes);
+                continue;
+            }
+            Box elements = to.box, written = space;
+            elements.hi[0] = elements.lo[0] + 1;
+            written.lo[0] = elements.lo[0];
+            written.hi[0] = elements.hi[0];
+            Index at = elements.lo;
+            do {
+                std::byte* data = to.data;
+                for (int k = 1; k < at.n; ++k) data += (at[k] - elements.lo[k]) * to.stride_bytes[k];
+                turn_element(data, to.stride_bytes[0], to.box.extent(0), static_cast<std::size_t>(to.item_bytes),
+                             !written.contains(at), steps);
+            } while (next_point(at, elements));
+        }
+    };
+}
+
 }  // namespace tilewave

@@ -2,6 +2,7 @@
 #pragma once
 #include "execute/executor.hpp"
 #include "tilewave/problem.hpp"
+#include "tilewave/task.hpp"
 
 namespace tilewave {
 
@@ -15,6 +16,10 @@ struct TimeBuffers {
     std::byte* of(std::int64_t before_last) const { return memory + floor_mod(before_last, count) * bytes; }
 };
 
+/// Of arrays that are turned in a schedule: buffers, and bytes of an item, at most.
+inline constexpr int most_time_buffers = 16;
+inline constexpr std::int64_t most_item_bytes = 16;
+
 /// Moves the time_buffers from where they are outside of a run to where a run of `steps` steps has them, and copies the
 /// current one to where the first step's values will be: what no point writes stays.
 /// @pre buffers.count > 1, steps > 0
@@ -26,5 +31,9 @@ void turn(const TimeBuffers& buffers, std::int64_t steps);
 /// before
 void keep_outside(const SweepProblem& problem, int a, const TimeBuffers& buffers, const Binding& own, const Box& held,
                   std::int64_t steps);
+
+/// The operation that does both in a schedule, for turned_arrays(problem) (src/generate/chain/chain.hpp): on the box of
+/// buffers and elements that each region of a call is.
+TaskFunction turn_in_schedule(const SweepProblem& problem, std::int64_t steps);
 
 }  // namespace tilewave

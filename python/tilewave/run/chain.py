@@ -43,8 +43,8 @@ def chain(nests, *, context=None):
     -----
     Collective. Nests that share fields get one layout: plans with one process grid and storage, and halos wide enough
     for all. That plans the nests once more where their own plans differ. Where the nests cannot be one schedule they
-    run one after another, and ``chain.separate`` says why: those that step in time, keep a rolling window only, need
-    arrays whole on every rank, or have arrays that are copied for each run.
+    run one after another, and ``chain.separate`` says why: those of more time steps than a block has, that keep a
+    rolling window only, need arrays whole on every rank, or have arrays that are copied for each run.
     """
     if context is None and isinstance(nests, list | tuple):
         context = next((nest.context for nest in nests if isinstance(nest, Bound)), None)

@@ -162,12 +162,10 @@ def make_body(context, bounds, scalars, name):
         Of the chain, for the line of progress.
     """
     members = [Member(bound, own) for bound, own in zip(bounds, scalars, strict=True)]
-    if why := _stepping(members):
-        return Separate(bounds, why)
     readies = []
     for member in members:
         readies.append((yield from member.prepare()))
-    if why := _not_in_a_schedule(members, readies):
+    if why := _in_time(members, readies) or _not_in_a_schedule(members, readies):
         return Separate(bounds, why)
     shared, best, why = shared_arrays(readies), None, "the nests' fields have no layout in common"
     for choices in candidates(readies, shared):
@@ -204,11 +202,31 @@ def _made(context, members, readies, name):
     return made, ""
 
 
-def _stepping(members):
-    for k, member in enumerate(members):
-        if member.given.steps is not None:
-            return f"nest {k + 1}, {member.name!r}, steps in time"
+def _in_time(members, readies):
+    """Why nests that step in time can be no part of a schedule with others; empty where they can."""
+    kept = {}  # by memory: the nest that keeps time steps of it, and how many buffers
+    for k, (member, ready) in enumerate(zip(members, readies, strict=True)):
+        if member.given.steps is None:
+            continue
+        who = f"nest {k + 1}, {member.name!r},"
+        if ready.steps is not None:
+            block = ready.sweep.problem.space[1][0]
+            return f"{who} runs {ready.steps} time steps in blocks of {block}; in one schedule: at most {block}"
+        if member.given.steps == 0:
+            return f"{who} runs no time step"
+        for view, buffers in zip(ready.problem.nest.views, ready.sweep.problem.time_buffers, strict=True):
+            if buffers == 0:
+                continue
+            other, theirs = kept.setdefault(memory_of(ready.arrays[view.array]), (k, buffers))
+            if theirs != buffers:
+                kept_steps = f"{_earlier(theirs)} and {_earlier(buffers)} earlier time steps of {view.array!r}"
+                return f"nests {other + 1} and {k + 1} keep {kept_steps}"
     return ""
+
+
+def _earlier(buffers):
+    """Time steps before the current one that so many buffers keep after a run."""
+    return max(buffers - 2, 0)
 
 
 def _not_in_a_schedule(members, readies):

@@ -202,6 +202,11 @@ def fit(members, readies, shared, choices):
                 wanted["grid"] = ready.plan.grid
             if ready.plan.storage == "skewed":
                 wanted["row"] = ready.plan.row
+        if ready.context.size > 1 and shared[k] and ready.plan.temporal_block > 1:
+            together = {"temporal_block": 1}  # others keep no halo for several steps
+            if fixed_otherwise(member.given, together):
+                return f"nest {k + 1}, {member.name!r}, has a plan with a halo for {ready.plan.temporal_block} steps"
+            wanted = {**wanted, **together}
         if wanted or halos[k]:
             try:
                 ready = yield from member.prepare(wanted, halos[k])

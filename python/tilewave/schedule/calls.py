@@ -79,13 +79,17 @@ def schedule_of_chain(chain, ranks):
     """The schedule of nests that run as one, of all ranks, as a block that is repeated; local."""
     problems, plans = zip(*((ready.sweep.problem, ready.sweep.plan) for ready in chain.readies), strict=True)
     cores = {rank: _core.repeatable(_core.chain(problems, plans, chain.memories, rank, ranks)) for rank in range(ranks)}
-    arrays = [
-        (f"{view.array} of nest {k + 1}", None, ready.dtypes[view.array])
-        for k, ready in enumerate(chain.readies)
-        for view in ready.problem.nest.views
-    ]
+    arrays, functions = [], []
+    for k, ready in enumerate(chain.readies):
+        names = [(f"{view.array} of nest {k + 1}", None, ready.dtypes[view.array]) for view in ready.problem.nest.views]
+        turned = [n for n, count in zip(names, ready.sweep.problem.time_buffers, strict=True) if count > 1]
+        arrays += names + [(f"all buffers of {name}", *rest) for name, *rest in turned]
+        if turned:
+            functions.append(f"turn buffers of nest {k + 1}")
     rates = [ready.rate.core() if ready.rate else _core.KernelRate() for ready in chain.readies]
-    return Schedule(cores, arrays, rates=rates, note=f"{len(chain.readies)} nests, one after another in each lane")
+    return Schedule(
+        cores, arrays, functions, rates=rates, note=f"{len(chain.readies)} nests, one after another in each lane"
+    )
 
 
 def check(schedule):

@@ -1,29 +1,97 @@
 #include "generate/chain/chain.hpp"
 
+#include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 
-#include "generate/sweep/sweep.hpp"
+#include "generate/nest/nest.hpp"
 #include "schedule/compose.hpp"
 
 namespace tilewave {
 
 namespace {
 
-// Where element z of array `a` lies among the elements of the array's own dimensions.
-View view_of(const SweepProblem& problem, int a, std::int32_t memory) {
+// Where element z of array `a` lies among the elements of the array's own dimensions. Of memory that some nest steps in
+// time in, dimension 0 counts time buffers: others use the first.
+View view_of(const SweepProblem& problem, int a, std::int32_t memory, bool buffers) {
     const NestArray& array = problem.arrays[static_cast<std::size_t>(a)];
     const IndexMatrix back = inverse(problem.loops);
     const Index shift = problem.shift(a);
-    View view{memory, {}, Index::filled(array.axes.n, 0), 0};
+    const int first = buffers ? 1 : 0;
+    View view{memory, {}, Index::filled(first + array.axes.n, 0), 0};
+    if (buffers) {
+        view.rows.push_back(Index::filled(problem.dims(), 0));
+        view.buffers = std::max(array.time_buffers, 1);
+        if (array.time_buffers > 0) {  // the last time is in the first buffer
+            view.rows[0][0] = -1;
+            view.shift[0] = problem.space.hi[0] - 1;
+        }
+    }
     for (int d = 0; d < array.axes.n; ++d) {
         const int k = static_cast<int>(array.axes[d]);
         const std::int64_t scale = array.scale.n ? array.scale[d] : 1;
         view.rows.push_back(back.row[k]);
         for (auto& entry : view.rows.back().v) entry *= scale;
-        view.shift[d] = scale * shift[k] + (array.scale.n ? array.residue[d] : 0);
+        view.shift[first + d] = scale * shift[k] + (array.scale.n ? array.residue[d] : 0);
     }
     return view;
+}
+
+// All buffers of an array, as they lie in memory.
+Array all_buffers(Array array) {
+    for (Box* box : {&array.storage, &array.owned}) {
+        box->lo[0] = 0;
+        box->hi[0] = array.time_buffers;
+    }
+    array.view.rows[0][0] = 1;
+    array.view.shift[0] = 0;
+    array.time_buffers = 0;
+    return array;
+}
+
+// The task of each lane that brings the buffers of `arrays` to where the nest has its time steps: of those that the
+// rank owns, as halos follow.
+Schedule turn(const Schedule& nest, const std::vector<int>& turned, const std::vector<std::int32_t>& arrays, int lanes,
+              const std::vector<Array>& all) {
+    Schedule s;
+    s.arrays = all;  // numbers of arrays are those of the chain
+    s.rank = nest.rank;
+    s.ranks = nest.ranks;
+    s.lanes.resize(static_cast<std::size_t>(lanes));
+    for (int l = 0; l < lanes; ++l) {
+        TaskWork task;
+        for (std::size_t i = 0; i < turned.size(); ++i) {
+            const Array& a = all[static_cast<std::size_t>(arrays[i])];
+            Box mine = intersect(a.owned, a.storage);
+            int along = 1;
+            for (int k = 2; k < mine.dims(); ++k)
+                if (mine.extent(k) > mine.extent(along)) along = k;
+            const std::int64_t lo = mine.lo[along], n = std::max<std::int64_t>(mine.extent(along), 0);
+            mine.lo[along] = lo + block_start(n, lanes, l);
+            mine.hi[along] = lo + block_start(n, lanes, l + 1);
+            Box read = mine, written = mine;
+            if (mine.extent(0) == 2) {  // no point reads the time before the current one
+                read.hi[0] = 1;
+                written.lo[0] = 1;
+            }
+            task.reads.push_back({arrays[i], read});
+            task.writes.push_back({arrays[i], written});
+            task.amount += static_cast<double>(std::max<std::int64_t>(written.points(), 0));
+        }
+        s.works.push_back({s.rank * lanes + l, std::move(task)});
+        Tile tile;
+        tile.work = l;
+        s.tiles.push_back(tile);
+        s.lanes[static_cast<std::size_t>(l)].push_back({Op::compute, l});
+    }
+    return s;
+}
+
+bool straight(const IndexMatrix& loops) {
+    for (int k = 0; k < loops.n; ++k)
+        if (!loops.keeps(k)) return false;
+    return true;
 }
 
 std::string in_sweep(std::size_t i, const std::string& what) {
@@ -45,7 +113,7 @@ std::string chain_refusal(std::span<const ChainPart> parts) {
         if (uses_window(p, parts[i].plan)) return in_sweep(i, "keeps a rolling window of an array");
         for (int a = 0; a < static_cast<int>(p.arrays.size()); ++a) {
             const NestArray& array = p.arrays[static_cast<std::size_t>(a)];
-            if (array.time_buffers > 0) return in_sweep(i, "steps in time");
+            if (array.time_buffers > 1 && !straight(p.loops)) return in_sweep(i, "steps in time, its loops skewed");
             const std::int32_t memory = parts[i].memories[static_cast<std::size_t>(a)];
             const Layout layout = field_layout(p, parts[i].plan, a);
             const auto [known, fresh] = seen.try_emplace(memory, Seen{i, a, layout});
@@ -77,8 +145,17 @@ Schedule chain(std::span<const ChainPart> parts, int rank, int ranks, std::int32
     Schedule whole;
     whole.rank = rank;
     whole.ranks = ranks;
+    std::set<std::int32_t> in_time;  // memories
+    std::int64_t lanes = 0;
+    for (const ChainPart& part : parts) {
+        lanes = std::max<std::int64_t>(lanes, part.plan.lanes());
+        for (std::size_t a = 0; a < part.memories.size(); ++a)
+            if (part.problem.arrays[a].time_buffers > 0) in_time.insert(part.memories[a]);
+    }
+    const std::int64_t numbers = in_time.empty() ? 1 : lanes * ranks + 1;  // of a nest
+    std::int32_t operations = 0;
     for (std::size_t i = 0; i < parts.size(); ++i) {
-        const Schedule part = sweep(parts[i].problem, parts[i].plan, rank, ranks);
+        const Schedule part = nest_schedule(parts[i].problem, parts[i].plan, rank, ranks);
         if (largest_tag(part) >= tags)
             throw ConfigError("chain: " +
                               in_sweep(i, "makes " + std::to_string(largest_tag(part)) +
@@ -86,18 +163,41 @@ Schedule chain(std::span<const ChainPart> parts, int rank, int ranks, std::int32
                                               "has " +
                                               std::to_string(tags) + " tags; take larger tiles, or fewer nests"));
         Mapping mapping;
+        const auto add_array = [&](Array array) {
+            whole.arrays.push_back(std::move(array));
+            return static_cast<std::int32_t>(whole.arrays.size()) - 1;
+        };
         for (std::size_t a = 0; a < part.arrays.size(); ++a) {
-            mapping.arrays.push_back(static_cast<std::int32_t>(whole.arrays.size()));
-            whole.arrays.push_back(part.arrays[a]);
-            Array& array = whole.arrays.back();
-            if (!array.whole) array.view = view_of(parts[i].problem, static_cast<int>(a), parts[i].memories[a]);
+            Array array = part.arrays[a];
+            const std::int32_t memory = parts[i].memories[a];
+            if (!array.whole)
+                array.view = view_of(parts[i].problem, static_cast<int>(a), memory, in_time.count(memory) > 0);
+            mapping.arrays.push_back(add_array(std::move(array)));
         }
-        mapping.first_number = static_cast<std::int64_t>(i);
+        const std::int64_t first = static_cast<std::int64_t>(i) * numbers;
+        if (const std::vector<int> turned = turned_arrays(parts[i].problem); !turned.empty()) {
+            std::vector<std::int32_t> buffers;
+            for (const int a : turned)
+                buffers.push_back(add_array(
+                    all_buffers(whole.arrays[static_cast<std::size_t>(mapping.arrays[static_cast<std::size_t>(a)])])));
+            Mapping before;
+            before.first_number = first;
+            before.first_operation = operations++;
+            append(whole, turn(part, turned, buffers, parts[i].plan.lanes(), whole.arrays), before);
+        }
+        mapping.first_number = first + numbers - 1;
         mapping.first_kernel = static_cast<std::int32_t>(i);
         mapping.first_tag = static_cast<std::int32_t>(i) * tags;
         append(whole, part, mapping);
     }
     return whole;
+}
+
+std::vector<int> turned_arrays(const SweepProblem& problem) {
+    std::vector<int> all;
+    for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a)
+        if (problem.arrays[static_cast<std::size_t>(a)].time_buffers > 1) all.push_back(a);
+    return all;
 }
 
 }  // namespace tilewave

@@ -15,12 +15,20 @@ struct ChainPart {
     std::vector<std::int32_t> memories;  ///< by array: equal numbers, also in other parts, for arrays that share memory
 };
 
-/// The part of `rank` of `ranks` in the sweeps of `parts`, one after another. Work i is sweep i, and its kernel is
-/// kernel i. A lane begins a sweep when it has ended the one before; a step waits for those of other lanes whose
-/// elements it touches, and for messages. The tags of sweep i begin at i * tags. Pure; costs what the sweeps do and,
-/// with several lanes, the product of the steps of neighbouring ones.
+/// The arrays of a nest that keep several time steps. Before it runs, these are brought to the buffers where its steps
+/// have them (src/runtime/time_buffers.hpp).
+std::vector<int> turned_arrays(const SweepProblem& problem);
+
+/// The part of `rank` of `ranks` in the sweeps of `parts`, one after another. The kernel of sweep i is kernel i. A lane
+/// begins a sweep when it has ended the one before; a step waits for those of other lanes whose elements it touches,
+/// and for messages. The tags of sweep i begin at i * tags. Pure; costs what the sweeps do and, with several lanes, the
+/// product of the steps of neighbouring ones.
+///
+/// A nest with arrays that keep several time steps has one more array for each of them, behind its own: all buffers as
+/// they lie. It begins with a task on each lane, operation j for the j-th such nest, whose regions are of these arrays:
+/// what it reads of each, and what it writes.
 /// @pre at least one part; a memory for each array (ConfigError)
-/// @pre no rolling window; loop index 0 is no time (ConfigError)
+/// @pre no rolling window; no skewed loops where arrays keep several time steps (ConfigError)
 /// @pre every sweep has tags below `tags` (ConfigError)
 Schedule chain(std::span<const ChainPart> parts, int rank, int ranks, std::int32_t tags);
 

@@ -7,8 +7,9 @@ import pytest
 
 import tilewave as tw
 from local_ranks import on_ranks
-from random_chains import RandomChain
+from random_chains import RandomChain, SteppingChain
 from tilewave.errors import ConfigError, KernelError
+from tilewave.run import steps
 
 RANKS = [(1, 1), (2, 1), (3, 2)]
 
@@ -26,6 +27,11 @@ def residual(r, u, f, i, j):
 @tw.nest
 def heat(u, t, i, j):
     u[t + 1, i, j] = u[t, i, j] + 0.125 * (u[t, i - 1, j] + u[t, i + 1, j] + u[t, i, j - 1] + u[t, i, j + 1])
+
+
+@tw.nest
+def wave(u, t, i, j):
+    u[t + 1, i, j] = u[t, i - 1, j] + u[t, i + 1, j] - u[t - 1, i, j]
 
 
 @tw.nest
@@ -94,6 +100,26 @@ def test_random_chains(ranks, threads):
             assert not RandomChain(seed).differs(context)
 
     results(ranks, threads, body, 300)
+
+
+@pytest.mark.parametrize("ranks, threads", [(1, 1), (1, 2), (2, 1), (3, 2), (4, 1), (6, 1)])
+def test_random_chains_that_step_in_time(ranks, threads):
+    def body(context):
+        for seed in range(1000 * ranks, 1000 * ranks + (8 if ranks < 3 else 3)):
+            print(f"random chain in time, seed {seed}")
+            assert not SteppingChain(seed).differs(context)
+
+    results(ranks, threads, body, 300)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("ranks, threads", [(1, 2), (2, 1), (3, 2), (4, 1)])
+def test_many_random_chains_that_step_in_time(ranks, threads):
+    def body(context):
+        for seed in range(5000, 5200):
+            assert not SteppingChain(seed).differs(context)
+
+    results(ranks, threads, body, 6000)
 
 
 def test_random_chains_of_numpy_arrays_in_place():
@@ -236,21 +262,27 @@ def test_a_field_that_others_move_is_brought_back(ranks, threads):
 
 
 @pytest.mark.parametrize("ranks, threads", RANKS)
-def test_nests_that_cannot_be_one_schedule_run_one_after_another(ranks, threads):
+def test_nests_that_cannot_be_one_schedule_run_one_after_another(ranks, threads, monkeypatch):
+    monkeypatch.setattr(steps, "MOST_STEPS", steps.FEWEST_STEPS)
+
     def body(context):
         u, f = filled(context, (20, 24)), filled(context, (20, 24))
         v, g = u.copy(), f.copy()
-        cycle = tw.chain([tw.bind(smooth, u=u, f=f), tw.bind(heat, u=u, steps=3)])
-        assert cycle.separate == "nest 2, 'heat', steps in time"
-        assert "one after another, because nest 2" in repr(cycle) and "one after another" in cycle.explain()
+        cycle = tw.chain([tw.bind(heat, u=u, steps=3), tw.bind(wave, u=u, steps=1), tw.bind(smooth, u=u, f=f)])
+        assert cycle.separate == "nests 1 and 2 keep 0 and 1 earlier time steps of 'u'"
+        assert "one after another, because nests 1" in repr(cycle) and "one after another" in cycle.explain()
         report = cycle.run(times=3)
-        assert report.separate == cycle.separate and report.points == 3 * (18 * 22 * 4)
+        assert report.separate == cycle.separate and report.points == 3 * (18 * 22 * 4 + 18 * 24)
         for _ in range(3):
-            tw.run(smooth, u=v, f=g)
             tw.run(heat, u=v, steps=3)
+            tw.run(wave, u=v, steps=1)
+            tw.run(smooth, u=v, f=g)
         assert same(u, v)
         H = tw.field((20, 24), "i8", keep="window", context=context)
         assert "rolling window" in tw.chain([tw.bind(grow, A=H)]).separate
+        assert tw.chain([tw.bind(heat, u=u, steps=0)]).separate == "nest 1, 'heat', runs no time step"
+        several = tw.chain([tw.bind(heat, u=u, steps=100)])
+        assert several.separate == "nest 1, 'heat', runs 100 time steps in blocks of 64; in one schedule: at most 64"
 
     results(ranks, threads, body)
 

@@ -367,6 +367,11 @@ def test_of_a_chain(tmp_path):
     s.save(tmp_path / "chain.json")
     assert tw.Schedule.load(tmp_path / "chain.json") == s
     u = tw.field((64,), "f8")
-    apart = tw.chain([tw.bind(heat, u=u, steps=3)])
-    with pytest.raises(ConfigError, match="no single schedule: nest 1, 'heat', steps in time; allowed: the schedules"):
+    s = tw.schedule(tw.chain([tw.bind(heat, u=u, steps=3)]))
+    assert tw.check(s) is None and s.arrays == ("u of nest 1", "all buffers of u of nest 1")
+    assert s.functions == ("turn buffers of nest 1",) and tw.predict(s, times=5).time_s > 0
+    s.save(tmp_path / "steps.json")
+    assert tw.Schedule.load(tmp_path / "steps.json") == s
+    apart = tw.chain([tw.bind(heat, u=u, steps=0)])
+    with pytest.raises(ConfigError, match="no single schedule: nest 1, 'heat', runs no time step; allowed: the sched"):
         tw.schedule(apart)

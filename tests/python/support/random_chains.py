@@ -61,6 +61,50 @@ def mix_3(r, u, v, i, j, k, *, c=1):
     r[i, j, k] = c * u[i + 1, j, k] - v[i, j, k - 2] + v[i, j - 1, k]
 
 
+@tw.nest
+def heat_1(u, t, i, *, c=1):
+    u[t + 1, i] = u[t, i] + c * u[t, i - 1] - 2 * u[t, i + 2]
+
+
+@tw.nest
+def relax_1(u, v, t, i):
+    u[t + 1, i] = u[t + 1, i - 1] - u[t, i + 1] + v[i]
+
+
+@tw.nest
+def wave_1(u, t, i):
+    u[t + 1, i] = 2 * u[t, i - 1] - u[t - 1, i] + u[t, i + 1] + t
+
+
+@tw.nest
+def heat_2(u, v, t, i, j, *, c=1):
+    u[t + 1, i, j] = c * u[t, i, j] + u[t, i - 1, j] - u[t, i, j - 1] + 5 * u[t, i + 1, j] + v[i, j + 1]
+
+
+@tw.nest
+def relax_2(u, t, i, j, *, c=1):
+    u[t + 1, i, j] = u[t + 1, i - 1, j] - c * u[t + 1, i, j - 1] + u[t, i + 1, j] + u[t, i, j + 1]
+
+
+@tw.nest
+def leap_2(u, v, t, i, j):
+    v[t + 1, i, j] = v[t, i, j] + u[t, i, j] - u[t, i - 1, j]
+    if t % 2 == 0:
+        u[t + 1, i, j] = u[t, i, j] + v[t + 1, i, j] - v[t, i, j + 1]
+
+
+@tw.nest
+def wave_2(u, t, i, j):
+    u[t + 1, i, j] = 2 * u[t, i, j] - u[t - 1, i, j] + u[t, i - 1, j] - u[t, i, j + 1]
+
+
+#: The same of nests that step in time, and of those that read two steps.
+STEPPING = {
+    1: [(heat_1, [(1, 2)]), (relax_1, [(1, 1)])],
+    2: [(heat_2, [(1, 1), (1, 1)]), (relax_2, [(1, 1), (1, 1)]), (leap_2, [(1, 0), (0, 1)])],
+}
+FARTHER = {1: (wave_1, [(1, 1)]), 2: (wave_2, [(1, 0), (0, 1)])}
+
 #: By dimensions: nests, with how far they reach below and above a point along each.
 NESTS = {
     1: [(sweep_1, [(1, 1)]), (apply_1, [(2, 1)]), (mix_1, [(1, 1)])],
@@ -91,16 +135,18 @@ class RandomChain:
         self.scalars = pick.choice([{}, {}, {"c": pick.randint(-3, 3)}])
         self.parts = []
         for _ in range(pick.randint(1, 5)):
-            nest, reach = pick.choice(NESTS[dims])
+            nest, reach = self.pick_nest(pick, dims)
             numbers = pick.sample(range(self.fields), len(nest.arrays))
             reverse = tuple(index for index in nest.indices if pick.random() < 0.3)
             over = {}
-            for index, extent, (below, above) in zip(nest.indices, self.shape, reach, strict=True):
+            for index, extent, (below, above) in zip(nest.indices[-dims:], self.shape, reach, strict=True):
                 if pick.random() < 0.3:
                     low = pick.randint(below, extent - above)
                     over[index] = (low, pick.randint(low, extent - above))
             scalars = {name: pick.randint(-2, 2) for name in nest.scalars if pick.random() < 0.5}
             arguments = {"over": over or None, "reverse": reverse, **scalars}
+            if nest.time is not None:
+                arguments = {"over": over or None, "steps": pick.randint(1, 5), **scalars}
             if pick.random() < 0.4:
                 name = pick.choice(nest.written)
                 arguments["reduce"] = {"sum": tw.sum(name), "where": tw.argmax(name)}
@@ -109,6 +155,10 @@ class RandomChain:
             self.parts.append(pick.choice(self.parts))  # one nest twice
         if {"c"} & self.scalars.keys() and not any("c" in nest.scalars for nest, *_ in self.parts):
             self.scalars = {}
+
+    def pick_nest(self, pick, dims):
+        """One of those for so many dimensions, with its reach."""
+        return pick.choice(NESTS[dims])
 
     def start(self, number):
         """The first values of an array."""
@@ -124,10 +174,11 @@ class RandomChain:
         """Choices for each nest: small tiles, and mostly one grid that cuts the arrays."""
         pick, dims = random.Random(f"plans {self.seed} {ranks}"), len(self.shape)
         grid, plans = random_grid(pick, ranks, dims, False) if pick.random() < 0.7 else None, []
-        for _ in self.parts:
-            plan = {} if grid is None or pick.random() < 0.1 else {"grid": grid}
+        for nest, _, _ in self.parts:
+            time = (1,) * (nest.time is not None)
+            plan = {} if grid is None or pick.random() < 0.1 else {"grid": time + grid}
             if pick.random() < 0.5:
-                plan["tile"] = tuple(pick.choice((1, 2, 3, 5, 8)) for _ in range(dims))
+                plan["tile"] = time + tuple(pick.choice((1, 2, 3, 5, 8)) for _ in range(dims))
             if pick.random() < 0.3:
                 plan["schedule"] = pick.choice(("blocking", "overlapping"))
             if pick.random() < 0.3:
@@ -174,3 +225,23 @@ class RandomChain:
     def __str__(self):
         parts = "; ".join(f"{nest.name} {given} {arguments}" for nest, given, arguments in self.parts)
         return f"seed {self.seed}: {self.dtype} {self.shape}, {self.times} times: {parts}"
+
+
+class SteppingChain(RandomChain):
+    """Some of whose nests step in time."""
+
+    def __init__(self, seed):
+        self.far = random.Random(f"far {seed}").random() < 0.4
+        super().__init__(seed)
+
+    def pick_nest(self, pick, dims):
+        if dims > 2 or pick.random() < 0.4:
+            return pick.choice(NESTS[dims])
+        return FARTHER[dims] if self.far and pick.random() < 0.6 else pick.choice(STEPPING[dims])
+
+    def arrays(self, context, numpy=False):
+        """Fields; where nests read two steps, these have a step before the first."""
+        history = [[self.start(10 + k).astype(self.dtype)] if self.far else [] for k in range(self.fields)]
+        return [
+            tw.field(self.start(k).astype(self.dtype), context=context, history=history[k]) for k in range(self.fields)
+        ]
