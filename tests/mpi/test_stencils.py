@@ -16,10 +16,7 @@ pytestmark = [
 @pytest.mark.parametrize("together", [None, 3])
 def test_random_stencils(seed, together):
     case = stencil_case(seed)
-    arrays = {
-        name: value if name == "c" and not case.as_field else tw.field(case.shape, case.dtype, value)
-        for name, value in case.start().items()
-    }
+    arrays = case.fields()
     choices = {"generator": "stencil", "temporal_block": together} if together else {}
     tw.run(
         case.nest(),

@@ -20,6 +20,8 @@ from tilewave.runtime.context import default_context
 METHODS = ("cycles", "cg")
 #: Without fixed values and sigma, the sum of f over the cells in terms of its 2-norm and the root of their number.
 MOST_SUM = 1e-10
+#: Of the 2-norm of f, if it is not 0: squares of residuals that are 1e-15 of it are doubles, too.
+LEAST_NORM, MOST_NORM = 1e-130, 1e150
 
 
 class Poisson:
@@ -133,8 +135,8 @@ class Poisson:
         Raises
         ------
         ConfigError
-            On every rank: for shapes and types that do not fit; for values that are not finite; without fixed values
-            and sigma, for `f` whose mean is not 0.
+            On every rank: for shapes and types that do not fit; for values that are not finite, and `f` whose squares
+            are no doubles; without fixed values and sigma, for `f` whose mean is not 0.
 
         Notes
         -----
@@ -251,8 +253,13 @@ class Poisson:
         into, cells = self._levels[0].f, math.prod(self.shape)
         self._take(into, f)
         size, total = float(reduction.norm(into)), reduction.sum(into).item()
-        if not math.isfinite(size):
-            raise ConfigError("multigrid: f has values that are not finite; allowed: finite numbers")
+        if not LEAST_NORM <= size <= MOST_NORM and (most := float(reduction.norm(into, math.inf))) != 0:
+            if not math.isfinite(most):
+                raise ConfigError("multigrid: f has values that are not finite; allowed: finite numbers")
+            raise ConfigError(
+                f"multigrid: f has values up to {most:.3g}, whose squares are no doubles; allowed: a norm from "
+                f"{LEAST_NORM:g} to {MOST_NORM:g}: scale f, and the solution scales with it"
+            )
         if self._singular and abs(total) > MOST_SUM * size * math.sqrt(cells):
             raise ConfigError(
                 f"multigrid: the mean of f is {total / cells:.3g}, and the boundary fixes no values; "

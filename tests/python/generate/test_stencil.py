@@ -20,12 +20,7 @@ def run_case(case):
     nest, expected = case.nest(), case.expected()
 
     def body(context):
-        arrays = {
-            name: value
-            if name == "c" and not case.as_field
-            else tw.field(case.shape, case.dtype, value, context=context)
-            for name, value in case.start().items()
-        }
+        arrays = case.fields(context)
         given = {
             **arrays,
             "steps": case.steps,

@@ -65,6 +65,21 @@ def test_the_same_cycles_on_any_ranks():
     assert (norms[1][-1] / norms[1][0]) ** (1 / (len(norms[1]) - 1)) <= 0.12
 
 
+@pytest.mark.parametrize("dims", [1, 2, pytest.param(3, marks=pytest.mark.long)])
+def test_second_order_where_k_varies_and_nothing_flows_out(dims):
+    errors = []
+    for n in (16, 32) if dims < 3 else (8, 16):
+        centre = (np.arange(n) + 0.5) / n
+        x = np.meshgrid(*[centre] * dims, indexing="ij")
+        exact = np.cos(np.pi * x[0]) * (np.cos(2 * np.pi * x[-1]) if dims > 1 else 1)
+        k, slope = 2 + np.sin(np.pi * x[0]), np.pi * np.cos(np.pi * x[0])
+        along = -np.pi * np.sin(np.pi * x[0]) * (np.cos(2 * np.pi * x[-1]) if dims > 1 else 1)
+        f = k * np.pi**2 * (5 if dims > 1 else 1) * exact - slope * along + exact
+        found = Poisson((n,) * dims, boundary="neumann", k=k, sigma=1.0).solve(f, tol=1e-11, method="cg").gather()
+        errors.append(abs(found - exact).max())
+    assert all(a / b > 3.6 for a, b in zip(errors, errors[1:])), errors
+
+
 def test_second_order():
     errors = []
     for n in (16, 32, 64):
@@ -85,6 +100,17 @@ def test_no_fixed_values(boundary):
     assert solver.history.converged and abs(found.mean()) < 1e-12
     matrix = poisson_matrix((16, 16), boundary=boundary)
     np.testing.assert_allclose(matrix @ found.ravel(), (f - f.mean()).ravel(), atol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(1,), (2,), (3,), (1, 1), (1, 7), (2, 97), (7, 11, 1), (1, 1, 1)])
+def test_grids_that_are_hardly_coarsened(shape):
+    f = np.random.default_rng(1).standard_normal(shape)
+    for boundary in ("dirichlet", "periodic"):
+        solver = Poisson(shape, boundary=boundary, sigma=1.0)
+        found = solver.solve(f, tol=1e-10).gather()
+        assert solver.history.converged
+        matrix = poisson_matrix(shape, boundary=boundary, sigma=1.0)
+        np.testing.assert_allclose(matrix @ found.ravel(), f.ravel(), atol=1e-8)
 
 
 def test_starts_and_fields():
@@ -130,6 +156,8 @@ def test_bad_solvers(arguments, said):
     [
         (np.full(8, np.nan), "not finite"),
         (np.full(8, np.inf), "not finite"),
+        (np.full(8, 1e300), "scale f"),
+        (np.full(8, -1e-170), "scale f"),
         (np.ones(9), "shape"),
         (np.ones(8, "c16"), "sigma=0j"),
         ("f", "real"),
@@ -154,6 +182,13 @@ def test_a_bad_argument_on_one_rank_is_an_error_of_all():
             solver.solve(np.full((8, 8), np.nan))
         with pytest.raises(ConfigError, match="x0"):
             solver.solve(np.ones((8, 8)), x0=np.full((8, 8), np.inf))
+        here, differ = np.full((8, 8), 1.0 + context.rank), "different arguments"
+        with pytest.raises(ConfigError, match=differ):
+            Poisson((8, 8), k=here, context=context)
+        fields = [tw.field((8, 8), context=context) for _ in range(2)]
+        for wrong in ({"f": here}, {"f": fields[context.rank]}, {"f": np.ones((8, 8)), "x0": here}):
+            with pytest.raises(ConfigError, match=differ):
+                solver.solve(**wrong)
         return solver.solve(np.ones((8, 8))).gather() is not None
 
     assert found_on(2, body) == [True, False]

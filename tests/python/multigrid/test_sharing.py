@@ -55,7 +55,7 @@ def random_case(seed):
     options = {
         "boundary": [str(rng.choice(["periodic", "periodic", "dirichlet", "neumann"])) for _ in range(dims)],
         "smoother": str(rng.choice(["gauss-seidel", "red-black", "jacobi"])),
-        "cycle": str(rng.choice(["V", "F", "W"])),
+        "cycle": str(rng.choice(["V", "V", "F" if dims > 1 else "W"])),
         "sigma": [0.5, 1 + 3j][int(rng.integers(4) == 0)],
         "pre": int(rng.integers(1, 3)),
         "post": int(rng.integers(1, 3)),

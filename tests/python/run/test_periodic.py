@@ -92,6 +92,64 @@ def test_bound_fields(ranks):
     assert np.array_equal(results[0], u)
 
 
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_bodies_that_reach_further_than_the_axis_is_long(ranks):
+    far = tw.nest_from("def far(u, t, i):\n    u[t+1, i] = u[t, i] + u[t, i-5] + 2 * u[t, i+7]\n")
+    expected = start = np.array([1, 2, 4])
+    for _ in range(3):
+        expected = expected + np.roll(expected, 5) + 2 * np.roll(expected, -7)
+
+    def body(context):
+        u = tw.field((3,), "i8", start, context=context)
+        tw.run(far, u=u, steps=3, periodic=("i",), context=context)
+        return u.gather()
+
+    results, errors = on_ranks(ranks, 1, body)
+    assert not any(errors), errors
+    assert np.array_equal(results[0], expected)
+
+
+@pytest.mark.parametrize("periodic", [(), ("i",)])
+def test_halos_wider_than_blocks(periodic):
+    wide = tw.nest_from("def wide(u, t, i, j):\n    u[t+1, i, j] = u[t, i, j] + u[t, i-4, j] - 3 * u[t, i+4, j]\n")
+    start = np.random.default_rng(2).integers(-9, 9, (13, 3))
+
+    def run(context, **choices):
+        u = tw.field(start.shape, "i8", start, context=context)
+        tw.run(wide, u=u, steps=5, periodic=periodic, context=context, **choices)
+        return u.gather()
+
+    alone, _ = on_ranks(1, 1, run)
+    for choices in ({}, {"temporal_block": 2}):  # 3, 2 and 2 rows a rank
+        results, errors = on_ranks(6, 1, lambda c: run(c, grid=(1, 6, 1), generator="stencil", **choices))
+        assert not any(errors), errors
+        assert np.array_equal(results[0], alone[0])
+
+
+@pytest.mark.parametrize("ranks", [1, 4])
+def test_heat_converges_at_second_order(ranks):
+    @tw.nest
+    def heat(u, t, i, j, *, r=0.2):
+        u[t+1, i, j] = u[t, i, j] + r * (u[t, i-1, j] + u[t, i+1, j] + u[t, i, j-1] + u[t, i, j+1] - 4 * u[t, i, j])
+
+    def error(n):
+        x, y = np.meshgrid(*[np.arange(n) / n] * 2, indexing="ij")
+        start, steps = np.sin(2 * np.pi * x) * np.cos(2 * np.pi * (y + 0.1)), n * n // 16
+
+        def body(context):
+            u = tw.field((n, n), "f8", start, context=context)
+            tw.run(heat, u=u, steps=steps, periodic=("i", "j"), context=context)
+            return u.gather()
+
+        results, errors = on_ranks(ranks, 1, body)
+        assert not any(errors), errors
+        exact = np.exp(-8 * np.pi**2 * 0.2 * steps / n**2) * start
+        return abs(results[0] - exact).max()
+
+    errors = [error(n) for n in (16, 32)]
+    assert errors[0] / errors[1] > 3.7, errors
+
+
 def test_nests_in_turn():
     @tw.nest
     def forth(a, b, t, i):
@@ -165,6 +223,7 @@ def prefix(A, i):
         (relax, {"periodic": ("i",)}, "depend on each other"),
         (prefix, {"periodic": ("i",)}, "depend on each other"),
         (drift, {"periodic": ("i",), "reverse": ("j",)}, "runs downwards"),
+        (drift, {"periodic": ("i",), "over": {"i": (-1, 8)}}, "reach outside the points"),
         (drift, {"periodic": ("i", "j"), "over": {"j": (0, "i")}}, "bounds depend on outer loops"),
         (drift, {"periodic": ("i",), "generator": "sweep"}, "allowed: stencil"),
         (relax, {"generator": "stencil"}, "depend on each other"),

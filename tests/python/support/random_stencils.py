@@ -29,12 +29,13 @@ class StencilCase:
     ranks: int
     lanes: int
     choices: dict
+    halo: tuple | None = None  # of the fields, for kernels of one's own
 
     def __str__(self):
         return (
             f"seed {self.seed}: {self.text!r} on {self.shape} {self.dtype}, periodic {self.periodic}, "
             f"over {self.over}, "
-            f"{self.steps} steps, {self.ranks} ranks, {self.choices}"
+            f"{self.steps} steps, {self.ranks} ranks, {self.lanes} lanes, halo {self.halo}, {self.choices}"
         )
 
     def nest(self):
@@ -43,7 +44,20 @@ class StencilCase:
     def start(self):
         """The arrays by name, before the run."""
         rng = np.random.default_rng(self.seed)
-        return {name: (rng.random(self.shape) * 100).astype(self.dtype) for name in (*self.terms, "c")}
+        values = {name: rng.random(self.shape) * 100 for name in (*self.terms, "c")}
+        if np.dtype(self.dtype).kind == "c":
+            values = {name: real + 1j * (100 * rng.random(self.shape) - 50) for name, real in values.items()}
+        return {name: value.astype(self.dtype) for name, value in values.items()}
+
+    def fields(self, context=None):
+        """What a run is given."""
+        halo = {} if self.halo is None else {"halo": self.halo}
+        return {
+            name: value
+            if name == "c" and not self.as_field
+            else tw.field(self.shape, self.dtype, value, context=context, **halo)
+            for name, value in self.start().items()
+        }
 
     def ranges(self):
         """The half-open range of each loop."""
@@ -87,14 +101,14 @@ def stencil_case(seed, periodic=None, most_dims=3):
     names = NAMES[:dims]
     written = ["u", "v"][: rng.choice((1, 1, 2))]
     wraps = tuple(name for name in names if (rng.random() < 0.6 if periodic is None else periodic))
-    radius = rng.choice((0, 1, 1, 1, 2, 4))
+    radius = rng.choice((0, 1, 1, 2, 3, 4))
     shape = tuple(
         rng.choice((1, 2, 3, MOST_EXTENT[dims]))
         if name in wraps and rng.random() < 0.3
         else rng.randint(2 + 2 * radius * (name not in wraps), MOST_EXTENT[dims] + 2 * radius)
         for name in names
     )
-    dtype = rng.choice(("i8", "f4", "f8"))
+    dtype = rng.choice(("i8", "f4", "f8", "c8", "c16"))
     beside_in_history = rng.random() < 0.2
 
     def offsets(most):
@@ -132,6 +146,10 @@ def stencil_case(seed, periodic=None, most_dims=3):
         if high - low > 2 and rng.random() < 0.2:
             case.over[name] = (low + 1, high - rng.randint(0, 1))
     random_plan(rng, case)
+    if rng.random() < 0.2:
+        case.halo = tuple(rng.choice((0, 1, (1, 2), 3)) for _ in names)
+    if rng.random() < 0.1:
+        case.choices = {}  # as planned
     return case
 
 
