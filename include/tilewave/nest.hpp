@@ -107,9 +107,9 @@ private:
 };
 
 /// Makes one schedule of bound nests: nothing is agreed on between nests and repetitions, and a tile of the next nest
-/// starts when what it reads is there. Nests that share a field are one schedule where they lay it out alike: equal
-/// grids and storage, by PlanRequest, and offsets that reach equally far. Others, and nests with time steps, run one
-/// after another. Collective.
+/// starts when what it reads is there. Nests that share a field get one layout for it: one grid and storage, and a halo
+/// that is wide enough for all; where their own plans differ they are planned once more. Nests that cannot have one, as
+/// their PlanRequests are others, or that run more time steps than a block has, run one after another. Collective.
 /// @pre at least one nest; all were bound on `context` (ConfigError)
 NestChain chain(Context& context, const std::vector<BoundNest*>& nests);
 

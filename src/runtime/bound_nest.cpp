@@ -119,12 +119,17 @@ BoundNest bind_nest(Context& context, const NestLoops& loops, const PlanRequest&
     return BoundNest(std::move(state));
 }
 
+// Layouts that are planned for, at most, where the nests' own plans have none in common.
+constexpr std::size_t most_layouts = 3;
+
 struct NestChain::State {
     Context& context;
     std::vector<BoundNest::State*> nests;
-    std::unique_ptr<ChainedSweep> sweeps;  // null: one after another
     std::string apart, description;
-    std::shared_ptr<const Said> said = nullptr;  // in the last run
+    std::vector<std::vector<std::int32_t>> memories = {};
+    std::vector<std::unique_ptr<Way>> ways = {};     // of the chain alone, where plans of its own are needed
+    std::unique_ptr<ChainedSweep> sweeps = nullptr;  // null: one after another
+    std::shared_ptr<const Said> said = nullptr;      // in the last run
     std::int64_t said_times = 0;
 
     std::shared_ptr<const Said> say(std::int64_t times) {
@@ -139,26 +144,124 @@ struct NestChain::State {
         said_times = times;
         return said = std::make_shared<const Said>(std::move(mine));
     }
-    // Where the nests are one schedule makes it; else says why not, the same on all ranks.
+    // Where the nests are one schedule makes it; else says why not. Collective.
     void join() {
-        std::vector<BoundSweep*> all;
-        std::vector<std::vector<std::int32_t>> memories;
         std::map<const FieldStorage*, std::int32_t> numbers;
+        std::vector<Way*> own;
         for (BoundNest::State* nest : nests) {
-            if (nest->loops.steps) {
-                apart = "a nest has time steps";
-                return;
-            }
-            all.push_back(&nest->ways.front()->bound);
+            own.push_back(nest->ways.front().get());
             auto& of = memories.emplace_back();
             for (const ArrayReads& a : nest->arrays)
                 of.push_back(numbers.try_emplace(a.field, static_cast<std::int32_t>(numbers.size())).first->second);
+            if (nest->loops.steps && own.back()->sweep.problem().space.extent(0) != *nest->loops.steps) {
+                apart = "a nest runs more time steps than a block has";
+                return;
+            }
         }
+        if (made(own)) return;
+        const std::string why = apart;
+        for (const CommonLayout& layout : layouts())
+            if (planned(layout)) return;
+        apart = why;
+    }
+    // The same on all ranks. `all`: null where this rank has not all of them.
+    bool made(const std::vector<Way*>& all) {
+        std::vector<BoundSweep*> bound;
+        for (Way* way : all) bound.push_back(&way->bound);
         try {
-            sweeps = std::make_unique<ChainedSweep>(context, std::move(all), std::move(memories));
+            apart.clear();
+            if (bound.size() == nests.size()) sweeps = std::make_unique<ChainedSweep>(context, bound, memories);
         } catch (const ConfigError& e) {
             apart = e.what();
         }
+        std::vector<std::int64_t> all_have{sweeps != nullptr};
+        allreduce_min(context.transport(), all_have);
+        if (all_have[0] != 0) return true;
+        sweeps.reset();
+        if (apart.empty()) apart = "another rank refuses the schedule";
+        return false;
+    }
+    // What the shared fields may have in common: a grid of the arrays, row by row or as each nest's own plan stores
+    // them.
+    struct CommonLayout {
+        Index grid;
+        bool own_storage = false;
+    };
+    Index grid_of(const BoundNest::State& nest) const {
+        const Index& grid = nest.ways.front()->sweep.plan().grid;
+        return Index(std::span(grid.begin(), grid.end()).subspan(nest.loops.steps.has_value()));
+    }
+    // Those of the nests with most points first.
+    std::vector<CommonLayout> layouts() const {
+        std::vector<BoundNest::State*> heaviest = nests;
+        const auto points = [](const BoundNest::State* n) { return n->ways.front()->sweep.problem().space.points(); };
+        std::stable_sort(heaviest.begin(), heaviest.end(), [&](auto* a, auto* b) { return points(a) > points(b); });
+        const Index first = grid_of(*heaviest[0]);
+        const auto alike = [&](const BoundNest::State* n) {
+            return grid_of(*n) == first &&
+                   n->ways.front()->sweep.plan().storage == nests[0]->ways.front()->sweep.plan().storage;
+        };
+        std::vector<CommonLayout> all;
+        if (std::all_of(nests.begin(), nests.end(), alike)) all.push_back({first, true});
+        for (const BoundNest::State* n : heaviest) {
+            const Index grid = grid_of(*n);
+            if (std::none_of(all.begin(), all.end(),
+                             [&](const CommonLayout& l) { return l.grid == grid && !l.own_storage; }))
+                all.push_back({grid, false});
+        }
+        if (all.size() > most_layouts) all.resize(most_layouts);
+        return all;
+    }
+    // What a nest is asked for; nothing where its own request is another.
+    std::optional<PlanRequest> request_for(const BoundNest::State& nest, const CommonLayout& layout) const {
+        const Plan& plan = nest.ways.front()->sweep.plan();
+        PlanRequest r = nest.request;
+        std::vector<std::int64_t> ranks(nest.loops.steps.has_value(), 1);  // time is not cut
+        ranks.insert(ranks.end(), layout.grid.begin(), layout.grid.end());
+        const Index grid(ranks);
+        const StorageKind storage = layout.own_storage ? plan.storage : StorageKind::plain;
+        if (r.grid.value_or(grid) != grid || r.storage.value_or(storage) != storage) return std::nullopt;
+        if (context.size() > 1 && r.temporal_block.value_or(1) != 1) return std::nullopt;
+        r.grid = grid;
+        r.storage = storage;
+        if (storage == StorageKind::skewed) r.row = plan.row;
+        if (context.size() > 1) r.temporal_block = 1;  // others keep no halo for several steps
+        return r;
+    }
+    // Plans all nests anew for a layout, and makes the schedule of these plans. Collective.
+    bool planned(const CommonLayout& layout) {
+        std::vector<PlanRequest> requests;
+        std::vector<SweepProblem> problems;
+        std::vector<Index> grids;
+        for (const BoundNest::State* nest : nests) {
+            const std::optional<PlanRequest> r = request_for(*nest, layout);
+            if (!r || r->grid->n != nest->ways.front()->sweep.plan().grid.n) return false;
+            requests.push_back(*r);
+            grids.push_back(*r->grid);
+            problems.push_back(nest_problem(nest->loops, nest->arrays));
+        }
+        std::vector<ReadyNest> ready;
+        try {
+            const std::vector<LeastHalos> halos = common_halos(std::move(problems), grids, memories);
+            for (std::size_t n = 0; n < nests.size(); ++n)
+                ready.push_back(plan_nest(context, nests[n]->loops, requests[n], nests[n]->arrays, nests[n]->kernel,
+                                          nests[n]->body, "chain", halos[n]));
+        } catch (const ConfigError&) {  // on all ranks
+            return false;
+        }
+        ways.clear();
+        std::vector<Way*> all;
+        try {
+            for (std::size_t n = 0; n < nests.size(); ++n) {
+                std::vector<RunArray> operands;
+                for (const ArrayReads& a : nests[n]->arrays) operands.push_back({a.field, {}});
+                ways.push_back(std::make_unique<Way>(context, std::move(ready[n]), nests[n]->loops.steps,
+                                                     std::move(operands), nests[n]->kernel, nests[n]->explain));
+                all.push_back(ways.back().get());
+            }
+        } catch (const ConfigError&) {  // perhaps on this rank alone
+        }
+        return made(all);
     }
     ChainReport run_as_one(std::int64_t times) {
         std::vector<std::uintptr_t> env;
@@ -215,7 +318,7 @@ NestChain chain(Context& context, const std::vector<BoundNest*>& nests) {
     Statement mine;
     mine.caller = {"chain", ""};
     mine.description = "a chain of bound nests";
-    auto state = std::make_unique<NestChain::State>(NestChain::State{context, {}, nullptr, "", ""});
+    auto state = std::make_unique<NestChain::State>(NestChain::State{context, {}, "", ""});
     for (const BoundNest* nest : nests) {
         if (!nest || &nest->state_->context != &context) {
             mine.error = "nest " + std::to_string(state->nests.size() + 1) + " was bound on another context";

@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 
+#include "runtime/common_layout.hpp"
 #include "tilewave/nest.hpp"
 
 namespace tilewave {
@@ -20,9 +21,11 @@ struct ReadyNest {
     std::optional<std::int64_t> block_steps;
 };
 
-/// Agrees on what `call` is given, and plans it where any rank has no plan for it; collective.
+/// Agrees on what `call` is given, and plans it where any rank has no plan for it; collective. `halos`: by array, or
+/// none.
 /// @throws as run()
 ReadyNest plan_nest(Context& context, const NestLoops& loops, PlanRequest request, std::span<const ArrayReads> arrays,
-                    const Kernel& kernel, const std::string& body, const std::string& call);
+                    const Kernel& kernel, const std::string& body, const std::string& call,
+                    const LeastHalos& halos = {});
 
 }  // namespace tilewave

@@ -261,7 +261,7 @@ SweepProblem nest_problem(const NestLoops& loops, std::span<const ArrayReads> ar
 }
 
 ReadyNest plan_nest(Context& context, const NestLoops& loops, PlanRequest request, std::span<const ArrayReads> arrays,
-                    const Kernel& kernel, const std::string& body, const std::string& call) {
+                    const Kernel& kernel, const std::string& body, const std::string& call, const LeastHalos& halos) {
     Statement mine;
     std::vector<Alternative> ways;
     if (request.threads == 1) request.threads = context.threads();
@@ -282,9 +282,11 @@ ReadyNest plan_nest(Context& context, const NestLoops& loops, PlanRequest reques
                 std::min(*loops.steps, std::clamp(block_points / points, fewest_block_steps, most_block_steps));
             problem = nest_problem(block, arrays);
         }
+        widen(problem, halos);
         problem.once = !kernel.reductions.empty();
         ways = alternatives(problem, context.size(), request, machine, true);
         mine.description = described(problem, loops, request, ways[0].plan, kernel, body);
+        for (const auto& [lo, hi] : halos) mine.description += ", halos " + to_string(lo) + " and " + to_string(hi);
         known = context.own<PlannedNests>().find(mine.description);
         mine.prepared = known != nullptr;
     } catch (const ConfigError& e) {

@@ -74,7 +74,7 @@ TEST_P(BoundNests, AlternateAndTakeNewNumbers) {
     });
 }
 
-// Equal grids, storage and reaches make one schedule; without these requests the nests may run one by one.
+// Whatever the plans that the nests have by themselves.
 TEST_P(BoundNests, AreAChain) {
     const auto [ranks, threads] = GetParam();
     on_ranks(ranks, threads, [](Context& context) {
@@ -102,7 +102,7 @@ TEST_P(BoundNests, AreAChain) {
                 std::vector<BoundNest*> nests{&first, &second};
                 if (reduces) nests.push_back(&third);
                 NestChain both = chain(context, nests);
-                if (request.grid) EXPECT_EQ(both.apart(), "");
+                EXPECT_EQ(both.apart(), "");
                 for (const auto& [w, times] : {std::pair{0.5, 1},
                                                {0.25, 5},
                                                {0.125, reduces              ? 3
@@ -122,6 +122,35 @@ TEST_P(BoundNests, AreAChain) {
                     if (reduces) EXPECT_EQ(report.reduced[2].at(0).value<double>(), last.reduced.at(0).value<double>());
                 }
             }
+        }
+    });
+}
+
+// Nests that reach unequally far, and one that steps in time, an odd and an even number of steps.
+TEST_P(BoundNests, ShareALayoutInAChain) {
+    const auto [ranks, threads] = GetParam();
+    on_ranks(ranks, threads, [](Context& context) {
+        Field<double> a = field(context, 41, 27), b = field(context, 41, 27);
+        Field<double> c = field(context, 41, 27), d = field(context, 41, 27);
+        const auto down = [](auto x) { return 0.5 * (x(-1, 0) + x(0, -1)) - 0.25 * x(1, 1); };
+        const auto up = [](auto x) { return 0.5 * x(0, 1) - 0.125 * x(1, 0); };
+        const auto spread = [](auto x) { return x(-1, 0, 0) + 0.125 * (x(-1, -1, 0) - x(-1, 1, 0)); };
+        for (const std::int64_t steps : {1, 2, 3}) {
+            BoundNest first = bind(context, {}, {}, down, writes<before>(a));
+            BoundNest second = bind(context, {.reverse = {0, 1}}, {}, up, writes<ahead>(a));
+            BoundNest third = bind(context, {.steps = steps}, {}, spread, writes<heat>(a));
+            BoundNest fourth = bind(context, {.reverse = {0, 1}}, {}, up, writes<ahead>(c));
+            NestChain all = chain(context, {&first, &third, &second, &fourth});
+            EXPECT_EQ(all.apart(), "");
+            all.run(3);
+            for (int k = 0; k < 3; ++k) {
+                run(context, {}, {}, down, writes<before>(b));
+                run(context, {.steps = steps}, {}, spread, writes<heat>(b));
+                run(context, {.reverse = {0, 1}}, {}, up, writes<ahead>(b));
+                run(context, {.reverse = {0, 1}}, {}, up, writes<ahead>(d));
+            }
+            EXPECT_EQ(a.gather(), b.gather());
+            EXPECT_EQ(c.gather(), d.gather());
         }
     });
 }
