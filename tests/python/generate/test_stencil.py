@@ -136,6 +136,37 @@ def test_blocks_of_time_steps_repeat():
     assert sum(check_repeated(seed) for seed in range(40)) > 20
 
 
+def test_wrong_blocks_that_repeat_are_told():
+    """Another advance than the block's steps, and awaits of the repetition before that are left out."""
+    p, plan = stencil_problem((9, 8), [(-1, 0), (1, 0), (0, -1), (0, 1)], 3, False), stencil_plan((2, 1), (2, 4))
+    plan.factors, plan.synchronous = (1, 1, 2), True
+    blocks = [_core.stencil(p, plan, r) for r in range(2)]
+
+    def repeated():
+        return [_core.repeated_block(p, block) for block in blocks]
+
+    assert _core.check(repeated()) is None and repeated()[0].advance == (3, 0, 0)
+    for advance in (2, 4, 5):
+        schedules = repeated()
+        for s in schedules:
+            s.advance = (advance, 0, 0)
+        assert _core.check(schedules) is not None, advance
+    seen = told = 0
+    for rank, lane in itertools.product(range(2), range(2)):
+        whole = repeated()  # lives as long as its steps
+        steps = whole[rank].lanes[lane]
+        for i, step in enumerate(steps):
+            if step.op != "await" or step.count > 0:
+                continue
+            schedules = repeated()
+            lanes = schedules[rank].lanes
+            lanes[lane] = [*steps[:i], *steps[i + 1 :]]
+            schedules[rank].lanes = lanes
+            schedules[rank].repeated = [(0, len(each)) for each in lanes]
+            seen, told = seen + 1, told + (_core.check(schedules) is not None)
+    assert seen >= 4 and told >= seen - 2, (seen, told)  # one await may follow from others
+
+
 @pytest.mark.long
 def test_many_blocks_of_time_steps_repeat():
     assert sum(check_repeated(seed) for seed in range(100, 2000)) > 1000
