@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "casters.hpp"
+#include "execute/execution.hpp"
 #include "runtime/prepared_sweep.hpp"
 
 namespace nb = nanobind;
@@ -241,6 +242,8 @@ void bind_values(nb::module_& m) {
         "problem"_a, "machine"_a, "algorithm"_a = "auto", "chunk_bytes"_a = 0, "buffers"_a = 0, "contiguous"_a = true,
         "native"_a = false, "The plan for a pattern; what is given is obeyed, the rest is picked.");
     m.def("pattern_time", &pattern_time, "problem"_a, "plan"_a, "machine"_a, "Seconds by the closed forms.");
+    m.def("straight_combines", &straight_combines, "schedule"_a,
+          "By step of lane 0: the unpack step whose array the executor lets a combine step write; 0: none.");
     m.def(
         "pattern_schedule",
         [](const PatternProblem& problem, const PatternPlan& plan, int rank, std::int64_t in_stride,

@@ -99,6 +99,58 @@ TEST(RunSchedule, LambdasAsTasks) {
     }
 }
 
+// Rank 1 sends its two numbers, rank 0 combines them with its own and keeps them in array 1.
+Schedule combined(int rank) {
+    Schedule s;
+    s.rank = rank;
+    s.ranks = 2;
+    s.arrays = {{8, line(0, 2), line(0, 2), {}, true}, {8, line(0, 2), line(0, 2), {}, true}};
+    s.buffers = {16};
+    Message m;
+    m.peer = 1 - rank;
+    m.send = rank == 1;
+    m.region = line(0, 2);
+    m.bytes = 16;
+    if (rank == 0) m.buffer = 0;
+    s.messages = {m};
+    if (rank == 1) {
+        s.lanes = {{{Op::post_send, 0}, {Op::wait, 0}}};
+        return s;
+    }
+    Message here = m;
+    here.peer = 0;
+    here.array = 1;
+    s.messages.push_back(here);
+    s.lanes = {{{Op::post_recv, 0}, {Op::wait, 0}, {Op::combine, 0, combine_array_left}, {Op::unpack, 1}}};
+    s.results = {{1, line(0, 2), 0, {0, 1}, 5}};
+    return s;
+}
+
+TEST(RunSchedule, CombineStepsHaveAnOperationForEachArray) {
+    std::vector<Schedule> all{combined(0), combined(1)};
+    ASSERT_FALSE(check(all)) << to_string(*check(all));
+    const auto run = [&](Context& c, std::span<const Combining> combinings) {
+        std::int64_t given[2] = {10 * c.rank() + 1, 2}, got[2] = {0, 0};
+        const Binding bindings[] = {{reinterpret_cast<std::byte*>(given), {8}},
+                                    {reinterpret_cast<std::byte*>(got), {8}}};
+        run_schedule(c, all[static_cast<std::size_t>(c.rank())], bindings, {{}, {}, combinings});
+        return std::pair{got[0], got[1]};
+    };
+    const Combining sums[] = {{Reduction::sum, Dtype::i8}, {Reduction::sum, Dtype::i8}};
+    const auto none = on_ranks(2, [&](Context& c) {
+        const auto got = run(c, sums);
+        EXPECT_EQ(got, c.rank() == 0 ? std::pair(std::int64_t{12}, std::int64_t{4})
+                                     : std::pair(std::int64_t{}, std::int64_t{}));
+    });
+    EXPECT_EQ(none, std::vector<std::string>(2));
+    for (const std::string& error : on_ranks(2, [&](Context& c) { run(c, {}); }))
+        EXPECT_NE(error.find("combines values of array 0, for which no operation"), std::string::npos) << error;
+    all[0].lanes[0][2].count = combine_array_right;  // rank 1's values first
+    ASSERT_TRUE(check(all));
+    EXPECT_NE(check(all)->why.find("should hold the values of array 0 of ranks 0, 1 combined"), std::string::npos)
+        << check(all)->why;
+}
+
 TEST(RunSchedule, WhatOneTaskThrowsAllRanksThrow) {
     const auto errors = on_ranks(3, [](Context& c) {
         const TaskFunction throws = [&](const TaskCall& call) {

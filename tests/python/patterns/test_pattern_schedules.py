@@ -320,3 +320,76 @@ def test_what_is_picked_has_its_reason():
                 for name, text in (part.split(" ", 1) for part in plan.why.partition(": ")[2].split(", "))
             }
             assert shown and set(shown) <= set(algorithms) and shown[plan.algorithm] == min(shown.values())
+
+
+def in_place(case, erased):
+    """The schedules of a spread whose parts lie in the whole matrix, as PatternTransfer runs them where `erased`."""
+    made = case.schedules()
+    for s in made:
+        arrays, messages = s.arrays, s.messages
+        for number, array in enumerate(arrays):
+            array.view = _core.View(number // 2, [], (), 0)
+        s.arrays = arrays
+        if erased:
+            local = ("pack", "unpack")
+            s.lanes = [
+                [step for step in lane if not (step.op in local and messages[step.item].peer == s.rank)]
+                for lane in s.lanes
+            ]
+    return made
+
+
+def test_a_part_in_its_place_needs_no_copy_and_allows_none():
+    found = refused = 0
+    for seed in range(3000):
+        case = Case(seed)
+        if case.kind != "spread":
+            continue
+        found += 1
+        violation = _core.check(in_place(case, True))
+        assert violation is None, f"{violation}; {case}"
+        refused += _core.check(in_place(case, False)) is not None
+    assert found > 500 and refused > 50, f"{refused} of {found} are refused with their copies"
+
+
+def spoilt(schedule, pairs):
+    """What runs where combine steps write into arrays at once: behind each such pair its buffer holds something else.
+
+    The pairs are next to each other in one lane, so that the array may as well change at the first step.
+    """
+    lane, messages = schedule.lanes[0], schedule.messages
+    steps = []
+    for i, step in enumerate(lane):
+        steps.append(step)
+        if i > 0 and pairs[i - 1] == i:
+            combined, unpacked = lane[i - 1], messages[step.item]
+            assert combined.op == "combine" and step.op == "unpack"
+            assert messages[combined.item].buffer == unpacked.buffer and unpacked.peer == schedule.rank
+            other = _core.Message()
+            other.peer, other.send, other.array, other.buffer = schedule.rank, True, 0, unpacked.buffer
+            other.region, other.bytes, other.tag = unpacked.region, unpacked.bytes, unpacked.tag
+            other.array = messages[combined.item].array  # this rank's own values
+            messages.append(other)
+            steps.append(_core.Step("pack", len(messages) - 1, 0))
+    schedule.messages, schedule.lanes = messages, [steps]
+
+
+def test_combine_steps_that_write_into_arrays_at_once_leave_buffers_that_nobody_reads():
+    found = kept = 0
+    for seed in range(2400):
+        case = Case(seed)
+        if case.kind not in ("reduce", "multi_reduce"):
+            continue
+        made = case.schedules()
+        for s in made:
+            pairs = _core.straight_combines(s)
+            steps = s.lanes[0]
+            next_to_each_other = [
+                i for i in range(len(steps) - 1) if steps[i].op == "combine" and steps[i + 1].op == "unpack"
+            ]
+            found += sum(pair > 0 for pair in pairs)
+            kept += sum(not pairs[i] for i in next_to_each_other)
+            spoilt(s, pairs)
+        violation = _core.check(made)
+        assert violation is None, f"{violation}; {case}"
+    assert found > 1000, f"{found} pairs, {kept} that stay as they are"
