@@ -5,8 +5,6 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/tuple.h>
 
-#include <time.h>
-
 #include <algorithm>
 #include <array>
 #include <complex>
@@ -22,6 +20,8 @@
 #include "generate/linalg/redistribute.hpp"
 #include "generate/linalg/sides.hpp"
 #include "plan/linalg/panel_plan.hpp"
+#include "plan/linalg/product_plan.hpp"
+#include "plan/linalg/product_rates.hpp"
 #include "plan/linalg/task_rates.hpp"
 #include "runtime/matrix_move.hpp"
 #include "runtime/moving_memory.hpp"
@@ -37,6 +37,16 @@ Dtype dtype_named(const std::string& name) {
     for (const Dtype d : all_dtypes)
         if (name == to_string(d)) return d;
     throw ConfigError("dtype " + name + " was given");
+}
+
+constexpr const char* algorithms[] = {"broadcast", "wavefront", "summa"};
+
+ProductAlgorithm algorithm_named(const std::string& name) {
+    return static_cast<ProductAlgorithm>(std::ranges::find(algorithms, name) - std::begin(algorithms));
+}
+
+Transpose transpose_named(char name) {
+    return name == 'C' ? Transpose::adjoint : name == 'T' ? Transpose::transposed : Transpose::none;
 }
 
 // Where this rank's part of a matrix lies: its address, and items between neighbours along either dimension.
@@ -64,54 +74,6 @@ double time_product(const Blas& blas, Dtype type, std::int64_t m, std::int64_t n
     for (int i = 0; i < times; ++i) {
         const double begin = now_s();
         blas.gemm(type, {1, 0}, {a.data(), m, k, 1, m}, {b.data(), k, n, 1, k}, {1, 0}, {c.data(), m, n, 1, m});
-        best = std::min(best, now_s() - begin);
-    }
-    return best;
-}
-
-// Seconds of CPU time that the calling thread has had: other programs take none of it.
-double cpu_now_s() {
-    timespec t{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
-
-// Seconds of a product of m x n x k that is a piece of a larger one of M x N x k, in the midst of the other pieces: its
-// operands have the strides of the larger ones, and what it alone uses is in no cache. Pieces follow each other along
-// the rows, or where a piece has all rows, along the columns. The best of some.
-double time_piece(const Blas& blas, Dtype type, std::array<std::int64_t, 3> piece, std::array<std::int64_t, 2> whole,
-                  bool b_by_rows, bool adds) {
-    constexpr double long_enough_s = 15e-3;
-    constexpr int least = 4, most = 9;
-    const auto [m, n, k] = piece;
-    const std::int64_t item = item_bytes(type), M = std::max(whole[0], m), N = std::max(whole[1], n);
-    std::vector<std::byte> a(static_cast<std::size_t>(M * k * item)), b(static_cast<std::size_t>(k * N * item)),
-        c(static_cast<std::size_t>(M * N * item));
-    const bool down = M >= 2 * m;
-    const std::int64_t count = down ? M / m : N / n;
-    double best = 1e300, spent = 0;
-    for (int i = 0; i < most && (i < least || spent < long_enough_s); ++i) {
-        const std::int64_t row = down ? i % count * m : 0, column = down ? 0 : i % count * n;
-        const BlasMatrix left{a.data() + row * item, m, k, 1, M};
-        const BlasMatrix right = b_by_rows ? BlasMatrix{b.data() + column * item, k, n, N, 1}
-                                           : BlasMatrix{b.data() + column * k * item, k, n, 1, k};
-        const BlasMatrix into{c.data() + (row + column * M) * item, m, n, 1, M};
-        const double begin = cpu_now_s();
-        blas.gemm(type, {1, 0}, left, right, {adds ? 1.0 : 0.0, 0}, into);
-        const double seconds = cpu_now_s() - begin;
-        if (i > 0) best = std::min(best, seconds);  // the first one wakes the library
-        spent += seconds;
-    }
-    return best;
-}
-
-double time_copy(Dtype type, std::int64_t m, std::int64_t n, int times) {
-    const std::size_t bytes = static_cast<std::size_t>(m * n * item_bytes(type));
-    std::vector<std::byte> from(bytes), to(bytes);
-    double best = 1e300;
-    for (int i = 0; i < times; ++i) {
-        const double begin = now_s();
-        copy_matrix(type, {from.data(), m, n, 1, m}, {to.data(), m, n, n, 1});
         best = std::min(best, now_s() - begin);
     }
     return best;
@@ -177,7 +139,6 @@ void bind_products(nb::module_& m) {
     m.def("fits", &fits, "problem"_a, "choices"_a, "What the layouts do not allow; empty where they fit.");
     m.def("matmul", &matmul, "problem"_a, "choices"_a, "rank"_a, "ranks"_a, nb::call_guard<nb::gil_scoped_release>(),
           "One rank's part of a product.");
-    m.def("moving_bytes", &moving_bytes, "schedule"_a, "Bytes beyond the three matrices.");
     m.def(
         "run_matmul",
         [](Context& context, const Schedule& schedule, std::shared_ptr<const Blas> blas, const MovingMemory& memory,
@@ -196,19 +157,107 @@ void bind_products(nb::module_& m) {
         },
         "context"_a, "schedule"_a, "blas"_a, "memory"_a, "places"_a, "dtype"_a, "alpha"_a, "beta"_a, "conjugate_a"_a,
         "conjugate_b"_a, "by_rows"_a, "Runs a product; collective.");
+}
+
+void bind_product_plans(nb::module_& m) {
+    nb::class_<ProductPlan>(m, "ProductPlan", "The choices of a product.")
+        .def(
+            "__init__",
+            [](ProductPlan* p, const std::string& algorithm, bool least_rounds, bool pending, int lookahead,
+               std::int64_t panel, double task_flops, std::array<bool, 3> moved) {
+                new (p) ProductPlan{
+                    algorithm_named(algorithm), least_rounds, pending, lookahead, panel, task_flops, moved, 0, -1};
+            },
+            "algorithm"_a, "least_rounds"_a, "pending"_a, "lookahead"_a, "panel"_a, "task_flops"_a, "moved"_a)
+        .def_prop_ro("algorithm", [](const ProductPlan& p) { return algorithms[static_cast<int>(p.algorithm)]; })
+        .def_ro("least_rounds", &ProductPlan::least_rounds)
+        .def_ro("pending", &ProductPlan::pending)
+        .def_ro("lookahead", &ProductPlan::lookahead)
+        .def_ro("panel", &ProductPlan::panel)
+        .def_ro("task_flops", &ProductPlan::task_flops)
+        .def_ro("moved", &ProductPlan::moved)
+        .def_ro("memory_bytes", &ProductPlan::memory_bytes)
+        .def_prop_ro(
+            "predicted_s",
+            [](const ProductPlan& p) { return p.predicted_s < 0 ? std::nullopt : std::optional(p.predicted_s); })
+        .def("__str__", &ProductPlan::text);
+    nb::class_<ProductCase>(m, "ProductCase", "A product with one set of choices.")
+        .def("schedule", &ProductCase::schedule, "rank"_a, nb::call_guard<nb::gil_scoped_release>())
+        .def_prop_ro("stored", &ProductCase::stored)
+        .def_ro("moved", &ProductCase::moved)
+        .def_ro("mirrored", &ProductCase::mirrored)
+        .def_prop_ro("turned", [](const ProductCase& c) { return c.problem.flipped; })
+        .def_prop_ro("conjugates",
+                     [](const ProductCase& c) { return std::array{c.operands[0].conjugate, c.operands[1].conjugate}; })
+        .def_prop_ro("b_by_rows", &ProductCase::b_by_rows)
+        .def(
+            "rates",
+            [](const ProductCase& c, std::shared_ptr<const Blas> blas, const std::string& type,
+               const std::vector<Schedule>& parts) {
+                return measured_products(std::move(blas), dtype_named(type))(c, parts);
+            },
+            "blas"_a, "dtype"_a, "parts"_a, nb::call_guard<nb::gil_scoped_release>());
+    nb::class_<ProductRequest>(m, "ProductRequest", "A product that is asked for, and what its caller has chosen.")
+        .def(
+            "__init__",
+            [](ProductRequest* r, const BlockCyclic& a, char op_a, const BlockCyclic& b, char op_b,
+               const BlockCyclic& c, const std::string& dtype, bool adds, int ranks, int threads,
+               const std::optional<std::string>& algorithm, std::optional<bool> least_rounds,
+               std::optional<bool> pending, std::optional<int> lookahead, std::optional<std::int64_t> panel,
+               std::optional<double> task_flops, std::optional<std::int64_t> memory) {
+                const Dtype type = dtype_named(dtype);
+                ProductOptions wish;
+                if (algorithm) wish.algorithm = algorithm_named(*algorithm);
+                wish.least_rounds = least_rounds;
+                wish.pending = pending;
+                wish.lookahead = lookahead;
+                wish.panel = panel;
+                wish.task_flops = task_flops;
+                wish.memory_bytes = memory;
+                new (r) ProductRequest{ProductOperand::of(a, transpose_named(op_a), type),
+                                       ProductOperand::of(b, transpose_named(op_b), type),
+                                       ProductOperand::of(c, Transpose::none, type),
+                                       type,
+                                       adds,
+                                       ranks,
+                                       threads,
+                                       wish};
+            },
+            "a"_a, "op_a"_a, "b"_a, "op_b"_a, "c"_a, "dtype"_a, "adds"_a, "ranks"_a, "threads"_a, "algorithm"_a.none(),
+            "least_rounds"_a.none(), "pending"_a.none(), "lookahead"_a.none(), "panel"_a.none(), "task_flops"_a.none(),
+            "memory"_a.none())
+        .def(
+            "plans", [](const ProductRequest& r, const std::string& call) { return product_plans(call, r); }, "call"_a,
+            nb::call_guard<nb::gil_scoped_release>(), "All plans that keep to what is given.")
+        .def(
+            "measure",
+            [](const ProductRequest& r, const std::string& call, std::shared_ptr<const Blas> blas,
+               const std::vector<ProductPlan>& plans,
+               int rank) { measure_products(call, r, plans, rank, measured_products(std::move(blas), r.type)); },
+            "call"_a, "blas"_a, "plans"_a, "rank"_a, nb::call_guard<nb::gil_scoped_release>(),
+            "Times what predictions of plans need.")
+        .def(
+            "played",
+            [](const ProductRequest& r, const std::string& call, std::shared_ptr<const Blas> blas,
+               const std::vector<ProductPlan>& plans, const Machine& machine) {
+                return played_products(call, r, plans, machine, measured_products(std::move(blas), r.type));
+            },
+            "call"_a, "blas"_a, "plans"_a, "machine"_a, nb::call_guard<nb::gil_scoped_release>(),
+            "The plans, the fastest by prediction first.")
+        .def(
+            "case",
+            [](const ProductRequest& r, const std::string& call, const ProductPlan& plan) {
+                return product_case(call, r, plan);
+            },
+            "call"_a, "plan"_a);
     m.def(
-        "product_shape",
-        [](const std::vector<Schedule>& schedules) {
-            Index largest;
-            for (const Schedule& s : schedules)
-                if (const Index shape = product_shape(s);
-                    largest.n == 0 ||
-                    (shape.n && shape[0] * shape[1] * shape[2] > largest[0] * largest[1] * largest[2]))
-                    largest = shape;
-            return largest;
-        },
-        "schedules"_a, "Rows, columns and depth of the largest product; () without products.");
-    m.def("moving_b_by_rows", &moving_b_by_rows, "problem"_a, "choices"_a);
+        "product_rate",
+        [](std::shared_ptr<const Blas> blas, const std::string& type, std::array<std::int64_t, 3> piece,
+           std::array<std::int64_t, 2> whole, bool b_by_rows,
+           bool adds) { return product_rate(blas, dtype_named(type), {piece, whole, b_by_rows, adds}); },
+        "blas"_a, "dtype"_a, "piece"_a, "whole"_a, "b_by_rows"_a = false, "adds"_a = false,
+        nb::call_guard<nb::gil_scoped_release>(), "The rate of products of a shape, measured at first use.");
+    m.def("copy_rate", [](const std::string& type) { return copy_rate(dtype_named(type)); }, "dtype"_a);
 }
 
 void bind_panels(nb::module_& m) {
@@ -306,11 +355,7 @@ void bind_factors(nb::module_& m) {
         .def(
             "__init__",
             [](TriangularSystem* s, bool upper, char op, bool unit) {
-                new (s) TriangularSystem{upper,
-                                         op == 'C'   ? Transpose::adjoint
-                                         : op == 'T' ? Transpose::transposed
-                                                     : Transpose::none,
-                                         unit};
+                new (s) TriangularSystem{upper, transpose_named(op), unit};
             },
             "upper"_a = false, "op"_a = 'N', "unit"_a = false);
     m.def("triangular_solve", &triangular_solve, "layout"_a, "sides"_a, "item_bytes"_a, "system"_a, "choices"_a,
@@ -347,6 +392,7 @@ void bind_linalg(nb::module_& top) {
     bind_products(m);
     bind_factors(m);
     bind_panels(m);
+    bind_product_plans(m);
     nb::class_<Blas>(m, "Blas", "Functions of a BLAS library.")
         .def_static("load", [](const std::string& path) { return std::const_pointer_cast<Blas>(Blas::load(path)); })
         .def_prop_ro("path", &Blas::path)
@@ -354,20 +400,7 @@ void bind_linalg(nb::module_& top) {
             "time_product",
             [](const Blas& blas, const std::string& type, std::int64_t rows, std::int64_t columns, std::int64_t depth,
                int times) { return time_product(blas, dtype_named(type), rows, columns, depth, times); },
-            "dtype"_a, "rows"_a, "columns"_a, "depth"_a, "times"_a, nb::call_guard<nb::gil_scoped_release>())
-        .def(
-            "time_piece",
-            [](const Blas& blas, const std::string& type, std::array<std::int64_t, 3> piece,
-               std::array<std::int64_t, 2> whole, bool b_by_rows,
-               bool adds) { return time_piece(blas, dtype_named(type), piece, whole, b_by_rows, adds); },
-            "dtype"_a, "piece"_a, "whole"_a, "b_by_rows"_a = false, "adds"_a = false,
-            nb::call_guard<nb::gil_scoped_release>());
-    m.def(
-        "time_copy",
-        [](const std::string& type, std::int64_t rows, std::int64_t columns, int times) {
-            return time_copy(dtype_named(type), rows, columns, times);
-        },
-        "dtype"_a, "rows"_a, "columns"_a, "times"_a, nb::call_guard<nb::gil_scoped_release>());
+            "dtype"_a, "rows"_a, "columns"_a, "depth"_a, "times"_a, nb::call_guard<nb::gil_scoped_release>());
     m.def(
         "move_schedule",
         [](const BlockCyclic& from, const BlockCyclic& to, std::int64_t item, int rank, int ranks,

@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # above it.
 FOLDERS = {
     "core": "error index limits dtype",
-    "data": "layout matrix block_cyclic",
+    "data": "layout matrix block_cyclic transpose",
     "polyhedral": "scheme",
     "schedule": "schedule timeline",
     "check": "check",

@@ -90,23 +90,19 @@ private:
     MatrixStorage storage_;
 };
 
-/// How a product goes.
-struct ProductOptions {
-    std::complex<double> alpha = 1, beta = 0;  ///< with beta 0 what C holds is not read
-    bool wavefront = false;     ///< blocks of B go from rank to rank (wolfmann2010); else panels are broadcast
-    bool pending = false;       ///< wavefront: a pending block for every other rank
-    bool least_rounds = false;  ///< broadcast down a tree; else around a ring
-    int lookahead = 2;          ///< panels that travel beside the one in use
-    std::int64_t panel = 256;   ///< columns, or common elements, of a panel at most
+/// How a product went.
+struct ProductReport : ScheduleReport {
+    ProductPlan plan;
 };
 
-/// C = alpha A B + beta C. Collective.
-/// @pre one context and type; extents that fit; layouts that need no move: A and C by rows and B by columns or rows, or
-/// all three on one grid (ConfigError on every rank)
-ScheduleReport multiply(const MatrixStorage& a, const MatrixStorage& b, MatrixStorage& c,
-                        const ProductOptions& options = {});
+/// C = alpha op(A) op(B) + beta C, with the plan that is predicted fastest. What it needs in another layout is
+/// redistributed first. Collective.
+/// @pre one context and type; extents that fit; lookahead >= 0, panel >= 1; a memory that a plan keeps within; layouts
+/// that the algorithm takes (ConfigError on every rank, before anything is allocated)
+ProductReport multiply(const MatrixStorage& a, const MatrixStorage& b, MatrixStorage& c,
+                       const ProductOptions& options = {});
 template <class T>
-ScheduleReport multiply(const Matrix<T>& a, const Matrix<T>& b, Matrix<T>& c, const ProductOptions& options = {}) {
+ProductReport multiply(const Matrix<T>& a, const Matrix<T>& b, Matrix<T>& c, const ProductOptions& options = {}) {
     return multiply(a.storage(), b.storage(), c.storage(), options);
 }
 

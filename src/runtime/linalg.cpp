@@ -10,12 +10,13 @@
 #include <new>
 #include <numeric>
 #include <optional>
+#include <type_traits>
 
 #include "execute/blas/factor_tasks.hpp"
 #include "execute/blas/tasks.hpp"
-#include "generate/linalg/matmul.hpp"
 #include "generate/linalg/sides.hpp"
 #include "plan/linalg/panel_plan.hpp"
+#include "plan/linalg/product_plan.hpp"
 #include "runtime/matrix_move.hpp"
 #include "runtime/moving_memory.hpp"
 #include "runtime/run_schedule.hpp"
@@ -66,38 +67,47 @@ ScheduleReport run(Context& context, const Schedule& schedule, const MovingMemor
     return report;
 }
 
-std::string text_of(const FactorOptions& options) {
-    std::string text;
-    const auto add = [&](const char* name, const auto& given) {
-        if (given) text += std::string(name) + " " + std::to_string(static_cast<std::int64_t>(*given)) + ", ";
-    };
-    add("block", options.block);
-    add("lookahead", options.lookahead);
-    add("least rounds", options.least_rounds);
-    add("wavefront", options.wavefront);
-    add("memory", options.memory_bytes);
-    return text;
+template <class T>
+std::string said(const char* name, const std::optional<T>& given) {
+    return given ? std::string(name) + " " + std::to_string(static_cast<std::int64_t>(*given)) + ", " : "";
+}
+
+std::string text_of(const FactorOptions& o) {
+    return said("block", o.block) + said("lookahead", o.lookahead) + said("least rounds", o.least_rounds) +
+           said("wavefront", o.wavefront) + said("memory", o.memory_bytes);
+}
+
+std::string text_of(const ProductOptions& o) {
+    return "op " + std::to_string(static_cast<int>(o.op_a)) + std::to_string(static_cast<int>(o.op_b)) + ", " +
+           said("algorithm", o.algorithm) + said("pending", o.pending) + said("least rounds", o.least_rounds) +
+           said("lookahead", o.lookahead) + said("panel", o.panel) + said("task flops", o.task_flops) +
+           said("memory", o.memory_bytes);
+}
+
+std::string text_of(std::complex<double> z) {
+    return std::to_string(z.real()) + " + " + std::to_string(z.imag()) + "i";
 }
 
 // Plans of a context, by what they are of and by its machine.
+template <class Plan>
 struct Plans {
-    std::map<std::string, FactorPlan> kept;
+    std::map<std::string, Plan> kept;
 };
 
-// The plan that is predicted fastest, the same on every rank: all measure at once, rank 0 compares. Collective.
-FactorPlan agreed_plan(Context& context, const std::string& call, const std::string& text, Dtype type,
-                       const PanelProblem& problem, const std::vector<FactorPlan>& plans) {
-    std::map<std::string, FactorPlan>& kept = context.own<Plans>().kept;
+// One plan, the same on every rank: all measure at once, and rank 0 chooses. Collective.
+template <class Plan>
+Plan agreed_plan(Context& context, const std::string& call, const std::string& text,
+                 const std::function<void()>& measure, const std::function<Plan(const Machine&)>& choose) {
+    std::map<std::string, Plan>& kept = context.own<Plans<Plan>>().kept;
     const Machine& machine = context.machine();
     const std::string key = text + std::to_string(1e9 * machine.latency_s) + std::to_string(1e12 * machine.byte_s);
     if (const auto found = kept.find(key); found != kept.end()) return found->second;
-    FactorPlan chosen = plans.front();
+    Plan chosen;
     agreed(context, call, "planned", [&] {
-        const PanelRates rates = measured_panels(blas(), type, problem);
-        if (plans.size() > 1)
-            for (const FactorPlan& plan : plans) rates(plan);
-        if (context.rank() == 0) chosen = played_panels(problem, plans, machine, rates).front();
+        measure();
+        if (context.rank() == 0) chosen = choose(machine);
     });
+    static_assert(std::is_trivially_copyable_v<Plan>);
     std::string bytes(reinterpret_cast<const char*>(&chosen), sizeof chosen);
     std::vector<int> everyone(static_cast<std::size_t>(context.size()));
     std::iota(everyone.begin(), everyone.end(), 0);
@@ -205,46 +215,72 @@ MatrixStorage MatrixStorage::redistributed(const BlockCyclic& layout) const {
     return std::move(*made);
 }
 
-ScheduleReport multiply(const MatrixStorage& a, const MatrixStorage& b, MatrixStorage& c,
-                        const ProductOptions& options) {
+ProductReport multiply(const MatrixStorage& a, const MatrixStorage& b, MatrixStorage& c,
+                       const ProductOptions& options) {
     Context& context = c.context();
+    const bool adds = options.beta != 0.0;
+    const ProductRequest request{ProductOperand::of(a.layout(), options.op_a, c.type()),
+                                 ProductOperand::of(b.layout(), options.op_b, c.type()),
+                                 ProductOperand::of(c.layout(), Transpose::none, c.type()),
+                                 c.type(),
+                                 adds,
+                                 context.size(),
+                                 context.threads(),
+                                 options};
+    std::shared_ptr<const Blas> library;
+    std::vector<ProductPlan> plans;
+    const std::string layouts = a.text() + ", " + b.text() + ", " + c.text();
+    const std::string choices = text_of(options) + (adds ? "adds" : "");
+    agreed(context, "multiply", layouts + ", " + text_of(options.alpha) + ", " + text_of(options.beta) + ", " + choices,
+           [&] {
+               require(
+                   &a.context() == &context && &b.context() == &context && a.type() == c.type() && b.type() == c.type(),
+                   "multiply: " + layouts + " were given; allowed: one type and one context");
+               require(&a != &c && &b != &c, "multiply: c is one of the operands; allowed: another matrix");
+               plans = product_plans("multiply", request);
+               library = blas();
+           });
+    ProductRates rates;
+    if (library) rates = measured_products(library, c.type());
+    const ProductPlan plan = agreed_plan<ProductPlan>(
+        context, "multiply", layouts + choices,
+        [&] {
+            if (plans.size() > 1) measure_products("multiply", request, plans, context.rank(), rates);
+        },
+        [&](const Machine& machine) { return played_products("multiply", request, plans, machine, rates).front(); });
+    const ProductCase one = product_case("multiply", request, plan);
+    const std::array<BlockCyclic, 3> stored = one.stored();
+    const std::array<const MatrixStorage*, 3> given{&a, &b, &c};
     Schedule schedule;
     std::optional<MovingMemory> moving;
-    std::shared_ptr<const Blas> library;
-    const bool adds = options.beta != 0.0;
-    MatmulChoices choices;
-    choices.algorithm = options.wavefront ? MatmulAlgorithm::wavefront : MatmulAlgorithm::broadcast;
-    choices.tree = options.least_rounds ? BroadcastTree::least_rounds : BroadcastTree::ring;
-    choices.lookahead = options.lookahead;
-    choices.panel = options.panel;
-    choices.pending = options.pending;
-    choices.lanes = context.threads();
-    const MatmulProblem problem{a.layout(), b.layout(), c.layout(), item_bytes(c.type()), adds, {}};
-    const auto text = [](std::complex<double> z) {
-        return std::to_string(z.real()) + " + " + std::to_string(z.imag()) + "i";
-    };
-    const std::string said = a.text() + ", " + b.text() + ", " + c.text() + ", " + text(options.alpha) + ", " +
-                             text(options.beta) + (options.wavefront ? ", wavefront" : "") +
-                             (options.pending ? ", pending" : "") + (options.least_rounds ? ", least rounds, " : ", ") +
-                             std::to_string(options.lookahead) + ", " + std::to_string(options.panel);
-    agreed(context, "multiply", said, [&] {
-        require(&a.context() == &context && &b.context() == &context && a.type() == c.type() && b.type() == c.type(),
-                "multiply: " + a.text() + ", " + b.text() + " and " + c.text() +
-                    " were given; allowed: one type and one context");
-        require(&a != &c && &b != &c, "multiply: c is one of the operands; allowed: another matrix");
-        require(options.lookahead >= 0 && options.panel >= 1,
-                "multiply: lookahead " + std::to_string(options.lookahead) + " and panel " +
-                    std::to_string(options.panel) + " were given; allowed: lookahead >= 0, panel >= 1");
-        if (const std::string why = fits(problem, choices); !why.empty())
-            throw ConfigError("multiply: the layouts have " + why);
-        schedule = matmul(problem, choices, context.rank(), context.size());
+    std::array<std::optional<MatrixStorage>, 3> copies;
+    agreed(context, "multiply", "ready", [&] {
+        schedule = one.schedule(context.rank());
         moving.emplace(schedule);
-        library = blas();
+        for (std::size_t i = 0; i < 3; ++i)
+            if (one.moved[i]) copies[i].emplace(context, stored[i], c.type());
     });
+    const std::int64_t item = item_bytes(c.type());
+    std::vector<Binding> places;
+    for (std::size_t i = 0; i < 3; ++i) {
+        if (copies[i] && (i < 2 || adds))
+            run_move(context, {given[i]->layout(), stored[i], item, context.size()}, given[i]->binding(),
+                     copies[i]->binding());
+        places.push_back(copies[i] ? copies[i]->binding() : given[i]->binding());
+    }
+    if (one.mirrored) std::swap(places[0], places[1]);
+    for (std::size_t i = 0; i < 3; ++i)
+        if (one.operands[i].turned) std::swap(places[i].stride_bytes[0], places[i].stride_bytes[1]);
     const auto scalar = [](std::complex<double> z) { return Complex{z.real(), z.imag()}; };
-    const ProductCall call{
-        c.type(), scalar(options.alpha), scalar(options.beta), false, false, moving_b_by_rows(problem, choices)};
-    return run(context, schedule, *moving, {a.binding(), b.binding(), c.binding()}, product_tasks(library, call));
+    const ProductCall call{c.type(),
+                           scalar(options.alpha),
+                           scalar(options.beta),
+                           one.operands[0].conjugate,
+                           one.operands[1].conjugate,
+                           one.b_by_rows()};
+    ProductReport report{run(context, schedule, *moving, places, product_tasks(library, call)), plan};
+    if (copies[2]) run_move(context, {stored[2], c.layout(), item, context.size()}, copies[2]->binding(), c.binding());
+    return report;
 }
 
 FactorStorage factor(FactorKind kind, const MatrixStorage& a, const FactorOptions& options) {
@@ -266,7 +302,14 @@ FactorStorage factor(FactorKind kind, const MatrixStorage& a, const FactorOption
         plans = panel_plans(call, problem, options);
         library = blas();
     });
-    const FactorPlan plan = agreed_plan(context, call, call + ", " + said, a.type(), problem, plans);
+    PanelRates rates;
+    if (library) rates = measured_panels(library, a.type(), problem);
+    const FactorPlan plan = agreed_plan<FactorPlan>(
+        context, call, call + ", " + said,
+        [&] {
+            for (std::size_t i = 0; plans.size() > 1 && i < plans.size(); ++i) rates(plans[i]);
+        },
+        [&](const Machine& machine) { return played_panels(problem, plans, machine, rates).front(); });
     agreed(context, call, "ready", [&] {
         const BlockCyclic layout = panel_layout(problem, plan.block);
         const BlockCyclic beside =

@@ -1,7 +1,6 @@
 """Which BLAS and LAPACK the tasks of matrices call, and how fast it is."""
 
 import functools
-import math
 import os
 import sys
 import sysconfig
@@ -12,12 +11,6 @@ from tilewave.errors import ConfigError
 
 #: Names the library: a path, "openblas" or "mkl".
 VARIABLE = "TILEWAVE_BLAS"
-#: Times of a copy are the best of so many.
-TIMES = 3
-#: A product of more is measured with fewer rows or columns: so many flops take less than 10 ms.
-MOST_FLOPS = 4e8
-#: Of each operand of a product that is measured: more than the caches hold.
-MOST_BYTES = 48 << 20
 
 _chosen = None  # what use_blas() was given
 
@@ -94,12 +87,6 @@ def _load(path):
     return _core.linalg.Blas.load(path)
 
 
-@functools.cache
-def _product_rate(path, dtype, piece, whole, by_rows, adds):
-    seconds = _load(path).time_piece(dtype, piece, whole, by_rows, adds)
-    return seconds / (2.0 * math.prod(piece))
-
-
 def product_rate(dtype, rows, columns, depth, whole=None, by_rows=False, adds=False):
     """The rate of products of this shape on one lane, measured at first use.
 
@@ -120,39 +107,11 @@ def product_rate(dtype, rows, columns, depth, whole=None, by_rows=False, adds=Fa
     -------
     OperationRate
         Of the core: seconds a call, and a flop.
-
-    Notes
-    -----
-    Pieces that follow each other are measured, one call each. A piece that is repeated finds its operands in the cache:
-    pieces of 62 x 128 x 3000 out of 1500 x 128 x 3000 ran at 34 GFlop/s where that said 42.
     """
-    shape = [max(1, _rounded(n)) for n in (rows, columns, depth)]
-    whole = shape[:2] if whole is None else [max(1, _rounded(n)) for n in whole]
-    while 2.0 * math.prod(shape) > MOST_FLOPS and max(shape) > 1:
-        longest = shape.index(max(shape))
-        shape[longest] = max(1, shape[longest] // 2)
-    # The operands in memory: fewer rows and columns than the whole has where they would be too many.
-    most = max(1, MOST_BYTES // (dtype.itemsize * shape[2]))
-    whole = [max(n, min(many, most)) for n, many in zip(shape[:2], whole, strict=True)]
-    if math.prod(whole) * dtype.itemsize > MOST_BYTES:
-        whole[1] = max(shape[1], MOST_BYTES // (dtype.itemsize * whole[0]))
-    key = tuple(shape), tuple(whole), by_rows, adds
-    return _core.OperationRate(1e-6, _product_rate(_path(_chosen), dtype.name, *key))
-
-
-def _rounded(n):
-    """To two binary digits behind the first: shapes that are nearly alike share a measurement."""
-    step = 1 << max(0, n.bit_length() - 3)
-    return (n + step // 2) // step * step
-
-
-@functools.cache
-def _copy_rate(dtype):
-    rows = columns = 512
-    bytes_moved = rows * columns * dtype.itemsize
-    return _core.linalg.time_copy(dtype.name, rows, columns, TIMES) / bytes_moved
+    whole = (rows, columns) if whole is None else whole
+    return _core.linalg.product_rate(blas(), dtype.name, (rows, columns, depth), whole, by_rows, adds)
 
 
 def copy_rate(dtype):
     """The rate of copies that turn a block of a matrix: seconds a call, and a byte."""
-    return _core.OperationRate(1e-6, _copy_rate(dtype))
+    return _core.linalg.copy_rate(dtype.name)

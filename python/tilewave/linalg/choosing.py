@@ -6,9 +6,9 @@ import weakref
 
 from tilewave import _core
 from tilewave.errors import ConfigError
-from tilewave.linalg.candidates import TREES
 from tilewave.linalg.checks import require_integer, require_one_of
 from tilewave.linalg.layout import Layout
+from tilewave.linalg.plan import TREES
 from tilewave.linalg.prediction import Play
 
 #: How panels of a factor go to those that need them.

@@ -8,10 +8,9 @@ import weakref
 from tilewave import _core
 from tilewave.errors import ConfigError, KernelError
 from tilewave.linalg.blas import blas
-from tilewave.linalg.candidates import best_of, case_of, measure_rates, rates_of
 from tilewave.linalg.matrix import move
-from tilewave.linalg.operands import local_of
-from tilewave.linalg.plan import MatmulPlan, MatmulReport, described
+from tilewave.linalg.operands import local_of, place_of
+from tilewave.linalg.plan import MatmulPlan, MatmulReport
 from tilewave.linalg.prediction import Play
 from tilewave.linalg.request import request_of
 from tilewave.runtime.collective import collective
@@ -94,24 +93,26 @@ def matmul(
     request, c = request_of(context, a, b, c, locals())
     library = blas()
     yield request.text
-    chosen = yield from _chosen(context, request)
-    case = case_of(request, chosen, context.size)
+    chosen = yield from _chosen(context, request, library)
+    case = request.core.case("matmul", chosen._core())
     error = schedule = parts = moving = None
     try:
         schedule = case.schedule(context.rank)
         moving = _core.linalg.MovingMemory(schedule)
         parts = [
-            local_of(operand.stored, context.rank, a.dtype) if moved else matrix.local
-            for operand, matrix, moved in zip(case.stored_operands, (a, b, c), case.moved, strict=True)
+            local_of(stored, context.rank, a.dtype) if moved else matrix.local
+            for stored, matrix, moved in zip(case.stored, (a, b, c), case.moved, strict=True)
         ]
     except Exception as problem:
         error = problem
     yield error or chosen.algorithm
     adds = beta != 0
-    for number, (operand, matrix) in enumerate(zip(case.stored_operands, (a, b, c), strict=True)):
+    for number, (stored, matrix) in enumerate(zip(case.stored, (a, b, c), strict=True)):
         if case.moved[number] and (number < 2 or adds):
-            move(context, matrix._blocks, operand.stored, matrix.local, parts[number])
-    places, scalars = case.places(parts), (complex(alpha), complex(beta))
+            move(context, matrix._blocks, stored, matrix.local, parts[number])
+    in_order = [parts[1], parts[0], parts[2]] if case.mirrored else parts
+    places = [place_of(part, turned) for part, turned in zip(in_order, case.turned, strict=True)]
+    scalars = complex(alpha), complex(beta)
     try:
         done = _core.linalg.run_matmul(
             context._core, schedule, library, moving, places, a.dtype.name, *scalars, *case.conjugates, case.b_by_rows
@@ -121,17 +122,15 @@ def matmul(
     if done.interrupted:
         raise KeyboardInterrupt("another rank was interrupted" if context.size > 1 else "")
     if case.moved[2]:
-        move(context, case.stored_operands[2].stored, c._blocks, parts[2], c.local)
-    on_zero = context.rank == 0
+        move(context, case.stored[2], c._blocks, parts[2], c.local)
+    on_zero, rates = context.rank == 0, functools.partial(case.rates, library, a.dtype.name)
     c.report = MatmulReport(
         chosen,
         done.time_s,
         request.flops / max(done.time_s, 1e-9),
         Parts.of(done.parts) if on_zero else None,
         Timeline(done.timeline),
-        Play(case.schedule, context.size, context._core.machine(), functools.partial(rates_of, case))
-        if on_zero
-        else None,
+        Play(case.schedule, context.size, context._core.machine(), rates, context.threads) if on_zero else None,
     )
     return c
 
@@ -173,12 +172,12 @@ def plan_matmul(
     """
     given = locals() | {"alpha": 1.0, "plan": None}
     request, _ = request_of(context, a, b, c, given)
-    blas()
+    library = blas()
     yield request.text
-    return (yield from _chosen(context, request))
+    return (yield from _chosen(context, request, library))
 
 
-def _chosen(context, request):
+def _chosen(context, request, library):
     """The plan, the same on every rank: rank 0 compares. A part of a collective call."""
     kept = _plans.setdefault(context, {})
     machine = context._core.machine()
@@ -187,14 +186,15 @@ def _chosen(context, request):
     if key not in kept:
         error, text = None, ""
         try:
-            measure_rates(request, context.size, context.rank, MatmulPlan)
+            plans = request.core.plans("matmul")
+            if len(plans) > 1:
+                request.core.measure("matmul", library, plans, context.rank)
+            if context.rank == 0:
+                played = [MatmulPlan._of(plan) for plan in request.core.played("matmul", library, plans, machine)]
+                compared = [(p.predicted_s, p.memory_bytes, str(p._core())) for p in played] if len(played) > 1 else []
+                text = json.dumps(dataclasses.asdict(dataclasses.replace(played[0], compared=compared)))
         except Exception as problem:
             error = problem
-        if context.rank == 0 and error is None:
-            try:
-                text = json.dumps(dataclasses.asdict(best_of(request, context.size, machine, MatmulPlan, described)))
-            except Exception as problem:
-                error = problem
         yield error or "planned"
         found = json.loads(context._core.broadcast(text.encode()))
         found["moved"], found["compared"] = tuple(found["moved"]), tuple(map(tuple, found["compared"]))

@@ -2,9 +2,13 @@
 
 import dataclasses
 
+from tilewave import _core
 from tilewave.linalg.prediction import Foretold
 from tilewave.timeline.parts import Parts
 from tilewave.timeline.timeline import Timeline
+
+ALGORITHMS = ("broadcast", "wavefront", "summa")
+TREES = ("ring", "least_rounds")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,6 +48,24 @@ class MatmulPlan:
     predicted_s: float | None
     compared: tuple = ()
 
+    @classmethod
+    def _of(cls, found):
+        """Of the core's."""
+        moved = tuple(name for name, moves in zip("ABC", found.moved, strict=True) if moves)
+        names = ("algorithm", "lookahead", "panel", "pending", "task_flops", "memory_bytes", "predicted_s")
+        return cls(tree=TREES[found.least_rounds], moved=moved, **{name: getattr(found, name) for name in names})
+
+    def _core(self):
+        return _core.linalg.ProductPlan(
+            self.algorithm,
+            self.tree == "least_rounds",
+            self.pending,
+            self.lookahead,
+            self.panel,
+            self.task_flops,
+            [name in self.moved for name in "ABC"],
+        )
+
     def explain(self):
         """Why this plan: what was compared, the fastest first.
 
@@ -65,15 +87,7 @@ class MatmulPlan:
 
     def __str__(self):
         predicted = "" if self.predicted_s is None else f"; predicted {self.predicted_s:.6f} s"
-        return f"{described(self)}; {self.memory_bytes} bytes beyond the matrices{predicted}"
-
-
-def described(plan):
-    """The choices of a plan in words."""
-    how = "a pending block for every other rank" if plan.pending else f"{plan.lookahead} ahead"
-    way = "" if plan.algorithm == "wavefront" else f" by {plan.tree}"
-    moved = f", {' and '.join(plan.moved)} redistributed" if plan.moved else ""
-    return f"{plan.algorithm}{way}, panels of {plan.panel}, tasks of {plan.task_flops / 1e6:g} Mflop, {how}{moved}"
+        return f"{self._core()}; {self.memory_bytes} bytes beyond the matrices{predicted}"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -3,13 +3,21 @@
 import dataclasses
 import numbers
 
+from tilewave import _core
 from tilewave.errors import ConfigError
-from tilewave.linalg.candidates import ALGORITHMS, TREES, Request
 from tilewave.linalg.checks import require_integer, require_matrix, require_one_of, transpose_of
 from tilewave.linalg.layout import Layout, layout_of
 from tilewave.linalg.matrix import Matrix
-from tilewave.linalg.operands import Operand
-from tilewave.linalg.plan import MatmulPlan
+from tilewave.linalg.plan import ALGORITHMS, TREES, MatmulPlan
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """A product that is asked for: the core's, its flops, and what must be equal on all ranks."""
+
+    core: object
+    flops: float
+    text: str
 
 
 def request_of(context, a, b, c, given):
@@ -25,8 +33,8 @@ def request_of(context, a, b, c, given):
         if isinstance(value, numbers.Complex) and complex(value).imag != 0 and a.dtype.kind != "c":
             raise ConfigError(f"matmul: {name}: given {value!r} for {a.dtype}; allowed: a real number")
     left, right = (transpose_of("matmul", f"trans_{name}", given[f"trans_{name}"]) for name in ("a", "b"))
-    left, right = Operand.of(a, left), Operand.of(b, right)
-    (m, depth), (inner, n) = _extents(left), _extents(right)
+    of_a, of_b = _meant(a, left), _meant(b, right)
+    (m, depth), (inner, n) = _extents(of_a), _extents(of_b)
     if depth != inner:
         raise ConfigError(
             f"matmul: op(A) of {m} x {depth} and op(B) of {inner} x {n} were given; allowed: A.columns equal to B.rows"
@@ -35,7 +43,7 @@ def request_of(context, a, b, c, given):
         if given["beta"] != 0:
             raise ConfigError(f"matmul: beta={given['beta']!r} was given without c; allowed: beta=0, or c=")
         if given["layout"] is None:
-            layout = _natural(left.blocks, right.blocks, (m, n), context.size)
+            layout = _natural(of_a, of_b, (m, n), context.size)
         else:
             layout = layout_of("matmul", (m, n), context.size, given["layout"], None, None)
         c = Matrix(context, (m, n), a.dtype, layout)
@@ -46,14 +54,21 @@ def request_of(context, a, b, c, given):
     if c is a or c is b:
         raise ConfigError("matmul: c is one of the operands; allowed: another matrix")
     choices = _choices(given)
-    request = Request(left, right, Operand.of(c, "N"), a.dtype, given["beta"] != 0, context.threads, **choices)
+    ranks, threads = context.size, context.threads
+    given_blocks = a._blocks, left, b._blocks, right, c._blocks
+    core = _core.linalg.ProductRequest(*given_blocks, a.dtype.name, given["beta"] != 0, ranks, threads, **choices)
     text = f"{a._text()}, {b._text()}, {c._text()}, {given['trans_a']}, {given['trans_b']}, "
     text += f"alpha {given['alpha']!r}, beta {given['beta']!r}, {sorted(choices.items())}"
-    return dataclasses.replace(request, text=text), c
+    return Request(core, (2.0 if a.dtype.kind == "f" else 8.0) * m * n * depth, text), c
 
 
-def _extents(operand):
-    return operand.blocks.rows.extent, operand.blocks.columns.extent
+def _meant(matrix, transpose):
+    """The blocks of op(A)."""
+    return matrix._blocks if transpose == "N" else matrix._blocks.transposed()
+
+
+def _extents(blocks):
+    return blocks.rows.extent, blocks.columns.extent
 
 
 def _choices(given):
@@ -62,8 +77,9 @@ def _choices(given):
     if plan is not None:
         if not isinstance(plan, MatmulPlan):
             raise ConfigError(f"matmul: plan: given {type(plan).__name__}; allowed: what plan_matmul gave, None")
-        names = ("algorithm", "tree", "lookahead", "panel", "pending", "task_flops")
-        return {name: getattr(plan, name) for name in names} | {"memory": given["memory"]}
+        names = ("algorithm", "lookahead", "panel", "pending", "task_flops")
+        chosen = {name: getattr(plan, name) for name in names}
+        return chosen | {"least_rounds": plan.tree == "least_rounds", "memory": given["memory"]}
     if given["algorithm"] not in ("auto", *ALGORITHMS):
         raise ConfigError(f"matmul: algorithm: given {given['algorithm']!r}; allowed: auto, {', '.join(ALGORITHMS)}")
     require_one_of("matmul", "tree", given["tree"], TREES)
@@ -77,8 +93,13 @@ def _choices(given):
         raise ConfigError(f"matmul: pending was given with algorithm {given['algorithm']!r}; allowed: 'wavefront'")
     for name, least in (("lookahead", 0), ("panel", 1), ("memory", 0)):
         require_integer("matmul", name, given[name], least)
-    names = ("algorithm", "tree", "lookahead", "panel", "pending", "memory")
-    return {name: None if given[name] is None else given[name] for name in names}
+    numbers = {name: None if given[name] is None else int(given[name]) for name in ("lookahead", "panel", "memory")}
+    return numbers | {
+        "algorithm": None if given["algorithm"] == "auto" else given["algorithm"],
+        "least_rounds": None if given["tree"] is None else given["tree"] == "least_rounds",
+        "pending": None if given["pending"] is None else bool(given["pending"]),
+        "task_flops": None,
+    }
 
 
 def _natural(a, b, shape, ranks):

@@ -2,10 +2,9 @@
 #pragma once
 #include <cstdint>
 
-namespace tilewave {
+#include "tilewave/transpose.hpp"
 
-/// How a matrix is meant.
-enum class Transpose : std::uint8_t { none, transposed, adjoint };
+namespace tilewave {
 
 /// op(T) X = B with a triangle T of a matrix; `unit`: a diagonal of ones, whatever the matrix has there.
 struct TriangularSystem {

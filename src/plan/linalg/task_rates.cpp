@@ -1,7 +1,5 @@
 #include "plan/linalg/task_rates.hpp"
 
-#include <time.h>
-
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -11,6 +9,7 @@
 #include "execute/blas/factor_tasks.hpp"
 #include "execute/blas/operations.hpp"
 #include "generate/linalg/factor.hpp"
+#include "plan/linalg/thread_time.hpp"
 #include "plan/linalg/tuning.hpp"
 #include "tilewave/dtype.hpp"
 #include "tilewave/error.hpp"
@@ -19,13 +18,6 @@
 namespace tilewave {
 
 namespace {
-
-// Of the calling thread: other programs take none of it.
-double cpu_now_s() {
-    timespec t{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
 
 // Small numbers, and a diagonal that is larger than the rest of its row: no factorization fails.
 template <class T>

@@ -15,6 +15,18 @@ inline constexpr std::array<std::int64_t, 2> small_blocks{1, 8};
 inline constexpr std::array<int, 3> panel_lookaheads{1, 2, 3};
 /// A plan with more lanes than threads must be predicted clearly faster: predictions are no better than 5 %.
 inline constexpr double clearly = 0.95;
+/// Widths of a product's panels: below, a BLAS loses speed; above, the first panel delays all.
+inline constexpr std::array<std::int64_t, 4> product_panels{64, 128, 256, 512};
+/// Beside these where memory is short.
+inline constexpr std::array<std::int64_t, 3> small_panels{1, 8, 32};
+/// Flops of a product's task at most. Small ones run slower, as each packs its operands anew; large ones leave messages
+/// alone for milliseconds.
+inline constexpr std::array<double, 2> product_tasks{5e7, 4e8};
+/// A product of more flops is timed with fewer rows or columns: so many take less than 10 ms.
+inline constexpr double product_flops = 4e8;
+/// Rows and columns of blocks that turn in a copy that is timed.
+inline constexpr std::int64_t copied_side = 512;
+
 /// Flops of a task that is timed, at most: below 20 ms also where LAPACK is slow.
 inline constexpr double timed_flops = 2e8;
 inline constexpr int timed_calls = 5;

@@ -69,14 +69,25 @@ void products_and_factors(Context& context, double bound) {
     const int ranks = context.size();
     const auto init = [](std::int64_t i, std::int64_t j) { return value<T>(i, j); };
     const Matrix<T> a(context, by_block_rows(20, 13, ranks), init), b(context, by_block_columns(13, 9, ranks, 2), init);
-    for (const bool wavefront : {false, true}) {
+    for (const std::optional<ProductAlgorithm> algorithm :
+         {std::optional<ProductAlgorithm>{}, {ProductAlgorithm::wavefront}, {ProductAlgorithm::summa}}) {
         Matrix<T> c(context, by_block_rows(20, 9, ranks), init);
         const auto before = c.gather();
-        multiply(a, b, c, {.alpha = 2.0, .beta = -1.0, .wavefront = wavefront, .panel = 3});
+        const ProductReport report =
+            multiply(a, b, c, {.alpha = 2.0, .beta = -1.0, .algorithm = algorithm, .panel = 3});
+        EXPECT_EQ(report.plan.panel, 3);
+        if (algorithm) EXPECT_EQ(report.plan.algorithm, *algorithm);
         auto wanted = product(a.gather(), b.gather(), 20, 13, 9);
         for (std::size_t i = 0; i < wanted.size(); ++i) wanted[i] = T(2) * wanted[i] - before[i];
         EXPECT_LT(difference(c.gather(), wanted), bound);
     }
+    // B^T A^T by columns, in layouts that no algorithm takes as they are.
+    Matrix<T> turned(context, by_block_columns(9, 20, ranks, 3), init);
+    const Matrix<T> other = a.redistributed(by_block_columns(20, 13, ranks, 2));
+    multiply(b, other, turned, {.op_a = Transpose::adjoint, .op_b = Transpose::transposed});
+    auto wanted = product(a.gather(), b.gather(), 20, 13, 9), conjugate = turned.gather(), found = wanted;
+    for (std::size_t i = 0; i < found.size(); ++i) found[i] = conjugate[i / 20 + 9 * (i % 20)];
+    EXPECT_LT(difference(found, wanted), bound);  // the values are real
     const Matrix<T> whole(context, by_block_rows(17, 17, ranks), init),
         sides(context, by_block_rows(17, 3, ranks), init);
     for (const FactorOptions& options : {FactorOptions{}, {.block = 4}, {.block = 3, .wavefront = true}}) {
@@ -130,6 +141,8 @@ TEST(Linalg, WhatOneRankGetsWrongAllRanksThrow) {
         EXPECT_EQ(cholesky(zero).info(), 1);
         Matrix<double> c(context, by_block_rows(4, 4, 2));
         EXPECT_THROW(multiply(zero, tall, c), ConfigError);
+        EXPECT_THROW(multiply(zero, zero, c, {.panel = context.rank()}), ConfigError);
+        EXPECT_THROW(multiply(zero, zero, c, {.memory_bytes = 1}), ConfigError);
         EXPECT_THROW(qr(tall).apply(zero), ConfigError);
     });
     EXPECT_EQ(errors, std::vector<std::string>(2));
