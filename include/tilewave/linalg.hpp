@@ -1,9 +1,13 @@
 // Dense linear algebra on distributed matrices: products, factorizations and solutions. What the caller leaves free is
 // chosen by prediction, as in Python's tilewave.linalg.
 #pragma once
+#include <algorithm>
+#include <cmath>
 #include <complex>
 #include <cstdint>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "tilewave/block_cyclic.hpp"
@@ -127,6 +131,25 @@ MatrixStorage solve(FactorKind kind, const FactorStorage& factor, const MatrixSt
 /// @pre b of as many rows, of the same type and context (ConfigError on every rank)
 MatrixStorage apply(const FactorStorage& factor, const MatrixStorage& b, bool adjoint);
 
+/// The determinant of the matrix of an LU factor: first 2^second, on every rank. Collective.
+std::pair<std::complex<double>, std::int64_t> determinant(const FactorStorage& factor);
+
+/// Which triangle of a matrix is meant, and how.
+struct Triangle {
+    bool upper = true;
+    Transpose op = Transpose::none;
+    bool unit_diagonal = false;  ///< ones, whatever the matrix has there
+};
+/// x of op(T) x = b with a triangle of a matrix, in the layout of b; the rest of the matrix is not read. Collective.
+/// @pre square; b of as many rows, of the same type and context; a diagonal without 0; options as of a factor, no
+/// wavefront (ConfigError on every rank)
+MatrixStorage solve_triangular(const MatrixStorage& a, const MatrixStorage& b, const Triangle& triangle = {},
+                               const FactorOptions& options = {});
+/// x with the least norm of A x - b, by block columns, by a QR factor. Collective.
+/// @pre at least as many rows as columns; b of as many rows, of the same type and context; no 0 on R's diagonal
+/// (ConfigError on every rank)
+MatrixStorage least_squares(const FactorStorage& factor, const MatrixStorage& b);
+
 /// A = L L^H: L in the lower triangle.
 template <class T>
 struct CholeskyFactor {
@@ -146,6 +169,16 @@ struct LuFactor {
     Matrix<T> solve(const Matrix<T>& b) const {
         return Matrix<T>(tilewave::solve(FactorKind::lu, factor, b.storage()));
     }
+    /// The determinant of A, infinite or 0 where it leaves the type's range. Collective.
+    T det() const {
+        const auto [value, exponent] = determinant(factor);
+        const auto e = static_cast<int>(std::clamp<std::int64_t>(exponent, -100000, 100000));
+        if constexpr (std::is_floating_point_v<T>)
+            return static_cast<T>(std::ldexp(value.real(), e));
+        else
+            return T(static_cast<typename T::value_type>(std::ldexp(value.real(), e)),
+                     static_cast<typename T::value_type>(std::ldexp(value.imag(), e)));
+    }
 };
 /// A = Q R: R in the upper triangle, below it the reflectors.
 template <class T>
@@ -154,6 +187,8 @@ struct QrFactor {
     Matrix<T> apply(const Matrix<T>& b, bool adjoint = false) const {
         return Matrix<T>(tilewave::apply(factor, b.storage(), adjoint));
     }
+    /// x with the least norm of A x - b, by block columns.
+    Matrix<T> solve(const Matrix<T>& b) const { return Matrix<T>(least_squares(factor, b.storage())); }
 };
 
 template <class T>
@@ -167,6 +202,21 @@ LuFactor<T> lu(const Matrix<T>& a, const FactorOptions& options = {}) {
 template <class T>
 QrFactor<T> qr(const Matrix<T>& a, const FactorOptions& options = {}) {
     return {factor(FactorKind::qr, a.storage(), options)};
+}
+template <class T>
+Matrix<T> solve_triangular(const Matrix<T>& a, const Matrix<T>& b, const Triangle& triangle = {},
+                           const FactorOptions& options = {}) {
+    return Matrix<T>(solve_triangular(a.storage(), b.storage(), triangle, options));
+}
+template <class T>
+Matrix<T> lstsq(const Matrix<T>& a, const Matrix<T>& b, const FactorOptions& options = {}) {
+    return qr(a, options).solve(b);
+}
+/// In the layout of a. A system is solved faster and more accurately by its factors.
+template <class T>
+Matrix<T> inv(const Matrix<T>& a, const FactorOptions& options = {}) {
+    const auto identity = [](std::int64_t i, std::int64_t j) { return i == j ? 1.0 : 0.0; };
+    return lu(a, options).solve(Matrix<T>(a.storage().context(), a.storage().layout(), identity));
 }
 
 }  // namespace tilewave

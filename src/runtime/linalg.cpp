@@ -1,6 +1,7 @@
 #include "tilewave/linalg.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -362,6 +363,146 @@ MatrixStorage apply(const FactorStorage& f, const MatrixStorage& b, bool adjoint
         return std::vector{apply_reflectors(f.matrix.layout(), sides, item_bytes(b.type()), {adjoint, false},
                                             choices_of(f.plan, context.threads()), context.rank(), context.size())};
     });
+}
+
+namespace {
+
+std::complex<double> element(const MatrixStorage& m, std::int64_t row, std::int64_t column) {
+    const std::byte* at = m.data() + (row + column * m.rows()) * item_bytes(m.type());
+    switch (m.type()) {
+        case Dtype::f4: return *reinterpret_cast<const float*>(at);
+        case Dtype::f8: return *reinterpret_cast<const double*>(at);
+        case Dtype::c8: return *reinterpret_cast<const std::complex<float>*>(at);
+        default: return *reinterpret_cast<const std::complex<double>*>(at);
+    }
+}
+
+// Of this rank's elements on the diagonal: its numbers, from 0, and values. All rows of the matrix are this rank's.
+std::vector<std::pair<std::int64_t, std::complex<double>>> diagonal(const MatrixStorage& m) {
+    std::vector<std::pair<std::int64_t, std::complex<double>>> all;
+    for (std::int64_t j = 0; j < m.columns(); ++j)
+        if (const std::int64_t at = m.column({j}).at; at < m.rows()) all.emplace_back(at, element(m, at, j));
+    return all;
+}
+
+// All ranks throw where an element of the diagonal is 0 on any. Collective.
+void require_diagonal(const std::string& call, const MatrixStorage& m) {
+    std::vector<std::int64_t> first{std::numeric_limits<std::int64_t>::max()};
+    for (const auto& [at, value] : diagonal(m))
+        if (value == 0.0) first[0] = std::min(first[0], at);
+    allreduce_min(m.context().transport(), first);
+    require(first[0] == std::numeric_limits<std::int64_t>::max(),
+            call + ": element " + std::to_string(first[0]) +
+                " of the diagonal, counted from 0, is 0: there is no unique " +
+                "solution; allowed: a diagonal without 0");
+}
+
+// The first rows of a matrix by columns. Local.
+MatrixStorage top(const MatrixStorage& m, std::int64_t rows) {
+    MatrixStorage made(m.context(), {{rows, 1, 0}, m.layout().columns}, m.type());
+    const auto item = static_cast<std::size_t>(item_bytes(m.type()));
+    const auto from = static_cast<std::size_t>(m.rows()) * item, to = static_cast<std::size_t>(made.rows()) * item;
+    for (std::size_t j = 0; j < static_cast<std::size_t>(made.columns()) && to > 0; ++j)
+        std::memcpy(made.data() + j * to, m.data() + j * from, to);
+    return made;
+}
+
+MatrixStorage solved(const std::string& call, const FactorStorage& f, const MatrixStorage& b,
+                     const TriangularSystem& system) {
+    const Context& context = b.context();
+    return through(call, f, b, false, {}, [&](const BlockCyclic& sides) {
+        return std::vector{triangular_solve(f.matrix.layout(), sides, item_bytes(b.type()), system,
+                                            choices_of(f.plan, context.threads()), context.rank(), context.size())};
+    });
+}
+
+}  // namespace
+
+std::pair<std::complex<double>, std::int64_t> determinant(const FactorStorage& f) {
+    std::pair<std::complex<double>, std::int64_t> whole{1, 0};
+    const auto times = [&](std::complex<double> value, std::int64_t exponent) {
+        whole.first *= value;
+        whole.second += exponent;
+        const double size = std::max(std::abs(whole.first.real()), std::abs(whole.first.imag()));
+        if (size == 0 || !std::isfinite(size)) return;
+        const int more = std::ilogb(size);
+        whole.first = {std::ldexp(whole.first.real(), -more), std::ldexp(whole.first.imag(), -more)};
+        whole.second += more;
+    };
+    Context& context = f.matrix.context();
+    agreed(context, "determinant", f.matrix.text(), [&] {
+        require(f.matrix.layout().rows.extent == static_cast<std::int64_t>(f.pivots.size()),
+                "determinant: a factor without pivots was given; allowed: that of lu()");
+    });
+    for (const auto& [at, value] : diagonal(f.matrix)) times(value, 0);
+    const std::string mine(reinterpret_cast<const char*>(&whole), sizeof whole);
+    whole = {1, 0};
+    for (const std::string& bytes : allgather(context.transport(), mine)) {
+        std::pair<std::complex<double>, std::int64_t> part;
+        std::memcpy(static_cast<void*>(&part), bytes.data(), sizeof part);
+        times(part.first, part.second);
+    }
+    for (std::size_t i = 0; i < f.pivots.size(); ++i)
+        if (f.pivots[i] != static_cast<std::int64_t>(i)) whole.first = -whole.first;
+    return whole;
+}
+
+MatrixStorage solve_triangular(const MatrixStorage& a, const MatrixStorage& b, const Triangle& triangle,
+                               const FactorOptions& options) {
+    const std::string call = "solve_triangular";
+    Context& context = a.context();
+    const TriangularSystem system{triangle.upper, triangle.op, triangle.unit_diagonal};
+    const std::int64_t count = b.layout().columns.extent;
+    const PanelProblem problem{
+        PanelWork::solve,
+        a.layout(),
+        item_bytes(a.type()),
+        context.size(),
+        context.threads(),
+        by_block_columns(a.layout().rows.extent, count, context.size(), ceil_div(count, context.size())),
+        system};
+    std::vector<FactorPlan> plans;
+    std::shared_ptr<const Blas> library;
+    const std::string text =
+        a.text() + ", " + b.text() + ", " + std::to_string(system.number()) + ", " + text_of(options);
+    agreed(context, call, text, [&] {
+        require(a.layout().rows.extent == a.layout().columns.extent,
+                call + ": " + a.text() + " was given; allowed: square matrices");
+        require(!options.wavefront.value_or(false), call + ": a wavefront was given; allowed: broadcasts");
+        require(&b.context() == &context && b.type() == a.type() && b.layout().rows.extent == a.layout().rows.extent,
+                call + ": b is " + b.text() + ", a " + a.text() + "; allowed: as many rows, one type and context");
+        plans = panel_plans(call, problem, options);
+        library = blas();
+    });
+    PanelRates rates;
+    if (library) rates = measured_panels(library, a.type(), problem);
+    const FactorPlan plan = agreed_plan<FactorPlan>(
+        context, call, call + ", " + text,
+        [&] {
+            for (std::size_t i = 0; plans.size() > 1 && i < plans.size(); ++i) rates(plans[i]);
+        },
+        [&](const Machine& machine) { return played_panels(problem, plans, machine, rates).front(); });
+    const MatrixStorage panels = a.redistributed(panel_layout(problem, plan.block));
+    if (!triangle.unit_diagonal) require_diagonal(call, panels);
+    return solved(call, {panels, {context, by_block_columns(0, 0, context.size()), a.type()}, 0, {}, plan, {}}, b,
+                  system);
+}
+
+MatrixStorage least_squares(const FactorStorage& f, const MatrixStorage& b) {
+    const Axis rows = f.matrix.layout().rows, columns = f.matrix.layout().columns;
+    Context& context = f.matrix.context();
+    const int ranks = context.size();
+    const std::int64_t count = b.layout().columns.extent;
+    agreed(context, "lstsq", f.matrix.text() + ", " + b.text(), [&] {
+        require_sides("lstsq", f, b);
+        require(rows.extent >= columns.extent,
+                "lstsq: " + f.matrix.text() + " was given; allowed: at least as many rows as columns");
+    });
+    require_diagonal("lstsq", f.matrix);
+    const BlockCyclic by_columns = by_block_columns(rows.extent, count, ranks, ceil_div(count, ranks));
+    const MatrixStorage y = apply(f, b.redistributed(by_columns), true);
+    const FactorStorage r{top(f.matrix, columns.extent), f.triangles, 0, {}, f.plan, {}};
+    return solved("lstsq", r, top(y, columns.extent), {true, Transpose::none, false});
 }
 
 }  // namespace tilewave

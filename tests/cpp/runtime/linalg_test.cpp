@@ -76,7 +76,7 @@ void products_and_factors(Context& context, double bound) {
         const ProductReport report =
             multiply(a, b, c, {.alpha = 2.0, .beta = -1.0, .algorithm = algorithm, .panel = 3});
         EXPECT_EQ(report.plan.panel, 3);
-        if (algorithm) EXPECT_EQ(report.plan.algorithm, *algorithm);
+        EXPECT_EQ(report.plan.algorithm, algorithm.value_or(report.plan.algorithm));
         auto wanted = product(a.gather(), b.gather(), 20, 13, 9);
         for (std::size_t i = 0; i < wanted.size(); ++i) wanted[i] = T(2) * wanted[i] - before[i];
         EXPECT_LT(difference(c.gather(), wanted), bound);
@@ -108,6 +108,25 @@ void products_and_factors(Context& context, double bound) {
     for (std::int64_t j = 0; j < 7 && !r.empty(); ++j)
         for (std::int64_t i = j + 1; i < 19; ++i) EXPECT_LT(std::abs(r[static_cast<std::size_t>(i + 19 * j)]), bound);
     EXPECT_LT(difference(reflectors.apply(upper).gather(), tall.gather()), bound);
+    // The inverse, a determinant by its definition, a triangle, and least squares whose solution is known.
+    EXPECT_LT(difference(product(whole.gather(), inv(whole).gather(), 17, 17, 17),
+                         Matrix<T>(context, by_block_rows(17, 17, ranks),
+                                   [](std::int64_t i, std::int64_t j) { return i == j ? 1.0 : 0.0; })
+                             .gather()),
+              bound);
+    const Matrix<T> small(context, by_block_columns(3, 3, ranks), [](std::int64_t i, std::int64_t j) {
+        return i == j ? 0.0 : i + 2.0 * static_cast<double>(j);
+    });
+    EXPECT_LT(std::abs(lu(small, {.block = 1}).det() - T(2 * 5 * 2 + 4 * 1 * 4)), bound);
+    const Matrix<T> triangle(context, by_block_rows(17, 17, ranks), [](std::int64_t i, std::int64_t j) {
+        return i < j ? 0.0 : i == j ? 3.0 : 0.1 * static_cast<double>(i - j);
+    });
+    const Matrix<T> x = solve_triangular(triangle, sides, {.upper = false});
+    EXPECT_LT(difference(product(triangle.gather(), x.gather(), 17, 17, 3), sides.gather()), bound);
+    const Matrix<T> known(context, by_block_rows(7, 4, ranks), init);
+    Matrix<T> image(context, by_block_rows(19, 4, ranks));
+    multiply(tall, known, image);
+    EXPECT_LT(difference(lstsq(tall, image).gather(), known.gather()), bound);
     EXPECT_EQ(difference(tall.redistributed(by_block_columns(19, 7, ranks, 3)).gather(), tall.gather()), 0);
 }
 
@@ -144,6 +163,11 @@ TEST(Linalg, WhatOneRankGetsWrongAllRanksThrow) {
         EXPECT_THROW(multiply(zero, zero, c, {.panel = context.rank()}), ConfigError);
         EXPECT_THROW(multiply(zero, zero, c, {.memory_bytes = 1}), ConfigError);
         EXPECT_THROW(qr(tall).apply(zero), ConfigError);
+        EXPECT_THROW(solve_triangular(zero, zero), ConfigError);
+        EXPECT_THROW(lstsq(tall.redistributed(by_block_rows(5, 4, 2, 1)), zero), ConfigError);
+        EXPECT_THROW(lstsq(zero, zero), ConfigError);
+        EXPECT_THROW(inv(zero), ConfigError);
+        EXPECT_EQ(factors.det(), 0);
     });
     EXPECT_EQ(errors, std::vector<std::string>(2));
 }
