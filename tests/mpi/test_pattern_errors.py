@@ -1,14 +1,13 @@
 """Patterns given what they cannot do: one clear error on every rank, no hang, and the next call is fine."""
 
-import re
 
 import numpy as np
 import pytest
 
 import tilewave as tw
+from refused_patterns import A, agreed, on_each_rank, patterns, refused, works
 
 pytestmark = [pytest.mark.mpi(ranks=[1, 2, 3]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
-patterns = tw.patterns
 
 
 @pytest.fixture(scope="module")
@@ -16,47 +15,6 @@ def context():
     return tw.Context()
 
 
-def works(context):
-    M = np.full((2, 3), 7.0 if context.rank == 0 else 0.0)
-    assert (patterns.broadcast(M, 0, context=context) == 7).all()
-    assert (patterns.multi_reduce(M, op=lambda a, b: a + b, context=context) == 7 * context.size).all()
-
-
-def agreed(context, words, error, call):
-    with pytest.raises(error, match=words) as caught:
-        call()
-    assert caught.value.agreed and caught.value.quiet == (context.rank != 0)
-    context.agree(None, str(caught.value))  # the same text on every rank
-    return re.sub(r", \w+\.py:\d+", "", str(caught.value))  # where each rank calls from
-
-
-def refused(context, words, pattern, *arguments, error=tw.ConfigError, **keywords):
-    """Blocking, as a handle (where only `wait` may raise), and as a handle to run later."""
-    call = getattr(patterns, pattern)
-    text = agreed(context, words, error, lambda: call(*arguments, context=context, **keywords))
-    handle = call(*arguments, wait=False, context=context, **keywords)
-    assert agreed(context, words, error, handle.wait) == text
-    with pytest.raises(error):
-        handle.wait()  # again, and no more than that
-    if error is tw.ConfigError:
-        kept = agreed(context, words, error, lambda: call(*arguments, start=False, context=context, **keywords))
-        assert _without_arguments(kept) == _without_arguments(text)
-    works(context)
-    return text
-
-
-def _without_arguments(text):
-    """A short call is shown with its arguments; start=False makes it longer."""
-    return re.sub(r"\(\w+ of [^)]*\)", "", text.replace(", start=False", ""))
-
-
-def on_each_rank(context, words, pattern, good, bad, *arguments, ranks=None, **keywords):
-    """`bad` in place of the matrix `good` on one rank alone, on each in turn."""
-    for r in range(context.size) if ranks is None else ranks:
-        refused(context, words, pattern, bad if context.rank == r else good, *arguments, **keywords)
-
-
-A = np.zeros((4, 6))
 READ_ONLY = np.zeros((4, 6))
 READ_ONLY.flags.writeable = False
 MISALIGNED = np.frombuffer(bytearray(4 * 6 * 8 + 1), np.uint8)[1:].view("f8").reshape(4, 6)
@@ -376,113 +334,6 @@ def test_different_patterns_on_different_ranks(context):
 
     agreed(context, "different arguments.*start=False", tw.ConfigError, kept_on_one_rank)
     works(context)
-
-
-def boom(a, b):
-    raise ValueError("no sum today")
-
-
-def interrupted(a, b):
-    raise KeyboardInterrupt("ctrl-c")
-
-
-def too_short(a, b):
-    return (a + b)[1:]
-
-
-def a_number(a, b):
-    return 3.0
-
-
-def complex_(a, b):
-    return a + 1j * b
-
-
-def writes(a, b):
-    a += b
-    return a
-
-
-def speaks_greek(a, b):
-    raise ValueError("α" * 2000)
-
-
-def no_text(a, b):
-    raise OSError("bad name \udc80")
-
-
-@pytest.mark.parametrize(
-    "op, words",
-    [
-        (boom, "reduction boom failed on rank {r}: ValueError: no sum today"),
-        (interrupted, "KeyboardInterrupt: ctrl-c"),
-        (too_short, r"it returned shape \(\d+,\) for two arrays of shape \(\d+,\)"),
-        (a_number, r"it returned shape \(\)"),
-        (complex_, "UFuncTypeError|TypeError: Cannot cast"),
-        (writes, "ValueError: .*read-only"),
-        (speaks_greek, "ValueError: α*$"),
-        (no_text, "bad name .udc80"),
-    ],
-)
-def test_a_function_that_fails_on_one_rank(context, op, words):
-    if context.size == 1:
-        assert (patterns.reduce(A, op=op, context=context) == A).all()  # nothing to combine
-        return
-    for r in range(context.size):
-
-        def mine(a, b, failing=r):  # the same function everywhere
-            return op(a, b) if context.rank == failing else np.add(a, b)
-
-        mine.__name__ = op.__name__
-        for algorithm in ("tree", "ring"):
-            refused(
-                context,
-                words.format(r=r),
-                "reduce",
-                A,
-                r,
-                mine,
-                algorithm=algorithm,
-                chunk_bytes=48,
-                error=tw.KernelError,
-            )
-        refused(context, words.format(r=r), "multi_reduce", A, op=mine, error=tw.KernelError)
-
-
-def test_a_function_that_calls_patterns(context):
-    calls = [
-        lambda: patterns.broadcast(A.copy(), context=context),
-        lambda: patterns.reduce(A, start=False, context=context),
-        lambda: patterns.send(A, 0, context=context),
-        lambda: patterns.receive(A, 0, context=context),
-        context.close,
-    ]
-    for call in calls if context.size > 1 else ():
-        refused(
-            context,
-            "ConfigError: patterns, sends and receives cannot be called from a reduction's function",
-            "reduce",
-            A,
-            0,
-            lambda a, b: call(),
-            error=tw.KernelError,
-        )
-
-
-def test_a_function_that_fails_on_all_ranks_and_then_does_not(context):
-    fails = [True]
-
-    def sometimes(a, b):
-        return boom(a, b) if fails[0] else a + b
-
-    if context.size == 1:
-        return
-    handle = patterns.multi_reduce(A + 1, op=sometimes, start=False, context=context)
-    for _ in range(2):
-        agreed(context, "failed on rank 0: ValueError", tw.KernelError, handle.run)
-        agreed(context, "failed on rank 0: ValueError", tw.KernelError, lambda: handle.start().wait())
-    fails[0] = False
-    assert (handle.run() == context.size).all()
 
 
 def test_a_call_that_was_fine_right_before(context):

@@ -1,5 +1,6 @@
 """Where a run happens: ranks, threads, and how ranks agree on errors."""
 
+import operator
 import os
 import threading
 
@@ -361,8 +362,8 @@ def _threads(given):
     if value is None:
         return 0  # the core knows who shares the CPUs
     try:
-        number = int(value)
-        if isinstance(value, float) or not 1 <= number <= _core.limits["lanes"]:
+        number = int(value) if isinstance(value, str) else operator.index(value)
+        if isinstance(value, bool) or not 1 <= number <= _core.limits["lanes"]:
             raise ValueError
     except (TypeError, ValueError, OverflowError):
         raise ConfigError(

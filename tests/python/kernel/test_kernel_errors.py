@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kernel_helpers import Raised, compare, run_box
-from test_compile import body, line
+from kernel_bodies import body, line
 from tilewave.nest.types import Unsupported, infer, type_of
 from tilewave.kernel.compile import ROW, compile_kernel
 from tilewave.errors import ConfigError

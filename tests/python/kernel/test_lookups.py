@@ -11,7 +11,7 @@ import pytest
 import tilewave as tw
 import tilewave.kernel.compile
 from kernel_helpers import Raised, Runner, check, constant_steps, relaid, rows_in_order, ways
-from test_compile import DTYPES as NAMES
+from kernel_bodies import DTYPES as NAMES
 from tilewave.kernel.permuted import MOST_ELEMENTS, NARROW, UNFIT, WAYS, WHOLE, Layout
 from tilewave.kernel.compile import ROW, ROWS, compile_kernel
 

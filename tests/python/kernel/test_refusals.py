@@ -5,7 +5,7 @@ take.
 import numpy as np
 import pytest
 
-from test_compile import body
+from kernel_bodies import body
 from test_complex import numbers, same
 from tilewave.errors import ConfigError
 from tilewave.kernel.compile import compile_kernel

@@ -20,7 +20,7 @@ from kernel_helpers import (
     shapes_of,
     skewed,
 )
-from test_compile import DTYPES, FIRST_SEED, RANDOM_BODIES, alignment, body, relax
+from kernel_bodies import DTYPES, FIRST_SEED, RANDOM_BODIES, alignment, body, relax
 from tilewave.kernel.compile import compile_kernel
 from tilewave.errors import ConfigError
 from tilewave.nest.nest import nest

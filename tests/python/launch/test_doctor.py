@@ -1,0 +1,91 @@
+"""`tilewave doctor` and `tilewave bench` as programs."""
+
+import dataclasses
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from tilewave.cli.ping_facts import PingFacts
+
+def doctor(**env):
+    return subprocess.run(
+        [sys.executable, "-m", "tilewave.cli.commands", "doctor"],
+        text=True,
+        timeout=100,
+        capture_output=True,
+        env={**os.environ, "COLUMNS": "200", "PYTHONUTF8": "1", **env},
+    )
+
+
+def test_doctor_of_this_installation(monkeypatch):
+    monkeypatch.delenv("TILEWAVE_THREADS", raising=False)
+    done = doctor()
+    assert done.returncode == 0, done.stdout + done.stderr
+    for words in (r"\(MPI \d", r"\d\.\d\d µs one way", r"\d+ for one rank, \d+ for each of 2", "usable here"):
+        assert re.search(words, done.stdout), done.stdout
+
+
+FACTS = PingFacts(2, 1.5e-6, [0, 1], 3, 5, 6.5, "Some MPI 1.2\nmore", "5.0", "/lib/libsome.so", "multiple")
+
+
+@pytest.mark.parametrize(
+    "facts, code, words",
+    [
+        (None, 1, ["Compiled core", "pip install"]),
+        (
+            FACTS,
+            0,
+            [
+                "Some MPI 1.2 (MPI 5.0)",
+                "libsome",
+                "1.50 µs",
+                "5 for one rank, 3 for each of 2",
+                "the time of 6.5 CPUs",
+                "usable here",
+            ],
+        ),
+        (dataclasses.replace(FACTS, size=1), 1, ["do not belong"]),
+        ("no network", 1, ["no network", "exit code"]),
+    ],
+    ids=["no core", "fine", "wrong mpiexec", "broken"],
+)
+def test_doctor(package, monkeypatch, facts, code, words):
+    monkeypatch.delenv("TILEWAVE_THREADS", raising=False)
+    if facts is not None:  # in place of the core and of the module that pings with it
+        (package / "tilewave" / "_core.py").write_text("")
+        (package / "tilewave" / "cli" / "ping.py").write_text(
+            f"raise OSError({facts!r})"
+            if isinstance(facts, str)
+            else f"import os\nif os.environ['PMI_RANK'] == '0':\n    print({facts.line()!r})\n"
+        )
+    done = doctor(PYTHONPATH=str(package))
+    assert done.returncode == code, done.stdout + done.stderr
+    for word in words:
+        assert word in done.stdout
+
+
+def test_facts_of_a_ping_survive_their_line():
+    assert PingFacts.of_output(f"noise\nping of another program\n{FACTS.line()}\n") == FACTS
+    assert PingFacts.of_output('ping {"size": 2}') is None
+
+
+def test_bench_looks_into_the_registry(package):
+    (package / "tilewave_bench.py").write_text(
+        "def one(json_path, quick):\n    print('one', json_path, quick)\nNAMES = {'one': one}\n"
+    )
+
+    def bench(*arguments):
+        return subprocess.run(
+            [sys.executable, "-m", "tilewave.cli.commands", "bench", *arguments],
+            text=True,
+            timeout=60,
+            capture_output=True,
+            env={**os.environ, "PYTHONPATH": str(package)},
+        )
+
+    assert bench("one", "--json", "x.json", "--quick").stdout == "one x.json True\n"
+    unknown = bench("two")
+    assert unknown.returncode == 2 and "no benchmark 'two'; there are: one" in unknown.stderr

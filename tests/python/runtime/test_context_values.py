@@ -1,0 +1,177 @@
+"""Contexts as values: threads, the default one, what is said to all ranks; and which MPI library a process gets."""
+
+import os
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import tilewave as tw
+from local_ranks import on_ranks
+from tilewave import _core
+from tilewave.errors import ConfigError, InternalError, KernelError, MpiError
+from tilewave.runtime import collective, context as contexts, mpi_library
+
+MOST = _core.limits["lanes"]
+pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
+
+
+@pytest.mark.parametrize("given, threads", [(1, 1), (np.int8(3), 3), ("2", 2), (MOST, MOST)])
+def test_threads(given, threads):
+    assert contexts._threads(given) == threads
+
+
+@pytest.mark.parametrize(
+    "given", [0, -1, MOST + 1, 2.0, np.float32(2), True, "two", "", [], 1j, float("nan"), 10**30, np.ones(2)]
+)
+def test_threads_that_are_none(given):
+    with pytest.raises(tw.ConfigError, match=f"^threads: given .*; allowed: an integer from 1 to {MOST}$"):
+        tw.Context(threads=given)
+
+
+def test_threads_of_the_environment(monkeypatch):
+    monkeypatch.setenv("TILEWAVE_THREADS", "3")
+    assert contexts._threads(None) == 3 and contexts._threads(1) == 1
+    monkeypatch.setenv("TILEWAVE_THREADS", "many")
+    with pytest.raises(tw.ConfigError, match="threads: given 'many'"):
+        tw.Context()
+
+
+@pytest.mark.parametrize("given", [3, "world", [], tw])
+def test_what_is_no_communicator(given):
+    with pytest.raises(tw.ConfigError, match="comm: given .*; allowed: an mpi4py communicator or None"):
+        tw.Context(given)
+
+
+def test_the_default_context(monkeypatch):
+    monkeypatch.setattr(contexts, "_default", None)
+    mine = tw.Context(threads=1)
+    assert tw.set_default(mine) is mine and tw.field((2,)).context is mine
+    assert tw.set_default(threads=1) is not mine and tw.field((2,)).context is not mine
+    with pytest.raises(tw.ConfigError, match="set_default: context: given int; allowed: tilewave.Context"):
+        tw.set_default(3)
+    with pytest.raises(tw.ConfigError, match="a context and comm or threads were given; allowed: one of them"):
+        tw.set_default(mine, threads=1)
+
+
+@pytest.mark.parametrize("given", [3, "context", tw, []])
+def test_another_thing_as_context_is_an_error_of_all(given):
+    for call in (
+        lambda: tw.field((2,), context=given),
+        lambda: tw.patterns.broadcast(np.zeros(3), context=given),
+        lambda: tw.patterns.send(np.zeros(3), 0, context=given),
+        lambda: tw.barrier(context=given),
+    ):
+        with pytest.raises(tw.ConfigError, match=f"context: given {type(given).__name__}; allowed: tilewave.Context"):
+            call()
+
+
+@pytest.mark.parametrize(
+    "error, kind, text",
+    [
+        (None, "fine", ""),
+        (ConfigError("no α"), "config", "no α"),
+        (KernelError("it"), "kernel", "it"),
+        (MpiError("it"), "mpi", "it"),
+        (InternalError("it"), "internal", "on rank 0: InternalError: it"),
+        (TypeError("it"), "config", "on rank 0: TypeError: it"),
+        (MemoryError(), "resources", "on rank 0: MemoryError: "),
+        (OSError(2, "no file"), "internal", "on rank 0: FileNotFoundError: [Errno 2] no file"),
+        (KeyboardInterrupt(), "interrupt", "rank 0 was interrupted"),
+    ],
+)
+def test_what_a_rank_says_of_an_error(error, kind, text):
+    assert contexts._statement(error, SimpleNamespace(rank=0)) == (kind, text)
+
+
+def test_an_error_whose_text_fails_has_none():
+    class Silent(Exception):
+        def __str__(self):
+            raise ValueError
+
+    assert collective.text_of(Silent()) == "(it has no text)"
+    assert collective.plain("a\udc80\0b") == "a\\udc80\\0b"
+    assert collective.text_of(ValueError("x\udcff")) == "x\\udcff"
+
+
+def test_the_callers_line_is_the_innermost_of_the_program():
+    assert collective.where() == f"test_context_values.py:{sys._getframe().f_lineno}"
+
+
+def test_arguments_that_a_function_does_not_take_are_pythons_error_on_every_rank():
+    def body(context):
+        with pytest.raises(TypeError, match="unexpected keyword argument 'colour'") as caught:
+            tw.field((2,), colour=3, context=context)
+        assert caught.value.agreed and caught.value.quiet == (context.rank > 0)
+
+    assert on_ranks(2, 1, body)[1] == [None, None]
+
+
+# --- which MPI library ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def installed(monkeypatch, tmp_path):
+    """A folder of transports in place of the package's, and the libraries that this process seems to have loaded."""
+
+    def install(*names, loaded=(), mpi4py=False):
+        for name in names:
+            (tmp_path / f"_mpi_{name}.so").write_text("")
+        monkeypatch.setattr(mpi_library._core, "__file__", str(tmp_path / "_core.so"), raising=False)
+        monkeypatch.setattr(mpi_library, "_loaded_libraries", lambda: set(loaded))
+        monkeypatch.setattr(mpi_library.importlib.util, "find_spec", lambda name: object() if mpi4py else None)
+        return lambda: mpi_library._mpi_library().stem
+
+    monkeypatch.delenv("TILEWAVE_MPI_ABI", raising=False)
+    return install
+
+
+@pytest.mark.parametrize(
+    "names, loaded, mpi4py, wanted, found",
+    [
+        (("abi", "mpich"), (), False, None, "abi"),
+        (("abi", "mpich"), (), True, None, "mpich"),
+        (("abi", "mpich"), (), True, "abi", "abi"),
+        (("abi", "mpich"), (), False, "mpich", "mpich"),
+        (("abi", "mpich"), ("libmpi.so.12",), False, "abi", "mpich"),  # what is loaded decides
+        (("abi", "mpich"), ("libmpi_abi.so.0",), True, "mpich", "abi"),
+        (("abi", "mpich", "system"), ("libmpi.so.40",), True, None, "system"),
+    ],
+)
+def test_a_process_has_one_mpi(installed, monkeypatch, names, loaded, mpi4py, wanted, found):
+    if wanted:
+        monkeypatch.setenv("TILEWAVE_MPI_ABI", wanted)
+    assert installed(*names, loaded=loaded, mpi4py=mpi4py)() == f"_mpi_{found}"
+
+
+def test_an_mpi_of_another_abi_is_refused(installed, monkeypatch):
+    library = installed("abi", "mpich", loaded=["libmpi.so.40"])
+    with pytest.raises(tw.ConfigError, match="has loaded libmpi.so.40, an MPI of another ABI"):
+        library()
+    monkeypatch.setenv("TILEWAVE_MPI_ABI", "open")
+    with pytest.raises(tw.ConfigError, match="TILEWAVE_MPI_ABI is 'open'; allowed: abi, mpich"):
+        library()
+
+
+@pytest.mark.parametrize(
+    "variables, size", [({}, 1), ({"PMI_SIZE": "4"}, 4), ({"PMI_SIZE": "x", "OMPI_COMM_WORLD_SIZE": "3"}, 3)]
+)
+def test_the_size_that_the_launcher_tells(monkeypatch, variables, size):
+    for name in mpi_library.SIZE_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert mpi_library.launch_size() == size
+
+
+def test_a_launch_of_several_that_sees_a_world_of_one(monkeypatch):
+    world = {"size": 1, "path": "/lib/libmpi.so"}
+    monkeypatch.setattr(mpi_library._core, "mpi_info", lambda: world)
+    monkeypatch.setenv("PMI_SIZE", "4")
+    with pytest.raises(tw.ConfigError, match=r"one of 4 \(PMI_SIZE\), but the MPI library /lib/libmpi.so sees a world"):
+        mpi_library.check_launch_size(None)
+    mpi_library.check_launch_size(object())  # a communicator may have one rank
+    world["size"] = 4
+    mpi_library.check_launch_size(None)
+    assert os.environ["PMI_SIZE"] == "4"
