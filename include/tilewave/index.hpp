@@ -117,11 +117,11 @@ bool lexicographically_positive(const Index& d);
 
 /// floor(a / b) for b > 0.
 constexpr std::int64_t floor_div(std::int64_t a, std::int64_t b) {
-    return a >= 0 ? a / b : -((b - 1 - a) / b);
+    return a / b - (a % b < 0);
 }
 /// ceil(a / b) for b > 0.
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
-    return -floor_div(-a, b);
+    return a / b + (a % b > 0);
 }
 /// a - b floor(a / b) for b > 0.
 constexpr std::int64_t floor_mod(std::int64_t a, std::int64_t b) {
