@@ -145,7 +145,7 @@ def _functions(schedule, given):
 def _memory(schedule, core, given):
     """Of each array what this rank stores, as views of what was given."""
     nests = [work.nest.kernel for work in core.works if work.nest is not None]
-    if any(shape is None for _, shape, _ in schedule._arrays):
+    if any(shape is None or dtype is None for _, shape, dtype in schedule._arrays):
         raise ConfigError(
             "run_schedule: a schedule of a nest was given, which tilewave.run runs; allowed: of tilewave.build_schedule"
         )
