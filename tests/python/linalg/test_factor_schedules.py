@@ -52,12 +52,15 @@ def test_schedules_are_proved_and_predicted(seed):
             _core.predict_works(parts, _core.Machine(), [_core.KernelRate()], rates, threads=rng.choice([0, 1, 2]))
 
 
-@pytest.mark.parametrize("shape", [(8, 8), (8, 5), (4, 8)])
-def test_every_wait_of_a_qr_factorization_is_needed(shape):
-    """Without any one of its waits for another rank or lane, it is refused."""
+@pytest.mark.parametrize("kind, shape", [("qr", (8, 8)), ("qr", (8, 5)), ("qr", (4, 8)), ("lu", (8, 8))])
+@pytest.mark.parametrize("wavefront", [False, True])
+def test_every_wait_of_a_factorization_is_needed(kind, shape, wavefront):
+    """Without any one of its waits for another rank, it is refused."""
     m, n = shape
     layout = linalg.BlockCyclic(linalg.Axis(m, 1, 0), linalg.Axis(n, 2, 1))
-    parts = [linalg.qr(layout, 8, linalg.FactorChoices(False, 1, 2), rank, 2) for rank in range(2)]
+    choices = linalg.FactorChoices(lookahead=1, lanes=2, wavefront=wavefront)
+    choices.chunk_bytes = 16
+    parts = [getattr(linalg, kind)(layout, 8, choices, rank, 2) for rank in range(2)]
     assert _core.check(parts) is None
     waits = 0
     for lane, steps in enumerate(parts[1].lanes):
