@@ -25,9 +25,11 @@ private:
         const std::int64_t lo = column.box.lo[1], width = column.box.extent(1);
         std::vector<Region> writes{column, {factor_triangles, {{0, lo}, {tiles_.block, lo + width}}}};
         if (const auto [t0, t1] = travels(k); t0 < t1) writes.push_back(of_panel(k, t0, t1));
-        // The reflectors, and T.
-        const double w = static_cast<double>(width), high = static_cast<double>(column.box.extent(0));
-        list_.task(0, number(k, 0), qr_panel, {column}, std::move(writes), w * w * (3 * high - w * 2 / 3), {k, k});
+        // The reflectors, and T; of a panel with fewer rows than columns as many of them as rows.
+        const double w = static_cast<double>(width), high = static_cast<double>(column.box.extent(0)),
+                     count = std::min(w, high);
+        list_.task(0, number(k, 0), qr_panel, {column}, std::move(writes), w * count * (3 * high - count * 2 / 3),
+                   {k, k});
     }
 
     // Block column j, some of its columns at a time: each is read twice, for V^H C and for C - V (T^H V^H C).

@@ -206,7 +206,7 @@ std::vector<OperationRate> factor_task_rates(const std::shared_ptr<const Blas>& 
         };
         auto large = from(tuning::timed_flops);
         if (large == all.end() || (large->task->amount > tuning::timed_flops && large != all.begin())) --large;
-        const auto small = from(large->task->amount / 4);
+        const auto small = std::min(from(large->task->amount / 4), large);
         const double large_s = seconds_of(blas, type, *large->schedule, *large->task);
         const double small_s = small->task->amount == large->task->amount
                                    ? large_s

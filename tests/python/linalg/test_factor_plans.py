@@ -33,6 +33,19 @@ def test_plans_compare_ways_depths_and_blocks(kind, ranks):
     assert any("least_rounds" in text for text in texts) == (ranks > 2)
 
 
+@pytest.mark.parametrize("shape", [(1, 30), (1, 1), (3, 40), (30, 1), (0, 5), (5, 0)])
+def test_plans_of_flat_matrices(shape):
+    """Panels of fewer rows than columns are timed and played, too."""
+
+    def body(context):
+        a = tw.linalg.matrix(shape, init=dominant, context=context)
+        return tw.linalg.qr(a, context=context).report.plan
+
+    results, errors = on_ranks(2, 1, body)
+    assert not any(errors), errors
+    assert results[0] == results[1] and all(time >= 0 for time, _, _ in results[0].compared)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_memory_is_capped_before_it_is_allocated(kind):
     """The least that is named is enough, one byte less is not; what a run uses is what the plan says."""

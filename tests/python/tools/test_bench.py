@@ -2,6 +2,7 @@
 
 import importlib
 import json
+from pathlib import Path
 
 import pytest
 import tilewave as tw
@@ -76,3 +77,37 @@ def test_disturbed_cases_are_run_again_and_the_least_disturbed_run_counts(monkey
         ("c", 0.001, 2),
     ]
     assert [sorted(d["stolen"] for d in c.get("disturbed", [])) for c in found] == [[0.3, 0.5], [], [0.2]]
+
+
+def test_of_hpls_settings_the_fastest_counts(tmp_path, monkeypatch):
+    """Its input names the sizes; its output is read, and wrong values end the benchmark."""
+    from tilewave_bench import hpl
+
+    (tmp_path / "bin" / "here").mkdir(parents=True)
+    (tmp_path / "bin" / "here" / "xhpl").touch()
+    monkeypatch.setenv("TILEWAVE_CONTENDERS", str(tmp_path))
+    inputs, verdict = [], ["PASSED"]
+
+    def start(command, ranks):
+        folder = Path(command[-1].split("'")[1])
+        lines = (folder / "HPL.dat").read_text().splitlines()
+        inputs.append(lines)
+        sizes, kinds, depths = (lines[at].split("  ")[0].split() for at in (5, 22, 24))
+        seconds = lambda d, k: 0.5 if (d, k) == ("1", "3") else 0.9
+        out = [
+            f"WR{d}{k}R2R4 {n} 128 1 {ranks} {seconds(d, k)} 1.0e+00\n|Ax-b| = 1e-3 ... {verdict[0]}"
+            for n in sizes
+            for k in kinds
+            for d in depths
+        ]
+        (folder / "HPL.out").write_text("\n".join(out))
+        return 0
+
+    found = hpl.ways(start, 2, [200, 300], 3)
+    assert {n: way["seconds"] for n, way in found.items()} == {200: [0.5] * 3, 300: [0.5] * 3}
+    assert found[200]["name"] == "HPL, modified 2-ring, depth 1, block 128" and len(inputs) == 3
+    verdict[0] = "FAILED"
+    with pytest.raises(SystemExit, match="wrong values"):
+        hpl.ways(start, 2, [200], 1)
+    monkeypatch.setenv("TILEWAVE_CONTENDERS", str(tmp_path / "bin"))
+    assert hpl.ways(start, 2, [200], 1) == {}
