@@ -1,12 +1,17 @@
 """Plans of factors: what is compared, memory that is capped, and the same refusal on every rank."""
 
+import random
+
 import numpy as np
 import pytest
 import tilewave as tw
 from local_ranks import on_ranks
+from tilewave import _core
+from tilewave.linalg.blas import blas
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*more than the.*CPUs")
 KINDS = ("cholesky", "lu", "qr")
+linalg = _core.linalg
 
 
 def dominant(i, j):
@@ -84,3 +89,23 @@ def test_bad_choices_on_one_rank_are_errors_on_all(keywords, text):
 
     _, errors = on_ranks(2, 1, body)
     assert all(isinstance(error, tw.ConfigError) and text in str(error) for error in errors), errors
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_random_problems_are_timed_and_played(seed):
+    """Of every kind, shape and dtype: no plan takes less than nothing."""
+    rng, library = random.Random(seed), blas()
+    for number in range(40):
+        n, sides, block, ranks = rng.randint(0, 40), rng.randint(0, 9), rng.randint(1, 12), rng.choice([1, 2, 3, 4, 6])
+        work, dtype = rng.choice([*KINDS, "solve"]), np.dtype(rng.choice(["f4", "f8", "c8", "c16"]))
+        rows = rng.randint(0, 40) if work == "qr" else n
+        given = linalg.BlockCyclic(linalg.Axis(rows, 1, 0), linalg.Axis(n, ranks, block))
+        right = linalg.BlockCyclic(linalg.Axis(n, 1, 0), linalg.Axis(sides, ranks, max(1, -(-sides // ranks))))
+        system = linalg.TriangularSystem(rng.random() < 0.5, rng.choice("NTC"), rng.random() < 0.5)
+        problem = linalg.PanelProblem(work, given, dtype.itemsize, ranks, rng.choice([1, 2]), right, system)
+        plans = problem.plans("test", None, None, None, rng.choice([None, block]), None)
+        problem.measure(library, dtype.name, plans)
+        played = problem.played(library, dtype.name, plans, _core.Machine())
+        times = [plan.predicted_s for plan in played if plan.predicted_s is not None]
+        assert all(time >= 0 for time in times), (seed, number, work, rows, n)
+        assert len(times) == len(plans) or len(played) == 1
