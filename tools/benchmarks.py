@@ -2,13 +2,13 @@
 
 A file is what `tilewave bench NAME --json FILE` writes. It may also have `title`, `command` (how to run it), `note`,
 and in each row `date`; figures and ratios may be null. The page has the rows that have a ratio, or a fraction of the
-limit, or that KEEP names; those of one case share a line. The standard library is all that this needs.
+limit, or that KEEP names. The standard library is all that this needs.
 """
 
-import itertools
 import json
 import re
 import sys
+import textwrap
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -72,7 +72,7 @@ HEAD = """<!-- written by tools/benchmarks.py from docs/benchmarks/*.json: do no
 # Benchmarks
 
 Contenders take turns in one run. A figure is the median, its spread the largest minus the smallest value. A ratio above
-1 says that Tilewave is faster. Nothing is computed from figures of two machines. The head of a table is the command
+1 says that Tilewave is faster. Nothing is computed from figures of two machines. Above a table is the command
 that renews it: on an idle machine, in the environment of `make demo`, then `make docs`. Hosts need root and iproute2.
 
 Contenders are outside the project, in folders that TILEWAVE_CONTENDERS names, with colons between. A virtual
@@ -98,31 +98,39 @@ def shown(bench, row):
     return figures or bool(re.search(KEEP.get(bench, r"(?!)"), row["contender"]))
 
 
-def cells_of(row):
-    """Who, median, spread, ratio, part of the limit."""
-    value = f"{number(row['value'])} {row['unit']}" if row["value"] is not None else ""
-    who = re.sub(r" in its report$| \((sweep|stencil), .*", "", row["contender"])
-    return who, value, *(number(row[key]) for key in ("spread", "ratio_to_contender", "fraction_of_limit"))
-
-
 def section(path):
-    """Lines of one file: title, then a table whose head has command and machine."""
+    """Lines of one file: title, machine and command, then a table."""
     data = json.loads(path.read_text())
     bench, machine = data["bench"], data["machine"]
+    rows = [row for row in data["rows"] if shown(bench, row)]
     dates = sorted({row["date"] for row in data["rows"] if row.get("date")})
     command = data.get("command", f"tilewave bench {bench} --json docs/benchmarks/{path.name}")
     where = f"{machine['processor']}, {machine['cpus']} CPUs, commit {machine['commit']}"
-    head = f"`{command}`; {where}{', ' + dates[-1] if dates else ''}. {data.get('note', '')}".strip()
     lines = [
         "",
         f"## {data.get('title', TITLES.get(bench, bench))}",
-        f"| {head} | who (against whom) | median | spread | ratio | of the limit |",
+        "",
+        textwrap.fill(
+            f"`{command}`; {where}{', ' + dates[-1] if dates else ''}. {data.get('note', '')}".strip(),
+            118,
+            break_long_words=False,
+            break_on_hyphens=False,
+        ),
+        "",
+        "| case | who (against whom) | median | spread | ratio | of the limit |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
-    rows = [row for row in data["rows"] if shown(bench, row)]
-    for case, together in itertools.groupby(rows, key=lambda row: row["case"].replace(", rolling window", "")):
-        columns = zip(*map(cells_of, together), strict=True)
-        lines.append(f"| {case} | {' | '.join('<br>'.join(c) if any(c) else '' for c in columns)} |")
+    for row in rows:
+        value = f"{number(row['value'])} {row['unit']}" if row["value"] is not None else ""
+        cells = (
+            row["case"].replace(", rolling window", ""),
+            re.sub(r" in its report$| \((sweep|stencil), .*", "", row["contender"]),
+            value,
+            number(row["spread"]),
+            number(row["ratio_to_contender"]),
+            number(row["fraction_of_limit"]),
+        )
+        lines.append(f"| {' | '.join(cells)} |")
     return lines
 
 

@@ -95,7 +95,7 @@ def same(a, b):
 @pytest.mark.parametrize("ranks, threads", [*RANKS, (4, 1), (6, 1)])
 def test_random_chains(ranks, threads):
     def body(context):
-        for seed in range(100 * ranks, 100 * ranks + (10 if ranks < 3 else 4 if ranks < 4 else 1)):
+        for seed in range(100 * ranks, 100 * ranks + (5 if ranks < 3 else 2 if ranks < 4 else 1)):
             print(f"random chain, seed {seed}")
             assert not RandomChain(seed).differs(context)
 
@@ -105,7 +105,7 @@ def test_random_chains(ranks, threads):
 @pytest.mark.parametrize("ranks, threads", [(1, 1), (1, 2), (2, 1), (3, 2), (4, 1), (6, 1)])
 def test_random_chains_that_step_in_time(ranks, threads):
     def body(context):
-        for seed in range(1000 * ranks, 1000 * ranks + (8 if ranks < 3 else 3)):
+        for seed in range(1000 * ranks, 1000 * ranks + (4 if ranks < 3 else 2)):
             print(f"random chain in time, seed {seed}")
             assert not SteppingChain(seed).differs(context)
 
@@ -123,7 +123,7 @@ def test_many_random_chains_that_step_in_time(ranks, threads):
 
 
 def test_random_chains_of_numpy_arrays_in_place():
-    for seed in range(20):
+    for seed in range(8):
         print(f"random chain, seed {seed}")
         assert not RandomChain(seed).differs(tw.default_context(), numpy=True)
 
