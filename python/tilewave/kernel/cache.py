@@ -19,6 +19,7 @@ import re
 import stat
 import struct
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -36,6 +37,8 @@ _OUR_KERNEL = re.compile(rf"[0-9a-f]{{64}}{re.escape(SUFFIX)}")
 _OUR_PART = re.compile(rf"{_UNFINISHED[0]}\w+{re.escape(_UNFINISHED[1])}")
 _MAGIC = b"tilewave kernel 1\n"
 _SIZES = struct.Struct("<QQ")  # of the key and of the object code
+#: By the first digit of a kernel's file: held while one is compiled. LLVM compiles one at a time anyway.
+_BUILDING = {digit: threading.Lock() for digit in "0123456789abcdef"}
 _HEAD = len(_MAGIC) + _SIZES.size + hashlib.sha256().digest_size
 
 
@@ -72,10 +75,14 @@ def object_code(key, build):
     found = _read(path, key)
     if found is not None:
         return found
-    code = build()
-    with contextlib.suppress(OSError):  # without a cache the kernel is as good
-        if _write(path, key, code):
-            _remove_oldest(where)
+    with _BUILDING[path.name[0]]:  # threads that want one kernel: the first compiles it
+        found = _read(path, key)
+        if found is not None:
+            return found
+        code = build()
+        with contextlib.suppress(OSError):  # without a cache the kernel is as good
+            if _write(path, key, code):
+                _remove_oldest(where)
     return code
 
 

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from pathlib import Path
 
@@ -67,6 +68,25 @@ def damaged(data):
     yield "longer", data + b"\0"
     yield "another's", kernel_cache._packed(b"another key", b"another code")
     yield "swapped", kernel_cache._packed(b"object code", b"the key")
+
+
+def test_threads_that_want_one_kernel_build_it_once(cache):
+    begun, builder, found = threading.Barrier(4), Builder(), []
+
+    def slowly():
+        time.sleep(0.1)
+        return builder()
+
+    def work():
+        begun.wait()
+        found.append(kernel_cache.object_code("key", slowly))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [builder.code] * 4 and builder.calls == 1
 
 
 def test_a_damaged_file_is_built_and_written_again(cache):
