@@ -48,15 +48,15 @@ KEEP = {
 ONLY = {
     "sweep": (r"overlapping", r""),
     "stencils": (r"", r"^tilewave(, a step at a time)? \("),
-    "halo": (r"axis [02], width (1, 1|4, 4)", r"^(tilewave|GHEX)$"),
+    "halo": (r"128.* axis [02], width (1, 1|4, 4)", r"^tilewave$"),
     "partitions": (r"c16|face of (4|1024) KB, stride (1|64)$", r"^tilewave$|^the plan against"),
-    "multigrid": (r"", r" cycles of "),
+    "multigrid": (r"128.* 2 rank", r"^[^P].* cycles of |SOR: 5"),
     "patterns": (r"8MB contiguous|[14]000x32 strided", r"^tilewave$"),
     "nests": (
-        r"(linear|roots) .*16384|recurrence (1024|8192)|alignment 48502|^[14] arrays? .*4096 f4",
+        r"linear .*16384|recurrence 8192|alignment 48502|^[14] arrays? .*4096 f4",
         r"^tilewave, (1 lane|2 lanes|2 ranks, against 1 rank|in place|fields)$",
     ),
-    "hiding": (r"ucx, spin|ofi, spin, 2 MB", r"overlapping, polled(?!.*blocking - )"),
+    "hiding": (r"ucx, spin", r"overlapping, polled(?!.*blocking - )"),
     "plan": (r"", r"^regret, |^prediction error, "),
     # Of each place the size nearest to the balance or above, and what is said of all.
     "matmul": (
