@@ -6,27 +6,10 @@ import numpy as np
 import pytest
 
 import tilewave as tw
-from local_ranks import on_ranks
+from bound_cases import RANKS, across, divide, filled, heat, residual, results, same, smooth
 from random_chains import RandomChain, SteppingChain
 from tilewave.errors import ConfigError, KernelError
 from tilewave.run import steps
-
-RANKS = [(1, 1), (2, 1), (3, 2)]
-
-
-@tw.nest
-def smooth(u, f, i, j, *, w=1.0):
-    u[i, j] = (1 - w) * u[i, j] + w * 0.25 * (u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1] + f[i, j])
-
-
-@tw.nest
-def residual(r, u, f, i, j):
-    r[i, j] = f[i, j] - 4 * u[i, j] + u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1]
-
-
-@tw.nest
-def heat(u, t, i, j):
-    u[t + 1, i, j] = u[t, i, j] + 0.125 * (u[t, i - 1, j] + u[t, i + 1, j] + u[t, i, j - 1] + u[t, i, j + 1])
 
 
 @tw.nest
@@ -40,20 +23,8 @@ def grow(A, i, j, *, c=1):
 
 
 @tw.nest
-def across(A, i, j):
-    A[i, j] = A[i, j + 1] + A[i - 1, j] - 3
-
-
-@tw.nest
 def far(B, A, i, j):
     B[i, j] = A[i - 3, j] + A[i, j + 2]
-
-
-@tw.nest
-def divide(A, d, i, *, limit=0):
-    if d[i] == limit:
-        raise ValueError("no divisor")
-    A[i] = A[i - 1] // (d[i] - limit)
 
 
 @tw.nest
@@ -69,27 +40,6 @@ def look_up(H, T, a, i):
 @tw.nest
 def defect(u, f, i, j):
     d = f[i, j] - 4 * u[i, j] + u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1]  # noqa: F841
-
-
-def filled(context, shape, dtype="f8"):
-    return tw.field(
-        shape, dtype, init=lambda *at: sum((k + 2) * x for k, x in enumerate(at)) % 11 + 1, context=context
-    )
-
-
-def results(ranks, threads, body, timeout_s=120):
-    """What body gives on each rank; raises the first error."""
-    found, errors = on_ranks(ranks, threads, body, timeout_s)
-    for error in errors:
-        if error is not None:
-            raise error
-    return found
-
-
-def same(a, b):
-    """Whether two fields have the same bits; True on other ranks than 0."""
-    x, y = a.gather(), b.gather()
-    return x is None or x.tobytes() == y.tobytes()
 
 
 @pytest.mark.parametrize("ranks, threads", [*RANKS, (4, 1), (6, 1)])
