@@ -1,36 +1,15 @@
 // Bound nests of C++ programs against run(), on ranks as threads.
 #include <gtest/gtest.h>
 
-#include <mutex>
 #include <stdexcept>
-#include <thread>
 #include <tuple>
 
+#include "support/ranks.hpp"
 #include "tilewave/tilewave.hpp"
 
 using namespace tilewave;
 
 namespace {
-
-template <class Body>
-void on_ranks(int ranks, int threads, Body body) {
-    LocalFabric fabric(ranks);
-    std::vector<std::thread> all;
-    std::mutex lock;
-    std::vector<std::string> errors;
-    for (int r = 0; r < ranks; ++r)
-        all.emplace_back([&, r] {
-            try {
-                Context context(fabric.endpoint(r), threads);
-                body(context);
-            } catch (const std::exception& e) {
-                std::scoped_lock guard(lock);
-                errors.push_back(e.what());
-            }
-        });
-    for (auto& t : all) t.join();
-    EXPECT_TRUE(errors.empty()) << errors.front();
-}
 
 Field<double> field(Context& context, std::int64_t rows, std::int64_t columns) {
     return Field<double>(context, {rows, columns},

@@ -6,8 +6,8 @@
 
 #include <cmath>
 #include <complex>
-#include <mutex>
-#include <thread>
+
+#include "support/ranks.hpp"
 
 namespace tilewave {
 namespace {
@@ -19,24 +19,6 @@ bool have_blas() {
     } catch (const ConfigError&) {
         return false;
     }
-}
-
-template <class Body>
-std::vector<std::string> on_ranks(int ranks, Body body) {
-    LocalFabric fabric(ranks);
-    std::vector<std::thread> all;
-    std::vector<std::string> errors(static_cast<std::size_t>(ranks));
-    for (int r = 0; r < ranks; ++r)
-        all.emplace_back([&, r] {
-            try {
-                Context context(fabric.endpoint(r), 1);
-                body(context);
-            } catch (const std::exception& e) {
-                errors[static_cast<std::size_t>(r)] = e.what();
-            }
-        });
-    for (auto& t : all) t.join();
-    return errors;
 }
 
 template <class T>
@@ -135,7 +117,7 @@ void products_and_factors(Context& context, double bound) {
 TEST(Linalg, ProductsAndFactors) {
     if (!have_blas()) GTEST_SKIP() << "no BLAS; TILEWAVE_BLAS names one";
     for (const int ranks : {1, 2, 3}) {
-        const auto errors = on_ranks(ranks, [](Context& context) {
+        const auto errors = errors_on_ranks(ranks, [](Context& context) {
             products_and_factors<double>(context, 1e-11);
             products_and_factors<float>(context, 2e-3);
             products_and_factors<std::complex<double>>(context, 1e-11);
@@ -148,7 +130,7 @@ TEST(Linalg, ProductsAndFactors) {
 TEST(Linalg, WhatOneRankGetsWrongAllRanksThrow) {
     if (!have_blas()) GTEST_SKIP() << "no BLAS; TILEWAVE_BLAS names one";
     const auto none = [](std::int64_t, std::int64_t) { return 0.0; };
-    const auto errors = on_ranks(2, [&](Context& context) {
+    const auto errors = errors_on_ranks(2, [&](Context& context) {
         const Matrix<double> zero(context, by_block_rows(4, 4, 2), none), tall(context, by_block_rows(5, 4, 2), none);
         EXPECT_THROW(lu(zero, {.block = context.rank() == 1 ? 0 : 3}), ConfigError);
         EXPECT_THROW(lu(zero, {.memory_bytes = 7}), ConfigError);

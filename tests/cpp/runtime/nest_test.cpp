@@ -4,35 +4,14 @@
 
 #include <cmath>
 #include <memory>
-#include <mutex>
 #include <random>
-#include <thread>
 
+#include "support/ranks.hpp"
 #include "tilewave/tilewave.hpp"
 
 using namespace tilewave;
 
 namespace {
-
-template <class Body>
-void on_ranks(int ranks, int threads, Body body) {
-    LocalFabric fabric(ranks);
-    std::vector<std::thread> all;
-    std::mutex lock;
-    std::vector<std::string> errors;
-    for (int r = 0; r < ranks; ++r)
-        all.emplace_back([&, r] {
-            try {
-                Context context(fabric.endpoint(r), threads);
-                body(context);
-            } catch (const std::exception& e) {
-                std::scoped_lock guard(lock);
-                errors.push_back(e.what());
-            }
-        });
-    for (auto& t : all) t.join();
-    EXPECT_TRUE(errors.empty()) << errors.front();
-}
 
 double start(std::int64_t i, std::int64_t j) {
     return static_cast<double>((7 * i + 13 * j) % 11) - 3.5;

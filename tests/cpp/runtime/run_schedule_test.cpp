@@ -1,9 +1,7 @@
 // Schedules of C++ programs, with lambdas as tasks: a ring on ranks as threads, and what is wrong on one rank.
 #include <gtest/gtest.h>
 
-#include <mutex>
-#include <thread>
-
+#include "support/ranks.hpp"
 #include "tilewave/tilewave.hpp"
 
 using namespace tilewave;
@@ -54,25 +52,6 @@ void add(const TaskCall& call) {
     if (call.reads.size() > 1) *to += *reinterpret_cast<const double*>(call.reads[1].data);
 }
 
-// The text of the error of each rank, or "".
-template <class Body>
-std::vector<std::string> on_ranks(int ranks, Body body) {
-    LocalFabric fabric(ranks);
-    std::vector<std::thread> all;
-    std::vector<std::string> errors(static_cast<std::size_t>(ranks));
-    for (int r = 0; r < ranks; ++r)
-        all.emplace_back([&, r] {
-            try {
-                Context context(fabric.endpoint(r), 1);
-                body(context);
-            } catch (const std::exception& e) {
-                errors[static_cast<std::size_t>(r)] = e.what();
-            }
-        });
-    for (auto& t : all) t.join();
-    return errors;
-}
-
 double run_ring(Context& context, const Schedule& s, const TaskFunction& task) {
     double memory[2] = {-1, -1};
     memory[context.rank() > 0] = context.rank() + 1;
@@ -91,7 +70,7 @@ TEST(RunSchedule, LambdasAsTasks) {
         for (int r = 0; r < ranks; ++r) all.push_back(ring(r, ranks));
         ASSERT_FALSE(check(all)) << to_string(*check(all));
         for (const Schedule& s : all) EXPECT_FALSE(check_rank(s));
-        const auto errors = on_ranks(ranks, [&](Context& c) {
+        const auto errors = errors_on_ranks(ranks, [&](Context& c) {
             const double n = c.rank() + 1;
             EXPECT_EQ(run_ring(c, all[static_cast<std::size_t>(c.rank())], add), n * (n + 1) / 2);
         });
@@ -137,13 +116,13 @@ TEST(RunSchedule, CombineStepsHaveAnOperationForEachArray) {
         return std::pair{got[0], got[1]};
     };
     const Combining sums[] = {{Reduction::sum, Dtype::i8}, {Reduction::sum, Dtype::i8}};
-    const auto none = on_ranks(2, [&](Context& c) {
+    const auto none = errors_on_ranks(2, [&](Context& c) {
         const auto got = run(c, sums);
         EXPECT_EQ(got, c.rank() == 0 ? std::pair(std::int64_t{12}, std::int64_t{4})
                                      : std::pair(std::int64_t{}, std::int64_t{}));
     });
     EXPECT_EQ(none, std::vector<std::string>(2));
-    for (const std::string& error : on_ranks(2, [&](Context& c) { run(c, {}); }))
+    for (const std::string& error : errors_on_ranks(2, [&](Context& c) { run(c, {}); }))
         EXPECT_NE(error.find("combines values of array 0, for which no operation"), std::string::npos) << error;
     all[0].lanes[0][2].count = combine_array_right;  // rank 1's values first
     ASSERT_TRUE(check(all));
@@ -152,7 +131,7 @@ TEST(RunSchedule, CombineStepsHaveAnOperationForEachArray) {
 }
 
 TEST(RunSchedule, WhatOneTaskThrowsAllRanksThrow) {
-    const auto errors = on_ranks(3, [](Context& c) {
+    const auto errors = errors_on_ranks(3, [](Context& c) {
         const TaskFunction throws = [&](const TaskCall& call) {
             if (c.rank() == 1) throw std::runtime_error("no such luck");
             add(call);
@@ -170,7 +149,7 @@ TEST(RunSchedule, WhatOneTaskThrowsAllRanksThrow) {
 
 TEST(RunSchedule, AMistakeOnOneRankIsAnErrorOfAll) {
     const auto refused = [](auto change, const std::string& words) {
-        const auto errors = on_ranks(3, [&](Context& c) {
+        const auto errors = errors_on_ranks(3, [&](Context& c) {
             Schedule s = ring(c.rank(), 3);
             if (c.rank() == 1) change(s);
             run_ring(c, s, add);

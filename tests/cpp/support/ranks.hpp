@@ -4,7 +4,6 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -15,13 +14,12 @@ namespace tilewave {
 
 using Wrap = std::function<std::unique_ptr<Transport>(std::unique_ptr<Transport>)>;
 
-/// Calls body(context) on each of some ranks; an exception of any fails the test.
+/// Calls body(context) on each of some ranks; gives the text of each rank's exception, or "".
 template <class Body>
-void on_ranks(int ranks, Body body, int threads = 1, const Wrap& wrap = {}) {
+std::vector<std::string> errors_on_ranks(int ranks, Body body, int threads = 1, const Wrap& wrap = {}) {
     LocalFabric fabric(ranks);
     std::vector<std::thread> all;
-    std::mutex lock;
-    std::vector<std::string> errors;
+    std::vector<std::string> errors(static_cast<std::size_t>(ranks));
     for (int r = 0; r < ranks; ++r)
         all.emplace_back([&, r] {
             try {
@@ -29,12 +27,23 @@ void on_ranks(int ranks, Body body, int threads = 1, const Wrap& wrap = {}) {
                 Context context(wrap ? wrap(std::move(endpoint)) : std::move(endpoint), threads);
                 body(context);
             } catch (const std::exception& e) {
-                std::scoped_lock guard(lock);
-                errors.push_back("rank " + std::to_string(r) + ": " + e.what());
+                errors[static_cast<std::size_t>(r)] = e.what();
             }
         });
     for (auto& t : all) t.join();
-    EXPECT_TRUE(errors.empty()) << errors.front();
+    return errors;
+}
+
+/// Calls body(context) on each of some ranks; an exception of any fails the test.
+template <class Body>
+void on_ranks(int ranks, Body body, int threads = 1, const Wrap& wrap = {}) {
+    const auto errors = errors_on_ranks(ranks, body, threads, wrap);
+    for (std::size_t r = 0; r < errors.size(); ++r) EXPECT_EQ(errors[r], "") << "rank " << r;
+}
+
+template <class Body>
+void on_ranks(int ranks, int threads, Body body) {
+    on_ranks(ranks, body, threads);
 }
 
 }  // namespace tilewave
