@@ -84,8 +84,9 @@ def test_sweeps_with_deep_halos_check():
 
 
 @pytest.mark.long
-def test_many_sweeps_with_deep_halos_check():
-    check_deep_halos(range(10_000, 12_000))
+@pytest.mark.parametrize("first", range(10_000, 12_000, 250))
+def test_many_sweeps_with_deep_halos_check(first):
+    check_deep_halos(range(first, first + 250))
 
 
 def places(schedules, op, *, send=None):
@@ -231,7 +232,7 @@ def test_a_mutant_that_passes_gives_the_same_results(kind):
 @pytest.mark.parametrize("kind", MUTATIONS)
 @pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
 def test_many_mutants_that_pass_give_the_same_results(kind):
-    accept_mutants(kind, range(10_000, 20_000), 1000)
+    accept_mutants(kind, range(10_000, 12_000), 200)
 
 
 # What a tile itself writes over is read before; the last time buffer is there at the end, copied where nobody
@@ -268,7 +269,7 @@ def test_a_mutant_with_deep_halos_that_passes_gives_the_same_results(kind):
 @pytest.mark.parametrize("kind", MUTATIONS)
 @pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
 def test_many_mutants_with_deep_halos_that_pass_give_the_same_results(kind):
-    accept_mutants(kind, range(10_000, 10_500), 100, deep_halo=True)
+    accept_mutants(kind, range(10_000, 10_200), 40, deep_halo=True)
 
 
 def accept_mutants(kind, seeds, most_runs, deep_halo=False):

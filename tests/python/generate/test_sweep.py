@@ -114,8 +114,9 @@ def test_random_sweeps_equal_plain_loops(first):
 
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
-def test_many_random_sweeps_equal_plain_loops():
-    for seed in range(100_000, 110_000):
+@pytest.mark.parametrize("first", range(100_000, 104_000, 500))
+def test_many_random_sweeps_equal_plain_loops(first):
+    for seed in range(first, first + 500):
         run_case(seed)
 
 
@@ -130,8 +131,9 @@ def test_random_general_sweeps_equal_plain_loops(first):
 
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
-def test_many_random_general_sweeps_equal_plain_loops():
-    for seed in range(10_000, 15_000):
+@pytest.mark.parametrize("first", range(10_000, 15_000, 500))
+def test_many_random_general_sweeps_equal_plain_loops(first):
+    for seed in range(first, first + 500):
         general = general_case(seed, item_bytes=(8,))
         wrong = run_general_case(general)
         assert not wrong, f"{wrong}; {general}"
@@ -158,8 +160,9 @@ def test_sweeps_with_deep_halos():
 
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
-def test_many_sweeps_with_deep_halos():
-    for seed in range(10_000, 12_000):
+@pytest.mark.parametrize("first", range(10_000, 12_000, 250))
+def test_many_sweeps_with_deep_halos(first):
+    for seed in range(first, first + 250):
         check_deep_halos(seed)
 
 

@@ -9,8 +9,7 @@ import pytest
 from body_generator import random_nest
 from kernel_bodies import (
     DTYPES,
-    FIRST_SEED,
-    RANDOM_BODIES,
+    SEEDS,
     alignment,
     branches,
     four,
@@ -131,7 +130,7 @@ def test_llvm_prints_nothing(found, capfd):
     assert printed.err == printed.out == ""
 
 
-@pytest.mark.parametrize("seed", [FIRST_SEED + k for k in range(RANDOM_BODIES)])
+@pytest.mark.parametrize("seed", SEEDS)
 def test_random_body(tmp_path, seed):
     """TILEWAVE_SEED and TILEWAVE_RANDOM_BODIES choose other and more bodies."""
     try:

@@ -24,6 +24,10 @@ OPERATORS = ("+", "-", "*", "/", "//", "%", "<", "<=", ">", ">=", "==", "!=")
 BITS = ("&", "|", "^", "<<", ">>")
 RANDOM_BODIES = int(os.environ.get("TILEWAVE_RANDOM_BODIES", "60"))
 FIRST_SEED = int(os.environ.get("TILEWAVE_SEED", "20260"))
+#: Seeds of random bodies; a third of them also without --long.
+SEEDS = [
+    pytest.param(FIRST_SEED + k, marks=pytest.mark.long if 3 * k >= RANDOM_BODIES else ()) for k in range(RANDOM_BODIES)
+]
 
 
 FLOATS = [
