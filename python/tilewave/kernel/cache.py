@@ -1,4 +1,4 @@
-"""Compiled kernels kept on disk, so that a program that runs again need not compile again.
+"""Compiled kernels kept on disk, so that a program that runs again need not compile again; and their rates.
 
 A kernel is found by the whole text that it was compiled from: its LLVM module, the processor, and
 the versions of all that takes part. The text is stored with the object code and compared, and a
@@ -26,14 +26,14 @@ from pathlib import Path
 from tilewave import files
 
 #: Files that are kept; beyond, those go that were not used for the longest time.
-FILES = 512
+FILES = 1024
 
 #: Seconds after which a file that a writer left unfinished is removed.
 ABANDONED = 3600
 
-SUFFIX = ".kernel"
+SUFFIX, SUFFIXES = ".kernel", (".kernel", ".rates")
 _UNFINISHED = "tilewave-", ".part"  # how names of unfinished files begin and end
-_OUR_KERNEL = re.compile(rf"[0-9a-f]{{64}}{re.escape(SUFFIX)}")
+_OUR_FILE = re.compile(rf"[0-9a-f]{{64}}({'|'.join(map(re.escape, SUFFIXES))})")
 _OUR_PART = re.compile(rf"{_UNFINISHED[0]}\w+{re.escape(_UNFINISHED[1])}")
 _MAGIC = b"tilewave kernel 1\n"
 _SIZES = struct.Struct("<QQ")  # of the key and of the object code
@@ -84,6 +84,32 @@ def object_code(key, build):
             if _write(path, key, code):
                 _remove_oldest(where)
     return code
+
+
+def find(key, suffix):
+    """What was kept for a key, as bytes, or None; and the name that `forget` takes."""
+    key, where = key.encode(), folder()
+    name = hashlib.sha256(key).hexdigest()
+    return where and _read(where / (name + suffix), key), name
+
+
+def keep(key, data, suffix):
+    """Keep data for a key; returns the name that `forget` takes, empty where it cannot be kept."""
+    key, where = key.encode(), folder()
+    name = hashlib.sha256(key).hexdigest()
+    with contextlib.suppress(OSError):
+        if where is not None and _write(where / (name + suffix), key, data):
+            _remove_oldest(where)
+            return name
+    return ""
+
+
+def forget(name, suffix):
+    """Remove what is kept under a name."""
+    where = folder()
+    with contextlib.suppress(OSError):
+        if where is not None:
+            _remove(where / (name + suffix))
 
 
 def _read(path, key):
@@ -153,7 +179,7 @@ def _remove_oldest(where):
     with os.scandir(where) as entries:
         for entry in entries:
             with contextlib.suppress(OSError):  # another process has removed it
-                if _OUR_KERNEL.fullmatch(entry.name):
+                if _OUR_FILE.fullmatch(entry.name):
                     ages.append((entry.stat(follow_symlinks=False).st_mtime, entry.path))
                 elif (
                     _OUR_PART.fullmatch(entry.name)

@@ -47,6 +47,7 @@ import ast
 import ctypes
 import dataclasses
 import functools
+import hashlib
 import json
 import os
 import sys
@@ -102,6 +103,8 @@ class Kernel:
         Points of a row from which rows that depend within themselves are the lanes of vectors; 0: never.
     copies_tables : bool
         Whether `pack` copies elements of tables, so that it must be called again where they may have changed.
+    digest : str
+        Of all that the object code depends on.
     bests : tuple of (int, str)
         The number of a written place, "max" or "min": the largest or smallest value that a row writes there, an element
         of the place's dtype, which the row function stores where the pointers after the tables' say.
@@ -112,7 +115,9 @@ class Kernel:
         self.nest = nest
         self.runs = self.misses = 0  # on rank 0, of this process: tilewave.machine.stale counts them
         self.places = nest.places
-        self._recipe, object_code, facts = recipe, *recipe.object_code()
+        key = recipe.key()
+        self.digest = hashlib.sha256(key.encode()).hexdigest()
+        self._recipe, object_code, facts = recipe, *recipe.object_code(key)
         self.sites = tuple((name, message, nest.line + line) for name, message, line in facts["sites"])
         self.vectors = facts["vectors"]
         self.simd_rows_from = facts["simd_rows_from"]
@@ -398,11 +403,11 @@ class _Recipe:
             f"{_vector_bytes(), _lane_bytes(), _ahead_bytes(), _way(), jammed_rows.LEAST_POINTS}\n"
         )
 
-    def object_code(self):
+    def object_code(self, key):
         """(object code, what is known of it), from disk if it is there; the functions that it calls are known to
         LLVM.
         """
-        code, facts = _parted(kernel_cache.object_code(self.key(), self._made))
+        code, facts = _parted(kernel_cache.object_code(key, self._made))
         if not loops.register(
             facts["calls"]
         ):  # NumPy has other loops on the same processor, as its environment may ask for

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tilewave import _core
 from tilewave.machine import host as measure_host
-from tilewave.machine import known
+from tilewave.machine import kept_rates, known
 from tilewave.machine import links as measure_links
 from tilewave.machine.measure import Session
 from tilewave.notices import warn
@@ -145,6 +145,8 @@ class Watch:
             suspect = suspected_number(context._machine, known.own_constants(context), messages, way)
         if suspect is None:
             return
+        if part == "rate":
+            kept_rates.forget(ready.rate.kept)
         again = given == known.AUTO and suspect not in self._measured
         if again:
             self.wanted, self._wanted_by = suspect, nest.name

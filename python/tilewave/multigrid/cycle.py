@@ -45,7 +45,8 @@ class Cycle:
     def __init__(self, levels, kind, smoother, pre, post, jumps, singular, context, grid=None):
         self.levels, self.kind, self.smoother, self.pre, self.post = levels, kind, smoother, pre, post
         self.jumps, self.singular, self.context, self._bound, self._ends = jumps, singular, context, {}, {}
-        self.on = {"context": context} if grid is None else {"context": context, "grid": grid}
+        # All nests share their fields, and parts of fields as coarse grids have them lie plainly.
+        self.on = {"context": context, "storage": "plain"} | ({} if grid is None else {"grid": grid})
         self.dims = len(levels[0].shape)
         self.parts = (context.size,) * self.dims if grid is None else grid  # at most, along each axis
         self.nests = NESTS[self.dims]

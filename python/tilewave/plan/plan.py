@@ -103,7 +103,8 @@ class Plan(Value):
     notes: dict = dataclasses.field(default_factory=dict, compare=False, repr=False)
 
     def __setattr__(self, name, value):
-        ((name, value),) = with_present_names({name: value}).items()
+        if name in FORMER:
+            ((name, value),) = with_present_names({name: value}).items()
         super().__setattr__(name, tuple(value) if name in CHOICES and isinstance(value, list) else value)
 
     @property
@@ -127,6 +128,11 @@ class Plan(Value):
     def _copy(self):
         """An equal plan that shares nothing which can be changed."""
         return dataclasses.replace(self, ranked=plain_copy(self.ranked), notes=plain_copy(self.notes))
+
+    def _explain_as(self, other):
+        """Say of an equal plan, which is predicted for other halos, what it was chosen from."""
+        self.ranked = [*self.ranked[:1], *other.ranked[1:]]
+        self.notes |= {name: value for name, value in other.notes.items() if name not in ("rate", "machine")}
 
     def _repr_html_(self):
         rows = [(name, getattr(self, name)) for name in CHOICES]
@@ -417,14 +423,14 @@ def _why_fewer(plan):
 
 
 def _record(candidate):
-    plan = Plan._from_core(candidate.plan)
+    plan = candidate.plan
     return {
         "time_s": candidate.time_s,
         "estimate_s": candidate.estimate_s,
-        "parts": dataclasses.asdict(Parts.of(candidate.parts)),
+        "parts": dict(vars(Parts.of(candidate.parts))),
         "memory_bytes": candidate.memory_bytes,
         "reason": candidate.reason,
-        "choices": dict(zip(CHOICES, plan.choices())),
+        "choices": {name: getattr(plan, name) for name in CHOICES},
     }
 
 

@@ -10,6 +10,8 @@ from tilewave import _core
 BUDGET_S, LEAST_BUDGET_S = _core.tuning["rate_budget_s"], 0.03
 _UNIT_S = 1e-15  # of the numbers that ranks exchange; of the part, too
 _NONE = 2**63 - 1
+#: How the note of a rate begins that is a number for any body.
+NOT_MEASURED = "not measured"
 _EACH = 5  # numbers of a rank: the rate's, and what it makes of a tile with long rows, a point
 
 
@@ -26,6 +28,8 @@ class Rate:
         The part of these times where one lane of each rank computes; 0: not measured.
     lanes : int
         Of a rank, that the rest was measured with.
+    kept : str
+        What its file is called; empty where there is none: tilewave.machine.kept_rates.
     """
 
     point_s: float
@@ -34,6 +38,7 @@ class Rate:
     note: str
     one_lane_factor: float = 0.0
     lanes: int = 1
+    kept: str = ""
 
     def core(self):
         """The core's."""
@@ -60,6 +65,10 @@ class Rates:
 
     def __init__(self, measured=(), of_all_tiles=False):
         self.measured, self.of_all_tiles = list(measured), of_all_tiles
+
+    def forget(self):
+        """Know nothing any more."""
+        self.measured, self.of_all_tiles = [], False
 
     def core(self):
         """The core's, for choosing plans."""
@@ -105,7 +114,7 @@ def agree(context, all_rates):
     found = context._core.allreduce_min([*numbers, *(-number for number in numbers)])
     for k, rates in enumerate(all_rates):
         if found[k] != -found[count + k]:
-            rates.measured.clear()
+            rates.forget()
     return True
 
 
@@ -151,7 +160,7 @@ def _rate(context, ranks, failed, numbers, lanes):
         why = (
             "no rank has a point to compute" if not ranks else "the body raised on the values that it was measured with"
         )
-        return Rate(context._core.machine().point_s, 0.0, 0.0, f"not measured: {why}; a number for any body")
+        return Rate(context._core.machine().point_s, 0.0, 0.0, f"{NOT_MEASURED}: {why}; a number for any body")
     point, row, tile, one_lane_factor, _ = (number * _UNIT_S for number in numbers)
     return Rate(point, row, tile, f"measured on {ranks} rank(s) at once", one_lane_factor, lanes)
 

@@ -90,16 +90,28 @@ class Given:
         given = {name: value for name, value in self.arguments.items() if name in self.nest.scalars}
         return self.nest.bind_scalars(given)
 
-    def prepare(self, steps, scalars, choices=None, halos=None):
+    def prepare(self, steps, scalars, choices=None, halos=None, like=None):
         """A `Ready` for so many steps and these scalars in place of the bound ones; part of a collective call.
 
-        `choices` of the plan, and least `halos` of fields, are in addition to what was bound.
+        `choices` of the plan, and least `halos` of fields, are in addition to what was bound. A plan `like` it was
+        chosen with narrower halos, and the choices are its own: it is taken where it can be, and nothing is searched.
         """
         loops = dataclasses.replace(self._loops, steps=steps)
-        arguments = {**self.arguments, **scalars, **(choices or {})}
-        ready = yield from prepare(
-            self.nest, self.context, loops, self.plan, self._fastmath, arguments, self.reduce, halos
-        )
+        arguments = {**self.arguments, **scalars}
+        here = self.nest, self.context, loops
+        ready = None
+        if like is not None and self.plan is None:
+            names = {*self.nest.arrays, *self.nest.scalars}
+            values = {name: value for name, value in arguments.items() if name in names}
+            try:
+                ready = yield from prepare(*here, like, self._fastmath, values, self.reduce, halos)
+            except ConfigError:  # on all ranks
+                ready = None
+            else:
+                ready.plan._explain_as(like)
+        if ready is None:
+            arguments |= choices or {}
+            ready = yield from prepare(*here, self.plan, self._fastmath, arguments, self.reduce, halos)
         # What stood for scratch stays the same in all ways of running it.
         self.arguments = {**self.arguments, **ready.arrays}
         return ready

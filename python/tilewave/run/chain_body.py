@@ -11,6 +11,10 @@ from tilewave.run.bound_way import Way
 from tilewave.run.chain_layout import candidates, fit, memory_of, shared_arrays, written_by
 from tilewave.runtime import interrupts
 
+#: A layout is taken, and no other one tried, where the nests take at most so many times what they take with plans of
+#: their own.
+MOST_OF_APART = 1.05
+
 
 @dataclasses.dataclass
 class Ran:
@@ -55,9 +59,14 @@ class Member:
         """That of its nest."""
         return self.bound.nest.name
 
-    def prepare(self, choices=None, halos=None):
+    @property
+    def key(self):
+        """Equal for places of a chain where the same nest runs with the same scalars."""
+        return id(self.bound), repr(sorted(self.scalars.items()))
+
+    def prepare(self, choices=None, halos=None, like=None):
         """A `Ready`; part of a collective call. Halos are those of the chain, not those that fields have just now."""
-        return self.given.prepare(self.given.steps, self.scalars, choices, halos or {})
+        return self.given.prepare(self.given.steps, self.scalars, choices, halos or {}, like)
 
 
 class Separate:
@@ -162,12 +171,15 @@ def make_body(context, bounds, scalars, name):
         Of the chain, for the line of progress.
     """
     members = [Member(bound, own) for bound, own in zip(bounds, scalars, strict=True)]
-    readies = []
+    prepared = {}
     for member in members:
-        readies.append((yield from member.prepare()))
+        if member.key not in prepared:
+            prepared[member.key] = yield from member.prepare()
+    readies = [prepared[member.key] for member in members]
     if why := _in_time(members, readies) or _not_in_a_schedule(members, readies):
         return Separate(bounds, why)
     shared, best, why = shared_arrays(readies), None, "the nests' fields have no layout in common"
+    apart_s = sum(ready.plan.predicted.time_s for ready in readies)
     for choices in candidates(readies, shared):
         fitted = yield from fit(members, readies, shared, choices)
         if isinstance(fitted, str):
@@ -181,8 +193,8 @@ def make_body(context, bounds, scalars, name):
             why = refused
         else:
             best = predicted_s, made
-            if not any(choices):
-                break  # no nest needs another plan
+            if not any(choices) or predicted_s <= MOST_OF_APART * apart_s:
+                break  # no layout can be much better
     return best[1] if best else Separate(bounds, why)
 
 
@@ -269,10 +281,13 @@ def check_shared(bounds):
     ------
     ConfigError
     """
-    seen = []
+    seen, known = [], set()
     for k, bound in enumerate(bounds):
         for name, array in bound._first.ready.arrays.items():
             written = name in bound.nest.written
+            if (key := (memory_of(array), written)) in known:
+                continue  # as another place where it stands
+            known.add(key)
             for other_k, other_name, other, other_written in seen:
                 if (written or other_written) and _overlap(array, other):
                     raise ConfigError(

@@ -70,8 +70,16 @@ def common_halos(readies, shared, grids):
         {name: ((0,) * array.ndim,) * 2 for name in arrays if isinstance(array := ready.arrays[name], np.ndarray)}
         for ready, arrays in zip(readies, shared, strict=True)
     ]
+    known = {}  # by nest and halos
+
+    def wanted(k):
+        key = id(readies[k]), grids[k], repr(halos[k])
+        if key not in known:
+            known[key] = wanted_layouts(readies[k], shared[k], grids[k], halos[k])
+        return known[key]
+
     while True:
-        layouts = [wanted_layouts(r, s, g, h) for r, s, g, h in zip(readies, shared, grids, halos, strict=True)]
+        layouts = [wanted(k) for k in range(len(readies))]
         most = {}
         for mine, arrays in zip(layouts, shared, strict=True):
             for name, (_, lo, hi) in mine.items():
@@ -88,8 +96,11 @@ def common_halos(readies, shared, grids):
 
 def differing(readies, shared):
     """What two nests want differently of an array that they share, as text; empty where they agree."""
-    first = {}
+    first, seen = {}, set()
     for k, (ready, arrays) in enumerate(zip(readies, shared, strict=True)):
+        if id(ready) in seen:
+            continue
+        seen.add(id(ready))
         storage = _storage(ready)
         for name, mine in layouts_of(ready.problem, arrays, ready.plan.grid).items():
             other, theirs, wanted = first.setdefault(arrays[name], (k, mine, storage))
@@ -193,24 +204,30 @@ def fit(members, readies, shared, choices):
             return f"the plan of nest {k + 1}, {member.name!r}, is fixed"
     grids = [wanted.get("grid", ready.plan.grid) for wanted, ready in zip(choices, readies, strict=True)]
     halos = common_halos(readies, shared, grids)
-    fitted = []
+    fitted, prepared = [], {}
     for k, (member, ready) in enumerate(zip(members, readies, strict=True)):
-        wanted = choices[k]
+        key = member.key, repr((choices[k], halos[k]))
+        if key in prepared:
+            fitted.append(prepared[key])
+            continue
+        wanted, like = choices[k], None
         if halos[k] and not wanted and member.given.plan is None:  # wider halos must not change what is in common
             wanted = {"storage": ready.plan.storage}
             if ready.context.size > 1:
                 wanted["grid"] = ready.plan.grid
             if ready.plan.storage == "skewed":
                 wanted["row"] = ready.plan.row
+            like = ready.plan
         if ready.context.size > 1 and shared[k] and ready.plan.temporal_block > 1:
             together = {"temporal_block": 1}  # others keep no halo for several steps
             if fixed_otherwise(member.given, together):
                 return f"nest {k + 1}, {member.name!r}, has a plan with a halo for {ready.plan.temporal_block} steps"
-            wanted = {**wanted, **together}
+            wanted, like = {**wanted, **together}, None
         if wanted or halos[k]:
             try:
-                ready = yield from member.prepare(wanted, halos[k])
+                ready = yield from member.prepare(wanted, halos[k], like)
             except ConfigError as error:  # on all ranks
                 return f"nest {k + 1}, {member.name!r}: {error}"
+        prepared[key] = ready
         fitted.append(ready)
     return differing(fitted, shared) or fitted

@@ -4,6 +4,7 @@ was measured.
 
 import dataclasses
 import math
+import time
 
 import numpy as np
 
@@ -11,13 +12,18 @@ from tilewave import _core
 from tilewave.errors import ConfigError, shown
 from tilewave.field.values import values_at
 from tilewave.kernel.compile import compile_kernel
+from tilewave.machine import kept_rates, stale
 from tilewave.notices import warn
 from tilewave.plan import planning, rate
 from tilewave.plan.plan import ALLOWED, choose, request_of
+from tilewave.run.operands import order_of
 from tilewave.run.prepared import Prepared, probe, shapes_of_tables, with_plan
 from tilewave.run.problem import make_problem
 from tilewave.run.replicated import copies_of, count_copies
 from tilewave.run.steps import whole_blocks
+
+#: Further kinds of tiles that a rate is measured on, at most.
+MOST_MORE_RATES = _core.tuning["most_more_rates"]
 
 
 def drafts(context, given):
@@ -130,13 +136,10 @@ def decide(context, given, found):
     Prepared
         None where some rank has failed or was interrupted.
     """
-    ways = (
-        None
-        if found is None
-        else [Way(draft, context._rates.setdefault(_rate_key(given, draft), rate.Rates())) for draft in found]
-    )
+    ways = None if found is None else [Way(draft, _known_rates(context, given, draft)) for draft in found]
     if not rate.agree(context, ways and [way.rates for way in ways]):
         return None
+    kept = _KeptRates(context, given, ways)
     numbers = context._core.machine()
     first = [(way, way.draft) for way in ways if not way.measured(numbers, way.draft.sweep.plan)]
     first += [(way, other) for way in ways for other in way.draft.others if not way.measured(numbers, other.sweep.plan)]
@@ -144,26 +147,79 @@ def decide(context, given, found):
         return None
     for way in ways if len(ways) > 1 else ():
         way.bringing_s = _bringing_s(given, way.draft)
-    for _ in range(_core.tuning["most_more_rates"]):
-        other = _next_to_measure(context, given, ways)
+    best = None
+    for _ in range(0 if any(_is_brief(given, way.draft, way.rates, numbers) for way in ways) else MOST_MORE_RATES):
+        other, best = _next_to_measure(context, given, ways)
         (go,) = context._core.allreduce_min([int(other is not None)])
         if not go:
             break
         if not _measure(context, given, [other]):
             return None
-    return _prepared(context, given, ways)
+        best = None
+    kept.write()
+    for way in ways:
+        context._rates[_body_key(given, way.draft)] = way.rates
+    return _prepared(context, given, best or _best(context, given, ways, measured_only=True))
+
+
+class _KeptRates:
+    """The rates of ways of which no rate is known, from disk; and what is measured from then on. Collective."""
+
+    def __init__(self, context, given, ways):
+        self._context, self._ways, launch = context, ways, kept_rates.launch_of(context)
+        self._keys = [f"{w.draft.kernel.digest}\n{_rate_key(given, w.draft)[1:]}\n{launch}" for w in ways if launch]
+        lacking = [k for k in range(len(self._keys)) if not ways[k].rates.measured]
+        found = kept_rates.read(context, [self._keys[k] for k in lacking]) if lacking else []
+        for k, rates in zip(lacking, found, strict=True):
+            ways[k].rates.measured = rates or []
+        self._known = [len(way.rates.measured) for way in ways]
+        self._begun, self._queued = time.perf_counter(), stale.queued_s()
+
+    def write(self):
+        """Keep what was measured, unless others had the CPUs meanwhile; on rank 0."""
+        lanes = max(way.draft.sweep.plan.lanes for way in self._ways)
+        undisturbed = stale.DISTURBED * lanes * (time.perf_counter() - self._begun)
+        if self._context.rank or stale.queued_s() - self._queued > undisturbed:
+            return
+        for key, way, known in zip(self._keys, self._ways, self._known, strict=False):
+            if len(way.rates.measured) > known:
+                name = kept_rates.keep(key, way.rates.measured)
+                way.rates.measured = kept_rates.named(way.rates.measured, name)
+
+
+def _known_rates(context, given, draft):
+    """The rates of a body on arrays of these shapes; where a run is brief those of any shapes."""
+    rates = context._rates.setdefault(_rate_key(given, draft), rate.Rates())
+    others = context._rates.get(_body_key(given, draft))
+    if not rates.measured and others is not None and others.measured:
+        if _is_brief(given, draft, others, context._core.machine()):
+            rates.measured, rates.of_all_tiles = list(others.measured), True
+    return rates
+
+
+def _is_brief(given, draft, rates, numbers):
+    """Whether the plan by rules, with these rates, takes less than what is worth a measurement. Local, and the same on
+    all ranks with the same rates."""
+    try:
+        core, plan = draft.problem.core, draft.sweep.plan
+        played = _core.evaluate(core, plan, numbers, _core.rate_for(core, plan, numbers, rates.core()))
+    except ConfigError:
+        return False
+    return played.time_s * _blocks(given) < _core.tuning["least_run_s"]
 
 
 def _next_to_measure(context, given, ways):
-    """(way, what was prepared for the best plan) if tiles like its own have not been measured; else None, as where that
-    fails: the last choice says why."""
+    """(way, what was prepared for the best plan) if tiles like its own have not been measured, and that plan as `_best`
+    gives it where they have; None each otherwise, as where that fails: the last choice says why."""
     try:
-        way, plan, _, measured = _best(context, given, ways, measured_only=False)
-        if measured or plan.predicted.time_s * _blocks(given) < _core.tuning["least_run_s"]:
-            return None
-        return way, with_plan(given, way.draft, plan._to_core())
+        best = way, plan, _, measured = _best(context, given, ways, measured_only=False)
+        if measured:
+            return None, best
+        if plan.predicted.time_s * _blocks(given) < _core.tuning["least_run_s"]:
+            return None, None
+        return (way, with_plan(given, way.draft, plan._to_core())), None
     except Exception:
-        return None
+        return None, None
 
 
 def _measure(context, given, some):
@@ -224,9 +280,9 @@ def _best(context, given, ways, measured_only):
     return best[1]
 
 
-def _prepared(context, given, ways):
-    """What was prepared for the best plan; local."""
-    way, plan, found, _ = _best(context, given, ways, measured_only=True)
+def _prepared(context, given, best):
+    """What was prepared for the best plan, as `_best` gives it; local."""
+    way, plan, found, _ = best
     draft, border_s = way.draft, 0.0
     count_copies(given, draft.on_one_rank, plan)
     if given.block:
@@ -249,18 +305,28 @@ def _rate_key(given, draft):
     """Equal where a rate serves: the body, its arrays, the extents of its loops, how they lie, and the lanes that are
     measured at once.
     """
+    extents = tuple(hi - lo for lo, hi in zip(*draft.problem.core.space, strict=True))
+    return *_body_key(given, draft), given.key[5], extents
+
+
+def _body_key(given, draft):
+    """The same of a body on arrays of any shapes that lie alike."""
     core, plan = draft.problem.core, draft.sweep.plan
-    extents = tuple(hi - lo for lo, hi in zip(*core.space, strict=True))
     return (
         *given.key[:4],
-        *given.key[5:6],
-        extents,
-        tuple(map(tuple, core.loops)),
+        tuple(map(order_of, given.arrays.values())),
+        tuple(map(_either_way, core.loops)),
         draft.on_one_rank,
         plan.lanes,
         plan.row,
         plan.storage,
     )
+
+
+def _either_way(loop):
+    """The same of a loop that runs in the other direction: its rate is that of this one."""
+    first = next((factor for factor in loop if factor), 1)
+    return tuple(factor if first > 0 else -factor for factor in loop)
 
 
 def _sampled_in_turn(given, some):

@@ -24,6 +24,17 @@ def lie_of(value):
     return ("copied", value.shape) if copied(value) else ("in place", value.shape, value.strides)
 
 
+def order_of(value):
+    """The same of arrays of any shape: what lies in which order, and how far apart elements are that follow each
+    other."""
+    if isinstance(value, Field):
+        return "field", value.keep, value.ndim
+    if copied(value):
+        return "copied", value.ndim
+    strides = [abs(stride) for stride in value.strides]
+    return "in place", min(strides, default=0), tuple(sorted(range(value.ndim), key=strides.__getitem__))
+
+
 def copied(array):
     """Whether a run works on a copy of a NumPy array, in C order: kernels load and store aligned elements only."""
     return not array.flags.aligned

@@ -20,7 +20,7 @@ from tilewave.runtime.turns import Turns
 
 #: Schedules with their kernels that a context keeps, at most, and their bytes; nests whose last call it knows; rates of
 #: bodies.
-MOST_PREPARED, MOST_PREPARED_BYTES, MOST_CALLS, MOST_RATES = 64, 1 << 28, 64, 256
+MOST_PREPARED, MOST_PREPARED_BYTES, MOST_CALLS, MOST_RATES = 512, 1 << 28, 64, 512
 KINDS = {ConfigError: "config", KernelError: "kernel", MpiError: "mpi"}
 
 

@@ -8,6 +8,7 @@ from poisson_matrix import poisson_matrix
 import tilewave as tw
 from tilewave.errors import ConfigError
 from tilewave.multigrid import Poisson
+from tilewave.run import choosing
 
 CASES = [
     ((32,), {}),
@@ -198,3 +199,23 @@ def test_the_plan_names_all_nests():
     text = Poisson((8, 8)).plan()
     names = ("relax", "residual", "restrict", "correct", "solve")
     assert "one schedule" in text and all(name in text for name in names)
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_second_solver_of_the_same_shape_plans_nothing(ranks, monkeypatch):
+    decided, decide = [], choosing.decide
+    monkeypatch.setattr(choosing, "decide", lambda *given: decided.append(1) or decide(*given))
+    f = np.random.default_rng(5).standard_normal((12, 9, 10))
+
+    def body(context):
+        found, counts = [], []
+        for _ in range(2):
+            found.append(Poisson(f.shape, context=context).solve(f).gather())
+            context.agree()
+            counts.append(len(decided))
+        return found, counts
+
+    results, errors = on_ranks(ranks, 1, body)
+    assert not any(errors), errors
+    (first, second), counts = results[0]
+    assert np.array_equal(first, second) and 0 < counts[0] == counts[1]

@@ -1,0 +1,108 @@
+"""Rates on disk: a program that runs again measures nothing, and what is wrong with a file costs a measurement only."""
+
+import time
+
+import numpy as np
+import pytest
+
+import tilewave as tw
+from tilewave.machine import kept_rates, stale
+from tilewave.plan.rate import Rate
+from tilewave.run import choosing
+
+
+@tw.nest
+def add(H, B, i, j):
+    H[i, j] = H[i-1, j] + 0.5 * H[i, j-1] + B[i, j]
+
+
+SHAPE = 300, 400
+
+
+@pytest.fixture
+def measured(monkeypatch, tmp_path):
+    """The measurements of a launch that has rates of its own, on an idle machine."""
+    monkeypatch.setenv("TILEWAVE_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(kept_rates, "launch_of", lambda context: "this one")
+    monkeypatch.setattr(stale, "queued_s", lambda: 0.0)
+    found, measure = [], choosing._measure
+
+    def spy(context, given, some):
+        found.extend(some)
+        return measure(context, given, some)
+
+    monkeypatch.setattr(choosing, "_measure", spy)
+    return found
+
+
+def planned(shape=SHAPE):
+    """The plan of a nest in a context that knows nothing."""
+    context = tw.Context(threads=1)
+    values = np.random.default_rng(3).random(shape)
+    H, B = tw.field(shape, init=values, context=context), tw.field(shape, init=1.0, context=context)
+    report = tw.run(add, H=H, B=B, context=context)
+    for i in range(1, shape[0]):
+        for j in range(1, shape[1]):
+            values[i, j] = values[i-1, j] + 0.5 * values[i, j-1] + 1.0
+    assert np.array_equal(H.gather(), values)
+    return report.plan
+
+
+def test_a_program_that_runs_again_measures_nothing(measured, tmp_path):
+    first = planned()
+    count = len(measured)
+    again = planned()
+    assert count and len(measured) == count
+    assert again == first and again.predicted.time_s == first.predicted.time_s
+    assert "kept from" in again.notes["rate"]["note"] and "kept from" not in first.notes["rate"]["note"]
+    planned((301, 900))
+    assert len(measured) > count
+    for path in tmp_path.glob("*" + kept_rates.SUFFIX):
+        path.write_bytes(path.read_bytes()[:-3])
+    count = len(measured)
+    assert "kept from" not in planned().notes["rate"]["note"] and len(measured) > count
+
+
+def test_rates_that_are_old_or_forgotten_are_measured_again(measured, monkeypatch):
+    planned()
+    count, now = len(measured), time.time()
+    monkeypatch.setattr(time, "time", lambda: now + kept_rates.MOST_AGE_S + 10)
+    planned()
+    assert len(measured) > count
+    names = {rate.kept for _, rate in kept()}
+    count = len(measured)
+    planned()
+    assert len(measured) == count and all(names)
+    for name in names:
+        kept_rates.forget(name)
+    planned()
+    assert len(measured) > count
+
+
+def kept():
+    """The rates of a context that runs the nest."""
+    context = tw.Context(threads=1)
+    tw.run(add, H=tw.field(SHAPE, context=context), B=tw.field(SHAPE, context=context), context=context)
+    return [each for rates in context._rates.values() for each in rates.measured]
+
+
+def test_what_is_measured_beside_other_work_is_not_kept(measured, monkeypatch, tmp_path):
+    monkeypatch.setattr(stale, "queued_s", time.perf_counter)
+    planned()
+    assert not list(tmp_path.glob("*" + kept_rates.SUFFIX)) and measured
+
+
+def test_a_number_for_any_body_is_not_kept(tmp_path, monkeypatch):
+    monkeypatch.setenv("TILEWAVE_CACHE_DIR", str(tmp_path))
+    context = tw.Context(threads=1)
+    assert kept_rates.keep("key", [(None, Rate(1e-9, 0.0, 0.0, "not measured: no points"))]) == ""
+    assert kept_rates.read(context, ["key"]) == [None]
+    assert kept_rates.launch_of(context) == ""  # as TILEWAVE_MACHINE=default has it
+
+
+def test_brief_runs_of_one_body_are_measured_once(measured):
+    context = tw.Context(threads=1)
+    for n in (40, 30, 20, 10, 5):
+        H, B = (tw.field((n, n), init=1.0, context=context) for _ in range(2))
+        tw.run(add, H=H, B=B, storage="plain", context=context)
+    assert len(measured) == 1
