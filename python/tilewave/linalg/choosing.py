@@ -10,6 +10,7 @@ from tilewave.linalg.checks import require_integer, require_one_of
 from tilewave.linalg.layout import Layout
 from tilewave.linalg.plan import TREES
 from tilewave.linalg.prediction import Play
+from tilewave.machine import measure
 
 #: How panels of a factor go to those that need them.
 ALGORITHMS = ("broadcast", "wavefront")
@@ -134,6 +135,8 @@ def best_plan(context, problem, dtype, plans, library, text):
         What they depend on: planned once.
     """
     kept = _plans.setdefault(context, {})
+    if context.size > 1 and len(plans) > 1:
+        yield from measure.looked_up(context)
     machine = context._core.machine()
     key = text, context._machine_number, context.threads
     if key not in kept:

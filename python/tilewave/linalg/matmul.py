@@ -13,6 +13,7 @@ from tilewave.linalg.operands import local_of, place_of
 from tilewave.linalg.plan import MatmulPlan, MatmulReport
 from tilewave.linalg.prediction import Play
 from tilewave.linalg.request import request_of
+from tilewave.machine import measure
 from tilewave.runtime.collective import collective
 from tilewave.timeline.parts import Parts
 from tilewave.timeline.timeline import Timeline
@@ -180,6 +181,8 @@ def plan_matmul(
 def _chosen(context, request, library):
     """The plan, the same on every rank: rank 0 compares. A part of a collective call."""
     kept = _plans.setdefault(context, {})
+    if context.size > 1:
+        yield from measure.looked_up(context)
     machine = context._core.machine()
     number = context._machine_number
     key = (request.text, number, context.threads)

@@ -79,6 +79,14 @@ def of(context):
     return context._machine
 
 
+def looked_up(context):
+    """Once a context: its machine, before plans are compared; a part of a collective call: ``yield from`` it."""
+    if not context._asked:  # collective, so outside what may fail on one rank
+        yield "the machine's numbers are looked up first"
+        of(context)
+        context._asked = True
+
+
 class Session:
     """One measuring: its time, and experiments whose samples all ranks know.
 

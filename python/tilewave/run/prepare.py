@@ -49,10 +49,7 @@ def prepare(nest, context, loops, plan, fastmath, arguments, reduce, halos=None)
     ConfigError
         On every rank alike.
     """
-    if not context._asked:  # collective, so outside what may fail on one rank
-        yield "the machine's numbers are looked up first"
-        machine.of(context)
-        context._asked = True
+    yield from machine.looked_up(context)
     given = found = drafts = ready = error = None
     description = ""
     try:
