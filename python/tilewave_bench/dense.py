@@ -1,5 +1,6 @@
 """What the benchmarks of dense matrices share: places, sizes, matrices, limits, and turns on the ranks."""
 
+import contextlib
 import math
 import os
 import random
@@ -43,26 +44,29 @@ def places(text, benchmark):
     return [name for name in chosen if name not in without]
 
 
-def run_at(where, module, arguments, benchmark, beside=None):
+def run_at(where, module, arguments, benchmark, beside=None, before=None):
     """What rank 0 of the module's `worker` returns at a place.
 
-    `beside(start, found)` runs other programs there, too: start(command, ranks) gives their exit code.
+    `beside(start, found)` runs other programs there, too: start(command, ranks) gives their exit code. So does
+    `before(start, ranks, arguments)`, which gives the arguments.
     """
     from tilewave.launch.launch import mpiexec_command
     from tilewave.launch.processes import supervise
 
     arguments = {**arguments, "rate": MBIT.get(where.partition("@")[2])}
     with scalapack.environment():
-        if "@" not in where:
-            found = on_ranks(module, int(where[0]), arguments)
+        ranks, rate = int(where[0]), where.partition("@")[2]
+        with contextlib.ExitStack() as stack:
+            if rate:
+                cluster = cluster_tool(benchmark).Cluster(hosts=ranks, rate=rate, name=f"tw{benchmark}")
+                start = on_hosts(stack.enter_context(cluster))
+            else:
+                start = lambda command, ranks: supervise(mpiexec_command(ranks, command))
+            if before:
+                arguments = before(start, ranks, arguments)
+            found = on_ranks(module, ranks, arguments, runner=start)
             if beside:
-                beside(lambda command, ranks: supervise(mpiexec_command(ranks, command)), found)
-            return found
-        hosts, rate = where.split("@")
-        with cluster_tool(benchmark).Cluster(hosts=int(hosts), rate=rate, name=f"tw{benchmark}") as cluster:
-            found = on_ranks(module, int(hosts), arguments, runner=on_hosts(cluster))
-            if beside:
-                beside(on_hosts(cluster), found)
+                beside(start, found)
             return found
 
 

@@ -4,7 +4,8 @@
 `bench matmul`. Our matrix lies by block columns, as many as are predicted best. The limit is max(compute, wire): the
 flops over all ranks' rate of products, or the bytes of the panels that each rank must receive: half the matrix, but for
 its own part. Contenders, where they are installed: MKL's and Debian's pdgetrf, pdpotrf or pdgeqrf, the best of three
-block sizes and of the grids; of LU also HPL, the best of twelve settings, behind the turns of the others (it is a
+block sizes and of the grids in trials beforehand (what takes more than --limit seconds there is left out, with a row
+that says so); of LU also HPL, the best of twelve settings, behind the turns of the others (it is a
 program, and its time has the solution of one system in it); NumPy on one core.
 """
 
@@ -14,11 +15,12 @@ import statistics
 
 from tilewave_bench import hpl
 from tilewave_bench.dense import error_percent, options_of, overlap, places, ratio, run_at
-from tilewave_bench.factors_ranks import ROUTINES
 from tilewave_bench.matmul import case_of
 from tilewave_bench.matmul_ranks import NUMPY
-from tilewave_bench.results import publish, row
+from tilewave_bench.results import missing, on_ranks, publish, row
 from tilewave_bench.scalapack import DEBIAN, MKL
+from tilewave_bench.trials import RANKS, best_of_trials
+from tilewave_bench.trials_ranks import ROUTINES
 
 WORKER = "tilewave_bench.factors_ranks"
 #: Flops over n^3.
@@ -31,23 +33,30 @@ def factors(kind, json_path=None, quick=False, args=()):
 
     parser = argparse.ArgumentParser(prog=f"tilewave bench {kind}", description=__doc__.splitlines()[0])
     options_of(parser)
+    parser.add_argument("--limit", type=float, default=10.0, help="seconds that a contender may take (default 10)")
     options = parser.parse_args(list(args))
     if not hasattr(tw.linalg, kind):
         raise SystemExit(f"bench {kind}: this version has no tilewave.linalg.{kind}")
     arguments = {
         "kind": kind,
         "sizes": options.size or ([96] if quick else []),
-        "least": options.least,
-        "most": options.most,
         "repeats": 1 if quick else options.repeats,
         "quick": quick,
     }
     rows = []
     for where in places(options.where, kind):
         beside = functools.partial(_hpl, arguments["repeats"]) if kind == "lu" else None
-        found = run_at(where, WORKER, arguments, kind, beside)
+        over = []
+        before = functools.partial(_trials, options, over)
+        found = run_at(where, WORKER, arguments, kind, beside, before)
         for size in found["sizes"]:
             rows += size_rows(kind, where, found, size)
+            case = case_of(where, found, size["n"])
+            rows += [
+                missing(case, f"{name}, grid {grid[0]}x{grid[1]}: did not finish in {options.limit:g} s")
+                for n, name, grid in over
+                if n == size["n"]
+            ]
     errors = [r.value for r in rows if r.contender.endswith("prediction error")]
     if errors:
         rows.append(row(f"{len(errors)} runs", "prediction error, median (target 8)", [statistics.median(errors)], "%"))
@@ -55,6 +64,17 @@ def factors(kind, json_path=None, quick=False, args=()):
 
 
 lu, cholesky, qr = (functools.partial(factors, kind) for kind in ROUTINES)
+
+
+def _trials(options, over, start, ranks, arguments):
+    """The arguments with sizes and the contenders' best blocks and grids; appends to `over` what took too long."""
+    kind, sizes = arguments["kind"], arguments["sizes"]
+    if not sizes:
+        around = {"least": options.least, "most": options.most} | {k: arguments[k] for k in ("rate", "quick")}
+        sizes = on_ranks(RANKS, ranks, {"around": around}, runner=start)
+    best, slow = best_of_trials(start, kind, ranks, sizes, options.limit)
+    over += slow
+    return {**arguments, "sizes": sizes, "best": best}
 
 
 def _hpl(repeats, start, found):

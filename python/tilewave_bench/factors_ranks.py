@@ -1,43 +1,28 @@
 """What the ranks of `bench lu`, `cholesky` and `qr` do: factors in turn with those of other libraries."""
 
-import functools
 import sys
 
 import numpy as np
 import tilewave as tw
 
 from tilewave_bench import scalapack
-from tilewave_bench.dense import (
-    BLOCKS,
-    Limits,
-    Turn,
-    cyclic,
-    grids,
-    positive_definite,
-    race,
-    refuse,
-    sizes_around,
-    timed,
-    uniform,
-)
+from tilewave_bench.dense import Limits, Turn, race, refuse, timed
 from tilewave_bench.matmul_ranks import NUMPY, say
-
-#: ScaLAPACK's name of each.
-ROUTINES = {"lu": "pdgetrf", "cholesky": "pdpotrf", "qr": "pdgeqrf"}
+from tilewave_bench.trials_ranks import routine_of, values_of
 
 
-def worker(kind, sizes, least, most, repeats, rate, quick=False):
-    """Limits and, by size, times of each way; on rank 0."""
+def worker(kind, sizes, best, repeats, rate, quick=False):
+    """Limits and, by size, times of each way; on rank 0. `best`: by size and library, the block size and the grid."""
     context = tw.Context(threads=1)
     limits = Limits(context, rate, quick)
-    balance = context._core.allreduce_min([int(limits.balance)])[0]
     libraries, found = scalapack.load(say(context)), []
-    for n in sizes or sizes_around(balance, least, most):
-        values = positive_definite(n) if kind == "cholesky" else uniform
+    for n in sizes:
+        values = values_of(kind, n)
         logs = []  # of |det A| or its root, by each way: all must agree
         turns = _ours(context, kind, n, values, logs)
-        for name, library in libraries.items():
-            turns += _theirs(context, kind, n, values, name, library, logs)
+        turns += [
+            _theirs(context, kind, n, name, libraries[name], *way, logs) for name, way in best.get(str(n), {}).items()
+        ]
         ways = [one.record() for one in race(context, turns, repeats)]
         refuse(context, f"bench {kind}: n = {n}", np.allclose(logs, logs[0], rtol=1e-8))
         seconds = _numpy(context, kind, n, min(repeats, 3))
@@ -78,30 +63,21 @@ def _ours(context, kind, n, values, logs):
     return [Turn("tilewave", run, (1, context.size), check=check, plan=lambda: made[0].report)]
 
 
-def _theirs(context, kind, n, values, name, library, logs):
-    """ScaLAPACK's routine on every grid and block size."""
-    turns = []
-    for grid in grids(context.size):
-        for block in BLOCKS:
-            a = cyclic(context, n, block, grid, values)
-            before, (descriptor, local) = a.local.copy(order="F"), a.to_scalapack(library.grid(*grid))
-            routine = functools.partial(getattr(library, ROUTINES[kind]), n, (descriptor, local))
+def _theirs(context, kind, n, name, library, block, grid, logs):
+    """ScaLAPACK's routine on the grid and with the block size that a trial found best."""
+    run, ready, a = routine_of(library, context, kind, n, block, tuple(grid))
 
-            def ready(local=local, before=before):
-                local[...] = before
+    def check():
+        logs.append(_log_of_diagonal(context, a.rows, a.columns, a.local))
 
-            def check(a=a):
-                logs.append(_log_of_diagonal(context, a.rows, a.columns, a.local))
-
-            label = f"{name}, block {block}, grid {grid[0]}x{grid[1]}"
-            turns.append(Turn(label, routine, grid, ready=ready, check=check, family=name))
-    return turns
+    label = f"{name}, block {block}, grid {grid[0]}x{grid[1]}"
+    return Turn(label, run, tuple(grid), ready=ready, check=check, family=name)
 
 
 def _numpy(context, kind, n, repeats):
     """Seconds of one factorization of rank 0 alone: the floor."""
     n = n if context.rank == 0 else 1
     at = np.arange(n)
-    a = (positive_definite(n) if kind == "cholesky" else uniform)(at[:, None], at[None, :])
+    a = values_of(kind, n)(at[:, None], at[None, :])
     call = {"lu": np.linalg.slogdet, "cholesky": np.linalg.cholesky, "qr": lambda a: np.linalg.qr(a, mode="raw")}[kind]
     return [timed(context, lambda: call(a)) for _ in range(repeats + 1)][1:]

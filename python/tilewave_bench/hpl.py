@@ -103,6 +103,8 @@ def _times(start, ranks, sizes, kinds, depths):
     for line in text.splitlines():
         words = line.split()
         if line.startswith("W") and len(words) == 7:  # WR01R2R4: depth, broadcast; N, NB, P, Q, time, rate
-            key = int(words[1]), int(words[0][2]), int(words[0][3])
-            seconds.setdefault(key, []).append(float(words[5]))
+            n, rate = int(words[1]), float(words[6])
+            # The time has hundredths of a second only; the rate in GFlop/s is of so many flops.
+            flops = n * n * (2 / 3 * n + 3 / 2)
+            seconds.setdefault((n, int(words[0][2]), int(words[0][3])), []).append(1e-9 * flops / rate)
     return seconds

@@ -17,9 +17,9 @@ class Row:
 
     case: str
     contender: str
-    value: float
+    value: float | None  # None: there is none, and `contender` says why
     unit: str
-    spread: float
+    spread: float | None
     ratio_to_contender: float | None = None  # above 1: we are faster
     fraction_of_limit: float | None = None
 
@@ -27,6 +27,11 @@ class Row:
 def row(case, contender, values, unit, **ratios):
     """The row of several measurements of one thing."""
     return Row(case, contender, statistics.median(values), unit, max(values) - min(values), **ratios)
+
+
+def missing(case, contender):
+    """A row without a figure: `contender` says why."""
+    return Row(case, contender, None, "", None)
 
 
 def machine():
@@ -66,8 +71,8 @@ def publish(name, rows, json_path):
         table.add_row(
             r.case,
             r.contender,
-            f"{r.value:.4g}",
-            f"{r.spread:.2g}",
+            "" if r.value is None else f"{r.value:.4g}",
+            "" if r.spread is None else f"{r.spread:.2g}",
             r.unit,
             "" if r.ratio_to_contender is None else f"{r.ratio_to_contender:.3f}",
             "" if r.fraction_of_limit is None else f"{r.fraction_of_limit:.3f}",
