@@ -41,11 +41,18 @@ double copy_seconds(Dtype type) {
 
 std::mutex lock;
 
+// Has it in the caches, as far as it fits.
+void touch(const std::vector<std::byte>& memory) {
+    const volatile std::byte* const from = memory.data();
+    for (std::size_t at = 0; at < memory.size(); at += 64) static_cast<void>(from[at]);
+}
+
 }  // namespace
 
 // Seconds of a product of m x n x k that is a piece of a larger one of M x N x k, in the midst of the other pieces: its
-// operands have the strides of the larger ones, and what it alone uses is in no cache. Pieces follow each other along
-// the rows, or where a piece has all rows, along the columns. The best of some.
+// operands have the strides of the larger ones, and between two pieces as much else is used as the larger product has,
+// so that what a piece alone uses is in the caches as far as it would be there; the operand that all use is in them.
+// Pieces follow each other along the rows, or where a piece has all rows, along the columns. The median of some.
 double time_piece(const Blas& blas, Dtype type, const ProductShape& shape) {
     constexpr double long_enough_s = 15e-3;
     constexpr int least = 4, most = 9;
@@ -55,20 +62,24 @@ double time_piece(const Blas& blas, Dtype type, const ProductShape& shape) {
         c(static_cast<std::size_t>(M * N * item));
     const bool down = M >= 2 * m;
     const std::int64_t count = down ? M / m : N / n;
-    double best = 1e300, spent = 0;
+    std::vector<double> seconds;
+    double spent = 0;
     for (int i = 0; i < most && (i < least || spent < long_enough_s); ++i) {
         const std::int64_t row = down ? i % count * m : 0, column = down ? 0 : i % count * n;
         const BlasMatrix left{a.data() + row * item, m, k, 1, M};
         const BlasMatrix right = shape.b_by_rows ? BlasMatrix{b.data() + column * item, k, n, N, 1}
                                                  : BlasMatrix{b.data() + column * k * item, k, n, 1, k};
         const BlasMatrix into{c.data() + (row + column * M) * item, m, n, 1, M};
+        sweep_caches((down ? M * N + M * k : M * N + k * N) * item);
+        touch(down ? b : a);
         const double begin = cpu_now_s();
         blas.gemm(type, {1, 0}, left, right, {shape.adds ? 1.0 : 0.0, 0}, into);
-        const double seconds = cpu_now_s() - begin;
-        if (i > 0) best = std::min(best, seconds);  // the first one wakes the library
-        spent += seconds;
+        seconds.push_back(cpu_now_s() - begin);
+        spent += seconds.back();
     }
-    return best;
+    seconds.erase(seconds.begin());  // the first one wakes the library
+    std::ranges::sort(seconds);
+    return seconds[seconds.size() / 2];
 }
 
 OperationRate product_rate(const std::shared_ptr<const Blas>& blas, Dtype type, ProductShape shape) {

@@ -119,14 +119,6 @@ Samples samples_of(const Schedule& s, const TaskWork& task, Dtype type) {
     return {std::move(panels), std::vector(static_cast<std::size_t>(tuning::timed_calls), one)};
 }
 
-// What the caches held is gone, as far as a whole matrix would displace it.
-void sweep_caches(std::int64_t bytes) {
-    static thread_local std::vector<std::byte> memory;
-    const auto size = static_cast<std::size_t>(std::min(bytes, tuning::most_caches_bytes));
-    if (memory.size() < size) memory.resize(size);
-    for (std::size_t at = 0; at < size; at += 64) memory[at] ^= std::byte{1};
-}
-
 double time_task(const std::shared_ptr<const Blas>& blas, Dtype type, const Schedule& s, const TaskWork& task) {
     Samples samples = samples_of(s, task, type);
     sweep_caches(s.arrays[factor_matrix].storage.points() * s.arrays[factor_matrix].item_bytes);
