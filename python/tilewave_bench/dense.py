@@ -105,6 +105,14 @@ def positive_definite(n):
 # --- on the ranks ---------------------------------------------------------------------------------
 
 
+def measured_context():
+    """A context of one thread a rank, with the machine as it is now: one that was kept may be of other times."""
+    context = tw.Context(threads=1)
+    if context.size > 1:
+        tw.measure(quick=True, context=context)
+    return context
+
+
 class Limits:
     """Rates of a place: of products on one rank while all compute, and of the network in one direction."""
 

@@ -6,14 +6,14 @@ import numpy as np
 import tilewave as tw
 
 from tilewave_bench import scalapack
-from tilewave_bench.dense import Limits, Turn, race, refuse, timed
+from tilewave_bench.dense import Limits, Turn, measured_context, race, refuse, timed
 from tilewave_bench.matmul_ranks import NUMPY, say
 from tilewave_bench.trials_ranks import routine_of, values_of
 
 
 def worker(kind, sizes, best, repeats, rate, quick=False):
     """Limits and, by size, times of each way; on rank 0. `best`: by size and library, the block size and the grid."""
-    context = tw.Context(threads=1)
+    context = measured_context()
     limits = Limits(context, rate, quick)
     libraries, found = scalapack.load(say(context)), []
     for n in sizes:

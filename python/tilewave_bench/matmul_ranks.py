@@ -6,7 +6,20 @@ import numpy as np
 import tilewave as tw
 
 from tilewave_bench import scalapack
-from tilewave_bench.dense import BLOCKS, Limits, Turn, cyclic, grids, other, race, refuse, sizes_around, timed, uniform
+from tilewave_bench.dense import (
+    BLOCKS,
+    Limits,
+    Turn,
+    cyclic,
+    grids,
+    measured_context,
+    other,
+    race,
+    refuse,
+    sizes_around,
+    timed,
+    uniform,
+)
 
 #: Name: what `matmul` is asked for.
 ALGORITHMS = {
@@ -31,7 +44,7 @@ def worker(algorithms, sizes, factors, least, most, repeats, rate, contenders, q
     contenders : bool
         Race other libraries, too.
     """
-    context = tw.Context(threads=1)
+    context = measured_context()
     limits = Limits(context, rate, quick)
     balance = context._core.allreduce_min([int(limits.balance)])[0]
     if not sizes:

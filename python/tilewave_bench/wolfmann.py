@@ -183,12 +183,14 @@ def _picture(theirs, found, png):
             for way in size["ways"]:
                 key = network, way["name"].removeprefix("tilewave, "), size["n"]
                 bars[key] = statistics.median(way["seconds"]), way["predicted_s"]
-        panels.append((f"here: {data['ranks']} hosts, {RATES[network]}", bars))
+        rate = RATES[network].replace("none", "no limit")
+        panels.append((f"here: {data['ranks']} hosts, {rate}", bars))
     figure = Figure(figsize=(5 + 4 * len(panels), 5), layout="constrained")
     FigureCanvasAgg(figure)
     for axis, (title, bars) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
         keys = sorted(bars, key=lambda key: (key[0], key[2], ALGORITHMS.index(key[1])))
-        names = [f"{network} {n}\n{algorithm}" for network, algorithm, n in keys]
+        called = "{} {}\n{}" if bars is theirs else "n = {1}\n{2}"  # of one network the title says which
+        names = [called.format(network, n, algorithm) for network, algorithm, n in keys]
         at = range(len(keys))
         axis.barh([a - 0.2 for a in at], [bars[k][0] for k in keys], 0.4, color="#3060a0", label="measured")
         axis.barh([a + 0.2 for a in at], [bars[k][1] for k in keys], 0.4, color="#e0a030", label="predicted")
