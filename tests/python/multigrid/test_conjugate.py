@@ -1,12 +1,14 @@
 """Cycles as the preconditioner of conjugate gradients."""
 
+import warnings
+
 import numpy as np
 import pytest
 from local_ranks import on_ranks
 from poisson_matrix import poisson_matrix
 
 from tilewave.errors import ConfigError
-from tilewave.multigrid import Poisson
+from tilewave.multigrid import Poisson, poisson
 
 
 def jumps(shape, most=1e4, seed=0):
@@ -124,3 +126,19 @@ def test_one_cycle_by_itself():
     )
     assert not failed and len(counts) < 25
     np.testing.assert_allclose(matrix @ x, f, atol=1e-6 * abs(f).max())
+
+
+def test_a_warning_says_what_to_do_where_the_cycles_are_not_enough(monkeypatch):
+    shape = (24, 24)
+    solver, f = Poisson(shape, k=jumps(shape)), np.random.default_rng(2).standard_normal(shape)
+    monkeypatch.setitem(poisson.MOST, "cycles", 3)
+    with pytest.warns(RuntimeWarning, match="after 3 cycles the norm of the residual is .*; try method='cg'"):
+        solver.solve(f)
+    monkeypatch.setitem(poisson.MOST, "cg", 2)
+    with pytest.warns(RuntimeWarning, match="after 2 iterations .*; try more max_cycles, or a larger tol"):
+        solver.solve(f, method="cg")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        solver.solve(f, max_cycles=1)
+        solver.solve(f, method="cg", max_cycles=200)
+    assert solver.history.converged
