@@ -79,8 +79,8 @@ def forget(name):
 
 def _read(key):
     """What a file says, as plain data with its name; None without one, and where it is too old or no such data."""
-    text, name = cache.find(key, SUFFIX)
     try:
+        text, name = cache.find(key, SUFFIX)
         data = json.loads(text or "null")
         if data is None or not 0 <= time.time() - data["date"] <= MOST_AGE_S:
             return None
@@ -88,7 +88,7 @@ def _read(key):
         for rate in data["rates"]:
             _plan(rate)
         return {"date": date, "rates": [{**rate, "kept": name} for rate in data["rates"]]}
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except Exception:  # the other ranks wait for this one's answer
         return None
 
 
