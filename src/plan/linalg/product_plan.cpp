@@ -261,7 +261,10 @@ ProductRates measured_products(std::shared_ptr<const Blas> blas, Dtype type) {
         OperationRate product;
         if (largest.n) {
             const std::array<std::int64_t, 3> piece{largest[0], largest[1], largest[2]};
-            product = product_rate(blas, type, {piece, one.whole(), by_rows, by_rows});
+            // Panels of A lie by columns; A itself, where it stays, and C as the user has them.
+            const bool a_by_rows = one.problem.flipped[0] && one.problem.a.columns.parts == 1;
+            product =
+                product_rate(blas, type, {piece, one.whole(), by_rows, by_rows, a_by_rows, one.problem.flipped[2]});
         }
         const OperationRate copy = copy_rate(type);
         return std::vector{copy, copy, product, product, copy};

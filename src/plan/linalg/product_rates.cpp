@@ -41,18 +41,13 @@ double copy_seconds(Dtype type) {
 
 std::mutex lock;
 
-// Has it in the caches, as far as it fits.
-void touch(const std::vector<std::byte>& memory) {
-    const volatile std::byte* const from = memory.data();
-    for (std::size_t at = 0; at < memory.size(); at += 64) static_cast<void>(from[at]);
-}
-
 }  // namespace
 
 // Seconds of a product of m x n x k that is a piece of a larger one of M x N x k, in the midst of the other pieces: its
-// operands have the strides of the larger ones, and between two pieces as much else is used as the larger product has,
-// so that what a piece alone uses is in the caches as far as it would be there; the operand that all use is in them.
-// Pieces follow each other along the rows, or where a piece has all rows, along the columns. The median of some.
+// operands have the strides of the larger ones. Pieces follow each other along the rows, or where a piece has all rows,
+// along the columns, so that each finds in the caches what the one before left there. What as many bytes as the larger
+// product has displace is gone at first, since a run comes back to a piece when it has been at all others. The median
+// of some.
 double time_piece(const Blas& blas, Dtype type, const ProductShape& shape) {
     constexpr double long_enough_s = 15e-3;
     constexpr int least = 4, most = 9;
@@ -64,14 +59,15 @@ double time_piece(const Blas& blas, Dtype type, const ProductShape& shape) {
     const std::int64_t count = down ? M / m : N / n;
     std::vector<double> seconds;
     double spent = 0;
+    sweep_caches((M * N + M * k + k * N) * item);
     for (int i = 0; i < most && (i < least || spent < long_enough_s); ++i) {
         const std::int64_t row = down ? i % count * m : 0, column = down ? 0 : i % count * n;
-        const BlasMatrix left{a.data() + row * item, m, k, 1, M};
+        const BlasMatrix left = shape.a_by_rows ? BlasMatrix{a.data() + row * k * item, m, k, k, 1}
+                                                : BlasMatrix{a.data() + row * item, m, k, 1, M};
         const BlasMatrix right = shape.b_by_rows ? BlasMatrix{b.data() + column * item, k, n, N, 1}
                                                  : BlasMatrix{b.data() + column * k * item, k, n, 1, k};
-        const BlasMatrix into{c.data() + (row + column * M) * item, m, n, 1, M};
-        sweep_caches((down ? M * N + M * k : M * N + k * N) * item);
-        touch(down ? b : a);
+        const BlasMatrix into = shape.c_by_rows ? BlasMatrix{c.data() + (row * N + column) * item, m, n, N, 1}
+                                                : BlasMatrix{c.data() + (row + column * M) * item, m, n, 1, M};
         const double begin = cpu_now_s();
         blas.gemm(type, {1, 0}, left, right, {shape.adds ? 1.0 : 0.0, 0}, into);
         seconds.push_back(cpu_now_s() - begin);
@@ -83,7 +79,8 @@ double time_piece(const Blas& blas, Dtype type, const ProductShape& shape) {
 }
 
 OperationRate product_rate(const std::shared_ptr<const Blas>& blas, Dtype type, ProductShape shape) {
-    using Key = std::tuple<std::string, Dtype, std::array<std::int64_t, 3>, std::array<std::int64_t, 2>, bool, bool>;
+    using Key =
+        std::tuple<std::string, Dtype, std::array<std::int64_t, 3>, std::array<std::int64_t, 2>, std::array<bool, 4>>;
     static std::map<Key, double> known;
     auto& [rows, columns, depth] = shape.piece;
     for (std::int64_t* n : {&rows, &columns, &depth, &shape.whole[0], &shape.whole[1]}) *n = rounded(*n);
@@ -98,7 +95,8 @@ OperationRate product_rate(const std::shared_ptr<const Blas>& blas, Dtype type, 
     shape.whole[0] = std::max(rows, std::min(shape.whole[0], most));
     shape.whole[1] = std::max(columns, std::min(shape.whole[1], most));
     if (shape.whole[0] * shape.whole[1] > items) shape.whole[1] = std::max(columns, items / shape.whole[0]);
-    const Key key{blas->path(), type, shape.piece, shape.whole, shape.b_by_rows, shape.adds};
+    const Key key{
+        blas->path(), type, shape.piece, shape.whole, {shape.a_by_rows, shape.b_by_rows, shape.c_by_rows, shape.adds}};
     {
         const std::scoped_lock guard(lock);
         if (const auto found = known.find(key); found != known.end()) return {1e-6, found->second};

@@ -18,12 +18,14 @@ struct ProductShape {
     std::array<std::int64_t, 2> whole{};  ///< rows and columns of the product that it is a piece of
     bool b_by_rows = false;               ///< how the second operand lies
     bool adds = false;                    ///< to what the result holds
+    bool a_by_rows = false;               ///< how the first operand lies
+    bool c_by_rows = false;               ///< how the result lies
 };
 OperationRate product_rate(const std::shared_ptr<const Blas>& blas, Dtype type, ProductShape shape);
 /// Copies that turn a block: seconds a call, and a byte.
 OperationRate copy_rate(Dtype type);
 
-/// Seconds of a piece, the best of some. CPU time: other programs take none of it.
+/// Seconds of a piece, the median of some. CPU time: other programs take none of it.
 double time_piece(const Blas& blas, Dtype type, const ProductShape& shape);
 
 }  // namespace tilewave
