@@ -8,7 +8,7 @@ from tilewave import _core
 from tilewave.errors import ConfigError
 from tilewave.linalg.checks import require_integer, require_one_of
 from tilewave.linalg.layout import Layout
-from tilewave.linalg.plan import TREES
+from tilewave.linalg.plan import TREES, lines_of_compared
 from tilewave.linalg.prediction import Play
 from tilewave.machine import measure
 
@@ -74,14 +74,7 @@ class FactorPlan:
         -------
         str
         """
-        lines = [str(self)]
-        if not self.compared:
-            return "\n".join([*lines, "one plan was possible: nothing was compared"])
-        lines.append(f"{len(self.compared)} plans were played against the machine's numbers; seconds, bytes:")
-        lines += [f"  {time_s:10.6f} {memory:12d}  {text}" for time_s, memory, text in self.compared[:12]]
-        if len(self.compared) > 12:
-            lines.append(f"  ... and {len(self.compared) - 12} slower ones")
-        return "\n".join(lines)
+        return "\n".join([str(self), *lines_of_compared(self.compared)])
 
     def __str__(self):
         predicted = "" if self.predicted_s is None else f"; predicted {self.predicted_s:.6f} s"

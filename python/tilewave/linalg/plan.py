@@ -11,6 +11,21 @@ ALGORITHMS = ("broadcast", "wavefront", "summa")
 TREES = ("ring", "least_rounds")
 
 
+#: Plans that an explanation lists, the fastest first.
+MOST_LISTED = 12
+
+
+def lines_of_compared(compared):
+    """What was compared, (seconds, bytes, text) each, as lines of an explanation."""
+    if not compared:
+        return ["one plan was possible: nothing was compared"]
+    lines = [f"{len(compared)} plans were played against the machine's numbers; seconds, bytes:"]
+    lines += [f"  {time_s:10.6f} {memory_bytes:12d}  {text}" for time_s, memory_bytes, text in compared[:MOST_LISTED]]
+    if len(compared) > MOST_LISTED:
+        lines.append(f"  ... and {len(compared) - MOST_LISTED} slower ones")
+    return lines
+
+
 @dataclasses.dataclass(frozen=True)
 class MatmulPlan:
     """How a product is computed; ``print(plan)`` shows it, `explain` says why.
@@ -76,14 +91,7 @@ class MatmulPlan:
         lines = [str(self)]
         if self.moved:
             lines.append(f"{' and '.join(self.moved)} in other layouts than this algorithm needs: redistributed first")
-        if not self.compared:
-            return "\n".join([*lines, "one plan was possible: nothing was compared"])
-        lines.append(f"{len(self.compared)} plans were played against the machine's numbers; seconds, bytes:")
-        for time_s, memory_bytes, text in self.compared[:12]:
-            lines.append(f"  {time_s:10.6f} {memory_bytes:12d}  {text}")
-        if len(self.compared) > 12:
-            lines.append(f"  ... and {len(self.compared) - 12} slower ones")
-        return "\n".join(lines)
+        return "\n".join(lines + lines_of_compared(self.compared))
 
     def __str__(self):
         predicted = "" if self.predicted_s is None else f"; predicted {self.predicted_s:.6f} s"
