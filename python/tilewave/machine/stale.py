@@ -146,7 +146,7 @@ class Watch:
         if suspect is None:
             return
         if part == "rate":
-            kept_rates.forget(ready.rate.kept)
+            kept_rates.forget(ready.rate.kept if ready.rate else "")
         again = given == known.AUTO and suspect not in self._measured
         if again:
             self.wanted, self._wanted_by = suspect, nest.name

@@ -128,7 +128,7 @@ def watched(
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         for time_s in times:
-            watch.ran(relax, types.SimpleNamespace(kernel=kernel, plan=plan, context=context), FakeCore(time_s))
+            watch.ran(relax, types.SimpleNamespace(kernel=kernel, plan=plan, context=context, rate=None), FakeCore(time_s))
     return [str(one.message) for one in said], watch
 
 
