@@ -92,8 +92,9 @@ def _check_skew(skew):
 
 
 def _rows_across(given, problem):
-    """Whether the body is made of vectors where points of a row across two loops are neighbours."""
-    if not _core.skewed_row(problem.core):
+    """Whether the body is made of vectors where points of a row across two loops are neighbours; False, too, where the
+    choices leave no such rows, so that no kernel is made to know it."""
+    if "row" in given.choices or given.choices.get("storage") == "plain" or not _core.skewed_row(problem.core):
         return False
     nest = given.reductions.nest
     return compile_kernel(
