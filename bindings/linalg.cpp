@@ -264,14 +264,16 @@ void bind_panels(nb::module_& m) {
     nb::class_<FactorPlan>(m, "FactorPlan", "How the panels of a factor travel.")
         .def(
             "__init__",
-            [](FactorPlan* p, bool wavefront, bool least_rounds, int lookahead, std::int64_t block) {
-                new (p) FactorPlan{wavefront, least_rounds, lookahead, block, 0, -1};
+            [](FactorPlan* p, bool wavefront, bool least_rounds, int lookahead, std::int64_t block,
+               std::int64_t chunk_bytes) {
+                new (p) FactorPlan{wavefront, least_rounds, lookahead, block, chunk_bytes, 0, -1};
             },
-            "wavefront"_a, "least_rounds"_a, "lookahead"_a, "block"_a)
+            "wavefront"_a, "least_rounds"_a, "lookahead"_a, "block"_a, "chunk_bytes"_a)
         .def_ro("wavefront", &FactorPlan::wavefront)
         .def_ro("least_rounds", &FactorPlan::least_rounds)
         .def_ro("lookahead", &FactorPlan::lookahead)
         .def_ro("block", &FactorPlan::block)
+        .def_ro("chunk_bytes", &FactorPlan::chunk_bytes)
         .def_ro("memory_bytes", &FactorPlan::memory_bytes)
         .def("__str__", &FactorPlan::text)
         .def_prop_ro("predicted_s", [](const FactorPlan& p) {

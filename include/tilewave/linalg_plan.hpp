@@ -57,8 +57,9 @@ struct FactorPlan {
     bool wavefront = false, least_rounds = false;
     int lookahead = 1;
     std::int64_t block = 128;
-    std::int64_t memory_bytes = 0;  ///< of a rank beyond the matrices: panels on their way
-    double predicted_s = -1;        ///< -1: nothing was compared
+    std::int64_t chunk_bytes = 256 << 10;  ///< of a panel's messages
+    std::int64_t memory_bytes = 0;         ///< of a rank beyond the matrices: panels on their way
+    double predicted_s = -1;               ///< -1: nothing was compared
     std::string text() const;
 };
 

@@ -32,6 +32,8 @@ class FactorPlan:
         "ring" or "least_rounds".
     lookahead, block : int
         Panels that travel beside the one in use; columns of a panel.
+    chunk_bytes : int
+        Of a panel's messages.
     memory_bytes : int
         Of a rank beyond the matrices: the panels on their way.
     predicted_s : float or None
@@ -42,6 +44,7 @@ class FactorPlan:
     tree: str
     lookahead: int
     block: int
+    chunk_bytes: int
     memory_bytes: int
     predicted_s: float | None
     compared: tuple = ()
@@ -54,13 +57,14 @@ class FactorPlan:
             TREES[found.least_rounds],
             found.lookahead,
             found.block,
+            found.chunk_bytes,
             found.memory_bytes,
             found.predicted_s,
         )
 
     def _core(self):
         return _core.linalg.FactorPlan(
-            self.algorithm == "wavefront", self.tree == "least_rounds", self.lookahead, self.block
+            self.algorithm == "wavefront", self.tree == "least_rounds", self.lookahead, self.block, self.chunk_bytes
         )
 
     def _choices(self, threads):

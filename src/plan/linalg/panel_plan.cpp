@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "generate/linalg/cholesky.hpp"
 #include "generate/linalg/lu.hpp"
@@ -18,6 +19,7 @@ FactorChoices choices_of(const FactorPlan& plan, int threads) {
     c.tree = plan.least_rounds ? BroadcastTree::least_rounds : BroadcastTree::ring;
     c.lookahead = plan.lookahead;
     c.lanes = threads;
+    c.chunk_bytes = plan.chunk_bytes;
     return c;
 }
 
@@ -61,7 +63,8 @@ std::string FactorPlan::text() const {
     return std::string(wavefront      ? "wavefront"
                        : least_rounds ? "broadcast by least_rounds"
                                       : "broadcast by ring") +
-           ", panels of " + std::to_string(block) + ", " + std::to_string(lookahead) + " ahead";
+           ", panels of " + std::to_string(block) + " in chunks of " + std::to_string(chunk_bytes >> 10) + " KiB, " +
+           std::to_string(lookahead) + " ahead";
 }
 
 BlockCyclic panel_layout(const PanelProblem& p, std::int64_t block) {
@@ -86,7 +89,7 @@ std::vector<FactorPlan> panel_plans(const std::string& call, const PanelProblem&
                           " were given; allowed: block >= 1, lookahead >= 0");
     if (wish.wavefront.value_or(false) && wish.least_rounds.value_or(false))
         throw ConfigError(call + ": a wavefront down a tree of least rounds was given; allowed: around a ring");
-    const bool solve = p.work == PanelWork::solve;
+    const bool solve = p.work == PanelWork::solve, chosen = wish.wavefront && wish.block && wish.lookahead;
     std::vector<FactorPlan> all;
     for (const bool wavefront : {false, true}) {
         // Alone, a rank has nobody to wait for.
@@ -99,15 +102,18 @@ std::vector<FactorPlan> panel_plans(const std::string& call, const PanelProblem&
                 if (wish.memory_bytes) aheads.insert(aheads.begin(), 0);
                 if (p.ranks == 1) aheads.resize(1);
                 if (wish.lookahead) aheads = {*wish.lookahead};
-                for (const int ahead : aheads) {
-                    FactorPlan plan;
-                    plan.wavefront = wavefront;
-                    plan.least_rounds = tree;
-                    plan.lookahead = ahead;
-                    plan.block = block;
-                    plan.memory_bytes = moving_panels(panel_schedule(p, plan, 0));
-                    all.push_back(plan);
-                }
+                for (const int ahead : aheads)
+                    for (const std::int64_t chunk : tuning::panel_chunks_bytes) {
+                        FactorPlan plan;
+                        plan.wavefront = wavefront;
+                        plan.least_rounds = tree;
+                        plan.lookahead = ahead;
+                        plan.block = block;
+                        plan.chunk_bytes = chunk;
+                        plan.memory_bytes = moving_panels(panel_schedule(p, plan, 0));
+                        all.push_back(plan);
+                        if (solve || chosen || p.ranks == 1) break;  // the largest alone: where nothing is free either
+                    }
             }
     }
     if (!wish.memory_bytes) return all;
@@ -123,9 +129,9 @@ std::vector<FactorPlan> panel_plans(const std::string& call, const PanelProblem&
 
 PanelRates measured_panels(std::shared_ptr<const Blas> blas, Dtype type, const PanelProblem& problem) {
     // Panels ahead change no task.
-    using Known = std::map<std::pair<std::int64_t, bool>, std::vector<OperationRate>>;
+    using Known = std::map<std::tuple<std::int64_t, bool, std::int64_t>, std::vector<OperationRate>>;
     return [blas = std::move(blas), type, problem, known = std::make_shared<Known>()](const FactorPlan& plan) {
-        auto& found = (*known)[{plan.block, plan.wavefront}];
+        auto& found = (*known)[{plan.block, plan.wavefront, plan.chunk_bytes}];
         if (found.empty()) found = factor_task_rates(blas, type, std::vector{panel_schedule(problem, plan, 0)});
         return found;
     };
