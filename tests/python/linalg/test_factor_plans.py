@@ -36,6 +36,25 @@ def test_plans_compare_ways_depths_and_blocks(kind, ranks):
         assert {text.split()[0].strip(",") for text in texts} == {"broadcast", "wavefront"}
         assert {text.split(", ")[-1] for text in texts} == {"1 ahead", "2 ahead", "3 ahead"}
     assert any("least_rounds" in text for text in texts) == (ranks > 2)
+    assert {text.split(" in ")[1].split(",")[0] for text in texts} == (
+        {"chunks of 256 KiB", "chunks of 64 KiB"} if ranks > 1 else {"chunks of 256 KiB"}
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_chunks_are_compared_unless_all_is_chosen(kind):
+    def body(context):
+        a = tw.linalg.matrix((130, 130), init=dominant, context=context)
+        problem = linalg.PanelProblem(kind, a._blocks, 8, context.size, 1)
+        plans = problem.plans("test", None, None, 1, 16, None)
+        assert {plan.chunk_bytes for plan in plans} == {256 << 10, 64 << 10}
+        for wavefront in (False, True):
+            (chosen,) = problem.plans("test", wavefront, False, 1, 16, None)
+            assert chosen.chunk_bytes == 256 << 10
+        return True
+
+    results, errors = on_ranks(2, 1, body)
+    assert not any(errors) and all(results), errors
 
 
 @pytest.mark.parametrize("shape", [(1, 30), (1, 1), (3, 40), (30, 1), (0, 5), (5, 0)])
