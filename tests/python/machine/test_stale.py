@@ -128,7 +128,8 @@ def watched(
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         for time_s in times:
-            watch.ran(relax, types.SimpleNamespace(kernel=kernel, plan=plan, context=context, rate=None), FakeCore(time_s))
+            ready = types.SimpleNamespace(kernel=kernel, plan=plan, context=context, rate=None)
+            watch.ran(relax, ready, FakeCore(time_s))
     return [str(one.message) for one in said], watch
 
 
