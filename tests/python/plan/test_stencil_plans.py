@@ -70,3 +70,15 @@ def test_lanes_in_time_pay_for_lines_from_another_cache():
     }.items():
         times[name] = planned(p, 1, request(2, **fixed), machine(hand_over_s=4e-7)).time_s
     assert times["in time"] > 1.5 * times["in space"]
+
+
+@pytest.mark.parametrize("threads", [2, 3])
+def test_lanes_side_by_side_take_steps_of_time_together_where_these_were_measured_faster(threads):
+    p, m = heat(200, 200, 200), machine(hand_over_s=2e-7)
+    side = {"factors": (1, 1, threads, 1), "tile": (1, 1, -(-198 // threads), 198), "mapping_dim": 1}
+    in_time = planned(p, 1, request(threads, temporal_block=4, **side), m).plan
+    apart = planned(p, 1, request(threads, generator="stencil"), m).plan
+    slow, fast = (_core.KernelRate(rate, 2e-8, 3e-7, one_lane_factor=1, lanes=threads) for rate in (6e-10, 2e-10))
+    rates = [_core.MeasuredRate(apart, slow, False), _core.MeasuredRate(in_time, fast, False)]
+    taken = _core.choose_plan(p, 1, request(threads), m, rates).ranked[0]
+    assert taken.plan.temporal_block > 1 and taken.plan.factors[0] == 1 and taken.plan.lanes == threads, taken.plan
