@@ -30,7 +30,7 @@ struct Axis {
     int parts = 1;
     std::int64_t block = 0;
 
-    /// @pre extent >= 0, parts >= 1, block >= 0 (ConfigError)
+    /// @pre extent >= 0, parts >= 1, block >= 0, block * parts below 2^63 (ConfigError)
     Axis(std::int64_t extent, int parts, std::int64_t block);
 
     /// @pre 0 <= g < extent

@@ -1,16 +1,17 @@
 #include "tilewave/block_cyclic.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "tilewave/layout.hpp"
 
 namespace tilewave {
 
 Axis::Axis(std::int64_t extent, int parts, std::int64_t block) : extent(extent), parts(parts), block(block) {
-    if (extent < 0 || parts < 1 || block < 0)
+    if (extent < 0 || parts < 1 || block < 0 || block > std::numeric_limits<std::int64_t>::max() / parts)
         throw ConfigError("an axis of " + std::to_string(extent) + " elements on " + std::to_string(parts) +
                           " parts in blocks of " + std::to_string(block) +
-                          " was given; allowed: elements >= 0, parts >= 1, blocks >= 0");
+                          " was given; allowed: elements >= 0, parts >= 1, blocks >= 0, a round of blocks below 2^63");
 }
 
 int Axis::part_of(GlobalElement g) const {

@@ -2,9 +2,11 @@
 
 import numpy as np
 
-from tilewave.errors import ConfigError
+from tilewave.errors import ConfigError, shown
 from tilewave.linalg.matrix import Matrix
 
+#: Panels ahead at most: the core counts them in 32 bits. More than there are panels makes no difference.
+MOST_AHEAD = 2**31 - 1
 #: What BLAS and SciPy call them.
 TRANSPOSES = {"N": "N", "T": "T", "C": "C", 0: "N", 1: "T", 2: "C"}
 
@@ -32,11 +34,14 @@ def require_sides(call, factor, b, rows):
         )
 
 
-def require_integer(call, name, given, least):
-    """An integer from `least` on, or None."""
-    wrong = isinstance(given, bool) or not isinstance(given, (int, np.integer)) or given < least
-    if given is not None and wrong:
-        raise ConfigError(f"{call}: {name}: given {given!r}; allowed: an integer >= {least}")
+def require_integer(call, name, given, least, most=2**63 - 1):
+    """An integer from `least` to `most`, or None."""
+    if given is None:
+        return
+    if isinstance(given, bool) or not isinstance(given, (int, np.integer)) or given < least:
+        raise ConfigError(f"{call}: {name}: given {shown(given)}; allowed: an integer >= {least}")
+    if given > most:
+        raise ConfigError(f"{call}: {name}: given {shown(given)}; allowed: an integer from {least} to {most}")
 
 
 def require_bool(call, name, given):

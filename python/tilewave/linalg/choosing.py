@@ -6,7 +6,7 @@ import weakref
 
 from tilewave import _core
 from tilewave.errors import ConfigError
-from tilewave.linalg.checks import require_integer, require_one_of
+from tilewave.linalg.checks import MOST_AHEAD, require_integer, require_one_of
 from tilewave.linalg.layout import Layout
 from tilewave.linalg.plan import TREES, lines_of_compared
 from tilewave.linalg.prediction import Play
@@ -98,7 +98,7 @@ class Wish:
     def checked(self, call):
         """Itself; raises ConfigError."""
         require_integer(call, "block", self.block, 1)
-        require_integer(call, "lookahead", self.lookahead, 0)
+        require_integer(call, "lookahead", self.lookahead, 0, MOST_AHEAD)
         require_integer(call, "memory", self.memory, 0)
         require_one_of(call, "tree", self.tree, TREES)
         require_one_of(call, "algorithm", self.algorithm or "None", ("auto", *ALGORITHMS))

@@ -6,12 +6,14 @@ import math
 import numpy as np
 
 from tilewave import _core
-from tilewave.errors import ConfigError
+from tilewave.errors import ConfigError, shown
 
 LAYOUTS = ("rows", "columns", "cyclic")
 #: Rows and columns of a block of a two-dimensional layout where none is given: panels of so many columns run near the
 #: full speed of a BLAS, and leave enough blocks for each rank of a matrix of 1000 rows.
 BLOCK = 128
+#: As in BLAS and ScaLAPACK, whose integers have 32 bits.
+LARGEST_BLOCK = 2**31 - 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,7 +67,11 @@ def layout_of(what, shape, ranks, name, block, grid):
 def _block(what, block):
     pair = block if isinstance(block, tuple | list) else (block, block)
     if len(pair) != 2 or any(isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1 for n in pair):
-        raise ConfigError(f"{what}: block: given {block!r}; allowed: an integer >= 1, or two of them, (rows, columns)")
+        raise ConfigError(
+            f"{what}: block: given {shown(block)}; allowed: an integer >= 1, or two of them, (rows, columns)"
+        )
+    if max(pair) > LARGEST_BLOCK:
+        raise ConfigError(f"{what}: block: given {shown(block)}; allowed: integers from 1 to {LARGEST_BLOCK}")
     return tuple(int(n) for n in pair)
 
 

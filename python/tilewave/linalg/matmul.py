@@ -72,7 +72,7 @@ def matmul(
     layout : str or Layout, optional
         Of a new C. Default: that of A's rows and B's columns, where they have a grid in common.
     plan : MatmulPlan, optional
-        From `plan_matmul`: its choices.
+        From `plan_matmul`: its choices, beside which no other may be given.
     context : Context, optional
         Default: the one of `a`.
 
@@ -185,7 +185,7 @@ def _chosen(context, request, library):
         yield from measure.looked_up(context)
     machine = context._core.machine()
     number = context._machine_number
-    key = (request.text, number, context.threads)
+    key = (request.planned, number, context.threads)
     if key not in kept:
         error, text = None, ""
         try:

@@ -31,8 +31,6 @@ class Matrix:
     dtype : numpy.dtype
     layout : Layout
         How it is spread: its name, block and grid.
-    local : numpy.ndarray
-        This rank's part, in Fortran order, of the global `rows` and `columns`; it may be written to.
     context : Context
     report : MatmulReport or None
         Of the product that has made it.
@@ -46,7 +44,19 @@ class Matrix:
         self._blocks, self.report = layout._core(shape), None
         low, high = self._blocks.owned(context.rank)
         extents = tuple(h - l for l, h in zip(low, high, strict=True))
-        self.local = np.empty(extents, dtype, order="F")
+        self._local = np.empty(extents, dtype, order="F")
+
+    @property
+    def local(self):
+        """numpy.ndarray: this rank's part, in Fortran order, of the global `rows` and `columns`; it may be written to,
+        ``A.local[...] = values``, but not replaced.
+        """
+        return self._local
+
+    @local.setter
+    def local(self, given):
+        if given is not self._local:  # A.local *= 2 gives it itself
+            raise ConfigError(f"local: given {shown(given)} in its place; allowed: A.local[...] = values")
 
     @property
     def rows(self):
@@ -106,10 +116,21 @@ class Matrix:
             dimension.
         local : numpy.ndarray
             `local`, in Fortran order.
+
+        Raises
+        ------
+        ConfigError
+            For extents or a context beyond 32 bits.
         """
         leading = max(1, self.local.shape[0])
         numbers = [_DENSE, blacs_context, *self.shape, *self.layout.block, 0, 0, leading]
-        return np.array(numbers, dtype=np.int32), self.local
+        try:
+            return np.array(numbers, dtype=np.int32), self.local
+        except (OverflowError, TypeError, ValueError):
+            raise ConfigError(
+                f"to_scalapack: given a matrix of shape {self.shape} and the context {shown(blacs_context)}; allowed: "
+                "integers of 32 bits, as ScaLAPACK's"
+            ) from None
 
     def _place(self):
         return place_of(self.local)
@@ -205,9 +226,15 @@ def _given(shape, dtype, init):
         raise ConfigError(f"matrix: dtype: given {dtype}; allowed: {', '.join(map(str, DTYPES))}")
     if kind == FIELD and init.shape != shape:
         raise ConfigError(f"matrix: init: given a field of shape {init.shape}; allowed: {shape}")
+    if kind == FIELD:
+        _require_real(init.dtype, dtype)
     if kind == ARRAY:
         try:
+            init = np.asarray(init)
+            _require_real(init.dtype, dtype)
             init = np.asarray(init, dtype=dtype)
+        except ConfigError:
+            raise
         except (TypeError, ValueError, OverflowError) as problem:
             raise named("matrix: init:", problem) from problem
         if init.ndim == 0:
@@ -221,6 +248,12 @@ def _given(shape, dtype, init):
     return shape, dtype, init, kind
 
 
+def _require_real(given, dtype):
+    """NumPy would leave out imaginary parts."""
+    if given.kind == "c" and dtype.kind != "c":
+        raise ConfigError(f"matrix: init: given {given} for {dtype}; allowed: real numbers, or a complex dtype")
+
+
 def _fill(made, init):
     rows, columns = made.rows, made.columns
     if made.local.size == 0:
@@ -229,7 +262,10 @@ def _fill(made, init):
         values = np.asarray(init(rows[:, None], columns[None, :]))
         if values.dtype == object:
             raise TypeError("init made objects of index arrays")
+        _require_real(values.dtype, made.dtype)
         made.local[...] = values
+    except ConfigError:
+        raise
     except Exception:
         # Not a function of arrays: element by element. What still raises is its own.
         for (i, row), (j, column) in itertools.product(enumerate(rows.tolist()), enumerate(columns.tolist())):

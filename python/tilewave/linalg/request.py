@@ -5,7 +5,7 @@ import numbers
 
 from tilewave import _core
 from tilewave.errors import ConfigError
-from tilewave.linalg.checks import require_integer, require_matrix, require_one_of, transpose_of
+from tilewave.linalg.checks import MOST_AHEAD, require_integer, require_matrix, require_one_of, transpose_of
 from tilewave.linalg.layout import Layout, layout_of
 from tilewave.linalg.matrix import Matrix
 from tilewave.linalg.plan import ALGORITHMS, TREES, MatmulPlan
@@ -13,10 +13,13 @@ from tilewave.linalg.plan import ALGORITHMS, TREES, MatmulPlan
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """A product that is asked for: the core's, its flops, and what must be equal on all ranks."""
+    """A product that is asked for: the core's, its flops, what its plan depends on, and what must be equal on all
+    ranks.
+    """
 
     core: object
     flops: float
+    planned: str
     text: str
 
 
@@ -57,9 +60,10 @@ def request_of(context, a, b, c, given):
     ranks, threads = context.size, context.threads
     given_blocks = a._blocks, left, b._blocks, right, c._blocks
     core = _core.linalg.ProductRequest(*given_blocks, a.dtype.name, given["beta"] != 0, ranks, threads, **choices)
-    text = f"{a._text()}, {b._text()}, {c._text()}, {given['trans_a']}, {given['trans_b']}, "
-    text += f"alpha {given['alpha']!r}, beta {given['beta']!r}, {sorted(choices.items())}"
-    return Request(core, (2.0 if a.dtype.kind == "f" else 8.0) * m * n * depth, text), c
+    planned = f"{a._text()}, {b._text()}, {c._text()}, {left}{right}, {sorted(choices.items())}"
+    text = f"{planned}, alpha {given['alpha']!r}, beta {given['beta']!r}"
+    planned += f", adds {given['beta'] != 0}"
+    return Request(core, (2.0 if a.dtype.kind == "f" else 8.0) * m * n * depth, planned, text), c
 
 
 def _meant(matrix, transpose):
@@ -75,11 +79,7 @@ def _choices(given):
     """Of the arguments those that say how; checked."""
     plan = given["plan"]
     if plan is not None:
-        if not isinstance(plan, MatmulPlan):
-            raise ConfigError(f"matmul: plan: given {type(plan).__name__}; allowed: what plan_matmul gave, None")
-        names = ("algorithm", "lookahead", "panel", "pending", "task_flops")
-        chosen = {name: getattr(plan, name) for name in names}
-        return chosen | {"least_rounds": plan.tree == "least_rounds", "memory": given["memory"]}
+        given = given | _of_plan(plan, given)
     if given["algorithm"] not in ("auto", *ALGORITHMS):
         raise ConfigError(f"matmul: algorithm: given {given['algorithm']!r}; allowed: auto, {', '.join(ALGORITHMS)}")
     require_one_of("matmul", "tree", given["tree"], TREES)
@@ -91,15 +91,29 @@ def _choices(given):
         raise ConfigError(f"matmul: pending: given {given['pending']!r}; allowed: True, False")
     if given["pending"] and given["algorithm"] not in ("auto", "wavefront"):
         raise ConfigError(f"matmul: pending was given with algorithm {given['algorithm']!r}; allowed: 'wavefront'")
-    for name, least in (("lookahead", 0), ("panel", 1), ("memory", 0)):
+    require_integer("matmul", "lookahead", given["lookahead"], 0, MOST_AHEAD)
+    for name, least in (("panel", 1), ("memory", 0)):
         require_integer("matmul", name, given[name], least)
     numbers = {name: None if given[name] is None else int(given[name]) for name in ("lookahead", "panel", "memory")}
     return numbers | {
         "algorithm": None if given["algorithm"] == "auto" else given["algorithm"],
         "least_rounds": None if given["tree"] is None else given["tree"] == "least_rounds",
         "pending": None if given["pending"] is None else bool(given["pending"]),
-        "task_flops": None,
+        "task_flops": None if plan is None else float(plan.task_flops),
     }
+
+
+def _of_plan(plan, given):
+    """The choices of a plan, beside which none may be given; raises ConfigError."""
+    if not isinstance(plan, MatmulPlan):
+        raise ConfigError(f"matmul: plan: given {type(plan).__name__}; allowed: what plan_matmul gave, None")
+    names = ("algorithm", "lookahead", "panel", "tree", "pending")
+    beside = [name for name in names if given[name] not in (None, "auto")]
+    if beside:
+        raise ConfigError(f"matmul: plan was given beside {', '.join(beside)}; allowed: one of them")
+    if not isinstance(plan.task_flops, numbers.Real) or not plan.task_flops > 0:
+        raise ConfigError(f"matmul: plan: given one with task_flops {plan.task_flops!r}; allowed: a number > 0")
+    return {name: getattr(plan, name) for name in names}
 
 
 def _natural(a, b, shape, ranks):

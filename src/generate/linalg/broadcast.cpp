@@ -20,7 +20,6 @@ public:
           rank_(rank),
           ranks_(ranks),
           lanes_(choices.lanes),
-          slots_(choices.lookahead + 1),
           writer_(problem, choices, rank, ranks, choices.lanes),
           done_(static_cast<std::size_t>(choices.lanes), 0) {
         if (by_columns_of_b)
@@ -76,6 +75,7 @@ private:
         std::int64_t widest = 0;
         for (const Interval& at : all) widest = std::max(widest, at.hi - at.lo);
         const auto panels = static_cast<std::int64_t>(all.size());
+        slots_ = panels_ahead(choices_.lookahead, panels) + 1;
         const Box &a = writer_.mine(0), &b = writer_.mine(1), &c = writer_.mine(2);
         writer_.add_moving(move_a && i >= 0 ? panels : 0, widest, c.lo[0], c.hi[0], slots_);
         writer_.add_moving(move_b && i >= 0 ? panels : 0, widest, c.lo[1], c.hi[1], slots_);
@@ -114,6 +114,7 @@ private:
         std::int64_t widest = 0;
         for (const Interval& at : all) widest = std::max(widest, at.hi - at.lo);
         const auto panels = static_cast<std::int64_t>(all.size());
+        slots_ = panels_ahead(choices_.lookahead, panels) + 1;
         const std::int64_t depth = p_.b.rows.extent;
         writer_.add_moving(0, 0, 0, 0, 1);
         writer_.add_moving(i >= 0 ? panels : 0, widest, 0, depth, slots_);
@@ -264,7 +265,7 @@ private:
 
     const MatmulProblem& p_;
     const MatmulChoices& choices_;
-    int rank_, ranks_, lanes_, slots_;
+    int rank_, ranks_, lanes_, slots_ = 1;
     bool moves_ = false, all_ranks_ = false;
     ProductWriter writer_;
     std::vector<PanelStep> steps_;

@@ -36,7 +36,7 @@ RightLooking::RightLooking(const BlockCyclic& layout, std::int64_t item_bytes, c
       tiles_(tiles_of(layout, more)),
       grid_(layout.columns.parts),
       me_(layout.column_of(rank)),
-      buffers_(choices.wavefront ? choices.lookahead + 2 : std::max(2, choices.lookahead + 1)),
+      buffers_(std::max(2, panels_ahead(choices.lookahead, tiles_.panels()) + (choices.wavefront ? 2 : 1))),
       list_(rank, ranks, choices.lanes + (choices.wavefront ? 1 : 0)),
       ring_(list_, tiles_, choices.tree, grid_, me_, buffers_, factor_panels, choices.chunk_bytes) {
     list_.schedule().arrays = {by_columns(item_bytes, layout.owned(rank)), tiles_.array(item_bytes, buffers_)};

@@ -34,7 +34,7 @@ std::vector<Interval> intervals(const Axis& one, const Axis& other, std::int64_t
         if (one.parts > 1) end = std::min(end, one.block_end({at}).at);
         if (other.parts > 1) end = std::min(end, other.block_end({at}).at);
         // Even pieces: a short last one would cost a message of its own.
-        const std::int64_t count = (end - at + most - 1) / most;
+        const std::int64_t count = (end - at - 1) / most + 1;
         end = at + (end - at + count - 1) / count;
         all.push_back({at, end});
         at = end;

@@ -1,5 +1,6 @@
 // The panels of a product: which part of a matrix moves, among whom, and what it is multiplied with.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -45,6 +46,11 @@ struct BroadcastPlace {
     std::vector<int> children;
 };
 BroadcastPlace broadcast_place(BroadcastTree tree, int size, int root, int mine);
+
+/// Panels that can be under way beside the one in use, of so many in all.
+inline int panels_ahead(int lookahead, std::int64_t panels) {
+    return static_cast<int>(std::min<std::int64_t>(lookahead, panels));
+}
 
 /// The parts of a box of C, cut along its longer side, so that each takes about `flops`.
 std::vector<Box> pieces_of(const Box& c, std::int64_t depth, double flops, int least);

@@ -16,7 +16,7 @@ public:
           choices_(choices),
           tiles_(tiles_of(layout, more)),
           me_(layout.column_of(rank)),
-          buffers_(choices.lookahead + 1),
+          buffers_(panels_ahead(choices.lookahead, tiles_.panels()) + 1),
           panels_(me_ < 0 ? 0 : tiles_.panels()),
           backward_(backward),
           mine_(sides.owned(rank)),

@@ -53,10 +53,10 @@ PanelStep step_of(const ProductWriter& writer, const Block& block, std::int64_t 
 }  // namespace
 
 Schedule wavefront_product(const MatmulProblem& p, const MatmulChoices& choices, int rank, int ranks) {
-    const int grid = p.c.ranks(), me = p.c.row_of(rank), lanes = choices.lanes, ahead = choices.lookahead;
+    const int grid = p.c.ranks(), me = p.c.row_of(rank), lanes = choices.lanes;
     const std::int64_t depth = p.b.rows.extent;
     const std::vector<Block> blocks = blocks_of(p, choices.panel);
-    const int n = static_cast<int>(blocks.size());
+    const int n = static_cast<int>(blocks.size()), ahead = panels_ahead(choices.lookahead, n);
     ProductWriter writer(p, choices, rank, ranks, lanes);
     TaskList& list = writer.list();
     // In any wave the blocks between the one that has been sent to all and the one that is under way.
@@ -127,7 +127,7 @@ Schedule pending_product(const MatmulProblem& p, const MatmulChoices& choices, i
     // Lane 0 has the blocks of its own: it sends and multiplies them. Lane l has those of the rank l above.
     ProductWriter writer(p, choices, rank, ranks, me < 0 ? 1 : grid);
     TaskList& list = writer.list();
-    const int slots = choices.lookahead + 1;
+    const int slots = panels_ahead(choices.lookahead, static_cast<std::int64_t>(blocks.size())) + 1;
     writer.add_moving(0, 0, 0, 0, 1);
     for (int owner = 0; owner < grid; ++owner) {
         const auto& all = by_owner[static_cast<std::size_t>(owner)];

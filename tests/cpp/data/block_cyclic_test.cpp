@@ -60,6 +60,7 @@ TEST(BlockCyclic, RefusesWhatIsNone) {
     EXPECT_THROW(Axis(-1, 1, 1), ConfigError);
     EXPECT_THROW(Axis(1, 0, 1), ConfigError);
     EXPECT_THROW(Axis(1, 1, -1), ConfigError);
+    EXPECT_THROW(Axis(3, 4, std::int64_t{1} << 62), ConfigError);
 }
 
 }  // namespace
