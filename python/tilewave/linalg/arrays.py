@@ -51,7 +51,9 @@ def entered_sides(call, given, matrix):
     if given.ndim not in (1, 2):
         raise ConfigError(f"{call}: b: given an array of shape {given.shape}; allowed: one or two dimensions")
     sides = given if given.ndim == 2 else given[:, None]
-    return entered(call, "b", sides, matrix.context, matrix.dtype), given.shape
+    made = entered(call, "b", sides, matrix.context, matrix.dtype)
+    made._said += f" of {given.ndim} dimensions"
+    return made, given.shape
 
 
 def left(made, shape):

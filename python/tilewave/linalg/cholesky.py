@@ -109,7 +109,7 @@ def cholesky(a, *, block=None, lookahead=None, tree=None, algorithm="auto", memo
     """
     require_bool("cholesky", "check", check)
     kind, wish = Kind("cholesky", "cholesky", CholeskyFactor), Wish(block, lookahead, tree, algorithm, memory)
-    made, _ = yield from factored(kind, context, a, wish)
+    made, _ = yield from factored(kind, context, a, wish, f"check={check}")
     made.local[made.rows[:, None] < made.columns[None, :]] = 0
     if made.info and check:
         text = (

@@ -95,6 +95,10 @@ class Wish:
     algorithm: str = "auto"
     memory: int | None = None
 
+    def __str__(self):
+        chosen = {name: value for name, value in vars(self).items() if value is not None and value != "auto"}
+        return ", ".join(f"{name}={value}" for name, value in chosen.items()) or "nothing chosen"
+
     def checked(self, call):
         """Itself; raises ConfigError."""
         require_integer(call, "block", self.block, 1)

@@ -135,7 +135,7 @@ def factored(kind, context, a, wish, text=""):
     problem = _core.linalg.PanelProblem(kind.work, a._blocks, a.dtype.itemsize, context.size, context.threads)
     plans = wish.plans(kind.name, problem)
     library = blas()
-    yield f"{a._text()}, {wish}, {text}"
+    yield f"{a._text()}; {wish}{text and '; '}{text}"
     text = f"{kind.work}, {a.shape} {a.dtype} {a.layout}, {wish}"
     chosen = yield from best_plan(context, problem, a.dtype, plans, library, text)
     error = made = run = None
@@ -216,7 +216,7 @@ def solved(factor, b, systems, permutation=None):
     runs = [
         solve_run(context, factor._plan, library, factor._blocks, sides._blocks, system, b.dtype) for system in systems
     ]
-    yield f"{factor._text()}, {b._text()}"
+    yield f"{factor._text()}; b {b._text()}"
     move(context, b._blocks, sides._blocks, b.local, sides.local)
     if permutation is not None:
         sides.local[...] = sides.local[permutation]

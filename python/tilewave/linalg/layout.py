@@ -34,6 +34,9 @@ class Layout:
     block: tuple
     grid: tuple
 
+    def __str__(self):
+        return f"{self.name}, block {self.block}, grid {self.grid}"
+
     def _core(self, shape):
         rows, columns = (
             _core.linalg.Axis(n, parts, block) for n, parts, block in zip(shape, self.grid, self.block, strict=True)

@@ -58,7 +58,7 @@ def lstsq(a, b, cond=None, *, block=None, lookahead=None, tree=None, algorithm="
     wide = a.shape[0] < a.shape[1]
     if wide:
         a = yield from _adjoint(a)
-    factor = yield from factored_qr("lstsq", context, a, wish, f"{b._text()}, {cond}")
+    factor = yield from factored_qr("lstsq", context, a, wish, f"b {b._text()}, cond={cond}")
     x = yield from solved_by_qr("lstsq", factor, b, cond, reflect_run, wide)
     x.report = (factor.report, *x.report)
     if shape is None:
@@ -157,8 +157,8 @@ def solve_triangular(
     given = a._blocks, a.dtype.itemsize, context.size, context.threads, of_sides, system
     problem = _core.linalg.PanelProblem("solve", *given)
     plans = wish.plans("solve_triangular", problem)
-    text = f"{op}, {lower}, {unit_diagonal}, {wish}"
-    yield f"{a._text()}, {b._text()}, {text}"
+    text = f"trans={op}, lower={lower}, unit_diagonal={unit_diagonal}, {wish}"
+    yield f"{a._text()}; b {b._text()}; {text}"
     if not unit_diagonal:
         _require_diagonal(a)
     text = f"solve, {a.shape} {a.dtype} {a.layout}, {b.shape}, {text}"

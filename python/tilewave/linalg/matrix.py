@@ -137,14 +137,13 @@ class Matrix:
 
     def _text(self):
         """What must be equal on all ranks."""
-        return f"matrix {self.shape} {self.dtype} {self.layout}{self._said}"
+        return f"{self.shape} {self.dtype}, {self.layout}{self._said}"
 
     def __array__(self, dtype=None, copy=None):
         raise TypeError("a distributed matrix is no NumPy array; allowed: A.local, this rank's part, and A.gather()")
 
     def __repr__(self):
-        name, block, grid = self.layout.name, self.layout.block, self.layout.grid
-        return f"<tilewave.linalg.Matrix {self.shape} {self.dtype}, {name}, block {block}, grid {grid}>"
+        return f"<tilewave.linalg.Matrix {self.shape} {self.dtype}, {self.layout}>"
 
 
 @collective("tw.linalg.matrix")

@@ -166,7 +166,7 @@ def qr(a, mode="economic", *, block=None, lookahead=None, tree=None, algorithm="
     multiplied with. The owner of the next panel updates, factors and sends it before the rest is updated (look-ahead).
     """
     require_one_of("qr", "mode", "None" if mode is None else mode, MODES)
-    made = yield from factored_qr("qr", context, a, Wish(block, lookahead, tree, algorithm, memory), mode)
+    made = yield from factored_qr("qr", context, a, Wish(block, lookahead, tree, algorithm, memory), f"mode {mode}")
     made.mode = mode
     return made
 
@@ -196,7 +196,7 @@ def _q(factor, mode):
     layout = by_block_columns(shape, factor.layout.block[1], factor.context.size)
     made = Matrix(factor.context, shape, factor.dtype, layout)
     run = reflect_run(factor, made, False, identity=True)
-    yield f"{factor._text()}, {mode}"
+    yield f"{factor._text()}; mode {mode}"
     made.local[...] = made.rows[:, None] == made.columns[None, :]
     made.report, _, _ = run([factor.local, *factor._beside, made.local])
     return made
@@ -212,7 +212,7 @@ def _r(factor, mode):
         factor.context, shape, factor.dtype, by_block_columns(shape, factor.layout.block[1], factor.context.size)
     )
     above = made.rows[:, None] <= made.columns[None, :]
-    yield f"{factor._text()}, {mode}"
+    yield f"{factor._text()}; mode {mode}"
     made.local[...] = 0
     np.copyto(made.local, factor.local[: shape[0]], where=above)
     return made
@@ -227,7 +227,7 @@ def _apply(factor, b, trans):
     sides = Matrix(context, b.shape, b.dtype, sides_layout(b.shape, context.size))
     made = Matrix(context, b.shape, b.dtype, b.layout)
     run = reflect_run(factor, sides, adjoint)
-    yield f"{factor._text()}, {b._text()}, {adjoint}"
+    yield f"{factor._text()}; b {b._text()}; adjoint {adjoint}"
     move(context, b._blocks, sides._blocks, b.local, sides.local)
     moved = () if b._blocks.same(sides._blocks) else ("b",)
     made.report, _, _ = run([factor.local, *factor._beside, sides.local], moved)

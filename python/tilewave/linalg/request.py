@@ -60,8 +60,9 @@ def request_of(context, a, b, c, given):
     ranks, threads = context.size, context.threads
     given_blocks = a._blocks, left, b._blocks, right, c._blocks
     core = _core.linalg.ProductRequest(*given_blocks, a.dtype.name, given["beta"] != 0, ranks, threads, **choices)
-    planned = f"{a._text()}, {b._text()}, {c._text()}, {left}{right}, {sorted(choices.items())}"
-    text = f"{planned}, alpha {given['alpha']!r}, beta {given['beta']!r}"
+    planned = f"A {a._text()}; B {b._text()}; C {c._text()}; trans_a={left}, trans_b={right}"
+    planned += "".join(f", {name}={value}" for name, value in choices.items() if value is not None)
+    text = f"{planned}, alpha={complex(given['alpha'])}, beta={complex(given['beta'])}"
     planned += f", adds {given['beta'] != 0}"
     return Request(core, (2.0 if a.dtype.kind == "f" else 8.0) * m * n * depth, planned, text), c
 

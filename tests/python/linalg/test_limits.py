@@ -106,3 +106,22 @@ def test_a_plan_is_kept_for_any_scalars():
 
     found, errors = on_ranks(2, 1, body)
     assert not any(errors) and found == [True, True], errors
+
+
+@pytest.mark.parametrize(
+    "call, words",
+    [
+        (lambda a, other: tw.linalg.cholesky(a, check=not other), "check=True"),
+        (lambda a, other: tw.linalg.lu(a).solve(np.ones(3) if other else np.ones((3, 1))), "of 1 dimensions"),
+        (lambda a, other: tw.linalg.lu(a, block=2 if other else 3), "block (3, 3), grid (1, 1); block=2"),
+    ],
+)
+def test_ranks_that_ask_for_something_else(call, words):
+    """Said in what was chosen; a check on one rank alone and results of other dimensions are differences, too."""
+
+    def body(context):
+        call(tw.linalg.matrix(WHOLE, layout="cyclic", block=3, grid=(1, 1), context=context), context.rank == 1)
+
+    _, errors = on_ranks(2, 1, body)
+    assert all(isinstance(error, tw.ConfigError) for error in errors) and str(errors[0]) == str(errors[1]), errors
+    assert words in str(errors[0]) and "None" not in str(errors[0]), errors

@@ -102,7 +102,7 @@ def test_from_functions_numbers_and_fields():
         ({"init": np.zeros((2, 2))}, "init: given an array of shape (2, 2); allowed: (3, 3)"),
         ({"init": lambda i, j: 1 // 0}, "init raised ZeroDivisionError"),
         ({"init": 2.0}, "number 2.0"),
-        ({"block": 1}, "block=(1, 3)"),
+        ({"block": 1}, "rows, block (1, 3)"),
         ({"init": np.eye(3)}, "allowed: the same on every rank, or an array on rank 0"),
     ],
 )
