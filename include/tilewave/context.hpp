@@ -91,8 +91,8 @@ private:
     std::shared_ptr<Exchange> exchange_;
     int threads_, share_ = 1, rank_ = 0, size_ = 1;
     bool oversubscribed_ = false;
-    double ranks_per_core_ = 1;         // here
-    std::vector<std::int32_t> set_of_;  // as Machine has them
+    double ranks_per_core_ = 1;                   // here
+    std::vector<std::int32_t> host_of_, set_of_;  // as Machine has them
     std::vector<double> set_cpus_;
     std::unique_ptr<Lanes> lanes_;
     std::unique_ptr<ExecuteOptions> options_;

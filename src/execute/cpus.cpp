@@ -79,16 +79,17 @@ void tighten(CpuQuota& quota, const std::string& root, std::string path, bool se
     }
 }
 
-// Ranks that run in containers of one machine share its CPUs under names of their own.
 std::string host_name() {
+    char host[256] = "";
+    gethostname(host, sizeof host - 1);
+    return host;
+}
+
+// Ranks that run in containers of one machine share its CPUs under names of their own.
+std::string machine_name() {
     std::string text;
     std::ifstream("/proc/sys/kernel/random/boot_id") >> text;
-    if (text.empty()) {
-        char host[256] = "";
-        gethostname(host, sizeof host - 1);
-        text = host;
-    }
-    return text;
+    return text.empty() ? host_name() : text;
 }
 
 }  // namespace
@@ -117,7 +118,7 @@ CpuQuota cpu_quota(const std::string& root) {
 }
 
 Place Place::here(int announced) {
-    return {host_name(), cpu_quota(), announced, allowed_cpus()};
+    return {machine_name(), cpu_quota(), announced, allowed_cpus(), host_name()};
 }
 
 std::string Place::text() const {
@@ -126,6 +127,7 @@ std::string Place::text() const {
     const bool limited = !quota.group.empty();
     out << host << ' ' << (limited ? quota.group : "-") << ' ' << (limited ? quota.cpus : 0) << ' ' << announced;
     for (const int c : cpus) out << ' ' << c;
+    out << " | " << name;
     return out.str();
 }
 
@@ -135,6 +137,8 @@ Place Place::of(const std::string& text) {
     in >> place.host >> place.quota.group >> place.quota.cpus >> place.announced;
     if (place.quota.group == "-") place.quota = {};
     for (int c = 0; in >> c;) place.cpus.push_back(c);
+    in.clear();
+    std::getline(in.ignore(std::numeric_limits<std::streamsize>::max(), '|').ignore(), place.name);
     return place;
 }
 

@@ -25,6 +25,8 @@ struct Place {
     /// Ranks on the host as its launcher tells, where not all of them are among those that share; 0: they are.
     int announced = 0;
     std::vector<int> cpus;
+    /// The host's name: containers of one machine, which share its CPUs, have their own.
+    std::string name = {};
 
     /// This process's.
     static Place here(int announced);

@@ -40,7 +40,7 @@ struct Pinning {
     int threads = 1, share = 1;
     bool oversubscribed = false;
     double ranks_per_core = 1;
-    std::vector<std::int32_t> set_of;  // of each rank; none where other ranks are not here
+    std::vector<std::int32_t> host_of, set_of;  // of each rank; none where other ranks are not here
     std::vector<double> set_cpus;
 };
 
@@ -58,11 +58,14 @@ Pinning pin_plan(Transport& t, int threads, bool launched, int announced_on_host
     std::size_t me = 0;       // in `here`
     std::vector<Place> here;  // of the ranks of this host: others' CPUs do not matter to them
     std::map<std::pair<std::string, std::vector<int>>, std::int32_t> sets;
+    std::map<std::pair<std::string, std::string>, std::int32_t> hosts;
     for (std::size_t r = 0; r < all.size(); ++r) {
         Place place = Place::of(all[r]);
         const auto [set, fresh] =
             sets.try_emplace({place.host, place.cpus}, static_cast<std::int32_t>(p.set_cpus.size()));
+        const auto host = hosts.try_emplace({place.host, place.name}, static_cast<std::int32_t>(hosts.size())).first;
         if (everyone) p.set_of.push_back(set->second);
+        if (everyone) p.host_of.push_back(host->second);
         if (fresh) p.set_cpus.push_back(static_cast<double>(std::max<std::size_t>(place.cpus.size(), 1)));
         const bool own = !everyone || r == static_cast<std::size_t>(t.rank());
         if (own) me = here.size();
@@ -72,6 +75,7 @@ Pinning pin_plan(Transport& t, int threads, bool launched, int announced_on_host
         }
         if (place.host == mine.host) here.push_back(std::move(place));
     }
+    if (hosts.size() == 1) p.host_of.clear();
     const std::vector<double> shares = cpu_shares(here);
     std::vector<std::int64_t> least{lanes_of(*std::min_element(shares.begin(), shares.end()))};
     allreduce_min(t, least);
@@ -274,6 +278,7 @@ Context::Context(std::unique_ptr<Transport> transport, int threads, const Caller
     share_ = p.share;
     oversubscribed_ = p.oversubscribed;
     ranks_per_core_ = p.ranks_per_core;
+    host_of_ = std::move(p.host_of);
     set_of_ = std::move(p.set_of);
     set_cpus_ = std::move(p.set_cpus);
     lanes_ = std::make_unique<Lanes>(std::move(p.cpus));
@@ -310,6 +315,7 @@ void Context::measure() {
     m.cache_bytes = core_cache(m.cache_bytes);
     m.shared_cache_bytes = std::max(shared_cache(m.shared_cache_bytes), m.cache_bytes);
     m.ranks_per_core = most_crowded(t, ranks_per_core_);
+    m.host_of = host_of_;
     m.set_of = set_of_;
     m.set_cpus = set_cpus_;
     if (threads_ > 1) m.hand_over_s = std::max(hand_over(*lanes_), 1e-8);
@@ -348,6 +354,11 @@ void Context::measure() {
     for (std::int64_t* n : {&m.cache_bytes, &m.shared_cache_bytes}) {
         std::memcpy(n, at, sizeof *n);
         at += sizeof *n;
+    }
+    // Until more is measured, predictions have at least these of the network.
+    if (!m.shares_host(0, last)) {
+        m.other_host.latency_s = m.latency_s;
+        m.other_host.byte_s = m.byte_s;
     }
     machine_ = m;
 }

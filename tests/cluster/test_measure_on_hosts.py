@@ -55,6 +55,28 @@ def test_hosts_and_ranks_of_a_host(tmp_path, cluster_tool, cluster_name):
     assert found["other_host"]["latency_s"] > 0 and found["same_host"]["latency_s"] > 0 and len(found["memory"]) == 2
 
 
+def test_a_context_alone_knows_the_hosts_and_their_network(tmp_path, cluster_tool, cluster_name):
+    """What predictions have of the network where nothing is read or measured, as in C++."""
+    script = tmp_path / "program.py"
+    script.write_text(
+        "import tilewave as tw, warnings\n"
+        "warnings.simplefilter('ignore')\n"
+        "context = tw.Context()\n"
+        "A = tw.linalg.matrix((64, 64), init=1.0, context=context)\n"
+        "text = tw.linalg.plan_matmul(A, A).explain()\n"
+        "machine = context._core.machine()\n"
+        "if context.rank == 0:\n"
+        "    print(list(machine.host_of), 1 / machine.other_host.byte_s, context._machine.other_host.byte_s)\n"
+        "    print(text)\n"
+    )
+    with cluster_tool.Cluster(hosts=2, rate="1gbit", name=cluster_name) as box:
+        done = box.run([sys.executable, str(script)], ranks=3, env={"TILEWAVE_MACHINE": "default"}, timeout=100)
+    assert done.returncode == 0, done.stdout + done.stderr
+    first, *text = done.stdout.splitlines()
+    assert first.startswith("[0, 1, 1] ") and 0.5 < float(first.split()[3]) / LINE_BYTES_S < 2, first
+    assert "nothing measured: on one host 5 us and 1e+04 MB/s (assumed); between hosts" in "\n".join(text), text
+
+
 def test_a_machine_of_another_rate_is_not_used(tmp_path, cluster_tool, cluster_name):
     """The same host names, another network."""
     script = tmp_path / "program.py"

@@ -10,7 +10,7 @@ from tilewave.linalg.checks import MOST_AHEAD, require_integer, require_one_of
 from tilewave.linalg.layout import Layout
 from tilewave.linalg.plan import TREES, lines_of_compared
 from tilewave.linalg.prediction import Play
-from tilewave.machine import measure
+from tilewave.machine import known, measure
 
 #: How panels of a factor go to those that need them.
 ALGORITHMS = ("broadcast", "wavefront")
@@ -48,6 +48,7 @@ class FactorPlan:
     memory_bytes: int
     predicted_s: float | None
     compared: tuple = ()
+    messages: str = ""
 
     @classmethod
     def _of(cls, found):
@@ -78,7 +79,7 @@ class FactorPlan:
         -------
         str
         """
-        return "\n".join([str(self), *lines_of_compared(self.compared)])
+        return "\n".join([str(self), *lines_of_compared(self.compared, self.messages)])
 
     def __str__(self):
         predicted = "" if self.predicted_s is None else f"; predicted {self.predicted_s:.6f} s"
@@ -149,7 +150,11 @@ def best_plan(context, problem, dtype, plans, library, text):
                 played = [FactorPlan._of(plan) for plan in problem.played(library, dtype.name, plans, machine)]
                 compared = [(p.predicted_s, p.memory_bytes, str(p._core())) for p in played]
                 compared = compared if played[0].predicted_s is not None else []
-                found = json.dumps(dataclasses.asdict(dataclasses.replace(played[0], compared=compared)))
+                found = json.dumps(
+                    dataclasses.asdict(
+                        dataclasses.replace(played[0], compared=compared, messages=known.messages(context))
+                    )
+                )
         except Exception as problem_here:
             error = problem_here
         yield error or "planned"

@@ -146,7 +146,7 @@ def factored(kind, context, a, wish, text=""):
         error = problem
     yield error or "ready"
     move(context, a._blocks, made._blocks, a.local, made.local)
-    made._plan = dataclasses.replace(chosen, predicted_s=None, compared=())
+    made._plan = dataclasses.replace(chosen, predicted_s=None, compared=(), messages="")
     made.report, info, pivots = run([made.local, *made._beside], () if a._blocks.same(made._blocks) else ("a",))
     least = context._core.allreduce_min([info or _NONE])[0]
     made.info = 0 if least == _NONE else int(least)

@@ -13,7 +13,7 @@ from tilewave.linalg.operands import local_of, place_of
 from tilewave.linalg.plan import MatmulPlan, MatmulReport
 from tilewave.linalg.prediction import Play
 from tilewave.linalg.request import request_of
-from tilewave.machine import measure
+from tilewave.machine import known, measure
 from tilewave.runtime.collective import collective
 from tilewave.timeline.parts import Parts
 from tilewave.timeline.timeline import Timeline
@@ -195,7 +195,11 @@ def _chosen(context, request, library):
             if context.rank == 0:
                 played = [MatmulPlan._of(plan) for plan in request.core.played("matmul", library, plans, machine)]
                 compared = [(p.predicted_s, p.memory_bytes, str(p._core())) for p in played] if len(played) > 1 else []
-                text = json.dumps(dataclasses.asdict(dataclasses.replace(played[0], compared=compared)))
+                text = json.dumps(
+                    dataclasses.asdict(
+                        dataclasses.replace(played[0], compared=compared, messages=known.messages(context))
+                    )
+                )
         except Exception as problem:
             error = problem
         yield error or "planned"

@@ -15,12 +15,16 @@ TREES = ("ring", "least_rounds")
 MOST_LISTED = 12
 
 
-def lines_of_compared(compared):
-    """What was compared, (seconds, bytes, text) each, as lines of an explanation."""
+def lines_of_compared(compared, messages):
+    """What was compared, (seconds, bytes, text) each, as lines of an explanation; and what messages cost."""
     if not compared:
         return ["one plan was possible: nothing was compared"]
     lines = [f"{len(compared)} plans were played against the machine's numbers; seconds, bytes:"]
+    if messages:
+        lines.insert(0, messages)
     lines += [f"  {time_s:10.6f} {memory_bytes:12d}  {text}" for time_s, memory_bytes, text in compared[:MOST_LISTED]]
+    if any(before[0] > after[0] for before, after in zip(compared, compared[1:], strict=False)):
+        lines.append("  ... in this order, as those whose times are hard to foretell must be 5 % faster")
     if len(compared) > MOST_LISTED:
         lines.append(f"  ... and {len(compared) - MOST_LISTED} slower ones")
     return lines
@@ -62,6 +66,7 @@ class MatmulPlan:
     memory_bytes: int
     predicted_s: float | None
     compared: tuple = ()
+    messages: str = ""
 
     @classmethod
     def _of(cls, found):
@@ -91,7 +96,7 @@ class MatmulPlan:
         lines = [str(self)]
         if self.moved:
             lines.append(f"{' and '.join(self.moved)} in other layouts than this algorithm needs: redistributed first")
-        return "\n".join(lines + lines_of_compared(self.compared))
+        return "\n".join(lines + lines_of_compared(self.compared, self.messages))
 
     def __str__(self):
         predicted = "" if self.predicted_s is None else f"; predicted {self.predicted_s:.6f} s"

@@ -176,6 +176,22 @@ def own_constants(context):
     return context._own
 
 
+def messages(context):
+    """What messages are taken to cost, and how that is known: a line of an explanation. Local."""
+    core, found = context._core.machine(), context._machine
+    hosts = list(core.host_of)[: context.size] or [0] * context.size
+    date = found.conditions.get("date") if found is not None else None
+    kinds = []
+    if len(set(hosts)) < len(hosts):
+        kinds.append(("on one host", core.same_host, "" if date else " (assumed)"))
+    if len(set(hosts)) > 1:
+        kinds.append(("between hosts", core.other_host, "" if date else " (as the context was made)"))
+    costs = "; ".join(
+        f"{where} {1e6 * link.latency_s:.3g} us and {1e-6 / link.byte_s:.4g} MB/s{how}" for where, link, how in kinds
+    )
+    return costs and f"messages, {f'measured {date}' if date else 'nothing measured'}: {costs}"
+
+
 def constants(context):
     parent = context._part_of
     if parent is not None and parent._machine is not None:

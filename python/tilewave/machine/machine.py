@@ -153,10 +153,15 @@ class Machine(Value):
     @classmethod
     def _from_core(cls, core, conditions):
         """What a core machine knows, without measured curves."""
+        links = {}
+        if len(set(core.host_of)) > 1:
+            for kind in ("same_host", "other_host"):
+                links[kind] = Link(**{name: getattr(getattr(core, kind), name) for name in LINK_NUMBERS})
         return cls(
             conditions,
             **{name: getattr(core, name) for name in NUMBERS},
             host_of=list(core.host_of),
+            **links,
         )
 
     def _to_core(self):

@@ -48,12 +48,14 @@ TEST(CpuShares, ranks_that_are_not_here_count_where_the_launcher_tells_of_them) 
 }
 
 TEST(CpuShares, a_place_is_the_same_as_text) {
-    for (const Place& place : {Place{"a", {}, 0, {}}, Place{"b-c", {1.25, "0:7"}, 3, {1, 5}}, Place::here(2)}) {
+    for (const Place& place :
+         {Place{"a", {}, 0, {}}, Place{"b-c", {1.25, "0:7"}, 3, {1, 5}, "node 7"}, Place::here(2)}) {
         const Place other = Place::of(place.text());
         EXPECT_TRUE(other.same_cpus(place));
         EXPECT_EQ(other.quota.cpus, place.quota.cpus);
         EXPECT_EQ(other.quota.group, place.quota.group);
         EXPECT_EQ(other.announced, place.announced);
+        EXPECT_EQ(other.name, place.name);
     }
 }
 
