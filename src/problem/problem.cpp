@@ -272,9 +272,11 @@ Layout SweepProblem::layout(int a, const Index& grid, const Index& deep_halo, co
     }
     const Index o = origin();
     Index around = Index::filled(own.n, 1);
+    bool shorter = false;  // than the loops' extent: a block of loops may read elements and own none
     for (int m = 0; m < own.n; ++m) {
         const int k = static_cast<int>(array.axes[m]);
         around[m] = period(k) > 0;
+        shorter = shorter || (array.aligned && array.shape[m] < shape[k]);
         if (array.replicated && !around[m]) continue;
         std::int64_t below = 0, above = 0;
         if (!array.cuts.empty() && !array.replicated) std::tie(below, above) = most_beyond(even, m, k, grid[k]);
@@ -294,7 +296,7 @@ Layout SweepProblem::layout(int a, const Index& grid, const Index& deep_halo, co
     }
     even.halo_lo = lo;
     even.halo_hi = hi;
-    even.beside_nothing = !array.cuts.empty() && !array.replicated;
+    even.beside_nothing = (!array.cuts.empty() || shorter) && !array.replicated;
     if (wraps()) even.wraps = around;
     return even;
 }

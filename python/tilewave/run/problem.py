@@ -14,7 +14,7 @@ from tilewave.nest.dependences import MOST_HISTORY
 from tilewave.nest.periodic import periodic_ranges, read_periodic
 from tilewave.run.cuts import has_cuts, tell_cuts
 from tilewave.run.operands import check_own_elements
-from tilewave.run.scaled import extents_of_scaled, refuse_scaled_in_time, tell_scaled, why_in_loop_order
+from tilewave.run.scaled import differ, extents_of_points, refuse_scaled_in_time, tell_scaled, why_in_loop_order
 
 #: The most loop indices of a nest that is run, time among them.
 MOST_LOOPS = _core.limits["dims"]
@@ -270,9 +270,12 @@ def _core_problem(nest, spread, arrays, shapes, in_time, bounds, downwards, sequ
     scaled = any(view.scaled for view in spread)
     # A nest with time steps, or periodic loops, takes even blocks: what is cut otherwise is moved.
     cut = not in_time and not periodic and any(has_cuts(arrays[view.array]) for view in spread)
+    window = any(isinstance(value, Field) and value.keep == "window" for value in arrays.values())
+    apart = scaled or not sequential and not window and differ(spread, shapes)
     if scaled:
         refuse_scaled_in_time(nest, in_time)
-        shape = extents_of_scaled(nest, spread, shapes, bounds.box, accesses, shape)
+    if apart:
+        shape = extents_of_points(nest, spread, shapes, bounds.box, accesses, shape)
     for view in nest.views:
         name = view.array
         here = view.last(len(shapes[name]))
@@ -298,7 +301,7 @@ def _core_problem(nest, spread, arrays, shapes, in_time, bounds, downwards, sequ
         sequential,
         tuple(int(name in periodic) for name in loops) if periodic else (),
     )
-    if scaled:
+    if apart:
         tell_scaled(nest, spread, arrays, core)
     if cut:
         tell_cuts(nest, spread, arrays, accesses, core)

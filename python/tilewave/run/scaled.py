@@ -20,9 +20,9 @@ def refuse_scaled_in_time(nest, in_time):
             )
 
 
-def extents_of_scaled(nest, spread, shapes, box, accesses, otherwise):
-    """The extents of the grid whose points ranks share: those of arrays without a factor, where their blocks have all
-    points, so that only the others move.
+def extents_of_points(nest, spread, shapes, box, accesses, otherwise):
+    """The extents of the grid whose points ranks share: the least of arrays without a factor whose blocks have all
+    points, so that only the others move. Nests that write one array or the other share points alike.
 
     Parameters
     ----------
@@ -37,20 +37,29 @@ def extents_of_scaled(nest, spread, shapes, box, accesses, otherwise):
         For loop indices that the first access has not.
     """
     number, origin = accesses[0][:2]
-    first = nest.views[number]
-    along = dict(zip(first.indices, first.shape(shapes[first.array]), strict=True))
+    views = [view.last(len(shapes[view.array])) for view in (nest.views[number], *spread)]  # without time buffers
+    along = dict(zip(views[0].indices, views[0].shape(shapes[views[0].array]), strict=True))
     extents = list(otherwise)
     for k, index in enumerate(nest.indices):
         if index not in along:
             continue
         low, high = box[k][0] + origin[k], box[k][1] + origin[k]
         candidates = [
-            shapes[view.array][view.axes.index(index)]
-            for view in spread
-            if not view.scaled and len(view.axes) == len(shapes[view.array]) and index in view.axes
+            shapes[view.array][view.axes.index(index)] for view in views[1:] if not view.scaled and index in view.axes
         ]
-        extents[k] = next((n for n in candidates if low >= 0 and high <= n), along[index])
+        extents[k] = min((n for n in candidates if low >= 0 and high <= n), default=along[index])
     return extents
+
+
+def differ(spread, shapes):
+    """Whether arrays that are spread over the ranks have different extents along a loop, as on staggered grids."""
+    found = {}
+    for view in spread:
+        here = view.last(len(shapes[view.array]))
+        for index, extent in zip(here.indices, here.shape(shapes[view.array]), strict=True):
+            if found.setdefault(index, extent) != extent:
+                return True
+    return False
 
 
 def tell_scaled(nest, spread, arrays, core):

@@ -1,0 +1,88 @@
+"""Arrays of several extents along a loop, as on staggered grids: ranks share them, bit for bit as plain loops."""
+
+import numpy as np
+import pytest
+from tests.python.support.local_ranks import on_ranks
+
+import tilewave as tw
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
+N, M, STEPS = 9, 7, 4
+
+
+@tw.nest
+def velocity(vx, vy, p, t, i, j):
+    vx[t + 1, i, j] = vx[t, i, j] - 0.5 * (p[t, i, j] - p[t, i - 1, j])
+    vy[t + 1, i, j] = vy[t, i, j] - 0.5 * (p[t, i, j] - p[t, i, j - 1])
+
+
+@tw.nest
+def pressure(p, vx, vy, t, i, j):
+    p[t + 1, i, j] = p[t, i, j] - 0.5 * (vx[t + 1, i + 1, j] - vx[t + 1, i, j] + vy[t + 1, i, j + 1] - vy[t + 1, i, j])
+
+
+def started():
+    numbers = np.random.default_rng(2)
+    return {name: numbers.random(shape) for name, shape in {"vx": (N + 1, M), "vy": (N, M + 1), "p": (N, M)}.items()}
+
+
+def looped(steps):
+    vx, vy, p = started().values()
+    for _ in range(steps):
+        vx[1:-1, 1:] -= 0.5 * (p[1:, 1:] - p[:-1, 1:])
+        vy[1:, 1:-1] -= 0.5 * (p[1:, 1:] - p[1:, :-1])
+        p -= 0.5 * (vx[1:] - vx[:-1] + vy[:, 1:] - vy[:, :-1])
+    return {"vx": vx, "vy": vy, "p": p}
+
+
+@pytest.mark.parametrize("grid", [(2, 1), (2, 2), (3, 2)])
+def test_nests_in_turn_share_the_points_alike(grid):
+    def body(context):
+        fields = {name: tw.field(value, context=context) for name, value in started().items()}
+        owned = []
+        for _ in range(STEPS):
+            for nest in (velocity, pressure):
+                report = tw.run(nest, steps=1, grid=(1, *grid), **fields)
+                assert not report.on_one_rank
+                owned.append([field.owned for field in fields.values()])
+        assert all(now == owned[0] for now in owned)
+        return {name: field.gather() for name, field in fields.items()}
+
+    ranks = grid[0] * grid[1]
+    found, errors = on_ranks(ranks, 1, body)
+    assert not any(errors), errors
+    for name, value in looped(STEPS).items():
+        # The nest of velocities runs where both are inside: the loops above are exactly its points.
+        assert found[0][name].tobytes() == value.tobytes(), name
+
+
+TOGETHER = tw.nest_from("""
+def together(u, v, c, d, t, i):
+    u[t+1, i] = u[t, i-1] + v[t, i+1] + c[2*i+1] * d[i-3]
+    v[t+1, i] = v[t, i-2] - u[t, i+1]
+""")
+
+
+@pytest.mark.parametrize("ranks, choices", [(1, {}), (3, {"generator": "sweep"}), (6, {})])
+def test_time_steps_of_arrays_with_factors_and_extents_of_their_own(ranks, choices):
+    """d ends before the points of the last ranks begin; c has two elements for each of the points that ranks share."""
+    numbers = np.random.default_rng(3)
+    start = {name: numbers.random(n) for name, n in {"u": 15, "v": 13, "c": 31, "d": 9}.items()}
+    times = {name: [start[name]] for name in "uv"}
+    for _ in range(STEPS):
+        (u, v), c, d = (times[name][-1] for name in "uv"), start["c"], start["d"]
+        new_u, new_v = u.copy(), v.copy()
+        for i in range(3, 12):
+            new_u[i] = u[i - 1] + v[i + 1] + c[2 * i + 1] * d[i - 3]
+            new_v[i] = v[i - 2] - u[i + 1]
+        times["u"].append(new_u)
+        times["v"].append(new_v)
+
+    def body(context):
+        fields = {name: tw.field(value, context=context) for name, value in start.items()}
+        tw.run(TOGETHER, steps=STEPS, **fields, **choices)
+        return [fields[name].gather() for name in "uv"]
+
+    found, errors = on_ranks(ranks, 1, body)
+    assert not any(errors), errors
+    assert all(got.tobytes() == times[name][-1].tobytes() for got, name in zip(found[0], "uv", strict=True))
