@@ -27,14 +27,19 @@ def variable_faces(k, spacing, boundary, axis):
         return tuple(face if d == axis else slice(1, -1) for d in range(k.ndim))
 
     cells = np.moveaxis(k, axis, 0)
-    inner = 2 * cells[:-1] * cells[1:] / (cells[:-1] + cells[1:])
+    inner = _harmonic(cells[:-1], cells[1:])
     faces[at(slice(2, -1))] = np.moveaxis(inner, 0, axis)
     for face, cell, side in ((1, 0, boundary[0]), (len(cells) + 1, -1, boundary[1])):
         if side == "dirichlet":
             faces[at(face)] = 2 * cells[cell]
         elif side == "periodic":
-            faces[at(face)] = 2 * cells[0] * cells[-1] / (cells[0] + cells[-1])
+            faces[at(face)] = _harmonic(cells[0], cells[-1])
     return faces / spacing**2
+
+
+def _harmonic(a, b):
+    """The harmonic mean, also of numbers whose product is no double."""
+    return 2 * a * (b / (a + b))
 
 
 def everywhere(along, axis, shape):

@@ -7,9 +7,14 @@ import numpy as np
 
 from tilewave.errors import ConfigError, shown
 from tilewave.field.field import Field
-from tilewave.field.values import digest
+from tilewave.field.values import digest, named
 from tilewave.multigrid.coefficients import OUTSIDE
 from tilewave.runtime.collective import collective
+
+#: Of what couples cells, so that sums, inverses and squares of these are doubles.
+LEAST_COEFFICIENT, MOST_COEFFICIENT = 1e-200, 1e200
+#: Where sigma alone fixes the mean: its own, in terms of what couples cells most.
+LEAST_SIGMA = 1e-14
 
 
 @collective("tw.multigrid.Poisson")
@@ -28,8 +33,8 @@ def agreed(check, *, context=None):
 
 def read_shape(shape):
     """A tuple of 1 to 3 extents."""
-    given = (shape,) if isinstance(shape, numbers.Integral) else tuple(shape)
-    if not 1 <= len(given) <= 3 or any(not isinstance(n, numbers.Integral) or n < 1 for n in given):
+    given = sequence(shape, numbers.Integral)
+    if not 1 <= len(given) <= 3 or any(not integer(n) or n < 1 for n in given):
         raise ConfigError(f"multigrid: shape: given {shown(shape)}; allowed: 1 to 3 integers >= 1")
     return tuple(int(n) for n in given)
 
@@ -37,17 +42,33 @@ def read_shape(shape):
 def read_spacing(spacing, shape):
     """A number for each axis."""
     given = [1.0 / n for n in shape] if spacing is None else spacing
-    given = [given] * len(shape) if isinstance(given, numbers.Real) else list(given)
+    given = [given] * len(shape) if isinstance(given, numbers.Real) else sequence(given)
     if len(given) != len(shape):
         raise ConfigError(f"multigrid: spacing: given {shown(spacing)}; allowed: a number, or one for each axis")
     return [number("spacing", h, 0.0, above=True) for h in given]
 
 
+def sequence(given, *one):
+    """As a tuple, one of a kind as the only entry; empty where it is neither, which no check allows."""
+    if isinstance(given, one):
+        return (given,)
+    return tuple(given) if isinstance(given, tuple | list) or isinstance(given, np.ndarray) and given.ndim else ()
+
+
+def integer(value):
+    """Whether it is one."""
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def _kind(side):
+    return isinstance(side, str) and side in OUTSIDE
+
+
 def read_boundary(boundary, dims):
     """A pair for each axis."""
-    given = [boundary] * dims if isinstance(boundary, str) else list(boundary)
-    sides = [(b, b) if isinstance(b, str) else tuple(b) for b in given]
-    if len(sides) != dims or any(len(pair) != 2 or set(pair) - set(OUTSIDE) for pair in sides):
+    given = [boundary] * dims if isinstance(boundary, str) else sequence(boundary)
+    sides = [(b, b) if isinstance(b, str) else sequence(b) for b in given]
+    if len(sides) != dims or any(len(pair) != 2 or not all(_kind(b) for b in pair) for pair in sides):
         raise ConfigError(
             f"multigrid: boundary: given {shown(boundary)}; allowed: {', '.join(OUTSIDE)}, one for all, one for each "
             "axis, or pairs for the sides of an axis"
@@ -66,8 +87,9 @@ def read_coefficient(k, shape):
     if isinstance(k, numbers.Real):
         return number("k", k, 0.0, above=True)
     values = _of_cells("k", k, shape, "fiu", "real numbers")
-    if not (np.isfinite(values).all() and (values > 0).all()):
-        raise ConfigError(f"multigrid: k has the value {values.min():.3g}; allowed: finite numbers above 0")
+    wrong = ~(np.isfinite(values) & (values > 0))
+    if wrong.any():
+        raise ConfigError(f"multigrid: k has the value {values[wrong][0]:.3g}; allowed: finite numbers above 0")
     return values.astype(float)
 
 
@@ -87,14 +109,51 @@ def read_sigma(sigma, shape):
     return values.astype(complex if values.dtype.kind == "c" else float)
 
 
+def check_range(k, spacings, sigma, free):
+    """Refuse what couples cells by numbers that sums and inverses leave.
+
+    Parameters
+    ----------
+    free : bool
+        Whether the boundary fixes no values: sigma then does it alone.
+    """
+    values = np.array([np.min(k), np.max(k)])
+    with np.errstate(over="ignore", under="ignore"):
+        couplings = np.concatenate([values / h / h for h in spacings])
+        most = np.max(np.abs(sigma))
+    low, high = couplings.min(), couplings.max()
+    if not LEAST_COEFFICIENT <= low <= high <= MOST_COEFFICIENT:
+        raise ConfigError(
+            f"multigrid: k / spacing**2 is {low:.3g} to {high:.3g}; allowed: {LEAST_COEFFICIENT:g} to "
+            f"{MOST_COEFFICIENT:g}: scale k, sigma and f, or the lengths"
+        )
+    if most > MOST_COEFFICIENT:
+        raise ConfigError(f"multigrid: sigma is up to {most:.3g}; allowed: up to {MOST_COEFFICIENT:g}")
+    if free and 0 < np.mean(np.abs(sigma)) < LEAST_SIGMA * high:
+        raise ConfigError(
+            f"multigrid: sigma is {np.mean(np.abs(sigma)):.3g} on average, which is lost beside k / spacing**2, "
+            f"{high:.3g}, and the boundary fixes no values; allowed: at least {LEAST_SIGMA:g} of that, or 0: then the "
+            "solution is the one of mean 0"
+        )
+
+
 def _of_cells(name, given, shape, kinds, what):
     """An array of the shape, or the values of a function of cell indices."""
-    values = np.asarray(given(*np.indices(shape)) if callable(given) else given)
+    values = np.asarray(_called(name, given, shape) if callable(given) else given)
     if callable(given) and values.dtype.kind in kinds and values.ndim == 0:
         values = np.broadcast_to(values, shape)
     if values.shape != shape or values.dtype.kind not in kinds:
         raise ConfigError(f"multigrid: {name}: given {shown(values)}; allowed: {what} of shape {shape}")
     return values
+
+
+def _called(name, function, shape):
+    """Its values at the cells' indices."""
+    try:
+        return function(*np.indices(shape))
+    except Exception as problem:
+        error = named(f"multigrid: {name} raised", problem)
+        raise ConfigError(f"{error}; allowed: a function of {len(shape)} arrays of cell indices") from problem
 
 
 def text_of(value):
@@ -112,10 +171,11 @@ def number(name, value, least, above=False):
     return float(value)
 
 
-def count(name, value):
+def count(name, value, most=math.inf):
     """An integer >= 0."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 0:
-        raise ConfigError(f"multigrid: {name}: given {shown(value)}; allowed: an integer >= 0")
+    if not integer(value) or not 0 <= value <= most:
+        allowed = "an integer >= 0" if most == math.inf else f"an integer, 0 to {most}"
+        raise ConfigError(f"multigrid: {name}: given {shown(value)}; allowed: {allowed}")
     return int(value)
 
 

@@ -20,6 +20,8 @@ from tilewave.runtime.context import default_context
 
 #: Methods, with the cycles or iterations that they take at most where the call does not say.
 MOST = {"cycles": 100, "cg": 500}
+#: Before and after a coarser grid, each: more are no better than more cycles.
+MOST_SWEEPS = 100
 #: Without fixed values and sigma, the sum of f over the cells in terms of its 2-norm and the root of their number.
 MOST_SUM = 1e-10
 #: Of the 2-norm of f, if it is not 0: squares of residuals that are 1e-15 of it are doubles, too.
@@ -90,16 +92,13 @@ class Poisson:
         context=None,
     ):
         arguments = shape, spacing, boundary, k, sigma, cycle, smoother, pre, post, grid
-        checked = given.agreed(lambda: _checked(*arguments), context=context)
+        checked = given.agreed(lambda: _checked(*arguments, (context or default_context()).size), context=context)
         self.context = default_context() if context is None else context
-        self.shape, spacings, boundary, k, sigma, cycle, smoother, pre, post = checked
-        grid = grid_of(grid, len(self.shape), self.context.size)
+        self.shape, boundary, k, sigma, cycle, smoother, pre, post, grid, grids = checked
         kind = sigma.dtype.kind if isinstance(sigma, np.ndarray) else "c" if isinstance(sigma, complex) else "f"
         self.dtype = np.dtype("c16" if kind == "c" else "f8")
-        free = all(side != "dirichlet" for sides in boundary for side in sides)
-        self._singular = free and not np.any(sigma)
+        self._singular = _free(boundary) and not np.any(sigma)
         self._real_matrix = not np.any(np.imag(sigma))
-        grids = all_grids(finest(self.shape, spacings, boundary, k, sigma))
         blocks = blocks_of([cells.shape for cells in grids], self.context.size, grid)
         each = zip(grids, blocks, strict=True)
         self._levels = [make_level(cells, self.dtype, block, self.context) for cells, block in each]
@@ -160,7 +159,10 @@ class Poisson:
         start, end = self._residual_norm(), tol * size
         norms, time_s = [start], 0.0
         if not math.isfinite(start):
-            raise ConfigError("multigrid: x0 has values that are not finite; allowed: finite numbers")
+            raise ConfigError(
+                "multigrid: x0 has values that are not finite, or so large that squares of its residual are no "
+                "doubles; allowed: finite numbers of the solution's size"
+            )
         if start > end and max_cycles and method == "cg":
             solver = self._conjugate_gradients()
             norms, time_s = solver.run(start, end, max_cycles)
@@ -293,6 +295,11 @@ class Poisson:
         return x
 
 
+def _free(boundary):
+    """Whether no side fixes values."""
+    return all(side != "dirichlet" for sides in boundary for side in sides)
+
+
 def _not_enough(history, method, tol, size):
     """The warning of a solution that is none within the tolerance."""
     advice = "method='cg' where k varies strongly, or more max_cycles" if method == "cycles" else "more max_cycles"
@@ -303,15 +310,18 @@ def _not_enough(history, method, tol, size):
     )
 
 
-def _checked(shape, spacing, boundary, k, sigma, cycle, smoother, pre, post, grid):
-    """The arguments of a solver, and their text."""
+def _checked(shape, spacing, boundary, k, sigma, cycle, smoother, pre, post, grid, ranks):
+    """The arguments of a solver and its grids, and their text."""
     shape = given.read_shape(shape)
     spacings, boundary = given.read_spacing(spacing, shape), given.read_boundary(boundary, len(shape))
     k, sigma = given.read_coefficient(k, shape), given.read_sigma(sigma, shape)
+    given.check_range(k, spacings, sigma, _free(boundary))
     cycle, smoother = given.one_of("cycle", cycle, CYCLES), given.one_of("smoother", smoother, SMOOTHERS)
-    pre, post = given.count("pre", pre), given.count("post", post)
+    pre, post = given.count("pre", pre, MOST_SWEEPS), given.count("post", post, MOST_SWEEPS)
     if pre + post == 0:
         raise ConfigError("multigrid: pre and post are both 0; allowed: at least one sweep")
+    grid = grid_of(grid, len(shape), ranks)
+    grids = all_grids(finest(shape, spacings, boundary, k, sigma))
     text = f"{shape} {spacings} {boundary} {given.text_of(k)} {given.text_of(sigma)} {cycle} {smoother} "
     text += f"{pre} {post} {grid}"
-    return (shape, spacings, boundary, k, sigma, cycle, smoother, pre, post), text
+    return (shape, boundary, k, sigma, cycle, smoother, pre, post, grid, grids), text

@@ -6,6 +6,7 @@ import math
 
 from tilewave.errors import ConfigError, shown
 from tilewave.field.blocks import Blocks
+from tilewave.multigrid.given import integer, sequence
 
 #: Cells for each rank that takes part in a grid, at least: of fewer a sweep takes less than the messages of sharing.
 LEAST_CELLS = 1024
@@ -96,11 +97,10 @@ def grid_of(grid, dims, ranks):
     """What was given as the process grid, checked."""
     if grid is None:
         return None
-    given = tuple(grid) if isinstance(grid, tuple | list) else grid
-    whole = isinstance(given, tuple) and all(isinstance(g, int) and not isinstance(g, bool) and g >= 1 for g in given)
-    if not whole or len(given) != dims or math.prod(given) > ranks:
+    given = sequence(grid)
+    if not all(integer(g) and g >= 1 for g in given) or len(given) != dims or math.prod(given) > ranks:
         raise ConfigError(
             f"multigrid: grid: given {shown(grid)}; allowed: {dims} integers >= 1 whose product is at most {ranks}, "
             "the ranks"
         )
-    return given
+    return tuple(map(int, given))

@@ -142,6 +142,19 @@ BAD = [
     (dict(shape=(8,), smoother="sor"), "smoother"),
     (dict(shape=(8,), pre=0, post=0), "sweep"),
     (dict(shape=(8,), pre=True), "pre"),
+    (dict(shape=(8,), post=10**9), "0 to 100"),
+    (dict(shape=True), "shape: given True"),
+    (dict(shape=None), "shape: given None"),
+    (dict(shape=(8,), boundary=[1]), r"boundary: given \[1\]"),
+    (dict(shape=(8,), boundary=[[[], "neumann"]]), "boundary: given"),
+    (dict(shape=(8,), k=lambda i: 1 // 0), "k raised ZeroDivisionError"),
+    (dict(shape=(8,), k=lambda i: np.where(i == 3, np.inf, 1.0)), "k has the value inf"),
+    (dict(shape=(8,), k=np.full(8, 1e308)), "k / spacing"),
+    (dict(shape=(8,), k=np.where(np.arange(8) < 3, 1e-300, 1.0)), "k / spacing"),
+    (dict(shape=(8,), spacing=1e-200), "k / spacing"),
+    (dict(shape=(8,), spacing=1e200), "k / spacing"),
+    (dict(shape=(8,), sigma=1e300), "sigma is up to"),
+    (dict(shape=(8,), sigma=1e-30, boundary="neumann"), "sigma is 1e-30 on average"),
 ]
 
 
