@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "tilewave/transpose.hpp"
+#include "tilewave/matrix.hpp"
 
 namespace tilewave {
 

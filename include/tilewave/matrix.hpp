@@ -1,4 +1,4 @@
-// Matrices in the caller's memory: what communication patterns move.
+// Matrices in the caller's memory: what communication patterns move and products multiply.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -16,6 +16,9 @@ const char* to_string(Reduction op);
 /// The four patterns in which all ranks take part.
 enum class PatternKind : std::uint8_t { broadcast, reduce, spread, multi_reduce };
 const char* to_string(PatternKind kind);
+
+/// A factor of a product: as it is, transposed, or transposed and conjugate.
+enum class Transpose : std::uint8_t { none, transposed, adjoint };
 
 /// rows x cols items at unit column stride; the start of each row lies row_stride_bytes after that
 /// of the one before. The bytes between rows are never touched.

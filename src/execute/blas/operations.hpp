@@ -2,7 +2,7 @@
 #pragma once
 #include <cstdint>
 
-#include "tilewave/transpose.hpp"
+#include "tilewave/matrix.hpp"
 
 namespace tilewave {
 
