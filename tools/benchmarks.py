@@ -1,8 +1,9 @@
 """Writes docs/benchmarks.md from docs/benchmarks/*.json; --check: is it up to date?
 
 A file is what `tilewave bench NAME --json FILE` writes. It may also have `title`, `command` (how to run it), `note`,
-and in each row `date`; figures and ratios may be null. The page has the rows that have a ratio, or a fraction of the
-limit, or that KEEP names. The standard library is all that this needs.
+`where` (a list of words that begin its cases in the page's table), and in each row `date`; figures and ratios may be
+null. The page has the rows that have a ratio, or a fraction of the limit, or that KEEP names. The standard library is
+all that this needs.
 """
 
 import json
@@ -14,10 +15,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER, PAGE = ROOT / "docs" / "benchmarks", ROOT / "docs" / "benchmarks.md"
 MOST_LINES = 150
-ORDER = (
-    *("executor", "sweep", "hiding", "nests", "stencils", "halo", "partitions", "multigrid", "patterns"),
-    *("matmul", "factors", "wolfmann", "plan", "paper"),
-)
+# A table of the page, and its benchmarks.
+TABLES = {
+    "Sweeps and plans": ("executor", "sweep", "hiding", "nests", "plan", "paper"),
+    "Stencils, halos, multigrid": ("stencils", "halo", "partitions", "multigrid"),
+    "Patterns": ("patterns",),
+    "Dense linear algebra": ("matmul", "factors", "wolfmann"),
+}
 # What a benchmark shows, and in what its ratio is.
 TITLES = {
     "executor": "Executor: what a step costs; the ratio is target / ours",
@@ -49,7 +53,7 @@ KEEP = {
 ONLY = {
     "sweep": (r"hyperplane overlapping", r""),
     "stencils": (r"", r"^tilewave(, a step at a time)? \("),
-    "halo": (r"128.* axis (0, width (1, 1|4, 4)|2, width 1, 1)", r"^tilewave$"),
+    "halo": (r"128.* axis (\d, width 1, 1|[02], width 4, 4)", r"^tilewave$"),
     "partitions": (r"c16|face of (4|1024) KB, stride (1|64)$", r"^tilewave$|^the plan against"),
     "multigrid": (r"128.* 2 rank", r"^(V\(2|h).* cycles of |SOR: 5"),
     "patterns": (r"8MB contiguous|[14]000x32 strided", r"^tilewave$"),
@@ -61,7 +65,7 @@ ONLY = {
     "plan": (r"", r"^regret, |^prediction error, "),
     # Of each place the size nearest to the balance or above, and what is said of all.
     "matmul": (
-        r"2@1gbit, n = (2|3)000|(2x1|4@1gbit), n = 2000|2@100mbit, n = 2048|cells|runs",
+        r"2@1gbit, n = [123]000|(2x1|4@1gbit), n = 2000|2@100mbit, n = 2048|cells|runs",
         r"^tilewave, auto$|auto is the fastest|^prediction error, median",
     ),
     "factors": (r"2@1gbit, n = [24]000", r"^tilewave, against (MKL|HPL)$"),
@@ -99,52 +103,56 @@ def shown(bench, row):
     return figures or bool(re.search(KEEP.get(bench, r"(?!)"), row["contender"]))
 
 
-def section(path):
-    """Lines of one file: title, machine and command, then a table."""
-    data = json.loads(path.read_text())
+def about(path, data):
+    """What a file's benchmark shows, how to run it, and where it ran, as an item of a list."""
     bench, machine = data["bench"], data["machine"]
-    rows = [row for row in data["rows"] if shown(bench, row)]
     dates = sorted({row["date"] for row in data["rows"] if row.get("date")})
     command = data.get("command", f"tilewave bench {bench} --json docs/benchmarks/{path.name}")
     where = f"{machine['processor']}, {machine['cpus']} CPUs, commit {machine['commit']}"
-    lines = [
-        "",
-        f"## {data.get('title', TITLES.get(bench, bench))}",
-        "",
-        textwrap.fill(
-            f"`{command}`; {where}{', ' + dates[-1] if dates else ''}. {data.get('note', '')}".strip(),
-            118,
-            break_long_words=False,
-            break_on_hyphens=False,
-        ),
+    title = data.get("title", TITLES.get(bench, bench))
+    return textwrap.wrap(
+        f"- {title}. `{command}`; {where}{', ' + dates[-1] if dates else ''}. {data.get('note', '')}".strip(),
+        118,
+        subsequent_indent="  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def table(title, files):
+    """Lines of a heading, of what its benchmarks are, and of a table with the rows of all."""
+    lines = ["", f"## {title}", ""]
+    for path, data in files:
+        lines += about(path, data)
+    lines += [
         "",
         "| case | who (against whom) | median | spread | ratio | of the limit |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
-    for row in rows:
-        value = f"{number(row['value'])} {row['unit']}" if row["value"] is not None else ""
-        cells = (
-            row["case"].replace(", rolling window", ""),
-            re.sub(r" in its report$| \((sweep|stencil), .*", "", row["contender"]),
-            value,
-            number(row["spread"]),
-            number(row["ratio_to_contender"]),
-            number(row["fraction_of_limit"]),
-        )
-        lines.append(f"| {' | '.join(cells)} |")
+    for _, data in files:
+        for row in data["rows"]:
+            if not shown(data["bench"], row):
+                continue
+            value = f"{number(row['value'])} {row['unit']}" if row["value"] is not None else ""
+            cells = (
+                ", ".join([*data.get("where", ()), row["case"].replace(", rolling window", "")]),
+                re.sub(r" in its report$| \((sweep|stencil), .*", "", row["contender"]),
+                value,
+                number(row["spread"]),
+                number(row["ratio_to_contender"]),
+                number(row["fraction_of_limit"]),
+            )
+            lines.append(f"| {' | '.join(cells)} |")
     return lines
 
 
 def page(folder=FOLDER):
     """The whole page."""
-
-    def place(path):
-        bench = json.loads(path.read_text())["bench"]
-        return ORDER.index(bench) if bench in ORDER else len(ORDER), path.name
-
+    files = [(path, json.loads(path.read_text())) for path in sorted(folder.glob("*.json"))]
     lines = HEAD.splitlines()
-    for path in sorted(folder.glob("*.json"), key=place):
-        lines += section(path)
+    for title, benches in TABLES.items():
+        mine = [(path, data) for bench in benches for path, data in files if data["bench"] == bench]
+        lines += table(title, mine) if mine else []
     return "\n".join(lines) + "\n"
 
 
