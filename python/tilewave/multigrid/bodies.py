@@ -158,6 +158,13 @@ def begin(dims):
 
 
 @functools.cache
+def real_part(dims):
+    """u without its imaginary part."""
+    at = _at(dims)
+    return _made("real_part", ["u"], dims, [f"u[{at}] = np.real(u[{at}])"])
+
+
+@functools.cache
 def advance(dims):
     """A step along p, the next direction; u begins as 0 for the preconditioner."""
     at = _at(dims)

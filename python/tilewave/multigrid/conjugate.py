@@ -14,19 +14,20 @@ class ConjugateGradients:
 
     An iteration updates x, the residual f and the directions, makes u of f by a cycle, and sums what the next step
     needs: Chronopoulos' and Gear's form (1989), with the directions of flexible conjugate gradients (Notay 2000), as a
-    cycle may be symmetric but for its transfers. Where the matrix is complex, products are not conjugated.
+    cycle may be symmetric but for its transfers. Where the matrix is complex, products are not conjugated, and would be
+    0 of a right side like exp(ix). So the first step is the real part of u: what it leaves, about i times a real value
+    under the matrix, has products that are not 0.
 
     Parameters
     ----------
     cycle : Cycle
-    hermitian : bool
-        Whether products of values are conjugated: where the matrix is real.
+    complex_matrix : bool
     """
 
-    def __init__(self, cycle, hermitian):
+    def __init__(self, cycle, complex_matrix):
         grid, context, dims = cycle.levels[0], cycle.context, cycle.dims
         dtype = grid.u.dtype
-        self.zero, self._hermitian = dtype.type(0).item(), hermitian
+        self.zero, self._hermitian = dtype.type(0).item(), dtype.kind == "c" and not complex_matrix
         self.x, self._p, self._s, self._w = (make_field(grid.shape, dtype, grid.blocks, context) for _ in range(4))
         fields = {"x": self.x, "f": grid.f, "p": self._p, "s": self._s, "u": grid.u, "w": self._w}
         self._begin = cycle.bound("begin", bodies.begin(dims), **fields, r=grid.r)
@@ -40,7 +41,7 @@ class ConjugateGradients:
         )
         apply = cycle.bound(
             "apply",
-            bodies.apply(dims, grid.cells.varies, hermitian),
+            bodies.apply(dims, grid.cells.varies, self._hermitian),
             w=self._w,
             u=grid.u,
             f=grid.f,
@@ -48,6 +49,8 @@ class ConjugateGradients:
             **cycle.operator(0),
             reduce={name: reduction.sum(name) for name in ("uf", "uw", "us")},
         )
+        real = [cycle.bound("real", bodies.real_part(dims), u=grid.u), *cycle.wrap(0), apply] if complex_matrix else []
+        self._real_step = chain(real, context=context) if real else None
         self.chain = chain([advance, *cycle.nests_of_cycle(), *cycle.wrap(0), apply], context=context)
 
     def run(self, start, end, most):
@@ -66,20 +69,22 @@ class ConjugateGradients:
             The norms from `start` on, and seconds.
         """
         self._begin.run()
-        norms = [start]
-        _, before, image, _, time_s = self._iterate(self.zero, self.zero)
-        alpha, beta = before / image, self.zero
-        while norms[-1] > end and len(norms) <= most:
-            norm, uf, uw, us, seconds = self._iterate(alpha, beta)
+        norms, time_s, beta = [start], 0.0, self.zero
+        _, before, image, _, seconds = self._iterate(beta, beta)
+        if self._real_step is not None and most:
+            time_s += seconds + self._real_step.run().measured.time_s
+            norm, before, image, _, seconds = self._iterate(self.zero + 1, beta)
+            norms.append(norm)
+        time_s += seconds
+        while norms[-1] > end and len(norms) <= most and _usable(before) and _usable(image):
+            alpha = before / image
+            norm, now, product, mixed, seconds = self._iterate(alpha, beta)
             norms.append(norm)
             time_s += seconds
-            if not _usable(uf):
+            if not _usable(now):
                 break  # the residual is 0
-            beta = -alpha * us / before
-            image = self._product(uw, beta * us, beta, image)
-            if not _usable(image):
-                break  # complex values that are not conjugated may have products of 0
-            alpha, before = uf / image, uf
+            beta = -alpha * mixed / before
+            image, before = self._product(product, beta * mixed, beta, image), now
         return norms, time_s
 
     def _iterate(self, alpha, beta):

@@ -236,7 +236,7 @@ class Poisson:
 
     def _conjugate_gradients(self):
         if "cg" not in self._chains:
-            self._chains["cg"] = ConjugateGradients(self._cycle, self.dtype.kind == "c" and self._real_matrix)
+            self._chains["cg"] = ConjugateGradients(self._cycle, not self._real_matrix)
         return self._chains["cg"]
 
     # What is given, and what is handed over.

@@ -142,3 +142,16 @@ def test_a_warning_says_what_to_do_where_the_cycles_are_not_enough(monkeypatch):
         solver.solve(f, max_cycles=1)
         solver.solve(f, method="cg", max_cycles=200)
     assert solver.history.converged
+
+
+@pytest.mark.parametrize("smoother", ["jacobi", "red-black"])
+def test_right_sides_whose_product_without_conjugation_is_0(smoother):
+    """The sum of exp(ix) squared is 0, and so were all steps along it."""
+    x, y = np.meshgrid(*[(np.arange(16) + 0.5) / 16] * 2, indexing="ij")
+    f = np.exp(2j * np.pi * (x + y))
+    options = {"boundary": "periodic", "sigma": 1j}
+    solver = Poisson((16, 16), smoother=smoother, **options)
+    u = solver.solve(f, method="cg").gather()
+    assert solver.history.converged and solver.history.cycles <= 8, solver.history
+    matrix = poisson_matrix((16, 16), **options)
+    assert np.linalg.norm(matrix @ u.ravel() - f.ravel()) < 1e-7 * np.linalg.norm(f)
