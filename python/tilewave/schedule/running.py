@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 
 import numpy as np
 
@@ -44,8 +45,9 @@ def run_schedule(schedule, *, context=None, check=True, functions=None, times=1,
 
     Parameters
     ----------
-    schedule : Schedule
-        The same on every rank; or of each rank its own part.
+    schedule : Schedule or path
+        The same on every rank; or of each rank its own part. Of a file that `Schedule.save` wrote, its path: what is
+        wrong with the file of any rank is an error of all, where `Schedule.load` tells its own rank alone.
     context : Context, optional
         Default: all ranks of the launch.
     check : bool
@@ -79,8 +81,12 @@ def run_schedule(schedule, *, context=None, check=True, functions=None, times=1,
     waits only while none of them can go. Tasks are Python: lanes of one rank compute at the same time only as far as
     the functions release the GIL, as NumPy does for large arrays. A message costs no Python.
     """
+    if isinstance(schedule, str | os.PathLike):
+        schedule = Schedule.load(schedule)
     if not isinstance(schedule, Schedule):
-        raise ConfigError(f"run_schedule: given {type(schedule).__name__}; allowed: a tilewave.Schedule")
+        raise ConfigError(
+            f"run_schedule: given {type(schedule).__name__}; allowed: a tilewave.Schedule, or the path of a saved one"
+        )
     if not isinstance(check, (bool, np.bool_)):
         raise ConfigError(f"run_schedule: check: given {type(check).__name__}; allowed: True, False")
     times = repetitions("run_schedule", schedule, times)
@@ -134,7 +140,8 @@ def _functions(schedule, given):
     if given is not None and (not isinstance(given, dict) or not all(map(callable, given.values()))):
         raise ConfigError("run_schedule: functions: allowed: a dict of functions by name")
     if unknown := [name for name in given or {} if name not in schedule.functions]:
-        raise ConfigError(f"run_schedule: functions: given {unknown[0]!r}; allowed: {', '.join(schedule.functions)}")
+        allowed = ", ".join(schedule.functions) or "none, as the schedule calls no functions"
+        raise ConfigError(f"run_schedule: functions: given {unknown[0]!r}; allowed: {allowed}")
     calls |= given or {}
     if missing := [name for name in schedule.functions if name not in calls]:
         name = missing[0]

@@ -12,7 +12,7 @@ from local_ranks import on_ranks
 import tilewave as tw
 from tilewave import _core
 
-DTYPES = ("f4", "f8", "i1", "i2", "i4", "i8", "u1")
+DTYPES = ("f4", "f8", "c8", "c16", "i1", "i2", "i4", "i8", "u1")
 FIRST = int(os.environ.get("TILEWAVE_SEED", 0))
 SEEDS = range(FIRST, FIRST + 5)
 

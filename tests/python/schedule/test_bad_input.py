@@ -168,6 +168,37 @@ def test_a_field_that_was_closed_and_one_that_was_moved():
     assert "was closed" in on_all(body)
 
 
+def test_a_file_of_one_rank_that_is_none_or_of_another_kind(tmp_path):
+    """Run by their paths, all ranks have the error of one."""
+    tw.build_schedule(schedule_of, RANKS).save(tmp_path / "good.json")
+    A = tw.field((9,), init=1)
+    tw.schedule(grow, A=A).save(tmp_path / "nest.json")
+    tw.build_schedule(schedule_of, RANKS + 1).save(tmp_path / "more.json")
+    tw.plan(grow, A=A).save(tmp_path / "plan.json")
+    (tmp_path / "text.json").write_text("schedule")
+    text = (tmp_path / "good.json").read_text()
+    (tmp_path / "short.json").write_text(text[:-20])
+    (tmp_path / "damaged.json").write_text(text.replace('"lanes"', '"lines"'))
+
+    def body(context):
+        def run(name, **options):
+            A, B = np.arange(2.0), np.zeros(2)
+            tw.run_schedule(tmp_path / name, context=context, A=A, B=B, **options)
+            return B.tolist()
+
+        functions, found = {"functions": {"count": count}}, []
+        for name in ("nest.json", "more.json", "plan.json", "text.json", "short.json", "damaged.json", "missing.json"):
+            one = name if context.rank == BAD else "good.json"
+            found.append(refused(lambda one=one: run(one, **functions)))
+            assert run("good.json", **functions) == [1, 2]
+        found.append(refused(lambda: run("nest.json", **functions)))
+        return "; ".join(text for text, _ in found), all(agreed for _, agreed in found)
+
+    found = on_all(body)
+    for said in ("1 ranks was given", "4 ranks was given", "no saved schedule: it has no", "damaged", "No such file"):
+        assert said in found, found
+
+
 def test_a_file_of_another_version(tmp_path):
     """Loading is local: each rank has the error by itself, and meets nobody."""
     schedule = tw.build_schedule(schedule_of, RANKS)
