@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "plan/planner.hpp"
+#include "problem/choice_checks.hpp"
 
 namespace tilewave {
 
@@ -115,7 +116,13 @@ std::vector<Alternative> alternatives(const SweepProblem& problem, int ranks, co
         return false;
     };
     Alternatives all(ranks, request, machine, rows_across);
-    if (ranks > 1 && !shared(problem)) return all.on_one_rank(cut);
+    if (ranks > 1 && !shared(problem)) {
+        if (request.grid) {  // as many ranks as there are, but along loops that stay whole
+            check_grid(*request.grid, problem.dims(), ranks);
+            check_cuts(problem, *request.grid);
+        }
+        return all.on_one_rank(cut);
+    }
     if (ranks > 1 && !shared(cut))
         throw ConfigError("skew " + to_string(*request.skew) + " was given; so no loop index can be cut over " +
                           std::to_string(ranks) + " ranks; allowed: another or none");

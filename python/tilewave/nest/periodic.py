@@ -23,7 +23,7 @@ def read_periodic(nest, periodic, timed):
     allowed = nest.indices[1:] if timed else nest.indices
     for name in periodic:
         if name not in allowed:
-            what = "is time" if timed and name == nest.indices[0] else "is no index of the nest"
+            what = "is the time of nest" if timed and name == nest.indices[0] else "is no index of the nest"
             raise ConfigError(f"periodic: {name!r} {what} {nest.name!r}; allowed: {', '.join(allowed) or 'none'}")
     return tuple(name for name in nest.indices if name in periodic)
 

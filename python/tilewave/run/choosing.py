@@ -18,7 +18,7 @@ from tilewave.plan import planning, rate
 from tilewave.plan.plan import ALLOWED, choose, request_of
 from tilewave.run.operands import order_of
 from tilewave.run.prepared import Prepared, probe, shapes_of_tables, with_plan
-from tilewave.run.problem import make_problem
+from tilewave.run.problem import make_problem, with_names
 from tilewave.run.replicated import copies_of, count_copies
 from tilewave.run.steps import whole_blocks
 
@@ -42,16 +42,17 @@ def drafts(context, given):
     )
     problem.core.once = bool(given.reductions)
     if given.plan is not None:
-        return [_as_planned(context, given, problem)]
+        with with_names(given.nest):
+            return [_as_planned(context, given, problem)]
     if skew := given.choices.get("skew"):
         _check_skew(skew)
     request = request_of(given.choices, context.threads)
     if planning.wanted is not None:  # the lanes that are here measure for those that are not
         request.threads = min(request.threads, len(_core.allowed_cpus()))
-    found = []
-    for way in _core.alternatives(
-        problem.core, context.size, request, context._core.machine(), _rows_across(given, problem)
-    ):
+    found, machine = [], context._core.machine()
+    with with_names(given.nest):
+        ways = _core.alternatives(problem.core, context.size, request, machine, _rows_across(given, problem))
+    for way in ways:
         fixed = {name: getattr(way.request, name) for name in ("row", "storage", "skew")}
         choices = {**given.choices, **{name: value for name, value in fixed.items() if value is not None}}
         there = context.solo() if way.on_one_rank else context

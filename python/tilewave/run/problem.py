@@ -1,6 +1,8 @@
 """From a nest and what it is given to the core's problem: arrays, loops, accesses."""
 
+import contextlib
 import dataclasses
+import re
 
 import numpy as np
 
@@ -89,10 +91,11 @@ def make_problem(nest, arrays, over, reverse, steps, again=frozenset(), halos=No
     if not sequential and (sequential := why_in_loop_order(spread, arrays, core)):
         core = _core_problem(*facts, True, again, periodic)
     if periodic and (why := sequential or _core.why_no_stencil(core)):
-        raise ConfigError(
-            f"periodic={periodic!r}: nest {nest.name!r}: {why}; allowed: nests whose points of one time step are "
-            "independent of each other"
-        )
+        with with_names(nest):
+            raise ConfigError(
+                f"periodic={periodic!r}: nest {nest.name!r}: {why}; allowed: nests whose points of one time step are "
+                "independent of each other"
+            )
     for number, view in enumerate(nest.views):
         if halos and view.array in halos and view in spread:
             core.widen(number, *halos[view.array])
@@ -121,6 +124,21 @@ def box_of_loops(nest, arrays, steps, periodic=()):
     full = {name: (0, *shape) if name in in_time else shape for name, shape in shapes.items()}
     whole = periodic_ranges(nest, full, read_periodic(nest, periodic, steps is not None))
     return tuple(whole.get(name, range_) for name, range_ in zip(nest.indices, box, strict=True))
+
+
+@contextlib.contextmanager
+def with_names(nest):
+    """What the core says of an array by its number is said by its name."""
+    try:
+        yield
+    except ConfigError as error:
+        views = nest.views
+        text = re.sub(
+            r"\barray (\d+)\b",
+            lambda m: f"array {views[int(m[1])].array!r}" if int(m[1]) < len(views) else m[0],
+            str(error),
+        )
+        raise ConfigError(text) from None
 
 
 def _times_and_shapes(nest, arrays, steps):

@@ -394,3 +394,19 @@ def test_plans_for_numpy_arrays_and_for_fields_are_told_apart(ranks):
         assert found == [{}, {"V": 240}] * 2 if ranks > 1 else found == [{}] * 4
 
     on_all(ranks, body)
+
+
+def test_a_grid_that_cuts_what_stays_whole_names_the_array():
+    transposed = tw.nest_from("def transposed(C, D, i, j):\n    C[i, j] = D[j, i]\n")
+    diagonal = tw.nest_from("def diagonal(s, A, i, j):\n    s[i, j] = s[i, j-1] + A[j]\n    A[j] = s[i-1, j]\n")
+
+    def body(context):
+        C, D = (tw.field((6, 6), context=context) for _ in range(2))
+        with pytest.raises(tw.ConfigError, match=r"grid \(1, 3\) cuts dimension 1, .* array 'D' has it before"):
+            tw.run(transposed, C=C, D=D, grid=(1, 3))
+        A = tw.field((6,), context=context)
+        with pytest.raises(tw.ConfigError, match=r"grid \(3, 1\) cuts dimension 0, which stays whole"):
+            tw.run(diagonal, s=C, A=A, grid=(3, 1))
+
+    _, errors = on_ranks(3, 1, body)
+    assert not any(errors), errors

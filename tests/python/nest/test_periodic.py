@@ -49,7 +49,7 @@ def test_indices_that_wrap(nest, given, timed, found):
         (heat, ("i", 1), True, "periodic: given ('i', 1)"),
         (heat, None, True, "periodic: given None"),
         (heat, {"i": True}, True, "periodic: given {'i': True}"),
-        (heat, ("t",), True, "periodic: 't' is time 'heat'; allowed: i, j"),
+        (heat, ("t",), True, "periodic: 't' is the time of nest 'heat'; allowed: i, j"),
         (heat, ("k",), True, "periodic: 'k' is no index of the nest 'heat'; allowed: i, j"),
         (ahead, ("k",), True, "allowed: none"),
     ],
