@@ -158,6 +158,13 @@ def begin(dims):
 
 
 @functools.cache
+def hand_back(dims):
+    """u is the solution so far."""
+    at = _at(dims)
+    return _made("hand_back", ["u", "x"], dims, [f"u[{at}] = x[{at}]"])
+
+
+@functools.cache
 def real_part(dims):
     """u without its imaginary part."""
     at = _at(dims)

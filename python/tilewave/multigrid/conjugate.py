@@ -31,6 +31,7 @@ class ConjugateGradients:
         self.x, self._p, self._s, self._w = (make_field(grid.shape, dtype, grid.blocks, context) for _ in range(4))
         fields = {"x": self.x, "f": grid.f, "p": self._p, "s": self._s, "u": grid.u, "w": self._w}
         self._begin = cycle.bound("begin", bodies.begin(dims), **fields, r=grid.r)
+        self._hand_back = cycle.bound("hand back", bodies.hand_back(dims), u=grid.u, x=self.x)
         advance = cycle.bound(
             "advance",
             bodies.advance(dims),
@@ -86,6 +87,10 @@ class ConjugateGradients:
             beta = -alpha * mixed / before
             image, before = self._product(product, beta * mixed, beta, image), now
         return norms, time_s
+
+    def hand_back(self):
+        """The finest grid's u becomes x."""
+        self._hand_back.run()
 
     def _iterate(self, alpha, beta):
         """The norm, the sums and seconds."""

@@ -39,6 +39,11 @@ class Cells:
     faces: list
     sigma: object
 
+    def __post_init__(self):
+        # The only cell of a periodic axis has nothing to exchange with itself: a sweep would bind it to its old value.
+        axes = zip(self.axes, self.faces, strict=True)
+        self.faces = [0 * faces if axis.periodic and axis.cells == 1 else faces for axis, faces in axes]
+
     @property
     def shape(self):
         """Cells by axis."""

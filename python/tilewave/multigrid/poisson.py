@@ -20,6 +20,8 @@ from tilewave.runtime.context import default_context
 
 #: Methods, with the cycles or iterations that they take at most where the call does not say.
 MOST = {"cycles": 100, "cg": 500}
+#: Conjugate gradients begin anew where those before have reduced the residual to this part of it, at most.
+WORTHWHILE = 0.5
 #: Before and after a coarser grid, each: more are no better than more cycles.
 MOST_SWEEPS = 100
 #: Without fixed values and sigma, the sum of f over the cells in terms of its 2-norm and the root of their number.
@@ -164,9 +166,8 @@ class Poisson:
                 "doubles; allowed: finite numbers of the solution's size"
             )
         if start > end and max_cycles and method == "cg":
-            solver = self._conjugate_gradients()
-            norms, time_s = solver.run(start, end, max_cycles)
-            u = solver.x
+            norms, time_s = self._iterate(f, start, end, max_cycles)
+            u = self._conjugate_gradients().x
         elif start > end and max_cycles:
             report = self._cycles().run(times=max_cycles, until={"norm": end})
             norms += [float(values["norm"]) for values in report.history]
@@ -238,6 +239,22 @@ class Poisson:
         if "cg" not in self._chains:
             self._chains["cg"] = ConjugateGradients(self._cycle, not self._real_matrix)
         return self._chains["cg"]
+
+    def _iterate(self, f, start, end, most):
+        """Conjugate gradients from the finest grid's u; the residual that they keep is compared with that of their
+        solution, from which they begin anew where it is larger: norms and seconds.
+        """
+        solver, norms, time_s, before = self._conjugate_gradients(), [start], 0.0, start
+        while True:
+            found, seconds = solver.run(norms[-1], end, most - len(norms) + 1)
+            self._take(self._levels[0].f, f)
+            solver.hand_back()
+            norms += found[1:]
+            norms[-1] = self._residual_norm()
+            time_s += seconds
+            if norms[-1] <= end or len(norms) > most or len(found) == 1 or not norms[-1] <= WORTHWHILE * before:
+                return norms, time_s
+            before = norms[-1]
 
     # What is given, and what is handed over.
 

@@ -155,3 +155,15 @@ def test_right_sides_whose_product_without_conjugation_is_0(smoother):
     assert solver.history.converged and solver.history.cycles <= 8, solver.history
     matrix = poisson_matrix((16, 16), **options)
     assert np.linalg.norm(matrix @ u.ravel() - f.ravel()) < 1e-7 * np.linalg.norm(f)
+
+
+def test_the_residual_is_that_of_the_solution():
+    """A start far from the solution: the residual that the iterations keep is lost in rounding."""
+    shape, k = (16, 16), 1e8
+    rng = np.random.default_rng(1)
+    f, x0 = rng.standard_normal(shape), rng.standard_normal(shape)
+    solver = Poisson(shape, k=k)
+    u = solver.solve(f, method="cg", x0=x0).gather()
+    matrix = poisson_matrix(shape, k=k)
+    assert solver.history.converged and solver.history.cycles < 20
+    assert np.linalg.norm(matrix @ u.ravel() - f.ravel()) <= 2e-8 * np.linalg.norm(f)
