@@ -19,6 +19,8 @@ from tilewave.timeline.parts import Parts
 from tilewave.timeline.timeline import Timeline
 
 _NONE = np.iinfo(np.int64).max
+#: Of right-hand sides whose rows are permuted at once: less than a processor's caches.
+PERMUTED_BYTES = 1 << 20
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,7 +34,8 @@ class FactorReport(Foretold):
     moved : tuple of str
         Of the arguments those that were redistributed first: they do not lie by block columns.
     memory_bytes : int
-        Of a rank beyond the matrices: the panels on their way.
+        Of this rank beyond what is given and what comes out: the panels on their way, and copies of what is
+        redistributed.
     time_s : float
         Of the slowest rank, without redistributions.
     parts : Parts or None
@@ -154,16 +157,30 @@ def factored(kind, context, a, wish, text=""):
 
 
 class FactorRun:
-    """A schedule of factors or right-hand sides that is ready to run; making it is local."""
+    """A schedule of factors or right-hand sides that is ready to run; making it is local.
 
-    def __init__(self, context, dtype, plan, schedule_of, library):
+    Parameters
+    ----------
+    beside : FactorRun, optional
+        Of the same panels: its memory is used for them.
+
+    Attributes
+    ----------
+    panels_bytes : int
+        Of panels on their way.
+    """
+
+    def __init__(self, context, dtype, plan, schedule_of, library, beside=None):
         self._context, self._dtype, self._plan, self._library = context, dtype, plan, library
         self._schedule = schedule_of(context.rank)
-        self._moving = _core.linalg.MovingMemory(self._schedule)
+        self.panels_bytes = sum(array.item_bytes * _kept(array) for array in self._schedule.arrays)
+        self._moving = beside._moving if beside else _core.linalg.MovingMemory(self._schedule)
         self._play = play_of(schedule_of, context, dtype, library) if context.rank == 0 else None
 
-    def __call__(self, arrays, moved=()):
-        """Run on this rank's memory; collective. The report, this rank's info and pivots."""
+    def __call__(self, arrays, moved=(), copies=0):
+        """Run on this rank's memory, beside so many bytes of copies; collective. The report, this rank's info and
+        pivots.
+        """
         context, places = self._context, [place_of(array) for array in arrays]
         try:
             done, info, pivots = _core.linalg.run_factor(
@@ -173,9 +190,8 @@ class FactorRun:
             raise context._shared(problem) from None
         if done.interrupted:
             raise KeyboardInterrupt("another rank was interrupted" if context.size > 1 else "")
-        memory = sum(array.item_bytes * _kept(array) for array in self._schedule.arrays)
         parts = Parts.of(done.parts) if context.rank == 0 else None
-        how = self._plan, tuple(moved), memory, done.time_s
+        how = self._plan, tuple(moved), copies + self.panels_bytes, done.time_s
         return FactorReport(*how, parts, Timeline(done.timeline), self._play), info, pivots
 
 
@@ -190,7 +206,31 @@ def sides_layout(shape, ranks):
     return Layout("columns", (max(1, shape[0]), max(1, -(-shape[1] // ranks))), (1, ranks))
 
 
-def solve_run(context, plan, library, triangle, sides, system, dtype):
+def working_sides(b):
+    """Right-hand sides by columns to work on, what they become in the layout of b, which is the same matrix where that
+    will do, and the bytes of the copy. Local.
+    """
+    made, layout = Matrix(b.context, b.shape, b.dtype, b.layout), sides_layout(b.shape, b.context.size)
+    if made._blocks.same(layout._core(b.shape)):
+        return made, made, 0
+    sides = Matrix(b.context, b.shape, b.dtype, layout)
+    return sides, made, sides.local.nbytes
+
+
+def move_back(sides, made):
+    """Results to where they are wanted; collective, after an agreement."""
+    if made is not sides:
+        move(sides.context, sides._blocks, made._blocks, sides.local, made.local)
+
+
+def permute_rows(local, permutation):
+    """Row i becomes row permutation[i]: some columns at a time, for little memory."""
+    columns = max(1, PERMUTED_BYTES // max(1, local.itemsize * local.shape[0]))
+    for lo in range(0, local.shape[1], columns):
+        local[:, lo : lo + columns] = local[permutation, lo : lo + columns]
+
+
+def solve_run(context, plan, library, triangle, sides, system, dtype, beside=None):
     """Solving with a triangle, both as layouts of the core; ready to run on [matrix, sides]."""
 
     item, choices, ranks = dtype.itemsize, plan._choices(context.threads), context.size
@@ -198,7 +238,16 @@ def solve_run(context, plan, library, triangle, sides, system, dtype):
     def schedule_of(rank):
         return _core.linalg.triangular_solve(triangle, sides, item, system, choices, rank, ranks)
 
-    return FactorRun(context, dtype, plan, schedule_of, library)
+    return FactorRun(context, dtype, plan, schedule_of, library, beside)
+
+
+def solve_runs(factor, sides, systems):
+    """Of triangles of a factor, one after another."""
+    runs = []
+    for system in systems:
+        given = factor.context, factor._plan, blas(), factor._blocks, sides._blocks, system, factor.dtype
+        runs.append(solve_run(*given, beside=runs[0] if runs else None))
+    return runs
 
 
 def solved(factor, b, systems, permutation=None):
@@ -210,17 +259,14 @@ def solved(factor, b, systems, permutation=None):
     permutation : numpy.ndarray, optional
         Row i of what is solved for is row permutation[i] of b.
     """
-    context, library = factor.context, blas()
-    sides = Matrix(context, b.shape, b.dtype, sides_layout(b.shape, context.size))
-    made = Matrix(context, b.shape, b.dtype, b.layout)
-    runs = [
-        solve_run(context, factor._plan, library, factor._blocks, sides._blocks, system, b.dtype) for system in systems
-    ]
+    context = factor.context
+    sides, made, copies = working_sides(b)
+    runs = solve_runs(factor, sides, systems)
     yield f"{factor._text()}; b {b._text()}"
     move(context, b._blocks, sides._blocks, b.local, sides.local)
     if permutation is not None:
-        sides.local[...] = sides.local[permutation]
+        permute_rows(sides.local, permutation)
     moved = () if b._blocks.same(sides._blocks) else ("b",)
-    made.report = tuple(run([factor.local, sides.local], moved)[0] for run in runs)
-    move(context, sides._blocks, made._blocks, sides.local, made.local)
+    made.report = tuple(run([factor.local, sides.local], moved, copies)[0] for run in runs)
+    move_back(sides, made)
     return made

@@ -39,10 +39,10 @@ def cond_of(call, given, shape, dtype):
     return float(given)
 
 
-def solved_by_qr(call, factor, b, cond, reflect_run, wide=False):
+def solved_by_qr(call, factor, b, cond, reflect_run, wide=False, held=0):
     """x of min |A x - b| by the QR factor of A; with `wide` the least x of A x = b by that of Aᴴ.
 
-    A part of a collective call.
+    A part of a collective call, which holds so many bytes beside what is made here.
     """
     context, (m, n) = factor.context, factor.shape  # m >= n
     error = ready = None
@@ -55,14 +55,17 @@ def solved_by_qr(call, factor, b, cond, reflect_run, wide=False):
     yield error or f"{factor._text()}, {b._text()}, {cond}, {wide}"
     _require_full_rank(call, factor, cond, "row" if wide else "column")
     made, local = ready.made, ready.sides.local
+    held += local.nbytes
     if wide:
         local[n:] = 0
     move(context, b._blocks, ready.of_b, b.local, local[: b.shape[0]])
     moved = () if b._blocks.same(ready.of_b) else ("b",)
     if wide:
-        first, last = ready.solve([factor.local[:n], local[:n]], moved), ready.reflect([*ready.factor, local])
+        first = ready.solve([factor.local[:n], local[:n]], moved, held + ready.reflect.panels_bytes)
+        last = ready.reflect([*ready.factor, local], (), held + ready.solve.panels_bytes)
     else:
-        first, last = ready.reflect([*ready.factor, local], moved), ready.solve([factor.local[:n], local[:n]])
+        first = ready.reflect([*ready.factor, local], moved, held + ready.solve.panels_bytes)
+        last = ready.solve([factor.local[:n], local[:n]], (), held + ready.reflect.panels_bytes)
     made.report, made.rank = (first[0], last[0]), n
     made.residues = _residues(ready.sides, n) if m > n and not wide else np.zeros(0, _real(b.dtype))
     move(context, ready.of_x, made._blocks, local[: made.shape[0]], made.local)

@@ -7,7 +7,7 @@ from tilewave.linalg.arrays import dtype_for, entered, entered_sides, left
 from tilewave.linalg.blas import blas
 from tilewave.linalg.checks import require_bool, require_matrix, require_sides, require_square, transpose_of
 from tilewave.linalg.choosing import Wish, best_plan, by_block_columns
-from tilewave.linalg.factors import SingularMatrix, refused, sides_layout, solve_run
+from tilewave.linalg.factors import SingularMatrix, move_back, refused, sides_layout, solve_run, working_sides
 from tilewave.linalg.least_squares import cond_of, solved_by_qr
 from tilewave.linalg.matrix import Matrix, move
 from tilewave.linalg.qr import factored_qr, reflect_run
@@ -59,7 +59,8 @@ def lstsq(a, b, cond=None, *, block=None, lookahead=None, tree=None, algorithm="
     if wide:
         a = yield from _adjoint(a)
     factor = yield from factored_qr("lstsq", context, a, wish, f"b {b._text()}, cond={cond}")
-    x = yield from solved_by_qr("lstsq", factor, b, cond, reflect_run, wide)
+    held = factor.local.nbytes + sum(array.nbytes for array in factor._beside) + (a.local.nbytes if wide else 0)
+    x = yield from solved_by_qr("lstsq", factor, b, cond, reflect_run, wide, held)
     x.report = (factor.report, *x.report)
     if shape is None:
         return x
@@ -163,12 +164,13 @@ def solve_triangular(
         _require_diagonal(a)
     text = f"solve, {a.shape} {a.dtype} {a.layout}, {b.shape}, {text}"
     chosen = yield from best_plan(context, problem, a.dtype, plans, library, text)
-    error = sides = made = panels = run = None
+    error = sides = made = panels = run = copies = None
     try:
         shape = a.shape
         wanted = by_block_columns(shape, chosen.block, context.size)
         panels = a if a._blocks.same(wanted._core(shape)) else Matrix(context, shape, a.dtype, wanted)
-        sides, made = (Matrix(context, b.shape, b.dtype, one) for one in (layout, b.layout))
+        sides, made, copies = working_sides(b)
+        copies += 0 if panels is a else panels.local.nbytes
         run = solve_run(context, chosen, library, wanted._core(shape), of_sides, system, a.dtype)
     except Exception as problem:
         error = problem
@@ -177,8 +179,8 @@ def solve_triangular(
         move(context, a._blocks, panels._blocks, a.local, panels.local)
     move(context, b._blocks, of_sides, b.local, sides.local)
     moved = [name for name, stays in (("a", panels is a), ("b", b._blocks.same(of_sides))) if not stays]
-    made.report, _, _ = run([panels.local, sides.local], moved)
-    move(context, of_sides, made._blocks, sides.local, made.local)
+    made.report, _, _ = run([panels.local, sides.local], moved, copies)
+    move_back(sides, made)
     return (yield from left(made, array))
 
 

@@ -6,11 +6,10 @@ import numpy as np
 
 from tilewave import _core
 from tilewave.linalg.arrays import entered, entered_sides, left
-from tilewave.linalg.blas import blas
 from tilewave.linalg.checks import require_sides
 from tilewave.linalg.choosing import Wish
-from tilewave.linalg.factors import Kind, SingularMatrix, factored, refused, solve_run, solved
-from tilewave.linalg.matrix import Matrix, move
+from tilewave.linalg.factors import Kind, SingularMatrix, factored, move_back, refused, solve_runs, solved
+from tilewave.linalg.matrix import Matrix
 from tilewave.machine.known import share
 from tilewave.runtime.collective import collective, holds_context
 
@@ -156,19 +155,19 @@ def inv(a, *, block=None, lookahead=None, tree=None, algorithm="auto", memory=No
     factor = yield from _factored("inv", context, a, Wish(block, lookahead, tree, algorithm, memory))
     if factor.info:
         raise _singular("inv", context, factor.info)
-    error = sides = made = runs = None
+    error = sides = made = runs = copies = None
     try:
-        sides, made = (Matrix(context, a.shape, a.dtype, layout) for layout in (factor.layout, a.layout))
-        runs = [
-            solve_run(context, factor._plan, blas(), factor._blocks, sides._blocks, system, a.dtype)
-            for system in _systems()
-        ]
+        made = Matrix(context, a.shape, a.dtype, a.layout)
+        stays = made._blocks.same(factor._blocks)
+        sides = made if stays else Matrix(context, a.shape, a.dtype, factor.layout)
+        copies = factor.local.nbytes + (0 if stays else sides.local.nbytes)
+        runs = solve_runs(factor, sides, _systems())
     except Exception as problem:
         error = problem
     yield error or "the factors' solves"
     sides.local[...] = factor.permutation[:, None] == sides.columns[None, :]
-    made.report = (factor.report, *(run([factor.local, sides.local])[0] for run in runs))
-    move(context, sides._blocks, made._blocks, sides.local, made.local)
+    made.report = (factor.report, *(run([factor.local, sides.local], (), copies)[0] for run in runs))
+    move_back(sides, made)
     return (yield from left(made, array))
 
 

@@ -8,7 +8,7 @@ from tilewave.linalg.arrays import entered_sides, left
 from tilewave.linalg.blas import blas
 from tilewave.linalg.checks import require_one_of, require_sides, transpose_of
 from tilewave.linalg.choosing import Wish, by_block_columns
-from tilewave.linalg.factors import FactorRun, Kind, factored, sides_layout
+from tilewave.linalg.factors import FactorRun, Kind, factored, move_back, working_sides
 from tilewave.linalg.least_squares import solved_by_qr
 from tilewave.linalg.matrix import Matrix, move
 from tilewave.runtime.collective import collective, holds_context
@@ -224,14 +224,13 @@ def _apply(factor, b, trans):
     b, shape = entered_sides("apply", b, factor)
     require_sides("apply", factor, b, factor.shape[0])
     context = factor.context
-    sides = Matrix(context, b.shape, b.dtype, sides_layout(b.shape, context.size))
-    made = Matrix(context, b.shape, b.dtype, b.layout)
+    sides, made, copies = working_sides(b)
     run = reflect_run(factor, sides, adjoint)
     yield f"{factor._text()}; b {b._text()}; adjoint {adjoint}"
     move(context, b._blocks, sides._blocks, b.local, sides.local)
     moved = () if b._blocks.same(sides._blocks) else ("b",)
-    made.report, _, _ = run([factor.local, *factor._beside, sides.local], moved)
-    move(context, sides._blocks, made._blocks, sides.local, made.local)
+    made.report, _, _ = run([factor.local, *factor._beside, sides.local], moved, copies)
+    move_back(sides, made)
     return (yield from left(made, shape))
 
 

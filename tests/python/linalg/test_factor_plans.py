@@ -8,6 +8,7 @@ import tilewave as tw
 from local_ranks import on_ranks
 from tilewave import _core
 from tilewave.linalg.blas import blas
+from tilewave.linalg.factors import permute_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*more than the.*CPUs")
 KINDS = ("cholesky", "lu", "qr")
@@ -128,3 +129,43 @@ def test_random_problems_are_timed_and_played(seed):
         times = [plan.predicted_s for plan in played if plan.predicted_s is not None]
         assert all(time >= 0 for time in times), (seed, number, work, rows, n)
         assert len(times) == len(plans) or len(played) == 1
+
+
+def test_solutions_say_the_memory_of_their_copies():
+    """Right-hand sides by even columns are solved where the solution lies; others in a copy, which is counted."""
+    n, count = 24, 10
+    rng = np.random.default_rng(1)
+    whole, given = rng.normal(size=(n, n)) + n * np.eye(n), rng.normal(size=(n, count))
+
+    def body(context):
+        a = tw.linalg.matrix(whole, layout="columns", block=4, context=context)
+        found = []
+        for layout in ("columns", "rows"):
+            b = tw.linalg.matrix(given, layout=layout, context=context)
+            lu, qr = tw.linalg.lu(a), tw.linalg.qr(a)
+            calls = {
+                "lu": lu.solve(b).report[1],
+                "qr": qr.apply(b).report,
+                "triangle": tw.linalg.solve_triangular(a, b, block=4).report,
+            }
+            found.append({name: report.memory_bytes for name, report in calls.items()})
+            x = lu.solve(b).gather()
+            assert x is None or np.allclose(whole @ x, given)
+        inverse = tw.linalg.inv(a).report
+        held = lu.local.nbytes
+        return [found[1][name] - found[0][name] for name in found[0]], inverse[1].memory_bytes - held, found[0]["lu"]
+
+    results, errors = on_ranks(2, 1, body)
+    assert not any(errors), errors
+    for copies, of_inverse, panels in results:
+        assert copies == [n * count // 2 * 8] * 3 and of_inverse == panels
+
+
+def test_rows_are_permuted_some_columns_at_a_time(monkeypatch):
+    rng = np.random.default_rng(2)
+    local, order = np.asfortranarray(rng.normal(size=(7, 11))), rng.permutation(7)
+    expected = local[order]
+    monkeypatch.setattr("tilewave.linalg.factors.PERMUTED_BYTES", 3 * 7 * 8)
+    permute_rows(local, order)
+    assert np.array_equal(local, expected)
+    permute_rows(np.zeros((0, 3)), np.zeros(0, dtype=int))
