@@ -31,7 +31,8 @@ BlockCyclic by_block_columns(std::int64_t rows, std::int64_t columns, int ranks,
 /// A rank's part of a matrix, of a type that is known at run time: column by column. Making it is local.
 class MatrixStorage {
 public:
-    /// @pre a real or complex type of 32 or 64 bits a part; a grid of at most the context's ranks (ConfigError)
+    /// @pre a real or complex type of 32 or 64 bits a part; a grid of at most the context's ranks; at most 2^60 bytes
+    /// (ConfigError)
     MatrixStorage(Context& context, const BlockCyclic& layout, Dtype type);
 
     Context& context() const { return *context_; }
@@ -101,8 +102,9 @@ struct ProductReport : ScheduleReport {
 
 /// C = alpha op(A) op(B) + beta C, with the plan that is predicted fastest. What it needs in another layout is
 /// redistributed first. Collective.
-/// @pre one context and type; extents that fit; lookahead >= 0, panel >= 1; a memory that a plan keeps within; layouts
-/// that the algorithm takes (ConfigError on every rank, before anything is allocated)
+/// @pre one context and type; extents that fit; real alpha and beta of real matrices; lookahead >= 0, panel >= 1;
+/// pending of a wavefront; a memory that a plan keeps within; layouts that the algorithm takes (ConfigError on every
+/// rank, before anything is allocated)
 ProductReport multiply(const MatrixStorage& a, const MatrixStorage& b, MatrixStorage& c,
                        const ProductOptions& options = {});
 template <class T>

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -27,6 +28,8 @@ namespace tilewave {
 
 namespace {
 
+constexpr std::int64_t most_bytes = std::int64_t{1} << 60;  // of a rank's part of a matrix
+
 std::mutex blas_lock;
 std::shared_ptr<const Blas> chosen_blas;
 
@@ -34,7 +37,11 @@ std::shared_ptr<const Blas> blas() {
     const std::scoped_lock guard(blas_lock);
     if (!chosen_blas) {
         const char* name = std::getenv("TILEWAVE_BLAS");
-        chosen_blas = Blas::load(name && *name ? name : "libopenblas.so.0");
+        try {
+            chosen_blas = Blas::load(name && *name ? name : "libopenblas.so.0");
+        } catch (const ConfigError& problem) {
+            throw ConfigError(problem.what() + std::string("; use_blas(path) or TILEWAVE_BLAS choose another library"));
+        }
     }
     return chosen_blas;
 }
@@ -86,7 +93,21 @@ std::string text_of(const ProductOptions& o) {
 }
 
 std::string text_of(std::complex<double> z) {
-    return std::to_string(z.real()) + " + " + std::to_string(z.imag()) + "i";
+    char text[64];
+    std::snprintf(text, sizeof text, "%.17g + %.17gi", z.real(), z.imag());
+    return text;
+}
+
+// Bytes of a rank's part; they are counted where there can be so many.
+std::size_t bytes_of(const Box& owned, Dtype type) {
+    std::int64_t bytes = item_bytes(type);
+    bool fits = true;
+    for (int k = 0; k < owned.dims(); ++k)
+        fits = fits && !__builtin_mul_overflow(bytes, std::max<std::int64_t>(owned.extent(k), 1), &bytes);
+    if (!fits || bytes > most_bytes)
+        throw ConfigError("matrix: a part of " + std::to_string(owned.extent(0)) + " x " +
+                          std::to_string(owned.extent(1)) + " elements was given; allowed: at most 2^60 bytes");
+    return owned.empty() ? 0 : static_cast<std::size_t>(bytes);
 }
 
 // Plans of a context, by what they are of and by its machine.
@@ -189,7 +210,7 @@ MatrixStorage::MatrixStorage(Context& context, const BlockCyclic& layout, Dtype 
     require(layout.ranks() <= context.size(), "matrix: a grid of " + std::to_string(layout.ranks()) +
                                                   " ranks was given; allowed: at most " +
                                                   std::to_string(context.size()));
-    memory_.resize(static_cast<std::size_t>(owned_.points() * item_bytes(type)));
+    memory_.resize(bytes_of(owned_, type));
 }
 
 Binding MatrixStorage::binding() const {
@@ -238,6 +259,9 @@ ProductReport multiply(const MatrixStorage& a, const MatrixStorage& b, MatrixSto
                    &a.context() == &context && &b.context() == &context && a.type() == c.type() && b.type() == c.type(),
                    "multiply: " + layouts + " were given; allowed: one type and one context");
                require(&a != &c && &b != &c, "multiply: c is one of the operands; allowed: another matrix");
+               require(is_complex(c.type()) || (options.alpha.imag() == 0 && options.beta.imag() == 0),
+                       "multiply: alpha " + text_of(options.alpha) + " and beta " + text_of(options.beta) +
+                           " were given for " + to_string(c.type()) + "; allowed: real numbers");
                plans = product_plans("multiply", request);
                library = blas();
            });

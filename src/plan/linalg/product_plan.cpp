@@ -233,6 +233,12 @@ std::vector<ProductPlan> product_plans(const std::string& call, const ProductReq
         throw ConfigError(call + ": lookahead " + std::to_string(r.wish.lookahead.value_or(0)) + " and panel " +
                           std::to_string(r.wish.panel.value_or(1)) +
                           " were given; allowed: lookahead >= 0, panel >= 1");
+    if (!(r.wish.task_flops.value_or(1) > 0))
+        throw ConfigError(call + ": tasks of " + std::to_string(*r.wish.task_flops) +
+                          " flops were given; allowed: > 0");
+    if (r.wish.pending.value_or(false) && r.wish.algorithm && *r.wish.algorithm != ProductAlgorithm::wavefront)
+        throw ConfigError(call + ": pending blocks were given with algorithm '" + name_of(*r.wish.algorithm) +
+                          "'; allowed: 'wavefront'");
     std::vector<ProductPlan> all = combinations(r);
     for (ProductPlan& plan : all) {
         const ProductCase one = product_case(call, r, plan);

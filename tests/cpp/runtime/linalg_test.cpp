@@ -144,6 +144,10 @@ TEST(Linalg, WhatOneRankGetsWrongAllRanksThrow) {
         EXPECT_THROW(multiply(zero, tall, c), ConfigError);
         EXPECT_THROW(multiply(zero, zero, c, {.panel = context.rank()}), ConfigError);
         EXPECT_THROW(multiply(zero, zero, c, {.memory_bytes = 1}), ConfigError);
+        EXPECT_THROW(multiply(zero, zero, c, {.alpha = {0, 1}}), ConfigError);  // of real numbers
+        EXPECT_THROW(multiply(zero, zero, c, {.alpha = 1e-9 * (1 + context.rank())}), ConfigError);
+        EXPECT_THROW(multiply(zero, zero, c, {.task_flops = 0}), ConfigError);
+        EXPECT_THROW(multiply(zero, zero, c, {.algorithm = ProductAlgorithm::summa, .pending = true}), ConfigError);
         EXPECT_THROW(qr(tall).apply(zero), ConfigError);
         EXPECT_THROW(solve_triangular(zero, zero), ConfigError);
         EXPECT_THROW(lstsq(tall.redistributed(by_block_rows(5, 4, 2, 1)), zero), ConfigError);
@@ -152,6 +156,16 @@ TEST(Linalg, WhatOneRankGetsWrongAllRanksThrow) {
         EXPECT_EQ(factors.det(), 0);
     });
     EXPECT_EQ(errors, std::vector<std::string>(2));
+}
+
+TEST(Linalg, MatricesThatNoMemoryHoldsAreRefused) {
+    const auto errors = errors_on_ranks(1, [](Context& context) {
+        constexpr std::int64_t large = std::int64_t{1} << 40;
+        EXPECT_THROW(Matrix<double>(context, by_block_rows(large, large, 1)), ConfigError);
+        EXPECT_THROW(Matrix<float>(context, by_block_columns(large, 1 << 22, 1)), ConfigError);
+        EXPECT_EQ(Matrix<float>(context, by_block_rows(large, 0, 1)).storage().columns(), 0);
+    });
+    EXPECT_EQ(errors, std::vector<std::string>(1));
 }
 
 }  // namespace tilewave
