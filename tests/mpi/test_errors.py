@@ -230,6 +230,19 @@ def test_threads_that_are_wrong_on_one_rank_only(context):
     works(context)
 
 
+def test_a_rank_that_is_in_no_communicator_is_told_so(context):
+    """Alone: the others make their context without it."""
+    MPI = pytest.importorskip("mpi4py.MPI")
+    color = MPI.UNDEFINED if context.rank == context.size - 1 else 0
+    part = MPI.COMM_WORLD.Split(color, context.rank)
+    if context.rank == context.size - 1:
+        with pytest.raises(tw.ConfigError, match="comm: given MPI.COMM_NULL, as Split gives ranks without a color"):
+            tw.Context(comm=part)
+    else:
+        assert tw.Context(comm=part).size == context.size - 1
+    works(context)
+
+
 def test_an_error_of_some_of_the_ranks_says_so(context):
     MPI = pytest.importorskip("mpi4py.MPI")
     world = MPI.COMM_WORLD

@@ -41,7 +41,7 @@ class Context:
     Raises
     ------
     ConfigError
-        When ``threads`` is no positive integer or ``comm`` belongs to another MPI library.
+        When ``threads`` is no positive integer, ``comm`` belongs to another MPI library or is MPI.COMM_NULL.
     MpiError
         When MPI cannot be started.
 
@@ -58,6 +58,11 @@ class Context:
 
     def _make(self, comm, threads, _call):
         self._doing = _call
+        if comm is not None and hasattr(comm, "py2f") and not comm:  # nobody waits for this rank on it
+            raise ConfigError(
+                "comm: given MPI.COMM_NULL, as Split gives ranks without a color; allowed: a communicator that this "
+                "rank is in, and no context on the others"
+            )
         # An error on one rank must not leave the others waiting in a collective call.
         problem = None
         try:
