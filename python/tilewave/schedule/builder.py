@@ -360,7 +360,8 @@ class ScheduleBuilder:
         Parameters
         ----------
         schedule : Schedule
-            Of all ranks, or of this one.
+            Of all ranks, or of this one. Those of `tilewave.schedule` are refused, as their halos belong to fields:
+            `nest` adds their nest.
         arrays : dict, optional
             By name in the schedule: an array of this builder, or a region of one, which is the whole array there.
             Default: the array of the same name.

@@ -7,6 +7,8 @@ from tilewave.schedule.schedule import Schedule
 
 #: Of each pattern: the algorithm where none is given.
 ALGORITHMS = {"broadcast": "tree", "reduce": "tree", "spread": "ring", "multi_reduce": "ring"}
+#: What a nest takes to enter a schedule.
+_BY_NEST = "work = b.nest(nest, arrays, number=) and, for each of its boxes, lane.compute(work, ...)"
 #: A pattern's result is behind all of its works; in a schedule it has a number.
 AT_THE_END = (1 << 63) - 1
 
@@ -83,14 +85,14 @@ def regions_of(b, schedule, given):
         to = given.pop(name, own.get(name))
         if isinstance(to, ArrayOfSchedule):
             to = to[:]
+        if shape is None:
+            raise ConfigError(
+                "append: a schedule of tilewave.schedule was given, whose halos and buffers belong to its fields; "
+                f"allowed: one that tilewave.build_schedule made; its nest is added by {_BY_NEST}"
+            )
         if not isinstance(to, Region) or to.array not in b._arrays:
             raise ConfigError(
                 f"append: arrays: array {name!r}: given {shown(to)}; allowed: an array or a region of one"
-            )
-        if shape is None:
-            raise ConfigError(
-                "append: a schedule of tilewave.schedule was given; allowed: of tilewave.build_schedule, "
-                "with b.nest for nests"
             )
         extents = tuple(h - l for l, h in zip(to.lo, to.hi, strict=True))
         if dtype != to.array.dtype or shape != extents or schedule._combine.get(name) != to.array.combine:
@@ -186,7 +188,10 @@ def append(b, part, arrays, lanes):
 def own_part(b, schedule, ranks):
     """The core's schedule of this rank in a schedule, None where it takes no part."""
     if not isinstance(schedule, Schedule):
-        raise ConfigError(f"append: given {shown(schedule)}; allowed: a tilewave.Schedule")
+        raise ConfigError(
+            f"append: given {shown(schedule)}; allowed: a tilewave.Schedule that tilewave.build_schedule made; a nest is "
+            f"added by {_BY_NEST}"
+        )
     if b.rank not in ranks:
         return None
     rank = ranks.index(b.rank)

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <limits>
 #include <optional>
 #include <vector>
@@ -131,6 +132,10 @@ std::shared_ptr<const Blas> Blas::load(const std::string& path) {
         library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     }
     if (!library) throw ConfigError("BLAS: " + path + " cannot be loaded: " + dlerror());
+    if (void* f = find(library, "openblas_get_config"))
+        if (std::strstr(reinterpret_cast<const char* (*)()>(f)(), "USE64BITINT"))
+            throw ConfigError("BLAS: " + path +
+                              " has integers of 64 bits; allowed: a BLAS and LAPACK with 32-bit integers");
     one_thread(library);
     std::shared_ptr<Blas> made(new Blas);
     made->path_ = path;

@@ -1,6 +1,7 @@
 """The library that products call: found, refused, without a trace in the process."""
 
 import os
+import subprocess
 
 import numpy as np
 import pytest
@@ -34,6 +35,15 @@ def test_refused(given, text):
     with pytest.raises(tw.ConfigError, match=text.replace("(", r"\(")):
         tw.linalg.use_blas(given)
     assert blas().path.endswith("libscipy_openblas.so")
+
+
+def test_a_library_of_64_bit_integers(tmp_path):
+    """Its functions may have the usual names: they would read past the integers that they are given."""
+    (tmp_path / "long.c").write_text('const char* openblas_get_config(void) { return "OpenBLAS 0.3 USE64BITINT"; }')
+    library = tmp_path / "liblong.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, tmp_path / "long.c"], check=True)
+    with pytest.raises(tw.ConfigError, match="liblong.so has integers of 64 bits; allowed: a BLAS and LAPACK with 32"):
+        tw.linalg.use_blas(library)
 
 
 def test_the_variable_chooses(monkeypatch):

@@ -332,6 +332,18 @@ def test_what_makes_no_sense_is_refused(write, words):
         tw.build_schedule(write, 2)
 
 
+@tw.nest
+def onward(i, u):
+    u[i] = u[i - 1]
+
+
+@pytest.mark.parametrize("planned", [False, True])
+def test_a_nest_in_place_of_a_schedule_is_told_how_it_is_added(planned):
+    given = tw.schedule(onward, u=tw.field((8,))) if planned else onward
+    with pytest.raises(tw.ConfigError, match=r"tilewave.build_schedule made; .* nest is added by work = b.nest\(nest"):
+        tw.build_schedule(lambda b: b.append(given, number=0), 1)
+
+
 def test_works_of_both_and_tables_are_refused():
     def task(out):
         out[...] = 0
