@@ -189,8 +189,8 @@ def own_part(b, schedule, ranks):
     """The core's schedule of this rank in a schedule, None where it takes no part."""
     if not isinstance(schedule, Schedule):
         raise ConfigError(
-            f"append: given {shown(schedule)}; allowed: a tilewave.Schedule that tilewave.build_schedule made; a nest is "
-            f"added by {_BY_NEST}"
+            f"append: given {shown(schedule)}; allowed: a tilewave.Schedule that tilewave.build_schedule made; a nest "
+            f"is added by {_BY_NEST}"
         )
     if b.rank not in ranks:
         return None
