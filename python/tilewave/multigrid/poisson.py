@@ -227,6 +227,7 @@ class Poisson:
 
     def plan(self):
         """How a cycle runs, nest by nest, as text; collective."""
+        given.agreed(lambda: (None, "plan"), context=self.context)
         return self._cycles().explain()
 
     def _cycles(self):
