@@ -75,7 +75,8 @@ def cholesky(a, *, block=None, lookahead=None, tree=None, algorithm="auto", memo
     a : Matrix or numpy.ndarray
         Square, in any layout; an array is the same on every rank. Only its lower triangle is read; it stays as it is.
     block : int, optional
-        Columns of a panel. Default: those of a's blocks where a lies by columns that go round; else predicted.
+        Columns of a panel. Default: those of a's blocks where a lies by columns that go round, unless more than 128
+        blocks have fewer than 32 columns; else predicted.
     lookahead : int, optional
         Panels that may travel beside the one in use. Default: predicted.
     tree : str, optional

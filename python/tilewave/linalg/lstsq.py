@@ -122,7 +122,8 @@ def solve_triangular(
     unit_diagonal : bool
         Take ones for the diagonal, which is then not read.
     block : int, optional
-        Columns of a panel. Default: those of a's blocks where a lies by columns that go round; else predicted.
+        Columns of a panel. Default: those of a's blocks where a lies by columns that go round, unless more than 128
+        blocks have fewer than 32 columns; else predicted.
     lookahead, tree, memory, context
         As in `cholesky`.
 

@@ -81,7 +81,8 @@ def lu(a, *, block=None, lookahead=None, tree=None, algorithm="auto", memory=Non
     a : Matrix or numpy.ndarray
         Square, in any layout; an array is the same on every rank. It stays as it is.
     block : int, optional
-        Columns of a panel. Default: those of a's blocks where a lies by columns that go round; else predicted.
+        Columns of a panel. Default: those of a's blocks where a lies by columns that go round, unless more than 128
+        blocks have fewer than 32 columns; else predicted.
     lookahead : int, optional
         Panels that may travel beside the one in use. Default: predicted.
     tree : str, optional

@@ -136,7 +136,8 @@ def qr(a, mode="economic", *, block=None, lookahead=None, tree=None, algorithm="
         What the factors unpack to: "economic", ``Q, R = qr(a)`` with as many columns of Q as the lesser side of a has;
         "full", with a square Q; "r", ``R, = qr(a, mode="r")``.
     block : int, optional
-        Columns of a panel. Default: those of a's blocks where a lies by columns that go round; else predicted.
+        Columns of a panel. Default: those of a's blocks where a lies by columns that go round, unless more than 128
+        blocks have fewer than 32 columns; else predicted.
     lookahead : int, optional
         Panels that may travel beside the one in use. Default: predicted.
     tree : str, optional

@@ -1,8 +1,10 @@
 #include "plan/linalg/panel_plan.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <tuple>
+#include <utility>
 
 #include "generate/linalg/cholesky.hpp"
 #include "generate/linalg/lu.hpp"
@@ -39,8 +41,9 @@ std::vector<std::int64_t> blocks_of(const PanelProblem& p, const FactorOptions& 
     const Axis& columns = p.matrix.columns;
     const std::int64_t n = std::min(p.matrix.rows.extent, columns.extent);
     if (wish.block) return {std::min(*wish.block, std::max<std::int64_t>(1, columns.extent))};
+    const bool narrow = columns.block < tuning::panel_blocks.front() && columns.block * tuning::most_narrow_panels < n;
     if (p.ranks > 1 && p.matrix.rows.parts == 1 && columns.parts == p.ranks && columns.block > 0 &&
-        columns.block * p.ranks < n)
+        columns.block * p.ranks < n && !narrow)
         return {columns.block};
     std::vector<std::int64_t> all;
     if (wish.memory_bytes)
@@ -55,6 +58,34 @@ std::vector<std::int64_t> blocks_of(const PanelProblem& p, const FactorOptions& 
     std::sort(all.begin(), all.end());
     all.erase(std::unique(all.begin(), all.end()), all.end());
     return all;
+}
+
+// Plans whose tasks are counted.
+struct Counted {
+    FactorPlan plan;
+    std::int64_t tasks = 0;  // of all ranks, about
+    bool same_way(const Counted& other) const {
+        return plan.block == other.plan.block && plan.wavefront == other.plan.wavefront;
+    }
+};
+
+// Leaves out what takes too long to play: of the ways with most tasks all plans but the first, then these ways.
+void limit_tasks(std::vector<Counted>& all) {
+    const auto total = [&] {
+        std::int64_t sum = 0;
+        for (const Counted& c : all) sum += c.tasks;
+        return sum;
+    };
+    std::vector<Counted> ways;  // the first plan of each, those with most tasks first
+    for (const Counted& c : all)
+        if (std::ranges::none_of(ways, [&](const Counted& way) { return way.same_way(c); })) ways.push_back(c);
+    std::ranges::stable_sort(ways, std::greater(), &Counted::tasks);
+    for (const bool whole : {false, true})
+        for (const Counted& way : ways) {
+            if (total() <= tuning::most_played_tasks || all.size() == 1) return;
+            bool keeps = !whole || std::ranges::all_of(all, [&](const Counted& c) { return c.same_way(way); });
+            std::erase_if(all, [&](const Counted& c) { return c.same_way(way) && !std::exchange(keeps, false); });
+        }
 }
 
 }  // namespace
@@ -90,7 +121,8 @@ std::vector<FactorPlan> panel_plans(const std::string& call, const PanelProblem&
     if (wish.wavefront.value_or(false) && wish.least_rounds.value_or(false))
         throw ConfigError(call + ": a wavefront down a tree of least rounds was given; allowed: around a ring");
     const bool solve = p.work == PanelWork::solve, chosen = wish.wavefront && wish.block && wish.lookahead;
-    std::vector<FactorPlan> all;
+    std::vector<Counted> all;
+    std::map<std::tuple<bool, std::int64_t, int>, std::pair<std::int64_t, std::int64_t>> known;  // bytes, tasks
     for (const bool wavefront : {false, true}) {
         // Alone, a rank has nobody to wait for.
         const bool waves = !solve && p.ranks > 1 && !wish.least_rounds.value_or(false);
@@ -110,21 +142,30 @@ std::vector<FactorPlan> panel_plans(const std::string& call, const PanelProblem&
                         plan.lookahead = ahead;
                         plan.block = block;
                         plan.chunk_bytes = chunk;
-                        plan.memory_bytes = moving_panels(panel_schedule(p, plan, 0));
-                        all.push_back(plan);
+                        auto& [bytes, tasks] = known[{wavefront, block, ahead}];
+                        if (tasks == 0) {
+                            const Schedule one = panel_schedule(p, plan, 0);
+                            bytes = moving_panels(one);
+                            tasks = static_cast<std::int64_t>(one.works.size()) * p.ranks + 1;
+                        }
+                        plan.memory_bytes = bytes;
+                        all.push_back({plan, tasks});
                         if (solve || chosen || p.ranks == 1) break;  // the largest alone: where nothing is free either
                     }
             }
     }
-    if (!wish.memory_bytes) return all;
-    std::int64_t least = all.front().memory_bytes;
-    for (const FactorPlan& plan : all) least = std::min(least, plan.memory_bytes);
-    std::erase_if(all, [&](const FactorPlan& plan) { return plan.memory_bytes > *wish.memory_bytes; });
+    std::int64_t least = all.front().plan.memory_bytes;
+    for (const Counted& c : all) least = std::min(least, c.plan.memory_bytes);
+    if (wish.memory_bytes)
+        std::erase_if(all, [&](const Counted& c) { return c.plan.memory_bytes > *wish.memory_bytes; });
     if (all.empty())
         throw ConfigError(call + ": memory: given " + std::to_string(*wish.memory_bytes) +
                           " bytes; allowed: at least " + std::to_string(least) +
                           ", what the smallest plan of these choices needs beyond the matrices");
-    return all;
+    limit_tasks(all);
+    std::vector<FactorPlan> plans;
+    for (const Counted& c : all) plans.push_back(c.plan);
+    return plans;
 }
 
 PanelRates measured_panels(std::shared_ptr<const Blas> blas, Dtype type, const PanelProblem& problem) {

@@ -16,6 +16,11 @@ inline constexpr std::array<std::int64_t, 2> panel_chunks_bytes{256 << 10, 64 <<
 inline constexpr std::int64_t usual_block = 128;
 /// Beside these where memory is short.
 inline constexpr std::array<std::int64_t, 2> small_blocks{1, 8};
+/// A layout's block columns that are narrower than all of these are kept where there are at most so many: each costs a
+/// message to every rank and a task on every other one.
+inline constexpr std::int64_t most_narrow_panels = 128;
+/// Tasks of all plans that are played, of all ranks: about a second.
+inline constexpr std::int64_t most_played_tasks = 1'000'000;
 inline constexpr std::array<int, 3> panel_lookaheads{1, 2, 3};
 /// A plan with more lanes than threads must be predicted clearly faster: predictions are no better than 5 %.
 inline constexpr double clearly = 0.95;

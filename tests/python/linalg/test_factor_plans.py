@@ -169,3 +169,32 @@ def test_rows_are_permuted_some_columns_at_a_time(monkeypatch):
     permute_rows(local, order)
     assert np.array_equal(local, expected)
     permute_rows(np.zeros((0, 3)), np.zeros(0, dtype=int))
+
+
+def test_block_columns_that_are_narrow_and_many_do_not_stay():
+    """Each would cost a message to all and a task on every other one."""
+
+    def body(context):
+        found = []
+        for n, block in ((129, 1), (128, 1), (400, 32)):
+            a = tw.linalg.matrix((n, n), init=dominant, layout="columns", block=block, context=context)
+            factor = tw.linalg.lu(a)
+            found.append((factor.report.block == block, factor.report.moved))
+            r = tw.linalg.matmul(a, factor.solve(tw.linalg.matrix((n, 1), init=1.0, context=context))).gather()
+            assert r is None or np.allclose(r, 1)
+        return found
+
+    results, errors = on_ranks(2, 1, body)
+    assert not any(errors), errors
+    assert results == [[(False, ("a",)), (True, ()), (True, ())]] * 2
+
+
+def test_plans_of_too_many_tasks_are_not_all_played():
+    """Of each way the first remains: playing takes no longer than what is planned."""
+    axis = linalg.Axis
+    layout = linalg.BlockCyclic(axis(560, 2, 280), axis(560, 1, 560))
+    problem = linalg.PanelProblem("lu", layout, 8, 2, 1)
+    few, many = (problem.plans("lu", None, None, 1, block, None) for block in (112, 1))
+    assert len(few) == 4  # two ways, two sizes of chunks
+    assert 1 <= len(many) <= 2 and len({plan.wavefront for plan in many}) == len(many)
+    assert all(plan.lookahead == 1 and plan.chunk_bytes == few[0].chunk_bytes for plan in many)
