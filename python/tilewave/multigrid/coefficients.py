@@ -60,7 +60,7 @@ def coarser_line(along, fine, coarse):
 
 
 def coarser_faces(faces, axis, fine, coarse):
-    """Of each coarse face: the finer faces that are in it, for cells whose centres are further apart.
+    """Of each coarse face: the finer faces that are in it, one beside the other, and the way between the centres.
 
     Parameters
     ----------
@@ -69,15 +69,33 @@ def coarser_faces(faces, axis, fine, coarse):
         The one that the faces are normal to.
     fine, coarse : list of Axis
     """
-    found = faces
-    for d, (a, b) in enumerate(zip(fine, coarse, strict=True)):
-        if d == axis:
-            every = 1 if b is a else 2
-            taken = np.minimum(1 + every * np.arange(b.cells + 1), a.cells + 1)
-            wider = (a.distances[taken - 1] / b.distances).reshape([-1 if e == d else 1 for e in range(len(fine))])
-            found = np.take(found, taken, d) * wider
-            found = np.pad(found, [(1, 0) if e == d else (0, 0) for e in range(len(fine))])
-    return coarser_cells(found, fine, coarse, axis)
+    along = np.moveaxis(faces, axis, 0)
+    if coarse[axis] is not fine[axis]:
+        along = _in_series(along, fine[axis], coarse[axis])
+    return coarser_cells(np.moveaxis(along, 0, axis), fine, coarse, axis)
+
+
+def _in_series(faces, fine, coarse):
+    """Of the faces along the first axis: on the way from one coarse centre to the next lie the face between the two
+    coarse cells and parts of those that are inside them. At least what the face between them alone says: where it is
+    much less, `k` jumps inside a coarse cell, and a correction that is equal in all of it would be too large.
+    """
+    shape = [-1] + [1] * (faces.ndim - 1)
+    with np.errstate(divide="ignore"):
+        resistance = 1 / faces
+    pairs, cells = fine.cells // 2, coarse.cells
+    lower, upper = fine.lengths[0 : 2 * pairs : 2], fine.lengths[1::2]
+    inside = resistance[2 : 2 * pairs + 1 : 2]
+    below, above = (np.zeros((cells + 2, *faces.shape[1:])) for _ in range(2))  # from a face to the centre beyond it
+    above[1 : 1 + pairs] = inside * (upper / (lower + upper)).reshape(shape)
+    below[1 : 1 + pairs] = inside * (lower / (lower + upper)).reshape(shape)
+    if fine.periodic:
+        below[0], above[-1] = below[cells], above[1]
+    taken = np.minimum(1 + 2 * np.arange(cells + 1), fine.cells + 1)
+    wider = (fine.distances[taken - 1] / coarse.distances).reshape(shape)
+    found = np.zeros_like(below)
+    found[1:] = np.maximum(1 / (resistance[taken] + below[:-1] + above[1:]), faces[taken] * wider)
+    return found
 
 
 def coarser_cells(values, fine, coarse, but=None):

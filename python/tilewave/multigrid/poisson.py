@@ -173,7 +173,8 @@ class Poisson:
             norms += [float(values["norm"]) for values in report.history]
             time_s = report.measured.time_s
         self.history = History(norms, bool(norms[-1] <= end), time_s)
-        if not self.history.converged and most is None and self.context.rank == 0:
+        worse = not norms[-1] <= norms[0]
+        if not self.history.converged and (most is None or worse) and self.context.rank == 0:
             warn(_not_enough(self.history, method, tol, size))
         return self._handed_over(u)
 
