@@ -8,6 +8,9 @@ from tilewave.multigrid.levels import make_field
 from tilewave.run import reduction
 from tilewave.run.chain import chain
 
+#: Iterations whose norms are within this factor: they make no progress.
+STANDING, SAME = 8, 1.02
+
 
 class ConjugateGradients:
     """Iterations on the equations of a solver's finest grid; its f becomes the residual, its u the preconditioned one.
@@ -82,8 +85,8 @@ class ConjugateGradients:
             norm, now, product, mixed, seconds = self._iterate(alpha, beta)
             norms.append(norm)
             time_s += seconds
-            if not _usable(now):
-                break  # the residual is 0
+            if not _usable(now) or _stands(norms):
+                break  # the residual is 0, or directions are lost in rounding
             beta = -alpha * mixed / before
             image, before = self._product(product, beta * mixed, beta, image), now
         return norms, time_s
@@ -104,6 +107,12 @@ class ConjugateGradients:
         if self._hermitian:
             return uw + 2 * mixed.real + abs(beta) ** 2 * image
         return uw + 2 * mixed + beta * beta * image
+
+
+def _stands(norms):
+    """Whether the norms of a number of iterations were all about the same."""
+    last = norms[-STANDING:]
+    return len(last) == STANDING and max(last) <= SAME * min(last)
 
 
 def _usable(value):

@@ -20,7 +20,7 @@ from tilewave.runtime.context import default_context
 
 #: Methods, with the cycles or iterations that they take at most where the call does not say.
 MOST = {"cycles": 100, "cg": 500}
-#: Conjugate gradients begin anew where those before have reduced the residual to this part of it, at most.
+#: Conjugate gradients that ended begin anew where they have reduced the residual to this part of it, at most.
 WORTHWHILE = 0.5
 #: Before and after a coarser grid, each: more are no better than more cycles.
 MOST_SWEEPS = 100
@@ -244,7 +244,7 @@ class Poisson:
 
     def _iterate(self, f, start, end, most):
         """Conjugate gradients from the finest grid's u; the residual that they keep is compared with that of their
-        solution, from which they begin anew where it is larger: norms and seconds.
+        solution, from which they begin anew where it is larger, or where they came to nothing: norms and seconds.
         """
         solver, norms, time_s, before = self._conjugate_gradients(), [start], 0.0, start
         while True:
@@ -254,7 +254,8 @@ class Poisson:
             norms += found[1:]
             norms[-1] = self._residual_norm()
             time_s += seconds
-            if norms[-1] <= end or len(norms) > most or len(found) == 1 or not norms[-1] <= WORTHWHILE * before:
+            in_vain = found[-1] <= end and not norms[-1] <= WORTHWHILE * before
+            if norms[-1] <= end or len(norms) > most or len(found) == 1 or in_vain:
                 return norms, time_s
             before = norms[-1]
 
