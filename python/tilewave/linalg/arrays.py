@@ -4,7 +4,7 @@ import numpy as np
 
 from tilewave.errors import ConfigError
 from tilewave.linalg.layout import layout_of
-from tilewave.linalg.matrix import DTYPES, Matrix, move, on_rank_0
+from tilewave.linalg.matrix import DTYPES, Matrix, move, on_rank_0, require_no_mask
 from tilewave.runtime.checksum import checksum
 
 _ALLOWED = "a tilewave.linalg.Matrix, or a NumPy array that is the same on every rank"
@@ -12,6 +12,7 @@ _ALLOWED = "a tilewave.linalg.Matrix, or a NumPy array that is the same on every
 
 def dtype_for(call, name, given):
     """The dtype of a matrix for an array's values: integers become float64, as in SciPy."""
+    require_no_mask(f"{call}: {name}", given)
     if given.dtype in DTYPES:
         return given.dtype.newbyteorder("=")
     if given.dtype.kind in "biu":

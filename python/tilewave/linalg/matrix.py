@@ -210,6 +210,7 @@ def _given(shape, dtype, init):
     """Shape, dtype, init and its kind, as they are to be taken; raises ConfigError."""
     if isinstance(shape, np.ndarray) and init is None:
         shape, init = shape.shape, shape
+    require_no_mask("matrix: init", init)
     kind = NOTHING if init is None else FUNCTION if callable(init) else FIELD if isinstance(init, Field) else ARRAY
     extents = whole_numbers(shape)
     if extents is None or len(extents) != 2 or min(extents) < 0:
@@ -245,6 +246,12 @@ def _given(shape, dtype, init):
     if math.prod(max(n, 1) for n in shape) * dtype.itemsize > 2**60:
         raise ConfigError(f"matrix: shape: given {shape}; allowed: at most 2**60 bytes")
     return shape, dtype, init, kind
+
+
+def require_no_mask(what, given):
+    """A matrix has values everywhere."""
+    if isinstance(given, np.ma.MaskedArray):
+        raise ConfigError(f"{what}: given a masked array; allowed: arrays without a mask, as array.filled(0)")
 
 
 def _require_real(given, dtype):

@@ -68,6 +68,14 @@ def test_imaginary_parts_are_not_left_out(init):
         tw.linalg.matrix((3, 3), "f8", init)
 
 
+def test_masks_are_not_ignored():
+    masked = np.ma.array(WHOLE, mask=WHOLE > 3)
+    a = tw.linalg.matrix(WHOLE)
+    for call in (lambda: tw.linalg.matrix(masked), lambda: tw.linalg.lu(masked), lambda: tw.linalg.qr(a).solve(masked)):
+        with pytest.raises(tw.ConfigError, match="given a masked array; allowed: arrays without a mask"):
+            call()
+
+
 @pytest.mark.parametrize(
     "change, words",
     [
