@@ -131,7 +131,9 @@ std::shared_ptr<const Blas> Blas::load(const std::string& path) {
         const OneThreadMeanwhile meanwhile;
         library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     }
-    if (!library) throw ConfigError("BLAS: " + path + " cannot be loaded: " + dlerror());
+    if (!library)
+        throw ConfigError("BLAS: " + path + " cannot be loaded: " + dlerror() +
+                          "; allowed: a BLAS and LAPACK with 32-bit integers");
     if (void* f = find(library, "openblas_get_config"))
         if (std::strstr(reinterpret_cast<const char* (*)()>(f)(), "USE64BITINT"))
             throw ConfigError("BLAS: " + path +
