@@ -164,11 +164,20 @@ void bind_product_plans(nb::module_& m) {
         .def(
             "__init__",
             [](ProductPlan* p, const std::string& algorithm, bool least_rounds, bool pending, int lookahead,
-               std::int64_t panel, double task_flops, std::array<bool, 3> moved) {
-                new (p) ProductPlan{
-                    algorithm_named(algorithm), least_rounds, pending, lookahead, panel, task_flops, moved, 0, -1};
+               std::int64_t panel, double task_flops, std::array<bool, 3> moved, bool wide_blocks) {
+                new (p) ProductPlan{algorithm_named(algorithm),
+                                    least_rounds,
+                                    pending,
+                                    lookahead,
+                                    panel,
+                                    task_flops,
+                                    moved,
+                                    0,
+                                    -1,
+                                    wide_blocks};
             },
-            "algorithm"_a, "least_rounds"_a, "pending"_a, "lookahead"_a, "panel"_a, "task_flops"_a, "moved"_a)
+            "algorithm"_a, "least_rounds"_a, "pending"_a, "lookahead"_a, "panel"_a, "task_flops"_a, "moved"_a,
+            "wide_blocks"_a = false)
         .def_prop_ro("algorithm", [](const ProductPlan& p) { return algorithms[static_cast<int>(p.algorithm)]; })
         .def_ro("least_rounds", &ProductPlan::least_rounds)
         .def_ro("pending", &ProductPlan::pending)
@@ -176,6 +185,7 @@ void bind_product_plans(nb::module_& m) {
         .def_ro("panel", &ProductPlan::panel)
         .def_ro("task_flops", &ProductPlan::task_flops)
         .def_ro("moved", &ProductPlan::moved)
+        .def_ro("wide_blocks", &ProductPlan::wide_blocks)
         .def_ro("memory_bytes", &ProductPlan::memory_bytes)
         .def_prop_ro(
             "predicted_s",
@@ -204,7 +214,7 @@ void bind_product_plans(nb::module_& m) {
                const BlockCyclic& c, const std::string& dtype, bool adds, int ranks, int threads,
                const std::optional<std::string>& algorithm, std::optional<bool> least_rounds,
                std::optional<bool> pending, std::optional<int> lookahead, std::optional<std::int64_t> panel,
-               std::optional<double> task_flops, std::optional<std::int64_t> memory) {
+               std::optional<double> task_flops, std::optional<std::int64_t> memory, std::optional<bool> wide_blocks) {
                 const Dtype type = dtype_named(dtype);
                 ProductOptions wish;
                 if (algorithm) wish.algorithm = algorithm_named(*algorithm);
@@ -214,6 +224,7 @@ void bind_product_plans(nb::module_& m) {
                 wish.panel = panel;
                 wish.task_flops = task_flops;
                 wish.memory_bytes = memory;
+                wish.wide_blocks = wide_blocks;
                 new (r) ProductRequest{ProductOperand::of(a, transpose_named(op_a), type),
                                        ProductOperand::of(b, transpose_named(op_b), type),
                                        ProductOperand::of(c, Transpose::none, type),
@@ -225,7 +236,7 @@ void bind_product_plans(nb::module_& m) {
             },
             "a"_a, "op_a"_a, "b"_a, "op_b"_a, "c"_a, "dtype"_a, "adds"_a, "ranks"_a, "threads"_a, "algorithm"_a.none(),
             "least_rounds"_a.none(), "pending"_a.none(), "lookahead"_a.none(), "panel"_a.none(), "task_flops"_a.none(),
-            "memory"_a.none())
+            "memory"_a.none(), "wide_blocks"_a.none() = nb::none())
         .def(
             "plans", [](const ProductRequest& r, const std::string& call) { return product_plans(call, r); }, "call"_a,
             nb::call_guard<nb::gil_scoped_release>(), "All plans that keep to what is given.")

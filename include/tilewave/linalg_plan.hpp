@@ -27,6 +27,7 @@ struct ProductOptions {
     std::optional<int> lookahead = {};              ///< panels that travel beside the one in use
     std::optional<std::int64_t> panel = {};         ///< columns, or common elements, of a panel at most
     std::optional<double> task_flops = {};          ///< of a task at most: after each a lane looks at its messages
+    std::optional<bool> wide_blocks = {};           ///< operands in narrow blocks are redistributed in wider ones first
     std::optional<std::int64_t> memory_bytes = {};  ///< that each rank may use beyond the three matrices
 };
 
@@ -40,6 +41,7 @@ struct ProductPlan {
     std::array<bool, 3> moved{};    ///< of A, B and C: redistributed first
     std::int64_t memory_bytes = 0;  ///< of the rank that needs most, beyond the matrices: panels and copies
     double predicted_s = -1;        ///< -1: nothing was compared
+    bool wide_blocks = false;       ///< narrow blocks of the common dimension are made wider by that
     std::string text() const;
 };
 

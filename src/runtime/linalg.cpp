@@ -89,7 +89,7 @@ std::string text_of(const ProductOptions& o) {
     return "op " + std::to_string(static_cast<int>(o.op_a)) + std::to_string(static_cast<int>(o.op_b)) + ", " +
            said("algorithm", o.algorithm) + said("pending", o.pending) + said("least rounds", o.least_rounds) +
            said("lookahead", o.lookahead) + said("panel", o.panel) + said("task flops", o.task_flops) +
-           said("memory", o.memory_bytes);
+           said("wide blocks", o.wide_blocks) + said("memory", o.memory_bytes);
 }
 
 std::string text_of(std::complex<double> z) {

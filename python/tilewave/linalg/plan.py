@@ -54,6 +54,8 @@ class MatmulPlan:
         Of the rank that needs most, beyond the three matrices: panels, and copies of what is redistributed.
     predicted_s : float or None
         None where nothing was compared.
+    wide_blocks : bool
+        Operands whose blocks of the common dimension are narrow are redistributed in wider ones.
     """
 
     algorithm: str
@@ -67,12 +69,22 @@ class MatmulPlan:
     predicted_s: float | None
     compared: tuple = ()
     messages: str = ""
+    wide_blocks: bool = False
 
     @classmethod
     def _of(cls, found):
         """Of the core's."""
         moved = tuple(name for name, moves in zip("ABC", found.moved, strict=True) if moves)
-        names = ("algorithm", "lookahead", "panel", "pending", "task_flops", "memory_bytes", "predicted_s")
+        names = (
+            "algorithm",
+            "lookahead",
+            "panel",
+            "pending",
+            "task_flops",
+            "memory_bytes",
+            "predicted_s",
+            "wide_blocks",
+        )
         return cls(tree=TREES[found.least_rounds], moved=moved, **{name: getattr(found, name) for name in names})
 
     def _core(self):
@@ -84,6 +96,7 @@ class MatmulPlan:
             self.panel,
             self.task_flops,
             [name in self.moved for name in "ABC"],
+            self.wide_blocks,
         )
 
     def explain(self):

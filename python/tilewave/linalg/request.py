@@ -101,6 +101,7 @@ def _choices(given):
         "least_rounds": None if given["tree"] is None else given["tree"] == "least_rounds",
         "pending": None if given["pending"] is None else bool(given["pending"]),
         "task_flops": None if plan is None else float(plan.task_flops),
+        "wide_blocks": None if plan is None else bool(plan.wide_blocks),
     }
 
 

@@ -39,9 +39,20 @@ Axis spread(const Axis& given, int parts, const Axis& other) {
     return {given.extent, parts, like ? other.block : ceil_of(given.extent, std::max(1, 2 * parts))};
 }
 
+bool narrow(const Axis& a) {
+    return a.parts > 1 && a.block > 0 && a.block < tuning::least_block &&
+           a.block * tuning::most_narrow_blocks < a.extent;
+}
+
+// The common dimension in blocks that a panel may fill.
+Axis widened(const Axis& a, bool wide) {
+    if (!wide || !narrow(a)) return a;
+    return {a.extent, a.parts, std::min(tuning::wide_block, ceil_of(a.extent, 2 * a.parts))};
+}
+
 // The blocks that op(A) and op(B) need beside those of C. `by_columns`: B by columns on the ranks of C's rows.
 std::pair<BlockCyclic, BlockCyclic> wanted(const BlockCyclic& a, const BlockCyclic& b, const BlockCyclic& c,
-                                           bool by_columns) {
+                                           bool by_columns, bool wide) {
     if (by_columns) {
         const int parts = c.rows.parts;
         const Axis whole{a.columns.extent, 1, 0};
@@ -50,8 +61,8 @@ std::pair<BlockCyclic, BlockCyclic> wanted(const BlockCyclic& a, const BlockCycl
             b.columns.parts == parts ? b.columns : Axis{b.columns.extent, parts, ceil_of(b.columns.extent, 2 * parts)};
         return {{c.rows, whole, false}, {Axis{b.rows.extent, 1, 0}, columns, false}};
     }
-    return {{c.rows, spread(a.columns, c.columns.parts, c.columns), c.ranks_by_column},
-            {spread(b.rows, c.rows.parts, c.rows), c.columns, c.ranks_by_column}};
+    return {{c.rows, widened(spread(a.columns, c.columns.parts, c.columns), wide), c.ranks_by_column},
+            {widened(spread(b.rows, c.rows.parts, c.rows), wide), c.columns, c.ranks_by_column}};
 }
 
 // Whether the ranks of a C by rows or columns share the common dimension of the operand that travels.
@@ -106,20 +117,25 @@ std::vector<ProductPlan> combinations(const ProductRequest& r) {
         std::vector<double> tasks(tuning::product_tasks.begin(), tuning::product_tasks.end());
         if (r.ranks == 1) tasks.resize(1);
         if (r.wish.task_flops) tasks = {*r.wish.task_flops};
-        for (const std::int64_t panel : panels_of(r, waves))
-            for (const bool tree : trees)
-                for (const bool pending : pendings)
-                    for (const double task : tasks)
-                        for (const int ahead : lookaheads_of(r, pending)) {
-                            ProductPlan plan;
-                            plan.algorithm = algorithm;
-                            plan.least_rounds = tree;
-                            plan.pending = pending;
-                            plan.lookahead = ahead;
-                            plan.panel = panel;
-                            plan.task_flops = task;
-                            all.push_back(plan);
-                        }
+        std::vector<bool> wides{false};
+        if (!waves && (narrow(r.a.blocks.columns) || narrow(r.b.blocks.rows))) wides.push_back(true);
+        if (r.wish.wide_blocks) wides = {*r.wish.wide_blocks};
+        for (const bool wide : wides)
+            for (const std::int64_t panel : panels_of(r, waves))
+                for (const bool tree : trees)
+                    for (const bool pending : pendings)
+                        for (const double task : tasks)
+                            for (const int ahead : lookaheads_of(r, pending)) {
+                                ProductPlan plan;
+                                plan.algorithm = algorithm;
+                                plan.least_rounds = tree;
+                                plan.pending = pending;
+                                plan.lookahead = ahead;
+                                plan.panel = panel;
+                                plan.task_flops = task;
+                                plan.wide_blocks = wide;
+                                all.push_back(plan);
+                            }
     }
     return all;
 }
@@ -165,7 +181,8 @@ std::string ProductPlan::text() const {
     said += pending ? "a pending block for every other rank" : std::to_string(lookahead) + " ahead";
     for (std::size_t i = 0; i < 3; ++i)
         if (moved[i]) names += (names.empty() ? "" : " and ") + std::string(1, "ABC"[i]);
-    return names.empty() ? said : said + ", " + names + " redistributed";
+    if (names.empty()) return said;
+    return said + ", " + names + " redistributed" + (wide_blocks ? " in wider blocks" : "");
 }
 
 std::array<BlockCyclic, 3> ProductCase::stored() const {
@@ -209,7 +226,8 @@ ProductCase product_case(const std::string& call, const ProductRequest& r, const
     const bool keeps_common = b0.rows.parts == c.blocks.rows.parts && b0.columns.parts == 1;
     const bool panels_of_b =
         plan.algorithm == ProductAlgorithm::broadcast && c.blocks.columns.parts == 1 && !keeps_common;
-    const auto [wanted_a, wanted_b] = wanted(a0, b0, c.blocks, (waves || panels_of_b) && c.blocks.ranks() > 1);
+    const auto [wanted_a, wanted_b] =
+        wanted(a0, b0, c.blocks, (waves || panels_of_b) && c.blocks.ranks() > 1, plan.wide_blocks);
     const ProductOperand a = in_blocks(given[0], wanted_a), b = in_blocks(given[1], wanted_b);
     std::array<bool, 3> moved{!a.blocks.same(a0), !b.blocks.same(b0), !c.blocks.same(given[2].blocks)};
     const MatmulProblem problem{a.blocks,           b.blocks, c.blocks,
@@ -279,9 +297,9 @@ ProductRates measured_products(std::shared_ptr<const Blas> blas, Dtype type) {
 
 void measure_products(const std::string& call, const ProductRequest& r, const std::vector<ProductPlan>& plans, int rank,
                       const ProductRates& rates) {
-    std::set<std::tuple<ProductAlgorithm, std::int64_t, double>> seen;  // panels ahead change no task
+    std::set<std::tuple<ProductAlgorithm, std::int64_t, double, bool>> seen;  // panels ahead change no task
     for (const ProductPlan& plan : plans) {
-        if (!seen.insert({plan.algorithm, plan.panel, plan.task_flops}).second) continue;
+        if (!seen.insert({plan.algorithm, plan.panel, plan.task_flops, plan.wide_blocks}).second) continue;
         const ProductCase one = product_case(call, r, plan);
         rates(one, {one.schedule(rank)});
     }

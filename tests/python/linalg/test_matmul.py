@@ -249,3 +249,29 @@ def test_products_are_measured_as_pieces_of_a_larger_one(shape):
         for by_rows, adds in ((False, False), (True, True))
     ]
     assert all(0 < seconds < 1e-3 for seconds in measured)
+
+
+@pytest.mark.parametrize("ranks, layout", [(4, "cyclic"), (2, "rows")])
+def test_narrow_blocks_are_compared_with_wider_ones(ranks, layout):
+    """By choice or by prediction; a memory for no copies keeps them as they are."""
+    rng = np.random.default_rng(3)
+    a, b = rng.normal(size=(20, 140)), rng.normal(size=(140, 30))
+
+    def body(context):
+        x, y = (tw.linalg.matrix(w, layout=layout, block=1, context=context) for w in (a, b))
+        free = tw.linalg.plan_matmul(x, y, algorithm="summa")
+        texts = [text for _, _, text in free.compared]
+        assert 0 < sum("in wider blocks" in text for text in texts) < len(texts)
+        for wide in (False, True):
+            plan = dataclasses.replace(free, wide_blocks=wide)
+            c = tw.linalg.matmul(x, y, plan=plan)
+            used = c.report.plan
+            assert used.wide_blocks == wide and ("B" in used.moved) == wide, used
+            assert c.report.prediction is None or c.report.prediction.time_s > 0
+            c = c.gather()
+            assert c is None or np.allclose(c, a @ b)
+        least = min(memory for _, memory, _ in free.compared)
+        return tw.linalg.plan_matmul(x, y, algorithm="summa", memory=least).wide_blocks
+
+    found, errors = on_ranks(ranks, 1, body)
+    assert not any(errors) and not any(found), errors
