@@ -289,7 +289,7 @@ def _core_problem(nest, spread, arrays, shapes, in_time, bounds, downwards, sequ
     # A nest with time steps, or periodic loops, takes even blocks: what is cut otherwise is moved.
     cut = not in_time and not periodic and any(has_cuts(arrays[view.array]) for view in spread)
     window = any(isinstance(value, Field) and value.keep == "window" for value in arrays.values())
-    apart = scaled or not sequential and not window and differ(spread, shapes)
+    apart = scaled or not (sequential or window or cut) and differ(spread, shapes)
     if scaled:
         refuse_scaled_in_time(nest, in_time)
     if apart:
