@@ -217,7 +217,7 @@ def prefix(A, i):
     "nest, given, text",
     [
         (drift, {"periodic": ("k",)}, "'k' is no index of the nest"),
-        (drift, {"periodic": ("t",)}, "'t' is time"),
+        (drift, {"periodic": ("t",)}, "'t' is the time"),
         (drift, {"periodic": "ij"}, "allowed: a tuple of index names"),
         (drift, {"periodic": ("i",), "V": np.zeros(9, "i8")}, "allowed: equal extents"),
         (relax, {"periodic": ("i",)}, "depend on each other"),
