@@ -103,6 +103,16 @@ std::vector<int> lookaheads_of(const ProductRequest& r, bool pending) {
     return all;
 }
 
+// Each plan as often as one of its choices has values, with each of them.
+template <class T>
+std::vector<ProductPlan> with_each(const std::vector<ProductPlan>& plans, T ProductPlan::*choice,
+                                   const std::vector<T>& values) {
+    std::vector<ProductPlan> all;
+    for (const ProductPlan& plan : plans)
+        for (const T value : values) (all.emplace_back(plan).*choice) = value;
+    return all;
+}
+
 // All choices that are free, each once.
 std::vector<ProductPlan> combinations(const ProductRequest& r) {
     std::vector<ProductPlan> all;
@@ -120,22 +130,16 @@ std::vector<ProductPlan> combinations(const ProductRequest& r) {
         std::vector<bool> wides{false};
         if (!waves && (narrow(r.a.blocks.columns) || narrow(r.b.blocks.rows))) wides.push_back(true);
         if (r.wish.wide_blocks) wides = {*r.wish.wide_blocks};
-        for (const bool wide : wides)
-            for (const std::int64_t panel : panels_of(r, waves))
-                for (const bool tree : trees)
-                    for (const bool pending : pendings)
-                        for (const double task : tasks)
-                            for (const int ahead : lookaheads_of(r, pending)) {
-                                ProductPlan plan;
-                                plan.algorithm = algorithm;
-                                plan.least_rounds = tree;
-                                plan.pending = pending;
-                                plan.lookahead = ahead;
-                                plan.panel = panel;
-                                plan.task_flops = task;
-                                plan.wide_blocks = wide;
-                                all.push_back(plan);
-                            }
+        std::vector<ProductPlan> plans(1);
+        plans.front().algorithm = algorithm;
+        plans = with_each(plans, &ProductPlan::wide_blocks, wides);
+        plans = with_each(plans, &ProductPlan::panel, panels_of(r, waves));
+        plans = with_each(plans, &ProductPlan::least_rounds, trees);
+        plans = with_each(plans, &ProductPlan::pending, pendings);
+        plans = with_each(plans, &ProductPlan::task_flops, tasks);
+        for (const ProductPlan& plan : plans)
+            for (const ProductPlan& one : with_each({plan}, &ProductPlan::lookahead, lookaheads_of(r, plan.pending)))
+                all.push_back(one);
     }
     return all;
 }
