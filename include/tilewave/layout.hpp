@@ -101,6 +101,8 @@ struct MemoryOrder {
     Index stride;
     std::int64_t first = 0, items = 0;
 
+    /// Large boxes whose points are a large power of two, or a multiple of one, have items behind their last point.
+    /// Time buffers, which lie one behind the other, would otherwise share the banks of the memory.
     static MemoryOrder row_major(const Box& storage);
     friend bool operator==(const MemoryOrder&, const MemoryOrder&) = default;
 };

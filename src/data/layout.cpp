@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "data/tuning.hpp"
+
 namespace tilewave {
 
 std::int64_t block_start(std::int64_t extent, std::int64_t parts, std::int64_t part) {
@@ -217,7 +219,9 @@ Index row_major_strides(const Box& storage, std::int64_t item_bytes) {
 }
 
 MemoryOrder MemoryOrder::row_major(const Box& storage) {
-    return {row_major_strides(storage, 1), 0, storage.points()};
+    const std::int64_t items = storage.points();
+    const bool in_step = items >= tuning::least_items_apart && items % tuning::items_apart == 0;
+    return {row_major_strides(storage, 1), 0, items + (in_step ? tuning::items_apart : 0)};
 }
 
 bool contiguous(const Box& region, const Box& storage) {

@@ -96,7 +96,9 @@ def _ahead(frame):
 
     With two loops rows are as long as a side of the array, and the next one begins pages on: what is written is asked
     for a row ahead, since a store that waits for its line holds up those behind it. With more loops rows are too short
-    for the processor to see where they go: all that no row before has touched is asked for some rows ahead.
+    for the processor to see where they go: all that no row before has touched is asked for some rows ahead. Of an array
+    in time that is a row of each time step, as each step has memory of its own. 7-point heat, 256³ floats, a step at a
+    time on an AMD EPYC: 1.50 GPts/s where only the step that is written was asked for, 1.91 with both.
     """
     build, nest = frame.build_at, frame.nest
     next_row = {
@@ -106,14 +108,19 @@ def _ahead(frame):
     if nest.rank == 2:
         return {place.key: next_row[place.key] for place in nest.places if place.written}
     in_order = sorted(nest.places, key=lambda place: place.offsets)
-    fresh = {place.array: place.key for place in in_order if frame.steps[place.key] != 0}
-    point_bytes = sum(frame.dtypes[array].itemsize for array in fresh)
+    fresh = {(place.array, _time_step(nest, place)): place.key for place in in_order if frame.steps[place.key] != 0}
+    point_bytes = sum(frame.dtypes[array].itemsize for array, _ in fresh)
     row_bytes = build.mul(frame.count, constant("int64", point_bytes * PLANES_BETWEEN))
     rows = constant("int64", 0)
     for count in range(1, ROWS_AHEAD + 1):
         few = build.icmp_signed("<=", build.mul(row_bytes, constant("int64", count)), constant("int64", AHEAD_BYTES))
         rows = build.select(few, constant("int64", count), rows)
     return {key: build.mul(rows, next_row[key]) for key in fresh.values()}
+
+
+def _time_step(nest, place):
+    """The time step of a place, relative to the point's; 0 where its array does not change in time."""
+    return place.offsets[0] if nest.time is not None and place.axes[:1] == (nest.time,) else 0
 
 
 def _second_chunk(frame, width, last):

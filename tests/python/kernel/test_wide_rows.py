@@ -2,6 +2,7 @@
 
 import ctypes
 import random
+import re
 
 import numpy as np
 import pytest
@@ -127,3 +128,25 @@ def test_a_row_that_raises_is_told_by_its_place_among_the_spans():
     assert code >> 32 == 2 and (code & 0xFFFFFFFF) // 4096 == 8
     assert kernel.sites[code%4096-1][0] == "IndexError"
     assert (A[5, 5:13] == 3).all() and (A[5, 13:] == 1).all() and (A[6] == 1).all()
+
+
+@tw.nest
+def heat(U, t, i, j, k):
+    U[t+1, i, j, k] = U[t, i, j, k] + 0.1 * (U[t, i-1, j, k] + U[t, i+1, j, k] + U[t, i, j-1, k] + U[t, i, j+1, k])
+
+
+@tw.nest
+def wave(U, C, t, i, j, k):
+    U[t+1, i, j, k] = 2 * U[t, i, j, k] - U[t-1, i, j, k] + C[i, j, k] * (U[t, i-1, j, k] + U[t, i, j+1, k])
+
+
+@tw.nest
+def not_in_time(A, B, i, j, k):
+    A[i, j, k] = B[i-1, j, k] + B[i, j, k] + B[i, j+1, k] + A[i-1, j, k]
+
+
+@pytest.mark.parametrize("nest, asked", [(heat, 2), (wave, 4), (not_in_time, 2)], ids=lambda value: str(value))
+def test_memory_is_asked_for_ahead_once_for_each_array_and_time_step(nest, asked):
+    kernel = compile_kernel(nest, dict.fromkeys(nest.arrays, "f4"), steps=[1] * len(nest.places), independent=True)
+    module = str(kernel._recipe.build().module)
+    assert len(re.findall(r"call void @.?llvm\.prefetch", module)) == asked
