@@ -187,7 +187,8 @@ bool FieldStorage::relayout(const Layout& layout, const MemoryOrder& order, int 
     if (fits && !all_know) return false;
     const int rank = context_->rank();
     std::shared_ptr<std::byte[]> data;
-    const int buffers = std::max(time_buffers, history_ + 1);
+    // As many on every rank, so that all come to the same the next time, too.
+    const int buffers = all_know ? std::max(time_buffers, history_ + 1) : time_buffers_;
     std::vector<std::unique_ptr<Move>> moves;
     const auto at = [&](int back) {
         return binding_of(data.get() + back * order.items * item_bytes_, order, item_bytes_);
@@ -223,9 +224,9 @@ bool FieldStorage::relayout(const Layout& layout, const MemoryOrder& order, int 
     }
     orders_ = orders;
     layout_ = layout;
+    time_buffers_ = buffers;
     if (fits) return false;
     order_ = order;
-    time_buffers_ = buffers;
     data_ = std::move(data);
     ++version_;
     return true;

@@ -418,6 +418,27 @@ TEST(Field, StaysAsItWasWhereOneRankHasNotTheMemory) {
         });
 }
 
+// Rank 0's own order of memory stays where rank 1's changes; both come to the same at the next call.
+TEST(Field, HasAsManyTimeBuffersOnEveryRankWhereOneRanksOrderStays) {
+    on_ranks(2, 1, false, [&](Context& context) {
+        Field<int> a(context, Index{6, 10}, [](const Index& x) { return static_cast<int>(10 * x[0] + x[1]); });
+        const std::vector<int> before = a.gather();
+        FieldStorage& field = a.storage();
+        const Layout layout = field.layout();
+        const MemoryOrder first = MemoryOrder::row_major(layout.storage(context.rank()));
+        MemoryOrder other = first;
+        other.items += context.rank();
+        field.relayout(layout, first, 2, 1);
+        const bool moved = field.relayout(layout, other, 1, 7);
+        EXPECT_EQ(moved, context.rank() == 1);
+        EXPECT_TRUE(field.stays(layout, 1, 7));
+        EXPECT_FALSE(field.stays(layout, 2, 7)) << "rank " << context.rank();
+        field.relayout(layout, other, 2, 7);  // with one barrier that both ranks take part in
+        EXPECT_TRUE(field.stays(layout, 2, 7));
+        EXPECT_TRUE(a.gather() == before);
+    });
+}
+
 // Rank 0 is done long before the other one, and is interrupted where it waits for it.
 TEST(Run, AnInterruptWhileARankWaitsAtItsEndStopsTheOthers) {
     std::atomic<int> interrupted{0};
