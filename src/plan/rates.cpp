@@ -232,7 +232,7 @@ KernelRate PlanRates::of(const Plan& plan) const {
         c.together != was.together || (c.together ? cached && (c.level != was.level || c.steps > was.steps ||
                                                                c.bytes < was.bytes || (was.scattered && !c.scattered))
                                                   : c.level < was.level);
-    const bool fewer_steps = c.together && was.together && c.steps < was.steps;
+    const bool fewer_steps = c.together && was.together && c.steps < was.steps && c.level >= was.level;
     if (m.of_all_tiles || c == was || fewer_steps) return rate;
     rate.point_s *= hopeful ? hoped_part : barely_hoped_part;
     if (hopeful) rate.row_s *= hoped_part;  // rows begin with lines that are fetched

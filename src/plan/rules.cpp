@@ -182,6 +182,13 @@ int longest_dim(const SweepProblem& problem, int ranks, const PlanRequest& reque
     return n - 1;
 }
 
+// Tiles that are cut along it alone are each one piece of a row-major array.
+int first_dim_of_space(const SweepProblem& problem) {
+    const std::vector<bool> unit = problem.unit_dims();
+    const auto first = std::find(unit.begin(), unit.end(), false);
+    return first == unit.end() ? 0 : static_cast<int>(first - unit.begin());
+}
+
 // The dimension that rows go along, where time steps would go together and tiles be low across it; else -1.
 int whole_row(const SweepProblem& problem, int ranks, const PlanRequest& request, const Machine& machine) {
     if (request.tile || request.temporal_block ||
@@ -326,8 +333,15 @@ Plan make_plan(const SweepProblem& problem, int ranks, const PlanRequest& reques
     plan.storage = request.storage.value_or(plan.storage);
     plan.tile = request.tile ? *request.tile : default_tile(problem, ranks, plan, machine);
     check_dims(plan.tile, n, "tile");
-    if (!request.tile && !request.temporal_block && !request.factors && !request.grouping)
-        block_in_time(problem, machine, request.threads, plan);
+    if (!request.tile && !request.temporal_block && !request.factors && !request.grouping) {
+        Plan in_one_piece = plan;
+        in_one_piece.mapping_dim = first_dim_of_space(problem);
+        const bool together = block_in_time(problem, machine, request.threads, plan);
+        if (ranks == 1 && !request.mapping_dim && plan.row.n == 0 &&
+            block_in_time(problem, machine, request.threads, in_one_piece) &&
+            (!together || in_one_piece.temporal_block >= plan.temporal_block))
+            plan = std::move(in_one_piece);
+    }
     plan = request.apply(std::move(plan));
     if (!request.slices && plan.grouping == GroupingKind::vertical && plan.lanes() > 1)
         plan.slices = default_slices(problem, plan, machine);
