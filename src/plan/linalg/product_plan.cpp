@@ -105,7 +105,7 @@ std::vector<int> lookaheads_of(const ProductRequest& r, bool pending) {
 
 // Each plan as often as one of its choices has values, with each of them.
 template <class T>
-std::vector<ProductPlan> with_each(const std::vector<ProductPlan>& plans, T ProductPlan::*choice,
+std::vector<ProductPlan> with_each(const std::vector<ProductPlan>& plans, T ProductPlan::* choice,
                                    const std::vector<T>& values) {
     std::vector<ProductPlan> all;
     for (const ProductPlan& plan : plans)
