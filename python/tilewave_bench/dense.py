@@ -2,10 +2,8 @@
 
 import contextlib
 import math
-import os
 import random
 import statistics
-import sys
 import time
 
 import numpy as np
@@ -31,17 +29,6 @@ def options_of(parser):
     parser.add_argument("--least", type=int, default=768, help="least size that is chosen (default 768)")
     parser.add_argument("--most", type=int, default=4096, help="largest size that is chosen (default 4096)")
     parser.add_argument("--repeats", type=int, default=5, help="turns (default 5)")
-
-
-def places(text, benchmark):
-    """The places that are asked for and can be had; says why others are not."""
-    chosen = text.split(",")
-    if unknown := [name for name in chosen if name not in PLACES]:
-        raise SystemExit(f"bench {benchmark}: no place {unknown[0]!r}; there are: {', '.join(PLACES)}")
-    without = [name for name in chosen if "@" in name and os.geteuid() != 0]
-    for name in without:
-        print(f"bench {benchmark}: {name} skipped: making hosts needs root", file=sys.stderr)
-    return [name for name in chosen if name not in without]
 
 
 def run_at(where, module, arguments, benchmark, beside=None, before=None):

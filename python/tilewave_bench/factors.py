@@ -14,7 +14,8 @@ import functools
 import statistics
 
 from tilewave_bench import hpl
-from tilewave_bench.dense import error_percent, options_of, overlap, places, ratio, run_at
+from tilewave_bench.cluster import places
+from tilewave_bench.dense import PLACES, error_percent, options_of, overlap, ratio, run_at
 from tilewave_bench.matmul import case_of
 from tilewave_bench.matmul_ranks import NUMPY
 from tilewave_bench.results import missing, on_ranks, publish, row
@@ -44,7 +45,7 @@ def factors(kind, json_path=None, quick=False, args=()):
         "quick": quick,
     }
     rows = []
-    for where in places(options.where, kind):
+    for where in places(options.where, PLACES, kind):
         beside = functools.partial(_hpl, arguments["repeats"]) if kind == "lu" else None
         over = []
         before = functools.partial(_trials, options, over)

@@ -14,7 +14,8 @@ import functools
 import statistics
 
 from tilewave_bench import heat_contender as heat
-from tilewave_bench.dense import error_percent, options_of, overlap, places, ratio, run_at
+from tilewave_bench.cluster import places
+from tilewave_bench.dense import PLACES, error_percent, options_of, overlap, ratio, run_at
 from tilewave_bench.matmul_ranks import ALGORITHMS, NUMPY
 from tilewave_bench.results import publish, row
 from tilewave_bench.scalapack import DEBIAN, MKL
@@ -41,7 +42,7 @@ def matmul(json_path=None, quick=False, args=()):
         "quick": quick,
     }
     rows, cells = [], []
-    for where in places(options.where, "matmul"):
+    for where in places(options.where, PLACES, "matmul"):
         found = run_at(where, WORKER, arguments, "matmul", functools.partial(_heat, arguments["repeats"]))
         for size in found["sizes"]:
             rows += size_rows(where, found, size)

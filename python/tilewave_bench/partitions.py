@@ -10,12 +10,10 @@ overlapping gains.
 """
 
 import argparse
-import os
 import statistics
-import sys
 from pathlib import Path
 
-from tilewave_bench.cluster import LINE_BYTES_S, cluster_tool, on_hosts
+from tilewave_bench.cluster import LINE_BYTES_S, cluster_tool, on_hosts, places
 from tilewave_bench.dense import MBIT, error_percent
 from tilewave_bench.halo import OURS
 from tilewave_bench.results import machine, on_ranks, publish, row
@@ -35,9 +33,6 @@ def partitions(json_path=None, quick=False, args=()):
     parser.add_argument("--repeats", type=int, default=5, help="turns (default 5)")
     parser.add_argument("--png", help="file of the picture (default: beside the JSON, or partitions.png)")
     options = parser.parse_args(list(args))
-    chosen = options.where.split(",")
-    if unknown := [name for name in chosen if name not in PLACES]:
-        raise SystemExit(f"bench partitions: no place {unknown[0]!r}; there are: {', '.join(PLACES)}")
     arguments = {
         "strides": [1, 8] if quick else STRIDES,
         "sizes": [4 << 10] if quick else SIZES,
@@ -46,10 +41,7 @@ def partitions(json_path=None, quick=False, args=()):
         "repeats": 1 if quick else options.repeats,
     }
     found = {}
-    for where in chosen:
-        if "@" in where and os.geteuid() != 0:
-            print(f"bench partitions: {where} skipped: making hosts needs root", file=sys.stderr)
-            continue
+    for where in places(options.where, PLACES, "partitions"):
         found[where] = _run(where, arguments)
     rows = [r for where, data in found.items() for r in _message_rows(where, data["messages"])]
     rows += [r for where, data in found.items() for one in data["partitions"] for r in partition_rows(where, one)]

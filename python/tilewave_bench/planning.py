@@ -17,12 +17,10 @@ up to N times more, and the least disturbed run of each counts, whatever it says
 import argparse
 import json
 import math
-import os
 import statistics
-import sys
 from pathlib import Path
 
-from tilewave_bench.cluster import cluster_tool, on_hosts
+from tilewave_bench.cluster import cluster_tool, on_hosts, places
 from tilewave_bench.results import machine, on_ranks, publish, row
 
 WORKER = "tilewave_bench.planning_ranks"
@@ -91,14 +89,8 @@ def planning(json_path=None, quick=False, args=()):
     parser.add_argument("--case", default="", help="only cases whose name begins so; several with commas")
     parser.add_argument("--png", help="file of the picture (default: beside the JSON, or plan.png)")
     options = parser.parse_args(list(args))
-    chosen = options.where.split(",")
-    if unknown := [name for name in chosen if name not in WHERE]:
-        raise SystemExit(f"bench plan: no place {unknown[0]!r}; there are: {', '.join(WHERE)}")
     found = []
-    for where in chosen:
-        if "@" in where and os.geteuid() != 0:
-            print(f"bench plan: {where} skipped: making hosts needs root", file=sys.stderr)
-            continue
+    for where in places(options.where, WHERE, "plan"):
         cases = [
             case for case in (SMALL if quick else WHERE[where]) if case[0].startswith(tuple(options.case.split(",")))
         ]

@@ -17,7 +17,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tilewave_bench.cluster import cluster_tool, on_hosts
+from tilewave_bench.cluster import cluster_tool, on_hosts, places
 from tilewave_bench.dense import error_percent
 from tilewave_bench.results import on_ranks, publish, row
 from tilewave_bench.scalapack import VARIABLE
@@ -40,14 +40,8 @@ def stencils(json_path=None, quick=False, args=()):
     parser.add_argument("--case", default="", help="only cases that begin so, as in heat 256; several with commas")
     parser.add_argument("--rounds", type=int, default=3, help="launches of each contender (default 3)")
     options = parser.parse_args(list(args))
-    chosen = options.where.split(",")
-    if unknown := [name for name in chosen if name not in PLACES]:
-        raise SystemExit(f"bench stencils: no place {unknown[0]!r}; there are: {', '.join(PLACES)}")
     rows = []
-    for where in chosen:
-        if "@" in where and os.geteuid() != 0:
-            print(f"bench stencils: {where} skipped: making hosts needs root", file=sys.stderr)
-            continue
+    for where in places(options.where, PLACES, "stencils"):
         cases = [c for c in (SMALL if quick else CASES) if f"{c[0]} {c[1]}".startswith(tuple(options.case.split(",")))]
         with _hosts(where) as cluster:
             for name, n, steps in cases:
