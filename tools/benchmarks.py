@@ -52,7 +52,7 @@ KEEP = {
 # Of benchmarks with very many rows, those of the page: (case, contender).
 ONLY = {
     "sweep": (r"hyperplane overlapping", r""),
-    "stencils": (r"", r"^tilewave(, a step at a time)? \("),
+    "stencils": (r"", r"^tilewave \("),
     "halo": (r"128.* axis (\d, width 1, 1|[02], width 4, 4)", r"^tilewave$"),
     "partitions": (r"c16|face of (4|1024) KB, stride (1|64)$", r"^tilewave$|^the plan against"),
     "multigrid": (r"128.* 2 rank", r"^(V\(2|h).* cycles of |SOR: 5"),
