@@ -54,7 +54,7 @@ ONLY = {
     "sweep": (r"hyperplane overlapping", r""),
     "stencils": (r"", r"^tilewave \("),
     "halo": (r"128.* axis (\d, width 1, 1|[02], width 4, 4)", r"^tilewave$"),
-    "partitions": (r"c16|face of (4|1024) KB, stride (1|64)$", r"^tilewave$|^the plan against"),
+    "partitions": (r"[48]@1gbit.*c16", r"^the plan against"),
     "multigrid": (r"128.* 2 rank", r"^(V\(2|h).* cycles of |SOR: 5"),
     "patterns": (r"8MB contiguous|[14]000x32 strided", r"^tilewave$"),
     "nests": (
@@ -69,7 +69,7 @@ ONLY = {
         r"^tilewave, auto$|auto is the fastest|^prediction error, median",
     ),
     "factors": (r"2@1gbit, n = [24]000", r"^tilewave, against (MKL|HPL)$"),
-    "wolfmann": (r"", r"^pending$|^prediction error, median"),
+    "wolfmann": (r"Ethernet|table", r"^pending$|^prediction error, median"),
     "executor": (r"2 MPI ranks, beyond|8x8, 2 ranks|^predict, 64 ranks$", r""),
 }
 HEAD = """<!-- written by tools/benchmarks.py from docs/benchmarks/*.json: do not edit -->

@@ -103,9 +103,12 @@ def _picture(found, png):
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(16, 4.2 * len(found)), layout="constrained")
+    bars = [sum(len(one["ways"]) for one in data["partitions"]) for data in found.values()]
+    heights = [max(4.2, 0.16 * count) for count in bars]  # inches
+    figure = Figure(figsize=(16, sum(heights)), layout="constrained")
     FigureCanvasAgg(figure)
-    for panels, (where, data) in zip(figure.subplots(len(found), 3, squeeze=False), found.items(), strict=True):
+    panels_of = figure.subplots(len(found), 3, squeeze=False, height_ratios=heights)
+    for panels, (where, data) in zip(panels_of, found.items(), strict=True):
         _draw_messages(panels[0], where, data["messages"])
         _draw_partitions(*panels[1:], where, data["partitions"])
     info = machine()
