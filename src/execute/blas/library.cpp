@@ -207,11 +207,20 @@ void Blas::geqrt(Dtype type, const BlasMatrix& a, const BlasMatrix& t) const {
 
 void Blas::trsm(Dtype type, Side side, const TriangularSystem& system, const BlasMatrix& a, const BlasMatrix& b) const {
     if (b.rows == 0 || b.columns == 0) return;
-    const int m = narrow(b.rows), n = narrow(b.columns), of_a = leading_of(a, "A"), of_b = leading_of(b, "B");
+    // A triangle by rows is the transpose, or the adjoint, of what BLAS sees.
+    const bool turned = a.row_step != 1 || a.conjugate;
+    char op = "NTC"[static_cast<int>(system.op)];
+    if (turned) {
+        const bool plain = system.op == Transpose::none;
+        if (!plain && is_complex(type) && a.conjugate != (system.op == Transpose::adjoint))
+            throw ConfigError("BLAS: matrix A is conjugate and not transposed");
+        op = !plain ? 'N' : a.conjugate ? 'C' : 'T';
+    }
+    const int m = narrow(b.rows), n = narrow(b.columns), of_a = leading_of(turned ? a.transposed() : a, "A"),
+              of_b = leading_of(b, "B");
     const Scalar one(type, {1, 0});
-    const char op = "NTC"[static_cast<int>(system.op)];
-    reinterpret_cast<Trsm>(trsm_[letter(type)])(side == Side::right ? "R" : "L", system.upper ? "U" : "L", &op,
-                                                system.unit ? "U" : "N", &m, &n, one.bytes, a.data, &of_a, b.data,
+    reinterpret_cast<Trsm>(trsm_[letter(type)])(side == Side::right ? "R" : "L", system.upper != turned ? "U" : "L",
+                                                &op, system.unit ? "U" : "N", &m, &n, one.bytes, a.data, &of_a, b.data,
                                                 &of_b, 1, 1, 1, 1);
 }
 

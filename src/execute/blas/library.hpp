@@ -57,7 +57,8 @@ public:
     /// Of which side of X the triangle stands: op(a) X = b, X op(a) = b.
     enum class Side : std::uint8_t { left, right };
     /// b becomes the solution X.
-    /// @pre the columns of both lie one after another; a is square and fits (ConfigError)
+    /// @pre b's columns lie one after another, a's columns or rows; a is square and fits; op of a complex a by rows is
+    /// not what lies in memory with its signs changed, which BLAS does not take (ConfigError)
     void trsm(Dtype type, Side side, const TriangularSystem& system, const BlasMatrix& a, const BlasMatrix& b) const;
 
 private:

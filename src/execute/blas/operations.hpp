@@ -24,10 +24,10 @@ struct TriangularSystem {
 
 /// Cholesky: cholesky_panel factors a block column and writes its tiles below the diagonal, cholesky_below does so for
 /// some tiles of one whose diagonal is factored; cholesky_update subtracts what a panel contributes from some tiles of
-/// a block column. copy_panel copies a block column's tiles. LU: lu_panel; lu_swap interchanges rows of a block column,
-/// lu_row finds its row of U beside, lu_update the rest. QR: qr_panel; qr_copy copies a panel's reflectors; qr_reflect
-/// applies their product Q, qr_reflect_adjoint Q^H. From solve_first on: a panel of a triangular system, by
-/// TriangularSystem::number().
+/// a block column. copy_panel copies a block column's tiles, copy_conjugate their conjugates. LU: lu_panel; lu_swap
+/// interchanges rows of a block column, lu_row finds its row of U beside, lu_update the rest. QR: qr_panel; qr_copy
+/// copies a panel's reflectors; qr_reflect applies their product Q, qr_reflect_adjoint Q^H. From solve_first on: a
+/// panel of a triangular system, by TriangularSystem::number().
 enum FactorTask : std::int32_t {
     cholesky_panel,
     cholesky_update,
@@ -41,6 +41,7 @@ enum FactorTask : std::int32_t {
     qr_reflect,
     qr_reflect_adjoint,
     cholesky_below,
+    copy_conjugate,
     solve_first
 };
 inline constexpr std::int32_t factor_task_count = solve_first + TriangularSystem::count;
@@ -54,6 +55,7 @@ constexpr TaskSpeed speed_of(std::int32_t operation) {
         case cholesky_below:
         case qr_panel: return TaskSpeed::panel;
         case copy_panel:
+        case copy_conjugate:
         case qr_copy: return TaskSpeed::copy;
         default: return TaskSpeed::product;
     }

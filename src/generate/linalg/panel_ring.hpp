@@ -10,7 +10,7 @@
 namespace tilewave {
 
 /// How a matrix by block columns is cut into tiles; panel k is block column k, with the tiles from the diagonal down.
-/// Its array is [panel, tile row, column, row]: whole tiles lie together, short ones have room to spare.
+/// Its array is [panel, tile row, row, column]: whole tiles lie together, short ones have room to spare.
 struct TileGrid {
     std::int64_t rows = 0, columns = 0, block = 1;
     std::int64_t more = 0;  ///< tiles of a panel beside those of the matrix, behind them

@@ -129,6 +129,7 @@ private:
     std::pair<std::int64_t, std::int64_t> travels(std::int64_t k) const override {
         return system_.upper ? std::pair{std::int64_t{0}, k + 1} : std::pair{k, tiles_.tile_rows()};
     }
+    FactorTask copies() const override { return system_.op == Transpose::adjoint ? copy_conjugate : copy_panel; }
     std::int32_t uses() const override { return solve_first + system_.number(); }
 
     TriangularSystem system_;

@@ -22,7 +22,7 @@ namespace {
 // Small numbers, and a diagonal that is larger than the rest of its row: no factorization fails.
 template <class T>
 void fill(T* at, const Box& box, const Index& stride, std::int64_t parts) {
-    const int dims = box.dims(), row = dims == 2 ? 0 : 3, column = dims == 2 ? 1 : 2;
+    const int dims = box.dims(), row = dims == 2 ? 0 : 2, column = dims == 2 ? 1 : 3;
     std::uint32_t seed = 12345;
     Index zero = box.lo;
     Box counted = box;
