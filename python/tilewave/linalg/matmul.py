@@ -62,7 +62,7 @@ def matmul(
     lookahead : int, optional
         Panels that travel while another one is used. Default: predicted.
     panel : int, optional
-        Columns, or common elements, of a panel at most. Default: predicted.
+        Common elements of a panel at most; of blocks of B with no more columns than that, columns. Default: predicted.
     tree : str, optional
         Of broadcasts: "ring" or "least_rounds". Default: predicted.
     pending : bool, optional

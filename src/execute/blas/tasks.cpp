@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <complex>
+#include <cstring>
 
 #include "tilewave/error.hpp"
 
@@ -43,6 +44,15 @@ constexpr std::int64_t copied_side = 32;
 
 template <class T>
 void copy_items(const BlasMatrix& from, const BlasMatrix& to) {
+    if (from.row_step == 1 && to.row_step == 1 && from.column_step != 1)
+        return copy_items<T>(from.transposed(), to.transposed());
+    if (from.column_step == 1 && to.column_step == 1 && !from.conjugate) {
+        for (std::int64_t i = 0; i < to.rows; ++i)
+            std::memcpy(to.data + i * to.row_step * static_cast<std::int64_t>(sizeof(T)),
+                        from.data + i * from.row_step * static_cast<std::int64_t>(sizeof(T)),
+                        static_cast<std::size_t>(to.columns) * sizeof(T));
+        return;
+    }
     const T* source = reinterpret_cast<const T*>(from.data);
     T* target = reinterpret_cast<T*>(to.data);
     for (std::int64_t j0 = 0; j0 < to.columns; j0 += copied_side)
@@ -79,7 +89,15 @@ std::vector<TaskFunction> product_tasks(std::shared_ptr<const Blas> blas, const 
         return [p, of_a](const TaskCall& call) {
             BlasMatrix from = matrix_of(call.reads[0], of_a, false);
             from.conjugate = of_a ? p.conjugate_a : p.conjugate_b;
-            copy_matrix(p.type, from, matrix_of(call.writes[0], of_a, !p.moving_b_by_rows));
+            BlasMatrix to = matrix_of(call.writes[0], of_a, !p.moving_b_by_rows);
+            // What a panel does not fill of its buffer travels, too.
+            if (to.rows > from.rows) {
+                BlasMatrix rest{to.data + from.rows * to.row_step * item_bytes(p.type), to.rows - from.rows, to.columns,
+                                to.row_step, to.column_step};
+                with_type(p.type, [&](auto zero) { scale_items<decltype(zero)>({}, rest, true); });
+                to.rows = from.rows;
+            }
+            copy_matrix(p.type, from, to);
         };
     };
     const auto product = [p, blas](bool first) {

@@ -110,27 +110,16 @@ private:
     void list_columns_of_b() {
         const int i = p_.c.row_of(rank_);
         moves_ = true;
-        const auto all = intervals(p_.b.columns, p_.b.columns, choices_.panel, turns());
-        std::int64_t widest = 0;
-        for (const Interval& at : all) widest = std::max(widest, at.hi - at.lo);
+        const auto all = column_panels(p_, choices_.panel, turns());
         const auto panels = static_cast<std::int64_t>(all.size());
         slots_ = panels_ahead(choices_.lookahead, panels) + 1;
-        const std::int64_t depth = p_.b.rows.extent;
         writer_.add_moving(0, 0, 0, 0, 1);
-        writer_.add_moving(i >= 0 ? panels : 0, widest, 0, depth, slots_);
-        if (i < 0 || depth == 0) return;
+        writer_.add_moving(i >= 0 ? all : std::vector<ColumnPanel>(), slots_);
+        if (i < 0 || p_.b.rows.extent == 0) return;
         for (int k = 0; k < static_cast<int>(panels); ++k) {
-            const Interval& at = all[static_cast<std::size_t>(k)];
-            const auto [lo, hi] = place(p_.b.columns, at);
-            const Box& mine = writer_.mine(2);
-            PanelStep step;
-            step.c = {{mine.lo[0], at.lo}, {mine.hi[0], at.hi}};
-            step.depth = depth;
-            step.first = true;
-            step.left = {array_a, writer_.mine(0)};
-            const Box region{{k, 0, 0}, {k + 1, at.hi - at.lo, depth}};
-            step.b = MovingPanel{p_.b.columns.part_of({at.lo}), {{0, lo}, {depth, hi}}, moving_b, region};
-            step.right = {moving_b, region};
+            const ColumnPanel& at = all[static_cast<std::size_t>(k)];
+            PanelStep step = writer_.step_of(at, moving_b, k);
+            step.b = writer_.panel_of(at, p_.b.columns.part_of({at.columns.lo}), moving_b, k);
             steps_.push_back(step);
         }
         all_ranks_ = true;

@@ -35,7 +35,7 @@ struct MatmulChoices {
     MatmulAlgorithm algorithm = MatmulAlgorithm::broadcast;
     BroadcastTree tree = BroadcastTree::ring;
     int lookahead = 1;         ///< panels that are under way beside the one in use
-    std::int64_t panel = 256;  ///< columns (or common elements) of a panel, at most
+    std::int64_t panel = 256;  ///< common elements of a panel at most; of narrow blocks of B, columns
     bool pending = false;      ///< wavefront: a pending block for every other rank, a lane each; whichever is there
     int lanes = 1;             ///< that share the work on each panel
     std::int64_t chunk_bytes = 256 << 10;  ///< of messages

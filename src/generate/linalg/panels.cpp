@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -42,6 +43,32 @@ std::vector<Interval> intervals(const Axis& one, const Axis& other, std::int64_t
     return turns ? in_turn(all, one, other) : all;
 }
 
+std::int64_t most_columns(const MatmulProblem& p, std::int64_t most) {
+    std::int64_t widest = 0;
+    for (const Interval& at : intervals(p.b.columns, p.b.columns, std::max<std::int64_t>(1, p.b.columns.extent), false))
+        widest = std::max(widest, at.extent());
+    return widest > most && p.b.rows.extent > most ? widest : most;
+}
+
+std::vector<ColumnPanel> column_panels(const MatmulProblem& p, std::int64_t most, bool turns) {
+    const std::int64_t widest = most_columns(p, most), depth = p.b.rows.extent;
+    const Axis whole{depth, 1, 0};
+    const std::vector<Interval> depths =
+        intervals(whole, whole, widest > most ? most : std::max<std::int64_t>(1, depth), false);
+    const std::vector<Interval> blocks = intervals(p.b.columns, p.b.columns, widest, turns);
+    std::vector<ColumnPanel> all;
+    for (std::size_t first = 0, last = 0; first < blocks.size(); first = last) {
+        // One block of each part: their panels take turns.
+        std::set<int> parts;
+        while (last < blocks.size() && (turns || last == first) &&
+               parts.insert(p.b.columns.part_of({blocks[last].lo})).second)
+            ++last;
+        for (const Interval& at : depths)
+            for (std::size_t i = first; i < last; ++i) all.push_back({blocks[i], at, depths.front().extent()});
+    }
+    return all;
+}
+
 std::pair<std::int64_t, std::int64_t> place(const Axis& axis, const Interval& i) {
     if (axis.parts == 1) return {i.lo, i.hi};
     const std::int64_t lo = axis.first(axis.part_of({i.lo})) + axis.local_of({i.lo}).at;
@@ -66,13 +93,14 @@ BroadcastPlace broadcast_place(BroadcastTree tree, int size, int root, int mine)
     return p;
 }
 
-std::vector<Box> pieces_of(const Box& c, std::int64_t depth, double flops, int least) {
+std::vector<Box> pieces_of(const Box& c, std::int64_t depth, double flops, int least, bool by_rows) {
     std::vector<Box> all;
     if (c.empty()) return all;
-    const int k = c.extent(0) > c.extent(1) ? 0 : 1;
-    const std::int64_t side = c.extent(k);
     const double whole = 2.0 * static_cast<double>(c.points()) * static_cast<double>(std::max<std::int64_t>(depth, 1));
     std::int64_t count = static_cast<std::int64_t>(std::ceil(std::min(whole / flops, 1e9)));
+    int k = by_rows ? 0 : 1;
+    if (c.extent(k) < c.extent(1 - k) && c.extent(k) < least_side * std::max<std::int64_t>(count, least)) k = 1 - k;
+    const std::int64_t side = c.extent(k);
     count = std::clamp<std::int64_t>(count, 1, std::max<std::int64_t>(1, side / least_side));
     count = std::min(std::max<std::int64_t>(count, least), side);
     for (std::int64_t i = 0; i < count; ++i) {

@@ -33,9 +33,22 @@ struct PanelStep {
 /// An interval of the common dimension, or of B's columns, that lies on one part of either axis.
 struct Interval {
     std::int64_t lo = 0, hi = 0;  ///< global
+    std::int64_t extent() const { return hi - lo; }
 };
 /// All intervals of an axis, in the order in which they are used: ascending, or with the parts taking turns.
 std::vector<Interval> intervals(const Axis& one, const Axis& other, std::int64_t most, bool turns);
+
+/// Some columns of one part of B, and some of the common dimension.
+struct ColumnPanel {
+    Interval columns, common;
+    std::int64_t room = 0;  ///< common elements that its buffer has: as the longest of all panels
+};
+/// Columns that a panel of B has at most. Where blocks have more than `most`, and there are more common elements,
+/// panels are cut along these, as a BLAS is fast on wide pieces of C; else along the columns.
+std::int64_t most_columns(const MatmulProblem& problem, std::int64_t most);
+/// All of B by columns, in the order in which it is used: blocks of columns ascending, or with the parts taking turns;
+/// each in panels of at most `most` common elements, or of at most so many columns.
+std::vector<ColumnPanel> column_panels(const MatmulProblem& problem, std::int64_t most, bool turns);
 
 /// The coordinates of Axis::first that an interval has.
 std::pair<std::int64_t, std::int64_t> place(const Axis& axis, const Interval& interval);
@@ -52,7 +65,8 @@ inline int panels_ahead(int lookahead, std::int64_t panels) {
     return static_cast<int>(std::min<std::int64_t>(lookahead, panels));
 }
 
-/// The parts of a box of C, cut along its longer side, so that each takes about `flops`.
-std::vector<Box> pieces_of(const Box& c, std::int64_t depth, double flops, int least);
+/// The parts of a box of C, so that each takes about `flops`: some of its rows where C lies by rows, or else columns,
+/// as a BLAS prefers long ones; along the longer side where these would be few.
+std::vector<Box> pieces_of(const Box& c, std::int64_t depth, double flops, int least, bool by_rows);
 
 }  // namespace tilewave

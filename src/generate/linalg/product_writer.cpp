@@ -24,6 +24,31 @@ void ProductWriter::add_moving(std::int64_t panels, std::int64_t apart, std::int
     list_.schedule().arrays.push_back(array);
 }
 
+void ProductWriter::add_moving(const std::vector<ColumnPanel>& panels, int buffers) {
+    std::int64_t widest = 0;
+    for (const ColumnPanel& panel : panels) widest = std::max(widest, panel.columns.extent());
+    add_moving(static_cast<std::int64_t>(panels.size()), widest, 0, panels.empty() ? 0 : panels.front().room, buffers);
+}
+
+MovingPanel ProductWriter::panel_of(const ColumnPanel& panel, int root, std::int32_t array, std::int64_t k) const {
+    const auto [lo, hi] = place(p_.b.columns, panel.columns);
+    return {root,
+            {{panel.common.lo, lo}, {panel.common.hi, hi}},
+            array,
+            {{k, 0, 0}, {k + 1, panel.columns.extent(), panel.room}}};
+}
+
+PanelStep ProductWriter::step_of(const ColumnPanel& panel, std::int32_t array, std::int64_t k) const {
+    const Box& mine = owned_[2];
+    PanelStep step;
+    step.c = {{mine.lo[0], panel.columns.lo}, {mine.hi[0], panel.columns.hi}};
+    step.depth = panel.common.extent();
+    step.first = panel.common.lo == 0;
+    step.left = {array_a, {{owned_[0].lo[0], panel.common.lo}, {owned_[0].hi[0], panel.common.hi}}};
+    step.right = {array, {{k, 0, 0}, {k + 1, panel.columns.extent(), panel.common.extent()}}};
+    return step;
+}
+
 void ProductWriter::copy(int lane, std::int64_t step, int which, const MovingPanel& panel) {
     const bool of_a = which < ranks_;
     if (panel.region.empty()) return;
@@ -61,7 +86,8 @@ void ProductWriter::scale() {
 }
 
 std::vector<Box> ProductWriter::tasks_of(const PanelStep& what, int lane, int lanes, bool finely, int least) const {
-    const std::vector<Box> all = pieces_of(what.c, what.depth, finely ? choices_.task_flops : 1e300, least);
+    const std::vector<Box> all =
+        pieces_of(what.c, what.depth, finely ? choices_.task_flops : 1e300, least, p_.flipped[2]);
     const auto n = static_cast<std::int64_t>(all.size());
     return {all.begin() + n * lane / lanes, all.begin() + n * (lane + 1) / lanes};
 }

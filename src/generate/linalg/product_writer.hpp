@@ -23,6 +23,12 @@ public:
     /// Adds an array for panels: `panels` in all, each of at most `apart` times the elements [lo, hi) that lie
     /// together, of which `buffers` are kept at a time.
     void add_moving(std::int64_t panels, std::int64_t apart, std::int64_t lo, std::int64_t hi, int buffers);
+    /// The same for panels of B's columns: [panel, column, common element].
+    void add_moving(const std::vector<ColumnPanel>& panels, int buffers);
+    /// One of them, of which `root` has the source; it moves as number k of an array.
+    MovingPanel panel_of(const ColumnPanel& panel, int root, std::int32_t array, std::int64_t k) const;
+    /// What it is multiplied with: all of this rank's A, into as many columns of C.
+    PanelStep step_of(const ColumnPanel& panel, std::int32_t array, std::int64_t k) const;
 
     /// Copies a panel from its matrix on the root; `which` tells several copies of one step apart.
     void copy(int lane, std::int64_t step, int which, const MovingPanel& panel);

@@ -8,45 +8,29 @@ namespace tilewave {
 
 namespace {
 
-// A block of B's columns.
+// A panel of B's columns.
 struct Block {
-    int owner = 0;        // rank
-    std::int64_t of = 0;  // its place among those of its owner
-    Interval columns;
-    Box source;  // on its owner
+    int owner = 0;  // rank
+    ColumnPanel panel;
 };
 
 std::vector<Block> blocks_of(const MatmulProblem& p, std::int64_t most) {
     std::vector<Block> all;
-    std::vector<std::int64_t> count(static_cast<std::size_t>(p.b.columns.parts), 0);
-    for (const Interval& at : intervals(p.b.columns, p.b.columns, most, true)) {
-        const int part = p.b.columns.part_of({at.lo});
-        const auto [lo, hi] = place(p.b.columns, at);
-        all.push_back(
-            {p.b.rank_of(0, part), count[static_cast<std::size_t>(part)]++, at, {{0, lo}, {p.b.rows.extent, hi}}});
-    }
+    for (const ColumnPanel& panel : column_panels(p, most, true))
+        all.push_back({p.b.rank_of(0, p.b.columns.part_of({panel.columns.lo})), panel});
     return all;
 }
 
-std::int64_t widest(const std::vector<Block>& blocks) {
-    std::int64_t w = 0;
-    for (const Block& b : blocks) w = std::max(w, b.columns.hi - b.columns.lo);
-    return w;
+std::vector<ColumnPanel> panels_of(const std::vector<Block>& blocks) {
+    std::vector<ColumnPanel> all;
+    for (const Block& block : blocks) all.push_back(block.panel);
+    return all;
 }
 
-Box region_of(const Block& block, std::int64_t number, std::int64_t depth) {
-    return {{number, 0, 0}, {number + 1, block.columns.hi - block.columns.lo, depth}};
-}
-
-PanelStep step_of(const ProductWriter& writer, const Block& block, std::int64_t depth, bool own, std::int32_t array,
-                  std::int64_t number) {
-    const Box& mine = writer.mine(2);
-    PanelStep step;
-    step.c = {{mine.lo[0], block.columns.lo}, {mine.hi[0], block.columns.hi}};
-    step.depth = depth;
-    step.first = true;
-    step.left = {array_a, writer.mine(0)};
-    step.right = own ? Region{array_b, block.source} : Region{array, region_of(block, number, depth)};
+// What a rank does with a block of its own, which it reads where it lies.
+PanelStep own_step_of(const ProductWriter& writer, const Block& block) {
+    PanelStep step = writer.step_of(block.panel, moving_b, 0);
+    step.right = {array_b, writer.panel_of(block.panel, 0, moving_b, 0).source};
     return step;
 }
 
@@ -62,7 +46,7 @@ Schedule wavefront_product(const MatmulProblem& p, const MatmulChoices& choices,
     // In any wave the blocks between the one that has been sent to all and the one that is under way.
     const int slots = grid + ahead + 1;
     writer.add_moving(0, 0, 0, 0, 1);
-    writer.add_moving(me >= 0 ? n : 0, widest(blocks), 0, depth, slots);
+    writer.add_moving(me >= 0 ? panels_of(blocks) : std::vector<ColumnPanel>(), slots);
     if (depth == 0) writer.scale();
     if (me < 0 || depth == 0) return list.finish();
 
@@ -73,16 +57,18 @@ Schedule wavefront_product(const MatmulProblem& p, const MatmulChoices& choices,
     std::vector<std::int32_t> done(static_cast<std::size_t>(lanes), 0);
     const auto tag = [&](int j, std::size_t chunk) { return static_cast<int>(chunk) * slots + j % slots; };
     const auto rank_of = [&](int i) { return p.c.rank_of(i, 0); };
+    const auto panel_of = [&](int j) {
+        return writer.panel_of(blocks[static_cast<std::size_t>(j)].panel, 0, moving_b, j);
+    };
     const auto send = [&](int j, int to) {
-        const Box region = region_of(blocks[static_cast<std::size_t>(j)], j, depth);
         std::size_t c = 0;
-        for (const Box& chunk : writer.chunks(region))
+        for (const Box& chunk : writer.chunks(panel_of(j).region))
             ways[static_cast<std::size_t>(j)].sends.push_back(list.post(true, to, tag(j, c++), moving_b, chunk));
     };
     const auto receive = [&](int j) {
         const Block& block = blocks[static_cast<std::size_t>(j)];
         std::size_t c = 0;
-        for (const Box& chunk : writer.chunks(region_of(block, j, depth)))
+        for (const Box& chunk : writer.chunks(panel_of(j).region))
             ways[static_cast<std::size_t>(j)].receives.push_back(
                 list.post(false, block.owner, tag(j, c++), moving_b, chunk));
     };
@@ -91,17 +77,16 @@ Schedule wavefront_product(const MatmulProblem& p, const MatmulChoices& choices,
         for (int i = 0; i < grid; ++i) {
             const int j = wave + ahead - i;
             if (j < 0 || j >= n || blocks[static_cast<std::size_t>(j)].owner != rank) continue;
-            const Block& block = blocks[static_cast<std::size_t>(j)];
-            if (i == 0 && grid > 1) writer.copy(0, j, ranks, {0, block.source, moving_b, region_of(block, j, depth)});
+            if (i == 0 && grid > 1) writer.copy(0, j, ranks, panel_of(j));
             if (i != me) send(j, rank_of(i));
         }
         const int next = wave + ahead - me, now = wave - me;
         if (next >= 0 && next < n && blocks[static_cast<std::size_t>(next)].owner != rank) receive(next);
         if (now >= 0 && now < n) {
             const Block& block = blocks[static_cast<std::size_t>(now)];
-            const bool own = block.owner == rank;
             for (const int id : ways[static_cast<std::size_t>(now)].receives) list.add(0, Op::wait, id);
-            const PanelStep step = step_of(writer, block, depth, own, moving_b, now);
+            const PanelStep step =
+                block.owner == rank ? own_step_of(writer, block) : writer.step_of(block.panel, moving_b, now);
             const std::int32_t there = lanes > 1 ? list.signal(0) : 0;
             for (int lane = 0; lane < lanes; ++lane) {
                 if (lane > 0) list.add(lane, Op::await, 0, there);
@@ -131,7 +116,7 @@ Schedule pending_product(const MatmulProblem& p, const MatmulChoices& choices, i
     writer.add_moving(0, 0, 0, 0, 1);
     for (int owner = 0; owner < grid; ++owner) {
         const auto& all = by_owner[static_cast<std::size_t>(owner)];
-        writer.add_moving(me >= 0 ? static_cast<std::int64_t>(all.size()) : 0, widest(all), 0, depth, slots);
+        writer.add_moving(me >= 0 ? panels_of(all) : std::vector<ColumnPanel>(), slots);
     }
     if (depth == 0) writer.scale();
     if (me < 0 || depth == 0) return list.finish();
@@ -150,19 +135,18 @@ Schedule pending_product(const MatmulProblem& p, const MatmulChoices& choices, i
     const auto n = static_cast<std::int64_t>(mine.size());
     std::vector<std::vector<int>> sends(mine.size());
     const auto leave = [&](std::int64_t t) {
-        const Block& block = mine[static_cast<std::size_t>(t)];
-        const Box region = region_of(block, t, depth);
-        writer.copy(0, numbers[static_cast<std::size_t>(me)] + t, ranks, {0, block.source, array_of(me), region});
+        const MovingPanel panel = writer.panel_of(mine[static_cast<std::size_t>(t)].panel, 0, array_of(me), t);
+        writer.copy(0, numbers[static_cast<std::size_t>(me)] + t, ranks, panel);
         for (int up = 1; up < grid; ++up) {
             std::size_t c = 0;
-            for (const Box& chunk : writer.chunks(region))
+            for (const Box& chunk : writer.chunks(panel.region))
                 sends[static_cast<std::size_t>(t)].push_back(
                     list.post(true, p.c.rank_of((me + up) % grid, 0), tag(t, c++), array_of(me), chunk));
         }
     };
     for (std::int64_t t = 0; t < std::min<std::int64_t>(n, slots); ++t) leave(t);
     for (std::int64_t t = 0; t < n; ++t) {
-        const PanelStep step = step_of(writer, mine[static_cast<std::size_t>(t)], depth, true, 0, 0);
+        const PanelStep step = own_step_of(writer, mine[static_cast<std::size_t>(t)]);
         for (const Box& part : writer.tasks_of(step, 0, 1, true, 1))
             writer.product(0, numbers[static_cast<std::size_t>(me)] + t, step, part);
         for (const int id : sends[static_cast<std::size_t>(t)]) list.add(0, Op::wait, id);
@@ -175,15 +159,15 @@ Schedule pending_product(const MatmulProblem& p, const MatmulChoices& choices, i
         std::vector<std::vector<int>> receives(all.size());
         const auto expect = [&](std::int64_t t) {
             std::size_t c = 0;
-            for (const Box& chunk : writer.chunks(region_of(all[static_cast<std::size_t>(t)], t, depth)))
+            const ColumnPanel& panel = all[static_cast<std::size_t>(t)].panel;
+            for (const Box& chunk : writer.chunks(writer.panel_of(panel, 0, array_of(owner), t).region))
                 receives[static_cast<std::size_t>(t)].push_back(
                     list.post(false, p.c.rank_of(owner, 0), tag(t, c++), array_of(owner), chunk, lane));
         };
         for (std::int64_t t = 0; t < std::min<std::int64_t>(count, slots); ++t) expect(t);
         for (std::int64_t t = 0; t < count; ++t) {
-            const Block& block = all[static_cast<std::size_t>(t)];
             for (const int id : receives[static_cast<std::size_t>(t)]) list.add(lane, Op::wait, id);
-            const PanelStep step = step_of(writer, block, depth, false, array_of(owner), t);
+            const PanelStep step = writer.step_of(all[static_cast<std::size_t>(t)].panel, array_of(owner), t);
             for (const Box& part : writer.tasks_of(step, 0, 1, true, 1))
                 writer.product(lane, numbers[static_cast<std::size_t>(owner)] + t, step, part);
             if (t + slots < count) expect(t + slots);

@@ -5,6 +5,7 @@
 #include <set>
 #include <tuple>
 
+#include "generate/linalg/panels.hpp"
 #include "generate/linalg/redistribute.hpp"
 #include "plan/linalg/product_rates.hpp"
 #include "plan/linalg/tuning.hpp"
@@ -211,7 +212,8 @@ std::array<std::int64_t, 2> ProductCase::whole() const {
         columns = std::max(columns, owned.extent(1));
     }
     // Panels of the common dimension meet all of C, panels of B's columns as many of C.
-    return {rows, b_by_rows() ? columns : std::min(columns, choices.panel)};
+    if (!b_by_rows()) columns = std::min(columns, most_columns(problem, choices.panel));
+    return {rows, columns};
 }
 
 ProductCase product_case(const std::string& call, const ProductRequest& r, const ProductPlan& plan) {
@@ -285,14 +287,14 @@ ProductRates measured_products(std::shared_ptr<const Blas> blas, Dtype type) {
         const auto size = [](const Index& shape) { return shape.n ? shape[0] * shape[1] * shape[2] : 0; };
         for (const Schedule& part : parts)
             if (const Index shape = product_shape(part); size(shape) > size(largest)) largest = shape;
-        const bool by_rows = one.b_by_rows();
         OperationRate product;
         if (largest.n) {
             const std::array<std::int64_t, 3> piece{largest[0], largest[1], largest[2]};
             // Panels of A lie by columns; A itself, where it stays, and C as the user has them.
             const bool a_by_rows = one.problem.flipped[0] && one.problem.a.columns.parts == 1;
-            product =
-                product_rate(blas, type, {piece, one.whole(), by_rows, by_rows, a_by_rows, one.problem.flipped[2]});
+            const bool adds = largest[2] < one.problem.a.columns.extent;
+            product = product_rate(blas, type,
+                                   {piece, one.whole(), one.b_by_rows(), adds, a_by_rows, one.problem.flipped[2]});
         }
         const OperationRate copy = copy_rate(type);
         return std::vector{copy, copy, product, product, copy};
