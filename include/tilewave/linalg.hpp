@@ -126,6 +126,8 @@ enum class FactorKind : std::uint8_t { cholesky, lu, qr };
 /// @pre square, but for QR; block >= 1, lookahead >= 0, no wavefront down a tree; a memory that a plan keeps within
 /// (ConfigError on every rank, before anything is allocated)
 FactorStorage factor(FactorKind kind, const MatrixStorage& a, const FactorOptions& options);
+/// The same in the memory of `a`, where it lies as the factor does.
+FactorStorage factor(FactorKind kind, MatrixStorage&& a, const FactorOptions& options);
 /// x of A x = b, in the layout of b: of Cholesky's and LU's factors. Collective.
 /// @pre b of as many rows, of the same type and context; info 0 (ConfigError on every rank)
 MatrixStorage solve(FactorKind kind, const FactorStorage& factor, const MatrixStorage& b);
@@ -198,12 +200,24 @@ CholeskyFactor<T> cholesky(const Matrix<T>& a, const FactorOptions& options = {}
     return {factor(FactorKind::cholesky, a.storage(), options)};
 }
 template <class T>
+CholeskyFactor<T> cholesky(Matrix<T>&& a, const FactorOptions& options = {}) {
+    return {factor(FactorKind::cholesky, std::move(a.storage()), options)};
+}
+template <class T>
 LuFactor<T> lu(const Matrix<T>& a, const FactorOptions& options = {}) {
     return {factor(FactorKind::lu, a.storage(), options)};
 }
 template <class T>
+LuFactor<T> lu(Matrix<T>&& a, const FactorOptions& options = {}) {
+    return {factor(FactorKind::lu, std::move(a.storage()), options)};
+}
+template <class T>
 QrFactor<T> qr(const Matrix<T>& a, const FactorOptions& options = {}) {
     return {factor(FactorKind::qr, a.storage(), options)};
+}
+template <class T>
+QrFactor<T> qr(Matrix<T>&& a, const FactorOptions& options = {}) {
+    return {factor(FactorKind::qr, std::move(a.storage()), options)};
 }
 template <class T>
 Matrix<T> solve_triangular(const Matrix<T>& a, const Matrix<T>& b, const Triangle& triangle = {},

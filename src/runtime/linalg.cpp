@@ -308,19 +308,22 @@ ProductReport multiply(const MatrixStorage& a, const MatrixStorage& b, MatrixSto
     return report;
 }
 
-FactorStorage factor(FactorKind kind, const MatrixStorage& a, const FactorOptions& options) {
+namespace {
+
+// In the memory of `own`, which is a, where it is given and lies as the factor does.
+FactorStorage factored(FactorKind kind, const MatrixStorage& a, MatrixStorage* own, const FactorOptions& options) {
     static const char* const names[] = {"cholesky", "lu", "qr"};
     const std::string call = names[static_cast<int>(kind)];
     Context& context = a.context();
     const Axis rows = a.layout().rows, columns = a.layout().columns;
-    std::optional<FactorStorage> made;
+    std::optional<MatrixStorage> copy, triangles;
     std::optional<MovingMemory> moving;
     std::vector<FactorPlan> plans;
     Schedule schedule;
     std::shared_ptr<const Blas> library;
     PanelProblem problem{static_cast<PanelWork>(kind), a.layout(), item_bytes(a.type()), context.size(),
                          context.threads()};
-    const std::string said = a.text() + ", " + text_of(options);
+    const std::string said = a.text() + ", " + text_of(options) + (own ? "in place" : "");
     agreed(context, call, said, [&] {
         require(kind == FactorKind::qr || rows.extent == columns.extent,
                 call + ": " + a.text() + " was given; allowed: square matrices");
@@ -335,31 +338,44 @@ FactorStorage factor(FactorKind kind, const MatrixStorage& a, const FactorOption
             for (std::size_t i = 0; plans.size() > 1 && i < plans.size(); ++i) rates(plans[i]);
         },
         [&](const Machine& machine) { return played_panels(problem, plans, machine, rates).front(); });
+    const BlockCyclic layout = panel_layout(problem, plan.block);
+    const bool in_place = own && layout.same(a.layout());
+    // What each rank knows: its own pivots, and the first that failed.
+    std::vector<std::int64_t> known;
     agreed(context, call, "ready", [&] {
-        const BlockCyclic layout = panel_layout(problem, plan.block);
         const BlockCyclic beside =
             by_block_columns(kind == FactorKind::qr ? plan.block : 0, columns.extent, context.size(), plan.block);
-        made.emplace(FactorStorage{{context, layout, a.type()}, {context, beside, a.type()}, 0, {}, plan, {}});
-        made->pivots.resize(kind == FactorKind::lu ? static_cast<std::size_t>(rows.extent) : 0,
-                            std::numeric_limits<std::int64_t>::max());
+        if (!in_place) copy.emplace(context, layout, a.type());
+        triangles.emplace(context, beside, a.type());
+        known.resize(kind == FactorKind::lu ? static_cast<std::size_t>(rows.extent) : 0,
+                     std::numeric_limits<std::int64_t>::max());
         schedule = panel_schedule(problem, plan, context.rank());
         moving.emplace(schedule);
     });
-    run_move(context, {a.layout(), made->matrix.layout(), item_bytes(a.type()), context.size()}, a.binding(),
-             made->matrix.binding());
+    if (!in_place)
+        run_move(context, {a.layout(), layout, item_bytes(a.type()), context.size()}, a.binding(), copy->binding());
+    FactorStorage made{std::move(in_place ? *own : *copy), std::move(*triangles), 0, {}, plan, {}};
     const auto info = std::make_shared<FactorInfo>();
-    std::vector<Binding> matrices{made->matrix.binding()};
-    if (kind == FactorKind::qr) matrices.push_back(made->triangles.binding());
-    made->report = run(context, schedule, *moving, matrices, factor_tasks(library, a.type(), info));
-    // What each rank knows: its own pivots, and the first that failed.
-    std::vector<std::int64_t> known = std::move(made->pivots);
+    std::vector<Binding> matrices{made.matrix.binding()};
+    if (kind == FactorKind::qr) matrices.push_back(made.triangles.binding());
+    made.report = run(context, schedule, *moving, matrices, factor_tasks(library, made.matrix.type(), info));
     for (const auto& [row, other] : info->pivots()) known[static_cast<std::size_t>(row)] = other;
     known.push_back(info->any() ? info->first() : std::numeric_limits<std::int64_t>::max());
     allreduce_min(context.transport(), known);
-    made->info = known.back() == std::numeric_limits<std::int64_t>::max() ? 0 : known.back();
+    made.info = known.back() == std::numeric_limits<std::int64_t>::max() ? 0 : known.back();
     known.pop_back();
-    made->pivots = std::move(known);
-    return std::move(*made);
+    made.pivots = std::move(known);
+    return made;
+}
+
+}  // namespace
+
+FactorStorage factor(FactorKind kind, const MatrixStorage& a, const FactorOptions& options) {
+    return factored(kind, a, nullptr, options);
+}
+
+FactorStorage factor(FactorKind kind, MatrixStorage&& a, const FactorOptions& options) {
+    return factored(kind, a, &a, options);
 }
 
 MatrixStorage solve(FactorKind kind, const FactorStorage& f, const MatrixStorage& b) {

@@ -67,13 +67,24 @@ class CholeskyFactor(Matrix):
 
 
 @collective("tw.linalg.cholesky")
-def cholesky(a, *, block=None, lookahead=None, tree=None, algorithm="auto", memory=None, check=True, context=None):
+def cholesky(
+    a,
+    *,
+    block=None,
+    lookahead=None,
+    tree=None,
+    algorithm="auto",
+    memory=None,
+    check=True,
+    overwrite_a=False,
+    context=None,
+):
     """The Cholesky factor of a Hermitian positive definite matrix; collective.
 
     Parameters
     ----------
     a : Matrix or numpy.ndarray
-        Square, in any layout; an array is the same on every rank. Only its lower triangle is read; it stays as it is.
+        Square, in any layout; an array is the same on every rank. Only its lower triangle is read.
     block : int, optional
         Columns of a panel. Default: those of a's blocks where a lies by columns that go round, unless more than 128
         blocks have fewer than 32 columns; else predicted.
@@ -89,6 +100,9 @@ def cholesky(a, *, block=None, lookahead=None, tree=None, algorithm="auto", memo
         needs.
     check : bool
         Raise `NotPositiveDefinite` where there is no factor. Without, ``L.info`` says so.
+    overwrite_a : bool
+        Factor in the memory of `a`, a Matrix that lies as the factor does: both then have the factor's elements. Of
+        others, and by default, a copy is factored and `a` stays as it is.
     context : Context, optional
         Default: the one of `a`.
 
@@ -110,8 +124,9 @@ def cholesky(a, *, block=None, lookahead=None, tree=None, algorithm="auto", memo
     """
     require_bool("cholesky", "check", check)
     kind, wish = Kind("cholesky", "cholesky", CholeskyFactor), Wish(block, lookahead, tree, algorithm, memory)
-    made, _ = yield from factored(kind, context, a, wish, f"check={check}")
-    made.local[made.rows[:, None] < made.columns[None, :]] = 0
+    made, _ = yield from factored(kind, context, a, wish, f"check={check}", overwrite_a)
+    for i, column in enumerate(made.columns.tolist()):
+        made.local[:column, i] = 0
     if made.info and check:
         text = (
             f"cholesky: the leading minor of order {made.info} of a is not positive definite; allowed: positive "

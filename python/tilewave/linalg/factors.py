@@ -9,7 +9,7 @@ from tilewave import _core
 from tilewave.errors import ConfigError, KernelError
 from tilewave.linalg.arrays import entered
 from tilewave.linalg.blas import blas
-from tilewave.linalg.checks import require_matrix, require_square
+from tilewave.linalg.checks import require_bool, require_matrix, require_square
 from tilewave.linalg.choosing import FactorPlan, best_plan, by_block_columns, play_of
 from tilewave.linalg.layout import Layout
 from tilewave.linalg.matrix import Matrix, move
@@ -114,14 +114,16 @@ class Kind:
     square: bool = True
 
 
-def factored(kind, context, a, wish, text=""):
-    """Factor a copy of a matrix by block columns; part of a collective call.
+def factored(kind, context, a, wish, text="", overwrite=False):
+    """Factor a matrix by block columns; part of a collective call.
 
     Parameters
     ----------
     wish : Wish
     text : str
         What else must be equal on all ranks.
+    overwrite : bool
+        In the memory of `a`, where it is a matrix that lies as the factor does.
 
     Returns
     -------
@@ -130,7 +132,9 @@ def factored(kind, context, a, wish, text=""):
     pivots : list
         Of this rank's panels.
     """
-    a = entered(kind.name, "a", a, context)
+    require_bool(kind.name, "overwrite_a", overwrite)
+    text = f"overwrite_a={overwrite}{text and '; '}{text}"
+    given, a = a, entered(kind.name, "a", a, context)
     require_matrix(kind.name, "a", a, context)
     if kind.square:
         require_square(kind.name, "a", a)
@@ -138,7 +142,7 @@ def factored(kind, context, a, wish, text=""):
     problem = _core.linalg.PanelProblem(kind.work, a._blocks, a.dtype.itemsize, context.size, context.threads)
     plans = wish.plans(kind.name, problem)
     library = blas()
-    yield f"{a._text()}; {wish}{text and '; '}{text}"
+    yield f"{a._text()}; {wish}; {text}"
     text = f"{kind.work}, {a.shape} {a.dtype} {a.layout}, {wish}"
     chosen = yield from best_plan(context, problem, a.dtype, plans, library, text)
     error = made = run = None
@@ -148,7 +152,10 @@ def factored(kind, context, a, wish, text=""):
     except Exception as problem:
         error = problem
     yield error or "ready"
-    move(context, a._blocks, made._blocks, a.local, made.local)
+    if (overwrite or a is not given) and a._blocks.same(made._blocks):
+        made._local = a.local
+    else:
+        move(context, a._blocks, made._blocks, a.local, made.local)
     made._plan = dataclasses.replace(chosen, predicted_s=None, compared=(), messages="")
     made.report, info, pivots = run([made.local, *made._beside], () if a._blocks.same(made._blocks) else ("a",))
     least = context._core.allreduce_min([info or _NONE])[0]

@@ -73,13 +73,13 @@ class LuFactor(Matrix):
 
 
 @collective("tw.linalg.lu")
-def lu(a, *, block=None, lookahead=None, tree=None, algorithm="auto", memory=None, context=None):
+def lu(a, *, block=None, lookahead=None, tree=None, algorithm="auto", memory=None, overwrite_a=False, context=None):
     """LU factors of a square matrix with partial pivoting; collective.
 
     Parameters
     ----------
     a : Matrix or numpy.ndarray
-        Square, in any layout; an array is the same on every rank. It stays as it is.
+        Square, in any layout; an array is the same on every rank.
     block : int, optional
         Columns of a panel. Default: those of a's blocks where a lies by columns that go round, unless more than 128
         blocks have fewer than 32 columns; else predicted.
@@ -93,6 +93,9 @@ def lu(a, *, block=None, lookahead=None, tree=None, algorithm="auto", memory=Non
     memory : int, optional
         Bytes that each rank may use beyond the matrices, for panels on their way. Default: as much as the fastest plan
         needs.
+    overwrite_a : bool
+        Factor in the memory of `a`, a Matrix that lies as the factor does: both then have the factor's elements. Of
+        others, and by default, a copy is factored and `a` stays as it is.
     context : Context, optional
         Default: the one of `a`.
 
@@ -110,11 +113,11 @@ def lu(a, *, block=None, lookahead=None, tree=None, algorithm="auto", memory=Non
     -----
     Collective. The owner of the next panel updates, factors and sends it before the rest is updated (look-ahead).
     """
-    return (yield from _factored("lu", context, a, Wish(block, lookahead, tree, algorithm, memory)))
+    return (yield from _factored("lu", context, a, Wish(block, lookahead, tree, algorithm, memory), overwrite_a))
 
 
-def _factored(call, context, a, wish):
-    made, mine = yield from factored(Kind(call, "lu", LuFactor), context, a, wish)
+def _factored(call, context, a, wish, overwrite=False):
+    made, mine = yield from factored(Kind(call, "lu", LuFactor), context, a, wish, overwrite=overwrite)
     made.pivots = np.zeros(made.shape[0], dtype=np.int64)
     for of_rank in share(context, mine):
         for row, other in of_rank:

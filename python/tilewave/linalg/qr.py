@@ -125,13 +125,24 @@ class QrFactor(Matrix):
 
 
 @collective("tw.linalg.qr")
-def qr(a, mode="economic", *, block=None, lookahead=None, tree=None, algorithm="auto", memory=None, context=None):
+def qr(
+    a,
+    mode="economic",
+    *,
+    block=None,
+    lookahead=None,
+    tree=None,
+    algorithm="auto",
+    memory=None,
+    overwrite_a=False,
+    context=None,
+):
     """QR factors of a matrix of any shape by Householder reflections; collective.
 
     Parameters
     ----------
     a : Matrix or numpy.ndarray
-        In any layout; an array is the same on every rank. It stays as it is.
+        In any layout; an array is the same on every rank.
     mode : str
         What the factors unpack to: "economic", ``Q, R = qr(a)`` with as many columns of Q as the lesser side of a has;
         "full", with a square Q; "r", ``R, = qr(a, mode="r")``.
@@ -148,6 +159,9 @@ def qr(a, mode="economic", *, block=None, lookahead=None, tree=None, algorithm="
     memory : int, optional
         Bytes that each rank may use beyond the matrices, for panels on their way. Default: as much as the fastest plan
         needs.
+    overwrite_a : bool
+        Factor in the memory of `a`, a Matrix that lies as the factor does: both then have the factor's elements. Of
+        others, and by default, a copy is factored and `a` stays as it is.
     context : Context, optional
         Default: the one of `a`.
 
@@ -167,14 +181,15 @@ def qr(a, mode="economic", *, block=None, lookahead=None, tree=None, algorithm="
     multiplied with. The owner of the next panel updates, factors and sends it before the rest is updated (look-ahead).
     """
     require_one_of("qr", "mode", "None" if mode is None else mode, MODES)
-    made = yield from factored_qr("qr", context, a, Wish(block, lookahead, tree, algorithm, memory), f"mode {mode}")
+    wish = Wish(block, lookahead, tree, algorithm, memory)
+    made = yield from factored_qr("qr", context, a, wish, f"mode {mode}", overwrite_a)
     made.mode = mode
     return made
 
 
-def factored_qr(call, context, a, wish, text=""):
+def factored_qr(call, context, a, wish, text="", overwrite=False):
     """The factor; part of a collective call, with what else must be equal on all ranks."""
-    return (yield from factored(Kind(call, "qr", QrFactor, square=False), context, a, wish, text))[0]
+    return (yield from factored(Kind(call, "qr", QrFactor, square=False), context, a, wish, text, overwrite))[0]
 
 
 def reflect_run(factor, sides, adjoint, identity=False):

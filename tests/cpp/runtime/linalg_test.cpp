@@ -77,6 +77,12 @@ void products_and_factors(Context& context, double bound) {
         EXPECT_EQ(factors.info(), 0);
         EXPECT_LT(difference(product(whole.gather(), factors.solve(sides).gather(), 17, 17, 3), sides.gather()), bound);
     }
+    // In the memory of a matrix that lies as its factor.
+    Matrix<T> own = whole.redistributed(by_block_columns(17, 17, ranks, 4));
+    const T* const memory = own.local();
+    LuFactor<T> taken = lu(std::move(own), {.block = 4});
+    EXPECT_TRUE(taken.factor.matrix.data() == reinterpret_cast<const std::byte*>(memory));
+    EXPECT_EQ(difference(taken.solve(sides).gather(), lu(whole, {.block = 4}).solve(sides).gather()), 0);
     const Matrix<T> definite(context, by_block_columns(17, 17, ranks), [](std::int64_t i, std::int64_t j) {
         return static_cast<T>(1.0 / static_cast<double>(1 + std::abs(i - j)) + (i == j ? 4 : 0));
     });
