@@ -35,7 +35,9 @@ Box triangles_of(const BlockCyclic& layout, int rank);
 ///
 /// As a wavefront: lane 0 has the panels, other lanes the block columns; with as many of these as there are threads,
 /// one lane is virtual. Lane 0 hands each chunk of a panel to the next rank when it is there, whatever the others do,
-/// and they use it at once: tile t of a panel meets block column j when it has come so far, in waves t + j.
+/// and they use it at once: tile t of a panel meets block column j when it has come so far, in waves t + j. Where
+/// panels are made by tiles, chunks of the next panel leave while those of this one still come: both ways of a link are
+/// in use.
 class RightLooking {
 public:
     /// @pre layout by block columns, all its ranks the first of `ranks`; lanes >= 1
@@ -82,6 +84,15 @@ protected:
 private:
     Schedule run_ahead();
     Schedule run_waves();
+    struct Waves {
+        std::vector<std::vector<std::int32_t>> done;  // by panel and lane: the count at which it is used up
+        std::int64_t expected = 0;                    // panels before it that are not this rank's have their receives
+        std::int64_t making = -1;                     // the panel that is made by tiles
+        std::size_t made = 0;                         // how many of its chunks are
+    };
+    void release(const Waves& waves, std::int64_t k);
+    void expect(Waves& waves, std::int64_t until);
+    void make_until(Waves& waves, std::int64_t k, std::int64_t t1, bool all);
     int owner(std::int64_t k) const { return layout_.columns.part_of({tiles_.lo(k)}); }
     // A block column always has the same lane: its updates stay in order.
     bool mine(std::int64_t j, int lane) const { return owner(j) == me_ && (j / grid_) % choices_.lanes == lane; }
@@ -92,7 +103,6 @@ private:
         factor(k);
         start(k);
     }
-    void make_by_tiles(std::int64_t k);
 
     PanelRing ring_;
 };
