@@ -152,9 +152,11 @@ private:
     const Link& link(const Half& half) const { return machine_.link(half.rank, half.m->peer); }
     // Whether a message leaves with its post: where large ones move without any polls, their bytes are not asked for.
     static bool leaves(const Link& l, double bytes) { return bytes <= l.eager_bytes || l.hidden_unpolled > 0.8; }
-    // What the lane has waited in all until now.
+    // What the lane has waited in all until now, as far as its thread had nothing else to do.
     double waited(const Lane& lane, double now) const {
-        return lane.waited + (lane.state == State::waiting ? now - lane.begin : 0);
+        if (lane.state != State::waiting || !idles(lane)) return lane.waited;
+        const double last = lane.thread < 0 ? lane.begin : threads_[static_cast<std::size_t>(lane.thread)].last;
+        return lane.waited + std::max(0.0, now - std::max(lane.begin, last));
     }
 
     std::span<const Schedule> schedules_;

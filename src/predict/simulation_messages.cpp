@@ -162,7 +162,7 @@ void Simulation::complete(Half& h, double when) {
 // When the lane that waits for it since lane.begin finds it: its share of the work is done while it waits.
 double Simulation::found(const Half& h, const Lane& lane) const {
     const double from = std::max(lane.begin, h.begin);
-    const double idle = index(lane) == h.lane ? waited(lane, from) - h.idle : 0;
+    const double idle = index(lane) == h.lane ? std::max(0.0, waited(lane, from) - h.idle) : 0;
     return std::max(std::max(h.done, lane.begin), from + std::max(h.busy - idle, 0.0));
 }
 

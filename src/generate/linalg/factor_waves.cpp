@@ -49,6 +49,7 @@ void RightLooking::make_until(Waves& waves, std::int64_t k, std::int64_t t1, boo
 Schedule RightLooking::run_waves() {
     const std::int64_t panels = me_ < 0 ? 0 : tiles_.panels(), columns = tiles_.block_columns();
     const int lanes = choices_.lanes;
+    const double tile_flops = 2.0 * static_cast<double>(tiles_.block * tiles_.block * tiles_.block);
     // What lane 0 awaits before it updates the tiles before `until` of the block column that is the next panel.
     struct Urgent {
         std::int64_t until = 0;
@@ -70,8 +71,11 @@ Schedule RightLooking::run_waves() {
         const std::int64_t beside = k + 1 < panels ? k + 2 : k + 1;  // the first block column of the other lanes
         const std::vector<Urgent> needed = std::exchange(urgent, {});
         auto need = needed.begin();
-        for (const auto& part : parts) {
-            const auto [t0, t1] = part;
+        std::int64_t met = parts.front().first;  // tiles from here on have not met block columns that nobody waits for
+        for (std::size_t p = 0; p < parts.size(); ++p) {
+            const auto [t0, t1] = parts[p];
+            const bool last = p + 1 == parts.size();
+            const bool enough = last || parts[p + 1].first != t1 || t1 - met >= units_of_task(tile_flops);
             if (!own) ring_.arrive(k, 1);
             const std::int32_t there = list_.signal(0);
             if (next) {
@@ -82,16 +86,21 @@ Schedule RightLooking::run_waves() {
                     ++need;
                 }
                 update(0, k, k + 1, t0, t1, false);
-                make_until(waves, k + 1, t1, &part == &parts.back());
+                make_until(waves, k + 1, t1, last);
             }
             for (int lane = 1; lane <= lanes; ++lane) {
                 list_.add(lane, Op::await, 0, there);
                 for (std::int64_t j = beside; j < columns; ++j) {
                     if (!mine(j, lane - 1)) continue;
-                    update(lane, k, j, t0, t1, false);
-                    if (j == k + 2) urgent.push_back({t1, lane, list_.signal(lane)});
+                    if (j == k + 2) {
+                        update(lane, k, j, t0, t1, false);
+                        urgent.push_back({t1, lane, list_.signal(lane)});
+                    } else if (enough) {
+                        update(lane, k, j, met, t1, false);
+                    }
                 }
             }
+            if (enough && !last) met = parts[p + 1].first;
         }
         for (int lane = 1; lane <= lanes; ++lane) {
             for (std::int64_t j = 0; j < k; ++j)
