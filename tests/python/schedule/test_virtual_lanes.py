@@ -183,6 +183,45 @@ def test_a_message_is_taken_between_tasks_of_another_lane():
     assert order[:2] == ["busy", "taken"] and len(order) == 101
 
 
+def test_a_lane_whose_thread_computes_has_not_idled():
+    """Two messages come at 10 ms, while another lane of the thread computes: the second is taken behind the first."""
+
+    def late(out):
+        pass
+
+    def busy(out):
+        pass
+
+    def taken(first, second, out):
+        pass
+
+    def build(b):
+        A = b.array("A", 4, owned=slice(0, 2) if b.rank == 0 else slice(2, 4), storage=slice(None))
+        lane = b.lane()
+        if b.rank == 1:
+            lane.task(late, [], [A[2:4]], number=0)
+            sends = [b.send(0, A[place], tag=place) for place in (2, 3)]
+            for send in sends:
+                lane.post_send(send)
+            for send in sends:
+                lane.wait(send)
+            return
+        receives = [b.receive(1, A[place], tag=place) for place in (2, 3)]
+        for receive in receives:
+            lane.post_recv(receive)
+        for receive in receives:
+            lane.wait(receive)
+        lane.task(taken, [A[2], A[3]], [A[0]], number=100)
+        other = b.lane()
+        for number in range(1, 31):
+            other.task(busy, [], [A[1]], number=number)
+
+    rates = {"late": 10e-3, "busy": 1e-3, "taken": 0.0}
+    events = tw.predict(tw.build_schedule(build, 2), rates=rates, threads=1).timeline.events
+    of_lane = events[(events["rank"] == 0) & (events["lane"] == 0) & (events["op"] == 0)]
+    assert 10e-3 < of_lane["end_s"][0] < 13e-3
+
+
 @pytest.mark.parametrize("bad", [0, 1, 2])
 def test_a_rank_that_fails_alone_ends_the_others(bad):
     def body(context):
