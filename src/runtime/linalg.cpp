@@ -168,15 +168,7 @@ MatrixStorage through(const std::string& call, const FactorStorage& f, const Mat
     });
     const std::int64_t item = item_bytes(b.type());
     run_move(context, {b.layout(), sides->layout(), item, context.size()}, b.binding(), sides->binding());
-    const std::size_t high = static_cast<std::size_t>(sides->rows() * item);
-    for (std::int64_t j = 0; j < sides->columns(); ++j)
-        for (std::size_t i = 0; i < permutation.size(); ++i)
-            if (const auto other = static_cast<std::size_t>(permutation[i]); other != i) {
-                std::byte* column = sides->data() + static_cast<std::size_t>(j) * high;
-                std::swap_ranges(column + i * static_cast<std::size_t>(item),
-                                 column + (i + 1) * static_cast<std::size_t>(item),
-                                 column + other * static_cast<std::size_t>(item));
-            }
+    interchange_rows(b.type(), {sides->data(), sides->rows(), sides->columns(), 1, sides->rows()}, permutation);
     const auto tasks = factor_tasks(library, b.type(), std::make_shared<FactorInfo>());
     std::vector<Binding> matrices{f.matrix.binding()};
     if (triangles) matrices.push_back(f.triangles.binding());

@@ -159,12 +159,9 @@ public:
         const BlasMatrix column = matrix_of(call.writes[0]);
         const std::int64_t width = std::min(call.reads[0].box.extent(3), column.rows);
         const int* pivots = reinterpret_cast<const int*>(call.reads[0].data);
-        for (std::int64_t j = 0; j < column.columns; ++j) {
-            std::byte* items = column.data + j * column.column_step * item_;
-            for (std::int64_t i = 0; i < width; ++i)
-                if (const std::int64_t other = pivots[i] - 1; other != i)
-                    std::swap_ranges(items + i * item_, items + (i + 1) * item_, items + other * item_);
-        }
+        std::vector<std::int64_t> others(pivots, pivots + width);
+        for (std::int64_t& row : others) --row;
+        interchange_rows(type_, column, others);
         if (solves)
             blas_->trsm(type_, Blas::Side::left, {false, Transpose::none, true},
                         Tiles{call.reads[2]}.from(0, width, width), rows_of(column, item_, 0, width));

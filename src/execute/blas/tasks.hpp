@@ -1,6 +1,7 @@
 // What the tasks of matrix schedules call.
 #pragma once
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "execute/blas/library.hpp"
@@ -21,5 +22,8 @@ std::vector<TaskFunction> product_tasks(std::shared_ptr<const Blas> blas, const 
 
 /// to = from, or its conjugate; of any steps.
 void copy_matrix(Dtype type, const BlasMatrix& from, const BlasMatrix& to);
+
+/// Row i with row others[i], one after another, of a matrix by columns.
+void interchange_rows(Dtype type, const BlasMatrix& m, std::span<const std::int64_t> others);
 
 }  // namespace tilewave
