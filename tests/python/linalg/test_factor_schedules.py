@@ -107,6 +107,7 @@ def test_a_wavefront_hands_panels_on_while_it_updates():
     layout = linalg.BlockCyclic(linalg.Axis(40, 1, 0), linalg.Axis(40, 2, 5))
     choices = linalg.FactorChoices(lookahead=1, wavefront=True)
     choices.chunk_bytes = 8 * 5 * 5 * 2
+    choices.task_flops = 2 * 5**3 * 2
     for make, panels in ((linalg.cholesky, {0, 11}), (linalg.lu, {3})):
         parts = [make(layout, 8, choices, rank, 2) for rank in range(2)]
         assert _core.check(parts) is None
@@ -120,6 +121,23 @@ def test_a_wavefront_hands_panels_on_while_it_updates():
         # Between two chunks of one panel there is work.
         steps = [step.op for step in parts[1].lanes[1]]
         assert "compute await compute" in " ".join(steps)
+
+
+@pytest.mark.parametrize("lookahead", [0, 1, 2])
+def test_a_panel_of_cholesky_leaves_while_the_one_before_comes(lookahead):
+    """Rank 1 sends the first chunk of panel 1 before it waits for the last one of panel 0; rank 0 then waits for it."""
+    layout = linalg.BlockCyclic(linalg.Axis(40, 1, 0), linalg.Axis(40, 2, 5))
+    choices = linalg.FactorChoices(lookahead=lookahead, wavefront=True)
+    choices.chunk_bytes = 1
+    parts = [linalg.cholesky(layout, 8, choices, rank, 2) for rank in range(2)]
+    assert _core.check(parts) is None
+    ops = [step.op for step in parts[1].lanes[0]]
+    chunks_of_panel_0 = 7
+    assert ops[: ops.index("post_send")].count("wait") < chunks_of_panel_0
+    if lookahead > 0:  # a buffer is free
+        ops = [step.op for step in parts[0].lanes[0]]
+        panel_2 = [i for i, op in enumerate(ops) if op == "post_send"][chunks_of_panel_0]
+        assert ops[:panel_2].count("post_recv") > 6  # of panel 3, too
 
 
 def test_a_panel_of_cholesky_leaves_tile_by_tile():
