@@ -65,10 +65,10 @@ ONLY = {
     "plan": (r"", r"^regret, |^prediction error, "),
     # Of each place the size nearest to the balance or above, and what is said of all.
     "matmul": (
-        r"2@1gbit, n = [123]000|(2x1|4@1gbit), n = 2000|2@100mbit, n = 2048|cells|runs",
+        r"2@1gbit, n = [23]000|(2x1|4@1gbit), n = 2000|2@100mbit, n = 2048|cells|runs",
         r"^tilewave, auto$|auto is the fastest|^prediction error, median",
     ),
-    "factors": (r"2@1gbit, n = [24]000", r"^tilewave, against (MKL|HPL)$"),
+    "factors": (r"2@1gbit, n = 2000|(LU|Cholesky), 2@1gbit, n = 4000", r"^tilewave, against (MKL|HPL)$"),
     "wolfmann": (r"Ethernet|table", r"^pending$|^prediction error, median"),
     "executor": (r"2 MPI ranks, beyond|8x8, 2 ranks|^predict, 64 ranks$", r""),
 }
