@@ -8,6 +8,7 @@
 //   follows both posts. A rank polls without end while a lane waits, and every poll period while one computes.
 // It then takes message_s, more where other messages use the same host's link, or the same rank's CPU.
 #pragma once
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <span>
