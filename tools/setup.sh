@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes a virtual environment and builds and installs Tilewave with its test dependencies into it.
+# Makes a virtual environment, and builds and installs Tilewave with its test dependencies into it, editable.
 # Needs Python 3.10 or newer with venv, g++ and make; everything else comes from the package index.
 set -euo pipefail
 venv=$1
@@ -41,15 +41,9 @@ fi
 # The build's own requirements first, so that the build folder can be used again (no isolation).
 stage "fetching what the build needs: CMake, Ninja, nanobind, MPICH"
 "${pip[@]}" install --quiet "scikit-build-core>=0.12" "nanobind>=2.12" "mpich>=5.0,<6" "cmake>=3.24" "ninja"
-stage "building the wheel: the compiled core of Tilewave, about 3 minutes on two free cores the first time"
-rm -rf build/wheel
-mkdir -p build/wheel
-PATH="$PWD/$venv/bin:$PATH" compiling build/wheel.log "${pip[@]}" wheel --verbose --no-deps --no-build-isolation \
-    --wheel-dir build/wheel "${defines[@]}" \
-    ${TILEWAVE_MPI:+"--config-settings=cmake.define.TILEWAVE_MPI=$TILEWAVE_MPI"} .
-wheel=$(ls build/wheel/tilewave-*.whl)
-stage "installing $wheel and what it and its tests need: NumPy, llvmlite, Numba, SciPy, ..."
-"${pip[@]}" install --quiet --no-compile "$wheel[test]"
-# Of the same version: pip would keep what was built before.
-"${pip[@]}" install --quiet --no-compile --no-deps --force-reinstall "$wheel"
-stage "$venv is ready; in other environments of this Python: pip install $wheel"
+stage "building the compiled core, about 3 minutes on two free cores the first time; installing NumPy, llvmlite, ..."
+mkdir -p build
+# Editable: Python's sources stay where they are, and only the compiled core is installed.
+PATH="$PWD/$venv/bin:$PATH" compiling build/core.log "${pip[@]}" install --verbose --no-compile --no-build-isolation \
+    "${defines[@]}" ${TILEWAVE_MPI:+"--config-settings=cmake.define.TILEWAVE_MPI=$TILEWAVE_MPI"} --editable ".[test]"
+stage "$venv is ready"

@@ -19,3 +19,10 @@ compiling() {
         return 1
     }
 }
+
+# core_folder PYTHON: where the compiled core of that Python is built.
+core_folder() {
+    local tag
+    tag=$("$1" -c 'import sys; print("cp%d%d" % sys.version_info[:2])')
+    ls -d "$PWD/build/$tag-$tag"-* 2>/dev/null | head -1
+}

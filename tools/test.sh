@@ -30,8 +30,7 @@ cpp_tests() { # folder, build type, compiler flags, a built library or none
 mkdir -p build
 if have_gtest; then
     # The library as it was installed, where its build is there.
-    built=$("$python" -c 'import sys; print("cp%d%d" % sys.version_info[:2])')
-    cpp_tests build/cpp None "-O1" "$(ls "$PWD/build/$built-$built"-*/libtilewave.a 2>/dev/null | head -1)"
+    cpp_tests build/cpp None "-O1" "$(ls "$(core_folder "$python")/libtilewave.a" 2>/dev/null)"
     if [ "$long" = --long ]; then
         cpp_tests build/asan RelWithDebInfo "-fsanitize=address,undefined -fno-sanitize-recover=undefined" ""
         cpp_tests build/tsan RelWithDebInfo "-fsanitize=thread" ""

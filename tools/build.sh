@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Compiles what has changed of the core, in the folder that tools/setup.sh made, and installs it in the environment.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+source tools/stages.sh
+python=${PYTHON:-.venv/bin/python}
+case "$python" in /*) ;; *) python=$PWD/$python ;; esac
+export PATH="$(dirname "$python"):$PATH"
+folder=$(core_folder "$python")
+compiling build/core.log cmake --build "$folder"
+cmake --install "$folder" --prefix "$("$python" -c 'import sysconfig; print(sysconfig.get_path("platlib"))')" >/dev/null
