@@ -1,22 +1,36 @@
-"""Reading files that others may have put in place: nothing that hangs, nothing that fills the memory."""
+"""Files: read without hanging or filling the memory, written as a whole or not at all.
 
+A file is written under another name, ``.tilewave-`` and 32 digits, in the folder where it will be, and then renamed:
+others see the old one, the new one or none. What a killed process leaves there is removed by a later one that writes
+into the folder.
+"""
+
+import contextlib
 import errno
+import io
 import os
+import re
+import secrets
 import stat
+import time
+
+from tilewave.errors import ConfigError, shown
 
 MOST_BYTES = 256 << 20  # of a kernel, a plan or a machine; what Tilewave writes is far below
 
+#: Seconds since its last change after which an unfinished file belongs to no running process.
+ABANDONED_S = 86400
+
+_PART = re.compile(r"\.tilewave-[0-9a-f]{32}\.part")
+_looked_through = set()  # folders in which this process has looked for unfinished files
+
 
 def read(path):
-    """A regular file's bytes, and what the system says of it.
+    """A regular file's bytes.
 
     Parameters
     ----------
     path : path of the file
-
-    Returns
-    -------
-    tuple of bytes and os.stat_result
 
     Raises
     ------
@@ -24,6 +38,33 @@ def read(path):
         When it cannot be read, is no regular file (a FIFO would wait for a writer, a device may never end), or is
         larger than 256 MB; ``strerror`` says which.
     """
+    with _opened(path) as (file, _):
+        return file.read()
+
+
+def read_private(path):
+    """A regular file's bytes, as `read`, if only the user can have written it: for what decides on a run by itself.
+
+    Raises
+    ------
+    OSError
+        Also where the file or its folder belongs to another user, or others can write it.
+    """
+    if not is_private(os.stat(os.path.dirname(path) or ".")):
+        raise PermissionError(errno.EPERM, "its folder belongs to another user, or others can write it", str(path))
+    with _opened(path) as (file, status):
+        if not is_private(status):
+            raise PermissionError(errno.EPERM, "it belongs to another user, or others can write it", str(path))
+        return file.read()
+
+
+def is_private(status):
+    """Whether only the user can write what has this `os.stat_result`."""
+    return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+@contextlib.contextmanager
+def _opened(path):
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         status = os.fstat(handle)
@@ -32,6 +73,144 @@ def read(path):
         if status.st_size > MOST_BYTES:
             raise OSError(errno.EFBIG, f"it has {status.st_size} bytes, allowed: {MOST_BYTES}", os.fspath(path))
         with os.fdopen(handle, "rb", closefd=False) as file:
-            return file.read(), status
+            yield file, status
     finally:
         os.close(handle)
+
+
+def save(what, path, data, folder=False):
+    """Write what the user has asked for; an old file stays as it is until the new one is whole.
+
+    Parameters
+    ----------
+    what : str
+        How errors begin.
+    path : str or path
+    data : bytes or str
+    folder : bool
+        Make the folder, too, where there is none.
+
+    Raises
+    ------
+    ConfigError
+        Where that fails: no folder, no right, no room.
+    """
+    if not isinstance(path, str | os.PathLike):
+        raise ConfigError(f"{what}: given {shown(path)}; allowed: a path")
+    try:
+        if folder:
+            os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        write(path, data)
+    except (OSError, ValueError) as error:  # ValueError: a zero byte in it
+        why = getattr(error, "strerror", None) or str(error)
+        raise ConfigError(f"{what}: {os.fspath(path)!r} cannot be written: {why}") from None
+
+
+def drawn(figure, path, **options):
+    """A Matplotlib figure as bytes, in the format that the ending of a path says; without one as PNG."""
+    out = io.BytesIO()
+    figure.savefig(out, format=os.path.splitext(os.fspath(path))[1][1:] or "png", **options)
+    return out.getvalue()
+
+
+def write(path, data):
+    """Write a file as a whole or not at all, through links, with the rights of an old one.
+
+    Parameters
+    ----------
+    path : str or path
+    data : bytes or str
+
+    Raises
+    ------
+    OSError
+    """
+    data = data.encode() if isinstance(data, str) else data
+    path = os.path.realpath(path)
+    with contextlib.suppress(FileNotFoundError):
+        if not stat.S_ISREG(os.stat(path).st_mode):  # a device or a pipe has no old content, and stays what it is
+            with open(path, "wb") as file:
+                file.write(data)
+            return
+    with unfinished(path) as part, open(part, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())  # a disk that is over its quota, or gone, says so here
+
+
+def write_private(path, data):
+    """Write a file that `read_private` reads; makes its folder.
+
+    Returns
+    -------
+    bool
+        False where others can write the folder, or it is another user's: then nothing is written.
+    """
+    folder = os.path.dirname(path)
+    os.makedirs(folder, 0o700, exist_ok=True)
+    if not is_private(os.stat(folder)):
+        return False
+    with unfinished(path, 0o600) as part, open(part, "wb") as file:
+        file.write(data)
+    return True
+
+
+@contextlib.contextmanager
+def unfinished(path, mode=None):
+    """An empty file for the content of another one: it gets that name at the end; where something raises it goes.
+
+    Parameters
+    ----------
+    path : str
+    mode : int, optional
+        Default: that of the file that is there, else as for any new file.
+
+    Yields
+    ------
+    str
+        Its name.
+    """
+    part = begin(path, mode)
+    try:
+        yield part
+        os.replace(part, path)
+    except BaseException:  # an interrupt, too, leaves nothing behind
+        remove(part)
+        raise
+
+
+def begin(path, mode=None):
+    """Make an empty file in the folder of ``path``, under another name; give its name."""
+    folder = os.path.dirname(path)
+    part = os.path.join(folder, f".tilewave-{secrets.token_hex(16)}.part")
+    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666 if mode is None else mode)
+    try:
+        with contextlib.suppress(OSError):
+            os.fchmod(handle, stat.S_IMODE(os.stat(path).st_mode) if mode is None else mode)
+    finally:
+        os.close(handle)
+    _remove_abandoned(folder or ".")
+    return part
+
+
+def remove(part):
+    """Remove a file that did not become whole; it may be gone."""
+    with contextlib.suppress(OSError):
+        os.unlink(part)
+
+
+def _remove_abandoned(folder):
+    """Once a process and folder: remove the user's files that `begin` made and nobody has finished."""
+    folder = os.path.realpath(folder)
+    if folder in _looked_through:
+        return
+    _looked_through.add(folder)
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if not _PART.fullmatch(entry.name):
+                continue
+            with contextlib.suppress(OSError):  # another process has removed it
+                status = entry.stat(follow_symlinks=False)
+                old = status.st_mtime < time.time() - ABANDONED_S
+                if old and stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid():
+                    os.unlink(entry.path)

@@ -5,7 +5,7 @@ import weakref
 
 import numpy as np
 
-from tilewave import _core
+from tilewave import _core, files
 from tilewave.errors import ConfigError, shown
 from tilewave.field import npy
 from tilewave.field.index import Selection, pack, unpack
@@ -393,7 +393,7 @@ class Field:
             self._save(path, unnamed)
         finally:
             for made in unnamed:
-                npy.remove(made)
+                files.remove(made)
 
     @collective("tw.Field.save")
     def _save(self, path, unnamed):

@@ -1,15 +1,14 @@
 """Arrays in .npy files, each rank's blocks written and read by itself. Nothing here is collective."""
 
-import contextlib
 import errno
 import io
 import math
 import os
-import secrets
 import stat
 
 import numpy as np
 
+from tilewave import files
 from tilewave.errors import ConfigError, shown
 
 PIECE_BYTES = 8 << 20  # of a block, copied to memory in the order of the file before it is written
@@ -46,10 +45,10 @@ def create(path, shape, dtype):
         Where that fails: no folder, no right, no room.
     """
     with _named("save", path):
-        if os.path.isdir(path):
-            raise IsADirectoryError("it is a folder")
-        made = os.path.join(os.path.dirname(path), f".{os.path.basename(path)[:100]}-{secrets.token_hex(8)}.part")
-        number = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        if os.path.exists(path) and not os.path.isfile(path):
+            raise OSError("it is a folder" if os.path.isdir(path) else "it is no ordinary file")
+        made = files.begin(path)
+        number = os.open(made, os.O_WRONLY)
         try:
             head = _header(shape, dtype)
             os.write(number, head)
@@ -61,7 +60,7 @@ def create(path, shape, dtype):
                     raise
                 os.truncate(number, size)  # a disk that reserves nothing
         except BaseException:
-            remove(made)
+            files.remove(made)
             raise
         finally:
             os.close(number)
@@ -112,12 +111,6 @@ def finish(path, made):
     """
     with _named("save", path):
         os.replace(made, path)
-
-
-def remove(made):
-    """Remove a file that did not become whole; it may be gone."""
-    with contextlib.suppress(OSError):
-        os.unlink(made)
 
 
 def opened(path, dtypes):

@@ -18,9 +18,7 @@ import os
 import re
 import stat
 import struct
-import tempfile
 import threading
-import time
 from pathlib import Path
 
 from tilewave import files
@@ -28,13 +26,8 @@ from tilewave import files
 #: Files that are kept; beyond, those go that were not used for the longest time.
 FILES = 1024
 
-#: Seconds after which a file that a writer left unfinished is removed.
-ABANDONED = 3600
-
 SUFFIX, SUFFIXES = ".kernel", (".kernel", ".rates")
-_UNFINISHED = "tilewave-", ".part"  # how names of unfinished files begin and end
 _OUR_FILE = re.compile(rf"[0-9a-f]{{64}}({'|'.join(map(re.escape, SUFFIXES))})")
-_OUR_PART = re.compile(rf"{_UNFINISHED[0]}\w+{re.escape(_UNFINISHED[1])}")
 _MAGIC = b"tilewave kernel 1\n"
 _SIZES = struct.Struct("<QQ")  # of the key and of the object code
 #: By the first digit of a kernel's file: held while one is compiled. LLVM compiles one at a time anyway.
@@ -115,9 +108,7 @@ def forget(name, suffix):
 def _read(path, key):
     """The object code in a file; None unless it is whole, the user's own, and of this very key."""
     try:
-        data, status = files.read(path)
-        if not _own(status) or not _own(os.stat(path.parent)):
-            return None
+        data = files.read_private(path)
     except OSError:
         return None
     code = _unpacked(data, key)
@@ -125,11 +116,6 @@ def _read(path, key):
         with contextlib.suppress(OSError):
             os.utime(path)  # used now: the oldest go first
     return code
-
-
-def _own(status):
-    """Whether only the user can have written it."""
-    return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 def _packed(key, code):
@@ -151,41 +137,18 @@ def _unpacked(data, key):
 
 
 def _write(path, key, code):
-    """Write a file at once: others see the old one, the new one or none.
-
-    Returns
-    -------
-    bool
-        False where the folder is not the user's own: then nothing is written.
-    """
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if not _own(os.stat(path.parent)):
-        return False
-    handle, part = tempfile.mkstemp(prefix=_UNFINISHED[0], suffix=_UNFINISHED[1], dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(_packed(key, code))
-        os.replace(part, path)
-    except BaseException:  # an interrupt, too, leaves nothing behind
-        with contextlib.suppress(OSError):
-            os.unlink(part)
-        raise
-    return True
+    """Whether it was written: not where the folder is not the user's own."""
+    return files.write_private(path, _packed(key, code))
 
 
 def _remove_oldest(where):
-    """Keep the newest files; remove what writers left unfinished."""
+    """Keep the newest files."""
     ages = []
     with os.scandir(where) as entries:
         for entry in entries:
             with contextlib.suppress(OSError):  # another process has removed it
                 if _OUR_FILE.fullmatch(entry.name):
                     ages.append((entry.stat(follow_symlinks=False).st_mtime, entry.path))
-                elif (
-                    _OUR_PART.fullmatch(entry.name)
-                    and entry.stat(follow_symlinks=False).st_mtime < time.time() - ABANDONED
-                ):
-                    _remove(entry.path)
     for _, path in sorted(ages)[: max(0, len(ages) - FILES)]:
         with contextlib.suppress(OSError):
             _remove(path)

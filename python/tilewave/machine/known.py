@@ -7,10 +7,9 @@ import json
 import os
 import platform
 import socket
-import tempfile
 from pathlib import Path
 
-from tilewave import _core
+from tilewave import _core, files
 from tilewave.errors import ConfigError
 from tilewave.kernel import cache as kernel_cache
 from tilewave.machine.machine import Machine, read
@@ -86,14 +85,9 @@ def keep(machine):
     if path is None:
         return False
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle, part = tempfile.mkstemp(suffix=".part", dir=path.parent)
-        with os.fdopen(handle, "w") as file:
-            file.write(machine._to_text())
-        os.replace(part, path)  # others see the old one, the new one or none
+        return files.write_private(path, machine._to_text().encode())
     except OSError:
         return False
-    return True
 
 
 def fits(machine, found, path, names=SHAPE):
@@ -138,7 +132,7 @@ def look(context, complain):
         try:
             path = given or str(cache_path(found) or "")
             if given or path and os.path.exists(path):
-                text = read(path)
+                text = read(path, kept=not given)
                 there = Machine._from_text(text, path)
                 there._to_core()
                 fits(there, found, path, SHAPE if given else CACHED)

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-from pathlib import Path
 
 from tilewave import _core, files
 from tilewave.errors import ConfigError
@@ -129,8 +128,14 @@ class Machine(Value):
     spread: dict = dataclasses.field(default_factory=dict)
 
     def save(self, path):
-        """Write the machine as JSON."""
-        Path(path).write_text(self._to_text())
+        """Write the machine as JSON.
+
+        Raises
+        ------
+        ConfigError
+            Where that fails; an old file is then as it was.
+        """
+        files.save("Machine.save", path, self._to_text())
 
     @classmethod
     def load(cls, path):
@@ -184,9 +189,10 @@ class Machine(Value):
         return show.text(self)
 
 
-def read(path):
+def read(path, kept=False):
+    """The text of a file; of one that Tilewave has kept by itself if only the user can have written it."""
     try:
-        return files.read(path)[0].decode()
+        return (files.read_private if kept else files.read)(path).decode()
     except OSError as error:
         raise ConfigError(
             f"{path}: no machine can be read there ({error.strerror}); allowed: a file that "

@@ -1,5 +1,7 @@
 """A machine for people: tables and pictures."""
 
+from tilewave import files
+
 
 def seconds(value):
     """A time with a unit that keeps it short."""
@@ -218,5 +220,5 @@ def picture(m, path):
     for axes in (transfer, memory):
         if axes.get_legend_handles_labels()[0]:
             axes.legend()
-    figure.savefig(path, dpi=120)
+    files.save("the picture of a machine", path, files.drawn(figure, path, dpi=120))
     pyplot.close(figure)

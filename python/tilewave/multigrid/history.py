@@ -3,6 +3,8 @@
 import math
 from dataclasses import dataclass
 
+from tilewave import files
+
 
 @dataclass
 class History:
@@ -34,7 +36,13 @@ class History:
         return (self.norms[-1] / self.norms[0]) ** (1 / self.cycles)
 
     def save(self, path):
-        """Write a picture of the norms, by the ending of `path` (.png, .svg, .pdf)."""
+        """Write a picture of the norms, by the ending of `path` (.png, .svg, .pdf).
+
+        Raises
+        ------
+        ConfigError
+            Where that fails; an old file is then as it was.
+        """
         from matplotlib.figure import Figure
 
         figure = Figure(figsize=(6, 4), layout="constrained")
@@ -42,7 +50,7 @@ class History:
         axes.semilogy(range(len(self.norms)), self.norms, "o-")
         axes.set(xlabel="cycles", ylabel="norm of the residual", title=f"{self.factor:.3f} a cycle")
         axes.grid(True, which="both", alpha=0.3)
-        figure.savefig(path)
+        files.save("save", path, files.drawn(figure, path))
 
     def __str__(self):
         end = "converged" if self.converged else "not converged"

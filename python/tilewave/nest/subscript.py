@@ -173,8 +173,10 @@ class _Roles:
                 node,
                 f"array {name!r} is written, and subscripted by {', '.join(axes)} here and by "
                 f"{', '.join(known)} before: transposed access of an array that is written is not supported",
-                f"the same indices in the same order in every access of {name!r}; arrays that are only read may be "
-                f"subscripted in several orders: a copy of {name!r}, made before the run, may be given as another one",
+                f"the same indices in the same order in every access of {name!r}. Where its values from before the run "
+                f"are meant, a copy of {name!r} may be given as another array, which may be read in any order; the "
+                "copy does not see what the run writes. Where values that the run writes are meant, a run for each "
+                "step of the outermost loop may be given rows and columns as arrays",
             )
         for index in axes:
             if axes.count(index) > 1:

@@ -6,7 +6,6 @@ import html
 import json
 import math
 import textwrap
-from pathlib import Path
 
 from tilewave import _core, files
 from tilewave.errors import ConfigError, shown
@@ -161,14 +160,20 @@ class Plan(Value):
         return int.from_bytes(hashlib.sha256(repr(self.choices()).encode()).digest()[:7], "little") + 1
 
     def save(self, path):
-        """Write the plan as JSON, with what it is predicted to take and why it was chosen."""
+        """Write the plan as JSON, with what it is predicted to take and why it was chosen.
+
+        Raises
+        ------
+        ConfigError
+            Where that fails; an old file is then as it was.
+        """
         data = {name: getattr(self, name) for name in CHOICES}
         if self.predicted:
             faces = [dataclasses.asdict(face) for face in self.predicted.faces]
             parts = dataclasses.asdict(self.predicted.parts)
             data["predicted"] = {"time_s": self.predicted.time_s, "parts": parts, "faces": faces}
         data.update(memory_bytes=self.memory_bytes, ranked=self.ranked, notes=self.notes)
-        Path(path).write_text(json.dumps(data, indent=2) + "\n")
+        files.save("Plan.save", path, json.dumps(data, indent=2) + "\n")
 
     @classmethod
     def load(cls, path):
@@ -181,7 +186,7 @@ class Plan(Value):
             run.
         """
         try:
-            data = json.loads(files.read(path)[0])
+            data = json.loads(files.read(path))
         except (OSError, ValueError, RecursionError) as error:
             raise ConfigError(f"{path} is no saved plan: {error}") from None
         try:

@@ -2,7 +2,6 @@
 
 import json
 import math
-from pathlib import Path
 
 import numpy as np
 
@@ -145,8 +144,13 @@ class Schedule:
         Parameters
         ----------
         path : str or path
+
+        Raises
+        ------
+        ConfigError
+            Where that fails; an old file is then as it was.
         """
-        Path(path).write_text(json.dumps(self._data()) + "\n")
+        files.save("Schedule.save", path, json.dumps(self._data()) + "\n")
 
     @classmethod
     def load(cls, path):
@@ -167,7 +171,7 @@ class Schedule:
             When there is no such file, it is no saved schedule, or one of another version.
         """
         try:
-            found = json.loads(files.read(path)[0])
+            found = json.loads(files.read(path))
         except (OSError, ValueError, RecursionError) as error:
             raise ConfigError(f"{path} is no saved schedule: {error}") from None
         version = found.get("tilewave_schedule") if isinstance(found, dict) else None

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tilewave import files
 from tilewave.errors import ConfigError
 from tilewave.timeline.timeline import OPS, Timeline, _figure, _png, _unit
 
@@ -39,8 +40,7 @@ def save_timelines(path, runs):
         raise ConfigError(f"save_timelines: {path.name!r} was given; allowed endings: .png")
     figure = draw_timelines(runs)
     if figure is not None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(_png(figure))
+        files.save("save_timelines", path, _png(figure), folder=True)
 
 
 def draw_timelines(runs):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tilewave import _core
+from tilewave import _core, files
 from tilewave.errors import ConfigError
 from tilewave.timeline.page import page
 
@@ -169,8 +169,7 @@ class Timeline:
         if path.suffix not in writers:
             raise ConfigError(f"timeline: {path.name!r} was given; allowed endings: {', '.join(writers)}")
         if len(self.events):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(writers[path.suffix]())
+            files.save("timeline", path, writers[path.suffix](), folder=True)
 
     def _json(self):
         return self._core.chrome_json().encode()

@@ -7,6 +7,7 @@ import random
 import numpy as np
 import pytest
 
+from tilewave import files
 from tilewave.field import npy
 from tilewave.errors import ConfigError
 
@@ -53,8 +54,8 @@ def test_a_file_has_no_name_before_it_is_whole(tmp_path):
     made = npy.create(str(path), (100,), np.dtype("f8"))
     assert os.path.dirname(made) == str(tmp_path) and os.path.getsize(made) > 800
     assert path.read_bytes() == before
-    npy.remove(made)
-    npy.remove(made)
+    files.remove(made)
+    files.remove(made)
     assert os.listdir(tmp_path) == ["old.npy"]
 
 

@@ -273,7 +273,11 @@ def test_enclosing_scope_and_indented_source():
 # What is refused. Each case: a body, the text that the error points at, words of the message.
 
 REFUSED = {
-    "transposed": ("A[i, j] = A[j, i]", "A[j, i]", ["'A'", "by j, i here and by i, j", "transposed"]),
+    "transposed": (
+        "A[i, j] = A[j, i]",
+        "A[j, i]",
+        ["'A'", "by j, i here and by i, j", "transposed", "does not see what the run writes"],
+    ),
     "read in another order": (
         "x = A[j, i]; A[i, j] = x",
         "A[i, j]",
