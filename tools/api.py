@@ -208,7 +208,7 @@ def cpp_header(path):
             if mark and code.strip():
                 out.append(wrapped(f"  - `{code.strip()}` {said.strip()}"))
             comment, at = [], at + 1
-    return out + [""]
+    return [*out, ""]
 
 
 def cpp_page():

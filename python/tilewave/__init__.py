@@ -15,12 +15,12 @@ from tilewave.run.bind import Bound, bind
 from tilewave.run.chain import Chain, chain
 from tilewave.run.chain_report import ChainReport
 from tilewave.run.measuring import measure
-from tilewave.run.reduction import argmax, argmin, dot, max, min, norm, sum  # noqa: A004
+from tilewave.run.reduction import argmax, argmin, dot, max, min, norm, sum
 from tilewave.run.report import Report
 from tilewave.run.run import plan, run
 from tilewave.runtime import context
 from tilewave.runtime.context import Context, default_context, set_default
-from tilewave.runtime.ranks import barrier, print  # noqa: A004
+from tilewave.runtime.ranks import barrier, print
 from tilewave.schedule.builder import ScheduleBuilder, build_schedule
 from tilewave.schedule.calls import check, predict, schedule
 from tilewave.schedule.running import ScheduleRun, run_schedule
@@ -86,6 +86,9 @@ __all__ = [
     "set_default",
     "size",
 ]  # max, min, print and sum would hide Python's own
+
+rank: int
+size: int
 
 
 def __getattr__(name):

@@ -64,7 +64,7 @@ def sizes_around(balance, least, most):
 
 
 def _even(size):
-    return max(32, int(round(size / 32)) * 32)
+    return max(32, round(size / 32) * 32)
 
 
 # --- values ---------------------------------------------------------------------------------------

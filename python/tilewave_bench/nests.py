@@ -184,6 +184,7 @@ def compiling(quick):
                     env={**os.environ, "TILEWAVE_CACHE_DIR": folder},
                     capture_output=True,
                     text=True,
+                    check=False,
                     timeout=300,
                 )
                 if done.returncode:

@@ -37,7 +37,7 @@ def chains(quick):
 
 def _nests(kind, n, context):
     """(nest, arrays, loops) of each."""
-    rim = lambda i, j: 1e-3 * ((i * n + j) % 1013)  # noqa: E731
+    rim = lambda i, j: 1e-3 * ((i * n + j) % 1013)
     A, B = (tw.field((n, n), "f8", init=rim, context=context) for _ in range(2))
     forth, back = (relax, {"A": A}, {}), (relax, {"A": A}, {"reverse": ("i", "j")})
     if kind == "sweeps":

@@ -76,7 +76,7 @@ def _sor_on_ranks(n, steps, repeats):
     of the whole.
     """
     world = tw.Context(threads=1)
-    rim = lambda i, j: 1e-3 * ((i * n + j) % 1013)  # noqa: E731
+    rim = lambda i, j: 1e-3 * ((i * n + j) % 1013)
     own = _on_own_cpu(world)
     runs = {
         "1 rank": (lanes(1) if world.rank == 0 else None, steps),
@@ -84,7 +84,7 @@ def _sor_on_ranks(n, steps, repeats):
         "2 ranks, one exchange a sweep": (world, 1),
         APART: (own, steps),
     }
-    shape = {name: (n, n) for name in runs} | {APART: (n // 2 + 1, n)}
+    shape = dict.fromkeys(runs, (n, n)) | {APART: (n // 2 + 1, n)}
     fields = {
         name: {
             "u": tw.field(shape[name], "f8", init=rim, context=context),

@@ -86,7 +86,7 @@ def _slices(context, A, repeats):
     """One pair of tiles of the whole height, so that slices alone fill the pipeline."""
     tile = _tile(context, A, A.shape[2] - 1)
     formula = tw.plan(roots, A=A, context=context, mapping_dim=2, grouping="vertical", tile=tile).slices
-    counts = sorted({1 << k for k in range(0, 12)} | {max(formula, 1)})
+    counts = sorted({1 << k for k in range(12)} | {max(formula, 1)})
     choices = [{"grouping": "vertical", "tile": tile, "slices": n} for n in counts]
     return {"counts": counts, "formula": formula, "times": _curve(context, A, choices, repeats)}
 

@@ -239,7 +239,7 @@ def _environment(name):
             "MPIR_CVAR_BCAST_INTRA_ALGORITHM": "pipelined_tree",
             "MPIR_CVAR_BCAST_TREE_TYPE": "kary",
             "MPIR_CVAR_BCAST_TREE_KVAL": "1",
-            "MPIR_CVAR_BCAST_TREE_PIPELINE_CHUNK_SIZE": (name.split("/") + ["32768"])[1],
+            "MPIR_CVAR_BCAST_TREE_PIPELINE_CHUNK_SIZE": [*name.split("/"), "32768"][1],
             "MPIR_CVAR_COLLECTIVE_FALLBACK": "print",
         }
     return {"MPIR_CVAR_BCAST_INTRA_ALGORITHM": name, "MPIR_CVAR_COLLECTIVE_FALLBACK": "print"}

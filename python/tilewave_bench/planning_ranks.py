@@ -20,7 +20,7 @@ def worker(cases, threads, repeats, heights):
 
 def _case(context, name, numbers, repeats, heights):
     """The plan, the best of the grid, and the plans' predictions against what was measured."""
-    make = lambda: PROBLEMS[name](context, *numbers)  # noqa: E731
+    make = lambda: PROBLEMS[name](context, *numbers)
     nest, arguments = make()
     since = _cpu_ticks()
     planned = tw.plan(nest, **arguments, context=context)
@@ -146,7 +146,7 @@ def _other_tiles(planned):
     for k, t in enumerate(planned.tile):
         if k != planned.mapping_dim and t > 1:
             for extent in {max(t // 8, 1), max(t // 2, 1), 2 * t}:
-                yield dataclasses.replace(planned, tile=planned.tile[:k] + (extent,) + planned.tile[k + 1 :])
+                yield dataclasses.replace(planned, tile=(*planned.tile[:k], extent, *planned.tile[k + 1 :]))
     if planned.tile[0] == 1 and planned.aggregate == 1:
         for steps in {1, 2, 4, 8} - {planned.temporal_block}:
             for height in _heights(planned.tile[planned.mapping_dim], 4)[::2]:

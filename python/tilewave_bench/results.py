@@ -94,10 +94,7 @@ def on_ranks(module, ranks, arguments, runner=None, timeout_s=900):
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "rows.json"
         argv = [sys.executable, "-m", "tilewave_bench.worker", module, json.dumps(arguments), str(out)]
-        if runner is None:
-            code = supervise(mpiexec_command(ranks, argv))
-        else:
-            code = runner(argv, ranks)
+        code = supervise(mpiexec_command(ranks, argv)) if runner is None else runner(argv, ranks)
         if code or not out.exists():
             raise SystemExit(f"the benchmark's ranks ended with exit code {code}")
         return json.loads(out.read_text())

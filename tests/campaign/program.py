@@ -4,6 +4,7 @@ WHAT is ``bad`` (one argument is bad on one rank), ``mismatch`` (ranks call diff
 Cases before FIRST are left out; of the others a SHARE, drawn by SEED, runs.
 """
 
+import contextlib
 import gc
 import json
 import os
@@ -120,10 +121,8 @@ def growth(log, calls_in_all):
             elif kind == 6:
                 tw.max(A)
             else:
-                try:
+                with contextlib.suppress(tw.ConfigError):
                     tw.run(relax, A=A, c="x")
-                except tw.ConfigError:
-                    pass
         gc.collect()
         log.write(quarter=quarter, memory_kb=memory_kb(), descriptors=len(os.listdir("/proc/self/fd")))
 

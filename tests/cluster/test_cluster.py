@@ -72,14 +72,13 @@ def test_cpus_are_shared_out(cluster_tool):
 
 
 def test_nothing_is_left_after_a_failure(cluster_tool, cluster_name):
-    with pytest.raises(ZeroDivisionError):
-        with cluster_tool.Cluster(2, "1gbit", name=cluster_name) as box:
-            script = "[ $PMI_RANK = 1 ] && exit 3; sleep 100"
-            assert box.run(["sh", "-c", "exit 3"], timeout=60).returncode == 3
-            with pytest.raises(subprocess.TimeoutExpired):
-                box.run(["sh", "-c", script], timeout=2)
-            assert box.pids() == set()
-            raise ZeroDivisionError
+    with pytest.raises(ZeroDivisionError), cluster_tool.Cluster(2, "1gbit", name=cluster_name) as box:
+        script = "[ $PMI_RANK = 1 ] && exit 3; sleep 100"
+        assert box.run(["sh", "-c", "exit 3"], timeout=60).returncode == 3
+        with pytest.raises(subprocess.TimeoutExpired):
+            box.run(["sh", "-c", script], timeout=2)
+        assert box.pids() == set()
+        raise ZeroDivisionError
     assert cluster_tool.namespaces(cluster_name) == []
 
 

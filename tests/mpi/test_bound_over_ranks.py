@@ -83,11 +83,10 @@ def test_an_interrupt_in_a_run_shorter_than_a_beat(context):
     for rank in range(context.size):
         for _ in range(2):
             bound.run()
-        with pytest.raises(KeyboardInterrupt):
-            with interrupts.held():
-                if context.rank == rank:
-                    signal.raise_signal(signal.SIGINT)
-                bound.run()
+        with pytest.raises(KeyboardInterrupt), interrupts.held():
+            if context.rank == rank:
+                signal.raise_signal(signal.SIGINT)
+            bound.run()
         A.fill(1)
         B = A.copy()
         bound.run()

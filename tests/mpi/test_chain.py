@@ -17,10 +17,10 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python" / "support"))
 
-import tilewave as tw  # noqa: E402
-from tilewave.errors import ConfigError, KernelError  # noqa: E402
-from tilewave.runtime import interrupts  # noqa: E402
-from random_chains import RandomChain  # noqa: E402
+import tilewave as tw
+from tilewave.errors import ConfigError, KernelError
+from tilewave.runtime import interrupts
+from random_chains import RandomChain
 
 pytestmark = [
     pytest.mark.mpi(ranks=[1, 2, 3, 4, 6]),
@@ -110,11 +110,10 @@ def test_an_interrupt(context):
     A = field(context)
     cycle = tw.chain([tw.bind(sweep, A=A), tw.bind(back, A=A)])
     for rank in range(context.size):
-        with pytest.raises(KeyboardInterrupt):
-            with interrupts.held():
-                if context.rank == rank:
-                    signal.raise_signal(signal.SIGINT)
-                cycle.run(times=3)
+        with pytest.raises(KeyboardInterrupt), interrupts.held():
+            if context.rank == rank:
+                signal.raise_signal(signal.SIGINT)
+            cycle.run(times=3)
         A.fill(1)
         B = A.copy()
         cycle.run()

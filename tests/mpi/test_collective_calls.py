@@ -93,7 +93,7 @@ def works(t):
 def test_ranks_that_call_different_functions(things):
     t = things
     all_of = calls(t)
-    for name, call in all_of.items():
+    for call in all_of.values():
         outcome(call)  # machine, plans and rates are known from here on
     wrong = []
     last = t.context.size - 1
@@ -396,7 +396,7 @@ def test_functions_of_the_launch(things, capsys):
     tw.print("said", "once")
     assert capsys.readouterr().out == ("said once\n" if tw.rank == 0 else "")
     with pytest.raises(AttributeError, match="no attribute 'ranks_of'"):
-        tw.ranks_of  # noqa: B018
+        tw.ranks_of
     before = tw.set_default()
     assert tw.set_default(before) is before and tw.barrier() is None
     text = outcome(lambda: tw.set_default(3 if tw.rank else before))

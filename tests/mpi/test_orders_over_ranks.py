@@ -8,10 +8,10 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python" / "support"))
 
-import random  # noqa: E402
+import random
 
-import tilewave as tw  # noqa: E402
-from order_problems import make, operands  # noqa: E402
+import tilewave as tw
+from order_problems import make, operands
 
 pytestmark = [
     pytest.mark.mpi(ranks=[1, 2, 3, 4, 6]),

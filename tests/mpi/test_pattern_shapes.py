@@ -133,7 +133,7 @@ def test_allreduce(context, algorithm):
             patterns.allreduce(np.array(part), function, algorithm=algorithm, wait=False, context=context)
             for part in (M, M)
         ]
-        while number % 2 and not all([handle.test() for handle in handles]):
+        while number % 2 and not all([handle.test() for handle in handles]):  # noqa: C419 - each is tested
             pass
         assert all(same_bits(handle.wait(), got) for handle in handles)
         patterns.allreduce(M, function, M, algorithm=algorithm, context=context)
@@ -157,7 +157,7 @@ def refused(context, words, call):
 
 def test_what_is_refused(context):
     r, last, A = context.rank, context.size - 1, np.zeros((2, 3, 4))
-    one = lambda bad, good: bad if r == last else good  # noqa: E731
+    one = lambda bad, good: bad if r == last else good
     refused(context, "bool was asked for; allowed: 'max'", lambda: patterns.reduce(np.zeros(3, bool), context=context))
     refused(context, "bool was asked for; allowed: 'max'", lambda: patterns.allreduce(True, context=context))
     refused(context, "M is one number, which has no columns", lambda: patterns.multi_reduce(1.0, context=context))

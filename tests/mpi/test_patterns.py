@@ -121,9 +121,9 @@ class Call:
 
     def _intact(self):
         for guarded, whole in ((self.M, self.case.kind != "spread"), (self.out, self.case.kind != "multi_reduce")):
-            if whole or not (self.case.out == "in place" and self.case.block is None):
-                if not guarded.intact():
-                    return False
+            checked = whole or not (self.case.out == "in place" and self.case.block is None)
+            if checked and not guarded.intact():
+                return False
         return True
 
 

@@ -18,11 +18,11 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python" / "support"))
 
-import tilewave as tw  # noqa: E402
-from tilewave.kernel import jammed_rows  # noqa: E402
-from body_generator import load  # noqa: E402
-from nest_problems import HEADER, PROBLEMS_OF_A_BODY, make_problem, random_plan  # noqa: E402
-from nest_results import Results, plain_results, random_results, start_of, wrong_results  # noqa: E402
+import tilewave as tw
+from tilewave.kernel import jammed_rows
+from body_generator import load
+from nest_problems import HEADER, PROBLEMS_OF_A_BODY, make_problem, random_plan
+from nest_results import Results, plain_results, random_results, start_of, wrong_results
 
 pytestmark = [pytest.mark.mpi(ranks=[1, 2, 3, 4]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
 

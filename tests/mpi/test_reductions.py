@@ -183,7 +183,7 @@ def random_case(seed):
     seen, body = [], watched(BODIES[name])
     body[1]["SEEN"] = seen.append
     box = nest.iteration_box(
-        {array: shape for array in nest.arrays}, **({"time": "t", "steps": steps} if steps is not None else {})
+        dict.fromkeys(nest.arrays, shape), **({"time": "t", "steps": steps} if steps is not None else {})
     )
     plain = {array: value.copy() for array, value in start.items()}
     if steps is not None:

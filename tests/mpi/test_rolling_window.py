@@ -63,7 +63,7 @@ BOUNDS = ("box", "narrowed", "band", "triangle")
 
 def bounds_of(kind, nest, shape):
     """Bounds of a kind, cut to where all places are inside the arrays."""
-    low, high = zip(*nest.iteration_box({name: shape for name in nest.arrays}))
+    low, high = zip(*nest.iteration_box(dict.fromkeys(nest.arrays, shape)))
     pair = {
         "box": None,
         "narrowed": (low[1] + 1, high[1] - 1),
@@ -79,7 +79,7 @@ def plain(nest, shape, arrays, over, reverse):
     from tilewave.nest.reference import plain_loops
 
     arrays = {name: array.copy() for name, array in arrays.items()}
-    box = nest.iteration_box({name: shape for name in nest.arrays})
+    box = nest.iteration_box(dict.fromkeys(nest.arrays, shape))
     plain_loops(nest, loop_bounds(nest.indices, box, over), arrays, reverse=reverse)
     return arrays
 
@@ -138,7 +138,7 @@ def numbers_of(nest, shape, over, expected):
     """What the reductions give after plain loops."""
     from tilewave.nest.bounds import loop_bounds
 
-    points = list(loop_bounds(nest.indices, nest.iteration_box({name: shape for name in nest.arrays}), over).points())
+    points = list(loop_bounds(nest.indices, nest.iteration_box(dict.fromkeys(nest.arrays, shape)), over).points())
     best = max(expected["H"][p] for p in points)
     return {
         "best": best,

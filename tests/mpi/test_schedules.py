@@ -13,9 +13,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python" / "support"))
 
-import tilewave as tw  # noqa: E402
-import composed  # noqa: E402
-from task_graphs import Graph, run_on, schedule_of, wrong  # noqa: E402
+import tilewave as tw
+import composed
+from task_graphs import Graph, run_on, schedule_of, wrong
 
 pytestmark = [
     pytest.mark.mpi(ranks=[1, 2, 3, 4, 6]),

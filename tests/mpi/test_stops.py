@@ -47,11 +47,10 @@ def test_an_interrupt_in_a_run_shorter_than_a_beat(context):
     A = field(context)
     tw.run(sweep, A=A, context=context)
     for rank in range(context.size):
-        with pytest.raises(KeyboardInterrupt):
-            with interrupts.held():
-                if context.rank == rank:
-                    signal.raise_signal(signal.SIGINT)
-                tw.run(sweep, A=A, context=context)
+        with pytest.raises(KeyboardInterrupt), interrupts.held():
+            if context.rank == rank:
+                signal.raise_signal(signal.SIGINT)
+            tw.run(sweep, A=A, context=context)
         works(context)
 
 

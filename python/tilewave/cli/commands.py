@@ -12,7 +12,6 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import List, Optional
 
 import typer
 
@@ -58,15 +57,15 @@ def options(
 @app.command(context_settings={"allow_interspersed_args": False})
 def run(
     script: str = typer.Argument(..., help="Python script."),
-    args: Optional[List[str]] = typer.Argument(None, help="Arguments of the script, passed on untouched."),
-    ranks: Optional[int] = typer.Option(
+    args: list[str] | None = typer.Argument(None, help="Arguments of the script, passed on untouched."),
+    ranks: int | None = typer.Option(
         None,
         "-n",
         "--ranks",
         help="Number of ranks. Default: the tasks of the SLURM allocation, or one for each of --hosts, or 1.",
     ),
-    threads: Optional[int] = typer.Option(None, "--threads", help=THREADS_HELP),
-    hosts: Optional[str] = typer.Option(None, "--hosts", help="Hosts, as in a,b or a:2,b:2; reached with ssh."),
+    threads: int | None = typer.Option(None, "--threads", help=THREADS_HELP),
+    hosts: str | None = typer.Option(None, "--hosts", help="Hosts, as in a,b or a:2,b:2; reached with ssh."),
 ):
     """Run SCRIPT on several ranks; options come before SCRIPT.
 
@@ -85,17 +84,17 @@ def run(
 
 @app.command()
 def measure(
-    picture: Optional[Path] = typer.Argument(None, help="Draw the curves into this file, such as curves.png."),
-    ranks: Optional[int] = typer.Option(
+    picture: Path | None = typer.Argument(None, help="Draw the curves into this file, such as curves.png."),
+    ranks: int | None = typer.Option(
         None,
         "-n",
         "--ranks",
         help="Number of ranks. Default: the tasks of the SLURM allocation, or one for each of --hosts, or 1.",
     ),
-    threads: Optional[int] = typer.Option(None, "--threads", help=THREADS_HELP),
-    hosts: Optional[str] = typer.Option(None, "--hosts", help="Hosts, as in a,b or a:2,b:2; reached with ssh."),
+    threads: int | None = typer.Option(None, "--threads", help=THREADS_HELP),
+    hosts: str | None = typer.Option(None, "--hosts", help="Hosts, as in a,b or a:2,b:2; reached with ssh."),
     quick: bool = typer.Option(False, "--quick", help="At most 3 s in place of 30."),
-    file: Optional[Path] = typer.Option(
+    file: Path | None = typer.Option(
         None, "-o", "--json", help="Write the machine to this file; with --show, show it if it exists."
     ),
     show: bool = typer.Option(
@@ -148,15 +147,15 @@ def _show_machine(file, picture):
 @app.command(context_settings={"allow_interspersed_args": False})
 def plan(
     script: str = typer.Argument(..., help="Python script."),
-    args: Optional[List[str]] = typer.Argument(None, help="Arguments of the script, passed on untouched."),
+    args: list[str] | None = typer.Argument(None, help="Arguments of the script, passed on untouched."),
     ranks: int = typer.Option(1, "-n", "--ranks", help="Number of ranks to plan for; they need not be here."),
-    threads: Optional[int] = typer.Option(
+    threads: int | None = typer.Option(
         None, "--threads", help="Lanes (CPUs) of each rank. Default: as FILE says, else as of a run here."
     ),
-    machine: Optional[Path] = typer.Option(
+    machine: Path | None = typer.Option(
         None, "--machine", help="The machine's numbers, as `tilewave measure -o FILE` wrote them there."
     ),
-    file: Optional[Path] = typer.Option(None, "-o", "--json", help="Write the plan to this file."),
+    file: Path | None = typer.Option(None, "-o", "--json", help="Write the plan to this file."),
 ):
     """Say how SCRIPT's first nest would be run, and why, for a machine that need not be here; options come before
     SCRIPT.
@@ -183,7 +182,7 @@ def plan(
 def bench(
     context: typer.Context,
     name: str = typer.Argument(..., help="Name of the benchmark."),
-    json_file: Optional[Path] = typer.Option(None, "--json", help="Write the results to this file."),
+    json_file: Path | None = typer.Option(None, "--json", help="Write the results to this file."),
     quick: bool = typer.Option(False, "--quick", help="Small sizes: does it work?"),
 ):
     """Run a benchmark and show its rows; further arguments go to the benchmark."""
@@ -338,7 +337,7 @@ def _cpus():
 
 
 def _first_line(command):
-    done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
     return (done.stdout.splitlines() or ["?"])[0]
 
 

@@ -120,7 +120,7 @@ def field(
     yield (
         f"shape {shape}, dtype {dtype}, keep {keep}, history {len(before)} {len(starts)}"
         + (of_window if keep == "window" else "")
-        + (", halo {0} {1}, periodic {2}, grid {3}".format(*around) if around else "")
+        + (", halo {} {}, periodic {}, grid {}".format(*around) if around else "")
         + (f", blocks {cuts}" if cuts else "")
     )
     made._count()

@@ -168,6 +168,7 @@ def compile_kernel(
     nest,
     dtype_of,
     scalars=None,
+    *,
     fastmath=False,
     steps=None,
     independent=False,
@@ -335,19 +336,19 @@ def _optimised(text, machine):
     return parsed
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _vector_bytes():
     """Size of a vector register; of AVX-512's, LLVM prefers the half."""
     return 32 if llvm.get_host_cpu_features().get("avx2") else 16
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _way():
     """How the processor permutes bytes, None where it has no instruction for it that is known here."""
     return best_way(llvm.get_host_cpu_features())
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _lane_bytes():
     """Size of the vectors that rows of dependent points become the lanes of.
 
@@ -359,7 +360,7 @@ def _lane_bytes():
     return 64 if long else _vector_bytes()
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _ahead_bytes():
     """How far ahead rows of dependent points ask for the memory that they write; 0: they do not.
 
@@ -441,7 +442,7 @@ def _c_library():
         return sys.platform
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _toolchain():
     """All but the body, its types and choices that object code depends on, as text."""
     ties = [loops.zero_tie(name, dtype) for name in loops.TIES for dtype in ("float32", "float64")]

@@ -204,7 +204,7 @@ def _dropped_where_useless(e, bound, side, element, dtype):
     return check_range(e, Typed(INT, kept, low=min(low, widest), high=max(high, widest)), dtype)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _clip_keeps_ties(dtype):
     """Whether np.clip keeps a zero that equals a bound of the other sign."""
     zero, minus, one = (dtype.type(x) for x in (0.0, -0.0, 1.0))
@@ -268,7 +268,7 @@ def _whole(e, name, operand):
     return to_int(e, Typed(FLOAT, e.intrinsic(name, value.ir)), f"math.{name}(x)")
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _keeps_ints(name):
     """Whether a function of the math module takes NumPy's ints as they are; in NumPy 2 they go through a double."""
     return getattr(math, name)(np.int64(2**53 + 1)) == 2**53 + 1

@@ -16,7 +16,7 @@ _OTHERS = (
 )
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def digest():
     """Hash of the loaded code that makes kernels, and of the constants that it uses.
 

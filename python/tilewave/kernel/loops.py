@@ -38,7 +38,7 @@ class _Ufunc(ctypes.Structure):
     ]
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def numpy_loop(name, dtype):
     """Names of the linker symbols of a ufunc's inner loop and of its data (None if it has none).
 
@@ -62,7 +62,7 @@ def numpy_loop(name, dtype):
     raise Unsupported(f"np.{name} of {dtype.name} (NumPy {np.__version__} has no such loop)")
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def c_function(name):
     """Name of the linker symbol of a function of the C mathematics library.
 
@@ -78,7 +78,7 @@ def c_function(name):
     return symbol
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def zero_tie(name, dtype):
     """Which operand np.minimum and its kin return for +0.0 and -0.0: 0, 1, or None if neither."""
     ufunc, kind = getattr(np, name), np.dtype(dtype).type

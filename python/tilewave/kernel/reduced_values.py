@@ -86,8 +86,7 @@ def _computed(body, value, state):
             each.types.update(option.type for option in part.options)
         return Value([Typed(scalar("u1"), constant("u1", 0))])
     if any(option.type.is_complex for part in parts for option in part.options):
-        formed = e.dispatch(lambda *typed: Value([Typed(scalar(value.dtype), _of_complex(e, value, typed))]), *parts)
-        return formed
+        return e.dispatch(lambda *typed: Value([Typed(scalar(value.dtype), _of_complex(e, value, typed))]), *parts)
     numbers = [
         e.dispatch(lambda typed: Value([Typed(scalar(value.dtype), _converted(e, typed, value.dtype))]), part).only.ir
         for part in parts

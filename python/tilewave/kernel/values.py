@@ -54,7 +54,7 @@ class Typed:
         Bounds that hold in every point, for a Python int.
     """
 
-    __slots__ = ("type", "const", "low", "high", "_ir")
+    __slots__ = ("_ir", "const", "high", "low", "type")
 
     def __init__(self, kind, value=None, const=None, low=INT64_MIN, high=INT64_MAX):
         self.type = kind

@@ -59,6 +59,7 @@ def is_open_mpi(mpiexec):
             capture_output=True,
             text=True,
             timeout=30,
+            check=False,
             stdin=subprocess.DEVNULL,
             preexec_fn=processes.die_with_parent,
         )

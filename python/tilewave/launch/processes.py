@@ -40,7 +40,13 @@ def supervise(command, env=None, watch=None, pause=None, patience_s=lambda: PATI
         popen["stdin"] = subprocess.DEVNULL
     try:
         with _signals_raise():
-            process = subprocess.Popen(command, env=env, start_new_session=True, preexec_fn=die_with_parent, **popen)
+            process = subprocess.Popen(
+                command,
+                env=env,
+                start_new_session=True,
+                preexec_fn=die_with_parent,  # noqa: PLW1509 - a system call, which takes no lock
+                **popen,
+            )
             while process.returncode is None:
                 (pause or wait_a_little)(process) if watch else process.wait()
                 if watch and watch() and process.returncode is None:

@@ -187,7 +187,7 @@ def matrix(shape, dtype=None, init=None, *, layout="rows", block=None, grid=None
     made = Matrix(context, shape, dtype, layout)
     if kind == FUNCTION:
         _fill(made, init)
-    elif kind == NUMBER or kind == NOTHING:
+    elif kind in (NUMBER, NOTHING):
         made.local[...] = 0 if init is None else init
     source = _InEvenBlocks(init, dtype) if kind == FIELD else None
     text = f"shape {shape}, dtype {dtype}, {layout}"

@@ -1,6 +1,7 @@
 """How a product is computed, and how it went: values."""
 
 import dataclasses
+import itertools
 
 from tilewave import _core
 from tilewave.linalg.prediction import Foretold
@@ -23,7 +24,7 @@ def lines_of_compared(compared, messages):
     if messages:
         lines.insert(0, messages)
     lines += [f"  {time_s:10.6f} {memory_bytes:12d}  {text}" for time_s, memory_bytes, text in compared[:MOST_LISTED]]
-    if any(before[0] > after[0] for before, after in zip(compared, compared[1:], strict=False)):
+    if any(before[0] > after[0] for before, after in itertools.pairwise(compared)):
         lines.append("  ... in this order, as those whose times are hard to foretell must be 5 % faster")
     if len(compared) > MOST_LISTED:
         lines.append(f"  ... and {len(compared) - MOST_LISTED} slower ones")

@@ -1,5 +1,6 @@
 """A machine's JSON, field by field: what is not right is named with what is allowed."""
 
+import itertools
 import json
 
 from tilewave.errors import ConfigError
@@ -28,7 +29,7 @@ def _short(found):
 
 
 class _Check:
-    def __init__(self, path, Machine, Link, Curve):  # noqa: N803
+    def __init__(self, path, Machine, Link, Curve):
         self.path = path
         self.Machine, self.Link, self.Curve = Machine, Link, Curve
 
@@ -134,7 +135,7 @@ class _Check:
         for axis, values in (("x", x), ("y", y)):
             for i, value in enumerate(values):
                 self.sensible(f"{where}.{axis}[{i}]", axis, value)
-        for i, (a, b) in enumerate(zip(x, x[1:]), 1):
+        for i, (a, b) in enumerate(itertools.pairwise(x), 1):
             if not a < b:
                 self.wrong(f"{where}.x[{i}]", b, f"more than x[{i - 1}], {a!r}")
         return self.Curve(x, y)

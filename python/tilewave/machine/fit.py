@@ -3,6 +3,7 @@
 import bisect
 import dataclasses
 import heapq
+import itertools
 import math
 import statistics
 
@@ -94,7 +95,7 @@ def find_points(sample, sizes, most=80, tolerance=TOLERANCE, looks=3):
         if not points.look(size):
             return points.found
     # First every interval once, then where lines have been most wrong.
-    doubts = [(-1e6, a, b) for a, b in zip(sizes, sizes[1:])]
+    doubts = [(-1e6, a, b) for a, b in itertools.pairwise(sizes)]
     while doubts and len(points.found) < most:
         _, a, b = heapq.heappop(doubts)
         middle = round(math.sqrt(a * b))

@@ -25,7 +25,7 @@ def step(session, part):
     """The overhead of a step of a schedule: a Sample."""
 
     def one(n):
-        return [v for v in session.run(lambda core: _core.measure.steps(256, n))[0]]
+        return list(session.run(lambda core: _core.measure.steps(256, n))[0])
 
     return fit.summary(session.repeat(one, session.until(part), most=200))
 

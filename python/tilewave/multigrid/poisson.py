@@ -86,6 +86,7 @@ class Poisson:
         boundary="dirichlet",
         k=1.0,
         sigma=0.0,
+        *,
         cycle="V",
         smoother="gauss-seidel",
         pre=2,
@@ -93,8 +94,11 @@ class Poisson:
         grid=None,
         context=None,
     ):
-        arguments = shape, spacing, boundary, k, sigma, cycle, smoother, pre, post, grid
-        checked = given.agreed(lambda: _checked(*arguments, (context or default_context()).size), context=context)
+        equation = shape, spacing, boundary, k, sigma
+        method = {"cycle": cycle, "smoother": smoother, "pre": pre, "post": post, "grid": grid}
+        checked = given.agreed(
+            lambda: _checked(*equation, **method, ranks=(context or default_context()).size), context=context
+        )
         self.context = default_context() if context is None else context
         self.shape, boundary, k, sigma, cycle, smoother, pre, post, grid, grids = checked
         kind = sigma.dtype.kind if isinstance(sigma, np.ndarray) else "c" if isinstance(sigma, complex) else "f"
@@ -330,7 +334,7 @@ def _not_enough(history, method, tol, size):
     )
 
 
-def _checked(shape, spacing, boundary, k, sigma, cycle, smoother, pre, post, grid, ranks):
+def _checked(shape, spacing, boundary, k, sigma, *, cycle, smoother, pre, post, grid, ranks):
     """The arguments of a solver and its grids, and their text."""
     shape = given.read_shape(shape)
     spacings, boundary = given.read_spacing(spacing, shape), given.read_boundary(boundary, len(shape))

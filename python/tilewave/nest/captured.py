@@ -73,10 +73,13 @@ class Captured:
             for part, other in (sides, sides[::-1]):
                 if self._number(other) is None:
                     yield from self._suiting(part)
-        elif isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in FUNCTIONS:
-            if any(self._number(argument) is None for argument in node.args):
-                for part in node.args:
-                    yield from self._suiting(part)
+        elif (
+            isinstance(node, ast.Call)
+            and ast.unparse(node.func).rpartition(".")[2] in FUNCTIONS
+            and any(self._number(argument) is None for argument in node.args)
+        ):
+            for part in node.args:
+                yield from self._suiting(part)
 
     def _suiting(self, part, operator=None, divides=False, other=None):
         found = self._number(part)

@@ -8,6 +8,7 @@ as it was started."""
 import __future__
 
 import ast
+import contextlib
 import copy
 import dis
 import functools
@@ -188,7 +189,7 @@ def _read(function, kind):
         raise ConfigError(f"{kind} {function.__name__!r} ({code.co_filename}): {NO_SOURCE}")
     if not _rewritten_on_import(function, texts) and _changed_since_start(code.co_filename):
         raise ConfigError(f"{kind} {function.__name__!r} ({code.co_filename}:{code.co_firstlineno}): {CHANGED}")
-    for text, found in parsed:  # a tool has changed the code: the text is as it was
+    for _, found in parsed:  # a tool has changed the code: the text is as it was
         node = found.nodes.get((code.co_name, code.co_firstlineno))
         if node is not None:
             return found.lines, node
@@ -200,10 +201,8 @@ def _texts(function):
     file = function.__code__.co_filename
     if file in _kept:
         yield _kept[file]
-    try:
+    with contextlib.suppress(OSError, TypeError, IndexError):
         yield "".join(inspect.findsource(function)[0])
-    except (OSError, TypeError, IndexError):
-        pass
     if file == "<string>":  # python -c, whose options have the text
         yield from sys.orig_argv[1:]
     if file == "<stdin>":
@@ -309,7 +308,7 @@ def _changed_since_start(file):
         return False
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _start():
     """When this process began, in seconds since 1970."""
     try:

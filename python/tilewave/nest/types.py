@@ -118,7 +118,7 @@ def type_of(value):
     raise Unsupported(f"a {type(value).__name__} result")
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def infer(function, *types):
     """Type of ``function`` applied to values of these types, as NumPy has it."""
     shown = " and ".join(map(str, types))

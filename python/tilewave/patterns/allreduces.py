@@ -65,12 +65,23 @@ def allreduce(
             "tw.patterns.allreduce",
         )  # so that ranks that call one of the two themselves differ
         try:
-            return _allreduce(M, op, out, algorithm, chunk_bytes, buffers, wait, start, explain, context)
+            return _allreduce(
+                M,
+                op,
+                out,
+                algorithm,
+                chunk_bytes=chunk_bytes,
+                buffers=buffers,
+                wait=wait,
+                start=start,
+                explain=explain,
+                context=context,
+            )
         finally:
             here._doing = outer
 
 
-def _allreduce(M, op, out, algorithm, chunk_bytes, buffers, wait, start, explain, context):
+def _allreduce(M, op, out, algorithm, *, chunk_bytes, buffers, wait, start, explain, context):
     here = context_of(context)
     if (
         here and algorithm.__class__ is str and algorithm == "auto" and out is None

@@ -43,7 +43,9 @@ def context_of(context):
     return context if context.__class__ is Context else None
 
 
-def run_plain(kind, context, M, out, root, op, block, algorithm, chunk_bytes, buffers, wait, start, explain):
+def run_plain(  # noqa: PLR0917 - positions, as the time between calls counts here
+    kind, context, M, out, root, op, block, algorithm, chunk_bytes, buffers, wait, start, explain
+):
     """The most frequent call, where the time between calls counts: blocking, all arguments of exactly the types wanted.
 
     False: nothing was done; `Call` must look at the arguments one by one.

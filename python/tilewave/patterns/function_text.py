@@ -73,7 +73,8 @@ def _told(value, depth, called=False):
     if called and isinstance(inner := getattr(value, "py_func", None), types.FunctionType):  # compiled by Numba
         return f"{kind} {inside(inner)}"
     if called and not isinstance(value, types.ModuleType):  # what its __call__ or method does follows from these
-        return f"{kind} {inside(getattr(type(value), '__call__', None))} {inside(getattr(value, '__dict__', {}))}"
+        body = getattr(type(value), "__call__", None)  # noqa: B004 - the function itself, of the class
+        return f"{kind} {inside(body)} {inside(getattr(value, '__dict__', {}))}"
     return kind
 
 

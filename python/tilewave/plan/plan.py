@@ -206,7 +206,7 @@ def _from_data(cls, data):
         raise ConfigError(f"given {type(data).__name__}; allowed: an object with the fields {', '.join(CHOICES)}")
     data = with_present_names(data)
     if unknown := data.keys() - {field.name for field in dataclasses.fields(cls)}:
-        raise ConfigError(f"no field {sorted(unknown)[0]!r}; allowed: {', '.join(CHOICES)}")
+        raise ConfigError(f"no field {min(unknown)!r}; allowed: {', '.join(CHOICES)}")
     for field in dataclasses.fields(cls):
         if (
             field.name not in data
@@ -333,7 +333,7 @@ def request_of(choices, threads):
     return request
 
 
-def choose(problem, ranks, threads, cpus, machine, rates, choices, fixed, plan, measured_only=False):
+def choose(problem, ranks, threads, cpus, machine, rates, *, choices, fixed, plan, measured_only=False):
     """The plan for a problem, with what it is predicted to take; pure, so that it is the same on all ranks.
 
     Parameters

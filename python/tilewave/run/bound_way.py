@@ -7,10 +7,9 @@ import numpy as np
 
 from tilewave import _core
 from tilewave.errors import ERRORS
-from tilewave.run.memory_bound import moved_by
 from tilewave.run.operands import copied, operands_of
 from tilewave.run.report import Report
-from tilewave.run.run import explain, run_ready
+from tilewave.run.run import explain, report_arguments, run_ready
 from tilewave.runtime import interrupts
 from tilewave.runtime.collective import plain
 
@@ -113,22 +112,8 @@ class Way:
         return dataclasses.replace(ready, steps=steps, plan=ready.planned_for(steps))
 
     def _report(self, core, after_s, steps):
-        """The arguments of a `Report`."""
-        ready = self._for_steps(steps)
-        found = [(r.any, r.at, r.bytes) for r in core.reduced]
-        return (
-            core,
-            ready.plan,
-            ready.sequential,
-            ready.on_one_rank,
-            tuple(ready.stored),
-            ready.reductions.results(found),
-            ready.ranges(),
-            ready.problem.cut,
-            after_s,
-            moved_by(ready, core.points),
-            ready.context._core.machine,
-        )
+        """The arguments of a `Report`, by name."""
+        return report_arguments(self._for_steps(steps), core, after_s)
 
 
 class Call:
@@ -179,7 +164,7 @@ class LazyReport(Report):
         make = self.__dict__.pop("_make", None)
         if make is None:
             raise AttributeError(f"a report has no {name!r}")
-        Report.__init__(self, *make())
+        Report.__init__(self, **make())
         return getattr(self, name)
 
     def __getstate__(self):

@@ -124,10 +124,7 @@ class OneSchedule:
 
     def as_prepared(self):
         """Whether the numbers from outside the bodies are those that it was prepared for."""
-        for nest, outside in zip(self._nests, self._outside, strict=True):
-            if nest._outside() is not outside:
-                return False
-        return True
+        return all(nest._outside() is outside for nest, outside in zip(self._nests, self._outside, strict=True))
 
     def look_again(self):
         """Take the numbers from outside the bodies as those that it was prepared for: they are equal."""

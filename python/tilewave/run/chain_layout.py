@@ -44,7 +44,14 @@ def wanted_layouts(ready, names, grid, halos=None):
     """The same of the nest as it is when its arrays have these halos at least."""
     nest, loops = ready.problem.nest, ready.loops
     problem = make_problem(
-        nest, ready.arrays, loops.over, loops.reverse, loops.steps, loops.again, halos, loops.periodic
+        nest,
+        ready.arrays,
+        over=loops.over,
+        reverse=loops.reverse,
+        steps=loops.steps,
+        again=loops.again,
+        halos=halos,
+        periodic=loops.periodic,
     )
     return layouts_of(problem, names, grid)
 

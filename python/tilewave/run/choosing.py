@@ -33,12 +33,12 @@ def drafts(context, given):
     problem = make_problem(
         given.nest,
         given.arrays,
-        given.loops.over,
-        given.loops.reverse,
-        given.block or given.loops.steps,
-        given.loops.again,
-        given.halos,
-        given.loops.periodic,
+        over=given.loops.over,
+        reverse=given.loops.reverse,
+        steps=given.block or given.loops.steps,
+        again=given.loops.again,
+        halos=given.halos,
+        periodic=given.loops.periodic,
     )
     problem.core.once = bool(given.reductions)
     if given.plan is not None:
@@ -102,9 +102,9 @@ def _rows_across(given, problem):
         nest,
         given.dtypes,
         given.scalars,
-        given.fastmath,
-        [1] * len(nest.places),
-        True,
+        fastmath=given.fastmath,
+        steps=[1] * len(nest.places),
+        independent=True,
         captured=given.captured,
         shapes=shapes_of_tables(given),
     ).vectors
@@ -193,9 +193,9 @@ def _known_rates(context, given, draft):
     """The rates of a body on arrays of these shapes; where a run is brief those of any shapes."""
     rates = context._rates.setdefault(_rate_key(given, draft), rate.Rates())
     others = context._rates.get(_body_key(given, draft))
-    if not rates.measured and others is not None and others.measured:
-        if _is_brief(given, draft, others, context._core.machine()):
-            rates.measured, rates.of_all_tiles = list(others.measured), True
+    unknown = not rates.measured and others is not None and others.measured
+    if unknown and _is_brief(given, draft, others, context._core.machine()):
+        rates.measured, rates.of_all_tiles = list(others.measured), True
     return rates
 
 
@@ -261,10 +261,10 @@ def _best(context, given, ways, measured_only):
             cpus_of(context),
             context._core.machine(),
             way.rates,
-            way.draft.choices,
-            given.choices,
-            given.plan,
-            measured_only,
+            choices=way.draft.choices,
+            fixed=given.choices,
+            plan=given.plan,
+            measured_only=measured_only,
         )
         total_s = plan.predicted.time_s * _blocks(given) + way.bringing_s
         times.append(
@@ -351,7 +351,7 @@ def _sampled(given, draft, visits):
     initial = {name: values_at(given.whole[name], points) for name, points in draft.subscripts.items()}
     for name in copies_of(given.whole, given.replicated):
         given.arrays[name].fill(0)  # memory that has never been written is one page of zeros, which the caches hold
-    operands, copies = probe(given, draft, draft.subscripts, initial)
+    operands, _ = probe(given, draft, draft.subscripts, initial)
     environment = draft.kernel.pack({**given.scalars, **given.captured}, given.tables)
     # A small nest is not measured for much longer than it runs.
     points = math.prod(max(hi - lo, 0) for lo, hi in zip(*draft.problem.core.space)) / draft.context.size

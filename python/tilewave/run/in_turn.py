@@ -77,7 +77,7 @@ class StepsReport:
         return f"StepsReport({', '.join(turn.nest for turn in self.turns)}: {self.steps} steps, {self.time_s:.4g} s)"
 
 
-def run_in_turn(nests, context, over, reverse, steps, periodic, fastmath, arguments, refused, run_ready, points):
+def run_in_turn(nests, context, *, over, reverse, steps, periodic, fastmath, arguments, refused, run_ready, points):
     """Run nests one after another in each time step; part of a collective call: ``yield from`` it.
 
     Parameters
@@ -112,7 +112,8 @@ def run_in_turn(nests, context, over, reverse, steps, periodic, fastmath, argume
         context._moves(arguments[name]._storage.keep_history, count)
     ready = []
     for part in parts:
-        ready.append((yield from prepare(part.nest, context, part.loops, None, fastmath, part.arguments, None)))
+        one = yield from prepare(part.nest, context, part.loops, None, fastmath, part.arguments, None)
+        ready.append(one)
     turns = [
         Turn(part.nest.name, one.plan, one.plan.predicted.time_s * steps, 0.0, 0)
         for part, one in zip(parts, ready, strict=True)

@@ -142,7 +142,14 @@ def _as_before(context, given):
     steps = given.block or given.loops.steps
     loops = given.loops
     problem = make_problem(
-        given.nest, given.arrays, loops.over, loops.reverse, steps, loops.again, given.halos, loops.periodic
+        given.nest,
+        given.arrays,
+        over=loops.over,
+        reverse=loops.reverse,
+        steps=steps,
+        again=loops.again,
+        halos=given.halos,
+        periodic=loops.periodic,
     )
     problem.core.once = bool(given.reductions)
     for chosen in context._plans.get(_family(given, problem), ()):
@@ -178,9 +185,9 @@ def _kept(context, given, chosen, problem):
         choosing.cpus_of(context),
         context._core.machine(),
         rates,
-        chosen.choices,
-        given.choices,
-        plan,
+        choices=chosen.choices,
+        fixed=given.choices,
+        plan=plan,
     )
     count_copies(given, chosen.on_one_rank, plan)
     if not as_good(plan, chosen.plan):

@@ -87,9 +87,9 @@ def make_problem(nest, arrays, over, reverse, steps, again=frozenset(), halos=No
         if view.array in nest.written or view.array in (halos or {}) or not isinstance(arrays[view.array], np.ndarray)
     )
     facts = nest, spread, arrays, shapes, in_time, bounds, downwards
-    core = _core_problem(*facts, bool(sequential), again, periodic)
+    core = _core_problem(*facts, sequential=bool(sequential), again=again, periodic=periodic)
     if not sequential and (sequential := why_in_loop_order(spread, arrays, core)):
-        core = _core_problem(*facts, True, again, periodic)
+        core = _core_problem(*facts, sequential=True, again=again, periodic=periodic)
     if periodic and (why := sequential or _core.why_no_stencil(core)):
         with with_names(nest):
             raise ConfigError(
@@ -251,7 +251,7 @@ def _why_sequential(nest, in_time):
     return ""
 
 
-def _core_problem(nest, spread, arrays, shapes, in_time, bounds, downwards, sequential, again, periodic):
+def _core_problem(nest, spread, arrays, shapes, in_time, bounds, downwards, *, sequential, again, periodic):
     loops = nest.indices
     position = {name: k for k, name in enumerate(loops)}
     signs = [-1 if down else 1 for down in downwards]

@@ -143,7 +143,7 @@ def _checked_ord(order):
 
 
 @_of_names_or_fields
-def max(array):  # noqa: A001
+def max(array):
     """The largest value: ``tw.run(..., reduce={"best": tw.max("H")})``, or at once for a field.
 
     Parameters
@@ -174,7 +174,7 @@ def max(array):  # noqa: A001
 
 
 @_of_names_or_fields
-def min(array):  # noqa: A001
+def min(array):
     """The smallest value; as `max`."""
     return {"array": array}
 
@@ -195,7 +195,7 @@ def argmin(array):
 
 
 @_of_names_or_fields
-def sum(array):  # noqa: A001
+def sum(array):
     """The sum; as `max`. That of nothing is 0.
 
     Of integers and booleans as int64, modulo 2**64. Of floats as float64: the exact sum, rounded once, as `math.fsum`
@@ -229,7 +229,7 @@ def dot(array, other):
 
 
 @_of_names_or_fields
-def norm(array, ord=2):  # noqa: A002
+def norm(array, ord=2):
     """The norm of all values as one vector; as `max`. That of nothing is 0.
 
     Parameters

@@ -111,6 +111,7 @@ class Report:
         self,
         core,
         plan,
+        *,
         sequential="",
         on_one_rank=False,
         stored=(),

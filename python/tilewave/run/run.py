@@ -116,34 +116,39 @@ def run(
             yield from run_in_turn(
                 nests,
                 context,
-                over,
-                reverse,
-                steps,
-                periodic,
-                fastmath,
-                arguments,
-                refused,
-                run_ready,
-                (inject, record),
+                over=over,
+                reverse=reverse,
+                steps=steps,
+                periodic=periodic,
+                fastmath=fastmath,
+                arguments=arguments,
+                refused=refused,
+                run_ready=run_ready,
+                points=(inject, record),
             )
         )
     loops = Loops(over, reverse, steps, periodic=_plain(periodic))
     ready = yield from prepare(nest, context, loops, plan, fastmath, arguments, reduce)
     core, after_s = yield from run_ready(nest, ready, begun)
+    return Report(**report_arguments(ready, core, after_s))
+
+
+def report_arguments(ready, core, after_s):
+    """The arguments of the `Report` of a run, by name."""
     found = [(r.any, r.at, r.bytes) for r in core.reduced]
-    return Report(
-        core,
-        ready.plan,
-        ready.sequential,
-        ready.on_one_rank,
-        tuple(ready.stored),
-        ready.reductions.results(found),
-        ready.ranges(),
-        ready.problem.cut,
-        after_s,
-        moved_by(ready, core.points),
-        ready.context._core.machine,
-    )
+    return {
+        "core": core,
+        "plan": ready.plan,
+        "sequential": ready.sequential,
+        "on_one_rank": ready.on_one_rank,
+        "stored": tuple(ready.stored),
+        "results": ready.reductions.results(found),
+        "loops": ready.ranges(),
+        "cut": ready.problem.cut,
+        "after_s": after_s,
+        "moved": moved_by(ready, core.points),
+        "machine": ready.context._core.machine,
+    }
 
 
 def run_ready(nest, ready, begun):
@@ -163,7 +168,7 @@ def run_ready(nest, ready, begun):
         try:
             core = execute(nest, context, ready, ready.operands, begun, moving_s)
         except (ConfigError, KernelError, MemoryError) as error:  # others may have happened on this rank only
-            raise context._shared(error)
+            raise context._shared(error) from None
         finally:
             for whole, part in ready.copies:
                 whole[...] = part
@@ -188,15 +193,15 @@ def execute(nest, context, ready, operands, begun, moving_s):
             ready.kernel.address,
             ready.environment[1],
             lambda site, point: explain(nest, context, ready.kernel, site, point),
-            [table.ctypes.data for table in ready.tables.values()],
-            bool(ready.kernel.nest.numbers),
-            ready.reductions.told(ready.kernel.bests),
-            ready.kernel.rows_address,
-            ready.steps,
-            moving_s,
-            time.perf_counter() - begun,
-            ready.first_step,
-            ready.reductions.item_bytes,
+            tables=[table.ctypes.data for table in ready.tables.values()],
+            uses_index=bool(ready.kernel.nest.numbers),
+            reductions=ready.reductions.told(ready.kernel.bests),
+            rows=ready.kernel.rows_address,
+            steps=ready.steps,
+            moving_s=moving_s,
+            call_s=time.perf_counter() - begun,
+            first_step=ready.first_step,
+            values=ready.reductions.item_bytes,
         )
     finally:
         context._heart.done()

@@ -28,7 +28,7 @@ def barrier(*, context=None):
     yield ""
 
 
-def print(*values, **keywords):  # noqa: A001
+def print(*values, **keywords):
     """Python's `print`, on rank 0 of the launch only.
 
     Parameters

@@ -13,7 +13,7 @@ _BY_NEST = "work = b.nest(nest, arrays, number=) and, for each of its boxes, lan
 AT_THE_END = (1 << 63) - 1
 
 
-def pattern_of(b, kind, region, into, root, columns, ranks, algorithm, chunk_bytes, buffers):
+def pattern_of(b, kind, region, into, *, root, columns, ranks, algorithm, chunk_bytes, buffers):
     """(core's schedule of this rank, in the pattern's own coordinates; the regions of its arrays) or None for a rank
     that takes no part.
     """
@@ -126,8 +126,7 @@ def moved(b, core, regions, ranks, number, tag, operations=(), kernels=()):
                 f"append: a message goes straight from or to its array, and {Region(regions[m.array].array, *m.region)}"
                 " is no single run of this rank's memory; allowed: a part whose message has a buffer"
             )
-    for w in core.works:
-        works.append(_moved_work(w, number, box, shifts, operations, kernels))
+    works.extend(_moved_work(w, number, box, shifts, operations, kernels) for w in core.works)
     for result in results:
         if result.number == AT_THE_END and core.works:
             raise ConfigError("append: a schedule with results at its end was given; allowed: numbered ones")

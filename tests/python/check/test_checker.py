@@ -6,6 +6,7 @@ import pytest
 from sweeps import describe, random_case, schedules
 
 from tilewave import _core
+import itertools
 
 
 @pytest.mark.parametrize("first", range(0, 4000, 500))
@@ -237,7 +238,7 @@ def test_early_reuse_of_a_receive_buffer():
     posts = [i for i, s in enumerate(made[1].lanes[0]) if s.op == "post_recv"]
     first, second = next(  # two receives under way at once
         (made[1].lanes[0][a].item, made[1].lanes[0][b].item)
-        for a, b in zip(posts, posts[1:])
+        for a, b in itertools.pairwise(posts)
         if not any(s.op == "wait" for s in made[1].lanes[0][a:b])
     )
     change_message(made[1], second, buffer=made[1].messages[first].buffer)

@@ -166,7 +166,7 @@ except tw.ConfigError as error:
 def kept(tmp_path, monkeypatch):
     """A machine, and the path of its file in the cache."""
     monkeypatch.setenv("TILEWAVE_CACHE_DIR", str(tmp_path / "cache"))
-    conditions = {name: 1 for name in known.CACHED} | {"hosts": ["here"], "ranks": 1, "threads": 1}
+    conditions = dict.fromkeys(known.CACHED, 1) | {"hosts": ["here"], "ranks": 1, "threads": 1}
     machine = tw.Machine(conditions=conditions)
     assert known.keep(machine)
     return machine, known.cache_path(conditions)

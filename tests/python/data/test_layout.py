@@ -70,10 +70,10 @@ def test_a_rank_stores_its_block_and_the_halo_within_the_array(wraps):
 
 
 def test_even_blocks_differ_by_one_and_the_larger_ones_come_first():
-    for extent, parts in itertools.product(range(0, 14), range(1, 7)):
+    for extent, parts in itertools.product(range(14), range(1, 7)):
         layout = _core.Layout((extent,), (parts,))
         starts = [layout.start(0, c) for c in range(parts + 1)]
-        sizes = [b - a for a, b in zip(starts, starts[1:])]
+        sizes = [b - a for a, b in itertools.pairwise(starts)]
         assert starts[0] == 0 and starts[-1] == extent
         assert sizes == sorted(sizes, reverse=True) and max(sizes) - min(sizes) <= 1
         assert [layout.block_at(0, at) for at in range(extent)] == [c for c, n in enumerate(sizes) for _ in range(n)]

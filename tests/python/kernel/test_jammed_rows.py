@@ -79,7 +79,7 @@ def write(rng, name, dims):
 def make_arrays(nest, whole, rng):
     """The nest's arrays for a box of random extents."""
     dims = len(nest.indices)
-    shape = tuple(rng.randint(4, 7) for _ in range(dims - 2)) + (rng.randint(7, 34), rng.randint(6, 90))
+    shape = (*(rng.randint(4, 7) for _ in range(dims - 2)), rng.randint(7, 34), rng.randint(6, 90))
     values = np.random.default_rng(rng.randrange(2**32))
     dtypes = ("i2", "i4", "i8") if whole else ("f4", "f8")
     one = rng.choice(dtypes) if rng.random() < 0.6 else None

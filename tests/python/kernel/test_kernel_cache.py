@@ -358,7 +358,7 @@ def test_two_kernels_of_one_key_are_the_same(tmp_path):
     for seed in range(SEED, SEED + 10):
         rng = random.Random(seed)
         text = Generator(seed).body("body")
-        other = re.sub(r"^(WEIGHT|COUNT|SINGLE|BYTE|SHORT) = (.*)$", r"\1 = \2 + \2", HEADER, flags=re.M)
+        other = re.sub(r"^(WEIGHT|COUNT|SINGLE|BYTE|SHORT) = (.*)$", r"\1 = \2 + \2", HEADER, flags=re.MULTILINE)
         lines = text.splitlines()
         place = rng.randrange(2, len(lines) + 1)
         spread = "\n".join([*lines[:place], "    # a line more", *lines[place:]]) + "\n"

@@ -75,7 +75,7 @@ REAL = ["np.round(B[i, j].real, 1)", "np.isnan(B[i, j])", "np.isinf(B[i, j])", "
 def complex_functions():
     """Calls of the functions that NumPy defines for complex numbers."""
     for name in names.NUMPY_UNARY:
-        if name not in ("sign",) and "D->" in " ".join(getattr(np, name).types):
+        if name != "sign" and "D->" in " ".join(getattr(np, name).types):
             yield f"np.{name}(B[i, j])"
 
 

@@ -31,7 +31,7 @@ def test_plans_compare_ways_depths_and_blocks(kind, ranks):
     plan = results[0]
     assert all(other == plan for other in results)
     texts = [text for _, _, text in plan.compared]
-    assert [time for time, _, _ in plan.compared][0] == plan.predicted_s > 0
+    assert next(time for time, _, _ in plan.compared) == plan.predicted_s > 0
     assert len(set(texts)) == len(texts) and texts[0] in plan.explain() and texts[0] == str(plan).split(";")[0]
     if ranks > 1:
         assert {text.split()[0].strip(",") for text in texts} == {"broadcast", "wavefront"}

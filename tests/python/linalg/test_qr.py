@@ -63,7 +63,7 @@ def random_factor(seed, n=None, largest=30):
         assert norm(r[:least] - wanted) <= 1e3 * eps * max(shape) * norm(whole) * np.linalg.cond(whole), what
 
 
-@pytest.mark.parametrize("n", range(0, 41))
+@pytest.mark.parametrize("n", range(41))
 def test_sizes(n):
     random_factor(900 + n, n, 40)
 

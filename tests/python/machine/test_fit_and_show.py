@@ -178,7 +178,7 @@ def test_no_more_sizes_are_looked_at_than_allowed():
     assert found == {size: found[size] for size in sorted(set(looked), key=looked.index)}
 
 
-@pytest.mark.parametrize("ends_after", range(0, 9))
+@pytest.mark.parametrize("ends_after", range(9))
 def test_an_end_of_the_time_at_any_moment_keeps_what_was_found(ends_after):
     left = iter(range(ends_after))
     sample = lambda size: None if next(left, None) is None else fit.Sample(float(size > 500) + size * 1e-3, 0.0)

@@ -7,6 +7,7 @@ from poisson_matrix import poisson_matrix
 
 import tilewave as tw
 from tilewave.multigrid import Poisson
+import itertools
 
 PERIODIC = [
     ((16,), {"boundary": "periodic", "sigma": 1.0}),
@@ -77,7 +78,7 @@ def test_periodic_solutions_are_of_second_order(dims):
         found = solver.solve(4 * np.pi**2 * exact, tol=1e-10).gather()
         assert solver.history.converged
         errors.append(abs(found - exact).max())
-    assert all(a / b > 3.7 for a, b in zip(errors, errors[1:])), errors
+    assert all(a / b > 3.7 for a, b in itertools.pairwise(errors)), errors
 
 
 @pytest.mark.parametrize("dims", [1, 2, 3])
@@ -89,7 +90,7 @@ def test_complex_solutions_are_of_second_order(dims):
         exact = np.prod([np.sin(np.pi * each) for each in x], axis=0) * (1 - 2j)
         found = Poisson((n,) * dims, sigma=sigma).solve((dims * np.pi**2 + sigma) * exact, tol=1e-10).gather()
         errors.append(abs(found - exact).max())
-    assert all(a / b > 3.7 for a, b in zip(errors, errors[1:])), errors
+    assert all(a / b > 3.7 for a, b in itertools.pairwise(errors)), errors
 
 
 def test_a_complex_solver_takes_real_right_sides():

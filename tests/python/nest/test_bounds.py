@@ -33,10 +33,8 @@ def random_bound(rng, outer, around):
         return rng.choice((value, np.int64(value), str(value))), lambda *x: value
     factors, constant = [rng.choice((0, 0, 1, 1, -1, 2)) for _ in outer], around + rng.randint(-3, 3)
     text = " + ".join([*(f"{c}*{name}" for c, name in zip(factors, outer)), str(constant)])
-    if rng.random() < 0.5:
-        given = eval(f"lambda {', '.join(outer)}: {text}")
-    else:
-        given = text.replace("+ -", "- ")
+    by_function = rng.random() < 0.5
+    given = eval(f"lambda {', '.join(outer)}: {text}") if by_function else text.replace("+ -", "- ")
     return given, lambda *x: constant + sum(c * v for c, v in zip(factors, x))
 
 

@@ -89,7 +89,7 @@ def test_other_results_are_refused(kind, algorithm):
     for rank, schedule in enumerate(made):
         for i, result in enumerate(schedule.results):
             ranks = list(result.ranks)
-            others = [[(q + 1) % 3 for q in ranks], ranks + [0]] + ([ranks[::-1], ranks[1:]] if len(ranks) > 1 else [])
+            others = [[(q + 1) % 3 for q in ranks], [*ranks, 0]] + ([ranks[::-1], ranks[1:]] if len(ranks) > 1 else [])
             for other in others:
                 made = fixed(kind, algorithm)
                 results = list(made[rank].results)
@@ -116,10 +116,10 @@ def test_a_reduction_from_the_wrong_side_is_refused():
 def test_dealt_columns():
     for ranks in range(1, 6):
         for block in range(1, 5):
-            for columns in range(0, 30):
+            for columns in range(30):
                 counts = [sum(c // block % ranks == r for c in range(columns)) for r in range(ranks)]
                 assert [_core.dealt_columns(columns, block, ranks, r) for r in range(ranks)] == counts
-        for columns in range(0, 30):
+        for columns in range(30):
             even = [_core.dealt_columns(columns, 0, ranks, r) for r in range(ranks)]
             assert sum(even) == columns and max(even) - min(even) <= 1 and even == sorted(even, reverse=True)
 

@@ -78,7 +78,7 @@ def test_slower_is_never_faster(seed):
                 setattr(one, name, value)
         rate = _core.KernelRate(
             **{
-                **{"point_s": 0.1, "row_s": 0.2, "tile_s": 0.3},
+                "point_s": 0.1, "row_s": 0.2, "tile_s": 0.3,
                 **{k: v for k, v in slower.items() if k in ("point_s", "row_s", "tile_s")},
             }
         )

@@ -114,7 +114,7 @@ def test_a_layer_around_the_cells_moves_nothing(ranks, grid):
 
     def body(context):
         coarse = tw.field((n + 2, n + 2), blocks=tw.Blocks(n, shift=1), context=context)
-        init = lambda i, j: i + j  # noqa: E731
+        init = lambda i, j: i + j
         fine = tw.field((2 * n + 2,) * 2, blocks=tw.Blocks(n, scale=2, shift=1), init=init, context=context)
         f = tw.field((2 * n + 2,) * 2, blocks=tw.Blocks(n, scale=2, shift=1), context=context)
         tw.run(sweep, u=fine, f=f, grid=grid, context=context)

@@ -36,12 +36,11 @@ def test_outside_of_collective_calls_it_comes_at_once():
 
 def test_it_is_raised_at_the_outermost_end():
     reached = []
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt), interrupts.held():
         with interrupts.held():
-            with interrupts.held():
-                interrupt()
-                interrupt()  # a launcher may pass on what the terminal has sent
-            reached.append(interrupts.pending())
+            interrupt()
+            interrupt()  # a launcher may pass on what the terminal has sent
+        reached.append(interrupts.pending())
     assert isinstance(reached[0], KeyboardInterrupt) and interrupts.pending() is None
 
 
@@ -53,22 +52,20 @@ def test_what_was_taken_is_not_raised():
 
 
 def test_an_error_and_an_interrupt():
-    with pytest.raises(KeyboardInterrupt) as caught:
-        with interrupts.held():
-            interrupt()
-            raise ValueError("beside it")
+    with pytest.raises(KeyboardInterrupt) as caught, interrupts.held():
+        interrupt()
+        raise ValueError("beside it")
     assert isinstance(caught.value.__context__, ValueError)
 
 
 def test_a_later_one_is_raised_at_once(monkeypatch):
     monkeypatch.setattr(interrupts, "AGAIN_S", 0.0)
     reached = []
-    with pytest.raises(KeyboardInterrupt):
-        with interrupts.held():
-            interrupt()
-            reached.append(1)
-            interrupt()
-            reached.append(2)
+    with pytest.raises(KeyboardInterrupt), interrupts.held():
+        interrupt()
+        reached.append(1)
+        interrupt()
+        reached.append(2)
     assert reached == [1] and interrupts.pending() is None
 
 
@@ -113,10 +110,9 @@ def test_what_a_handler_of_the_program_raises_is_kept(fresh):
     signal.signal(signal.SIGINT, mine)
     interrupts.install()
     seen = []
-    with pytest.raises(RuntimeError, match="mine"):
-        with interrupts.held():
-            interrupt()
-            seen.append(1)
+    with pytest.raises(RuntimeError, match="mine"), interrupts.held():
+        interrupt()
+        seen.append(1)
     assert seen == [1]
 
 
@@ -125,10 +121,9 @@ def test_a_handler_that_is_set_later_is_left_alone(fresh):
     signal.signal(signal.SIGINT, mine)
     interrupts.install()
     seen = []
-    with pytest.raises(RuntimeError, match="mine"):
-        with interrupts.held():
-            interrupt()
-            seen.append(1)
+    with pytest.raises(RuntimeError, match="mine"), interrupts.held():
+        interrupt()
+        seen.append(1)
     assert seen == []
 
 

@@ -105,5 +105,5 @@ def test_stored_whole_where_the_window_will_not_do(nest, start):
 
 def plain_b(nest, shape, arrays):
     arrays = {name: array.copy() for name, array in arrays.items()}
-    plain_loops(nest, loop_bounds(nest.indices, nest.iteration_box({name: shape for name in nest.arrays})), arrays)
+    plain_loops(nest, loop_bounds(nest.indices, nest.iteration_box(dict.fromkeys(nest.arrays, shape))), arrays)
     return arrays["B"]

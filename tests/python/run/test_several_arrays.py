@@ -41,8 +41,8 @@ def write(rng, dims):
     neighbours = [tuple(-1 if axis == k else 0 for axis in range(dims)) for k in range(dims)]
     terms = [f"0.25 * {place('A', *offsets)}" for offsets in neighbours if rng.random() < 0.8 or offsets[-1]]
     for array in arrays[1:]:
-        for _ in range(rng.choice((1, 1, 2))):
-            terms.append(place(array, *(behind() if array in written else beside())))
+        times = rng.choice((1, 1, 2))
+        terms.extend(place(array, *(behind() if array in written else beside())) for _ in range(times))
     rng.shuffle(terms)
     here = (0,) * dims
     lines = [f"x = {rng.choice((' + ', ' - ')).join(terms)}"]

@@ -10,6 +10,7 @@ import task_graphs
 from task_graphs import MODULUS, Graph, plan
 
 import tilewave as tw
+import itertools
 
 APART = 10_000  # numbers and tags of one section
 
@@ -77,7 +78,7 @@ class Pipeline:
         ends = [1 + (shape[1] - 1) * k // self.pieces for k in range(self.pieces + 1)] if two else [0, 1]
         if two and shape[1] < 2:
             return
-        for piece, (first, end) in enumerate(zip(ends, ends[1:], strict=False)):
+        for piece, (first, end) in enumerate(itertools.pairwise(ends)):
             part = (slice(first, end),) if two else ()
             if first == end:
                 continue
@@ -118,7 +119,7 @@ class Summed:
         self.algorithm = rng.choice(["ring", "direct"] if self.parts else ["ring", "tree"])
         self.chunk, self.tag = rng.choice([8, 16, 1000]), rng.randrange(3)
         cuts = [0, *sorted(rng.randint(0, self.width) for _ in range(of.ranks - 1)), self.width]
-        self.columns = [h - l for l, h in zip(cuts, cuts[1:], strict=False)]
+        self.columns = [h - l for l, h in itertools.pairwise(cuts)]
 
     def declare(self, b):
         of = self.graph

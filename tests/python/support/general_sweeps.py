@@ -10,6 +10,7 @@ from sweeps import SCHEMES, factorisations
 
 from tilewave import _core
 from tilewave.errors import ConfigError
+import itertools
 
 MOST_EXTENT = {1: 24, 2: 11, 3: 6, 4: 4}
 
@@ -282,7 +283,7 @@ def largest_blocks(case, grid):
         o = 0 if missing[k] else origin[k]
         n, parts = shape[k], grid[k]
         cuts = [c * (n // parts) + min(c, n % parts) - o for c in range(parts + 1)]
-        blocks.append(max(min(b, high[k]) - max(a, low[k]) for a, b in zip(cuts, cuts[1:])))
+        blocks.append(max(min(b, high[k]) - max(a, low[k]) for a, b in itertools.pairwise(cuts)))
     return blocks
 
 

@@ -235,7 +235,7 @@ def random_bounds(rng, body, allowed, steps, kinds):
         return "None", loop_bounds(body.indices, allowed)
     over, used = {}, set()
     for k in rng.sample(list(loops), rng.randint(1, len(loops))):
-        outer = [n for n in range(first if rng.random() < 0.8 else 0, k)]
+        outer = list(range(first if rng.random() < 0.8 else 0, k))
         text, what = random_pair(rng, body.indices, allowed, k, outer if kind > 0.5 else [])
         over[body.indices[k]], used = text, used | what
     text = "{" + ", ".join(f'"{name}": {pair}' for name, pair in over.items()) + "}"

@@ -89,7 +89,7 @@ def make(seed):
     timed = rng.random() < 0.3
     space = "ijk"[: rng.choice((1, 2, 2, 2) if timed else (1, 2, 2, 2, 3))]
     indices = "t" * timed + space
-    step = lambda: rng.choice((0, 0, 0, -2, -1, 1, 2))  # noqa: E731
+    step = lambda: rng.choice((0, 0, 0, -2, -1, 1, 2))
     accesses = {"R": [Access(tuple(indices), (1,) * timed + (0,) * len(space))]}
     if rng.random() < 0.6:  # a wavefront
         back = [-rng.choice((0, 1, 2)) for _ in space]

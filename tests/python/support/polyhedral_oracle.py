@@ -44,7 +44,7 @@ def isl_space(rows):
 def rationally_empty(at_least_zero):
     """Whether no rational x has a.x + c >= 0 for all rows (a, c): no integer (x s, s >= 1)."""
     n = len(at_least_zero[0])
-    return isl_space([list(r) + [0] for r in at_least_zero] + [[0] * (n - 1) + [1, -1]]).is_empty()
+    return isl_space([[*r, 0] for r in at_least_zero] + [[0] * (n - 1) + [1, -1]]).is_empty()
 
 
 def scaled_rows(h):

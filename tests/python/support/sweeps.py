@@ -40,8 +40,8 @@ def random_case(seed, ranks=None, item_bytes=(4, 8), parts=False):
     arrays = [(rng.choice(item_bytes), False)]
     for a in range(rng.choice((0, 0, 1, 2))):
         arrays.append((rng.choice(item_bytes), rng.random() < 0.3))
-        for _ in range(rng.randint(1, 2)):
-            reads.append((a + 1, tuple(rng.randint(-1, 2) for _ in range(dims))))
+        times = rng.randint(1, 2)
+        reads.extend((a + 1, tuple(rng.randint(-1, 2) for _ in range(dims))) for _ in range(times))
     low = [max([0] + [-o[k] for _, o in reads]) for k in range(dims)]
     high = [min([n] + [n - o[k] for _, o in reads]) for k, n in enumerate(shape)]
     low = tuple(min(a, n) for a, n in zip(low, shape))

@@ -196,10 +196,8 @@ def write(b, graph, units):
     messages, done = {}, []  # done: (unit, lane, its signal)
     for unit in units[b.rank]:
         lane = rng.randrange(len(lanes))
-        latest = {}  # by other lane, the last signal that is awaited
-        for before, there, signal in done:
-            if there != lane and unit.conflicts(before):
-                latest[there] = signal
+        # By other lane, the last signal that is awaited.
+        latest = {there: signal for before, there, signal in done if there != lane and unit.conflicts(before)}
         for signal in latest.values():
             lanes[lane].await_signal(signal)
         op, *rest = unit.step

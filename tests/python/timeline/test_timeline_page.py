@@ -34,7 +34,7 @@ def reports():
 
 
 def data_of(page):
-    return json.loads(re.search(r"const data = (\{.*?\});\n", page, re.S).group(1))
+    return json.loads(re.search(r"const data = (\{.*?\});\n", page, re.DOTALL).group(1))
 
 
 def numbers(text, kind):
