@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "casters.hpp"
+#include "schedule/whole.hpp"
 #include "tilewave/check.hpp"
 
 namespace nb = nanobind;
@@ -226,6 +227,13 @@ void bind_data(nb::module_& m) {
 
 void bind_schedule(nb::module_& m) {
     bind_data(m);
+    m.def(
+        "damage",
+        [](const Schedule& schedule) {
+            const auto found = damage(schedule);
+            return found ? std::optional(std::pair(found->entry, found->why)) : std::nullopt;
+        },
+        "schedule"_a, "The first entry that is not whole and why, or None: see whole.hpp.");
     m.def(
         "check", [](const std::vector<Schedule>& schedules) { return check(schedules); }, "schedules"_a,
         nb::call_guard<nb::gil_scoped_release>(),

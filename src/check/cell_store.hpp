@@ -105,9 +105,14 @@ private:
         Readers readers;
     };
     Cell& at(int array, const Cells& space, const Index& cell) { return cells_[place(array, space, cell)]; }
+    std::size_t place(int array, const Cells& space, const Index& cell) const {
+        const std::size_t at = program_.spaces().points() ? program_.elements().number(array, cell) : part(space, cell);
+        if (at >= cells_.size())
+            throw ConfigError("check: an element of array " + std::to_string(array) + " lies outside its memory");
+        return at;
+    }
     // Times that share memory share a cell; cells along time are single times.
-    std::size_t place(int array, const Cells& space, Index cell) const {
-        if (program_.spaces().points()) return program_.elements().number(array, cell);
+    std::size_t part(const Cells& space, Index cell) const {
         if (time_buffers_ > 0) {
             const std::int64_t first = space.cells(storage_).lo[0];
             cell[0] = first + (cell[0] - first) % time_buffers_;

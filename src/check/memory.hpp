@@ -40,6 +40,9 @@ private:
     std::vector<Who> last_;
 };
 
+/// So many cells, of 64 bytes and more each, can a process look at.
+inline constexpr std::int64_t most_cells = std::int64_t{1} << 26;
+
 /// Index space cut at every coordinate where some box begins or ends; a cell is never split.
 class Cells {
 public:
@@ -62,6 +65,7 @@ public:
         for (const std::int64_t x : c) within.push_back(floor_mod(x, period));
         std::sort(within.begin(), within.end());
         within.erase(std::unique(within.begin(), within.end()), within.end());
+        refuse_many(((last - first) / period + 1) * static_cast<std::int64_t>(within.size()));
         for (std::int64_t w = floor_div(first, period) * period; w <= last; w += period)
             for (const std::int64_t x : within)
                 if (w + x > first && w + x < last) c.push_back(w + x);
@@ -72,6 +76,7 @@ public:
             if (points) {
                 const auto [lo, hi] = std::minmax_element(c.begin(), c.end());
                 const std::int64_t first = *lo, last = *hi;
+                refuse_many(last - first);
                 c.clear();
                 for (std::int64_t x = first; x <= last; ++x) c.push_back(x);
                 continue;
@@ -84,6 +89,14 @@ public:
             all_.lo[static_cast<int>(k)] = cuts_[k].front();
             all_.hi[static_cast<int>(k)] = cuts_[k].back();
         }
+        std::int64_t cells = 1;
+        for (const auto& c : cuts_) refuse_many(cells *= static_cast<std::int64_t>(c.size()));
+    }
+    /// Refuse what no memory has room for. @pre count < 2^53
+    static void refuse_many(std::int64_t count) {
+        if (count > most_cells)
+            throw ConfigError("check: the arrays fall into " + std::to_string(count) + " parts; allowed: " +
+                              std::to_string(most_cells) + ", of a smaller problem of the same kind");
     }
     const Box& all() const { return all_; }
     /// The cells of a box whose faces are all cuts.
@@ -107,6 +120,7 @@ public:
     bool inside(const Index& cell, const Box& box) const { return !box.empty() && cells(box).contains(cell); }
     std::size_t linear(const Box& in, const Index& cell) const {
         const Box c = cells(in);
+        if (c.dims() != cell.n || !c.contains(cell)) throw ConfigError("check: a cell lies outside " + to_string(in));
         std::int64_t q = 0;
         for (int k = 0; k < cell.n; ++k) q = q * c.extent(k) + cell[k] - c.lo[k];
         return static_cast<std::size_t>(q);

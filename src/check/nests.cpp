@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "check/checker.hpp"
+#include "check/shapes.hpp"
 #include "schedule/tile_rows.hpp"
 
 namespace tilewave {
@@ -29,6 +30,7 @@ Checker::Why Checker::compute_nest(Player& p, int lane, const Tile& tile, Entry&
         if (!w.writes) break;
         const Array& array = s.arrays[w.array];
         const Box to = array.elements(tile.box.shifted(w.offset));
+        if (auto why = inside_storage(s, "it writes", w.array, to)) return why;
         Versions versions;
         cells(to).for_each(to, [&](const Index& cell) {
             // Where points are beyond the bounds, what is there stays: of a cell that some of them write there must

@@ -64,6 +64,7 @@ CellSpaces::CellSpaces(std::span<const Schedule> schedules) {
 
 // Each time is a cell of its own.
 void CellSpaces::add_times(const Array& array) {
+    Cells::refuse_many(array.storage.extent(0));
     for (std::int64_t t = array.storage.lo[0]; t < array.storage.hi[0]; ++t) {
         Box one = array.storage;
         one.lo[0] = t;
@@ -101,6 +102,12 @@ Elements::Elements(std::span<const Schedule> schedules, const CellSpaces& spaces
         std::size_t& count = counts_[static_cast<std::size_t>(memory_of_[a])];
         if (arrays_[a].whole || arrays_[a].storage.empty()) continue;
         const Box& box = boxes_[static_cast<std::size_t>(memory_of_[a])];
+        std::int64_t points = 1;
+        for (int k = 0; spaces_.points() && k < box.dims(); ++k)
+            if (box.extent(k) > most_cells)
+                Cells::refuse_many(box.extent(k));
+            else
+                Cells::refuse_many(points *= box.extent(k));
         count = spaces_.points() ? static_cast<std::size_t>(box.points())
                                  : std::max(count, spaces_.of(arrays_[a].storage).count(arrays_[a].storage));
     }

@@ -71,17 +71,6 @@ std::optional<std::string> step_of(const Schedule& s, std::size_t l, std::size_t
 
 std::optional<Violation> check_repeated_rank(const Schedule& s) {
     if (s.repeated.empty()) return std::nullopt;
-    if (s.repeated.size() != s.lanes.size())
-        return Violation{s.rank, 0, 0,
-                         "the block has ranges for " + std::to_string(s.repeated.size()) + " lanes; there are " +
-                             std::to_string(s.lanes.size())};
-    for (std::size_t l = 0; l < s.lanes.size(); ++l) {
-        const auto [begin, end] = s.repeated[l];
-        if (begin < 0 || begin > end || end > static_cast<std::int32_t>(s.lanes[l].size()))
-            return Violation{s.rank, static_cast<int>(l), 0,
-                             "the block has steps " + std::to_string(begin) + " to " + std::to_string(end) +
-                                 " of a lane of " + std::to_string(s.lanes[l].size()) + " steps"};
-    }
     std::vector<Seen> seen(s.messages.size());
     for (std::size_t l = 0; l < s.lanes.size(); ++l)
         for (std::size_t i = 0; i < s.lanes[l].size(); ++i)

@@ -5,19 +5,12 @@
 #include <map>
 
 #include "schedule/tile_rows.hpp"
+#include "schedule/whole.hpp"
 
 namespace tilewave {
 namespace {
 
 using Why = std::optional<std::string>;
-
-bool below(int i, std::size_t n) {
-    return i >= 0 && static_cast<std::size_t>(i) < n;
-}
-
-std::string outside(const std::string& name, const char* what, int i, std::size_t n) {
-    return name + " names " + what + " " + std::to_string(i) + " of " + std::to_string(n);
-}
 
 // Rows go along the last dimension, item next to item; each dimension steps over all within it.
 Why check_rows(const Array& a, const std::string& name) {
@@ -32,7 +25,11 @@ Why check_rows(const Array& a, const std::string& name) {
     return std::nullopt;
 }
 
-// Whether two elements of an array share memory: a difference of places that the strides do not see.
+// So many pairs of elements, or places of tiles, are looked at: some seconds, some GB.
+constexpr std::int64_t most_pairs = std::int64_t{1} << 28, most_reached = std::int64_t{1} << 27;
+
+// Whether two elements of an array share memory: a difference of places that the strides do not see. Also where they
+// are too many to look at.
 bool overlaps(const Array& a) {
     const int n = a.stride.n;
     Index most = a.stride;
@@ -46,6 +43,12 @@ bool overlaps(const Array& a) {
     Box differences{Index::filled(n, 0), Index::filled(n, 1)};
     for (int k = 0; k < n; ++k)
         if (k != longest) differences.lo[k] = -most[k], differences.hi[k] = most[k] + 1;
+    std::int64_t pairs = 1;
+    for (int k = 0; k < n && pairs <= most_pairs; ++k) {
+        if (differences.extent(k) > most_pairs) return true;
+        pairs *= differences.extent(k);
+    }
+    if (pairs > most_pairs) return true;
     Index d = differences.lo;
     do {
         std::int64_t apart = 0;
@@ -63,6 +66,11 @@ bool overlaps(const Array& a) {
 bool reached_overlap(const Schedule& s, std::size_t work, int id) {
     const NestWork& nest = *s.works[work].nest();
     const Array& a = s.arrays[id];
+    std::int64_t points = 0;
+    for (const Tile& t : s.tiles) {
+        points += static_cast<std::size_t>(t.work) == work ? std::min(t.box.points(), most_reached) : 0;
+        if (points > most_reached) return true;  // too many to look at
+    }
     std::vector<std::pair<std::int64_t, Index>> reached;  // address and element
     for (const Tile& t : s.tiles) {
         if (static_cast<std::size_t>(t.work) != work) continue;
@@ -123,12 +131,12 @@ Why check_array(const Schedule& s, int id) {
     const std::string name =
         "array " + std::to_string(id) + " of storage " + to_string(a.storage) + " has stride " + to_string(a.stride);
     if (a.stride.n == 0 || a.whole || a.storage.empty()) return std::nullopt;
-    if (a.stride.n != a.storage.dims()) return name + ": one entry for each dimension is allowed";
     if (s.works.empty()) return check_rows(a, name);  // nothing is computed: combine steps go by rows
     const NestWork* nest = s.works.size() == 1 ? s.works[0].nest() : nullptr;
     if (a.planes > 0 && !nest) return name + ": rolling windows are for schedules of one nest";
     const Array addressed = a.planes > 0 ? beside_tiles(*nest, a) : a;
-    if (!addressed.storage.empty() && overlaps(addressed) && !row_by_row(s, id)) return name + ": its elements overlap";
+    if (!addressed.storage.empty() && overlaps(addressed) && !row_by_row(s, id))
+        return name + ": its elements overlap, or are too many to look at";
     return std::nullopt;
 }
 
@@ -136,10 +144,7 @@ Why check_array(const Schedule& s, int id) {
 Why check_aggregate(const Schedule& s, int id) {
     const Message& m = s.messages[id];
     const std::string name = "message " + std::to_string(id) + " of " + std::to_string(m.pieces) + " parts";
-    if (m.pieces < 0 || static_cast<std::size_t>(id) + static_cast<std::size_t>(m.pieces) >= s.messages.size())
-        return name + " has not so many after it";
-    if (m.aggregate >= 0 || m.buffer < 0 || m.region.dims() > 0)
-        return name + " is a part itself, has no buffer or has a region of its own";
+    if (m.aggregate >= 0 || m.buffer < 0) return name + " is a part itself or has no buffer";
     std::int64_t bytes = 0;
     for (int i = id + 1; i <= id + m.pieces; ++i) {
         const Message& part = s.messages[i];
@@ -157,20 +162,13 @@ Why check_aggregate(const Schedule& s, int id) {
 Why check_message(const Schedule& s, int id) {
     const Message& m = s.messages[id];
     const std::string name = "message " + std::to_string(id);
-    if (!below(m.array, s.arrays.size())) return outside(name, "array", m.array, s.arrays.size());
-    if (m.buffer >= 0 && !below(m.buffer, s.buffers.size())) return outside(name, "buffer", m.buffer, s.buffers.size());
-    if (m.tile >= 0 && !below(m.tile, s.tiles.size())) return outside(name, "tile", m.tile, s.tiles.size());
     if (m.pieces != 0) return check_aggregate(s, id);
     if (m.aggregate >= 0) {
-        if (!below(m.aggregate, s.messages.size())) return outside(name, "aggregate", m.aggregate, s.messages.size());
         if (id <= m.aggregate || id > m.aggregate + s.messages[m.aggregate].pieces)
             return name + " is no part of message " + std::to_string(m.aggregate);
         if (auto why = check_aggregate(s, m.aggregate)) return why;
     }
     const Array& array = s.arrays[m.array];
-    if (m.region.dims() != array.storage.dims())
-        return name + " has region " + to_string(m.region) + ", the storage of its array is " +
-               to_string(array.storage);
     const std::int64_t bytes = m.region.points() * array.item_bytes;
     if (m.bytes != bytes)
         return name + " has " + std::to_string(m.bytes) + " bytes, its region " + to_string(m.region) + " " +
@@ -194,9 +192,6 @@ Why check_combine(const Schedule& s, const Step& step) {
     if (m.send) return name + " is combined, but it is a send";
     if (m.buffer < 0) return "combine of " + name + ", which has no buffer";
     if (step.count == combine_array_right || step.count == combine_array_left) return std::nullopt;
-    if (!below(step.count, s.messages.size()))
-        return "combine of " + name + " has count " + std::to_string(step.count) + "; -1, -2 and numbers of the " +
-               std::to_string(s.messages.size()) + " messages are allowed";
     if (step.count == step.item) return name + " is combined with itself";
     if (auto why = check_message(s, step.count)) return why;
     const Message& left = s.messages[step.count];
@@ -211,13 +206,8 @@ Why check_combine(const Schedule& s, const Step& step) {
 Why check_result(const Schedule& s, std::size_t id) {
     const Result& r = s.results[id];
     const std::string name = "result " + std::to_string(id);
-    if (!below(r.array, s.arrays.size())) return outside(name, "array", r.array, s.arrays.size());
-    if (!below(r.source, s.arrays.size())) return outside(name, "array", r.source, s.arrays.size());
-    for (int rank : r.ranks)
-        if (!below(rank, static_cast<std::size_t>(s.ranks)))
-            return outside(name, "rank", rank, static_cast<std::size_t>(s.ranks));
     const Box& storage = s.arrays[r.array].storage;
-    if (r.region.dims() != storage.dims() || !storage.contains(r.region))
+    if (!storage.contains(r.region))
         return name + " has region " + to_string(r.region) + ", outside the storage " + to_string(storage) +
                " of array " + std::to_string(r.array);
     if (r.region.empty()) return std::nullopt;
@@ -241,13 +231,8 @@ Why check_task(const Schedule& s, const Tile& tile) {
 }
 
 Why check_step(const Schedule& s, const Step& step, std::vector<char>& told) {
-    std::size_t limit = s.messages.size();
-    if (step.op == Op::compute) limit = s.tiles.size();
-    if (step.op == Op::await) limit = s.lanes.size();
-    if (step.op == Op::signal) return std::nullopt;
-    if (!below(step.item, limit)) return outside(to_string(step.op), "item", step.item, limit);
     if (step.op == Op::compute) return check_task(s, s.tiles[static_cast<std::size_t>(step.item)]);
-    if (step.op == Op::await) return std::nullopt;
+    if (step.op == Op::await || step.op == Op::signal) return std::nullopt;
     if (!told[step.item])
         if (auto why = check_message(s, step.item)) return why;
     told[step.item] = 1;
@@ -263,10 +248,11 @@ Why check_step(const Schedule& s, const Step& step, std::vector<char>& told) {
 }
 
 bool same_arrays(const Schedule& a, const Schedule& b) {
-    return std::equal(a.arrays.begin(), a.arrays.end(), b.arrays.begin(), b.arrays.end(),
-                      [](const Array& x, const Array& y) {
-                          return x.item_bytes == y.item_bytes && x.separate == y.separate && x.view == y.view;
-                      });
+    return std::equal(
+        a.arrays.begin(), a.arrays.end(), b.arrays.begin(), b.arrays.end(), [](const Array& x, const Array& y) {
+            return x.item_bytes == y.item_bytes && x.separate == y.separate && x.view == y.view && x.whole == y.whole &&
+                   x.time_buffers == y.time_buffers && (x.whole || x.storage.dims() == y.storage.dims());
+        });
 }
 
 bool same_work(const Schedule& s, const Work& a, const Work& b) {
@@ -289,25 +275,10 @@ bool same_work(const Schedule& s, const Work& a, const Work& b) {
            same_regions(t->writes, u->writes);
 }
 
-Why check_regions(const Schedule& s, const std::string& name, const std::vector<Region>& regions) {
-    for (const Region& r : regions) {
-        if (!below(r.array, s.arrays.size())) return outside(name, "array", r.array, s.arrays.size());
-        const Array& a = s.arrays[static_cast<std::size_t>(r.array)];
-        if (r.box.dims() != a.storage.dims())
-            return name + " declares region " + to_string(r.box) + ", the storage of array " + std::to_string(r.array) +
-                   " is " + to_string(a.storage);
-    }
-    return std::nullopt;
-}
-
 Why check_work(const Schedule& s, std::size_t w) {
     const Work& work = s.works[w];
     const std::string name = "work " + std::to_string(work.number);
-    if (w > 0 && work.number <= s.works[w - 1].number)
-        return name + " follows work " + std::to_string(s.works[w - 1].number) + " in the list; numbers only grow";
     if (const TaskWork* task = work.task()) {
-        if (auto why = check_regions(s, name, task->reads)) return why;
-        if (auto why = check_regions(s, name, task->writes)) return why;
         for (std::size_t i = 0; i < task->writes.size(); ++i) {
             if (s.arrays[static_cast<std::size_t>(task->writes[i].array)].whole)
                 return name + " writes array " + std::to_string(task->writes[i].array) + ", which is only read";
@@ -320,28 +291,11 @@ Why check_work(const Schedule& s, std::size_t w) {
         return std::nullopt;
     }
     for (const Access& place : work.nest()->places) {
-        if (!below(place.array, s.arrays.size())) return outside("a place", "array", place.array, s.arrays.size());
         const Array& a = s.arrays[static_cast<std::size_t>(place.array)];
-        if (place.offset.n != work.nest()->space.dims() || (!a.whole && a.storage.dims() != place.offset.n))
-            return "a place of " + name + " has offset " + to_string(place.offset) + ", its nest the space " +
-                   to_string(work.nest()->space) + " and its array the storage " + to_string(a.storage);
-        if (place.writes && a.separate)
+        if (place.writes && (a.separate || a.whole))
             return name + " writes array " + std::to_string(place.array) +
-                   ", which each rank has for itself: only tasks may";
+                   (a.whole ? ", which is only read" : ", which each rank has for itself: only tasks may");
     }
-    return std::nullopt;
-}
-
-Why check_view(const Array& a, int id) {
-    if (a.view.rows.empty()) return std::nullopt;
-    const std::string name = "array " + std::to_string(id) + " has a view ";
-    if (a.view.memory < 0) return name + "without a memory";
-    if (a.view.shift.n != static_cast<int>(a.view.rows.size()) || a.view.shift.n > max_dims)
-        return name + "of " + std::to_string(a.view.rows.size()) + " rows and a shift of " +
-               std::to_string(a.view.shift.n);
-    for (const Index& row : a.view.rows)
-        if (!a.storage.empty() && row.n != a.storage.dims())
-            return name + "with row " + to_string(row) + " for storage " + to_string(a.storage);
     return std::nullopt;
 }
 
@@ -355,15 +309,14 @@ std::optional<std::string> inside_storage(const Schedule& s, const std::string& 
 }
 
 std::optional<Violation> check_rank_shapes(const Schedule& s) {
+    if (const auto found = damage(s)) {
+        const bool of_a_step = found->entry.starts_with("lanes[");
+        return Violation{s.rank, found->lane, found->step, (of_a_step ? "" : found->entry + ": ") + found->why};
+    }
     for (std::size_t w = 0; w < s.works.size(); ++w)
         if (auto why = check_work(s, w)) return Violation{s.rank, 0, 0, *why};
-    for (const Tile& t : s.tiles)
-        if (!below(t.work, s.works.size()))
-            return Violation{s.rank, 0, 0, outside("a tile", "work", t.work, s.works.size())};
-    for (std::size_t a = 0; a < s.arrays.size(); ++a) {
-        if (auto why = check_view(s.arrays[a], static_cast<int>(a))) return Violation{s.rank, 0, 0, *why};
+    for (std::size_t a = 0; a < s.arrays.size(); ++a)
         if (auto why = check_array(s, static_cast<int>(a))) return Violation{s.rank, 0, 0, *why};
-    }
     std::vector<char> told(s.messages.size(), 0);  // messages looked at
     for (std::size_t l = 0; l < s.lanes.size(); ++l)
         for (std::size_t i = 0; i < s.lanes[l].size(); ++i)

@@ -7,6 +7,7 @@
 #include "check/repeated.hpp"
 #include "predict/simulation.hpp"
 #include "schedule/repeat.hpp"
+#include "schedule/whole.hpp"
 
 namespace tilewave {
 
@@ -28,8 +29,10 @@ Prediction predict(std::span<const Schedule> schedules, const Machine& machine, 
         const std::vector<Schedule> all = unrolled(schedules, times);
         return Simulation(all, machine, rates, options).run();
     };
-    for (const Schedule& s : schedules)
+    for (const Schedule& s : schedules) {
+        if (const auto found = damage(s)) throw ConfigError("predict: " + found->entry + ": " + found->why);
         if (auto wrong = check_repeated_rank(s)) throw ConfigError("predict: " + to_string(*wrong));
+    }
     std::int64_t played = std::min(options.times, first_played);
     Prediction p = play(played);
     double one_s = 0;

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "predict/simulation.hpp"
+#include "schedule/whole.hpp"
 
 namespace tilewave {
 
@@ -59,29 +60,13 @@ private:
     std::int32_t count_ = 0;
 };
 
-// What the steps of a rank name is there.
-void check_steps(const Schedule& s, std::size_t ranks) {
-    auto below = [](std::int32_t i, std::size_t n) { return i >= 0 && static_cast<std::size_t>(i) < n; };
-    for (const Message& m : s.messages) {
-        if (below(m.peer, ranks) && below(m.array, s.arrays.size()) && m.bytes >= 0 &&
-            m.tile < static_cast<std::int32_t>(s.tiles.size()))
-            continue;
-        throw ConfigError("predict: a message of rank " + std::to_string(s.rank) + " names rank " +
-                          std::to_string(m.peer) + ", array " + std::to_string(m.array) + ", tile " +
-                          std::to_string(m.tile) + " or has " + std::to_string(m.bytes) +
-                          " bytes: there are none such");
-    }
+// What the steps of a rank name is there, and can be posted so.
+void check_steps(const Schedule& s) {
+    if (const auto found = damage(s))
+        throw ConfigError("predict: rank " + std::to_string(s.rank) + ", " + found->entry + ": " + found->why);
     for (std::size_t l = 0; l < s.lanes.size(); ++l)
         for (std::size_t i = 0; i < s.lanes[l].size(); ++i) {
             const Step& step = s.lanes[l][i];
-            const bool there = step.op == Op::compute  ? below(step.item, s.tiles.size())
-                               : step.op == Op::await  ? below(step.item, s.lanes.size())
-                               : step.op == Op::signal ? true
-                                                       : below(step.item, s.messages.size());
-            if (!there)
-                throw ConfigError("predict: rank " + std::to_string(s.rank) + ", lane " + std::to_string(l) +
-                                  ", step " + std::to_string(i) + ": " + to_string(step.op) + " names " +
-                                  std::to_string(step.item) + ", which there is not");
             if (step.op != Op::post_recv && step.op != Op::post_send) continue;
             const Message& m = s.messages[static_cast<std::size_t>(step.item)];
             if (m.peer == s.rank || m.send != (step.op == Op::post_send))
@@ -135,7 +120,7 @@ void Simulation::check() const {
                 "schedule " + std::to_string(r) + " of " + std::to_string(schedules_.size()) + " is for rank " +
                     std::to_string(s.rank) + " of " + std::to_string(s.ranks) +
                     "; allowed: those of all ranks, in order");
-        check_steps(s, schedules_.size());
+        check_steps(s);
         check_rates(s);
     }
     for (const KernelRate& rate : rates_.kernels) {
@@ -246,12 +231,6 @@ void Simulation::check_rates(const Schedule& s) const {
         if (const TaskWork* task = work.task()) given(task->operation, rates_.operations.size(), "operation");
         if (const NestWork* nest = work.nest(); nest && rates_.kernels.size() != 1)
             given(nest->kernel, rates_.kernels.size(), "kernel");
-    }
-    for (const Tile& t : s.tiles) {
-        const auto w = static_cast<std::size_t>(t.work);
-        require(t.work >= 0 && w < s.works.size(), "a tile of rank " + std::to_string(s.rank) + " is of work " +
-                                                       std::to_string(t.work) + " of " +
-                                                       std::to_string(s.works.size()));
     }
 }
 

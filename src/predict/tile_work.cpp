@@ -1,5 +1,7 @@
 #include "predict/tile_work.hpp"
 
+#include <algorithm>
+
 #include "schedule/tile_rows.hpp"
 
 namespace tilewave {
@@ -48,8 +50,19 @@ std::size_t TileWork::Hash::operator()(const Key& key) const {
     return h;
 }
 
+// So many pieces of a tile, or rows that a bound cuts, are counted one by one: some seconds.
+static constexpr std::int64_t most_counted = std::int64_t{1} << 24, most_rows = std::int64_t{1} << 30;
+
+static void refuse_many(std::int64_t count, std::int64_t most, const Box& tile) {
+    if (count > most)
+        throw ConfigError("predict: tile " + to_string(tile) + " has " + std::to_string(count) +
+                          " rows or pieces to count; allowed: " + std::to_string(most));
+}
+
 RowCount TileWork::of(const Box& tile) {
     if (!cut_) return part(tile);
+    for (const int k : {nest_.window.along, nest_.window.across})
+        refuse_many(tile.extent(k) / std::max<std::int64_t>(cut_->width, 1), most_counted, tile);
     RowCount all;
     for (const Box& piece : cut_into_pieces(nest_.window.along, nest_.window.across, nest_.window.slant, *cut_, tile))
         all = all + part(piece);
@@ -90,6 +103,7 @@ RowCount TileWork::uncut(const Box& box) const {
 }
 
 RowCount TileWork::walk(const Box& box) const {
+    refuse_many(rows_ == Rows::other ? box.points() : uncut(box).rows, most_rows, box);
     RowCount w;
     TileRows rows(nest_, box);
     for (bool more = rows.first(); more; more = rows.next()) {

@@ -9,7 +9,7 @@ import pytest
 
 import tilewave as tw
 from tilewave import _core
-from tilewave.machine import known, measure as measuring
+from tilewave.machine import busy, known, measure as measuring
 from tilewave.machine.measure import Session, measured
 
 pytestmark = [
@@ -21,7 +21,8 @@ BUDGET_S = 0.2
 
 @pytest.fixture
 def cache(monkeypatch, request):
-    """A folder of this test's own in the session's cache, and measuring allowed."""
+    """A folder of this test's own in the session's cache, and measuring allowed, as if nothing else ran."""
+    monkeypatch.setattr(busy, "queued_s", lambda: 0.0)
     folder = os.path.join(os.environ["TILEWAVE_CACHE_DIR"], request.node.name.replace("/", "_"))
     monkeypatch.setenv("TILEWAVE_CACHE_DIR", folder)
     monkeypatch.delenv(known.VARIABLE)

@@ -22,7 +22,7 @@ def main():
         if wanted["picture"]:
             machine_show.picture(found, wanted["picture"])
         path = known.cache_path(found.conditions) if "cpus" in found.conditions else None
-        if path is not None and path.exists():
+        if path is not None and path.exists() and not known.busy(found):
             print(f"kept in {path}")
 
 

@@ -3,6 +3,7 @@
 import itertools
 import json
 
+from tilewave import _core, entries
 from tilewave.errors import ConfigError
 from tilewave.machine.numbers import FAR, FORMAT, FRACTIONS, LATER, LINK_NUMBERS, MAY_BE_ZERO, NUMBERS
 
@@ -13,6 +14,31 @@ MOST_OF = {"byte_s": 1.0, "_s": 1e6, "bytes": FAR, "x": FAR, "y": 1e6}
 MOST = 1e12
 LEAST = 1e-18  # of numbers above 0: their inverses stay finite, too
 MOST_HOSTS = 1 << 30
+#: What a launch was like: of these three at least; others that a file has are texts to be shown.
+NEEDED = ("hosts", "ranks", "threads")
+_COUNT, _TEXTS = entries.integer(1, 1 << 30), entries.of_list(entries.text)
+CONDITIONS = {
+    "hosts": _TEXTS,
+    "ranks": _COUNT,
+    "threads": entries.integer(1, _core.limits["lanes"]),
+    "ranks_per_host": entries.of_list(_COUNT),
+    "cpus": entries.of_list(_COUNT),
+    "cpu_models": _TEXTS,
+    "oversubscribed": entries.flag,
+    "mpi": entries.text,
+    "settings": entries.of_object({}, more=entries.text),
+    "date": entries.text,
+    "tilewave": entries.text,
+    "quick": entries.flag,
+    "measured_s": entries.number,
+    "busy": entries.number,
+    "renewed": entries.of_object({}, more=entries.text),
+}
+#: What each row of these lists of a link has.
+ROWS = {
+    "overlap": ("way", "poll_period_s", "bytes", "hidden", "slowdown", "busy_byte_s"),
+    "strided": ("way", "stride", "bytes", "byte_s"),
+}
 
 
 def checked(text, path, classes):
@@ -45,13 +71,7 @@ class _Check:
             raise ConfigError(f"{self.path}: field format: missing; {WRITTEN}")
         if data["format"] != FORMAT or isinstance(data["format"], bool):
             self.wrong("format", data["format"], f"{FORMAT}, which this version of Tilewave writes; measure anew")
-        conditions = self.get(data, "", "conditions", dict)
-        for name, kind in (("hosts", list), ("ranks", int), ("threads", int)):
-            self.get(conditions, "conditions.", name, kind)
-        for name in ("hosts", "cpu_models"):
-            for i, text in enumerate(self.get(conditions, "conditions.", name, list) if name in conditions else ()):
-                if not isinstance(text, str):
-                    self.wrong(f"conditions.{name}[{i}]", text, "a text")
+        conditions = self.conditions(data)
         found = {
             name: self.number(data, "", name) for name in NUMBERS if data.get(name) is not None or name not in LATER
         }
@@ -77,6 +97,21 @@ class _Check:
             kernels=self.kernels(data),
             spread=self.spread(data),
         )
+
+    def conditions(self, data):
+        conditions = self.get(data, "", "conditions", dict)
+        for name in NEEDED:
+            self.get(conditions, "conditions.", name, list if name == "hosts" else int)
+        for name, value in conditions.items():
+            if (kind := CONDITIONS.get(name)) is not None:
+                self.entry(kind, value, f"conditions.{name}")
+        return conditions
+
+    def entry(self, kind, value, where):
+        try:
+            return kind(value, where)
+        except entries.Damaged as error:
+            self.wrong(error.where, error.found, error.allowed)
 
     def link(self, data, name):
         given = data.get(name)
@@ -104,8 +139,13 @@ class _Check:
         for i, row in enumerate(rows):
             if not isinstance(row, dict):
                 self.wrong(f"{where}{name}[{i}]", row, "an object")
+            for key in ROWS[name]:
+                if key not in row:
+                    raise ConfigError(f"{self.path}: field {where}{name}[{i}].{key}: missing; {WRITTEN}")
             for key, value in row.items():
-                if key != "way":
+                if key == "way":
+                    self.entry(entries.text, value, f"{where}{name}[{i}].way")
+                else:
                     self.sensible(f"{where}{name}[{i}].{key}", key, value)
         return rows
 
@@ -118,6 +158,7 @@ class _Check:
                 if key not in kernel:
                     raise ConfigError(f"{self.path}: field kernels.{name}.{key}: missing; allowed: a number")
                 self.sensible(f"kernels.{name}.{key}", key, kernel[key], zero=True)
+            self.entry(entries.of_list(entries.LONG), kernel.get("tile", []), f"kernels.{name}.tile")
         return kernels
 
     def spread(self, data):

@@ -15,7 +15,9 @@ JUMP = 0.15  # of the time before: from there on a step between close neighbours
 
 @dataclasses.dataclass
 class Sample:
-    """Median of some samples, and their spread: (third quartile - first) / median."""
+    """Median of some samples, and their spread: (third quartile - first) / median; of two (larger - smaller) / median;
+    of a single one, of which nothing is known, 1.
+    """
 
     value: float
     spread: float
@@ -26,8 +28,10 @@ def summary(samples):
     if not samples:
         return None
     value = statistics.median(samples)
-    if len(samples) < 3 or not value:
+    if not value:
         return Sample(value, 0.0)
+    if len(samples) < 3:
+        return Sample(value, (max(samples) - min(samples)) / abs(value) if len(samples) == 2 else 1.0)
     low, _, high = statistics.quantiles(samples, n=4, method="inclusive")
     return Sample(value, (high - low) / abs(value))
 

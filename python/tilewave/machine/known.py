@@ -80,14 +80,21 @@ def cache_path(found):
 
 
 def keep(machine):
-    """Write a machine where later launches of this shape find it; whether it could be written."""
+    """Write a machine where later launches of this shape find it; whether it was. Not what was measured beside other
+    work: what was kept before stays.
+    """
     path = cache_path(machine.conditions)
-    if path is None:
+    if path is None or busy(machine):
         return False
     try:
         return files.write_private(path, machine._to_text().encode())
     except OSError:
         return False
+
+
+def busy(machine):
+    """For which part of the time others had the CPUs while it was measured; 0 where that was little."""
+    return machine.conditions.get("busy", 0.0)
 
 
 def fits(machine, found, path, names=SHAPE):

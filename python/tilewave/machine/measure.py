@@ -4,8 +4,8 @@ import datetime
 import time
 
 from tilewave import _core, notices
+from tilewave.machine import busy, known
 from tilewave.machine import host as measure_host
-from tilewave.machine import known
 from tilewave.machine import links as measure_links
 from tilewave.machine.machine import Machine
 from tilewave.machine.numbers import NUMBERS
@@ -22,6 +22,12 @@ def measured(context, quick, budget_s, save=True):
     known.use(context, found)
     if save and context.rank == 0:
         known.keep(found)
+        if known.busy(found):
+            notices.warn(
+                "other programs had the CPUs while this machine was measured: its numbers are used in this process "
+                f"and not kept (threads waited for {100 * known.busy(found):.0f} % of the time). A process that finds "
+                "none measures again; on an idle machine `tilewave measure` gives numbers that are kept"
+            )
     return found
 
 
@@ -54,6 +60,7 @@ def _experiments(session):
         "quick": session.quick,
         "measured_s": round(session.elapsed(), 3),
     }
+    session.note_busy(conditions)
     return Machine(conditions, **numbers, copy_byte_s=copies, memory=memory, host_of=host_of, spread=spread, **links)
 
 
@@ -96,7 +103,7 @@ class Session:
     def __init__(self, context, quick, budget_s):
         self.context, self.quick, self.budget_s = context, quick, budget_s
         self.progress = Progress(context.rank == 0, budget_s)
-        self.begin_s = time.perf_counter()
+        self.begin_s, self.queued_s = time.perf_counter(), busy.queued_s()
         self.now_s = 0.0  # rank 0's clock at the end of the last experiment
         now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
         self.date, self.version = known.share(context, [now, VERSION])[0]
@@ -146,6 +153,15 @@ class Session:
             if len(samples) >= most or (left < each and over):
                 return samples
             count = max(1, min(most - len(samples), int(left / each), 4 * count))
+
+    def note_busy(self, conditions):
+        """Write down for which part of the time threads of some rank have waited for a CPU, where that is much; a part
+        of the collective call. Lanes that are more than the CPUs wait for each other.
+        """
+        part = (busy.queued_s() - self.queued_s) / max(time.perf_counter() - self.begin_s, 1e-9)
+        most = max(known.share(self.context, part))
+        if most > busy.BUSY and not self.context._core.oversubscribed:
+            conditions["busy"] = round(most, 3)
 
     def note(self, spread, name, sample):
         """The value of a sample; its spread is written down."""

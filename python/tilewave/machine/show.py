@@ -121,6 +121,7 @@ def _title(m):
     return (
         f"{c.get('ranks')} ranks × {c.get('threads')} threads on {len(hosts)} hosts ({where}); "
         f"{', '.join(c.get('cpu_models', []))}; {c.get('mpi') or 'no MPI'}; {c.get('date', '')}"
+        + (f"; measured while others had the CPUs for {_part(c['busy'])} of the time" if "busy" in c else "")
     )
 
 

@@ -5,18 +5,16 @@ nothing more to the others. It answers the next call as if that were not prepare
 they ask rank 0 what is to be measured again.
 """
 
-import contextlib
 import copy
 import dataclasses
-import glob
 import json
 import os
-from pathlib import Path
 
 from tilewave import _core
 from tilewave.machine import host as measure_host
 from tilewave.machine import kept_rates, known
 from tilewave.machine import links as measure_links
+from tilewave.machine.busy import queued_s
 from tilewave.machine.measure import Session
 from tilewave.notices import warn
 from tilewave.plan import planning
@@ -153,17 +151,6 @@ class Watch:
         if suspect not in self._told:
             self._told.add(suspect)
             warn(_told(nest, suspect, context, predicted, core, again))
-
-
-def queued_s():
-    """Seconds that threads of this process were ready to run and another program had the CPU; 0 where Linux does not
-    say.
-    """
-    total = 0
-    for path in glob.glob("/proc/self/task/*/schedstat"):
-        with contextlib.suppress(OSError, ValueError, IndexError):  # of a thread that has ended meanwhile
-            total += int(Path(path).read_text().split()[1])
-    return total * 1e-9
 
 
 def suspected_part(predicted, measured, messages):
@@ -330,6 +317,7 @@ def _measured(context, suspect):
             setattr(found, suspect.link, link)
             if suspect.link == "other_host" or found.other_host is None:  # as contexts find them, to the farthest rank
                 found.latency_s, found.byte_s = link.latency_s, link.byte_s
+    session.note_busy(found.conditions)
     found.spread.update(spread)
     found.conditions["renewed"] = {**found.conditions.get("renewed", {}), suspect.link or suspect.name: session.date}
     return found

@@ -3,8 +3,6 @@
 import json
 import math
 
-import numpy as np
-
 from tilewave import files
 from tilewave.errors import ConfigError, shown
 from tilewave.schedule import data, text
@@ -168,39 +166,27 @@ class Schedule:
         Raises
         ------
         ConfigError
-            When there is no such file, it is no saved schedule, or one of another version.
+            When there is no such file, it is no saved schedule or one of another version; when an entry is damaged,
+            with its place, what is there and what is allowed. What is read is whole: it can be printed, checked and
+            predicted. `tilewave.check` may still find mistakes in it.
         """
         try:
             found = json.loads(files.read(path))
         except (OSError, ValueError, RecursionError) as error:
             raise ConfigError(f"{path} is no saved schedule: {error}") from None
-        version = found.get("tilewave_schedule") if isinstance(found, dict) else None
+        version = found.pop("tilewave_schedule", None) if isinstance(found, dict) else None
         if version is None:
             raise ConfigError(f"{path} is no saved schedule: it has no entry 'tilewave_schedule'")
         if version != VERSION:
-            raise ConfigError(f"{path} is a schedule of version {version!r}; allowed: version {VERSION}; make it anew")
+            raise ConfigError(
+                f"{path} is a schedule of version {shown(version)}; allowed: version {VERSION}; make it anew"
+            )
         try:
-            return cls._of_data(found)
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RuntimeError) as error:
-            name = type(error).__name__
-            raise ConfigError(f"{path} is a damaged schedule: {name}: {str(error).splitlines()[0]}") from None
-
-    @classmethod
-    def _of_data(cls, found):
-        cores = [data.to_schedule(one) for one in found["schedules"]]
-        ranks = [core.rank for core in cores]
-        whole = ranks == list(range(len(ranks))) and cores[0].ranks == len(ranks) if cores else False
-        if not (whole if found["own"] is None else ranks == [found["own"]]):
-            raise ValueError(f"it has the parts of ranks {ranks}")
-        arrays = [
-            (str(name), None if shape is None else tuple(map(int, shape)), None if dtype is None else np.dtype(dtype))
-            for name, shape, dtype in found["arrays"]
-        ]
-        if any(len(core.arrays) != len(arrays) for core in cores):
-            raise ValueError(f"it names {len(arrays)} arrays, its ranks have others")
-        combine = {str(name): str(op) for name, op in found["combine"].items()}
-        named = dict(zip(ranks, cores, strict=True)), arrays, map(str, found["functions"])
-        return cls(*named, note=str(found["note"]), combine=combine)
+            found = data.of_file(found)
+        except (ValueError, RecursionError) as error:
+            raise ConfigError(f"{path} is a damaged schedule: {error}") from None
+        cores = {core.rank: core for core in found["schedules"]}
+        return cls(cores, map(tuple, found["arrays"]), found["functions"], note=found["note"], combine=found["combine"])
 
 
 def _sent(core):

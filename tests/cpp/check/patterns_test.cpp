@@ -288,12 +288,12 @@ TEST(CheckPatterns, MemoryOfArrays) {
     refuse(made, {"rank 0", "no single run of memory in [0:2, 0:3]"});
     const std::pair<Index, const char*> strides[] = {{{2, 1}, "its rows overlap"},
                                                      {{3, -1}, "may not be negative"},
-                                                     {{3}, "one entry for each"},
+                                                     {{3}, "(3) has 1 components; allowed: none or 2"},
                                                      {{6, 2}, "along the last dimension"}};
     for (const auto& [stride, why] : strides) {
         made = direct_broadcast();
         made[1].arrays[1].stride = stride;
-        refuse(made, {"rank 1", "array 1", why});
+        refuse(made, {"rank 1", stride.n == 2 ? "array 1" : "arrays[1].stride", why});
     }
     made = direct_broadcast();
     made[2].arrays[0].separate = false;

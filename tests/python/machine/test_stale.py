@@ -10,7 +10,7 @@ import pytest
 from local_ranks import on_ranks
 
 import tilewave as tw
-from tilewave.machine import known, machine, stale
+from tilewave.machine import busy, known, machine, stale
 from tilewave.machine.measure import measured as measure_now
 from tilewave.timeline.parts import PARTS, Parts
 from tilewave.machine.stale import Suspect, queued_s, suspected_number, suspected_part
@@ -215,6 +215,7 @@ def test_a_number_that_has_held_may_be_measured_again(monkeypatch):
 def folder(monkeypatch, tmp_path):
     monkeypatch.setenv("TILEWAVE_CACHE_DIR", str(tmp_path))
     monkeypatch.delenv(known.VARIABLE)
+    monkeypatch.setattr(busy, "queued_s", lambda: 0.0)
     monkeypatch.setattr(stale, "LEAST_S", 0.05)  # what else runs here disturbs less; the lies are of more
     return tmp_path
 

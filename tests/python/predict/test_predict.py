@@ -325,7 +325,7 @@ def test_cpus_that_are_shared_are_never_idle_nor_overtaken(seed):
         (lambda s, m: (setattr(m, "set_of", [0, 1]), setattr(m, "set_cpus", [2.0])), "set_of names set 1"),
         (lambda s, m: s.reverse(), "schedule 0 of 2 is for rank 1 of 2; allowed: those of all ranks, in order"),
         (lambda s, m: s.pop(), "schedule 0 of 1 is for rank 0 of 2"),
-        (lambda s, m: setattr(s[0], "lanes", [[_core.Step("compute", 3)]]), "step 0: compute names 3"),
+        (lambda s, m: setattr(s[0], "lanes", [[_core.Step("compute", 3)]]), "compute names item 3 of 1"),
         (lambda s, m: setattr(s[0], "lanes", [[_core.Step("post_recv", 0)]]), "cannot be posted so"),
         (lambda s, m: setattr(s[0], "lanes", [[_core.Step("wait", 0)]]), "not posted before"),
         (

@@ -1,0 +1,408 @@
+#include "schedule/whole.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+namespace tilewave {
+namespace {
+
+using Found = std::optional<Damage>;
+
+// The largest coordinate of a box, and the largest number that sums and products of them may reach: what is computed of
+// several of these stays below 2^63.
+constexpr std::int64_t most_coordinate = std::int64_t{1} << 48, most = std::int64_t{1} << 60;
+constexpr std::int64_t most_item_bytes = 1 << 30, most_times = 1 << 30, most_reach = 1 << 30;
+constexpr int most_ranks = 1 << 24;
+
+__extension__ using Wide = __int128;
+
+class Look {
+public:
+    explicit Look(const Schedule& s) : s_(s) {}
+
+    Found all() {
+        if (s_.ranks < 1 || s_.ranks > most_ranks) return wrong("ranks", "it is for", s_.ranks, 1, most_ranks);
+        if (s_.rank < 0 || s_.rank >= s_.ranks) return wrong("rank", "it is of rank", s_.rank, 0, s_.ranks - 1);
+        if (s_.lanes.size() > max_lanes)
+            return wrong("lanes", "it has", static_cast<std::int64_t>(s_.lanes.size()), 0, max_lanes);
+        if (auto found = each(s_.arrays, "arrays", &Look::array)) return found;
+        if (auto found = memories()) return found;
+        if (auto found = each(s_.works, "works", &Look::work)) return found;
+        if (auto found = each(s_.tiles, "tiles", &Look::tile)) return found;
+        if (auto found = windows()) return found;
+        if (auto found = buffers()) return found;
+        if (auto found = each(s_.messages, "messages", &Look::message)) return found;
+        if (auto found = steps()) return found;
+        if (auto found = each(s_.results, "results", &Look::result)) return found;
+        if (auto found = repeated()) return found;
+        return advance();
+    }
+
+private:
+    static Found say(const std::string& entry, const std::string& why) { return Damage{entry, why}; }
+    static Found wrong(const std::string& entry, const std::string& what, std::int64_t given, std::int64_t least,
+                       std::int64_t largest) {
+        return say(entry, what + " " + std::to_string(given) + "; allowed: " + std::to_string(least) + " to " +
+                              std::to_string(largest));
+    }
+    // "result 0 names array 2 of 2".
+    static Found names(const std::string& entry, const std::string& name, const char* what, std::int64_t i,
+                       std::size_t n) {
+        if (i >= 0 && static_cast<std::uint64_t>(i) < n) return std::nullopt;
+        return say(entry, name + " names " + what + " " + std::to_string(i) + " of " + std::to_string(n));
+    }
+    template <class List, class F>
+    Found each(const List& list, const char* name, F look) {
+        for (std::size_t i = 0; i < list.size(); ++i)
+            if (auto found = (this->*look)(list[i], i, std::string(name) + "[" + std::to_string(i) + "]")) return found;
+        return std::nullopt;
+    }
+
+    // Both corners have so many components (below 0: any), and all numbers of its points are numbers.
+    static Found box(const Box& b, const std::string& entry, int dims = -1) {
+        if (b.lo.n != b.hi.n || (dims >= 0 && b.lo.n != dims))
+            return say(entry, "its corners have " + std::to_string(b.lo.n) + " and " + std::to_string(b.hi.n) +
+                                  " components; allowed: " + (dims < 0 ? "as many" : std::to_string(dims)));
+        if (auto found = index(b.lo, entry, most_coordinate)) return found;
+        if (auto found = index(b.hi, entry, most_coordinate)) return found;
+        Wide points = 1;
+        for (int k = 0; k < b.dims(); ++k) {
+            if (b.extent(k) == 0) return std::nullopt;
+            points = std::min(points, Wide{most} + 1) * b.extent(k);
+        }
+        return points <= most ? std::nullopt : say(entry, to_string(b) + " has more than 2^60 points");
+    }
+    static Found index(const Index& x, const std::string& entry, std::int64_t largest) {
+        for (const std::int64_t v : x)
+            if (v < -largest || v > largest) return wrong(entry, "it has a component", v, -largest, largest);
+        return std::nullopt;
+    }
+    static Found length(const Index& x, const std::string& entry, int dims) {
+        if (x.n == 0 || x.n == dims) return std::nullopt;
+        return say(entry, to_string(x) + " has " + std::to_string(x.n) + " components; allowed: none or " +
+                              std::to_string(dims));
+    }
+    // The largest sum of coefficients times coordinates of a box.
+    static Wide sum(const Index& coefficients, const Box& b) {
+        Wide all = 0;
+        for (int k = 0; k < coefficients.n; ++k)
+            all += Wide{std::abs(coefficients[k])} * std::max(std::abs(b.lo[k]), std::abs(b.hi[k]));
+        return all;
+    }
+    static Found linear(const Index& coefficients, std::int64_t constant, const Box& b, const std::string& entry) {
+        if (auto found = index(coefficients, entry, most)) return found;
+        if (constant < -most || constant > most) return wrong(entry, "its constant is", constant, -most, most);
+        if (sum(coefficients, b) <= most) return std::nullopt;
+        return say(entry, to_string(coefficients) + " times points of " + to_string(b) + " is more than 2^60");
+    }
+
+    Found array(const Array& a, std::size_t, const std::string& entry) {
+        const int n = a.storage.dims();
+        if (a.item_bytes < 1 || a.item_bytes > most_item_bytes)
+            return wrong(entry + ".item_bytes", "it is", a.item_bytes, 1, most_item_bytes);
+        if (auto found = box(a.storage, entry + ".storage")) return found;
+        if (auto found = box(a.owned, entry + ".owned", n)) return found;
+        if (a.storage.points() > most / a.item_bytes) return say(entry + ".storage", "it has more than 2^60 bytes");
+        if (auto found = length(a.stride, entry + ".stride", n)) return found;
+        if (auto found = linear(a.stride, 0, a.storage, entry + ".stride")) return found;
+        if (auto found = length(a.period, entry + ".period", n)) return found;
+        if (auto found = index(a.period, entry + ".period", most_coordinate)) return found;
+        for (const std::int64_t p : a.period)
+            if (p < 0) return wrong(entry + ".period", "it has", p, 0, most_coordinate);
+        if (auto found = length(a.reach, entry + ".reach", n)) return found;
+        if (auto found = index(a.reach, entry + ".reach", most_reach)) return found;
+        if (a.time_buffers < 0 || a.time_buffers > most_times)
+            return wrong(entry + ".time_buffers", "it is", a.time_buffers, 0, most_times);
+        if (a.planes < 0 || a.planes > most_times) return wrong(entry + ".planes", "it is", a.planes, 0, most_times);
+        if (n == 0 && (a.time_buffers > 0 || a.planes > 0) && !a.whole)
+            return say(entry + ".storage", "it has no dimensions, of time buffers or planes");
+        if (a.planes > 0 && a.reach.n != n) return say(entry + ".reach", "an array kept in planes has none");
+        if (a.lacks >> max_dims) return wrong(entry + ".lacks", "it is", a.lacks, 0, (1 << max_dims) - 1);
+        return view(a, entry + ".view");
+    }
+
+    Found view(const Array& a, const std::string& entry) {
+        const View& v = a.view;
+        if (v.memory < -1)
+            return say(entry + ".memory", "it is " + std::to_string(v.memory) + "; allowed: -1 and above");
+        if (v.buffers < 0 || v.buffers > most_times)
+            return wrong(entry + ".buffers", "it is", v.buffers, 0, most_times);
+        if (v.rows.empty()) return std::nullopt;
+        const std::string name = "an array has a view ";
+        if (v.memory < 0) return say(entry, name + "without a memory");
+        if (v.rows.size() > max_dims || v.shift.n != static_cast<int>(v.rows.size()))
+            return say(entry, name + "of " + std::to_string(v.rows.size()) + " rows and a shift of " +
+                                  std::to_string(v.shift.n));
+        for (std::size_t d = 0; d < v.rows.size(); ++d) {
+            if (!a.storage.empty() && v.rows[d].n != a.storage.dims())
+                return say(entry, name + "with row " + to_string(v.rows[d]) + " for storage " + to_string(a.storage));
+            if (auto found = linear(v.rows[d], v.shift[static_cast<int>(d)], a.storage, entry + ".rows")) return found;
+        }
+        return std::nullopt;
+    }
+
+    // Arrays in one memory see as many dimensions of it.
+    Found memories() {
+        std::vector<std::pair<std::int32_t, int>> seen;
+        for (std::size_t i = 0; i < s_.arrays.size(); ++i) {
+            const Array& a = s_.arrays[i];
+            if (a.view.memory < 0 || a.whole || a.storage.empty()) continue;
+            const int dims = a.view.rows.empty() ? a.storage.dims() : a.view.shift.n;
+            for (const auto& [memory, other] : seen)
+                if (memory == a.view.memory && other != dims)
+                    return say("arrays[" + std::to_string(i) + "].view",
+                               "memory " + std::to_string(memory) + " has " + std::to_string(dims) +
+                                   " dimensions here, and " + std::to_string(other) + " for another array");
+            seen.emplace_back(a.view.memory, dims);
+        }
+        return std::nullopt;
+    }
+
+    Found regions(const std::vector<Region>& list, const std::string& entry, const std::string& name) {
+        for (std::size_t i = 0; i < list.size(); ++i) {
+            const Region& r = list[i];
+            const std::string where = entry + "[" + std::to_string(i) + "]";
+            if (auto found = names(where, name, "array", r.array, s_.arrays.size())) return found;
+            const Box& storage = s_.arrays[static_cast<std::size_t>(r.array)].storage;
+            if (r.box.dims() != storage.dims())
+                return say(where, name + " declares region " + to_string(r.box) + ", the storage of array " +
+                                      std::to_string(r.array) + " is " + to_string(storage));
+            if (auto found = box(r.box, where, storage.dims())) return found;
+        }
+        return std::nullopt;
+    }
+
+    Found work(const Work& w, std::size_t i, const std::string& entry) {
+        const std::string name = "work " + std::to_string(w.number);
+        if (i > 0 && w.number <= s_.works[i - 1].number)
+            return say(entry + ".number", name + " follows work " + std::to_string(s_.works[i - 1].number) +
+                                              " in the list; numbers only grow");
+        if (w.number < -most || w.number > most) return wrong(entry + ".number", "it is", w.number, -most, most);
+        if (const TaskWork* task = w.task()) {
+            if (task->operation < 0)
+                return say(entry + ".operation", "it is " + std::to_string(task->operation) + "; allowed: 0 and above");
+            if (!std::isfinite(task->amount) || task->amount < 0 || task->amount > 1e30)
+                return say(entry + ".amount", "it is " + std::to_string(task->amount) + "; allowed: 0 to 1e30");
+            if (auto found = regions(task->reads, entry + ".reads", name)) return found;
+            return regions(task->writes, entry + ".writes", name);
+        }
+        return nest(*w.nest(), entry, name);
+    }
+
+    Found nest(const NestWork& nest, const std::string& entry, const std::string& name) {
+        const int n = nest.space.dims();
+        if (auto found = box(nest.space, entry + ".space")) return found;
+        if (nest.kernel < 0)
+            return say(entry + ".kernel", "it is " + std::to_string(nest.kernel) + "; allowed: 0 and above");
+        for (std::size_t i = 0; i < nest.places.size(); ++i) {
+            const Access& p = nest.places[i];
+            const std::string where = entry + ".places[" + std::to_string(i) + "]";
+            if (auto found = names(where, "a place", "array", p.array, s_.arrays.size())) return found;
+            const Array& a = s_.arrays[static_cast<std::size_t>(p.array)];
+            if (p.offset.n != n || (!a.whole && a.storage.dims() != n))
+                return say(where, "a place of " + name + " has offset " + to_string(p.offset) +
+                                      ", its nest the space " + to_string(nest.space) + " and its array the storage " +
+                                      to_string(a.storage));
+            if (auto found = index(p.offset, where, most_coordinate)) return found;
+        }
+        for (std::size_t i = 0; i < nest.bounds.size(); ++i) {
+            const std::string where = entry + ".bounds[" + std::to_string(i) + "]";
+            if (nest.bounds[i].coefficients.n != n)
+                return say(where,
+                           to_string(nest.bounds[i].coefficients) + " was given for " + std::to_string(n) + " loops");
+            if (auto found = linear(nest.bounds[i].coefficients, nest.bounds[i].constant, nest.space, where))
+                return found;
+        }
+        if (nest.order.n != 0 && !(nest.order.n == n && orders(nest.order)))
+            return say(
+                entry + ".order",
+                "it is no order of loops; allowed: unit vectors, the last but one perhaps the sum of its own and "
+                "the last one");
+        if (nest.loops.n != 0 && nest.loops.n != n)
+            return say(entry + ".loops",
+                       "it has " + std::to_string(nest.loops.n) + " rows for " + std::to_string(n) + " loops");
+        for (int k = 0; k < nest.loops.n; ++k)
+            if (auto found = linear(nest.loops.row[k], 0, nest.space, entry + ".loops")) return found;
+        if (auto found = length(nest.period, entry + ".period", n)) return found;
+        for (const std::int64_t p : nest.period)
+            if (p < 0 || p > most_coordinate) return wrong(entry + ".period", "it has", p, 0, most_coordinate);
+        const WindowShape& w = nest.window;
+        const bool none = w.along == -1 && w.across == -1,
+                   right = w.along >= 0 && w.along < n && w.across >= 0 && w.across < n && w.along != w.across;
+        if ((!none && !right) || w.slant < 0 || w.slant > 1)
+            return say(entry + ".window", "it has along " + std::to_string(w.along) + ", across " +
+                                              std::to_string(w.across) + ", slant " + std::to_string(w.slant) +
+                                              "; allowed: -1, or two of the " + std::to_string(n) + " loops; 0, 1");
+        for (const Array& a : s_.arrays)
+            if (a.planes > 0 && none) return say(entry + ".window", "it has none, and an array is kept in planes");
+        return std::nullopt;
+    }
+
+    // As Plan::order makes them.
+    static bool orders(const IndexMatrix& m) {
+        unsigned used = 0;
+        for (int k = 0; k < m.n; ++k) {
+            unsigned ones = 0;
+            for (int l = 0; l < m.n; ++l) {
+                if (m.row[k][l] != 0 && m.row[k][l] != 1) return false;
+                if (m.row[k][l] == 1) ones |= 1u << l;
+            }
+            // The sum of two ends in a row along their difference.
+            if (k == m.n - 2)
+                for (int l = 0; l < m.n; ++l)
+                    if (m.row[m.n - 1][l] == 1 && ones != 1u << l) ones &= ~(1u << l);
+            if (ones == 0 || (ones & (ones - 1)) || (used & ones)) return false;
+            used |= ones;
+        }
+        return true;
+    }
+
+    Found tile(const Tile& t, std::size_t, const std::string& entry) {
+        if (auto found = names(entry + ".work", "a tile", "work", t.work, s_.works.size())) return found;
+        const NestWork* nest = s_.works[static_cast<std::size_t>(t.work)].nest();
+        if (auto found = box(t.box, entry + ".box", nest ? nest->space.dims() : -1)) return found;
+        if (!nest) return std::nullopt;
+        if (t.box.dims() == 0) return say(entry + ".box", "it is a tile of a nest without loops");
+        for (const Bound& b : nest->bounds)
+            if (auto found = linear(b.coefficients, b.constant, t.box, entry + ".box")) return found;
+        for (int k = 0; k < nest->loops.n; ++k)
+            if (auto found = linear(nest->loops.row[k], 0, t.box, entry + ".box")) return found;
+        return std::nullopt;
+    }
+
+    // Bytes of the planes beside all tiles.
+    Found windows() const {
+        Box tiles;
+        for (const Tile& t : s_.tiles) tiles = tiles.dims() == 0 ? t.box : hull(tiles, t.box);
+        for (std::size_t a = 0; a < s_.arrays.size(); ++a) {
+            const Array& array = s_.arrays[a];
+            if (array.planes == 0) continue;
+            const std::string entry = "arrays[" + std::to_string(a) + "].planes";
+            if (s_.works.size() != 1 || !s_.works[0].nest())
+                return say(entry, "rolling windows are for schedules of one nest");
+            Wide bytes = Wide{array.planes} * array.item_bytes;
+            for (int k = 0; k < tiles.dims(); ++k)
+                bytes = std::min(bytes, Wide{most} + 1) * (tiles.extent(k) + std::max<std::int64_t>(array.reach[k], 1));
+            if (bytes > most) return say(entry, "they have more than 2^60 bytes");
+        }
+        return std::nullopt;
+    }
+
+    Found buffers() {
+        std::int64_t all = 0;
+        for (std::size_t i = 0; i < s_.buffers.size(); ++i) {
+            const std::string entry = "buffers[" + std::to_string(i) + "]";
+            if (s_.buffers[i] < 0 || s_.buffers[i] > most - all)
+                return wrong(entry, "it has", s_.buffers[i], 0, most - all);
+            all += s_.buffers[i];
+        }
+        return std::nullopt;
+    }
+
+    Found message(const Message& m, std::size_t i, const std::string& entry) {
+        const std::string name = "message " + std::to_string(i);
+        if (auto found = names(entry + ".array", name, "array", m.array, s_.arrays.size())) return found;
+        if (m.buffer != -1)
+            if (auto found = names(entry + ".buffer", name, "buffer", m.buffer, s_.buffers.size())) return found;
+        if (m.tile != -1)
+            if (auto found = names(entry + ".tile", name, "tile", m.tile, s_.tiles.size())) return found;
+        if (m.peer < 0 || m.peer >= s_.ranks)
+            return say(entry + ".peer",
+                       name + " has peer " + std::to_string(m.peer) + " of " + std::to_string(s_.ranks) + " ranks");
+        if (m.tag < 0)
+            return say(entry + ".tag", name + " has tag " + std::to_string(m.tag) + "; allowed: 0 and above");
+        if (m.bytes < 0 || m.bytes > most) return wrong(entry + ".bytes", "it has", m.bytes, 0, most);
+        if (m.at < 0 || m.at > most) return wrong(entry + ".at", "it is", m.at, 0, most);
+        if (m.aggregate != -1)
+            if (auto found = names(entry + ".aggregate", name, "aggregate", m.aggregate, i)) return found;
+        if (m.pieces < 0 || static_cast<std::size_t>(m.pieces) >= s_.messages.size() - i)
+            return say(entry + ".pieces", name + " of " + std::to_string(m.pieces) + " parts has not so many after it");
+        const Box& storage = s_.arrays[static_cast<std::size_t>(m.array)].storage;
+        const int dims = m.pieces > 0 ? 0 : storage.dims();
+        if (m.region.dims() != dims)
+            return say(entry + ".region", name + " has region " + to_string(m.region) +
+                                              ", the storage of its array is " + to_string(storage));
+        return box(m.region, entry + ".region", dims);
+    }
+
+    Found steps() {
+        for (std::size_t l = 0; l < s_.lanes.size(); ++l)
+            for (std::size_t i = 0; i < s_.lanes[l].size(); ++i) {
+                auto found = step(s_.lanes[l][i]);
+                if (!found) continue;
+                found->entry = "lanes[" + std::to_string(l) + "][" + std::to_string(i) + "]";
+                found->lane = static_cast<int>(l);
+                found->step = i;
+                return found;
+            }
+        return std::nullopt;
+    }
+    Found step(const Step& step) const {
+        switch (step.op) {
+            case Op::signal: return std::nullopt;
+            case Op::compute: return names("", "compute", "item", step.item, s_.tiles.size());
+            case Op::await: return names("", "await", "item", step.item, s_.lanes.size());
+            default: break;
+        }
+        if (auto found = names("", to_string(step.op), "item", step.item, s_.messages.size())) return found;
+        if (step.op != Op::combine || step.count == combine_array_right || step.count == combine_array_left)
+            return std::nullopt;
+        if (step.count >= 0 && static_cast<std::size_t>(step.count) < s_.messages.size()) return std::nullopt;
+        return say("", "combine of message " + std::to_string(step.item) + " has count " + std::to_string(step.count) +
+                           "; -1, -2 and numbers of the " + std::to_string(s_.messages.size()) +
+                           " messages are allowed");
+    }
+
+    Found result(const Result& r, std::size_t i, const std::string& entry) {
+        const std::string name = "result " + std::to_string(i);
+        for (const std::int32_t array : {r.array, r.source})
+            if (auto found = names(entry, name, "array", array, s_.arrays.size())) return found;
+        for (const std::int32_t rank : r.ranks)
+            if (auto found = names(entry + ".ranks", name, "rank", rank, static_cast<std::size_t>(s_.ranks)))
+                return found;
+        const int dims = s_.arrays[static_cast<std::size_t>(r.array)].storage.dims();
+        if (s_.arrays[static_cast<std::size_t>(r.source)].storage.dims() != dims && !r.region.empty())
+            return say(entry + ".source", "array " + std::to_string(r.source) + " has other dimensions than array " +
+                                              std::to_string(r.array));
+        return box(r.region, entry + ".region", dims);
+    }
+
+    Found repeated() {
+        if (s_.repeated.empty()) return std::nullopt;
+        if (s_.repeated.size() != s_.lanes.size())
+            return say("repeated", "the block has ranges for " + std::to_string(s_.repeated.size()) +
+                                       " lanes; there are " + std::to_string(s_.lanes.size()));
+        for (std::size_t l = 0; l < s_.lanes.size(); ++l) {
+            const auto [begin, end] = s_.repeated[l];
+            if (begin >= 0 && begin <= end && static_cast<std::size_t>(end) <= s_.lanes[l].size()) continue;
+            auto found = say("repeated[" + std::to_string(l) + "]",
+                             "the block has steps " + std::to_string(begin) + " to " + std::to_string(end) +
+                                 " of a lane of " + std::to_string(s_.lanes[l].size()) + " steps");
+            found->lane = static_cast<int>(l);
+            return found;
+        }
+        return std::nullopt;
+    }
+
+    Found advance() {
+        if (s_.advance.n == 0) return std::nullopt;
+        if (auto found = index(s_.advance, "advance", most_coordinate)) return found;
+        for (const Work& w : s_.works)
+            if (!w.nest() || w.nest()->space.dims() != s_.advance.n)
+                return say("advance", "it has " + std::to_string(s_.advance.n) +
+                                          " components; allowed: as many as the "
+                                          "loops of each work, which are nests");
+        return std::nullopt;
+    }
+
+    const Schedule& s_;
+};
+
+}  // namespace
+
+std::optional<Damage> damage(const Schedule& schedule) {
+    return Look(schedule).all();
+}
+
+}  // namespace tilewave
