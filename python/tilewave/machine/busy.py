@@ -4,8 +4,8 @@ import contextlib
 import glob
 from pathlib import Path
 
-#: A machine was busy where the threads of some rank have waited for a CPU for so much of the time that measuring took.
-#: On idle hosts it is below 0.01; beside 4 busy processes on 2 CPUs 0.5 to 2.
+#: A machine was busy where the threads of some rank have waited for a CPU for so much of the time that measuring took,
+#: all threads together. Of two lanes on two CPUs of a Zen 4 beside other programs 0.5 to 2; nobody waits without them.
 BUSY = 0.1
 
 
