@@ -5,6 +5,7 @@ C++: `///` and `///<` comments of include/tilewave/*.hpp. The standard library i
 """
 
 import ast
+import copy
 import inspect
 import re
 import sys
@@ -34,7 +35,7 @@ def find(module, name):
     if file is None:
         return module, None
     for node in ast.parse(file.read_text()).body:
-        if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name and not is_overload(node):
             return module, node
         if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in node.targets):
             return module, node
@@ -47,6 +48,20 @@ def find(module, name):
                     return find(source, alias.name)
     inner = module_file(f"{module}.{name}")
     return (f"{module}.{name}", ast.parse(inner.read_text())) if inner else (module, None)
+
+
+def is_overload(node):
+    """Whether a definition only says to type checkers which arguments give which result."""
+    return any(ast.unparse(decorator) == "overload" for decorator in node.decorator_list)
+
+
+def without_types(arguments):
+    """Arguments of a function as text; their types are in its docstring."""
+    arguments = copy.deepcopy(arguments)
+    for each in ast.walk(arguments):
+        if isinstance(each, ast.arg):
+            each.annotation = None
+    return ast.unparse(arguments)
 
 
 def own_text(node):
@@ -101,7 +116,7 @@ def signature(name, node):
         node = next((n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == "__init__"), None)
     if not isinstance(node, ast.FunctionDef):
         return name
-    arguments = re.sub(r"^(self|cls)(, )?|, (\*, )?_\w+=[^,]+", "", ast.unparse(node.args))
+    arguments = re.sub(r"^(self|cls)(, )?|, (\*, )?_\w+=[^,]+", "", without_types(node.args))
     return f"{name}({arguments})"
 
 

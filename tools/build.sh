@@ -8,4 +8,7 @@ case "$python" in /*) ;; *) python=$PWD/$python ;; esac
 export PATH="$(dirname "$python"):$PATH"
 folder=$(core_folder "$python")
 compiling build/core.log cmake --build "$folder"
-cmake --install "$folder" --prefix "$("$python" -c 'import sysconfig; print(sysconfig.get_path("platlib"))')" >/dev/null
+packages=$("$python" -c 'import sysconfig; print(sysconfig.get_path("platlib"))')
+cmake --install "$folder" --prefix "$packages" >/dev/null
+# Type checkers look for the stubs of the compiled core where Python's sources are.
+ln -sfn "$packages/tilewave/_core" python/tilewave/_core

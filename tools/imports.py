@@ -18,8 +18,17 @@ FRONT, CORE = "tilewave", "tilewave._core"
 
 
 def imported(path, names):
-    """(line number, module) of each import of this package in a file, inside functions too."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    """(line number, module, whether a program imports it) of each import of this package in a file, inside functions
+    too; not those for type checkers.
+    """
+    tree = ast.parse(path.read_text())
+    for_types = {
+        inner
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for inner in ast.walk(node)
+    }
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             found = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
@@ -28,11 +37,11 @@ def imported(path, names):
                 for alias in node.names
             ]
         elif isinstance(node, ast.ImportFrom) and node.level:
-            yield node.lineno, None
+            yield node.lineno, None, True
             continue
         else:
             continue
-        yield from ((node.lineno, module) for module in found if module.split(".")[0] == FRONT)
+        yield from ((node.lineno, module, node not in for_types) for module in found if module.split(".")[0] == FRONT)
 
 
 def folder_of(name):
@@ -54,14 +63,15 @@ def violations(root=ROOT):
         if here not in LEVEL:
             wrong.append(f"{where}: its folder is not in the table of tools/imports.py; give it a place there")
             continue
-        for line, module in imported(path, files.keys() | {CORE}):
+        for line, module, in_programs in imported(path, files.keys() | {CORE}):
             if module is None:
                 wrong.append(f"{where}:{line}: a relative import; allowed: from tilewave.folder.file import name")
                 continue
             there = folder_of(module)
             if name == FRONT or there not in LEVEL:
                 continue
-            graph[name].append(module)
+            if in_programs:
+                graph[name].append(module)
             if module == FRONT and here != "cli":
                 wrong.append(f"{where}:{line}: imports the package's front; allowed: the file that has what it needs")
             elif LEVEL[there] > LEVEL[here]:

@@ -16,4 +16,5 @@ fi
 "$bin/ruff" check --quiet .
 "$bin/ruff" format --quiet --check python tools || { echo "run tools/lint.sh --fix" >&2; exit 1; }
 "$bin/clang-format" --dry-run -Werror "${cpp[@]}" || { echo "run tools/lint.sh --fix" >&2; exit 1; }
+"$python" tools/known_types.py
 echo "lint: fine"

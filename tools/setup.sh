@@ -40,7 +40,8 @@ fi
 
 # The build's own requirements first, so that the build folder can be used again (no isolation).
 stage "fetching what the build needs: CMake, Ninja, nanobind, MPICH"
-"${pip[@]}" install --quiet "scikit-build-core>=0.12" "nanobind>=2.12" "mpich>=5.0,<6" "cmake>=3.24" "ninja"
+"${pip[@]}" install --quiet "scikit-build-core>=0.12" "nanobind>=2.12" "mpich>=5.0,<6" "cmake>=3.24" "ninja" \
+    "typing_extensions"
 stage "building the compiled core, about 3 minutes on two free cores the first time; installing NumPy, llvmlite, ..."
 mkdir -p build
 # Editable: Python's sources stay where they are, and only the compiled core is installed.

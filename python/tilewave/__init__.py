@@ -91,7 +91,7 @@ rank: int
 size: int
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> int:
     """`rank` and `size`: this rank's number and the number of ranks of the launch, from the default context, which the
     first look makes.
     """

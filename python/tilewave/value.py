@@ -1,8 +1,14 @@
 """Values that users edit: an attribute that there is none of is an error, not a new attribute."""
 
+from __future__ import annotations
+
 import difflib
+from typing import TYPE_CHECKING
 
 from tilewave.errors import ConfigError
+
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class NoSuchAttribute(ConfigError, AttributeError):
@@ -18,7 +24,11 @@ class Value:
         A ConfigError and an AttributeError, with the nearest name first.
     """
 
-    def __setattr__(self, name, value):
+    if TYPE_CHECKING:  # attributes that class decorators add: choices of plans, numbers of machines
+
+        def __getattr__(self, name: str) -> Any: ...
+
+    def __setattr__(self, name: str, value: Any) -> None:
         if name not in self.__dataclass_fields__:
             names = list(self.__dataclass_fields__)
             near = difflib.get_close_matches(name, names, 1, 0.5)

@@ -40,11 +40,11 @@ class Blocks:
         fine = tw.field((2 * n + 2, 2 * n + 2), blocks=tw.Blocks(n, scale=2, shift=1))
     """
 
-    points: object
-    scale: object = 1
-    per: object = 1
-    shift: object = 0
-    every: object = 1
+    points: int | tuple[int, ...]
+    scale: int | tuple[int, ...] = 1
+    per: int | tuple[int, ...] = 1
+    shift: int | tuple[int, ...] = 0
+    every: int | tuple[int, ...] = 1
 
     def _cuts(self, ndim):
         """For each axis (points, scale, per, shift, every), checked."""

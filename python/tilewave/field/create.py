@@ -1,6 +1,9 @@
 """Making fields: from shapes, values, functions and files."""
 
+from __future__ import annotations
+
 import dataclasses
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,21 +19,31 @@ from tilewave.notices import warn
 from tilewave.runtime.checksum import checksum
 from tilewave.runtime.collective import collective
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    import numpy.typing as npt
+
+    from tilewave.annotations import Collective, FilePath, Init, Shape
+    from tilewave.field.blocks import Blocks
+    from tilewave.runtime.context import Context
+
 
 @collective("tw.field")
 def field(
-    shape,
-    dtype=None,
-    init=None,
+    shape: Shape | np.ndarray,
+    dtype: npt.DTypeLike = None,
+    init: Init = None,
     *,
-    keep="all",
-    history=0,
-    halo=None,
-    periodic=None,
-    grid=None,
-    blocks=None,
-    context=None,
-):
+    keep: str = "all",
+    history: int | Sequence[Init] = 0,
+    halo: int | Sequence[int | tuple[int, int]] | None = None,
+    periodic: Sequence[int | str] | None = None,
+    grid: Sequence[int] | None = None,
+    blocks: Blocks | None = None,
+    context: Context | None = None,
+) -> Collective[Field]:
     """Make a distributed array; collective.
 
     Parameters
@@ -182,11 +195,11 @@ def _init(init, shape, dtype):
 class Scratch:
     """An array of a nest's own; made by `scratch`."""
 
-    dtype: np.dtype
-    init: object
+    dtype: np.dtype[Any]
+    init: Any
 
 
-def scratch(dtype="f8", init=0):
+def scratch(dtype: npt.DTypeLike = "f8", init: Any = 0) -> Scratch:
     """An array that a nest needs for itself: given to `run`, it keeps a rolling window only, as `field` says.
 
     Parameters
@@ -220,7 +233,7 @@ def scratch(dtype="f8", init=0):
 
 
 @collective("tw.load")
-def load(path, *, context=None):
+def load(path: FilePath, *, context: Context | None = None) -> Collective[Field]:
     """Make a distributed array of a .npy file, each rank reading its own part; collective.
 
     Parameters

@@ -1,11 +1,18 @@
 """Halos of fields for kernels of one's own: what they are, and bringing the neighbours' values there."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from tilewave import _core
 from tilewave.errors import ERRORS, ConfigError
 from tilewave.field.field import Field
 from tilewave.runtime import collective
+
+if TYPE_CHECKING:
+    from tilewave.runtime.context import Context
 
 NAMES = "ijkl"  # of axes, as loop indices are called
 MOST_AXES = _core.limits["dims"]
@@ -87,13 +94,15 @@ class Exchange:
         Staging memory on this rank.
     """
 
-    def __init__(self, fields, context, core):
+    def __init__(self, fields: list[Field], context: Context, core: _core.HaloUpdate) -> None:
         self._fields, self._context, self._core = fields, context, core
         self._run = core.run  # looked up once: of small halos that is much of the time
 
-    buffer_bytes = property(lambda self: self._core.buffer_bytes)
+    @property
+    def buffer_bytes(self) -> int:
+        return self._core.buffer_bytes
 
-    def test(self):
+    def test(self) -> bool:
         """Move things on; True when it is over.
 
         Raises
@@ -103,7 +112,7 @@ class Exchange:
         """
         return self._guard(self._core.test)
 
-    def wait(self):
+    def wait(self) -> None:
         """Wait until it is over.
 
         Raises
@@ -113,7 +122,7 @@ class Exchange:
         """
         self._guard(self._core.wait)
 
-    def start(self):
+    def start(self) -> None:
         """Go once more; made with ``start=False``.
 
         Notes
@@ -124,7 +133,7 @@ class Exchange:
         self._guard(self._core.start)
         return self
 
-    def run(self):
+    def run(self) -> None:
         """`start` and `wait` in one."""
         self._guard(self._run)
 
@@ -138,7 +147,9 @@ class Exchange:
             context._heart.done()
 
 
-def exchange(*fields, corners=True, wait=True, start=True, context=None):
+def exchange(
+    *fields: Field, corners: bool = True, wait: bool = True, start: bool = True, context: Context | None = None
+) -> Exchange | None:
     """Give the halos of fields the values of the points' owners; collective.
 
     Parameters

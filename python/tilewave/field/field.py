@@ -1,7 +1,10 @@
 """Distributed arrays."""
 
+from __future__ import annotations
+
 import math
 import weakref
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,6 +17,15 @@ from tilewave.field.values import as_index_error, digest, fill, fits, named, pro
 from tilewave.notices import warn
 from tilewave.patterns.calls import spread
 from tilewave.runtime.collective import collective, holds_context
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    import numpy.typing as npt
+
+    from tilewave.annotations import Array, Collective, FilePath, Number
+    from tilewave.runtime.context import Context
 
 NOTHING, FUNCTION, ARRAY = 0, 1, 2
 
@@ -35,7 +47,21 @@ class Field:
         "all", or "window": it has no values outside a run.
     """
 
-    def __init__(self, context, shape, dtype, keep="all", init=None, storage=None):
+    context: Context
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    ndim: int
+    keep: str
+
+    def __init__(
+        self,
+        context: Context,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        keep: str = "all",
+        init: Any = None,
+        storage: Any = None,
+    ) -> None:
         self.context = context
         self.shape = shape
         self.dtype = dtype
@@ -66,11 +92,11 @@ class Field:
         return self._storage
 
     @property
-    def closed(self):
+    def closed(self) -> bool:
         """Whether `close` has been called."""
         return self._storage is None and self.keep == "all"
 
-    def close(self):
+    def close(self) -> None:
         """Give the memory back now, and not when nobody has the field any more: a bound nest has its fields.
 
         Notes
@@ -83,13 +109,13 @@ class Field:
             self._storage = None
 
     @property
-    def owned(self):
+    def owned(self) -> tuple[slice, ...]:
         """The global index ranges of this rank's points, as a tuple of slices."""
         low, high = self._whole("owned").owned
         return tuple(slice(a, max(a, b)) for a, b in zip(low, high, strict=True))
 
     @property
-    def local(self):
+    def local(self) -> Array:
         """This rank's points as a NumPy array: a view, with the strides of the storage that the last run wanted.
 
         The view shows the field's values, also after runs of any number of time steps, until a run moves them: to
@@ -104,7 +130,7 @@ class Field:
         return self._view(0)
 
     @property
-    def origin(self):
+    def origin(self) -> tuple[int, ...]:
         """The global index of the first element of `local`; below 0 in a halo before the begin of a periodic axis."""
         storage = self._whole("origin")
         if not storage.has_halo:
@@ -113,19 +139,19 @@ class Field:
         return storage.storage[0]
 
     @property
-    def inside(self):
+    def inside(self) -> tuple[slice, ...]:
         """This rank's own points in `local`, as a tuple of slices: ``u.local[u.inside]`` is without the halo."""
         first = self.origin
         return tuple(slice(s.start - at, s.stop - at) for s, at in zip(self.owned, first, strict=True))
 
     @property
-    def halo(self):
+    def halo(self) -> tuple[tuple[int, int], ...] | None:
         """Widths of the halo before and after the block along each axis, as pairs; None without a halo."""
         home = self._whole("halo").home
         return tuple(zip(home.halo_lo, home.halo_hi, strict=True)) if self._storage.has_halo else None
 
     @property
-    def periodic(self):
+    def periodic(self) -> tuple[int, ...]:
         """The axes along which the halo wraps around, as numbers."""
         return tuple(axis for axis, wraps in enumerate(self._whole("periodic").home.wraps) if wraps)
 
@@ -150,11 +176,11 @@ class Field:
         return np.asarray(memory)
 
     @property
-    def history(self):
+    def history(self) -> int:
         """How many time steps before the current one the field keeps through runs with ``steps=``."""
         return self._storage.history if self._storage is not None else 0
 
-    def buffer(self, number):
+    def buffer(self, number: int) -> TimeBuffer:
         """The values at a time step before the current one, as long as the field keeps them.
 
         Parameters
@@ -181,7 +207,7 @@ class Field:
             )
         return TimeBuffer(self, -int(number))
 
-    def level(self, number):
+    def level(self, number: int) -> TimeBuffer:
         """The former name of `buffer`."""
         warn("Field.level is called Field.buffer now; the next release has no Field.level")
         return self.buffer(number)
@@ -197,7 +223,7 @@ class Field:
         return any(low < end and first < high + array.itemsize for first, end in (now, *(m.range for m in self._views)))
 
     @collective("tw.Field.gather")
-    def gather(self):
+    def gather(self) -> Collective[Array | None]:
         """The whole array on rank 0, None elsewhere.
 
         Returns
@@ -228,7 +254,7 @@ class Field:
         self.context._moves(self._storage.scatter, whole)
 
     @property
-    def size(self):
+    def size(self) -> int:
         """Number of elements of the whole array."""
         return math.prod(self.shape)
 
@@ -256,7 +282,7 @@ class Field:
         ).reshape(selection.counts)
         self._view(0)[here] = whole[there]
 
-    def __getitem__(self, given):
+    def __getitem__(self, given: Any) -> Any:
         """Elements by global index, on every rank; collective.
 
         Parameters
@@ -283,7 +309,7 @@ class Field:
         """
         return as_index_error(lambda: self._get(given))
 
-    def __setitem__(self, given, value):
+    def __setitem__(self, given: Any, value: Any) -> None:
         """Set elements by global index; collective.
 
         Parameters
@@ -305,7 +331,7 @@ class Field:
         as_index_error(lambda: self._set(given, value))
 
     @collective("tw.Field.copy")
-    def copy(self):
+    def copy(self) -> Collective[Field]:
         """A field of its own with the same values, those of its history too.
 
         Returns
@@ -331,7 +357,7 @@ class Field:
         return made
 
     @collective("tw.Field.fill")
-    def fill(self, value):
+    def fill(self, value: Number) -> Collective[None]:
         """Set all elements of the current time step.
 
         Parameters
@@ -370,7 +396,7 @@ class Field:
         yield f"field {self._number}, {text}"
         local[...] = values
 
-    def save(self, path):
+    def save(self, path: FilePath) -> None:
         """Write a .npy file, each rank its own part; collective.
 
         Parameters
@@ -407,22 +433,22 @@ class Field:
         yield problem_of(lambda: npy.finish(path, made) if context.rank == 0 else None) or "named"
         unnamed.clear()
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.shape[0]
 
-    def __bool__(self):
+    def __bool__(self) -> bool:
         raise TypeError(
             "the truth value of a field is not defined; allowed: `field is not None`, or a comparison of numbers that "
             "all ranks have"
         )
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         raise TypeError(
             "a field cannot be iterated over: each element would be a message; allowed: field.local, this rank's "
             "part, or field.gather()"
         )
 
-    def __array__(self, dtype=None, copy=None):
+    def __array__(self, dtype: npt.DTypeLike = None, copy: bool | None = None) -> Array:
         raise TypeError(
             "a field lies on all ranks and is no NumPy array; allowed: field.local, this rank's part without a copy; "
             "field.gather(), "
@@ -431,7 +457,7 @@ class Field:
 
     __array_ufunc__ = None  # NumPy's functions of arrays refuse it
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         if self.closed:
             return f"<tilewave.Field {self.shape} {self.dtype}, closed>"
         what = f"rank {self.context.rank} holds {self.owned}" if self.keep == "all" else "a rolling window only"

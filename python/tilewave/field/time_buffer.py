@@ -1,6 +1,21 @@
 """What a field was at time steps before the current one."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from tilewave.runtime.collective import collective, holds_context
+
+if TYPE_CHECKING:
+    from tilewave.field.field import Field
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    import numpy as np
+
+    from tilewave.annotations import Array, Collective
+    from tilewave.runtime.context import Context
 
 
 @holds_context
@@ -17,17 +32,25 @@ class TimeBuffer:
         Those of the field.
     """
 
-    def __init__(self, field, back):
+    field: Field
+
+    back: int
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    ndim: int
+    context: Context
+
+    def __init__(self, field: Field, back: int) -> None:
         self.field, self.back = field, back
         self.shape, self.dtype, self.ndim, self.context = field.shape, field.dtype, field.ndim, field.context
 
     @property
-    def owned(self):
+    def owned(self) -> tuple[slice, ...]:
         """The global index ranges of this rank's points, as a tuple of slices."""
         return self.field.owned
 
     @property
-    def local(self):
+    def local(self) -> Array:
         """This rank's points as a NumPy array: a view, as `Field.local` is."""
         return self._view(0)
 
@@ -36,7 +59,7 @@ class TimeBuffer:
         return self.field._view(self.back + back)
 
     @collective("tw.TimeBuffer.gather")
-    def gather(self):
+    def gather(self) -> Collective[Array | None]:
         """The whole array on rank 0, None elsewhere.
 
         Returns
@@ -52,5 +75,5 @@ class TimeBuffer:
     def _scatter(self, whole):
         self.field.context._moves(self.field._storage.scatter, whole, self.back)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<tilewave.TimeBuffer {-self.back} of {self.field!r}>"

@@ -1,5 +1,7 @@
 """Which BLAS and LAPACK the tasks of matrices call, and how fast it is."""
 
+from __future__ import annotations
+
 import functools
 import os
 import sys
@@ -15,7 +17,7 @@ VARIABLE = "TILEWAVE_BLAS"
 _chosen = None  # what use_blas() was given
 
 
-def use_blas(library=None):
+def use_blas(library: str | None = None) -> str:
     """Choose the library that products and factorizations call from now on in this process.
 
     Parameters

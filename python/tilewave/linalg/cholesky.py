@@ -1,5 +1,9 @@
 """Cholesky factors of distributed matrices, and solving with them."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from tilewave import _core
@@ -10,6 +14,14 @@ from tilewave.linalg.choosing import Wish
 from tilewave.linalg.factors import Kind, factored, refused, solved
 from tilewave.linalg.matrix import Matrix
 from tilewave.runtime.collective import collective, holds_context
+
+if TYPE_CHECKING:
+    from typing import TypeVar
+
+    from tilewave.annotations import Array, Collective
+    from tilewave.runtime.context import Context
+
+    B = TypeVar("B", Matrix, Array)
 
 
 class NotPositiveDefinite(ConfigError, np.linalg.LinAlgError):
@@ -36,9 +48,10 @@ class CholeskyFactor(Matrix):
     report : FactorReport
     """
 
-    info, _beside = 0, ()
+    info: int = 0
+    _beside = ()
 
-    def solve(self, b):
+    def solve(self, b: B) -> B:
         """x of A x = b; collective.
 
         Parameters
@@ -68,17 +81,17 @@ class CholeskyFactor(Matrix):
 
 @collective("tw.linalg.cholesky")
 def cholesky(
-    a,
+    a: Matrix,
     *,
-    block=None,
-    lookahead=None,
-    tree=None,
-    algorithm="auto",
-    memory=None,
-    check=True,
-    overwrite_a=False,
-    context=None,
-):
+    block: int | None = None,
+    lookahead: int | None = None,
+    tree: str | None = None,
+    algorithm: str = "auto",
+    memory: int | None = None,
+    check: bool = True,
+    overwrite_a: bool = False,
+    context: Context | None = None,
+) -> Collective[CholeskyFactor]:
     """The Cholesky factor of a Hermitian positive definite matrix; collective.
 
     Parameters

@@ -1,8 +1,11 @@
 """The choices of a factorization or a solve that are free, and those of them that are predicted fastest."""
 
+from __future__ import annotations
+
 import dataclasses
 import json
 import weakref
+from typing import Any
 
 from tilewave import _core
 from tilewave.errors import ConfigError
@@ -47,7 +50,7 @@ class FactorPlan:
     chunk_bytes: int
     memory_bytes: int
     predicted_s: float | None
-    compared: tuple = ()
+    compared: tuple[Any, ...] = ()
     messages: str = ""
 
     @classmethod
@@ -72,7 +75,7 @@ class FactorPlan:
         """As solves and reflections take them."""
         return _core.linalg.FactorChoices(self.tree == "least_rounds", self.lookahead, threads)
 
-    def explain(self):
+    def explain(self) -> str:
         """Why this plan: what was compared, the fastest first.
 
         Returns
@@ -81,7 +84,7 @@ class FactorPlan:
         """
         return "\n".join([str(self), *lines_of_compared(self.compared, self.messages)])
 
-    def __str__(self):
+    def __str__(self) -> str:
         predicted = "" if self.predicted_s is None else f"; predicted {self.predicted_s:.6f} s"
         return f"{self._core()}; {self.memory_bytes} bytes beyond the matrices{predicted}"
 

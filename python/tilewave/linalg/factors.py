@@ -1,7 +1,10 @@
 """What factors of distributed matrices have in common: their making, running their schedules, right-hand sides."""
 
+from __future__ import annotations
+
 import dataclasses
 import functools
+from typing import Any
 
 import numpy as np
 
@@ -45,30 +48,30 @@ class FactorReport(Foretold):
     """
 
     plan: FactorPlan
-    moved: tuple
+    moved: tuple[str, ...]
     memory_bytes: int
     time_s: float
     parts: Parts | None
     timeline: Timeline
-    _play: object = dataclasses.field(default=None, compare=False, repr=False)
+    _play: Any = dataclasses.field(default=None, compare=False, repr=False)
 
     @property
-    def block(self):
+    def block(self) -> int:
         """int: columns of a panel."""
         return self.plan.block
 
     @property
-    def lookahead(self):
+    def lookahead(self) -> int:
         """int: panels that travel beside the one in use."""
         return self.plan.lookahead
 
     @property
-    def tree(self):
+    def tree(self) -> str:
         """str: "ring" or "least_rounds"."""
         return self.plan.tree
 
     @property
-    def predicted_s(self):
+    def predicted_s(self) -> float | None:
         """float or None: None where nothing was compared."""
         return self.plan.predicted_s
 

@@ -1,5 +1,7 @@
 """How a matrix is spread over the ranks: what users say of it, and the core's layout of that."""
 
+from __future__ import annotations
+
 import dataclasses
 import math
 
@@ -31,10 +33,10 @@ class Layout:
     """
 
     name: str
-    block: tuple
-    grid: tuple
+    block: tuple[int, int]
+    grid: tuple[int, int]
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{self.name}, block {self.block}, grid {self.grid}"
 
     def _core(self, shape):

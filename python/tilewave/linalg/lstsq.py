@@ -1,5 +1,9 @@
 """Least squares and systems with triangles, as calls."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from tilewave import _core
@@ -13,11 +17,30 @@ from tilewave.linalg.matrix import Matrix, move
 from tilewave.linalg.qr import factored_qr, reflect_run
 from tilewave.runtime.collective import collective
 
+if TYPE_CHECKING:
+    from typing import TypeVar
+
+    from tilewave.annotations import Array, Collective
+    from tilewave.runtime.context import Context
+
+    B = TypeVar("B", Matrix, Array)
+
 _NONE = np.iinfo(np.int64).max
 
 
 @collective("tw.linalg.lstsq")
-def lstsq(a, b, cond=None, *, block=None, lookahead=None, tree=None, algorithm="auto", memory=None, context=None):
+def lstsq(
+    a: Matrix,
+    b: B,
+    cond: float | None = None,
+    *,
+    block: int | None = None,
+    lookahead: int | None = None,
+    tree: str | None = None,
+    algorithm: str = "auto",
+    memory: int | None = None,
+    context: Context | None = None,
+) -> Collective[tuple[B, Array, int, None]]:
     """x with the least norm of a x - b, by QR factors; of a wide matrix the least x of a x = b. Collective.
 
     Parameters
@@ -93,18 +116,18 @@ def _adjoint(a):
 
 @collective("tw.linalg.solve_triangular")
 def solve_triangular(
-    a,
-    b,
-    trans=0,
-    lower=False,
-    unit_diagonal=False,
+    a: Matrix,
+    b: B,
+    trans: int | str = 0,
+    lower: bool = False,
+    unit_diagonal: bool = False,
     *,
-    block=None,
-    lookahead=None,
-    tree=None,
-    memory=None,
-    context=None,
-):
+    block: int | None = None,
+    lookahead: int | None = None,
+    tree: str | None = None,
+    memory: int | None = None,
+    context: Context | None = None,
+) -> Collective[B]:
     """x of op(a) x = b, with one triangle of a; collective.
 
     Parameters

@@ -1,6 +1,9 @@
 """LU factors of distributed matrices with partial pivoting: solving, determinants."""
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,6 +15,14 @@ from tilewave.linalg.factors import Kind, SingularMatrix, factored, move_back, r
 from tilewave.linalg.matrix import Matrix
 from tilewave.machine.known import share
 from tilewave.runtime.collective import collective, holds_context
+
+if TYPE_CHECKING:
+    from typing import Any, TypeVar
+
+    from tilewave.annotations import Array, Collective
+    from tilewave.runtime.context import Context
+
+    B = TypeVar("B", Matrix, Array)
 
 
 @holds_context
@@ -27,17 +38,19 @@ class LuFactor(Matrix):
     report : FactorReport
     """
 
-    info, pivots, _beside = 0, None, ()
+    info: int = 0
+    pivots: Array = None  # pyright: ignore[reportAssignmentType] - set where the factor is made
+    _beside = ()
 
     @property
-    def permutation(self):
+    def permutation(self) -> Array:
         """numpy.ndarray: row i of L U is row permutation[i] of A."""
         rows = np.arange(self.shape[0])
         for i, j in enumerate(self.pivots.tolist()):
             rows[i], rows[j] = rows[j], rows[i]
         return rows
 
-    def solve(self, b):
+    def solve(self, b: B) -> B:
         """x of A x = b; collective.
 
         Parameters
@@ -61,7 +74,7 @@ class LuFactor(Matrix):
         """
         return _solve(self, b)
 
-    def det(self):
+    def det(self) -> Any:
         """The determinant of A, on every rank; collective.
 
         Returns
@@ -73,7 +86,17 @@ class LuFactor(Matrix):
 
 
 @collective("tw.linalg.lu")
-def lu(a, *, block=None, lookahead=None, tree=None, algorithm="auto", memory=None, overwrite_a=False, context=None):
+def lu(
+    a: Matrix,
+    *,
+    block: int | None = None,
+    lookahead: int | None = None,
+    tree: str | None = None,
+    algorithm: str = "auto",
+    memory: int | None = None,
+    overwrite_a: bool = False,
+    context: Context | None = None,
+) -> Collective[LuFactor]:
     """LU factors of a square matrix with partial pivoting; collective.
 
     Parameters
@@ -126,7 +149,16 @@ def _factored(call, context, a, wish, overwrite=False):
 
 
 @collective("tw.linalg.inv")
-def inv(a, *, block=None, lookahead=None, tree=None, algorithm="auto", memory=None, context=None):
+def inv(
+    a: Matrix,
+    *,
+    block: int | None = None,
+    lookahead: int | None = None,
+    tree: str | None = None,
+    algorithm: str = "auto",
+    memory: int | None = None,
+    context: Context | None = None,
+) -> Collective[Matrix]:
     """The inverse of a square matrix, by its LU factors; collective.
 
     Parameters

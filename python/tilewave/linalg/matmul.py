@@ -1,9 +1,12 @@
 """Products of distributed matrices."""
 
+from __future__ import annotations
+
 import dataclasses
 import functools
 import json
 import weakref
+from typing import TYPE_CHECKING
 
 from tilewave import _core
 from tilewave.errors import ConfigError, KernelError
@@ -18,6 +21,12 @@ from tilewave.runtime.collective import collective
 from tilewave.timeline.parts import Parts
 from tilewave.timeline.timeline import Timeline
 
+if TYPE_CHECKING:
+    from tilewave.annotations import Collective, Number
+    from tilewave.linalg.layout import Layout
+    from tilewave.linalg.matrix import Matrix
+    from tilewave.runtime.context import Context
+
 _plans = weakref.WeakKeyDictionary()  # by context: what was planned there, the same on all its ranks
 #: Plans that a context keeps.
 MOST_PLANS = 64
@@ -25,24 +34,24 @@ MOST_PLANS = 64
 
 @collective("tw.linalg.matmul")
 def matmul(
-    a,
-    b,
-    c=None,
+    a: Matrix,
+    b: Matrix,
+    c: Matrix | None = None,
     *,
-    alpha=1.0,
-    beta=0.0,
-    trans_a="N",
-    trans_b="N",
-    algorithm="auto",
-    lookahead=None,
-    panel=None,
-    tree=None,
-    pending=None,
-    memory=None,
-    layout=None,
-    plan=None,
-    context=None,
-):
+    alpha: Number = 1.0,
+    beta: Number = 0.0,
+    trans_a: str = "N",
+    trans_b: str = "N",
+    algorithm: str = "auto",
+    lookahead: int | None = None,
+    panel: int | None = None,
+    tree: str | None = None,
+    pending: bool | None = None,
+    memory: int | None = None,
+    layout: str | Layout | None = None,
+    plan: MatmulPlan | None = None,
+    context: Context | None = None,
+) -> Collective[Matrix]:
     """C = alpha op(A) op(B) + beta C, with the communication hidden; collective.
 
     Parameters
@@ -138,22 +147,22 @@ def matmul(
 
 @collective("tw.linalg.plan_matmul")
 def plan_matmul(
-    a,
-    b,
-    c=None,
+    a: Matrix,
+    b: Matrix,
+    c: Matrix | None = None,
     *,
-    beta=0.0,
-    trans_a="N",
-    trans_b="N",
-    algorithm="auto",
-    lookahead=None,
-    panel=None,
-    tree=None,
-    pending=None,
-    memory=None,
-    layout=None,
-    context=None,
-):
+    beta: Number = 0.0,
+    trans_a: str = "N",
+    trans_b: str = "N",
+    algorithm: str = "auto",
+    lookahead: int | None = None,
+    panel: int | None = None,
+    tree: str | None = None,
+    pending: bool | None = None,
+    memory: int | None = None,
+    layout: str | Layout | None = None,
+    context: Context | None = None,
+) -> Collective[MatmulPlan]:
     """How `matmul` would compute a product; nothing is computed. Collective.
 
     Parameters

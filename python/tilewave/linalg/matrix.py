@@ -1,7 +1,10 @@
 """Distributed matrices."""
 
+from __future__ import annotations
+
 import itertools
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,6 +16,16 @@ from tilewave.linalg.layout import indices_of, layout_of
 from tilewave.linalg.operands import place_of
 from tilewave.runtime.checksum import checksum
 from tilewave.runtime.collective import collective, holds_context
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    import numpy.typing as npt
+
+    from tilewave.annotations import Array, Collective, Init
+    from tilewave.linalg.layout import Layout
+    from tilewave.runtime.context import Context
 
 #: Those that BLAS knows.
 DTYPES = tuple(np.dtype(name) for name in ("float32", "float64", "complex64", "complex128"))
@@ -36,10 +49,16 @@ class Matrix:
         Of the product that has made it.
     """
 
+    context: Context
+    shape: tuple[int, int]
+    dtype: np.dtype[Any]
+    layout: Layout
+    report: Any
+
     __array_ufunc__ = None  # NumPy's functions of arrays refuse it
     _said = ""  # of what it was made, where ranks must agree on that
 
-    def __init__(self, context, shape, dtype, layout):
+    def __init__(self, context: Context, shape: tuple[int, int], dtype: np.dtype[Any], layout: Layout) -> None:
         self.context, self.shape, self.dtype, self.layout = context, shape, dtype, layout
         self._blocks, self.report = layout._core(shape), None
         low, high = self._blocks.owned(context.rank)
@@ -47,28 +66,28 @@ class Matrix:
         self._local = np.empty(extents, dtype, order="F")
 
     @property
-    def local(self):
+    def local(self) -> Array:
         """numpy.ndarray: this rank's part, in Fortran order, of the global `rows` and `columns`; it may be written to,
         ``A.local[...] = values``, but not replaced.
         """
         return self._local
 
     @local.setter
-    def local(self, given):
+    def local(self, given: Array) -> None:
         if given is not self._local:  # A.local *= 2 gives it itself
             raise ConfigError(f"local: given {shown(given)} in its place; allowed: A.local[...] = values")
 
     @property
-    def rows(self):
+    def rows(self) -> Array:
         """numpy.ndarray: the global indices of this rank's rows."""
         return indices_of(self._blocks.rows, self._blocks.row_of(self.context.rank))
 
     @property
-    def columns(self):
+    def columns(self) -> Array:
         """numpy.ndarray: the global indices of this rank's columns."""
         return indices_of(self._blocks.columns, self._blocks.column_of(self.context.rank))
 
-    def gather(self):
+    def gather(self) -> Array | None:
         """The whole matrix on rank 0, None elsewhere; collective.
 
         Returns
@@ -77,7 +96,9 @@ class Matrix:
         """
         return _gather(self)
 
-    def redistribute(self, layout="rows", block=None, grid=None):
+    def redistribute(
+        self, layout: str | Layout = "rows", block: int | Sequence[int] | None = None, grid: Sequence[int] | None = None
+    ) -> Matrix:
         """A copy in another layout; collective.
 
         Parameters
@@ -101,7 +122,7 @@ class Matrix:
         """
         return _redistribute(self, layout, block, grid)
 
-    def to_scalapack(self, blacs_context=_NO_CONTEXT):
+    def to_scalapack(self, blacs_context: int = _NO_CONTEXT) -> tuple[Array, Array]:
         """What ScaLAPACK wants to know: a descriptor, and this rank's part without a copy.
 
         Parameters
@@ -139,15 +160,24 @@ class Matrix:
         """What must be equal on all ranks."""
         return f"{self.shape} {self.dtype}, {self.layout}{self._said}"
 
-    def __array__(self, dtype=None, copy=None):
+    def __array__(self, dtype: npt.DTypeLike = None, copy: bool | None = None) -> Array:
         raise TypeError("a distributed matrix is no NumPy array; allowed: A.local, this rank's part, and A.gather()")
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<tilewave.linalg.Matrix {self.shape} {self.dtype}, {self.layout}>"
 
 
 @collective("tw.linalg.matrix")
-def matrix(shape, dtype=None, init=None, *, layout="rows", block=None, grid=None, context=None):
+def matrix(
+    shape: Sequence[int] | Array | Field,
+    dtype: npt.DTypeLike = None,
+    init: Init = None,
+    *,
+    layout: str | Layout = "rows",
+    block: int | Sequence[int] | None = None,
+    grid: Sequence[int] | None = None,
+    context: Context | None = None,
+) -> Collective[Matrix]:
     """Make a distributed matrix; collective.
 
     Parameters

@@ -1,7 +1,10 @@
 """How a product is computed, and how it went: values."""
 
+from __future__ import annotations
+
 import dataclasses
 import itertools
+from typing import Any
 
 from tilewave import _core
 from tilewave.linalg.prediction import Foretold
@@ -65,10 +68,10 @@ class MatmulPlan:
     panel: int
     pending: bool
     task_flops: float
-    moved: tuple
+    moved: tuple[str, ...]
     memory_bytes: int
     predicted_s: float | None
-    compared: tuple = ()
+    compared: tuple[Any, ...] = ()
     messages: str = ""
     wide_blocks: bool = False
 
@@ -100,7 +103,7 @@ class MatmulPlan:
             self.wide_blocks,
         )
 
-    def explain(self):
+    def explain(self) -> str:
         """Why this plan: what was compared, the fastest first.
 
         Returns
@@ -112,7 +115,7 @@ class MatmulPlan:
             lines.append(f"{' and '.join(self.moved)} in other layouts than this algorithm needs: redistributed first")
         return "\n".join(lines + lines_of_compared(self.compared, self.messages))
 
-    def __str__(self):
+    def __str__(self) -> str:
         predicted = "" if self.predicted_s is None else f"; predicted {self.predicted_s:.6f} s"
         return f"{self._core()}; {self.memory_bytes} bytes beyond the matrices{predicted}"
 
@@ -139,17 +142,17 @@ class MatmulReport(Foretold):
     flops_per_s: float
     parts: Parts | None
     timeline: Timeline
-    _play: object = dataclasses.field(default=None, compare=False, repr=False)
+    _play: Any = dataclasses.field(default=None, compare=False, repr=False)
 
     @property
-    def measured(self):
+    def measured(self) -> float:
         """float: `time_s`."""
         return self.time_s
 
     @property
-    def predicted(self):
+    def predicted(self) -> float | None:
         """float or None: seconds."""
         return self.plan.predicted_s
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{self.plan}\nmeasured {self.time_s:.6f} s, {self.flops_per_s / 1e9:.3f} GFlop/s"

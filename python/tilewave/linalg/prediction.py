@@ -1,10 +1,18 @@
 """What a run of a matrix schedule is predicted to take, played when it is asked for."""
 
+from __future__ import annotations
+
 import functools
+from typing import TYPE_CHECKING
 
 from tilewave import _core
 from tilewave.errors import ConfigError
 from tilewave.timeline.parts import Parts, Played, Predicted
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from tilewave.annotations import FilePath
 
 
 class Play:
@@ -41,13 +49,13 @@ class Foretold:
     """What reports of runs of matrix schedules have in common: `_play` and `timeline`."""
 
     @property
-    def prediction(self):
+    def prediction(self) -> Predicted | None:
         """Predicted or None: ``time_s``, ``parts`` and the ``timeline`` that was to be expected, redistributions left
         out. Played when it is first asked for; on rank 0, None elsewhere.
         """
         return self._play() if self._play is not None else None
 
-    def save_timeline(self, path):
+    def save_timeline(self, path: FilePath) -> None:
         """Write what was predicted above what was measured, lane by lane; nothing on ranks other than 0.
 
         Parameters
@@ -66,5 +74,5 @@ class Foretold:
             raise ConfigError("timeline: a report that was pickled has no prediction; allowed: timeline.save")
         self.timeline.save_comparison(path, self.prediction.timeline)
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"_play": None}  # schedules and rates stay where they are

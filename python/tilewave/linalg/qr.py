@@ -1,5 +1,9 @@
 """QR factors of distributed matrices: Q and R, applying Q, least squares."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from tilewave import _core
@@ -12,6 +16,16 @@ from tilewave.linalg.factors import FactorRun, Kind, factored, move_back, workin
 from tilewave.linalg.least_squares import solved_by_qr
 from tilewave.linalg.matrix import Matrix, move
 from tilewave.runtime.collective import collective, holds_context
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any, TypeVar
+
+    from tilewave.annotations import Array, Collective
+    from tilewave.linalg.layout import Layout
+    from tilewave.runtime.context import Context
+
+    B = TypeVar("B", Matrix, Array)
 
 #: Of `qr`: what the factors unpack to.
 MODES = ("economic", "full", "r")
@@ -30,9 +44,9 @@ class QrFactor(Matrix):
     report : FactorReport
     """
 
-    mode = "economic"
+    mode: str = "economic"
 
-    def __init__(self, context, shape, dtype, layout):
+    def __init__(self, context: Context, shape: tuple[int, int], dtype: np.dtype[Any], layout: Layout) -> None:
         super().__init__(context, shape, dtype, layout)
         # Of each panel Q is I - V T V^H; T has the columns of the panel.
         columns = self.local.shape[1]
@@ -42,10 +56,10 @@ class QrFactor(Matrix):
     def _beside(self):
         return (self._triangles,)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Matrix]:
         return iter((self.r(),) if self.mode == "r" else (self.q(), self.r()))
 
-    def q(self, mode=None):
+    def q(self, mode: str | None = None) -> Matrix:
         """Q, with orthonormal columns; collective.
 
         Parameters
@@ -61,7 +75,7 @@ class QrFactor(Matrix):
         """
         return _q(self, mode)
 
-    def r(self, mode=None):
+    def r(self, mode: str | None = None) -> Matrix:
         """R, upper trapezoidal; collective.
 
         Parameters
@@ -77,7 +91,7 @@ class QrFactor(Matrix):
         """
         return _r(self, mode)
 
-    def apply(self, b, trans="N"):
+    def apply(self, b: B, trans: str = "N") -> B:
         """Q b or Qᴴ b, with the whole square Q, which is not formed; collective.
 
         Parameters
@@ -99,7 +113,7 @@ class QrFactor(Matrix):
         """
         return _apply(self, b, trans)
 
-    def solve(self, b, cond=None):
+    def solve(self, b: B, cond: float | None = None) -> B:
         """x with the least norm of A x - b, of an A with at least as many rows as columns; collective.
 
         Parameters
@@ -126,17 +140,17 @@ class QrFactor(Matrix):
 
 @collective("tw.linalg.qr")
 def qr(
-    a,
-    mode="economic",
+    a: Matrix,
+    mode: str = "economic",
     *,
-    block=None,
-    lookahead=None,
-    tree=None,
-    algorithm="auto",
-    memory=None,
-    overwrite_a=False,
-    context=None,
-):
+    block: int | None = None,
+    lookahead: int | None = None,
+    tree: str | None = None,
+    algorithm: str = "auto",
+    memory: int | None = None,
+    overwrite_a: bool = False,
+    context: Context | None = None,
+) -> Collective[QrFactor]:
     """QR factors of a matrix of any shape by Householder reflections; collective.
 
     Parameters

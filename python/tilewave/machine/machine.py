@@ -1,7 +1,10 @@
 """A machine's numbers: what messages, lanes and memory cost. Plain data, kept on disk, the same on every rank."""
 
+from __future__ import annotations
+
 import dataclasses
 import json
+from typing import TYPE_CHECKING
 
 from tilewave import _core, files
 from tilewave.errors import ConfigError
@@ -9,6 +12,11 @@ from tilewave.machine import fit, show
 from tilewave.machine.check import checked
 from tilewave.machine.numbers import FAR, FORMAT, LINK_NUMBERS, NUMBERS, with_numbers
 from tilewave.value import Value
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from tilewave.annotations import FilePath
 
 UNITS = {
     "*_s": "seconds",
@@ -27,14 +35,14 @@ UNITS = {
 class Curve(Value):
     """y over x: straight lines between points, the first and the last one continued."""
 
-    x: list
-    y: list
+    x: list[float]
+    y: list[float]
 
-    def at(self, value):
+    def at(self, value: float) -> float:
         """y at ``value``; 0 without points."""
         return fit.interpolate(value, self.x, self.y) if self.x else 0.0
 
-    def flat(self):
+    def flat(self) -> Curve:
         """The same between the first and the last point, and as these beyond: of what costs the same for all that is
         larger.
         """
@@ -72,10 +80,10 @@ class Link(Value):
     """
 
     transfer_s: Curve = dataclasses.field(default_factory=_no_points)
-    breaks_bytes: list = dataclasses.field(default_factory=list)
+    breaks_bytes: list[float] = dataclasses.field(default_factory=list)
     synchronous_s: Curve | None = None
-    overlap: list = dataclasses.field(default_factory=list)
-    strided: list = dataclasses.field(default_factory=list)
+    overlap: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+    strided: list[dict[str, Any]] = dataclasses.field(default_factory=list)
 
     def _to_core(self):
         core = _core.Link()
@@ -118,16 +126,20 @@ class Machine(Value):
     latency_s, byte_s, chunk_s and short_s when it is made, and plans patterns with them.
     """
 
-    conditions: dict
+    conditions: dict[str, Any]
     copy_byte_s: Curve = dataclasses.field(default_factory=_no_points)
-    memory: list = dataclasses.field(default_factory=list)
-    host_of: list = dataclasses.field(default_factory=list)
+    memory: list[Curve] = dataclasses.field(default_factory=list)
+    host_of: list[int] = dataclasses.field(default_factory=list)
     same_host: Link | None = None
     other_host: Link | None = None
-    kernels: dict = dataclasses.field(default_factory=dict)
-    spread: dict = dataclasses.field(default_factory=dict)
+    kernels: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
+    spread: dict[str, float] = dataclasses.field(default_factory=dict)
 
-    def save(self, path):
+    if TYPE_CHECKING:
+
+        def __init__(self, *numbers: Any, **more: Any) -> None: ...
+
+    def save(self, path: FilePath) -> None:
         """Write the machine as JSON.
 
         Raises
@@ -138,7 +150,7 @@ class Machine(Value):
         files.save("Machine.save", path, self._to_text())
 
     @classmethod
-    def load(cls, path):
+    def load(cls, path: FilePath) -> Machine:
         """Read a machine that `save` wrote.
 
         Raises
@@ -185,7 +197,7 @@ class Machine(Value):
             core.other_host = (self.other_host or known)._to_core()
         return core
 
-    def __str__(self):
+    def __str__(self) -> str:
         return show.text(self)
 
 

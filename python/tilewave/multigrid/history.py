@@ -1,9 +1,15 @@
 """How a solution came about: the norms of its residuals."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tilewave import files
+
+if TYPE_CHECKING:
+    from tilewave.annotations import FilePath
 
 
 @dataclass
@@ -19,23 +25,23 @@ class History:
         Of the cycles.
     """
 
-    norms: list
+    norms: list[float]
     converged: bool
     time_s: float
 
     @property
-    def cycles(self):
+    def cycles(self) -> int:
         """How many ran: of conjugate gradients, iterations."""
         return len(self.norms) - 1
 
     @property
-    def factor(self):
+    def factor(self) -> float:
         """By what a cycle reduced the residual, on average; NaN without cycles."""
         if self.cycles < 1 or not self.norms[0]:
             return math.nan
         return (self.norms[-1] / self.norms[0]) ** (1 / self.cycles)
 
-    def save(self, path):
+    def save(self, path: FilePath) -> None:
         """Write a picture of the norms, by the ending of `path` (.png, .svg, .pdf).
 
         Raises
@@ -52,6 +58,6 @@ class History:
         axes.grid(True, which="both", alpha=0.3)
         files.save("save", path, files.drawn(figure, path))
 
-    def __str__(self):
+    def __str__(self) -> str:
         end = "converged" if self.converged else "not converged"
         return f"{self.cycles} cycles, {end}, norm {self.norms[-1]:.3g}, {self.factor:.3f} a cycle, {self.time_s:.3g} s"

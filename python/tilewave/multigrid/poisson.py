@@ -1,6 +1,9 @@
 """Multigrid for -div(k grad u) + sigma u = f on boxes, as one chain of nests."""
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,6 +20,14 @@ from tilewave.run import reduction
 from tilewave.run.bind import bind
 from tilewave.run.chain import chain
 from tilewave.runtime.context import default_context
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from tilewave.annotations import Array, Shape
+    from tilewave.field.field import Field
+    from tilewave.runtime.context import Context
 
 #: Methods, with the cycles or iterations that they take at most where the call does not say.
 MOST = {"cycles": 100, "cg": 500}
@@ -79,21 +90,26 @@ class Poisson:
     of that for coarser grids; 4 more where `k` or `sigma` varies in 3-D, and 4 more for conjugate gradients.
     """
 
+    context: Context
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    history: History | None
+
     def __init__(
         self,
-        shape,
-        spacing=None,
-        boundary="dirichlet",
-        k=1.0,
-        sigma=0.0,
+        shape: Shape,
+        spacing: float | Sequence[float] | None = None,
+        boundary: str | Sequence[Any] = "dirichlet",
+        k: float | Array | Callable[..., Any] = 1.0,
+        sigma: complex | Array | Callable[..., Any] = 0.0,
         *,
-        cycle="V",
-        smoother="gauss-seidel",
-        pre=2,
-        post=2,
-        grid=None,
-        context=None,
-    ):
+        cycle: str = "V",
+        smoother: str = "gauss-seidel",
+        pre: int = 2,
+        post: int = 2,
+        grid: Sequence[int] | None = None,
+        context: Context | None = None,
+    ) -> None:
         equation = shape, spacing, boundary, k, sigma
         method = {"cycle": cycle, "smoother": smoother, "pre": pre, "post": post, "grid": grid}
         checked = given.agreed(
@@ -113,11 +129,18 @@ class Poisson:
         self.history, self._chains = None, {}
 
     @property
-    def levels(self):
+    def levels(self) -> list[tuple[int, ...]]:
         """Shapes of the grids, the finest first."""
         return [grid.shape for grid in self._levels]
 
-    def solve(self, f, tol=1e-8, x0=None, max_cycles=None, method="cycles"):
+    def solve(
+        self,
+        f: Field | Array,
+        tol: float = 1e-8,
+        x0: Field | Array | None = None,
+        max_cycles: int | None = None,
+        method: str = "cycles",
+    ) -> Field:
         """Solve for one right-hand side; collective.
 
         Parameters
@@ -182,7 +205,7 @@ class Poisson:
             warn(_not_enough(self.history, method, tol, size))
         return self._handed_over(u)
 
-    def precondition(self, r):
+    def precondition(self, r: Field | Array) -> Field:
         """One cycle from 0 for the right side `r`: an approximate solution; collective.
 
         Parameters
@@ -213,7 +236,7 @@ class Poisson:
         self._chains["precondition"].run()
         return self._handed_over(self._levels[0].u)
 
-    def aspreconditioner(self):
+    def aspreconditioner(self) -> Any:
         """`precondition` as a SciPy ``LinearOperator`` on flat arrays, for ``scipy.sparse.linalg``; needs SciPy.
 
         Returns
@@ -230,7 +253,7 @@ class Poisson:
 
         return LinearOperator((size, size), apply, dtype=self.dtype)
 
-    def plan(self):
+    def plan(self) -> str:
         """How a cycle runs, nest by nest, as text; collective."""
         given.agreed(lambda: (None, "plan"), context=self.context)
         return self._cycles().explain()

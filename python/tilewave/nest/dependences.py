@@ -1,8 +1,14 @@
 """The places that a body touches in a point, and the dependences between points."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tilewave.nest.views import View, elements_of
+
+if TYPE_CHECKING:
+    from typing import Any
 
 #: So many time steps before the current one a nest may read: u[t-6].
 MOST_HISTORY = 6
@@ -31,31 +37,31 @@ class Place:
     """
 
     array: str
-    offsets: tuple
-    axes: tuple
+    offsets: tuple[int, ...]
+    axes: tuple[str, ...]
     written: bool
     read: bool
     always: bool
-    phases: tuple = ()
+    phases: tuple[tuple[int, int], ...] = ()
 
     @property
-    def key(self):
+    def key(self) -> tuple[Any, ...]:
         """``(array, offsets, axes, phases)``."""
         return self.array, self.offsets, self.axes, self.phases
 
     @property
-    def along(self):
+    def along(self) -> dict[str, int]:
         """The offset along each loop index that it has; of several subscripts with one index the first counts."""
         return dict(zip(reversed(self.axes), reversed(self.offsets), strict=True))
 
     @property
-    def view(self):
+    def view(self) -> View:
         """The array under the order of these subscripts."""
         first = self.along
         lags = tuple(offset - first[index] for index, offset in zip(self.axes, self.offsets, strict=True))
         return View(self.array, self.axes, lags, self.phases)
 
-    def extents(self, shape):
+    def extents(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Of the elements that the offsets count, for an array of a shape."""
         if not self.phases:
             return tuple(shape)
@@ -85,14 +91,14 @@ class Dependence:
     An assignment that some path skips keeps the value from before: it counts as reading it too.
     """
 
-    vector: tuple
+    vector: tuple[int | None, ...]
     kind: str
     array: str
     line: int
     source: str
     sink: str
 
-    def __str__(self):
+    def __str__(self) -> str:
         entries = ", ".join("*" if entry is None else str(entry) for entry in self.vector)
         comma = "," if len(self.vector) == 1 else ""
         return f"({entries}{comma}) {self.kind}: {self.source} -> {self.sink}, line {self.line}"

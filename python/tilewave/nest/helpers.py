@@ -1,12 +1,21 @@
 """Functions that a body calls, whose statements are computed in its place."""
 
+from __future__ import annotations
+
 import ast
 import types
 import weakref
+from typing import TYPE_CHECKING
 
 from tilewave.errors import ConfigError
 from tilewave.nest.names import Scope, is_constant
 from tilewave.nest.source import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TypeVar
+
+    F = TypeVar("F", bound=Callable[..., Any])
 
 #: Calls that are put in place of a body, those of functions that call others counted each time.
 MOST_CALLS = 1000
@@ -15,7 +24,7 @@ _known = weakref.WeakKeyDictionary()
 _marked = weakref.WeakSet()
 
 
-def inline(function):
+def inline(function: F) -> F:
     """Let bodies of nests call a function: its statements are computed in the place of the call.
 
     A body may call plain functions of its own module as they are; this decorator is for those of other modules. The

@@ -1,15 +1,22 @@
 """What the names in a body stand for: functions, constants, exceptions."""
 
+from __future__ import annotations
+
 import ast
 import builtins
 import difflib
 import math
 import types
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tilewave.dtypes import IN_NESTS
 from tilewave.nest.types import SUPPORTED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 #: NumPy functions of one argument that a body may call.
 NUMPY_UNARY = (
@@ -113,16 +120,16 @@ def is_constant(value):
 class Scope:
     """The names that a function sees outside itself, as they are now."""
 
-    def __init__(self, function):
+    def __init__(self, function: Callable[..., Any]) -> None:
         free = function.__code__.co_freevars
         self._cells = dict(zip(free, function.__closure__ or (), strict=True))
         self._globals = function.__globals__
 
-    def is_of_module(self, function):
+    def is_of_module(self, function: Callable[..., Any]) -> bool:
         """Whether a function was defined in the same module."""
         return function.__globals__ is self._globals
 
-    def lookup(self, name):
+    def lookup(self, name: str) -> Any:
         """The object a name stands for: closure, then globals, then builtins."""
         if name in self._cells:
             try:
@@ -132,7 +139,7 @@ class Scope:
         found = self._globals.get(name, MISSING)
         return getattr(builtins, name, MISSING) if found is MISSING else found
 
-    def resolve(self, node):
+    def resolve(self, node: ast.AST) -> Any:
         """The object that a name or a dotted name stands for, or MISSING."""
         if isinstance(node, ast.Name):
             return self.lookup(node.id)
@@ -142,7 +149,7 @@ class Scope:
                 return getattr(owner, node.attr, MISSING)
         return MISSING
 
-    def function(self, node):
+    def function(self, node: ast.AST) -> tuple[str, int, int | None] | None:
         """(key, least, most number of arguments) of a supported function, else None."""
         found = self.resolve(node)
         try:
@@ -150,7 +157,7 @@ class Scope:
         except TypeError:  # not hashable, so no function
             return None
 
-    def exception(self, node):
+    def exception(self, node: ast.AST) -> str | None:
         """Name of the exception class that a node names, else None."""
         found = self.resolve(node)
         if isinstance(found, type) and issubclass(found, Exception):

@@ -1,5 +1,7 @@
 """``@nest``: a loop body in Python, read as a nest with uniform dependences."""
 
+from __future__ import annotations
+
 import ast
 import hashlib
 import inspect
@@ -8,6 +10,7 @@ import linecache
 import math
 import textwrap
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,11 +24,19 @@ from tilewave.nest.source import Source, keep
 from tilewave.nest.subscript import names_outside, place_of, read_parameters
 from tilewave.nest.syntax import BodyChecker
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    from tilewave.annotations import Array, Over
+    from tilewave.nest.dependences import Dependence, Place
+    from tilewave.nest.views import View
+
 #: Default of a scalar that has none.
 REQUIRED = inspect.Parameter.empty
 
 
-def nest(function):
+def nest(function: Callable[..., Any]) -> Nest:
     """Declare a loop body: the plain Python loops around it are the meaning.
 
     Names that are subscripted are arrays, names used in subscripts are loop indices, nested in
@@ -64,7 +75,7 @@ def nest(function):
         raise
 
 
-def nest_from(text, names=None):
+def nest_from(text: str, names: Mapping[str, Any] | None = None) -> Nest:
     """Make a nest from the text of its body: where there is no file, as in programs that write bodies themselves.
 
     Parameters
@@ -152,7 +163,28 @@ class Nest:
         written or has it is subscripted first with it, at -6 to +1, and written at +1 only.
     """
 
-    def __init__(self, function):
+    __name__: str
+    __qualname__: str
+    certain: frozenset[Any]
+    values: tuple[Any, ...]
+    known_reductions: dict[Any, Any]
+    reads_history: bool
+
+    name: str
+    function: Callable[..., Any]
+    arrays: tuple[str, ...]
+    written: tuple[str, ...]
+    tables: tuple[str, ...]
+    axes: dict[str, tuple[str, ...]]
+    views: tuple[View, ...]
+    indices: tuple[str, ...]
+    scalars: dict[str, Any]
+    places: tuple[Place, ...]
+    dependences: tuple[Dependence, ...]
+    numbers: set[str]
+    time: str | None
+
+    def __init__(self, function: Callable[..., Any]) -> None:
         self._source = Source(function)
         self.function = function
         self.name = self.__name__ = function.__name__
@@ -210,52 +242,52 @@ class Nest:
         return BodyChecker(self._source, self._scope, self._parameters, strict).check()
 
     @property
-    def source(self):
+    def source(self) -> str:
         """The source text with file, lines and columns."""
         return self._source
 
     @property
-    def scope(self):
+    def scope(self) -> Scope:
         """What names from outside the body stand for."""
         return self._scope
 
     @property
-    def parameters(self):
+    def parameters(self) -> list[str]:
         """The parameters by their roles."""
         return self._parameters
 
     @property
-    def rank(self):
+    def rank(self) -> dict[str, int]:
         """Number of loop indices."""
         return len(self.indices)
 
     @property
-    def line(self):
+    def line(self) -> int:
         """Line of the ``def`` in its file."""
         return self._source.line(self._source.tree)
 
-    def line_of(self, place):
+    def line_of(self, place: Place) -> int:
         """Line of the first assignment of a place, or of its first read, in its file."""
         return self._source.line(self._nodes[place.key])
 
-    def where(self, place):
+    def where(self, place: Place) -> str:
         """``file:line:column`` of the first assignment or read of a place."""
         node = self._nodes[place.key]
         return f"{self._source.file}:{self._source.line(node)}:{self._source.column(node)}"
 
-    def text_of(self, place):
+    def text_of(self, place: Place) -> str:
         """The source text of the first assignment or read of a place."""
         return self._source.text_of(self._nodes[place.key])
 
-    def place_of(self, node):
+    def place_of(self, node: ast.Subscript) -> Place:
         """``Place.key`` of a subscript in the body's syntax tree."""
         return place_of(self._source, node)
 
-    def table_rank(self, table):
+    def table_rank(self, table: str) -> int:
         """Number of subscripts of a table."""
         return self._parameters.ranks[table]
 
-    def constants(self):
+    def constants(self) -> dict[str, Any]:
         """Snapshot of the outside numbers that the body uses, by their text; of a function f that it calls, ``f:text``.
 
         Raises
@@ -265,7 +297,7 @@ class Nest:
         """
         return dict(self._outside().constants)
 
-    def signature(self):
+    def signature(self) -> str:
         """Hash of the body and of the constants it captures, the same on every rank.
 
         Returns
@@ -275,11 +307,11 @@ class Nest:
         """
         return self._outside().signature
 
-    def captured(self):
+    def captured(self) -> dict[str, Any]:
         """What kernels of the nest may be given of the constants when they run, as `Captured`."""
         return self._outside().captured
 
-    def code_signature(self):
+    def code_signature(self) -> str:
         """Hash of the body and of those constants only whose values are compiled in where `captured` is given."""
         return self._outside().code_signature
 
@@ -315,7 +347,7 @@ class Nest:
             )
         return known
 
-    def lines(self):
+    def lines(self) -> list[str]:
         """Line of the ``def``, then from it those of all parts of the functions that the body calls: what messages
         depend on.
         """
@@ -332,7 +364,7 @@ class Nest:
             text += [f"{name}={_describe(value)}" for name, value in each.helper.defaults.items()]
         return hashlib.sha256("\n".join(text).encode()).hexdigest()
 
-    def bind_scalars(self, values):
+    def bind_scalars(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Values of all scalars in the order of the parameter list, defaults filled in.
 
         Raises
@@ -358,7 +390,14 @@ class Nest:
             bound[name] = value
         return bound
 
-    def iteration_box(self, shapes, over=None, *, time=None, steps=None):
+    def iteration_box(
+        self,
+        shapes: Mapping[str, Sequence[int]],
+        over: Over | None = None,
+        *,
+        time: str | None = None,
+        steps: int | None = None,
+    ) -> tuple[tuple[int, int], ...]:
         """The largest box of points for which every access is inside its array.
 
         Parameters
@@ -390,7 +429,9 @@ class Nest:
             raise ConfigError(f"nest {self.name!r} given time={time!r}; allowed: {self.time!r} (nest.time)")
         return iteration_box(self, shapes, over, time, steps)
 
-    def reference(self, box, arrays, scalars=None):
+    def reference(
+        self, box: Sequence[tuple[int, int]], arrays: Mapping[str, Array], scalars: Mapping[str, Any] | None = None
+    ) -> None:
         """Run the body as plain nested Python loops, in place: slow, and the definition.
 
         Parameters
@@ -415,13 +456,13 @@ class Nest:
                     arguments[place] = value
                 self.function(*arguments, **scalars)
 
-    def __call__(self, *arguments, **keywords):
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         raise TypeError(
             f"{self.name} is a loop nest, not a function: run it with "
             f"tilewave.run({self.name}, ...); {self.name}.function(...) computes one point"
         )
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         def texts(places):
             return ", ".join(map(self.text_of, places)) or "nothing"
 

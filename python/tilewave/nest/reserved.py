@@ -1,6 +1,15 @@
 """Names that a nest's arrays and scalars cannot have, as `run` and `plan` take keywords of these names."""
 
+from __future__ import annotations
+
 import inspect
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TypeVar
+
+    F = TypeVar("F", bound=Callable[..., Any])
 
 #: Keywords that coming versions of `run` take.
 LATER = ("times", "until")
@@ -13,7 +22,7 @@ def reserve(names, meaning):
         _taken.setdefault(name, meaning)
 
 
-def takes_nests(function):
+def takes_nests(function: F) -> F:
     """Decorator of a function whose keywords are a nest's arrays and scalars: its own parameters' names are
     reserved.
     """
@@ -22,7 +31,7 @@ def takes_nests(function):
     return function
 
 
-def reserved_names():
+def reserved_names() -> dict[str, str]:
     """From each such name to what it means.
 
     Returns

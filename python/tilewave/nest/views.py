@@ -1,6 +1,12 @@
 """Views: an array under one order of its subscripts. An array that is only read may have several."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def elements_of(extent, scale, residue):
@@ -25,16 +31,16 @@ class View:
     """
 
     array: str
-    axes: tuple
-    lags: tuple
-    phases: tuple = ()
+    axes: tuple[str, ...]
+    lags: tuple[int, ...]
+    phases: tuple[tuple[int, int], ...] = ()
 
     @property
-    def indices(self):
+    def indices(self) -> tuple[str, ...]:
         """The loop indices, each once."""
         return tuple(dict.fromkeys(self.axes))
 
-    def last(self, count):
+    def last(self, count: int) -> View:
         """Only the last subscripts: those of an array that has no dimension for time, the first one."""
         first = len(self.axes) - count
         if first == 0:
@@ -42,15 +48,15 @@ class View:
         return View(self.array, self.axes[first:], self.lags[first:], self.phases[first:])
 
     @property
-    def scaled(self):
+    def scaled(self) -> bool:
         """Whether it leaves elements out."""
         return any(scale > 1 for scale, _ in self.phases)
 
-    def own_phases(self):
+    def own_phases(self) -> tuple[tuple[int, int], ...]:
         """(scale, residue) of each subscript."""
         return self.phases or ((1, 0),) * len(self.axes)
 
-    def shape(self, shape):
+    def shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Extents along `indices` for an array of a shape; subscripts with one index leave the shortest one's."""
         extents = {}
         for index, lag, phase, extent in zip(self.axes, self.lags, self.own_phases(), shape, strict=True):
@@ -58,7 +64,7 @@ class View:
             extents[index] = max(0, min(extent - lag, extents.get(index, extent)))
         return tuple(extents.values())
 
-    def memory(self, array):
+    def memory(self, array: Any) -> tuple[int, tuple[int, ...]]:
         """(address of element 0, byte strides along `indices`) in a NumPy array.
 
         The address may be before the array's memory, where the view has no element 0 (``A[i, i-1]``).

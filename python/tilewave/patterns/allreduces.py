@@ -1,6 +1,9 @@
 """Allreduce: a reduce and a broadcast, or a multi-reduce and a spread."""
 
+from __future__ import annotations
+
 import functools
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,23 +14,31 @@ from tilewave.patterns.calls import broadcast, multi_reduce, reduce, spread
 from tilewave.patterns.matrix import NUMBERS, rows_and_columns, same_or_apart, view
 from tilewave.runtime import collective, interrupts
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from tilewave.annotations import Array, Number, Outcome
+    from tilewave.patterns.handle import Handle
+    from tilewave.runtime.context import Context
+
 ALLREDUCE_RING_BYTES = 128 << 10  # from here on an allreduce goes by parts of the columns
 
 
 @pattern
 def allreduce(
-    M,
-    op="sum",
-    out=None,
+    M: Array | Number,
+    op: str | Callable[..., Any] = "sum",
+    out: Array | None = None,
     *,
-    algorithm="auto",
-    chunk_bytes=None,
-    buffers=None,
-    wait=True,
-    start=True,
-    explain=False,
-    context=None,
-):
+    algorithm: str = "auto",
+    chunk_bytes: int | None = None,
+    buffers: int | None = None,
+    wait: bool = True,
+    start: bool = True,
+    explain: bool = False,
+    context: Context | None = None,
+) -> Outcome:
     """Combine the matrices of all ranks and give every rank the result, the same bits everywhere; collective.
 
     Parameters
@@ -147,20 +158,28 @@ class AllreduceHandle:
     has them.
     """
 
-    def __init__(self, call, handles):
+    def __init__(self, call: Any, handles: list[Handle]) -> None:
         self._call, self._handles, self._at = call, handles, None  # the one of the two that is under way
 
-    algorithm = property(lambda self: " + ".join(handle.algorithm for handle in self._handles))
-    buffer_bytes = property(lambda self: sum(handle.buffer_bytes for handle in self._handles))
-    time_s = property(lambda self: sum(handle.time_s for handle in self._handles))
+    @property
+    def algorithm(self) -> str:
+        return " + ".join(handle.algorithm for handle in self._handles)
 
-    def start(self):
+    @property
+    def buffer_bytes(self) -> int:
+        return sum(handle.buffer_bytes for handle in self._handles)
+
+    @property
+    def time_s(self) -> float:
+        return sum(handle.time_s for handle in self._handles)
+
+    def start(self) -> AllreduceHandle:
         """Go once more on the same memory; made with ``start=False``."""
         self._handles[0].start()
         self._at = 0
         return self
 
-    def test(self):
+    def test(self) -> bool:
         """Move things on; True when it is over."""
         while self._at is not None:
             if not self._handles[self._at].test():
@@ -168,18 +187,18 @@ class AllreduceHandle:
             self._next()
         return True
 
-    def wait(self):
+    def wait(self) -> Any:
         """Wait until it is over; what the blocking call returns."""
         while self._at is not None:
             self._handles[self._at].wait()
             self._next()
         return self._call.outcome()
 
-    def run(self):
+    def run(self) -> Any:
         """`start` and `wait` in one; what the blocking call returns."""
         return self.start().wait()
 
-    def explain(self):
+    def explain(self) -> str:
         """The choices and their reasons, as text."""
         return "\n".join(handle.explain() for handle in self._handles)
 

@@ -1,6 +1,9 @@
 """What one call was given, and the agreement of the ranks on it."""
 
+from __future__ import annotations
+
 import functools
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,10 +16,20 @@ from tilewave.patterns.user_op import UserOp, encodable
 from tilewave.runtime import collective, interrupts
 from tilewave.runtime.context import Context, default_context
 
+if TYPE_CHECKING:
+    from typing import Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import ParamSpec, TypeVar
+
+    P = ParamSpec("P")
+    R = TypeVar("R")
+
 OPS = ("sum", "prod", "min", "max")
 
 
-def pattern(function):
+def pattern(function: Callable[P, R]) -> Callable[P, R]:
     """Decorator of a pattern: arguments that it does not take are an error of all ranks."""
 
     @functools.wraps(function)
@@ -78,7 +91,18 @@ class Call:
     its rules. Nothing raises on one rank only.
     """
 
-    def __init__(self, kind, context, M, algorithm, chunk_bytes, buffers, wait, start, explain):
+    def __init__(
+        self,
+        kind: str,
+        context: Any,
+        M: Any,
+        algorithm: Any,
+        chunk_bytes: Any,
+        buffers: Any,
+        wait: Any,
+        start: Any,
+        explain: Any,
+    ) -> None:
         self.kind = self.name = kind
         self.user_name = ""
         self.context, problem = collective.find(context, (M,), {})

@@ -5,6 +5,10 @@ in all dimensions but the last. An array of no dimension, or a number (Python's 
 are returned as numbers of the same type.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from tilewave import _core
@@ -13,11 +17,26 @@ from tilewave.patterns.arguments import Call, block_of, context_of, pattern, run
 from tilewave.patterns.matrix import inside, same_or_apart, same_rows, view
 from tilewave.runtime.context import Context
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from tilewave.annotations import Array, Number, Outcome
+
 
 @pattern
 def broadcast(
-    M, root=0, *, algorithm="auto", chunk_bytes=None, buffers=None, wait=True, start=True, explain=False, context=None
-):
+    M: Array | Number,
+    root: int = 0,
+    *,
+    algorithm: str = "auto",
+    chunk_bytes: int | None = None,
+    buffers: int | None = None,
+    wait: bool = True,
+    start: bool = True,
+    explain: bool = False,
+    context: Context | None = None,
+) -> Outcome:
     """Give every rank the root's matrix; collective.
 
     Parameters
@@ -72,19 +91,19 @@ def broadcast(
 
 @pattern
 def reduce(
-    M,
-    root=0,
-    op="sum",
-    out=None,
+    M: Array | Number,
+    root: int = 0,
+    op: str | Callable[..., Any] = "sum",
+    out: Array | None = None,
     *,
-    algorithm="auto",
-    chunk_bytes=None,
-    buffers=None,
-    wait=True,
-    start=True,
-    explain=False,
-    context=None,
-):
+    algorithm: str = "auto",
+    chunk_bytes: int | None = None,
+    buffers: int | None = None,
+    wait: bool = True,
+    start: bool = True,
+    explain: bool = False,
+    context: Context | None = None,
+) -> Outcome:
     """Combine the matrices of all ranks on the root; collective.
 
     Parameters
@@ -144,18 +163,18 @@ def reduce(
 
 @pattern
 def spread(
-    M,
-    out=None,
+    M: Array | Number,
+    out: Array | None = None,
     *,
-    block=None,
-    algorithm="auto",
-    chunk_bytes=None,
-    buffers=None,
-    wait=True,
-    start=True,
-    explain=False,
-    context=None,
-):
+    block: int | None = None,
+    algorithm: str = "auto",
+    chunk_bytes: int | None = None,
+    buffers: int | None = None,
+    wait: bool = True,
+    start: bool = True,
+    explain: bool = False,
+    context: Context | None = None,
+) -> Outcome:
     """Give every rank the columns of all ranks, as MPI_Allgatherv does; collective.
 
     Parameters
@@ -210,19 +229,19 @@ def spread(
 
 @pattern
 def multi_reduce(
-    M,
-    out=None,
-    op="sum",
+    M: Array | Number,
+    out: Array | None = None,
+    op: str | Callable[..., Any] = "sum",
     *,
-    block=None,
-    algorithm="auto",
-    chunk_bytes=None,
-    buffers=None,
-    wait=True,
-    start=True,
-    explain=False,
-    context=None,
-):
+    block: int | None = None,
+    algorithm: str = "auto",
+    chunk_bytes: int | None = None,
+    buffers: int | None = None,
+    wait: bool = True,
+    start: bool = True,
+    explain: bool = False,
+    context: Context | None = None,
+) -> Outcome:
     """Combine the matrices of all ranks and give each rank its columns, as MPI_Reduce_scatter does; collective.
 
     Parameters

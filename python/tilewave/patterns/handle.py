@@ -1,6 +1,13 @@
 """A pattern in flight."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from tilewave.errors import ERRORS
+
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class Handle:
@@ -20,21 +27,38 @@ class Handle:
         Seconds that the last run took on this rank, without the comparison of the arguments; 0 where all went with it.
     """
 
-    def __init__(self, call, core):
+    def __init__(self, call: Any, core: Any) -> None:
         self._call, self._context, self._core, self._explain = call, call.context, core, call.explain
         self._run_core, self._heart = (
             core.run,
             call.context._heart,
         )  # looked up once: of small matrices they are much of the time
 
-    algorithm = property(lambda self: self._core.plan.algorithm)
-    chunk_bytes = property(lambda self: self._core.plan.chunk_bytes)
-    buffers = property(lambda self: self._core.plan.buffers)
-    why = property(lambda self: self._core.plan.why)
-    buffer_bytes = property(lambda self: self._core.buffer_bytes)
-    time_s = property(lambda self: self._core.time_s)
+    @property
+    def algorithm(self) -> str:
+        return self._core.plan.algorithm
 
-    def test(self):
+    @property
+    def chunk_bytes(self) -> int:
+        return self._core.plan.chunk_bytes
+
+    @property
+    def buffers(self) -> int:
+        return self._core.plan.buffers
+
+    @property
+    def why(self) -> str:
+        return self._core.plan.why
+
+    @property
+    def buffer_bytes(self) -> int:
+        return self._core.buffer_bytes
+
+    @property
+    def time_s(self) -> float:
+        return self._core.time_s
+
+    def test(self) -> bool:
         """Move things on; True when it is over.
 
         Raises
@@ -44,7 +68,7 @@ class Handle:
         """
         return self._guard(self._core.test)
 
-    def wait(self):
+    def wait(self) -> Any:
         """Wait until it is over; what the blocking call returns.
 
         Raises
@@ -58,7 +82,7 @@ class Handle:
             self._explain = False
         return self._call.outcome()
 
-    def start(self):
+    def start(self) -> Handle:
         """Go once more on the same memory; made with ``start=False``.
 
         Notes
@@ -68,7 +92,7 @@ class Handle:
         self._guard(self._core.start)
         return self
 
-    def run(self):
+    def run(self) -> Any:
         """`start` and `wait` in one; what the blocking call returns."""
         try:
             self._run_core()
@@ -78,7 +102,7 @@ class Handle:
             self._heart.done()
         return self._call.outcome()
 
-    def explain(self):
+    def explain(self) -> str:
         """The choice and its reason, as text."""
         return f"{self._core.plan}\n  because: {self.why}"
 

@@ -1,14 +1,32 @@
 """Buffered sends and their receives."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from tilewave import _core
 from tilewave.errors import ConfigError, shown
 from tilewave.patterns.arguments import context_of, whole_number
 from tilewave.patterns.matrix import number_of, view
 
+if TYPE_CHECKING:
+    from typing import Any
+
+    from tilewave.annotations import Array, Number, Outcome
+    from tilewave.runtime.context import Context
+
 SEND_LIMIT_BYTES = 256 << 20
 
 
-def send(M, dest, tag=0, *, limit_bytes=SEND_LIMIT_BYTES, on_full="wait", context=None):
+def send(
+    M: Array | Number,
+    dest: int,
+    tag: int = 0,
+    *,
+    limit_bytes: int = SEND_LIMIT_BYTES,
+    on_full: str = "wait",
+    context: Context | None = None,
+) -> None:
     """Send a matrix and return at once, whatever the receiver does: it is copied.
 
     Parameters
@@ -55,7 +73,9 @@ def send(M, dest, tag=0, *, limit_bytes=SEND_LIMIT_BYTES, on_full="wait", contex
         context._heart.done()
 
 
-def receive(M, source, tag=0, *, wait=True, context=None):
+def receive(
+    M: Array | Number, source: int, tag: int = 0, *, wait: bool = True, context: Context | None = None
+) -> Outcome:
     """Receive what `send` sent into a matrix of the same shape and dtype, with any row stride.
 
     Parameters
@@ -100,14 +120,14 @@ def receive(M, source, tag=0, *, wait=True, context=None):
 class ReceiveHandle:
     """A receive in flight: `test` and `wait` as a pattern's `Handle` has them."""
 
-    def __init__(self, context, core, result):
+    def __init__(self, context: Context, core: Any, result: Any) -> None:
         self._context, self._core, self._result = context, core, result
 
-    def test(self):
+    def test(self) -> bool:
         """Move things on; True when the matrix is there."""
         return self._guard(self._core.test)
 
-    def wait(self):
+    def wait(self) -> Any:
         """Wait for the matrix and return it."""
         self._guard(self._core.wait)
         return self._result

@@ -1,11 +1,14 @@
 """Plans: every choice that turns a nest into schedules, as a value."""
 
+from __future__ import annotations
+
 import dataclasses
 import hashlib
 import html
 import json
 import math
 import textwrap
+from typing import TYPE_CHECKING
 
 from tilewave import _core, files
 from tilewave.errors import ConfigError, shown
@@ -14,6 +17,11 @@ from tilewave.plan.explain import explain
 from tilewave.timeline.parts import PARTS, Face, Parts, Predicted
 from tilewave.timeline.timeline import html_table
 from tilewave.value import Value, plain_copy
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from tilewave.annotations import FilePath
 
 #: The choices of a plan, as they are declared in include/tilewave/plan_choices.hpp.
 CHOICES = tuple(name for name, *_ in _core.plan_choices)
@@ -96,26 +104,30 @@ class Plan(Value):
         What the choice was made from: the machine's numbers, the body's rate, what was fixed, what was not tried.
     """
 
-    predicted: Predicted = dataclasses.field(default=None, compare=False, repr=False)
-    memory_bytes: int = dataclasses.field(default=None, compare=False, repr=False)
-    ranked: list = dataclasses.field(default_factory=list, compare=False, repr=False)
-    notes: dict = dataclasses.field(default_factory=dict, compare=False, repr=False)
+    predicted: Predicted | None = dataclasses.field(default=None, compare=False, repr=False)
+    memory_bytes: int | None = dataclasses.field(default=None, compare=False, repr=False)
+    ranked: list[dict[str, Any]] = dataclasses.field(default_factory=list, compare=False, repr=False)
+    notes: dict[str, Any] = dataclasses.field(default_factory=dict, compare=False, repr=False)
 
-    def __setattr__(self, name, value):
+    if TYPE_CHECKING:
+
+        def __init__(self, *choices: Any, **more: Any) -> None: ...
+
+    def __setattr__(self, name: str, value: Any) -> None:
         if name in FORMER:
             ((name, value),) = with_present_names({name: value}).items()
         super().__setattr__(name, tuple(value) if name in CHOICES and isinstance(value, list) else value)
 
     @property
-    def threads(self):
+    def threads(self) -> int:
         """Lanes of a rank, its helper counted."""
         return self._to_core().lanes + self.helper
 
-    def choices(self):
+    def choices(self) -> tuple[Any, ...]:
         """The choices, as a tuple in the order of the attributes."""
         return tuple(getattr(self, name) for name in CHOICES)
 
-    def explain(self):
+    def explain(self) -> str:
         """Why this plan: what was chosen from, with which numbers, and why the others lost.
 
         Returns
@@ -144,7 +156,7 @@ class Plan(Value):
     def _from_core(cls, core):
         return cls(**{name: getattr(core, name) for name in CHOICES})
 
-    def __getattr__(self, name):  # of attributes that are not there
+    def __getattr__(self, name: str) -> Any:  # of attributes that are not there
         if name in FORMER:
             return getattr(self, *with_present_names({name: None}))
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}; allowed: {', '.join(CHOICES)}")
@@ -159,7 +171,7 @@ class Plan(Value):
         """Stands for the choices: equal where they are, above 0."""
         return int.from_bytes(hashlib.sha256(repr(self.choices()).encode()).digest()[:7], "little") + 1
 
-    def save(self, path):
+    def save(self, path: FilePath) -> None:
         """Write the plan as JSON, with what it is predicted to take and why it was chosen.
 
         Raises
@@ -176,7 +188,7 @@ class Plan(Value):
         files.save("Plan.save", path, json.dumps(data, indent=2) + "\n")
 
     @classmethod
-    def load(cls, path):
+    def load(cls, path: FilePath) -> Plan:
         """Read a plan that `save` wrote, perhaps edited.
 
         Raises
@@ -194,7 +206,7 @@ class Plan(Value):
         except ConfigError as error:
             raise ConfigError(f"{path} is no saved plan: {error}") from None
 
-    def __str__(self):
+    def __str__(self) -> str:
         lines = [f"{name:12} {getattr(self, name)}" for name in CHOICES]
         if self.predicted:
             lines.append(f"{'predicted':12} {self.predicted.time_s:.6g} s")

@@ -1,7 +1,10 @@
 """Nests that are agreed on, planned and compiled once, and run many times."""
 
+from __future__ import annotations
+
 import dataclasses
 import time
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,6 +19,16 @@ from tilewave.run.prepare import prepare
 from tilewave.runtime.collective import collective, holds_context
 from tilewave.runtime.kept import Kept
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from tilewave.annotations import Collective, Over
+    from tilewave.plan.plan import Plan
+    from tilewave.run.reduction import Reduction
+    from tilewave.run.report import Report
+    from tilewave.runtime.context import Context
+
 #: Ways of a bound nest that are kept, at most: numbers of steps that have schedules of their own, types of scalars.
 MOST_WAYS = 16
 #: Runs whose steps and scalars are remembered with all that they need.
@@ -25,18 +38,18 @@ MOST_CALLS = 32
 @takes_nests
 @collective("tw.bind")
 def bind(
-    nest,
+    nest: Nest,
     *,
-    context=None,
-    over=None,
-    reverse=(),
-    steps=None,
-    periodic=(),
-    plan=None,
-    fastmath=False,
-    reduce=None,
-    **arguments,
-):
+    context: Context | None = None,
+    over: Over | None = None,
+    reverse: Sequence[str] = (),
+    steps: int | None = None,
+    periodic: Sequence[str] = (),
+    plan: Plan | None = None,
+    fastmath: bool = False,
+    reduce: Mapping[str, Reduction] | None = None,
+    **arguments: Any,
+) -> Collective[Bound]:
     """Agree on a nest's arguments, plan and compile once, to run it many times; collective.
 
     Parameters
@@ -78,6 +91,13 @@ def bind(
 
 class Given:
     """What a nest was bound to."""
+
+    steps: int | None
+    arguments: dict[str, Any]
+    nest: Nest
+    context: Context | None
+    reduce: Any
+    plan: Plan | None
 
     def __init__(self, nest, context, loops, plan, fastmath, reduce, arguments):
         self.nest, self.context, self.steps, self.reduce = nest, context, loops.steps, reduce
@@ -132,7 +152,11 @@ class Bound:
         False at first: to note it and to gather it on rank 0 takes longer than a short run.
     """
 
-    def __init__(self, given, ready, number):
+    nest: Nest
+    context: Context
+    record: bool
+
+    def __init__(self, given: Any, ready: Any, number: int) -> None:
         self.nest, self.context, self.record = given.nest, given.context, False
         self._given, self._number, self._scalars = given, number, given.scalars
         self._fields = [(name, value) for name, value in ready.arrays.items() if isinstance(value, Field)]
@@ -147,7 +171,7 @@ class Bound:
         self._ways[key] = self._first = Way(given, ready, key)
 
     @property
-    def plan(self):
+    def plan(self) -> Plan:
         """The plan of the bound number of steps, to be looked at or edited; a copy."""
         return self._first.ready.plan._copy()
 
@@ -158,7 +182,7 @@ class Bound:
         yield f"bound nest {self._number}"
         return self._first.ready
 
-    def run(self, *, steps=None, context=None, **scalars):
+    def run(self, *, steps: int | None = None, context: Context | None = None, **scalars: Any) -> Report:
         """Run the nest; collective.
 
         Parameters
@@ -299,7 +323,7 @@ class Bound:
             f"{', recorded' if self.record else ''}"
         )
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         arrays = ", ".join(f"{name}: {_text(value)}" for name, value in self._first.ready.arrays.items())
         scalars = "".join(f", {name}={value!r}" for name, value in self._scalars.items())
         steps = "" if self._given.steps is None else f", {self._given.steps} steps"

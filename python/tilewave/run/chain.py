@@ -1,6 +1,9 @@
 """Bound nests that run as one schedule, again and again."""
 
+from __future__ import annotations
+
 import time
+from typing import TYPE_CHECKING
 
 from tilewave.errors import ConfigError
 from tilewave.field.field import is_left
@@ -12,13 +15,21 @@ from tilewave.run.chain_request import NAME, Request
 from tilewave.runtime.collective import collective, holds_context
 from tilewave.runtime.kept import Kept
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    from tilewave.annotations import Collective
+    from tilewave.plan.plan import Plan
+    from tilewave.runtime.context import Context
+
 #: Schedules that are kept, at most: one for each combination of types of scalars.
 MOST_BODIES = 8
 #: Runs whose arguments are remembered with all that they need.
 MOST_CALLS = 32
 
 
-def chain(nests, *, context=None):
+def chain(nests: Sequence[Bound], *, context: Context | None = None) -> Chain:
     """Make bound nests one schedule that runs as often as asked; collective.
 
     Parameters
@@ -52,7 +63,7 @@ def chain(nests, *, context=None):
 
 
 @collective("tw.chain")
-def _chain(nests, *, context=None):
+def _chain(nests: Sequence[Bound], *, context: Context | None = None) -> Collective[Chain]:
     bounds = _checked(nests, context)
     yield f"bound nests {', '.join(str(bound._number) for bound in bounds)}"
     context._chains += 1
@@ -92,7 +103,10 @@ class Chain:
     context : Context
     """
 
-    def __init__(self, bounds, context, number):
+    nests: tuple[Bound, ...]
+    context: Context
+
+    def __init__(self, bounds: tuple[Bound, ...], context: Context, number: int) -> None:
         self.nests, self.context, self._number = bounds, context, number
         self._name = ", ".join(bound.nest.name for bound in bounds)
         self._fields = list({id(field): field for bound in bounds for _, field in bound._fields}.values())
@@ -101,18 +115,18 @@ class Chain:
         self._first = None
 
     @property
-    def separate(self):
+    def separate(self) -> str:
         """Why the nests run one after another; empty where they are one schedule."""
         return self._first.why
 
     @property
-    def plans(self):
+    def plans(self) -> tuple[Plan, ...]:
         """The plan of each nest in the chain, to be looked at; copies."""
         if self._first.plans is None:
             return [bound.plan for bound in self.nests]
         return [plan._copy() for plan in self._first.plans]
 
-    def explain(self):
+    def explain(self) -> str:
         """How the nests run, and why so, as text."""
         how = f"one after another: {self.separate}" if self.separate else "one schedule, without agreement in between"
         lines = [f"{len(self.nests)} nests, {how}"]
@@ -134,7 +148,15 @@ class Chain:
         yield f"chain {self._number}"
         return self._first
 
-    def run(self, times=None, *, until=None, every=1, scalars=None, **more):
+    def run(
+        self,
+        times: int | None = None,
+        *,
+        until: Callable[[dict[str, Any]], bool] | Mapping[str, float] | None = None,
+        every: int = 1,
+        scalars: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
+        **more: Any,
+    ) -> ChainReport:
         """Run the nests in their order, again and again; collective.
 
         Parameters
@@ -264,7 +286,7 @@ class Chain:
     def _called(self):
         return f"chain {self._number} of {self._name}"
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         how = f"one after another, because {self.separate}" if self.separate else "one schedule"
         return f"<tilewave.Chain of {self._name}: {how}>"
 

@@ -1,6 +1,12 @@
 """What a run of a chain was and how it went."""
 
+from __future__ import annotations
+
 import dataclasses
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Any
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,37 +50,54 @@ class ChainReport:
         Staging memory of this rank, where they were one schedule.
     """
 
-    def __init__(self, nests, separate, ran, repetitions, history, reached, call_s):
+    nests: tuple[str, ...]
+    separate: str
+    repetitions: int
+    reached: bool
+    measured: ChainTimes
+    points: int
+    buffer_bytes: int
+
+    def __init__(
+        self,
+        nests: tuple[str, ...],
+        separate: str,
+        ran: Any,
+        repetitions: int,
+        history: list[dict[str, Any]],
+        reached: bool,
+        call_s: float,
+    ) -> None:
         self.nests, self.separate, self.repetitions, self.reached = nests, separate, repetitions, reached
         self.measured = ChainTimes(ran.time_s, ran.moving_s, call_s)
         self.points, self.buffer_bytes = ran.points, ran.buffer_bytes
         self._results, self._history = ran.results, history
 
     @property
-    def points_per_s(self):
+    def points_per_s(self) -> float:
         """Points over the computing time."""
         return self.points / self.measured.time_s if self.measured.time_s > 0 else 0.0
 
     @property
-    def reduced(self):
+    def reduced(self) -> list[dict[str, Any]]:
         """The reductions of the last repetition: a dict by name for each nest."""
         return [dict(results) for results in self._results()]
 
     @property
-    def results(self):
+    def results(self) -> dict[str, Any]:
         """The same in one dict; of nests that use one name the last counts."""
         return joined(self._results())
 
     @property
-    def history(self):
+    def history(self) -> list[dict[str, Any]]:
         """What `until` looked at, as `results`: one dict for each time. Empty without `until`."""
         return list(self._history)
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         results = [dict(each) for each in self._results()]
         return {**vars(self), "_results": results}
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: dict[str, Any]) -> None:
         results = state["_results"]
         vars(self).update(state, _results=lambda: results)
 
@@ -89,10 +112,10 @@ class ChainReport:
         for name, value in self.results.items():
             yield name, str(value)
 
-    def __str__(self):
+    def __str__(self) -> str:
         return "\n".join(f"{name:16} {text}" for name, text in self._rows())
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return (
             f"<tilewave.ChainReport of {', '.join(self.nests)}: {self.repetitions} repetition(s), {self.points} points "
             f"in {self.measured.time_s:.6g} s ({self.points_per_s:.4g} /s)>"

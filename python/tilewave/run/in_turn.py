@@ -1,7 +1,10 @@
 """Several nests in one time step: each step runs them one after another."""
 
+from __future__ import annotations
+
 import dataclasses
 import time
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +18,10 @@ from tilewave.run.operands import copied, operands_of
 from tilewave.run.points import Points
 from tilewave.run.prepare import prepare
 from tilewave.run.problem import check_steps, depth_of, lacking_time
+
+if TYPE_CHECKING:
+    from tilewave.annotations import Array
+    from tilewave.plan.plan import Plan
 
 
 @dataclasses.dataclass
@@ -31,7 +38,7 @@ class Turn:
     """
 
     nest: str
-    plan: object
+    plan: Plan
     predicted_s: float
     time_s: float
     points: int
@@ -54,13 +61,21 @@ class StepsReport:
         Of ``record=``: from the names of arrays to (steps, points) values.
     """
 
-    def __init__(self, turns, steps, recorded):
+    turns: list[Turn]
+    steps: int
+    predicted_s: float
+    time_s: float
+    points: int
+    points_per_s: float
+    recorded: dict[str, Array]
+
+    def __init__(self, turns: list[Turn], steps: int, recorded: dict[str, Array]) -> None:
         self.turns, self.steps, self.recorded = turns, steps, recorded
         self.predicted_s, self.time_s = sum(turn.predicted_s for turn in turns), sum(turn.time_s for turn in turns)
         self.points = sum(turn.points for turn in turns)
         self.points_per_s = self.points / self.time_s if self.time_s > 0 else 0.0
 
-    def __str__(self):
+    def __str__(self) -> str:
         rows = [
             f"{self.steps} time steps, {len(self.turns)} nests in turn: {self.time_s:.4g} s, predicted "
             f"{self.predicted_s:.4g} s, "
@@ -73,7 +88,7 @@ class StepsReport:
         ]
         return "\n".join(rows)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"StepsReport({', '.join(turn.nest for turn in self.turns)}: {self.steps} steps, {self.time_s:.4g} s)"
 
 

@@ -1,6 +1,9 @@
 """`tilewave.measure`: the numbers of a machine, and on request the rate of a nest."""
 
+from __future__ import annotations
+
 import copy
+from typing import TYPE_CHECKING
 
 from tilewave.errors import ConfigError, shown
 from tilewave.machine import known
@@ -10,9 +13,18 @@ from tilewave.nest.nest import Nest
 from tilewave.run.run import plan
 from tilewave.runtime.collective import collective
 
+if TYPE_CHECKING:
+    from typing import Any
+
+    from tilewave.annotations import Collective
+    from tilewave.machine.machine import Machine
+    from tilewave.runtime.context import Context
+
 
 @collective("tw.measure")
-def measure(quick=False, context=None, nest=None, **arguments):
+def measure(
+    quick: bool = False, context: Context | None = None, nest: Nest | None = None, **arguments: Any
+) -> Collective[Machine]:
     """Measure what messages, lanes and memory of this launch cost; collective.
 
     Parameters

@@ -1,13 +1,22 @@
 """One number out of all values that the points of a nest have, or out of all elements of a field."""
 
+from __future__ import annotations
+
 import dataclasses
 import functools
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
 from tilewave.errors import ConfigError, shown
 from tilewave.field.field import Field
 from tilewave.runtime.collective import collective
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, ParamSpec
+
+    P = ParamSpec("P")
 
 #: What the core is asked for: the operation, and of which form of each value.
 KINDS = {
@@ -42,24 +51,24 @@ class Reduction:
     other: str = ""
     ord: float = 0
 
-    def __str__(self):
+    def __str__(self) -> str:
         parts = [repr(self.array), *([repr(self.other)] if self.other else [])]
         if self.kind == "norm" and self.ord != 2:
             parts.append(f"ord={self.ord}")
         return f"{self.kind}({', '.join(parts)})"
 
     @property
-    def way(self):
+    def way(self) -> tuple[str, str]:
         """The operation of the core, and the form of the values."""
         return NORMS[self.ord] if self.kind == "norm" else KINDS[self.kind]
 
     @property
-    def texts(self):
+    def texts(self) -> tuple[str, ...]:
         """Of the expressions."""
         return (self.array, self.other) if self.kind == "dot" else (self.array,)
 
 
-def _of_names_or_fields(function):
+def _of_names_or_fields(function: Callable[P, Any]) -> Callable[P, Any]:
     """Decorator: a function's docstring becomes that of a call that is local for names, and collective for fields."""
     kind = function.__name__
 
@@ -142,8 +151,12 @@ def _checked_ord(order):
     return next(each for each in NORMS if each == order)
 
 
+@overload
+def max(array: str) -> Reduction: ...
+@overload
+def max(array: Field) -> Any: ...
 @_of_names_or_fields
-def max(array):
+def max(array: str | Field) -> Any:
     """The largest value: ``tw.run(..., reduce={"best": tw.max("H")})``, or at once for a field.
 
     Parameters
@@ -173,14 +186,22 @@ def max(array):
     return {"array": array}
 
 
+@overload
+def min(array: str) -> Reduction: ...
+@overload
+def min(array: Field) -> Any: ...
 @_of_names_or_fields
-def min(array):
+def min(array: str | Field) -> Any:
     """The smallest value; as `max`."""
     return {"array": array}
 
 
+@overload
+def argmax(array: str) -> Reduction: ...
+@overload
+def argmax(array: Field) -> tuple[int, ...]: ...
 @_of_names_or_fields
-def argmax(array):
+def argmax(array: str | Field) -> Any:
     """The subscripts of the largest value, a tuple; of equals the lexicographically first; as `max`.
 
     Those of the array's element; the loop indices of the point for a local and for an expression.
@@ -188,14 +209,22 @@ def argmax(array):
     return {"array": array}
 
 
+@overload
+def argmin(array: str) -> Reduction: ...
+@overload
+def argmin(array: Field) -> tuple[int, ...]: ...
 @_of_names_or_fields
-def argmin(array):
+def argmin(array: str | Field) -> Any:
     """The subscripts of the smallest value, a tuple; of equals the lexicographically first; as `argmax`."""
     return {"array": array}
 
 
+@overload
+def sum(array: str) -> Reduction: ...
+@overload
+def sum(array: Field) -> Any: ...
 @_of_names_or_fields
-def sum(array):
+def sum(array: str | Field) -> Any:
     """The sum; as `max`. That of nothing is 0.
 
     Of integers and booleans as int64, modulo 2**64. Of floats as float64: the exact sum, rounded once, as `math.fsum`
@@ -205,8 +234,12 @@ def sum(array):
     return {"array": array}
 
 
+@overload
+def dot(array: str, other: str) -> Reduction: ...
+@overload
+def dot(array: Field, other: Field) -> Any: ...
 @_of_names_or_fields
-def dot(array, other):
+def dot(array: str | Field, other: str | Field) -> Any:
     """The sum of products: ``tw.run(..., reduce={"uv": tw.dot("u", "v")})``, or at once for two fields of one shape.
 
     Parameters
@@ -228,8 +261,12 @@ def dot(array, other):
     return {"array": array, "other": other}
 
 
+@overload
+def norm(array: str, ord: float = 2) -> Reduction: ...
+@overload
+def norm(array: Field, ord: float = 2) -> np.float64: ...
 @_of_names_or_fields
-def norm(array, ord=2):
+def norm(array: str | Field, ord: float = 2) -> Any:
     """The norm of all values as one vector; as `max`. That of nothing is 0.
 
     Parameters

@@ -1,8 +1,11 @@
 """What a run was and how it went."""
 
+from __future__ import annotations
+
 import dataclasses
 import functools
 import math
+from typing import TYPE_CHECKING
 
 from tilewave.errors import ConfigError
 from tilewave.notices import warn
@@ -10,6 +13,13 @@ from tilewave.plan.explain import of_cpus
 from tilewave.run.memory_bound import bound_of
 from tilewave.timeline.parts import PARTS, Parts, Played, Predicted
 from tilewave.timeline.timeline import Timeline, html_table
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from tilewave.annotations import FilePath
+    from tilewave.plan.plan import Plan
+    from tilewave.run.memory_bound import Bound
 
 
 class Measured:
@@ -30,19 +40,23 @@ class Measured:
         On rank 0, where the timeline was recorded: where the lanes' time went, on average; None elsewhere.
     """
 
-    def __init__(self, core, after_s=0.0):
+    time_s: float
+    moving_s: float
+    call_s: float
+
+    def __init__(self, core: Any, after_s: float = 0.0) -> None:
         self.time_s, self.moving_s, self.call_s = core.time_s, core.moving_s + after_s, core.call_s + after_s
         self._core = core
 
     @functools.cached_property
-    def parts(self):  # made when they are asked for, as most runs of small nests are not
+    def parts(self) -> Parts | None:  # made when they are asked for, as most runs of small nests are not
         parts = self._core.parts
         return Parts.of(parts) if parts.total_s > 0 else None
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         return {"time_s": self.time_s, "moving_s": self.moving_s, "call_s": self.call_s, "parts": self.parts}
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"Measured(time_s={self.time_s:.6g}, moving_s={self.moving_s:.6g}, call_s={self.call_s:.6g})"
 
 
@@ -107,21 +121,38 @@ class Report:
         longer than a loop skewed by it, so that ranks would wait for each other.
     """
 
+    predicted: Predicted
+    measured: Measured
+    points: int
+    points_per_s: float
+    overlap_ratio: float
+    steps: int
+    ranks: int
+    threads: int
+    buffer_bytes: int
+    sequential: str
+    results: dict[str, Any]
+    loops: dict[str, tuple[int, int]]
+    cut: tuple[str, ...]
+    stored: tuple[str, ...]
+    replicated: dict[str, int]
+    on_one_rank: bool
+
     def __init__(
         self,
-        core,
-        plan,
+        core: Any,
+        plan: Plan,
         *,
-        sequential="",
-        on_one_rank=False,
-        stored=(),
-        results=None,
-        loops=None,
-        cut=(),
-        after_s=0.0,
-        moved=(0, 0),
-        machine=None,
-    ):
+        sequential: str = "",
+        on_one_rank: bool = False,
+        stored: tuple[str, ...] = (),
+        results: dict[str, Any] | None = None,
+        loops: dict[str, tuple[int, int]] | None = None,
+        cut: tuple[str, ...] = (),
+        after_s: float = 0.0,
+        moved: tuple[int, int] = (0, 0),
+        machine: Any = None,
+    ) -> None:
         self.loops, self.cut = loops or {}, cut
         self.sequential, self.on_one_rank, self.stored = sequential, on_one_rank, stored
         self.replicated = plan.notes.get("replicated", {})
@@ -137,18 +168,18 @@ class Report:
         self._core, self._moved, self._machine = core, moved, machine
 
     @property
-    def alone(self):
+    def alone(self) -> bool:
         """The former name of `on_one_rank`."""
         warn("report.alone is called report.on_one_rank now; the next release has no report.alone")
         return self.on_one_rank
 
     @functools.cached_property
-    def plan(self):
+    def plan(self) -> Plan:
         """The plan that ran, to be edited: made when it is asked for."""
         return self._planned._copy()
 
     @functools.cached_property
-    def bound(self):
+    def bound(self) -> Bound | None:
         """What moving the arrays takes at least: made when it is asked for."""
         if self._machine is None:
             return None
@@ -156,10 +187,10 @@ class Report:
         return bound_of(self._moved, self.points, self.ranks, self._planned._to_core().lanes, self._machine(), run_s)
 
     @functools.cached_property
-    def timeline(self):  # made when it is asked for, of what lanes noted
+    def timeline(self) -> Timeline:  # made when it is asked for, of what lanes noted
         return Timeline(self._core.timeline)
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         """For pickle: with the timelines, where this rank has them."""
         state = {name: value for name, value in vars(self).items() if name not in ("_core", "_machine")}
         state.update(bound=self.bound, timeline=self.timeline, lanes=self.lanes)
@@ -169,7 +200,7 @@ class Report:
             )
         return state
 
-    def save_timeline(self, path):
+    def save_timeline(self, path: FilePath) -> None:
         """Write what was predicted above what was measured, lane by lane; nothing on ranks other than 0.
 
         Parameters
@@ -191,7 +222,7 @@ class Report:
         self.timeline.save_comparison(path, self.predicted.timeline)
 
     @functools.cached_property
-    def lanes(self):
+    def lanes(self) -> list[LaneTimes]:
         """Time split of each lane (rank 0)."""
         fields = [f.name for f in dataclasses.fields(LaneTimes)]
         return [LaneTimes(*(getattr(s, name) for name in fields)) for s in self._core.lanes]
@@ -276,10 +307,10 @@ class Report:
             if max(ours, theirs) > 0:
                 yield f"  {label}", f"{ours:9.3f} | {theirs:9.3f}"
 
-    def __str__(self):
+    def __str__(self) -> str:
         return "\n".join(f"{name:16} {text}" for name, text in self._rows())
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         name = self._planned.notes.get("nest")
         return (
             f"<tilewave.Report{f' of {name}' if name else ''}: {self.points} points in {self.measured.time_s:.6g} s "

@@ -1,9 +1,12 @@
 """Running nests, and planning without running."""
 
+from __future__ import annotations
+
 import json
 import math
 import time
 import types
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
@@ -23,24 +26,66 @@ from tilewave.run.replicated import memory_in_c_order
 from tilewave.run.report import Report
 from tilewave.runtime.collective import collective
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
 
+    import numpy.typing as npt
+
+    from tilewave.annotations import Collective, Over
+    from tilewave.plan.plan import Plan
+    from tilewave.run.in_turn import StepsReport
+    from tilewave.run.reduction import Reduction
+    from tilewave.runtime.context import Context
+
+
+@overload
+def run(
+    nest: Nest,
+    *,
+    context: Context | None = None,
+    over: Over | None = None,
+    reverse: Sequence[str] = (),
+    steps: int | None = None,
+    periodic: Sequence[str] = (),
+    plan: Plan | None = None,
+    fastmath: bool = False,
+    reduce: Mapping[str, Reduction] | None = None,
+    inject: None = None,
+    record: None = None,
+    **arguments: Any,
+) -> Report: ...
+@overload
+def run(
+    nest: Nest | Sequence[Nest],
+    *,
+    context: Context | None = None,
+    over: Over | Sequence[Over | None] | None = None,
+    reverse: Sequence[Any] = (),
+    steps: int | None = None,
+    periodic: Sequence[str] = (),
+    fastmath: bool = False,
+    inject: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]] | None = None,
+    record: Mapping[str, npt.ArrayLike] | None = None,
+    **arguments: Any,
+) -> StepsReport: ...
 @takes_nests
 @collective("tw.run")
 def run(
-    nest,
+    nest: Nest | Sequence[Nest],
     *,
-    context=None,
-    over=None,
-    reverse=(),
-    steps=None,
-    periodic=(),
-    plan=None,
-    fastmath=False,
-    reduce=None,
-    inject=None,
-    record=None,
-    **arguments,
-):
+    context: Context | None = None,
+    over: Over | Sequence[Over | None] | None = None,
+    reverse: Sequence[Any] = (),
+    steps: int | None = None,
+    periodic: Sequence[str] = (),
+    plan: Plan | None = None,
+    fastmath: bool = False,
+    reduce: Mapping[str, Reduction] | None = None,
+    inject: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]] | None = None,
+    record: Mapping[str, npt.ArrayLike] | None = None,
+    **arguments: Any,
+) -> Collective[Report | StepsReport]:
     """Run a nest: what its plain loops would compute, over ranks and threads; collective.
 
     Parameters
@@ -301,7 +346,17 @@ def _buffers_before(value, count):
 
 @takes_nests
 @collective("tw.plan")
-def plan(nest, *, context=None, over=None, reverse=(), steps=None, periodic=(), reduce=None, **arguments):
+def plan(
+    nest: Nest,
+    *,
+    context: Context | None = None,
+    over: Over | None = None,
+    reverse: Sequence[str] = (),
+    steps: int | None = None,
+    periodic: Sequence[str] = (),
+    reduce: Mapping[str, Reduction] | None = None,
+    **arguments: Any,
+) -> Collective[Plan]:
     """The plan that `run` would use, without running.
 
     Parameters

@@ -22,35 +22,47 @@ wait.
 Costs less than 2 us in addition to the agreement.
 """
 
+from __future__ import annotations
+
 import functools
 import inspect
 import os
 import sys
 import threading
+from typing import TYPE_CHECKING
 
 from tilewave import notices
 from tilewave.errors import ERRORS, ConfigError
 from tilewave.runtime import interrupts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+    from typing import Any, ParamSpec, TypeVar
+
+    P = ParamSpec("P")
+    R = TypeVar("R")
+    C = TypeVar("C", bound=type)
+    F = TypeVar("F", bound=Callable[..., Any])
 
 _WRONG_ARGUMENTS = (TypeError, ValueError, OverflowError)  # of a local part: what checks did not foresee
 _default = None  # gives the context of calls that are given none
 _holders = set()  # classes whose `context` says where their calls happen
 
 
-def holds_context(cls):
+def holds_context(cls: C) -> C:
     """Class decorator: a call that is given one happens in its `context`."""
     _holders.add(cls)
     return cls
 
 
-def without_context(function):
+def without_context(function: F) -> F:
     """Decorator of the function that gives the context of calls that are given none, and no field."""
     global _default
     _default = function
     return function
 
 
-def collective(name):
+def collective(name: str) -> Callable[[Callable[P, Generator[Any, Any, R]]], Callable[P, R]]:
     """Make a collective function of a generator; see the module's text.
 
     Parameters

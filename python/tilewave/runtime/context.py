@@ -1,8 +1,11 @@
 """Where a run happens: ranks, threads, and how ranks agree on errors."""
 
+from __future__ import annotations
+
 import operator
 import os
 import threading
+from typing import TYPE_CHECKING
 
 from tilewave import _core
 from tilewave.errors import ERRORS, NO_MEMORY, ConfigError, KernelError, MpiError, shown
@@ -17,6 +20,10 @@ from tilewave.runtime.kept import Kept
 from tilewave.runtime.mpi_library import check_launch_size, launch_size, launched, load_mpi
 from tilewave.runtime.program_end import meeting, open_contexts
 from tilewave.runtime.turns import Turns
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Any
 
 #: Schedules with their kernels that a context keeps, at most, and their bytes; nests whose last call it knows; rates of
 #: bodies.
@@ -52,7 +59,7 @@ class Context:
     process wait for each other on one rank; on several they are an error on all, as their order could differ.
     """
 
-    def __init__(self, comm=None, threads=None, *, _call="tw.Context"):
+    def __init__(self, comm: Any = None, threads: int | None = None, *, _call: str = "tw.Context") -> None:
         with _making:
             self._make(comm, threads, _call)
 
@@ -128,32 +135,32 @@ class Context:
             known.adopt(self)
 
     @property
-    def context(self):
+    def context(self) -> Context:
         """Itself, as a field has the one that it lives on."""
         return self
 
     @property
-    def rank(self):
+    def rank(self) -> int:
         """Number of this rank."""
         return self._core.rank
 
     @property
-    def size(self):
+    def size(self) -> int:
         """Number of ranks."""
         return self._core.size
 
     @property
-    def threads(self):
+    def threads(self) -> int:
         """Lanes of each rank."""
         return self._core.threads
 
     @property
-    def share(self):
+    def share(self) -> int:
         """CPUs of each rank: those of its host, divided among the ranks there. The default number of lanes."""
         return self._core.share
 
     @property
-    def cpus(self):
+    def cpus(self) -> int:
         """CPUs that this rank's lanes are pinned to while they run; empty where nothing is pinned.
 
         The environment variable TILEWAVE_PIN decides: ``on``, ``off``, or ``auto`` (the default), which pins where
@@ -171,7 +178,7 @@ class Context:
         self._known_machine = machine
         self._machine_number += 1
 
-    def close(self):
+    def close(self) -> None:
         """Wait until nothing is in flight: patterns, buffered sends and receives of this rank.
 
         Notes
@@ -187,20 +194,22 @@ class Context:
         finally:
             self._heart.done()
 
-    def solo(self):
+    def solo(self) -> Context:
         """A context of only this rank, with as many threads; made at first use."""
         if self._solo is None:
             self._solo = Context._of(_core.Context.local(_core.LocalFabric(1), 0, self.threads), part_of=self)
         return self._solo
 
-    def __enter__(self):
+    def __enter__(self) -> Context:
         return self
 
-    def __exit__(self, kind, error, trace):
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if kind is None:
             self.close()
 
-    def agree(self, error=None, description="", prepared=0):
+    def agree(self, error: BaseException | None = None, description: str = "", prepared: int = 0) -> bool:
         """Go on together, or raise one error on every rank.
 
         Parameters
@@ -272,7 +281,7 @@ class Context:
         alone = alone or isinstance(error, MemoryError) and str(error) == NO_MEMORY
         return error if alone else self._shared(error)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<tilewave.Context rank {self.rank} of {self.size}, {self.threads} thread(s)>"
 
 
@@ -292,7 +301,7 @@ def _meet(comm, problem, call, description=""):
 
 
 @collective.without_context
-def default_context():
+def default_context() -> Context:
     """The context of all ranks of the launch, made when first needed."""
     global _default  # the one piece of global state, as DESIGN allows
     if _default is None:
@@ -304,7 +313,7 @@ def default_context():
     return _default
 
 
-def set_default(context=None, *, comm=None, threads=None):
+def set_default(context: Context | None = None, *, comm: Any = None, threads: int | None = None) -> None:
     """Choose the context of all calls that are given none and no field; collective.
 
     Parameters
@@ -355,7 +364,7 @@ def _statement(error, context):
     return kind, f"on rank {context.rank}: {type(error).__name__}: {collective.text_of(error)}"
 
 
-def cpus_here():
+def cpus_here() -> int:
     """CPUs that this process may use, or as much of their time as its control group allows."""
     return min(len(_core.allowed_cpus()), _core.cpu_quota())
 

@@ -1,13 +1,22 @@
 """What programs ask of the ranks themselves: to meet, and one of them to speak."""
 
+from __future__ import annotations
+
 import builtins
+from typing import TYPE_CHECKING
 
 from tilewave.runtime.collective import collective
 from tilewave.runtime.context import default_context
 
+if TYPE_CHECKING:
+    from typing import Any
+
+    from tilewave.annotations import Collective
+    from tilewave.runtime.context import Context
+
 
 @collective("tw.barrier")
-def barrier(*, context=None):
+def barrier(*, context: Context | None = None) -> Collective[None]:
     """Wait until every rank is here.
 
     Parameters
@@ -28,7 +37,7 @@ def barrier(*, context=None):
     yield ""
 
 
-def print(*values, **keywords):
+def print(*values: object, **keywords: Any) -> None:
     """Python's `print`, on rank 0 of the launch only.
 
     Parameters

@@ -1,7 +1,10 @@
 """Building schedules step by step: the generators that users write."""
 
+from __future__ import annotations
+
 import contextlib
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,13 +16,21 @@ from tilewave.schedule.nests import NestOfSchedule, work_of
 from tilewave.schedule.regions import ArrayOfSchedule, MessageOfSchedule, Region, integer, one_run
 from tilewave.schedule.schedule import Schedule
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import Any
+
+    import numpy.typing as npt
+
+    from tilewave.nest.nest import Nest
+
 #: Of the messages of `_core.pattern_schedule`.
 PATTERN_TAG = 8
 #: Names that an array cannot have: `run_schedule` takes keywords of these names.
 TAKEN = ("schedule", "context", "check", "functions", "times")
 
 
-def build_schedule(generator, ranks, *arguments, rank=None):
+def build_schedule(generator: Callable[..., object], ranks: int, *arguments: Any, rank: int | None = None) -> Schedule:
     """Make a schedule by a function that writes the steps of one rank.
 
     Parameters
@@ -81,14 +92,26 @@ class ScheduleBuilder:
     rank, ranks : int
     """
 
-    def __init__(self, rank, ranks, functions, kernels):
+    rank: int
+    ranks: int
+
+    def __init__(self, rank: int, ranks: int, functions: list[Any], kernels: list[Any]) -> None:
         self.rank, self.ranks = rank, ranks
         self._functions, self._kernels, self._arrays, self._storages = functions, kernels, [], []
         self._messages, self._buffers, self._lanes, self._works = [], [], [], {}
         self._tiles, self._results = [], []  # tiles with the numbers of their works
         self._repeated = None  # of the repeated block: by lane where it begins and ends
 
-    def array(self, name, shape, dtype="f8", owned=None, storage=None, separate=False, combine=None):
+    def array(
+        self,
+        name: str,
+        shape: int | Sequence[int],
+        dtype: npt.DTypeLike = "f8",
+        owned: slice | Sequence[slice] | None = None,
+        storage: slice | Sequence[slice] | None = None,
+        separate: bool = False,
+        combine: str | None = None,
+    ) -> ArrayOfSchedule:
         """Declare an array, the same on every rank and in the same order.
 
         Parameters
@@ -145,7 +168,7 @@ class ScheduleBuilder:
     def _block(self, extent):
         return slice(extent * self.rank // self.ranks, extent * (self.rank + 1) // self.ranks)
 
-    def lane(self):
+    def lane(self) -> LaneOfSchedule:
         """One more lane: a thread's list of steps. Lanes run at the same time.
 
         Returns
@@ -156,7 +179,7 @@ class ScheduleBuilder:
         return self._lanes[-1]
 
     @contextlib.contextmanager
-    def repeat(self):
+    def repeat(self) -> Iterator[None]:
         """What lanes are written inside ``with b.repeat():`` is a block, which runs as often as a run asks for.
 
         A schedule has one block at most; each lane has its part of it, between what it does before and behind. Lanes do
@@ -173,7 +196,7 @@ class ScheduleBuilder:
             self._repeated[lane.number] = begin, len(lane._steps)
             lane._growth = lane._count - count
 
-    def buffer(self):
+    def buffer(self) -> int:
         """A staging buffer that several messages use in turn; it is as long as the longest of them needs.
 
         Returns
@@ -183,7 +206,9 @@ class ScheduleBuilder:
         self._buffers.append(0)
         return len(self._buffers) - 1
 
-    def send(self, peer, region, tag=0, buffer=None, synchronous=False):
+    def send(
+        self, peer: int, region: Region, tag: int = 0, buffer: int | None = None, synchronous: bool = False
+    ) -> MessageOfSchedule:
         """A message to rank `peer`: to pack, post and wait for in a lane.
 
         Parameters
@@ -205,7 +230,7 @@ class ScheduleBuilder:
         """
         return self._message(True, peer, region, tag, buffer, synchronous)
 
-    def receive(self, peer, region, tag=0, buffer=None):
+    def receive(self, peer: int, region: Region, tag: int = 0, buffer: int | None = None) -> MessageOfSchedule:
         """A message from rank `peer`, as `send`: to post, wait for and unpack in a lane."""
         return self._message(False, peer, region, tag, buffer, False)
 
@@ -231,7 +256,7 @@ class ScheduleBuilder:
         self._messages.append(m)
         return MessageOfSchedule(self, len(self._messages) - 1, send, buffer is not None)
 
-    def result(self, region, source, ranks, *, number):
+    def result(self, region: Region, source: int, ranks: Sequence[int], *, number: int) -> None:
         """State what messages and combine steps bring about: between two works `region` becomes the values of `source`
         on some ranks, combined from left to right; of one rank, a copy.
 
@@ -261,7 +286,15 @@ class ScheduleBuilder:
         number = integer("result: number", number)
         self._results.append(_core.Result(region.array.number, box, source.number, ranks, number))
 
-    def nest(self, nest, arrays, over=None, *, number, **scalars):
+    def nest(
+        self,
+        nest: Nest,
+        arrays: Mapping[str, ArrayOfSchedule],
+        over: Mapping[str, Any] | None = None,
+        *,
+        number: int,
+        **scalars: Any,
+    ) -> NestOfSchedule:
         """A nest among the works: its loops, over this box, are one entry of the program; compiled when it runs.
 
         Every rank that computes points of it declares it, with the same arguments. Of all ranks' tiles
@@ -297,20 +330,20 @@ class ScheduleBuilder:
 
     def pattern(
         self,
-        kind,
-        region,
-        into=None,
+        kind: str,
+        region: Region,
+        into: ArrayOfSchedule | None = None,
         *,
-        number,
-        root=0,
-        columns=None,
-        ranks=None,
-        lane=None,
-        tag=0,
-        algorithm=None,
-        chunk_bytes=32 << 10,
-        buffers=4,
-    ):
+        number: int,
+        root: int = 0,
+        columns: Sequence[int] | None = None,
+        ranks: Sequence[int] | None = None,
+        lane: LaneOfSchedule | None = None,
+        tag: int = 0,
+        algorithm: str | None = None,
+        chunk_bytes: int = 32 << 10,
+        buffers: int = 4,
+    ) -> None:
         """A communication pattern, behind what the lanes have done so far: its messages and steps, and its results.
 
         Steps wait for those of this rank's other lanes that touch the same elements. `region` and what comes of it lie
@@ -363,7 +396,16 @@ class ScheduleBuilder:
         part = embed.moved(self, core, regions, ranks, number, tag - PATTERN_TAG)
         embed.append(self, part, [r.array for r in regions], None if lane is None else [lane])
 
-    def append(self, schedule, arrays=None, *, number, ranks=None, lanes=None, tag=0):
+    def append(
+        self,
+        schedule: Schedule,
+        arrays: Mapping[str, Any] | None = None,
+        *,
+        number: int,
+        ranks: Sequence[int] | None = None,
+        lanes: Sequence[LaneOfSchedule] | None = None,
+        tag: int = 0,
+    ) -> None:
         """Another schedule, built by `tilewave.build_schedule`, behind what the lanes have done so far.
 
         Steps wait for those of this rank's other lanes that touch the same elements. Its buffers are its own.

@@ -1,7 +1,10 @@
 """The plan's schedule of a nest; schedules proved and predicted."""
 
+from __future__ import annotations
+
 import re
 from numbers import Integral
+from typing import TYPE_CHECKING
 
 from tilewave import _core
 from tilewave.errors import ConfigError, shown
@@ -13,10 +16,30 @@ from tilewave.runtime.collective import collective
 from tilewave.schedule.schedule import Schedule
 from tilewave.timeline.parts import Parts, Played, Predicted
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from tilewave.annotations import Collective, Over
+    from tilewave.nest.nest import Nest
+    from tilewave.plan.plan import Plan
+    from tilewave.run.chain import Chain
+    from tilewave.runtime.context import Context
+
 
 @takes_nests
 @collective("tw.schedule")
-def schedule(nest, *, context=None, over=None, reverse=(), steps=None, periodic=(), plan=None, **arguments):
+def schedule(
+    nest: Nest | Chain,
+    *,
+    context: Context | None = None,
+    over: Over | None = None,
+    reverse: Sequence[str] = (),
+    steps: int | None = None,
+    periodic: Sequence[str] = (),
+    plan: Plan | None = None,
+    **arguments: Any,
+) -> Collective[Schedule]:
     """The schedule that `tilewave.run` would execute: what every rank does, step by step; nothing runs.
 
     Parameters
@@ -92,7 +115,7 @@ def schedule_of_chain(chain, ranks):
     )
 
 
-def check(schedule):
+def check(schedule: Schedule) -> str | None:
     """Prove a schedule, for every timing: each value is there before it is read and read before it is overwritten, all
     messages meet, no lane waits for ever, and the arrays end with what the works in the order of their numbers give. A
     block that is repeated is proved for any number of repetitions.
@@ -124,7 +147,13 @@ def check(schedule):
     return schedule._violation[0] or None
 
 
-def predict(schedule, machine=None, rates=None, threads=None, times=1):
+def predict(
+    schedule: Schedule,
+    machine: Machine | None = None,
+    rates: Mapping[Any, float | tuple[float, float]] | None = None,
+    threads: int | None = None,
+    times: int = 1,
+) -> Predicted:
     """Play a schedule against a machine's numbers: what its run would take.
 
     Parameters

@@ -1,11 +1,21 @@
 """The lanes that a generator writes."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from tilewave import _core
 from tilewave.errors import ConfigError, shown
 from tilewave.schedule.nests import NestOfSchedule
 from tilewave.schedule.regions import MessageOfSchedule, Region, Signal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from tilewave.schedule.regions import ArrayOfSchedule
 
 #: The count of a combine step whose other operand is the message's region (schedule.hpp).
 ARRAY_RIGHT, ARRAY_LEFT = -1, -2
@@ -19,11 +29,21 @@ class LaneOfSchedule:
     number : int
     """
 
-    def __init__(self, builder, number):
+    number: int
+
+    def __init__(self, builder: Any, number: int) -> None:
         self.number, self._builder, self._steps, self._count = number, builder, [], 0
         self._growth = 0  # what a repetition of the block adds to the count
 
-    def task(self, function, reads=(), writes=(), amount=0.0, *, number):
+    def task(
+        self,
+        function: Callable[..., Any],
+        reads: Sequence[Region] = (),
+        writes: Sequence[Region] = (),
+        amount: float = 0.0,
+        *,
+        number: int,
+    ) -> None:
         """Call ``function(*reads, *writes)`` with NumPy views of these regions.
 
         Parameters
@@ -41,7 +61,7 @@ class LaneOfSchedule:
         """
         self._steps.append(("compute", self._builder._work(number, function, list(reads), list(writes), amount), 0))
 
-    def compute(self, nest, *box):
+    def compute(self, nest: NestOfSchedule, *box: tuple[int, int]) -> None:
         """Compute points of a nest, in loop order.
 
         Parameters
@@ -57,24 +77,24 @@ class LaneOfSchedule:
         tile.coord = tile.box[0]
         self._steps.append(("compute", self._builder._tile(nest.number, tile), 0))
 
-    def post_send(self, message):
+    def post_send(self, message: MessageOfSchedule) -> None:
         """Start sending: until its wait the region, or its buffer, must not change."""
         self._on("post_send", message, True)
 
-    def post_recv(self, message):
+    def post_recv(self, message: MessageOfSchedule) -> None:
         """Start receiving: until its wait nobody may read or write the region, or its buffer."""
         self._on("post_recv", message, False)
 
-    def wait(self, message):
+    def wait(self, message: MessageOfSchedule) -> None:
         """Until the message is complete."""
         self._on("wait", message)
 
-    def pack(self, message):
+    def pack(self, message: MessageOfSchedule) -> None:
         """Copy the region into the message's buffer; nothing for a message without one."""
         if message.packed:
             self._on("pack", message, True)
 
-    def unpack(self, message, into=None):
+    def unpack(self, message: MessageOfSchedule, into: Region | ArrayOfSchedule | None = None) -> None:
         """Copy the message's buffer into the region; nothing for a message without one.
 
         Parameters
@@ -92,7 +112,7 @@ class LaneOfSchedule:
         self._into("unpack", into, self._builder._arrays[m.array])
         self._steps.append(("unpack", self._builder._local(m, into, m.region, m.buffer), 0))
 
-    def copy(self, region, into):
+    def copy(self, region: Region, into: Region | ArrayOfSchedule) -> None:
         """Copy a region to the same region of another array of equal dtype, by a buffer."""
         b = self._builder
         b._mine("copy", region)
@@ -102,7 +122,7 @@ class LaneOfSchedule:
         b._buffers[buffer] = b._messages[out].bytes
         self._steps += [("pack", out, 0), ("unpack", b._local(None, into, box, buffer), 0)]
 
-    def combine(self, left, right):
+    def combine(self, left: Any, right: Any) -> None:
         """Combine two values of each element, as their array's `combine` says; the result is in a message's buffer.
 
         Parameters
@@ -149,7 +169,7 @@ class LaneOfSchedule:
                 f"dimensions of {array.name!r}"
             )
 
-    def signal(self):
+    def signal(self) -> Signal:
         """Count one further: what this lane has done so far is done for who awaits it.
 
         Returns
@@ -160,7 +180,7 @@ class LaneOfSchedule:
         self._steps.append(("signal", 0, self._count))
         return Signal(self, self._count)
 
-    def await_signal(self, signal, before=0):
+    def await_signal(self, signal: Signal, before: int = 0) -> None:
         """Until another lane of this rank has counted that far.
 
         Parameters

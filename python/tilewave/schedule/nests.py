@@ -1,7 +1,10 @@
 """Nests among the works of a schedule that is built step by step."""
 
+from __future__ import annotations
+
 import dataclasses
 import threading
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,6 +15,9 @@ from tilewave.kernel.compile import compile_kernel
 from tilewave.nest.nest import Nest
 from tilewave.run.problem import make_problem
 from tilewave.schedule.regions import ArrayOfSchedule, integer
+
+if TYPE_CHECKING:
+    from typing import Any
 
 _compiling = threading.Lock()  # ranks may be threads of one process, with one schedule
 
@@ -64,12 +70,12 @@ class NestOfSchedule:
         The range of each loop index.
     """
 
-    builder: object
+    builder: Any
     number: int
-    indices: tuple
-    over: tuple
+    indices: tuple[str, ...]
+    over: tuple[tuple[int, int], ...]
 
-    def box(self, subscripts):
+    def box(self, subscripts: Any) -> tuple[list[int], list[int]]:
         """(lo, hi) of the points that subscripts name, one for each loop index."""
         given = subscripts if isinstance(subscripts, tuple) else (subscripts,)
         if len(given) > len(self.indices):

@@ -1,23 +1,31 @@
 """What steps of a schedule are of: regions of arrays, messages, signals."""
 
+from __future__ import annotations
+
 import dataclasses
+from typing import TYPE_CHECKING
 
 from tilewave import _core
 from tilewave.errors import ConfigError, shown
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    import numpy as np
 
 
 @dataclasses.dataclass(frozen=True)
 class Region:
     """A box of an array: ``A[0:4, 2]``; an integer stands for a slice of one."""
 
-    array: object
-    lo: tuple
-    hi: tuple
+    array: ArrayOfSchedule
+    lo: tuple[int, ...]
+    hi: tuple[int, ...]
 
     def _core(self):
         return _core.Region(self.array.number, (self.lo, self.hi))
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"{self.array.name}[{', '.join(f'{l}:{h}' for l, h in zip(self.lo, self.hi, strict=True))}]"
 
 
@@ -36,12 +44,21 @@ class ArrayOfSchedule:
     separate : bool
     """
 
-    def __init__(self, number, name, shape, dtype):
+    storage: Any
+    owned: Any
+    combine: str | None
+
+    number: int
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    def __init__(self, number: int, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         self.number, self.name, self.shape, self.dtype = number, name, shape, dtype
         self.storage = self.owned = self.combine = None
         self.separate = False
 
-    def __getitem__(self, subscripts):
+    def __getitem__(self, subscripts: Any) -> Region:
         given = subscripts if isinstance(subscripts, tuple) else (subscripts,)
         if len(given) > len(self.shape):
             raise ConfigError(f"array {self.name!r}: {len(given)} subscripts were given; it has {len(self.shape)}")
@@ -75,7 +92,7 @@ class ArrayOfSchedule:
 class MessageOfSchedule:
     """One message as its rank sees it; a builder's `send` and `receive` make it."""
 
-    builder: object
+    builder: Any
     number: int
     send: bool
     packed: bool
@@ -85,7 +102,7 @@ class MessageOfSchedule:
 class Signal:
     """A lane's counter has this value; another lane can wait for it."""
 
-    lane: object
+    lane: Any
     count: int
 
 

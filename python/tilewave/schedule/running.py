@@ -1,8 +1,11 @@
 """Running schedules that were built step by step, with Python functions as tasks."""
 
+from __future__ import annotations
+
 import hashlib
 import json
 import os
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +18,13 @@ from tilewave.schedule.calls import repetitions
 from tilewave.schedule.schedule import Schedule
 from tilewave.timeline.parts import Parts
 from tilewave.timeline.timeline import Timeline
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from tilewave.annotations import Array, Collective, FilePath
+    from tilewave.runtime.context import Context
 
 
 class ScheduleRun:
@@ -30,17 +40,29 @@ class ScheduleRun:
         Rank 0: of all ranks; empty elsewhere. Of a block that repeats, the first million steps of each lane.
     """
 
-    def __init__(self, core, rank):
+    time_s: float
+    parts: Parts | None
+    timeline: Timeline
+
+    def __init__(self, core: Any, rank: int) -> None:
         self.time_s = core.time_s
         self.parts = Parts.of(core.parts) if rank == 0 else None
         self.timeline = Timeline(core.timeline)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<tilewave.ScheduleRun {self.time_s:.6g} s>"
 
 
 @collective("tw.run_schedule")
-def run_schedule(schedule, *, context=None, check=True, functions=None, times=1, **arrays):
+def run_schedule(
+    schedule: Schedule | FilePath,
+    *,
+    context: Context | None = None,
+    check: bool = True,
+    functions: Mapping[str, Callable[..., Any]] | None = None,
+    times: int = 1,
+    **arrays: Array,
+) -> Collective[ScheduleRun]:
     """Run a schedule that `tilewave.build_schedule` made; collective.
 
     Parameters

@@ -1,11 +1,20 @@
 """The value `Schedule`: what every rank does in a distributed computation, step by step."""
 
+from __future__ import annotations
+
 import json
 import math
+from typing import TYPE_CHECKING
 
 from tilewave import files
 from tilewave.errors import ConfigError, shown
 from tilewave.schedule import data, text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any, ClassVar
+
+    from tilewave.annotations import FilePath
 
 #: Of files: another number is another format.
 VERSION = 3
@@ -32,7 +41,22 @@ class Schedule:
         What else is to be known of it.
     """
 
-    def __init__(self, cores, arrays, functions=(), calls=None, rates=None, note="", combine=None, kernels=()):
+    ranks: int
+    own: int | None
+    functions: tuple[str, ...]
+    note: str
+
+    def __init__(
+        self,
+        cores: Mapping[int, Any],
+        arrays: Iterable[Any],
+        functions: Iterable[str] = (),
+        calls: Any = None,
+        rates: Any = None,
+        note: str = "",
+        combine: Mapping[str, str] | None = None,
+        kernels: Iterable[Any] = (),
+    ) -> None:
         """Of the core's schedules by rank, arrays as (name, shape or None, dtype or None), names of functions, and what
         they are; rates of kernels; by array what combine steps do; what nests call.
         """
@@ -45,10 +69,10 @@ class Schedule:
         self._violation = self._digest = self._names = None  # not looked for yet
 
     @property
-    def arrays(self):
+    def arrays(self) -> tuple[str, ...]:
         return tuple(name for name, _, _ in self._arrays)
 
-    def name_of(self, number):
+    def name_of(self, number: int) -> str:
         """The name of an array by its number in messages and tasks."""
         return self._arrays[number][0] if 0 <= number < len(self._arrays) else str(number)
 
@@ -62,26 +86,26 @@ class Schedule:
         return {rank: of(core) for rank, core in self._cores.items()}
 
     @property
-    def steps(self):
+    def steps(self) -> dict[int, int]:
         """dict: steps of all lanes, by rank."""
         return self._by_rank(lambda core: core.steps)
 
     @property
-    def messages(self):
+    def messages(self) -> dict[int, int]:
         """dict: messages that each rank sends."""
         return self._by_rank(lambda core: len(_sent(core)))
 
     @property
-    def message_bytes(self):
+    def message_bytes(self) -> dict[int, int]:
         """dict: bytes that each rank sends."""
         return self._by_rank(lambda core: sum(message.bytes for message in _sent(core)))
 
     @property
-    def memory_bytes(self):
+    def memory_bytes(self) -> dict[int, int]:
         """dict: bytes of each rank's arrays, of what it stores of them, and of its staging buffers."""
         return self._by_rank(_memory_bytes)
 
-    def text(self, rank=None):
+    def text(self, rank: int | None = None) -> str:
         """All steps of a rank, or of all of them, a line each.
 
         Parameters
@@ -102,7 +126,7 @@ class Schedule:
             raise ConfigError(f"text: rank: given {shown(rank)}; allowed: {allowed}")
         return "\n".join(self._lines(self._cores if rank is None else [rank], None))
 
-    def __str__(self):
+    def __str__(self) -> str:
         return "\n".join(self._lines(self._cores, text.MOST_STEPS))
 
     def _lines(self, ranks, most):
@@ -113,14 +137,14 @@ class Schedule:
         for rank in ranks:
             yield from text.of_rank(self, rank, most)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         part = "" if self.own is None else f", the part of rank {self.own}"
         return f"<tilewave.Schedule of {self.ranks} ranks{part}: {sum(self.steps.values())} steps>"
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         return self._data() == other._data() if isinstance(other, Schedule) else NotImplemented
 
-    __hash__ = None
+    __hash__: ClassVar[None] = None  # pyright: ignore[reportIncompatibleMethodOverride, reportAssignmentType]
 
     def _data(self):
         return {
@@ -136,7 +160,7 @@ class Schedule:
             "schedules": [data.of_schedule(core) for core in self._cores.values()],
         }
 
-    def save(self, path):
+    def save(self, path: FilePath) -> None:
         """Write the schedule as JSON. Functions are not in it, only their names, nor are the rates of kernels.
 
         Parameters
@@ -151,7 +175,7 @@ class Schedule:
         files.save("Schedule.save", path, json.dumps(self._data()) + "\n")
 
     @classmethod
-    def load(cls, path):
+    def load(cls, path: FilePath) -> Schedule:
         """Read a schedule that `save` wrote.
 
         Parameters

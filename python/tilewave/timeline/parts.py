@@ -1,10 +1,17 @@
 """Where the time of a run went, as it was predicted or measured."""
 
+from __future__ import annotations
+
 import dataclasses
 import operator
+from typing import TYPE_CHECKING
 
 from tilewave.errors import ConfigError
 from tilewave.timeline.timeline import PART_NAMES, Timeline
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 #: The parts that make up the total, and what they are called in tables.
 PARTS = {name: label for name, label in PART_NAMES.items() if name != "total_s"}
@@ -38,7 +45,7 @@ class Parts:
     drain_s: float
 
     @classmethod
-    def of(cls, core):
+    def of(cls, core: Any) -> Parts:
         """From the core's."""
         return cls(*_ALL(core))
 
@@ -50,9 +57,9 @@ _ALL = operator.attrgetter(*(field.name for field in dataclasses.fields(Parts)))
 class Played:
     """A prediction's timeline, played before."""
 
-    core: object
+    core: Any
 
-    def __call__(self):
+    def __call__(self) -> Any:
         return self.core
 
 
@@ -77,7 +84,7 @@ class Face:
         Seconds of all messages one after the other, posting included.
     """
 
-    direction: tuple
+    direction: tuple[int, ...]
     messages: int
     bytes: int
     run_bytes: int
@@ -86,7 +93,7 @@ class Face:
     transfer_s: float
 
     @classmethod
-    def of(cls, core):
+    def of(cls, core: Any) -> Face:
         return cls(tuple(core.direction), *(getattr(core, f.name) for f in dataclasses.fields(cls)[1:]))
 
 
@@ -99,21 +106,21 @@ class Predicted:
     parts : Parts
     """
 
-    def __init__(self, time_s, parts, play=None, faces=None):
+    def __init__(self, time_s: float, parts: Parts, play: Callable[[], Any] | None = None, faces: Any = None) -> None:
         self._time_s, self._parts, self._play, self._faces = time_s, parts, play, faces
 
     @property
-    def time_s(self):
+    def time_s(self) -> float:
         """Seconds."""
         return self._time_s
 
     @property
-    def parts(self):
+    def parts(self) -> Parts:
         """Where they go."""
         return self._parts
 
     @property
-    def timeline(self):
+    def timeline(self) -> Timeline:
         """What every lane does when, of all ranks; played anew each time.
 
         Raises
@@ -126,7 +133,7 @@ class Predicted:
         return Timeline(self._play())
 
     @property
-    def faces(self):
+    def faces(self) -> list[Face]:
         """What a rank in the middle of the process grid sends in a run, a `Face` for each direction.
 
         Empty for one rank. Costs as much as making one rank's schedule.
@@ -135,16 +142,16 @@ class Predicted:
             self._faces = [Face.of(core) for core in self._faces()]
         return list(self._faces or ())
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         # A prediction is played by what pickle cannot keep; one that was played stays.
         played = self._play if isinstance(self._play, Played) else None
         return Predicted, (self.time_s, self.parts, played, self.faces)
 
-    def __copy__(self):
+    def __copy__(self) -> Predicted:
         return self
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo: Any) -> Predicted:
         return self
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"Predicted(time_s={self.time_s:.6g}, parts={self.parts})"

@@ -1,12 +1,21 @@
 """One picture of several runs: what was predicted above what was measured, a line for each message."""
 
+from __future__ import annotations
+
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tilewave import files
 from tilewave.errors import ConfigError
 from tilewave.timeline.timeline import OPS, Timeline, _figure, _png, _unit
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from tilewave.annotations import FilePath
 
 #: As in wolfmann2010: light where a lane computes, dark where it is inside MPI; signals and awaits count as waiting.
 SHADES = {
@@ -19,7 +28,7 @@ MESSAGE = "#b03030"
 CLEAR_LINES = 60
 
 
-def save_timelines(path, runs):
+def save_timelines(path: FilePath, runs: Mapping[str, Any]) -> None:
     """Write one picture of several runs side by side, on one scale of time: what was predicted above what was measured,
     a bar for each lane, a line for each message from its send to its receive. Does nothing on ranks other than 0.
 

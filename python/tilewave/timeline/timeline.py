@@ -1,15 +1,25 @@
 """Timelines: what every lane did when, as data, Chrome trace, picture."""
 
+from __future__ import annotations
+
 import functools
 import html
 import io
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tilewave import _core, files
 from tilewave.errors import ConfigError
 from tilewave.timeline.page import page
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from matplotlib.figure import Figure
+
+    from tilewave.annotations import Array, FilePath
 
 OPS = ("compute", "post_recv", "post_send", "wait", "pack", "unpack", "signal", "await", "combine")
 COLOURS = {"computing": "#4c9f70", "packing": "#e0a030", "waiting": "#c8504b", "posting": "#7f7f7f"}
@@ -81,30 +91,30 @@ class Timeline:
         rank, lane, peer, tag, send, bytes, posted_s, completed_s.
     """
 
-    def __init__(self, core):
+    def __init__(self, core: Any) -> None:
         self._core = core
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         return {"_core": self._core}
 
     @functools.cached_property
-    def events(self):  # copied when they are asked for: a long run has millions
+    def events(self) -> Array:  # copied when they are asked for: a long run has millions
         return np.frombuffer(self._core.event_bytes, EVENT)
 
     @functools.cached_property
-    def requests(self):
+    def requests(self) -> Array:
         return np.frombuffer(self._core.request_bytes, REQUEST)
 
     @functools.cached_property
-    def messages(self):
+    def messages(self) -> Array:
         """numpy.ndarray: rows of `requests`, (count, 2): of each message its send and its receive."""
         return np.frombuffer(self._core.message_bytes(), np.int64).reshape(-1, 2)
 
-    def split(self):
+    def split(self) -> list[Any]:
         """Seconds of each lane by kind of step."""
         return self._core.split()
 
-    def parts(self):
+    def parts(self) -> _core.Parts:
         """Where the time went: averages over all lanes, in seconds, which add up to ``total_s`` (rank 0).
 
         ``fill_s`` (before a lane's first tile), ``compute_s``, ``pack_s``, ``post_s``, ``wait_s``, ``hand_over_s``,
@@ -113,7 +123,7 @@ class Timeline:
         """
         return _core.parts(self._core)
 
-    def save(self, path):
+    def save(self, path: FilePath) -> None:
         """Write the timeline; does nothing on ranks other than 0.
 
         Parameters
@@ -130,7 +140,7 @@ class Timeline:
         """
         self._write(path, {".json": self._json, ".png": lambda: _png(self.draw()), ".html": self._html})
 
-    def save_comparison(self, path, predicted):
+    def save_comparison(self, path: FilePath, predicted: Timeline) -> None:
         """Write a picture of what was predicted above what was measured, lane by lane; nothing on ranks other than 0.
 
         Parameters
@@ -208,7 +218,7 @@ class Timeline:
             spans = np.stack([some["begin_s"], some["end_s"] - some["begin_s"]], 1) * scale
             axes.broken_barh(spans, (middle - height / 2, height), color=COLOURS[part], linewidth=0)
 
-    def draw_comparison(self, predicted):
+    def draw_comparison(self, predicted: Timeline) -> Figure:
         """A Matplotlib figure: for each lane, the bar that was predicted above the one that was measured.
 
         Parameters
@@ -250,7 +260,7 @@ class Timeline:
         )
         return figure
 
-    def draw(self):
+    def draw(self) -> Figure:
         """A Matplotlib figure, which a notebook shows: one bar a lane (computing, packing, waiting, posting); below
         each bar a thin line while a message of its lane is pending; where messages are few, a line for each from its
         send to its receive.
@@ -330,7 +340,7 @@ class Timeline:
         text = html.escape(self._html().decode())
         return f"<iframe srcdoc=\"{text}\" style='width:100%;height:{height}px;border:0'></iframe>"
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<tilewave.Timeline {len(self.events)} events, {len(self.requests)} messages>"
 
 

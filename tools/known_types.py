@@ -1,0 +1,84 @@
+"""Checks the types of what users see: basedpyright on the package and on the programs of tests/python/types, and that
+every public name is known completely. Public are the names of the package's front and of its modules linalg, patterns
+and multigrid, with what these return.
+"""
+
+import ast
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import api
+
+ROOT = Path(__file__).resolve().parent.parent
+#: What public functions return, and is not named by the front itself.
+RESULTS = [
+    "field.create.Scratch", "field.time_buffer.TimeBuffer", "linalg.layout.Layout", "linalg.prediction.Foretold",
+    "machine.machine.Curve", "machine.machine.Link", "nest.dependences.Dependence", "nest.dependences.Place",
+    "nest.views.View", "run.chain_report.ChainTimes", "run.in_turn.StepsReport", "run.in_turn.Turn",
+    "run.memory_bound.Bound", "run.reduction.Reduction", "run.report.LaneTimes", "run.report.Measured",
+    "schedule.lanes.LaneOfSchedule", "schedule.nests.NestOfSchedule", "schedule.regions.ArrayOfSchedule",
+    "schedule.regions.MessageOfSchedule", "schedule.regions.Region", "schedule.regions.Signal",
+    "timeline.parts.Face", "timeline.parts.Parts", "timeline.parts.Predicted",
+]  # fmt: skip
+
+#: Compiled, with lists and tuples whose items the bindings do not name.
+PARTLY = {f"tilewave._core.{name}" for name in ("Grouping", "LinearSchedule", "Space", "Tiling")}
+
+
+def public_names():
+    """Where the public names are defined: "tilewave.field.field.Field"."""
+    found = {f"tilewave.{name}" for name in RESULTS}
+    for name in (*api.public_names("tilewave"), "max", "min", "print", "sum", "default_context"):
+        module, node = api.find("tilewave", name)
+        if isinstance(node, ast.Module):
+            found |= {".".join((api.find(module, inner)[0], inner)) for inner in api.public_names(module)}
+        else:
+            found.add(f"{module}.{name}")
+    return found - PARTLY
+
+
+def checker(*arguments):
+    """basedpyright of this environment, under way; the package is found by PYTHONPATH, as it is edited in place."""
+    bin_folder = Path(sys.executable).parent
+    environment = {**os.environ, "PYTHONPATH": "python", "PATH": f"{bin_folder}:{os.environ.get('PATH', '')}"}
+    return subprocess.Popen(
+        [str(bin_folder / "basedpyright"), "--outputjson", *arguments],
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def unknown(report):
+    """(lines of what is not known of the public names, how many public symbols there are)."""
+    public, lines, count = public_names(), [], 0
+    for symbol in report["typeCompleteness"]["symbols"]:
+        name = symbol["name"]
+        if not any(name == each or name.startswith(f"{each}.") for each in public):
+            continue
+        count += 1
+        if not symbol["isTypeKnown"]:
+            why = "; ".join(" ".join(d["message"].split()) for d in symbol["diagnostics"] if d["severity"] == "error")
+            lines.append(f"{name}: {why or 'what it is made of is not known'}")
+    return lines, count
+
+
+def main():
+    verifying, checking = checker("--verifytypes", "tilewave", "--ignoreexternal"), checker()
+    wrong, count = unknown(json.loads(verifying.communicate()[0]))
+    for found in json.loads(checking.communicate()[0])["generalDiagnostics"]:
+        if found["severity"] in ("error", "warning"):
+            file = Path(found["file"]).relative_to(ROOT)
+            wrong.append(f"{file}:{found['range']['start']['line'] + 1}: {found['message']} ({found.get('rule', '')})")
+    if not count:
+        wrong.append("no public names were found: the stubs and py.typed are made by make dev")
+    print("\n".join(wrong) or f"types: {count} public names are known")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
